@@ -1,0 +1,19 @@
+# Functions that give every target of the project the same rules.
+
+# The public headers of the header library: one file set, each header compiled alone (VERIFY_INTERFACE_HEADER_SETS).
+function(gpusched_collect_headers target)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/gpusched/*.hpp)
+  target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers})
+  if(GPUSCHED_BUILD_TESTS)
+    set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  endif()
+endfunction()
+
+# Warnings, C++20 and bit-reproducible floating point. Precondition: `target` is a compiled target.
+function(gpusched_target_rules target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -ffp-contract=off>
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${GPUSCHED_WERROR}>>:-Werror>)
+endfunction()

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Build-wide switches: the version, the host/device marker, and the assertion that guards against misuse.
+///
+/// Misuse (an id out of range, a call out of order) is a programming error and asserts; bad input is data and
+/// returns a Result (result.hpp). The assertion is active without NDEBUG or with GPUSCHED_VALIDATE.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+#define GPUSCHED_VERSION_MAJOR 0
+#define GPUSCHED_VERSION_MINOR 1
+#define GPUSCHED_VERSION_PATCH 0
+#define GPUSCHED_VERSION "0.1.0"
+
+#if defined(__CUDACC__)
+/// Marks a function that nvcc compiles for both processors.
+#define GPUSCHED_HD __host__ __device__
+#else
+#define GPUSCHED_HD
+#endif
+
+namespace gpusched {
+
+/// Called with the failed condition, a message and its place; the default prints one line and aborts.
+using AssertHandler = void (*)(const char* condition, const char* message, const char* file, int line);
+
+namespace detail {
+
+inline void default_assert_handler(const char* condition, const char* message, const char* file, int line) {
+  std::fprintf(stderr, "%s:%d: %s (%s)\n", file, line, message, condition);
+  std::abort();
+}
+
+inline AssertHandler assert_handler = default_assert_handler;
+
+}  // namespace detail
+
+/// Replaces the assertion handler for the whole process (not thread-safe: call it before any engine runs).
+inline void set_assert_handler(AssertHandler handler) {
+  detail::assert_handler = handler != nullptr ? handler : detail::default_assert_handler;
+}
+
+}  // namespace gpusched
+
+#if defined(__CUDA_ARCH__) || (defined(NDEBUG) && !defined(GPUSCHED_VALIDATE))
+#define GPUSCHED_ASSERT(condition, message) static_cast<void>(0)
+#else
+#define GPUSCHED_ASSERT(condition, message)            \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                : ::gpusched::detail::assert_handler(#condition, message, __FILE__, __LINE__))
+#endif

@@ -6,12 +6,14 @@
 namespace gpusched {
 
 BuildInfo build_info() {
-  return {.version = GPUSCHED_VERSION,
-          .git_commit = GPUSCHED_GIT_COMMIT,
-          .compiler = GPUSCHED_COMPILER,
-          .build_type = GPUSCHED_BUILD_TYPE,
-          .with_torch = GPUSCHED_HAS_TORCH != 0,
-          .with_cuda = GPUSCHED_HAS_CUDA != 0};
+  BuildInfo info;
+  info.version = GPUSCHED_VERSION;
+  info.git_commit = GPUSCHED_GIT_COMMIT;
+  info.compiler = GPUSCHED_COMPILER;
+  info.build_type = GPUSCHED_BUILD_TYPE;
+  info.with_torch = GPUSCHED_HAS_TORCH != 0;
+  info.with_cuda = GPUSCHED_HAS_CUDA != 0;
+  return info;
 }
 
 }  // namespace gpusched

@@ -24,6 +24,7 @@ struct Node {
   std::uint32_t vc = no_index;  ///< virtual cluster that owns the node (index into Cluster::vcs); no_index = anyone
   std::int64_t cpu_milli = unlimited;  ///< thousandths of a core
   std::int64_t memory_mib = unlimited;
+  bool counts_only = false;  ///< a pool: GPUs are a number, not devices (always so above 64 GPUs)
   std::string name = {};
 };
 
@@ -49,7 +50,7 @@ struct Cluster {
   /// `count` equal nodes of `gpus` each: what "--cluster 75x8" means.
   static Cluster homogeneous(std::uint32_t count, std::uint32_t gpus) {
     Cluster cluster{.name = std::to_string(count) + "x" + std::to_string(gpus)};
-    cluster.nodes.assign(count, Node{.gpus = gpus});
+    cluster.nodes.assign(count, Node{.gpus = gpus, .name = {}});
     return cluster;
   }
 
@@ -57,6 +58,7 @@ struct Cluster {
   static Cluster pool(std::uint32_t gpus) {
     Cluster cluster = homogeneous(1, gpus);
     cluster.name = std::to_string(gpus);
+    cluster.nodes.front().counts_only = true;
     return cluster;
   }
 
@@ -67,10 +69,12 @@ struct Cluster {
     std::map<std::pair<std::uint32_t, std::uint32_t>, Node> pools;
     const auto sum = [](std::int64_t a, std::int64_t b) { return std::min(unlimited, a + b); };
     for (const Node& node : nodes) {
-      Node& pool = pools.try_emplace({node.vc, node.gpu_type}, Node{.cpu_milli = 0, .memory_mib = 0}).first->second;
+      Node& pool =
+          pools.try_emplace({node.vc, node.gpu_type}, Node{.cpu_milli = 0, .memory_mib = 0, .name = {}}).first->second;
       pool.gpus += node.gpus;
       pool.gpu_type = node.gpu_type;
       pool.vc = node.vc;
+      pool.counts_only = true;
       pool.cpu_milli = sum(pool.cpu_milli, node.cpu_milli);
       pool.memory_mib = sum(pool.memory_mib, node.memory_mib);
     }

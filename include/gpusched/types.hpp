@@ -69,4 +69,16 @@ inline constexpr NodeId no_node{no_index};
 using MilliGpu = std::int64_t;
 inline constexpr MilliGpu whole_gpu = 1000;
 
+/// a * b / c rounded down, without overflow in between. Preconditions: a, b >= 0, c > 0, the result fits.
+constexpr GPUSCHED_HD std::int64_t mul_div(std::int64_t a, std::int64_t b, std::int64_t c) {
+  __extension__ using Wide = __int128;
+  return static_cast<std::int64_t>(static_cast<Wide>(a) * b / c);
+}
+
+/// The same rounded up.
+constexpr GPUSCHED_HD std::int64_t mul_div_up(std::int64_t a, std::int64_t b, std::int64_t c) {
+  __extension__ using Wide = __int128;
+  return static_cast<std::int64_t>((static_cast<Wide>(a) * b + (c - 1)) / c);
+}
+
 }  // namespace gpusched

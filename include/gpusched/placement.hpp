@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Placement: the named rules that choose nodes for a gang. The choosing itself is ClusterState::place.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gpusched {
+
+/// Where the tasks of a gang go. Ties go to the lowest node id. All rules fill a chosen node with as many tasks as fit,
+/// except worst_fit, which places task by task.
+enum class Placement : std::uint8_t {
+  consolidate,  ///< fewest nodes: the fullest node that holds all the rest, else the emptiest node
+  first_fit,    ///< nodes in id order
+  best_fit,     ///< pack: the fullest node that holds all the rest, else the fullest node that holds a task
+  worst_fit,    ///< spread: each task to the emptiest node
+  random,       ///< a node drawn uniformly among those that hold a task (seeded)
+};
+
+struct PlacementName {
+  std::string_view name;
+  Placement placement;
+  std::string_view summary;
+};
+
+/// Every placement rule by its command-line name. "count" is not here: it merges the nodes (Cluster::pooled).
+inline constexpr std::array<PlacementName, 5> placement_names{{
+    {"consolidate", Placement::consolidate, "few nodes: best fit on one node, else the emptiest nodes first"},
+    {"first-fit", Placement::first_fit, "nodes in id order"},
+    {"best-fit", Placement::best_fit, "pack: the fullest nodes that fit"},
+    {"worst-fit", Placement::worst_fit, "spread: each task to the emptiest node"},
+    {"random", Placement::random, "uniformly random nodes that fit (seeded)"},
+}};
+
+/// The rule called `name`, if any.
+constexpr std::optional<Placement> placement_from_name(std::string_view name) {
+  for (const PlacementName& entry : placement_names) {
+    if (entry.name == name) return entry.placement;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table of policies. A new policy is a file of its own and a line here.
+#include "src/policies/fifo.hpp"
+#include "src/policies/registry.hpp"
+#include "src/policies/sjf.hpp"
+#include "src/policies/srtf.hpp"
+
+namespace gpusched {
+
+PolicyRegistry PolicyRegistry::standard() {
+  PolicyRegistry registry;
+  registry.add(fifo_info());
+  registry.add(fifo_skip_info());
+  registry.add(sjf_info());
+  registry.add(srtf_info());
+  registry.add(srsf_info());
+  return registry;
+}
+
+}  // namespace gpusched

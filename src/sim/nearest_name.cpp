@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/nearest_name.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace gpusched {
+namespace {
+
+// Levenshtein distance, two rows of the table at a time.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> above(b.size() + 1);
+  std::iota(above.begin(), above.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::vector<std::size_t> row(b.size() + 1, i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      row[j + 1] = std::min({above[j + 1] + 1, row[j] + 1, above[j] + (a[i] == b[j] ? 0 : 1)});
+    }
+    above = std::move(row);
+  }
+  return above.back();
+}
+
+}  // namespace
+
+std::string suggest_nearest(std::string_view name, std::span<const std::string> candidates) {
+  std::size_t best = std::string_view::npos;
+  std::string_view nearest;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance <= std::max<std::size_t>(1, candidate.size() / 3) && distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest.empty() ? "" : " (did you mean '" + std::string(nearest) + "'?)";
+}
+
+}  // namespace gpusched

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/// "did you mean": the known name nearest to a mistyped one.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gpusched {
+
+/// " (did you mean 'fifo'?)" for the candidate with the smallest edit distance, if that is at most a third of its
+/// length (and at least 1 edit is always forgiven); else "".
+std::string suggest_nearest(std::string_view name, std::span<const std::string> candidates);
+
+}  // namespace gpusched

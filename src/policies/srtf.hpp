@@ -38,17 +38,19 @@ class ShortestRemaining {
   }
 
  private:
-  // A waiting job: its key, since when it has had it, and whether it came with this instant's arrivals, which line up
-  // behind jobs preempted at the same instant.
+  // A job in the order: its key, since when it has had it, and whether it came with this instant's arrivals, which line
+  // up behind jobs that ran until now. Of two that run, the one whose key falls more slowly was ahead before they met.
   struct Waiting {
     std::int64_t key = 0;
     std::int64_t since = 0;
     bool arrived = false;
+    MilliGpu slope = 0;  // GPUs under SRSF; all keys fall alike under SRTF
     JobId job = no_job;
     friend bool operator<(const Waiting& a, const Waiting& b) {
       if (a.key != b.key) return a.key < b.key;
       if (a.since != b.since) return a.since < b.since;
       if (a.arrived != b.arrived) return b.arrived;
+      if (a.slope != b.slope) return a.slope < b.slope;
       return index(a.job) < index(b.job);
     }
   };
@@ -70,8 +72,11 @@ class ShortestRemaining {
   }
   ShapeJobs& jobs_of(JobId job, const View& view) { return jobs_of(view.queue_of(job), view.shape_id(job), view); }
 
-  [[nodiscard]] std::int64_t key(Time remaining, const Shape& shape) const {
-    return by_service_ ? mul_div(remaining.us, shape.gpu_milli(), whole_gpu) : remaining.us;
+  [[nodiscard]] Waiting rank(JobId job, bool arrived, const OracleView& view) const {
+    const Time remaining = view.remaining(job);
+    const MilliGpu gpu_milli = view.shape(job).gpu_milli();
+    const std::int64_t key = by_service_ ? mul_div(remaining.us, gpu_milli, whole_gpu) : remaining.us;
+    return {key, view.now().us, arrived, by_service_ ? gpu_milli : 0, job};
   }
 
   // The jobs that the last decision started have an end now.
@@ -91,11 +96,9 @@ class ShortestRemaining {
     if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
       jobs_of(event.job, view).running.erase({view.now().us, event.job});
     }
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) wait(view, event.job, true);
-  }
-
-  void wait(const OracleView& view, JobId job, bool arrived) {
-    jobs_of(job, view).waiting.insert({key(view.remaining(job), view.shape(job)), view.now().us, arrived, job});
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+      jobs_of(event.job, view).waiting.insert(rank(event.job, true, view));
+    }
   }
 
   void fill(std::uint32_t queue, const OracleView& view, Decision& decision) {
@@ -148,7 +151,7 @@ class ShortestRemaining {
     while (!placed) {
       const JobId victim = last_running_behind(queue, candidate, view);
       if (victim == no_job) break;
-      victims_.push_back({key(view.remaining(victim), view.shape(victim)), view.now().us, false, victim});
+      victims_.push_back(rank(victim, false, view));
       jobs_of(victim, view).running.erase({view.expected_end(victim).us, victim});
       decision.preempt(victim);
       placed = decision.start(candidate.job) == Verdict::ok;
@@ -164,11 +167,6 @@ class ShortestRemaining {
     return placed;
   }
 
-  // A running job in the terms of the order: it has its present key only now.
-  [[nodiscard]] Waiting rank_of(const Running& running, const OracleView& view) const {
-    return {key(view.remaining(running.job), view.shape(running.job)), view.now().us, false, running.job};
-  }
-
   // Do the free GPUs and those of every running job behind the candidate suffice? Necessary, and cheap to refuse.
   bool could_fit(std::uint32_t queue, const Waiting& candidate, const OracleView& view) {
     const Shape& wanted = view.shape(candidate.job);
@@ -176,7 +174,7 @@ class ShortestRemaining {
     for (std::uint32_t shape = 0; shape < view.shape_count() && missing > 0; ++shape) {
       const auto& running = jobs_of(queue, shape, view).running;
       for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
-        if (!(candidate < rank_of(*last, view))) break;
+        if (!(candidate < rank(last->job, false, view))) break;
         missing -= view.shape(last->job).gpu_milli();
       }
     }
@@ -188,8 +186,8 @@ class ShortestRemaining {
     for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
       const auto& running = jobs_of(queue, shape, view).running;
       if (running.empty()) continue;
-      const Waiting rank = rank_of(*running.rbegin(), view);
-      if (last < rank) last = rank;
+      const Waiting candidate_victim = rank(running.rbegin()->job, false, view);
+      if (last < candidate_victim) last = candidate_victim;
     }
     return last.job == candidate.job ? no_job : last.job;
   }

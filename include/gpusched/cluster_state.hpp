@@ -46,6 +46,7 @@ class ClusterState {
   ClusterState(const Cluster& cluster, const NameTable& specs, Rng rng) : rng_(rng) {
     vc_free_.reserve(cluster.vcs.size());
     for (const VirtualCluster& vc : cluster.vcs) vc_free_.push_back(vc.quota);
+    vc_quota_ = vc_free_;
     for (const Node& node : cluster.nodes) {
       GPUSCHED_ASSERT(node.gpu_type < cluster.gpu_types.size(), "node of an unknown GPU type");
       add_node(node);
@@ -192,10 +193,30 @@ class ClusterState {
 
   [[nodiscard]] const Grant& grant(std::uint32_t at) const { return grants_[at]; }
 
+  /// True when nothing is held: what must hold after every running job gave its grants back. O(GPUs).
+  [[nodiscard]] bool all_free() const {
+    const auto node_free = [](const NodeState& node) {
+      const std::uint64_t all = node.has_devices ? ~std::uint64_t{0} >> (64 - node.gpus) : 0;
+      return node.cpu_milli == node.cpu_capacity && node.memory_mib == node.memory_capacity &&
+             node.free_milli == node.gpus * whole_gpu && node.idle == node.gpus && node.idle_devices == all;
+    };
+    const auto group_free = [](const Group& group) {
+      const auto gpus = static_cast<std::int64_t>(group.members.size()) * group.gpus;
+      return group.idle_gpus == gpus && group.free_milli == gpus * whole_gpu &&
+             (group.by_idle.empty() || group.by_idle[group.gpus].count() == group.members.size());
+    };
+    return free_gpu_milli_ == total_gpus_ * whole_gpu && vc_free_ == vc_quota_ &&
+           std::all_of(nodes_.begin(), nodes_.end(), node_free) &&
+           std::all_of(groups_.begin(), groups_.end(), group_free) &&
+           std::all_of(device_left_.begin(), device_left_.end(), [](std::int16_t left) { return left == whole_gpu; });
+  }
+
  private:
   struct NodeState {
     std::int64_t cpu_milli = 0;   // free
     std::int64_t memory_mib = 0;  // free
+    std::int64_t cpu_capacity = 0;
+    std::int64_t memory_capacity = 0;
     MilliGpu free_milli = 0;
     std::uint64_t idle_devices = 0;  // bit d: GPU d is idle (has_devices only)
     std::uint32_t idle = 0;          // idle whole GPUs
@@ -222,8 +243,8 @@ class ClusterState {
 
   void add_node(const Node& node) {
     NodeState state;
-    state.cpu_milli = node.cpu_milli;
-    state.memory_mib = node.memory_mib;
+    state.cpu_milli = state.cpu_capacity = node.cpu_milli;
+    state.memory_mib = state.memory_capacity = node.memory_mib;
     state.gpus = state.idle = node.gpus;
     state.free_milli = node.gpus * whole_gpu;
     state.gpu_type = node.gpu_type;
@@ -596,7 +617,7 @@ class ClusterState {
   std::vector<std::int16_t> device_left_;
   std::vector<Grant> grants_;
   std::uint32_t free_grant_ = no_index;
-  std::vector<MilliGpu> vc_free_;
+  std::vector<MilliGpu> vc_free_, vc_quota_;
   std::vector<std::vector<std::uint32_t>> allowed_;  // [spec * owners_ + vc]
   std::uint32_t owners_ = 1;
   std::int64_t total_gpus_ = 0;

@@ -84,6 +84,34 @@ class Engine {
       }
     }
     state_.commands.clear();
+#ifdef GPUSCHED_VALIDATE
+    GPUSCHED_ASSERT(consistent(), "capacity or jobs are not conserved");
+#endif
+  }
+
+  /// Re-derives from the jobs what the cluster and the lists should hold: the capacity that running jobs do not hold is
+  /// free, and every job is in exactly one phase. O(jobs + GPUs); after every apply() with GPUSCHED_VALIDATE.
+  [[nodiscard]] bool consistent() const {
+    ClusterState cluster = state_.cluster;
+    std::uint32_t waiting = 0;
+    for (const detail::JobList& queue : state_.queues) {
+      for (const JobId job : JobRange(&state_, &queue)) {
+        if (state_[job].phase != JobPhase::pending || state_[job].grants != no_index) return false;
+        ++waiting;
+      }
+    }
+    std::uint32_t running = 0;
+    for (const JobId job : JobRange(&state_, &state_.running)) {
+      const detail::JobState& state = state_[job];
+      std::uint32_t tasks = 0;
+      for (std::uint32_t at = state.grants; at != no_index; at = cluster.grant(at).next) {
+        tasks += cluster.grant(at).tasks;
+      }
+      if (state.phase != JobPhase::running || tasks != state_.jobs->shape(job).tasks) return false;
+      cluster.release(state.grants, state_.jobs->shape(job), state_.queue_of(job));
+      ++running;
+    }
+    return cluster.all_free() && waiting + running + state_.finished == state_.arrived;
   }
 
   [[nodiscard]] std::span<const Event> events() const { return state_.events; }

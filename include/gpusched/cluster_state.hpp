@@ -93,10 +93,8 @@ class ClusterState {
 
   /// True when a job of `shape` in virtual cluster `vc` may run on the node (owner and GPU type), busy or not.
   [[nodiscard]] bool node_allowed(NodeId node, const Shape& shape, std::uint32_t vc) const {
-    for (const std::uint32_t group : allowed_groups(shape, vc)) {
-      if (group == nodes_[index(node)].group) return true;
-    }
-    return false;
+    const std::vector<std::uint32_t>& allowed = allowed_groups(shape, vc);
+    return std::find(allowed.begin(), allowed.end(), nodes_[index(node)].group) != allowed.end();
   }
 
   /// GPU thousandths that a job of `shape` in virtual cluster `vc` could draw on now: within its quota, on nodes it may

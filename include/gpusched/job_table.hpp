@@ -37,7 +37,7 @@ struct Shape {
   [[nodiscard]] constexpr GPUSCHED_HD bool is_share() const { return gpu_milli_per_task % whole_gpu != 0; }
 
   friend bool operator==(const Shape&, const Shape&) = default;
-  friend auto operator<=>(const Shape&, const Shape&) = default;
+  friend auto operator<=>(const Shape&, const Shape&) = default;  // NOLINT(modernize-use-nullptr): misread by tidy 14
 };
 
 /// How the trace says a job ended; used only to split reports.

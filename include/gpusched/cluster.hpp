@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,11 +35,14 @@ struct VirtualCluster {
   MilliGpu quota = unlimited;  ///< most GPU thousandths its jobs may hold at once
 };
 
+/// The GPU type of machines that were not described further; it meets every job's demand.
+inline constexpr std::string_view any_gpu_type = "GPU";
+
 /// The whole cluster, a plain value.
 struct Cluster {
   std::string name = {};
   std::vector<Node> nodes = {};
-  std::vector<std::string> gpu_types = {"GPU"};
+  std::vector<std::string> gpu_types = {std::string(any_gpu_type)};
   std::vector<VirtualCluster> vcs = {};  ///< empty: one queue, no quotas
 
   [[nodiscard]] std::int64_t total_gpus() const {

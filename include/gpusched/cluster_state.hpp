@@ -308,7 +308,7 @@ class ClusterState {
   }
 
   static bool spec_allows(std::string_view spec, std::string_view type) {
-    if (spec.empty()) return true;
+    if (spec.empty() || type == any_gpu_type) return true;
     while (!spec.empty()) {
       const std::size_t bar = std::min(spec.find('|'), spec.size());
       if (spec.substr(0, bar) == type) return true;

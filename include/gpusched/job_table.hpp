@@ -81,7 +81,7 @@ class NameTable {
 
 /// One job as a reader or a test writes it down. Names may be empty ("unknown").
 struct JobRecord {
-  std::string_view id;          ///< empty: numbered by its row
+  std::string_view id = {};     ///< empty: numbered by its row
   Time submit{};                ///< any origin; kept as it is
   Time work{};                  ///< true run time on the reference device, all attempts together; >= 0
   Time estimate = Time::max();  ///< run time that the user asked for; max() = none given

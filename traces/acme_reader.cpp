@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// acme: trace_seren.csv and trace_kalos.csv of Shanghai AI Laboratory's Acme data centre (InternLM/AcmeTrace, NSDI'24):
+// job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time (Kalos names
+// nodes and GPUs the same way, and may add mem_per_pod_GB and others). The job type ("Pretrain", "Evaluation"...)
+// becomes the family.
+#include "traces/trace_reader.hpp"
+
+namespace gpusched {
+
+Result<void> read_acme(ReadContext& context) {
+  RowReader rows(context);
+  if (auto header = rows.read_header(); !header) return header;
+  const auto id = rows.require({"job_id"});
+  const auto gpus = rows.require({"gpu_num"});
+  const auto submit = rows.require({"submit_time"});
+  const auto duration = rows.require({"duration"});
+  for (const auto* column : {&id, &gpus, &submit, &duration}) {
+    if (!*column) return Unexpected{column->error()};
+  }
+  const Column user = rows.find({"user"});
+  const Column nodes = rows.find({"node_num"});
+  const Column type = rows.find({"type"});
+  const Column state = rows.find({"state"});
+  const Column start = rows.find({"start_time"});
+  return for_each_row(rows, context, [&](RowReader& row) {
+    if ((start && row.is_blank(start)) || row.is_blank(*duration)) return row.drop("never started");
+    JobRecord job{.id = row.text(*id), .submit = row.instant(*submit), .work = row.seconds(*duration)};
+    const std::int64_t count = row.integer(*gpus);
+    const std::int64_t node_count = nodes && !row.is_blank(nodes) ? row.integer(nodes) : 0;
+    if (row.bad()) return;
+    job.shape = gang_of(count);
+    if (node_count > 0 && count > 0 && count % node_count == 0) {
+      job.shape.tasks = static_cast<std::uint32_t>(node_count);
+      job.shape.gpu_milli_per_task = count / node_count * whole_gpu;
+    }
+    job.user = row.text(user);
+    job.family = row.text(type);
+    job.status = status_from_word(row.text(state));
+    context.jobs.add(job);
+  });
+}
+
+}  // namespace gpusched

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Splits one line of separated values into fields. The hot path of reading: no allocation for unquoted lines.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched {
+
+/// Fields of a line. Quoting as in RFC 4180: a field may stand in double quotes, within which a doubled quote is a
+/// quote and separators are text. A quoted field does not span lines.
+class CsvSplitter {
+ public:
+  explicit CsvSplitter(char separator = ',') : separator_(separator) {}
+
+  /// Splits `line`; the views live until the next call and as long as `line`. False when a quote is not closed or text
+  /// follows a closing quote.
+  bool split(std::string_view line) {
+    fields_.clear();
+    unquoted_.clear();
+    if (std::memchr(line.data(), '"', line.size()) != nullptr) return split_quoted(line);
+    const char* at = line.data();
+    const char* const end = at + line.size();
+    for (;;) {
+      const auto* const stop =
+          at == end ? nullptr
+                    : static_cast<const char*>(std::memchr(at, separator_, static_cast<std::size_t>(end - at)));
+      if (stop == nullptr) break;
+      fields_.emplace_back(at, static_cast<std::size_t>(stop - at));
+      at = stop + 1;
+    }
+    fields_.emplace_back(at, static_cast<std::size_t>(end - at));
+    return true;
+  }
+
+  [[nodiscard]] const std::vector<std::string_view>& fields() const { return fields_; }
+
+ private:
+  bool split_quoted(std::string_view line) {
+    unquoted_.reserve(line.size());  // never grows below, so that the views stay good
+    std::size_t at = 0;
+    for (;;) {
+      if (at < line.size() && line[at] == '"') {
+        const std::size_t begin = unquoted_.size();
+        for (++at;; ++at) {
+          if (at >= line.size()) return false;
+          if (line[at] != '"') {
+            unquoted_ += line[at];
+          } else if (at + 1 < line.size() && line[at + 1] == '"') {
+            unquoted_ += line[at++];
+          } else {
+            break;
+          }
+        }
+        fields_.emplace_back(unquoted_.data() + begin, unquoted_.size() - begin);
+        if (++at < line.size() && line[at] != separator_) return false;
+      } else {
+        const std::size_t stop = std::min(line.find(separator_, at), line.size());
+        fields_.push_back(line.substr(at, stop - at));
+        at = stop;
+      }
+      if (at >= line.size()) return true;
+      ++at;
+    }
+  }
+
+  char separator_;
+  std::vector<std::string_view> fields_;
+  std::string unquoted_;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Reading traces: any of the field's published job logs into a JobTable, with a report of what was kept and what was
+/// not. Nothing is dropped silently.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpusched/cluster.hpp"
+#include "gpusched/job_table.hpp"
+#include "gpusched/result.hpp"
+
+namespace gpusched {
+
+/// How to read.
+struct ReadOptions {
+  std::string format = "auto";  ///< a name of trace_formats(), or "auto"
+  std::string columns = {};     ///< for format csv: "submit=COLUMN,gpus=COLUMN,duration=COLUMN[,user=...]"
+  bool drop_bad_rows = false;   ///< count rows with bad values as dropped instead of refusing the trace
+};
+
+/// Rows left out for one reason.
+struct DroppedRows {
+  std::string reason;
+  std::uint64_t rows = 0;
+  std::uint64_t first_line = 0;  ///< 0 when the format has no lines
+};
+
+/// What reading did.
+struct TraceReport {
+  std::string path;
+  std::string format;
+  std::string sha256;  ///< of the file on disk; empty for a folder or a synthetic trace
+  std::uint64_t rows = 0;
+  std::uint64_t kept = 0;
+  std::vector<DroppedRows> dropped;  ///< in order of first appearance
+  std::vector<std::string> notes;    ///< other things a user should know: unsorted rows, clamped jobs
+  std::int64_t machine_gpus = 0;     ///< size of the machine as the trace states it (SWF MaxProcs); 0 = not stated
+
+  void drop(const std::string& reason, std::uint64_t line) {
+    for (DroppedRows& entry : dropped) {
+      if (entry.reason == reason) {
+        ++entry.rows;
+        return;
+      }
+    }
+    dropped.push_back({reason, 1, line});
+  }
+};
+
+struct Trace {
+  JobTable jobs;
+  TraceReport report;
+};
+
+/// Reads `path` (plain or compressed). Errors carry file, line and field.
+Result<Trace> read_trace(const std::string& path, const ReadOptions& options = {});
+
+/// A format as `gpusched trace formats` and --help list it.
+struct TraceFormatInfo {
+  std::string name;
+  std::string summary;
+  std::string source;
+};
+std::vector<TraceFormatInfo> trace_formats();
+
+/// What to do with a job that asks for more than the cluster has.
+enum class Oversize : std::uint8_t { refuse, drop, clamp };
+
+/// Makes every job fit the empty cluster: refuses with an error that names the first that does not, drops such jobs
+/// (the report counts them), or clamps gangs to as many tasks as fit.
+Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode);
+
+}  // namespace gpusched

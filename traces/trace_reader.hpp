@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a reader of one format is made of. A reader is a function that fills a JobTableBuilder; the table of formats
+/// (trace_formats.cpp) lists them all.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/job_table.hpp"
+#include "gpusched/result.hpp"
+#include "traces/csv_splitter.hpp"
+#include "traces/field_parser.hpp"
+#include "traces/input_file.hpp"
+#include "traces/trace.hpp"
+
+namespace gpusched {
+
+/// What a reader works on.
+struct ReadContext {
+  InputFile& file;
+  const ReadOptions& options;
+  JobTableBuilder& jobs;
+  TraceReport& report;
+};
+
+/// One format: how to recognise it, how to read it.
+struct TraceFormat {
+  std::string name;
+  std::string summary;
+  std::string source;
+  bool (*recognise)(std::string_view head);
+  Result<void> (*read)(ReadContext& context);
+};
+
+/// Every format, in the order in which recognition tries them.
+const std::vector<TraceFormat>& trace_format_table();
+
+/// The first line of `head`.
+inline std::string_view first_line(std::string_view head) {
+  std::string_view line = head.substr(0, head.find('\n'));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+/// True when the first line, split at `separator`, has all of these columns.
+bool header_has(std::string_view head, std::initializer_list<std::string_view> columns, char separator = ',');
+
+/// Column of a row; none when the trace lacks it.
+struct Column {
+  std::uint32_t at = no_index;
+  explicit operator bool() const { return at != no_index; }
+};
+
+/// The rows of a file with a header line: fields by column, with the first bad value of a row remembered. The getters
+/// return a harmless value after an error, so that a reader checks once a row.
+class RowReader {
+ public:
+  RowReader(ReadContext& context, char separator = ',') : context_(context), splitter_(separator) {}
+
+  /// Reads the header line. Error: the file ended, or a column name appears twice.
+  Result<void> read_header();
+  /// Takes a header from elsewhere (files without one).
+  void set_header(std::vector<std::string> names) { names_ = std::move(names); }
+
+  /// The first of these columns that the header has, or none.
+  [[nodiscard]] Column find(std::initializer_list<std::string_view> names) const;
+  /// The same, or an error that lists what the header has.
+  [[nodiscard]] Result<Column> require(std::initializer_list<std::string_view> names) const;
+
+  /// The next row that is not blank; false at the end or after an error (failure() tells).
+  bool next();
+
+  [[nodiscard]] std::string_view text(Column column) const {
+    return column ? trim(splitter_.fields()[column.at]) : std::string_view();
+  }
+  [[nodiscard]] bool is_blank(Column column) const {
+    const std::string_view value = text(column);
+    return value.empty() || value == "nan" || value == "NaN" || value == "None" || value == "NULL" || value == "\\N";
+  }
+  /// Non-negative seconds.
+  Time seconds(Column column);
+  /// Seconds since any origin, or a calendar time.
+  Time instant(Column column);
+  /// An integer of at least `least`.
+  std::int64_t integer(Column column, std::int64_t least = 0);
+  /// A finite number >= 0.
+  double number(Column column);
+
+  /// Marks the row as bad: what was expected in a column.
+  void expect(Column column, const std::string& expected);
+  [[nodiscard]] bool bad() const { return row_error_.has_value(); }
+
+  /// After a bad row: true when it was counted as dropped (ReadOptions::drop_bad_rows), false when reading must stop.
+  bool tolerate_bad_row();
+  /// Leaves a row out for a reason that the published trace is known for.
+  void drop(const std::string& reason) { context_.report.drop(reason, line()); }
+
+  [[nodiscard]] std::uint64_t line() const { return context_.file.line_number(); }
+  /// Why next() or tolerate_bad_row() said false, if it was an error.
+  [[nodiscard]] Result<void> outcome() const;
+
+ private:
+  [[nodiscard]] std::string column_name(Column column) const { return column ? names_[column.at] : ""; }
+
+  ReadContext& context_;
+  CsvSplitter splitter_;
+  std::vector<std::string> names_;
+  std::optional<Error> row_error_;
+  std::optional<Error> fatal_;
+};
+
+/// Calls `add(row)` for every row, which fills and adds a job, drops the row, or marks it bad.
+template <class Add>
+Result<void> for_each_row(RowReader& row, ReadContext& context, Add add) {
+  while (row.next()) {
+    ++context.report.rows;
+    if (!row.bad()) add(row);
+    if (row.bad() && !row.tolerate_bad_row()) break;
+  }
+  return row.outcome();
+}
+
+/// A gang of `gpus` one-GPU tasks; 0 GPUs is one CPU-only task.
+inline Shape gang_of(std::int64_t gpus) {
+  Shape shape;
+  shape.tasks = gpus > 0 ? static_cast<std::uint32_t>(gpus) : 1;
+  shape.gpu_milli_per_task = gpus > 0 ? whole_gpu : 0;
+  return shape;
+}
+
+/// The project's word for the ending that a trace names ("Pass", "COMPLETED", "Killed"...).
+JobStatus status_from_word(std::string_view word);
+
+// The readers, one file each.
+Result<void> read_philly_json(ReadContext& context);
+Result<void> read_philly_csv(ReadContext& context);
+Result<void> read_pai_sim(ReadContext& context);
+Result<void> read_openb(ReadContext& context);
+Result<void> read_helios(ReadContext& context);
+Result<void> read_acme(ReadContext& context);
+Result<void> read_swf(ReadContext& context);
+Result<void> read_sacct(ReadContext& context);
+Result<void> read_tiresias(ReadContext& context);
+Result<void> read_native(ReadContext& context);
+Result<void> read_any_csv(ReadContext& context);
+/// The PAI-2020 tables: a folder or a tar archive with pai_job_table.csv, pai_task_table.csv and, if present,
+/// pai_instance_table.csv.
+Result<Trace> read_pai_tables(const std::string& path, const ReadOptions& options);
+
+}  // namespace gpusched

@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.25)
 set(layer_2 placement cluster_state)
 set(layer_3 event_queue engine_state view decision engine)
 set(layer_4 policy simulate)
-set(layer_5 metrics history_hash interval_log env)
+set(layer_5 metrics history_hash interval_log runtime_predictor agenda window env)
 
 file(GLOB headers ${ROOT}/include/gpusched/*.hpp)
 foreach(header IN LISTS headers)

@@ -165,6 +165,58 @@ class JobTable {
   [[nodiscard]] bool has_priorities() const { return !priority_.empty(); }
   [[nodiscard]] bool has_deadlines() const { return !deadline_.empty(); }
 
+  /// `count` jobs from `first` on, as a table of their own with the same shapes, names and name numbers. Submissions
+  /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load).
+  /// Preconditions: first + count <= size(), arrival_scale > 0.
+  [[nodiscard]] JobTable slice(std::uint32_t first, std::uint32_t count, double arrival_scale = 1.0) const {
+    GPUSCHED_ASSERT(first <= size() && count <= size() - first && arrival_scale > 0, "slice outside the table");
+    JobTable part;
+    const auto cut = [&](auto& to, const auto& from) {
+      if (!from.empty()) to.assign(from.begin() + first, from.begin() + first + count);
+    };
+    cut(part.submit_, submit_);
+    cut(part.work_, work_);
+    cut(part.shape_, shape_);
+    cut(part.estimate_, estimate_);
+    cut(part.deadline_, deadline_);
+    cut(part.user_, user_);
+    cut(part.group_, group_);
+    cut(part.vc_, vc_);
+    cut(part.name_, name_);
+    cut(part.family_, family_);
+    cut(part.status_, status_);
+    cut(part.priority_, priority_);
+    if (arrival_scale != 1.0) {
+      for (Time& submit : part.submit_) {
+        submit = part.submit_.front() + from_seconds(to_seconds(submit - part.submit_.front()) * arrival_scale);
+      }
+    }
+    if (has_attempts()) {
+      part.attempt_begin_.assign(attempt_begin_.begin() + first, attempt_begin_.begin() + first + count + 1);
+      part.attempt_work_.assign(attempt_work_.begin() + part.attempt_begin_.front(),
+                                attempt_work_.begin() + part.attempt_begin_.back());
+      for (std::uint32_t& begin : part.attempt_begin_) begin -= attempt_begin_[first];
+    }
+    if (!text_begin_.empty()) {
+      part.text_begin_.assign(text_begin_.begin() + first, text_begin_.begin() + first + count + 1);
+      part.text_ = text_.substr(text_begin_[first], part.text_begin_.back() - text_begin_[first]);
+      for (std::uint64_t& begin : part.text_begin_) begin -= text_begin_[first];
+    } else {
+      part.number_.resize(count);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        part.number_[i] = number_.empty() ? std::int64_t{first} + i : number_[first + i];
+      }
+    }
+    part.shapes_ = shapes_;
+    part.gpu_specs_ = gpu_specs_;
+    part.users_ = users_;
+    part.groups_ = groups_;
+    part.vcs_ = vcs_;
+    part.names_ = names_;
+    part.families_ = families_;
+    return part;
+  }
+
   /// Direct access to the hot columns, each of size() entries.
   [[nodiscard]] std::span<const Time> submits() const { return submit_; }
   [[nodiscard]] std::span<const Time> works() const { return work_; }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps a second of the training environment, with and without its observation, one core; and how two threads scale.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "gpusched/env.hpp"
+
+namespace gpusched {
+namespace {
+
+// A cluster of 256 GPUs at about 80 % load: queues of 20 to 60 jobs under a sensible policy, as on Lublin-1.
+JobTable busy_jobs() {
+  Rng rng = Rng(1).split("jobs");
+  JobTableBuilder builder;
+  double submit = 0;
+  for (std::uint32_t i = 0; i < 4096; ++i) {
+    submit += rng.exponential(600);
+    const auto gpus = std::uint32_t{1} << rng.below(8);
+    builder.add({.id = {},
+                 .submit = from_seconds(submit),
+                 .work = from_seconds(rng.lognormal(6.5, 1.6)),
+                 .shape = {.tasks = gpus, .gpu_milli_per_task = whole_gpu}});
+  }
+  return *std::move(builder).build();
+}
+
+struct World {
+  JobTable jobs = busy_jobs();
+  Cluster cluster = Cluster::pool(256);
+  std::vector<Window> windows =
+      *make_windows(jobs, {.jobs = 1024, .train_fraction = 1, .validation_fraction = 0}, Split::train);
+};
+
+const World& world() {
+  static const World instance;
+  return instance;
+}
+
+EnvOptions options_of(ActionMode mode) {
+  EnvOptions options;
+  options.agenda = {.mode = mode, .knowledge = RuntimeKnowledge::oracle};
+  return options;
+}
+
+// The heuristic acts, so that the time is the environment's own.
+void run_env(benchmark::State& state, ActionMode mode, bool observe) {
+  Env env(world().cluster, options_of(mode));
+  std::vector<float> jobs(128 * job_features), prior(128), groups(64 * group_features), global(global_features);
+  std::vector<std::uint8_t> mask(129);
+  const ObservationSlot slot{jobs.data(), prior.data(), mask.data(), groups.data(), global.data()};
+  std::size_t episode = 0;
+  std::int64_t tokens = 0;
+  StepResult result;
+  result.terminated = true;
+  for (auto _ : state) {
+    if (result.done()) result = env.reset(world().windows[episode++ % world().windows.size()]);
+    if (observe) env.encode(slot);
+    tokens += env.agenda().size();
+    benchmark::DoNotOptimize(jobs.data());
+    result = env.step(env.agenda().heuristic_action(Heuristic::sjf));
+  }
+  state.SetItemsProcessed(state.iterations());
+  state.counters["tokens"] = static_cast<double>(tokens) / static_cast<double>(state.iterations());
+}
+
+BENCHMARK_CAPTURE(run_env, fit_or_wait, ActionMode::fit_or_wait, false);
+BENCHMARK_CAPTURE(run_env, fit_or_wait_observed, ActionMode::fit_or_wait, true);
+BENCHMARK_CAPTURE(run_env, select_blocking, ActionMode::select_blocking, false);
+BENCHMARK_CAPTURE(run_env, select_blocking_observed, ActionMode::select_blocking, true);
+
+void run_vector_env(benchmark::State& state) {
+  VectorEnv env(world().windows, {}, world().cluster,
+                {.env = options_of(ActionMode::fit_or_wait),
+                 .environments = 256,
+                 .threads = static_cast<std::uint32_t>(state.range(0))});
+  env.reset(1);
+  std::vector<std::uint32_t> actions(env.size());
+  for (auto _ : state) {
+    for (std::uint32_t e = 0; e < env.size(); ++e) actions[e] = env.env(e).agenda().heuristic_action(Heuristic::sjf);
+    env.step(actions);
+  }
+  state.SetItemsProcessed(state.iterations() * env.size());
+}
+BENCHMARK(run_vector_env)->Arg(1)->Arg(2)->UseRealTime();
+
+}  // namespace
+}  // namespace gpusched
+BENCHMARK_MAIN();

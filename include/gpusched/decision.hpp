@@ -72,6 +72,30 @@ class Decision {
     return Verdict::ok;
   }
 
+  /// Frees what a running job holds while it runs on, so that move_on() can give it other nodes. By the end of the
+  /// decision the job must have been moved or preempted.
+  Verdict vacate(JobId job) {
+    detail::JobState& state = (*state_)[job];
+    if (state.phase != JobPhase::running) return Verdict::wrong_phase;
+    state_->cluster.release(state.grants, state_->jobs->shape(job), quota_vc(job));
+    state_->cluster.free_grants(state.grants);
+    state.grants = no_index;
+    return Verdict::ok;
+  }
+
+  /// Gives a vacated job nodes of the policy's choice. It runs on without a pause, cost or preemption: for published
+  /// simulators that place every job afresh at each event.
+  Verdict move_on(JobId job, std::span<const NodeTasks> nodes) {
+    detail::JobState& state = (*state_)[job];
+    if (state.phase != JobPhase::running || state.grants != no_index) return Verdict::wrong_phase;
+    const std::uint32_t grants =
+        state_->cluster.place_on(state_->jobs->shape(job), quota_vc(job), nodes.data(), nodes.size());
+    if (grants == no_index) return Verdict::does_not_fit;
+    state.grants = grants;
+    state_->commands.push_back({detail::CommandKind::move, job, no_index, {}});
+    return Verdict::ok;
+  }
+
   /// Asks for a decision at time `t`, whatever else happens.
   Verdict wake(Time t) {
     if (t <= state_->now) return Verdict::in_the_past;

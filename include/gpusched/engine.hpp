@@ -81,6 +81,7 @@ class Engine {
           if (command.time != Time::max()) state_.planned.push(command.time, EventKind::wake, no_job, 0);
           break;
         case detail::CommandKind::adjust: adjust_work(command.job, command.time); break;
+        case detail::CommandKind::move: move(command.job); break;
       }
     }
     state_.commands.clear();
@@ -154,6 +155,7 @@ class Engine {
   }
 
   void finish_attempt(JobId job, detail::JobState& state) {
+    GPUSCHED_ASSERT(state.grants != no_index, "a vacated job was neither moved nor preempted");
     const Shape& shape = state_.jobs->shape(job);
     state_.cluster.release(state.grants, shape, state_.queue_of(job));
     state_.cluster.free_grants(state.grants);
@@ -230,6 +232,19 @@ class Engine {
     state.since = state_.now;
     ++state.generation;
     plan_finish(job, state);
+  }
+
+  // Other nodes may have another rate; then the work left takes another time.
+  void move(JobId job) {
+    detail::JobState& state = state_[job];
+    const RatePpm rate = rate_of(job, state);
+    if (rate != state.rate) {
+      adjust_work(job, {});
+      state.rate = rate;
+      ++state.generation;
+      plan_finish(job, state);
+    }
+    state_.events.push_back({EventKind::move, job});
   }
 
   void plan_finish(JobId job, const detail::JobState& state) {

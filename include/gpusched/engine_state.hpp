@@ -58,7 +58,7 @@ struct JobList {
 };
 
 /// A command of a Decision; `time` is the instant of a wake or the change of an adjust.
-enum class CommandKind : std::uint8_t { start, preempt, wake, adjust };
+enum class CommandKind : std::uint8_t { start, preempt, wake, adjust, move };
 struct Command {
   CommandKind kind = CommandKind::wake;
   JobId job = no_job;

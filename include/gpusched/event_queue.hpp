@@ -10,8 +10,8 @@
 
 namespace gpusched {
 
-/// What can happen, in the order in which events of one instant are applied. The queue holds the first kinds; `start`
-/// and `preempt` are the traces of a decision and follow it.
+/// What can happen, in the order in which events of one instant are applied. The queue holds the first kinds; `start`,
+/// `preempt` and `move` are the traces of a decision and follow it.
 enum class EventKind : std::uint8_t {
   finish,   ///< a job did its last work
   retry,    ///< an attempt of a job ended, and the job waits for its next attempt
@@ -19,6 +19,7 @@ enum class EventKind : std::uint8_t {
   submit,   ///< a job arrived
   start,    ///< a decision started a job
   preempt,  ///< a decision stopped a job
+  move,     ///< a decision gave a running job other nodes
 };
 
 /// Something that happened at the current instant.

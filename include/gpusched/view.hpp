@@ -81,6 +81,7 @@ class View {
   [[nodiscard]] Time deadline(JobId job) const { return state_->jobs->deadline(job); }
   [[nodiscard]] const NameTable& users() const { return state_->jobs->users(); }
   [[nodiscard]] const NameTable& names() const { return state_->jobs->names(); }
+  [[nodiscard]] const NameTable& families() const { return state_->jobs->families(); }
 
   // ---- jobs as they are ----
   [[nodiscard]] JobPhase phase(JobId job) const { return (*state_)[job].phase; }

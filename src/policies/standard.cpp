@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of policies. A new policy is a file of its own and a line here.
 #include "src/policies/fifo.hpp"
+#include "src/policies/las_queues.hpp"
+#include "src/policies/muri.hpp"
 #include "src/policies/registry.hpp"
 #include "src/policies/sjf.hpp"
 #include "src/policies/srtf.hpp"
@@ -14,6 +16,10 @@ PolicyRegistry PolicyRegistry::standard() {
   registry.add(sjf_info());
   registry.add(srtf_info());
   registry.add(srsf_info());
+  registry.add(tiresias_code_info());
+  registry.add(srtf_muri_info());
+  registry.add(srsf_muri_info());
+  registry.add(tiresias_muri_info());
   return registry;
 }
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The two odd rules of time that the Muri artifact (SIGCOMM'22) shares among its baselines: a start-up overhead that a
+/// running job loses again at every event, and ends that nearly coincide and are made one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/decision.hpp"
+#include "gpusched/view.hpp"
+
+namespace gpusched {
+
+/// Seconds that the Muri artifact takes off a running job of `model` on `gpus` GPUs at every event; 10 for models and
+/// GPU counts that its table does not list. Source: the artifact's overhead table.
+inline Time muri_overhead(std::string_view model, std::uint32_t gpus) {
+  struct Row {
+    std::string_view model;
+    std::int64_t seconds[6];  // on 1, 2, 4, 8, 16, 32 GPUs
+  };
+  static constexpr Row rows[] = {
+      {"vgg16", {7, 7, 8, 9, 9, 10}},     {"vgg19", {7, 7, 8, 9, 10, 10}},
+      {"resnet18", {4, 5, 5, 7, 7, 7}},   {"shufflenet_v2_x1_0", {4, 4, 5, 5, 7, 8}},
+      {"bert", {10, 10, 10, 10, 10, 10}}, {"gpt2", {10, 10, 10, 10, 10, 10}},
+      {"a2c", {38, 39, 39, 46, 46, 46}},  {"dqn", {5, 5, 6, 6, 8, 8}},
+  };
+  static constexpr std::uint32_t counts[] = {1, 2, 4, 8, 16, 32};
+  for (const Row& row : rows) {
+    if (row.model != model) continue;
+    for (std::size_t i = 0; i < std::size(counts); ++i) {
+      if (counts[i] == gpus) return whole_seconds(row.seconds[i]);
+    }
+  }
+  return whole_seconds(10);
+}
+
+/// The work left of each job under an overhead at every event. The engine's own plan of a job's end is kept a lower
+/// bound, and corrected only when it is due before the next event: O(1) corrections an event, not one a running job.
+/// Runs at the reference rate.
+class EventOverhead {
+ public:
+  /// A job came, with all of its work left.
+  void admit(const OracleView& view, JobId job) {
+    if (remaining_.empty()) {
+      remaining_.resize(view.job_count());
+      planned_.resize(view.job_count());
+      overhead_.resize(view.job_count());
+    }
+    remaining_[index(job)] = view.remaining(job);
+    overhead_[index(job)] = muri_overhead(view.families()[view.family(job)], view.shape(job).tasks);
+  }
+
+  [[nodiscard]] Time remaining(JobId job) const { return remaining_[index(job)]; }
+
+  /// A running job progressed through `span`, the time between two events, less its overhead.
+  void progress(JobId job, Time span) {
+    remaining_[index(job)].us -= std::max<std::int64_t>(span.us - overhead_[index(job)].us, 0);
+  }
+
+  /// A pending job is about to be started in the open decision; the engine will plan it by its own work left, which
+  /// knows no overhead.
+  void start(const OracleView& view, JobId job) { planned_[index(job)] = view.now() + view.remaining(job); }
+
+  /// Plans the ends of `running`, the running jobs in policy order.
+  /// An end within `relative` (of time since the trace's zero) of one already collected joins it: that job ends
+  /// at the first one's time, work left or not. 0 joins nothing but equal ends. Returns the earliest end, or
+  /// Time::max().
+  Time plan(Time now, Decision& decision, const std::vector<JobId>& running, double relative) {
+    const Time earliest = collect_earliest(now, running, relative);
+    for (const JobId job : running) {
+      if (planned_[index(job)] <= earliest) replan(decision, job, now + remaining(job));
+    }
+    for (const JobId job : ending_) replan(decision, job, earliest);
+    return earliest;
+  }
+
+ private:
+  // Fills ending_ with the jobs of the earliest group of ends and returns its time. Groups that start more than the
+  // tolerance after the last end of a connected run of ends cannot change it, so only that run is grouped.
+  Time collect_earliest(Time now, const std::vector<JobId>& running, double relative) {
+    ending_.clear();
+    if (running.empty()) return Time::max();
+    Time reach = Time::max();
+    for (const JobId job : running) reach = std::min(reach, now + remaining(job), earlier);
+    for (Time before{-1}; before != reach && relative > 0;) {
+      before = reach;
+      const Time limit{reach.us + tolerance(reach, relative) + 1};
+      for (const JobId job : running) {
+        const Time end = now + remaining(job);
+        if (end > reach && end <= limit) reach = end;
+      }
+    }
+    groups_.clear();
+    for (const JobId job : running) {
+      const Time end = now + remaining(job);
+      if (end > reach) continue;
+      const auto near = [&](const Time group) {
+        return std::max(group, end, earlier).us - std::min(group, end, earlier).us <=
+               tolerance(std::max(group, end, earlier), relative);
+      };
+      const auto group = std::find_if(groups_.begin(), groups_.end(), near);
+      members_.resize(groups_.size() + 1);
+      if (group == groups_.end()) {
+        members_.back().assign(1, job);
+        groups_.push_back(end);
+      } else {
+        members_[static_cast<std::size_t>(group - groups_.begin())].push_back(job);
+      }
+    }
+    const auto first = std::min_element(groups_.begin(), groups_.end(), earlier);
+    ending_ = members_[static_cast<std::size_t>(first - groups_.begin())];
+    return *first;
+  }
+
+  static bool earlier(Time a, Time b) { return a < b; }
+
+  static std::int64_t tolerance(Time t, double relative) {
+    return static_cast<std::int64_t>(static_cast<double>(t.us) * relative);
+  }
+
+  void replan(Decision& decision, JobId job, Time end) {
+    if (planned_[index(job)] == end) return;
+    decision.adjust_work(job, end - planned_[index(job)]);
+    planned_[index(job)] = end;
+  }
+
+  std::vector<Time> remaining_;  // as of the last event
+  std::vector<Time> planned_;    // the engine's end of each running job, never later than the next event's
+  std::vector<Time> overhead_;
+  std::vector<JobId> ending_;
+  std::vector<Time> groups_;
+  std::vector<std::vector<JobId>> members_;
+};
+
+}  // namespace gpusched

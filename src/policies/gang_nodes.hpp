@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Node choices of published simulators that place a gang by their own rule, over a plain count of free GPUs a node.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpusched/cluster_state.hpp"
+#include "src/policies/registry.hpp"
+
+namespace gpusched {
+
+/// What published simulators that count whole GPUs take: gangs of one-GPU tasks of any GPU type, one queue.
+inline Result<void> check_one_gpu_tasks(const std::string& policy, const PolicyContext& context) {
+  for (const Shape& shape : context.jobs->shapes()) {
+    if (shape.gpu_milli_per_task != whole_gpu || shape.gpu_spec != 0) {
+      return unexpected(policy + " takes jobs of one-GPU tasks of any GPU type only");
+    }
+  }
+  if (!context.cluster->vcs.empty()) return unexpected(policy + " knows no virtual clusters; name a cluster without");
+  return {};
+}
+
+/// The nodes of one gang of one-GPU tasks.
+using GangNodes = std::vector<NodeTasks>;
+
+/// `yarn` placement of the Muri artifact (cluster.py, after the Tiresias simulator), all or nothing. A gang of at most
+/// one node's GPUs goes to the first node in id order that holds it; a larger one takes floor(need / node size)
+/// completely idle nodes in id order and, for the rest, the first other node that holds it. Written for equal nodes,
+/// placing onto an emptied cluster: capacity only shrinks between two calls of reset(), so that each size resumes its
+/// search where it last ended; O(1) amortised a gang.
+class YarnPlacement {
+ public:
+  /// All GPUs free again.
+  void reset(const ClusterState& cluster) {
+    free_.resize(cluster.node_count());
+    node_gpus_ = 0;
+    free_gpus_ = 0;
+    for (std::uint32_t node = 0; node < free_.size(); ++node) {
+      free_[node] = cluster.node_gpus(NodeId{node});
+      node_gpus_ = std::max(node_gpus_, free_[node]);
+      free_gpus_ += free_[node];
+    }
+    first_with_.assign(node_gpus_ + 1, 0);
+  }
+
+  /// GPUs that no gang has taken since reset().
+  [[nodiscard]] std::uint64_t free_gpus() const { return free_gpus_; }
+
+  /// Takes GPUs for a gang of `need` >= 1 one-GPU tasks and lists its nodes in `nodes`; false, taking nothing, when the
+  /// gang does not fit.
+  bool place(std::uint32_t need, GangNodes& nodes) {
+    nodes.clear();
+    if (need > free_gpus_) return false;
+    for (std::uint32_t rest = need; rest >= node_gpus_; rest -= node_gpus_) {
+      if (!take_first(node_gpus_, nodes)) return undo(nodes);
+    }
+    const std::uint32_t rest = need % node_gpus_;
+    if (rest > 0 && !take_first(rest, nodes)) return undo(nodes);
+    return true;
+  }
+
+ private:
+  bool take_first(std::uint32_t gpus, GangNodes& nodes) {
+    std::uint32_t& at = first_with_[gpus];
+    while (at < free_.size() && free_[at] < gpus) ++at;
+    if (at == free_.size()) return false;
+    free_[at] -= gpus;
+    free_gpus_ -= gpus;
+    nodes.push_back({NodeId{at}, gpus});
+    return true;
+  }
+
+  // The search may have gone past the nodes that are given back.
+  bool undo(GangNodes& nodes) {
+    for (const NodeTasks& part : nodes) {
+      free_[index(part.node)] += part.tasks;
+      free_gpus_ += part.tasks;
+      for (std::uint32_t& at : first_with_) at = std::min(at, index(part.node));
+    }
+    nodes.clear();
+    return false;
+  }
+
+  std::vector<std::uint32_t> free_;        // GPUs, by node
+  std::vector<std::uint32_t> first_with_;  // [gpus]: no earlier node has as many free
+  std::uint32_t node_gpus_ = 0;            // of the largest node
+  std::uint64_t free_gpus_ = 0;
+};
+
+}  // namespace gpusched

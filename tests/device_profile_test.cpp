@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/calibration/device_profile.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+#include <rapidjson/schema.h>
+#include <rapidjson/stringbuffer.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+namespace gpusched {
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// "" when the document satisfies the shipped schema, else the place that does not.
+std::string schema_violation(const std::string& json) {
+  rapidjson::Document schema_json;
+  schema_json.Parse(
+      read_text(std::string(GPUSCHED_SOURCE_DIR) + "/src/calibration/device_profile.schema.json").c_str());
+  if (schema_json.HasParseError()) return "the schema itself is not JSON";
+  const rapidjson::SchemaDocument schema(schema_json);
+  rapidjson::Document document;
+  document.Parse(json.c_str());
+  if (document.HasParseError()) return "not JSON";
+  rapidjson::SchemaValidator validator(schema);
+  if (document.Accept(validator)) return {};
+  rapidjson::StringBuffer where;
+  validator.GetInvalidDocumentPointer().StringifyUriFragment(where);
+  return std::string(where.GetString()) + " " + validator.GetInvalidSchemaKeyword();
+}
+
+DeviceProfile full_profile() {
+  DeviceProfile profile = shipped_profile("V100").value();
+  Quantity w = quantity("w_gbs", 800, Source::fitted);
+  w.ci95 = {790, 810};
+  w.n = 64;
+  profile.ops["layernorm"] = {.t0_us = quantity("t0_us", 3, Source::fitted), .w_gbs = w};
+  profile.transfers["h2d_pinned"] = {.table_bytes_us = {{4096, 6.1}, {1e6, 90}},
+                                     .alpha_us = quantity("alpha_us", 6, Source::fitted),
+                                     .beta_gbs = quantity("beta_gbs", 12, Source::fitted)};
+  profile.cold_start["context_s"] = quantity("context_s", 0.31, Source::measured);
+  profile.interference = Interference{.mode = "streams", .kernels = {"a", "b"}, .slowdown = {{2, 1.5}, {1.25, 2}}};
+  profile.validation.gates.push_back(
+      {.name = "repeat", .status = "pass", .value_ratio = 0.01, .limit_ratio = 0.03, .n = 9});
+  profile.validation.verdict = "pass";
+  profile.raw = RawSamples{.file = "samples.csv", .fnv1a64 = "0123456789abcdef"};
+  return profile;
+}
+
+/// The error of the full profile with `from` replaced by `to` in its text.
+std::string error_with(const std::string& from, const std::string& to) {
+  std::string text = to_json(full_profile());
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  const auto profile = parse_device_profile(text, "p.json");
+  return profile ? "accepted" : profile.error().to_string();
+}
+
+TEST(DeviceProfile, WritingAndReadingKeepsEveryByte) {
+  const std::string text = to_json(full_profile());
+  const auto again = parse_device_profile(text);
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(to_json(*again), text);
+  EXPECT_EQ(schema_violation(text), "");
+}
+
+TEST(DeviceProfile, ShippedProfilesAreValidAndEachNumberSaysItsSource) {
+  const std::vector<std::string> names = shipped_profile_names();
+  EXPECT_THAT(names, testing::IsSupersetOf({"K80", "P100", "V100", "T4", "A10", "A40", "A100", "A800", "H100", "H200",
+                                            "B200", "MI250", "MI300X", "CPU", "FPGA"}));
+  for (const std::string& name : names) {
+    const auto profile = shipped_profile(name);
+    ASSERT_TRUE(profile) << profile.error().to_string();
+    EXPECT_EQ(profile->model, name);
+    EXPECT_EQ(schema_violation(to_json(*profile)), "") << name;
+    EXPECT_TRUE(profile->peaks.contains("fp32_tflops") && profile->peaks.contains("memory_gbs")) << name;
+    for (const auto& [path, value] : all_quantities(*profile)) EXPECT_FALSE(value.ref.empty()) << name << path;
+  }
+  EXPECT_EQ(shipped_profile("a100")->model, "A100");
+  EXPECT_THAT(shipped_profile("A101").error().to_string(), testing::HasSubstr("did you mean 'A10'"));
+}
+
+TEST(DeviceProfile, BadInputNamesTheJsonPathInOneLine) {
+  using testing::HasSubstr;
+  EXPECT_THAT(error_with("\"unit\": \"TFLOP/s\"", "\"unit\": \"GFLOP/s\""),
+              HasSubstr("p.json: /peaks/fp16_tflops/unit: expected 'TFLOP/s', found 'GFLOP/s'"));
+  EXPECT_THAT(error_with("\"source\": \"fitted\"", "\"source\": \"guessed\""),
+              HasSubstr("unknown source word 'guessed'"));
+  EXPECT_THAT(error_with("\"value\": 800.0", "\"value\": NaN"), HasSubstr("not JSON here"));
+  EXPECT_THAT(error_with("\"value\": 800.0", "\"value\": null"),
+              HasSubstr("/ops/layernorm/w_gbs/value: expected a finite number"));
+  EXPECT_THAT(error_with("\"value\": 800.0,", ""), HasSubstr("/ops/layernorm/w_gbs/value: missing"));
+  EXPECT_THAT(error_with("device_profile/1", "device_profile/2"), HasSubstr("p.json: /schema: expected"));
+  EXPECT_THAT(error_with("\"peaks\"", "\"peak\""), HasSubstr("/peak: unknown key (did you mean 'peaks'?)"));
+  EXPECT_THAT(error_with("fp32_tflops", "fp31_tflops"), HasSubstr("/peaks/fp31_tflops: unknown key"));
+  EXPECT_THAT(error_with("\"kind\": \"gpu\"", "\"kind\": \"toaster\""), HasSubstr("/kind: expected gpu | cpu"));
+  EXPECT_THAT(error_with("1.5\n", "0\n"), HasSubstr("/interference/slowdown: expected one positive number"));
+  EXPECT_THAT(error_with("790.0", "890.0"), HasSubstr("/ops/layernorm/w_gbs/ci95: expected [low, high]"));
+  const auto list = parse_device_profile("[]", "p.json");
+  EXPECT_EQ(list.error().to_string(), "p.json: /: expected an object");
+  const auto broken = parse_device_profile("{\n\n  \"schema\": oops", "p.json");
+  EXPECT_THAT(broken.error().to_string(), HasSubstr("p.json:3: not JSON here"));
+  EXPECT_THAT(read_device_profile("/nowhere/p.json").error().to_string(), HasSubstr("/nowhere/p.json: cannot read"));
+}
+
+TEST(DeviceProfile, AFailedWriteKeepsTheLastGoodFile) {
+  const std::string path = testing::TempDir() + "profile_test.json";
+  const DeviceProfile good = full_profile();
+  ASSERT_TRUE(write_device_profile(good, path));
+  DeviceProfile bad = good;
+  bad.peaks["fp32_tflops"].value = std::numeric_limits<double>::quiet_NaN();
+  const auto refused = write_device_profile(bad, path);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "/peaks/fp32_tflops/value");
+  EXPECT_EQ(read_text(path), to_json(good));
+  EXPECT_FALSE(write_device_profile(good, "/nowhere/at/all/p.json"));
+  std::filesystem::remove(path);
+}
+
+TEST(DeviceProfile, AFullDiskIsOneLine) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  // The temporary is a link to the device that is always full.
+  const std::string path = testing::TempDir() + "full_disk.json";
+  ASSERT_TRUE(write_device_profile(full_profile(), path));
+  const std::string temporary = path + ".tmp" + std::to_string(::getpid());
+  std::filesystem::create_symlink("/dev/full", temporary);
+  const auto written = write_device_profile(full_profile(), path);
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().to_string(), testing::HasSubstr("No space left on device"));
+  EXPECT_EQ(read_text(path), to_json(full_profile()));
+  std::filesystem::remove(path);
+}
+
+TEST(DeviceProfile, ShowAndCompareSayValuesSourcesAndRatios) {
+  const DeviceProfile v100 = full_profile();
+  const std::string shown = show_device_profile(v100);
+  EXPECT_THAT(shown, testing::HasSubstr("/ops/layernorm/w_gbs"));
+  EXPECT_THAT(shown, testing::HasSubstr("800 GB/s [790, 810]"));
+  EXPECT_THAT(shown, testing::HasSubstr("datasheet"));
+  EXPECT_THAT(shown, testing::HasSubstr("verdict: pass"));
+  DeviceProfile faster = v100;
+  faster.ops["layernorm"].w_gbs.value = 1600;
+  faster.ops["layernorm"].w_gbs.ci95 = {1590, 1610};
+  faster.cold_start.clear();
+  const std::string compared = compare_device_profiles(v100, faster);
+  EXPECT_THAT(compared, testing::HasSubstr("b/a 2, intervals do not overlap"));
+  EXPECT_THAT(compared, testing::ContainsRegex("/cold_start/context_s .*only in a"));
+}
+
+}  // namespace
+}  // namespace gpusched

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/replay.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "gpusched/history_hash.hpp"
+#include "gpusched/simulate.hpp"
+#include "traces/cluster_reader.hpp"
+
+namespace gpusched {
+namespace {
+
+Oversize oversize_from(const std::string& word) {
+  if (word == "drop") return Oversize::drop;
+  return word == "clamp" ? Oversize::clamp : Oversize::refuse;
+}
+
+Result<Cluster> cluster_for(const Scenario& scenario, const TraceReport& report) {
+  std::string text = scenario.cluster;
+  if (text.empty() && report.machine_gpus > 0) text = std::to_string(report.machine_gpus);
+  if (text.empty()) {
+    return Unexpected{Error{.message = "not given, and the trace does not state its machine; give --cluster 352x8, say",
+                            .field = "cluster"}};
+  }
+  auto cluster = parse_cluster(text);
+  if (!cluster || scenario.placement != "count") return cluster;
+  return cluster->pooled();
+}
+
+Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs) {
+  MeasureWindow window;
+  if (scenario.warmup.us != 0 || scenario.measure.us != 0) {
+    const auto submits = jobs.submits();
+    const auto first_at = [&](Time t) {
+      return static_cast<std::uint32_t>(std::lower_bound(submits.begin(), submits.end(), t) - submits.begin());
+    };
+    const Time begin = submits.front() + scenario.warmup;
+    window.first = first_at(begin);
+    if (scenario.measure.us != 0) window.count = first_at(begin + scenario.measure) - window.first;
+  } else {
+    window.first = static_cast<std::uint32_t>(std::min<std::uint64_t>(scenario.warmup_jobs, jobs.size()));
+    if (scenario.measure_jobs != 0) {
+      window.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(scenario.measure_jobs, jobs.size()));
+    }
+  }
+  if (window.first >= window.end(jobs.size())) {
+    return Unexpected{
+        Error{.message = "no job is left to measure of " + std::to_string(jobs.size()), .field = "measure"}};
+  }
+  return window;
+}
+
+std::uint32_t count_outside_vcs(const JobTable& jobs, const Cluster& cluster) {
+  if (cluster.vcs.empty()) return 0;
+  std::vector<bool> has_queue(jobs.vcs().size(), false);
+  for (const VirtualCluster& vc : cluster.vcs) {
+    const std::uint32_t named = jobs.vcs().find(vc.name);
+    if (named != no_index) has_queue[named] = true;
+  }
+  std::uint32_t outside = 0;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) outside += has_queue[jobs.vc(JobId{i})] ? 0 : 1;
+  return outside;
+}
+
+// Adds what one run finishes to the common count, now and then.
+class ProgressWatcher {
+ public:
+  explicit ProgressWatcher(ReplayProgress& progress) : progress_(&progress) {}
+
+  void observe(const View& view, std::span<const Event>) {
+    if (view.finished() < told_ + 4096) return;
+    progress_->finished_jobs.fetch_add(view.finished() - told_, std::memory_order_relaxed);
+    told_ = view.finished();
+  }
+
+ private:
+  ReplayProgress* progress_;
+  std::uint32_t told_ = 0;
+};
+
+PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const std::string& name, ReplayDetail detail,
+                     ReplayProgress& progress) {
+  PolicyRun run;
+  run.policy = name;
+  run.clairvoyant = policy.clairvoyant();
+  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options);
+  RunLog log(input.window);
+  IntervalLog intervals;
+  HistoryHash history;
+  ProgressWatcher watcher(progress);
+  const auto begin = std::chrono::steady_clock::now();
+  const bool finished = detail.job_files ? simulate(*engine, policy, log, watcher, intervals, history)
+                                         : simulate(*engine, policy, log, watcher);
+  run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!finished) {
+    run.unfinished = engine->view().job_count() - engine->view().finished();
+    return run;
+  }
+  run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;
+  run.metrics = compute_metrics(*engine, log, input.window);
+  run.saturation = find_saturation(*engine, log, input.window);
+  if (detail.splits) {
+    for (const SplitBy by : {SplitBy::gpus, SplitBy::user, SplitBy::vc, SplitBy::status}) {
+      run.splits.push_back(split_metrics(*engine, by, input.window));
+    }
+  }
+  if (detail.job_files) {
+    run.history_hash = history.value();
+    run.intervals = std::move(intervals).take();
+    run.engine = std::move(engine);
+  }
+  return run;
+}
+
+}  // namespace
+
+Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry) {
+  ReplayInput input;
+  for (const std::string& text : scenario.policies) {
+    auto specs = parse_policy_list(text);
+    if (!specs) return Unexpected{specs.error()};
+    for (PolicySpec& spec : *specs) {
+      if (const auto known = registry.find(spec.name); !known) return Unexpected{known.error()};
+      input.specs.push_back(std::move(spec));
+    }
+  }
+  auto trace =
+      read_trace(scenario.trace,
+                 {.format = scenario.format, .columns = scenario.columns, .drop_bad_rows = scenario.drop_bad_rows});
+  if (!trace) return Unexpected{trace.error()};
+  auto cluster = cluster_for(scenario, trace->report);
+  if (!cluster) return Unexpected{cluster.error()};
+  input.cluster = *std::move(cluster);
+  auto fitted = fit_to_cluster(*std::move(trace), input.cluster, oversize_from(scenario.oversize));
+  if (!fitted) return Unexpected{fitted.error()};
+  input.trace = *std::move(fitted);
+  if (input.trace.jobs.size() == 0) {
+    return Unexpected{Error{.message = "no jobs are left to replay", .file = scenario.trace}};
+  }
+  const auto window = window_for(scenario, input.trace.jobs);
+  if (!window) return Unexpected{window.error()};
+  input.window = *window;
+  input.options = {.placement = placement_from_name(scenario.placement).value_or(Placement::consolidate),
+                   .preemption = scenario.preemption,
+                   .seed = scenario.seed};
+  input.jobs_outside_vcs = count_outside_vcs(input.trace.jobs, input.cluster);
+  return input;
+}
+
+Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const PolicyRegistry& registry,
+                                          std::uint64_t threads, ReplayDetail detail, ReplayProgress& progress) {
+  std::vector<std::optional<AnyPolicy>> policies;
+  for (const PolicySpec& spec : input.specs) {
+    auto policy =
+        registry.make(spec, {.jobs = &input.trace.jobs, .cluster = &input.cluster, .seed = input.options.seed});
+    if (!policy) return Unexpected{policy.error()};
+    policies.emplace_back(*std::move(policy));
+  }
+  std::vector<PolicyRun> runs(policies.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < runs.size(); i = next++) {
+      runs[i] = run_policy(input, *std::move(policies[i]), input.specs[i].text, detail, progress);
+      policies[i].reset();
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (std::uint64_t i = 1; i < std::min<std::uint64_t>(threads, runs.size()); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  return runs;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Replay: loads what a Scenario names and runs every policy over it, several at a time if asked. What comes back is
+/// data; report.hpp writes it down.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpusched/cluster.hpp"
+#include "gpusched/metrics.hpp"
+#include "gpusched/result.hpp"
+#include "src/policies/registry.hpp"
+#include "src/sim/scenario.hpp"
+#include "traces/trace.hpp"
+
+namespace gpusched {
+
+/// The input of every run of a scenario: read once, shared by all policies.
+struct ReplayInput {
+  Trace trace;
+  Cluster cluster;  ///< pooled() already when the placement is "count"
+  EngineOptions options;
+  MeasureWindow window;
+  std::vector<PolicySpec> specs;
+  std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere
+};
+
+/// Reads trace and cluster and resolves every name. Errors are the user's: bad input or usage.
+Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry);
+
+/// What one policy did.
+struct PolicyRun {
+  std::string policy;  ///< as written
+  bool clairvoyant = false;
+  std::uint32_t unfinished = 0;  ///< jobs left waiting for ever; if any, what follows is not filled in
+  Metrics metrics;
+  Saturation saturation;
+  double sim_seconds = 0;  ///< wall time of the simulation alone
+  double jobs_per_s = 0;   ///< all jobs of the trace / sim_seconds
+  std::uint64_t history_hash = 0;
+  std::vector<std::vector<SplitRow>> splits;  ///< by SplitBy; filled when asked for
+  std::vector<Interval> intervals;            ///< filled when asked for
+  std::unique_ptr<Engine> engine;             ///< the finished engine, kept when asked for
+};
+
+/// How far all runs have come, readable from another thread.
+struct ReplayProgress {
+  std::atomic<std::uint64_t> finished_jobs = 0;
+};
+
+/// What to keep besides metrics.
+struct ReplayDetail {
+  bool splits = false;     ///< every split
+  bool job_files = false;  ///< engine, intervals and history hash, for jobs.csv and intervals.csv
+};
+
+/// Runs every policy of `input`, up to `threads` at a time; the results do not depend on that number and come in the
+/// order of the list. Errors: a policy refuses its parameters or this input.
+Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const PolicyRegistry& registry,
+                                          std::uint64_t threads, ReplayDetail detail, ReplayProgress& progress);
+
+}  // namespace gpusched

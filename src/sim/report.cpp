@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/report.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "src/sim/build_info.hpp"
+#include "src/sim/output_files.hpp"
+#include "src/sim/strict_json.hpp"
+#include "src/sim/text_table.hpp"
+
+namespace gpusched {
+namespace {
+
+// printf's format for one number; the C locale is never changed.
+std::string formatted(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+void append_integer(std::string& text, std::int64_t value) {
+  char digits[24];
+  text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+// value / 10^places without trailing zeros.
+void append_decimal(std::string& text, std::int64_t value, std::int64_t scale) {
+  if (value < 0) text += '-';
+  const std::int64_t magnitude = value < 0 ? -value : value;
+  append_integer(text, magnitude / scale);
+  std::int64_t rest = magnitude % scale;
+  if (rest == 0) return;
+  text += '.';
+  for (std::int64_t place = scale / 10; rest > 0; place /= 10) {
+    text += static_cast<char>('0' + rest / place);
+    rest %= place;
+  }
+}
+
+void append_seconds(std::string& text, Time t) { append_decimal(text, t.us, microseconds_per_second); }
+
+// RFC 4180: quoted only when it must be.
+void append_field(std::string& text, std::string_view field) {
+  if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
+    text += field;
+    return;
+  }
+  text += '"';
+  for (const char c : field) {
+    if (c == '"') text += '"';
+    text += c;
+  }
+  text += '"';
+}
+
+Json metrics_json(const Metrics& m) {
+  return {{"jobs", m.jobs},
+          {"avg_jct_s", m.avg_jct_s},
+          {"median_jct_s", m.median_jct_s},
+          {"p95_jct_s", m.p95_jct_s},
+          {"p99_jct_s", m.p99_jct_s},
+          {"avg_wait_s", m.avg_wait_s},
+          {"p99_wait_s", m.p99_wait_s},
+          {"avg_bounded_slowdown", m.avg_bounded_slowdown},
+          {"makespan_s", m.makespan_s},
+          {"last_end_s", m.last_end_s},
+          {"gpu_utilization", m.gpu_utilization},
+          {"gpu_allocation", m.gpu_allocation},
+          {"preemptions", m.preemptions},
+          {"energy_kwh", m.energy_kwh ? Json(*m.energy_kwh) : Json(nullptr)},
+          {"jain_fairness", m.jain_fairness},
+          {"max_finish_time_ratio", m.max_finish_time_ratio},
+          {"events", m.events}};
+}
+
+Json saturation_json(const Saturation& s) {
+  return {{"offered_load", s.offered_load},
+          {"backlog_jobs", s.backlog_jobs},
+          {"max_waiting_jobs", s.max_waiting_jobs},
+          {"saturated", s.saturated}};
+}
+
+Json splits_json(const PolicyRun& run) {
+  Json all = Json::object();
+  for (std::size_t by = 0; by < run.splits.size(); ++by) {
+    Json rows = Json::array();
+    for (const SplitRow& row : run.splits[by]) {
+      rows.push_back({{"key", row.key},
+                      {"jobs", row.jobs},
+                      {"avg_jct_s", row.avg_jct_s},
+                      {"median_jct_s", row.median_jct_s},
+                      {"avg_wait_s", row.avg_wait_s},
+                      {"avg_bounded_slowdown", row.avg_bounded_slowdown},
+                      {"gpu_hours", row.gpu_hours}});
+    }
+    all[std::string(split_names[by])] = std::move(rows);
+  }
+  return all;
+}
+
+Json trace_json(const TraceReport& report) {
+  Json dropped = Json::array();
+  for (const DroppedRows& rows : report.dropped) {
+    dropped.push_back({{"reason", rows.reason}, {"rows", rows.rows}, {"first_line", rows.first_line}});
+  }
+  return {{"path", report.path}, {"format", report.format}, {"sha256", report.sha256}, {"rows", report.rows},
+          {"kept", report.kept}, {"dropped", dropped},      {"notes", report.notes}};
+}
+
+Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
+                   const Execution& execution) {
+  const BuildInfo build = build_info();
+  Json policies = Json::array();
+  for (const PolicyRun& run : runs) {
+    Json entry = {{"policy", run.policy}, {"clairvoyant", run.clairvoyant}};
+    if (run.engine) {
+      char hash[20];
+      std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(run.history_hash));
+      entry["history_hash"] = hash;
+    }
+    policies.push_back(std::move(entry));
+  }
+  return {{"program", "gpusched"},
+          {"version", build.version},
+          {"git_commit", build.git_commit},
+          {"compiler", build.compiler},
+          {"build_type", build.build_type},
+          {"config", Json::parse(scenario_json(scenario, false))},
+          {"trace", trace_json(input.trace.report)},
+          {"cluster",
+           {{"name", input.cluster.name}, {"nodes", input.cluster.nodes.size()}, {"gpus", input.cluster.total_gpus()}}},
+          {"seed", scenario.seed},
+          {"measured_jobs", {{"first", input.window.first}, {"end", input.window.end(input.trace.jobs.size())}}},
+          {"jobs_outside_virtual_clusters", input.jobs_outside_vcs},
+          {"value_sources",
+           {{"submission_and_work", "trace"},
+            {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
+            {"rates", "every GPU runs at the speed of the trace"},
+            {"preemption_cost", "config"},
+            {"power", "none"}}},
+          {"policies", policies},
+          {"warnings", report_warnings(input, runs)},
+          {"execution",
+           {{"started", execution.started},
+            {"wall_s", execution.wall_s},
+            {"peak_memory_bytes", execution.peak_memory_bytes},
+            {"threads", scenario.threads},
+            {"out", scenario.out}}}};
+}
+
+Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
+  return {{"policy", run.policy},
+          {"trace", input.trace.report.path},
+          {"cluster", input.cluster.name},
+          {"metrics", std::move(metrics)}};
+}
+
+std::string jobs_csv(const PolicyRun& run) {
+  const Engine& engine = *run.engine;
+  const JobTable& jobs = engine.jobs();
+  std::string text = "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status\n";
+  text.reserve(std::size_t{jobs.size()} * 80);
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    const Time jct = engine.end(job) - jobs.submit(job);
+    append_field(text, jobs.external_id(job));
+    append_field(text += ',', jobs.users()[jobs.user(job)]);
+    append_field(text += ',', jobs.groups()[jobs.group(job)]);
+    append_decimal(text += ',', jobs.shape(job).gpu_milli(), whole_gpu);
+    append_seconds(text += ',', jobs.submit(job));
+    append_seconds(text += ',', engine.first_start(job));
+    append_seconds(text += ',', engine.end(job));
+    append_seconds(text += ',', engine.ran(job));
+    append_seconds(text += ',', jct - engine.ran(job));
+    append_seconds(text += ',', jct);
+    append_integer(text += ',', engine.preemptions(job));
+    text += ',';
+    text += to_string(jobs.status(job));
+    text += '\n';
+  }
+  return text;
+}
+
+std::string intervals_csv(const Cluster& cluster, const PolicyRun& run) {
+  const JobTable& jobs = run.engine->jobs();
+  std::string text = "job_id,node,gpus,start_s,end_s\n";
+  text.reserve(run.intervals.size() * 48);
+  for (const Interval& interval : run.intervals) {
+    append_field(text, jobs.external_id(interval.job));
+    text += ',';
+    const std::string& name = cluster.nodes[index(interval.node)].name;
+    if (name.empty()) {
+      append_integer(text, index(interval.node));
+    } else {
+      append_field(text, name);
+    }
+    append_decimal(text += ',', interval.gpu_milli, whole_gpu);
+    append_seconds(text += ',', interval.start);
+    append_seconds(text += ',', interval.end);
+    text += '\n';
+  }
+  return text;
+}
+
+// Every policy's folder: its text without what file systems and shells dislike, numbered when two are alike.
+std::vector<std::string> folder_names(const std::vector<PolicyRun>& runs) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (const PolicyRun& run : runs) {
+    std::string base = run.policy;
+    for (char& c : base) {
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+      if (!plain && std::string_view("-_.@=,").find(c) == std::string_view::npos) c = '_';
+    }
+    std::string name = base;
+    for (int number = 2; !taken.insert(name).second; ++number) name = base + "-" + std::to_string(number);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::string percent(double share) { return formatted("%.1f%%", 100 * share); }
+
+std::string describe_cluster(const Cluster& cluster) {
+  const std::string gpus = human_count(static_cast<std::uint64_t>(cluster.total_gpus())) + " GPUs";
+  if (cluster.nodes.size() == 1) return gpus + " in one pool";
+  return gpus + " on " + human_count(cluster.nodes.size()) + " nodes";
+}
+
+std::string split_table(const Scenario& scenario, const PolicyRun& run) {
+  const auto by = static_cast<std::size_t>(std::find(std::begin(split_names), std::end(split_names), scenario.split) -
+                                           std::begin(split_names));
+  TextTable table({scenario.split, "jobs", "avg JCT", "median", "avg wait", "slowdown", "GPU-hours"});
+  for (const SplitRow& row : run.splits[by]) {
+    table.add({row.key.empty() ? "(unknown)" : row.key, human_count(row.jobs), human_duration(row.avg_jct_s),
+               human_duration(row.median_jct_s), human_duration(row.avg_wait_s),
+               formatted("%.2f", row.avg_bounded_slowdown),
+               human_count(static_cast<std::uint64_t>(std::llround(row.gpu_hours)))});
+  }
+  return "\n" + run.policy + " by " + scenario.split + "\n" + table.text();
+}
+
+}  // namespace
+
+std::string human_count(std::uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return digits;
+}
+
+std::string human_duration(double seconds) {
+  if (seconds < 59.95) return formatted("%.1f s", seconds);
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+  const auto two = [](std::uint64_t value) { return (value < 10 ? "0" : "") + std::to_string(value); };
+  if (whole < 3600) return std::to_string(whole / 60) + "m " + two(whole % 60) + "s";
+  const std::uint64_t minutes = whole / 60;
+  if (minutes < 24 * 60) return std::to_string(minutes / 60) + "h " + two(minutes % 60) + "m";
+  return std::to_string(minutes / (24 * 60)) + "d " + two(minutes / 60 % 24) + ":" + two(minutes % 60);
+}
+
+std::string exact_seconds(Time t) {
+  std::string text;
+  append_seconds(text, t);
+  return text;
+}
+
+std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
+  std::vector<std::string> lines;
+  for (const DroppedRows& rows : input.trace.report.dropped) {
+    lines.push_back(human_count(rows.rows) + " of " + human_count(input.trace.report.rows) +
+                    " rows left out: " + rows.reason +
+                    (rows.first_line == 0 ? "" : " (first on line " + std::to_string(rows.first_line) + ")"));
+  }
+  lines.insert(lines.end(), input.trace.report.notes.begin(), input.trace.report.notes.end());
+  if (input.jobs_outside_vcs > 0) {
+    lines.push_back(human_count(input.jobs_outside_vcs) + " jobs belong to no virtual cluster of '" +
+                    input.cluster.name + "'; they wait in a queue of their own and may run anywhere");
+  }
+  for (const PolicyRun& run : runs) {
+    if (!run.saturation.saturated) continue;
+    lines.push_back(
+        run.policy + ": the queue grows for as long as jobs arrive (" + human_count(run.saturation.backlog_jobs) +
+        " jobs had not started at the last submission, offered load " + formatted("%.2f", run.saturation.offered_load) +
+        "): averages depend on the length of the trace more than on the policy");
+  }
+  return lines;
+}
+
+std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs) {
+  const Metrics& first = runs.front().metrics;
+  std::string text = human_count(first.jobs) + " jobs";
+  if (!input.window.whole(input.trace.jobs.size())) text += " measured of " + human_count(input.trace.jobs.size());
+  text += " of " + std::filesystem::path(input.trace.report.path).filename().string() + " on " + input.cluster.name +
+          " (" + describe_cluster(input.cluster) + "), placement " + scenario.placement + "\n\n";
+  TextTable table({"policy", "avg JCT s", "=", "median", "p99 JCT", "wait", "slowd.", "used", "preempt"});
+  bool any_clairvoyant = false;
+  for (const PolicyRun& run : runs) {
+    const Metrics& m = run.metrics;
+    any_clairvoyant |= run.clairvoyant;
+    table.add({run.policy + (run.clairvoyant ? "*" : ""), formatted("%.2f", m.avg_jct_s), human_duration(m.avg_jct_s),
+               human_duration(m.median_jct_s), human_duration(m.p99_jct_s), human_duration(m.avg_wait_s),
+               formatted(m.avg_bounded_slowdown < 1000 ? "%.2f" : "%.0f", m.avg_bounded_slowdown),
+               percent(m.gpu_utilization), human_count(m.preemptions)});
+  }
+  text += table.text() + "JCT: completion time; wait and slowd. (bounded slowdown) are means; used: GPU time\n";
+  if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
+  if (scenario.split != "none") {
+    for (const PolicyRun& run : runs) text += split_table(scenario, run);
+  }
+  return text;
+}
+
+std::string json_report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
+                        const Execution& execution) {
+  Json list = Json::array();
+  for (const PolicyRun& run : runs) {
+    Json metrics = metrics_json(run.metrics);
+    metrics["sim_seconds"] = run.sim_seconds;
+    metrics["jobs_per_s"] = run.jobs_per_s;
+    list.push_back(run_json(input, run, std::move(metrics)));
+  }
+  const Json report = {{"manifest", manifest_json(scenario, input, runs, execution)}, {"runs", std::move(list)}};
+  return report.dump(2) + "\n";
+}
+
+Result<void> write_report_files(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
+                                const std::vector<PolicyRun>& runs, const Execution& execution) {
+  OutputFiles files;
+  const std::vector<std::string> names = folder_names(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::string place = folder + "/" + names[i] + "/";
+    Json summary = run_json(input, runs[i], metrics_json(runs[i].metrics));
+    summary["saturation"] = saturation_json(runs[i].saturation);
+    summary["splits"] = splits_json(runs[i]);
+    if (auto done = files.write(place + "summary.json", summary.dump(2) + "\n"); !done) return done;
+    if (auto done = files.write(place + "jobs.csv", jobs_csv(runs[i])); !done) return done;
+    if (auto done = files.write(place + "intervals.csv", intervals_csv(input.cluster, runs[i])); !done) return done;
+  }
+  const std::string manifest = manifest_json(scenario, input, runs, execution).dump(2) + "\n";
+  if (auto done = files.write(folder + "/manifest.json", manifest); !done) return done;
+  return files.commit();
+}
+
+}  // namespace gpusched

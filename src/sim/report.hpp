@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Report: what a replay found, as a table for people, JSON for programs, and files for later. The same runs give the
+/// same bytes, apart from the manifest's "execution" and the two wall-clock metrics of --json.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/result.hpp"
+#include "src/sim/replay.hpp"
+#include "src/sim/scenario.hpp"
+
+namespace gpusched {
+
+/// How the process did; the only part of a report that differs between equal runs.
+struct Execution {
+  std::string started;  ///< "2026-01-31T12:00:00Z"
+  double wall_s = 0;
+  std::uint64_t peak_memory_bytes = 0;
+};
+
+/// A span for people: "12.3 s", "4m 05s", "3h 12m", "1d 03:12".
+std::string human_duration(double seconds);
+/// With thousands separated: "80,539".
+std::string human_count(std::uint64_t count);
+/// Exact seconds without trailing zeros: "12", "0.5", "-1.000001".
+std::string exact_seconds(Time t);
+
+/// Things a user should know before using the numbers, one line each: rows left out, jobs outside the virtual clusters,
+/// saturation, clairvoyance.
+std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs);
+
+/// The comparison, one line a policy, at most 80 columns where names allow, and the splits asked for.
+std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs);
+
+/// {"manifest": {...}, "runs": [{"policy", "trace", "cluster", "metrics"}]}.
+std::string json_report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
+                        const Execution& execution);
+
+/// Writes manifest.json into `folder`, and summary.json, jobs.csv and intervals.csv into a folder for each policy in
+/// it: all of them or none. Precondition: the runs kept their job_files and splits. Error: a file cannot be written.
+Result<void> write_report_files(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
+                                const std::vector<PolicyRun>& runs, const Execution& execution);
+
+}  // namespace gpusched

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Scenario: everything that says what a replay is, however it was given: a strict JSON file, command-line flags, or
+/// "path.to.key=value". One table of fields serves them all, the effective configuration in the manifest, and the JSON
+/// Schema.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "gpusched/engine_state.hpp"
+#include "gpusched/metrics.hpp"
+#include "gpusched/result.hpp"
+#include "gpusched/types.hpp"
+
+namespace gpusched {
+
+/// A replay as the user asked for it. Names are resolved when it runs (replay.hpp).
+struct Scenario {
+  std::string trace;            ///< a file, or "synthetic:NAME"
+  std::string format = "auto";  ///< a trace format, or "auto"
+  std::string columns;          ///< of format csv: "submit=COLUMN,gpus=COLUMN,duration=COLUMN"
+  bool drop_bad_rows = false;
+  std::string cluster;                ///< NAME, FILE, NODESxGPUS or GPUS; empty: what the trace states
+  std::vector<std::string> policies;  ///< each as parse_policy_list() takes it
+  std::string placement = "consolidate";
+  std::uint64_t seed = 0;
+  PreemptionCost preemption;
+  std::string oversize = "error";
+  std::uint64_t warmup_jobs = 0;
+  std::uint64_t measure_jobs = 0;  ///< 0: all that follow the warm-up
+  Time warmup{};                   ///< the same by time of submission; by jobs or by time, not both
+  Time measure{};
+  std::string split = "none";  ///< split_names, or "none"
+  std::string out;             ///< folder for files; empty: none
+  bool json = false;           ///< one JSON object instead of tables
+  std::uint64_t threads = 1;   ///< policies that run at the same time
+};
+
+/// One field: where it stands in a file, its flag, what it means and where its value lives.
+struct ScenarioField {
+  std::string path;  ///< of a JSON file and of --set, with dots: "preemption.restart_s"
+  std::string flag;  ///< of the command line: "--seed"; empty: none
+  std::string meaning;
+  /// Seconds for a Time.
+  std::variant<std::string*, bool*, std::uint64_t*, Time*, std::vector<std::string>*> target;
+  std::vector<std::string> words = {};  ///< what a text may be; empty: anything
+  bool changes_results = true;          ///< false: where results go and how fast they come
+};
+
+/// Every field of `scenario`, in the order of a file. The pointers live as long as `scenario`.
+std::vector<ScenarioField> scenario_fields(Scenario& scenario);
+
+/// Sets the field from text. Error: not such a value, or not an allowed word.
+Result<void> set_field(const ScenarioField& field, std::string_view text);
+
+/// Sets what a JSON text gives and leaves the rest. `file` is for messages only. Errors: not JSON, a key that does not
+/// exist (with its path and the nearest name) or appears twice, a value of another type.
+Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file);
+/// The same from a file.
+Result<void> read_scenario_file(Scenario& scenario, const std::string& path);
+
+/// Carries out "path.to.key=value".
+Result<void> apply_setting(Scenario& scenario, std::string_view setting);
+
+/// What cannot be seen field by field: a trace and a policy must be given, a window by jobs or by time.
+Result<void> check_scenario(const Scenario& scenario);
+
+/// The scenario as a JSON file that read_scenario_json() takes; without fields that change no result unless `all`.
+std::string scenario_json(const Scenario& scenario, bool all);
+
+/// The JSON Schema (draft 2020-12) of such files; docs/scenario.schema.json is this text.
+std::string scenario_schema();
+
+}  // namespace gpusched

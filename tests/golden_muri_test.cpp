@@ -3,24 +3,17 @@
 #include "golden_support.hpp"
 #include "src/policies/las_queues.hpp"
 #include "src/policies/muri.hpp"
+#include "traces/trace.hpp"
 
 namespace gpusched {
 namespace {
 
-using test::CsvColumns;
-
-// File times are milliseconds; an iteration takes 1.015 times its file value, which in microseconds is a whole number.
-JobTable read_muri(const std::filesystem::path& path, bool all_at_zero) {
-  const CsvColumns rows(path);
+// The jobs of `table`, every one submitted at 0.
+JobTable all_at_zero(const JobTable& table) {
   JobTableBuilder builder;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const std::int64_t submit_ms = all_at_zero ? 0 : rows.integer(row, "submit_time");
-    const std::int64_t iteration_us = rows.integer(row, "iteration_time") * 1015;
-    builder.add(
-        {.submit = Time{submit_ms * 1000},
-         .work = Time{rows.integer(row, "iterations") * iteration_us},
-         .shape = {.tasks = static_cast<std::uint32_t>(rows.integer(row, "num_gpu")), .gpu_milli_per_task = whole_gpu},
-         .family = rows.text(row, "model_name")});
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
+    const JobId job{i};
+    builder.add({.work = table.work(job), .shape = table.shape(job), .family = table.families()[table.family(job)]});
   }
   return *std::move(builder).build();
 }
@@ -45,8 +38,10 @@ class MuriTable : public ::testing::TestWithParam<Published> {
 TEST_P(MuriTable, AverageJctIsThePublishedOne) {
   const Published& published = GetParam();
   const auto path = test::real_trace(std::string("philly/") + published.trace);
-  if (path.empty()) GTEST_SKIP() << published.trace << " is not here; set GPUSCHED_TRACES";
-  const JobTable jobs = read_muri(path, published.all_at_zero);
+  GPUSCHED_NEEDS_TRACE(path, published.trace);
+  const auto trace = read_trace(path);
+  ASSERT_TRUE(trace);
+  const JobTable jobs = published.all_at_zero ? all_at_zero(trace->jobs) : trace->jobs;
   EXPECT_NEAR(avg_jct_s(jobs, MuriShortest(false)) / published.srtf, 1, 1e-6);
   EXPECT_NEAR(avg_jct_s(jobs, MuriShortest(true)) / published.srsf, 1, 1e-6);
   EXPECT_NEAR(avg_jct_s(jobs, LasQueues(LasQueuesForm::muri, {3250, 7200}, 0)) / published.tiresias, 1, 1e-6);

@@ -1,32 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the golden tests share: the real traces, which lie outside the repository, and averages over a run.
+/// What the golden tests share: columns of published files, and averages over a run.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "gpusched/simulate.hpp"
+#include "trace_support.hpp"
 
 namespace gpusched::test {
-
-/// Where `file` of the real traces is, or an empty path: $GPUSCHED_TRACES, else shared/traces beside the repository.
-inline std::filesystem::path real_trace(const std::string& file) {
-  const char* const set = std::getenv("GPUSCHED_TRACES");
-  const std::filesystem::path folder =
-      set != nullptr ? std::filesystem::path(set) : std::filesystem::path(GPUSCHED_SOURCE_DIR) / "../shared/traces";
-  return std::filesystem::exists(folder / file) ? folder / file : std::filesystem::path();
-}
 
 /// The cells of a comma-separated file, by column name. For files known to be well-formed.
 class CsvColumns {
  public:
-  explicit CsvColumns(const std::filesystem::path& path) {
+  explicit CsvColumns(const std::string& path) {
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);) {
       if (!line.empty() && line.back() == '\r') line.pop_back();

@@ -8,7 +8,7 @@ namespace {
 
 using test::CsvColumns;
 
-test::RunFigures run_dlas_gpu(const std::filesystem::path& path, std::size_t rows, std::uint32_t gpus) {
+test::RunFigures run_dlas_gpu(const std::string& path, std::size_t rows, std::uint32_t gpus) {
   const CsvColumns file(path);
   JobTableBuilder builder;
   for (std::size_t row = 0; row < std::min(rows, file.size()); ++row) {
@@ -27,7 +27,7 @@ test::RunFigures run_dlas_gpu(const std::filesystem::path& path, std::size_t row
 
 TEST(GoldenTiresias, DlasGpuOnTheExampleOf60Jobs) {
   const auto path = test::real_trace("small/tiresias_60_job.csv");
-  if (path.empty()) GTEST_SKIP() << "tiresias_60_job.csv is not here; set GPUSCHED_TRACES";
+  GPUSCHED_NEEDS_TRACE(path, "small/tiresias_60_job.csv");
   const test::RunFigures figures = run_dlas_gpu(path, 60, 16);
   EXPECT_NEAR(figures.avg_jct_s, 190.68, 0.005);
   EXPECT_NEAR(figures.avg_pending_s, 12.27, 0.005);
@@ -37,7 +37,7 @@ TEST(GoldenTiresias, DlasGpuOnTheExampleOf60Jobs) {
 
 TEST(GoldenTiresias, DlasGpuOn5000PhillyJobs) {
   const auto path = test::real_trace("alibaba/pai2020/philly_in_pai_columns_20k.csv");
-  if (path.empty()) GTEST_SKIP() << "philly_in_pai_columns_20k.csv is not here; set GPUSCHED_TRACES";
+  GPUSCHED_NEEDS_TRACE(path, "alibaba/pai2020/philly_in_pai_columns_20k.csv");
   const test::RunFigures figures = run_dlas_gpu(path, 5000, 128);
   EXPECT_NEAR(figures.avg_jct_s, 19549.01, 0.005);
   EXPECT_NEAR(figures.avg_pending_s, 11696.92, 0.005);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "src/sim/nearest_name.hpp"
-#include "traces/synthetic.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace gpusched {
@@ -54,6 +53,8 @@ const std::vector<TraceFormat>& trace_format_table() {
          return header_has(head, {"cpu_milli", "gpu_milli", "num_gpu", "creation_time"});
        },
        read_openb},
+      {"openb-pods", "the same pods as mere demands, every row, times ignored (packing experiments)",
+       "Weng et al., ATC'23, cluster-trace-gpu-v2023", [](std::string_view) { return false; }, read_openb_pods},
       {"tiresias", "Tiresias simulator jobs; with iteration_time also Muri's, in milliseconds",
        "Gu et al., NSDI'19 artifact; Zhao et al., SIGCOMM'22 artifact",
        [](std::string_view head) {
@@ -86,8 +87,6 @@ std::vector<TraceFormatInfo> trace_formats() {
 }
 
 Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
-  constexpr std::string_view synthetic = "synthetic:";
-  if (path.starts_with(synthetic)) return synthetic_trace(path.substr(synthetic.size()), options.seed);
   auto file = InputFile::open(path);
   if (!file) return Unexpected{file.error()};
   const TraceFormat* chosen = nullptr;

@@ -139,6 +139,7 @@ Result<void> read_philly_json(ReadContext& context);
 Result<void> read_philly_csv(ReadContext& context);
 Result<void> read_pai_sim(ReadContext& context);
 Result<void> read_openb(ReadContext& context);
+Result<void> read_openb_pods(ReadContext& context);
 Result<void> read_helios(ReadContext& context);
 Result<void> read_acme(ReadContext& context);
 Result<void> read_swf(ReadContext& context);

@@ -210,8 +210,7 @@ class Agenda {
           break;
         case EventKind::wake:
         case EventKind::start:
-        case EventKind::preempt:
-        case EventKind::move: break;
+        case EventKind::preempt: break;
       }
     }
   }

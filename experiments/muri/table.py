@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints the average JCT of the Muri artifact's baselines: published | ours | difference.
+
+usage: table.py GPUSCHED TRACES      GPUSCHED: the program; TRACES: the folder with philly/muri_trace1.csv
+"""
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+POLICIES = ["srtf@muri", "srsf@muri", "tiresias@muri"]
+PUBLISHED = {  # seconds; trace 1' is trace 1 with every job submitted at 0
+    "1": [1370603.198, 980140.5699, 3330371.307],
+    "1'": [2303543.816, 1801859.995, 6921682.793],
+    "2": [2665607.375, 2213949.687, 7396368.514],
+}
+
+
+def all_at_zero(trace, folder):
+    """A copy of the trace whose jobs are all submitted at 0."""
+    copy = pathlib.Path(folder) / "muri_trace1_at_zero.csv"
+    with open(trace, newline="") as source, open(copy, "w", newline="") as target:
+        rows = csv.DictReader(source)
+        writer = csv.DictWriter(target, rows.fieldnames)
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(row | {"submit_time": "0"})
+    return copy
+
+
+def replay(program, trace):
+    command = [program, "replay", "--trace", trace, "--format", "tiresias", "--cluster", "8x8",
+               "--policy", ",".join(POLICIES), "--json"]
+    runs = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["runs"]
+    return [run["metrics"]["avg_jct_s"] for run in runs]
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    program, traces = sys.argv[1], pathlib.Path(sys.argv[2])
+    print(f"{'trace':<6}{'policy':<16}{'published':>16}{'ours':>16}{'difference':>12}")
+    with tempfile.TemporaryDirectory() as folder:
+        first = traces / "philly" / "muri_trace1.csv"
+        files = {"1": first, "1'": all_at_zero(first, folder), "2": traces / "philly" / "muri_trace2.csv"}
+        for name, published in PUBLISHED.items():
+            for policy, theirs, ours in zip(POLICIES, published, replay(program, files[name])):
+                print(f"{name:<6}{policy:<16}{theirs:>16.3f}{ours:>16.3f}{ours / theirs - 1:>+12.1e}")
+
+
+main()

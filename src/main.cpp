@@ -2,9 +2,11 @@
 // gpusched: parse, dispatch, print. What it does lives in the library.
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "src/commands.hpp"
 #include "src/sim/build_info.hpp"
+#include "src/sim/nearest_name.hpp"
 
 namespace {
 
@@ -22,6 +24,17 @@ std::string version_text() {
   return "gpusched " + std::string(build.version) + " (commit " + std::string(build.git_commit) + ", " +
          std::string(build.compiler) + ", " + std::string(build.build_type) +
          "; PPO training: " + yes_no(build.with_torch) + ", CUDA: " + yes_no(build.with_cuda) + ")";
+}
+
+// CLI11 would only say that a subcommand is missing.
+std::string unknown_command(const CLI::App& program, const std::string& word) {
+  if (word.empty() || word.front() == '-') return {};
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == word) return {};
+    names.push_back(command->get_name());
+  }
+  return "unknown command '" + word + "'" + gpusched::suggest_nearest(word, names) + "; `gpusched --help` lists all";
 }
 
 // CLI11 reports --help as an error with code 0; every real one is bad usage.
@@ -43,6 +56,7 @@ int main(int argc, char** argv) {
   int exit_code = gpusched::exit_done;
   gpusched::add_replay_command(program, exit_code);
   gpusched::add_policies_command(program, exit_code);
+  if (const std::string wrong = unknown_command(program, argv[1]); !wrong.empty()) return gpusched::complain(wrong);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

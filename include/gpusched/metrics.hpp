@@ -388,7 +388,7 @@ inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, Mea
   return rows;
 }
 
-/// A job on one node of one uninterrupted run.
+/// A job on one node, from a start or a move to the next preemption, move or end.
 struct Interval {
   JobId job = no_job;
   NodeId node = no_node;
@@ -405,6 +405,10 @@ class IntervalLog {
     for (const Event& event : events) {
       switch (event.kind) {
         case EventKind::start: open(view, event.job); break;
+        case EventKind::move:
+          close(event.job, view.now());
+          open(view, event.job);
+          break;
         case EventKind::preempt:
         case EventKind::retry:
         case EventKind::finish: close(event.job, view.now()); break;

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics of runs worked out by hand.
+#include "gpusched/metrics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "src/policies/fifo.hpp"
+#include "src/policies/srtf.hpp"
+#include "tests/run_support.hpp"
+
+namespace gpusched::test {
+namespace {
+
+// FIFO on two GPUs: runs [0,10), [10,14), [10,40), [20,25). Completion 10, 12, 36, 5; wait 0, 8, 6, 0.
+const std::vector<Row> four_jobs{{0, 10, 2}, {2, 4, 1}, {4, 30, 1}, {20, 5, 1}};
+
+struct WatchedRun {
+  JobTable jobs;
+  Engine engine;
+  RunLog log;
+  IntervalLog intervals;
+
+  template <Policy P>
+  WatchedRun(const std::vector<Row>& rows, const Cluster& cluster, P policy, MeasureWindow window = {},
+             const EngineOptions& options = {})
+      : jobs(table_of(rows)), engine(jobs, cluster, options), log(window) {
+    EXPECT_TRUE(simulate(engine, policy, log, intervals));
+  }
+  WatchedRun(const WatchedRun&) = delete;
+  WatchedRun& operator=(const WatchedRun&) = delete;
+};
+
+TEST(Metrics, OfAHandComputedRun) {
+  const WatchedRun run(four_jobs, Cluster::pool(2), Fifo{});
+  const Metrics m = compute_metrics(run.engine, run.log);
+  EXPECT_EQ(m.jobs, 4u);
+  EXPECT_DOUBLE_EQ(m.avg_jct_s, 63.0 / 4);
+  EXPECT_DOUBLE_EQ(m.median_jct_s, 11);           // of 5, 10, 12, 36
+  EXPECT_DOUBLE_EQ(m.p95_jct_s, 12 + 24 * 0.85);  // position 2.85
+  EXPECT_DOUBLE_EQ(m.p99_jct_s, 12 + 24 * 0.97);  // position 2.97
+  EXPECT_DOUBLE_EQ(m.avg_wait_s, 14.0 / 4);
+  EXPECT_DOUBLE_EQ(m.p99_wait_s, 6 + 2 * 0.97);  // of 0, 0, 6, 8
+  EXPECT_DOUBLE_EQ(m.avg_bounded_slowdown, (1 + 1.2 + 1.2 + 1) / 4);
+  EXPECT_DOUBLE_EQ(m.makespan_s, 40);
+  EXPECT_DOUBLE_EQ(m.last_end_s, 40);
+  EXPECT_DOUBLE_EQ(m.gpu_utilization, 59.0 / 80);
+  EXPECT_DOUBLE_EQ(m.gpu_allocation, 59.0 / 80);
+  EXPECT_EQ(m.preemptions, 0u);
+  EXPECT_FALSE(m.energy_kwh.has_value());
+  EXPECT_EQ(m.events, 8u);
+  EXPECT_EQ(run.log.max_waiting_jobs(), 2);
+}
+
+TEST(Metrics, FinishTimeRatiosCompareWithAnEqualShare) {
+  // GPUs asked for: 2 until 2, 3 until 4, 4 until 10, then at most the 2 there are.
+  const WatchedRun run(four_jobs, Cluster::pool(2), Fifo{});
+  const double expected[] = {10.0 / (10 * 1.7), 12 / (4 * (19.0 / 12)), 36 / (30 * (42.0 / 36)), 1};
+  double sum = 0, squares = 0;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(finish_time_ratio(run.engine, run.log, JobId{i}).value(), expected[i]);
+    sum += expected[i];
+    squares += expected[i] * expected[i];
+  }
+  const Metrics m = compute_metrics(run.engine, run.log);
+  EXPECT_DOUBLE_EQ(m.max_finish_time_ratio, expected[1]);
+  EXPECT_DOUBLE_EQ(m.jain_fairness, sum * sum / (4 * squares));
+}
+
+TEST(Metrics, AJobWithoutWorkHasNoFinishTimeRatio) {
+  const WatchedRun run({{0, 0, 1}, {0, 5, 1}}, Cluster::pool(2), Fifo{});
+  EXPECT_FALSE(finish_time_ratio(run.engine, run.log, JobId{0}).has_value());
+  EXPECT_DOUBLE_EQ(compute_metrics(run.engine, run.log).jain_fairness, 1);
+}
+
+TEST(Metrics, PreemptionCostsAreHeldButNotUseful) {
+  // Runs [0,2) and, with 2 s + 5 s of cost before the 8 s left, [5,20) around the other job's [2,5).
+  EngineOptions options;
+  options.preemption = {.checkpoint = whole_seconds(2), .restart = whole_seconds(5)};
+  const WatchedRun run({{0, 10, 1}, {2, 3, 1}}, Cluster::pool(1), ShortestRemaining(false), {}, options);
+  const Metrics m = compute_metrics(run.engine, run.log);
+  EXPECT_DOUBLE_EQ(m.avg_wait_s, 3.0 / 2);
+  EXPECT_DOUBLE_EQ(m.gpu_allocation, 1);
+  EXPECT_DOUBLE_EQ(m.gpu_utilization, 13.0 / 20);
+  EXPECT_EQ(m.preemptions, 1u);
+}
+
+TEST(Metrics, OfAMeasureWindow) {
+  const MeasureWindow window{.first = 1, .count = 2};
+  const WatchedRun run(four_jobs, Cluster::pool(2), Fifo{}, window);
+  const Metrics m = compute_metrics(run.engine, run.log, window);
+  EXPECT_EQ(m.jobs, 2u);
+  EXPECT_DOUBLE_EQ(m.avg_jct_s, 24);
+  EXPECT_DOUBLE_EQ(m.makespan_s, 38);  // from 2 to 40
+  // Held from 2 on: 2 GPUs until 14, 1 until 20, 2 until 25, 1 until 40; nothing held is lost.
+  EXPECT_DOUBLE_EQ(m.gpu_allocation, (2 * 12 + 6 + 10 + 15) / 76.0);
+  EXPECT_DOUBLE_EQ(m.gpu_utilization, m.gpu_allocation);
+}
+
+TEST(Metrics, AWindowBeyondTheTraceEndsWithIt) {
+  EXPECT_EQ((MeasureWindow{.first = 3, .count = 100}.end(5)), 5u);
+  EXPECT_EQ((MeasureWindow{.first = 9}.end(5)), 5u);
+  EXPECT_TRUE((MeasureWindow{.count = 5}.whole(5)));
+  EXPECT_FALSE((MeasureWindow{.first = 1}.whole(5)));
+}
+
+TEST(Metrics, SaturationIsAQueueThatGrowsWithTheTrace) {
+  const auto every = [](std::int64_t gap) {
+    std::vector<Row> rows;
+    for (std::int64_t i = 0; i < 100; ++i) rows.push_back({i * gap, 10, 1});
+    return rows;
+  };
+  const WatchedRun full(every(5), Cluster::pool(1), Fifo{});
+  const Saturation bad = find_saturation(full.engine, full.log);
+  EXPECT_TRUE(bad.saturated);
+  EXPECT_DOUBLE_EQ(bad.offered_load, 1000.0 / 495);
+  EXPECT_EQ(bad.backlog_jobs, 50u);  // at 495 s the fiftieth has just run for 5 s
+  const WatchedRun calm(every(20), Cluster::pool(1), Fifo{});
+  const Saturation good = find_saturation(calm.engine, calm.log);
+  EXPECT_FALSE(good.saturated);
+  EXPECT_EQ(good.backlog_jobs, 0u);
+}
+
+TEST(Metrics, SplitsByGpuCountAndVirtualCluster) {
+  const WatchedRun run({{0, 10, 2, "", "a"}, {2, 4, 1, "", "b"}, {4, 30, 1, "", "a"}, {20, 5, 1, "", ""}},
+                       Cluster::pool(2), Fifo{});
+  const std::vector<SplitRow> gpus = split_metrics(run.engine, SplitBy::gpus);
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(gpus[0].key, "1");
+  EXPECT_EQ(gpus[0].jobs, 3u);
+  EXPECT_DOUBLE_EQ(gpus[0].avg_jct_s, 53.0 / 3);
+  EXPECT_DOUBLE_EQ(gpus[0].median_jct_s, 12);
+  EXPECT_DOUBLE_EQ(gpus[0].gpu_hours, 39.0 / 3600);
+  EXPECT_EQ(gpus[1].key, "2");
+  EXPECT_DOUBLE_EQ(gpus[1].gpu_hours, 20.0 / 3600);
+  const std::vector<SplitRow> vcs = split_metrics(run.engine, SplitBy::vc);
+  ASSERT_EQ(vcs.size(), 3u);
+  EXPECT_EQ(vcs[0].key, "");
+  EXPECT_EQ(vcs[1].key, "a");
+  EXPECT_DOUBLE_EQ(vcs[1].avg_wait_s, 3);
+}
+
+TEST(Metrics, GpuBucketsArePowersOfTwo) {
+  const auto name = [](MilliGpu gpus) { return detail::gpu_bucket_name(detail::gpu_bucket(gpus)); };
+  EXPECT_EQ(name(0), "0");
+  EXPECT_EQ(name(500), "<1");
+  EXPECT_EQ(name(1000), "1");
+  EXPECT_EQ(name(2000), "2");
+  EXPECT_EQ(name(3000), "3-4");
+  EXPECT_EQ(name(4000), "3-4");
+  EXPECT_EQ(name(5000), "5-8");
+  EXPECT_EQ(name(128'000), "65-128");
+}
+
+TEST(IntervalLog, HasARowForEachNodeOfEachRun) {
+  // A gang of 3 spans two nodes of 2; its second run follows the preemption.
+  const WatchedRun run({{0, 10, 3}, {2, 3, 4}}, Cluster::homogeneous(2, 2), ShortestRemaining(false));
+  const auto rows = run.intervals.intervals();
+  ASSERT_EQ(rows.size(), 6u);
+  const auto expect = [&](std::size_t first, std::uint32_t job, std::int64_t start, std::int64_t end, MilliGpu gpus) {
+    MilliGpu held = 0;
+    for (std::size_t i = first; i < first + 2; ++i) {
+      EXPECT_EQ(rows[i].job, JobId{job});
+      EXPECT_EQ(rows[i].start, whole_seconds(start));
+      EXPECT_EQ(rows[i].end, whole_seconds(end));
+      held += rows[i].gpu_milli;
+    }
+    EXPECT_NE(rows[first].node, rows[first + 1].node);
+    EXPECT_EQ(held, gpus);
+  };
+  expect(0, 0, 0, 2, 3000);
+  expect(2, 1, 2, 5, 4000);
+  expect(4, 0, 5, 13, 3000);
+}
+
+}  // namespace
+}  // namespace gpusched::test

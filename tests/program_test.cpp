@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as its users meet it: exit codes, one clear line for bad input, the same bytes every time, and published
+// figures through the command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/trace_support.hpp"
+
+namespace gpusched::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+class Program : public testing::Test {
+ protected:
+  // `arguments` as a shell reads them.
+  Outcome run(const std::string& arguments) const {
+    const std::string command = std::string(GPUSCHED_PROGRAM) + " " + arguments + " >" + folder_.path() + "/stdout 2>" +
+                                folder_.path() + "/stderr";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder_.path() + "/stdout"),
+            bytes_of(folder_.path() + "/stderr")};
+  }
+
+  // Bad input: exit 2, nothing on standard output, one line that says what is wrong.
+  void expect_refused(const std::string& arguments, const std::string& reason) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_THAT(outcome.err, StartsWith("gpusched: ")) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(reason)) << arguments;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+
+  json metrics(const std::string& arguments) const {
+    const Outcome outcome = run(arguments + " --json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const json report = json::parse(outcome.out, nullptr, false);
+    EXPECT_FALSE(report.is_discarded()) << outcome.out;
+    return report.is_discarded() ? json() : report["runs"];
+  }
+
+  std::string small_trace() const {
+    return folder_.write("small.csv",
+                         "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc\n"
+                         "a,0,10,2,1000,x\n"
+                         "b,2,4,1,1000,y\n"
+                         "c,4,30.5,1,500,x\n");
+  }
+
+  TempFolder folder_;
+};
+
+std::string rounded(const json& value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value.get<double>());
+  return text;
+}
+
+TEST_F(Program, HelpsWithoutArguments) {
+  const Outcome outcome = run("");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("gpusched replay --trace"));
+  EXPECT_THAT(run("--help").out, HasSubstr("replay"));
+  EXPECT_THAT(run("replay --help").out, HasSubstr("--policy"));
+  EXPECT_THAT(run("--version").out, StartsWith("gpusched "));
+}
+
+TEST_F(Program, PrintsATable) {
+  const Outcome outcome = run("replay --trace " + small_trace() + " --cluster 2x2 --policy fifo,srtf");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("3 jobs of small.csv on 2x2 (4 GPUs on 2 nodes)"));
+  EXPECT_THAT(outcome.out, HasSubstr("srtf*"));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Program, JsonIsOneObjectWithTheKeysThatScriptsRelyOn) {
+  const Outcome outcome = run("replay --json --trace " + small_trace() + " --cluster 2x2 --policy fifo,srtf");
+  const json report = json::parse(outcome.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << outcome.out;
+  EXPECT_EQ(report.size(), 2u);
+  EXPECT_EQ(report["manifest"]["trace"]["kept"], 3);
+  EXPECT_EQ(report["manifest"]["trace"]["sha256"].get<std::string>().size(), 64u);
+  ASSERT_EQ(report["runs"].size(), 2u);
+  const json& run = report["runs"][1];
+  EXPECT_EQ(run.size(), 4u);
+  EXPECT_EQ(run["policy"], "srtf");
+  EXPECT_EQ(run["cluster"], "2x2");
+  for (const char* key :
+       {"jobs", "avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s",
+        "avg_bounded_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions",
+        "energy_kwh", "jain_fairness", "max_finish_time_ratio", "events", "sim_seconds", "jobs_per_s"}) {
+    EXPECT_TRUE(run["metrics"].contains(key)) << key;
+  }
+  EXPECT_EQ(run["metrics"].size(), 19u);
+}
+
+TEST_F(Program, WritesTheFilesOfEachPolicy) {
+  const std::string out = folder_.path() + "/new/results";
+  ASSERT_EQ(run("replay --trace " + small_trace() + " --cluster 2x2 --policy fifo --out " + out).code, 0);
+  EXPECT_EQ(bytes_of(out + "/fifo/jobs.csv"),
+            "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status\n"
+            "a,,,2,0,0,10,10,0,10,0,unknown\n"
+            "b,,,1,2,2,6,4,0,4,0,unknown\n"
+            "c,,,0.5,4,4,34.5,30.5,0,30.5,0,unknown\n");
+  EXPECT_THAT(bytes_of(out + "/fifo/intervals.csv"), StartsWith("job_id,node,gpus,start_s,end_s\na,0,2,0,10\n"));
+  EXPECT_TRUE(json::parse(bytes_of(out + "/fifo/summary.json"), nullptr, false).is_object());
+  EXPECT_TRUE(json::parse(bytes_of(out + "/manifest.json"), nullptr, false).is_object());
+}
+
+TEST_F(Program, WritesTheSameBytesAgainAndOnTwoThreads) {
+  const auto files = [&](const std::string& name, const std::string& more) {
+    const std::string out = folder_.path() + "/" + name;
+    EXPECT_EQ(run("replay --trace " + small_trace() + " --cluster 1x2 --placement random --seed 3" +
+                  " --policy fifo,srtf,srsf,fifo --split vc --out " + out + more)
+                  .code,
+              0);
+    std::string all;
+    for (const char* policy : {"fifo", "srtf", "srsf", "fifo-2"}) {
+      for (const char* file : {"/summary.json", "/jobs.csv", "/intervals.csv"}) {
+        all += bytes_of(out + "/" + policy + file);
+      }
+    }
+    json manifest = json::parse(bytes_of(out + "/manifest.json"));
+    manifest.erase("execution");
+    return all + manifest.dump();
+  };
+  const std::string first = files("one", "");
+  EXPECT_GT(first.size(), 2000u);
+  EXPECT_EQ(files("two", ""), first);
+  EXPECT_EQ(files("three", " --jobs 3"), first);
+}
+
+TEST_F(Program, RefusesBadUsageInOneLine) {
+  const std::string trace = " --trace " + small_trace();
+  expect_refused("bogus", "unknown command 'bogus'");
+  expect_refused("reply", "did you mean 'replay'?");
+  expect_refused("replay --policy fifo", "no trace");
+  expect_refused("replay --cluster 4" + trace, "no policy");
+  expect_refused("replay --cluster 4 --policy fifoo" + trace, "did you mean 'fifo'?");
+  expect_refused("replay --cluster 4 --policy 'fifo{x=1}'" + trace, "no parameter 'x'");
+  expect_refused("replay --cluster 4 --policy 'fifo{'" + trace, "expected a parameter name");
+  expect_refused("replay --cluster phily --policy fifo" + trace, "did you mean 'philly'?");
+  expect_refused("replay --policy fifo" + trace, "--cluster");
+  expect_refused("replay --cluster 4 --policy fifo --placement worst" + trace, "--placement: expected one of");
+  expect_refused("replay --cluster 4 --policy fifo --seed -1" + trace, "--seed: expected a whole number");
+  expect_refused("replay --cluster 4 --policy fifo --set sed=1" + trace, "did you mean 'seed'?");
+  expect_refused("replay --cluster 4 --policy fifo --warmup-jobs 3" + trace, "no job is left to measure");
+  expect_refused("replay --cluster 4 --policy fifo --frobnicate" + trace, "--frobnicate");
+  expect_refused("policies fifoo", "did you mean 'fifo'?");
+  const std::string config = folder_.write("run.json", R"({"policies": ["fifo"], "clutser": "4"})");
+  expect_refused("replay --config " + config + trace, "/clutser: unknown key (did you mean 'cluster'?)");
+  expect_refused("replay --cluster 4 --policy fifo --out " + config + trace, "is not a folder");
+}
+
+TEST_F(Program, RefusesBadTracesInOneLine) {
+  const std::string header = "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n";
+  const auto refused = [&](const std::string& rows, const std::string& reason) {
+    const std::string out = folder_.path() + "/never";
+    expect_refused("replay --cluster 4 --policy fifo --out " + out + " --trace " + folder_.write("bad.csv", rows),
+                   reason);
+    EXPECT_FALSE(std::filesystem::exists(out));
+  };
+  refused("", "empty");
+  refused(header + "1,0,x,1,1000\n", "bad.csv:2: work_s");
+  refused(header + "1,0,-5,1,1000\n", "bad.csv:2: work_s");
+  refused(header + "1,0,nan,1,1000\n", "bad.csv:2: work_s");
+  refused(header + "1,0,5,0,1000\n", "bad.csv:2: tasks");
+  refused(header + "1,0,5,1\n", "bad.csv:2");
+  refused(header + "1,0,5,1,1000,9\n", "bad.csv:2");
+  refused(header + "1,0,5,1,1000\n1,1,5,1,1000\n", "appears twice");
+  refused(header + "1,0,5,5,1000\n", "1");  // more GPUs than there are
+  expect_refused("replay --cluster 4 --policy fifo --trace " + folder_.path(), folder_.path());
+  expect_refused("replay --cluster 4 --policy fifo --trace " + folder_.path() + "/none.csv", "none.csv");
+}
+
+TEST_F(Program, DropsOrClampsWhatIsTooLarge) {
+  const std::string trace = folder_.write("large.csv",
+                                          "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n"
+                                          "1,0,5,8,1000\n2,0,5,1,1000\n");
+  const std::string base = "replay --cluster 4 --policy fifo --trace " + trace;
+  expect_refused(base, "'1'");
+  EXPECT_EQ(metrics(base + " --oversize drop")[0]["metrics"]["jobs"], 1);
+  EXPECT_EQ(metrics(base + " --oversize clamp")[0]["metrics"]["jobs"], 2);
+  EXPECT_THAT(run(base + " --oversize drop").err, HasSubstr("1 of 2 rows left out"));
+}
+
+TEST_F(Program, CountsJobsOutsideTheVirtualClusters) {
+  const std::string cluster =
+      folder_.write("lab.json", R"({"vcs": [{"name": "x"}], "nodes": [{"gpus": 4, "vc": "x"}]})");
+  const Outcome outcome = run("replay --trace " + small_trace() + " --policy fifo --cluster " + cluster);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("1 jobs belong to no virtual cluster"));
+}
+
+TEST_F(Program, TakesAConfigurationFile) {
+  const std::string trace = small_trace();
+  const std::string config =
+      folder_.write("run.json", R"({"trace": {"path": ")" + trace + R"("}, "cluster": "1", "policies": ["srtf"]})");
+  const json runs = metrics("replay --config " + config + " --cluster 1x2 --set policies=fifo,srsf");
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["policy"], "fifo");
+  EXPECT_EQ(runs[0]["cluster"], "1x2");
+}
+
+// Tiresias simulator, its 60-job example on 4 nodes of 4 GPUs (NSDI'19 artifact).
+TEST_F(Program, RepeatsTheTiresiasSimulator) {
+  const std::string trace = real_trace("small/tiresias_60_job.csv");
+  GPUSCHED_NEEDS_TRACE(trace, "small/tiresias_60_job.csv");
+  const json runs = metrics("replay --cluster 4x4 --placement count --policy fifo,fjf,srtf,srsf --trace " + trace);
+  ASSERT_EQ(runs.size(), 4u);
+  const char* const expected[4][2] = {
+      {"200.82", "22.40"}, {"190.68", "12.27"}, {"192.12", "13.70"}, {"195.90", "17.48"}};
+  const int makespans[] = {3335, 3271, 3271, 3315};
+  const int preemptions[] = {0, 0, 4, 7};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const json& m = runs[i]["metrics"];
+    EXPECT_EQ(rounded(m["avg_jct_s"]), expected[i][0]);
+    EXPECT_EQ(rounded(m["avg_wait_s"]), expected[i][1]);
+    EXPECT_EQ(m["makespan_s"], makespans[i]);
+    EXPECT_EQ(m["preemptions"], preemptions[i]);
+  }
+}
+
+// An independent strict FIFO written for SimGrid, 600 GPUs.
+TEST_F(Program, RepeatsAnIndependentFifo) {
+  const std::string trace = real_trace("alibaba/pai2020/philly_in_pai_columns_20k.csv");
+  GPUSCHED_NEEDS_TRACE(trace, "alibaba/pai2020/philly_in_pai_columns_20k.csv");
+  const json runs = metrics("replay --cluster 600 --policy fifo --trace " + trace);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(rounded(runs[0]["metrics"]["avg_jct_s"]), "9260.79");
+  EXPECT_EQ(rounded(runs[0]["metrics"]["avg_wait_s"]), "1089.01");
+  EXPECT_EQ(runs[0]["metrics"]["last_end_s"], 1949790);
+}
+
+TEST_F(Program, ReplaysPhillyOnItsClusters) {
+  const std::string trace = real_trace("philly/philly_jobs.csv");
+  GPUSCHED_NEEDS_TRACE(trace, "philly/philly_jobs.csv");
+  EXPECT_EQ(metrics("replay --cluster philly --policy fifo,sjf,srtf --jobs 2 --trace " + trace).size(), 3u);
+  const json runs = metrics("replay --cluster philly-vc --policy fifo --trace " + trace);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0]["metrics"]["jobs"], 80'539);
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "src/sim/output_files.hpp"
+#include "src/sim/text_table.hpp"
+#include "tests/trace_support.hpp"
+
+namespace gpusched::test {
+namespace {
+
+std::vector<std::vector<std::string>> rows_of(const std::string& path) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream text(bytes_of(path));
+  std::string line;
+  std::getline(text, line);
+  while (std::getline(text, line)) {
+    std::istringstream cells(line);
+    rows.emplace_back();
+    for (std::string cell; std::getline(cells, cell, ',');) rows.back().push_back(cell);
+  }
+  return rows;
+}
+
+// What intervals.csv says of a job.
+struct Seen {
+  double run = 0, end = 0;
+  std::set<std::pair<double, double>> spans;
+};
+
+RC_GTEST_PROP(Report, MetricsFollowFromTheIntervals, ()) {
+  const TempFolder folder;
+  std::string trace = "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n";
+  const auto count = *rc::gen::inRange(1, 30);
+  for (int i = 0; i < count; ++i) {
+    const auto submit = *rc::gen::inRange(0, 200);
+    const auto work = *rc::gen::inRange(0, 80'000'000);
+    const auto tasks = *rc::gen::inRange(1, 9);
+    const auto milli = *rc::gen::element(500, 1000, 2000);
+    trace += std::to_string(i) + "," + std::to_string(submit) + "," + exact_seconds(Time{work}) + "," +
+             std::to_string(tasks) + "," + std::to_string(milli) + "\n";
+  }
+  Scenario scenario;
+  scenario.trace = folder.write("jobs.csv", trace);
+  scenario.cluster = "4x4";
+  scenario.policies = {*rc::gen::element<std::string>("fifo", "srtf", "srsf")};
+  scenario.preemption.restart = Time{*rc::gen::inRange(0, 5'000'000)};
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto input = load_replay(scenario, registry);
+  RC_ASSERT(input.has_value());
+  ReplayProgress progress;
+  const auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
+  RC_ASSERT(runs.has_value());
+  RC_ASSERT(write_report_files(folder.path() + "/out", scenario, *input, *runs, {}).has_value());
+
+  const std::string place = folder.path() + "/out/" + scenario.policies[0];
+  std::map<std::string, Seen> seen;
+  double held = 0, last_end = 0;
+  for (const auto& row : rows_of(place + "/intervals.csv")) {
+    const double start = std::stod(row[3]), end = std::stod(row[4]);
+    Seen& job = seen[row[0]];
+    if (job.spans.insert({start, end}).second) job.run += end - start;
+    job.end = std::max(job.end, end);
+    held += std::stod(row[2]) * (end - start);
+    last_end = std::max(last_end, end);
+  }
+  double jct_sum = 0, wait_sum = 0, first_submit = 1e9;
+  std::uint64_t preemptions = 0;
+  const auto jobs = rows_of(place + "/jobs.csv");
+  for (const auto& row : jobs) {
+    const Seen& job = seen[row[0]];
+    const double submit = std::stod(row[4]);
+    RC_ASSERT(std::abs(job.end - std::stod(row[6])) < 1e-9);
+    RC_ASSERT(std::abs(job.run - std::stod(row[7])) < 1e-6);
+    jct_sum += job.end - submit;
+    wait_sum += job.end - submit - job.run;
+    first_submit = std::min(first_submit, submit);
+    preemptions += std::stoull(row[10]);
+  }
+  const auto summary = nlohmann::json::parse(bytes_of(place + "/summary.json"));
+  const auto& m = summary["metrics"];
+  const auto near = [&](const char* key, double value) {
+    return std::abs(m[key].get<double>() - value) <= 1e-6 * std::max(1.0, std::abs(value));
+  };
+  const auto n = static_cast<double>(jobs.size());
+  RC_ASSERT(jobs.size() == static_cast<std::size_t>(count));
+  RC_ASSERT(near("avg_jct_s", jct_sum / n));
+  RC_ASSERT(near("avg_wait_s", wait_sum / n));
+  RC_ASSERT(near("last_end_s", last_end));
+  RC_ASSERT(near("makespan_s", last_end - first_submit));
+  if (last_end > first_submit) RC_ASSERT(near("gpu_allocation", held / (16 * (last_end - first_submit))));
+  RC_ASSERT(m["preemptions"].get<std::uint64_t>() == preemptions);
+}
+
+TEST(Report, WritesDurationsForPeople) {
+  EXPECT_EQ(human_duration(0), "0.0 s");
+  EXPECT_EQ(human_duration(59.94), "59.9 s");
+  EXPECT_EQ(human_duration(59.96), "1m 00s");
+  EXPECT_EQ(human_duration(3599.6), "1h 00m");
+  EXPECT_EQ(human_duration(11'520), "3h 12m");
+  EXPECT_EQ(human_duration(97'920), "1d 03:12");
+}
+
+TEST(Report, WritesCountsAndSecondsExactly) {
+  EXPECT_EQ(human_count(999), "999");
+  EXPECT_EQ(human_count(1000), "1,000");
+  EXPECT_EQ(human_count(80'539), "80,539");
+  EXPECT_EQ(human_count(1'234'567), "1,234,567");
+  EXPECT_EQ(exact_seconds(Time{12'000'000}), "12");
+  EXPECT_EQ(exact_seconds(Time{500'000}), "0.5");
+  EXPECT_EQ(exact_seconds(Time{-1'000'001}), "-1.000001");
+  EXPECT_EQ(exact_seconds(Time{0}), "0");
+}
+
+TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
+  TextTable table({"name", "n"});
+  table.add({"é", "10"});
+  table.add({"long name", "7"});
+  EXPECT_EQ(table.text(),
+            "name        n\n"
+            "-------------\n"
+            "é          10\n"
+            "long name   7\n");
+}
+
+TEST(OutputFiles, LeaveNothingBehindUnlessCommitted) {
+  const TempFolder folder;
+  {
+    OutputFiles files;
+    ASSERT_TRUE(files.write(folder.path() + "/a/b/one.txt", "1"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/a"));
+  OutputFiles files;
+  ASSERT_TRUE(files.write(folder.path() + "/a/b/one.txt", "1"));
+  ASSERT_TRUE(files.write(folder.path() + "/a/two.txt", "2"));
+  ASSERT_TRUE(files.commit());
+  EXPECT_EQ(bytes_of(folder.path() + "/a/b/one.txt"), "1");
+  EXPECT_EQ(bytes_of(folder.path() + "/a/two.txt"), "2");
+}
+
+TEST(OutputFiles, SayWhyTheyCannotBeWritten) {
+  const TempFolder folder;
+  folder.write("file", "x");
+  OutputFiles files;
+  const auto written = files.write(folder.path() + "/file/inside.txt", "1");
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().to_string(), testing::HasSubstr(folder.path() + "/file"));
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -2,19 +2,17 @@
 // The JSON form of SyntheticModel, its rules, and the models compiled in.
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "src/sim/nearest_name.hpp"
+#include "src/sim/strict_json.hpp"
 #include "traces/builtin_models.hpp"
 #include "traces/quantile_table.hpp"
 #include "traces/synthetic.hpp"
 
 namespace gpusched {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Unexpected wrong(std::string path, std::string message) {
   return {Error{.message = std::move(message), .field = std::move(path)}};
@@ -334,11 +332,11 @@ Result<void> check_model(const SyntheticModel& model) {
 }
 
 Result<SyntheticModel> read_model(std::string_view json, const std::string& file) {
-  const Json parsed = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return Unexpected{Error{.message = "not valid JSON", .file = file}};
+  const auto parsed = parse_json_strictly(json, file);
+  if (!parsed) return Unexpected{parsed.error()};
   Error error;
   SyntheticModel model;
-  ObjectReader reader(parsed, "", error);
+  ObjectReader reader(*parsed, "", error);
   read_all(reader, model);
   if (error.message.empty()) {
     if (auto good = check_model(model); !good) error = good.error();

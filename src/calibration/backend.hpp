@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Backend: a device that runs the kernels. Three exist: cuda (cuda/), cpu (threads of this machine) and analytic (a
+/// device of known truth with seeded noise, for tests). All answer the same calls; what a device cannot do is an Error
+/// or "unsupported", never a made-up number.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpusched/result.hpp"
+#include "src/calibration/device_profile.hpp"
+#include "src/calibration/kernel.hpp"
+
+namespace gpusched {
+
+/// How large the suite's points may be on this device.
+struct SuiteLimits {
+  double memory_bytes = 0;     ///< operands of one call together
+  double flops = 0;            ///< operations of one call
+  double cache_bytes = 0;      ///< last-level cache; sizes on both sides of it are measured
+  std::int64_t gemm_most = 0;  ///< largest N and K of a matrix product
+};
+
+/// What the device says about itself.
+struct DeviceFacts {
+  std::string kind, vendor, model;
+  std::map<std::string, std::string> environment = {};
+  std::map<std::string, Quantity> resources = {};
+  SuiteLimits limits;
+  std::string co_location_mode;  ///< Interference::mode of co_locate()
+  bool is_hopper = false;        ///< its composite steps are allowed a wider p90
+};
+
+/// Mean power over a window.
+struct PowerReading {
+  double watts = 0;
+  double idle_watts = 0;
+  double seconds = 0;  ///< windows under 2 s are not trusted: sensors average over that long
+};
+
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  /// "cuda", "cpu" or "analytic".
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual DeviceFacts facts() const = 0;
+  [[nodiscard]] virtual bool supports(Kernel kernel) const = 0;
+
+  /// Runs the calls of a step one after another, `samples` times, each from a cold cache after one warm-up; time of
+  /// each run in microseconds. Error: the device is lost or out of memory. Precondition: every kernel is supported.
+  virtual Result<std::vector<double>> time_us(std::span<const KernelCall> step, std::uint32_t samples) = 0;
+
+  /// Runs the call once on random data and compares with a double-precision reference: the largest error relative to
+  /// the largest reference value. Meant for small sizes.
+  virtual Result<double> check(const KernelCall& call) = 0;
+
+  /// Runs both calls at once in loops for about `seconds`: how many times slower each is than alone.
+  virtual Result<std::array<double, 2>> co_locate(const KernelCall& a, const KernelCall& b, double seconds) = 0;
+
+  /// Seconds until a fresh process can use the device, `samples` times. Empty when the backend has no such cost.
+  virtual Result<std::vector<double>> cold_start_s(std::uint32_t samples) = 0;
+
+  /// Mean power while the step runs in a loop with the given duty (0..1] for `seconds`; nullopt when there is no
+  /// sensor.
+  virtual Result<std::optional<PowerReading>> power(std::span<const KernelCall> step, double duty, double seconds) = 0;
+};
+
+/// How far a kernel's result may lie from the double-precision reference, relative to its largest value.
+double error_limit(const KernelCall& call);
+
+/// A device of known truth.
+struct AnalyticTruth {
+  double t0_us = 5;
+  double p_tflops = 100;
+  double w_gbs = 1000;
+  double gamma = 2;
+  double noise_sigma = 0.02;    ///< of the log-normal factor on every sample
+  double outlier_share = 0.02;  ///< samples that are `outlier_factor` times too long
+  double outlier_factor = 3;
+  std::uint64_t seed = 1;
+};
+std::unique_ptr<Backend> make_analytic_backend(const AnalyticTruth& truth);
+
+/// The threads of this machine; 0 = all.
+std::unique_ptr<Backend> make_cpu_backend(std::uint32_t threads = 0);
+
+}  // namespace gpusched

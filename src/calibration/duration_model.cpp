@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/calibration/duration_model.hpp"
+
+#include <algorithm>
+
+#include "src/calibration/fit.hpp"
+
+namespace gpusched {
+namespace {
+
+// A kernel launch that nobody measured; a few microseconds on every platform of the last decade.
+constexpr double assumed_launch_us = 5;
+constexpr double assumed_link_gbs = 12;
+
+void use(Prediction& prediction, const DeviceProfile& profile, const std::string& path, const Quantity& value) {
+  prediction.used.push_back({profile.profile_id, path, value.value, value.unit, value.source, value.ref});
+}
+
+Prediction from_roofline(const DeviceProfile& profile, const std::string& name, const RooflineFit& fit,
+                         const KernelCall& call) {
+  const Roofline model{fit.t0_us.value, fit.p_tflops.value, fit.w_gbs.value, fit.gamma.value};
+  Prediction prediction{.time_us = model.predict_us(flops_of(call), bytes_of(call))};
+  const std::string path = "/fits/" + name;
+  use(prediction, profile, path + "/t0_us", fit.t0_us);
+  use(prediction, profile, path + "/p_tflops", fit.p_tflops);
+  use(prediction, profile, path + "/w_gbs", fit.w_gbs);
+  use(prediction, profile, path + "/gamma", fit.gamma);
+  return prediction;
+}
+
+Prediction from_bandwidth(const DeviceProfile& profile, const std::string& name, const BandwidthFit& fit,
+                          const KernelCall& call) {
+  Prediction prediction{.time_us = fit.t0_us.value + bytes_of(call) / (fit.w_gbs.value * 1e3)};
+  use(prediction, profile, "/ops/" + name + "/t0_us", fit.t0_us);
+  use(prediction, profile, "/ops/" + name + "/w_gbs", fit.w_gbs);
+  return prediction;
+}
+
+/// Operands in the last-level cache run by the "_l2" fit, if the profile tells the two apart.
+const BandwidthFit* op_fit(const DeviceProfile& profile, std::string& name, const KernelCall& call) {
+  const auto l2 = profile.resources.find("l2_bytes");
+  const auto in_cache = profile.ops.find(name + "_l2");
+  const bool fits = l2 != profile.resources.end() && footprint_of(call) <= 0.5 * l2->second.value;
+  if (fits && in_cache != profile.ops.end()) {
+    name += "_l2";
+    return &in_cache->second;
+  }
+  const auto own = profile.ops.find(name);
+  return own == profile.ops.end() ? nullptr : &own->second;
+}
+
+Result<const Quantity*> peak(const DeviceProfile& profile, const std::string& key) {
+  const auto place = profile.peaks.find(key);
+  if (place != profile.peaks.end() && place->second.source != Source::unavailable) return &place->second;
+  return Unexpected{
+      Error{.message = "device profile '" + profile.profile_id + "' lacks this value and has no fit instead",
+            .field = "/peaks/" + key}};
+}
+
+/// The kernel's own number format, or the next wider one that the device has.
+std::string peak_key(const DeviceProfile& profile, Kernel kernel) {
+  std::string key(peak_of(kernel));
+  if (key == "bf16_tflops" && !profile.peaks.contains(key)) key = "fp16_tflops";
+  if (key == "fp16_tflops" && !profile.peaks.contains(key)) key = "fp32_tflops";
+  return key;
+}
+
+Result<Prediction> from_peaks(const DeviceProfile& profile, const KernelCall& call) {
+  const std::string key = peak_key(profile, call.kernel);
+  const auto p = peak(profile, key);
+  if (!p) return Unexpected{p.error()};
+  const auto w = peak(profile, "memory_gbs");
+  if (!w) return Unexpected{w.error()};
+  Prediction prediction;
+  prediction.time_us =
+      assumed_launch_us + std::max(flops_of(call) / ((*p)->value * 1e6), bytes_of(call) / ((*w)->value * 1e3));
+  use(prediction, profile, "/peaks/" + key, **p);
+  use(prediction, profile, "/peaks/memory_gbs", **w);
+  prediction.used.push_back({profile.profile_id, "launch_us", assumed_launch_us, "us", Source::assumed,
+                             "no fit of " + std::string(to_string(call.kernel)) + ": peaks at full efficiency"});
+  return prediction;
+}
+
+Prediction from_transfer(const DeviceProfile& profile, const std::string& name, const KernelCall& call) {
+  Prediction prediction;
+  const double bytes = bytes_of(call);
+  const auto own = profile.transfers.find(name);
+  if (own != profile.transfers.end()) {
+    const TransferFit& fit = own->second;
+    prediction.time_us = predict_transfer_us(fit.table_bytes_us, fit.alpha_us.value, fit.beta_gbs.value, bytes);
+    use(prediction, profile, "/transfers/" + name + "/alpha_us", fit.alpha_us);
+    use(prediction, profile, "/transfers/" + name + "/beta_gbs", fit.beta_gbs);
+    return prediction;
+  }
+  for (const LinkFact& link : profile.links) {
+    if (!link.link_class.starts_with("pcie")) continue;
+    prediction.time_us = assumed_launch_us + bytes / (link.busbw_gbs.value * 1e3);
+    use(prediction, profile, "/links/" + link.link_class + "/busbw_gbs", link.busbw_gbs);
+    return prediction;
+  }
+  prediction.time_us = assumed_launch_us + bytes / (assumed_link_gbs * 1e3);
+  prediction.used.push_back({profile.profile_id, "link_gbs", assumed_link_gbs, "GB/s", Source::assumed,
+                             "no transfer fit and no PCIe link in the profile"});
+  return prediction;
+}
+
+}  // namespace
+
+Result<Prediction> predict(const DeviceProfile& profile, const KernelCall& call) {
+  std::string name(to_string(call.kernel));
+  switch (model_of(call.kernel)) {
+    case KernelModel::roofline: {
+      const auto own = profile.fits.find(name);
+      if (own != profile.fits.end()) return from_roofline(profile, name, own->second, call);
+      break;
+    }
+    case KernelModel::bandwidth:
+      if (const BandwidthFit* own = op_fit(profile, name, call)) return from_bandwidth(profile, name, *own, call);
+      break;
+    case KernelModel::transfer: return from_transfer(profile, name, call);
+    case KernelModel::launch:
+    case KernelModel::ceiling: break;
+  }
+  return from_peaks(profile, call);
+}
+
+Result<Prediction> predict(const DeviceProfile& profile, std::span<const KernelCall> step) {
+  Prediction total;
+  for (const KernelCall& call : step) {
+    auto one = predict(profile, call);
+    if (!one) return one;
+    total.time_us += one->time_us;
+    for (UsedValue& value : one->used) {
+      if (std::find(total.used.begin(), total.used.end(), value) == total.used.end())
+        total.used.push_back(std::move(value));
+    }
+  }
+  return total;
+}
+
+Result<double> predict_from_peaks(const DeviceProfile& profile, std::span<const KernelCall> step) {
+  double total = 0;
+  for (const KernelCall& call : step) {
+    if (model_of(call.kernel) == KernelModel::transfer) {
+      total += from_transfer(profile, "", call).time_us;
+      continue;
+    }
+    const auto p = peak(profile, peak_key(profile, call.kernel));
+    if (!p) return Unexpected{p.error()};
+    const auto w = peak(profile, "memory_gbs");
+    if (!w) return Unexpected{w.error()};
+    total += std::max(flops_of(call) / ((*p)->value * 1e6), bytes_of(call) / ((*w)->value * 1e3));
+  }
+  return total;
+}
+
+}  // namespace gpusched

@@ -215,7 +215,7 @@ TEST(Synthetic, ALoadNeedsJobsAtDifferentTimes) {
 }
 
 TEST(Synthetic, TheTraceOfANameHasTheDefaultsOfItsModel) {
-  const auto trace = synthetic_trace("philly", 0);
+  const auto trace = read_trace("synthetic:philly");
   ASSERT_TRUE(trace) << trace.error().to_string();
   const SyntheticModel model = model_named("philly");
   EXPECT_EQ(trace->report.path, "synthetic:philly");
@@ -223,7 +223,8 @@ TEST(Synthetic, TheTraceOfANameHasTheDefaultsOfItsModel) {
   EXPECT_EQ(trace->jobs.size(), model.default_jobs);
   EXPECT_NEAR(offered_load(trace->jobs, gpus_of_size(model.default_cluster)), *model.default_load,
               0.01 * *model.default_load);
-  EXPECT_FALSE(synthetic_trace("nowhere", 0));
+  EXPECT_EQ(trace->report.cluster, model.default_cluster);
+  EXPECT_FALSE(read_trace("synthetic:nowhere"));
 }
 
 TEST(Synthetic, ReadsClusterSizes) {

@@ -389,6 +389,7 @@ Result<Trace> synthetic_trace(std::string_view name, std::uint64_t seed) {
   Trace trace{.jobs = *std::move(jobs), .report = {}};
   trace.report.path = "synthetic:" + std::string(name);
   trace.report.format = "synthetic";
+  trace.report.cluster = model->default_cluster;
   trace.report.rows = trace.report.kept = trace.jobs.size();
   return trace;
 }

@@ -17,6 +17,7 @@ namespace gpusched {
 struct ReadOptions {
   std::string format = "auto";  ///< a name of trace_formats(), or "auto"
   std::string columns = {};     ///< for format csv: "submit=COLUMN,gpus=COLUMN,duration=COLUMN[,user=...]"
+  std::uint64_t seed = 0;       ///< of a synthetic trace
   bool drop_bad_rows = false;   ///< count rows with bad values as dropped instead of refusing the trace
 };
 
@@ -36,6 +37,7 @@ struct TraceReport {
   std::uint64_t kept = 0;
   std::vector<DroppedRows> dropped;  ///< in order of first appearance
   std::vector<std::string> notes;    ///< other things a user should know: unsorted rows, clamped jobs
+  std::string cluster = {};          ///< the cluster, as --cluster takes it, that a synthetic trace was drawn for
   std::int64_t machine_gpus = 0;     ///< size of the machine as the trace states it (SWF MaxProcs); 0 = not stated
 
   void drop(const std::string& reason, std::uint64_t line) {
@@ -54,7 +56,7 @@ struct Trace {
   TraceReport report;
 };
 
-/// Reads `path` (plain or compressed). Errors carry file, line and field.
+/// Reads `path` (plain or compressed), or draws "synthetic:NAME". Errors carry file, line and field.
 Result<Trace> read_trace(const std::string& path, const ReadOptions& options = {});
 
 /// A format as `gpusched trace formats` and --help list it.

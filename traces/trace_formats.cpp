@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/sim/nearest_name.hpp"
+#include "traces/synthetic.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace gpusched {
@@ -87,6 +88,8 @@ std::vector<TraceFormatInfo> trace_formats() {
 }
 
 Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
+  constexpr std::string_view synthetic = "synthetic:";
+  if (path.starts_with(synthetic)) return synthetic_trace(path.substr(synthetic.size()), options.seed);
   auto file = InputFile::open(path);
   if (!file) return Unexpected{file.error()};
   const TraceFormat* chosen = nullptr;

@@ -210,7 +210,8 @@ class Agenda {
           break;
         case EventKind::wake:
         case EventKind::start:
-        case EventKind::preempt: break;
+        case EventKind::preempt:
+        case EventKind::move: break;
       }
     }
   }

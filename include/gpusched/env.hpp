@@ -216,6 +216,7 @@ class Env {
           break;
         case EventKind::start: start(view, event.job); break;
         case EventKind::preempt:
+        case EventKind::move:
         case EventKind::wake: break;
       }
     }

@@ -23,7 +23,8 @@ concept Policy = requires(P policy, const P& constant, const OracleView& view, D
 }
 &&std::copyable<P>;  // last: a class that converts from AnyPolicy would ask about itself
 
-/// True when the policy asks for true run times, which no real scheduler has.
+/// True when the policy asks for true run times, which no real scheduler has. A policy whose parameters decide that (it
+/// may be told to estimate) says so itself, with a member `clairvoyant()`.
 template <class P>
 inline constexpr bool is_clairvoyant = Policy<P> && !requires(P policy, const View& view, Decision& decision) {
   policy.decide(view, decision);
@@ -62,7 +63,13 @@ class AnyPolicy {
     explicit Model(P p) : policy(std::move(p)) {}
     [[nodiscard]] std::unique_ptr<Concept> clone() const override { return std::make_unique<Model>(policy); }
     [[nodiscard]] std::string_view name() const override { return policy.name(); }
-    [[nodiscard]] bool clairvoyant() const override { return is_clairvoyant<P>; }
+    [[nodiscard]] bool clairvoyant() const override {
+      if constexpr (requires { policy.clairvoyant(); }) {
+        return policy.clairvoyant();
+      } else {
+        return is_clairvoyant<P>;
+      }
+    }
     void decide(const OracleView& view, Decision& decision) override { policy.decide(view, decision); }
     P policy;
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/fifo.hpp"
 
+#include "src/policies/priority_order.hpp"
+
 namespace gpusched {
 
 PolicyInfo fifo_info() {
@@ -10,7 +12,13 @@ PolicyInfo fifo_info() {
           .complexity = "O(1)",
           .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> { return AnyPolicy(Fifo{}); },
-          .aliases = {"fcfs"}};
+          .aliases = {"fcfs"},
+          .order = [](const PolicyParameters&, const PolicyContext&) -> Result<PriorityOrder> {
+            return PriorityOrder{.name = "fifo",
+                                 .score = [](const JobFacts& job) { return job.submit_s; },
+                                 .growth = {},
+                                 .estimator = AnyDurationEstimator(NoDuration{})};
+          }};
 }
 
 PolicyInfo fifo_skip_info() {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "src/policies/priority_order.hpp"
 #include "src/sim/nearest_name.hpp"
 
 namespace gpusched {
@@ -164,10 +165,7 @@ Result<const PolicyInfo*> PolicyRegistry::find(std::string_view name) const {
                     "; `gpusched policies` lists all");
 }
 
-Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyContext& context) const {
-  const auto row = find(spec.name);
-  if (!row) return Unexpected{row.error()};
-  const PolicyInfo& policy = **row;
+Result<PolicyParameters> complete_parameters(const PolicyInfo& policy, const PolicySpec& spec) {
   std::map<std::string, ParameterValue> values;
   std::vector<std::string> known;
   for (const ParameterInfo& parameter : policy.parameters) {
@@ -183,7 +181,30 @@ Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyConte
     if (auto checked = check_value(policy, *parameter, value); !checked) return Unexpected{checked.error()};
     values[name] = value;
   }
-  return policy.make(PolicyParameters(std::move(values)), context);
+  return PolicyParameters(std::move(values));
+}
+
+Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyContext& context) const {
+  const auto row = find(spec.name);
+  if (!row) return Unexpected{row.error()};
+  const auto parameters = complete_parameters(**row, spec);
+  if (!parameters) return Unexpected{parameters.error()};
+  return (*row)->make(*parameters, context);
+}
+
+Result<PriorityOrder> PolicyRegistry::make_order(const PolicySpec& spec, const PolicyContext& context) const {
+  const auto row = find(spec.name);
+  if (!row) return Unexpected{row.error()};
+  if (!(*row)->order) {
+    std::string ordered;
+    for (const PolicyInfo& other : rows_) {
+      if (other.order) ordered += (ordered.empty() ? "" : ", ") + other.name;
+    }
+    return unexpected("policy " + (*row)->name + " is not an order of starting alone; expected one of " + ordered);
+  }
+  const auto parameters = complete_parameters(**row, spec);
+  if (!parameters) return Unexpected{parameters.error()};
+  return (*row)->order(*parameters, context);
 }
 
 }  // namespace gpusched

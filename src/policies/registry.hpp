@@ -56,6 +56,8 @@ struct PolicyContext {
   std::uint64_t seed = 0;
 };
 
+struct PriorityOrder;  // priority_order.hpp
+
 /// One row of the registry.
 struct PolicyInfo {
   std::string name;
@@ -67,6 +69,8 @@ struct PolicyInfo {
   bool preemptive = false;
   bool work_conserving = false;  ///< never leaves a waiting job that would fit
   std::vector<std::string> aliases = {};
+  /// For a policy that is nothing but an order of starting: that order, so that backfilling can be laid around it.
+  std::function<Result<PriorityOrder>(const PolicyParameters&, const PolicyContext&)> order = {};
 };
 
 /// A policy as written on the command line: `tiresias{queue_limits_gpu_s=[3250,7200]}`.
@@ -93,8 +97,14 @@ class PolicyRegistry {
   /// A fresh policy; errors on unknown names, parameters, types and ranges.
   [[nodiscard]] Result<AnyPolicy> make(const PolicySpec& spec, const PolicyContext& context) const;
 
+  /// The order in which that policy starts jobs; errors as make() does, and when the policy is more than an order.
+  [[nodiscard]] Result<PriorityOrder> make_order(const PolicySpec& spec, const PolicyContext& context) const;
+
  private:
   std::vector<PolicyInfo> rows_;
 };
+
+/// The parameters of `spec`, complete and checked against `policy`; errors name the parameter and what was expected.
+Result<PolicyParameters> complete_parameters(const PolicyInfo& policy, const PolicySpec& spec);
 
 }  // namespace gpusched

@@ -1,37 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Shortest job first, without preemption, by true run time.
+/// Shortest job first, without preemption.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
-#include "src/policies/job_heaps.hpp"
-#include "src/policies/registry.hpp"
+#include "src/policies/list_scheduler.hpp"
 
 namespace gpusched {
 
-/// Starts waiting jobs in order of their true run time (all attempts left), ties by submission. O(shapes + log n).
-class Sjf {
+/// Shortest estimated run time first; with the default estimate "exact" the textbook's clairvoyant baseline.
+PolicyInfo sjf_info();
+
+/// The clairvoyant baseline itself, for embedders that need no registry.
+class Sjf : public ListScheduler {
  public:
   /// `skip`: pass over jobs that do not fit instead of waiting for them.
-  explicit Sjf(bool skip = false) : skip_(skip) {}
-
-  [[nodiscard]] std::string_view name() const { return "sjf"; }
-
-  void decide(const OracleView& view, Decision& decision) {
-    for (const Event& event : view.events()) {
-      if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
-        waiting_.push(view, event.job, view.remaining(event.job).us);
-      }
-    }
-    waiting_.start_in_order(decision, skip_);
-  }
-
- private:
-  bool skip_;
-  JobHeaps<std::int64_t> waiting_;
+  explicit Sjf(bool skip = false)
+      : ListScheduler({.name = "sjf",
+                       .score = [](const JobFacts& job) { return job.requested_s; },
+                       .growth = {},
+                       .estimator = AnyDurationEstimator(ExactDuration{})},
+                      skip) {}
 };
-
-PolicyInfo sjf_info();
 
 }  // namespace gpusched

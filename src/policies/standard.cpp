@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of policies. A new policy is a file of its own and a line here.
+#include "src/policies/edf.hpp"
 #include "src/policies/fifo.hpp"
 #include "src/policies/las_queues.hpp"
+#include "src/policies/ljf.hpp"
 #include "src/policies/muri.hpp"
+#include "src/policies/priority_classes.hpp"
+#include "src/policies/priority_order.hpp"
+#include "src/policies/qssf.hpp"
 #include "src/policies/packing.hpp"
 #include "src/policies/registry.hpp"
+#include "src/policies/regression_scores.hpp"
+#include "src/policies/saf.hpp"
 #include "src/policies/sjf.hpp"
 #include "src/policies/srtf.hpp"
+#include "src/policies/unicep.hpp"
+#include "src/policies/wfp3.hpp"
 
 namespace gpusched {
 
@@ -15,6 +24,20 @@ PolicyRegistry PolicyRegistry::standard() {
   registry.add(fifo_info());
   registry.add(fifo_skip_info());
   registry.add(sjf_info());
+  registry.add(saf_info());
+  registry.add(ljf_info());
+  registry.add(lpjf_info());
+  registry.add(f1_info());
+  registry.add(f2_info());
+  registry.add(f3_info());
+  registry.add(f4_info());
+  registry.add(wfp3_info());
+  registry.add(wfp3_sc20_info());
+  registry.add(unicep_info());
+  registry.add(unicep_sc20_info());
+  registry.add(qssf_info());
+  registry.add(edf_info());
+  registry.add(priority_info());
   registry.add(srtf_info());
   registry.add(srsf_info());
   registry.add(tiresias_code_info());

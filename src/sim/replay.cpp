@@ -20,6 +20,7 @@ Oversize oversize_from(const std::string& word) {
 
 Result<Cluster> cluster_for(const Scenario& scenario, const TraceReport& report) {
   std::string text = scenario.cluster;
+  if (text.empty()) text = report.cluster;
   if (text.empty() && report.machine_gpus > 0) text = std::to_string(report.machine_gpus);
   if (text.empty()) {
     return Unexpected{Error{.message = "not given, and the trace does not state its machine; give --cluster 352x8, say",
@@ -127,9 +128,10 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
       input.specs.push_back(std::move(spec));
     }
   }
-  auto trace =
-      read_trace(scenario.trace,
-                 {.format = scenario.format, .columns = scenario.columns, .drop_bad_rows = scenario.drop_bad_rows});
+  auto trace = read_trace(scenario.trace, {.format = scenario.format,
+                                           .columns = scenario.columns,
+                                           .seed = scenario.seed,
+                                           .drop_bad_rows = scenario.drop_bad_rows});
   if (!trace) return Unexpected{trace.error()};
   auto cluster = cluster_for(scenario, trace->report);
   if (!cluster) return Unexpected{cluster.error()};

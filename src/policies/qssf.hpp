@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Quasi-shortest-service-first of Helios.
+#pragma once
+
+#include "src/policies/registry.hpp"
+
+namespace gpusched {
+
+/// Smallest predicted GPU time (estimate x GPUs, fixed when the job begins to wait) first, within each virtual cluster;
+/// the first that does not fit blocks. Helios blends a rolling mean over like jobs of the user with a learned model;
+/// the parameter `estimate` chooses either, and the default is the rolling mean over the user's jobs of the same size.
+PolicyInfo qssf_info();
+
+}  // namespace gpusched

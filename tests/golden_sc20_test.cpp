@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// RLScheduler (SC'20), Table of mean bounded slowdown and utilisation on Lublin-1: published and re-run figures, with
+// further decimals from an independent program. Input: swf/lublin_256.swf.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <string>
+
+#include "gpusched/rng.hpp"
+#include "src/sim/sc20_protocol.hpp"
+#include "tests/golden_support.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr const char* input = "swf/lublin_256.swf";
+
+Sc20Chooser chooser(const std::string& policy) {
+  const auto specs = parse_policy_list(policy);
+  auto made = make_sc20_chooser(PolicyRegistry::standard(), specs->front());
+  EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
+  return *made;
+}
+
+struct Cell {
+  const char* policy;
+  bool backfill;
+  double avg_bounded_slowdown;
+  double utilization;  // negative: none known
+  friend std::ostream& operator<<(std::ostream& out, const Cell& cell) {
+    return out << cell.policy << (cell.backfill ? " with backfilling" : "");
+  }
+};
+
+class GoldenSc20 : public testing::TestWithParam<Cell> {};
+
+TEST_P(GoldenSc20, TenWindows) {
+  const std::string path = test::real_trace(input).string();
+  if (path.empty()) GTEST_SKIP() << input << " is not here; set GPUSCHED_TRACES";
+  const auto log = read_sc20_log(path);
+  ASSERT_TRUE(log.has_value()) << log.error().to_string();
+  const Cell& cell = GetParam();
+  const auto result = run_sc20_protocol(*log, cell.backfill, chooser(cell.policy));
+  ASSERT_TRUE(result.has_value()) << result.error().to_string();
+  EXPECT_NEAR(result->avg_bounded_slowdown, cell.avg_bounded_slowdown, 1e-6 * cell.avg_bounded_slowdown);
+  if (cell.utilization >= 0) {
+    EXPECT_NEAR(result->utilization, cell.utilization, 1e-3);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lublin1, GoldenSc20,
+    testing::Values(Cell{"fcfs", false, 7273.771360, .657}, Cell{"wfp3@sc20", false, 19753.527528, .747},
+                    Cell{"unicep@sc20", false, 22274.744676, .691}, Cell{"sjf", false, 277.348341, .762},
+                    Cell{"f1", false, 258.366372, .816}, Cell{"fcfs", true, 235.817305, .868},
+                    Cell{"wfp3@sc20", true, 133.873761, .864}, Cell{"unicep@sc20", true, 307.232858, .883},
+                    Cell{"sjf", true, 73.306497, .778}, Cell{"f1", true, 75.068151, .840},
+                    Cell{"wfp3", false, 337.341120, -1}, Cell{"wfp3", true, 126.504677, -1},
+                    Cell{"unicep", false, 381.706626, -1}, Cell{"unicep", true, 103.100729, -1},
+                    Cell{"saf", false, 292.876511, -1}, Cell{"saf", true, 54.001615, -1}),
+    [](const testing::TestParamInfo<Cell>& cell) {
+      std::string name = std::string(cell.param.policy) + (cell.param.backfill ? "_backfill" : "");
+      std::replace(name.begin(), name.end(), '@', '_');
+      return name;
+    });
+
+// The 398 windows that start at 1024, 1044, ..., 8964.
+double mean_over_many_windows(const Sc20Log& log, const Sc20Chooser& choose) {
+  double sum = 0;
+  int windows = 0;
+  for (std::size_t first = 1024; first <= 8964; first += 20, ++windows) {
+    sum +=
+        run_sc20_window(log, std::span(log.jobs).subspan(first, sc20_window_jobs), false, choose).avg_bounded_slowdown;
+  }
+  EXPECT_EQ(windows, 398);
+  return sum / windows;
+}
+
+TEST(GoldenSc20ManyWindows, Means) {
+  const std::string path = test::real_trace(input).string();
+  if (path.empty()) GTEST_SKIP() << input << " is not here; set GPUSCHED_TRACES";
+  const auto log = read_sc20_log(path);
+  ASSERT_TRUE(log.has_value()) << log.error().to_string();
+  EXPECT_NEAR(mean_over_many_windows(*log, chooser("sjf")), 264.1227, 5e-5);
+  EXPECT_NEAR(mean_over_many_windows(*log, chooser("f1")), 242.2119, 5e-5);
+  EXPECT_NEAR(mean_over_many_windows(*log, chooser("saf")), 294.2255, 5e-5);
+}
+
+// A uniformly random choice: 7620 on the ten windows, one run having a standard deviation of 330.
+TEST(GoldenSc20ManyWindows, RandomChoice) {
+  const std::string path = test::real_trace(input).string();
+  if (path.empty()) GTEST_SKIP() << input << " is not here; set GPUSCHED_TRACES";
+  const auto log = read_sc20_log(path);
+  ASSERT_TRUE(log.has_value()) << log.error().to_string();
+  constexpr int runs = 16;
+  double sum = 0;
+  for (int run = 0; run < runs; ++run) {
+    const Sc20Chooser random = [rng = Rng(1).split(static_cast<std::uint64_t>(run))](std::vector<Sc20Job>& waiting,
+                                                                                     const Sc20Moment&) mutable {
+      std::swap(waiting.front(), waiting[rng.below(waiting.size())]);
+    };
+    sum += run_sc20_protocol(*log, false, random)->avg_bounded_slowdown;
+  }
+  EXPECT_NEAR(sum / runs, 7620, 4 * 330 / std::sqrt(runs));
+}
+
+}  // namespace
+}  // namespace gpusched

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of policies. A new policy is a file of its own and a line here.
+#include "src/policies/attained_service.hpp"
 #include "src/policies/edf.hpp"
 #include "src/policies/fifo.hpp"
 #include "src/policies/las_queues.hpp"
@@ -40,6 +41,9 @@ PolicyRegistry PolicyRegistry::standard() {
   registry.add(priority_info());
   registry.add(srtf_info());
   registry.add(srsf_info());
+  registry.add(las_info());
+  registry.add(tiresias_info());
+  registry.add(tiresias_gittins_info());
   registry.add(tiresias_code_info());
   registry.add(srtf_muri_info());
   registry.add(srsf_muri_info());

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/// PreemptiveOrder: the greedy preemptive assignment under an order of jobs, kept up to date instead of recomputed.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gpusched/decision.hpp"
+#include "gpusched/view.hpp"
+
+namespace gpusched {
+
+/// Runnable jobs under keys that change only when the policy says so. fill() gives the cluster to them in ascending
+/// order of key: a job that does not fit is passed over, and running jobs that others outrank are preempted. The
+/// outcome is that of emptying the cluster and walking the whole order, but an event costs only the jobs it starts,
+/// those they displace, and one test a shape: O(shapes x log n). Each scheduling queue (virtual cluster) is an order of
+/// its own.
+///
+/// `Key` is totally ordered by <; equal keys go to the lower job id. A policy's `Hooks` has
+///   Key before_start(JobId)       the key under which the job runs;
+///   void before_preempt(JobId)    the job keeps its key and waits;
+///   Placement placement(JobId)    where its tasks go.
+template <class Key>
+class PreemptiveOrder {
+ public:
+  /// A job waits with this key. Precondition: it is not in the order.
+  void wait(const View& view, JobId job, const Key& key) {
+    prepare(view);
+    touch(view, job);
+    keys_[index(job)] = key;
+    jobs_of(view, job).waiting.insert({key, job});
+  }
+
+  /// A running job left the cluster.
+  void leave(const View& view, JobId job) {
+    touch(view, job);
+    jobs_of(view, job).running.erase({keys_[index(job)], job});
+  }
+
+  /// A waiting or running job has another key from now on.
+  void rekey(const View& view, JobId job, const Key& key) {
+    touch(view, job);
+    Jobs& jobs = jobs_of(view, job);
+    std::set<Entry>& entries = view.phase(job) == JobPhase::running ? jobs.running : jobs.waiting;
+    entries.erase({keys_[index(job)], job});
+    entries.insert({key, job});
+    keys_[index(job)] = key;
+  }
+
+  [[nodiscard]] const Key& key(JobId job) const { return keys_[index(job)]; }
+
+  /// Gives the cluster to the jobs in order, in the queues where something changed since the last call.
+  template <class Hooks>
+  void fill(const View& view, Decision& decision, Hooks& hooks) {
+    for (std::uint32_t queue = 0; queue < touched_.size(); ++queue) {
+      if (touched_[queue] && !view.queue(queue).empty()) fill_queue(view, decision, hooks, queue);
+      touched_[queue] = 0;
+    }
+  }
+
+ private:
+  struct Entry {
+    Key key;
+    JobId job;
+    friend bool operator<(const Entry& a, const Entry& b) {
+      if (a.key < b.key) return true;
+      if (b.key < a.key) return false;
+      return index(a.job) < index(b.job);
+    }
+  };
+  struct Jobs {
+    std::set<Entry> waiting;
+    std::set<Entry> running;
+  };
+
+  void prepare(const View& view) {
+    if (!jobs_.empty()) return;
+    jobs_.resize(std::size_t{view.queue_count()} * view.shape_count());
+    keys_.resize(view.job_count());
+    touched_.assign(view.queue_count(), 0);
+  }
+
+  void touch(const View& view, JobId job) { touched_[view.queue_of(job)] = 1; }
+
+  Jobs& jobs_of(const View& view, std::uint32_t queue, std::uint32_t shape) {
+    return jobs_[std::size_t{queue} * view.shape_count() + shape];
+  }
+  Jobs& jobs_of(const View& view, JobId job) { return jobs_of(view, view.queue_of(job), view.shape_id(job)); }
+
+  template <class Hooks>
+  void fill_queue(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue) {
+    blocked_.assign(view.shape_count(), 0);
+    displaced_.clear();
+    for (;;) {
+      const std::uint32_t shape = best_waiting(view, queue);
+      if (shape == no_index) return;
+      const Entry candidate = *jobs_of(view, queue, shape).waiting.begin();
+      if (!place(view, decision, hooks, queue, candidate)) blocked_[shape] = 1;
+    }
+  }
+
+  // The shape whose first waiting job comes first of all, among those not blocked: when the first of a shape cannot be
+  // placed, no other of that shape can.
+  std::uint32_t best_waiting(const View& view, std::uint32_t queue) {
+    std::uint32_t best = no_index;
+    const Entry* least = nullptr;
+    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+      const auto& waiting = jobs_of(view, queue, shape).waiting;
+      if (blocked_[shape] || waiting.empty()) continue;
+      if (least == nullptr || *waiting.begin() < *least) {
+        least = &*waiting.begin();
+        best = shape;
+      }
+    }
+    return best;
+  }
+
+  template <class Hooks>
+  bool place(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate) {
+    Jobs& jobs = jobs_of(view, candidate.job);
+    if (was_displaced(candidate.job) && decision.restore(candidate.job) == Verdict::ok) {  // its place is still free
+      jobs.waiting.erase(candidate);
+      jobs.running.insert(candidate);
+      return true;
+    }
+    const Placement rule = hooks.placement(candidate.job);
+    if (decision.start(candidate.job, rule) != Verdict::ok &&
+        !displace(view, decision, hooks, queue, candidate, rule)) {
+      return false;
+    }
+    jobs.waiting.erase(candidate);
+    keys_[index(candidate.job)] = hooks.before_start(candidate.job);
+    jobs.running.insert({keys_[index(candidate.job)], candidate.job});
+    return true;
+  }
+
+  [[nodiscard]] bool was_displaced(JobId job) const {
+    return std::find(displaced_.begin(), displaced_.end(), job) != displaced_.end();
+  }
+
+  // Preempts the last running jobs behind the candidate until it fits. Those that need not have gone get their place
+  // back when their turn in the order comes.
+  template <class Hooks>
+  bool displace(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
+                Placement rule) {
+    if (!could_fit(view, queue, candidate)) return false;
+    victims_.clear();
+    bool placed = false;
+    while (!placed) {
+      const Entry* const last = last_running_behind(view, queue, candidate);
+      if (last == nullptr) break;
+      const Entry victim = *last;
+      victims_.push_back(victim);
+      jobs_of(view, victim.job).running.erase(victim);
+      hooks.before_preempt(victim.job);
+      decision.preempt(victim.job);
+      placed = decision.start(candidate.job, rule) == Verdict::ok;
+    }
+    for (const Entry& victim : victims_) {
+      if (placed) {
+        jobs_of(view, victim.job).waiting.insert(victim);
+        displaced_.push_back(victim.job);
+      } else {
+        decision.restore(victim.job);
+        jobs_of(view, victim.job).running.insert(victim);
+      }
+    }
+    return placed;
+  }
+
+  // Do the free GPUs and those of every running job behind the candidate suffice? Necessary, and cheap to refuse.
+  bool could_fit(const View& view, std::uint32_t queue, const Entry& candidate) {
+    const Shape& wanted = view.shape(candidate.job);
+    MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, queue);
+    for (std::uint32_t shape = 0; shape < view.shape_count() && missing > 0; ++shape) {
+      const auto& running = jobs_of(view, queue, shape).running;
+      for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
+        if (!(candidate < *last)) break;
+        missing -= view.shape(last->job).gpu_milli();
+      }
+    }
+    return missing <= 0;
+  }
+
+  const Entry* last_running_behind(const View& view, std::uint32_t queue, const Entry& candidate) {
+    const Entry* last = &candidate;
+    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+      const auto& running = jobs_of(view, queue, shape).running;
+      if (!running.empty() && *last < *running.rbegin()) last = &*running.rbegin();
+    }
+    return last == &candidate ? nullptr : last;
+  }
+
+  std::vector<Jobs> jobs_;  // [queue x shape]
+  std::vector<Key> keys_;   // by job
+  std::vector<std::uint8_t> touched_, blocked_;
+  std::vector<Entry> victims_;
+  std::vector<JobId> displaced_;
+};
+
+}  // namespace gpusched

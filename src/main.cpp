@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched: parse, dispatch, print. What it does lives in the library.
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -43,9 +44,7 @@ int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
   return gpusched::complain(std::string(error.what()) + " (see --help)");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   if (argc == 1) {
     std::fputs(short_help, stdout);
     return gpusched::exit_done;
@@ -63,4 +62,15 @@ int main(int argc, char** argv) {
     return report_parse_error(program, error);
   }
   return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {  // the machine gave out: memory, threads
+    std::fprintf(stderr, "gpusched: %s\n", error.what());
+    return gpusched::exit_failed;
+  }
 }

@@ -55,9 +55,6 @@ class RunLog {
         case EventKind::submit: submit(event.job, gpus); break;
         case EventKind::finish: finish(event.job, gpus); break;
         case EventKind::retry:
-          held_ -= gpus;
-          ++waiting_;
-          break;
         case EventKind::preempt:
           held_ -= gpus;
           ++waiting_;
@@ -66,7 +63,8 @@ class RunLog {
           held_ += gpus;
           --waiting_;
           break;
-        default: break;
+        case EventKind::move:
+        case EventKind::wake: break;
       }
     }
     max_waiting_ = std::max(max_waiting_, waiting_);

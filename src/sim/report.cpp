@@ -261,8 +261,9 @@ std::string human_duration(double seconds) {
   const auto two = [](std::uint64_t value) { return (value < 10 ? "0" : "") + std::to_string(value); };
   if (whole < 3600) return std::to_string(whole / 60) + "m " + two(whole % 60) + "s";
   const std::uint64_t minutes = whole / 60;
-  if (minutes < 24 * 60) return std::to_string(minutes / 60) + "h " + two(minutes % 60) + "m";
-  return std::to_string(minutes / (24 * 60)) + "d " + two(minutes / 60 % 24) + ":" + two(minutes % 60);
+  constexpr std::uint64_t minutes_per_day = 1440;
+  if (minutes < minutes_per_day) return std::to_string(minutes / 60) + "h " + two(minutes % 60) + "m";
+  return std::to_string(minutes / minutes_per_day) + "d " + two(minutes / 60 % 24) + ":" + two(minutes % 60);
 }
 
 std::string exact_seconds(Time t) {

@@ -272,8 +272,8 @@ Result<void> apply_setting(Scenario& scenario, std::string_view setting) {
   const auto fields = scenario_fields(scenario);
   const ScenarioField* field = find_field(fields, path);
   if (field == nullptr) {
-    std::vector<std::string> known;
-    for (const ScenarioField& candidate : fields) known.push_back(candidate.path);
+    std::vector<std::string> known(fields.size());
+    std::transform(fields.begin(), fields.end(), known.begin(), [](const ScenarioField& f) { return f.path; });
     return unexpected("unknown key '" + path + "'" + suggest_nearest(path, known));
   }
   return set_field(*field, setting.substr(equals + 1));

@@ -438,7 +438,7 @@ TEST(TraceFit, AFittedTraceLooksLikeTheRealPhillyTrace) {
   const JobTable real = real_philly();
   if (real.size() == 0) GTEST_SKIP() << "no philly/philly_jobs.csv in ../shared/traces or GPUSCHED_TRACES";
   // The trace counts seconds from a Monday, 23:27:00.
-  const auto model = fit_model(real, {.week_start = whole_seconds(-(23 * 3600 + 27 * 60))});
+  const auto model = fit_model(real, {.week_start = whole_seconds(-(23L * 3600 + 27L * 60))});
   ASSERT_TRUE(model) << model.error().to_string();
   const JobTable alike = drawn(*model, {.jobs = real.size(), .seed = 1});
 

@@ -74,7 +74,10 @@ class ObjectReader {
     const Json* found = find(key, &Json::is_object, "an object of texts");
     if (found == nullptr) return;
     for (const auto& [name, text] : found->items()) {
-      if (!text.is_string()) return fail(key + "/" + name, "expected a text");
+      if (!text.is_string()) {
+        fail(std::string(key).append("/").append(name), "expected a text");
+        return;
+      }
       texts[name] = text.get<std::string>();
     }
   }
@@ -374,6 +377,7 @@ std::string write_model(const SyntheticModel& model) {
 
 std::vector<std::string> builtin_model_names() {
   std::vector<std::string> names;
+  names.reserve(builtin_models.size());
   for (const BuiltinModel& model : builtin_models) names.emplace_back(model.name);
   return names;
 }

@@ -48,7 +48,7 @@ struct FittedJob {
 
 double rounded_gpus(MilliGpu milli) {
   if (milli < whole_gpu) return static_cast<double>(milli) / static_cast<double>(whole_gpu);
-  return static_cast<double>((milli + whole_gpu - 1) / whole_gpu);
+  return std::ceil(static_cast<double>(milli) / static_cast<double>(whole_gpu));
 }
 
 std::vector<FittedJob> gpu_jobs(const JobTable& jobs, const FitOptions& options) {
@@ -193,9 +193,9 @@ double neighbour_correlation(const std::vector<Observation>& seen) {
 UserMix fit_users(const JobTable& jobs, const std::vector<FittedJob>& kept) {
   if (!jobs.has_users()) return {};
   std::map<std::uint32_t, std::map<std::uint32_t, double>> counts;  // vc -> user -> sessions
-  std::set<std::pair<std::uint32_t, std::uint32_t>> counted;
+  std::set<std::uint32_t> counted;
   for (const FittedJob& job : kept) {
-    if (counted.insert({job.session, 0}).second) counts[job.vc][jobs.user(job.id)] += 1;
+    if (counted.insert(job.session).second) counts[job.vc][jobs.user(job.id)] += 1;
   }
   std::vector<std::vector<double>> ranked;
   UserMix users;
@@ -292,10 +292,12 @@ Result<SyntheticModel> fit_model(const JobTable& jobs, const FitOptions& options
   model.jobs_per_hour = static_cast<double>(kept.size()) / hours;
   fit_rhythm(jobs, options, kept, sessions, model);
   std::vector<double> gaps_s;
+  gaps_s.reserve(sessions.gaps_s.size());
   for (const Observation& gap : sessions.gaps_s) gaps_s.push_back(gap.value);
   model.session_gap_s = gaps_s.empty() ? QuantileTable{{0, 1}, {0, 0}} : quantile_table(std::move(gaps_s));
   model.gap_correlation = neighbour_correlation(sessions.gaps_s);
   std::vector<Observation> runs;
+  runs.reserve(kept.size());
   for (const FittedJob& job : kept) runs.push_back({job.session, job.job_class, to_seconds(jobs.work(job.id))});
   model.run_correlation = neighbour_correlation(runs);
   model.users = fit_users(jobs, kept);

@@ -28,15 +28,11 @@ Result<void> read_acme(ReadContext& context) {
     const std::int64_t count = row.integer(*gpus);
     const std::int64_t node_count = nodes && !row.is_blank(nodes) ? row.integer(nodes) : 0;
     if (row.bad()) return;
-    job.shape = gang_of(count);
-    if (node_count > 0 && count > 0 && count % node_count == 0) {
-      job.shape.tasks = static_cast<std::uint32_t>(node_count);
-      job.shape.gpu_milli_per_task = count / node_count * whole_gpu;
-    }
+    job.shape = gang_on_nodes(count, node_count);
     job.user = row.text(user);
     job.family = row.text(type);
     job.status = status_from_word(row.text(state));
-    context.jobs.add(job);
+    row.add(job);
   });
 }
 

@@ -102,7 +102,7 @@ Result<void> read_any_csv(ReadContext& context) {
     job.name = row.text(name);
     job.gpu_spec = row.text(gpu_type);
     job.status = status_from_word(row.text(status));
-    if (!row.bad()) context.jobs.add(job);
+    if (!row.bad()) row.add(job);
   });
 }
 

@@ -36,17 +36,12 @@ Result<void> read_helios(ReadContext& context) {
     const std::int64_t node_count = nodes && !row.is_blank(nodes) ? row.integer(nodes) : 0;
     const std::int64_t cores = cpus && !row.is_blank(cpus) ? row.integer(cpus) : 0;
     if (row.bad()) return;
-    const bool rigid = node_count > 0 && count > 0 && count % node_count == 0;
-    job.shape = gang_of(count);
-    if (rigid) {
-      job.shape.tasks = static_cast<std::uint32_t>(node_count);
-      job.shape.gpu_milli_per_task = count / node_count * whole_gpu;
-    }
+    job.shape = gang_on_nodes(count, node_count);
     job.shape.cpu_milli_per_task = (cores * 1000 + job.shape.tasks - 1) / job.shape.tasks;
     job.user = row.text(user);
     job.vc = row.text(vc);
     job.status = status_from_word(row.text(state));
-    context.jobs.add(job);
+    row.add(job);
   });
 }
 

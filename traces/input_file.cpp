@@ -189,6 +189,7 @@ Result<InputFile> InputFile::open(const std::string& path, const std::string& en
     state->unpacker.reset(archive_read_new());
     archive_read_support_filter_all(state->unpacker.get());
     archive_read_support_format_tar(state->unpacker.get());
+    archive_read_support_format_empty(state->unpacker.get());
     archive_read_support_format_raw(state->unpacker.get());
     const auto damaged = [&] {
       const char* reason = archive_error_string(state->unpacker.get());
@@ -200,6 +201,9 @@ Result<InputFile> InputFile::open(const std::string& path, const std::string& en
     archive_entry* found = nullptr;
     for (;;) {
       const int status = archive_read_next_header(state->unpacker.get(), &found);
+      if (status == ARCHIVE_EOF && archive_format(state->unpacker.get()) == ARCHIVE_FORMAT_EMPTY) {
+        return file_error(path, "is empty; expected a trace");
+      }
       if (status == ARCHIVE_EOF) {
         return file_error(path, entry.empty() ? "archive holds no file" : "archive holds no file named " + entry);
       }

@@ -58,7 +58,7 @@ Result<void> read_native(ReadContext& context) {
     job.name = row.text(name);
     job.family = row.text(family);
     job.status = status_from_word(row.text(status));
-    if (!row.bad()) context.jobs.add(job);
+    if (!row.bad()) row.add(job);
   });
 }
 

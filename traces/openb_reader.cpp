@@ -73,7 +73,7 @@ Result<void> read_openb(ReadContext& context) {
     job.work = end - start;
     const std::string_view ending = row.text(phase);
     job.status = ending == "Running" ? JobStatus::unknown : status_from_word(ending);
-    context.jobs.add(job);
+    row.add(job);
   });
 }
 

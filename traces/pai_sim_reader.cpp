@@ -57,7 +57,7 @@ Result<void> read_pai_sim(ReadContext& context) {
     job.group = row.text(group);
     const std::string_view type = row.text(gpu_type);
     job.gpu_spec = type == "MISC" || type == "CPU" ? std::string_view() : type;  // MISC: any of the older GPUs
-    context.jobs.add(job);
+    row.add(job);
   });
 }
 

@@ -21,7 +21,7 @@ Result<void> read_philly_csv(ReadContext& context) {
     JobRecord job{.id = row.text(*id), .submit = row.seconds(*submit), .work = row.seconds(*duration)};
     job.shape = gang_of(row.integer(*gpus, 1));
     job.vc = row.text(vc);
-    if (!row.bad()) context.jobs.add(job);
+    if (!row.bad()) row.add(job);
   });
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // swf: the Standard Workload Format of the Parallel Workloads Archive (version 2.2), 18 blank-separated numbers a job,
 // -1 for unknown, comments from ';'. A processor plays the part of a GPU. Processors are field 8 (requested), or field
-// 5 (used) where that is larger or field 8 unknown. Jobs without a run time or processors never ran; they are left out.
+// 5 (used) where that is larger or field 8 unknown. Jobs without a run time or processors never ran, and codes 2 to 4
+// are parts of a job that another line sums up; they are left out.
 #include <algorithm>
+#include <array>
 
 #include "traces/trace_reader.hpp"
 
@@ -21,14 +23,61 @@ std::int64_t header_number(std::string_view line, std::string_view name) {
   return parse_integer(line.substr(1)).value_or(0);
 }
 
-bool split_blanks(std::string_view line, std::vector<std::string_view>& fields) {
+void split_blanks(std::string_view line, std::vector<std::string_view>& fields) {
   fields.clear();
   while (!(line = trim(line)).empty()) {
     const std::size_t stop = std::min(line.find_first_of(" \t"), line.size());
     fields.push_back(line.substr(0, stop));
     line.remove_prefix(stop);
   }
-  return fields.size() == swf_fields;
+}
+
+// The fields by their number in the format's description, so [1] is the job number.
+using SwfRow = std::array<double, swf_fields + 1>;
+
+enum SwfField : std::size_t {
+  submit_field = 2,
+  run_field = 4,
+  used_processors = 5,
+  requested_processors = 8,
+  requested_time = 9,
+  status_field = 11,
+  user_field = 12,
+  group_field = 13,
+  queue_field = 15
+};
+
+Result<SwfRow> parse_row(const std::vector<std::string_view>& fields) {
+  if (fields.size() != swf_fields) {
+    return Unexpected{Error{.message = "expected 18 fields, found " + std::to_string(fields.size()), .field = "row"}};
+  }
+  constexpr double most = 1e12;  // of seconds, processors, kilobytes; keeps every product in range
+  SwfRow row{};
+  for (std::size_t i = 1; i <= swf_fields; ++i) {
+    const auto value = parse_number(fields[i - 1]);
+    const bool unknown = value && *value == -1 && i != submit_field;
+    if (!value || *value > most || (*value < 0 && !unknown)) {
+      return Unexpected{Error{.message = "expected a number >= 0" + std::string(i == submit_field ? "" : " or -1") +
+                                         ", found '" + std::string(fields[i - 1]) + "'",
+                              .field = "field " + std::to_string(i)}};
+    }
+    row[i] = *value;
+  }
+  if (std::max(row[used_processors], row[requested_processors]) > 1e9) {
+    return Unexpected{Error{.message = "expected at most 1000000000 processors", .field = "field 8"}};
+  }
+  return row;
+}
+
+double processors(const SwfRow& row) { return std::max(row[used_processors], row[requested_processors]); }
+
+// Null: the row is a job that ran.
+const char* why_left_out(const SwfRow& row) {
+  const double status = row[status_field];
+  if (status >= 2 && status <= 4) return "part of a job (another line sums it up)";
+  if (row[run_field] < 0) return "no run time";
+  if (processors(row) < 1) return "no processors";
+  return nullptr;
 }
 
 JobStatus swf_status(std::int64_t code) {
@@ -40,16 +89,24 @@ JobStatus swf_status(std::int64_t code) {
   }
 }
 
+JobRecord job_of(const SwfRow& row, const std::vector<std::string_view>& fields) {
+  const auto known = [&](SwfField field) { return row[field] >= 0 ? fields[field - 1] : std::string_view(); };
+  JobRecord job{.id = fields[0], .submit = from_seconds(row[submit_field]), .work = from_seconds(row[run_field])};
+  if (row[requested_time] >= 0) job.estimate = from_seconds(row[requested_time]);
+  job.shape = gang_of(static_cast<std::int64_t>(processors(row)));
+  job.status = swf_status(static_cast<std::int64_t>(row[status_field]));
+  job.user = known(user_field);
+  job.group = known(group_field);
+  job.vc = known(queue_field);
+  return job;
+}
+
 }  // namespace
 
 Result<void> read_swf(ReadContext& context) {
   std::string_view line;
   std::vector<std::string_view> fields;
   std::int64_t nodes = 0;
-  const auto fail = [&](const std::string& field, const std::string& message) {
-    return Unexpected{
-        Error{.message = message, .file = context.file.path(), .line = context.file.line_number(), .field = field}};
-  };
   while (context.file.next_line(line)) {
     if (trim(line).empty()) continue;
     if (line.starts_with(';')) {
@@ -58,42 +115,21 @@ Result<void> read_swf(ReadContext& context) {
       continue;
     }
     ++context.report.rows;
-    const bool complete = split_blanks(line, fields);
-    double values[swf_fields] = {};
-    std::size_t bad = swf_fields;
-    for (std::size_t i = 0; complete && i < swf_fields && bad == swf_fields; ++i) {
-      const auto value = parse_number(fields[i]);
-      if (!value) bad = i;
-      values[i] = value.value_or(0);
+    const std::uint64_t at = context.file.line_number();
+    split_blanks(line, fields);
+    const auto row = parse_row(fields);
+    if (!row) {
+      Error error = row.error();
+      error.file = context.file.path();
+      error.line = at;
+      if (context.tolerate(error)) continue;
+      return Unexpected{std::move(error)};
     }
-    if (!complete || bad < swf_fields || values[1] < 0) {
-      if (context.options.drop_bad_rows) {
-        context.report.drop("bad row", context.file.line_number());
-        continue;
-      }
-      if (!complete) return fail("row", "expected 18 fields, found " + std::to_string(fields.size()));
-      if (bad < swf_fields) {
-        return fail("field " + std::to_string(bad + 1), "expected a number, found '" + std::string(fields[bad]) + "'");
-      }
-      return fail("field 2 (submit)", "expected seconds >= 0, found '" + std::string(fields[1]) + "'");
+    if (const char* reason = why_left_out(*row)) {
+      context.drop(reason, at);
+    } else {
+      context.add(job_of(*row, fields), at);
     }
-    const auto processors = static_cast<std::int64_t>(std::max(values[4], values[7]));
-    if (values[3] < 0) {
-      context.report.drop("no run time", context.file.line_number());
-      continue;
-    }
-    if (processors < 1) {
-      context.report.drop("no processors", context.file.line_number());
-      continue;
-    }
-    JobRecord job{.id = fields[0], .submit = from_seconds(values[1]), .work = from_seconds(values[3])};
-    if (values[8] >= 0) job.estimate = from_seconds(values[8]);
-    job.shape = gang_of(processors);
-    job.status = swf_status(static_cast<std::int64_t>(values[10]));
-    job.user = values[11] >= 0 ? fields[11] : std::string_view();
-    job.group = values[12] >= 0 ? fields[12] : std::string_view();
-    job.vc = values[14] >= 0 ? fields[14] : std::string_view();
-    context.jobs.add(job);
   }
   if (context.report.machine_gpus == 0) context.report.machine_gpus = nodes;
   if (context.file.failure()) return Unexpected{*context.file.failure()};

@@ -42,7 +42,7 @@ Result<void> read_tiresias(ReadContext& context) {
     } else {
       job.work = row.seconds(*duration);
     }
-    if (!row.bad()) context.jobs.add(job);
+    if (!row.bad()) row.add(job);
   });
 }
 

@@ -40,14 +40,15 @@ struct TraceReport {
   std::string cluster = {};          ///< the cluster, as --cluster takes it, that a synthetic trace was drawn for
   std::int64_t machine_gpus = 0;     ///< size of the machine as the trace states it (SWF MaxProcs); 0 = not stated
 
-  void drop(const std::string& reason, std::uint64_t line) {
+  /// Counts rows left out for `reason`, the first of them at `line`.
+  void drop(const std::string& reason, std::uint64_t line, std::uint64_t count = 1) {
     for (DroppedRows& entry : dropped) {
       if (entry.reason == reason) {
-        ++entry.rows;
+        entry.rows += count;
         return;
       }
     }
-    dropped.push_back({reason, 1, line});
+    dropped.push_back({reason, count, line});
   }
 };
 

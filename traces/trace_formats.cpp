@@ -22,10 +22,41 @@ bool is_swf(std::string_view head) {
   return fields == 18;
 }
 
-// Tells Error's field where a duplicate id stands: the reading itself keeps no line numbers, so the rows are read
-// again.
-Error with_path(Error error, const std::string& path) {
-  if (error.file.empty()) error.file = path;
+bool is_philly_json(std::string_view head) {
+  const std::size_t start = head.find_first_not_of(" \t\r\n");
+  return start != std::string_view::npos && head[start] == '[' && head.find("\"attempts\"") != std::string_view::npos;
+}
+
+Result<const TraceFormat*> choose_format(const std::string& path, const ReadOptions& options, std::string_view head) {
+  const bool is_auto = options.format == "auto";
+  const std::string wanted = is_auto && !options.columns.empty() ? "csv" : options.format;
+  std::vector<std::string> names = {"auto"};
+  for (const TraceFormat& format : trace_format_table()) {
+    names.push_back(format.name);
+    if (wanted == "auto" ? format.recognise != nullptr && format.recognise(head) : format.name == wanted)
+      return &format;
+  }
+  if (wanted != "auto") return unexpected("unknown trace format '" + wanted + "'" + suggest_nearest(wanted, names));
+  return Unexpected{Error{.message = "format not recognised; name it with --format, or map the columns with --columns",
+                          .file = path,
+                          .line = 1}};
+}
+
+// Names both lines of an id that appears twice. The table keeps no line numbers, so the trace is read again.
+Error duplicate_error(const std::string& path, const ReadOptions& options, Error error) {
+  error.file = path;
+  JobTableBuilder jobs;
+  TraceReport report;
+  ReadLog log;
+  if (!read_jobs(path, options, jobs, report, &log)) return error;
+  std::stable_sort(log.jobs.begin(), log.jobs.end(),
+                   [](const ReadLog::Job& a, const ReadLog::Job& b) { return a.id < b.id; });
+  const auto twin = std::adjacent_find(log.jobs.begin(), log.jobs.end(),
+                                       [](const ReadLog::Job& a, const ReadLog::Job& b) { return a.id == b.id; });
+  if (twin == log.jobs.end()) return error;
+  error.line = (twin + 1)->line;
+  error.message =
+      "job id '" + twin->id + "' stands at line " + std::to_string(twin->line) + " already; ids must be distinct";
   return error;
 }
 
@@ -44,6 +75,10 @@ const std::vector<TraceFormat>& trace_format_table() {
          return header_has(head, {"submit_s", "num_gpus", "duration_s"});
        },
        read_philly_csv},
+      {"philly", "Microsoft Philly cluster_job_log (JSON, every attempt)", "Jeon et al., ATC'19, philly-traces",
+       is_philly_json, read_philly_json},
+      {"pai", "Alibaba PAI-2020 tables: a folder or tar archive with pai_job_table and pai_task_table",
+       "Weng et al., NSDI'22, cluster-trace-gpu-v2020", nullptr, nullptr},
       {"pai-sim", "input columns of Alibaba's PAI simulator", "Weng et al., NSDI'22 artifact",
        [](std::string_view head) {
          return header_has(head, {"submit_time", "num_gpu", "num_inst", "duration"});
@@ -74,7 +109,12 @@ const std::vector<TraceFormat>& trace_format_table() {
        read_helios},
       {"swf", "Standard Workload Format of the Parallel Workloads Archive", "Chapin et al., JSSPP'99", is_swf,
        read_swf},
-      {"csv", "any csv with a header, through --columns", "", [](std::string_view) { return false; }, read_any_csv},
+      {"sacct", "Slurm accounting, sacct -P with a header line", "slurm.schedmd.com/sacct.html",
+       [](std::string_view head) {
+         return header_has(head, {"JobID", "Submit"}, '|');
+       },
+       read_sacct},
+      {"csv", "any csv with a header, through --columns", "", nullptr, read_any_csv},
   };
   return table;
 }
@@ -87,43 +127,52 @@ std::vector<TraceFormatInfo> trace_formats() {
   return formats;
 }
 
+Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs, TraceReport& report,
+                       ReadLog* log) {
+  report.path = path;
+  if (options.format == "pai" || (options.format == "auto" && options.columns.empty() && has_pai_tables(path))) {
+    report.format = "pai";
+    return read_pai_tables(path, options, jobs, report, log);
+  }
+  auto file = InputFile::open(path);
+  if (!file) return Unexpected{file.error()};
+  const auto format = choose_format(path, options, file->head());
+  if (!format) return Unexpected{format.error()};
+  report.format = (*format)->name;
+  ReadContext context{*file, options, jobs, report, log};
+  if (auto outcome = (*format)->read(context); !outcome) {
+    Error error = outcome.error();
+    if (error.file.empty()) error.file = path;
+    return Unexpected{std::move(error)};
+  }
+  report.sha256 = file->sha256();
+  return {};
+}
+
 Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
   constexpr std::string_view synthetic = "synthetic:";
   if (path.starts_with(synthetic)) return synthetic_trace(path.substr(synthetic.size()), options.seed);
-  auto file = InputFile::open(path);
-  if (!file) return Unexpected{file.error()};
-  const TraceFormat* chosen = nullptr;
-  std::vector<std::string> names = {"auto"};
-  const std::string wanted = options.format == "auto" && !options.columns.empty() ? "csv" : options.format;
-  for (const TraceFormat& format : trace_format_table()) {
-    names.push_back(format.name);
-    if (chosen == nullptr && (wanted == "auto" ? format.recognise(file->head()) : format.name == wanted)) {
-      chosen = &format;
-    }
-  }
-  if (chosen == nullptr && wanted == "auto") {
-    return Unexpected{
-        Error{.message = "format not recognised; name it with --format, or map the columns with --columns",
-              .file = path,
-              .line = 1}};
-  }
-  if (chosen == nullptr) return unexpected("unknown trace format '" + wanted + "'" + suggest_nearest(wanted, names));
-
   Trace trace;
-  trace.report.path = path;
-  trace.report.format = chosen->name;
-  JobTableBuilder builder;
-  ReadContext context{*file, options, builder, trace.report};
-  if (auto read = chosen->read(context); !read) return Unexpected{with_path(read.error(), path)};
-  trace.report.kept = builder.size();
-  trace.report.sha256 = file->sha256();
-  if (builder.size() == 0) {
-    return Unexpected{
-        Error{.message = "holds no job" + std::string(trace.report.rows > 0 ? " that ran" : ""), .file = path}};
+  JobTableBuilder jobs;
+  if (auto outcome = read_jobs(path, options, jobs, trace.report, nullptr); !outcome) {
+    return Unexpected{outcome.error()};
   }
-  auto jobs = std::move(builder).build();
-  if (!jobs) return Unexpected{with_path(jobs.error(), path)};
-  trace.jobs = std::move(*jobs);
+  trace.report.kept = jobs.size();
+  if (jobs.size() == 0) {
+    const std::string rows = std::to_string(trace.report.rows);
+    std::string message = "holds no job";
+    for (const DroppedRows& dropped : trace.report.dropped) {
+      message += ", " + std::to_string(dropped.rows) + " of " + rows + " rows left out: " + dropped.reason;
+    }
+    return Unexpected{Error{.message = message, .file = path}};
+  }
+  if (const std::uint32_t rows = jobs.rows_out_of_order(); rows > 0) {
+    trace.report.notes.push_back(std::to_string(rows) +
+                                 " rows were submitted before the row above; sorted by submission");
+  }
+  auto table = std::move(jobs).build();
+  if (!table) return Unexpected{duplicate_error(path, options, table.error())};
+  trace.jobs = *std::move(table);
   return trace;
 }
 

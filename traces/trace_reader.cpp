@@ -32,13 +32,16 @@ Result<void> RowReader::read_header() {
     }
     names_.emplace_back(trim(name));
   }
+  used_.assign(names_.size(), false);
   return {};
 }
 
 Column RowReader::find(std::initializer_list<std::string_view> names) const {
   for (const std::string_view name : names) {
     const auto place = std::find(names_.begin(), names_.end(), name);
-    if (place != names_.end()) return {static_cast<std::uint32_t>(place - names_.begin())};
+    if (place == names_.end()) continue;
+    used_[static_cast<std::size_t>(place - names_.begin())] = true;
+    return {static_cast<std::uint32_t>(place - names_.begin())};
   }
   return {};
 }
@@ -113,14 +116,20 @@ double RowReader::number(Column column) {
 }
 
 bool RowReader::tolerate_bad_row() {
-  if (context_.options.drop_bad_rows) {
-    context_.report.drop(
-        "bad " + row_error_->field + ": " + row_error_->message.substr(0, row_error_->message.find(',')), line());
+  if (context_.tolerate(*row_error_)) {
     row_error_.reset();
     return true;
   }
   fatal_ = row_error_;
   return false;
+}
+
+void RowReader::note_unused_columns() {
+  std::string unused;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (!used_[i]) unused += (unused.empty() ? "" : ", ") + names_[i];
+  }
+  if (!unused.empty()) context_.report.notes.push_back("columns not used: " + unused);
 }
 
 Result<void> RowReader::outcome() const {

@@ -18,12 +18,49 @@
 
 namespace gpusched {
 
+/// What reading saw row by row. Kept only when somebody asks: `trace validate`, and the search for a duplicate id.
+struct ReadLog {
+  /// A job as it was added, in order of rows.
+  struct Job {
+    std::string id;  ///< empty: the trace has none
+    Time submit{};
+    std::uint64_t line = 0;
+  };
+  /// A row that was left out.
+  struct Row {
+    std::uint64_t line = 0;
+    std::string reason;
+  };
+  std::vector<Job> jobs;
+  std::vector<Row> left_out;
+};
+
 /// What a reader works on.
 struct ReadContext {
   InputFile& file;
   const ReadOptions& options;
   JobTableBuilder& jobs;
   TraceReport& report;
+  ReadLog* log = nullptr;
+
+  /// Adds a job that stands at `line`.
+  void add(const JobRecord& job, std::uint64_t line) {
+    jobs.add(job);
+    if (log != nullptr) log->jobs.push_back({std::string(job.id), job.submit, line});
+  }
+  /// Leaves a row out for a reason that the published trace is known for.
+  void drop(const std::string& reason, std::uint64_t line) {
+    report.drop(reason, line);
+    if (log != nullptr) log->left_out.push_back({line, reason});
+  }
+  /// Of a row with a bad value: true when it is counted as dropped (ReadOptions::drop_bad_rows), false when reading
+  /// must stop with that error.
+  bool tolerate(const Error& error) {
+    if (!options.drop_bad_rows) return false;
+    report.drop("bad " + error.field + ": " + error.message.substr(0, error.message.find(", found")), error.line);
+    if (log != nullptr) log->left_out.push_back({error.line, error.field + ": " + error.message});
+    return true;
+  }
 };
 
 /// One format: how to recognise it, how to read it.
@@ -31,8 +68,8 @@ struct TraceFormat {
   std::string name;
   std::string summary;
   std::string source;
-  bool (*recognise)(std::string_view head);
-  Result<void> (*read)(ReadContext& context);
+  bool (*recognise)(std::string_view head);    ///< null: by its name only
+  Result<void> (*read)(ReadContext& context);  ///< null: the PAI tables, which are several files
 };
 
 /// Every format, in the order in which recognition tries them.
@@ -63,7 +100,10 @@ class RowReader {
   /// Reads the header line. Error: the file ended, or a column name appears twice.
   Result<void> read_header();
   /// Takes a header from elsewhere (files without one).
-  void set_header(std::vector<std::string> names) { names_ = std::move(names); }
+  void set_header(std::vector<std::string> names) {
+    names_ = std::move(names);
+    used_.assign(names_.size(), false);
+  }
 
   /// The first of these columns that the header has, or none.
   [[nodiscard]] Column find(std::initializer_list<std::string_view> names) const;
@@ -96,7 +136,11 @@ class RowReader {
   /// After a bad row: true when it was counted as dropped (ReadOptions::drop_bad_rows), false when reading must stop.
   bool tolerate_bad_row();
   /// Leaves a row out for a reason that the published trace is known for.
-  void drop(const std::string& reason) { context_.report.drop(reason, line()); }
+  void drop(const std::string& reason) { context_.drop(reason, line()); }
+  /// Adds the job of this row.
+  void add(const JobRecord& job) { context_.add(job, line()); }
+  /// Reports the columns that no reader asked for.
+  void note_unused_columns();
 
   [[nodiscard]] std::uint64_t line() const { return context_.file.line_number(); }
   /// Why next() or tolerate_bad_row() said false, if it was an error.
@@ -108,6 +152,7 @@ class RowReader {
   ReadContext& context_;
   CsvSplitter splitter_;
   std::vector<std::string> names_;
+  mutable std::vector<bool> used_;  // names_ that find() gave
   std::optional<Error> row_error_;
   std::optional<Error> fatal_;
 };
@@ -120,6 +165,7 @@ Result<void> for_each_row(RowReader& row, ReadContext& context, Add add) {
     if (!row.bad()) add(row);
     if (row.bad() && !row.tolerate_bad_row()) break;
   }
+  row.note_unused_columns();
   return row.outcome();
 }
 
@@ -128,6 +174,16 @@ inline Shape gang_of(std::int64_t gpus) {
   Shape shape;
   shape.tasks = gpus > 0 ? static_cast<std::uint32_t>(gpus) : 1;
   shape.gpu_milli_per_task = gpus > 0 ? whole_gpu : 0;
+  return shape;
+}
+
+/// The gang of a job that a Slurm-like scheduler spread evenly over `nodes` machines: one task a machine. Where the
+/// nodes do not divide the GPUs, or are not known (0), a gang of single GPUs.
+inline Shape gang_on_nodes(std::int64_t gpus, std::int64_t nodes) {
+  if (nodes <= 0 || gpus <= 0 || gpus % nodes != 0) return gang_of(gpus);
+  Shape shape;
+  shape.tasks = static_cast<std::uint32_t>(nodes);
+  shape.gpu_milli_per_task = gpus / nodes * whole_gpu;
   return shape;
 }
 
@@ -147,8 +203,14 @@ Result<void> read_sacct(ReadContext& context);
 Result<void> read_tiresias(ReadContext& context);
 Result<void> read_native(ReadContext& context);
 Result<void> read_any_csv(ReadContext& context);
-/// The PAI-2020 tables: a folder or a tar archive with pai_job_table.csv, pai_task_table.csv and, if present,
-/// pai_instance_table.csv.
-Result<Trace> read_pai_tables(const std::string& path, const ReadOptions& options);
+/// The PAI-2020 tables in the folder or tar archive `path`; see pai_reader.cpp.
+Result<void> read_pai_tables(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs,
+                             TraceReport& report, ReadLog* log);
+/// True when `path` is a folder, or a tar archive with a pai_job_table.
+bool has_pai_tables(const std::string& path);
+
+/// The reading behind read_trace(): fills `jobs` and `report`, and `log` unless it is null.
+Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs, TraceReport& report,
+                       ReadLog* log);
 
 }  // namespace gpusched

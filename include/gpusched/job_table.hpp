@@ -260,6 +260,13 @@ class JobTableBuilder {
 
   [[nodiscard]] std::uint32_t size() const { return table_.size(); }
 
+  /// Number of rows submitted before the row above them; build() sorts them.
+  [[nodiscard]] std::uint32_t rows_out_of_order() const {
+    std::uint32_t rows = 0;
+    for (std::uint32_t row = 1; row < size(); ++row) rows += table_.submit_[row] < table_.submit_[row - 1] ? 1 : 0;
+    return rows;
+  }
+
   /// Appends a job. Preconditions: work >= 0, tasks >= 1, fewer than 2^32 - 1 jobs; the attempts, if any, sum to work.
   void add(const JobRecord& job) {
     const std::uint32_t row = size();

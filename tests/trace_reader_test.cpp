@@ -75,6 +75,7 @@ struct Sample {
   Counts left_out = {};
   std::uint64_t rows = 0;
   std::string columns = {};
+  bool by_name = false;  // nothing in the file tells the format
 };
 
 void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.file; }
@@ -129,6 +130,16 @@ const std::vector<Sample>& samples() {
         "pod-4 at 600000000000us for 9000000us 1x0 cpu=4000 mem=1024 group=BE status=passed"},
        {{"never scheduled", 1}},
        5},
+      {"openb-pods",
+       "openb_pods.csv",
+       {"pod-0 at 0us for 0us 1x1000 cpu=12000 mem=16384 group=LS",
+        "pod-1 at 0us for 0us 1x460 cpu=6000 mem=12288 on=V100M16|V100M32 group=LS",
+        "pod-2 at 0us for 0us 1x8000 cpu=88000 mem=327680 group=Burstable",
+        "pod-3 at 0us for 0us 1x0 cpu=8000 mem=30517 group=BE", "pod-4 at 0us for 0us 1x0 cpu=4000 mem=1024 group=BE"},
+       {},
+       5,
+       "",
+       true},
       {"helios",
        "helios_cluster_log.csv",
        {"1425511 at 1591728061000000us for 36848000000us 1x1000 cpu=1000 user=uXBbc vc=vcJkd status=passed",
@@ -183,7 +194,9 @@ const std::vector<Sample>& samples() {
   return all;
 }
 
-ReadOptions options_of(const Sample& sample) { return {.columns = sample.columns}; }
+ReadOptions options_of(const Sample& sample) {
+  return {.format = sample.by_name ? sample.format : "auto", .columns = sample.columns};
+}
 
 bool is_lines(const Sample& sample) { return sample.format != "philly" && sample.format != "pai"; }
 bool is_file(const Sample& sample) { return sample.format != "pai"; }
@@ -234,8 +247,10 @@ std::string error_of(const Result<Trace>& trace) { return trace ? "no error" : t
 
 class Samples : public testing::TestWithParam<Sample> {};
 
-INSTANTIATE_TEST_SUITE_P(Formats, Samples, testing::ValuesIn(samples()),
-                         [](const auto& sample) { return sample.param.file.substr(0, sample.param.file.find('.')); });
+INSTANTIATE_TEST_SUITE_P(Formats, Samples, testing::ValuesIn(samples()), [](const auto& sample) {
+  const std::string file = sample.param.file.substr(0, sample.param.file.find('.'));
+  return sample.param.by_name ? file + "_by_name" : file;
+});
 
 TEST_P(Samples, GivesExactlyTheseJobs) {
   const auto trace = read_trace(fixture(GetParam().file), options_of(GetParam()));
@@ -300,6 +315,7 @@ TEST_P(Samples, AnyOrderOfRowsGivesTheSameJobs) {
   }
   const auto& submits = trace->jobs.submits();
   EXPECT_TRUE(std::is_sorted(submits.begin(), submits.end()));
+  if (GetParam().format == "openb-pods") return;  // all submitted at 0
   const auto& notes = trace->report.notes;
   EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
     return note.find("submitted before the row above") != std::string::npos;

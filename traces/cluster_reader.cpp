@@ -4,17 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "src/sim/nearest_name.hpp"
+#include "src/sim/strict_json.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace gpusched {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::int64_t most_nodes = 10'000'000;
 constexpr std::int64_t most_gpus = 1'000'000;
@@ -266,23 +262,6 @@ class ObjectReader {
   std::vector<std::string> known_;
 };
 
-// Refuses a key that stands twice in one object, which the parser would overwrite in silence.
-class DuplicateKeys {
- public:
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys_[depth + 1].clear();
-    if (event == Json::parse_event_t::key && !keys_[depth].insert(parsed.get<std::string>()).second && twice_.empty()) {
-      twice_ = parsed.get<std::string>();
-    }
-    return true;
-  }
-  [[nodiscard]] const std::string& twice() const { return twice_; }
-
- private:
-  std::map<int, std::set<std::string>> keys_;
-  std::string twice_;
-};
-
 void read_json_node(const Json& entry, const std::string& path, const std::vector<VirtualCluster>& vcs,
                     ClusterBuilder& cluster, std::optional<Error>& error) {
   ObjectReader object(entry, path, error);
@@ -360,17 +339,10 @@ Result<Cluster> parse_cluster(const std::string& spec) {
 }
 
 Result<Cluster> cluster_from_json(std::string_view text, const std::string& file) {
-  DuplicateKeys duplicates;
-  Json json;
-  try {
-    json = Json::parse(text, std::ref(duplicates));
-  } catch (const Json::parse_error& error) {
-    const std::string_view before = text.substr(0, std::min<std::size_t>(error.byte, text.size()));
-    const auto line = static_cast<std::uint64_t>(std::count(before.begin(), before.end(), '\n')) + 1;
-    return Unexpected{Error{.message = "is not valid JSON", .file = file, .line = line}};
-  }
+  const auto parsed = parse_json_strictly(text, file);
+  if (!parsed) return Unexpected{parsed.error()};
+  const Json& json = *parsed;
   std::optional<Error> error;
-  if (!duplicates.twice().empty()) error = Error{.message = "key '" + duplicates.twice() + "' appears twice"};
 
   ClusterBuilder cluster;
   ObjectReader object(json, "", error);

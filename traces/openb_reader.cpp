@@ -84,7 +84,7 @@ Result<void> read_openb_pods(ReadContext& context) {
   if (!pod) return Unexpected{pod.error()};
   return for_each_row(rows, context, [&](RowReader& row) {
     const JobRecord job = read_pod(row, *pod);
-    if (!row.bad()) context.jobs.add(job);
+    if (!row.bad()) row.add(job);
   });
 }
 

@@ -346,7 +346,7 @@ class PaiJoin {
       if (record.gpu_spec == "MISC" || record.shape.gpu_milli_per_task == 0) record.gpu_spec = {};  // MISC: older GPUs
       if (job.roles_with_gpus > 1 && job.gpu_percent > job.instances_of_main * job.gpu_percent_of_main) ++mixed_;
       builder_.add(record);
-      if (log_ != nullptr) log_->jobs.push_back({job.name, job.submit, job.line});
+      if (log_ != nullptr) log_->add(record, job.line);
     }
   }
 

@@ -23,16 +23,22 @@ struct ReadLog {
   /// A job as it was added, in order of rows.
   struct Job {
     std::string id;  ///< empty: the trace has none
-    Time submit{};
+    Time submit{}, work{}, estimate{};
+    MilliGpu gpu_milli = 0;
     std::uint64_t line = 0;
   };
   /// A row that was left out.
   struct Row {
     std::uint64_t line = 0;
     std::string reason;
+    bool bad = false;  ///< a bad value, not a reason that the published trace is known for
   };
   std::vector<Job> jobs;
   std::vector<Row> left_out;
+
+  void add(const JobRecord& job, std::uint64_t line) {
+    jobs.push_back({std::string(job.id), job.submit, job.work, job.estimate, job.shape.gpu_milli(), line});
+  }
 };
 
 /// What a reader works on.
@@ -46,7 +52,7 @@ struct ReadContext {
   /// Adds a job that stands at `line`.
   void add(const JobRecord& job, std::uint64_t line) {
     jobs.add(job);
-    if (log != nullptr) log->jobs.push_back({std::string(job.id), job.submit, line});
+    if (log != nullptr) log->add(job, line);
   }
   /// Leaves a row out for a reason that the published trace is known for.
   void drop(const std::string& reason, std::uint64_t line) {
@@ -58,7 +64,7 @@ struct ReadContext {
   bool tolerate(const Error& error) {
     if (!options.drop_bad_rows) return false;
     report.drop("bad " + error.field + ": " + error.message.substr(0, error.message.find(", found")), error.line);
-    if (log != nullptr) log->left_out.push_back({error.line, error.field + ": " + error.message});
+    if (log != nullptr) log->left_out.push_back({error.line, error.field + ": " + error.message, true});
     return true;
   }
 };

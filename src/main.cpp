@@ -55,6 +55,7 @@ int run(int argc, char** argv) {
   int exit_code = gpusched::exit_done;
   gpusched::add_replay_command(program, exit_code);
   gpusched::add_policies_command(program, exit_code);
+  gpusched::add_train_command(program, exit_code);
   if (const std::string wrong = unknown_command(program, argv[1]); !wrong.empty()) return gpusched::complain(wrong);
   try {
     program.parse(argc, argv);

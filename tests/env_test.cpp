@@ -12,30 +12,13 @@
 
 #include "src/policies/fifo.hpp"
 #include "src/policies/sjf.hpp"
-#include "tests/run_support.hpp"
+#include "tests/learning_support.hpp"
 #include "traces/trace.hpp"
 
 namespace gpusched {
 namespace {
 
-// A few hundred jobs of few shapes and heavy-tailed run times, some below the bound of 10 s, from four users.
-JobTable some_jobs(std::uint64_t seed, std::uint32_t count, bool with_vcs = false) {
-  Rng rng = Rng(seed).split("jobs");
-  const std::string_view users[] = {"ann", "bob", "cy", "di"};
-  const std::string_view vcs[] = {"a", "b"};
-  JobTableBuilder builder;
-  double submit = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    submit += rng.exponential(20);
-    builder.add({.id = {},
-                 .submit = from_seconds(submit),
-                 .work = from_seconds(rng.lognormal(4, 2)),
-                 .shape = {.tasks = static_cast<std::uint32_t>(1 + rng.below(4)), .gpu_milli_per_task = whole_gpu},
-                 .user = users[rng.below(4)],
-                 .vc = with_vcs ? vcs[rng.below(2)] : std::string_view{}});
-  }
-  return *std::move(builder).build();
-}
+using test::some_jobs;
 
 std::vector<Window> windows_of(const JobTable& jobs, const WindowOptions& options, Split split = Split::train) {
   auto windows = make_windows(jobs, options, split);

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -170,7 +171,7 @@ struct AgendaOptions {
 /// Where one state's observation is written; each pointer has room for what Agenda::size() says.
 struct ObservationSlot {
   float* jobs = nullptr;         ///< [jobs x job_features]
-  float* prior = nullptr;        ///< [jobs]: standardised heuristic preference, larger is better
+  float* prior = nullptr;        ///< [jobs + 1]: standardised heuristic preference, larger is better; the last is WAIT
   std::uint8_t* mask = nullptr;  ///< [jobs + 1]: 1 = may be chosen; the last is WAIT
   float* groups = nullptr;       ///< [groups x group_features]
   float* global = nullptr;       ///< [global_features]
@@ -620,30 +621,37 @@ class Agenda {
   }
 
   // Standardised over the tokens, sign turned so that larger is better; the logarithm of run times, which spread over
-  // decades, keeps the preference between short jobs visible beside a long one.
+  // decades, keeps the preference between short jobs visible beside a long one. WAIT is one deviation behind the best
+  // job that may be chosen.
   void write_prior(float* out) const {
     double sum = 0;
     double squares = 0;
     for (std::uint32_t i = 0; i < size(); ++i) {
-      const Waiting& entry = waiting_[listed_[i]];
-      double key = 0;
-      switch (options_.heuristic) {
-        case Heuristic::sjf: key = static_cast<double>(entry.log_known); break;
-        case Heuristic::saf: key = static_cast<double>(entry.log_area); break;
-        case Heuristic::fcfs: key = static_cast<double>(entry.submit_us - waiting_[listed_[0]].submit_us) / 1e6; break;
-        case Heuristic::f1: key = key_of(options_.heuristic, entry); break;
-      }
+      const double key = prior_key(waiting_[listed_[i]]);
       out[i] = static_cast<float>(key);
       sum += key;
       squares += key * key;
     }
-    if (size() == 0) return;
-    const double mean = sum / size();
-    const double variance = squares / size() - mean * mean;
+    float best = std::numeric_limits<float>::lowest();
+    const double count = std::max(1u, size());
+    const double mean = sum / count;
+    const double variance = squares / count - mean * mean;
     const double scale = variance > 1e-18 ? 1.0 / std::sqrt(variance) : 0.0;
     for (std::uint32_t i = 0; i < size(); ++i) {
       out[i] = static_cast<float>((mean - static_cast<double>(out[i])) * scale);
+      if (selectable_[i] != 0) best = std::max(best, out[i]);
     }
+    out[size()] = may_wait_ ? best - 1.0f : 0.0f;
+  }
+
+  [[nodiscard]] double prior_key(const Waiting& entry) const {
+    switch (options_.heuristic) {
+      case Heuristic::sjf: return static_cast<double>(entry.log_known);
+      case Heuristic::saf: return static_cast<double>(entry.log_area);
+      case Heuristic::fcfs: return static_cast<double>(entry.submit_us - waiting_[listed_[0]].submit_us) * 1e-6;
+      case Heuristic::f1: break;
+    }
+    return key_of(options_.heuristic, entry);
   }
 
   void list_groups(const View& view) {

@@ -319,10 +319,11 @@ class Env {
 };
 
 /// The observations of several environments, ragged: environment e's tokens are rows job_begin[e] to job_begin[e + 1],
-/// its mask has one entry more (WAIT) and begins at job_begin[e] + e.
+/// its prior and mask have
+/// one entry more (WAIT) and begin at job_begin[e] + e.
 struct Observation {
   std::vector<float> jobs;               ///< [tokens x job_features]
-  std::vector<float> prior;              ///< [tokens]
+  std::vector<float> prior;              ///< [tokens + environments]
   std::vector<std::uint8_t> mask;        ///< [tokens + environments]
   std::vector<std::uint32_t> job_begin;  ///< [environments + 1]
   std::vector<float> groups;             ///< [groups x group_features]
@@ -346,7 +347,7 @@ struct Observation {
       group_begin[e + 1] = group_begin[e] + group_count;
     }
     jobs.resize(std::size_t{job_begin.back()} * job_features);
-    prior.resize(job_begin.back());
+    prior.resize(std::size_t{job_begin.back()} + environments);
     mask.resize(std::size_t{job_begin.back()} + environments);
     groups.resize(std::size_t{group_begin.back()} * group_features);
     global.resize(std::size_t{environments} * global_features);
@@ -356,7 +357,7 @@ struct Observation {
   /// Where environment `e` writes.
   [[nodiscard]] ObservationSlot slot(std::uint32_t e) {
     return {.jobs = jobs.data() + std::size_t{job_begin[e]} * job_features,
-            .prior = prior.data() + job_begin[e],
+            .prior = prior.data() + job_begin[e] + e,
             .mask = mask.data() + job_begin[e] + e,
             .groups = groups.data() + std::size_t{group_begin[e]} * group_features,
             .global = global.data() + std::size_t{e} * global_features};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -66,7 +67,8 @@ inline Result<std::vector<Window>> make_windows(const JobTable& trace, const Win
 
   const auto at = [&](double fraction) {
     const double used = static_cast<double>(trace.size()) * (1 - options.first_fraction);
-    return static_cast<std::uint32_t>(static_cast<double>(trace.size()) * options.first_fraction + used * fraction);
+    return static_cast<std::uint32_t>(
+        std::llround(static_cast<double>(trace.size()) * options.first_fraction + used * fraction));
   };
   const double validation_end = options.train_fraction + options.validation_fraction;
   const std::uint32_t begin = split == Split::train        ? at(0)

@@ -155,6 +155,9 @@ Result<void> check_value(const PolicyInfo& policy, const ParameterInfo& paramete
 Result<std::vector<PolicySpec>> parse_policy_list(std::string_view text) { return SpecParser(text).list(); }
 
 Result<const PolicyInfo*> PolicyRegistry::find(std::string_view name) const {
+  for (const PolicyInfo& row : prefixes_) {
+    if (name.starts_with(row.name)) return &row;
+  }
   std::vector<std::string> known;
   for (const PolicyInfo& row : rows_) {
     if (row.name == name || std::find(row.aliases.begin(), row.aliases.end(), name) != row.aliases.end()) return &row;
@@ -189,7 +192,9 @@ Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyConte
   if (!row) return Unexpected{row.error()};
   const auto parameters = complete_parameters(**row, spec);
   if (!parameters) return Unexpected{parameters.error()};
-  return (*row)->make(*parameters, context);
+  PolicyContext named = context;
+  named.spec_name = spec.name;
+  return (*row)->make(*parameters, named);
 }
 
 Result<PriorityOrder> PolicyRegistry::make_order(const PolicySpec& spec, const PolicyContext& context) const {

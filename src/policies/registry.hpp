@@ -54,6 +54,7 @@ struct PolicyContext {
   const JobTable* jobs = nullptr;    ///< borrowed for the policy's life
   const Cluster* cluster = nullptr;  ///< borrowed for the call
   std::uint64_t seed = 0;
+  std::string spec_name = {};  ///< the policy as written, which holds the folder of `rl:DIR`; set by the registry
 };
 
 struct PriorityOrder;  // priority_order.hpp
@@ -89,6 +90,8 @@ class PolicyRegistry {
   static PolicyRegistry standard();
 
   void add(PolicyInfo info) { rows_.push_back(std::move(info)); }
+  /// A policy for every name that begins with info.name ("rl:"); not in rows(), as it cannot be made from that alone.
+  void add_prefix(PolicyInfo info) { prefixes_.push_back(std::move(info)); }
   [[nodiscard]] const std::vector<PolicyInfo>& rows() const { return rows_; }
 
   /// The row of that name or alias; the error names the nearest one.
@@ -102,6 +105,7 @@ class PolicyRegistry {
 
  private:
   std::vector<PolicyInfo> rows_;
+  std::vector<PolicyInfo> prefixes_;
 };
 
 /// The parameters of `spec`, complete and checked against `policy`; errors name the parameter and what was expected.

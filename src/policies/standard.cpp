@@ -13,6 +13,7 @@
 #include "src/policies/registry.hpp"
 #include "src/policies/regression_scores.hpp"
 #include "src/policies/saf.hpp"
+#include "src/policies/rl_policy.hpp"
 #include "src/policies/sjf.hpp"
 #include "src/policies/srtf.hpp"
 #include "src/policies/unicep.hpp"
@@ -54,6 +55,7 @@ PolicyRegistry PolicyRegistry::standard() {
   registry.add(gpu_packing_info());
   registry.add(gpu_clustering_info());
   registry.add(random_node_info());
+  registry.add_prefix(rl_policy_info());
   return registry;
 }
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/rl/rollout.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/policies/rl_policy.hpp"
+
+namespace gpusched {
+namespace {
+
+std::span<const float> row_of(const std::vector<float>& logits, const Observation& seen, std::uint32_t state) {
+  return std::span(logits).subspan(std::size_t{seen.job_begin[state]} + state, std::size_t{seen.tokens(state)} + 1);
+}
+
+// x at time t, linear between its points, constant before the first, 0 from the episode's end on.
+double at_time(const std::vector<double>& times, const std::vector<double>& values, double t) {
+  const auto after = std::upper_bound(times.begin(), times.end(), t);
+  if (after == times.begin()) return values.front();
+  if (after == times.end()) return t > times.back() ? 0.0 : values.back();
+  const auto i = static_cast<std::size_t>(after - times.begin());
+  const double share = (t - times[i - 1]) / (times[i] - times[i - 1]);
+  return values[i - 1] + share * (values[i] - values[i - 1]);
+}
+
+void subtract_group_means(std::span<const Episode> episodes, std::uint32_t group,
+                          std::vector<std::vector<double>>& series) {
+  const std::vector<std::vector<double>> before = series;
+  for (std::size_t e = 0; e < episodes.size(); ++e) {
+    const std::size_t first = e / group * group;
+    for (std::size_t k = 0; k < episodes[e].size(); ++k) {
+      double sum = 0;
+      for (std::size_t other = first; other < first + group; ++other) {
+        if (other != e) sum += at_time(episodes[other].time_s, before[other], episodes[e].time_s[k]);
+      }
+      series[e][k] -= sum / (group - 1);
+    }
+  }
+}
+
+}  // namespace
+
+void append_state(Observation& to, const Observation& from, std::uint32_t e) {
+  if (to.job_begin.empty()) {
+    to.job_begin.push_back(0);
+    to.group_begin.push_back(0);
+  }
+  const auto copy = [](auto& target, const auto& source, std::size_t begin, std::size_t end, std::size_t columns) {
+    target.insert(target.end(), source.begin() + static_cast<std::ptrdiff_t>(begin * columns),
+                  source.begin() + static_cast<std::ptrdiff_t>(end * columns));
+  };
+  const std::size_t begin = from.job_begin[e];
+  const std::size_t end = from.job_begin[e + 1];
+  copy(to.jobs, from.jobs, begin, end, job_features);
+  copy(to.prior, from.prior, begin + e, end + e + 1, 1);
+  copy(to.mask, from.mask, begin + e, end + e + 1, 1);
+  copy(to.groups, from.groups, from.group_begin[e], from.group_begin[e + 1], group_features);
+  copy(to.global, from.global, e, e + 1, global_features);
+  copy(to.privileged, from.privileged, e, e + 1, privileged_features);
+  to.job_begin.push_back(to.job_begin.back() + static_cast<std::uint32_t>(end - begin));
+  to.group_begin.push_back(to.group_begin.back() + from.group_begin[e + 1] - from.group_begin[e]);
+}
+
+std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting acting, Heuristic teacher,
+                                      std::uint64_t seed, bool keep_states) {
+  const Batch* batch = &env.reset(seed);
+  std::vector<Episode> episodes(env.size());
+  std::vector<Rng> draws;
+  for (std::uint32_t e = 0; e < env.size(); ++e) {
+    episodes[e].window = env.window(e);
+    draws.push_back(Rng(seed).split("actions").split(e));
+  }
+  std::vector<std::uint32_t> actions(env.size()), live;
+  std::vector<float> logits;
+  Observation seen;
+  for (;;) {
+    live.clear();
+    seen = {};
+    for (std::uint32_t e = 0; e < env.size(); ++e) {
+      if (env.is_done(e)) continue;
+      live.push_back(e);
+      append_state(seen, batch->observation, e);
+    }
+    if (live.empty()) return episodes;
+    if (acting != Acting::heuristic) forward_policy(*actor.network, actor.parameters, *actor.normaliser, seen, logits);
+    for (std::uint32_t i = 0; i < live.size(); ++i) {
+      const std::uint32_t e = live[i];
+      std::uint32_t action = 0;
+      if (acting == Acting::heuristic) {
+        action = env.env(e).agenda().heuristic_action(teacher);
+      } else {
+        const auto row = row_of(logits, seen, i);
+        action = acting == Acting::sample ? sample_action(row, draws[e]) : best_action(row);
+      }
+      actions[e] = action;
+      if (!keep_states) continue;
+      append_state(episodes[e].observation, seen, i);
+      episodes[e].actions.push_back(action);
+      episodes[e].log_probability.push_back(
+          acting == Acting::heuristic ? 0.0f : static_cast<float>(log_probability(row_of(logits, seen, i), action)));
+      episodes[e].time_s.push_back(to_seconds(env.env(e).now()));
+    }
+    batch = &env.step(actions);
+    for (const std::uint32_t e : live) {
+      const StepResult& result = batch->results[e];
+      episodes[e].reward.push_back(result.scalar);
+      episodes[e].seconds.push_back(result.seconds);
+      if (!result.done()) continue;
+      episodes[e].totals = env.env(e).totals();
+      if (result.truncated) append_state(episodes[e].final_observation, batch->observation, e);
+    }
+  }
+}
+
+std::vector<RewardVector> evaluate_windows(std::span<const Window> windows, const Cluster& cluster,
+                                           const EnvOptions& options, const Actor& actor, Acting acting,
+                                           Heuristic heuristic) {
+  std::vector<Env> envs(windows.size(), Env(cluster, options));
+  std::vector<StepResult> results;
+  for (std::size_t w = 0; w < windows.size(); ++w) results.push_back(envs[w].reset(windows[w]));
+  std::vector<std::size_t> live;
+  std::vector<float> logits;
+  Observation seen;
+  for (;;) {
+    live.clear();
+    for (std::size_t w = 0; w < windows.size(); ++w) {
+      if (!results[w].done()) live.push_back(w);
+    }
+    if (live.empty()) break;
+    seen.shape(static_cast<std::uint32_t>(live.size()), [&](std::uint32_t i) {
+      return std::pair{envs[live[i]].agenda().size(), envs[live[i]].agenda().group_count()};
+    });
+    if (acting != Acting::heuristic) {
+      for (std::uint32_t i = 0; i < live.size(); ++i) envs[live[i]].encode(seen.slot(i));
+      forward_policy(*actor.network, actor.parameters, *actor.normaliser, seen, logits);
+    }
+    for (std::uint32_t i = 0; i < live.size(); ++i) {
+      Env& env = envs[live[i]];
+      results[live[i]] = env.step(acting == Acting::heuristic ? env.agenda().heuristic_action(heuristic)
+                                                              : best_action(row_of(logits, seen, i)));
+    }
+  }
+  std::vector<RewardVector> totals;
+  for (const Env& env : envs) totals.push_back(env.totals());
+  return totals;
+}
+
+Advantages advantages_of(std::span<const Episode> episodes, const std::vector<std::vector<double>>& values,
+                         std::uint32_t group, double discount_per_s, const PpoOptions& options) {
+  Advantages result;
+  std::vector<std::vector<double>> returns;
+  for (std::size_t e = 0; e < episodes.size(); ++e) {
+    const Episode& episode = episodes[e];
+    std::vector<double> advantage(episode.size()), to_go(episode.size());
+    double next_advantage = 0;
+    double next_return = values[e].back();
+    for (std::size_t k = episode.size(); k-- > 0;) {
+      const double gamma = std::exp(-discount_per_s * episode.seconds[k]);
+      const double lambda = std::pow(options.lambda, std::min(1.0, episode.seconds[k] / options.lambda_time_s));
+      const double delta = episode.reward[k] + gamma * values[e][k + 1] - values[e][k];
+      next_advantage = delta + gamma * lambda * next_advantage;
+      next_return = episode.reward[k] + gamma * next_return;
+      advantage[k] = next_advantage;
+      to_go[k] = next_return;
+    }
+    std::vector<double> target(episode.size());
+    for (std::size_t k = 0; k < episode.size(); ++k) target[k] = advantage[k] + values[e][k];
+    result.advantage.push_back(std::move(advantage));
+    result.value_target.push_back(std::move(target));
+    returns.push_back(std::move(to_go));
+  }
+  if (options.baseline == Baseline::group) result.advantage = std::move(returns);
+  if (options.baseline != Baseline::critic && group > 1) subtract_group_means(episodes, group, result.advantage);
+  return result;
+}
+
+}  // namespace gpusched

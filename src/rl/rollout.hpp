@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Rollouts: whole episodes under a network, in batches, and what PPO makes of them. No Torch: acting is
+/// forward_policy().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpusched/env.hpp"
+#include "src/policies/score_network.hpp"
+#include "src/rl/train_config.hpp"
+
+namespace gpusched {
+
+/// A network that acts.
+struct Actor {
+  const NetworkSpec* network = nullptr;
+  const Normaliser* normaliser = nullptr;
+  std::span<const float> parameters;
+};
+
+/// One episode, step by step.
+struct Episode {
+  Observation observation;  ///< state k is environment k of it
+  std::vector<std::uint32_t> actions;
+  std::vector<float> log_probability;
+  std::vector<double> reward;     ///< scalar, scaled
+  std::vector<double> seconds;    ///< until the next choice
+  std::vector<double> time_s;     ///< of the choice
+  Observation final_observation;  ///< of a truncated episode; empty when it ended
+  RewardVector totals{};
+  std::uint32_t window = 0;
+
+  [[nodiscard]] std::size_t size() const { return actions.size(); }
+};
+
+/// Appends state `e` of `from`.
+void append_state(Observation& to, const Observation& from, std::uint32_t e);
+
+/// Who chooses in collect_episodes().
+enum class Acting : std::uint8_t { sample, best, heuristic };
+
+/// One episode in every environment of `env` (autoreset disabled), started with `seed`. Actions of environment e are
+/// drawn from the stream of (seed, e), so that nothing depends on threads or batches. `teacher` is read with
+/// Acting::heuristic only. `keep_states` false leaves out observations (evaluation).
+std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting acting, Heuristic teacher,
+                                      std::uint64_t seed, bool keep_states);
+
+/// Weighted reward totals of a whole episode in each window, by a network's best actions or a heuristic's, in order.
+std::vector<RewardVector> evaluate_windows(std::span<const Window> windows, const Cluster& cluster,
+                                           const EnvOptions& options, const Actor& actor, Acting acting,
+                                           Heuristic heuristic);
+
+/// Advantages and value targets of every step.
+struct Advantages {
+  std::vector<std::vector<double>> advantage;     ///< [episode][step], not normalised
+  std::vector<std::vector<double>> value_target;  ///< the same shape, in units of reward
+};
+
+/// `values` are the critic's, in units of reward, [episode][steps + 1]; the last entry is that of the final observation
+/// (0 when the episode ended). Groups are `group` neighbouring episodes of one window. Discounting is by simulated time
+/// (rl.md 3.5): gamma = exp(-beta dt), lambda^min(1, dt / lambda_time_s).
+Advantages advantages_of(std::span<const Episode> episodes, const std::vector<std::vector<double>>& values,
+                         std::uint32_t group, double discount_per_s, const PpoOptions& options);
+
+}  // namespace gpusched

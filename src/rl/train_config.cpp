@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/rl/train_config.hpp"
+
+#include "src/policies/network_config.hpp"
+#include "src/sim/json_fields.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr double most_count = 4e9;
+
+void read_env(JsonFields& fields, EnvOptions& env) {
+  AgendaOptions& agenda = env.agenda;
+  double starvation_s = 0;
+  std::string placement;
+  fields.read_word("mode", agenda.mode, action_mode_names);
+  fields.read_word("knowledge", agenda.knowledge, runtime_knowledge_names);
+  fields.read_word("heuristic", agenda.heuristic, heuristic_names);
+  fields.read("max_jobs", agenda.max_jobs, 4, 1024);
+  fields.read("sc20_backfill", agenda.sc20_backfill);
+  fields.read("starvation_s", starvation_s, 0, 1e9);
+  if (starvation_s > 0) agenda.starvation = from_seconds(starvation_s);
+  fields.read("placement", placement);
+  if (!placement.empty()) {
+    if (const auto rule = placement_from_name(placement)) {
+      env.engine.placement = *rule;
+    } else {
+      fields.fail("placement", "is no placement rule");
+    }
+  }
+  fields.read_object("weights", [&](JsonFields& weights) {
+    for (std::size_t term = 0; term < reward_terms; ++term) {
+      weights.read(std::string(reward_names[term]), env.weights[term], 0, 1e9);
+    }
+  });
+  fields.read("idle_gpu_w", env.idle_gpu_w, 0, 1e5);
+  fields.read("busy_gpu_w", env.busy_gpu_w, 0, 1e5);
+}
+
+void read_windows(JsonFields& fields, WindowOptions& windows) {
+  fields.read("jobs", windows.jobs, 1, most_count);
+  fields.read("warm_up_jobs", windows.warm_up_jobs, 0, most_count);
+  fields.read("stride", windows.stride, 1, most_count);
+  fields.read("first_fraction", windows.first_fraction, 0, 1);
+  fields.read("train_fraction", windows.train_fraction, 0, 1);
+  fields.read("validation_fraction", windows.validation_fraction, 0, 1);
+  fields.read("arrival_scale", windows.arrival_scale, 1e-6, 1e6);
+  fields.read("truncate", windows.truncate);
+}
+
+void read_ppo(JsonFields& fields, PpoOptions& ppo) {
+  fields.read("iterations", ppo.iterations, 1, most_count);
+  fields.read("time_limit_s", ppo.time_limit_s, 0, 1e9);
+  fields.read("windows", ppo.windows, 1, 65536);
+  fields.read("group", ppo.group, 1, 4096);
+  fields.read("epochs", ppo.epochs, 1, 1000);
+  fields.read("minibatch", ppo.minibatch, 1, 1e7);
+  fields.read("learning_rate", ppo.learning_rate, 1e-9, 1);
+  fields.read("adapt_learning_rate", ppo.adapt_learning_rate);
+  fields.read("desired_kl", ppo.desired_kl, 1e-6, 1);
+  fields.read("clip", ppo.clip, 1e-3, 1);
+  fields.read("entropy", ppo.entropy, 0, 10);
+  fields.read("value", ppo.value, 0, 10);
+  fields.read("clip_value", ppo.clip_value);
+  fields.read("max_gradient_norm", ppo.max_gradient_norm, 1e-6, 1e6);
+  fields.read("lambda", ppo.lambda, 0, 1);
+  fields.read("lambda_time_s", ppo.lambda_time_s, 1e-6, 1e9);
+  fields.read("mean_lifetime_s", ppo.mean_lifetime_s, 0, 1e12);
+  fields.read_word("baseline", ppo.baseline, baseline_names);
+  fields.read_word("reward_scale", ppo.reward_scale, reward_scale_names);
+  fields.read("imitate_iterations", ppo.imitate_iterations, 0, most_count);
+  fields.read_word("teacher", ppo.teacher, heuristic_names);
+  fields.read("validate_every", ppo.validate_every, 1, most_count);
+  fields.read("validation_windows", ppo.validation_windows, 1, most_count);
+  if (ppo.baseline == Baseline::group && ppo.group < 2)
+    fields.fail("group", "expected at least 2 for a group baseline");
+}
+
+}  // namespace
+
+TrainConfig default_train_config() {
+  TrainConfig config;
+  config.trace = "synthetic:philly";
+  config.env.weights = {1, 0, 0, 0, 0, 0, 0};
+  config.windows = {.jobs = 256, .warm_up_jobs = 64, .stride = 64};
+  config.ppo.iterations = 40;
+  config.ppo.time_limit_s = 280;
+  return config;
+}
+
+Result<TrainConfig> read_train_config(std::string_view text, const std::string& file) {
+  const auto json = parse_json_strictly(text, file);
+  if (!json) return Unexpected{json.error()};
+  TrainConfig config;
+  JsonFields fields(*json, file);
+  fields.require("trace");
+  fields.read("trace", config.trace);
+  fields.read("trace_format", config.trace_format);
+  fields.read("cluster", config.cluster);
+  fields.read_object("env", [&](JsonFields& env) { read_env(env, config.env); });
+  fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config.windows); });
+  fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, config.network); });
+  fields.read_object("ppo", [&](JsonFields& ppo) { read_ppo(ppo, config.ppo); });
+  fields.read("seed", config.seed);
+  fields.read("threads", config.threads, 1, 1024);
+  fields.read("device", config.device);
+  if (config.device != "auto" && config.device != "cpu" && config.device != "cuda") {
+    fields.fail("device", "expected one of auto|cpu|cuda");
+  }
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
+  if (config.ppo.mean_lifetime_s > 0) config.env.discount_per_s = 1 / config.ppo.mean_lifetime_s;
+  return config;
+}
+
+std::string train_config_json(const TrainConfig& config) {
+  const AgendaOptions& agenda = config.env.agenda;
+  Json weights = Json::object();
+  for (std::size_t term = 0; term < reward_terms; ++term) {
+    weights[std::string(reward_names[term])] = config.env.weights[term];
+  }
+  std::string_view placement;
+  for (const PlacementName& rule : placement_names) {
+    if (rule.placement == config.env.engine.placement) placement = rule.name;
+  }
+  const PpoOptions& ppo = config.ppo;
+  const Json json{{"trace", config.trace},
+                  {"trace_format", config.trace_format},
+                  {"cluster", config.cluster},
+                  {"env",
+                   {{"mode", name_of(action_mode_names, agenda.mode)},
+                    {"knowledge", name_of(runtime_knowledge_names, agenda.knowledge)},
+                    {"heuristic", name_of(heuristic_names, agenda.heuristic)},
+                    {"max_jobs", agenda.max_jobs},
+                    {"sc20_backfill", agenda.sc20_backfill},
+                    {"starvation_s", agenda.starvation == Time::max() ? 0.0 : to_seconds(agenda.starvation)},
+                    {"placement", placement},
+                    {"weights", weights},
+                    {"idle_gpu_w", config.env.idle_gpu_w},
+                    {"busy_gpu_w", config.env.busy_gpu_w}}},
+                  {"windows",
+                   {{"jobs", config.windows.jobs},
+                    {"warm_up_jobs", config.windows.warm_up_jobs},
+                    {"stride", config.windows.stride},
+                    {"first_fraction", config.windows.first_fraction},
+                    {"train_fraction", config.windows.train_fraction},
+                    {"validation_fraction", config.windows.validation_fraction},
+                    {"arrival_scale", config.windows.arrival_scale},
+                    {"truncate", config.windows.truncate}}},
+                  {"network",
+                   {{"kind", name_of(network_kind_names, config.network.kind)},
+                    {"width", config.network.width},
+                    {"heads", config.network.heads},
+                    {"critic_width", config.network.critic_width},
+                    {"alpha", config.network.alpha}}},
+                  {"ppo",
+                   {{"iterations", ppo.iterations},
+                    {"time_limit_s", ppo.time_limit_s},
+                    {"windows", ppo.windows},
+                    {"group", ppo.group},
+                    {"epochs", ppo.epochs},
+                    {"minibatch", ppo.minibatch},
+                    {"learning_rate", ppo.learning_rate},
+                    {"adapt_learning_rate", ppo.adapt_learning_rate},
+                    {"desired_kl", ppo.desired_kl},
+                    {"clip", ppo.clip},
+                    {"entropy", ppo.entropy},
+                    {"value", ppo.value},
+                    {"clip_value", ppo.clip_value},
+                    {"max_gradient_norm", ppo.max_gradient_norm},
+                    {"lambda", ppo.lambda},
+                    {"lambda_time_s", ppo.lambda_time_s},
+                    {"mean_lifetime_s", ppo.mean_lifetime_s},
+                    {"baseline", name_of(baseline_names, ppo.baseline)},
+                    {"reward_scale", name_of(reward_scale_names, ppo.reward_scale)},
+                    {"imitate_iterations", ppo.imitate_iterations},
+                    {"teacher", name_of(heuristic_names, ppo.teacher)},
+                    {"validate_every", ppo.validate_every},
+                    {"validation_windows", ppo.validation_windows}}},
+                  {"seed", config.seed},
+                  {"threads", config.threads},
+                  {"device", config.device}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace gpusched

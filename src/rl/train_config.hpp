@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a training run is: trace, environment, windows, network, PPO. Read strictly from JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "gpusched/env.hpp"
+#include "gpusched/result.hpp"
+#include "gpusched/window.hpp"
+#include "src/policies/score_network.hpp"
+
+namespace gpusched {
+
+/// What the advantage of a step is measured against.
+enum class Baseline : std::uint8_t {
+  critic,  ///< generalised advantage estimation on the privileged critic (Schulman et al., 2016)
+  group,   ///< return to go minus the mean of the group's other episodes at the same simulated time (Decima, 2019)
+  both,    ///< the critic's advantage minus the group's mean at the same time
+};
+inline constexpr std::array<NamedValue<Baseline>, 3> baseline_names{{
+    {"critic", Baseline::critic},
+    {"group", Baseline::group},
+    {"both", Baseline::both},
+}};
+
+/// How rewards of windows of different load are made comparable.
+enum class RewardScale : std::uint8_t {
+  window,  ///< divided by what the heuristic gets in the same window: every window weighs alike
+  mean,    ///< divided by the mean of that over the training windows: heavy windows weigh more, as in the metric
+  root,    ///< divided by the geometric mean of the two
+};
+inline constexpr std::array<NamedValue<RewardScale>, 3> reward_scale_names{{
+    {"window", RewardScale::window},
+    {"mean", RewardScale::mean},
+    {"root", RewardScale::root},
+}};
+
+struct PpoOptions {
+  std::uint32_t iterations = 100;
+  double time_limit_s = 0;          ///< stop after this wall time; 0 = none
+  std::uint32_t windows = 4;        ///< arrival windows of an iteration
+  std::uint32_t group = 4;          ///< episodes of each window
+  std::uint32_t epochs = 4;         ///< passes over an iteration's steps
+  std::uint32_t minibatch = 512;    ///< steps
+  double learning_rate = 1e-3;      ///< initial
+  bool adapt_learning_rate = true;  ///< by desired_kl: times or over 1.5 (rsl_rl)
+  double desired_kl = 0.01;
+  double clip = 0.2;
+  double entropy = 0.003;  ///< weight of entropy / log(number of choices)
+  double value = 0.5;      ///< weight of the critic's loss
+  bool clip_value = false;
+  double max_gradient_norm = 0.5;
+  double lambda = 0.97;  ///< of GAE, for a span of lambda_time_s
+  double lambda_time_s = 60;
+  double mean_lifetime_s = 0;  ///< 1 / discount rate; 0 = no discount
+  Baseline baseline = Baseline::both;
+  RewardScale reward_scale = RewardScale::root;
+  std::uint32_t imitate_iterations = 0;  ///< first iterations that copy the teacher
+  Heuristic teacher = Heuristic::sjf;
+  std::uint32_t validate_every = 5;       ///< iterations between runs over the validation windows
+  std::uint32_t validation_windows = 32;  ///< at most, evenly spaced
+};
+
+struct TrainConfig {
+  std::string trace;  ///< a file or synthetic:NAME
+  std::string trace_format = "auto";
+  std::string cluster;
+  EnvOptions env = {};
+  WindowOptions windows = {};
+  NetworkSpec network = {};
+  PpoOptions ppo = {};
+  std::uint64_t seed = 1;
+  std::uint32_t threads = 1;    ///< environment threads; changes no result
+  std::string device = "auto";  ///< auto, cpu or cuda
+};
+
+/// What `gpusched train` without a configuration trains on: the embedded synthetic trace, a few minutes.
+TrainConfig default_train_config();
+
+/// Strict: an unknown key, a wrong type or a value out of range is an error with `file` and the JSON path.
+Result<TrainConfig> read_train_config(std::string_view text, const std::string& file);
+
+/// The effective configuration as JSON that read_train_config() takes.
+std::string train_config_json(const TrainConfig& config);
+
+}  // namespace gpusched

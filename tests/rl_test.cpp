@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer: its network on Torch against the one that acts, its arithmetic, its files and its failures.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <thread>
+
+#include "src/policies/trained_model.hpp"
+#include "src/rl/checkpoint.hpp"
+#include "src/rl/event_file.hpp"
+#include "src/rl/learner.hpp"
+#include "src/rl/rollout.hpp"
+#include "src/rl/trainer.hpp"
+#include "src/sim/strict_json.hpp"
+#include "tests/learning_support.hpp"
+
+namespace gpusched {
+namespace {
+
+class EveryNetwork : public testing::TestWithParam<NetworkKind> {
+ protected:
+  [[nodiscard]] static NetworkSpec spec() { return {.kind = GetParam(), .width = 16, .heads = 4, .critic_width = 16}; }
+  [[nodiscard]] static Normaliser normaliser() {
+    const std::vector<Observation> seen{test::random_observation(20, 9)};
+    return Normaliser::fit(seen);
+  }
+  [[nodiscard]] static Learner learner_with(const std::vector<float>& parameters) {
+    auto learner = Learner::create(spec(), normaliser(), "cpu");
+    EXPECT_TRUE(learner);
+    learner->set_state(
+        parameters, {.first = std::vector<float>(parameters.size()), .second = std::vector<float>(parameters.size())});
+    return *std::move(learner);
+  }
+  [[nodiscard]] static Minibatch minibatch() {
+    Minibatch batch;
+    batch.observation = test::random_observation(24, 4);
+    for (int s = 0; s < 24; ++s) {
+      batch.actions.push_back(s % 2);
+      batch.old_log_probability.push_back(-1.0f);
+      batch.advantage.push_back(s % 3 == 0 ? 1.0f : -0.5f);
+      batch.value_target.push_back(0.1f * static_cast<float>(s));
+      batch.old_value.push_back(0.0f);
+    }
+    return batch;
+  }
+};
+
+TEST_P(EveryNetwork, TorchAndEigenAgree) {
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  const Learner learner = learner_with(parameters);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Observation seen = test::random_observation(8, seed);
+    std::vector<float> logits, values;
+    forward_policy(spec(), parameters, normaliser(), seen, logits);
+    forward_critic(spec(), parameters, normaliser(), seen, values);
+    const std::vector<float> torch_logits = learner.logits(seen);
+    const std::vector<float> torch_values = learner.values(seen);
+    ASSERT_EQ(logits.size(), torch_logits.size());
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      EXPECT_NEAR(logits[i], torch_logits[i], 1e-5 * std::max(1.0f, std::fabs(logits[i])));
+      EXPECT_EQ(logits[i] == masked_logit, seen.mask[i] == 0);
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], torch_values[i], 1e-5);
+  }
+}
+
+// The first step of Adam moves every parameter by the learning rate against its gradient's sign, so that a small one
+// must lower the loss that it reports.
+TEST_P(EveryNetwork, AStepLowersTheLoss) {
+  Learner learner = learner_with(test::random_parameters(spec(), 7));
+  PpoOptions options;
+  options.entropy = 0;
+  const auto before = learner.improve(minibatch(), options, 1e-4);
+  ASSERT_TRUE(before);
+  const auto after = learner.improve(minibatch(), options, 1e-4);
+  ASSERT_TRUE(after);
+  EXPECT_LT(after->policy_loss + options.value * after->value_loss,
+            before->policy_loss + options.value * before->value_loss);
+  const auto imitated = learner.imitate(minibatch(), options, 1e-3);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(learner.imitate(minibatch(), options, 1e-3));
+  EXPECT_LT(learner.imitate(minibatch(), options, 1e-3)->policy_loss, 0.9 * imitated->policy_loss);
+}
+
+TEST_P(EveryNetwork, ALossThatIsNoNumberChangesNothing) {
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  Learner learner = learner_with(parameters);
+  Minibatch batch = minibatch();
+  batch.advantage[3] = std::numeric_limits<float>::quiet_NaN();
+  auto result = learner.improve(batch, {}, 1e-3);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "the policy loss is not a number");
+  batch = minibatch();
+  batch.value_target[3] = std::numeric_limits<float>::infinity();
+  result = learner.improve(batch, {}, 1e-3);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "the value loss is not a number");
+  EXPECT_EQ(learner.parameters(), parameters);
+  EXPECT_EQ(learner.adam().steps, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Learner, EveryNetwork,
+                         testing::Values(NetworkKind::kernel, NetworkKind::deepsets, NetworkKind::attention),
+                         [](const auto& test) { return std::string(name_of(network_kind_names, test.param)); });
+
+// ---- advantages
+// ------------------------------------------------------------------------------------------------------
+
+Episode episode_of(std::vector<double> reward, std::vector<double> seconds) {
+  Episode episode;
+  double now = 0;
+  for (const double span : seconds) {
+    episode.time_s.push_back(now);
+    now += span;
+  }
+  episode.actions.resize(reward.size());
+  episode.reward = std::move(reward);
+  episode.seconds = std::move(seconds);
+  return episode;
+}
+
+TEST(Advantages, WithoutDiscountAndCriticAreReturnsToGo) {
+  const std::vector<Episode> episodes{episode_of({-1, -2, -4}, {10, 0, 10})};
+  PpoOptions options;
+  options.lambda = 1;
+  options.baseline = Baseline::critic;
+  const Advantages result = advantages_of(episodes, {{0, 0, 0, 0}}, 1, 0, options);
+  EXPECT_EQ(result.advantage[0], (std::vector<double>{-7, -6, -4}));
+  EXPECT_EQ(result.value_target[0], (std::vector<double>{-7, -6, -4}));
+}
+
+TEST(Advantages, DiscountAndLambdaFollowTime) {
+  const std::vector<Episode> episodes{episode_of({-1, -2}, {30, 120})};
+  PpoOptions options;
+  options.lambda = 0.9;
+  options.lambda_time_s = 60;
+  options.baseline = Baseline::critic;
+  const double beta = 0.01;
+  // The run was truncated: the last value is the final observation's.
+  const Advantages result = advantages_of(episodes, {{-3, -2.5, -2}}, 1, beta, options);
+  const double last = -2 + std::exp(-beta * 120) * -2 - -2.5;
+  const double first = -1 + std::exp(-beta * 30) * -2.5 - -3 + std::exp(-beta * 30) * std::pow(0.9, 0.5) * last;
+  EXPECT_NEAR(result.advantage[0][1], last, 1e-12);
+  EXPECT_NEAR(result.advantage[0][0], first, 1e-12);
+}
+
+TEST(Advantages, GroupsCompareAtTheSameTime) {
+  // Returns to go: (-4, -2) at times 0 and 10; (-6, -2) at 0 and 20. At time 10 the second is half way: -4.
+  const std::vector<Episode> episodes{episode_of({-2, -2}, {10, 10}), episode_of({-4, -2}, {20, 10})};
+  PpoOptions options;
+  options.baseline = Baseline::group;
+  const Advantages result = advantages_of(episodes, {{0, 0, 0}, {0, 0, 0}}, 2, 0, options);
+  EXPECT_EQ(result.advantage[0], (std::vector<double>{2, 2}));
+  EXPECT_EQ(result.advantage[1], (std::vector<double>{-2, -2}));  // at 20 the first is over: nothing left to lose
+}
+
+// ---- training runs
+// ---------------------------------------------------------------------------------------------------
+
+class TrainingRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "gpusched_train_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    config_.trace = "synthetic";
+    config_.env.agenda = {
+        .mode = ActionMode::select_blocking, .knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::fcfs};
+    config_.windows = {.jobs = 40, .stride = 20, .train_fraction = 0.6, .validation_fraction = 0.3};
+    config_.network = {.kind = NetworkKind::deepsets, .width = 8, .heads = 2, .critic_width = 8, .alpha = 1};
+    config_.ppo.windows = 2;
+    config_.ppo.group = 2;
+    config_.ppo.minibatch = 64;
+    config_.ppo.validate_every = 2;
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::remove_all(folder_ + "_other");
+  }
+
+  Result<TrainSummary> run(std::uint32_t iterations, const std::string& folder, bool resume = false) {
+    config_.ppo.iterations = iterations;
+    return train(config_, jobs_, cluster_, folder, resume, [](const TrainProgress&) {});
+  }
+
+  [[nodiscard]] Checkpoint checkpoint(const std::string& folder) const {
+    auto loaded = load_checkpoint(folder + "/checkpoint.bin", config_.network);
+    EXPECT_TRUE(loaded) << loaded.error().to_string();
+    return *std::move(loaded);
+  }
+
+  static void expect_same(const Checkpoint& a, const Checkpoint& b) {
+    EXPECT_EQ(a.iteration, b.iteration);
+    EXPECT_EQ(a.steps, b.steps);
+    EXPECT_EQ(a.parameters, b.parameters);
+    EXPECT_EQ(a.adam.first, b.adam.first);
+    EXPECT_EQ(a.adam.second, b.adam.second);
+    EXPECT_EQ(a.adam.steps, b.adam.steps);
+    EXPECT_EQ(a.learning_rate, b.learning_rate);
+    EXPECT_EQ(a.return_mean, b.return_mean);
+    EXPECT_EQ(a.return_scale, b.return_scale);
+    EXPECT_EQ(a.best_iteration, b.best_iteration);
+    EXPECT_EQ(a.best_validation, b.best_validation);
+    EXPECT_EQ(a.normaliser, b.normaliser);
+  }
+
+  JobTable jobs_ = test::some_jobs(11, 400);
+  Cluster cluster_ = Cluster::homogeneous(1, 4);
+  TrainConfig config_;
+  std::string folder_;
+};
+
+TEST_F(TrainingRun, LearnsToBeatItsHeuristic) {
+  config_.ppo.windows = 4;
+  config_.ppo.group = 4;
+  const auto summary = run(25, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
+  // The folder holds the model that was best.
+  const auto model = load_model(folder_);
+  ASSERT_TRUE(model) << model.error().to_string();
+  const auto windows = make_windows(jobs_, config_.windows, Split::validation);
+  const Actor actor{&model->network, &model->normaliser, model->parameters};
+  double slowdown = 0;
+  for (const RewardVector& totals :
+       evaluate_windows(*windows, cluster_, config_.env, actor, Acting::best, Heuristic::fcfs)) {
+    slowdown -= totals[reward_bounded_slowdown] / config_.windows.jobs / static_cast<double>(windows->size());
+  }
+  EXPECT_NEAR(slowdown, summary->best_validation, 1e-9 * slowdown);
+}
+
+TEST_F(TrainingRun, ImitatesATeacher) {
+  config_.ppo.imitate_iterations = 12;
+  config_.ppo.teacher = Heuristic::sjf;
+  config_.ppo.learning_rate = 5e-3;
+  ASSERT_TRUE(run(12, folder_));
+  const auto model = load_model(folder_);
+  ASSERT_TRUE(model);
+  const auto windows = make_windows(jobs_, config_.windows, Split::validation);
+  const auto mean_slowdown = [&](Acting acting, Heuristic heuristic) {
+    const Actor actor{&model->network, &model->normaliser, model->parameters};
+    double sum = 0;
+    for (const RewardVector& t : evaluate_windows(*windows, cluster_, config_.env, actor, acting, heuristic)) {
+      sum -= t[reward_bounded_slowdown];
+    }
+    return sum;
+  };
+  const double teacher = mean_slowdown(Acting::heuristic, Heuristic::sjf);
+  const double prior = mean_slowdown(Acting::heuristic, Heuristic::fcfs);
+  ASSERT_LT(teacher, 0.6 * prior);
+  EXPECT_LT(mean_slowdown(Acting::best, Heuristic::fcfs), teacher + 0.3 * (prior - teacher));
+}
+
+TEST_F(TrainingRun, GoesOnBitForBit) {
+  ASSERT_TRUE(run(5, folder_ + "_other"));
+  ASSERT_TRUE(run(2, folder_));
+  ASSERT_TRUE(run(5, folder_, true));
+  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+}
+
+TEST_F(TrainingRun, SurvivesBeingKilledAtAnyMoment) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    static_cast<void>(run(100'000, folder_));
+    _exit(0);
+  }
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(60);
+  while (!std::filesystem::exists(folder_ + "/checkpoint.bin") && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(237));
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+
+  const std::uint32_t reached = checkpoint(folder_).iteration;
+  ASSERT_GE(reached, 1u);
+  ASSERT_TRUE(run(reached + 1, folder_, true));
+  ASSERT_TRUE(run(reached + 1, folder_ + "_other"));
+  // The last iteration of a run is validated, which the killed run's were not at the same places: compare what is
+  // trained.
+  const Checkpoint resumed = checkpoint(folder_);
+  const Checkpoint straight = checkpoint(folder_ + "_other");
+  EXPECT_EQ(resumed.iteration, straight.iteration);
+  EXPECT_EQ(resumed.parameters, straight.parameters);
+  EXPECT_EQ(resumed.adam.first, straight.adam.first);
+  EXPECT_EQ(resumed.adam.second, straight.adam.second);
+  EXPECT_EQ(resumed.learning_rate, straight.learning_rate);
+}
+
+TEST_F(TrainingRun, ThreadsDoNotChangeIt) {
+  ASSERT_TRUE(run(2, folder_));
+  config_.threads = 3;
+  ASSERT_TRUE(run(2, folder_ + "_other"));
+  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+}
+
+TEST_F(TrainingRun, WithLossesThatAreNoNumbersStopsAndKeepsTheCheckpoint) {
+  ASSERT_TRUE(run(2, folder_));
+  Checkpoint broken = checkpoint(folder_);
+  broken.return_mean = 1e300;  // overflows the critic's units
+  ASSERT_TRUE(save_checkpoint(broken, folder_ + "/checkpoint.bin"));
+  const std::string before = *read_text_file(folder_ + "/checkpoint.bin");
+  const std::string model = *read_text_file(folder_ + "/weights.bin");
+  const auto result = run(5, folder_, true);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().to_string(),
+            "the policy loss is not a number in iteration 3; the last good checkpoint and "
+            "model are kept in " +
+                folder_);
+  EXPECT_EQ(*read_text_file(folder_ + "/checkpoint.bin"), before);
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), model);
+}
+
+TEST_F(TrainingRun, RefusesCheckpointsThatDoNotFit) {
+  ASSERT_TRUE(run(1, folder_));
+  const std::string path = folder_ + "/checkpoint.bin";
+  const auto refusal = [&](const NetworkSpec& spec) {
+    const auto loaded = load_checkpoint(path, spec);
+    return loaded ? "" : loaded.error().message;
+  };
+  EXPECT_EQ(refusal({.kind = NetworkKind::kernel, .critic_width = 8}),
+            "holds a network of 1008 parameters; the configuration's has 1339");
+  const std::string whole = *read_text_file(path);
+  std::filesystem::resize_file(path, whole.size() / 2);
+  EXPECT_EQ(refusal(config_.network), "is cut off or altered");
+  std::filesystem::resize_file(path, 10);
+  EXPECT_EQ(refusal(config_.network), "is no checkpoint of this version");
+  std::ofstream(path, std::ios::binary) << whole;
+  EXPECT_EQ(refusal(config_.network), "");
+  config_.ppo.clip = 0.1;
+  const auto result = run(2, folder_, true);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().to_string(), path + ": was made with another configuration than config.json beside it");
+}
+
+TEST_F(TrainingRun, NamesThePartOfTheTraceThatIsTooShort) {
+  config_.windows.jobs = 200;
+  const auto result = run(1, folder_);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().to_string(),
+            "windows: the validation part has 120 jobs; expected at least the 200 of one window");
+}
+
+TEST_F(TrainingRun, WritesAMetricsRowForEachIteration) {
+  ASSERT_TRUE(run(2, folder_));
+  ASSERT_TRUE(run(3, folder_, true));
+  std::istringstream csv(*read_text_file(folder_ + "/metrics.csv"));
+  std::string line;
+  std::getline(csv, line);
+  const auto columns = std::count(line.begin(), line.end(), ',');
+  int rows = 0;
+  while (std::getline(csv, line)) {
+    EXPECT_TRUE(line.starts_with(std::to_string(++rows) + ",")) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), columns) << line;
+  }
+  EXPECT_EQ(rows, 3);
+}
+
+// ---- configuration
+// ---------------------------------------------------------------------------------------------------
+
+TEST(TrainConfig, ComesBackFromItsOwnJson) {
+  TrainConfig config = default_train_config();
+  config.env.agenda.starvation = whole_seconds(3600);
+  config.ppo.baseline = Baseline::group;
+  const std::string text = train_config_json(config);
+  const auto read = read_train_config(text, "x.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(train_config_json(*read), text);
+}
+
+TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
+  const auto refusal = [](const char* text) {
+    const auto read = read_train_config(text, "x.json");
+    return read ? "" : read.error().to_string();
+  };
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"iteration": 3}})"),
+            "x.json: /ppo/iteration: unknown key (did you mean 'iterations'?)");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "guess"}})"),
+            "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|inspect");
+  EXPECT_EQ(refusal(R"({"trace": "a", "windows": {"jobs": 1.5}})"),
+            "x.json: /windows/jobs: expected an integer from 1.0 to 4000000000.0");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),
+            "x.json: /network/width: expected an even multiple of heads");
+  EXPECT_EQ(refusal(R"({"seed": 1})"), "x.json: /trace: is missing");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": 3})"), "x.json: /env: expected an object");
+}
+
+// ---- TensorBoard
+// -----------------------------------------------------------------------------------------------------
+
+TEST(EventFile, HoldsFramedRecords) {
+  const std::string record = tf_record("hello");
+  ASSERT_EQ(record.size(), 8u + 4u + 5u + 4u);
+  std::uint64_t length = 0;
+  std::memcpy(&length, record.data(), sizeof length);
+  EXPECT_EQ(length, 5u);
+  std::uint32_t check = 0;
+  std::memcpy(&check, record.data() + 17, sizeof check);
+  const std::uint32_t sum = crc32c("hello");
+  EXPECT_EQ(check, ((sum >> 15) | (sum << 17)) + 0xA282EAD8u);
+  // Event{step: 300, summary{value{tag: "a", simple_value: 2}}} after the wall time, written out by hand.
+  const std::string event = event_message(0, 300, {{"a", 2.0}});
+  EXPECT_EQ(event.substr(9), std::string("\x10\xAC\x02\x2A\x0A\x0A\x08\x0A\x01"
+                                         "a\x15\0\0\0\x40",
+                                         15));
+}
+
+TEST(EventFile, IsReadByTensorBoard) {
+  if (std::system("python3 -c 'import tensorboard' > /dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "python3 has no tensorboard";
+  }
+  const std::string folder = testing::TempDir() + "gpusched_events";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  {
+    EventFile events(folder, 1.7e9);
+    events.write(1.7e9 + 1, 1000, {{"charts/SPS", 1234.0}, {"losses/value_loss", 0.5}});
+    events.write(1.7e9 + 2, 2000, {{"charts/SPS", 2345.0}});
+  }
+  std::ofstream(folder + "/read.py")
+      << "import sys\n"
+         "from tensorboard.backend.event_processing.event_accumulator import EventAccumulator\n"
+         "log = EventAccumulator(sys.argv[1])\n"
+         "log.Reload()\n"
+         "sps = [(e.step, e.value) for e in log.Scalars('charts/SPS')]\n"
+         "loss = [(e.step, e.value) for e in log.Scalars('losses/value_loss')]\n"
+         "sys.exit(0 if sps == [(1000, 1234.0), (2000, 2345.0)] and loss == [(1000, 0.5)] else 1)\n";
+  EXPECT_EQ(std::system(("python3 " + folder + "/read.py " + folder + " 2> /dev/null").c_str()), 0);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace gpusched

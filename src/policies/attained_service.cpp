@@ -66,7 +66,8 @@ void AttainedService::decide(const View& view, Decision& decision) {
   if (jobs_.empty()) jobs_.resize(view.job_count());
   note_events(view);
   if (options_.gittins && services_.size() >= rank_again_at_) rank_levels(view);
-  cross_levels(view);
+  // While nobody waits levels decide nothing; they are caught up with when somebody does.
+  if (view.pending_count() > 0) cross_levels(view);
   promote_starved(view);
   Hooks hooks{*this, view};
   order_.fill(view, decision, hooks);
@@ -175,7 +176,6 @@ void AttainedService::ask_to_wake(const View& view, Decision& decision) {
   };
   const Time crossing = drop_stale(crossings_, &Job::crossing);
   const Time promotion = drop_stale(promotions_, &Job::promotion);
-  // A level entered decides nothing while nobody waits.
   Time wake = view.pending_count() > 0 ? crossing : Time::max();
   if (promotion < wake) wake = promotion;
   if (wake == next_wake_ || wake == Time::max()) return;

@@ -3,8 +3,10 @@
 #include "src/policies/attained_service.hpp"
 #include "src/policies/edf.hpp"
 #include "src/policies/fifo.hpp"
+#include "src/policies/gandiva.hpp"
 #include "src/policies/las_queues.hpp"
 #include "src/policies/ljf.hpp"
+#include "src/policies/max_min.hpp"
 #include "src/policies/muri.hpp"
 #include "src/policies/priority_classes.hpp"
 #include "src/policies/priority_order.hpp"
@@ -16,6 +18,8 @@
 #include "src/policies/rl_policy.hpp"
 #include "src/policies/sjf.hpp"
 #include "src/policies/srtf.hpp"
+#include "src/policies/themis.hpp"
+#include "src/policies/tiresias_rounds.hpp"
 #include "src/policies/unicep.hpp"
 #include "src/policies/wfp3.hpp"
 
@@ -49,6 +53,11 @@ PolicyRegistry PolicyRegistry::standard() {
   registry.add(srtf_muri_info());
   registry.add(srsf_muri_info());
   registry.add(tiresias_muri_info());
+  registry.add(tiresias_pollux_info());
+  registry.add(tiresias_lucid_info());
+  registry.add(gandiva_info());
+  registry.add(max_min_info());
+  registry.add(themis_info());
   registry.add(fgd_info());
   registry.add(best_fit_info());
   registry.add(dot_prod_info());

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies in which jobs take turns or shares: gandiva, themis, max-min, and Tiresias in rounds.
+#include <gtest/gtest.h>
+
+#include "run_support.hpp"
+#include "src/policies/gandiva.hpp"
+#include "src/policies/max_min.hpp"
+#include "src/policies/registry.hpp"
+#include "src/policies/themis.hpp"
+#include "src/policies/tiresias_rounds.hpp"
+
+namespace gpusched {
+namespace {
+
+using test::run;
+using test::Span;
+using test::table_of;
+
+TEST(Gandiva, JobsTakeTurnsOfASlice) {
+  const JobTable jobs = table_of({{.work = 150}, {.work = 100}});
+  // 0-60, 120-180, 220-250 and 60-120, 180-220.
+  EXPECT_EQ(run(jobs, Cluster::pool(1), Gandiva(whole_seconds(60))), (std::vector<Span>{{0, 250}, {60, 220}}));
+}
+
+TEST(Gandiva, AGangWaitsUntilEnoughJobsHaveHadTheirSlice) {
+  const JobTable jobs = table_of({{.work = 500}, {.submit = 50, .work = 500}, {.submit = 55, .work = 30, .gpus = 2}});
+  // At 60 only job 0 has run for a slice; at 120 both make room. They resume at 150.
+  EXPECT_EQ(run(jobs, Cluster::pool(2), Gandiva(whole_seconds(60))),
+            (std::vector<Span>{{0, 530}, {50, 580}, {120, 150}}));
+}
+
+TEST(Themis, TheJobThatSharingSlowsMostGetsTheLease) {
+  // Job 1 would take 100 s alone; at 1000 its rho is (900 + 100) / 100 = 10, that of job 0 (1000 + 9000) / 10000 = 1.
+  const JobTable jobs = table_of({{.work = 10000}, {.submit = 100, .work = 100}});
+  EXPECT_EQ(run(jobs, Cluster::pool(1), Themis(whole_seconds(1000))), (std::vector<Span>{{0, 10100}, {1000, 1100}}));
+}
+
+TEST(Themis, TheIdealIsAShareOfTheCluster) {
+  // Two jobs are in the system when job 1 comes: its share is two GPUs of four, and alone it would take 200 s. At 1000
+  // its rho is (900 + 100) / 200 = 5, and that of the one-GPU job 2 (900 + 100) / 100 = 10: job 2 has the lease, and
+  // job 1 the GPUs when it ends.
+  const JobTable jobs = table_of(
+      {{.work = 5000, .gpus = 4}, {.submit = 100, .work = 100, .gpus = 4}, {.submit = 100, .work = 100, .gpus = 1}});
+  const auto spans = run(jobs, Cluster::pool(4), Themis(whole_seconds(1000)));
+  EXPECT_EQ(spans[2], (Span{1000, 1100}));
+  EXPECT_EQ(spans[1], (Span{1100, 1200}));
+}
+
+TEST(MaxMin, TheUserWithTheFewestGpusGoesNext) {
+  const JobTable jobs = table_of({{.work = 100, .gpus = 2, .user = "a"},
+                                  {.work = 100, .gpus = 2, .user = "a"},
+                                  {.work = 100, .user = "b"},
+                                  {.work = 100, .user = "b"}});
+  // a 2, b 1, b 2; then nobody's job fits but at 100.
+  EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(FairParty::user)),
+            (std::vector<Span>{{0, 100}, {100, 200}, {0, 100}, {0, 100}}));
+}
+
+TEST(MaxMin, SaysThatTheTraceHasNoUsers) {
+  const JobTable jobs = table_of({{.work = 1}});
+  const Cluster cluster = Cluster::pool(1);
+  const auto specs = parse_policy_list("max-min");
+  ASSERT_TRUE(specs);
+  const auto made = PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster});
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("the trace names none"), std::string::npos);
+}
+
+TEST(TiresiasRounds, PolluxDecidesEveryMinuteAndChargesEveryStart) {
+  const JobTable jobs = table_of({{.work = 100}, {.submit = 10, .work = 50}});
+  EXPECT_EQ(run(jobs, Cluster::pool(1), TiresiasRounds(TiresiasRoundsForm::pollux)),
+            (std::vector<Span>{{0, 130}, {180, 260}}));
+}
+
+TEST(TiresiasRounds, LucidDemotesAt18000GpuSecondsAndChargesThePreemption) {
+  const JobTable jobs = table_of({{.work = 20000}, {.submit = 30, .work = 100}});
+  EXPECT_EQ(run(jobs, Cluster::pool(1), TiresiasRounds(TiresiasRoundsForm::lucid)),
+            (std::vector<Span>{{0, 20160}, {18000, 18100}}));
+}
+
+}  // namespace
+}  // namespace gpusched

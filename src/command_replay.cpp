@@ -116,8 +116,8 @@ std::string names_for_help() {
          "  gpusched replay --trace jobs.csv --cluster 352x8 --policy fifo,sjf,srtf\n"
          "  gpusched replay --trace log.swf.gz --policy fifo --json > result.json\n"
          "  gpusched replay --config run.json --set seed=7 --out results\n"
-         "  gpusched replay --trace mine.csv --format csv --columns submit=t,gpus=n,duration=d --cluster 64 --policy "
-         "srtf\n";
+         "  gpusched replay --trace mine.csv --columns submit=t,gpus=n,duration=d \\\n"
+         "                  --cluster 64 --policy srtf\n";
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ inline int complain(const Error& error) { return complain(error.to_string()); }
 
 // Each sets `exit_code` when its command was chosen and ran.
 void add_replay_command(CLI::App& program, int& exit_code);
+void add_trace_command(CLI::App& program, int& exit_code);
 void add_policies_command(CLI::App& program, int& exit_code);
 void add_train_command(CLI::App& program, int& exit_code);
 

@@ -2,10 +2,13 @@
 // gpusched: parse, dispatch, print. What it does lives in the library.
 #include <cstdio>
 #include <exception>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "src/commands.hpp"
+#include "src/help_formatter.hpp"
 #include "src/sim/build_info.hpp"
 #include "src/sim/nearest_name.hpp"
 
@@ -15,6 +18,7 @@ constexpr const char* short_help =
     "gpusched simulates schedulers of GPU clusters on real job traces.\n"
     "\n"
     "  gpusched replay --trace jobs.csv --cluster 352x8 --policy fifo,sjf,srtf\n"
+    "  gpusched trace info jobs.csv          what is in a trace\n"
     "  gpusched policies                     every policy there is\n"
     "\n"
     "`gpusched --help` lists all commands, `gpusched COMMAND --help` their options.\n";
@@ -28,14 +32,17 @@ std::string version_text() {
 }
 
 // CLI11 would only say that a subcommand is missing.
-std::string unknown_command(const CLI::App& program, const std::string& word) {
-  if (word.empty() || word.front() == '-') return {};
+std::string unknown_command(const CLI::App& program, std::span<char* const> words) {
+  if (words.empty() || words.front()[0] == '-') return {};
+  const std::string word = words.front();
   std::vector<std::string> names;
   for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() == word) return {};
+    if (command->get_name() == word) return unknown_command(*command, words.subspan(1));
     names.push_back(command->get_name());
   }
-  return "unknown command '" + word + "'" + gpusched::suggest_nearest(word, names) + "; `gpusched --help` lists all";
+  if (names.empty()) return {};  // an argument, not a command
+  return "unknown command '" + word + "'" + gpusched::suggest_nearest(word, names) + "; `" +
+         program.get_display_name() + " --help` lists all";
 }
 
 // CLI11 reports --help as an error with code 0; every real one is bad usage.
@@ -50,13 +57,17 @@ int run(int argc, char** argv) {
     return gpusched::exit_done;
   }
   CLI::App program("Simulates schedulers of GPU clusters on real job traces.", "gpusched");
+  program.formatter(std::make_shared<gpusched::HelpFormatter>());
   program.set_version_flag("--version", version_text());
   program.require_subcommand(1);
   int exit_code = gpusched::exit_done;
   gpusched::add_replay_command(program, exit_code);
+  gpusched::add_trace_command(program, exit_code);
   gpusched::add_policies_command(program, exit_code);
   gpusched::add_train_command(program, exit_code);
-  if (const std::string wrong = unknown_command(program, argv[1]); !wrong.empty()) return gpusched::complain(wrong);
+  if (const std::string wrong = unknown_command(program, {argv + 1, argv + argc}); !wrong.empty()) {
+    return gpusched::complain(wrong);
+  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

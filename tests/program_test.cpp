@@ -183,7 +183,7 @@ TEST_F(Program, RefusesBadTracesInOneLine) {
   refused(header + "1,0,5,0,1000\n", "bad.csv:2: tasks");
   refused(header + "1,0,5,1\n", "bad.csv:2");
   refused(header + "1,0,5,1,1000,9\n", "bad.csv:2");
-  refused(header + "1,0,5,1,1000\n1,1,5,1,1000\n", "appears twice");
+  refused(header + "1,0,5,1,1000\n1,1,5,1,1000\n", "ids must be distinct");
   refused(header + "1,0,5,5,1000\n", "1");  // more GPUs than there are
   expect_refused("replay --cluster 4 --policy fifo --trace " + folder_.path(), folder_.path());
   expect_refused("replay --cluster 4 --policy fifo --trace " + folder_.path() + "/none.csv", "none.csv");
@@ -198,6 +198,25 @@ TEST_F(Program, DropsOrClampsWhatIsTooLarge) {
   EXPECT_EQ(metrics(base + " --oversize drop")[0]["metrics"]["jobs"], 1);
   EXPECT_EQ(metrics(base + " --oversize clamp")[0]["metrics"]["jobs"], 2);
   EXPECT_THAT(run(base + " --oversize drop").err, HasSubstr("1 of 2 rows left out"));
+}
+
+TEST_F(Program, DescribesChecksAndConvertsTraces) {
+  const std::string trace = small_trace();
+  EXPECT_THAT(run("trace info " + trace + " --cluster 2x2").out, HasSubstr("offered load"));
+  EXPECT_TRUE(json::parse(run("trace info --json " + trace).out, nullptr, false).is_object());
+  EXPECT_EQ(run("trace validate " + trace).code, 0);
+  const Outcome bad = run("trace validate " + folder_.write("bad.csv",
+                                                            "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n"
+                                                            "1,0,x,1,1000\n2,0,-1,1,1000\n"));
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.out, HasSubstr("line 3"));
+  const std::string swf = folder_.path() + "/small.swf";
+  EXPECT_EQ(run("trace convert " + trace + " --to swf --out " + swf).code, 0);
+  EXPECT_EQ(metrics("replay --cluster 4 --policy fifo --trace " + swf)[0]["metrics"]["jobs"], 3);
+  expect_refused("trace convert " + trace, "--out");
+  expect_refused("trace convert " + trace + " --to sfw --out " + swf, "expected native or swf");
+  expect_refused("trace inf", "did you mean 'info'?");
+  expect_refused("trace", "subcommand");
 }
 
 TEST_F(Program, CountsJobsOutsideTheVirtualClusters) {

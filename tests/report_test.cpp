@@ -103,6 +103,54 @@ RC_GTEST_PROP(Report, MetricsFollowFromTheIntervals, ()) {
   RC_ASSERT(m["preemptions"].get<std::uint64_t>() == preemptions);
 }
 
+struct Idle {
+  [[nodiscard]] std::string_view name() const { return "idle"; }
+  void decide(const View&, Decision&) {}
+};
+
+TEST(Replay, CountsTheJobsThatAPolicyLeavesWaiting) {
+  const TempFolder folder;
+  Scenario scenario;
+  scenario.trace =
+      folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n1,0,5,1,1000\n2,3,5,1,1000\n");
+  scenario.cluster = "4";
+  scenario.policies = {"idle,fifo"};
+  PolicyRegistry registry = PolicyRegistry::standard();
+  registry.add(
+      {.name = "idle",
+       .summary = {},
+       .source = {},
+       .complexity = {},
+       .parameters = {},
+       .make = [](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> { return AnyPolicy(Idle{}); }});
+  const auto input = load_replay(scenario, registry);
+  ASSERT_TRUE(input);
+  ReplayProgress progress;
+  const auto runs = run_replay(*input, registry, 2, {}, progress);
+  ASSERT_TRUE(runs);
+  EXPECT_EQ((*runs)[0].unfinished, 2u);
+  EXPECT_EQ((*runs)[1].unfinished, 0u);
+}
+
+TEST(Replay, MeasuresByTimeOfSubmission) {
+  const TempFolder folder;
+  Scenario scenario;
+  scenario.trace = folder.write("jobs.csv",
+                                "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n"
+                                "1,100,5,1,1000\n2,110,5,1,1000\n3,119,5,1,1000\n4,120,5,1,1000\n");
+  scenario.cluster = "4";
+  scenario.policies = {"fifo"};
+  scenario.warmup = whole_seconds(10);
+  scenario.measure = whole_seconds(10);
+  const auto input = load_replay(scenario, PolicyRegistry::standard());
+  ASSERT_TRUE(input);
+  EXPECT_EQ(input->window.first, 1u);
+  EXPECT_EQ(input->window.end(4), 3u);
+  scenario.warmup = whole_seconds(21);
+  EXPECT_THAT(load_replay(scenario, PolicyRegistry::standard()).error().to_string(),
+              testing::HasSubstr("no job is left to measure"));
+}
+
 TEST(Report, WritesDurationsForPeople) {
   EXPECT_EQ(human_duration(0), "0.0 s");
   EXPECT_EQ(human_duration(59.94), "59.9 s");

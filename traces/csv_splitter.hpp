@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,18 +20,19 @@ class CsvSplitter {
   bool split(std::string_view line) {
     fields_.clear();
     unquoted_.clear();
-    if (std::memchr(line.data(), '"', line.size()) != nullptr) return split_quoted(line);
-    const char* at = line.data();
-    const char* const end = at + line.size();
-    for (;;) {
-      const auto* const stop =
-          at == end ? nullptr
-                    : static_cast<const char*>(std::memchr(at, separator_, static_cast<std::size_t>(end - at)));
-      if (stop == nullptr) break;
-      fields_.emplace_back(at, static_cast<std::size_t>(stop - at));
-      at = stop + 1;
+    const char* begin = line.data();
+    const char* const end = begin + line.size();
+    for (const char* at = begin; at != end; ++at) {  // fields are short: faster than a memchr for each
+      if (*at == '"') {
+        fields_.clear();
+        return split_quoted(line);
+      }
+      if (*at == separator_) {
+        fields_.emplace_back(begin, static_cast<std::size_t>(at - begin));
+        begin = at + 1;
+      }
     }
-    fields_.emplace_back(at, static_cast<std::size_t>(end - at));
+    fields_.emplace_back(begin, static_cast<std::size_t>(end - begin));
     return true;
   }
 

@@ -64,7 +64,7 @@ Error duplicate_error(const std::string& path, const ReadOptions& options, Error
 
 const std::vector<TraceFormat>& trace_format_table() {
   static const std::vector<TraceFormat> table = {
-      {"native", "gpusched's own csv (written by trace convert)", "docs/traces.md",
+      {"native", "gpusched's own csv (written by trace convert)", "traces/PROVENANCE.md",
        [](std::string_view head) {
          return header_has(head, {"submit_s", "work_s", "gpu_milli_per_task"});
        },

@@ -210,10 +210,9 @@ std::string summary_text(const TraceSummary& summary) {
   for (const std::string& note : report.notes) line("note", note);
   if (!report.sha256.empty()) line("sha256", report.sha256);
 
-  TextTable spreads({"", "min", "p25", "median", "p75", "p90", "p99", "max", "mean"});
+  TextTable spreads({"", "min", "p25", "median", "p75", "p90", "p99", "max"});
   const auto add_spread = [&](const char* name, const Spread& s, auto show) {
-    spreads.add({name, show(s.min), show(s.p25), show(s.median), show(s.p75), show(s.p90), show(s.p99), show(s.max),
-                 show(s.mean)});
+    spreads.add({name, show(s.min), show(s.p25), show(s.median), show(s.p75), show(s.p90), show(s.p99), show(s.max)});
   };
   add_spread("run time", summary.run_s, human_duration);
   add_spread("gap", summary.gap_s, human_duration);

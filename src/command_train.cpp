@@ -1,127 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpusched train: a scheduler learned by PPO, into a folder that --policy rl:FOLDER runs.
-#include <cstdio>
-#include <string>
-
-#include "src/commands.hpp"
-
-#ifdef GPUSCHED_HAS_RL
+// gpusched train: becomes the program gpusched-train (train_main.cpp) where that was built.
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <string>
+#include <vector>
 
-#include "src/rl/train_config.hpp"
-#include "src/rl/trainer.hpp"
-#include "src/sim/strict_json.hpp"
-#include "traces/cluster_reader.hpp"
-#include "traces/synthetic.hpp"
-#include "traces/trace.hpp"
-#endif
+#include "src/commands.hpp"
 
 namespace gpusched {
 namespace {
 
-struct TrainArguments {
-  std::string config, out, resume;
-};
-
 #ifdef GPUSCHED_HAS_RL
 
-// What to train on.
-struct TrainInput {
-  JobTable jobs;
-  Cluster cluster;
-};
-
-Result<TrainInput> load_input(const TrainConfig& config) {
-  constexpr std::string_view prefix = "synthetic:";
-  Trace trace;
-  std::string cluster_name = config.cluster;
-  if (config.trace.starts_with(prefix)) {
-    const auto model = builtin_model(config.trace.substr(prefix.size()));
-    if (!model) return Unexpected{model.error()};
-    auto jobs = generate_synthetic(*model, default_options(*model));
-    if (!jobs) return Unexpected{jobs.error()};
-    trace.jobs = *std::move(jobs);
-    if (cluster_name.empty()) cluster_name = model->default_cluster;
-  } else {
-    auto read = read_trace(config.trace, {.format = config.trace_format});
-    if (!read) return Unexpected{read.error()};
-    trace = *std::move(read);
-    if (cluster_name.empty() && trace.report.machine_gpus > 0) cluster_name = std::to_string(trace.report.machine_gpus);
-  }
-  if (cluster_name.empty()) {
-    return Unexpected{Error{.message = "the trace names no cluster; give one", .field = "/cluster"}};
-  }
-  auto cluster = parse_cluster(cluster_name);
-  if (!cluster) return Unexpected{cluster.error()};
-  auto fitted = fit_to_cluster(std::move(trace), *cluster, Oversize::drop);
-  if (!fitted) return Unexpected{fitted.error()};
-  return TrainInput{std::move(fitted->jobs), *std::move(cluster)};
-}
-
-Result<TrainConfig> load_config(const TrainArguments& arguments) {
-  const std::string path = !arguments.resume.empty() ? arguments.resume + "/config.json" : arguments.config;
-  if (path.empty()) return default_train_config();
-  const auto text = read_text_file(path);
-  if (!text) return Unexpected{text.error()};
-  return read_train_config(*text, path);
-}
-
-// Without --out: runs/CONFIG-SEED, the first that is not there yet.
-std::string new_folder(const TrainArguments& arguments, const TrainConfig& config) {
-  if (!arguments.resume.empty()) return arguments.resume;
-  if (!arguments.out.empty()) return arguments.out;
-  const std::string stem =
-      arguments.config.empty() ? "synthetic" : std::filesystem::path(arguments.config).stem().string();
-  const std::string base = "runs/" + stem + "-seed" + std::to_string(config.seed);
-  std::string folder = base;
-  for (int number = 2; std::filesystem::exists(folder); ++number) folder = base + "-" + std::to_string(number);
-  return folder;
-}
-
-void print_progress(const TrainProgress& progress) {
-  const auto left = static_cast<long>(std::max(0.0, progress.seconds_left));
-  std::fprintf(stderr, "%siteration %u/%u  %.0f steps/s  loss %.4g (heuristic %.4g)", isatty(2) != 0 ? "\r\033[K" : "",
-               progress.iteration, progress.iterations, progress.steps_per_s, progress.metric, progress.heuristic);
-  if (!std::isnan(progress.validation)) {
-    std::fprintf(stderr, "  validation %.4g (%.4g)", progress.validation, progress.validation_heuristic);
-  }
-  std::fprintf(stderr, "  %ld:%02ld left%s", left / 60, left % 60, isatty(2) != 0 ? "" : "\n");
-}
-
-int run_training(const TrainArguments& arguments) {
-  const auto config = load_config(arguments);
-  if (!config) return complain(config.error());
-  const auto input = load_input(*config);
-  if (!input) return complain(input.error());
-  const std::string folder = new_folder(arguments, *config);
-  if (arguments.resume.empty() && std::filesystem::exists(folder + "/checkpoint.bin")) {
-    return complain("--out: " + folder + " holds a training run already; --resume goes on with it");
-  }
-  const auto& agenda = config->env.agenda;
-  std::fprintf(stderr, "training on %u jobs of %s, %s, run times known: %s; into %s\n", input->jobs.size(),
-               config->trace.c_str(), std::string(name_of(action_mode_names, agenda.mode)).c_str(),
-               std::string(name_of(runtime_knowledge_names, agenda.knowledge)).c_str(), folder.c_str());
-  const auto summary = train(*config, input->jobs, input->cluster, folder, !arguments.resume.empty(), print_progress);
-  if (isatty(2) != 0) std::fputc('\n', stderr);
-  if (!summary) {
-    const bool input_is_bad = !summary.error().field.empty() || !summary.error().file.empty();
-    return complain(summary.error().to_string(), input_is_bad ? exit_bad_input : exit_failed);
-  }
-  std::printf(
-      "%s: %u iterations, %llu steps in %.0f s on %s; best at iteration %u: validation loss %.6g a job, the "
-      "heuristic %.6g\n",
-      folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
-      summary->device.c_str(), summary->best_iteration, summary->best_validation, summary->validation_heuristic);
-  return exit_done;
+// Returns only when the program beside this one cannot be started.
+int become_trainer(std::vector<std::string> arguments) {
+  std::error_code why;
+  const std::string trainer =
+      (std::filesystem::read_symlink("/proc/self/exe", why).parent_path() / "gpusched-train").string();
+  arguments.insert(arguments.begin(), trainer);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execv(trainer.c_str(), pointers.data());
+  return complain(trainer + " cannot be started: " + std::strerror(errno), exit_failed);
 }
 
 #else
 
-int run_training(const TrainArguments&) {
+int become_trainer(const std::vector<std::string>&) {
   return complain("this build has no trainer: configure with -DGPUSCHED_WITH_TORCH=ON where LibTorch is installed",
                   exit_failed);
 }
@@ -131,14 +40,10 @@ int run_training(const TrainArguments&) {
 }  // namespace
 
 void add_train_command(CLI::App& program, int& exit_code) {
-  auto arguments = std::make_shared<TrainArguments>();
-  CLI::App* command = program.add_subcommand("train", "learn a scheduler by PPO");
-  auto* config = command->add_option("--config", arguments->config,
-                                     "JSON file (experiments/rl/*.json); without it, the embedded synthetic trace");
-  command->add_option("--out", arguments->out, "folder of the run; default runs/NAME-seedN");
-  command->add_option("--resume", arguments->resume, "folder of a run to go on with, exactly where it stopped")
-      ->excludes(config);
-  command->callback([arguments, &exit_code] { exit_code = run_training(*arguments); });
+  CLI::App* command = program.add_subcommand("train", "Learn a scheduler by PPO");
+  command->prefix_command();  // its options are the trainer's to read, --help too
+  command->set_help_flag();
+  command->callback([command, &exit_code] { exit_code = become_trainer(command->remaining()); });
 }
 
 }  // namespace gpusched

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <string>
 
 #include "gpusched/result.hpp"
@@ -20,6 +21,23 @@ inline int complain(const std::string& message, int code = exit_bad_input) {
   return code;
 }
 inline int complain(const Error& error) { return complain(error.to_string()); }
+
+/// CLI11 reports --help as an error with code 0; every real one is bad usage.
+inline int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return program.exit(error);
+  return complain(std::string(error.what()) + " (see --help)");
+}
+
+/// The body of a main(): says what the machine refused (memory, threads) instead of aborting.
+template <class Body>
+int run_guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gpusched: %s\n", error.what());
+    return exit_failed;
+  }
+}
 
 // Each sets `exit_code` when its command was chosen and ran.
 void add_replay_command(CLI::App& program, int& exit_code);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched: parse, dispatch, print. What it does lives in the library.
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,12 +44,6 @@ std::string unknown_command(const CLI::App& program, std::span<char* const> word
          program.get_display_name() + " --help` lists all";
 }
 
-// CLI11 reports --help as an error with code 0; every real one is bad usage.
-int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
-  if (error.get_exit_code() == 0) return program.exit(error);
-  return gpusched::complain(std::string(error.what()) + " (see --help)");
-}
-
 int run(int argc, char** argv) {
   if (argc == 1) {
     std::fputs(short_help, stdout);
@@ -71,7 +64,7 @@ int run(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return report_parse_error(program, error);
+    return gpusched::report_parse_error(program, error);
   }
   return exit_code;
 }
@@ -79,10 +72,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {  // the machine gave out: memory, threads
-    std::fprintf(stderr, "gpusched: %s\n", error.what());
-    return gpusched::exit_failed;
-  }
+  return gpusched::run_guarded([&] { return run(argc, argv); });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpusched trace: look at a trace, check it, translate it.
+// gpusched trace: look at a trace, check it, translate it, make one (command_trace_generate.cpp).
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -72,7 +72,7 @@ CLI::App* add_reading_command(CLI::App& parent, const std::string& name, const s
 }  // namespace
 
 void add_trace_command(CLI::App& program, int& exit_code) {
-  auto* trace = program.add_subcommand("trace", "Look at a trace, check it, or translate it");
+  auto* trace = program.add_subcommand("trace", "Look at a trace, check it, translate it, or make one");
   trace->require_subcommand(1);
   const auto arguments = std::make_shared<TraceArguments>();
 
@@ -94,11 +94,14 @@ void add_trace_command(CLI::App& program, int& exit_code) {
   convert_command->add_flag("--drop-bad-rows", arguments->read.drop_bad_rows, "leave out rows with bad values");
   convert_command->callback([arguments, &exit_code] { exit_code = convert(*arguments); });
 
+  add_trace_generate_command(*trace, exit_code);
+
   trace->footer(
       "Examples:\n"
       "  gpusched trace info jobs.csv --cluster 352x8\n"
       "  gpusched trace validate mine.txt --format sacct\n"
-      "  gpusched trace convert log.swf.gz --out log.csv");
+      "  gpusched trace convert log.swf.gz --out log.csv\n"
+      "  gpusched trace generate --jobs 100000 --out big.csv");
 }
 
 }  // namespace gpusched

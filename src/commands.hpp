@@ -42,6 +42,7 @@ int run_guarded(Body body) noexcept {
 // Each sets `exit_code` when its command was chosen and ran.
 void add_replay_command(CLI::App& program, int& exit_code);
 void add_trace_command(CLI::App& program, int& exit_code);
+void add_trace_generate_command(CLI::App& trace, int& exit_code);  ///< below `trace`
 void add_policies_command(CLI::App& program, int& exit_code);
 void add_train_command(CLI::App& program, int& exit_code);
 

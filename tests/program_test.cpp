@@ -276,5 +276,46 @@ TEST_F(Program, ReplaysPhillyOnItsClusters) {
   EXPECT_EQ(runs[0]["metrics"]["jobs"], 80'539);
 }
 
+TEST_F(Program, GeneratesATraceThatReplays) {
+  const std::string csv = folder_.path() + "/made.csv", twin = folder_.path() + "/twin.csv";
+  const std::string options = "trace generate --model philly --jobs 2000 --load 0.7 --cluster 20x8 --seed 5 --out ";
+  const Outcome made = run(options + csv);
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("2000 jobs"));
+  EXPECT_THAT(made.out, HasSubstr("offered load 0.70"));
+  EXPECT_THAT(made.out, HasSubstr("on 160 GPUs"));
+  EXPECT_EQ(run(options + twin).code, 0);
+  EXPECT_EQ(bytes_of(csv), bytes_of(twin));
+  const json runs = metrics("replay --trace " + csv + " --cluster 20x8 --policy fifo");
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0]["metrics"]["jobs"], 2000);
+}
+
+TEST_F(Program, FitsAModelAndDrawsFromItsFile) {
+  const std::string csv = folder_.path() + "/made.csv", model = folder_.path() + "/model.json";
+  ASSERT_EQ(run("trace generate --jobs 3000 --out " + csv).code, 0);
+  const Outcome fitted = run("trace generate --like " + csv + " --model-out " + model);
+  EXPECT_EQ(fitted.code, 0) << fitted.err;
+  const std::string again = folder_.path() + "/again.csv";
+  const Outcome drawn = run("trace generate --model " + model + " --jobs 500 --out " + again);
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
+  EXPECT_THAT(drawn.out, HasSubstr("500 jobs"));
+  EXPECT_EQ(run("replay --trace synthetic:helios --policy fifo").code, 0);
+}
+
+TEST_F(Program, RefusesToGenerateNonsense) {
+  const std::string out = folder_.path() + "/never.csv";
+  expect_refused("trace generate", "--out");
+  expect_refused("trace generate --model phily --out " + out, "did you mean 'philly'?");
+  expect_refused("trace generate --model " + folder_.path() + "/none.json --out " + out, "cannot be opened");
+  expect_refused("trace generate --jobs 0 --out " + out, "--jobs");
+  expect_refused("trace generate --load -1 --out " + out, "--load");
+  expect_refused("trace generate --load nan --out " + out, "--load");
+  expect_refused("trace generate --jobs many --out " + out, "--jobs");
+  expect_refused("trace generate --cluster 0x8 --out " + out, "cluster");
+  expect_refused("trace generate --like " + small_trace() + " --out " + out, "at least 100 jobs");
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
 }  // namespace
 }  // namespace gpusched::test

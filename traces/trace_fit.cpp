@@ -311,6 +311,8 @@ Result<SyntheticModel> fit_model(const JobTable& jobs, const FitOptions& options
       std::max({1.0, std::ceil(gpu_seconds / (hours * 3600 * 8)), std::ceil(model.gpu_counts.back() / 8)});
   model.default_cluster = std::to_string(std::llround(nodes)) + "x8";
   model.default_jobs = static_cast<std::uint32_t>(kept.size());
+  // A trace may hold what the model does not say: run times that are all zero, or weeks between a user's jobs.
+  if (auto valid = check_model(model); !valid) return unexpected("no model fits: " + valid.error().to_string());
   return model;
 }
 

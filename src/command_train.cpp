@@ -22,6 +22,7 @@ int become_trainer(std::vector<std::string> arguments) {
       (std::filesystem::read_symlink("/proc/self/exe", why).parent_path() / "gpusched-train").string();
   arguments.insert(arguments.begin(), trainer);
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   execv(trainer.c_str(), pointers.data());

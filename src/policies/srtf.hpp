@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -29,41 +30,71 @@ class ShortestRemaining {
 
   void decide(const OracleView& view, Decision& decision) {
     if (shapes_.empty()) shapes_.resize(std::size_t{view.queue_count()} * view.shape_count());
-    note_started(view);
+    note_outcome(view);
     touched_.assign(view.queue_count(), false);
     for (const Event& event : view.events()) note(view, event);
-    for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
-      if (touched_[queue] && !view.queue(queue).empty()) fill(queue, view, decision);
+    for (bool again = true; again;) {
+      again = false;
+      for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+        if (!touched_[queue]) continue;
+        touched_[queue] = false;
+        if (!view.queue(queue).empty() && fill(queue, view, decision)) again = touch_all();
+      }
     }
   }
 
  private:
-  // A job in the order: its key, since when it has had it, and whether it came with this instant's arrivals, which line
-  // up behind jobs that ran until now. Of two that run, the one whose key falls more slowly was ahead before they met.
-  struct Waiting {
+  // A job's place in the order: its key, since when it has had it, and what sorting the whole list at every event,
+  // stably, would have left of the order before: arrivals line up behind jobs that ran until now; of two that run, the
+  // one whose key falls more slowly was ahead before they met; and a job that had waited with its key when it started
+  // is ahead of those that came down to it, a job that had not is behind them.
+  struct Start {
+    bool waited = false;
+    std::int64_t time = 0;
+    std::int64_t since = 0;  // when it had come to its key
+    friend bool operator==(const Start&, const Start&) = default;
+    friend bool operator<(const Start& a, const Start& b) {
+      if (a.waited != b.waited) return a.waited;
+      if (a.time != b.time) return a.waited ? b.time < a.time : a.time < b.time;
+      return a.since < b.since;
+    }
+  };
+  struct Rank {
     std::int64_t key = 0;
     std::int64_t since = 0;
     bool arrived = false;
     MilliGpu slope = 0;  // GPUs under SRSF; all keys fall alike under SRTF
+    Start start = {};
+    std::int64_t sequence = 0;  // of the arrival, or of the change of key by a cost
     JobId job = no_job;
-    friend bool operator<(const Waiting& a, const Waiting& b) {
+    friend bool operator<(const Rank& a, const Rank& b) {
       if (a.key != b.key) return a.key < b.key;
       if (a.since != b.since) return a.since < b.since;
       if (a.arrived != b.arrived) return b.arrived;
       if (a.slope != b.slope) return a.slope < b.slope;
-      return index(a.job) < index(b.job);
+      if (a.start != b.start) return a.start < b.start;
+      return a.sequence < b.sequence;
     }
   };
   // A running job: within a shape the order of ends is the order of keys, at any time.
   struct Running {
     std::int64_t end = 0;
+    Start start = {};
+    std::int64_t sequence = 0;
     JobId job = no_job;
+    Rank before = {};  // when it started
     friend bool operator<(const Running& a, const Running& b) {
-      return a.end != b.end ? a.end < b.end : index(a.job) < index(b.job);
+      if (a.end != b.end) return a.end < b.end;
+      if (a.start != b.start) return a.start < b.start;
+      return a.sequence < b.sequence;
     }
   };
+  struct Displaced {
+    Running running;
+    Rank rank;
+  };
   struct ShapeJobs {
-    std::set<Waiting> waiting;
+    std::set<Rank> waiting;
     std::set<Running> running;
   };
 
@@ -72,46 +103,100 @@ class ShortestRemaining {
   }
   ShapeJobs& jobs_of(JobId job, const View& view) { return jobs_of(view.queue_of(job), view.shape_id(job), view); }
 
-  [[nodiscard]] Waiting rank(JobId job, bool arrived, const OracleView& view) const {
-    const Time remaining = view.remaining(job);
-    const MilliGpu gpu_milli = view.shape(job).gpu_milli();
-    const std::int64_t key = by_service_ ? mul_div(remaining.us, gpu_milli, whole_gpu) : remaining.us;
-    return {key, view.now().us, arrived, by_service_ ? gpu_milli : 0, job};
+  [[nodiscard]] std::int64_t key(JobId job, Time remaining, const View& view) const {
+    return by_service_ ? mul_div(remaining.us, view.shape(job).gpu_milli(), whole_gpu) : remaining.us;
+  }
+  [[nodiscard]] MilliGpu slope(JobId job, const View& view) const {
+    return by_service_ ? view.shape(job).gpu_milli() : 0;
   }
 
-  // The jobs that the last decision started have an end now.
-  void note_started(const OracleView& view) {
-    for (const JobId job : started_) {
-      // A job of no work has already ended at this instant and is not running any more.
-      if (view.phase(job) == JobPhase::running) {
-        jobs_of(job, view).running.insert({view.expected_end(job).us, job});
-      }
+  Rank newcomer(JobId job, std::int64_t key_now, Time since) {
+    return {.key = key_now, .since = since.us, .arrived = true, .sequence = ++last_sequence_, .job = job};
+  }
+
+  [[nodiscard]] Rank rank(const Running& running, const OracleView& view) const {
+    const std::int64_t now = key(running.job, view.remaining(running.job), view);
+    // A job that started at this very instant has had its key for longer.
+    if (running.start.time == view.now().us && running.before.key == now) return running.before;
+    return {.key = now,
+            .since = view.now().us,
+            .slope = slope(running.job, view),
+            .start = running.start,
+            .sequence = running.sequence,
+            .job = running.job};
+  }
+
+  // What the last decision brought about shows only now: what preemption cost the stopped jobs, and when the started
+  // ones end. A job whose key a cost raised lines up behind those that had that key before.
+  void note_outcome(const OracleView& view) {
+    std::set<Rank> stopped;
+    for (const auto& [job, displaced] : displaced_) {
+      if (view.phase(job) == JobPhase::pending) stopped.insert(displaced.rank);
+    }
+    for (const Rank& before : stopped) {
+      const std::int64_t now = key(before.job, view.remaining(before.job), view);
+      if (before.key == now) continue;
+      auto& waiting = jobs_of(before.job, view).waiting;
+      waiting.erase(before);
+      waiting.insert(newcomer(before.job, now, decided_at_));
+    }
+    displaced_.clear();
+    for (const bool prolonged : {false, true}) {
+      for (const Rank& started : started_) note_start(started, prolonged, view);
     }
     started_.clear();
+    decided_at_ = view.now();
+  }
+
+  // Notes the start if the restart cost did, or did not, prolong the job; one of no work has already ended.
+  void note_start(const Rank& started, bool prolonged, const OracleView& view) {
+    const JobId job = started.job;
+    if (view.phase(job) != JobPhase::running) return;
+    const Time start = view.running_since(job), end = view.expected_end(job);
+    const std::int64_t at_start = key(job, end - start, view);
+    if ((started.key != at_start) != prolonged) return;
+    const Rank before = prolonged ? newcomer(job, at_start, start) : started;
+    // One that was stopped and started again at the same instant goes on as if it had run through.
+    const bool ran_on = before.since == start.us && !before.arrived;
+    const Start order = ran_on ? before.start : Start{before.since < start.us, start.us, before.since};
+    jobs_of(job, view).running.insert({end.us, order, before.sequence, job, before});
   }
 
   void note(const OracleView& view, const Event& event) {
     if (event.job == no_job) return;
+    ShapeJobs& jobs = jobs_of(event.job, view);
     touched_[view.queue_of(event.job)] = true;
     if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
-      jobs_of(event.job, view).running.erase({view.now().us, event.job});
+      auto ended = jobs.running.begin();  // it is among the few that end now, unless it never took any time
+      while (ended != jobs.running.end() && ended->end == view.now().us && ended->job != event.job) ++ended;
+      if (ended != jobs.running.end() && ended->job == event.job) jobs.running.erase(ended);
+      touch_all();
     }
     if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
-      jobs_of(event.job, view).waiting.insert(rank(event.job, true, view));
+      jobs.waiting.insert(newcomer(event.job, key(event.job, view.remaining(event.job), view), view.now()));
     }
   }
 
-  void fill(std::uint32_t queue, const OracleView& view, Decision& decision) {
+  // Capacity that one queue gives up, another may use, unless each has machines of its own.
+  bool touch_all() {
+    touched_.assign(touched_.size(), true);
+    return true;
+  }
+
+  // Gives the queue's waiting jobs what they may have; true when that preempted others.
+  bool fill(std::uint32_t queue, const OracleView& view, Decision& decision) {
+    bool preempted = false;
     blocked_.assign(view.shape_count(), false);
     for (;;) {
       const std::uint32_t shape = best_waiting(queue, view);
-      if (shape == no_index) return;
+      if (shape == no_index) return preempted;
       ShapeJobs& jobs = jobs_of(queue, shape, view);
-      const Waiting candidate = *jobs.waiting.begin();
+      const Rank candidate = *jobs.waiting.begin();
       if (!place(queue, candidate, view, decision)) {
         blocked_[shape] = true;
         continue;
       }
+      preempted = preempted || !victims_.empty();
       jobs.waiting.erase(candidate);
     }
   }
@@ -119,7 +204,7 @@ class ShortestRemaining {
   // The shape whose first waiting job comes first of all, among those not blocked.
   std::uint32_t best_waiting(std::uint32_t queue, const View& view) {
     std::uint32_t best = no_index;
-    const Waiting* least = nullptr;
+    const Rank* least = nullptr;
     for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
       const auto& waiting = jobs_of(queue, shape, view).waiting;
       if (blocked_[shape] || waiting.empty()) continue;
@@ -131,71 +216,81 @@ class ShortestRemaining {
     return best;
   }
 
-  bool place(std::uint32_t queue, const Waiting& candidate, const OracleView& view, Decision& decision) {
-    if (decision.restore(candidate.job) ==
-        Verdict::ok) {  // displaced earlier in this decision, and still has its place
-      jobs_of(candidate.job, view).running.insert({view.expected_end(candidate.job).us, candidate.job});
+  bool place(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision) {
+    victims_.clear();
+    if (const auto displaced = displaced_.find(candidate.job);
+        displaced != displaced_.end() && decision.restore(candidate.job) == Verdict::ok) {
+      jobs_of(candidate.job, view).running.insert(displaced->second.running);  // it still has its place
       return true;
     }
     if (decision.start(candidate.job) != Verdict::ok && !displace(queue, candidate, view, decision)) return false;
-    started_.push_back(candidate.job);
+    started_.push_back(candidate);
     return true;
   }
 
   // Preempts the lowest-ranked running jobs behind the candidate until it fits. Those that need not have gone get their
   // place back when their turn in the order comes.
-  bool displace(std::uint32_t queue, const Waiting& candidate, const OracleView& view, Decision& decision) {
+  bool displace(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision) {
     if (!could_fit(queue, candidate, view)) return false;
-    victims_.clear();
     bool placed = false;
     while (!placed) {
-      const JobId victim = last_running_behind(queue, candidate, view);
-      if (victim == no_job) break;
-      victims_.push_back(rank(victim, false, view));
-      jobs_of(victim, view).running.erase({view.expected_end(victim).us, victim});
-      decision.preempt(victim);
+      const Running* const last = last_running_behind(queue, candidate, view);
+      if (last == nullptr) break;
+      const Displaced victim{*last, rank(*last, view)};
+      jobs_of(last->job, view).running.erase(victim.running);
+      victims_.push_back(victim);
+      decision.preempt(victim.rank.job);
       placed = decision.start(candidate.job) == Verdict::ok;
     }
-    for (const Waiting& victim : victims_) {
+    for (const Displaced& victim : victims_) {
+      const JobId job = victim.rank.job;
       if (placed) {
-        jobs_of(victim.job, view).waiting.insert(victim);
+        jobs_of(job, view).waiting.insert(victim.rank);
+        displaced_.insert_or_assign(job, victim);
       } else {
-        decision.restore(victim.job);
-        jobs_of(victim.job, view).running.insert({view.expected_end(victim.job).us, victim.job});
+        decision.restore(job);
+        jobs_of(job, view).running.insert(victim.running);
       }
     }
     return placed;
   }
 
   // Do the free GPUs and those of every running job behind the candidate suffice? Necessary, and cheap to refuse.
-  bool could_fit(std::uint32_t queue, const Waiting& candidate, const OracleView& view) {
+  bool could_fit(std::uint32_t queue, const Rank& candidate, const OracleView& view) {
     const Shape& wanted = view.shape(candidate.job);
     MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, queue);
     for (std::uint32_t shape = 0; shape < view.shape_count() && missing > 0; ++shape) {
       const auto& running = jobs_of(queue, shape, view).running;
       for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
-        if (!(candidate < rank(last->job, false, view))) break;
+        if (!(candidate < rank(*last, view))) break;
         missing -= view.shape(last->job).gpu_milli();
       }
     }
     return missing <= 0;
   }
 
-  JobId last_running_behind(std::uint32_t queue, const Waiting& candidate, const OracleView& view) {
-    Waiting last = candidate;
+  // The running job that comes last of all and behind the candidate, or null.
+  const Running* last_running_behind(std::uint32_t queue, const Rank& candidate, const OracleView& view) {
+    Rank last = candidate;
+    const Running* found = nullptr;
     for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
       const auto& running = jobs_of(queue, shape, view).running;
       if (running.empty()) continue;
-      const Waiting candidate_victim = rank(running.rbegin()->job, false, view);
-      if (last < candidate_victim) last = candidate_victim;
+      const Rank place = rank(*running.rbegin(), view);
+      if (!(last < place)) continue;
+      last = place;
+      found = &*running.rbegin();
     }
-    return last.job == candidate.job ? no_job : last.job;
+    return found;
   }
 
   bool by_service_;
   std::vector<ShapeJobs> shapes_;  // [queue * shape_count + shape]
-  std::vector<JobId> started_;
-  std::vector<Waiting> victims_;
+  std::int64_t last_sequence_ = 0;
+  Time decided_at_{};
+  std::vector<Rank> started_;             // by the last decision
+  std::map<JobId, Displaced> displaced_;  // by the last decision
+  std::vector<Displaced> victims_;        // of the present candidate
   std::vector<bool> touched_, blocked_;
 };
 

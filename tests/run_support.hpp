@@ -24,6 +24,7 @@ struct Row {
   std::vector<std::int64_t> attempts = {};  ///< replaces work
   std::int64_t estimate = -1;               ///< -1 = none
   std::int32_t priority = 0;
+  std::int64_t deadline = -1;  ///< -1 = none
 };
 
 /// The table of these rows. Precondition: sorted by submit, so that row numbers are job ids.
@@ -48,6 +49,7 @@ inline JobTable table_of(const std::vector<Row>& rows) {
                  .gpu_spec = row.gpu_spec,
                  .family = row.family,
                  .priority = row.priority,
+                 .deadline = row.deadline < 0 ? Time::max() : whole_seconds(row.deadline),
                  .attempts = attempts});
   }
   return *std::move(builder).build();

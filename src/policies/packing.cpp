@@ -235,13 +235,24 @@ void Packing::start_waiting(const View& view, Decision& decision) {
   }
 }
 
+// The scores are of single pods and see no earlier pod of the same gang: tasks that must meet on a node go by the run's
+// placement rule.
+bool Packing::start_gang(const View& view, Decision& decision, JobId job) {
+  if (decision.start(job) != Verdict::ok) return false;
+  view.for_each_grant(job, [&](const Grant& grant) {
+    packer_.changed(grant.node, view.shape(job), static_cast<int>(grant.tasks));
+    nodes_of_[index(job)].push_back({.node = grant.node, .tasks = grant.tasks});
+  });
+  return true;
+}
+
 bool Packing::try_start(const View& view, Decision& decision, JobId job) {
   const Shape& shape = view.shape(job);
   if (!view.cluster().may_fit(shape, view.queue_of(job))) return false;
   std::vector<NodeTasks> nodes;
   for (std::uint32_t left = shape.tasks; left > 0;) {
     const NodePacker::Choice choice = packer_.choose(view, job, nodes);
-    if (choice.node == no_node) return false;
+    if (choice.node == no_node) return shape.tasks > 1 && start_gang(view, decision, job);
     const bool one_card = choice.device != no_index;
     const std::uint32_t fit = one_card ? 1 : std::min(left, view.cluster().tasks_that_fit(choice.node, shape));
     nodes.push_back({choice.node, fit, choice.device});

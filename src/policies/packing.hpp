@@ -87,6 +87,7 @@ class Packing {
 
  private:
   bool try_start(const View& view, Decision& decision, JobId job);
+  bool start_gang(const View& view, Decision& decision, JobId job);
   void start_waiting(const View& view, Decision& decision);
 
   PackingRule rule_;

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of policies. A new policy is a file of its own and a line here.
 #include "src/policies/attained_service.hpp"
+#include "src/policies/drf.hpp"
 #include "src/policies/edf.hpp"
 #include "src/policies/fifo.hpp"
 #include "src/policies/gandiva.hpp"
+#include "src/policies/k8s.hpp"
 #include "src/policies/las_queues.hpp"
 #include "src/policies/ljf.hpp"
+#include "src/policies/lsf.hpp"
 #include "src/policies/max_min.hpp"
 #include "src/policies/muri.hpp"
+#include "src/policies/packing.hpp"
 #include "src/policies/priority_classes.hpp"
 #include "src/policies/priority_order.hpp"
 #include "src/policies/qssf.hpp"
-#include "src/policies/packing.hpp"
 #include "src/policies/registry.hpp"
 #include "src/policies/regression_scores.hpp"
-#include "src/policies/saf.hpp"
 #include "src/policies/rl_policy.hpp"
+#include "src/policies/saf.hpp"
+#include "src/policies/share_queues.hpp"
 #include "src/policies/sjf.hpp"
+#include "src/policies/slurm.hpp"
 #include "src/policies/srtf.hpp"
+#include "src/policies/static_partition.hpp"
 #include "src/policies/themis.hpp"
 #include "src/policies/tiresias_rounds.hpp"
 #include "src/policies/unicep.hpp"
@@ -65,6 +71,15 @@ PolicyRegistry PolicyRegistry::standard() {
   registry.add(gpu_clustering_info());
   registry.add(random_node_info());
   registry.add_prefix(rl_policy_info());
+  registry.add(drf_info());
+  registry.add(hdrf_info());
+  registry.add(static_partition_info());
+  registry.add(slurm_info());
+  registry.add(lsf_info());
+  registry.add(yarn_capacity_info());
+  registry.add(yarn_fair_info());
+  registry.add(volcano_info());
+  registry.add(k8s_info());
   return registry;
 }
 

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/share_queues.hpp"
+
+#include <algorithm>
+
+namespace gpusched {
+
+QueueTree::QueueTree(const std::vector<std::string>& names, const OwnerWeights& weights)
+    : owners_(static_cast<std::uint32_t>(names.size())) {
+  for (std::uint32_t owner = 0; owner < owners_; ++owner) {
+    const std::string& name = names[owner];
+    if (name.empty()) continue;
+    std::size_t queue = 0;
+    for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      queue = child(queue, name.substr(0, dot));
+    }
+    queue = child(queue, name);
+    queues_[queue].owner = owner;
+    queues_[queue].weight_milli = weights.milli(owner);
+  }
+}
+
+std::size_t QueueTree::child(std::size_t parent, const std::string& path) {
+  for (const std::size_t queue : queues_[parent].children) {
+    if (queues_[queue].path == path) return queue;
+  }
+  queues_.push_back({.path = path});
+  queues_[parent].children.push_back(queues_.size() - 1);
+  return queues_.size() - 1;
+}
+
+std::int64_t QueueTree::demand_below(std::size_t queue, const std::vector<std::int64_t>& demands) const {
+  std::int64_t sum = queues_[queue].owner == no_index ? 0 : demands[queues_[queue].owner];
+  for (const std::size_t below : queues_[queue].children) sum = std::min(unlimited, sum + demand_below(below, demands));
+  return sum;
+}
+
+std::vector<std::int64_t> QueueTree::divide(std::int64_t total, const std::vector<std::int64_t>& demands) const {
+  std::vector<std::int64_t> shares(owners_, 0);
+  divide(0, total, demands, shares);
+  return shares;
+}
+
+void QueueTree::divide(std::size_t queue, std::int64_t total, const std::vector<std::int64_t>& demands,
+                       std::vector<std::int64_t>& shares) const {
+  const Queue& here = queues_[queue];
+  std::vector<std::int64_t> weights, wanted;
+  for (const std::size_t below : here.children) {
+    weights.push_back(queues_[below].weight_milli);
+    wanted.push_back(demand_below(below, demands));
+  }
+  if (here.owner != no_index) {  // a queue with jobs of its own competes with those below it
+    weights.push_back(1000);
+    wanted.push_back(demands[here.owner]);
+  }
+  const std::vector<std::int64_t> parts = deserved_shares(total, weights, wanted);
+  for (std::size_t i = 0; i < here.children.size(); ++i) divide(here.children[i], parts[i], demands, shares);
+  if (here.owner != no_index) shares[here.owner] = parts.back();
+}
+
+ShareQueues::ShareQueues(Options options, QueueTree tree, MilliGpu total)
+    : options_(std::move(options)),
+      tree_(std::move(tree)),
+      total_(total),
+      demanded_(tree_.owners(), 0),
+      due_(tree_.divide(total, std::vector<std::int64_t>(tree_.owners(), unlimited))),
+      short_since_(tree_.owners(), Time::max()) {}
+
+void ShareQueues::decide(const View& view, Decision& decision) {
+  note(view);
+  if (options_.among_active) due_ = tree_.divide(total_, demanded_);
+  start_waiting(view, decision);
+  // A victim may leave more free than was needed.
+  if (options_.preempt_within && preempt_within(view, decision)) start_waiting(view, decision);
+  if (options_.reclaim) reclaim(view, decision);
+}
+
+void ShareQueues::note(const View& view) {
+  for (const Event& event : view.events()) {
+    if (event.job == no_job) continue;
+    const std::uint32_t owner = owner_of(options_.column, view, event.job);
+    const MilliGpu wanted = view.shape(event.job).gpu_milli();
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
+    if (event.kind == EventKind::finish) demanded_[owner] -= wanted;
+    if (event.kind == EventKind::submit) demanded_[owner] += wanted;
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) waiting_.push(view, event.job, owner);
+  }
+}
+
+void ShareQueues::hold(const View& view, JobId job, std::int64_t sign) {
+  held_.add(owner_of(options_.column, view, job), sign * view.shape(job).gpu_milli());
+}
+
+void ShareQueues::start_waiting(const View& view, Decision& decision) {
+  const auto score = [&](const Class& jobs) {
+    const MilliGpu due = due_[jobs.owner];
+    const std::int64_t part = due > 0 ? mul_div(held_[jobs.owner], 1'000'000, due) : unlimited;
+    return std::pair(options_.by_share ? part : 0, options_.by_priority ? -std::int64_t{jobs.priority} : 0);
+  };
+  waiting_.start_best(true, score, [&](const Class& jobs) {
+    const Placement rule = options_.pack ? Placement::best_fit : view.options().placement;
+    if (decision.start(jobs.first(), rule) != Verdict::ok) return Attempt::no_room;
+    hold(view, jobs.first(), +1);
+    return Attempt::started;
+  });
+}
+
+bool ShareQueues::preempt_within(const View& view, Decision& decision) {
+  bool any = false;
+  for (bool again = true; again;) {
+    again = false;
+    std::vector<const Class*> urgent;
+    waiting_.for_each([&](const Class& jobs) { urgent.push_back(&jobs); });
+    std::sort(urgent.begin(), urgent.end(), [](const Class* a, const Class* b) {
+      return a->priority != b->priority ? a->priority > b->priority : a->first() < b->first();
+    });
+    for (const Class* const jobs : urgent) {
+      std::vector<JobId> victims;
+      for (const JobId job : view.running()) {
+        if (owner_of(options_.column, view, job) == jobs->owner && view.priority(job) < jobs->priority) {
+          victims.push_back(job);
+        }
+      }
+      std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
+        return view.priority(a) != view.priority(b) ? view.priority(a) < view.priority(b) : a > b;
+      });
+      if (victims.empty() || !start_by_force(view, decision, *jobs, victims)) continue;
+      again = any = true;  // the classes have changed
+      break;
+    }
+  }
+  return any;
+}
+
+void ShareQueues::reclaim(const View& view, Decision& decision) {
+  std::vector<JobId> short_of(tree_.owners(), no_job);  // each queue's first job that it is due
+  waiting_.for_each([&](const Class& jobs) {
+    if (is_due(view, jobs)) short_of[jobs.owner] = std::min(short_of[jobs.owner], jobs.first());
+  });
+  for (std::uint32_t owner = 0; owner < tree_.owners(); ++owner) {
+    Time& since = short_since_[owner];
+    if (short_of[owner] == no_job) {
+      since = Time::max();
+      continue;
+    }
+    if (since == Time::max()) {
+      since = view.now();
+      decision.wake(since + options_.preemption_interval);
+    }
+    if (view.now() - since < options_.preemption_interval) continue;
+    since = Time::max();  // whatever comes of it, the next time is an interval away
+    for (bool again = true; again;) {
+      again = false;
+      const Class* first = nullptr;
+      waiting_.for_each([&](const Class& jobs) {
+        if (jobs.owner != owner || !is_due(view, jobs)) return;
+        if (first == nullptr || jobs.first() < first->first()) first = &jobs;
+      });
+      if (first != nullptr) again = start_by_force(view, decision, *first, over_their_due(view));
+    }
+    start_waiting(view, decision);
+  }
+}
+
+bool ShareQueues::start_by_force(const View& view, Decision& decision, const Class& jobs,
+                                 const std::vector<JobId>& victims) {
+  const JobId job = jobs.first();
+  const std::vector<JobId> stopped = make_room(job, victims, decision);
+  if (view.phase(job) != JobPhase::running) return false;
+  waiting_.pop_first(view, job, jobs.owner);
+  hold(view, job, +1);
+  for (const JobId victim : stopped) {
+    hold(view, victim, -1);
+    waiting_.push(view, victim, owner_of(options_.column, view, victim));
+  }
+  return true;
+}
+
+// Running jobs, newest first, as long as their queues keep more than they are due before each goes.
+std::vector<JobId> ShareQueues::over_their_due(const View& view) const {
+  std::vector<JobId> newest;
+  for (const JobId job : view.running()) {
+    const std::uint32_t owner = owner_of(options_.column, view, job);
+    if (held_[owner] > due_[owner]) newest.push_back(job);
+  }
+  const auto start = [&](JobId job) { return std::pair(view.first_start(job), job); };
+  std::sort(newest.begin(), newest.end(), [&](JobId a, JobId b) { return start(b) < start(a); });
+  OwnerSums left = held_;
+  std::erase_if(newest, [&](JobId job) {
+    const std::uint32_t owner = owner_of(options_.column, view, job);
+    if (left[owner] <= due_[owner]) return true;
+    left.add(owner, -view.shape(job).gpu_milli());
+    return false;
+  });
+  return newest;
+}
+
+namespace {
+
+Result<AnyPolicy> make(ShareQueues::Options options, const PolicyParameters& parameters, const PolicyContext& context) {
+  const auto column = owner_column(options.name, parameters, context);
+  if (!column) return Unexpected{column.error()};
+  options.column = *column;
+  options.preemption_interval = from_seconds(parameters.number("preemption_interval_s"));
+  const JobTable& jobs = *context.jobs;
+  options.preempt_within = options.preempt_within && jobs.has_priorities();
+  std::vector<std::string> names = (*column == OwnerColumn::user ? jobs.users() : jobs.vcs()).names();
+  if (names.size() > 0 && names[0].empty()) {
+    const auto owner = [&](JobId job) { return *column == OwnerColumn::user ? jobs.user(job) : jobs.vc(job); };
+    for (std::uint32_t i = 0; i < jobs.size() && names[0].empty(); ++i) {
+      if (owner(JobId{i}) == 0) names[0] = "(none)";  // jobs of no queue share one
+    }
+  }
+  return AnyPolicy(ShareQueues(std::move(options), QueueTree(names, OwnerWeights(parameters.list("weights"))),
+                               context.cluster->total_gpus() * whole_gpu));
+}
+
+ParameterInfo interval_parameter() {
+  return {.name = "preemption_interval_s",
+          .fallback = 15.0,
+          .meaning = "how long a queue waits below its due before it takes it back",
+          .least = 0.001,
+          .most = 1e9};
+}
+
+ParameterInfo flag(std::string name, bool fallback, std::string meaning) {
+  return {.name = std::move(name), .fallback = fallback, .meaning = std::move(meaning)};
+}
+
+}  // namespace
+
+PolicyInfo yarn_capacity_info() {
+  return {.name = "yarn-capacity",
+          .summary = "hierarchical queues with guaranteed shares, lent when idle and taken back by preemption",
+          .source =
+              "Apache Hadoop YARN documentation, Capacity Scheduler (preemption monitor; a gang is one container, "
+              "and no maximum capacity)",
+          .complexity = "O(queues x shapes + log n); O(running) a preemption",
+          .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
+                         flag("preemption", true, "take a guarantee back from queues above theirs")},
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            return make({.name = "yarn-capacity", .reclaim = parameters.flag("preemption")}, parameters, context);
+          },
+          .preemptive = true,
+          .work_conserving = true};
+}
+
+PolicyInfo yarn_fair_info() {
+  return {.name = "yarn-fair",
+          .summary = "hierarchical queues that share equally among those that have jobs, with preemption",
+          .source =
+              "Apache Hadoop YARN documentation, Fair Scheduler (single-resource fairness over GPUs; fair-share "
+              "preemption)",
+          .complexity = "O(queues x shapes + log n); O(running) a preemption",
+          .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
+                         flag("preemption", true, "take a fair share back from queues above theirs")},
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            return make({.name = "yarn-fair", .among_active = true, .reclaim = parameters.flag("preemption")},
+                        parameters, context);
+          },
+          .preemptive = true,
+          .work_conserving = true};
+}
+
+PolicyInfo volcano_info() {
+  return {.name = "volcano",
+          .summary = "gang scheduling composed of plugins: proportion, priority, binpack, preempt and reclaim",
+          .source =
+              "Volcano documentation, scheduler plugins and actions; gang is the engine's rule, and a gang is "
+              "evicted whole",
+          .complexity = "O(queues x priorities x shapes + log n); O(running) a preemption",
+          .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
+                         flag("proportion", true, "plugin: queues in order of what they hold of what they deserve"),
+                         flag("priority", true, "plugin: within a queue, higher job priority first"),
+                         flag("binpack", true, "plugin: pack nodes whatever the run's placement"),
+                         flag("preempt", true, "action: take from lower priorities of the same queue"),
+                         flag("reclaim", true, "action: take what a queue deserves from queues that hold more")},
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            return make({.name = "volcano",
+                         .among_active = true,
+                         .pack = parameters.flag("binpack"),
+                         .by_share = parameters.flag("proportion"),
+                         .by_priority = parameters.flag("priority"),
+                         .preempt_within = parameters.flag("preempt"),
+                         .reclaim = parameters.flag("reclaim")},
+                        parameters, context);
+          },
+          .preemptive = true,
+          .work_conserving = true};
+}
+
+}  // namespace gpusched

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Queues with shares and preemption: YARN's capacity and fair schedulers, and a composition of Volcano's plugins.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/policies/class_queues.hpp"
+#include "src/policies/registry.hpp"
+
+namespace gpusched {
+
+/// The queues of a run as a tree, whose leaves are the owners of jobs: "root.a.b" lies below "root.a".
+class QueueTree {
+ public:
+  /// `names[owner]` is the queue's path, "" an owner without jobs. A leaf weighs what `weights` says, an inner queue 1.
+  QueueTree(const std::vector<std::string>& names, const OwnerWeights& weights);
+
+  /// Divides `total` from the root down by weight, each level a weighted max-min (deserved_shares) over the demands
+  /// below.
+  [[nodiscard]] std::vector<std::int64_t> divide(std::int64_t total, const std::vector<std::int64_t>& demands) const;
+
+  [[nodiscard]] std::uint32_t owners() const { return owners_; }
+
+ private:
+  struct Queue {
+    std::string path = {};
+    std::int64_t weight_milli = 1000;
+    std::uint32_t owner = no_index;  // no_index: an inner queue without jobs of its own
+    std::vector<std::size_t> children = {};
+  };
+  std::size_t child(std::size_t parent, const std::string& path);
+  [[nodiscard]] std::int64_t demand_below(std::size_t queue, const std::vector<std::int64_t>& demands) const;
+  void divide(std::size_t queue, std::int64_t total, const std::vector<std::int64_t>& demands,
+              std::vector<std::int64_t>& shares) const;
+
+  std::vector<Queue> queues_{Queue{}};  // the root first
+  std::uint32_t owners_;
+};
+
+/// The queue that holds least of what it is due starts its next job; a queue that has waited below its due for
+/// `preemption_interval` takes it back from queues above theirs, newest jobs first.
+class ShareQueues {
+ public:
+  struct Options {
+    std::string name;
+    OwnerColumn column = OwnerColumn::vc;
+    bool among_active = false;    ///< due: a share of what active queues want; otherwise fixed, whoever is active
+    bool pack = false;            ///< binpack: best-fit placement whatever the run's rule
+    bool by_share = true;         ///< proportion: the poorest queue first; otherwise by submission
+    bool by_priority = false;     ///< within a queue, higher job priority first
+    bool preempt_within = false;  ///< a waiting job takes from running ones of its queue that have lower priority
+    bool reclaim = true;          ///< a queue takes what it is due from queues that hold more than they are due
+    Time preemption_interval = whole_seconds(15);
+  };
+
+  /// `total`: GPU thousandths to divide.
+  ShareQueues(Options options, QueueTree tree, MilliGpu total);
+
+  [[nodiscard]] std::string_view name() const { return options_.name; }
+
+  void decide(const View& view, Decision& decision);
+
+ private:
+  using Class = ClassQueues::Class;
+
+  void note(const View& view);
+  void hold(const View& view, JobId job, std::int64_t sign);
+  void start_waiting(const View& view, Decision& decision);
+  bool preempt_within(const View& view, Decision& decision);
+  void reclaim(const View& view, Decision& decision);
+  bool start_by_force(const View& view, Decision& decision, const Class& jobs, const std::vector<JobId>& victims);
+  [[nodiscard]] std::vector<JobId> over_their_due(const View& view) const;
+  [[nodiscard]] bool is_due(const View& view, const Class& jobs) const {
+    return held_[jobs.owner] + view.shape(jobs.first()).gpu_milli() <= due_[jobs.owner];
+  }
+
+  Options options_;
+  QueueTree tree_;
+  MilliGpu total_;
+  ClassQueues waiting_;
+  OwnerSums held_;                      // GPU thousandths
+  std::vector<std::int64_t> demanded_;  // held and waiting for
+  std::vector<MilliGpu> due_;
+  std::vector<Time> short_since_;  // waiting below its due since; max() = it is not
+};
+
+PolicyInfo yarn_capacity_info();
+PolicyInfo yarn_fair_info();
+PolicyInfo volcano_info();
+
+}  // namespace gpusched

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fair-share policies and the schedulers of the field, by examples worked out by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/policies/class_queues.hpp"
+#include "src/policies/k8s.hpp"
+#include "src/policies/lsf.hpp"
+#include "src/policies/registry.hpp"
+#include "src/policies/share_queues.hpp"
+#include "src/policies/slurm.hpp"
+#include "tests/run_support.hpp"
+
+namespace gpusched::test {
+namespace {
+
+using Spans = std::vector<Span>;
+
+Result<AnyPolicy> make(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  const auto specs = parse_policy_list(text);
+  EXPECT_TRUE(specs) << text;
+  return PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster});
+}
+
+Spans run_policy(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  auto policy = make(text, jobs, cluster);
+  EXPECT_TRUE(policy) << policy.error().message;
+  return run(jobs, cluster, *std::move(policy));
+}
+
+/// Jobs started at the first instant, by user.
+std::map<std::string, int> started_at_once(const std::string& policy, const JobTable& jobs, const Cluster& cluster) {
+  std::map<std::string, int> started;
+  const Spans spans = run_policy(policy, jobs, cluster);
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    if (spans[i].start == 0) ++started[jobs.users()[jobs.user(JobId{i})]];
+  }
+  return started;
+}
+using Started = std::map<std::string, int>;
+
+std::vector<Row> rows_of(int count, Row row) { return std::vector<Row>(static_cast<std::size_t>(count), row); }
+
+std::vector<Row> join(std::vector<Row> a, const std::vector<Row>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// ---- dominant resource fairness ----
+
+// The example of the paper (NSDI'11, section 4.1): 9 CPUs and 18 GB, A wants <1 CPU, 4 GB> a task, B <3 CPU, 1 GB>.
+TEST(Drf, GivesThePapersWorkedExample) {
+  Cluster cluster = Cluster::homogeneous(1, 0);
+  cluster.nodes[0].cpu_milli = 9000;
+  cluster.nodes[0].memory_mib = 18 * 1024;
+  const Row a{.work = 100, .user = "A", .shape = {.cpu_milli_per_task = 1000, .memory_mib_per_task = 4 * 1024}};
+  const Row b{.work = 100, .user = "B", .shape = {.cpu_milli_per_task = 3000, .memory_mib_per_task = 1024}};
+  const JobTable jobs = table_of(join(rows_of(10, a), rows_of(10, b)));
+  EXPECT_EQ(started_at_once("drf", jobs, cluster), (Started{{"A", 3}, {"B", 2}}));
+}
+
+TEST(Drf, WeightsDivideTheShares) {
+  const JobTable jobs = table_of(join(rows_of(9, {.work = 10, .user = "A"}), rows_of(9, {.work = 10, .user = "B"})));
+  EXPECT_EQ(started_at_once("drf", jobs, Cluster::pool(6)), (Started{{"A", 3}, {"B", 3}}));
+  EXPECT_EQ(started_at_once("drf{weights=[2,1]}", jobs, Cluster::pool(6)), (Started{{"A", 4}, {"B", 2}}));
+}
+
+TEST(Drf, TheHierarchySharesBetweenVirtualClustersFirst) {
+  const JobTable jobs = table_of(
+      join(join(rows_of(9, {.work = 10, .user = "A", .vc = "x"}), rows_of(9, {.work = 10, .user = "B", .vc = "x"})),
+           rows_of(9, {.work = 10, .user = "C", .vc = "y"})));
+  EXPECT_EQ(started_at_once("drf", jobs, Cluster::pool(12)), (Started{{"A", 4}, {"B", 4}, {"C", 4}}));
+  EXPECT_EQ(started_at_once("hdrf", jobs, Cluster::pool(12)), (Started{{"A", 3}, {"B", 3}, {"C", 6}}));
+}
+
+TEST(FairPolicies, SayInOneLineWhichColumnIsMissing) {
+  const JobTable bare = table_of({{0, 1, 1}});
+  const JobTable with_vcs = table_of({{.work = 1, .vc = "a"}});
+  const Cluster cluster = Cluster::pool(1);
+  for (const std::string name : {"drf", "slurm", "lsf", "static-partition"}) {
+    const auto none = make(name, bare, cluster);
+    ASSERT_FALSE(none) << name;
+    EXPECT_EQ(none.error().message, "policy " + name + " shares between users, and the trace names none");
+    const auto other = make(name, with_vcs, cluster);
+    ASSERT_FALSE(other) << name;
+    EXPECT_THAT(other.error().message, testing::HasSubstr("give by=vc"));
+    EXPECT_TRUE(make(name + "{by=vc}", with_vcs, cluster)) << name;
+  }
+  for (const std::string name : {"yarn-capacity", "yarn-fair", "volcano"}) {
+    const auto none = make(name, bare, cluster);
+    ASSERT_FALSE(none) << name;
+    EXPECT_THAT(none.error().message, testing::HasSubstr("virtual clusters, and the trace names none"));
+  }
+  EXPECT_THAT(make("hdrf", with_vcs, cluster).error().message, testing::HasSubstr("lacks users"));
+}
+
+// ---- static partition ----
+
+TEST(StaticPartition, NeverLendsAnIdlePartition) {
+  const JobTable jobs =
+      table_of(join(rows_of(4, {.work = 10, .user = "ann"}), {{.submit = 15, .work = 10, .user = "bob"}}));
+  // Two of four GPUs are bob's and idle until 15; ann's four jobs run two by two all the same.
+  EXPECT_EQ(run_policy("static-partition", jobs, Cluster::pool(4)),
+            (Spans{{0, 10}, {0, 10}, {10, 20}, {10, 20}, {15, 25}}));
+}
+
+TEST(StaticPartition, RefusesAJobThatCanNeverRun) {
+  const JobTable jobs = table_of({{.work = 1, .gpus = 3, .user = "ann"}, {.work = 1, .user = "bob"}});
+  const auto policy = make("static-partition", jobs, Cluster::pool(4));
+  ASSERT_FALSE(policy);
+  EXPECT_THAT(policy.error().message, testing::HasSubstr("job 0 wants 3 GPUs, and the partition of 'ann' has 2"));
+  EXPECT_TRUE(make("static-partition{weights=[3,1]}", jobs, Cluster::pool(4)));
+}
+
+// ---- Slurm and LSF ----
+
+TEST(Slurm, UsageHalvesWithEachHalfLife) {
+  DecayingUsage usage(3600);
+  usage.hold(Time{}, 2 * whole_gpu);
+  usage.hold(whole_seconds(3600), -2 * whole_gpu);
+  // The integral of 2 x 2^-(t/3600) over an hour: 2 x 3600 / ln 2 x (1 - 1/2).
+  EXPECT_NEAR(usage.at(whole_seconds(3600)), 5193.70, 0.01);
+  EXPECT_NEAR(usage.at(whole_seconds(7200)), 5193.70 / 2, 0.01);
+}
+
+TEST(Slurm, ThoseWhoUsedLessComeFirst) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "heavy"},
+                                  {.submit = 10, .work = 10, .user = "heavy"},
+                                  {.submit = 20, .work = 10, .user = "light"}});
+  EXPECT_EQ(run_policy("slurm", jobs, Cluster::pool(1)), (Spans{{0, 100}, {110, 120}, {100, 110}}));
+  // Without the fair-share term, age decides.
+  EXPECT_EQ(run_policy("slurm{weight_fair_share=0,weight_age=1e9}", jobs, Cluster::pool(1)),
+            (Spans{{0, 100}, {100, 110}, {110, 120}}));
+}
+
+TEST(Slurm, PrintsItsTerms) {
+  const JobTable jobs = table_of({{.work = 10, .gpus = 2, .user = "ann", .vc = "fast", .priority = 3}});
+  Engine engine(jobs, Cluster::pool(8));
+  engine.advance();
+  engine.advance_to(whole_seconds(302'400));
+  const Slurm slurm({.partition_factors = {0.5}, .least_qos = 1, .most_qos = 5});
+  const SlurmTerms terms = slurm.terms(engine.view(), JobId{0});
+  // Half of the maximum age, 2 of 8 GPUs, half of the best partition, half way between the QoS 1 and 5.
+  EXPECT_EQ(terms.to_string(), "priority 12250 = age 500 + fair-share 10000 + size 250 + partition 500 + qos 1000");
+}
+
+TEST(Lsf, DynamicPriorityFollowsTheFormula) {
+  const JobTable jobs =
+      table_of({{.work = 7200, .gpus = 2, .user = "ann"}, {.submit = 3600, .work = 1, .user = "bob"}});
+  Engine engine(jobs, Cluster::pool(4));
+  Lsf lsf({});
+  Decision decision = engine.decision();
+  engine.advance();
+  lsf.decide(engine.view(), decision);
+  engine.apply();
+  const Time hour = whole_seconds(3600);
+  engine.advance_to(hour);
+  const std::uint32_t ann = jobs.user(JobId{0}), bob = jobs.user(JobId{1});
+  EXPECT_DOUBLE_EQ(lsf.dynamic_priority(bob, hour), 1.0 / 3);
+  // Two GPUs for an hour, of which a history of 5 hours to a tenth keeps 2 x (1 - 10^-0.2) x 5 / ln 10.
+  const double past = 2 * (1 - std::pow(10, -0.2)) * 5 / std::log(10.0);
+  EXPECT_NEAR(lsf.dynamic_priority(ann, hour), 1 / (past * 0.7 + 1 * 0.7 + 3 * 3), 1e-9);
+}
+
+// ---- queues with shares ----
+
+TEST(DeservedShares, WhatOneLeavesGoesToTheOthersByWeight) {
+  EXPECT_EQ(deserved_shares(100, {1, 1, 2}, {10, 1000, 1000}), (std::vector<std::int64_t>{10, 30, 60}));
+  EXPECT_EQ(deserved_shares(100, {1, 1}, {10, 20}), (std::vector<std::int64_t>{10, 20}));
+  EXPECT_EQ(deserved_shares(90, {1, 1, 1}, {1000, 1000, 1000}), (std::vector<std::int64_t>{30, 30, 30}));
+}
+
+TEST(QueueTree, SharesMultiplyDownTheTree) {
+  const QueueTree tree({"", "prod", "dev.a", "dev.b"}, OwnerWeights({1, 3, 1}));
+  const std::vector<std::int64_t> much(4, 1000);
+  EXPECT_EQ(tree.divide(800, much), (std::vector<std::int64_t>{0, 400, 300, 100}));
+  // dev.a asks for little: its part goes to its sibling first, and only what both leave goes to prod.
+  EXPECT_EQ(tree.divide(800, {0, 1000, 100, 250}), (std::vector<std::int64_t>{0, 450, 100, 250}));
+  EXPECT_EQ(tree.divide(800, {0, 1000, 100, 1000}), (std::vector<std::int64_t>{0, 400, 100, 300}));
+}
+
+class Yarn : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Schedulers, Yarn, testing::Values("yarn-capacity", "yarn-fair", "volcano"));
+
+TEST_P(Yarn, AShareIsRestoredWithinOnePreemptionInterval) {
+  // a fills 8 GPUs; b is due four and gets them 15 s after it asked, from a's newest jobs, which finish later.
+  const JobTable jobs =
+      table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 10, .work = 20, .gpus = 4, .vc = "b"}}));
+  const Spans spans = run_policy(GetParam() + "{preemption_interval_s=15}", jobs, Cluster::pool(8));
+  EXPECT_EQ(spans[8], (Span{25, 45}));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(spans[i], (Span{0, 100})) << i;
+  for (std::size_t i = 4; i < 8; ++i) EXPECT_EQ(spans[i], (Span{0, 120})) << i;
+}
+
+TEST_P(Yarn, WhatNobodyElseWantsIsLent) {
+  const JobTable jobs =
+      table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 500, .work = 20, .gpus = 4, .vc = "b"}}));
+  const Spans spans = run_policy(GetParam(), jobs, Cluster::pool(8));
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(spans[i], (Span{0, 100})) << i;
+}
+
+TEST(Yarn, WithoutPreemptionAQueueWaits) {
+  const JobTable jobs =
+      table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 10, .work = 20, .gpus = 4, .vc = "b"}}));
+  EXPECT_EQ(run_policy("yarn-capacity{preemption=false}", jobs, Cluster::pool(8))[8], (Span{100, 120}));
+}
+
+TEST(Volcano, PreemptsLowerPrioritiesOfTheSameQueue) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 4, .vc = "a", .priority = 1},
+                                  {.submit = 0, .work = 100, .gpus = 4, .vc = "a", .priority = 2},
+                                  {.submit = 10, .work = 20, .gpus = 4, .vc = "a", .priority = 3}});
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(8)), (Spans{{0, 120}, {0, 100}, {10, 30}}));
+  EXPECT_EQ(run_policy("volcano{preempt=false}", jobs, Cluster::pool(8)), (Spans{{0, 100}, {0, 100}, {100, 120}}));
+}
+
+// ---- Kubernetes ----
+
+TEST(K8s, ScoresSpreadOrPack) {
+  const JobTable jobs = table_of({{0, 10, 1}, {0, 10, 1}, {0, 10, 4}});
+  const Cluster cluster = Cluster::homogeneous(2, 4);
+  const auto nodes_used_by_two = [&](const std::string& text) {
+    Engine engine(jobs, cluster);
+    auto policy = make(text, jobs, cluster);
+    engine.advance();
+    Decision decision = engine.decision();
+    policy->decide(engine.view(), decision);
+    engine.apply();
+    std::map<std::uint32_t, int> nodes;
+    for (const JobId job : {JobId{0}, JobId{1}}) {
+      engine.view().for_each_grant(job, [&](const Grant& grant) { ++nodes[index(grant.node)]; });
+    }
+    return nodes.size();
+  };
+  EXPECT_EQ(nodes_used_by_two("k8s"), 2u);
+  EXPECT_EQ(nodes_used_by_two("k8s{score=most-allocated}"), 1u);
+}
+
+// Two jobs of three pods on four GPUs, created side by side: each binds two pods and waits for ever for its third.
+// Scheduled as gangs, one runs after the other.
+TEST(K8s, PartialGangsDeadlockWhereGangSchedulingDoesNot) {
+  const JobTable jobs = table_of({{0, 60, 3}, {0, 60, 3}});
+  const Cluster cluster = Cluster::pool(4);
+  EXPECT_EQ(run_policy("k8s", jobs, cluster), (Spans{{0, 60}, {60, 120}}));
+
+  const JobTable pods = *split_into_pods(jobs, whole_seconds(1));
+  ASSERT_EQ(pods.size(), 6u);
+  Engine engine(pods, cluster);
+  auto policy = make("k8s{pods=true}", pods, cluster);
+  Decision decision = engine.decision();
+  while (engine.advance_to(whole_seconds(86'400))) {
+    policy->decide(engine.view(), decision);
+    engine.apply();
+  }
+  EXPECT_EQ(engine.view().finished(), 0u);  // after a day
+  EXPECT_EQ(engine.view().running().size(), 4u);
+  EXPECT_EQ(engine.view().pending_count(), 2u);
+  EXPECT_EQ(engine.view().cluster().idle_gpus(), 0);  // all GPUs are held and none works
+}
+
+TEST(K8s, PodsWorkFromWhenTheLastIsBound) {
+  const JobTable jobs = table_of({{0, 60, 3}, {200, 5, 1}});
+  const JobTable pods = *split_into_pods(jobs, whole_seconds(10));  // pods at 0, 10 and 20
+  EXPECT_EQ(run_policy("k8s{pods=true}", pods, Cluster::pool(4)), (Spans{{0, 80}, {10, 80}, {20, 80}, {200, 205}}));
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace gpusched::test {
@@ -19,6 +21,7 @@ struct ReferenceJob {
   std::int64_t user = 0;
   std::int64_t estimate = -1;  ///< -1 = none
   std::int64_t priority = 0;
+  std::int64_t deadline = -1;  ///< -1 = none
 
   std::size_t attempt = 0;
   std::int64_t remaining = 0;     ///< of the attempt, overheads included
@@ -38,10 +41,11 @@ struct ReferenceCosts {
 
 /// A policy as a sort key: smaller goes first; equal keys keep the order that they had in the list.
 struct ReferenceRule {
-  std::function<std::int64_t(const ReferenceJob&)> key;
+  std::function<std::int64_t(const ReferenceJob&)> key = {};
   bool skips = false;     ///< pass over jobs that do not fit, instead of stopping at the first
   bool preempts = false;  ///< hand out the whole cluster anew at every event, running jobs included
   bool by_id = false;     ///< equal keys go by id instead
+  bool by_share = false;  ///< no key: again and again the first fitting job of the user who holds fewest GPUs
 };
 
 class ReferenceSimulator {
@@ -109,7 +113,28 @@ class ReferenceSimulator {
     });
   }
 
+  // Start by start; the user who holds fewest GPUs first, its earliest job first.
+  void schedule_by_share() {
+    for (;;) {
+      std::map<std::int64_t, std::int64_t> held;
+      std::int64_t free = gpus_;
+      for (const ReferenceJob* job : list_) {
+        if (job->running) held[job->user] += job->gpus;
+        if (job->running) free -= job->gpus;
+      }
+      ReferenceJob* next = nullptr;
+      for (ReferenceJob* job : list_) {
+        if (job->running || job->gpus > free) continue;
+        const auto rank = [&](const ReferenceJob& of) { return std::pair(held[of.user], of.id); };
+        if (next == nullptr || rank(*job) < rank(*next)) next = job;
+      }
+      if (next == nullptr) return;
+      start(*next);
+    }
+  }
+
   void schedule() {
+    if (rule_.by_share) return schedule_by_share();
     sort();
     std::int64_t free = gpus_;
     if (!rule_.preempts) {

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every registered policy on the Philly jobs with a contended cluster (280 nodes x 8 GPUs), and the cost of an event as
+// the queue doubles. Quote ratios from one run only.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "bench/philly_jobs.hpp"
+#include "gpusched/simulate.hpp"
+#include "src/policies/registry.hpp"
+
+namespace {
+
+using namespace gpusched;
+
+/// Columns that a policy may ask for and that the trace lacks, drawn from a seed: a few heavy users and many light
+/// ones, 15 virtual clusters, over-estimates, three priorities and loose deadlines.
+JobTable with_all_columns(const std::vector<bench::PlainJob>& jobs) {
+  Rng rng = Rng(280).split("columns");
+  JobTableBuilder builder;
+  builder.reserve(jobs.size());
+  for (const bench::PlainJob& job : jobs) {
+    const auto user = static_cast<int>(300 * rng.uniform() * rng.uniform() * rng.uniform());
+    const std::string name = "user" + std::to_string(user), vc = "vc" + std::to_string(user % 15);
+    const Time work = whole_seconds(job.run_s), submit = whole_seconds(job.submit_s);
+    const Time estimate = whole_seconds(job.run_s * static_cast<std::int64_t>(1 + rng.below(5)) + 60);
+    builder.add({.submit = submit,
+                 .work = work,
+                 .estimate = estimate,
+                 .shape = {.tasks = static_cast<std::uint32_t>(job.gpus), .gpu_milli_per_task = whole_gpu},
+                 .user = name,
+                 .group = name,
+                 .vc = vc,
+                 .name = name,
+                 .priority = static_cast<std::int32_t>(1 + rng.below(3)),
+                 .deadline = submit + estimate + estimate});
+  }
+  return *std::move(builder).build();
+}
+
+const JobTable& philly() {
+  static const JobTable jobs = with_all_columns(bench::read_plain(bench::philly_path()));
+  return jobs;
+}
+
+/// The policy with its default parameters, or nothing and the benchmark skipped with the reason.
+std::vector<AnyPolicy> make(benchmark::State& state, const std::string& name, const JobTable& jobs,
+                            const Cluster& cluster) {
+  const PolicySpec spec{.text = name, .name = name, .given = {}};
+  auto policy = PolicyRegistry::standard().make(spec, {.jobs = &jobs, .cluster = &cluster, .seed = 1});
+  if (policy) return {*std::move(policy)};
+  state.SkipWithError(policy.error().message.c_str());
+  return {};
+}
+
+struct Latencies {
+  double p50_us = 0;
+  double p99_us = 0;
+  std::uint32_t peak_queue = 0;
+};
+
+/// A run of its own, because looking at the clock twice an instant costs time.
+Latencies measure_decisions(Engine engine, AnyPolicy policy) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> us;
+  Latencies result;
+  Decision decision = engine.decision();
+  while (engine.advance()) {
+    const OracleView view = engine.view();
+    result.peak_queue = std::max(result.peak_queue, view.pending_count());
+    const auto begin = Clock::now();
+    policy.decide(view, decision);
+    us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+    engine.apply();
+  }
+  const auto quantile = [&](double q) {
+    const auto at = us.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(us.size() - 1));
+    std::nth_element(us.begin(), at, us.end());
+    return *at;
+  };
+  if (!us.empty()) {
+    result.p50_us = quantile(0.50);
+    result.p99_us = quantile(0.99);
+  }
+  return result;
+}
+
+void philly_280x8(benchmark::State& state, const std::string& name) {
+  const JobTable& jobs = philly();
+  if (jobs.size() == 0) return state.SkipWithError("philly_jobs.csv is absent");
+  const Cluster cluster = Cluster::homogeneous(280, 8);
+  const auto policy = make(state, name, jobs, cluster);
+  if (policy.empty()) return;
+  std::uint64_t events = 0;
+  for ([[maybe_unused]] const auto _ : state) {
+    Engine engine(jobs, cluster);
+    AnyPolicy fresh = policy.front();
+    simulate(engine, fresh);
+    events += engine.events_seen();
+  }
+  const auto rate = [](double n) { return benchmark::Counter(n, benchmark::Counter::kIsRate); };
+  state.counters["jobs_per_s"] = rate(static_cast<double>(jobs.size()) * static_cast<double>(state.iterations()));
+  state.counters["events_per_s"] = rate(static_cast<double>(events));
+  const Latencies latencies = measure_decisions(Engine(jobs, cluster), policy.front());
+  state.counters["decide_p50_us"] = latencies.p50_us;
+  state.counters["decide_p99_us"] = latencies.p99_us;
+  state.counters["peak_queue"] = latencies.peak_queue;
+}
+
+/// `waiting` jobs at once on 64 GPUs, in the shapes of the field; measured are the next 2,000 instants.
+void queue_of(benchmark::State& state, const std::string& name) {
+  Rng rng = Rng(7).split("queue");
+  std::vector<bench::PlainJob> plain;
+  for (std::int64_t i = 0; i < state.range(0) + 4000; ++i) {
+    plain.push_back({0, static_cast<std::int64_t>(1 + rng.below(100'000)), 1 << rng.below(4)});
+  }
+  const JobTable jobs = with_all_columns(plain);
+  const Cluster cluster = Cluster::homogeneous(8, 8);
+  const auto policy = make(state, name, jobs, cluster);
+  if (policy.empty()) return;
+  std::int64_t instants = 0;
+  for ([[maybe_unused]] const auto _ : state) {
+    state.PauseTiming();
+    Engine engine(jobs, cluster);
+    AnyPolicy fresh = policy.front();
+    Decision decision = engine.decision();
+    const auto step = [&] {
+      if (!engine.advance()) return false;
+      fresh.decide(engine.view(), decision);
+      engine.apply();
+      return true;
+    };
+    step();
+    state.ResumeTiming();
+    for (int i = 0; i < 2000 && step(); ++i) ++instants;
+  }
+  state.counters["instants_per_s"] = benchmark::Counter(static_cast<double>(instants), benchmark::Counter::kIsRate);
+  state.SetComplexityN(state.range(0));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  for (const PolicyInfo& info : PolicyRegistry::standard().rows()) {
+    const std::string name = info.name;
+    benchmark::RegisterBenchmark(("philly_280x8/" + name).c_str(),
+                                 [name](benchmark::State& state) { philly_280x8(state, name); })
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
+  }
+  for (const PolicyInfo& info : PolicyRegistry::standard().rows()) {
+    const std::string name = info.name;
+    benchmark::RegisterBenchmark(("queue/" + name).c_str(), [name](benchmark::State& state) { queue_of(state, name); })
+        ->RangeMultiplier(10)
+        ->Range(1000, 100'000)
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
+  }
+  benchmark::RunSpecifiedBenchmarks();
+}

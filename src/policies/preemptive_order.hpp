@@ -36,7 +36,7 @@ class PreemptiveOrder {
 
   /// A running job left the cluster.
   void leave(const View& view, JobId job) {
-    touch(view, job);
+    touch_all();
     jobs_of(view, job).running.erase({keys_[index(job)], job});
   }
 
@@ -55,9 +55,18 @@ class PreemptiveOrder {
   /// Gives the cluster to the jobs in order, in the queues where something changed since the last call.
   template <class Hooks>
   void fill(const View& view, Decision& decision, Hooks& hooks) {
-    for (std::uint32_t queue = 0; queue < touched_.size(); ++queue) {
-      if (touched_[queue] && !view.queue(queue).empty()) fill_queue(view, decision, hooks, queue);
-      touched_[queue] = 0;
+    displaced_.clear();
+    for (bool again = true; again;) {
+      again = false;
+      for (std::uint32_t queue = 0; queue < touched_.size(); ++queue) {
+        const bool touched = std::exchange(touched_[queue], std::uint8_t{0}) != 0;
+        if (!touched || view.queue(queue).empty()) continue;
+        const std::size_t before = displaced_.size();
+        fill_queue(view, decision, hooks, queue);
+        if (displaced_.size() == before) continue;
+        touch_all();
+        again = true;
+      }
     }
   }
 
@@ -84,6 +93,8 @@ class PreemptiveOrder {
   }
 
   void touch(const View& view, JobId job) { touched_[view.queue_of(job)] = 1; }
+  // Capacity that one queue gives up, another may use, unless each has machines of its own.
+  void touch_all() { std::fill(touched_.begin(), touched_.end(), std::uint8_t{1}); }
 
   Jobs& jobs_of(const View& view, std::uint32_t queue, std::uint32_t shape) {
     return jobs_[std::size_t{queue} * view.shape_count() + shape];
@@ -93,7 +104,6 @@ class PreemptiveOrder {
   template <class Hooks>
   void fill_queue(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue) {
     blocked_.assign(view.shape_count(), 0);
-    displaced_.clear();
     for (;;) {
       const std::uint32_t shape = best_waiting(view, queue);
       if (shape == no_index) return;

@@ -10,7 +10,7 @@ void Themis::decide(const OracleView& view, Decision& decision) {
   if (view.pending_count() == 0) return;
   if (view.now().us % lease_.us == 0) {
     lease_all(view, decision);
-  } else if (view.cluster().free_gpu_milli() > 0) {
+  } else if (view.cluster().free_gpu_milli() > 0 || cpu_only_jobs_) {
     collect(view, false);
     start_in_order(view, decision);
   }
@@ -23,6 +23,7 @@ void Themis::note_arrivals(const OracleView& view) {
   if (ideal_s_.empty()) ideal_s_.resize(view.job_count());
   for (const Event& event : view.events()) {
     if (event.kind != EventKind::submit) continue;
+    cpu_only_jobs_ = cpu_only_jobs_ || view.shape(event.job).gpu_milli() == 0;
     const auto jobs = static_cast<double>(view.arrived() - view.finished());
     const double share = static_cast<double>(view.cluster().total_gpus() * whole_gpu) / jobs;
     const double slowdown = std::max(1.0, static_cast<double>(view.shape(event.job).gpu_milli()) / share);

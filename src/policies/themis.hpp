@@ -41,6 +41,7 @@ class Themis {
 
   Time lease_;
   Time next_wake_ = Time::max();
+  bool cpu_only_jobs_ = false;   // jobs that want no GPU may start when none is free
   std::vector<double> ideal_s_;  // by job
   std::vector<Candidate> candidates_;
   std::vector<std::uint8_t> blocked_;  // by shape

@@ -47,7 +47,7 @@ Result<SyntheticModel> chosen_model(const GenerateArguments& arguments) {
     error.file = arguments.like;
     return Unexpected{error};
   }
-  model->about = "Fitted to " + std::to_string(trace->jobs.size()) + " jobs of " + arguments.like + ".";
+  model->about = "Fitted to " + std::to_string(model->default_jobs) + " jobs of " + arguments.like + ".";
   if (!trace->report.sha256.empty()) model->sources["all"] = "fitted; SHA-256 of the trace " + trace->report.sha256;
   return model;
 }

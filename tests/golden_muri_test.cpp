@@ -44,7 +44,7 @@ TEST_P(MuriTable, AverageJctIsThePublishedOne) {
   const JobTable jobs = published.all_at_zero ? all_at_zero(trace->jobs) : trace->jobs;
   EXPECT_NEAR(avg_jct_s(jobs, MuriShortest(false)) / published.srtf, 1, 1e-6);
   EXPECT_NEAR(avg_jct_s(jobs, MuriShortest(true)) / published.srsf, 1, 1e-6);
-  EXPECT_NEAR(avg_jct_s(jobs, LasQueues(LasQueuesForm::muri, {3250, 7200}, 0)) / published.tiresias, 1, 1e-6);
+  EXPECT_NEAR(avg_jct_s(jobs, TiresiasMuri({3250, 7200}, 0)) / published.tiresias, 1, 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Published, MuriTable,

@@ -20,7 +20,7 @@ test::RunFigures run_dlas_gpu(const std::string& path, std::size_t rows, std::ui
   const JobTable jobs = *std::move(builder).build();
   const Cluster cluster = Cluster::pool(gpus);
   Engine engine(jobs, cluster);
-  LasQueues policy(LasQueuesForm::tiresias, {3250, 7200}, 0);
+  TiresiasCode policy({3250, 7200}, 0);
   EXPECT_TRUE(simulate(engine, policy));
   return test::figures_of(engine);
 }

@@ -12,8 +12,8 @@ using test::run;
 using test::Span;
 using test::table_of;
 
-const LasQueues code_form(LasQueuesForm::tiresias, {3250, 7200}, 0);
-const LasQueues muri_form(LasQueuesForm::muri, {3250, 7200}, 0);
+const TiresiasCode code_form({3250, 7200}, 0);
+const TiresiasMuri muri_form({3250, 7200}, 0);
 
 TEST(LasQueues, ADemotedJobStandsBehindThePendingJobsOfItsNewQueue) {
   const JobTable jobs = table_of({{.submit = 0, .work = 5000}, {.submit = 0, .work = 4000}});
@@ -38,7 +38,7 @@ TEST(LasQueues, AStarvedJobReturnsToTheFirstQueue) {
   const JobTable jobs =
       table_of({{.submit = 0, .work = 4000}, {.submit = 10, .work = 3000}, {.submit = 20, .work = 3000}});
   // Job 0 is demoted at 3250 and, with the knob at 1, back in queue 0 at 6500, behind the running job 2 of that queue.
-  EXPECT_EQ(run(jobs, Cluster::pool(1), LasQueues(LasQueuesForm::tiresias, {3250, 7200}, 1)),
+  EXPECT_EQ(run(jobs, Cluster::pool(1), TiresiasCode({3250, 7200}, 1)),
             (std::vector<Span>{{0, 10000}, {3250, 6250}, {6250, 9250}}));
 }
 

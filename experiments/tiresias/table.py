@@ -27,8 +27,9 @@ FIVE_THOUSAND_JOBS = [
 ]
 
 
-def replay(program, trace, trace_format, gpus, policies):
-    command = [program, "replay", "--trace", trace, "--format", trace_format, "--cluster", str(gpus),
+def replay(program, trace, gpus, policies):
+    command = [program, "replay", "--trace", trace, "--format", "csv", "--cluster", str(gpus),
+               "--columns", "submit=submit_time,gpus=num_gpu,duration=duration",
                "--policy", ",".join(policies), "--json"]
     runs = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["runs"]
     return [run["metrics"] for run in runs]
@@ -55,12 +56,12 @@ def main():
         sys.exit(__doc__)
     program, traces = sys.argv[1], pathlib.Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
-        for title, table, trace, trace_format, gpus in [
-            ("60 jobs, 16 GPUs", SIXTY_JOBS, traces / "small/tiresias_60_job.csv", "tiresias", 16),
+        for title, table, trace, gpus in [
+            ("60 jobs, 16 GPUs", SIXTY_JOBS, traces / "small/tiresias_60_job.csv", 16),
             ("5,000 jobs, 128 GPUs", FIVE_THOUSAND_JOBS,
-             head_of(traces / "alibaba/pai2020/philly_in_pai_columns_20k.csv", 5000, folder), "pai-sim", 128),
+             head_of(traces / "alibaba/pai2020/philly_in_pai_columns_20k.csv", 5000, folder), 128),
         ]:
-            print_table(title, table, replay(program, trace, trace_format, gpus, [row[1] for row in table]))
+            print_table(title, table, replay(program, trace, gpus, [row[1] for row in table]))
 
 
 main()

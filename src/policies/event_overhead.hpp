@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpusched/decision.hpp"
@@ -68,8 +69,13 @@ class EventOverhead {
   /// at the first one's time, work left or not. 0 joins nothing but equal ends. Returns the earliest end, or
   /// Time::max().
   Time plan(Time now, Decision& decision, const std::vector<JobId>& running, double relative) {
-    const Time earliest = collect_earliest(now, running, relative);
-    for (const JobId job : running) {
+    if (running.empty()) return Time::max();
+    std::int64_t least = Time::max().us;
+    for (const JobId job : running) least = std::min(least, remaining_[index(job)].us);
+    const Time first = now + Time{least};
+    gather(now, running, first, relative);
+    const Time earliest = collect_earliest(now, relative);
+    for (const JobId job : near_) {
       if (planned_[index(job)] <= earliest) replan(decision, job, now + remaining(job));
     }
     for (const JobId job : ending_) replan(decision, job, earliest);
@@ -77,40 +83,48 @@ class EventOverhead {
   }
 
  private:
-  // Fills ending_ with the jobs of the earliest group of ends and returns its time. Groups that start more than the
-  // tolerance after the last end of a connected run of ends cannot change it, so only that run is grouped.
-  Time collect_earliest(Time now, const std::vector<JobId>& running, double relative) {
-    ending_.clear();
-    if (running.empty()) return Time::max();
-    Time reach = Time::max();
-    for (const JobId job : running) reach = std::min(reach, now + remaining(job), earlier);
-    for (Time before{-1}; before != reach && relative > 0;) {
-      before = reach;
-      const Time limit{reach.us + tolerance(reach, relative) + 1};
+  // Fills near_ with the running jobs whose end, or whose end as the engine knows it, matters to the earliest group:
+  // those in the unbroken chain of ends, each within the tolerance of the one before, that begins at `first`.
+  void gather(Time now, const std::vector<JobId>& running, Time first, double relative) {
+    for (std::int64_t reach = chain_guess * (tolerance(first, relative) + 1);; reach *= chain_guess) {
+      const std::int64_t limit = first.us + reach;
+      near_.clear();
+      ends_.clear();
       for (const JobId job : running) {
-        const Time end = now + remaining(job);
-        if (end > reach && end <= limit) reach = end;
+        const std::int64_t end = now.us + remaining_[index(job)].us;
+        if (end <= limit) ends_.push_back({end});
+        if (std::min(end, planned_[index(job)].us) <= limit) near_.push_back(job);
       }
+      std::sort(ends_.begin(), ends_.end(), earlier);
+      chain_end_ = first;
+      for (const Time end : ends_) {
+        if (end.us > chain_end_.us + tolerance(end, relative)) break;
+        chain_end_ = end;
+      }
+      if (chain_end_.us + tolerance(chain_end_, relative) < limit) return;
     }
+  }
+
+  // Fills ending_ with the jobs of the earliest group of ends and returns its time.
+  Time collect_earliest(Time now, double relative) {
     groups_.clear();
-    for (const JobId job : running) {
+    members_.clear();
+    for (const JobId job : near_) {
       const Time end = now + remaining(job);
-      if (end > reach) continue;
+      if (end > chain_end_) continue;
       const auto near = [&](const Time group) {
         return std::max(group, end, earlier).us - std::min(group, end, earlier).us <=
                tolerance(std::max(group, end, earlier), relative);
       };
       const auto group = std::find_if(groups_.begin(), groups_.end(), near);
-      members_.resize(groups_.size() + 1);
-      if (group == groups_.end()) {
-        members_.back().assign(1, job);
-        groups_.push_back(end);
-      } else {
-        members_[static_cast<std::size_t>(group - groups_.begin())].push_back(job);
-      }
+      members_.push_back({group - groups_.begin(), job});
+      if (group == groups_.end()) groups_.push_back(end);
     }
     const auto first = std::min_element(groups_.begin(), groups_.end(), earlier);
-    ending_ = members_[static_cast<std::size_t>(first - groups_.begin())];
+    ending_.clear();
+    for (const auto& [group, job] : members_) {
+      if (group == first - groups_.begin()) ending_.push_back(job);
+    }
     return *first;
   }
 
@@ -119,6 +133,9 @@ class EventOverhead {
   static std::int64_t tolerance(Time t, double relative) {
     return static_cast<std::int64_t>(static_cast<double>(t.us) * relative);
   }
+
+  // How many tolerances to look ahead at first; the chain seldom has more links.
+  static constexpr std::int64_t chain_guess = 64;
 
   void replan(Decision& decision, JobId job, Time end) {
     if (planned_[index(job)] == end) return;
@@ -129,9 +146,12 @@ class EventOverhead {
   std::vector<Time> remaining_;  // as of the last event
   std::vector<Time> planned_;    // the engine's end of each running job, never later than the next event's
   std::vector<Time> overhead_;
-  std::vector<JobId> ending_;
+  // Of the present event:
+  std::vector<JobId> near_, ending_;
+  std::vector<Time> ends_;
+  Time chain_end_{};
   std::vector<Time> groups_;
-  std::vector<std::vector<JobId>> members_;
+  std::vector<std::pair<std::ptrdiff_t, JobId>> members_;  // (group, job)
 };
 
 }  // namespace gpusched

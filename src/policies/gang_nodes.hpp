@@ -49,6 +49,19 @@ class YarnPlacement {
   /// GPUs that no gang has taken since reset().
   [[nodiscard]] std::uint64_t free_gpus() const { return free_gpus_; }
 
+  /// Of the largest node.
+  [[nodiscard]] std::uint32_t node_gpus() const { return node_gpus_; }
+
+  /// Takes GPUs for a gang of at most node_gpus() one-GPU tasks; its node, or no_index when it does not fit.
+  std::uint32_t place_on_one(std::uint32_t need) {
+    std::uint32_t& at = first_with_[need];
+    while (at < free_.size() && free_[at] < need) ++at;
+    if (at == free_.size()) return no_index;
+    free_[at] -= need;
+    free_gpus_ -= need;
+    return at;
+  }
+
   /// Takes GPUs for a gang of `need` >= 1 one-GPU tasks and lists its nodes in `nodes`; false, taking nothing, when the
   /// gang does not fit.
   bool place(std::uint32_t need, GangNodes& nodes) {
@@ -64,13 +77,9 @@ class YarnPlacement {
 
  private:
   bool take_first(std::uint32_t gpus, GangNodes& nodes) {
-    std::uint32_t& at = first_with_[gpus];
-    while (at < free_.size() && free_[at] < gpus) ++at;
-    if (at == free_.size()) return false;
-    free_[at] -= gpus;
-    free_gpus_ -= gpus;
-    nodes.push_back({NodeId{at}, gpus});
-    return true;
+    const std::uint32_t node = place_on_one(gpus);
+    if (node != no_index) nodes.push_back({NodeId{node}, gpus});
+    return node != no_index;
   }
 
   // The search may have gone past the nodes that are given back.

@@ -27,7 +27,7 @@ PolicyInfo tiresias_code_info() {
               return Unexpected{checked.error()};
             }
             const auto knob = static_cast<std::int64_t>(parameters.number("promote_knob"));
-            return AnyPolicy(LasQueues(LasQueuesForm::tiresias, {first_limit_gpu_s, second_limit_gpu_s}, knob));
+            return AnyPolicy(TiresiasCode({first_limit_gpu_s, second_limit_gpu_s}, knob));
           },
           .preemptive = true,
           .aliases = {"dlas-gpu"}};
@@ -45,7 +45,7 @@ PolicyInfo tiresias_muri_info() {
             if (auto checked = check_one_gpu_tasks("tiresias@muri", context); !checked) {
               return Unexpected{checked.error()};
             }
-            return AnyPolicy(LasQueues(LasQueuesForm::muri, {first_limit_gpu_s, second_limit_gpu_s}, 0));
+            return AnyPolicy(TiresiasMuri({first_limit_gpu_s, second_limit_gpu_s}, 0));
           },
           .preemptive = true,
           .aliases = {"tiresias-l"}};

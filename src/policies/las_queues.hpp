@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,19 +28,22 @@ enum class LasQueuesForm : std::uint8_t {
   muri,  ///< the check is due at now + ceil(limit / GPUs) - executed; overhead at every event, which counts as executed
 };
 
-/// `tiresias@code` and `tiresias@muri`. O(runnable jobs) an event.
+/// `tiresias@code` and `tiresias@muri`. O(runnable jobs) an event. The muri form keeps account of the work left, which
+/// its overhead prolongs, and so asks for an OracleView; its decisions do not depend on run times.
+template <LasQueuesForm form>
 class LasQueues {
+  static constexpr bool is_muri = form == LasQueuesForm::muri;
+  using RunView = std::conditional_t<is_muri, OracleView, View>;
+
  public:
   /// `limits_gpu_s`: attained service, in whole GPU-seconds and ascending, at which a job leaves queue 0, 1, ...;
   /// `promote_knob`: a job pending for `promote_knob` times what it executed returns to queue 0; 0 = never.
-  LasQueues(LasQueuesForm form, std::vector<std::int64_t> limits_gpu_s, std::int64_t promote_knob)
-      : form_(form), limits_(std::move(limits_gpu_s)), promote_knob_(promote_knob), queues_(limits_.size() + 1) {}
+  LasQueues(std::vector<std::int64_t> limits_gpu_s, std::int64_t promote_knob)
+      : limits_(std::move(limits_gpu_s)), promote_knob_(promote_knob), queues_(limits_.size() + 1) {}
 
-  [[nodiscard]] std::string_view name() const {
-    return form_ == LasQueuesForm::muri ? "tiresias@muri" : "tiresias@code";
-  }
+  [[nodiscard]] std::string_view name() const { return is_muri ? "tiresias@muri" : "tiresias@code"; }
 
-  void decide(const OracleView& view, Decision& decision) {
+  void decide(const RunView& view, Decision& decision) {
     // A check that other events overtook: they planned another, if any is due.
     const bool only_wake = view.events().size() == 1 && view.events().front().kind == EventKind::wake;
     if (only_wake && view.now() != next_check_) return;
@@ -48,7 +52,7 @@ class LasQueues {
     bring_up_to_now(view);
     place_all(view, decision);
     running_before_pending();
-    if (form_ == LasQueuesForm::muri) overhead_.plan(view.now(), decision, running_, 0);
+    if constexpr (is_muri) overhead_.plan(view.now(), decision, running_, 0);
     plan_check(view, decision);
     last_event_ = view.now();
   }
@@ -65,7 +69,7 @@ class LasQueues {
 
   Job& operator[](JobId job) { return jobs_[index(job)]; }
 
-  void note_events(const OracleView& view) {
+  void note_events(const RunView& view) {
     for (const Event& event : view.events()) {
       if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
         std::erase(admitted_, event.job);
@@ -80,18 +84,18 @@ class LasQueues {
       (*this)[job] = {.gpus = view.shape(job).tasks};
       admitted_.push_back(job);
       queues_[0].push_back(job);
-      if (form_ == LasQueuesForm::muri) overhead_.admit(view, job);
+      if constexpr (is_muri) overhead_.admit(view, job);
     }
   }
 
-  void bring_up_to_now(const OracleView& view) {
+  void bring_up_to_now(const RunView& view) {
     const Time span = view.now() - last_event_;
     for (std::size_t i = 0; i + arrived_.size() < admitted_.size(); ++i) {
       const JobId id = admitted_[i];
       Job& job = (*this)[id];
       if (job.running) {
         job.executed += span;
-        if (form_ == LasQueuesForm::muri) overhead_.progress(id, span);
+        if constexpr (is_muri) overhead_.progress(id, span);
         if (job.queue < limits_.size() && job.executed.us * job.gpus >= whole_seconds(limits_[job.queue]).us) {
           enter_queue(id, job.queue + 1);
         }
@@ -116,7 +120,7 @@ class LasQueues {
     job.queue = queue;
   }
 
-  void place_all(const OracleView& view, Decision& decision) {
+  void place_all(const RunView& view, Decision& decision) {
     std::int64_t free = view.cluster().total_gpus();
     running_.clear();
     started_.clear();
@@ -134,7 +138,7 @@ class LasQueues {
       }
     }
     for (const JobId id : started_) {
-      if (form_ == LasQueuesForm::muri) overhead_.start(view, id);
+      if constexpr (is_muri) overhead_.start(view, id);
       if (decision.start(id) != Verdict::ok) continue;  // CPU or memory, which the authors' program does not count
       (*this)[id].running = (*this)[id].ever_ran = true;
       (*this)[id].pending = {};
@@ -157,7 +161,7 @@ class LasQueues {
   }
 
   // The next instant at which a job is looked at for a demotion or promotion alone.
-  void plan_check(const OracleView& view, Decision& decision) {
+  void plan_check(const RunView& view, Decision& decision) {
     Time next = Time::max();
     for (std::size_t queue = 0; queue < limits_.size(); ++queue) {
       for (const JobId id : queues_[queue]) {
@@ -180,7 +184,7 @@ class LasQueues {
 
   [[nodiscard]] Time demotion_delay(const Job& job) const {
     const std::int64_t limit = limits_[job.queue];
-    if (form_ == LasQueuesForm::muri) return whole_seconds((limit + job.gpus - 1) / job.gpus) - job.executed;
+    if constexpr (is_muri) return whole_seconds((limit + job.gpus - 1) / job.gpus) - job.executed;
     const std::int64_t executed_s = job.executed.us / microseconds_per_second;
     // The simulator knows whole seconds only, in which the delay is at least one.
     return whole_seconds(std::max<std::int64_t>((limit - executed_s) / job.gpus, 1));
@@ -188,7 +192,6 @@ class LasQueues {
 
   static bool earlier(Time a, Time b) { return a < b; }
 
-  LasQueuesForm form_;
   std::vector<std::int64_t> limits_;  // whole GPU-seconds
   std::int64_t promote_knob_;
   Time last_event_{};
@@ -199,6 +202,9 @@ class LasQueues {
   EventOverhead overhead_;  // of the muri form
   std::vector<JobId> arrived_, running_, started_, still_pending_;
 };
+
+using TiresiasCode = LasQueues<LasQueuesForm::tiresias>;
+using TiresiasMuri = LasQueues<LasQueuesForm::muri>;
 
 PolicyInfo tiresias_code_info();
 PolicyInfo tiresias_muri_info();

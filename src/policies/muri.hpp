@@ -8,7 +8,9 @@
 ///  - a new job joins the end of the list that the last event left, and order among equals is that list's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -29,10 +31,7 @@ class MuriShortest {
   [[nodiscard]] std::string_view name() const { return by_service_ ? "srsf@muri" : "srtf@muri"; }
 
   void decide(const OracleView& view, Decision& decision) {
-    if (is_running_.empty()) {
-      is_running_.resize(view.job_count());
-      nodes_.resize(view.job_count());
-    }
+    if (nodes_.empty()) nodes_.resize(view.job_count());
     update_runnable(view);
     place_all(view, decision);
     overhead_.plan(view.now(), decision, running_, 1e-9);
@@ -42,33 +41,36 @@ class MuriShortest {
   struct Runnable {
     std::int64_t key = 0;  // microseconds, times GPUs under SRSF
     JobId job = no_job;
+    std::uint32_t gpus = 0;
+    std::uint32_t node = no_index;  // of a running job on one node; on several: nodes_
+    bool running = false;
   };
 
   void update_runnable(const OracleView& view) {
     for (const Event& event : view.events()) {
       if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
-        is_running_[index(event.job)] = false;
         std::erase_if(order_, [&](const Runnable& entry) { return entry.job == event.job; });
       }
     }
     const Time span = view.now() - last_event_;
     for (Runnable& entry : order_) {
-      if (!is_running_[index(entry.job)]) continue;
+      if (!entry.running) continue;
       overhead_.progress(entry.job, span);
-      entry.key = key_of(view, entry.job);
+      entry.key = key_of(entry.job, entry.gpus);
     }
     for (const Event& event : view.events()) {
       if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
         overhead_.admit(view, event.job);
-        order_.push_back({key_of(view, event.job), event.job});
+        const std::uint32_t gpus = view.shape(event.job).tasks;
+        order_.push_back({.key = key_of(event.job, gpus), .job = event.job, .gpus = gpus});
       }
     }
     last_event_ = view.now();
     sort_in_place();
   }
 
-  [[nodiscard]] std::int64_t key_of(const View& view, JobId job) const {
-    return overhead_.remaining(job).us * (by_service_ ? std::int64_t{view.shape(job).tasks} : 1);
+  [[nodiscard]] std::int64_t key_of(JobId job, std::uint32_t gpus) const {
+    return overhead_.remaining(job).us * (by_service_ ? std::int64_t{gpus} : 1);
   }
 
   // Stable. The list is nearly in order: only running jobs moved, and all of them forward.
@@ -85,27 +87,48 @@ class MuriShortest {
     running_.clear();
     moved_.clear();
     started_.clear();
-    for (const Runnable& entry : order_) {
-      const JobId job = entry.job;
-      const bool was_running = is_running_[index(job)];
-      if (nodes_left_.free_gpus() > 0 && nodes_left_.place(view.shape(job).tasks, chosen_)) {
-        running_.push_back(job);
-        if (!was_running) started_.push_back(job);
-        if (was_running && !same_nodes(chosen_, nodes_[index(job)])) moved_.push_back(job);
-        nodes_[index(job)] = chosen_;
-      } else if (was_running) {
-        decision.preempt(job);
-        is_running_[index(job)] = false;
+    auto ran = std::count_if(order_.begin(), order_.end(), [](const Runnable& entry) { return entry.running; });
+    for (Runnable& entry : order_) {
+      if (nodes_left_.free_gpus() == 0 && ran == 0) break;
+      if (entry.running) --ran;
+      if (place(entry)) {
+        running_.push_back(entry.job);
+      } else if (entry.running) {
+        decision.preempt(entry.job);
+        entry.running = false;
       }
     }
     // All that moves makes room before anything takes it.
-    for (const JobId job : moved_) decision.vacate(job);
-    for (const JobId job : moved_) decision.move_on(job, nodes_[index(job)]);
-    for (const JobId job : started_) {
-      overhead_.start(view, job);
+    for (const Runnable* entry : moved_) decision.vacate(entry->job);
+    for (const Runnable* entry : moved_) decision.move_on(entry->job, nodes_of(*entry));
+    for (Runnable* entry : started_) {
+      overhead_.start(view, entry->job);
       // CPU and memory are not counted here, but the engine may refuse for them.
-      is_running_[index(job)] = decision.start_on(job, nodes_[index(job)]) == Verdict::ok;
+      entry->running = decision.start_on(entry->job, nodes_of(*entry)) == Verdict::ok;
     }
+  }
+
+  // Finds nodes for the job; notes whether it starts or moves.
+  bool place(Runnable& entry) {
+    bool same = entry.running;
+    if (entry.gpus <= nodes_left_.node_gpus()) {
+      const std::uint32_t node = nodes_left_.place_on_one(entry.gpus);
+      if (node == no_index) return false;
+      same = same && node == entry.node;
+      entry.node = node;
+    } else {
+      if (!nodes_left_.place(entry.gpus, chosen_)) return false;
+      same = same && same_nodes(chosen_, nodes_[index(entry.job)]);
+      if (!same) nodes_[index(entry.job)] = chosen_;
+    }
+    if (!same) (entry.running ? moved_ : started_).push_back(&entry);
+    return true;
+  }
+
+  [[nodiscard]] std::span<const NodeTasks> nodes_of(const Runnable& entry) {
+    GangNodes& nodes = nodes_[index(entry.job)];
+    if (entry.gpus <= nodes_left_.node_gpus()) nodes.assign(1, {NodeId{entry.node}, entry.gpus});
+    return nodes;
   }
 
   static bool same_nodes(const GangNodes& a, const GangNodes& b) {
@@ -118,10 +141,10 @@ class MuriShortest {
   std::vector<Runnable> order_;
   EventOverhead overhead_;
   YarnPlacement nodes_left_;
-  std::vector<std::uint8_t> is_running_;  // by job
-  std::vector<GangNodes> nodes_;          // by job, of running jobs
+  std::vector<GangNodes> nodes_;  // by job, of running jobs on several nodes
   GangNodes chosen_;
-  std::vector<JobId> running_, started_, moved_;
+  std::vector<JobId> running_;
+  std::vector<Runnable*> started_, moved_;  // into order_, of the open decision
 };
 
 PolicyInfo srtf_muri_info();

@@ -58,6 +58,8 @@ int run(int argc, char** argv) {
   gpusched::add_trace_command(program, exit_code);
   gpusched::add_policies_command(program, exit_code);
   gpusched::add_train_command(program, exit_code);
+  gpusched::add_calibrate_command(program, exit_code);
+  gpusched::add_profile_command(program, exit_code);
   if (const std::string wrong = unknown_command(program, {argv + 1, argv + argc}); !wrong.empty()) {
     return gpusched::complain(wrong);
   }

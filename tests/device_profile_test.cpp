@@ -6,7 +6,6 @@
 #include <rapidjson/document.h>
 #include <rapidjson/schema.h>
 #include <rapidjson/stringbuffer.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -125,7 +124,7 @@ TEST(DeviceProfile, AFailedWriteKeepsTheLastGoodFile) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "/peaks/fp32_tflops/value");
   EXPECT_EQ(read_text(path), to_json(good));
-  EXPECT_FALSE(write_device_profile(good, "/nowhere/at/all/p.json"));
+  EXPECT_FALSE(write_device_profile(good, "/dev/null/p.json"));
   std::filesystem::remove(path);
 }
 
@@ -134,7 +133,7 @@ TEST(DeviceProfile, AFullDiskIsOneLine) {
   // The temporary is a link to the device that is always full.
   const std::string path = testing::TempDir() + "full_disk.json";
   ASSERT_TRUE(write_device_profile(full_profile(), path));
-  const std::string temporary = path + ".tmp" + std::to_string(::getpid());
+  const std::string temporary = path + ".partial";
   std::filesystem::create_symlink("/dev/full", temporary);
   const auto written = write_device_profile(full_profile(), path);
   ASSERT_FALSE(written);

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "src/calibration/shipped_profiles.hpp"
-#include "src/sim/atomic_file.hpp"
 #include "src/sim/nearest_name.hpp"
+#include "src/sim/output_files.hpp"
 
 namespace gpusched {
 namespace {
@@ -563,7 +563,9 @@ Result<void> write_device_profile(const DeviceProfile& profile, const std::strin
   const std::string text = to_json(profile);
   const auto checked = parse_device_profile(text, path);
   if (!checked) return Unexpected{checked.error()};
-  return replace_file(path, text);
+  OutputFiles file;
+  if (auto written = file.write(path, text); !written) return written;
+  return file.commit();
 }
 
 std::vector<std::pair<std::string, Quantity>> all_quantities(const DeviceProfile& profile) {

@@ -52,7 +52,7 @@ Quantity quantity(std::string_view key, double value, Source source, std::string
 
 /// Time of a kernel with F operations and B bytes: t0 + ((F/P)^gamma + (B/W)^gamma)^(1/gamma).
 struct RooflineFit {
-  Quantity t0_us, p_tflops, w_gbs, gamma;
+  Quantity t0_us = {}, p_tflops = {}, w_gbs = {}, gamma = {};
   std::optional<Quantity> train_mape_ratio = {};
 };
 
@@ -64,7 +64,7 @@ struct BandwidthFit {
 /// Time of a transfer by size: a table in between, alpha + bytes/beta outside it.
 struct TransferFit {
   std::vector<std::array<double, 2>> table_bytes_us = {};  ///< rising sizes
-  Quantity alpha_us, beta_gbs;
+  Quantity alpha_us = {}, beta_gbs = {};
 };
 
 /// A link between devices of one kind.
@@ -114,7 +114,7 @@ struct RawSamples {
 };
 
 struct DeviceProfile {
-  std::string profile_id;
+  std::string profile_id = {};
   std::string kind;  ///< "gpu", "cpu", "fpga" or "npu"
   std::string vendor;
   std::string model;                                    ///< matched against Cluster::gpu_types

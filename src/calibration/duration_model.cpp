@@ -112,6 +112,12 @@ Result<Prediction> predict(const DeviceProfile& profile, const KernelCall& call)
     case KernelModel::roofline: {
       const auto own = profile.fits.find(name);
       if (own != profile.fits.end()) return from_roofline(profile, name, own->second, call);
+      // A device without narrow formats multiplies in fp32.
+      const auto wide = profile.fits.find("gemm_fp32");
+      const bool no_narrow = !profile.peaks.contains("bf16_tflops") && !profile.peaks.contains("fp16_tflops");
+      if (call.kernel == Kernel::gemm_bf16 && no_narrow && wide != profile.fits.end()) {
+        return from_roofline(profile, "gemm_fp32", wide->second, {Kernel::gemm_fp32, call.m, call.n, call.k});
+      }
       break;
     }
     case KernelModel::bandwidth:

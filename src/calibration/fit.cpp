@@ -39,8 +39,18 @@ double log_prediction(const Vector4& x, const WorkPoint& point, Vector4* gradien
   return std::log(total);
 }
 
-Vector4 clamped(Vector4 x) {
+/// Keeps parameters where they can be. A rate that never bounds any point is not determined by them: it stays below
+/// `rate_limit` times what the points reached instead of running away.
+constexpr double rate_limit = 100;
+struct Ceiling {
+  double log_p = 0;
+  double log_w = 0;
+};
+
+Vector4 clamped(Vector4 x, const Ceiling& most) {
   x[0] = std::max(x[0], std::log(least_t0_us));
+  x[1] = std::min(x[1], most.log_p);
+  x[2] = std::min(x[2], most.log_w);
   x[3] = std::clamp(x[3], 0.0, std::log(most_gamma));
   return x;
 }
@@ -59,7 +69,8 @@ double loss(const Vector4& x, std::span<const WorkPoint> points, std::span<const
 }
 
 /// Levenberg-Marquardt with Huber weights of a fixed scale.
-Vector4 descend(Vector4 x, std::span<const WorkPoint> points, std::span<const double> log_times, double scale) {
+Vector4 descend(Vector4 x, std::span<const WorkPoint> points, std::span<const double> log_times, double scale,
+                const Ceiling& most) {
   double damping = 1e-3;
   double best = loss(x, points, log_times, scale);
   for (int iteration = 0; iteration < 100 && damping < 1e9; ++iteration) {
@@ -74,7 +85,7 @@ Vector4 descend(Vector4 x, std::span<const WorkPoint> points, std::span<const do
     }
     Matrix4 damped = hessian;
     damped.diagonal() += damping * (hessian.diagonal().array() + 1e-9).matrix();
-    const Vector4 next = clamped(x - damped.ldlt().solve(slope));
+    const Vector4 next = clamped(x - damped.ldlt().solve(slope), most);
     const double next_loss = loss(next, points, log_times, scale);
     if (std::isfinite(next_loss) && next_loss < best) {
       const bool settled = best - next_loss < 1e-10 * best;
@@ -89,24 +100,27 @@ Vector4 descend(Vector4 x, std::span<const WorkPoint> points, std::span<const do
   return x;
 }
 
-/// Starts: the fastest point's rates as ceilings, several launch times and knees.
-Vector4 best_fit(std::span<const WorkPoint> points, std::span<const double> log_times) {
-  double p = 0;
-  double w = 0;
-  double shortest = std::numeric_limits<double>::max();
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const double time = std::exp(log_times[i]);
-    p = std::max(p, points[i].flops / time / 1e6);
-    w = std::max(w, points[i].bytes / time / 1e3);
-    shortest = std::min(shortest, time);
+/// The fastest rates that any point reached: TFLOP/s, GB/s.
+std::array<double, 2> reached_rates(std::span<const WorkPoint> points) {
+  std::array<double, 2> rates{};
+  for (const WorkPoint& point : points) {
+    rates[0] = std::max(rates[0], point.flops / point.time_us / 1e6);
+    rates[1] = std::max(rates[1], point.bytes / point.time_us / 1e3);
   }
+  return rates;
+}
+
+/// Starts: the fastest point's rates as ceilings, several launch times and knees.
+Vector4 best_fit(std::span<const WorkPoint> points, std::span<const double> log_times, const Ceiling& most) {
+  const auto [p, w] = reached_rates(points);
+  const double shortest = std::exp(*std::min_element(log_times.begin(), log_times.end()));
   constexpr double rough_scale = 0.2;
   Vector4 best = Vector4::Zero();
   double best_loss = std::numeric_limits<double>::max();
   for (const double t0_share : {0.1, 0.7}) {
     for (const double gamma : {1.3, 3.0}) {
       const Vector4 start(std::log(t0_share * shortest), std::log(p), std::log(w), std::log(gamma));
-      const Vector4 x = descend(clamped(start), points, log_times, rough_scale);
+      const Vector4 x = descend(clamped(start, most), points, log_times, rough_scale, most);
       const double x_loss = loss(x, points, log_times, rough_scale);
       if (x_loss < best_loss) {
         best = x;
@@ -161,6 +175,13 @@ Interval interval_of(double estimate, std::span<const double> log_draws, std::si
   for (const double draw : log_draws) variance += (draw - mean) * (draw - mean) / (n - 1);
   const double t = 1.96 + 2.37 / static_cast<double>(std::max<std::size_t>(degrees_of_freedom, 1));
   return {estimate * std::exp(-t * std::sqrt(variance)), estimate * std::exp(t * std::sqrt(variance))};
+}
+
+/// The same for a parameter that was 0 in some of the `draws`: up to the 97.5th percentile of all.
+Interval interval_from_zero(std::span<const double> log_draws, std::size_t draws) {
+  std::vector<double> values(draws, 0);
+  std::transform(log_draws.begin(), log_draws.end(), values.begin(), [](double draw) { return std::exp(draw); });
+  return {0, quantile(std::move(values), 0.975)};
 }
 
 struct Line {
@@ -221,10 +242,12 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
       residuals[i] = log_predicted[i] - log_times[i];
     }
   };
-  Vector4 x = best_fit(points, log_times);
+  const auto [reached_p, reached_w] = reached_rates(points);
+  const Ceiling most{std::log(rate_limit * reached_p), std::log(rate_limit * reached_w)};
+  Vector4 x = best_fit(points, log_times, most);
   take_residuals(x);
   const double scale = huber_scale(residuals);
-  x = descend(x, points, log_times, scale);
+  x = descend(x, points, log_times, scale, most);
   take_residuals(x);
 
   RooflineEstimate estimate{.fit = roofline_of(x), .ci95 = {}};
@@ -241,7 +264,7 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
   for (std::uint32_t b = 0; b < bootstraps; ++b) {
     Rng draw = rng.split(b);
     const std::vector<double> logs = resampled(log_predicted, noise, draw);
-    const Vector4 again = descend(x, points, logs, scale);
+    const Vector4 again = descend(x, points, logs, scale, most);
     for (std::size_t k = 0; k < 4; ++k) drawn[k].push_back(again[static_cast<Eigen::Index>(k)]);
   }
   for (std::size_t k = 0; k < 4; ++k) {
@@ -280,7 +303,8 @@ Result<BandwidthEstimate> fit_bandwidth(std::span<const WorkPoint> points, std::
     if (again.t0_us > 0) drawn[0].push_back(std::log(again.t0_us));
     if (again.us_per_byte > 0) drawn[1].push_back(std::log(1e-3 / again.us_per_byte));
   }
-  estimate.ci95 = {interval_of(estimate.t0_us, drawn[0], points.size() - 2),
+  estimate.ci95 = {drawn[0].size() < bootstraps ? interval_from_zero(drawn[0], bootstraps)
+                                                : interval_of(estimate.t0_us, drawn[0], points.size() - 2),
                    interval_of(estimate.w_gbs, drawn[1], points.size() - 2)};
   return estimate;
 }

@@ -31,6 +31,37 @@ Result<Cluster> cluster_for(const Scenario& scenario, const TraceReport& report)
   return cluster->pooled();
 }
 
+// Without profiles every GPU runs at the speed of the trace.
+Result<CalibratedRuntime> runtime_for(const Scenario& scenario, const JobTable& jobs, const Cluster& cluster) {
+  const auto fail = [](Error error, const char* field) {
+    return Unexpected{Error{.message = error.to_string(), .field = field}};
+  };
+  std::vector<TypeProfile> profiles;
+  for (std::size_t at = 0; at < scenario.profiles.size();) {
+    const std::size_t comma = std::min(scenario.profiles.find(',', at), scenario.profiles.size());
+    auto profile = parse_type_profile(scenario.profiles.substr(at, comma - at));
+    if (!profile) return fail(profile.error(), "fidelity.profiles");
+    profiles.push_back(*std::move(profile));
+    at = comma + 1;
+  }
+  if (profiles.empty()) {
+    if (!scenario.reference_profile.empty() || scenario.slowdown != 1) {
+      return unexpected("--reference-profile and --slowdown apply to durations that profiles give; add --profile");
+    }
+    return CalibratedRuntime{};
+  }
+  DeviceProfile reference = profiles.front().profile;
+  if (!scenario.reference_profile.empty()) {
+    auto given = find_device_profile(scenario.reference_profile);
+    if (!given) return fail(given.error(), "fidelity.reference");
+    reference = *std::move(given);
+  }
+  auto runtime =
+      runtime_model_from_profiles(jobs.families(), cluster.gpu_types, profiles, reference, scenario.slowdown);
+  if (!runtime) return fail(runtime.error(), "fidelity.profiles");
+  return runtime;
+}
+
 Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs) {
   MeasureWindow window;
   if (scenario.warmup.us != 0 || scenario.measure.us != 0) {
@@ -87,7 +118,7 @@ PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const std::stri
   PolicyRun run;
   run.policy = name;
   run.clairvoyant = policy.clairvoyant();
-  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options);
+  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model);
   RunLog log(input.window);
   IntervalLog intervals;
   HistoryHash history;
@@ -148,6 +179,9 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
   input.options = {.placement = placement_from_name(scenario.placement).value_or(Placement::consolidate),
                    .preemption = scenario.preemption,
                    .seed = scenario.seed};
+  auto runtime = runtime_for(scenario, input.trace.jobs, input.cluster);
+  if (!runtime) return Unexpected{runtime.error()};
+  input.runtime = *std::move(runtime);
   input.jobs_outside_vcs = count_outside_vcs(input.trace.jobs, input.cluster);
   return input;
 }

@@ -12,6 +12,7 @@
 #include "gpusched/cluster.hpp"
 #include "gpusched/metrics.hpp"
 #include "gpusched/result.hpp"
+#include "src/calibration/calibrated_runtime.hpp"
 #include "src/policies/registry.hpp"
 #include "src/sim/scenario.hpp"
 #include "traces/trace.hpp"
@@ -25,6 +26,7 @@ struct ReplayInput {
   EngineOptions options;
   MeasureWindow window;
   std::vector<PolicySpec> specs;
+  CalibratedRuntime runtime;           ///< of the scenario's device profiles; uniform without any
   std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere
 };
 

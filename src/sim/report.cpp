@@ -112,6 +112,21 @@ Json trace_json(const TraceReport& report) {
           {"kept", report.kept}, {"dropped", dropped},      {"notes", report.notes}};
 }
 
+// Each value of a device profile that a rate was made from.
+Json rates_json(const ReplayInput& input) {
+  if (input.runtime.model.is_uniform()) return "every GPU runs at the speed of the trace";
+  Json values = Json::array();
+  for (const UsedValue& used : input.runtime.used) {
+    values.push_back({{"profile", used.profile_id},
+                      {"path", used.path},
+                      {"value", used.value},
+                      {"unit", used.unit},
+                      {"source", to_string(used.source)},
+                      {"ref", used.ref}});
+  }
+  return values;
+}
+
 Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                    const Execution& execution) {
   const BuildInfo build = build_info();
@@ -140,7 +155,7 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
           {"value_sources",
            {{"submission_and_work", "trace"},
             {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
-            {"rates", "every GPU runs at the speed of the trace"},
+            {"rates", rates_json(input)},
             {"preemption_cost", "config"},
             {"power", "none"}}},
           {"policies", policies},
@@ -280,6 +295,7 @@ std::vector<std::string> report_warnings(const ReplayInput& input, const std::ve
                     (rows.first_line == 0 ? "" : " (first on line " + std::to_string(rows.first_line) + ")"));
   }
   lines.insert(lines.end(), input.trace.report.notes.begin(), input.trace.report.notes.end());
+  lines.insert(lines.end(), input.runtime.notes.begin(), input.runtime.notes.end());
   if (input.jobs_outside_vcs > 0) {
     lines.push_back(human_count(input.jobs_outside_vcs) + " jobs belong to no virtual cluster of '" +
                     input.cluster.name + "'; they wait in a queue of their own and may run anywhere");

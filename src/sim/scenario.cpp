@@ -41,6 +41,7 @@ std::string expectation(const ScenarioField& field) {
                                },
                                [](const bool*) { return std::string("true or false"); },
                                [](const std::uint64_t*) { return std::string("a whole number, 0 or more"); },
+                               [](const double*) { return std::string("a number above 0"); },
                                [](const Time*) { return std::string("seconds, 0 or more"); },
                                [](const std::vector<std::string>*) { return std::string("a list of texts"); }},
                     field.target);
@@ -52,6 +53,11 @@ std::optional<T> number_from(std::string_view text) {
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+std::optional<double> positive(std::optional<double> number) {
+  if (!number || !(*number > 0 && *number < most_seconds)) return std::nullopt;
+  return number;
 }
 
 std::optional<Time> span_from(std::optional<double> seconds) {
@@ -100,6 +106,10 @@ Result<void> set_from_json(const ScenarioField& field, const Json& value) {
                    const auto number =
                        value.is_number_unsigned() ? std::optional(value.get<std::uint64_t>()) : std::nullopt;
                    return store(target, number, field, where, given);
+                 },
+                 [&](double* target) {
+                   const auto number = value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+                   return store(target, positive(number), field, where, given);
                  },
                  [&](Time* target) {
                    const auto number = value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
@@ -205,6 +215,14 @@ std::vector<ScenarioField> scenario_fields(Scenario& s) {
       {"preemption.checkpoint_interval_s", "--checkpoint-interval",
        "seconds of work between checkpoints; what follows the last one is lost; 0: nothing is lost",
        &s.preemption.checkpoint_interval},
+      {"fidelity.profiles", "--profile",
+       "device profiles that set how fast each job family runs on each GPU type: [TYPE=]FILE_OR_NAME[,...]",
+       &s.profiles},
+      {"fidelity.reference", "--reference-profile",
+       "profile of the device that the trace's durations are of; by default the first of --profile",
+       &s.reference_profile},
+      {"fidelity.slowdown", "--slowdown", "factor on every modelled duration, for what the model leaves out",
+       &s.slowdown},
       {"oversize",
        "--oversize",
        "a job larger than the cluster is an error, dropped, or clamped to fit",
@@ -237,6 +255,7 @@ Result<void> set_field(const ScenarioField& field, std::string_view text) {
             return store(target, flag, field, where, given);
           },
           [&](std::uint64_t* target) { return store(target, number_from<std::uint64_t>(text), field, where, given); },
+          [&](double* target) { return store(target, positive(number_from<double>(text)), field, where, given); },
           [&](Time* target) { return store(target, span_from(number_from<double>(text)), field, where, given); },
           [&](std::vector<std::string>* target) -> Result<void> {
             auto texts = split_policies(text);
@@ -326,6 +345,9 @@ std::string scenario_schema() {
                                        },
                                        [](const std::uint64_t*) {
                                          return Json{{"type", "integer"}, {"minimum", 0}};
+                                       },
+                                       [](const double*) {
+                                         return Json{{"type", "number"}, {"exclusiveMinimum", 0}};
                                        },
                                        [](const Time*) {
                                          return Json{{"type", "number"}, {"minimum", 0}};

@@ -28,6 +28,9 @@ struct Scenario {
   std::string placement = "consolidate";
   std::uint64_t seed = 0;
   PreemptionCost preemption;
+  std::string profiles;  ///< device profiles, [TYPE=]FILE_OR_NAME[,...]; empty: every GPU at the speed of the trace
+  std::string reference_profile;  ///< of the device that the trace's durations are of; empty: the first profile
+  double slowdown = 1;            ///< factor on every modelled duration: what the model leaves out
   std::string oversize = "error";
   std::uint64_t warmup_jobs = 0;
   std::uint64_t measure_jobs = 0;  ///< 0: all that follow the warm-up
@@ -45,7 +48,7 @@ struct ScenarioField {
   std::string flag;  ///< of the command line: "--seed"; empty: none
   std::string meaning;
   /// Seconds for a Time.
-  std::variant<std::string*, bool*, std::uint64_t*, Time*, std::vector<std::string>*> target;
+  std::variant<std::string*, bool*, std::uint64_t*, double*, Time*, std::vector<std::string>*> target;
   std::vector<std::string> words = {};  ///< what a text may be; empty: anything
   bool changes_results = true;          ///< false: where results go and how fast they come
 };

@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/calibration/calibrate.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "src/calibration/child_process.hpp"
+#include "src/calibration/duration_model.hpp"
+#include "src/calibration/sample_store.hpp"
+#include "src/sim/build_info.hpp"
+#include "src/sim/process_info.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr double repeat_limit = 0.03;
+constexpr double co_location_mae_limit = 0.10;
+constexpr double co_location_gain_limit = 0.80;  // of the error of assuming no interference
+constexpr double energy_limit = 0.15;
+
+struct Protocol {
+  std::uint32_t least_samples = 10;
+  double noise_ratio = 0.005;  ///< stop at this standard deviation over mean
+  double most_seconds = 0.4;   ///< of one point, after the least samples
+  double pair_seconds = 0.3;
+  double power_seconds = 5;
+  std::uint32_t cold_starts = 10;
+};
+
+Protocol protocol_of(SuiteScale scale) {
+  switch (scale) {
+    case SuiteScale::tiny:
+      return {.least_samples = 5, .most_seconds = 0, .pair_seconds = 0.03, .power_seconds = 0.1, .cold_starts = 2};
+    case SuiteScale::quick: return {.most_seconds = 0.02, .pair_seconds = 0.15, .power_seconds = 2.5, .cold_starts = 5};
+    case SuiteScale::full: break;
+  }
+  return {};
+}
+
+std::string_view to_string(SuiteScale scale) {
+  return scale == SuiteScale::tiny ? "tiny" : scale == SuiteScale::quick ? "quick" : "full";
+}
+
+/// Standard deviation over mean of the samples' middle nine tenths: an interruption is not the device's noise.
+double noise_of(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  samples.resize(std::max<std::size_t>(2, samples.size() * 9 / 10));
+  const auto n = static_cast<double>(samples.size());
+  double mean = 0;
+  double variance = 0;
+  for (const double sample : samples) mean += sample / n;
+  for (const double sample : samples) variance += (sample - mean) * (sample - mean) / (n - 1);
+  return std::sqrt(variance) / mean;
+}
+
+std::string short_ratio(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * ratio);
+  return text;
+}
+
+/// GB/s of writing `bytes` to a file until it is on the disk, then of reading it back.
+Result<std::vector<double>> time_checkpoint(const std::string& folder, double bytes) {
+  const std::string path = folder + "/gpusched-checkpoint-" + std::to_string(::getpid()) + ".tmp";
+  const std::vector<char> block(1 << 22, 'x');
+  const auto failed = [&] {
+    std::remove(path.c_str());
+    return Unexpected{Error{.message = "cannot write and read a checkpoint here", .file = folder}};
+  };
+  const int file = ::open(path.c_str(), O_CREAT | O_TRUNC | O_RDWR, 0600);
+  if (file < 0) return failed();
+  const auto blocks = static_cast<std::int64_t>(bytes / static_cast<double>(block.size()));
+  const double begin = monotonic_s();
+  bool sound = true;
+  for (std::int64_t i = 0; i < blocks && sound; ++i)
+    sound = ::write(file, block.data(), block.size()) == static_cast<ssize_t>(block.size());
+  sound = sound && ::fsync(file) == 0;
+  const double written = monotonic_s();
+  ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  std::vector<char> back(block.size());
+  sound = sound && ::lseek(file, 0, SEEK_SET) == 0;
+  for (std::int64_t i = 0; i < blocks && sound; ++i)
+    sound = ::read(file, back.data(), back.size()) == static_cast<ssize_t>(back.size());
+  const double read = monotonic_s();
+  ::close(file);
+  if (!sound) return failed();
+  std::remove(path.c_str());
+  const double total = static_cast<double>(blocks) * static_cast<double>(block.size());
+  return std::vector<double>{total / (written - begin) / 1e9, total / (read - written) / 1e9};
+}
+
+class Calibration {
+ public:
+  Calibration(Backend& backend, const CalibrateOptions& options, SampleStore store)
+      : backend_(backend),
+        options_(options),
+        protocol_(protocol_of(options.scale)),
+        store_(std::move(store)),
+        facts_(backend.facts()),
+        suite_(make_suite(backend, options.scale, options.seed)),
+        pairs_(interference_kernels(backend)),
+        checks_(check_calls(backend)),
+        rng_(Rng(options.seed).split("bootstrap")) {
+    total_ =
+        static_cast<std::uint32_t>(checks_.size() + 2 * suite_.size() + pairs_.size() * (pairs_.size() + 1) / 2 + 2);
+  }
+
+  Result<DeviceProfile> run() {
+    for (const auto& part :
+         {&Calibration::measure_cold_start, &Calibration::check_results, &Calibration::measure_suite,
+          &Calibration::measure_pairs, &Calibration::measure_power, &Calibration::measure_checkpoint}) {
+      if (auto done = (this->*part)(); !done) return Unexpected{done.error()};
+    }
+    return make_profile();
+  }
+
+ private:
+  // ---- measuring ----
+
+  /// The samples kept under `id`, or those that `take` makes now.
+  template <class Take>
+  Result<std::vector<double>> measure(const std::string& id, Take take) {
+    if (options_.progress) options_.progress(done_, total_, id);
+    ++done_;
+    if (const std::vector<double>* kept = store_.find(id)) return *kept;
+    if (options_.stop.stop_requested()) {
+      return unexpected("stopped with " + std::to_string(store_.size()) +
+                        " measurements kept; the same command goes on from there");
+    }
+    Result<std::vector<double>> samples = take();
+    if (!samples) return Unexpected{Error{.message = id + ": " + samples.error().to_string()}};
+    if (auto kept = store_.add(id, *samples); !kept) return Unexpected{kept.error()};
+    return samples;
+  }
+
+  /// At least the protocol's samples, more until they agree or time is up.
+  Result<std::vector<double>> time_step(std::span<const KernelCall> step) {
+    const double begin = monotonic_s();
+    auto samples = backend_.time_us(step, protocol_.least_samples);
+    while (samples && noise_of(*samples) > protocol_.noise_ratio && monotonic_s() - begin < protocol_.most_seconds) {
+      const auto more = backend_.time_us(step, protocol_.least_samples);
+      if (!more) return more;
+      samples->insert(samples->end(), more->begin(), more->end());
+    }
+    return samples;
+  }
+
+  Result<void> check_results() {
+    for (const KernelCall& call : checks_) {
+      const auto error = measure("check " + describe(call), [&]() -> Result<std::vector<double>> {
+        const auto found = backend_.check(call);
+        if (!found) return Unexpected{found.error()};
+        return std::vector<double>{*found};
+      });
+      if (!error) return Unexpected{error.error()};
+      if (!(error->front() <= error_limit(call))) {
+        return unexpected(describe(call) + " computes a wrong result on this device: error " +
+                          std::to_string(error->front()) + " of at most " + std::to_string(error_limit(call)));
+      }
+    }
+    return {};
+  }
+
+  Result<void> measure_cold_start() {
+    auto times = measure("cold_start_s", [&] { return backend_.cold_start_s(protocol_.cold_starts); });
+    if (!times) return Unexpected{times.error()};
+    cold_start_s_ = *times;
+    return {};
+  }
+
+  Result<void> measure_suite() {
+    medians_[0].clear();
+    medians_[1].clear();
+    for (std::size_t pass = 0; pass < 2; ++pass) {
+      for (const SuitePoint& point : suite_) {
+        const auto samples =
+            measure(point.id + " pass" + std::to_string(pass + 1), [&] { return time_step(point.step); });
+        if (!samples) return Unexpected{samples.error()};
+        medians_[pass].push_back(quantile(*samples, 0.5));
+        sample_counts_[point.id] += static_cast<std::uint32_t>(samples->size());
+      }
+    }
+    for (std::size_t i = 0; i < suite_.size(); ++i) time_us_[suite_[i].id] = 0.5 * (medians_[0][i] + medians_[1][i]);
+    return {};
+  }
+
+  Result<void> measure_pairs() {
+    const std::size_t size = pairs_.size();
+    slowdown_.assign(size, std::vector<double>(size, 1));
+    for (std::size_t a = 0; a < size; ++a) {
+      for (std::size_t b = a; b < size; ++b) {
+        const auto both =
+            measure("beside " + pairs_[a].first + " " + pairs_[b].first, [&]() -> Result<std::vector<double>> {
+              const auto found = backend_.co_locate(pairs_[a].second, pairs_[b].second, protocol_.pair_seconds);
+              if (!found) return Unexpected{found.error()};
+              return std::vector<double>{(*found)[0], (*found)[1]};
+            });
+        if (!both) return Unexpected{both.error()};
+        slowdown_[a][b] = (*both)[0];
+        slowdown_[b][a] = (*both)[1];
+        if (a == b) slowdown_[a][a] = 0.5 * ((*both)[0] + (*both)[1]);
+      }
+    }
+    return {};
+  }
+
+  /// Samples: watts, idle watts, seconds; none when there is no sensor.
+  Result<std::vector<double>> power_of(const std::string& id, std::span<const KernelCall> step, double duty) {
+    return measure("power " + id, [&]() -> Result<std::vector<double>> {
+      const auto reading = backend_.power(step, duty, protocol_.power_seconds);
+      if (!reading) return Unexpected{reading.error()};
+      if (!*reading) return std::vector<double>{0};
+      return std::vector<double>{(*reading)->watts, (*reading)->idle_watts, (*reading)->seconds};
+    });
+  }
+
+  Result<void> measure_power() {
+    for (const auto& [name, call] : pairs_) {
+      for (const double duty : {1.0, 0.5}) {
+        const auto reading = power_of(name + " " + std::to_string(static_cast<int>(100 * duty)), {&call, 1}, duty);
+        if (!reading) return Unexpected{reading.error()};
+        if (reading->size() < 3) return {};
+        if (duty == 1.0) active_w_[name] = (*reading)[0];
+        idle_w_ = (*reading)[1];
+        has_power_ = (*reading)[2] >= 2;
+        duty_points_[name].push_back({duty, (*reading)[0]});
+      }
+    }
+    for (const SuitePoint& point : suite_) {
+      if (point.role != PointRole::composite) continue;
+      const auto reading = power_of(point.id, point.step, 1);
+      if (!reading) return Unexpected{reading.error()};
+      step_w_[point.id] = reading->front();
+    }
+    return {};
+  }
+
+  Result<void> measure_checkpoint() {
+    if (options_.checkpoint_folder.empty()) return {};
+    const double bytes = options_.scale == SuiteScale::full    ? 1 << 30
+                         : options_.scale == SuiteScale::quick ? 1 << 28
+                                                               : 1 << 23;
+    const auto rates = measure("checkpoint", [&] { return time_checkpoint(options_.checkpoint_folder, bytes); });
+    if (!rates) return Unexpected{rates.error()};
+    checkpoint_gbs_ = *rates;
+    return {};
+  }
+
+  // ---- fitting ----
+
+  [[nodiscard]] std::vector<WorkPoint> points_of(Kernel kernel, int in_cache) const {
+    std::vector<WorkPoint> points;
+    for (const SuitePoint& point : suite_) {
+      const KernelCall& call = point.step.front();
+      if (point.role != PointRole::fit || call.kernel != kernel) continue;
+      const bool fits_cache = footprint_of(call) <= 0.5 * facts_.limits.cache_bytes;
+      if (in_cache >= 0 && fits_cache != (in_cache == 1)) continue;
+      points.push_back({flops_of(call), bytes_of(call), time_us_.at(point.id)});
+    }
+    return points;
+  }
+
+  static Quantity fitted(std::string_view key, double value, const Interval& ci95, std::size_t n) {
+    Quantity quantity = gpusched::quantity(key, value, Source::fitted);
+    quantity.ci95 = {ci95.low, ci95.high};
+    quantity.n = static_cast<std::uint32_t>(n);
+    return quantity;
+  }
+
+  static Quantity measured(std::string_view key, double value, std::size_t n) {
+    Quantity quantity = gpusched::quantity(key, value, Source::measured);
+    quantity.n = static_cast<std::uint32_t>(n);
+    return quantity;
+  }
+
+  void fit_kernel(DeviceProfile& profile, Kernel kernel) {
+    const std::string name(gpusched::to_string(kernel));
+    const Rng rng = rng_.split(name);
+    if (model_of(kernel) == KernelModel::roofline) {
+      const auto points = points_of(kernel, -1);
+      const auto fit = fit_roofline(points, options_.bootstraps, rng);
+      if (!fit) return;
+      profile.fits[name] = {.t0_us = fitted("t0_us", fit->fit.t0_us, fit->ci95[0], points.size()),
+                            .p_tflops = fitted("p_tflops", fit->fit.p_tflops, fit->ci95[1], points.size()),
+                            .w_gbs = fitted("w_gbs", fit->fit.w_gbs, fit->ci95[2], points.size()),
+                            .gamma = fitted("gamma", fit->fit.gamma, fit->ci95[3], points.size()),
+                            .train_mape_ratio = measured("train_mape_ratio", fit->train_mape_ratio, points.size())};
+    } else if (model_of(kernel) == KernelModel::bandwidth) {
+      for (const int in_cache : {1, 0}) {
+        const auto points = points_of(kernel, in_cache);
+        const auto fit = fit_bandwidth(points, options_.bootstraps, rng);
+        if (!fit) continue;
+        profile.ops[name + (in_cache == 1 ? "_l2" : "")] = {
+            .t0_us = fitted("t0_us", fit->t0_us, fit->ci95[0], points.size()),
+            .w_gbs = fitted("w_gbs", fit->w_gbs, fit->ci95[1], points.size())};
+      }
+    } else if (model_of(kernel) == KernelModel::transfer) {
+      const auto points = points_of(kernel, -1);
+      const auto fit = fit_bandwidth(points, options_.bootstraps, rng);
+      if (!fit) return;
+      TransferFit transfer{.alpha_us = fitted("alpha_us", fit->t0_us, fit->ci95[0], points.size()),
+                           .beta_gbs = fitted("beta_gbs", fit->w_gbs, fit->ci95[1], points.size())};
+      for (const WorkPoint& point : points) transfer.table_bytes_us.push_back({point.bytes, point.time_us});
+      profile.transfers[name] = transfer;
+    }
+  }
+
+  void add_peaks(DeviceProfile& profile) {
+    for (const Kernel kernel : {Kernel::fma_fp32, Kernel::fma_fp64, Kernel::fma_fp16}) {
+      for (const WorkPoint& point : points_of(kernel, -1)) {
+        const std::string key(peak_of(kernel));
+        profile.peaks[key] = measured(key, point.flops / point.time_us / 1e6, 1);
+      }
+    }
+    double p = 0;
+    for (const WorkPoint& point : points_of(Kernel::gemm_bf16, -1)) p = std::max(p, point.flops / point.time_us / 1e6);
+    if (p > 0) profile.peaks["bf16_tflops"] = measured("bf16_tflops", p, 1);
+    for (const int in_cache : {1, 0}) {
+      double w = 0;
+      for (const Kernel kernel : {Kernel::copy, Kernel::triad}) {
+        for (const WorkPoint& point : points_of(kernel, in_cache)) w = std::max(w, point.bytes / point.time_us / 1e3);
+      }
+      const std::string key = in_cache == 1 ? "l2_gbs" : "memory_gbs";
+      if (w > 0) profile.peaks[key] = measured(key, w, 1);
+    }
+  }
+
+  void add_interference(DeviceProfile& profile) {
+    Interference matrix{.mode = facts_.co_location_mode};
+    for (const auto& [name, call] : pairs_) matrix.kernels.push_back(name);
+    matrix.slowdown = slowdown_;
+    profile.interference = matrix;
+  }
+
+  void add_power(DeviceProfile& profile) {
+    if (!has_power_) return;
+    PowerModel power{.idle_w = measured("idle_w", idle_w_, 1),
+                     .beta = quantity("beta", 1, Source::fitted),
+                     .sensor = "energy_counter"};
+    double beta = 0;
+    for (const auto& [name, watts] : active_w_) {
+      power.active_w[name] = measured("active_w", watts, 1);
+      beta += fit_power_beta(idle_w_, watts, duty_points_[name]) / static_cast<double>(active_w_.size());
+    }
+    power.beta.value = std::max(beta, 0.0);
+    power.beta.n = static_cast<std::uint32_t>(active_w_.size());
+    profile.power = power;
+  }
+
+  // ---- judging ----
+
+  /// Predicted and timed values of a role's points, with the peaks' roofline beside.
+  struct Judged {
+    std::vector<double> predicted, baseline, timed;
+  };
+  Judged judge(const DeviceProfile& profile, const DeviceProfile& sheet, PointRole role) const {
+    Judged judged;
+    for (const SuitePoint& point : suite_) {
+      if (point.role != role) continue;
+      const auto fit = predict(profile, point.step);
+      const auto peaks = predict_from_peaks(sheet, point.step);
+      if (!fit || !peaks) continue;
+      judged.predicted.push_back(fit->time_us);
+      judged.baseline.push_back(*peaks);
+      judged.timed.push_back(time_us_.at(point.id));
+    }
+    return judged;
+  }
+
+  /// Each pair predicted from all others by sensitivity and pressure, as speeds (1 / slowdown).
+  [[nodiscard]] std::vector<Gate> co_location_gates() const {
+    double error = 0;
+    double none_error = 0;
+    std::uint32_t n = 0;
+    for (std::size_t a = 0; a < slowdown_.size(); ++a) {
+      for (std::size_t b = 0; b < slowdown_.size(); ++b) {
+        if (a == b) continue;
+        auto known = slowdown_;
+        known[a][b] = 0;
+        const double speed = 1 / slowdown_[a][b];
+        error += std::abs(1 / complete_interference(known)[a][b] - speed);
+        none_error += std::abs(1 - speed);
+        ++n;
+      }
+    }
+    error /= n;
+    none_error /= n;
+    const double gain = none_error > 0 ? error / none_error : 1;
+    return {{.name = "co-location MAE",
+             .status = error <= co_location_mae_limit ? "pass" : "fail",
+             .value_ratio = error,
+             .limit_ratio = co_location_mae_limit,
+             .n = n,
+             .note = "of the speed of pairs left out of the fit"},
+            {.name = "co-location gain",
+             .status = gain <= co_location_gain_limit ? "pass" : "fail",
+             .value_ratio = gain,
+             .limit_ratio = co_location_gain_limit,
+             .n = n,
+             .note = "of the error of assuming no interference, " + short_ratio(none_error)}};
+  }
+
+  /// The representative kernel whose power a call of a step draws.
+  static const char* power_class(Kernel kernel) {
+    switch (model_of(kernel)) {
+      case KernelModel::roofline: return kernel == Kernel::conv2d ? "fma" : "gemm";
+      case KernelModel::bandwidth: return kernel == Kernel::gather ? "gather" : "dram";
+      default: return "small";
+    }
+  }
+
+  [[nodiscard]] Gate energy_gate(const DeviceProfile& profile) const {
+    Gate gate{.name = "energy of steps", .limit_ratio = energy_limit};
+    if (!profile.power) {
+      gate.note = "no power sensor, or windows shorter than it needs";
+      return gate;
+    }
+    std::vector<double> predicted_j;
+    std::vector<double> measured_j;
+    for (const SuitePoint& point : suite_) {
+      if (point.role != PointRole::composite) continue;
+      double joule = 0;
+      for (const KernelCall& call : point.step) {
+        const auto time = predict(profile, call);
+        if (time) joule += time->time_us * profile.power->active_w.at(power_class(call.kernel)).value;
+      }
+      predicted_j.push_back(joule);
+      measured_j.push_back(time_us_.at(point.id) * step_w_.at(point.id));
+    }
+    const ErrorSummary errors = summarise_errors(predicted_j, measured_j);
+    gate.value_ratio = errors.mape_ratio;
+    gate.n = errors.n;
+    gate.status = errors.mape_ratio <= energy_limit ? "pass" : "fail";
+    return gate;
+  }
+
+  void validate(DeviceProfile& profile) const {
+    // The vendor's sheet where one is shipped, else the ceilings just measured.
+    const auto shipped = shipped_profile(profile.model);
+    const DeviceProfile& sheet = shipped ? *shipped : profile;
+    const std::string against = shipped ? "datasheet roofline" : "roofline of measured peaks";
+    std::vector<Gate>& gates = profile.validation.gates;
+    gates.push_back(repeat_gate(medians_[0], medians_[1], repeat_limit));
+    const Judged held_out = judge(profile, sheet, PointRole::held_out);
+    const Judged steps = judge(profile, sheet, PointRole::composite);
+    gates.push_back(error_gate("held-out sizes", summarise_errors(held_out.predicted, held_out.timed), 0.10, 0.20));
+    gates.push_back(error_gate("composite steps", summarise_errors(steps.predicted, steps.timed), 0.10,
+                               facts_.is_hopper ? 0.20 : 0.15));
+    gates.push_back(better_gate("steps against " + against, summarise_errors(steps.predicted, steps.timed),
+                                summarise_errors(steps.baseline, steps.timed)));
+    gates.push_back(energy_gate(profile));
+    for (Gate& gate : co_location_gates()) gates.push_back(std::move(gate));
+    profile.validation.verdict = verdict_of(gates);
+  }
+
+  DeviceProfile make_profile() {
+    const BuildInfo build = build_info();
+    DeviceProfile profile{.kind = facts_.kind,
+                          .vendor = facts_.vendor,
+                          .model = facts_.model,
+                          .backend = backend_.name(),
+                          .created_utc = utc_now()};
+    profile.profile_id = profile.backend + "-" + profile.model + "-" + profile.created_utc.substr(0, 10);
+    for (char& c : profile.profile_id) {
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+      if (c >= 'A' && c <= 'Z')
+        c = static_cast<char>(c - 'A' + 'a');
+      else if (!plain)
+        c = '-';
+    }
+    profile.tool = {{"version", std::string(build.version)},
+                    {"git", std::string(build.git_commit)},
+                    {"compiler", std::string(build.compiler)}};
+    profile.environment = facts_.environment;
+    profile.environment["suite"] = std::string(to_string(options_.scale)) + ", seed " + std::to_string(options_.seed);
+    profile.resources = facts_.resources;
+    add_peaks(profile);
+    for (std::size_t i = 0; i < kernel_count; ++i) fit_kernel(profile, static_cast<Kernel>(i));
+    if (const auto launch = time_us_.find("launch 1"); launch != time_us_.end()) {
+      profile.resources["launch_us"] = measured("launch_us", launch->second, sample_counts_["launch 1"]);
+    }
+    if (!cold_start_s_.empty()) {
+      profile.cold_start["context_s"] = measured("context_s", quantile(cold_start_s_, 0.5), cold_start_s_.size());
+      profile.cold_start["context_p90_s"] =
+          measured("context_p90_s", quantile(cold_start_s_, 0.9), cold_start_s_.size());
+    }
+    if (checkpoint_gbs_.size() == 2) {
+      profile.resources["checkpoint_write_gbs"] = measured("checkpoint_write_gbs", checkpoint_gbs_[0], 1);
+      profile.resources["checkpoint_read_gbs"] = measured("checkpoint_read_gbs", checkpoint_gbs_[1], 1);
+    }
+    add_interference(profile);
+    add_power(profile);
+    validate(profile);
+    if (!options_.samples_path.empty()) {
+      profile.raw = RawSamples{options_.samples_path.substr(options_.samples_path.rfind('/') + 1), store_.hash()};
+    }
+    return profile;
+  }
+
+  Backend& backend_;
+  const CalibrateOptions& options_;
+  Protocol protocol_;
+  SampleStore store_;
+  DeviceFacts facts_;
+  std::vector<SuitePoint> suite_;
+  std::vector<std::pair<std::string, KernelCall>> pairs_;
+  std::vector<KernelCall> checks_;
+  Rng rng_;
+  std::uint32_t done_ = 0;
+  std::uint32_t total_ = 0;
+
+  std::array<std::vector<double>, 2> medians_;  // by pass, in the suite's order
+  std::map<std::string, double> time_us_;
+  std::map<std::string, std::uint32_t> sample_counts_;
+  std::vector<std::vector<double>> slowdown_;
+  std::vector<double> cold_start_s_;
+  std::vector<double> checkpoint_gbs_;
+  std::map<std::string, double> active_w_;
+  std::map<std::string, std::vector<PowerPoint>> duty_points_;
+  std::map<std::string, double> step_w_;
+  double idle_w_ = 0;
+  bool has_power_ = false;
+};
+
+}  // namespace
+
+Gate error_gate(std::string name, const ErrorSummary& errors, double mape_limit, double p90_limit) {
+  Gate gate{.name = std::move(name), .value_ratio = errors.mape_ratio, .limit_ratio = mape_limit, .n = errors.n};
+  if (errors.n == 0) return gate;
+  gate.status = errors.mape_ratio <= mape_limit && errors.p90_ratio <= p90_limit ? "pass" : "fail";
+  gate.note = "p90 " + short_ratio(errors.p90_ratio) + " of at most " + short_ratio(p90_limit);
+  return gate;
+}
+
+Gate better_gate(std::string name, const ErrorSummary& fitted, const ErrorSummary& baseline) {
+  Gate gate{
+      .name = std::move(name), .value_ratio = fitted.mape_ratio, .limit_ratio = baseline.mape_ratio, .n = fitted.n};
+  if (fitted.n == 0) return gate;
+  gate.status = fitted.mape_ratio < baseline.mape_ratio ? "pass" : "fail";
+  return gate;
+}
+
+Gate repeat_gate(std::span<const double> first, std::span<const double> second, double limit) {
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < first.size(); ++i) differences.push_back(std::abs(first[i] / second[i] - 1));
+  Gate gate{.name = "repeat", .limit_ratio = limit, .n = static_cast<std::uint32_t>(differences.size())};
+  if (differences.empty()) return gate;
+  gate.note = "95th percentile between two passes; median " + short_ratio(quantile(differences, 0.5));
+  gate.value_ratio = quantile(std::move(differences), 0.95);
+  gate.status = gate.value_ratio <= limit ? "pass" : "fail";
+  return gate;
+}
+
+std::string verdict_of(std::span<const Gate> gates) {
+  bool ran = false;
+  for (const Gate& gate : gates) {
+    if (gate.status == "fail") return "fail";
+    ran = ran || gate.status == "pass";
+  }
+  return ran ? "pass" : "not_run";
+}
+
+Result<DeviceProfile> calibrate(Backend& backend, const CalibrateOptions& options) {
+  const std::string identity = "backend=" + backend.name() + " device=" + backend.facts().model +
+                               " suite=" + std::string(to_string(options.scale)) +
+                               " seed=" + std::to_string(options.seed);
+  auto store = SampleStore::open(options.samples_path, identity);
+  if (!store) return Unexpected{store.error()};
+  return Calibration(backend, options, std::move(*store)).run();
+}
+
+}  // namespace gpusched

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/calibration/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpusched/rng.hpp"
+
+namespace gpusched {
+namespace {
+
+using Size = std::size_t;
+
+std::vector<float> random_floats(Size count, Rng rng) {
+  // A block of draws, repeated: random to every cache and multiplier, at the cost of a copy.
+  constexpr Size block = 1 << 16;
+  std::vector<float> values(count);
+  for (Size i = 0; i < std::min(count, block); ++i) values[i] = static_cast<float>(2 * rng.uniform() - 1);
+  for (Size i = block; i < count; ++i) values[i] = values[i - block + i / block % 7];
+  return values;
+}
+
+std::vector<double> multiply(const KernelData& data, Size m, Size n, Size k) {
+  std::vector<double> c(m * n);
+  for (Size i = 0; i < m; ++i) {
+    for (Size p = 0; p < k; ++p) {
+      for (Size j = 0; j < n; ++j) c[i * n + j] += static_cast<double>(data.a[i * k + p]) * data.b[p * n + j];
+    }
+  }
+  return c;
+}
+
+/// Images x channels x side x side, weights 3 x 3 x in x out, zeros beyond the edge.
+std::vector<double> convolve(const KernelData& data, Size images, Size channels, Size side) {
+  std::vector<double> out(images * channels * side * side);
+  const auto pixel = [&](Size image, Size channel, Size y, Size x) {
+    return ((image * channels + channel) * side + y) * side + x;
+  };
+  for (Size image = 0; image < images; ++image) {
+    for (Size o = 0; o < channels; ++o) {
+      for (Size y = 0; y < side; ++y) {
+        for (Size x = 0; x < side; ++x) {
+          double sum = 0;
+          for (Size i = 0; i < channels; ++i) {
+            for (Size dy = 0; dy < 3; ++dy) {
+              for (Size dx = 0; dx < 3; ++dx) {
+                if (y + dy < 1 || y + dy > side || x + dx < 1 || x + dx > side) continue;
+                sum += static_cast<double>(data.a[pixel(image, i, y + dy - 1, x + dx - 1)]) *
+                       data.b[(o * channels + i) * 9 + dy * 3 + dx];
+              }
+            }
+          }
+          out[pixel(image, o, y, x)] = sum;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+/// A tenth of the six neighbours plus four tenths of the centre; cells on the surface are copied.
+std::vector<double> relax(const KernelData& data, Size side) {
+  std::vector<double> out(data.a.begin(), data.a.end());
+  const Size plane = side * side;
+  for (Size z = 1; z + 1 < side; ++z) {
+    for (Size y = 1; y + 1 < side; ++y) {
+      for (Size x = 1; x + 1 < side; ++x) {
+        const Size at = z * plane + y * side + x;
+        const auto value = [&](Size i) { return static_cast<double>(data.a[i]); };
+        out[at] = 0.1 * (value(at - 1) + value(at + 1) + value(at - side) + value(at + side) + value(at - plane) +
+                         value(at + plane)) +
+                  0.4 * value(at);
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<double> rows(const KernelCall& call, const KernelData& data) {
+  const auto m = static_cast<Size>(call.m);
+  const auto n = static_cast<Size>(call.n);
+  std::vector<double> out(result_size(call));
+  for (Size row = 0; row < m; ++row) {
+    const float* a = data.a.data() + row * n;
+    double sum = 0;
+    for (Size i = 0; i < n; ++i) sum += a[i];
+    if (call.kernel == Kernel::reduce) {
+      out[row] = sum;
+      continue;
+    }
+    if (call.kernel == Kernel::softmax) {
+      const double most = *std::max_element(a, a + n);
+      double total = 0;
+      for (Size i = 0; i < n; ++i) total += std::exp(a[i] - most);
+      for (Size i = 0; i < n; ++i) out[row * n + i] = std::exp(a[i] - most) / total;
+      continue;
+    }
+    const double mean = sum / static_cast<double>(n);
+    double square = 0;
+    for (Size i = 0; i < n; ++i) square += (a[i] - mean) * (a[i] - mean);
+    const double scale = 1 / std::sqrt(square / static_cast<double>(n) + static_cast<double>(layernorm_epsilon));
+    for (Size i = 0; i < n; ++i) out[row * n + i] = (a[i] - mean) * scale;
+  }
+  return out;
+}
+
+std::vector<double> chains(const KernelCall& call, const KernelData& data) {
+  std::vector<double> out;
+  for (const float a : data.a) {
+    double x = 0;
+    for (std::int64_t i = 0; i < call.n; ++i) x = x * static_cast<double>(fma_factor) + a;
+    out.push_back(x);
+  }
+  return out;
+}
+
+}  // namespace
+
+KernelData random_data(const KernelCall& call, std::uint64_t seed) {
+  const auto m = static_cast<Size>(call.m);
+  const auto n = static_cast<Size>(call.n);
+  const auto k = static_cast<Size>(call.k);
+  const Rng rng = Rng(seed).split("kernel data");
+  const auto first = [&](Size count) { return random_floats(count, rng.split(0)); };
+  const auto second = [&](Size count) { return random_floats(count, rng.split(1)); };
+  const auto numbers = [&](Size count, std::uint64_t below) {
+    Rng draw = rng.split(2);
+    std::vector<std::uint32_t> values(count);
+    for (std::uint32_t& value : values) value = static_cast<std::uint32_t>(draw.below(below));
+    return values;
+  };
+  switch (call.kernel) {
+    case Kernel::launch: return {};
+    case Kernel::triad: return {.a = first(m), .b = second(m)};
+    case Kernel::gemm_naive16:
+    case Kernel::gemm_tiled:
+    case Kernel::gemm_fp32:
+    case Kernel::gemm_bf16: return {.a = first(m * k), .b = second(k * n)};
+    case Kernel::reduce:
+    case Kernel::softmax:
+    case Kernel::layernorm: return {.a = first(m * n)};
+    case Kernel::conv2d: return {.a = first(m * n * k * k), .b = second(9 * n * n)};
+    case Kernel::stencil7: return {.a = first(m * m * m)};
+    case Kernel::gather: return {.a = first(n), .index = numbers(m, n)};
+    case Kernel::histogram: return {.index = numbers(m, 256)};
+    case Kernel::h2d_pinned:
+    case Kernel::h2d_pageable:
+    case Kernel::d2h_pinned:
+    case Kernel::d2h_pageable:
+    case Kernel::peer_copy: return {.a = first((m + 3) / 4)};
+    default: return {.a = first(m)};
+  }
+}
+
+std::size_t result_size(const KernelCall& call) {
+  const auto m = static_cast<Size>(call.m);
+  const auto n = static_cast<Size>(call.n);
+  const auto k = static_cast<Size>(call.k);
+  switch (call.kernel) {
+    case Kernel::launch: return 0;
+    case Kernel::gemm_naive16:
+    case Kernel::gemm_tiled:
+    case Kernel::gemm_fp32:
+    case Kernel::gemm_bf16:
+    case Kernel::softmax:
+    case Kernel::layernorm: return m * n;
+    case Kernel::conv2d: return m * n * k * k;
+    case Kernel::stencil7: return m * m * m;
+    case Kernel::histogram: return 256;
+    case Kernel::h2d_pinned:
+    case Kernel::h2d_pageable:
+    case Kernel::d2h_pinned:
+    case Kernel::d2h_pageable:
+    case Kernel::peer_copy: return (m + 3) / 4;
+    default: return m;
+  }
+}
+
+std::vector<double> reference_result(const KernelCall& call, const KernelData& data) {
+  const auto m = static_cast<Size>(call.m);
+  const auto n = static_cast<Size>(call.n);
+  const auto k = static_cast<Size>(call.k);
+  switch (call.kernel) {
+    case Kernel::launch: return {};
+    case Kernel::triad: {
+      std::vector<double> out;
+      for (Size i = 0; i < m; ++i) out.push_back(data.a[i] + static_cast<double>(triad_factor) * data.b[i]);
+      return out;
+    }
+    case Kernel::fma_fp32:
+    case Kernel::fma_fp64:
+    case Kernel::fma_fp16: return chains(call, data);
+    case Kernel::gemm_naive16:
+    case Kernel::gemm_tiled:
+    case Kernel::gemm_fp32:
+    case Kernel::gemm_bf16: return multiply(data, m, n, k);
+    case Kernel::reduce:
+    case Kernel::softmax:
+    case Kernel::layernorm: return rows(call, data);
+    case Kernel::conv2d: return convolve(data, m, n, k);
+    case Kernel::stencil7: return relax(data, m);
+    case Kernel::gather: {
+      std::vector<double> out;
+      for (const std::uint32_t at : data.index) out.push_back(data.a[at]);
+      return out;
+    }
+    case Kernel::histogram: {
+      std::vector<double> out(256);
+      for (const std::uint32_t value : data.index) out[value] += 1;
+      return out;
+    }
+    default: return {data.a.begin(), data.a.end()};
+  }
+}
+
+double largest_error(const std::vector<double>& result, const std::vector<double>& reference) {
+  if (result.size() != reference.size()) return 1;
+  double error = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const double difference = std::abs(result[i] - reference[i]);
+    error = std::isfinite(difference) ? std::max(error, difference) : HUGE_VAL;
+    largest = std::max(largest, std::abs(reference[i]));
+  }
+  return largest > 0 ? error / largest : error;
+}
+
+}  // namespace gpusched

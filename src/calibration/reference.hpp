@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What every kernel must compute: random operands, and the result in double precision by the plainest loop. A backend
+/// whose result differs by more than error_limit() is broken, and its times mean nothing.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/calibration/kernel.hpp"
+#include "src/calibration/kernel_constants.hpp"
+
+namespace gpusched {
+
+/// Host operands of a call. Which are used depends on the kernel.
+struct KernelData {
+  std::vector<float> a = {};              ///< first operand; m bytes of it for transfers, as floats
+  std::vector<float> b = {};              ///< second operand (weights, second vector)
+  std::vector<std::uint32_t> index = {};  ///< gather positions, histogram values (0..255)
+};
+
+/// Uniform in [-1, 1); never zeros, which run faster than real data.
+KernelData random_data(const KernelCall& call, std::uint64_t seed);
+
+/// Elements of the result.
+std::size_t result_size(const KernelCall& call);
+
+/// The result in double precision.
+std::vector<double> reference_result(const KernelCall& call, const KernelData& data);
+
+/// The largest |result - reference| over the largest |reference|.
+double largest_error(const std::vector<double>& result, const std::vector<double>& reference);
+
+}  // namespace gpusched

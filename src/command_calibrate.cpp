@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpusched calibrate: measure this device, fit its models, write its profile.
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "src/calibration/backends.hpp"
+#include "src/calibration/calibrate.hpp"
+#include "src/commands.hpp"
+#include "src/progress_bar.hpp"
+
+namespace gpusched {
+namespace {
+
+struct CalibrateArguments {
+  std::string backend = "cpu";
+  std::string out;
+  std::string checkpoint_folder;
+  std::uint64_t seed = 1;
+  std::uint32_t threads = 0;
+  bool quick = false;
+};
+
+// A handler may touch nothing but this.
+volatile std::sig_atomic_t interrupted = 0;
+void note_interrupt(int) { interrupted = 1; }
+
+int run_calibration(const CalibrateArguments& arguments) {
+  auto backend = open_backend(arguments.backend, {.threads = arguments.threads, .seed = arguments.seed});
+  if (!backend) return complain(backend.error().to_string(), exit_failed);
+
+  std::stop_source stop;
+  std::atomic<std::uint64_t> done = 0;
+  CalibrateOptions options{.scale = arguments.quick ? SuiteScale::quick : SuiteScale::full,
+                           .seed = arguments.seed,
+                           .samples_path = arguments.out + ".samples.csv",
+                           .checkpoint_folder = arguments.checkpoint_folder,
+                           .stop = stop.get_token()};
+  std::unique_ptr<ProgressBar> bar;
+  options.progress = [&](std::uint32_t finished, std::uint32_t total, const std::string&) {
+    done = finished;
+    if (bar == nullptr) bar = std::make_unique<ProgressBar>(done, total);
+    if (interrupted != 0) stop.request_stop();
+  };
+  const auto old_handler = std::signal(SIGINT, note_interrupt);
+  const auto profile = calibrate(**backend, options);
+  std::signal(SIGINT, old_handler);
+  bar.reset();
+  if (!profile) return complain(profile.error().to_string(), exit_failed);
+  if (auto written = write_device_profile(*profile, arguments.out); !written) {
+    return complain(written.error().to_string(), exit_failed);
+  }
+  std::fputs(show_device_profile(*profile).c_str(), stdout);
+  return exit_done;
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& program, int& exit_code) {
+  auto* command = program.add_subcommand("calibrate", "Measure this device and write its profile");
+  const auto arguments = std::make_shared<CalibrateArguments>();
+  command->add_option("--backend", arguments->backend, "cuda, cpu, or analytic (a made-up device of known truth)")
+      ->check(CLI::IsMember({"cuda", "cpu", "analytic"}))
+      ->capture_default_str();
+  command->add_option("--out", arguments->out, "the profile (JSON); raw samples go to FILE.samples.csv")->required();
+  command->add_flag("--quick", arguments->quick, "under a minute instead of under five");
+  command->add_option("--checkpoint-folder", arguments->checkpoint_folder, "also time checkpoints in this folder");
+  command->add_option("--threads", arguments->threads, "threads of the cpu backend (0: all)");
+  command->add_option("--seed", arguments->seed, "of sizes, data and resampling")->capture_default_str();
+  command->footer(
+      "Ctrl-C keeps what was measured; the same command goes on from there.\n"
+      "\nExamples:\n"
+      "  gpusched calibrate --backend cpu --quick --out this-machine.json\n"
+      "  gpusched profile show this-machine.json\n");
+  command->callback([arguments, &exit_code] { exit_code = run_calibration(*arguments); });
+}
+
+}  // namespace gpusched

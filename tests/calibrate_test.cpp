@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/calibration/calibrate.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "src/calibration/backends.hpp"
+#include "src/calibration/duration_model.hpp"
+#include "src/calibration/reference.hpp"
+#include "src/calibration/sample_store.hpp"
+
+namespace gpusched {
+namespace {
+
+using testing::HasSubstr;
+
+std::string fresh_path(const std::string& name) {
+  const std::string path = testing::TempDir() + name;
+  std::filesystem::remove(path);
+  return path;
+}
+
+const Gate& gate(const DeviceProfile& profile, const std::string& name) {
+  const auto& gates = profile.validation.gates;
+  const auto place = std::find_if(gates.begin(), gates.end(), [&](const Gate& g) { return g.name == name; });
+  EXPECT_NE(place, gates.end()) << name;
+  return *place;
+}
+
+TEST(Calibrate, AnalyticDevicePassesEveryGateAndItsProfileIsValid) {
+  const auto backend = make_analytic_backend({});
+  const auto profile = calibrate(*backend, {.scale = SuiteScale::quick});
+  ASSERT_TRUE(profile) << profile.error().to_string();
+  const auto again = parse_device_profile(to_json(*profile));
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_NEAR(profile->fits.at("gemm_bf16").p_tflops.value, 100, 3);
+  EXPECT_NEAR(profile->fits.at("gemm_bf16").w_gbs.value, 1000, 30);
+  EXPECT_NEAR(profile->ops.at("layernorm").w_gbs.value, 1000, 150);
+  for (const char* name : {"repeat", "held-out sizes", "composite steps", "co-location MAE"}) {
+    EXPECT_EQ(gate(*profile, name).status, "pass") << name << "\n" << show_device_profile(*profile);
+  }
+  // 50 sizes of the library products, some of others; 12 steps, never fitted.
+  EXPECT_GE(gate(*profile, "held-out sizes").n, 48U);
+  EXPECT_EQ(gate(*profile, "composite steps").n, 12U);
+}
+
+TEST(Calibrate, SameSeedSameProfile) {
+  const auto first_device = make_analytic_backend({});
+  const auto second_device = make_analytic_backend({});
+  auto first = calibrate(*first_device, {.scale = SuiteScale::tiny});
+  auto second = calibrate(*second_device, {.scale = SuiteScale::tiny});
+  ASSERT_TRUE(first && second);
+  second->created_utc = first->created_utc;
+  EXPECT_EQ(to_json(*first), to_json(*second));
+}
+
+TEST(Calibrate, CpuBackendEndToEnd) {
+  const auto backend = make_cpu_backend(2);
+  const auto profile = calibrate(*backend, {.scale = SuiteScale::tiny, .checkpoint_folder = testing::TempDir()});
+  ASSERT_TRUE(profile) << profile.error().to_string();
+  ASSERT_TRUE(parse_device_profile(to_json(*profile)));
+  EXPECT_THAT(profile->fits, testing::Contains(testing::Key("gemm_fp32")));
+  for (const auto& [path, value] : all_quantities(*profile)) {
+    EXPECT_TRUE(std::isfinite(value.value)) << path;
+    if (path.ends_with("_tflops") || path.ends_with("_gbs")) {
+      EXPECT_GT(value.value, 0) << path;
+    }
+  }
+  const auto small = predict(*profile, KernelCall{Kernel::gemm_fp32, 128, 128, 128});
+  const auto large = predict(*profile, KernelCall{Kernel::gemm_fp32, 512, 512, 512});
+  ASSERT_TRUE(small && large);
+  EXPECT_LT(small->time_us, large->time_us);
+  EXPECT_GT(profile->resources.at("checkpoint_write_gbs").value, 0);
+  EXPECT_EQ(gate(*profile, "energy of steps").status, "not_run");
+}
+
+TEST(Calibrate, StopsWhenAskedAndGoesOnFromTheSamples) {
+  const std::string path = fresh_path("resumed.samples.csv");
+  std::stop_source stop;
+  const auto interrupted_device = make_analytic_backend({});
+  const auto interrupted =
+      calibrate(*interrupted_device, {.scale = SuiteScale::tiny,
+                                      .samples_path = path,
+                                      .stop = stop.get_token(),
+                                      .progress = [&](std::uint32_t done, std::uint32_t, const std::string&) {
+                                        if (done == 60) stop.request_stop();
+                                      }});
+  ASSERT_FALSE(interrupted);
+  EXPECT_THAT(interrupted.error().message, HasSubstr("stopped with 60 measurements kept"));
+  std::uint32_t kept = 0;
+  {
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) ++kept;
+  }
+  EXPECT_EQ(kept, 61U);  // a heading and 60 rows
+  const auto device = make_analytic_backend({});
+  const auto resumed = calibrate(*device, {.scale = SuiteScale::tiny, .samples_path = path});
+  ASSERT_TRUE(resumed) << resumed.error().to_string();
+  EXPECT_EQ(resumed->raw->file, "resumed.samples.csv");
+
+  // All samples are there now: a third run measures nothing and finds the same.
+  auto replayed = calibrate(*device, {.scale = SuiteScale::tiny, .samples_path = path});
+  ASSERT_TRUE(replayed);
+  replayed->created_utc = resumed->created_utc;
+  EXPECT_EQ(to_json(*replayed), to_json(*resumed));
+
+  const auto other = calibrate(*device, {.scale = SuiteScale::tiny, .seed = 2, .samples_path = path});
+  EXPECT_THAT(other.error().to_string(), HasSubstr("these samples are of another run"));
+}
+
+/// Forwards to a sound device until it is lost, or computes nonsense.
+class FaultyBackend final : public Backend {
+ public:
+  FaultyBackend(std::uint32_t lost_after, double error) : lost_after_(lost_after), error_(error) {}
+  [[nodiscard]] std::string name() const override { return device_->name(); }
+  [[nodiscard]] DeviceFacts facts() const override { return device_->facts(); }
+  [[nodiscard]] bool supports(Kernel kernel) const override { return device_->supports(kernel); }
+  Result<std::vector<double>> time_us(std::span<const KernelCall> step, std::uint32_t samples) override {
+    if (lost_after_-- == 0) return unexpected("the device is lost");
+    return device_->time_us(step, samples);
+  }
+  Result<double> check(const KernelCall&) override { return error_; }
+  Result<std::array<double, 2>> co_locate(const KernelCall& a, const KernelCall& b, double s) override {
+    return device_->co_locate(a, b, s);
+  }
+  Result<std::vector<double>> cold_start_s(std::uint32_t samples) override { return device_->cold_start_s(samples); }
+  Result<std::optional<PowerReading>> power(std::span<const KernelCall> step, double duty, double s) override {
+    return device_->power(step, duty, s);
+  }
+
+ private:
+  std::unique_ptr<Backend> device_ = make_analytic_backend({});
+  std::uint32_t lost_after_;
+  double error_;
+};
+
+TEST(Calibrate, ALostDeviceIsOneLineAndKeepsTheSamples) {
+  const std::string path = fresh_path("lost.samples.csv");
+  FaultyBackend device(5, 0);
+  const auto profile = calibrate(device, {.scale = SuiteScale::tiny, .samples_path = path});
+  ASSERT_FALSE(profile);
+  EXPECT_THAT(profile.error().to_string(), HasSubstr("the device is lost"));
+  EXPECT_EQ(profile.error().to_string().find('\n'), std::string::npos);
+  const auto sound = make_analytic_backend({});
+  EXPECT_TRUE(calibrate(*sound, {.scale = SuiteScale::tiny, .samples_path = path}));
+}
+
+TEST(Calibrate, AWrongResultStopsTheCalibration) {
+  FaultyBackend device(1000000, 0.5);
+  const auto profile = calibrate(device, {.scale = SuiteScale::tiny});
+  ASSERT_FALSE(profile);
+  EXPECT_THAT(profile.error().to_string(), HasSubstr("computes a wrong result on this device"));
+}
+
+TEST(Calibrate, CpuKernelsAgreeWithTheDoubleReference) {
+  for (const std::uint32_t threads : {1U, 3U}) {
+    const auto backend = make_cpu_backend(threads);
+    const auto calls = check_calls(*backend);
+    EXPECT_GE(calls.size(), 14U);
+    for (const KernelCall& call : calls) {
+      EXPECT_LE(backend->check(call).value(), error_limit(call)) << describe(call) << " on " << threads;
+    }
+  }
+}
+
+// The test of the first program that was ever run through this suite: all of A = 1, B = 2, N = 1024 gives 2048.
+TEST(Reference, ProductOfOnesAndTwos) {
+  const KernelCall call{Kernel::gemm_naive16, 8, 8, 1024};
+  const KernelData data{.a = std::vector<float>(8 * 1024, 1), .b = std::vector<float>(1024 * 8, 2), .index = {}};
+  EXPECT_THAT(reference_result(call, data), testing::Each(2048.0));
+}
+
+TEST(Suite, HoldsWhatTheDesignAsksFor) {
+  const auto backend = make_analytic_backend({});
+  std::uint32_t fit = 0;
+  std::uint32_t held_out = 0;
+  std::uint32_t odd = 0;
+  for (const SuitePoint& point : make_suite(*backend, SuiteScale::full, 1)) {
+    const KernelCall& call = point.step.front();
+    if (call.kernel != Kernel::gemm_bf16 || point.role == PointRole::composite) continue;
+    (point.role == PointRole::fit ? fit : held_out) += 1;
+    odd += call.n % 64 != 0 ? 1 : 0;
+  }
+  EXPECT_EQ(fit, 64U);
+  EXPECT_EQ(held_out, 24U);
+  EXPECT_GE(odd, 10U);
+  EXPECT_EQ(composite_steps(*backend, SuiteScale::full).size(), 12U);
+  EXPECT_EQ(interference_kernels(*backend).size(), 6U);
+}
+
+TEST(SampleStore, RefusesForeignFilesAndMeasuresACutRowAgain) {
+  const std::string path = fresh_path("store.csv");
+  {
+    auto store = SampleStore::open(path, "me");
+    ASSERT_TRUE(store->add("a", {1, 0.1}));
+  }
+  std::ofstream(path, std::ios::app) << "b,1,2.";
+  auto store = SampleStore::open(path, "me");
+  ASSERT_TRUE(store) << store.error().to_string();
+  EXPECT_EQ(*store->find("a"), (std::vector<double>{1, 0.1}));
+  std::ofstream(path) << "a,b\n";
+  EXPECT_THAT(SampleStore::open(path, "me").error().to_string(), HasSubstr("store.csv:1: not a samples file"));
+  EXPECT_FALSE(SampleStore::open("/dev/null/x", "me"));
+}
+
+TEST(Backends, NamesAndAbsentCuda) {
+  EXPECT_EQ(open_backend("cpu", {}).value()->name(), "cpu");
+  EXPECT_EQ(open_backend("analytic", {}).value()->name(), "analytic");
+  EXPECT_THAT(open_backend("abacus", {}).error().to_string(), HasSubstr("there are cuda, cpu and analytic"));
+}
+
+}  // namespace
+}  // namespace gpusched

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/calibration/calibrated_runtime.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "src/calibration/job_family.hpp"
+
+namespace gpusched {
+namespace {
+
+using testing::HasSubstr;
+
+NameTable named(const std::vector<std::string>& names) {
+  NameTable table;
+  for (const std::string& name : names) table.intern(name);
+  return table;
+}
+
+DeviceProfile shipped(const char* name) { return shipped_profile(name).value(); }
+
+TEST(JobFamily, NamesOfTracesAreRecognised) {
+  EXPECT_EQ(declared_work("ResNet-50 (batch size 16)").family->name, "resnet50");
+  EXPECT_EQ(declared_work("ResNet-50 (batch size 16)").batch, 16);
+  EXPECT_EQ(declared_work("ResNet-18 (batch size 128)").family->name, "resnet18");
+  EXPECT_EQ(declared_work("bert:8").batch, 8);
+  EXPECT_EQ(declared_work("Recommendation (batch size 512)").family->name, "recommendation");
+  EXPECT_FALSE(declared_work("").recognised);
+  EXPECT_EQ(declared_work("").family->name, "mixed");
+}
+
+TEST(JobFamily, OperationsOfAStepAreThoseOfThePublishedNetworks) {
+  const auto operations = [](const char* name) {
+    double flops = 0;
+    const DeclaredWork work = declared_work(name);
+    for (const KernelCall& call : training_step(work)) flops += flops_of(call);
+    return flops / static_cast<double>(work.batch);
+  };
+  // Forward multiply-adds, times two operations, times three for training: 4.1 and 15.5 billion for ResNet-50 and
+  // VGG-16, 85 million parameters a token for BERT base; the mixes leave small layers out.
+  EXPECT_NEAR(operations("resnet50") / (6 * 4.1e9), 1, 0.2);
+  EXPECT_NEAR(operations("vgg16") / (6 * 15.5e9), 1, 0.05);
+  EXPECT_NEAR(operations("bert") / (6 * 85e6 * 128), 1, 0.05);
+}
+
+TEST(CalibratedRuntime, TheReferenceRunsAtOneAndFasterDevicesFaster) {
+  const NameTable families = named({"resnet50", "Recommendation", "mystery"});
+  const std::vector<std::string> types = {"V100", "A100", "K80"};
+  const auto runtime = runtime_model_from_profiles(families, types, {}, shipped("V100"));
+  ASSERT_TRUE(runtime) << runtime.error().to_string();
+  for (std::uint32_t family = 0; family < 3; ++family) {
+    EXPECT_EQ(runtime->model.rate(family, 0), reference_rate);
+    EXPECT_GT(runtime->model.rate(family, 1), reference_rate);
+    EXPECT_LT(runtime->model.rate(family, 2), reference_rate);
+  }
+  // One number for a GPU type would be wrong: the host-bound family gains less from the faster device.
+  EXPECT_LT(runtime->model.rate(1, 1), runtime->model.rate(0, 1));
+  EXPECT_THAT(runtime->used, testing::Contains(testing::Field(&UsedValue::source, Source::datasheet)));
+  EXPECT_THAT(runtime->notes, testing::Contains(HasSubstr("assumed value")));
+  EXPECT_THAT(runtime->notes,
+              testing::Contains(HasSubstr("1 job families are of no known kind and run as 'mixed': 'mystery'")));
+}
+
+TEST(CalibratedRuntime, SlowdownDividesEveryRate) {
+  const NameTable families = named({"bert"});
+  const std::vector<std::string> types = {"A100"};
+  const auto plain = runtime_model_from_profiles(families, types, {}, shipped("V100"));
+  const auto slowed = runtime_model_from_profiles(families, types, {}, shipped("V100"), 1.25);
+  ASSERT_TRUE(plain && slowed);
+  EXPECT_NEAR(static_cast<double>(plain->model.rate(0, 0)) / slowed->model.rate(0, 0), 1.25, 1e-5);
+}
+
+TEST(CalibratedRuntime, ProfilesAreMatchedToTypes) {
+  const NameTable families = named({"bert"});
+  const auto rate = [&](const std::string& type, const std::vector<TypeProfile>& profiles) {
+    const std::vector<std::string> types = {type};
+    return runtime_model_from_profiles(families, types, profiles, shipped("P100"))->model.rate(0, 0);
+  };
+  const RatePpm of_v100 = rate("V100", {});
+  EXPECT_EQ(rate("V100M32", {}), of_v100);
+  EXPECT_EQ(rate("GPU", {{.gpu_type = "", .profile = shipped("V100")}}), of_v100);
+  EXPECT_EQ(
+      rate("fast", {{.gpu_type = "fast", .profile = shipped("V100")}, {.gpu_type = "", .profile = shipped("K80")}}),
+      of_v100);
+  const std::vector<std::string> unknown = {"TPU"};
+  const auto missing = runtime_model_from_profiles(families, unknown, {}, shipped("P100"));
+  EXPECT_THAT(missing.error().to_string(), HasSubstr("no device profile for GPU type 'TPU'"));
+  EXPECT_EQ(parse_type_profile("x=A100")->gpu_type, "x");
+  EXPECT_FALSE(parse_type_profile("x=nothing.json"));
+}
+
+TEST(CalibratedRuntime, AMissingValueNamesItsPath) {
+  DeviceProfile profile = shipped("V100");
+  profile.peaks.erase("memory_gbs");
+  const auto step = predict_step(profile, "bert");
+  ASSERT_FALSE(step);
+  EXPECT_THAT(step.error().to_string(),
+              HasSubstr("/peaks/memory_gbs: device profile 'datasheet-v100' lacks this value"));
+}
+
+TEST(CoLocation, MatrixWhereMeasuredAndFormulaElsewhere) {
+  DeviceProfile profile = shipped("V100");
+  const auto formula = co_location_slowdown(profile, "resnet50", "resnet50");
+  ASSERT_TRUE(formula);
+  EXPECT_GT(formula->factor, 1.2);
+  EXPECT_EQ(formula->used.front().source, Source::assumed);
+  profile.interference = Interference{.mode = "streams",
+                                      .kernels = {"gemm", "dram", "gather", "small"},
+                                      .slowdown = std::vector(4, std::vector<double>(4, 1.5))};
+  const auto measured = co_location_slowdown(profile, "bert", "gnn");
+  ASSERT_TRUE(measured);
+  EXPECT_NEAR(measured->factor, 1.5, 1e-9);
+  EXPECT_EQ(measured->used.front().source, Source::measured);
+}
+
+}  // namespace
+}  // namespace gpusched

@@ -44,6 +44,7 @@ void add_replay_command(CLI::App& program, int& exit_code);
 void add_trace_command(CLI::App& program, int& exit_code);
 void add_trace_generate_command(CLI::App& trace, int& exit_code);  ///< below `trace`
 void add_policies_command(CLI::App& program, int& exit_code);
+void add_evaluate_command(CLI::App& program, int& exit_code);
 void add_train_command(CLI::App& program, int& exit_code);
 void add_calibrate_command(CLI::App& program, int& exit_code);
 void add_profile_command(CLI::App& program, int& exit_code);

@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   gpusched::add_replay_command(program, exit_code);
   gpusched::add_trace_command(program, exit_code);
   gpusched::add_policies_command(program, exit_code);
+  gpusched::add_evaluate_command(program, exit_code);
   gpusched::add_train_command(program, exit_code);
   gpusched::add_calibrate_command(program, exit_code);
   gpusched::add_profile_command(program, exit_code);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of policies. A new policy is a file of its own and a line here.
+#include "src/policies/agenda_policy.hpp"
 #include "src/policies/attained_service.hpp"
 #include "src/policies/drf.hpp"
 #include "src/policies/edf.hpp"
@@ -70,6 +71,7 @@ PolicyRegistry PolicyRegistry::standard() {
   registry.add(gpu_packing_info());
   registry.add(gpu_clustering_info());
   registry.add(random_node_info());
+  registry.add(agenda_info());
   registry.add_prefix(rl_policy_info());
   registry.add(drf_info());
   registry.add(hdrf_info());

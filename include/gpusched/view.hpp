@@ -70,6 +70,8 @@ class View {
   /// The user's own estimate, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return state_->jobs->estimate(job); }
   [[nodiscard]] const Shape& shape(JobId job) const { return state_->jobs->shape(job); }
+  /// The shape of that number, below shape_count().
+  [[nodiscard]] const Shape& shape_of_id(std::uint32_t shape) const { return state_->jobs->shapes()[shape]; }
   [[nodiscard]] std::uint32_t shape_id(JobId job) const { return state_->jobs->shape_id(job); }
   [[nodiscard]] std::uint32_t shape_count() const { return static_cast<std::uint32_t>(state_->jobs->shapes().size()); }
   [[nodiscard]] std::uint32_t user(JobId job) const { return state_->jobs->user(job); }
@@ -109,6 +111,9 @@ class View {
       visit(state_->cluster.grant(at));
     }
   }
+
+  /// Head of a running job's grant list in cluster(), for policies that play the future on a copy of it.
+  [[nodiscard]] std::uint32_t grants(JobId job) const { return (*state_)[job].grants; }
 
   // ---- lists ----
   /// Scheduling queues: one for each virtual cluster of the Cluster plus one for jobs of none, or a single one.

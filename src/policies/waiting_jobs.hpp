@@ -62,6 +62,11 @@ class WaitingJobs {
     return best == nullptr ? no_job : best->job;
   }
 
+  /// True when `a` comes before `b` in the order. Preconditions: both are in here, in the same queue.
+  [[nodiscard]] bool before(const View& view, JobId a, JobId b) const {
+    return queues_[view.queue_of(a)].shapes[view.shape_id(a)].before(claim(view, a), claim(view, b), view.now());
+  }
+
   /// Leaves out all jobs of the shape of `job` for the rest of this pass.
   void pass_over_shape_of(const View& view, JobId job) {
     Queue& queue = queues_[view.queue_of(job)];
@@ -76,7 +81,11 @@ class WaitingJobs {
 
   /// Shapes with waiting jobs, in no meaningful order.
   [[nodiscard]] const std::vector<std::uint32_t>& shapes(std::uint32_t queue) const { return queues_[queue].active; }
-  [[nodiscard]] const KineticTournament& jobs(std::uint32_t queue, std::uint32_t shape) const {
+  /// Precondition: the job is in here.
+  [[nodiscard]] const Claim& claim(const View& view, JobId job) const {
+    return queues_[view.queue_of(job)].shapes[view.shape_id(job)][slots_[index(job)]];
+  }
+  [[nodiscard]] KineticTournament& jobs(std::uint32_t queue, std::uint32_t shape) {
     return queues_[queue].shapes[shape];
   }
 

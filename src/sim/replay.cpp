@@ -8,6 +8,7 @@
 
 #include "gpusched/history_hash.hpp"
 #include "gpusched/simulate.hpp"
+#include "src/policies/backfill.hpp"
 #include "traces/cluster_reader.hpp"
 
 namespace gpusched {
@@ -159,6 +160,11 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
       input.specs.push_back(std::move(spec));
     }
   }
+  if (scenario.backfill != "none") {
+    auto backfill = parse_backfill(scenario.backfill);
+    if (!backfill) return Unexpected{Error{.message = backfill.error().message, .field = "backfill"}};
+    input.backfill = *std::move(backfill);
+  }
   auto trace = read_trace(scenario.trace, {.format = scenario.format,
                                            .columns = scenario.columns,
                                            .seed = scenario.seed,
@@ -190,8 +196,9 @@ Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const Policy
                                           std::uint64_t threads, ReplayDetail detail, ReplayProgress& progress) {
   std::vector<std::optional<AnyPolicy>> policies;
   for (const PolicySpec& spec : input.specs) {
+    const PolicyContext context{.jobs = &input.trace.jobs, .cluster = &input.cluster, .seed = input.options.seed};
     auto policy =
-        registry.make(spec, {.jobs = &input.trace.jobs, .cluster = &input.cluster, .seed = input.options.seed});
+        input.backfill ? make_backfilled(registry, spec, *input.backfill, context) : registry.make(spec, context);
     if (!policy) return Unexpected{policy.error()};
     policies.emplace_back(*std::move(policy));
   }

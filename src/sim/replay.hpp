@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ struct ReplayInput {
   MeasureWindow window;
   std::vector<PolicySpec> specs;
   CalibratedRuntime runtime;           ///< of the scenario's device profiles; uniform without any
-  std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere
+  std::optional<PolicySpec> backfill = {};  ///< around every policy
+  std::uint32_t jobs_outside_vcs = 0;       ///< whose virtual cluster the machines do not have: they may run anywhere
 };
 
 /// Reads trace and cluster and resolves every name. Errors are the user's: bad input or usage.

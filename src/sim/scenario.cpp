@@ -207,6 +207,8 @@ std::vector<ScenarioField> scenario_fields(Scenario& s) {
        "leave out rows with bad values, counted, instead of refusing the trace", &s.drop_bad_rows},
       {"cluster", "--cluster", "NAME, FILE, NODESxGPUS (75x8) or GPUS (600: one pool that only counts)", &s.cluster},
       {"policies", "--policy", "policies to compare: NAME[{parameter=value,...}][,...]", &s.policies},
+      {"backfill", "--backfill", "around every policy: none, easy, conservative or sc20, with {parameter=value,...}",
+       &s.backfill},
       {"placement", "--placement", "how nodes are chosen; count: no nodes, only GPUs", &s.placement, placements},
       {"seed", "--seed", "of everything random", &s.seed},
       {"preemption.checkpoint_s", "--checkpoint-cost", "seconds to save a job's state when it is preempted",

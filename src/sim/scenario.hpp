@@ -25,6 +25,7 @@ struct Scenario {
   bool drop_bad_rows = false;
   std::string cluster;                ///< NAME, FILE, NODESxGPUS or GPUS; empty: what the trace states
   std::vector<std::string> policies;  ///< each as parse_policy_list() takes it
+  std::string backfill = "none";      ///< as parse_backfill() takes it, or "none"
   std::string placement = "consolidate";
   std::uint64_t seed = 0;
   PreemptionCost preemption;

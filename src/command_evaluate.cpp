@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpusched/placement.hpp"
+#include "gpusched/simulate.hpp"
 #include "src/commands.hpp"
 #include "src/sim/build_info.hpp"
 #include "src/sim/evaluation.hpp"

@@ -145,14 +145,15 @@ void queue_of(benchmark::State& state, const std::string& name) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  for (const PolicyInfo& info : PolicyRegistry::standard().rows()) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  for (const PolicyInfo& info : registry.rows()) {
     const std::string name = info.name;
     benchmark::RegisterBenchmark(("philly_280x8/" + name).c_str(),
                                  [name](benchmark::State& state) { philly_280x8(state, name); })
         ->Iterations(1)
         ->Unit(benchmark::kMillisecond);
   }
-  for (const PolicyInfo& info : PolicyRegistry::standard().rows()) {
+  for (const PolicyInfo& info : registry.rows()) {
     const std::string name = info.name;
     benchmark::RegisterBenchmark(("queue/" + name).c_str(), [name](benchmark::State& state) { queue_of(state, name); })
         ->RangeMultiplier(10)

@@ -37,7 +37,7 @@ struct Cell {
 class GoldenSc20 : public testing::TestWithParam<Cell> {};
 
 TEST_P(GoldenSc20, TenWindows) {
-  const std::string path = test::real_trace(input).string();
+  const std::string path = test::real_trace(input);
   if (path.empty()) GTEST_SKIP() << input << " is not here; set GPUSCHED_TRACES";
   const auto log = read_sc20_log(path);
   ASSERT_TRUE(log.has_value()) << log.error().to_string();
@@ -79,7 +79,7 @@ double mean_over_many_windows(const Sc20Log& log, const Sc20Chooser& choose) {
 }
 
 TEST(GoldenSc20ManyWindows, Means) {
-  const std::string path = test::real_trace(input).string();
+  const std::string path = test::real_trace(input);
   if (path.empty()) GTEST_SKIP() << input << " is not here; set GPUSCHED_TRACES";
   const auto log = read_sc20_log(path);
   ASSERT_TRUE(log.has_value()) << log.error().to_string();
@@ -90,7 +90,7 @@ TEST(GoldenSc20ManyWindows, Means) {
 
 // A uniformly random choice: 7620 on the ten windows, one run having a standard deviation of 330.
 TEST(GoldenSc20ManyWindows, RandomChoice) {
-  const std::string path = test::real_trace(input).string();
+  const std::string path = test::real_trace(input);
   if (path.empty()) GTEST_SKIP() << input << " is not here; set GPUSCHED_TRACES";
   const auto log = read_sc20_log(path);
   ASSERT_TRUE(log.has_value()) << log.error().to_string();

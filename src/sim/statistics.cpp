@@ -2,6 +2,7 @@
 #include "src/sim/statistics.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -33,7 +34,7 @@ ConfidenceInterval block_bootstrap(std::span<const double> values, std::size_t b
     mean = sum / static_cast<double>(values.size());
   }
   std::sort(means.begin(), means.end());
-  const auto at = [&](double p) { return means[static_cast<std::size_t>(p * (resamples - 1))]; };
+  const auto at = [&](double p) { return means[static_cast<std::size_t>(std::lround(p * (resamples - 1)))]; };
   return {at(0.025), at(0.975)};
 }
 

@@ -167,7 +167,8 @@ Result<void> read_node_list(RowReader& rows, ReadContext& context, const NodeLis
     Node node{.gpus = gpus_of(row, *gpus), .name = std::string(row.text(name))};
     node.cpu_milli = scaled(row, cpu, format.cpu_scale);
     node.memory_mib = scaled(row, memory, format.memory_scale);
-    if (!row.bad()) cluster.add(std::move(node), node.gpus == 0 ? std::string_view() : row.text(type));
+    const std::string_view gpu_type = node.gpus == 0 ? std::string_view() : row.text(type);
+    if (!row.bad()) cluster.add(std::move(node), gpu_type);
   });
 }
 
@@ -276,6 +277,7 @@ void read_json_node(const Json& entry, const std::string& path, const std::vecto
   object.refuse_others();
   if (!owner.empty()) {
     std::vector<std::string> known;
+    known.reserve(vcs.size());
     for (const VirtualCluster& vc : vcs) known.push_back(vc.name);
     node.vc = static_cast<std::uint32_t>(std::find(known.begin(), known.end(), owner) - known.begin());
     if (node.vc == known.size()) {

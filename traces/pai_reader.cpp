@@ -107,7 +107,7 @@ class PaiTables {
   [[nodiscard]] std::string file_of(const TableInfo& table) const {
     std::error_code ignored;
     for (const char* ending : {".csv", ".csv.gz", ".csv.zst", ".csv.xz", ".tar.gz"}) {
-      const std::string file = (std::filesystem::path(path_) / (table.name + std::string(ending))).string();
+      std::string file = (std::filesystem::path(path_) / (table.name + std::string(ending))).string();
       if (std::filesystem::exists(file, ignored)) return file;
     }
     return {};

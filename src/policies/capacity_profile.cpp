@@ -2,7 +2,7 @@
 #include "src/policies/capacity_profile.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <limits>
 #include <tuple>
 
 namespace gpusched {
@@ -31,50 +31,60 @@ CapacityProfile::CapacityProfile(const Cluster& cluster, const JobTable& jobs) {
     }
   }
   for (const VirtualCluster& vc : cluster.vcs) empty_.push_back({.gpu_milli = vc.quota});
-  steps_.emplace(Time{std::numeric_limits<std::int64_t>::min()}, empty_);
+  clear(Time{std::numeric_limits<std::int64_t>::min()});
 }
 
 void CapacityProfile::clear(Time now) {
-  steps_.clear();
-  steps_.emplace(now, empty_);
+  begins_.assign(1, now);
+  free_ = empty_;
 }
 
 void CapacityProfile::drop_before(Time now) {
-  auto current = std::prev(steps_.upper_bound(now));
-  steps_.erase(steps_.begin(), current);
+  const std::size_t current = step_at(now);
+  if (current * 2 < begins_.size()) return;  // moving the rest up is paid by as many steps that are gone
+  begins_.erase(begins_.begin(), begins_.begin() + static_cast<std::ptrdiff_t>(current));
+  free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(current * empty_.size()));
 }
 
-std::map<Time, CapacityProfile::Row>::iterator CapacityProfile::split_at(Time t) {
-  const auto after = steps_.upper_bound(t);
-  const auto current = std::prev(after);
-  return current->first == t ? current : steps_.emplace_hint(after, t, current->second);
+std::size_t CapacityProfile::step_at(Time t) const {
+  return static_cast<std::size_t>(std::upper_bound(begins_.begin(), begins_.end(), t) - begins_.begin()) - 1;
+}
+
+std::size_t CapacityProfile::split_at(Time t) {
+  const std::size_t step = step_at(t);
+  if (begins_[step] == t) return step;
+  const std::size_t width = empty_.size();
+  begins_.insert(begins_.begin() + static_cast<std::ptrdiff_t>(step) + 1, t);
+  free_.insert(free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width), width, Free{});
+  std::copy_n(free_.begin() + static_cast<std::ptrdiff_t>(step * width), width,
+              free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width));
+  return step + 1;
 }
 
 void CapacityProfile::change(Time start, Time end, const Shape& shape, std::uint32_t queue,
                              const std::vector<Part>& parts, int sign) {
   if (!(start < end)) return;
-  const auto first = split_at(start);
-  const auto last = split_at(end);
-  for (auto step = first; step != last; ++step) {
+  const std::size_t first = split_at(start);
+  const std::size_t last = split_at(end);
+  for (std::size_t step = first; step < last; ++step) {
+    Free* const cells = &free_[step * empty_.size()];
     for (const Part& part : parts) {
-      Free& free = step->second[part.cell];
       const std::int64_t tasks = sign * std::int64_t{part.tasks};
-      free.gpu_milli += tasks * shape.gpu_milli_per_task;
-      free.cpu_milli += tasks * shape.cpu_milli_per_task;
-      free.memory_mib += tasks * shape.memory_mib_per_task;
+      cells[part.cell].gpu_milli += tasks * shape.gpu_milli_per_task;
+      cells[part.cell].cpu_milli += tasks * shape.cpu_milli_per_task;
+      cells[part.cell].memory_mib += tasks * shape.memory_mib_per_task;
     }
-    if (cells_ + queue < step->second.size()) step->second[cells_ + queue].gpu_milli += sign * shape.gpu_milli();
+    if (cells_ + queue < empty_.size()) cells[cells_ + queue].gpu_milli += sign * shape.gpu_milli();
   }
 }
 
 bool CapacityProfile::is_free(Time start, Time end, const Shape& shape, std::uint32_t queue,
                               const std::vector<Part>& parts) const {
-  for (auto step = std::prev(steps_.upper_bound(start)); step != steps_.end() && step->first < end; ++step) {
+  for (std::size_t step = step_at(start); step < begins_.size() && begins_[step] < end; ++step) {
     for (const Part& part : parts) {
-      if (tasks_in(step->second[part.cell], shape) < part.tasks) return false;
+      if (tasks_in(row(step)[part.cell], shape) < part.tasks) return false;
     }
-    if (cells_ + queue < step->second.size() && step->second[cells_ + queue].gpu_milli < shape.gpu_milli())
-      return false;
+    if (cells_ + queue < empty_.size() && row(step)[cells_ + queue].gpu_milli < shape.gpu_milli()) return false;
   }
   return true;
 }
@@ -96,7 +106,7 @@ std::vector<bool> CapacityProfile::allowed_cells(const Shape& shape, std::uint32
   return allowed;
 }
 
-std::int64_t CapacityProfile::capacity_for(const Row& row, const Shape& shape, std::uint32_t queue,
+std::int64_t CapacityProfile::capacity_for(Row row, const Shape& shape, std::uint32_t queue,
                                            const std::vector<bool>& allowed) const {
   if (cells_ + queue < row.size() && row[cells_ + queue].gpu_milli < shape.gpu_milli()) return 0;
   std::int64_t tasks = 0;
@@ -107,7 +117,7 @@ std::int64_t CapacityProfile::capacity_for(const Row& row, const Shape& shape, s
 }
 
 // One cell for the whole gang, the one with the least room to spare; else the roomiest cells first.
-std::vector<CapacityProfile::Part> CapacityProfile::choose(const Row& row, const Shape& shape,
+std::vector<CapacityProfile::Part> CapacityProfile::choose(Row row, const Shape& shape,
                                                            const std::vector<bool>& allowed) const {
   std::vector<std::tuple<std::int64_t, MilliGpu, std::uint32_t>> cells;  // tasks (negative), free, cell
   for (std::uint32_t cell = 0; cell < cells_; ++cell) {
@@ -128,23 +138,22 @@ std::vector<CapacityProfile::Part> CapacityProfile::choose(const Row& row, const
 std::optional<CapacityProfile::Hole> CapacityProfile::find(Time now, Time length, const Shape& shape,
                                                            std::uint32_t queue, const ClusterState& cluster) const {
   const std::vector<bool> allowed = allowed_cells(shape, queue, cluster);
-  const auto fits = [&](const Row& row) { return capacity_for(row, shape, queue, allowed) >= shape.tasks; };
-  Row common;
-  for (auto start = std::prev(steps_.upper_bound(now)); start != steps_.end();) {
-    const Time begin = std::max(start->first, now);
-    common = start->second;
-    auto step = start;
-    auto resume = std::next(start);
+  const auto fits = [&](Row row) { return capacity_for(row, shape, queue, allowed) >= shape.tasks; };
+  std::vector<Free> common;
+  for (std::size_t start = step_at(now); start < begins_.size();) {
+    const Time begin = std::max(begins_[start], now);
+    common.assign(row(start).begin(), row(start).end());
+    std::size_t resume = start + 1;
     bool holds = fits(common);
-    for (++step; holds && step != steps_.end() && step->first < begin + length; ++step) {
+    for (std::size_t step = start + 1; holds && step < begins_.size() && begins_[step] < begin + length; ++step) {
       for (std::size_t i = 0; i < common.size(); ++i) {
-        common[i].gpu_milli = std::min(common[i].gpu_milli, step->second[i].gpu_milli);
-        common[i].cpu_milli = std::min(common[i].cpu_milli, step->second[i].cpu_milli);
-        common[i].memory_mib = std::min(common[i].memory_mib, step->second[i].memory_mib);
+        common[i].gpu_milli = std::min(common[i].gpu_milli, row(step)[i].gpu_milli);
+        common[i].cpu_milli = std::min(common[i].cpu_milli, row(step)[i].cpu_milli);
+        common[i].memory_mib = std::min(common[i].memory_mib, row(step)[i].memory_mib);
       }
       holds = fits(common);
       // A step without room by itself rules out every start up to it.
-      if (!holds && !fits(step->second)) resume = std::next(step);
+      if (!holds && !fits(row(step))) resume = step + 1;
     }
     if (holds) return Hole{begin, choose(common, shape, allowed)};
     start = resume;

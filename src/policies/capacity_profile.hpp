@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "gpusched/cluster.hpp"
@@ -55,23 +55,30 @@ class CapacityProfile {
     std::int64_t cpu_milli = 0;
     std::int64_t memory_mib = 0;
   };
-  using Row = std::vector<Free>;  // cells, then the quota of each virtual cluster
+  using Row = std::span<const Free>;  // cells, then the quota of each virtual cluster
 
   [[nodiscard]] static std::int64_t tasks_in(const Free& free, const Shape& shape);
   [[nodiscard]] std::vector<bool> allowed_cells(const Shape& shape, std::uint32_t queue,
                                                 const ClusterState& cluster) const;
   // Tasks that fit into the allowed cells and the quota, up to the gang's.
-  [[nodiscard]] std::int64_t capacity_for(const Row& row, const Shape& shape, std::uint32_t queue,
+  [[nodiscard]] std::int64_t capacity_for(Row row, const Shape& shape, std::uint32_t queue,
                                           const std::vector<bool>& allowed) const;
-  [[nodiscard]] std::vector<Part> choose(const Row& row, const Shape& shape, const std::vector<bool>& allowed) const;
-  std::map<Time, Row>::iterator split_at(Time t);
+  [[nodiscard]] std::vector<Part> choose(Row row, const Shape& shape, const std::vector<bool>& allowed) const;
+
+  // The step in which `t` lies. Precondition: t is not before the first.
+  [[nodiscard]] std::size_t step_at(Time t) const;
+  // The same, made to begin at `t`.
+  std::size_t split_at(Time t);
+  [[nodiscard]] Row row(std::size_t step) const { return Row(free_).subspan(step * empty_.size(), empty_.size()); }
 
   bool by_node_ = false;
   std::uint32_t cells_ = 0;
   std::vector<std::uint32_t> cell_of_node_;
   std::vector<NodeId> node_of_cell_;  // one node of it
-  Row empty_;
-  std::map<Time, Row> steps_;  // what is free from that instant on; never empty
+  std::vector<Free> empty_;
+  // Steps lie side by side, because looking for a hole walks over them all: when each begins, and its row.
+  std::vector<Time> begins_;
+  std::vector<Free> free_;
 };
 
 }  // namespace gpusched

@@ -50,9 +50,9 @@ const std::vector<Row> example{{.submit = 0, .work = 100, .gpus = 6}, {.submit =
 
 TEST(EasyBackfill, StartsWhatDelaysNobody) {
   const JobTable jobs = test::table_of(example);
-  EXPECT_EQ(run("fifo", "easy", jobs, Cluster::pool(10)),
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::pool(10)),
             (Spans{{0, 100}, {100, 150}, {150, 350}, {3, 100}, {4, 504}, {5, 25}}));
-  EXPECT_EQ(run("fifo", "easy", jobs, Cluster::homogeneous(5, 2)),
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::homogeneous(5, 2)),
             (Spans{{0, 100}, {100, 150}, {150, 350}, {3, 100}, {4, 504}, {5, 25}}));
 }
 
@@ -62,12 +62,14 @@ TEST(EasyBackfill, KeepsThePriorityOrder) {
                                         {.submit = 1, .work = 200, .gpus = 4},
                                         {.submit = 2, .work = 60, .gpus = 1},
                                         {.submit = 2, .work = 50, .gpus = 1}});
-  EXPECT_EQ(run("fifo", "easy", jobs, Cluster::pool(4)), (Spans{{0, 100}, {100, 300}, {2, 62}, {300, 350}}));
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {100, 300}, {2, 62}, {300, 350}}));
   const JobTable two = test::table_of({{.submit = 0, .work = 100, .gpus = 3},
                                        {.submit = 1, .work = 10, .gpus = 4},
                                        {.submit = 2, .work = 60, .gpus = 1},
                                        {.submit = 2, .work = 50, .gpus = 1}});
-  EXPECT_EQ(run("sjf", "easy", two, Cluster::pool(4)), (Spans{{0, 100}, {100, 110}, {110, 170}, {2, 52}}));
+  EXPECT_EQ(run("sjf", "easy{estimate=exact}", two, Cluster::pool(4)),
+            (Spans{{0, 100}, {100, 110}, {110, 170}, {2, 52}}));
 }
 
 TEST(EasyBackfill, ReservesByNode) {
@@ -79,7 +81,7 @@ TEST(EasyBackfill, ReservesByNode) {
                       {.submit = 1, .work = 30, .shape = {.tasks = 1, .gpu_milli_per_task = 4 * whole_gpu}},
                       {.submit = 2, .work = 100, .gpus = 2},
                       {.submit = 3, .work = 40, .gpus = 1}});
-  EXPECT_EQ(run("fifo", "easy", jobs, Cluster::homogeneous(2, 4)),
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::homogeneous(2, 4)),
             (Spans{{0, 50}, {0, 500}, {50, 80}, {80, 180}, {3, 43}}));
 }
 
@@ -94,8 +96,8 @@ TEST(EasyBackfill, ReservesCpuAndMemory) {
                                         {.submit = 1, .work = 10, .shape = shape(8)},
                                         {.submit = 2, .work = 9, .shape = shape(4)},
                                         {.submit = 2, .work = 8, .shape = shape(3)}});
-  EXPECT_EQ(run("fifo", "easy", jobs, cluster), (Spans{{0, 10}, {10, 20}, {20, 29}, {2, 10}}));
-  EXPECT_EQ(run("fifo", "conservative", jobs, cluster), (Spans{{0, 10}, {10, 20}, {20, 29}, {2, 10}}));
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, cluster), (Spans{{0, 10}, {10, 20}, {20, 29}, {2, 10}}));
+  EXPECT_EQ(run("fifo", "conservative{estimate=exact}", jobs, cluster), (Spans{{0, 10}, {10, 20}, {20, 29}, {2, 10}}));
 }
 
 TEST(EasyBackfill, SchedulesEachVirtualClusterByItself) {
@@ -107,7 +109,7 @@ TEST(EasyBackfill, SchedulesEachVirtualClusterByItself) {
   cluster.vcs = {{"a", 4 * whole_gpu}, {"b", 4 * whole_gpu}};
   cluster.nodes[0].vc = 0;
   cluster.nodes[1].vc = 1;
-  for (const char* way : {"easy", "conservative", "sc20"}) {
+  for (const char* way : {"easy{estimate=exact}", "conservative{estimate=exact}", "sc20{estimate=exact}"}) {
     EXPECT_EQ(run("fifo", way, jobs, cluster), (Spans{{0, 100}, {100, 110}, {2, 22}, {3, 503}})) << way;
   }
 }
@@ -133,9 +135,10 @@ TEST(ConservativeBackfill, DelaysNoReservation) {
                                         {.submit = 2, .work = 10, .gpus = 4},
                                         {.submit = 3, .work = 18, .gpus = 1},
                                         {.submit = 4, .work = 16, .gpus = 1}});
-  EXPECT_EQ(run("fifo", "conservative", jobs, Cluster::pool(4)),
+  EXPECT_EQ(run("fifo", "conservative{estimate=exact}", jobs, Cluster::pool(4)),
             (Spans{{0, 10}, {10, 20}, {20, 30}, {30, 48}, {4, 20}}));
-  EXPECT_EQ(run("fifo", "easy", jobs, Cluster::pool(4)), (Spans{{0, 10}, {10, 20}, {21, 31}, {3, 21}, {31, 47}}));
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::pool(4)),
+            (Spans{{0, 10}, {10, 20}, {21, 31}, {3, 21}, {31, 47}}));
 }
 
 TEST(ConservativeBackfill, MovesUpWhenJobsEndEarly) {
@@ -159,9 +162,11 @@ TEST(Sc20Backfill, CommitsToTheChosenJob) {
                                         {.submit = 1, .work = 99, .gpus = 4},
                                         {.submit = 2, .work = 98, .gpus = 1},
                                         {.submit = 3, .work = 96, .gpus = 1}});
-  EXPECT_EQ(run("sjf", "sc20", jobs, Cluster::pool(4)), (Spans{{0, 100}, {100, 199}, {199, 297}, {3, 99}}));
+  EXPECT_EQ(run("sjf", "sc20{estimate=exact}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {100, 199}, {199, 297}, {3, 99}}));
   // EASY lets job 2 end at the reserved instant, and job 3, the shorter, be chosen then.
-  EXPECT_EQ(run("sjf", "easy", jobs, Cluster::pool(4)), (Spans{{0, 100}, {196, 295}, {2, 100}, {100, 196}}));
+  EXPECT_EQ(run("sjf", "easy{estimate=exact}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {196, 295}, {2, 100}, {100, 196}}));
 }
 
 TEST(Backfill, RefusesWhatItCannotWrap) {
@@ -171,7 +176,7 @@ TEST(Backfill, RefusesWhatItCannotWrap) {
       make("srtf", "easy", jobs, cluster).error().to_string().find("policy srtf is not an order of starting alone"),
       std::string::npos);
   EXPECT_EQ(make("fifo", "easy{estimate=user}", jobs, cluster).error().to_string(),
-            "estimator user: the trace has no column estimate");
+            "backfill easy, estimator user: the trace has no column estimate");
   EXPECT_FALSE(make("fifo", "easy{depth=3}", jobs, cluster).has_value());
   EXPECT_FALSE(make("fifo", "conservative{depth=0}", jobs, cluster).has_value());
   EXPECT_NE(parse_backfill("eazy").error().message.find("easy"), std::string::npos);
@@ -208,14 +213,14 @@ Case any_case() {
   return {test::table_of(rows), cluster};
 }
 
-AnyDurationEstimator requested(const JobTable& jobs) {
-  return *make_duration_estimator({.name = "requested"}, {.jobs = &jobs});
+AnyDurationEstimator exact(const JobTable& jobs) {
+  return *make_duration_estimator({.name = "exact"}, {.jobs = &jobs});
 }
 
 RC_GTEST_PROP(EasyBackfill, NeverDelaysAReservation, ()) {
   const Case c = any_case();
   Engine engine(c.jobs, c.cluster);
-  EasyBackfill policy(fifo_order(), requested(c.jobs));
+  EasyBackfill policy(fifo_order(), exact(c.jobs));
   std::map<JobId, Time> promised;
   Decision decision = engine.decision();
   while (engine.advance()) {
@@ -238,7 +243,7 @@ RC_GTEST_PROP(ConservativeBackfill, NeverDelaysAReservation, ()) {
   const Case c = any_case();
   Engine engine(c.jobs, c.cluster);
   const auto depth = static_cast<std::uint32_t>(*rc::gen::element(2, 1000));
-  ConservativeBackfill policy(fifo_order(), requested(c.jobs), CapacityProfile(c.cluster, c.jobs), depth);
+  ConservativeBackfill policy(fifo_order(), exact(c.jobs), CapacityProfile(c.cluster, c.jobs), depth);
   std::map<JobId, Time> promised;
   Decision decision = engine.decision();
   while (engine.advance()) {

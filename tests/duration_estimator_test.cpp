@@ -21,7 +21,7 @@ struct Job {
   std::uint32_t gpus = 1;
   std::string user = "ann";
   std::string name = "train";
-  std::int64_t asked_s = 100;
+  std::int64_t asked_s = 100;  // -1: nothing
 };
 
 JobTable table_of(const std::vector<Job>& rows) {
@@ -29,7 +29,7 @@ JobTable table_of(const std::vector<Job>& rows) {
   for (const Job& job : rows) {
     builder.add({.submit = whole_seconds(job.submit_s),
                  .work = whole_seconds(job.work_s),
-                 .estimate = whole_seconds(job.asked_s),
+                 .estimate = job.asked_s < 0 ? Time::max() : whole_seconds(job.asked_s),
                  .shape = {.tasks = job.gpus, .gpu_milli_per_task = whole_gpu},
                  .user = job.user,
                  .group = job.user,
@@ -58,8 +58,7 @@ class Recorder {
   std::vector<double>* estimates_;
 };
 
-std::vector<double> estimates(const std::string& estimator, const std::vector<Job>& rows) {
-  const JobTable jobs = table_of(rows);
+std::vector<double> estimates(const std::string& estimator, const JobTable& jobs) {
   auto made = make_duration_estimator({.name = estimator}, {.jobs = &jobs, .seed = 5});
   EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
   std::vector<double> result;
@@ -69,6 +68,10 @@ std::vector<double> estimates(const std::string& estimator, const std::vector<Jo
   return result;
 }
 
+std::vector<double> estimates(const std::string& estimator, const std::vector<Job>& rows) {
+  return estimates(estimator, table_of(rows));
+}
+
 using Seconds = std::vector<double>;
 
 TEST(DurationEstimator, GivenByTruthOrUser) {
@@ -76,6 +79,31 @@ TEST(DurationEstimator, GivenByTruthOrUser) {
   EXPECT_EQ(estimates("exact", jobs), (Seconds{30, 300}));
   EXPECT_EQ(estimates("user", jobs), (Seconds{100, 100}));
   EXPECT_EQ(estimates("requested", jobs), (Seconds{100, 100}));
+}
+
+// A job without a request must not be given its true run time: "requested" once did that.
+TEST(DurationEstimator, NoRequestIsNoReasonToKnowTheTruth) {
+  const std::vector<Job> jobs{{.submit_s = 0, .work_s = 30, .asked_s = -1},
+                              {.submit_s = 50, .work_s = 7, .asked_s = -1},
+                              {.submit_s = 60, .work_s = 7, .asked_s = 25}};
+  const Seconds guessed = estimates("requested", jobs);
+  EXPECT_EQ(guessed[0], 3600);        // nothing has finished
+  EXPECT_NEAR(guessed[1], 30, 1e-5);  // one job has, alike in everything
+  EXPECT_EQ(guessed[2], 25);
+  EXPECT_EQ(estimates("user", jobs), (Seconds{365.0 * 86400, 365.0 * 86400, 25}));
+}
+
+// log(1 + t) of ann's one-GPU job is a, of bob's two-GPU job b. Each mean weighs its own jobs and 4 of the level above.
+TEST(DurationEstimator, HistoryRefinesByShapeAndUser) {
+  const std::vector<Job> jobs{{.submit_s = 0, .work_s = 99, .gpus = 1, .user = "ann"},
+                              {.submit_s = 0, .work_s = 9, .gpus = 2, .user = "bob"},
+                              {.submit_s = 200, .work_s = 1, .gpus = 1, .user = "ann"},
+                              {.submit_s = 200, .work_s = 1, .gpus = 4, .user = "cat"}};
+  const double a = std::log(100), b = std::log(10), all = (a + b) / 2;
+  const double of_vc = (a + b + 4 * all) / 6, of_shape = (a + 4 * of_vc) / 5, of_ann = (a + 4 * of_shape) / 5;
+  const Seconds guessed = estimates("history", jobs);
+  EXPECT_NEAR(guessed[2], std::exp(of_ann) - 1, 1e-5);
+  EXPECT_NEAR(guessed[3], std::exp(of_vc) - 1, 1e-5);
 }
 
 TEST(DurationEstimator, RunningMeans) {
@@ -155,14 +183,15 @@ RC_GTEST_PROP(DurationEstimator, NeverSeesTheFuture, ()) {
                     .work_s = works[i],
                     .gpus = 1 + static_cast<std::uint32_t>(works[i]) % 4,
                     .user = works[i] % 3 == 0 ? "ann" : "bob",
-                    .name = "job" + std::to_string(works[i] % 5)});
+                    .name = "job" + std::to_string(works[i] % 5),
+                    .asked_s = i % 2 == 0 ? 100 : -1});
   }
   std::vector<Job> other = jobs;
   for (Job& job : other) {
     if (job.submit_s + job.work_s > cut) job.work_s += 100'000 - job.work_s / 2;
   }
-  for (const char* estimator :
-       {"user", "user-mean", "user-gpu-mean", "group-mean", "group-gpu-mean", "name-history", "quantile"}) {
+  for (const char* estimator : {"user", "requested", "history", "user-mean", "user-gpu-mean", "group-mean",
+                                "group-gpu-mean", "name-history", "quantile"}) {
     const Seconds one = estimates(estimator, jobs);
     const Seconds two = estimates(estimator, other);
     for (std::size_t i = 0; i < jobs.size() && jobs[i].submit_s <= cut; ++i) RC_ASSERT(one[i] == two[i]);
@@ -174,7 +203,7 @@ TEST(DurationEstimator, OnlyTheTrueOnesAreClairvoyant) {
   for (const DurationEstimatorInfo& row : duration_estimators()) {
     const auto made = make_duration_estimator({.name = row.name}, {.jobs = &jobs});
     ASSERT_TRUE(made.has_value()) << row.name;
-    const bool truth = row.name == "exact" || row.name == "noisy" || row.name == "requested";
+    const bool truth = row.name == "exact" || row.name == "noisy";
     EXPECT_EQ(made->clairvoyant(), truth) << row.name;
   }
 }

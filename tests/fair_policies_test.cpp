@@ -81,7 +81,7 @@ TEST(FairPolicies, SayInOneLineWhichColumnIsMissing) {
   const JobTable bare = table_of({{0, 1, 1}});
   const JobTable with_vcs = table_of({{.work = 1, .vc = "a"}});
   const Cluster cluster = Cluster::pool(1);
-  for (const std::string name : {"drf", "slurm", "lsf", "static-partition"}) {
+  for (const std::string name : {"drf", "slurm", "lsf"}) {
     const auto none = make(name, bare, cluster);
     ASSERT_FALSE(none) << name;
     EXPECT_EQ(none.error().message, "policy " + name + " shares between users, and the trace names none");
@@ -114,6 +114,33 @@ TEST(StaticPartition, RefusesAJobThatCanNeverRun) {
   ASSERT_FALSE(policy);
   EXPECT_THAT(policy.error().message, testing::HasSubstr("job 0 wants 3 GPUs, and the partition of 'ann' has 2"));
   EXPECT_TRUE(make("static-partition{weights=[3,1]}", jobs, Cluster::pool(4)));
+}
+
+TEST(StaticPartition, TakesWhicheverOwnerTheTraceNames) {
+  const JobTable with_vcs =
+      table_of(join(rows_of(4, {.work = 10, .vc = "a"}), {{.submit = 15, .work = 10, .vc = "b"}}));
+  EXPECT_EQ(run_policy("static-partition", with_vcs, Cluster::pool(4)),
+            (Spans{{0, 10}, {0, 10}, {10, 20}, {10, 20}, {15, 25}}));
+  const JobTable bare = table_of({{.work = 1}});
+  EXPECT_EQ(make("static-partition", bare, Cluster::pool(4)).error().message,
+            "policy static-partition divides GPUs between users or virtual clusters, and the trace names neither "
+            "(columns user, vc)");
+}
+
+TEST(StaticPartition, PartsByDemandHoldTheLargestJob) {
+  // GPU time 60 (in 6 jobs), 20 and 4 (on 4 GPUs). Of 12 GPUs cat's share would be 0 and must be 4; the other 8 fall 6
+  // to 2.
+  const JobTable jobs =
+      table_of(join(join(rows_of(6, {.work = 10, .user = "ann"}), rows_of(2, {.work = 10, .user = "bob"})),
+                    {{.work = 1, .gpus = 4, .user = "cat"}}));
+  EXPECT_EQ(run_policy("static-partition{parts=demand}", jobs, Cluster::pool(12)),
+            (Spans{{0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 1}}));
+  // Of 8 GPUs the other 4 fall 3 to 1.
+  EXPECT_EQ(run_policy("static-partition{parts=demand}", jobs, Cluster::pool(8)),
+            (Spans{{0, 10}, {0, 10}, {0, 10}, {10, 20}, {10, 20}, {10, 20}, {0, 10}, {10, 20}, {0, 1}}));
+  const JobTable wide = table_of({{.work = 1, .gpus = 3, .user = "ann"}, {.work = 1, .gpus = 3, .user = "bob"}});
+  EXPECT_EQ(make("static-partition{parts=demand}", wide, Cluster::pool(4)).error().message,
+            "static-partition: parts that hold each owner's largest job add up to 6 GPUs, and the cluster has 4");
 }
 
 // ---- Slurm and LSF ----

@@ -29,6 +29,11 @@ std::vector<Span> run(const std::string& policy, const JobTable& jobs, const Clu
   return test::run(jobs, cluster, *std::move(made));
 }
 
+std::vector<Row> asking_for_what_they_run(std::vector<Row> rows) {
+  for (Row& row : rows) row.estimate = row.work;
+  return rows;
+}
+
 // Ids in order of first start.
 std::vector<int> start_order(const std::string& policy, const JobTable& jobs, const Cluster& cluster) {
   const std::vector<Span> spans = run(policy, jobs, cluster);
@@ -48,7 +53,7 @@ const std::vector<Row> contended{{.submit = 0, .work = 100, .gpus = 8},
                                  {.submit = 90, .work = 40, .gpus = 7}};
 
 TEST(ListScheduler, OrdersByEachScore) {
-  const JobTable jobs = test::table_of(contended);
+  const JobTable jobs = test::table_of(asking_for_what_they_run(contended));
   const Cluster cluster = Cluster::homogeneous(1, 8);
   using Order = std::vector<int>;
   EXPECT_EQ(start_order("fifo", jobs, cluster), (Order{0, 1, 2, 3, 4}));
@@ -74,18 +79,18 @@ TEST(ListScheduler, OrdersByEachScore) {
 TEST(ListScheduler, RegressionScoresWeighSizeAgainstSubmission) {
   // Submissions one second apart at about 10^6 s: the logarithm moves by 4.3e-7, so that the size decides F1 and F2;
   // F3 weighs it with 6,860,000 (2.98) and F4 with 530,000 (0.23), against sizes of r n and r sqrt(n).
-  const JobTable jobs = test::table_of({{.submit = 1'000'000, .work = 100, .gpus = 4},
-                                        {.submit = 1'000'001, .work = 10, .gpus = 4},
-                                        {.submit = 1'000'002, .work = 9, .gpus = 4},
-                                        {.submit = 1'000'003, .work = 1, .gpus = 1}});
+  const JobTable jobs = test::table_of(asking_for_what_they_run({{.submit = 1'000'000, .work = 100, .gpus = 4},
+                                                                 {.submit = 1'000'001, .work = 10, .gpus = 4},
+                                                                 {.submit = 1'000'002, .work = 9, .gpus = 4},
+                                                                 {.submit = 1'000'003, .work = 1, .gpus = 1}}));
   const Cluster cluster = Cluster::homogeneous(1, 4);
   for (const char* policy : {"f1", "f2", "f3", "f4"}) {
     EXPECT_EQ(start_order(policy, jobs, cluster), (std::vector<int>{0, 3, 2, 1})) << policy;
   }
   // r n = 2 against 4 and 1 x 2.98 of submission: the earlier, longer job leads under F3, the shorter under F4.
-  const JobTable close = test::table_of({{.submit = 1'000'000, .work = 100, .gpus = 1},
-                                         {.submit = 1'000'001, .work = 4, .gpus = 1},
-                                         {.submit = 1'000'002, .work = 2, .gpus = 1}});
+  const JobTable close = test::table_of(asking_for_what_they_run({{.submit = 1'000'000, .work = 100, .gpus = 1},
+                                                                  {.submit = 1'000'001, .work = 4, .gpus = 1},
+                                                                  {.submit = 1'000'002, .work = 2, .gpus = 1}}));
   EXPECT_EQ(start_order("f3", close, Cluster::pool(1)), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(start_order("f4", close, Cluster::pool(1)), (std::vector<int>{0, 2, 1}));
 }
@@ -115,10 +120,22 @@ TEST(ListScheduler, QssfUsesHistoryOfUserAndSize) {
                                         {.submit = 110, .work = 50, .gpus = 1, .user = "cat"},
                                         {.submit = 120, .work = 1, .gpus = 1, .user = "ann"},
                                         {.submit = 121, .work = 30, .gpus = 1, .user = "bob"}});
-  EXPECT_EQ(run("qssf", jobs, Cluster::pool(1)),
-            (std::vector<Span>{{0, 100}, {100, 110}, {110, 160}, {190, 191}, {160, 190}}));
+  const std::vector<Span> learned{{0, 100}, {100, 110}, {110, 160}, {190, 191}, {160, 190}};
+  EXPECT_EQ(run("qssf", jobs, Cluster::pool(1)), learned);
+  EXPECT_EQ(run("qssf{estimate=user-gpu-mean}", jobs, Cluster::pool(1)), learned);
   EXPECT_EQ(run("qssf{estimate=exact}", jobs, Cluster::pool(1)),
             (std::vector<Span>{{0, 100}, {100, 110}, {110, 160}, {160, 161}, {161, 191}}));
+}
+
+TEST(ListScheduler, QssfNeedsNoUsers) {
+  // Nobody is named. By 110 s two GPUs are known to take 100 s and one 10 s; job 3 truly is the shorter one.
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 2},
+                                        {.submit = 100, .work = 10, .gpus = 1},
+                                        {.submit = 105, .work = 100, .gpus = 2},
+                                        {.submit = 120, .work = 1, .gpus = 2},
+                                        {.submit = 121, .work = 30, .gpus = 1}});
+  EXPECT_EQ(run("qssf", jobs, Cluster::pool(2)),
+            (std::vector<Span>{{0, 100}, {100, 110}, {110, 210}, {240, 241}, {210, 240}}));
 }
 
 TEST(ListScheduler, EarliestDeadlineFirst) {
@@ -141,9 +158,10 @@ TEST(ListScheduler, NamesWhatIsMissing) {
   const JobTable jobs = test::table_of(contended);
   const Cluster cluster = Cluster::pool(8);
   EXPECT_EQ(make("edf", jobs, cluster).error().to_string(), "policy edf: the trace has no deadlines (column deadline)");
-  EXPECT_EQ(make("qssf", jobs, cluster).error().to_string(), "estimator user-gpu-mean: the trace has no column user");
+  EXPECT_EQ(make("qssf{estimate=user-gpu-mean}", jobs, cluster).error().to_string(),
+            "policy qssf, estimator user-gpu-mean: the trace has no column user");
   EXPECT_EQ(make("sjf{estimate=user}", jobs, cluster).error().to_string(),
-            "estimator user: the trace has no column estimate");
+            "policy sjf, estimator user: the trace has no column estimate");
   EXPECT_FALSE(make("sjf{estimate=guess}", jobs, cluster).has_value());
   EXPECT_FALSE(make("sjf{estimate=noisy,noise_sigma=-1}", jobs, cluster).has_value());
   EXPECT_FALSE(make("saf{speed=2}", jobs, cluster).has_value());
@@ -156,6 +174,7 @@ TEST(ListScheduler, SaysWhetherItKnowsTheFuture) {
   const Cluster cluster = Cluster::pool(8);
   EXPECT_TRUE(make("sjf", jobs, cluster)->clairvoyant());
   EXPECT_FALSE(make("sjf{estimate=user}", jobs, cluster)->clairvoyant());
+  EXPECT_FALSE(make("saf", jobs, cluster)->clairvoyant());
   EXPECT_FALSE(make("fifo", jobs, cluster)->clairvoyant());
 }
 

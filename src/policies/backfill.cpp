@@ -78,7 +78,7 @@ Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySp
   auto order = registry.make_order(policy, context);
   if (!order) return Unexpected{order.error()};
   auto estimator = make_duration_estimator(*parameters, context);
-  if (!estimator) return Unexpected{estimator.error()};
+  if (!estimator) return unexpected("backfill " + row->name + ", " + estimator.error().to_string());
   if (row->name == "easy") return AnyPolicy(EasyBackfill(*std::move(order), *std::move(estimator)));
   if (row->name == "sc20") return AnyPolicy(Sc20Backfill(*std::move(order), *std::move(estimator)));
   return AnyPolicy(ConservativeBackfill(*std::move(order), *std::move(estimator),

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "gpusched/rng.hpp"
+#include "gpusched/runtime_predictor.hpp"
 #include "src/sim/nearest_name.hpp"
 
 namespace gpusched {
@@ -34,10 +35,30 @@ struct UserRequest {
   [[nodiscard]] Time estimate(const View& view, JobId job) const { return std::min(view.estimate(job), longest); }
 };
 
-// The convention of the Standard Workload Format: a job without a request asked for its run time.
-struct RequestOrTruth {
-  [[nodiscard]] Time estimate(const OracleView& view, JobId job) const {
-    return view.estimate(job) != Time::max() ? view.estimate(job) : ExactDuration{}.estimate(view, job);
+// What finished jobs of the virtual cluster, shape and user suggest, whichever of them the trace names.
+class History {
+ public:
+  void observe(const View& view) {
+    for_each_finished(view, [&](JobId job, Time time) {
+      any_ = true;
+      predictor_.learn(view.vc(job), view.shape_id(job), view.user(job), to_seconds(time));
+    });
+  }
+
+  [[nodiscard]] Time estimate(const View& view, JobId job) const {
+    return any_ ? std::min(from_seconds(predictor_.predict_seconds(view, job)), longest) : prior;
+  }
+
+ private:
+  RuntimePredictor predictor_;
+  bool any_ = false;
+};
+
+struct RequestOrHistory {
+  History history;
+  void observe(const View& view) { history.observe(view); }
+  [[nodiscard]] Time estimate(const View& view, JobId job) const {
+    return view.estimate(job) != Time::max() ? view.estimate(job) : history.estimate(view, job);
   }
 };
 
@@ -250,8 +271,9 @@ class QuantileRegression {
 const std::vector<DurationEstimatorInfo>& duration_estimators() {
   static const std::vector<DurationEstimatorInfo> rows{
       {"exact", "the true run time"},
-      {"requested", "what the user asked for; the true run time where the trace gives no request"},
-      {"user", "what the user asked for; needs the column estimate"},
+      {"requested", "what the user asked for; as history where the trace gives no request"},
+      {"user", "what the user asked for, and a year where that is nothing; needs the column estimate"},
+      {"history", "mean of the logarithms over finished jobs, by virtual cluster, size and user as far as named"},
       {"noisy", "the true run time times a log-normal error of standard deviation noise_sigma, seeded"},
       {"user-mean", "mean of the user's finished jobs; needs the column user"},
       {"user-gpu-mean", "mean of the user's finished jobs of as many GPUs; needs the column user"},
@@ -271,7 +293,8 @@ Result<AnyDurationEstimator> make_duration_estimator(const DurationEstimatorOpti
     return unexpected("estimator " + name + ": the trace has no column " + column);
   };
   if (name == "exact") return AnyDurationEstimator(ExactDuration{});
-  if (name == "requested") return AnyDurationEstimator(RequestOrTruth{});
+  if (name == "requested") return AnyDurationEstimator(RequestOrHistory{});
+  if (name == "history") return AnyDurationEstimator(History{});
   if (name == "noisy")
     return AnyDurationEstimator(NoisyDuration{Rng(context.seed).split("estimates"), options.noise_sigma});
   if (name == "user") {

@@ -13,7 +13,7 @@ PolicyInfo list_policy_info(PolicyInfo row, const ListPolicy& policy) {
       if (auto met = policy.needs(*context.jobs); !met) return Unexpected{met.error()};
     }
     auto estimator = make_duration_estimator(parameters, context);
-    if (!estimator) return Unexpected{estimator.error()};
+    if (!estimator) return unexpected("policy " + name + ", " + estimator.error().to_string());
     return PriorityOrder{.name = name,
                          .score = policy.score(parameters),
                          .growth = policy.growth ? policy.growth(parameters) : ListPolicy::Formula{},

@@ -15,7 +15,7 @@ PolicyInfo qssf_info() {
        .make = {}},
       {.score =
            [](const PolicyParameters&) { return [](const JobFacts& job) { return job.requested_s * job.processors; }; },
-       .estimate = "user-gpu-mean"});
+       .estimate = "history"});
 }
 
 }  // namespace gpusched

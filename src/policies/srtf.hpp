@@ -15,8 +15,10 @@
 namespace gpusched {
 
 /// At every event the runnable jobs, in order of remaining time (SRTF) or remaining time x GPUs (SRSF), get the cluster
-/// greedily: a job that does not fit is passed over, and running jobs that others outrank are preempted. Among equal
-/// keys the job that has had its key longest goes first.
+/// greedily: a job that does not fit is passed over, and running jobs that others outrank are preempted. Equal keys
+/// keep the order that a stable sort, in place, of the list that the last event left gives them: arrivals and retries
+/// join its end, and so does a job whose key a preemption cost raised, behind those that had that key before (of one
+/// decision, stopped jobs before started ones, each in list order).
 ///
 /// The outcome is that of emptying the cluster and walking the whole order, but the walk is never made. Time passing
 /// only moves running jobs forward, which changes no outcome; so between events the assignment stays greedy, and an
@@ -44,49 +46,49 @@ class ShortestRemaining {
   }
 
  private:
-  // A job's place in the order: its key, since when it has had it, and what sorting the whole list at every event,
-  // stably, would have left of the order before: arrivals line up behind jobs that ran until now; of two that run, the
-  // one whose key falls more slowly was ahead before they met; and a job that had waited with its key when it started
-  // is ahead of those that came down to it, a job that had not is behind them.
+  // A job's place in the order is its key and when it came to it, a point of the list's history: twice the number of
+  // the first decision of the instant for a job that ran down to it, and one more than twice that of the decision at
+  // which it joined the end of the list.
+  //
+  // Of two that run with equal keys that fall alike, both had one key when the later of them started. If that one had
+  // waited with its key until then, it was ahead; if it came to its key at that very instant, it was behind.
   struct Start {
     bool waited = false;
     std::int64_t time = 0;
-    std::int64_t since = 0;  // when it had come to its key
+    std::int64_t since = 0;     // as the rank before the start
+    std::int64_t sequence = 0;  // likewise
     friend bool operator==(const Start&, const Start&) = default;
     friend bool operator<(const Start& a, const Start& b) {
       if (a.waited != b.waited) return a.waited;
       if (a.time != b.time) return a.waited ? b.time < a.time : a.time < b.time;
-      return a.since < b.since;
+      return a.since != b.since ? a.since < b.since : a.sequence < b.sequence;
     }
   };
+  // Among those that ran down to the key at one instant, the one whose key fell more slowly was ahead before they met,
+  // and of those whose keys fell alike, the start decides. When the instant is over, those that stopped are numbered in
+  // that order, so that what decides does not grow with the history.
   struct Rank {
     std::int64_t key = 0;
     std::int64_t since = 0;
-    bool arrived = false;
-    MilliGpu slope = 0;  // GPUs under SRSF; all keys fall alike under SRTF
-    Start start = {};
-    std::int64_t sequence = 0;  // of the arrival, or of the change of key by a cost
+    MilliGpu slope = 0;  // GPUs under SRSF; all keys fall alike under SRTF. 0 once numbered
+    Start start = {};    // none once numbered
+    std::int64_t sequence = 0;
     JobId job = no_job;
     friend bool operator<(const Rank& a, const Rank& b) {
       if (a.key != b.key) return a.key < b.key;
       if (a.since != b.since) return a.since < b.since;
-      if (a.arrived != b.arrived) return b.arrived;
       if (a.slope != b.slope) return a.slope < b.slope;
-      if (a.start != b.start) return a.start < b.start;
-      return a.sequence < b.sequence;
+      return a.start != b.start ? a.start < b.start : a.sequence < b.sequence;
     }
   };
   // A running job: within a shape the order of ends is the order of keys, at any time.
   struct Running {
     std::int64_t end = 0;
     Start start = {};
-    std::int64_t sequence = 0;
     JobId job = no_job;
     Rank before = {};  // when it started
     friend bool operator<(const Running& a, const Running& b) {
-      if (a.end != b.end) return a.end < b.end;
-      if (a.start != b.start) return a.start < b.start;
-      return a.sequence < b.sequence;
+      return a.end != b.end ? a.end < b.end : a.start < b.start;
     }
   };
   struct Displaced {
@@ -110,24 +112,22 @@ class ShortestRemaining {
     return by_service_ ? view.shape(job).gpu_milli() : 0;
   }
 
-  Rank newcomer(JobId job, std::int64_t key_now, Time since) {
-    return {.key = key_now, .since = since.us, .arrived = true, .sequence = ++last_sequence_, .job = job};
+  // Joins the end of the list.
+  Rank newcomer(JobId job, std::int64_t key_now) {
+    return {.key = key_now, .since = 2 * decision_ + 1, .sequence = ++last_sequence_, .job = job};
   }
 
   [[nodiscard]] Rank rank(const Running& running, const OracleView& view) const {
-    const std::int64_t now = key(running.job, view.remaining(running.job), view);
-    // A job that started at this very instant has had its key for longer.
-    if (running.start.time == view.now().us && running.before.key == now) return running.before;
-    return {.key = now,
-            .since = view.now().us,
+    if (running.start.time == view.now().us) return running.before;  // no time has passed since
+    return {.key = key(running.job, view.remaining(running.job), view),
+            .since = 2 * first_of_instant_,
             .slope = slope(running.job, view),
             .start = running.start,
-            .sequence = running.sequence,
             .job = running.job};
   }
 
   // What the last decision brought about shows only now: what preemption cost the stopped jobs, and when the started
-  // ones end. A job whose key a cost raised lines up behind those that had that key before.
+  // ones end.
   void note_outcome(const OracleView& view) {
     std::set<Rank> stopped;
     for (const auto& [job, displaced] : displaced_) {
@@ -135,17 +135,38 @@ class ShortestRemaining {
     }
     for (const Rank& before : stopped) {
       const std::int64_t now = key(before.job, view.remaining(before.job), view);
-      if (before.key == now) continue;
-      auto& waiting = jobs_of(before.job, view).waiting;
-      waiting.erase(before);
-      waiting.insert(newcomer(before.job, now, decided_at_));
+      if (before.key != now) {
+        replace(before, newcomer(before.job, now), view);
+      } else if (before.since == 2 * first_of_instant_) {
+        stopped_.insert(before);
+      }
     }
     displaced_.clear();
     for (const bool prolonged : {false, true}) {
       for (const Rank& started : started_) note_start(started, prolonged, view);
     }
     started_.clear();
+    ++decision_;
+    if (decided_at_ == view.now()) return;
+    number_stopped(view);
     decided_at_ = view.now();
+    first_of_instant_ = decision_;
+  }
+
+  void replace(const Rank& before, const Rank& after, const View& view) {
+    auto& waiting = jobs_of(before.job, view).waiting;
+    waiting.erase(before);
+    waiting.insert(after);
+  }
+
+  // The instant is over; those that it stopped and did not start again get numbers instead of their past.
+  void number_stopped(const View& view) {
+    for (const Rank& before : stopped_) {
+      if (jobs_of(before.job, view).waiting.count(before) == 0) continue;
+      replace(before, {.key = before.key, .since = before.since, .sequence = ++last_sequence_, .job = before.job},
+              view);
+    }
+    stopped_.clear();
   }
 
   // Notes the start if the restart cost did, or did not, prolong the job; one of no work has already ended.
@@ -155,11 +176,12 @@ class ShortestRemaining {
     const Time start = view.running_since(job), end = view.expected_end(job);
     const std::int64_t at_start = key(job, end - start, view);
     if ((started.key != at_start) != prolonged) return;
-    const Rank before = prolonged ? newcomer(job, at_start, start) : started;
+    const Rank before = prolonged ? newcomer(job, at_start) : started;
     // One that was stopped and started again at the same instant goes on as if it had run through.
-    const bool ran_on = before.since == start.us && !before.arrived;
-    const Start order = ran_on ? before.start : Start{before.since < start.us, start.us, before.since};
-    jobs_of(job, view).running.insert({end.us, order, before.sequence, job, before});
+    const bool ran_on = before.since == 2 * first_of_instant_;
+    const bool waited = before.since < 2 * first_of_instant_;
+    const Start order = ran_on ? before.start : Start{waited, start.us, before.since, before.sequence};
+    jobs_of(job, view).running.insert({end.us, order, job, before});
   }
 
   void note(const OracleView& view, const Event& event) {
@@ -173,7 +195,7 @@ class ShortestRemaining {
       touch_all();
     }
     if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
-      jobs.waiting.insert(newcomer(event.job, key(event.job, view.remaining(event.job), view), view.now()));
+      jobs.waiting.insert(newcomer(event.job, key(event.job, view.remaining(event.job), view)));
     }
   }
 
@@ -287,7 +309,10 @@ class ShortestRemaining {
   bool by_service_;
   std::vector<ShapeJobs> shapes_;  // [queue * shape_count + shape]
   std::int64_t last_sequence_ = 0;
-  Time decided_at_{};
+  Time decided_at_ = Time::max();
+  std::int64_t decision_ = 0;  // its number
+  std::int64_t first_of_instant_ = 0;
+  std::set<Rank> stopped_;                // in this instant, to which they ran down
   std::vector<Rank> started_;             // by the last decision
   std::map<JobId, Displaced> displaced_;  // by the last decision
   std::vector<Displaced> victims_;        // of the present candidate

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched evaluate: policies on the same windows of a trace, compared pair by pair with intervals.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,10 +12,13 @@
 #include "gpusched/placement.hpp"
 #include "gpusched/simulate.hpp"
 #include "src/commands.hpp"
+#include "src/policies/backfill.hpp"
+#include "src/progress_bar.hpp"
 #include "src/sim/build_info.hpp"
 #include "src/sim/evaluation.hpp"
+#include "src/sim/evaluation_report.hpp"
+#include "src/sim/report.hpp"
 #include "src/sim/sc20_protocol.hpp"
-#include "src/sim/statistics.hpp"
 #include "src/sim/text_table.hpp"
 #include "traces/cluster_reader.hpp"
 #include "traces/trace.hpp"
@@ -26,7 +29,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct EvaluateArguments {
-  std::string trace, format = "auto", cluster, policies, placement = "consolidate", protocol, backfill = "none";
+  std::vector<std::string> traces, formats, clusters, groups;
+  std::string policies, placement = "consolidate", protocol, backfill = "none", oversize = "error";
   std::string figure = "avg_jct_s", against;
   std::uint32_t window_jobs = 1024, windows = 0, stride = 0, warm_up = 0;
   double from = 0, to = 1;
@@ -34,12 +38,15 @@ struct EvaluateArguments {
   bool json = false;
 };
 
-const std::map<std::string, double Metrics::*> figures{{"avg_jct_s", &Metrics::avg_jct_s},
-                                                       {"p99_jct_s", &Metrics::p99_jct_s},
-                                                       {"avg_wait_s", &Metrics::avg_wait_s},
-                                                       {"p99_wait_s", &Metrics::p99_wait_s},
-                                                       {"avg_bounded_slowdown", &Metrics::avg_bounded_slowdown},
-                                                       {"makespan_s", &Metrics::makespan_s}};
+// Who is compared: each contestant's name and where its policies lie in `policies`.
+struct Lineup {
+  struct Entry {
+    std::string name;
+    std::size_t first = 0, count = 1;
+  };
+  std::vector<PolicySpec> policies;
+  std::vector<Entry> entries;
+};
 
 std::string text_of(double value, const char* format = "%.2f") {
   char text[48];
@@ -49,11 +56,8 @@ std::string text_of(double value, const char* format = "%.2f") {
 
 Json manifest_of(const EvaluateArguments& arguments) {
   const BuildInfo build = build_info();
-  return {{"version", build.version},
-          {"git_commit", build.git_commit},
-          {"compiler", build.compiler},
-          {"trace", arguments.trace},
-          {"seed", arguments.seed}};
+  return {{"version", build.version},   {"git_commit", build.git_commit}, {"compiler", build.compiler},
+          {"traces", arguments.traces}, {"seed", arguments.seed},         {"backfill", arguments.backfill}};
 }
 
 int print(const std::string& text) {
@@ -61,8 +65,49 @@ int print(const std::string& text) {
   return printed ? exit_done : complain("standard output cannot be written", exit_failed);
 }
 
-// ---- windows
-// ---------------------------------------------------------------------------------------------------------
+// An option that is given once for all traces, or once for each.
+Result<std::string> value_for(const std::vector<std::string>& given, std::size_t trace, std::size_t traces,
+                              const std::string& option, const std::string& fallback) {
+  if (given.empty()) return fallback;
+  if (given.size() == 1) return given.front();
+  if (given.size() == traces) return given[trace];
+  return unexpected(option + ": given " + std::to_string(given.size()) + " times for " + std::to_string(traces) +
+                    " traces; give it once, or once for each trace in their order");
+}
+
+Result<std::vector<PolicySpec>> known_policies(const std::string& text) {
+  auto specs = parse_policy_list(text);
+  if (!specs) return specs;
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  for (const PolicySpec& spec : *specs) {
+    if (const auto known = registry.find(spec.name); !known) return Unexpected{known.error()};
+  }
+  return specs;
+}
+
+Result<Lineup> lineup_of(const EvaluateArguments& arguments) {
+  Lineup lineup;
+  if (!arguments.policies.empty()) {
+    auto specs = known_policies(arguments.policies);
+    if (!specs) return Unexpected{specs.error()};
+    lineup.policies = *std::move(specs);
+    for (std::size_t i = 0; i < lineup.policies.size(); ++i) lineup.entries.push_back({lineup.policies[i].text, i, 1});
+  }
+  for (const std::string& group : arguments.groups) {
+    const std::size_t equals = group.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return unexpected("--group: expected NAME=POLICY,POLICY,... and not '" + group + "'");
+    }
+    const auto specs = known_policies(group.substr(equals + 1));
+    if (!specs) return Unexpected{specs.error()};
+    lineup.entries.push_back({group.substr(0, equals), lineup.policies.size(), specs->size()});
+    lineup.policies.insert(lineup.policies.end(), specs->begin(), specs->end());
+  }
+  if (lineup.entries.empty()) return unexpected("nobody to compare: give --policy or --group");
+  return lineup;
+}
+
+// ---- windows ----------------------------------------------------------------------------------------------------
 
 // The windows that the flags ask for, over jobs [from, to) of the trace.
 EvaluationWindows windows_of(const EvaluateArguments& arguments, std::uint32_t jobs) {
@@ -77,93 +122,129 @@ EvaluationWindows windows_of(const EvaluateArguments& arguments, std::uint32_t j
   return windows;
 }
 
-// The interquartile mean over the agents, which differ by their training seed.
-std::optional<double> mean_of_agents(const std::vector<PolicyScores>& scores, double Metrics::*figure) {
-  std::vector<double> means;
-  for (const PolicyScores& score : scores) {
-    if (score.policy.starts_with("rl:")) means.push_back(mean_of(score.values(figure)));
+// What the evaluation runs on.
+struct EvaluationInput {
+  std::string path;
+  Trace trace;
+  Cluster cluster;
+};
+
+Result<EvaluationInput> load_input(const EvaluateArguments& arguments, std::size_t index) {
+  const std::size_t count = arguments.traces.size();
+  const auto format = value_for(arguments.formats, index, count, "--format", "auto");
+  if (!format) return Unexpected{format.error()};
+  auto name = value_for(arguments.clusters, index, count, "--cluster", "");
+  if (!name) return Unexpected{name.error()};
+  EvaluationInput input{.path = arguments.traces[index], .trace = {}, .cluster = {}};
+  auto trace = read_trace(input.path, {.format = *format});
+  if (!trace) return Unexpected{trace.error()};
+  if (name->empty()) *name = trace->report.cluster;
+  if (name->empty() && trace->report.machine_gpus > 0) *name = std::to_string(trace->report.machine_gpus);
+  if (name->empty()) {
+    return Unexpected{Error{.message = "the trace does not state its machine; give NAME, FILE, NxG or GPUS",
+                            .file = input.path,
+                            .field = "--cluster"}};
   }
-  if (means.size() < 2) return std::nullopt;
-  return interquartile_mean(means);
+  auto cluster = parse_cluster(*name);
+  if (!cluster) return Unexpected{cluster.error()};
+  input.cluster = *std::move(cluster);
+  auto fitted = fit_to_cluster(*std::move(trace), input.cluster, oversize_from_word(arguments.oversize));
+  if (!fitted) return Unexpected{fitted.error()};
+  input.trace = *std::move(fitted);
+  return input;
 }
 
-int report(const EvaluateArguments& arguments, const Cluster& cluster, const std::vector<PolicyScores>& scores,
-           const EvaluationWindows& windows) {
-  double Metrics::*const figure = figures.at(arguments.figure);
-  const auto reference = std::find_if(scores.begin(), scores.end(), [&](const PolicyScores& score) {
-    return arguments.against.empty() || score.policy == arguments.against;
-  });
-  if (reference == scores.end()) return complain("--against: " + arguments.against + " is not among the policies");
-  const std::size_t block = (windows.jobs + windows.stride - 1) / windows.stride;
-  const std::size_t count = scores.front().windows.size();
-  TextTable table({"policy", arguments.figure, "difference", "95% interval", "wins", "verdict"});
-  Json runs = Json::array();
-  for (const PolicyScores& score : scores) {
-    const Comparison pair = compare(score, *reference, figure, block, arguments.seed);
-    const bool self = &score == &*reference;
-    Json metrics = Json::object();
-    for (const auto& [name, member] : figures) metrics[name] = mean_of(score.values(member));
-    runs.push_back({{"policy", score.policy},
-                    {"trace", arguments.trace},
-                    {"cluster", cluster.name},
-                    {"clairvoyant", score.clairvoyant},
-                    {"metrics", std::move(metrics)},
-                    {"windows", score.values(figure)}});
-    if (!self) {
-      runs.back()["comparison"] = {{"against", reference->policy},
-                                   {"figure", arguments.figure},
-                                   {"difference", pair.mean - pair.other_mean},
-                                   {"interval_95", {pair.low, pair.high}},
-                                   {"win_rate", pair.win_rate},
-                                   {"verdict", pair.verdict}};
-    }
-    const auto percent = [&](double difference) { return text_of(100 * difference / pair.other_mean, "%+.1f%%"); };
-    table.add({score.policy + (score.clairvoyant ? "*" : ""), text_of(pair.mean),
-               self ? "" : percent(pair.mean - pair.other_mean),
-               self ? "" : "[" + percent(pair.low) + ", " + percent(pair.high) + "]",
-               self ? "" : text_of(100 * pair.win_rate, "%.0f%%"), self ? "=" : pair.verdict});
-  }
-  const auto agents = mean_of_agents(scores, figure);
-  if (arguments.json) {
-    Json manifest = manifest_of(arguments);
-    manifest["windows"] = {{"count", count},           {"jobs", windows.jobs},   {"warm_up", windows.warm_up},
-                           {"stride", windows.stride}, {"first", windows.first}, {"last", windows.last},
-                           {"bootstrap_block", block}};
-    Json result{{"manifest", std::move(manifest)}, {"runs", std::move(runs)}};
-    if (agents) result["interquartile_mean_of_agents"] = *agents;
-    return print(result.dump() + "\n");
-  }
-  std::string text = std::to_string(count) + " windows of " + std::to_string(windows.jobs) + " jobs, every " +
-                     std::to_string(windows.stride) + ", on " + cluster.name + ", compared with " + reference->policy +
-                     " (block bootstrap, blocks of " + std::to_string(block) + ")\n\n" + table.text();
-  if (agents) text += "interquartile mean of the agents: " + text_of(*agents) + "\n";
-  const bool starred = std::any_of(scores.begin(), scores.end(), [](const auto& score) { return score.clairvoyant; });
-  if (starred) text += "* knows true run times, which no real scheduler does\n";
-  return print(text);
-}
-
-int evaluate_windows(const EvaluateArguments& arguments, const std::vector<PolicySpec>& specs) {
-  auto trace = read_trace(arguments.trace, {.format = arguments.format});
-  if (!trace) return complain(trace.error());
-  std::string name = arguments.cluster;
-  if (name.empty() && trace->report.machine_gpus > 0) name = std::to_string(trace->report.machine_gpus);
-  if (name.empty()) return complain("--cluster: the trace does not state its machine; give NAME, FILE, NxG or GPUS");
-  const auto cluster = parse_cluster(name);
-  if (!cluster) return complain(cluster.error());
-  const auto fitted = fit_to_cluster(*std::move(trace), *cluster, Oversize::drop);
-  if (!fitted) return complain(fitted.error());
-  EngineOptions options{.seed = arguments.seed};
+Result<EvaluationOptions> options_of(const EvaluateArguments& arguments, std::uint32_t jobs) {
+  EvaluationOptions options{.engine = {.seed = arguments.seed}, .windows = windows_of(arguments, jobs)};
   const auto placement = placement_from_name(arguments.placement);
-  if (!placement) return complain("--placement: no rule is called '" + arguments.placement + "'");
-  options.placement = *placement;
-  const EvaluationWindows windows = windows_of(arguments, fitted->jobs.size());
-  const auto scores = evaluate_policies(fitted->jobs, *cluster, options, specs, PolicyRegistry::standard(), windows);
-  if (!scores) return complain(scores.error());
-  return report(arguments, *cluster, *scores, windows);
+  if (!placement) return unexpected("--placement: no rule is called '" + arguments.placement + "'");
+  options.engine.placement = *placement;
+  if (arguments.backfill == "none") return options;
+  auto backfill = parse_backfill(arguments.backfill);
+  if (!backfill) return Unexpected{Error{.message = backfill.error().message, .field = "--backfill"}};
+  options.backfill = *std::move(backfill);
+  return options;
 }
 
-// ---- the protocol of SC'20
-// -------------------------------------------------------------------------------------------
+Result<TraceEvaluation> evaluate_trace(const EvaluateArguments& arguments, const Lineup& lineup,
+                                       const EvaluationInput& input) {
+  const auto options = options_of(arguments, input.trace.jobs.size());
+  if (!options) return Unexpected{options.error()};
+  const auto starts = window_starts(options->windows, input.trace.jobs.size());
+  if (!starts) return Unexpected{Error{.message = starts.error().message, .file = input.path}};
+  std::atomic<std::uint64_t> done = 0;
+  const ProgressBar bar(done, starts->size() * lineup.policies.size());
+  auto scores =
+      evaluate_policies(input.trace.jobs, input.cluster, *options, lineup.policies, PolicyRegistry::standard(), done);
+  if (!scores) return Unexpected{scores.error()};
+  TraceEvaluation evaluation{
+      .trace = input.path, .cluster = input.cluster.name, .windows = options->windows, .contestants = {}};
+  for (const Lineup::Entry& entry : lineup.entries) {
+    const auto first = scores->begin() + static_cast<std::ptrdiff_t>(entry.first);
+    evaluation.contestants.push_back({entry.name, {first, first + static_cast<std::ptrdiff_t>(entry.count)}});
+  }
+  return evaluation;
+}
+
+Result<ReportOptions> report_options(const EvaluateArguments& arguments, const Lineup& lineup) {
+  const std::vector<Figure>& figures = comparable_figures();
+  const auto figure =
+      std::find_if(figures.begin(), figures.end(), [&](const Figure& known) { return known.name == arguments.figure; });
+  GPUSCHED_ASSERT(figure != figures.end(), "the parser knows the figures");
+  ReportOptions options{.figure = *figure, .backfill = arguments.backfill, .seed = arguments.seed};
+  if (arguments.against.empty()) return options;
+  const auto reference = std::find_if(lineup.entries.begin(), lineup.entries.end(),
+                                      [&](const Lineup::Entry& entry) { return entry.name == arguments.against; });
+  if (reference == lineup.entries.end()) {
+    return unexpected("--against: " + arguments.against + " is not among the policies and groups");
+  }
+  options.reference = static_cast<std::size_t>(reference - lineup.entries.begin());
+  return options;
+}
+
+Json manifest_of(const EvaluateArguments& arguments, const std::vector<TraceEvaluation>& evaluations) {
+  Json manifest = manifest_of(arguments);
+  manifest["windows"] = Json::array();
+  for (const TraceEvaluation& evaluation : evaluations) {
+    const EvaluationWindows& windows = evaluation.windows;
+    manifest["windows"].push_back({{"trace", evaluation.trace},
+                                   {"count", evaluation.contestants.front().runs.front().windows.size()},
+                                   {"jobs", windows.jobs},
+                                   {"warm_up", windows.warm_up},
+                                   {"stride", windows.stride},
+                                   {"first", windows.first},
+                                   {"last", windows.last},
+                                   {"bootstrap_block", windows.block()}});
+  }
+  return manifest;
+}
+
+int evaluate_windows(const EvaluateArguments& arguments, const Lineup& lineup) {
+  const auto options = report_options(arguments, lineup);
+  if (!options) return complain(options.error());
+  std::vector<TraceEvaluation> evaluations;
+  for (std::size_t i = 0; i < arguments.traces.size(); ++i) {
+    const auto input = load_input(arguments, i);
+    if (!input) return complain(input.error());
+    for (const std::string& line : left_out_lines(input->trace.report)) {
+      std::fprintf(stderr, "note: %s: %s\n", input->path.c_str(), line.c_str());
+    }
+    auto evaluation = evaluate_trace(arguments, lineup, *input);
+    if (!evaluation) return complain(evaluation.error());
+    evaluations.push_back(*std::move(evaluation));
+  }
+  if (!arguments.json) {
+    return print(evaluations.size() == 1 ? evaluation_table(evaluations.front(), *options)
+                                         : transfer_table(evaluations, *options));
+  }
+  Json runs = Json::array();
+  for (const TraceEvaluation& evaluation : evaluations) {
+    for (Json& run : evaluation_runs_json(evaluation, *options)) runs.push_back(std::move(run));
+  }
+  return print(Json{{"manifest", manifest_of(arguments, evaluations)}, {"runs", std::move(runs)}}.dump() + "\n");
+}
+
+// ---- the protocol of SC'20 -----------------------------------------------------------------------------------------
 
 // An agent (or agenda) decides on the engine, which applies all events of an instant before it asks; the protocol's own
 // loop, for orders, asks between them.
@@ -191,23 +272,27 @@ Result<Sc20Result> run_on_engine(const PolicySpec& spec, const JobTable& jobs, c
   return mean_of(results);
 }
 
-int evaluate_sc20(const EvaluateArguments& arguments, const std::vector<PolicySpec>& specs) {
+int evaluate_sc20(const EvaluateArguments& arguments, const Lineup& lineup) {
+  if (arguments.traces.size() > 1 || !arguments.groups.empty()) {
+    return complain("--protocol sc20: takes one --trace and no --group");
+  }
+  const std::string& path = arguments.traces.front();
   if (arguments.backfill != "none" && arguments.backfill != "sc20") {
     return complain("--backfill: expected none or sc20");
   }
   const bool backfill = arguments.backfill == "sc20";
-  const auto log = read_sc20_log(arguments.trace);
+  const auto log = read_sc20_log(path);
   if (!log) return complain(log.error());
   const PolicyRegistry registry = PolicyRegistry::standard();
   std::optional<Trace> trace;
   const Cluster cluster = Cluster::pool(static_cast<std::uint32_t>(log->processors));
   TextTable table({"policy", "avg_bounded_slowdown", "utilization"});
   Json runs = Json::array();
-  for (const PolicySpec& spec : specs) {
+  for (const PolicySpec& spec : lineup.policies) {
     Result<Sc20Result> result = Sc20Result{};
-    if (spec.name.starts_with("rl:") || spec.name == "agenda") {
+    if (is_agent(spec)) {
       if (!trace) {
-        auto read = read_trace(arguments.trace, {.format = arguments.format});
+        auto read = read_trace(path);
         if (!read) return complain(read.error());
         trace = *std::move(read);
       }
@@ -221,43 +306,49 @@ int evaluate_sc20(const EvaluateArguments& arguments, const std::vector<PolicySp
     table.add({spec.text, text_of(result->avg_bounded_slowdown, "%.6f"), text_of(result->utilization, "%.3f")});
     runs.push_back(
         {{"policy", spec.text},
-         {"trace", arguments.trace},
+         {"trace", path},
          {"cluster", cluster.name},
          {"metrics", {{"avg_bounded_slowdown", result->avg_bounded_slowdown}, {"utilization", result->utilization}}}});
   }
   if (!arguments.json) return print(table.text());
   Json manifest = manifest_of(arguments);
   manifest["protocol"] = "sc20";
-  manifest["backfill"] = arguments.backfill;
   return print(Json{{"manifest", std::move(manifest)}, {"runs", std::move(runs)}}.dump() + "\n");
 }
 
 int evaluate(const EvaluateArguments& arguments) {
-  const auto specs = parse_policy_list(arguments.policies);
-  if (!specs) return complain(specs.error());
-  const PolicyRegistry registry = PolicyRegistry::standard();
-  for (const PolicySpec& spec : *specs) {
-    if (const auto known = registry.find(spec.name); !known) return complain(known.error());
-  }
-  if (arguments.protocol == "sc20") return evaluate_sc20(arguments, *specs);
-  return evaluate_windows(arguments, *specs);
+  const auto lineup = lineup_of(arguments);
+  if (!lineup) return complain(lineup.error());
+  return arguments.protocol == "sc20" ? evaluate_sc20(arguments, *lineup) : evaluate_windows(arguments, *lineup);
 }
 
 }  // namespace
 
 void add_evaluate_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("evaluate", "Compare policies on the same windows of a trace, with intervals");
+  auto* command = program.add_subcommand("evaluate", "Compare policies on the same windows of traces, with intervals");
   const auto arguments = std::make_shared<EvaluateArguments>();
-  command->add_option("--trace", arguments->trace, "trace file")->required();
-  command->add_option("--format", arguments->format, "trace format, or auto");
-  command->add_option("--cluster", arguments->cluster,
-                      "NAME, FILE, NODESxGPUS or GPUS; default: what the trace states");
-  command->add_option("--policy", arguments->policies, "policies, separated by commas; rl:DIR is a trained one")
-      ->required();
+  const auto repeated = [&](const char* name, std::vector<std::string>& values, const char* meaning) {
+    return command->add_option(name, values, meaning)->allow_extra_args(false);
+  };
+  repeated("--trace", arguments->traces, "trace file; given again, a matrix of policies and traces")->required();
+  repeated("--format", arguments->formats, "trace format, or auto; once, or once for each trace");
+  repeated("--cluster", arguments->clusters,
+           "NAME, FILE, NODESxGPUS or GPUS, once or once for each trace; default: what the trace states");
+  command->add_option("--policy", arguments->policies,
+                      "policies, separated by commas; rl:DIR is a trained one, rl:DIR{sample=true,seed=3} draws its "
+                      "actions");
+  repeated("--group", arguments->groups,
+           "NAME=POLICY,POLICY,...: training seeds of one configuration, compared by their interquartile mean; may be "
+           "repeated");
   command->add_option("--placement", arguments->placement, "placement rule");
   command->add_option("--protocol", arguments->protocol, "sc20: the ten windows of RLScheduler (SC'20)")
       ->check(CLI::IsMember({"sc20"}));
-  command->add_option("--backfill", arguments->backfill, "of --protocol sc20: none or sc20");
+  command->add_option("--backfill", arguments->backfill,
+                      "around every policy that is an order: none, easy, conservative or sc20; agents keep their own");
+  command
+      ->add_option("--oversize", arguments->oversize,
+                   "a job larger than the cluster is an error, dropped, or clamped to fit")
+      ->check(CLI::IsMember({"error", "drop", "clamp"}));
   command->add_option("--window-jobs", arguments->window_jobs, "measured jobs of a window")
       ->check(CLI::Range(1u, 1'000'000'000u));
   command->add_option("--windows", arguments->windows, "this many windows, evenly spaced");
@@ -267,9 +358,10 @@ void add_evaluate_command(CLI::App& program, int& exit_code) {
       ->check(CLI::Range(0.0, 1.0));
   command->add_option("--to", arguments->to, "up to this fraction")->check(CLI::Range(0.0, 1.0));
   std::vector<std::string> names;
-  for (const auto& [name, figure] : figures) names.push_back(name);
+  for (const Figure& figure : comparable_figures()) names.push_back(figure.name);
   command->add_option("--figure", arguments->figure, "what is compared; less is better")->check(CLI::IsMember(names));
-  command->add_option("--against", arguments->against, "the policy that the others are compared with; default: first");
+  command->add_option("--against", arguments->against,
+                      "the policy or group that the others are compared with; default: first");
   command->add_option("--seed", arguments->seed, "of random policies and of the bootstrap");
   command->add_flag("--json", arguments->json, "one JSON object instead of a table");
   command->callback([arguments, &exit_code] { exit_code = evaluate(*arguments); });

@@ -200,6 +200,42 @@ TEST_F(Program, DropsOrClampsWhatIsTooLarge) {
   EXPECT_THAT(run(base + " --oversize drop").err, HasSubstr("1 of 2 rows left out"));
 }
 
+TEST_F(Program, EvaluatesPoliciesGroupsAndTransfer) {
+  const std::string one = "--trace synthetic:philly --cluster 2x8 --window-jobs 200 --oversize drop ";
+  const Outcome table = run("evaluate " + one + "--policy fifo,sjf --group 'both=sjf,saf' --from 0.5 --backfill easy");
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("backfilling easy (agents: as trained), compared with fifo"));
+  EXPECT_THAT(table.out, HasSubstr("both: interquartile mean of 2 training seeds"));
+  EXPECT_THAT(table.err, HasSubstr("rows left out: larger than the cluster"));
+  EXPECT_EQ(run("evaluate " + one + "--policy fifo,sjf --group 'both=sjf,saf' --from 0.5 --backfill easy").out,
+            table.out);
+
+  const Outcome matrix = run("evaluate " + one + "--trace synthetic:pai --policy fifo,sjf --from 0.5");
+  EXPECT_EQ(matrix.code, 0) << matrix.err;
+  EXPECT_THAT(matrix.out, HasSubstr("policy  "));
+  EXPECT_THAT(matrix.out, HasSubstr("synthetic:pai: "));
+
+  const Outcome few = run("evaluate " + one + "--policy fifo,sjf --from 0.97 --json");
+  const json report = json::parse(few.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << few.err;
+  EXPECT_EQ(report["runs"][1]["comparison"]["verdict"], "too few windows");
+  EXPECT_TRUE(report["runs"][1]["comparison"]["interval_95"].is_null());
+}
+
+TEST_F(Program, RefusesNonsenseToEvaluate) {
+  const std::string one = "evaluate --trace synthetic:philly --window-jobs 200 ";
+  expect_refused(one + "--cluster 2x2 --policy fifo", "use --oversize drop or --oversize clamp");
+  expect_refused(one + "--oversize drop --cluster 8x8 --cluster 2x2 --policy fifo", "--cluster: given 2 times for 1");
+  expect_refused(one + "--policy fifo --backfill eazy", "did you mean 'easy'?");
+  expect_refused(one + "--group a", "--group: expected NAME=POLICY,POLICY,... and not 'a'");
+  expect_refused(one + "--group a=sjff", "unknown policy 'sjff'");
+  expect_refused(one, "nobody to compare: give --policy or --group");
+  expect_refused(one + "--policy fifo --against sjf", "--against: sjf is not among the policies and groups");
+  expect_refused(one + "--policy fifo --from 0.99", "no window of 200 jobs fits between jobs");
+  expect_refused(one + "--policy fifo --protocol sc20 --group a=sjf", "--protocol sc20: takes one --trace and no");
+  expect_refused(one + "--policy rl:/nowhere", "/nowhere/model.json");
+}
+
 TEST_F(Program, DescribesChecksAndConvertsTraces) {
   const std::string trace = small_trace();
   EXPECT_THAT(run("trace info " + trace + " --cluster 2x2").out, HasSubstr("offered load"));

@@ -42,6 +42,44 @@ TEST(Statistics, BlocksWidenTheIntervalOfDependentValues) {
   EXPECT_NEAR(width(10) / width(1), std::sqrt(10.0), 0.8);
 }
 
+TEST(Statistics, WithOneRunTheStratifiedIntervalIsThatOfThePairedDifferences) {
+  Rng rng(5);
+  std::vector<double> ours(40), theirs(40), differences(40);
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    theirs[i] = 10 + rng.normal();
+    differences[i] = 1 + 0.1 * rng.normal();
+    ours[i] = theirs[i] + differences[i];
+  }
+  const PairedIntervals paired = stratified_bootstrap({ours}, {theirs}, 4, Rng(9), 3000);
+  const ConfidenceInterval plain = block_bootstrap(differences, 4, Rng(9), 3000);
+  EXPECT_NEAR(paired.difference.low, plain.low, 1e-12);
+  EXPECT_NEAR(paired.difference.high, plain.high, 1e-12);
+  // What the windows share cancels: far narrower than either side's own interval.
+  const ConfidenceInterval own = block_bootstrap(ours, 4, Rng(9), 3000);
+  EXPECT_LT(plain.high - plain.low, 0.3 * (own.high - own.low));
+  EXPECT_NEAR(paired.relative.low, 0.1, 0.02);
+}
+
+// Five seeds that differ everywhere by a constant: the windows say nothing, so that the interval is that of the
+// interquartile mean of five draws, which is the mean of the middle three.
+TEST(Statistics, SeedsAreDrawnWhole) {
+  RunScores runs;
+  for (const double level : {0.0, 1.0, 2.0, 3.0, 4.0}) runs.emplace_back(30, level);
+  EXPECT_DOUBLE_EQ(interquartile_mean_of_runs(runs), 2);
+  const RunScores nothing{std::vector<double>(30, 0.0)};
+  const ConfidenceInterval interval = stratified_bootstrap(runs, nothing, 3, Rng(1)).difference;
+  // Exactly, by enumeration of the 3125 draws: the 2.5 % and 97.5 % quantiles are 1/3 and 11/3.
+  EXPECT_NEAR(interval.low, 1.0 / 3, 1e-9);
+  EXPECT_NEAR(interval.high, 11.0 / 3, 1e-9);
+  EXPECT_EQ(stratified_bootstrap({runs[2]}, nothing, 3, Rng(1)).difference.high, 2);
+}
+
+TEST(Statistics, BlocksMustFitTwice) {
+  EXPECT_TRUE(enough_for_blocks(4, 2));
+  EXPECT_FALSE(enough_for_blocks(3, 2));
+  EXPECT_FALSE(enough_for_blocks(1, 1));
+}
+
 TEST(Statistics, VerdictsNeedAnIntervalWithoutZero) {
   EXPECT_EQ(verdict({-2, -1}), "better");
   EXPECT_EQ(verdict({1, 2}), "worse");

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpusched/cluster.hpp"
@@ -70,6 +71,12 @@ std::vector<TraceFormatInfo> trace_formats();
 
 /// What to do with a job that asks for more than the cluster has.
 enum class Oversize : std::uint8_t { refuse, drop, clamp };
+
+/// As written by a user. Precondition: "error", "drop" or "clamp".
+constexpr Oversize oversize_from_word(std::string_view word) {
+  if (word == "drop") return Oversize::drop;
+  return word == "clamp" ? Oversize::clamp : Oversize::refuse;
+}
 
 /// Makes every job fit the empty cluster: refuses with an error that names the first that does not, drops such jobs
 /// (the report counts them), or clamps gangs to as many tasks as fit.

@@ -57,16 +57,20 @@ PolicyInfo rl_policy_info() {
           .summary = "a scheduler trained by `gpusched train`, read from the folder behind rl:",
           .source = "this project's trainer; docs/results/rl.md",
           .complexity = "O(waiting jobs x network) a choice",
-          .parameters = {{.name = "sample",
-                          .fallback = false,
-                          .meaning = "draw actions from the policy's distribution instead of taking the likeliest"}},
+          .parameters =
+              {{.name = "sample",
+                .fallback = false,
+                .meaning = "draw actions from the policy's distribution instead of taking the likeliest"},
+               {.name = "seed", .fallback = 0.0, .meaning = "of the draws, beside the run's own seed", .most = 1e15}},
           .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
             const std::string& name = context.spec_name;
             auto model = load_model(name.substr(name.find(':') + 1));
             if (!model) return Unexpected{model.error()};
             const bool oracle = model->agenda.knowledge == RuntimeKnowledge::oracle;
             const auto works = oracle ? context.jobs->works() : std::span<const Time>{};
-            return AnyPolicy(RlPolicy(name, *std::move(model), works, parameters.flag("sample"), context.seed));
+            const std::uint64_t seed =
+                Rng(context.seed).split(static_cast<std::uint64_t>(parameters.number("seed"))).state()[0];
+            return AnyPolicy(RlPolicy(name, *std::move(model), works, parameters.flag("sample"), seed));
           }};
 }
 

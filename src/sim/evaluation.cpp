@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gpusched/simulate.hpp"
+#include "src/policies/backfill.hpp"
 #include "src/sim/statistics.hpp"
 
 namespace gpusched {
@@ -23,9 +24,23 @@ Result<std::vector<std::uint32_t>> window_starts(const EvaluationWindows& window
   return starts;
 }
 
+bool is_agent(const PolicySpec& policy) { return policy.name.starts_with("rl:") || policy.name == "agenda"; }
+
+namespace {
+
+Result<AnyPolicy> make_policy(const PolicyRegistry& registry, const PolicySpec& policy,
+                              const std::optional<PolicySpec>& backfill, const PolicyContext& context) {
+  if (!backfill || is_agent(policy)) return registry.make(policy, context);
+  return make_backfilled(registry, policy, *backfill, context);
+}
+
+}  // namespace
+
 Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const Cluster& cluster,
-                                                    const EngineOptions& options, std::span<const PolicySpec> policies,
-                                                    const PolicyRegistry& registry, const EvaluationWindows& windows) {
+                                                    const EvaluationOptions& options,
+                                                    std::span<const PolicySpec> policies,
+                                                    const PolicyRegistry& registry, std::atomic<std::uint64_t>& done) {
+  const EvaluationWindows& windows = options.windows;
   const auto starts = window_starts(windows, trace.size());
   if (!starts) return Unexpected{starts.error()};
   std::vector<PolicyScores> scores;
@@ -33,11 +48,13 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
   for (const std::uint32_t start : *starts) {
     const JobTable jobs = trace.slice(start - windows.warm_up, windows.warm_up + windows.jobs);
     const MeasureWindow measured{.first = windows.warm_up, .count = windows.jobs};
-    for (std::size_t p = 0; p < policies.size(); ++p) {
-      auto policy = registry.make(policies[p], {.jobs = &jobs, .cluster = &cluster, .seed = options.seed});
+    const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
+    for (std::size_t p = 0; p < policies.size(); ++p, ++done) {
+      auto policy =
+          make_policy(registry, policies[p], options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
       if (!policy) return Unexpected{policy.error()};
       scores[p].clairvoyant = policy->clairvoyant();
-      Engine engine(jobs, cluster, options);
+      Engine engine(jobs, cluster, options.engine);
       RunLog log(measured);
       if (!simulate(engine, *policy, log)) {
         return unexpected("policy " + policies[p].text + " left jobs of the window at job " + std::to_string(start) +
@@ -49,25 +66,44 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
   return scores;
 }
 
-Comparison compare(const PolicyScores& policy, const PolicyScores& other, double Metrics::*figure, std::size_t block,
-                   std::uint64_t seed) {
-  const std::vector<double> ours = policy.values(figure);
-  const std::vector<double> theirs = other.values(figure);
-  GPUSCHED_ASSERT(ours.size() == theirs.size() && !ours.empty(), "the same windows for both");
-  std::vector<double> differences;
+RunScores Contestant::scores(double Metrics::*figure) const {
+  RunScores result;
+  for (const PolicyScores& run : runs) result.push_back(run.values(figure));
+  return result;
+}
+
+bool Contestant::clairvoyant() const {
+  return std::any_of(runs.begin(), runs.end(), [](const PolicyScores& run) { return run.clairvoyant; });
+}
+
+namespace {
+
+double win_rate_of(const RunScores& ours, const RunScores& theirs) {
   double wins = 0;
-  for (std::size_t w = 0; w < ours.size(); ++w) {
-    differences.push_back(ours[w] - theirs[w]);
-    wins += ours[w] < theirs[w] ? 1 : ours[w] == theirs[w] ? 0.5 : 0;
+  for (const auto& run : ours) {
+    for (const auto& other : theirs) {
+      for (std::size_t w = 0; w < run.size(); ++w) wins += run[w] < other[w] ? 1 : run[w] == other[w] ? 0.5 : 0;
+    }
   }
-  const ConfidenceInterval interval =
-      block_bootstrap(differences, std::clamp<std::size_t>(block, 1, differences.size()), Rng(seed).split("bootstrap"));
-  return {.mean = mean_of(ours),
-          .other_mean = mean_of(theirs),
-          .low = interval.low,
-          .high = interval.high,
-          .win_rate = wins / static_cast<double>(ours.size()),
-          .verdict = std::string(verdict(interval))};
+  return wins / static_cast<double>(ours.size() * theirs.size() * ours.front().size());
+}
+
+}  // namespace
+
+Comparison compare(const Contestant& contestant, const Contestant& other, double Metrics::*figure, std::size_t block,
+                   std::uint64_t seed) {
+  const RunScores ours = contestant.scores(figure);
+  const RunScores theirs = other.scores(figure);
+  GPUSCHED_ASSERT(ours.front().size() == theirs.front().size() && !ours.front().empty(), "the same windows for both");
+  Comparison result{.mean = interquartile_mean_of_runs(ours),
+                    .other_mean = interquartile_mean_of_runs(theirs),
+                    .interval = {},
+                    .win_rate = win_rate_of(ours, theirs),
+                    .verdict = "too few windows"};
+  if (!enough_for_blocks(ours.front().size(), block)) return result;
+  result.interval = stratified_bootstrap(ours, theirs, block, Rng(seed).split("bootstrap"));
+  result.verdict = verdict(result.interval->difference);
+  return result;
 }
 
 }  // namespace gpusched

@@ -2,7 +2,9 @@
 /// Evaluation: several policies on the same windows of a trace, compared pair by pair.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "gpusched/metrics.hpp"
 #include "gpusched/result.hpp"
 #include "src/policies/registry.hpp"
+#include "src/sim/statistics.hpp"
 
 namespace gpusched {
 
@@ -22,6 +25,9 @@ struct EvaluationWindows {
   std::uint32_t stride = 256;     ///< jobs between the first measured jobs of neighbouring windows
   std::uint32_t first = 0;        ///< the first window's first measured job (at least warm_up)
   std::uint32_t last = no_index;  ///< no window's measured jobs reach beyond this number
+
+  /// Windows in a bootstrap block: those that overlap share one.
+  [[nodiscard]] std::size_t block() const { return (jobs + stride - 1) / stride; }
 };
 
 /// First measured jobs, ascending. Error: not one window fits.
@@ -41,23 +47,43 @@ struct PolicyScores {
   }
 };
 
-/// Runs every policy on every window: each window alone on an empty cluster, nothing arrives after it. Errors: a policy
-/// that cannot be made, one that leaves jobs waiting for ever.
-Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const Cluster& cluster,
-                                                    const EngineOptions& options, std::span<const PolicySpec> policies,
-                                                    const PolicyRegistry& registry, const EvaluationWindows& windows);
-
-/// How one policy compares with another over the windows, by a figure of which less is better.
-struct Comparison {
-  double mean = 0, other_mean = 0;
-  double low = 0, high = 0;  ///< 95 % interval of the mean difference, mean - other_mean
-  double win_rate = 0;       ///< share of windows in which it is lower, ties counting half
-  std::string verdict;       ///< better, worse or no difference detected
+/// What is laid over the windows.
+struct EvaluationOptions {
+  EngineOptions engine;
+  EvaluationWindows windows;
+  std::optional<PolicySpec> backfill = {};  ///< around every policy but agents, which backfill as they were trained to
 };
 
-/// `block`: windows in a bootstrap block; those that overlap must share one (EvaluationWindows: jobs / stride, rounded
-/// up). Precondition: both have the same windows.
-Comparison compare(const PolicyScores& policy, const PolicyScores& other, double Metrics::*figure, std::size_t block,
+/// True for policies that make the choices of an Agenda (`rl:DIR`, `agenda`).
+bool is_agent(const PolicySpec& policy);
+
+/// Runs every policy on every window: each window alone on an empty cluster, nothing arrives after it; random draws of
+/// a policy differ from window to window and follow from options.engine.seed. `done` counts finished runs. Errors: a
+/// policy that cannot be made, one that leaves jobs waiting for ever.
+Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const Cluster& cluster,
+                                                    const EvaluationOptions& options,
+                                                    std::span<const PolicySpec> policies,
+                                                    const PolicyRegistry& registry, std::atomic<std::uint64_t>& done);
+
+/// A row of a comparison: one policy, or several training seeds of one configuration under a name of their own.
+struct Contestant {
+  std::string name;
+  std::vector<PolicyScores> runs;  ///< at least one, all on the same windows
+
+  [[nodiscard]] RunScores scores(double Metrics::*figure) const;
+  [[nodiscard]] bool clairvoyant() const;
+};
+
+/// How one contestant compares with another over the windows, by a figure of which less is better.
+struct Comparison {
+  double mean = 0, other_mean = 0;          ///< interquartile means over the runs of their means over the windows
+  std::optional<PairedIntervals> interval;  ///< none with too few windows
+  double win_rate = 0;  ///< share of windows (and pairs of runs) in which it is lower, ties counting half
+  std::string verdict;  ///< better, worse, no difference detected or too few windows
+};
+
+/// `block`: EvaluationWindows::block(). Precondition: both have the same windows.
+Comparison compare(const Contestant& contestant, const Contestant& other, double Metrics::*figure, std::size_t block,
                    std::uint64_t seed);
 
 }  // namespace gpusched

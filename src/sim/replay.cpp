@@ -14,11 +14,6 @@
 namespace gpusched {
 namespace {
 
-Oversize oversize_from(const std::string& word) {
-  if (word == "drop") return Oversize::drop;
-  return word == "clamp" ? Oversize::clamp : Oversize::refuse;
-}
-
 Result<Cluster> cluster_for(const Scenario& scenario, const TraceReport& report) {
   std::string text = scenario.cluster;
   if (text.empty()) text = report.cluster;
@@ -173,7 +168,7 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
   auto cluster = cluster_for(scenario, trace->report);
   if (!cluster) return Unexpected{cluster.error()};
   input.cluster = *std::move(cluster);
-  auto fitted = fit_to_cluster(*std::move(trace), input.cluster, oversize_from(scenario.oversize));
+  auto fitted = fit_to_cluster(*std::move(trace), input.cluster, oversize_from_word(scenario.oversize));
   if (!fitted) return Unexpected{fitted.error()};
   input.trace = *std::move(fitted);
   if (input.trace.jobs.size() == 0) {

@@ -287,14 +287,18 @@ std::string exact_seconds(Time t) {
   return text;
 }
 
-std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
+std::vector<std::string> left_out_lines(const TraceReport& report) {
   std::vector<std::string> lines;
-  for (const DroppedRows& rows : input.trace.report.dropped) {
-    lines.push_back(human_count(rows.rows) + " of " + human_count(input.trace.report.rows) +
-                    " rows left out: " + rows.reason +
+  for (const DroppedRows& rows : report.dropped) {
+    lines.push_back(human_count(rows.rows) + " of " + human_count(report.rows) + " rows left out: " + rows.reason +
                     (rows.first_line == 0 ? "" : " (first on line " + std::to_string(rows.first_line) + ")"));
   }
-  lines.insert(lines.end(), input.trace.report.notes.begin(), input.trace.report.notes.end());
+  lines.insert(lines.end(), report.notes.begin(), report.notes.end());
+  return lines;
+}
+
+std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
+  std::vector<std::string> lines = left_out_lines(input.trace.report);
   lines.insert(lines.end(), input.runtime.notes.begin(), input.runtime.notes.end());
   if (input.jobs_outside_vcs > 0) {
     lines.push_back(human_count(input.jobs_outside_vcs) + " jobs belong to no virtual cluster of '" +

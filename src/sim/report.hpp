@@ -28,6 +28,9 @@ std::string human_count(std::uint64_t count);
 /// Exact seconds without trailing zeros: "12", "0.5", "-1.000001".
 std::string exact_seconds(Time t);
 
+/// Rows that reading left out, by reason, and other notes about it, one line each.
+std::vector<std::string> left_out_lines(const TraceReport& report);
+
 /// Things a user should know before using the numbers, one line each: rows left out, jobs outside the virtual clusters,
 /// saturation, clairvoyance.
 std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs);

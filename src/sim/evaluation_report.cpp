@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/evaluation_report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "src/sim/text_table.hpp"
+
+namespace gpusched {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(double value, const char* format = "%.2f") {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string percent_text(double share) { return text_of(100 * share, "%+.1f%%"); }
+
+std::string difference_text(const Comparison& pair) {
+  return percent_text((pair.mean - pair.other_mean) / pair.other_mean);
+}
+
+// "[-3.1%, +2.0%]", or nothing where there is no interval.
+std::string interval_text(const Comparison& pair) {
+  if (!pair.interval) return "";
+  const ConfidenceInterval& relative = pair.interval->relative;
+  return "[" + percent_text(relative.low) + ", " + percent_text(relative.high) + "]";
+}
+
+std::string marked_name(const Contestant& contestant) {
+  return contestant.name + (contestant.clairvoyant() ? "*" : "");
+}
+
+std::string legend(const std::vector<Contestant>& contestants) {
+  const bool starred =
+      std::any_of(contestants.begin(), contestants.end(), [](const auto& one) { return one.clairvoyant(); });
+  return starred ? "* knows true run times, which no real scheduler does\n" : "";
+}
+
+std::string backfill_text(const std::string& backfill) {
+  return backfill == "none" ? "" : ", backfilling " + backfill + " (agents: as trained)";
+}
+
+// "agent: interquartile mean of 5 training seeds 271.81 [268.20, 275.11]; seeds 266.31, ...".
+std::string seeds_line(const Contestant& contestant, const ReportOptions& options, std::size_t block) {
+  const RunScores scores = contestant.scores(options.figure.member);
+  std::string line = contestant.name + ": interquartile mean of " + std::to_string(scores.size()) + " training seeds " +
+                     text_of(interquartile_mean_of_runs(scores));
+  if (enough_for_blocks(scores.front().size(), block)) {
+    const RunScores nothing{std::vector<double>(scores.front().size(), 0.0)};
+    const ConfidenceInterval own =
+        stratified_bootstrap(scores, nothing, block, Rng(options.seed).split("bootstrap")).difference;
+    line += " [" + text_of(own.low) + ", " + text_of(own.high) + "]";
+  }
+  line += "; seeds";
+  for (std::size_t i = 0; i < scores.size(); ++i) line += (i == 0 ? " " : ", ") + text_of(mean_of(scores[i]));
+  return line + "\n";
+}
+
+Json comparison_json(const Comparison& pair, const std::string& against, const std::string& figure) {
+  Json json{{"against", against},     {"figure", figure},          {"difference", pair.mean - pair.other_mean},
+            {"interval_95", nullptr}, {"win_rate", pair.win_rate}, {"verdict", pair.verdict}};
+  if (pair.interval) {
+    json["interval_95"] = {pair.interval->difference.low, pair.interval->difference.high};
+    json["relative_interval_95"] = {pair.interval->relative.low, pair.interval->relative.high};
+  }
+  return json;
+}
+
+}  // namespace
+
+const std::vector<Figure>& comparable_figures() {
+  static const std::vector<Figure> figures{{"avg_jct_s", &Metrics::avg_jct_s},
+                                           {"p99_jct_s", &Metrics::p99_jct_s},
+                                           {"avg_wait_s", &Metrics::avg_wait_s},
+                                           {"p99_wait_s", &Metrics::p99_wait_s},
+                                           {"avg_bounded_slowdown", &Metrics::avg_bounded_slowdown},
+                                           {"makespan_s", &Metrics::makespan_s}};
+  return figures;
+}
+
+std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options) {
+  const EvaluationWindows& windows = evaluation.windows;
+  const Contestant& reference = evaluation.contestants[options.reference];
+  TextTable table({"policy", options.figure.name, "difference", "95% interval", "wins", "verdict"});
+  std::string seeds;
+  for (const Contestant& contestant : evaluation.contestants) {
+    const Comparison pair = compare(contestant, reference, options.figure.member, windows.block(), options.seed);
+    const bool self = &contestant == &reference;
+    table.add({marked_name(contestant), text_of(pair.mean), self ? "" : difference_text(pair),
+               self ? "" : interval_text(pair), self ? "" : text_of(100 * pair.win_rate, "%.0f%%"),
+               self ? "=" : pair.verdict});
+    if (contestant.runs.size() > 1) seeds += seeds_line(contestant, options, windows.block());
+  }
+  return std::to_string(reference.runs.front().windows.size()) + " windows of " + std::to_string(windows.jobs) +
+         " jobs, every " + std::to_string(windows.stride) + ", on " + evaluation.cluster +
+         backfill_text(options.backfill) + ", compared with " + reference.name + " (block bootstrap, blocks of " +
+         std::to_string(windows.block()) + ")\n\n" + table.text() + seeds + legend(evaluation.contestants);
+}
+
+std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
+  const std::vector<Contestant>& rows = evaluations.front().contestants;
+  std::vector<std::string> header{"policy"};
+  std::string text = options.figure.name + " compared with " + rows[options.reference].name +
+                     backfill_text(options.backfill) + "; 95% intervals, block bootstrap\n";
+  for (const TraceEvaluation& evaluation : evaluations) {
+    header.push_back(std::filesystem::path(evaluation.trace).filename().string());
+    text += "  " + header.back() + ": " + std::to_string(evaluation.contestants.front().runs.front().windows.size()) +
+            " windows of " + std::to_string(evaluation.windows.jobs) + " jobs, every " +
+            std::to_string(evaluation.windows.stride) + ", on " + evaluation.cluster + "\n";
+  }
+  TextTable table(header);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::vector<std::string> cells{marked_name(rows[row])};
+    for (const TraceEvaluation& evaluation : evaluations) {
+      const Comparison pair = compare(evaluation.contestants[row], evaluation.contestants[options.reference],
+                                      options.figure.member, evaluation.windows.block(), options.seed);
+      cells.push_back(row == options.reference
+                          ? text_of(pair.mean)
+                          : difference_text(pair) + " " + (pair.interval ? interval_text(pair) : pair.verdict));
+    }
+    table.add(std::move(cells));
+  }
+  return text + "\n" + table.text() + legend(rows);
+}
+
+Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions& options) {
+  const Contestant& reference = evaluation.contestants[options.reference];
+  Json result = Json::array();
+  for (const Contestant& contestant : evaluation.contestants) {
+    Json metrics = Json::object();
+    for (const Figure& figure : comparable_figures()) {
+      metrics[figure.name] = interquartile_mean_of_runs(contestant.scores(figure.member));
+    }
+    Json entry{{"policy", contestant.name},
+               {"trace", evaluation.trace},
+               {"cluster", evaluation.cluster},
+               {"clairvoyant", contestant.clairvoyant()},
+               {"metrics", std::move(metrics)}};
+    if (contestant.runs.size() == 1) {
+      entry["windows"] = contestant.runs.front().values(options.figure.member);
+    } else {
+      entry["seeds"] = Json::array();
+      for (const PolicyScores& run : contestant.runs) {
+        entry["seeds"].push_back({{"policy", run.policy}, {"windows", run.values(options.figure.member)}});
+      }
+    }
+    if (&contestant != &reference) {
+      const Comparison pair =
+          compare(contestant, reference, options.figure.member, evaluation.windows.block(), options.seed);
+      entry["comparison"] = comparison_json(pair, reference.name, options.figure.name);
+    }
+    result.push_back(std::move(entry));
+  }
+  return result;
+}
+
+}  // namespace gpusched

@@ -57,6 +57,19 @@ TEST(Placement, ConsolidateSplitsOverTheEmptiestNodes) {
   EXPECT_EQ(nodes_of(state, state.place(gang(6), anyone, Placement::consolidate)), (Nodes{{0, 4}, {3, 2}}));
 }
 
+// Two idle GPUs each; on node 0 half a GPU more is free, which a whole-GPU task cannot use.
+TEST(Placement, FullnessCountsIdleGpusWhetherOrNotCpuIsBounded) {
+  for (const std::int64_t cpu_milli : {unlimited, std::int64_t{64'000}}) {
+    Cluster cluster = Cluster::homogeneous(2, 3);
+    for (Node& node : cluster.nodes) node.cpu_milli = cpu_milli;
+    ClusterState state = state_of(cluster);
+    const NodeTasks first{.node = NodeId{0}, .tasks = 1}, second{.node = NodeId{1}, .tasks = 1};
+    ASSERT_NE(state.place_on(gang(1, 500), anyone, &first, 1), no_index);
+    ASSERT_NE(state.place_on(gang(1), anyone, &second, 1), no_index);
+    EXPECT_EQ(nodes_of(state, state.place(gang(2), anyone, Placement::consolidate)), (Nodes{{0, 2}}));
+  }
+}
+
 TEST(Placement, FirstFitTakesNodesInOrder) {
   ClusterState state = uneven();
   EXPECT_EQ(nodes_of(state, state.place(gang(6), anyone, Placement::first_fit)), (Nodes{{0, 4}, {1, 1}, {2, 1}}));

@@ -464,7 +464,7 @@ class ClusterState {
         if (fit == 0) continue;
         ++seen;
         const bool holds_all = fit >= left;
-        const MilliGpu free = nodes_[id].free_milli;
+        const MilliGpu free = shape.is_share() ? nodes_[id].free_milli : nodes_[id].idle * whole_gpu;
         bool better = best == no_node;
         switch (rule) {
           case Placement::first_fit: better = better || id < index(best); break;

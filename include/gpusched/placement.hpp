@@ -9,8 +9,9 @@
 
 namespace gpusched {
 
-/// Where the tasks of a gang go. Ties go to the lowest node id. All rules fill a chosen node with as many tasks as fit,
-/// except worst_fit, which places task by task.
+/// Where the tasks of a gang go. The fullest node has the fewest idle GPUs or, for tasks that share GPUs, the least GPU
+/// capacity left; ties go to the lowest node id. All rules fill a chosen node with as many tasks as fit, except
+/// worst_fit, which places task by task.
 enum class Placement : std::uint8_t {
   consolidate,  ///< fewest nodes: the fullest node that holds all the rest, else the emptiest node
   first_fit,    ///< nodes in id order

@@ -164,6 +164,15 @@ TEST(Slurm, ThoseWhoUsedLessComeFirst) {
             (Spans{{0, 100}, {100, 110}, {110, 120}}));
 }
 
+// Alike but for their partitions, so that one queue must not hide the later job behind the earlier.
+TEST(Slurm, ABetterPartitionOvertakesWithinAnOwner) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "ann", .vc = "slow"},
+                                  {.submit = 10, .work = 10, .user = "ann", .vc = "slow"},
+                                  {.submit = 20, .work = 10, .user = "ann", .vc = "fast"}});
+  EXPECT_EQ(run_policy("slurm{partition_factors=[0.1,0.9]}", jobs, Cluster::pool(1)),
+            (Spans{{0, 100}, {110, 120}, {100, 110}}));
+}
+
 TEST(Slurm, PrintsItsTerms) {
   const JobTable jobs = table_of({{.work = 10, .gpus = 2, .user = "ann", .vc = "fast", .priority = 3}});
   Engine engine(jobs, Cluster::pool(8));

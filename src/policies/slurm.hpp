@@ -63,8 +63,11 @@ class DecayingUsage {
   MilliGpu held_ = 0;
 };
 
-/// Waiting jobs start in order of priority = the weighted sum of age, fair-share, job size, partition and QoS factors.
-/// Fair-share is 2^-(U/S), U the owner's decayed part of all usage and S its part of all weights.
+/// At every event waiting jobs start in order of priority = the weighted sum of five factors; ties go to the earliest
+/// job. Age: time since submission over max_age_s, at most 1. Fair-share: 2^-(U/S), U the owner's part of all GPU time
+/// used so far with its half-life and S its part of the weights of all owners in the trace. Size: the part of the
+/// cluster's GPUs that the job asks for. Partition: as given. QoS: where the job's priority lies between the trace's
+/// least (0) and greatest (1); 0 when all are equal.
 class Slurm {
  public:
   struct Options {
@@ -92,7 +95,7 @@ class Slurm {
     for (const Event& event : view.events()) {
       if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
       if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
-        waiting_.push(view, event.job, owner_of(options_.column, view, event.job));
+        waiting_.push(view, event.job, class_of(view, event.job));
       }
     }
     // Within a class all factors but age are equal, and the first has waited longest.
@@ -136,6 +139,13 @@ class Slurm {
     const MilliGpu change = sign * view.shape(job).gpu_milli();
     used_[owner].hold(view.now(), change);
     all_.hold(view.now(), change);
+  }
+
+  // Jobs of one owner whose partitions have factors of their own are told apart.
+  [[nodiscard]] std::uint32_t class_of(const View& view, JobId job) const {
+    const std::uint32_t owner = owner_of(options_.column, view, job);
+    const bool partitions_differ = options_.column == OwnerColumn::user && !options_.partition_factors.empty();
+    return partitions_differ ? view.vc(job) * view.users().size() + owner : owner;
   }
 
   [[nodiscard]] double partition_factor(std::uint32_t vc) const {

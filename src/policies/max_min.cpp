@@ -53,7 +53,8 @@ void MaxMin::note_events(const View& view) {
     }
     if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
       if (party.by_shape.empty()) party.by_shape.resize(view.shape_count());
-      party.by_shape[view.shape_id(event.job)].push_back(event.job);
+      auto& jobs = party.by_shape[view.shape_id(event.job)];
+      jobs.insert(std::upper_bound(jobs.begin(), jobs.end(), event.job), event.job);  // a retry is older than the rest
       ++party.waiting;
     }
     if (party.waiting > 0) hungry_.insert({party.held, number});

@@ -17,7 +17,8 @@ namespace gpusched {
 /// Of all owners that have a job that fits, the one with the lowest weighted dominant share gets its earliest such job,
 /// again and again (Ghodsi et al., "Dominant Resource Fairness", NSDI'11, Algorithm 1). A dominant share is the largest
 /// of an owner's shares of GPUs, CPU and memory; a resource that the cluster does not bound does not count. In the
-/// hierarchical form the virtual cluster with the lowest share comes first, then its user with the lowest.
+/// hierarchical form the virtual cluster with the lowest weighted share comes first, then its user with the lowest
+/// share (of what it holds in that virtual cluster); users weigh the same. Ties go to the earliest job.
 class Drf {
  public:
   struct Options {

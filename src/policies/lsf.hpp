@@ -16,7 +16,8 @@ namespace gpusched {
 
 /// The owner with the highest dynamic priority starts its earliest job that fits. Dynamic priority = shares /
 /// (past GPU hours, decayed x used_factor + hours of running jobs x run_time_factor + (1 + GPUs held) x
-/// run_job_factor).
+/// run_job_factor). Past hours include those of running jobs so far. Priorities that agree to nine decimals tie, and
+/// the earliest job goes first.
 class Lsf {
  public:
   struct Options {

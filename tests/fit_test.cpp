@@ -64,6 +64,27 @@ TEST(RooflineFit, RecoversTheTruthAndItsIntervalsCoverIt) {
   EXPECT_GE(covered[3], 0.9 * seeds) << "gamma";
 }
 
+TEST(RooflineFit, ARateThatBoundsNoPointIsNotIdentified) {
+  std::vector<WorkPoint> points;
+  Rng rng(5);
+  for (int i = 0; i < 24; ++i) {  // all bound by compute: 1000 operations a byte, a hundred times beyond the knee
+    const double flops = 1e9 * std::pow(1.3, i);
+    points.push_back({flops, flops / 1e3, (5 + flops / 100e6) * rng.lognormal(0, 0.02)});
+  }
+  const auto fitted = fit_roofline(points, 200, Rng(1));
+  ASSERT_TRUE(fitted) << fitted.error().to_string();
+  const Interval& p = fitted->ci95[1];
+  EXPECT_EQ(p.bound, Bound::both);
+  EXPECT_LE(p.low, 100);
+  EXPECT_GE(p.high, 100);
+  // Any bandwidth above some hundred GB/s gives these times; the interval was a tight one around where the search
+  // ended.
+  const Interval& w = fitted->ci95[2];
+  EXPECT_EQ(w.bound, Bound::at_least);
+  EXPECT_LT(w.low, 110);  // what the fastest point reached
+  EXPECT_GT(w.high, 1000);
+}
+
 TEST(RooflineFit, RefusesTooFewOrEmptyPoints) {
   const std::vector<WorkPoint> few(7, WorkPoint{1e9, 1e6, 10});
   EXPECT_THAT(fit_roofline(few, 10, Rng(1)).error().message, testing::HasSubstr("at least 8 points, found 7"));
@@ -85,6 +106,38 @@ TEST(BandwidthFit, FindsLaunchTimeAndBandwidthDespiteAnOutlier) {
   EXPECT_FALSE(fit_bandwidth(std::span(points).first(2), 10, Rng(1)));
   std::vector<WorkPoint> flat(5, WorkPoint{0, 0, 3});
   EXPECT_FALSE(fit_bandwidth(flat, 10, Rng(1)));
+}
+
+TEST(BandwidthFit, ALaunchTimeFarBelowAllTimesIsOnlyBoundedAbove) {
+  std::vector<WorkPoint> points;
+  Rng rng(8);
+  for (double bytes = 1e8; bytes < 1e10; bytes *= 2) points.push_back({0, bytes, bytes / 2e6 * rng.lognormal(0, 0.01)});
+  const auto fitted = fit_bandwidth(points, 200, Rng(3));
+  ASSERT_TRUE(fitted) << fitted.error().to_string();
+  EXPECT_EQ(fitted->ci95[0].bound, Bound::at_most);
+  EXPECT_EQ(fitted->ci95[0].low, 0);
+  EXPECT_EQ(fitted->ci95[1].bound, Bound::both);
+}
+
+TEST(BandwidthFit, IntervalsCoverTheTruth) {
+  constexpr int seeds = 50;
+  std::array<int, 2> covered{};
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const auto backend = make_analytic_backend({.gamma = 50, .seed = seed});  // sharp knee: t0 + B/W exactly
+    std::vector<WorkPoint> points;
+    for (std::int64_t m = 4096; m < 100'000'000; m *= 3) {
+      const KernelCall call{Kernel::copy, m};
+      points.push_back({flops_of(call), bytes_of(call), quantile(backend->time_us({&call, 1}, 10).value(), 0.5)});
+    }
+    const auto fitted = fit_bandwidth(points, 200, Rng(seed));
+    ASSERT_TRUE(fitted) << fitted.error().to_string();
+    EXPECT_NEAR(fitted->w_gbs / truth.w_gbs, 1, 0.03) << "seed " << seed;
+    EXPECT_NEAR(fitted->t0_us / truth.t0_us, 1, 0.10) << "seed " << seed;
+    covered[0] += fitted->ci95[0].low <= truth.t0_us && truth.t0_us <= fitted->ci95[0].high ? 1 : 0;
+    covered[1] += fitted->ci95[1].low <= truth.w_gbs && truth.w_gbs <= fitted->ci95[1].high ? 1 : 0;
+  }
+  EXPECT_GE(covered[0], 0.9 * seeds) << "t0";
+  EXPECT_GE(covered[1], 0.9 * seeds) << "W";
 }
 
 TEST(TransferTable, InterpolatesInLogsAndExtrapolatesByItsLine) {

@@ -13,6 +13,7 @@ using Vector4 = Eigen::Vector4d;  // ln t0, ln P, ln W, ln gamma
 using Matrix4 = Eigen::Matrix4d;
 
 constexpr double least_t0_us = 1e-3;
+constexpr double most_t0_us = 1e9;
 constexpr double most_gamma = 10;  // beyond it the knee is sharp to within 7 %
 
 Roofline roofline_of(const Vector4& x) { return {std::exp(x[0]), std::exp(x[1]), std::exp(x[2]), std::exp(x[3])}; }
@@ -39,21 +40,20 @@ double log_prediction(const Vector4& x, const WorkPoint& point, Vector4* gradien
   return std::log(total);
 }
 
-/// Keeps parameters where they can be. A rate that never bounds any point is not determined by them: it stays below
+/// Where the parameters may be, in logs. A rate that never bounds any point is not determined by them: it stays below
 /// `rate_limit` times what the points reached instead of running away.
 constexpr double rate_limit = 100;
-struct Ceiling {
-  double log_p = 0;
-  double log_w = 0;
+struct Box {
+  Vector4 least, most;
+
+  explicit Box(const std::array<double, 2>& reached) {
+    const auto [p, w] = reached;
+    least = Vector4(std::log(least_t0_us), std::log(p / rate_limit), std::log(w / rate_limit), 0);
+    most = Vector4(std::log(most_t0_us), std::log(rate_limit * p), std::log(rate_limit * w), std::log(most_gamma));
+  }
 };
 
-Vector4 clamped(Vector4 x, const Ceiling& most) {
-  x[0] = std::max(x[0], std::log(least_t0_us));
-  x[1] = std::min(x[1], most.log_p);
-  x[2] = std::min(x[2], most.log_w);
-  x[3] = std::clamp(x[3], 0.0, std::log(most_gamma));
-  return x;
-}
+Vector4 clamped(const Vector4& x, const Box& box) { return x.cwiseMax(box.least).cwiseMin(box.most); }
 
 double huber(double residual, double scale) {
   const double a = std::abs(residual);
@@ -70,7 +70,7 @@ double loss(const Vector4& x, std::span<const WorkPoint> points, std::span<const
 
 /// Levenberg-Marquardt with Huber weights of a fixed scale.
 Vector4 descend(Vector4 x, std::span<const WorkPoint> points, std::span<const double> log_times, double scale,
-                const Ceiling& most) {
+                const Box& box) {
   double damping = 1e-3;
   double best = loss(x, points, log_times, scale);
   for (int iteration = 0; iteration < 100 && damping < 1e9; ++iteration) {
@@ -85,7 +85,7 @@ Vector4 descend(Vector4 x, std::span<const WorkPoint> points, std::span<const do
     }
     Matrix4 damped = hessian;
     damped.diagonal() += damping * (hessian.diagonal().array() + 1e-9).matrix();
-    const Vector4 next = clamped(x - damped.ldlt().solve(slope), most);
+    const Vector4 next = clamped(x - damped.ldlt().solve(slope), box);
     const double next_loss = loss(next, points, log_times, scale);
     if (std::isfinite(next_loss) && next_loss < best) {
       const bool settled = best - next_loss < 1e-10 * best;
@@ -111,7 +111,7 @@ std::array<double, 2> reached_rates(std::span<const WorkPoint> points) {
 }
 
 /// Starts: the fastest point's rates as ceilings, several launch times and knees.
-Vector4 best_fit(std::span<const WorkPoint> points, std::span<const double> log_times, const Ceiling& most) {
+Vector4 best_fit(std::span<const WorkPoint> points, std::span<const double> log_times, const Box& box) {
   const auto [p, w] = reached_rates(points);
   const double shortest = std::exp(*std::min_element(log_times.begin(), log_times.end()));
   constexpr double rough_scale = 0.2;
@@ -120,7 +120,7 @@ Vector4 best_fit(std::span<const WorkPoint> points, std::span<const double> log_
   for (const double t0_share : {0.1, 0.7}) {
     for (const double gamma : {1.3, 3.0}) {
       const Vector4 start(std::log(t0_share * shortest), std::log(p), std::log(w), std::log(gamma));
-      const Vector4 x = descend(clamped(start, most), points, log_times, rough_scale, most);
+      const Vector4 x = descend(clamped(start, box), points, log_times, rough_scale, box);
       const double x_loss = loss(x, points, log_times, rough_scale);
       if (x_loss < best_loss) {
         best = x;
@@ -167,21 +167,38 @@ std::vector<double> without_leverage(std::span<const double> residuals, const Ei
 /// The 95 % interval of a positive parameter: symmetric in logs, from the spread of its bootstrap draws and Student's t
 /// (Cornish-Fisher: t = z + (z^3 + z) / 4 df), which needs far fewer draws than percentiles do.
 Interval interval_of(double estimate, std::span<const double> log_draws, std::size_t degrees_of_freedom) {
-  if (log_draws.size() < 2 || !(estimate > 0)) return {0, estimate};
+  if (log_draws.size() < 2 || !(estimate > 0)) return {0, estimate, Bound::at_most};
   const auto n = static_cast<double>(log_draws.size());
   double mean = 0;
   for (const double draw : log_draws) mean += draw / n;
   double variance = 0;
   for (const double draw : log_draws) variance += (draw - mean) * (draw - mean) / (n - 1);
   const double t = 1.96 + 2.37 / static_cast<double>(std::max<std::size_t>(degrees_of_freedom, 1));
-  return {estimate * std::exp(-t * std::sqrt(variance)), estimate * std::exp(t * std::sqrt(variance))};
+  return {estimate * std::exp(-t * std::sqrt(variance)), estimate * std::exp(t * std::sqrt(variance)), Bound::both};
+}
+
+/// The same for a parameter that was searched for between `least` and `most` (all in logs). Draws that end there say
+/// that the points do not determine it on that side: the interval is then of percentiles and open.
+Interval interval_in_box(double log_estimate, const std::vector<double>& log_draws, std::size_t degrees_of_freedom,
+                         double least, double most) {
+  constexpr double touch = 1e-6;
+  const auto share_of = [&](auto touches) {
+    return static_cast<double>(std::count_if(log_draws.begin(), log_draws.end(), touches)) /
+           static_cast<double>(std::max<std::size_t>(log_draws.size(), 1));
+  };
+  constexpr double tail = 0.025;
+  const bool above = log_estimate > most - touch || share_of([&](double x) { return x > most - touch; }) > tail;
+  const bool below = log_estimate < least + touch || share_of([&](double x) { return x < least + touch; }) > tail;
+  if (above) return {std::exp(std::min(log_estimate, quantile(log_draws, tail))), std::exp(most), Bound::at_least};
+  if (below) return {std::exp(least), std::exp(std::max(log_estimate, quantile(log_draws, 1 - tail))), Bound::at_most};
+  return interval_of(std::exp(log_estimate), log_draws, degrees_of_freedom);
 }
 
 /// The same for a parameter that was 0 in some of the `draws`: up to the 97.5th percentile of all.
 Interval interval_from_zero(std::span<const double> log_draws, std::size_t draws) {
   std::vector<double> values(draws, 0);
   std::transform(log_draws.begin(), log_draws.end(), values.begin(), [](double draw) { return std::exp(draw); });
-  return {0, quantile(std::move(values), 0.975)};
+  return {0, quantile(std::move(values), 0.975), Bound::at_most};
 }
 
 struct Line {
@@ -242,12 +259,11 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
       residuals[i] = log_predicted[i] - log_times[i];
     }
   };
-  const auto [reached_p, reached_w] = reached_rates(points);
-  const Ceiling most{std::log(rate_limit * reached_p), std::log(rate_limit * reached_w)};
-  Vector4 x = best_fit(points, log_times, most);
+  const Box box(reached_rates(points));
+  Vector4 x = best_fit(points, log_times, box);
   take_residuals(x);
   const double scale = huber_scale(residuals);
-  x = descend(x, points, log_times, scale, most);
+  x = descend(x, points, log_times, scale, box);
   take_residuals(x);
 
   RooflineEstimate estimate{.fit = roofline_of(x), .ci95 = {}};
@@ -264,11 +280,18 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
   for (std::uint32_t b = 0; b < bootstraps; ++b) {
     Rng draw = rng.split(b);
     const std::vector<double> logs = resampled(log_predicted, noise, draw);
-    const Vector4 again = descend(x, points, logs, scale, most);
+    const Vector4 again = descend(x, points, logs, scale, box);
     for (std::size_t k = 0; k < 4; ++k) drawn[k].push_back(again[static_cast<Eigen::Index>(k)]);
   }
   for (std::size_t k = 0; k < 4; ++k) {
-    estimate.ci95[k] = interval_of(std::exp(x[static_cast<Eigen::Index>(k)]), drawn[k], points.size() - 4);
+    const auto at = static_cast<Eigen::Index>(k);
+    estimate.ci95[k] = interval_in_box(x[at], drawn[k], points.size() - 4, box.least[at], box.most[at]);
+  }
+  // A rate that no draw could tell is only known to be what some point reached.
+  const auto reached = reached_rates(points);
+  for (std::size_t k = 1; k <= 2; ++k) {
+    Interval& interval = estimate.ci95[k];
+    if (interval.bound == Bound::at_least) interval.low = std::min(interval.low, reached[k - 1]);
   }
   return estimate;
 }

@@ -29,9 +29,15 @@ struct Roofline {
   [[nodiscard]] double predict_us(double flops, double bytes) const;
 };
 
+/// Which ends of a parameter's interval the points determine. A rate that bounds none of them could be anything above
+/// what they reached, a launch time far below all times anything down to 0.
+enum class Bound : std::uint8_t { both, at_least, at_most };
+
+/// A 95 % interval.
 struct Interval {
   double low = 0;
   double high = 0;
+  Bound bound = Bound::both;  ///< at_least: `high` is only where the search ended; at_most: so is `low`
 };
 
 /// A fitted roofline; intervals are 95 % bootstrap intervals in the order t0, P, W, gamma.

@@ -3,10 +3,10 @@
 set(layer_0 config types rng result)
 set(layer_1 job_table runtime_model cluster id_set)
 cmake_minimum_required(VERSION 3.25)
-set(layer_2 placement cluster_state)
+set(layer_2 placement cluster_state card_sharing)
 set(layer_3 event_queue engine_state view decision engine)
 set(layer_4 policy simulate)
-set(layer_5 metrics history_hash interval_log runtime_predictor agenda window env)
+set(layer_5 metrics energy history_hash interval_log runtime_predictor agenda window env)
 
 file(GLOB headers ${ROOT}/include/gpusched/*.hpp)
 foreach(header IN LISTS headers)

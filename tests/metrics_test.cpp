@@ -88,6 +88,28 @@ TEST(Metrics, PreemptionCostsAreHeldButNotUseful) {
   EXPECT_EQ(m.preemptions, 1u);
 }
 
+// Work is stated in time on the reference device; dividing that by GPUs gave more than 100 % of slower ones.
+TEST(Metrics, UtilizationIsOfGpuTimeWhateverTheSpeedOfTheGpu) {
+  // At half speed: 2 s of work in [0,4), then 3 s of the other job's in [4,10), then 4 s of preemption costs and the 8
+  // s of work left in [10,30).
+  const JobTable jobs = table_of({{0, 10, 1}, {4, 3, 1}});
+  RuntimeModel runtime(1, 1);
+  runtime.set(0, 0, reference_rate / 2);
+  EngineOptions options;
+  options.preemption = {.checkpoint = whole_seconds(2), .restart = whole_seconds(2)};
+  Engine engine(jobs, Cluster::pool(1), options, &runtime);
+  RunLog log;
+  ShortestRemaining policy(false);
+  ASSERT_TRUE(simulate(engine, policy, log));
+  ASSERT_EQ(spans_of(engine), (std::vector<Span>{{0, 30}, {4, 10}}));
+  EXPECT_EQ(engine.useful_time(JobId{1}), whole_seconds(6));
+  EXPECT_NEAR(to_seconds(engine.useful_time(JobId{0})), 24 * 10.0 / 12, 1e-6);
+  const Metrics m = compute_metrics(engine, log);
+  EXPECT_DOUBLE_EQ(m.gpu_allocation, 1);
+  EXPECT_NEAR(m.gpu_utilization, 26.0 / 30, 1e-6);
+  EXPECT_NEAR(find_saturation(engine, log).offered_load, 26.0 / 4, 1e-6);
+}
+
 TEST(Metrics, OfAMeasureWindow) {
   const MeasureWindow window{.first = 1, .count = 2};
   const WatchedRun run(four_jobs, Cluster::pool(2), Fifo{}, window);

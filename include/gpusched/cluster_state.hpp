@@ -78,6 +78,11 @@ class ClusterState {
   [[nodiscard]] MilliGpu node_device_left(NodeId node, std::uint32_t device) const {
     return device_left_[nodes_[index(node)].first_device + device];
   }
+  /// GPUs that are told apart, and the number of one of them among these. Precondition as above.
+  [[nodiscard]] std::uint32_t card_count() const { return static_cast<std::uint32_t>(device_left_.size()); }
+  [[nodiscard]] std::uint32_t card(NodeId node, std::uint32_t device) const {
+    return nodes_[index(node)].first_device + device;
+  }
   /// Thousandths that the jobs of virtual cluster `vc` may still take.
   [[nodiscard]] MilliGpu vc_free(std::uint32_t vc) const { return vc < vc_free_.size() ? vc_free_[vc] : unlimited; }
 

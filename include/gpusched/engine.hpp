@@ -8,8 +8,11 @@
 ///  - the same with advance_to(t) under another simulator's clock.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "gpusched/decision.hpp"
 #include "gpusched/engine_state.hpp"
@@ -29,6 +32,10 @@ class Engine {
     state_.options = options;
     state_.cluster = ClusterState(cluster, jobs.gpu_specs(), Rng(options.seed).split("placement"));
     state_.states.resize(jobs.size());
+    if (state_.runtime != nullptr) state_.worked.resize(jobs.size());
+    if (state_.runtime != nullptr && state_.runtime->has_interference()) {
+      state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
+    }
     state_.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
@@ -63,6 +70,7 @@ class Engine {
       }
       state_.now = next;
       while (!state_.planned.empty() && state_.planned.top().time == next) happen();
+      adapt_rates();
       arrive();
       if (state_.events.empty()) continue;  // only plans that had changed
       state_.events_seen += state_.events.size();
@@ -85,6 +93,7 @@ class Engine {
       }
     }
     state_.commands.clear();
+    adapt_rates();
 #ifdef GPUSCHED_VALIDATE
     GPUSCHED_ASSERT(consistent(), "capacity or jobs are not conserved");
 #endif
@@ -109,6 +118,7 @@ class Engine {
         tasks += cluster.grant(at).tasks;
       }
       if (state.phase != JobPhase::running || tasks != state_.jobs->shape(job).tasks) return false;
+      if (state.rate != rate_of(job, state) || !seats_are_grants(job, state)) return false;
       cluster.release(state.grants, state_.jobs->shape(job), state_.queue_of(job));
       ++running;
     }
@@ -126,6 +136,14 @@ class Engine {
   [[nodiscard]] Time end(JobId job) const { return state_[job].end; }
   /// Wall time running, preemption costs and lost work included.
   [[nodiscard]] Time ran(JobId job) const { return state_[job].ran; }
+  /// The part of ran() that advanced the job: without preemption costs, lost work and what adjust_work() added. At the
+  /// reference rate that is its work; a GPU twice as fast needs half the time. Precondition: the job finished.
+  [[nodiscard]] Time useful_time(JobId job) const {
+    const Time work = state_.jobs->work(job);
+    if (state_.worked.empty()) return work;
+    const Time worked = state_.worked[index(job)];
+    return worked.us == 0 ? Time{} : Time{mul_div(ran(job).us, work.us, worked.us)};
+  }
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return state_[job].preemptions; }
 
  private:
@@ -160,7 +178,8 @@ class Engine {
     state_.cluster.release(state.grants, shape, state_.queue_of(job));
     state_.cluster.free_grants(state.grants);
     state.grants = no_index;
-    state.ran += state_.now - state.since;
+    leave_cards(job);
+    settle(job, state);
     state_.unlink(state_.running, job);
     if (state.attempt + 1u < state_.jobs->attempts(job)) {
       ++state.attempt;
@@ -193,6 +212,7 @@ class Engine {
     detail::JobState& state = state_[job];
     if (state.first_start == Time::max()) state.first_start = state_.now;
     state.since = state_.now;
+    join_cards(job, state);
     state.rate = rate_of(job, state);
     if (state.must_restart) {
       const PreemptionCost& cost = state_.options.preemption;
@@ -205,15 +225,23 @@ class Engine {
 
   void end_run(const detail::Command& command) {
     detail::JobState& state = state_[command.job];
-    const Time span = state_.now - state.since;
-    const Time done = detail::EngineState::work_done(state.rate, span);
-    state.remaining -= keep_saved(done);
-    state.ran += span;
+    leave_cards(command.job);
+    state.remaining -= keep_saved(settle(command.job, state));
     ++state.generation;
     ++state.preemptions;
     state.must_restart = true;
     state_.cluster.free_grants(command.grants);
     state_.events.push_back({EventKind::preempt, command.job});
+  }
+
+  // Counts the time that a running job ran up to now, and returns the work that passed in it.
+  Time settle(JobId job, detail::JobState& state) {
+    const Time span = state_.now - state.since;
+    const Time done = detail::EngineState::work_done(state.rate, span);
+    state.ran += span;
+    state.since = state_.now;
+    if (!state_.worked.empty()) state_.worked[index(job)] += done;
+    return done;
   }
 
   // The part of a run's work that survives a preemption.
@@ -224,27 +252,24 @@ class Engine {
 
   void adjust_work(JobId job, Time change) {
     detail::JobState& state = state_[job];
-    if (state.phase != JobPhase::running) return;
-    const Time span = state_.now - state.since;
-    state.remaining = state.remaining - detail::EngineState::work_done(state.rate, span) + change;
-    GPUSCHED_ASSERT(state.remaining.us >= 0, "work left cannot be negative");
-    state.ran += span;
-    state.since = state_.now;
-    ++state.generation;
-    plan_finish(job, state);
+    if (state.phase == JobPhase::running) replan(job, state, change, state.rate);
   }
 
   // Other nodes may have another rate; then the work left takes another time.
   void move(JobId job) {
-    detail::JobState& state = state_[job];
-    const RatePpm rate = rate_of(job, state);
-    if (rate != state.rate) {
-      adjust_work(job, {});
-      state.rate = rate;
-      ++state.generation;
-      plan_finish(job, state);
-    }
+    leave_cards(job);
+    join_cards(job, state_[job]);
+    adapt_rate(job);
     state_.events.push_back({EventKind::move, job});
+  }
+
+  // Gives a running job `change` more work and the rate `rate` from now on.
+  void replan(JobId job, detail::JobState& state, Time change, RatePpm rate) {
+    state.remaining = state.remaining - settle(job, state) + change;
+    GPUSCHED_ASSERT(state.remaining.us >= 0, "work left cannot be negative");
+    state.rate = rate;
+    ++state.generation;
+    plan_finish(job, state);
   }
 
   void plan_finish(JobId job, const detail::JobState& state) {
@@ -252,9 +277,52 @@ class Engine {
     state_.planned.push(end, EventKind::finish, job, state.generation);
   }
 
-  // A gang runs at the rate of its slowest node.
+  // What a running job's rate depends on may have changed.
+  void adapt_rate(JobId job) {
+    detail::JobState& state = state_[job];
+    const RatePpm rate = rate_of(job, state);
+    if (rate != state.rate) replan(job, state, {}, rate);
+  }
+
+  // After the comings and goings of an instant: those that share a card with them get the rate of their company.
+  void adapt_rates() {
+    state_.sharing.for_each_affected([&](JobId job) { adapt_rate(job); });
+  }
+
+  void join_cards(JobId job, const detail::JobState& state) {
+    if (!state_.sharing.active() || !state_.jobs->shape(job).is_share()) return;
+    for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
+      const Grant& grant = state_.cluster.grant(at);
+      if (grant.devices == 0) continue;
+      state_.sharing.join(*state_.runtime, job, state_.jobs->family(job), card_of(grant),
+                          state_.cluster.node_gpu_type(grant.node));
+    }
+  }
+
+  void leave_cards(JobId job) {
+    if (state_.sharing.is_seated(job)) state_.sharing.leave(*state_.runtime, job);
+  }
+
+  // Precondition: a share of one card.
+  [[nodiscard]] std::uint32_t card_of(const Grant& grant) const {
+    return state_.cluster.card(grant.node, static_cast<std::uint32_t>(std::countr_zero(grant.devices)));
+  }
+
+  [[nodiscard]] bool seats_are_grants(JobId job, const detail::JobState& state) const {
+    if (!state_.sharing.active()) return true;
+    std::vector<std::uint32_t> seats, held;
+    if (!state_.sharing.audit(*state_.runtime, job, seats)) return false;
+    for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
+      const Grant& grant = state_.cluster.grant(at);
+      if (state_.jobs->shape(job).is_share() && grant.devices != 0) held.push_back(card_of(grant));
+    }
+    return std::is_permutation(seats.begin(), seats.end(), held.begin(), held.end());
+  }
+
+  // A gang runs at the rate of its slowest task.
   [[nodiscard]] RatePpm rate_of(JobId job, const detail::JobState& state) const {
     if (state_.runtime == nullptr) return reference_rate;
+    if (state_.sharing.is_seated(job)) return state_.sharing.rate(*state_.runtime, job);
     RatePpm slowest = ~RatePpm{0};
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
       const RatePpm rate =

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "gpusched/card_sharing.hpp"
 #include "gpusched/cluster_state.hpp"
 #include "gpusched/event_queue.hpp"
 #include "gpusched/job_table.hpp"
@@ -77,10 +78,12 @@ struct EngineState {
   std::uint64_t events_seen = 0;
   EventQueue planned;
   ClusterState cluster;
+  CardSharing sharing;                     ///< inactive unless the runtime model knows interference
   std::vector<std::uint32_t> queue_of_vc;  ///< scheduling queue of each JobTable vc; empty: all in queue 0
   std::vector<JobList> queues;
   JobList running;
   std::vector<JobState> states;
+  std::vector<Time> worked;       ///< of each job: work that passed while it ran; empty when that equals `ran`
   std::vector<Event> events;      ///< of this instant
   std::vector<Command> commands;  ///< of the open decision
 

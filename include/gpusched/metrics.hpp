@@ -136,13 +136,13 @@ struct Metrics {
   double avg_bounded_slowdown = 0;  ///< max(1, jct / max(work, 10 s)) (Feitelson and Rudolph, JSSPP 1998)
   double makespan_s = 0;            ///< first submission to last end
   double last_end_s = 0;            ///< on the trace's clock
-  /// Useful work / GPUs of the cluster over the makespan. Useful: run time on the reference device; preemption costs
-  /// and lost work are not. With a measure window: gpu_allocation times the useful share of the measured jobs' GPU
-  /// time.
+  /// The useful part of gpu_allocation: GPU time that advanced jobs (Engine::useful_time), so without preemption costs
+  /// and lost work, whatever the speed of the GPU. With a measure window: gpu_allocation times the useful share of the
+  /// measured jobs' GPU time.
   double gpu_utilization = 0;
   double gpu_allocation = 0;  ///< GPU time held by jobs (all, not only the measured) / GPUs over the makespan
   std::uint64_t preemptions = 0;
-  std::optional<double> energy_kwh = {};  ///< nothing: the cluster does not say what its nodes draw
+  std::optional<double> energy_kwh = {};  ///< of the GPUs (EnergyLog); nothing: what they draw is not known
   /// Jain's index (sum x)^2 / (n sum x^2) over the finish-time ratios: 1 = all jobs are slowed alike (Jain, Chiu and
   /// Hawe, DEC TR-301, 1984).
   double jain_fairness = 1;
@@ -156,7 +156,9 @@ struct Metrics {
 
 /// Signs that a run says more about its length than about its policy.
 struct Saturation {
-  double offered_load = 0;  ///< work submitted / GPUs over the span of submissions; 1 or more cannot be kept up with
+  /// GPU time that the jobs submitted need on the GPUs that they got / GPUs over the span of submissions; 1 or more
+  /// cannot be kept up with.
+  double offered_load = 0;
   std::uint32_t backlog_jobs = 0;  ///< measured jobs that had not started at the last measured submission
   std::int64_t max_waiting_jobs = 0;
   /// At least 10 jobs and 5 % of the measured ones are that backlog, and the last quarter of them waited on average
@@ -229,7 +231,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     slowdown_sum += outcome.bounded_slowdown;
     metrics.preemptions += engine.preemptions(job);
     const MilliGpu gpus = jobs.shape(job).gpu_milli();
-    useful += detail::WideInt{jobs.work(job).us} * gpus;
+    useful += detail::WideInt{engine.useful_time(job).us} * gpus;
     held += detail::WideInt{engine.ran(job).us} * gpus;
     if (const auto ratio = finish_time_ratio(engine, log, job)) {
       ratio_sum += *ratio;
@@ -271,17 +273,17 @@ inline Saturation find_saturation(const Engine& engine, const RunLog& log, Measu
   const std::uint32_t count = end - window.first;
   const Time last_submit = jobs.submit(JobId{end - 1});
   Saturation found{.max_waiting_jobs = log.max_waiting_jobs()};
-  detail::WideInt work = 0;
+  detail::WideInt needed = 0;
   detail::WideInt wait_of_quarter[4] = {};
   for (std::uint32_t i = window.first; i < end; ++i) {
     const JobId job{i};
-    work += detail::WideInt{jobs.work(job).us} * jobs.shape(job).gpu_milli();
+    needed += detail::WideInt{engine.useful_time(job).us} * jobs.shape(job).gpu_milli();
     wait_of_quarter[std::uint64_t{i - window.first} * 4 / count] += detail::JobOutcome(engine, job).wait.us;
     if (engine.first_start(job) > last_submit) ++found.backlog_jobs;
   }
   const double span_s = to_seconds(last_submit - jobs.submit(JobId{window.first}));
   const auto gpus = static_cast<double>(engine.view().cluster().total_gpus());
-  if (span_s > 0 && gpus > 0) found.offered_load = RunLog::gpu_seconds(work) / (gpus * span_s);
+  if (span_s > 0 && gpus > 0) found.offered_load = RunLog::gpu_seconds(needed) / (gpus * span_s);
   found.saturated =
       found.backlog_jobs >= 10 && found.backlog_jobs >= count / 20 && wait_of_quarter[3] > 2 * wait_of_quarter[1];
   return found;

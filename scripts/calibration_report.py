@@ -17,7 +17,11 @@ def bar(ratio, full=0.3, width=30):
 def quantity(value):
     if value["source"] == "unavailable":
         return "unavailable"
-    text = f"{value['value']:.4g} {'' if value['unit'] == '1' else value['unit']}".strip()
+    unit = "" if value["unit"] == "1" else value["unit"]
+    if "bound" in value:
+        sign, end = (">=", value["ci95"][0]) if value["bound"] == "at_least" else ("<=", value["ci95"][1])
+        return f"not identified: {sign} {end:.4g} {unit}".strip()
+    text = f"{value['value']:.4g} {unit}".strip()
     if "ci95" in value:
         text += f" [{value['ci95'][0]:.4g}, {value['ci95'][1]:.4g}]"
     return text

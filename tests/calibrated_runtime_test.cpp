@@ -58,14 +58,22 @@ TEST(CalibratedRuntime, TheReferenceRunsAtOneAndFasterDevicesFaster) {
   EXPECT_THAT(runtime->used, testing::Contains(testing::Field(&UsedValue::source, Source::datasheet)));
   EXPECT_THAT(runtime->notes, testing::Contains(HasSubstr("assumed value")));
   EXPECT_THAT(runtime->notes,
-              testing::Contains(HasSubstr("1 job families are of no known kind and run as 'mixed': 'mystery'")));
+              testing::Contains(HasSubstr("1 job family is of no known kind and runs as 'mixed': 'mystery'")));
+}
+
+// A name table always holds the empty name; it was counted as a family that nobody knows.
+TEST(CalibratedRuntime, TheEmptyFamilyNameIsNotAnUnknownFamily) {
+  const std::vector<std::string> types = {"V100"};
+  const auto runtime = runtime_model_from_profiles(named({"", "bert"}), types, {}, shipped("V100"));
+  ASSERT_TRUE(runtime);
+  EXPECT_THAT(runtime->notes, testing::Not(testing::Contains(HasSubstr("no known kind"))));
 }
 
 TEST(CalibratedRuntime, SlowdownDividesEveryRate) {
   const NameTable families = named({"bert"});
   const std::vector<std::string> types = {"A100"};
   const auto plain = runtime_model_from_profiles(families, types, {}, shipped("V100"));
-  const auto slowed = runtime_model_from_profiles(families, types, {}, shipped("V100"), 1.25);
+  const auto slowed = runtime_model_from_profiles(families, types, {}, shipped("V100"), {.slowdown = 1.25});
   ASSERT_TRUE(plain && slowed);
   EXPECT_NEAR(static_cast<double>(plain->model.rate(0, 0)) / slowed->model.rate(0, 0), 1.25, 1e-5);
 }
@@ -96,6 +104,58 @@ TEST(CalibratedRuntime, AMissingValueNamesItsPath) {
   ASSERT_FALSE(step);
   EXPECT_THAT(step.error().to_string(),
               HasSubstr("/peaks/memory_gbs: device profile 'datasheet-v100' lacks this value"));
+}
+
+TEST(CalibratedRuntime, InterferenceIsThatOfPairsAndItsSourceIsNamed) {
+  const NameTable families = named({"resnet50", "bert"});
+  const std::vector<std::string> types = {"V100"};
+  const auto none = runtime_model_from_profiles(families, types, {}, shipped("V100"));
+  EXPECT_FALSE(none->model.has_interference());
+  const auto formula = runtime_model_from_profiles(families, types, {}, shipped("V100"), {.interference = true});
+  ASSERT_TRUE(formula);
+  const double expected = co_location_slowdown(shipped("V100"), "resnet50", "bert")->factor;
+  EXPECT_NEAR(1 + 1e-6 * formula->model.extra(0, 1, 0), expected, 1e-6);
+  EXPECT_THAT(formula->used, testing::Contains(testing::AllOf(testing::Field(&UsedValue::path, "/interference"),
+                                                              testing::Field(&UsedValue::source, Source::assumed))));
+  DeviceProfile measured = shipped("V100");
+  measured.interference = Interference{.mode = "streams",
+                                       .kernels = {"gemm", "dram", "gather", "small"},
+                                       .slowdown = std::vector(4, std::vector<double>(4, 1.5))};
+  measured.process_interference = measured.interference;  // jobs are processes: what these do counts
+  measured.process_interference->mode = "processes";
+  for (auto& row : measured.process_interference->slowdown) row.assign(4, 1.25);
+  const auto given = runtime_model_from_profiles(families, types, std::vector<TypeProfile>{{"V100", measured}},
+                                                 measured, {.interference = true});
+  ASSERT_TRUE(given);
+  EXPECT_NEAR(given->model.extra(1, 0, 0), 250'000, 1);
+  EXPECT_THAT(given->used,
+              testing::Contains(testing::AllOf(testing::Field(&UsedValue::path, "/process_interference"),
+                                               testing::Field(&UsedValue::source, Source::measured))));
+}
+
+TEST(CalibratedRuntime, PowerIsTheMeanOfAStepsKernelsOrNothing) {
+  const NameTable families = named({"resnet50"});
+  const std::vector<std::string> types = {"V100"};
+  DeviceProfile profile = shipped("V100");
+  profile.power->active_w["gemm"].value = 300;
+  profile.power->active_w["dram"] = quantity("active_w", 200, Source::measured);
+  profile.power->active_w["small"] = quantity("active_w", 100, Source::measured);
+  const auto given = runtime_model_from_profiles(families, types, std::vector<TypeProfile>{{"V100", profile}}, profile);
+  ASSERT_TRUE(given && given->power);
+  EXPECT_EQ(given->power->types[0].idle_w, 53.5);
+  const PowerTable::FamilyOnType& entry = given->power->families[0];
+  EXPECT_GT(entry.active_w, 200);
+  EXPECT_LT(entry.active_w, 300);
+  EXPECT_GT(entry.busy_share, 0.1);
+  EXPECT_LT(entry.busy_share, 1);
+  EXPECT_THAT(given->power_used, testing::Contains(testing::Field(&UsedValue::path, "/power/active_w/dram")));
+  const std::vector<std::string> two = {"V100", "T4"};
+  DeviceProfile without = shipped("T4");
+  without.power.reset();
+  const auto lacking = runtime_model_from_profiles(
+      families, two, std::vector<TypeProfile>{{"V100", profile}, {"T4", without}}, profile);
+  ASSERT_TRUE(lacking);
+  EXPECT_FALSE(lacking->power);
 }
 
 TEST(CoLocation, MatrixWhereMeasuredAndFormulaElsewhere) {

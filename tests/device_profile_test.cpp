@@ -44,12 +44,16 @@ DeviceProfile full_profile() {
   Quantity w = quantity("w_gbs", 800, Source::fitted);
   w.ci95 = {790, 810};
   w.n = 64;
-  profile.ops["layernorm"] = {.t0_us = quantity("t0_us", 3, Source::fitted), .w_gbs = w};
+  Quantity t0 = quantity("t0_us", 3, Source::fitted);
+  t0.ci95 = {0, 3.5};
+  t0.bound = "at_most";
+  profile.ops["layernorm"] = {.t0_us = t0, .w_gbs = w};
   profile.transfers["h2d_pinned"] = {.table_bytes_us = {{4096, 6.1}, {1e6, 90}},
                                      .alpha_us = quantity("alpha_us", 6, Source::fitted),
                                      .beta_gbs = quantity("beta_gbs", 12, Source::fitted)};
   profile.cold_start["context_s"] = quantity("context_s", 0.31, Source::measured);
   profile.interference = Interference{.mode = "streams", .kernels = {"a", "b"}, .slowdown = {{2, 1.5}, {1.25, 2}}};
+  profile.process_interference = Interference{.mode = "processes", .kernels = {"a"}, .slowdown = {{2}}};
   profile.validation.gates.push_back(
       {.name = "repeat", .status = "pass", .value_ratio = 0.01, .limit_ratio = 0.03, .n = 9});
   profile.validation.verdict = "pass";

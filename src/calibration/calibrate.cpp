@@ -268,6 +268,7 @@ class Calibration {
   static Quantity fitted(std::string_view key, double value, const Interval& ci95, std::size_t n) {
     Quantity quantity = gpusched::quantity(key, value, Source::fitted);
     quantity.ci95 = {ci95.low, ci95.high};
+    if (ci95.bound != Bound::both) quantity.bound = ci95.bound == Bound::at_least ? "at_least" : "at_most";
     quantity.n = static_cast<std::uint32_t>(n);
     return quantity;
   }

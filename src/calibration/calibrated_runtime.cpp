@@ -45,23 +45,149 @@ Result<DeviceProfile> profile_of(const std::string& gpu_type, std::span<const Ty
                     "=FILE_OR_NAME");
 }
 
-/// Share of a step's time by representative kernel of the interference matrix.
-Result<std::map<std::string, double>> kernel_shares(const DeviceProfile& profile, const std::string& family) {
-  std::map<std::string, double> shares;
-  double total = 0;
+/// The representative kernel of the interference matrix and of the power model that a call behaves like.
+const char* representative_of(Kernel kernel) {
+  switch (model_of(kernel)) {
+    case KernelModel::roofline: return "gemm";
+    case KernelModel::bandwidth: return kernel == Kernel::gather ? "gather" : "dram";
+    default: return "small";
+  }
+}
+
+/// What a family's step is like on a device.
+struct StepMix {
+  std::map<std::string, double> shares;  ///< of the device's time, by representative kernel; they add up to 1
+  double busy_share = 1;                 ///< of the step's time; the rest is the host's
+};
+
+Result<StepMix> mix_of(const DeviceProfile& profile, const std::string& family) {
+  StepMix mix;
+  double busy_us = 0;
   for (const KernelCall& call : training_step(declared_work(family))) {
     const auto time = predict(profile, call);
     if (!time) return Unexpected{time.error()};
-    const KernelModel model = model_of(call.kernel);
-    const char* kernel = model == KernelModel::roofline    ? "gemm"
-                         : call.kernel == Kernel::gather   ? "gather"
-                         : model == KernelModel::bandwidth ? "dram"
-                                                           : "small";
-    shares[kernel] += time->time_us;
-    total += time->time_us;
+    mix.shares[representative_of(call.kernel)] += time->time_us;
+    busy_us += time->time_us;
   }
-  for (auto& [kernel, share] : shares) share /= total;
-  return shares;
+  for (auto& [kernel, share] : mix.shares) share /= busy_us;
+  const auto step = predict_step(profile, family);
+  if (!step) return Unexpected{step.error()};
+  mix.busy_share = busy_us / step->time_us;
+  return mix;
+}
+
+Result<std::vector<StepMix>> mixes_of(const DeviceProfile& profile, const NameTable& families) {
+  std::vector<StepMix> mixes;
+  for (std::uint32_t family = 0; family < families.size(); ++family) {
+    auto mix = mix_of(profile, families[family]);
+    if (!mix) return Unexpected{mix.error()};
+    mixes.push_back(*std::move(mix));
+  }
+  return mixes;
+}
+
+const Interference* interference_of(const DeviceProfile& profile) {
+  if (profile.process_interference) return &*profile.process_interference;
+  return profile.interference ? &*profile.interference : nullptr;
+}
+
+double slowdown_beside(const DeviceProfile& profile, const StepMix& own, const StepMix& beside) {
+  const Interference* matrix = interference_of(profile);
+  if (matrix == nullptr) return default_slowdown(own.busy_share, beside.busy_share);
+  const auto place = [&](const std::string& kernel) {
+    return static_cast<std::size_t>(std::find(matrix->kernels.begin(), matrix->kernels.end(), kernel) -
+                                    matrix->kernels.begin());
+  };
+  double slowdown = 0;
+  for (const auto& [kernel, share] : own.shares) {
+    for (const auto& [neighbour, neighbour_share] : beside.shares) {
+      const std::size_t row = place(kernel);
+      const std::size_t column = place(neighbour);
+      const bool known = row < matrix->kernels.size() && column < matrix->kernels.size();
+      slowdown += share * neighbour_share * (known ? matrix->slowdown[row][column] : default_slowdown(1, 1));
+    }
+  }
+  return slowdown;
+}
+
+UsedValue interference_source(const DeviceProfile& profile) {
+  if (const Interference* matrix = interference_of(profile)) {
+    return {profile.profile_id,
+            profile.process_interference ? "/process_interference" : "/interference",
+            static_cast<double>(matrix->kernels.size()),
+            "1",
+            matrix->source,
+            "slowdowns of pairs of kernels (" + matrix->mode + "), weighted by the families' kernel times"};
+  }
+  return {profile.profile_id,
+          "/interference",
+          0,
+          "1",
+          Source::assumed,
+          "no matrix: the sum of two jobs' busy shares beyond one device"};
+}
+
+/// Adds the extra times of one GPU type.
+Result<void> add_interference(CalibratedRuntime& runtime, const DeviceProfile& profile, const NameTable& families,
+                              std::uint32_t type) {
+  const auto mixes = mixes_of(profile, families);
+  if (!mixes) return Unexpected{mixes.error()};
+  for (std::uint32_t own = 0; own < families.size(); ++own) {
+    for (std::uint32_t beside = 0; beside < families.size(); ++beside) {
+      const double extra = std::clamp(slowdown_beside(profile, (*mixes)[own], (*mixes)[beside]) - 1, 0.0, 4e3);
+      runtime.model.set_extra(own, beside, type, static_cast<std::uint32_t>(std::lround(extra * 1e6)));
+    }
+  }
+  merge(runtime.used, {interference_source(profile)});
+  return {};
+}
+
+bool has_power(const DeviceProfile& profile) {
+  return profile.power && profile.power->idle_w.source != Source::unavailable && !profile.power->active_w.empty();
+}
+
+/// Draw of the kernel; that of a product, or whatever the profile has, where it has no figure of its own.
+std::pair<std::string, Quantity> active_power(const PowerModel& power, const std::string& kernel) {
+  auto place = power.active_w.find(kernel);
+  if (place == power.active_w.end()) place = power.active_w.find("gemm");
+  if (place == power.active_w.end()) place = power.active_w.begin();
+  return *place;
+}
+
+Result<void> add_power(CalibratedRuntime& runtime, const DeviceProfile& profile, const NameTable& families,
+                       std::uint32_t type) {
+  const PowerModel& power = *profile.power;
+  const auto use = [&](const std::string& path, const Quantity& value) {
+    merge(runtime.power_used,
+          {{profile.profile_id, "/power/" + path, value.value, value.unit, value.source, value.ref}});
+  };
+  use("idle_w", power.idle_w);
+  use("beta", power.beta);
+  PowerTable& table = *runtime.power;
+  table.types[type] = {.idle_w = power.idle_w.value, .beta = power.beta.value};
+  const auto mixes = mixes_of(profile, families);
+  if (!mixes) return Unexpected{mixes.error()};
+  for (std::uint32_t family = 0; family < families.size(); ++family) {
+    PowerTable::FamilyOnType& entry = table.families[family * table.types.size() + type];
+    entry.busy_share = (*mixes)[family].busy_share;
+    for (const auto& [kernel, share] : (*mixes)[family].shares) {
+      const auto [name, watts] = active_power(power, kernel);
+      entry.active_w += share * watts.value;
+      use("active_w/" + name, watts);
+    }
+  }
+  return {};
+}
+
+/// "durations rest on 2 assumed values of datasheet-v100", one line a profile.
+void note_assumed(std::vector<std::string>& notes, const std::string& what, const std::vector<UsedValue>& used) {
+  std::map<std::string, std::uint32_t> assumed;
+  for (const UsedValue& value : used) {
+    if (value.source == Source::assumed) ++assumed[value.profile_id];
+  }
+  for (const auto& [profile_id, count] : assumed) {
+    notes.push_back(what + std::to_string(count) + " assumed value" + (count == 1 ? "" : "s") + " of " + profile_id);
+  }
 }
 
 }  // namespace
@@ -83,35 +209,50 @@ Result<Prediction> predict_step(const DeviceProfile& profile, const std::string&
 
 Result<CalibratedRuntime> runtime_model_from_profiles(const NameTable& families, std::span<const std::string> gpu_types,
                                                       std::span<const TypeProfile> profiles,
-                                                      const DeviceProfile& reference, double slowdown) {
-  GPUSCHED_ASSERT(slowdown > 0, "a slowdown factor must be positive");
-  CalibratedRuntime runtime{.model = RuntimeModel(families.size(), static_cast<std::uint32_t>(gpu_types.size()))};
-  std::vector<std::string> unknown;
-  for (std::uint32_t type = 0; type < gpu_types.size(); ++type) {
-    const auto profile = profile_of(gpu_types[type], profiles);
+                                                      const DeviceProfile& reference, const RuntimeOptions& options) {
+  GPUSCHED_ASSERT(options.slowdown > 0, "a slowdown factor must be positive");
+  const auto types = static_cast<std::uint32_t>(gpu_types.size());
+  CalibratedRuntime runtime{.model = RuntimeModel(families.size(), types)};
+  std::vector<DeviceProfile> of_type;
+  for (const std::string& gpu_type : gpu_types) {
+    auto profile = profile_of(gpu_type, profiles);
     if (!profile) return Unexpected{profile.error()};
+    of_type.push_back(*std::move(profile));
+  }
+  if (std::all_of(of_type.begin(), of_type.end(), has_power)) {
+    runtime.power = PowerTable{.types = std::vector<PowerTable::GpuType>(types),
+                               .families = std::vector<PowerTable::FamilyOnType>(std::size_t{types} * families.size())};
+  }
+  std::vector<std::string> unknown;
+  for (std::uint32_t type = 0; type < types; ++type) {
+    const DeviceProfile& profile = of_type[type];
     for (std::uint32_t family = 0; family < families.size(); ++family) {
-      const auto here = predict_step(*profile, families[family]);
+      const auto here = predict_step(profile, families[family]);
       if (!here) return Unexpected{here.error()};
       const auto there = predict_step(reference, families[family]);
       if (!there) return Unexpected{there.error()};
-      const double rate = there->time_us / here->time_us / slowdown * reference_rate;
+      const double rate = there->time_us / here->time_us / options.slowdown * reference_rate;
       runtime.model.set(family, type, static_cast<RatePpm>(std::clamp(std::round(rate), 1.0, 4e9)));
       merge(runtime.used, here->used);
       merge(runtime.used, there->used);
-      if (type == 0 && !declared_work(families[family]).recognised) unknown.push_back("'" + families[family] + "'");
+      const bool stated = !families[family].empty();
+      if (type == 0 && stated && !declared_work(families[family]).recognised) {
+        unknown.push_back("'" + families[family] + "'");
+      }
+    }
+    if (options.interference) {
+      if (auto done = add_interference(runtime, profile, families, type); !done) return Unexpected{done.error()};
+    }
+    if (runtime.power) {
+      if (auto done = add_power(runtime, profile, families, type); !done) return Unexpected{done.error()};
     }
   }
-  std::map<std::string, std::uint32_t> assumed;
-  for (const UsedValue& value : runtime.used) {
-    if (value.source == Source::assumed) ++assumed[value.profile_id];
-  }
-  for (const auto& [profile_id, count] : assumed) {
-    runtime.notes.push_back("durations rest on " + std::to_string(count) + " assumed value" + (count == 1 ? "" : "s") +
-                            " of " + profile_id);
-  }
+  note_assumed(runtime.notes, "durations rest on ", runtime.used);
+  note_assumed(runtime.notes, "energy rests on ", runtime.power_used);
   if (!unknown.empty()) {
-    runtime.notes.push_back(std::to_string(unknown.size()) + " job families are of no known kind and run as 'mixed': " +
+    runtime.notes.push_back(std::to_string(unknown.size()) +
+                            (unknown.size() == 1 ? " job family is of no known kind and runs as 'mixed': "
+                                                 : " job families are of no known kind and run as 'mixed': ") +
                             unknown.front() + (unknown.size() > 1 ? ", ..." : ""));
   }
   return runtime;
@@ -127,39 +268,11 @@ Result<TypeProfile> parse_type_profile(const std::string& text) {
 
 Result<CoLocationSlowdown> co_location_slowdown(const DeviceProfile& profile, const std::string& family,
                                                 const std::string& beside) {
-  const auto own = kernel_shares(profile, family);
+  const auto own = mix_of(profile, family);
   if (!own) return Unexpected{own.error()};
-  const auto other = kernel_shares(profile, beside);
+  const auto other = mix_of(profile, beside);
   if (!other) return Unexpected{other.error()};
-  CoLocationSlowdown slowdown;
-  if (!profile.interference) {
-    // A step keeps its device busy but for the host's part.
-    const auto busy = [&](const std::string& name) {
-      const DeclaredWork work = declared_work(name);
-      const double host_us = work.family->host_us_per_sample * static_cast<double>(work.batch);
-      return 1 - host_us / predict_step(profile, name)->time_us;
-    };
-    slowdown.factor = default_slowdown(busy(family), busy(beside));
-    slowdown.used.push_back({profile.profile_id, "/interference", slowdown.factor, "1", Source::assumed,
-                             "no matrix: the sum of busy shares beyond one device"});
-    return slowdown;
-  }
-  const Interference& matrix = *profile.interference;
-  const auto place = [&](const std::string& kernel) {
-    return static_cast<std::size_t>(std::find(matrix.kernels.begin(), matrix.kernels.end(), kernel) -
-                                    matrix.kernels.begin());
-  };
-  slowdown.factor = 0;
-  for (const auto& [kernel, share] : *own) {
-    for (const auto& [neighbour, neighbour_share] : *other) {
-      const std::size_t row = place(kernel);
-      const std::size_t column = place(neighbour);
-      const bool known = row < matrix.kernels.size() && column < matrix.kernels.size();
-      slowdown.factor += share * neighbour_share * (known ? matrix.slowdown[row][column] : 1);
-    }
-  }
-  slowdown.used.push_back({profile.profile_id, "/interference", slowdown.factor, "1", matrix.source, matrix.mode});
-  return slowdown;
+  return CoLocationSlowdown{.factor = slowdown_beside(profile, *own, *other), .used = {interference_source(profile)}};
 }
 
 }  // namespace gpusched

@@ -45,6 +45,7 @@ const std::vector<std::string> kinds = {"gpu", "cpu", "fpga", "npu"};
 const std::vector<std::string> backends = {"cuda", "cpu", "analytic", "datasheet"};
 const std::vector<std::string> modes = {"streams", "threads", "processes", "model"};
 const std::vector<std::string> sensors = {"energy_counter", "poll", "none"};
+const std::vector<std::string> bounds = {"at_least", "at_most"};
 const std::vector<std::string> statuses = {"pass", "fail", "not_run"};
 
 std::string joined(const std::vector<std::string>& words) {
@@ -64,6 +65,7 @@ std::string fault_of(const Quantity& quantity, std::string_view key) {
   if (needs_ref && quantity.ref.empty()) return "ref: a value that was not measured here needs its reference";
   if (quantity.value < 0) return "value: expected a number of at least 0";
   if (quantity.ci95 && !((*quantity.ci95)[0] <= (*quantity.ci95)[1])) return "ci95: expected [low, high]";
+  if (!quantity.bound.empty() && !quantity.ci95) return "bound: expected ci95 beside it";
   return {};
 }
 
@@ -131,6 +133,7 @@ class Writer {
     at["source"] = std::string(to_string(value.source));
     if (!value.ref.empty()) at["ref"] = value.ref;
     if (value.ci95) at["ci95"] = *value.ci95;
+    if (!value.bound.empty()) at["bound"] = value.bound;
     if (value.n > 0) at["n"] = value.n;
   }
 
@@ -165,6 +168,10 @@ class Reader {
     if (!*error_ && std::find(words.begin(), words.end(), out) == words.end()) {
       fail(key, "expected " + joined(words) + ", found '" + out + "'");
     }
+  }
+  void optional_choice(const char* key, std::string& out, const std::vector<std::string>& words) {
+    known_.emplace_back(key);
+    if (at_->is_object() && at_->contains(key)) choice(key, out, words);
   }
   void source(const char* key, Source& out) {
     std::string word;
@@ -315,6 +322,7 @@ class Reader {
     child.source("source", out.source);
     child.optional_text("ref", out.ref);
     child.interval("ci95", out.ci95);
+    child.optional_choice("bound", out.bound, bounds);
     if (value->contains("n")) child.count("n", out.n);
     child.refuse_unknown_keys();
     if (*error_) return;
@@ -435,6 +443,7 @@ void describe(Io& io, DeviceProfile& profile) {
   io.object_list("links", profile.links);
   io.quantity_map("cold_start", profile.cold_start, {});
   io.optional_object("interference", profile.interference);
+  io.optional_object("process_interference", profile.process_interference);
   io.optional_object("power", profile.power);
   io.object("validation", profile.validation);
   io.optional_object("raw", profile.raw);
@@ -464,15 +473,18 @@ void check_whole(const DeviceProfile& profile, std::optional<Error>& error) {
       }
     }
   }
-  if (profile.interference) {
-    const std::size_t size = profile.interference->kernels.size();
-    const auto& rows = profile.interference->slowdown;
-    const bool square =
+  const auto square = [&](const std::optional<Interference>& matrix, const char* path) {
+    if (!matrix) return;
+    const std::size_t size = matrix->kernels.size();
+    const auto& rows = matrix->slowdown;
+    const bool sound =
         rows.size() == size && std::all_of(rows.begin(), rows.end(), [&](const auto& row) {
           return row.size() == size && std::all_of(row.begin(), row.end(), [](double cell) { return cell > 0; });
         });
-    if (!square) fail("/interference/slowdown", "expected one positive number for each pair of kernels");
-  }
+    if (!sound) fail(std::string(path) + "/slowdown", "expected one positive number for each pair of kernels");
+  };
+  square(profile.interference, "/interference");
+  square(profile.process_interference, "/process_interference");
 }
 
 std::string short_number(double value) {
@@ -486,11 +498,35 @@ std::string cell(const std::string& text, std::size_t width) {
   return text.size() >= width ? text + " " : text + std::string(width - text.size(), ' ');
 }
 
+/// True when all of a's interval lies below all of b's; an open end lies beyond everything. Precondition: both have
+/// one.
+bool below(const Quantity& a, const Quantity& b) {
+  return a.bound != "at_least" && b.bound != "at_most" && (*a.ci95)[1] < (*b.ci95)[0];
+}
+
 std::string describe_value(const Quantity& value) {
   if (value.source == Source::unavailable) return "unavailable";
-  std::string text = short_number(value.value) + (value.unit == "1" ? "" : " " + value.unit);
+  const std::string unit = value.unit == "1" ? "" : " " + value.unit;
+  if (!value.bound.empty() && value.ci95) {
+    const bool at_least = value.bound == "at_least";
+    return "not identified: " + std::string(at_least ? ">= " : "<= ") + short_number((*value.ci95)[at_least ? 0 : 1]) +
+           unit;
+  }
+  std::string text = short_number(value.value) + unit;
   if (value.ci95) text += " [" + short_number((*value.ci95)[0]) + ", " + short_number((*value.ci95)[1]) + "]";
   return text;
+}
+
+std::string show_interference(const Interference& matrix) {
+  std::string text =
+      "\nslowdown of row beside column (" + matrix.mode + ", " + std::string(to_string(matrix.source)) + ")\n";
+  text += cell("", 10);
+  for (const std::string& kernel : matrix.kernels) text += cell(kernel, 9);
+  for (std::size_t row = 0; row < matrix.kernels.size(); ++row) {
+    text += "\n" + cell(matrix.kernels[row], 10);
+    for (const double slowdown : matrix.slowdown[row]) text += cell(short_number(std::round(slowdown * 100) / 100), 9);
+  }
+  return text + "\n";
 }
 
 }  // namespace
@@ -615,17 +651,8 @@ std::string show_device_profile(const DeviceProfile& profile) {
     if (!value.ref.empty()) text += " " + value.ref;
     text += "\n";
   }
-  if (profile.interference) {
-    const Interference& matrix = *profile.interference;
-    text += "\nslowdown of row beside column (" + matrix.mode + ", " + std::string(to_string(matrix.source)) + ")\n";
-    text += cell("", 10);
-    for (const std::string& kernel : matrix.kernels) text += cell(kernel, 9);
-    for (std::size_t row = 0; row < matrix.kernels.size(); ++row) {
-      text += "\n" + cell(matrix.kernels[row], 10);
-      for (const double slowdown : matrix.slowdown[row])
-        text += cell(short_number(std::round(slowdown * 100) / 100), 9);
-    }
-    text += "\n";
+  for (const auto* matrix : {&profile.interference, &profile.process_interference}) {
+    if (*matrix) text += show_interference(**matrix);
   }
   if (!profile.validation.gates.empty()) text += "\n";
   for (const Gate& gate : profile.validation.gates) {
@@ -655,8 +682,7 @@ std::string compare_device_profiles(const DeviceProfile& a, const DeviceProfile&
       text += "b/a " + short_number(other->second.value / value.value);
     }
     if (value.ci95 && other->second.ci95) {
-      const bool apart = (*value.ci95)[1] < (*other->second.ci95)[0] || (*other->second.ci95)[1] < (*value.ci95)[0];
-      if (apart) text += ", intervals do not overlap";
+      if (below(value, other->second) || below(other->second, value)) text += ", intervals do not overlap";
     }
     text += "\n";
     of_b.erase(other);

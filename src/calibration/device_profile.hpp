@@ -40,7 +40,9 @@ struct Quantity {
   Source source = Source::unavailable;
   std::string ref = {};  ///< sheet, paper or assumption behind it; required unless measured, fitted or unavailable
   std::optional<std::array<double, 2>> ci95 = {};  ///< 95 % interval
-  std::uint32_t n = 0;                             ///< samples behind it; 0 = does not apply
+  std::string bound = {};  ///< "at_least" or "at_most": the samples bound the value on one side only, so that the other
+                           ///< end of `ci95` says where the search ended; "": on both
+  std::uint32_t n = 0;     ///< samples behind it; 0 = does not apply
 };
 
 /// The unit that a key's ending demands: "_us" -> "us", "_gbs" -> "GB/s", "_tflops" -> "TFLOP/s"...; "1" for ratios,
@@ -129,7 +131,8 @@ struct DeviceProfile {
   std::map<std::string, TransferFit> transfers = {};
   std::vector<LinkFact> links = {};
   std::map<std::string, Quantity> cold_start = {};
-  std::optional<Interference> interference = {};
+  std::optional<Interference> interference = {};          ///< within one process
+  std::optional<Interference> process_interference = {};  ///< between processes, as jobs are
   std::optional<PowerModel> power = {};
   Validation validation = {};
   std::optional<RawSamples> raw = {};

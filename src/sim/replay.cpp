@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "gpusched/energy.hpp"
 #include "gpusched/history_hash.hpp"
 #include "gpusched/simulate.hpp"
 #include "src/policies/backfill.hpp"
@@ -52,9 +53,18 @@ Result<CalibratedRuntime> runtime_for(const Scenario& scenario, const JobTable& 
     if (!given) return fail(given.error(), "fidelity.reference");
     reference = *std::move(given);
   }
-  auto runtime =
-      runtime_model_from_profiles(jobs.families(), cluster.gpu_types, profiles, reference, scenario.slowdown);
+  const bool any_share =
+      std::any_of(jobs.shapes().begin(), jobs.shapes().end(), [](const Shape& shape) { return shape.is_share(); });
+  auto runtime = runtime_model_from_profiles(
+      jobs.families(), cluster.gpu_types, profiles, reference,
+      {.slowdown = scenario.slowdown, .interference = any_share && scenario.interference == "profile"});
   if (!runtime) return fail(runtime.error(), "fidelity.profiles");
+  std::uint32_t without_family = 0;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) without_family += jobs.families()[jobs.family(JobId{i})].empty();
+  if (without_family > 0) {
+    runtime->notes.push_back(std::to_string(without_family) + " of " + std::to_string(jobs.size()) +
+                             " jobs state no family and run as 'mixed'");
+  }
   return runtime;
 }
 
@@ -116,12 +126,13 @@ PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const std::stri
   run.clairvoyant = policy.clairvoyant();
   auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model);
   RunLog log(input.window);
+  EnergyLog energy(input.runtime.power ? &*input.runtime.power : nullptr, input.window);
   IntervalLog intervals;
   HistoryHash history;
   ProgressWatcher watcher(progress);
   const auto begin = std::chrono::steady_clock::now();
-  const bool finished = detail.job_files ? simulate(*engine, policy, log, watcher, intervals, history)
-                                         : simulate(*engine, policy, log, watcher);
+  const bool finished = detail.job_files ? simulate(*engine, policy, log, energy, watcher, intervals, history)
+                                         : simulate(*engine, policy, log, energy, watcher);
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!finished) {
     run.unfinished = engine->view().job_count() - engine->view().finished();
@@ -129,6 +140,7 @@ PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const std::stri
   }
   run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;
   run.metrics = compute_metrics(*engine, log, input.window);
+  if (input.runtime.power) run.metrics.energy_kwh = energy.kwh();
   run.saturation = find_saturation(*engine, log, input.window);
   if (detail.splits) {
     for (const SplitBy by : {SplitBy::gpus, SplitBy::user, SplitBy::vc, SplitBy::status}) {

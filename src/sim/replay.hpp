@@ -27,7 +27,7 @@ struct ReplayInput {
   EngineOptions options;
   MeasureWindow window;
   std::vector<PolicySpec> specs;
-  CalibratedRuntime runtime;           ///< of the scenario's device profiles; uniform without any
+  CalibratedRuntime runtime;                ///< of the scenario's device profiles; uniform without any
   std::optional<PolicySpec> backfill = {};  ///< around every policy
   std::uint32_t jobs_outside_vcs = 0;       ///< whose virtual cluster the machines do not have: they may run anywhere
 };

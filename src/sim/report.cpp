@@ -112,19 +112,23 @@ Json trace_json(const TraceReport& report) {
           {"kept", report.kept}, {"dropped", dropped},      {"notes", report.notes}};
 }
 
-// Each value of a device profile that a rate was made from.
+// Each value of a device profile that a result was made from.
+Json values_json(const std::vector<UsedValue>& values) {
+  Json list = Json::array();
+  for (const UsedValue& used : values) {
+    list.push_back({{"profile", used.profile_id},
+                    {"path", used.path},
+                    {"value", used.value},
+                    {"unit", used.unit},
+                    {"source", to_string(used.source)},
+                    {"ref", used.ref}});
+  }
+  return list;
+}
+
 Json rates_json(const ReplayInput& input) {
   if (input.runtime.model.is_uniform()) return "every GPU runs at the speed of the trace";
-  Json values = Json::array();
-  for (const UsedValue& used : input.runtime.used) {
-    values.push_back({{"profile", used.profile_id},
-                      {"path", used.path},
-                      {"value", used.value},
-                      {"unit", used.unit},
-                      {"source", to_string(used.source)},
-                      {"ref", used.ref}});
-  }
-  return values;
+  return values_json(input.runtime.used);
 }
 
 Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
@@ -157,7 +161,7 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
             {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
             {"rates", rates_json(input)},
             {"preemption_cost", "config"},
-            {"power", "none"}}},
+            {"power", input.runtime.power ? values_json(input.runtime.power_used) : Json("none")}}},
           {"policies", policies},
           {"warnings", report_warnings(input, runs)},
           {"execution",
@@ -247,6 +251,15 @@ std::string describe_cluster(const Cluster& cluster) {
   return gpus + " on " + human_count(cluster.nodes.size()) + " nodes";
 }
 
+std::string energy_line(const std::vector<PolicyRun>& runs) {
+  std::string text = "energy of the GPUs:";
+  for (const PolicyRun& run : runs) {
+    text +=
+        (&run == runs.data() ? " " : ", ") + run.policy + formatted(" %.1f kWh", run.metrics.energy_kwh.value_or(0));
+  }
+  return text + "\n";
+}
+
 std::string split_table(const Scenario& scenario, const PolicyRun& run) {
   const auto by = static_cast<std::size_t>(std::find(std::begin(split_names), std::end(split_names), scenario.split) -
                                            std::begin(split_names));
@@ -331,6 +344,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
                percent(m.gpu_utilization), human_count(m.preemptions)});
   }
   text += table.text() + "JCT: completion time; wait and slowd. (bounded slowdown) are means; used: GPU time\n";
+  if (input.runtime.power) text += energy_line(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {
     for (const PolicyRun& run : runs) text += split_table(scenario, run);

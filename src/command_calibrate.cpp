@@ -21,6 +21,7 @@ struct CalibrateArguments {
   std::uint64_t seed = 1;
   std::uint32_t threads = 0;
   bool quick = false;
+  bool job_mix = false;
 };
 
 // A handler may touch nothing but this.
@@ -28,6 +29,9 @@ volatile std::sig_atomic_t interrupted = 0;
 void note_interrupt(int) { interrupted = 1; }
 
 int run_calibration(const CalibrateArguments& arguments) {
+  if (arguments.job_mix && arguments.backend == "analytic") {
+    return complain("--job-mix runs jobs as processes, which the made-up device cannot; give --backend cpu or cuda");
+  }
   auto backend = open_backend(arguments.backend, {.threads = arguments.threads, .seed = arguments.seed});
   if (!backend) return complain(backend.error().to_string(), exit_failed);
 
@@ -37,7 +41,14 @@ int run_calibration(const CalibrateArguments& arguments) {
                            .seed = arguments.seed,
                            .samples_path = arguments.out + ".samples.csv",
                            .checkpoint_folder = arguments.checkpoint_folder,
+                           .job_mix = arguments.job_mix,
                            .stop = stop.get_token()};
+  // The made-up device has no processes to share it.
+  if (arguments.backend != "analytic") {
+    options.open = [&] {
+      return open_backend(arguments.backend, {.threads = arguments.threads, .seed = arguments.seed});
+    };
+  }
   std::unique_ptr<ProgressBar> bar;
   options.progress = [&](std::uint32_t finished, std::uint32_t total, const std::string&) {
     done = finished;
@@ -66,6 +77,8 @@ void add_calibrate_command(CLI::App& program, int& exit_code) {
       ->capture_default_str();
   command->add_option("--out", arguments->out, "the profile (JSON); raw samples go to FILE.samples.csv")->required();
   command->add_flag("--quick", arguments->quick, "under a minute instead of under five");
+  command->add_flag("--job-mix", arguments->job_mix,
+                    "also run 16 jobs as processes under three schedules and compare with the simulator");
   command->add_option("--checkpoint-folder", arguments->checkpoint_folder, "also time checkpoints in this folder");
   command->add_option("--threads", arguments->threads, "threads of the cpu backend (0: all)");
   command->add_option("--seed", arguments->seed, "of sizes, data and resampling")->capture_default_str();

@@ -64,25 +64,40 @@ TEST(RooflineFit, RecoversTheTruthAndItsIntervalsCoverIt) {
   EXPECT_GE(covered[3], 0.9 * seeds) << "gamma";
 }
 
-TEST(RooflineFit, ARateThatBoundsNoPointIsNotIdentified) {
+/// Points of a device of 100 TFLOP/s and 1000 GB/s (knee at 100 operations a byte), 2 % noise.
+std::vector<WorkPoint> points_at(const std::vector<double>& operations_per_byte) {
   std::vector<WorkPoint> points;
   Rng rng(5);
-  for (int i = 0; i < 24; ++i) {  // all bound by compute: 1000 operations a byte, a hundred times beyond the knee
+  for (int i = 0; i < 24; ++i) {
     const double flops = 1e9 * std::pow(1.3, i);
-    points.push_back({flops, flops / 1e3, (5 + flops / 100e6) * rng.lognormal(0, 0.02)});
+    const double bytes = flops / operations_per_byte[static_cast<std::size_t>(i) % operations_per_byte.size()];
+    points.push_back({flops, bytes, Roofline{5, 100, 1000, 2}.predict_us(flops, bytes) * rng.lognormal(0, 0.02)});
   }
-  const auto fitted = fit_roofline(points, 200, Rng(1));
+  return points;
+}
+
+// Any bandwidth above some hundred GB/s gives these times; the interval was a tight one around where the search ended.
+TEST(RooflineFit, ARateThatBoundsNoPointIsNotIdentified) {
+  const auto fitted = fit_roofline(points_at({2e3, 1e4, 5e4}), 200, Rng(1));
   ASSERT_TRUE(fitted) << fitted.error().to_string();
-  const Interval& p = fitted->ci95[1];
+  const ConfidenceInterval& p = fitted->ci95[1];
   EXPECT_EQ(p.bound, Bound::both);
   EXPECT_LE(p.low, 100);
   EXPECT_GE(p.high, 100);
-  // Any bandwidth above some hundred GB/s gives these times; the interval was a tight one around where the search
-  // ended.
-  const Interval& w = fitted->ci95[2];
+  const ConfidenceInterval& w = fitted->ci95[2];
   EXPECT_EQ(w.bound, Bound::at_least);
-  EXPECT_LT(w.low, 110);  // what the fastest point reached
+  EXPECT_LT(w.low, 60);  // what the fastest point reached
   EXPECT_GT(w.high, 1000);
+}
+
+// At one intensity a slower processor with a faster memory gives the same times: refits all stayed where they began.
+TEST(RooflineFit, RatesThatCannotBeToldApartAreNotIdentified) {
+  const auto fitted = fit_roofline(points_at({1e3}), 200, Rng(1));
+  ASSERT_TRUE(fitted) << fitted.error().to_string();
+  for (const std::size_t rate : {1U, 2U}) {
+    EXPECT_EQ(fitted->ci95[rate].bound, Bound::at_least) << rate;
+    EXPECT_LE(fitted->ci95[rate].low, 105) << rate;  // TFLOP/s and GB/s that some point reached, alike here
+  }
 }
 
 TEST(RooflineFit, RefusesTooFewOrEmptyPoints) {

@@ -151,6 +151,42 @@ TEST(Replay, MeasuresByTimeOfSubmission) {
               testing::HasSubstr("no job is left to measure"));
 }
 
+TEST(Replay, SharedGpusSlowJobsAndDrawPowerAsTheProfileSays) {
+  const TempFolder folder;
+  Scenario scenario;
+  scenario.trace = folder.write("jobs.csv",
+                                "job_id,submit_s,work_s,tasks,gpu_milli_per_task,family\n"
+                                "1,0,100,1,500,bert\n2,0,100,1,500,bert\n");
+  scenario.cluster = folder.write("cluster.json", R"({"nodes": [{"gpus": 1, "gpu_type": "V100"}]})");
+  scenario.policies = {"fifo"};
+  scenario.profiles = "V100=V100";
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto run_once = [&] {
+    const auto input = load_replay(scenario, registry);
+    EXPECT_TRUE(input) << input.error().to_string();
+    ReplayProgress progress;
+    auto runs = run_replay(*input, registry, 1, {}, progress);
+    return nlohmann::json::parse(json_report(scenario, *input, *runs, {}));
+  };
+  const auto together = run_once();
+  const auto& metrics = together["runs"][0]["metrics"];
+  const double slowdown = co_location_slowdown(*shipped_profile("V100"), "bert", "bert")->factor;
+  ASSERT_GT(slowdown, 1.1);
+  EXPECT_NEAR(metrics["avg_jct_s"].get<double>(), 100 * slowdown, 0.01);
+  EXPECT_NEAR(metrics["gpu_utilization"].get<double>(), 1, 1e-6);  // occupied, though each did half as much
+  // The card is as busy as one job alone would keep it: between idle (53.5 W) and busy (300 W).
+  const double watts = metrics["energy_kwh"].get<double>() * 3.6e6 / metrics["makespan_s"].get<double>();
+  EXPECT_GT(watts, 200);
+  EXPECT_LT(watts, 300);
+  const auto& sources = together["manifest"]["value_sources"];
+  EXPECT_THAT(sources["rates"].dump(), testing::HasSubstr("\"/interference\""));
+  EXPECT_THAT(sources["power"].dump(), testing::HasSubstr("/power/idle_w"));
+  scenario.interference = "none";
+  EXPECT_NEAR(run_once()["runs"][0]["metrics"]["avg_jct_s"].get<double>(), 100, 1e-6);
+  scenario.profiles.clear();
+  EXPECT_TRUE(run_once()["runs"][0]["metrics"]["energy_kwh"].is_null());
+}
+
 TEST(Report, WritesDurationsForPeople) {
   EXPECT_EQ(human_duration(0), "0.0 s");
   EXPECT_EQ(human_duration(59.94), "59.9 s");

@@ -79,6 +79,30 @@ std::unique_ptr<Backend> make_analytic_backend(const AnalyticTruth& truth) {
   return std::make_unique<AnalyticBackend>(truth);
 }
 
+namespace {
+
+class TimedStep final : public PreparedStep {
+ public:
+  TimedStep(Backend& backend, std::span<const KernelCall> step) : backend_(backend), step_(step.begin(), step.end()) {}
+
+  Result<void> run(std::uint64_t times) override {
+    if (const auto done = backend_.time_us(step_, static_cast<std::uint32_t>(times)); !done) {
+      return Unexpected{done.error()};
+    }
+    return {};
+  }
+
+ private:
+  Backend& backend_;
+  std::vector<KernelCall> step_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PreparedStep>> Backend::prepare(std::span<const KernelCall> step) {
+  return std::unique_ptr<PreparedStep>(std::make_unique<TimedStep>(*this, step));
+}
+
 double error_limit(const KernelCall& call) {
   switch (call.kernel) {
     case Kernel::gemm_bf16:

@@ -35,6 +35,9 @@ struct DeviceFacts {
   SuiteLimits limits;
   std::string co_location_mode;  ///< Interference::mode of co_locate()
   bool is_hopper = false;        ///< its composite steps are allowed a wider p90
+  /// The quantile of a point's samples that stands for it: the median, or less where other programs take turns and
+  /// caches, which only ever lengthens a sample.
+  double typical_quantile = 0.5;
 };
 
 /// Mean power over a window.
@@ -42,6 +45,18 @@ struct PowerReading {
   double watts = 0;
   double idle_watts = 0;
   double seconds = 0;  ///< windows under 2 s are not trusted: sensors average over that long
+};
+
+/// A step with its operands in place.
+class PreparedStep {
+ public:
+  PreparedStep() = default;
+  PreparedStep(const PreparedStep&) = delete;
+  PreparedStep& operator=(const PreparedStep&) = delete;
+  virtual ~PreparedStep() = default;
+
+  /// Runs it `times` times, one after another, caches as they come. Error: the device is lost.
+  virtual Result<void> run(std::uint64_t times) = 0;
 };
 
 class Backend {
@@ -60,11 +75,15 @@ class Backend {
   /// each run in microseconds. Error: the device is lost or out of memory. Precondition: every kernel is supported.
   virtual Result<std::vector<double>> time_us(std::span<const KernelCall> step, std::uint32_t samples) = 0;
 
+  /// Makes the operands of a step and runs it once. Error: the device is lost or out of memory. The backend must
+  /// outlive what it prepared. The default goes through time_us().
+  virtual Result<std::unique_ptr<PreparedStep>> prepare(std::span<const KernelCall> step);
+
   /// Runs the call once on random data and compares with a double-precision reference: the largest error relative to
   /// the largest reference value. Meant for small sizes.
   virtual Result<double> check(const KernelCall& call) = 0;
 
-  /// Runs both calls at once in loops for about `seconds`: how many times slower each is than alone.
+  /// Runs both calls at once in loops for about `seconds`, in one process: how many times slower each is than alone.
   virtual Result<std::array<double, 2>> co_locate(const KernelCall& a, const KernelCall& b, double seconds) = 0;
 
   /// Seconds until a fresh process can use the device, `samples` times. Empty when the backend has no such cost.

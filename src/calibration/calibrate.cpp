@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <thread>
 
 #include "src/calibration/child_process.hpp"
 #include "src/calibration/duration_model.hpp"
+#include "src/calibration/job_mix.hpp"
 #include "src/calibration/sample_store.hpp"
 #include "src/sim/build_info.hpp"
 #include "src/sim/process_info.hpp"
@@ -26,17 +28,24 @@ constexpr double energy_limit = 0.15;
 struct Protocol {
   std::uint32_t least_samples = 10;
   double noise_ratio = 0.005;  ///< stop at this standard deviation over mean
-  double most_seconds = 0.4;   ///< of one point, after the least samples
-  double pair_seconds = 0.3;
+  double most_seconds = 0.15;  ///< of one point, after the least samples
+  double pair_seconds = 0.6;   ///< alone and beside
   double power_seconds = 5;
   std::uint32_t cold_starts = 10;
+  double wide_ratio = 0.1;  ///< of the median over the lowest tenth; beyond it a point is measured again
+  int retries = 3;
 };
 
 Protocol protocol_of(SuiteScale scale) {
   switch (scale) {
     case SuiteScale::tiny:
-      return {.least_samples = 5, .most_seconds = 0, .pair_seconds = 0.03, .power_seconds = 0.1, .cold_starts = 2};
-    case SuiteScale::quick: return {.most_seconds = 0.02, .pair_seconds = 0.15, .power_seconds = 2.5, .cold_starts = 5};
+      return {.least_samples = 5,
+              .most_seconds = 0,
+              .pair_seconds = 0.03,
+              .power_seconds = 0.1,
+              .cold_starts = 2,
+              .retries = 0};
+    case SuiteScale::quick: return {.most_seconds = 0.02, .pair_seconds = 0.2, .power_seconds = 2.5, .cold_starts = 5};
     case SuiteScale::full: break;
   }
   return {};
@@ -106,17 +115,24 @@ class Calibration {
         pairs_(interference_kernels(backend)),
         checks_(check_calls(backend)),
         rng_(Rng(options.seed).split("bootstrap")) {
-    total_ =
-        static_cast<std::uint32_t>(checks_.size() + 2 * suite_.size() + pairs_.size() * (pairs_.size() + 1) / 2 + 2);
+    total_ = static_cast<std::uint32_t>(checks_.size() + 2 * suite_.size() + pairs_.size() * (pairs_.size() + 1) / 2 +
+                                        3 + (options.job_mix ? 1 + std::size(mix_schedules) : 0));
   }
 
   Result<DeviceProfile> run() {
-    for (const auto& part :
-         {&Calibration::measure_cold_start, &Calibration::check_results, &Calibration::measure_suite,
-          &Calibration::measure_pairs, &Calibration::measure_power, &Calibration::measure_checkpoint}) {
+    for (const auto& part : {&Calibration::measure_cold_start, &Calibration::check_results, &Calibration::measure_suite,
+                             &Calibration::measure_pairs, &Calibration::measure_process_pairs,
+                             &Calibration::measure_power, &Calibration::measure_checkpoint}) {
       if (auto done = (this->*part)(); !done) return Unexpected{done.error()};
     }
-    return make_profile();
+    DeviceProfile profile = make_profile();
+    if (options_.job_mix && options_.open) {
+      if (auto done = compare_job_mix(profile); !done) return Unexpected{done.error()};
+    }
+    if (!options_.samples_path.empty()) {
+      profile.raw = RawSamples{options_.samples_path.substr(options_.samples_path.rfind('/') + 1), store_.hash()};
+    }
+    return profile;
   }
 
  private:
@@ -138,7 +154,8 @@ class Calibration {
     return samples;
   }
 
-  /// At least the protocol's samples, more until they agree or time is up.
+  /// At least the protocol's samples, more until they agree or time is up; then, where they still disagree widely,
+  /// more after a pause in which a disturbance may pass.
   Result<std::vector<double>> time_step(std::span<const KernelCall> step) {
     const double begin = monotonic_s();
     auto samples = backend_.time_us(step, protocol_.least_samples);
@@ -147,7 +164,18 @@ class Calibration {
       if (!more) return more;
       samples->insert(samples->end(), more->begin(), more->end());
     }
+    for (int retry = 0; samples && retry < protocol_.retries && is_disturbed(*samples); ++retry) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const auto more = backend_.time_us(step, protocol_.least_samples);
+      if (!more) return more;
+      samples->insert(samples->end(), more->begin(), more->end());
+    }
     return samples;
+  }
+
+  /// Most samples lie well above those that stand for the point.
+  [[nodiscard]] bool is_disturbed(const std::vector<double>& samples) const {
+    return quantile(samples, 0.5) > (1 + protocol_.wide_ratio) * quantile(samples, 0.1);
   }
 
   Result<void> check_results() {
@@ -174,18 +202,18 @@ class Calibration {
   }
 
   Result<void> measure_suite() {
-    medians_[0].clear();
-    medians_[1].clear();
     for (std::size_t pass = 0; pass < 2; ++pass) {
       for (const SuitePoint& point : suite_) {
         const auto samples =
             measure(point.id + " pass" + std::to_string(pass + 1), [&] { return time_step(point.step); });
         if (!samples) return Unexpected{samples.error()};
-        medians_[pass].push_back(quantile(*samples, 0.5));
+        typical_us_[pass].push_back(quantile(*samples, facts_.typical_quantile));
         sample_counts_[point.id] += static_cast<std::uint32_t>(samples->size());
       }
     }
-    for (std::size_t i = 0; i < suite_.size(); ++i) time_us_[suite_[i].id] = 0.5 * (medians_[0][i] + medians_[1][i]);
+    for (std::size_t i = 0; i < suite_.size(); ++i) {
+      time_us_[suite_[i].id] = 0.5 * (typical_us_[0][i] + typical_us_[1][i]);
+    }
     return {};
   }
 
@@ -205,6 +233,25 @@ class Calibration {
         slowdown_[b][a] = (*both)[1];
         if (a == b) slowdown_[a][a] = 0.5 * ((*both)[0] + (*both)[1]);
       }
+    }
+    return {};
+  }
+
+  Result<void> measure_process_pairs() {
+    if (!options_.open) return {};
+    const auto cells = measure("beside in processes", [&]() -> Result<std::vector<double>> {
+      std::vector<KernelCall> calls;
+      for (const auto& [name, call] : pairs_) calls.push_back(call);
+      const auto slowdown = co_locate_processes(options_.open, calls, protocol_.pair_seconds);
+      if (!slowdown) return Unexpected{slowdown.error()};
+      std::vector<double> flat;
+      for (const auto& row : *slowdown) flat.insert(flat.end(), row.begin(), row.end());
+      return flat;
+    });
+    if (!cells) return Unexpected{cells.error()};
+    for (std::size_t row = 0; row < pairs_.size(); ++row) {
+      const auto begin = cells->begin() + static_cast<std::ptrdiff_t>(row * pairs_.size());
+      process_slowdown_.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(pairs_.size()));
     }
     return {};
   }
@@ -265,7 +312,7 @@ class Calibration {
     return points;
   }
 
-  static Quantity fitted(std::string_view key, double value, const Interval& ci95, std::size_t n) {
+  static Quantity fitted(std::string_view key, double value, const ConfidenceInterval& ci95, std::size_t n) {
     Quantity quantity = gpusched::quantity(key, value, Source::fitted);
     quantity.ci95 = {ci95.low, ci95.high};
     if (ci95.bound != Bound::both) quantity.bound = ci95.bound == Bound::at_least ? "at_least" : "at_most";
@@ -336,6 +383,52 @@ class Calibration {
     for (const auto& [name, call] : pairs_) matrix.kernels.push_back(name);
     matrix.slowdown = slowdown_;
     profile.interference = matrix;
+    if (process_slowdown_.empty()) return;
+    matrix.mode = "processes";
+    matrix.slowdown = process_slowdown_;
+    profile.process_interference = matrix;
+  }
+
+  // ---- the job mix ----
+
+  Result<void> compare_job_mix(DeviceProfile& profile) {
+    const auto jobs = make_job_mix(backend_, profile, options_.scale, options_.seed);
+    if (!jobs) return Unexpected{jobs.error()};
+    const auto start_s = measure("job start", [&]() -> Result<std::vector<double>> {
+      const auto found = measure_job_start_s(options_.open, *jobs);
+      if (!found) return Unexpected{found.error()};
+      return std::vector<double>{*found};
+    });
+    if (!start_s) return Unexpected{start_s.error()};
+    profile.cold_start["job_s"] = measured("job_s", start_s->front(), jobs->size());
+    std::vector<MixTimes> real, simulated;
+    for (const MixSchedule schedule : mix_schedules) {
+      auto times = run_mix_for_real(*jobs, schedule);
+      if (!times) return Unexpected{times.error()};
+      auto model = simulate_job_mix(profile, *jobs, schedule, start_s->front());
+      if (!model) return Unexpected{model.error()};
+      real.push_back(*std::move(times));
+      simulated.push_back(*std::move(model));
+    }
+    std::vector<Gate>& gates = profile.validation.gates;
+    for (Gate& gate : job_mix_gates(*jobs, real, simulated)) gates.push_back(std::move(gate));
+    profile.validation.verdict = verdict_of(gates);
+    return {};
+  }
+
+  /// Samples: all starts, then all ends.
+  Result<MixTimes> run_mix_for_real(std::span<const MixJob> jobs, MixSchedule schedule) {
+    const auto samples =
+        measure("job mix " + std::string(gpusched::to_string(schedule)), [&]() -> Result<std::vector<double>> {
+          auto times = run_job_mix(options_.open, jobs, schedule);
+          if (!times) return Unexpected{times.error()};
+          std::vector<double> flat = std::move(times->start_s);
+          flat.insert(flat.end(), times->end_s.begin(), times->end_s.end());
+          return flat;
+        });
+    if (!samples) return Unexpected{samples.error()};
+    const auto middle = samples->begin() + static_cast<std::ptrdiff_t>(jobs.size());
+    return MixTimes{.start_s = {samples->begin(), middle}, .end_s = {middle, samples->end()}};
   }
 
   void add_power(DeviceProfile& profile) {
@@ -358,6 +451,7 @@ class Calibration {
   /// Predicted and timed values of a role's points, with the peaks' roofline beside.
   struct Judged {
     std::vector<double> predicted, baseline, timed;
+    std::vector<ValidationPoint> points;
   };
   Judged judge(const DeviceProfile& profile, const DeviceProfile& sheet, PointRole role) const {
     Judged judged;
@@ -369,6 +463,10 @@ class Calibration {
       judged.predicted.push_back(fit->time_us);
       judged.baseline.push_back(*peaks);
       judged.timed.push_back(time_us_.at(point.id));
+      judged.points.push_back({.id = point.id,
+                               .timed_us = judged.timed.back(),
+                               .predicted_us = judged.predicted.back(),
+                               .roofline_us = judged.baseline.back()});
     }
     return judged;
   }
@@ -446,7 +544,7 @@ class Calibration {
     const DeviceProfile& sheet = shipped ? *shipped : profile;
     const std::string against = shipped ? "datasheet roofline" : "roofline of measured peaks";
     std::vector<Gate>& gates = profile.validation.gates;
-    gates.push_back(repeat_gate(medians_[0], medians_[1], repeat_limit));
+    gates.push_back(repeat_gate(typical_us_[0], typical_us_[1], repeat_limit));
     const Judged held_out = judge(profile, sheet, PointRole::held_out);
     const Judged steps = judge(profile, sheet, PointRole::composite);
     gates.push_back(error_gate("held-out sizes", summarise_errors(held_out.predicted, held_out.timed), 0.10, 0.20));
@@ -454,6 +552,9 @@ class Calibration {
                                facts_.is_hopper ? 0.20 : 0.15));
     gates.push_back(better_gate("steps against " + against, summarise_errors(steps.predicted, steps.timed),
                                 summarise_errors(steps.baseline, steps.timed)));
+    for (const Judged* judged : {&held_out, &steps}) {
+      profile.validation.points.insert(profile.validation.points.end(), judged->points.begin(), judged->points.end());
+    }
     gates.push_back(energy_gate(profile));
     for (Gate& gate : co_location_gates()) gates.push_back(std::move(gate));
     profile.validation.verdict = verdict_of(gates);
@@ -494,12 +595,13 @@ class Calibration {
       profile.resources["checkpoint_write_gbs"] = measured("checkpoint_write_gbs", checkpoint_gbs_[0], 1);
       profile.resources["checkpoint_read_gbs"] = measured("checkpoint_read_gbs", checkpoint_gbs_[1], 1);
     }
+    if (!backend_.supports(Kernel::peer_copy)) {
+      profile.transfers["peer_copy"] = {.alpha_us = quantity("alpha_us", 0, Source::unavailable),
+                                        .beta_gbs = quantity("beta_gbs", 0, Source::unavailable)};
+    }
     add_interference(profile);
     add_power(profile);
     validate(profile);
-    if (!options_.samples_path.empty()) {
-      profile.raw = RawSamples{options_.samples_path.substr(options_.samples_path.rfind('/') + 1), store_.hash()};
-    }
     return profile;
   }
 
@@ -515,10 +617,11 @@ class Calibration {
   std::uint32_t done_ = 0;
   std::uint32_t total_ = 0;
 
-  std::array<std::vector<double>, 2> medians_;  // by pass, in the suite's order
+  std::array<std::vector<double>, 2> typical_us_;  // by pass, in the suite's order
   std::map<std::string, double> time_us_;
   std::map<std::string, std::uint32_t> sample_counts_;
   std::vector<std::vector<double>> slowdown_;
+  std::vector<std::vector<double>> process_slowdown_;
   std::vector<double> cold_start_s_;
   std::vector<double> checkpoint_gbs_;
   std::map<std::string, double> active_w_;

@@ -11,6 +11,7 @@
 #include "src/calibration/backend.hpp"
 #include "src/calibration/device_profile.hpp"
 #include "src/calibration/fit.hpp"
+#include "src/calibration/process_pairs.hpp"
 #include "src/calibration/suite.hpp"
 
 namespace gpusched {
@@ -21,6 +22,9 @@ struct CalibrateOptions {
   std::string samples_path = {};       ///< raw samples, also what a later run goes on from; empty = memory only
   std::string checkpoint_folder = {};  ///< where checkpoint writing and reading is timed; empty = not measured
   std::uint32_t bootstraps = 200;
+  /// Opens the device in another process: for co-location of processes and the job mix. Empty: neither is measured.
+  OpenBackend open = {};
+  bool job_mix = false;  ///< also run a mix of jobs for real and compare with the simulator; needs `open`
   std::stop_token stop = {};
   /// Called before each measurement with those done, all, and the name of the next.
   std::function<void(std::uint32_t done, std::uint32_t total, const std::string& next)> progress = {};

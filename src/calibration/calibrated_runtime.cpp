@@ -60,19 +60,26 @@ struct StepMix {
   double busy_share = 1;                 ///< of the step's time; the rest is the host's
 };
 
-Result<StepMix> mix_of(const DeviceProfile& profile, const std::string& family) {
+Result<StepMix> mix_of_step(const DeviceProfile& profile, std::span<const KernelCall> step) {
   StepMix mix;
   double busy_us = 0;
-  for (const KernelCall& call : training_step(declared_work(family))) {
+  for (const KernelCall& call : step) {
     const auto time = predict(profile, call);
     if (!time) return Unexpected{time.error()};
     mix.shares[representative_of(call.kernel)] += time->time_us;
     busy_us += time->time_us;
   }
   for (auto& [kernel, share] : mix.shares) share /= busy_us;
-  const auto step = predict_step(profile, family);
-  if (!step) return Unexpected{step.error()};
-  mix.busy_share = busy_us / step->time_us;
+  return mix;
+}
+
+Result<StepMix> mix_of(const DeviceProfile& profile, const std::string& family) {
+  const DeclaredWork work = declared_work(family);
+  const std::vector<KernelCall> calls = training_step(work);
+  auto mix = mix_of_step(profile, calls);
+  if (!mix) return mix;
+  const double device_us = predict(profile, calls)->time_us;
+  mix->busy_share = device_us / (device_us + work.family->host_us_per_sample * static_cast<double>(work.batch));
   return mix;
 }
 
@@ -273,6 +280,15 @@ Result<CoLocationSlowdown> co_location_slowdown(const DeviceProfile& profile, co
   const auto other = mix_of(profile, beside);
   if (!other) return Unexpected{other.error()};
   return CoLocationSlowdown{.factor = slowdown_beside(profile, *own, *other), .used = {interference_source(profile)}};
+}
+
+Result<double> step_slowdown(const DeviceProfile& profile, std::span<const KernelCall> step,
+                             std::span<const KernelCall> beside) {
+  const auto own = mix_of_step(profile, step);
+  if (!own) return Unexpected{own.error()};
+  const auto other = mix_of_step(profile, beside);
+  if (!other) return Unexpected{other.error()};
+  return slowdown_beside(profile, *own, *other);
 }
 
 }  // namespace gpusched

@@ -64,5 +64,8 @@ struct CoLocationSlowdown {
 };
 Result<CoLocationSlowdown> co_location_slowdown(const DeviceProfile& profile, const std::string& family,
                                                 const std::string& beside);
+/// The same for two steps that leave nothing to the host.
+Result<double> step_slowdown(const DeviceProfile& profile, std::span<const KernelCall> step,
+                             std::span<const KernelCall> beside);
 
 }  // namespace gpusched

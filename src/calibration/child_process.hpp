@@ -26,6 +26,9 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&&) = delete;
   ~ChildProcess();
 
+  /// Readable when the child's numbers come or it ended without, for poll().
+  [[nodiscard]] int descriptor() const { return pipe_; }
+
   /// Waits for the child's numbers. Error: it ended without them.
   Result<std::vector<double>> wait();
 

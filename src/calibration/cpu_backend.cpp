@@ -9,6 +9,7 @@
 #include "src/calibration/backend.hpp"
 #include "src/calibration/child_process.hpp"
 #include "src/calibration/cpu_kernels.hpp"
+#include "src/calibration/fit.hpp"
 
 namespace gpusched {
 namespace {
@@ -34,6 +35,27 @@ double loop_us(CpuKernel& kernel, ThreadTeam& team, double end_s) {
   return 1e6 * (now - begin) / static_cast<double>(runs);
 }
 
+class CpuStep final : public PreparedStep {
+ public:
+  CpuStep(std::span<const KernelCall> step, ThreadTeam& team) : team_(team) {
+    for (std::size_t i = 0; i < step.size(); ++i) kernels_.emplace_back(step[i], i + 1);
+    run_once();
+  }
+
+  Result<void> run(std::uint64_t times) override {
+    for (std::uint64_t i = 0; i < times; ++i) run_once();
+    return {};
+  }
+
+  void run_once() {
+    for (CpuKernel& kernel : kernels_) kernel.run(team_);
+  }
+
+ private:
+  std::vector<CpuKernel> kernels_;
+  ThreadTeam& team_;
+};
+
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(std::uint32_t threads) : threads_(threads), team_(threads) {}
@@ -50,6 +72,8 @@ class CpuBackend final : public Backend {
     if (cache > 0) facts.resources["l2_bytes"] = quantity("l2_bytes", cache, Source::measured);
     facts.environment["clock_policy"] = "as_found";
     facts.environment["cpu"] = facts.model;
+    facts.environment["clock"] = "processor time of the slowest thread of each piece";
+    facts.typical_quantile = 0.25;
     // One call takes some tens of milliseconds on a core.
     facts.limits = {
         .memory_bytes = std::min(memory / 16, 256e6), .flops = 1e9 * threads_, .cache_bytes = cache, .gemm_most = 1536};
@@ -59,19 +83,20 @@ class CpuBackend final : public Backend {
   [[nodiscard]] bool supports(Kernel kernel) const override { return cpu_supports(kernel); }
 
   Result<std::vector<double>> time_us(std::span<const KernelCall> step, std::uint32_t samples) override {
-    std::vector<CpuKernel> kernels;
-    for (std::size_t i = 0; i < step.size(); ++i) kernels.emplace_back(step[i], i + 1);
-    const auto run = [&] {
-      for (CpuKernel& kernel : kernels) kernel.run(team_);
-    };
-    run();
+    if (!handover_measured_) team_.measure_handover();
+    handover_measured_ = true;
+    CpuStep prepared(step, team_);
     std::vector<double> times;
     for (std::uint32_t i = 0; i < samples; ++i) {
-      const double begin = monotonic_s();
-      run();
-      times.push_back(1e6 * (monotonic_s() - begin));
+      team_.take_busy_us();
+      prepared.run_once();
+      times.push_back(team_.take_busy_us());
     }
     return times;
+  }
+
+  Result<std::unique_ptr<PreparedStep>> prepare(std::span<const KernelCall> step) override {
+    return std::unique_ptr<PreparedStep>(std::make_unique<CpuStep>(step, team_));
   }
 
   Result<double> check(const KernelCall& call) override {
@@ -83,21 +108,25 @@ class CpuBackend final : public Backend {
   Result<std::array<double, 2>> co_locate(const KernelCall& a, const KernelCall& b, double seconds) override {
     CpuKernel kernel_a(a, 1);
     CpuKernel kernel_b(b, 2);
-    const auto warm_loop = [&](CpuKernel& kernel, ThreadTeam& team) {
-      kernel.run(team);
-      return loop_us(kernel, team, monotonic_s() + seconds / 3);
-    };
-    const double alone_a = warm_loop(kernel_a, team_);
-    const double alone_b = warm_loop(kernel_b, team_);
-    const double end = monotonic_s() + seconds / 3;
-    double beside_b = 0;
-    std::thread other([&] {
-      ThreadTeam own(threads_);
-      beside_b = loop_us(kernel_b, own, end);
-    });
-    const double beside_a = loop_us(kernel_a, team_, end);
-    other.join();
-    return std::array<double, 2>{beside_a / alone_a, beside_b / alone_b};
+    ThreadTeam other_team(threads_);
+    kernel_a.run(team_);
+    kernel_b.run(other_team);
+    // Alone and beside by turns, so that a disturbance from outside meets both.
+    constexpr int rounds = 3;
+    const double turn_s = seconds / (3 * rounds);
+    std::array<std::vector<double>, 4> times;  // alone a, alone b, a beside b, b beside a
+    for (int round = 0; round < rounds; ++round) {
+      times[0].push_back(loop_us(kernel_a, team_, monotonic_s() + turn_s));
+      times[1].push_back(loop_us(kernel_b, team_, monotonic_s() + turn_s));
+      const double end = monotonic_s() + turn_s;
+      double beside_a = 0;
+      std::thread other([&] { beside_a = loop_us(kernel_b, other_team, end); });
+      times[2].push_back(loop_us(kernel_a, team_, end));
+      other.join();
+      times[3].push_back(beside_a);
+    }
+    const auto median = [&](std::size_t which) { return quantile(times[which], 0.5); };
+    return std::array<double, 2>{median(2) / median(0), median(3) / median(1)};
   }
 
   Result<std::vector<double>> cold_start_s(std::uint32_t samples) override {
@@ -125,6 +154,7 @@ class CpuBackend final : public Backend {
  private:
   std::uint32_t threads_;
   ThreadTeam team_;
+  bool handover_measured_ = false;
 };
 
 }  // namespace

@@ -413,8 +413,17 @@ void describe(Io& io, Gate& gate) {
 }
 
 template <class Io>
+void describe(Io& io, ValidationPoint& point) {
+  io.text("id", point.id);
+  io.number("timed_us", point.timed_us);
+  io.number("predicted_us", point.predicted_us);
+  io.number("roofline_us", point.roofline_us);
+}
+
+template <class Io>
 void describe(Io& io, Validation& validation) {
   io.object_list("gates", validation.gates);
+  io.object_list("points", validation.points);
   io.choice("verdict", validation.verdict, statuses);
 }
 

@@ -104,8 +104,15 @@ struct Gate {
   std::string note = {};
 };
 
+/// A held-out size or a composite step: what was timed, and what the fits and the peaks' roofline say.
+struct ValidationPoint {
+  std::string id;
+  double timed_us = 0, predicted_us = 0, roofline_us = 0;
+};
+
 struct Validation {
   std::vector<Gate> gates = {};
+  std::vector<ValidationPoint> points = {};
   std::string verdict = "not_run";  ///< "fail" when a gate fails, "pass" when all that ran passed
 };
 

@@ -85,7 +85,7 @@ Prediction from_transfer(const DeviceProfile& profile, const std::string& name, 
   Prediction prediction;
   const double bytes = bytes_of(call);
   const auto own = profile.transfers.find(name);
-  if (own != profile.transfers.end()) {
+  if (own != profile.transfers.end() && own->second.beta_gbs.source != Source::unavailable) {
     const TransferFit& fit = own->second;
     prediction.time_us = predict_transfer_us(fit.table_bytes_us, fit.alpha_us.value, fit.beta_gbs.value, bytes);
     use(prediction, profile, "/transfers/" + name + "/alpha_us", fit.alpha_us);

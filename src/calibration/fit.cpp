@@ -166,7 +166,7 @@ std::vector<double> without_leverage(std::span<const double> residuals, const Ei
 
 /// The 95 % interval of a positive parameter: symmetric in logs, from the spread of its bootstrap draws and Student's t
 /// (Cornish-Fisher: t = z + (z^3 + z) / 4 df), which needs far fewer draws than percentiles do.
-Interval interval_of(double estimate, std::span<const double> log_draws, std::size_t degrees_of_freedom) {
+ConfidenceInterval interval_of(double estimate, std::span<const double> log_draws, std::size_t degrees_of_freedom) {
   if (log_draws.size() < 2 || !(estimate > 0)) return {0, estimate, Bound::at_most};
   const auto n = static_cast<double>(log_draws.size());
   double mean = 0;
@@ -177,10 +177,22 @@ Interval interval_of(double estimate, std::span<const double> log_draws, std::si
   return {estimate * std::exp(-t * std::sqrt(variance)), estimate * std::exp(t * std::sqrt(variance)), Bound::both};
 }
 
+/// Which parameters the points cannot tell: by linear theory (noise^2 times the inverse of the gradients' products) the
+/// 95 % interval of such a one would reach further than tenfold. Refits do not show it: they stay where they begin.
+std::array<bool, 4> undetermined(const Eigen::MatrixXd& gradients, double noise) {
+  Matrix4 products = gradients.transpose() * gradients;
+  products.diagonal().array() += 1e-10 * products.trace();
+  const Vector4 variance = noise * noise * products.ldlt().solve(Matrix4::Identity()).diagonal();
+  const double most_deviation = std::log(10.0) / 1.96;
+  std::array<bool, 4> lost{};
+  for (std::size_t k = 0; k < 4; ++k) lost[k] = std::sqrt(variance[static_cast<Eigen::Index>(k)]) > most_deviation;
+  return lost;
+}
+
 /// The same for a parameter that was searched for between `least` and `most` (all in logs). Draws that end there say
 /// that the points do not determine it on that side: the interval is then of percentiles and open.
-Interval interval_in_box(double log_estimate, const std::vector<double>& log_draws, std::size_t degrees_of_freedom,
-                         double least, double most) {
+ConfidenceInterval interval_in_box(double log_estimate, const std::vector<double>& log_draws,
+                                   std::size_t degrees_of_freedom, double least, double most) {
   constexpr double touch = 1e-6;
   const auto share_of = [&](auto touches) {
     return static_cast<double>(std::count_if(log_draws.begin(), log_draws.end(), touches)) /
@@ -195,7 +207,7 @@ Interval interval_in_box(double log_estimate, const std::vector<double>& log_dra
 }
 
 /// The same for a parameter that was 0 in some of the `draws`: up to the 97.5th percentile of all.
-Interval interval_from_zero(std::span<const double> log_draws, std::size_t draws) {
+ConfidenceInterval interval_from_zero(std::span<const double> log_draws, std::size_t draws) {
   std::vector<double> values(draws, 0);
   std::transform(log_draws.begin(), log_draws.end(), values.begin(), [](double draw) { return std::exp(draw); });
   return {0, quantile(std::move(values), 0.975), Bound::at_most};
@@ -283,16 +295,23 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
     const Vector4 again = descend(x, points, logs, scale, box);
     for (std::size_t k = 0; k < 4; ++k) drawn[k].push_back(again[static_cast<Eigen::Index>(k)]);
   }
+  const std::array<bool, 4> lost = undetermined(gradients, scale / 1.345);
   for (std::size_t k = 0; k < 4; ++k) {
     const auto at = static_cast<Eigen::Index>(k);
     estimate.ci95[k] = interval_in_box(x[at], drawn[k], points.size() - 4, box.least[at], box.most[at]);
   }
-  // A rate that no draw could tell is only known to be what some point reached.
-  const auto reached = reached_rates(points);
-  for (std::size_t k = 1; k <= 2; ++k) {
-    Interval& interval = estimate.ci95[k];
-    if (interval.bound == Bound::at_least) interval.low = std::min(interval.low, reached[k - 1]);
-  }
+  // What is known of a parameter that the points cannot tell: no time is shorter than t0, and what some point reached.
+  const auto [reached_p, reached_w] = reached_rates(points);
+  const double shortest = std::exp(*std::min_element(log_times.begin(), log_times.end()));
+  if (lost[0]) estimate.ci95[0] = {0, shortest, Bound::at_most};
+  const auto at_least = [&](std::size_t k, double low) {
+    ConfidenceInterval& interval = estimate.ci95[k];
+    if (!lost[k] && interval.bound != Bound::at_least) return;
+    interval = {std::min(low, interval.low), std::exp(box.most[static_cast<Eigen::Index>(k)]), Bound::at_least};
+  };
+  at_least(1, reached_p);
+  at_least(2, reached_w);
+  if (lost[3]) at_least(3, 1);
   return estimate;
 }
 

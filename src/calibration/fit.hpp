@@ -34,7 +34,7 @@ struct Roofline {
 enum class Bound : std::uint8_t { both, at_least, at_most };
 
 /// A 95 % interval.
-struct Interval {
+struct ConfidenceInterval {
   double low = 0;
   double high = 0;
   Bound bound = Bound::both;  ///< at_least: `high` is only where the search ended; at_most: so is `low`
@@ -43,7 +43,7 @@ struct Interval {
 /// A fitted roofline; intervals are 95 % bootstrap intervals in the order t0, P, W, gamma.
 struct RooflineEstimate {
   Roofline fit;
-  std::array<Interval, 4> ci95;
+  std::array<ConfidenceInterval, 4> ci95;
   double train_mape_ratio = 0;
 };
 
@@ -55,7 +55,7 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
 struct BandwidthEstimate {
   double t0_us = 0;
   double w_gbs = 1;
-  std::array<Interval, 2> ci95;
+  std::array<ConfidenceInterval, 2> ci95;
   double train_mape_ratio = 0;
 
   [[nodiscard]] double predict_us(double bytes) const { return t0_us + bytes / (w_gbs * 1e3); }

@@ -44,7 +44,8 @@ def kernel_of(point):
     return "steps" if words[0] == "step" else words[1] if words[0] == "held" else words[0]
 
 
-COLOURS = ["#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0"]
+COLOURS = ["#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0",
+           "#1f2a5c", "#8a8a00", "#b5121b", "#00707a", "#d0d000", "#5a1a5a"]
 
 
 class Plot:

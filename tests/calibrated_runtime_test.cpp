@@ -128,9 +128,8 @@ TEST(CalibratedRuntime, InterferenceIsThatOfPairsAndItsSourceIsNamed) {
                                                  measured, {.interference = true});
   ASSERT_TRUE(given);
   EXPECT_NEAR(given->model.extra(1, 0, 0), 250'000, 1);
-  EXPECT_THAT(given->used,
-              testing::Contains(testing::AllOf(testing::Field(&UsedValue::path, "/process_interference"),
-                                               testing::Field(&UsedValue::source, Source::measured))));
+  EXPECT_THAT(given->used, testing::Contains(testing::AllOf(testing::Field(&UsedValue::path, "/process_interference"),
+                                                            testing::Field(&UsedValue::source, Source::measured))));
 }
 
 TEST(CalibratedRuntime, PowerIsTheMeanOfAStepsKernelsOrNothing) {
@@ -152,8 +151,8 @@ TEST(CalibratedRuntime, PowerIsTheMeanOfAStepsKernelsOrNothing) {
   const std::vector<std::string> two = {"V100", "T4"};
   DeviceProfile without = shipped("T4");
   without.power.reset();
-  const auto lacking = runtime_model_from_profiles(
-      families, two, std::vector<TypeProfile>{{"V100", profile}, {"T4", without}}, profile);
+  const auto lacking =
+      runtime_model_from_profiles(families, two, std::vector<TypeProfile>{{"V100", profile}, {"T4", without}}, profile);
   ASSERT_TRUE(lacking);
   EXPECT_FALSE(lacking->power);
 }

@@ -208,14 +208,21 @@ void Packing::decide(const View& view, Decision& decision) {
     }
     nodes_of_[index(event.job)].clear();
     freed = true;
+    if (event.kind == EventKind::finish) continue;
+    auto& waiting = waiting_of(view, event.job);
+    waiting.insert(std::upper_bound(waiting.begin(), waiting.end(), event.job), event.job);
   }
   if (freed) start_waiting(view, decision);
   for (const Event& event : view.events()) {
-    if (event.kind != EventKind::submit && event.kind != EventKind::retry) continue;
-    auto& waiting = waiting_[view.queue_of(event.job) * view.shape_count() + view.shape_id(event.job)];
+    if (event.kind != EventKind::submit) continue;
+    auto& waiting = waiting_of(view, event.job);
     // One that waits for the same thing has the right of way.
     if (!waiting.empty() || !try_start(view, decision, event.job)) waiting.push_back(event.job);
   }
+}
+
+std::deque<JobId>& Packing::waiting_of(const View& view, JobId job) {
+  return waiting_[view.queue_of(job) * view.shape_count() + view.shape_id(job)];
 }
 
 void Packing::start_waiting(const View& view, Decision& decision) {

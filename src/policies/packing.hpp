@@ -75,7 +75,8 @@ class NodePacker {
 };
 
 /// Places waiting jobs in order of submission, passing over those that fit nowhere, each by NodePacker; never preempts.
-/// The tasks of a gang go one after another to the best node not yet used, as many to each as it takes.
+/// The tasks of a gang go one after another to the best node not yet used, as many to each as it takes, but one where
+/// the rule chose its card; a gang that runs out of nodes so goes by the run's placement rule.
 /// O(waiting shapes x nodes) an event at which capacity is freed, else O(nodes) a new job.
 class Packing {
  public:
@@ -89,6 +90,7 @@ class Packing {
   bool try_start(const View& view, Decision& decision, JobId job);
   bool start_gang(const View& view, Decision& decision, JobId job);
   void start_waiting(const View& view, Decision& decision);
+  std::deque<JobId>& waiting_of(const View& view, JobId job);
 
   PackingRule rule_;
   NodePacker packer_;

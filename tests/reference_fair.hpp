@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -241,32 +243,69 @@ inline World::Rule lsf_rule(const WorldOwners& owners, const LsfNumbers& numbers
 
 // ---- fixed quotas ----
 
-/// Whole GPUs by weight, what is left over one each to the first owners.
-inline std::map<std::string, std::int64_t> fixed_quotas(const World& world, const WorldOwners& owners) {
-  std::int64_t weight_sum = 0, left = world.total_gpus();
-  for (const std::string& owner : owners.all(world)) weight_sum += owners.weight(world, owner);
-  std::map<std::string, std::int64_t> quotas;
-  for (const std::string& owner : owners.all(world)) {
-    const std::int64_t gpus = world.total_gpus() * owners.weight(world, owner) / weight_sum;
-    quotas[owner] = gpus * 1000;
-    left -= gpus;
+/// Whole GPUs by weight, what is left over one each to the first owners that weigh anything.
+inline std::map<std::string, std::int64_t> whole_parts(const std::vector<std::string>& order,
+                                                       const std::map<std::string, std::int64_t>& weights,
+                                                       std::int64_t gpus) {
+  std::int64_t weight_sum = 0, left = gpus;
+  for (const auto& [owner, weight] : weights) weight_sum += weight;
+  std::map<std::string, std::int64_t> parts;
+  for (const auto& [owner, weight] : weights) left -= parts[owner] = weight == 0 ? 0 : gpus * weight / weight_sum;
+  for (const std::string& owner : order) {
+    if (weights.at(owner) > 0 && left-- > 0) ++parts[owner];
   }
-  for (const std::string& owner : owners.all(world)) {
-    if (left-- > 0) quotas[owner] += 1000;
-  }
-  return quotas;
+  return parts;
 }
 
-/// Each owner's jobs in order of submission within its quota; the first that cannot start stops the owner's others.
-inline World::Rule static_partition_rule(const WorldOwners& owners) {
+/// Each owner's GPUs. By weight: owners that ask for no GPU weigh nothing. By demand: the weight is the GPU time of all
+/// jobs, and an owner whose part would be too small for its largest job gets as many as that needs instead; the others
+/// divide the rest. Nothing when the parts are more than there is, or a job is larger than its owner's part.
+inline std::optional<std::map<std::string, std::int64_t>> fixed_parts(const World& world, const WorldOwners& owners,
+                                                                      bool by_demand) {
+  std::map<std::string, std::int64_t> weights, largest, parts;
+  for (const std::string& owner : owners.all(world)) {
+    std::int64_t gpu_seconds_milli = 0;
+    for (const WorldJob& job : world.jobs) {
+      if (owners.of(job) != owner) continue;
+      const auto work = std::accumulate(job.attempts.begin(), job.attempts.end(), std::int64_t{0});
+      gpu_seconds_milli += work * job.gpus_milli();
+      largest[owner] = std::max(largest[owner], (job.gpus_milli() + 999) / 1000);
+    }
+    // Owners of jobs of no length weigh next to nothing.
+    const std::int64_t demand = std::max<std::int64_t>(gpu_seconds_milli * 1000, 1);
+    weights[owner] = largest[owner] == 0 ? 0 : by_demand ? demand : owners.weight(world, owner);
+  }
+  std::int64_t gpus = world.total_gpus();
+  for (bool again = by_demand; again;) {
+    again = false;
+    const auto shares = whole_parts(owners.all(world), weights, gpus);
+    for (const std::string& owner : owners.all(world)) {
+      if (again || weights[owner] == 0 || shares.at(owner) >= largest[owner]) continue;
+      again = true;
+      weights[owner] = 0;
+      parts[owner] = largest[owner];
+      gpus = std::max<std::int64_t>(gpus - largest[owner], 0);
+    }
+  }
+  for (const auto& [owner, part] : whole_parts(owners.all(world), weights, gpus)) parts[owner] += part;
+  std::int64_t sum = 0;
+  for (const auto& [owner, part] : parts) {
+    sum += part;
+    if (part < largest[owner]) return std::nullopt;
+  }
+  if (sum > world.total_gpus()) return std::nullopt;
+  return parts;
+}
+
+/// Each owner's jobs in order of submission within its part; the first that cannot start stops the owner's others.
+inline World::Rule static_partition_rule(const WorldOwners& owners, const std::map<std::string, std::int64_t>& parts) {
   return [=](World& world) {
-    const auto quotas = fixed_quotas(world, owners);
     std::set<std::string> blocked;
     for (WorldJob* const job : world.waiting()) {
       const std::string& owner = owners.of(*job);
       const auto held = held_milli(world, [&](auto& other) { return owners.of(other) == owner; });
       if (blocked.count(owner) > 0) continue;
-      if (held + job->gpus_milli() > quotas.at(owner) || !world.start(*job)) blocked.insert(owner);
+      if (held + job->gpus_milli() > parts.at(owner) * 1000 || !world.start(*job)) blocked.insert(owner);
     }
   };
 }

@@ -56,6 +56,7 @@ struct WorldJob {
   std::size_t attempt = 0;
   std::int64_t remaining = 0;               ///< seconds of the attempt, overheads included
   std::int64_t started = -1;                ///< of the present run
+  std::int64_t started_by = 0;              ///< the number of the rule's call that did it
   std::int64_t first_start = -1, end = -1;  ///< -1 = not yet
   std::vector<std::int64_t> seconds = {};   ///< those in which it ran
   std::vector<WorldTask> places = {};
@@ -117,6 +118,7 @@ class World {
         bool something = end_jobs();
         if (first) something = (timers.erase(now) > 0) | submit_jobs() | something;
         if (!something) break;
+        ++decisions_;
         rule(*this);
       }
       for (WorldJob& job : jobs) {
@@ -197,11 +199,11 @@ class World {
     return true;
   }
 
-  /// Starts a waiting job with one task on each of these nodes (a node may come twice), a share on the card named if
-  /// one is (-1: the fullest that fits). Precondition: they fit.
-  void start_on(WorldJob& job, const std::vector<std::size_t>& tasks, std::int64_t card = -1) {
+  /// Starts a waiting job with a task on each of these (node, card), where card matters for shares alone (-1: the
+  /// fullest that fits). Precondition: they fit.
+  void start_on(WorldJob& job, const std::vector<std::pair<std::size_t, std::int64_t>>& tasks) {
     std::vector<WorldTask> places;
-    for (const std::size_t node : tasks) places.push_back(take(node, job, card));
+    for (const auto& [node, card] : tasks) places.push_back(take(node, job, card));
     begin(job, std::move(places));
   }
 
@@ -232,6 +234,10 @@ class World {
     job.waiting = true;
     job.must_restart = true;
     job.places.clear();
+    if (job.started_by == decisions_) {  // started and stopped at once: it ran nowhere
+      const auto of_job = [&](const WorldStart& start) { return start.job == job.id; };
+      std::find_if(starts.rbegin(), starts.rend(), of_job)->places.clear();
+    }
     const std::int64_t ran = now - job.started;
     if (costs_.checkpoint_interval > 0) job.remaining += ran % costs_.checkpoint_interval;
   }
@@ -254,7 +260,7 @@ class World {
   bool end_jobs() {
     bool any = false;
     for (WorldJob& job : jobs) {
-      if (!job.running || job.remaining > 0) continue;
+      if (!job.running || job.paused || job.remaining > 0) continue;
       any = true;
       free(job);
       job.places.clear();
@@ -333,12 +339,14 @@ class World {
     job.waiting = false;
     job.running = true;
     job.started = now;
+    job.started_by = decisions_;
     job.places = std::move(places);
   }
 
   WorldCosts costs_;
   std::map<std::string, std::int64_t> quotas_;
   std::size_t ended_ = 0;
+  std::int64_t decisions_ = 0;
 };
 
 }  // namespace gpusched::test

@@ -16,7 +16,8 @@ namespace gpusched {
 /// The queues of a run as a tree, whose leaves are the owners of jobs: "root.a.b" lies below "root.a".
 class QueueTree {
  public:
-  /// `names[owner]` is the queue's path, "" an owner without jobs. A leaf weighs what `weights` says, an inner queue 1.
+  /// `names[owner]` is the queue's path, "" an owner without jobs. A queue with jobs weighs what `weights` says, one
+  /// without 1. Jobs of an inner queue compete with the queues below it as one more of weight 1.
   QueueTree(const std::vector<std::string>& names, const OwnerWeights& weights);
 
   /// Divides `total` from the root down by weight, each level a weighted max-min (deserved_shares) over the demands
@@ -41,8 +42,11 @@ class QueueTree {
   std::uint32_t owners_;
 };
 
-/// The queue that holds least of what it is due starts its next job; a queue that has waited below its due for
-/// `preemption_interval` takes it back from queues above theirs, newest jobs first.
+/// The queue that holds least of what it is due (in millionths; one that is due nothing comes last) starts its next
+/// job. A queue is short while a waiting job would keep it within its due. One that has been short for
+/// `preemption_interval` takes back what it is due from queues that hold more than theirs, newest jobs (by first start)
+/// first; whatever comes of it, its wait begins anew with the next event. Who is short is judged before anyone takes
+/// something back.
 class ShareQueues {
  public:
   struct Options {

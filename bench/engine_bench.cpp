@@ -4,8 +4,10 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <functional>
 #include <queue>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -148,6 +150,19 @@ void FifoScale(benchmark::State& state) {
       static_cast<double>(peak_memory_kib() - before_kib) * 1024 / static_cast<double>(jobs.size());
 }
 BENCHMARK(FifoScale)->RangeMultiplier(10)->Range(100'000, 10'000'000)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+// The whole program: start, read, replay, every metric, the table.
+void ReplayProcess(benchmark::State& state) {
+  const std::size_t jobs = philly_plain().size();
+  if (jobs == 0) return state.SkipWithError("philly_jobs.csv is absent");
+  const std::string command =
+      GPUSCHED_PROGRAM " replay --trace '" + bench::philly_path() + "' --cluster 352x8 --policy fifo >/dev/null 2>&1";
+  for (auto _ : state) {
+    if (std::system(command.c_str()) != 0) return state.SkipWithError("the program failed");
+  }
+  report_rate(state, jobs);
+}
+BENCHMARK(ReplayProcess)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

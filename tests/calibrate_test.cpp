@@ -41,7 +41,7 @@ TEST(Calibrate, AnalyticDevicePassesEveryGateAndItsProfileIsValid) {
   EXPECT_NEAR(profile->fits.at("gemm_bf16").p_tflops.value, 100, 3);
   EXPECT_NEAR(profile->fits.at("gemm_bf16").w_gbs.value, 1000, 30);
   EXPECT_NEAR(profile->ops.at("layernorm").w_gbs.value, 1000, 150);
-  for (const char* name : {"repeat", "held-out sizes", "composite steps", "co-location MAE"}) {
+  for (const char* name : {"repeat", "held-out sizes", "composite steps", "energy of steps", "co-location MAE"}) {
     EXPECT_EQ(gate(*profile, name).status, "pass") << name << "\n" << show_device_profile(*profile);
   }
   // 50 sizes of the library products, some of others; 12 steps, never fitted.

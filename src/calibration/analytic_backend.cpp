@@ -50,8 +50,13 @@ class AnalyticBackend final : public Backend {
   }
 
   Result<std::optional<PowerReading>> power(std::span<const KernelCall> step, double duty, double seconds) override {
-    double share = 0;
-    for (const KernelCall& call : step) share += busy_share(call) / static_cast<double>(step.size());
+    double busy_us = 0;
+    double total_us = 0;
+    for (const KernelCall& call : step) {
+      busy_us += busy_share(call) * true_time_us(call);
+      total_us += true_time_us(call);
+    }
+    const double share = busy_us / total_us;
     constexpr double idle_w = 60;
     constexpr double span_w = 340;
     const double watts = idle_w + span_w * share * duty * rng_.lognormal(0, truth_.noise_sigma / 4);

@@ -513,6 +513,20 @@ class Calibration {
     }
   }
 
+  /// Microjoules of a call: its representative's draw, scaled by how busy the call keeps the device beside it.
+  [[nodiscard]] double predicted_energy(const DeviceProfile& profile, const KernelCall& call) const {
+    const auto time = predict(profile, call);
+    const std::string kernel = power_class(call.kernel);
+    const auto known =
+        std::find_if(pairs_.begin(), pairs_.end(), [&](const auto& pair) { return pair.first == kernel; });
+    const auto representative = predict(profile, known->second);
+    if (!time || !representative) return 0;
+    const double idle_w = profile.power->idle_w.value;
+    const double u = std::min(time->busy_share / representative->busy_share, 1 / representative->busy_share);
+    const double above_w = profile.power->active_w.at(kernel).value - idle_w;
+    return time->time_us * (idle_w + above_w * std::pow(u, profile.power->beta.value));
+  }
+
   [[nodiscard]] Gate energy_gate(const DeviceProfile& profile) const {
     Gate gate{.name = "energy of steps", .limit_ratio = energy_limit};
     if (!profile.power) {
@@ -524,10 +538,7 @@ class Calibration {
     for (const SuitePoint& point : suite_) {
       if (point.role != PointRole::composite) continue;
       double joule = 0;
-      for (const KernelCall& call : point.step) {
-        const auto time = predict(profile, call);
-        if (time) joule += time->time_us * profile.power->active_w.at(power_class(call.kernel)).value;
-      }
+      for (const KernelCall& call : point.step) joule += predicted_energy(profile, call);
       predicted_j.push_back(joule);
       measured_j.push_back(time_us_.at(point.id) * step_w_.at(point.id));
     }

@@ -20,6 +20,8 @@ Prediction from_roofline(const DeviceProfile& profile, const std::string& name, 
                          const KernelCall& call) {
   const Roofline model{fit.t0_us.value, fit.p_tflops.value, fit.w_gbs.value, fit.gamma.value};
   Prediction prediction{.time_us = model.predict_us(flops_of(call), bytes_of(call))};
+  prediction.busy_share =
+      std::max(flops_of(call) / (model.p_tflops * 1e6), bytes_of(call) / (model.w_gbs * 1e3)) / prediction.time_us;
   const std::string path = "/fits/" + name;
   use(prediction, profile, path + "/t0_us", fit.t0_us);
   use(prediction, profile, path + "/p_tflops", fit.p_tflops);
@@ -30,7 +32,9 @@ Prediction from_roofline(const DeviceProfile& profile, const std::string& name, 
 
 Prediction from_bandwidth(const DeviceProfile& profile, const std::string& name, const BandwidthFit& fit,
                           const KernelCall& call) {
-  Prediction prediction{.time_us = fit.t0_us.value + bytes_of(call) / (fit.w_gbs.value * 1e3)};
+  const double moving_us = bytes_of(call) / (fit.w_gbs.value * 1e3);
+  Prediction prediction{.time_us = fit.t0_us.value + moving_us};
+  prediction.busy_share = moving_us / prediction.time_us;
   use(prediction, profile, "/ops/" + name + "/t0_us", fit.t0_us);
   use(prediction, profile, "/ops/" + name + "/w_gbs", fit.w_gbs);
   return prediction;
@@ -71,9 +75,9 @@ Result<Prediction> from_peaks(const DeviceProfile& profile, const KernelCall& ca
   if (!p) return Unexpected{p.error()};
   const auto w = peak(profile, "memory_gbs");
   if (!w) return Unexpected{w.error()};
-  Prediction prediction;
-  prediction.time_us =
-      assumed_launch_us + std::max(flops_of(call) / ((*p)->value * 1e6), bytes_of(call) / ((*w)->value * 1e3));
+  const double bound_us = std::max(flops_of(call) / ((*p)->value * 1e6), bytes_of(call) / ((*w)->value * 1e3));
+  Prediction prediction{.time_us = assumed_launch_us + bound_us};
+  prediction.busy_share = bound_us / prediction.time_us;
   use(prediction, profile, "/peaks/" + key, **p);
   use(prediction, profile, "/peaks/memory_gbs", **w);
   prediction.used.push_back({profile.profile_id, "launch_us", assumed_launch_us, "us", Source::assumed,
@@ -132,15 +136,18 @@ Result<Prediction> predict(const DeviceProfile& profile, const KernelCall& call)
 
 Result<Prediction> predict(const DeviceProfile& profile, std::span<const KernelCall> step) {
   Prediction total;
+  double busy_us = 0;
   for (const KernelCall& call : step) {
     auto one = predict(profile, call);
     if (!one) return one;
     total.time_us += one->time_us;
+    busy_us += one->time_us * one->busy_share;
     for (UsedValue& value : one->used) {
       if (std::find(total.used.begin(), total.used.end(), value) == total.used.end())
         total.used.push_back(std::move(value));
     }
   }
+  if (total.time_us > 0) total.busy_share = busy_us / total.time_us;
   return total;
 }
 

@@ -28,6 +28,7 @@ struct UsedValue {
 /// A predicted time and the values behind it.
 struct Prediction {
   double time_us = 0;
+  double busy_share = 1;  ///< of that time, in which the resource that bounds the kernel works at its full rate
   std::vector<UsedValue> used = {};
 };
 

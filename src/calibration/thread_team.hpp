@@ -59,7 +59,7 @@ class ThreadTeam {
       split(size(), [](std::int64_t, std::int64_t) {});
       wall_us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
     }
-    const auto low = wall_us.begin() + rounds / 10;
+    const auto low = wall_us.begin() + rounds / 50;
     std::nth_element(wall_us.begin(), low, wall_us.end());
     handover_us_ = *low;
     busy_us_ = 0;

@@ -86,6 +86,7 @@ void add_calibrate_command(CLI::App& program, int& exit_code) {
       "Ctrl-C keeps what was measured; the same command goes on from there.\n"
       "\nExamples:\n"
       "  gpusched calibrate --backend cpu --quick --out this-machine.json\n"
+      "  gpusched calibrate --backend cuda --out this-gpu.json --checkpoint-folder /scratch\n"
       "  gpusched profile show this-machine.json\n");
   command->callback([arguments, &exit_code] { exit_code = run_calibration(*arguments); });
 }

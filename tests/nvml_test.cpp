@@ -20,6 +20,11 @@ NvmlTable scripted() {
     *device = &only_device;
     return index == 0 ? 0 : 2;
   };
+  table.device_by_bus = [](const char* bus, void** device) {
+    static int only_device = 0;
+    *device = &only_device;
+    return std::strcmp(bus, "0000:17:00.0") == 0 ? 0 : 6;  // 6: not found
+  };
   // 300 W: 300 mJ a millisecond, shown at every full tenth of a second.
   table.total_energy_mj = [](void*, unsigned long long* mj) {
     *mj = script_ms / 100 * 100 * 300;
@@ -70,6 +75,9 @@ TEST(Nvml, WhatIsNotToldIsUnavailableNeverZero) {
 TEST(Nvml, NoSuchDeviceOrLibrary) {
   EXPECT_FALSE(Nvml::open(scripted(), 1));
   EXPECT_FALSE(Nvml::open(NvmlTable{}, 0));
+  EXPECT_TRUE(Nvml::open_by_bus(scripted(), "0000:17:00.0"));
+  EXPECT_FALSE(Nvml::open_by_bus(scripted(), "0000:18:00.0"));
+  EXPECT_FALSE(Nvml::open_by_bus(NvmlTable{}, "0000:17:00.0"));
 }
 
 }  // namespace

@@ -81,6 +81,19 @@ TEST_F(Program, HelpsWithoutArguments) {
   EXPECT_THAT(run("--version").out, StartsWith("gpusched "));
 }
 
+TEST_F(Program, WithoutACudaDeviceCalibrationSaysSoInOneLine) {
+  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "-1", 1), 0);
+  const Outcome outcome = run("calibrate --backend cuda --out " + folder_.path() + "/none.json");
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, StartsWith("gpusched: "));
+  EXPECT_THAT(outcome.err, HasSubstr("CUDA"));
+  EXPECT_THAT(outcome.err, HasSubstr("--backend cpu measures the processor"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/none.json"));
+}
+
 TEST_F(Program, PrintsATable) {
   const Outcome outcome = run("replay --trace " + small_trace() + " --cluster 2x2 --policy fifo,srtf");
   EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -111,6 +111,7 @@ Result<std::unique_ptr<PreparedStep>> Backend::prepare(std::span<const KernelCal
 double error_limit(const KernelCall& call) {
   switch (call.kernel) {
     case Kernel::gemm_bf16:
+    case Kernel::mma_bf16:
     case Kernel::fma_fp16: return 2e-2;  // 8 to 11 bits of mantissa in the inputs
     case Kernel::copy:
     case Kernel::gather:

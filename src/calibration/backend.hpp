@@ -71,8 +71,10 @@ class Backend {
   [[nodiscard]] virtual DeviceFacts facts() const = 0;
   [[nodiscard]] virtual bool supports(Kernel kernel) const = 0;
 
-  /// Runs the calls of a step one after another, `samples` times, each from a cold cache after one warm-up; time of
-  /// each run in microseconds. Error: the device is lost or out of memory. Precondition: every kernel is supported.
+  /// Runs the calls of a step one after another, `samples` times after a warm-up; time of each run in microseconds.
+  /// Where the cache can be emptied (cuda), each run starts from a cold one, except a single kernel bound by memory
+  /// whose operands fit half of it. Error: the device is lost or out of memory. Precondition: every kernel is
+  /// supported.
   virtual Result<std::vector<double>> time_us(std::span<const KernelCall> step, std::uint32_t samples) = 0;
 
   /// Makes the operands of a step and runs it once. Error: the device is lost or out of memory. The backend must

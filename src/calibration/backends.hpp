@@ -19,7 +19,8 @@ struct BackendOptions {
 Result<std::unique_ptr<Backend>> open_backend(std::string_view name, const BackendOptions& options);
 
 #ifdef GPUSCHED_HAS_CUDA_BACKEND
-/// Device 0 (cuda/cuda_backend.cu). Error: no driver, no device.
+/// Device 0 (cuda/cuda_backend.cpp), opened in a process of its own: this one stays free of CUDA and may go on forking.
+/// Error: no driver, no device.
 Result<std::unique_ptr<Backend>> open_cuda_backend();
 #endif
 

@@ -366,7 +366,9 @@ class Calibration {
       }
     }
     double p = 0;
-    for (const WorkPoint& point : points_of(Kernel::gemm_bf16, -1)) p = std::max(p, point.flops / point.time_us / 1e6);
+    for (const Kernel kernel : {Kernel::gemm_bf16, Kernel::mma_bf16}) {
+      for (const WorkPoint& point : points_of(kernel, -1)) p = std::max(p, point.flops / point.time_us / 1e6);
+    }
     if (p > 0) profile.peaks["bf16_tflops"] = measured("bf16_tflops", p, 1);
     for (const int in_cache : {1, 0}) {
       double w = 0;
@@ -589,7 +591,7 @@ class Calibration {
     profile.tool = {{"version", std::string(build.version)},
                     {"git", std::string(build.git_commit)},
                     {"compiler", std::string(build.compiler)}};
-    profile.environment = facts_.environment;
+    profile.environment = backend_.facts().environment;  // as it is after the samples
     profile.environment["suite"] = std::string(to_string(options_.scale)) + ", seed " + std::to_string(options_.seed);
     profile.resources = facts_.resources;
     add_peaks(profile);

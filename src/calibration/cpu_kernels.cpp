@@ -151,6 +151,7 @@ void relax(const float* a, float* out, Index side, Index first, Index last) {
 bool cpu_supports(Kernel kernel) {
   switch (kernel) {
     case Kernel::fma_fp16:
+    case Kernel::mma_bf16:
     case Kernel::gemm_bf16:
     case Kernel::h2d_pinned:
     case Kernel::d2h_pinned:

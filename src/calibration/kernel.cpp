@@ -5,9 +5,9 @@ namespace gpusched {
 namespace {
 
 constexpr std::array<std::string_view, kernel_count> names = {
-    "launch",    "copy",       "triad",        "fma_fp32",   "fma_fp64",     "fma_fp16", "gemm_naive16", "gemm_tiled",
-    "gemm_fp32", "gemm_bf16",  "reduce",       "softmax",    "layernorm",    "conv2d",   "stencil7",     "gather",
-    "histogram", "h2d_pinned", "h2d_pageable", "d2h_pinned", "d2h_pageable", "peer_copy"};
+    "launch",     "copy",      "triad",      "fma_fp32",     "fma_fp64",   "fma_fp16",     "mma_bf16", "gemm_naive16",
+    "gemm_tiled", "gemm_fp32", "gemm_bf16",  "reduce",       "softmax",    "layernorm",    "conv2d",   "stencil7",
+    "gather",     "histogram", "h2d_pinned", "h2d_pageable", "d2h_pinned", "d2h_pageable", "peer_copy"};
 
 // What a random read of 4 bytes costs: a whole sector of memory.
 constexpr double sector_bytes = 32;
@@ -39,6 +39,7 @@ double flops_of(const KernelCall& call) {
     case Kernel::fma_fp32:
     case Kernel::fma_fp64:
     case Kernel::fma_fp16: return 2 * m * n;
+    case Kernel::mma_bf16: return 2 * 16 * 16 * 16 * m * n;
     case Kernel::gemm_naive16:
     case Kernel::gemm_tiled:
     case Kernel::gemm_fp32:
@@ -62,6 +63,7 @@ double bytes_of(const KernelCall& call) {
     case Kernel::fma_fp32: return 4 * m;
     case Kernel::fma_fp64: return 8 * m;
     case Kernel::fma_fp16: return 4 * m;
+    case Kernel::mma_bf16: return 16 * 16 * (6 * m + 2);
     case Kernel::gemm_naive16:
     case Kernel::gemm_tiled:
     case Kernel::gemm_fp32: return 4 * (m * k + k * n + m * n);
@@ -95,7 +97,8 @@ KernelModel model_of(Kernel kernel) {
     case Kernel::launch: return KernelModel::launch;
     case Kernel::fma_fp32:
     case Kernel::fma_fp64:
-    case Kernel::fma_fp16: return KernelModel::ceiling;
+    case Kernel::fma_fp16:
+    case Kernel::mma_bf16: return KernelModel::ceiling;
     case Kernel::gemm_naive16:
     case Kernel::gemm_tiled:
     case Kernel::gemm_fp32:
@@ -114,6 +117,7 @@ std::string_view peak_of(Kernel kernel) {
   switch (kernel) {
     case Kernel::fma_fp64: return "fp64_tflops";
     case Kernel::fma_fp16: return "fp16_tflops";
+    case Kernel::mma_bf16:
     case Kernel::gemm_bf16: return "bf16_tflops";
     default: return "fp32_tflops";
   }

@@ -18,6 +18,7 @@ enum class Kernel : std::uint8_t {
   fma_fp32,      ///< m chains of n dependent-by-four multiply-adds
   fma_fp64,      ///< the same in double
   fma_fp16,      ///< the same in half (pairs)
+  mma_bf16,      ///< m chains of n products of 16 x 16 matrices on the matrix units, bf16 in, fp32 sums
   gemm_naive16,  ///< C = A B, one thread a cell, 16 x 16 blocks, no shared memory; m x n x k
   gemm_tiled,    ///< C = A B through tiles held near the processor
   gemm_fp32,     ///< C = A B by the platform's library
@@ -35,7 +36,7 @@ enum class Kernel : std::uint8_t {
   d2h_pageable,
   peer_copy,  ///< m bytes to another device
 };
-inline constexpr std::size_t kernel_count = 22;
+inline constexpr std::size_t kernel_count = 23;
 
 /// One run of a kernel at one size.
 struct KernelCall {

@@ -38,6 +38,7 @@ std::optional<NvmlTable> load_nvml() {
   NvmlTable table;
   find(library, "nvmlInit_v2", table.init);
   find(library, "nvmlDeviceGetHandleByIndex_v2", table.device_by_index);
+  find(library, "nvmlDeviceGetHandleByPciBusId_v2", table.device_by_bus);
   find(library, "nvmlDeviceGetTotalEnergyConsumption", table.total_energy_mj);
   find(library, "nvmlDeviceGetEnforcedPowerLimit", table.power_limit_mw);
   find(library, "nvmlDeviceGetTemperature", table.temperature_c);
@@ -52,6 +53,13 @@ std::optional<Nvml> Nvml::open(const NvmlTable& table, unsigned index) {
   if (table.init == nullptr || table.device_by_index == nullptr || table.init() != 0) return std::nullopt;
   void* device = nullptr;
   if (table.device_by_index(index, &device) != 0) return std::nullopt;
+  return Nvml(table, device);
+}
+
+std::optional<Nvml> Nvml::open_by_bus(const NvmlTable& table, const char* bus) {
+  if (table.init == nullptr || table.device_by_bus == nullptr || table.init() != 0) return std::nullopt;
+  void* device = nullptr;
+  if (table.device_by_bus(bus, &device) != 0) return std::nullopt;
   return Nvml(table, device);
 }
 

@@ -14,6 +14,7 @@ namespace gpusched {
 struct NvmlTable {
   int (*init)() = nullptr;                                       // nvmlInit_v2
   int (*device_by_index)(unsigned, void**) = nullptr;            // nvmlDeviceGetHandleByIndex_v2
+  int (*device_by_bus)(const char*, void**) = nullptr;           // nvmlDeviceGetHandleByPciBusId_v2
   int (*total_energy_mj)(void*, unsigned long long*) = nullptr;  // nvmlDeviceGetTotalEnergyConsumption
   int (*power_limit_mw)(void*, unsigned*) = nullptr;             // nvmlDeviceGetEnforcedPowerLimit
   int (*temperature_c)(void*, int, unsigned*) = nullptr;         // nvmlDeviceGetTemperature
@@ -31,6 +32,9 @@ class Nvml {
  public:
   /// nullopt when the library cannot be started or has no such device.
   static std::optional<Nvml> open(const NvmlTable& table, unsigned index);
+
+  /// The device at a PCI address such as "0000:17:00.0", which names the same one whatever a program may see.
+  static std::optional<Nvml> open_by_bus(const NvmlTable& table, const char* bus);
 
   /// Energy since the driver was loaded, in joules; the counter moves every 20 to 100 ms (Volta and later).
   [[nodiscard]] std::optional<double> energy_j() const;

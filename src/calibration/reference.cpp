@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gpusched/rng.hpp"
 
@@ -104,6 +105,14 @@ std::vector<double> rows(const KernelCall& call, const KernelData& data) {
   return out;
 }
 
+/// Each chain's 16 x 16 matrix times the shared one, n times over.
+std::vector<double> matrix_chains(const KernelCall& call, const KernelData& data) {
+  constexpr Size side = 16;
+  std::vector<double> out = multiply(data, static_cast<Size>(call.m) * side, side, side);
+  for (double& cell : out) cell *= static_cast<double>(call.n);
+  return out;
+}
+
 std::vector<double> chains(const KernelCall& call, const KernelData& data) {
   std::vector<double> out;
   for (const float a : data.a) {
@@ -116,40 +125,42 @@ std::vector<double> chains(const KernelCall& call, const KernelData& data) {
 
 }  // namespace
 
-KernelData random_data(const KernelCall& call, std::uint64_t seed) {
+DataSizes data_sizes(const KernelCall& call) {
   const auto m = static_cast<Size>(call.m);
   const auto n = static_cast<Size>(call.n);
   const auto k = static_cast<Size>(call.k);
-  const Rng rng = Rng(seed).split("kernel data");
-  const auto first = [&](Size count) { return random_floats(count, rng.split(0)); };
-  const auto second = [&](Size count) { return random_floats(count, rng.split(1)); };
-  const auto numbers = [&](Size count, std::uint64_t below) {
-    Rng draw = rng.split(2);
-    std::vector<std::uint32_t> values(count);
-    for (std::uint32_t& value : values) value = static_cast<std::uint32_t>(draw.below(below));
-    return values;
-  };
   switch (call.kernel) {
     case Kernel::launch: return {};
-    case Kernel::triad: return {.a = first(m), .b = second(m)};
+    case Kernel::triad: return {.a = m, .b = m};
+    case Kernel::mma_bf16: return {.a = 256 * m, .b = 256};
     case Kernel::gemm_naive16:
     case Kernel::gemm_tiled:
     case Kernel::gemm_fp32:
-    case Kernel::gemm_bf16: return {.a = first(m * k), .b = second(k * n)};
+    case Kernel::gemm_bf16: return {.a = m * k, .b = k * n};
     case Kernel::reduce:
     case Kernel::softmax:
-    case Kernel::layernorm: return {.a = first(m * n)};
-    case Kernel::conv2d: return {.a = first(m * n * k * k), .b = second(9 * n * n)};
-    case Kernel::stencil7: return {.a = first(m * m * m)};
-    case Kernel::gather: return {.a = first(n), .index = numbers(m, n)};
-    case Kernel::histogram: return {.index = numbers(m, 256)};
+    case Kernel::layernorm: return {.a = m * n};
+    case Kernel::conv2d: return {.a = m * n * k * k, .b = 9 * n * n};
+    case Kernel::stencil7: return {.a = m * m * m};
+    case Kernel::gather: return {.a = n, .index = m, .index_below = n};
+    case Kernel::histogram: return {.index = m, .index_below = 256};
     case Kernel::h2d_pinned:
     case Kernel::h2d_pageable:
     case Kernel::d2h_pinned:
     case Kernel::d2h_pageable:
-    case Kernel::peer_copy: return {.a = first((m + 3) / 4)};
-    default: return {.a = first(m)};
+    case Kernel::peer_copy: return {.a = (m + 3) / 4};
+    default: return {.a = m};
   }
+}
+
+KernelData random_data(const KernelCall& call, std::uint64_t seed) {
+  const DataSizes sizes = data_sizes(call);
+  const Rng rng = Rng(seed).split("kernel data");
+  Rng draw = rng.split(2);
+  std::vector<std::uint32_t> index(sizes.index);
+  for (std::uint32_t& value : index) value = static_cast<std::uint32_t>(draw.below(sizes.index_below));
+  return {
+      .a = random_floats(sizes.a, rng.split(0)), .b = random_floats(sizes.b, rng.split(1)), .index = std::move(index)};
 }
 
 std::size_t result_size(const KernelCall& call) {
@@ -158,6 +169,7 @@ std::size_t result_size(const KernelCall& call) {
   const auto k = static_cast<Size>(call.k);
   switch (call.kernel) {
     case Kernel::launch: return 0;
+    case Kernel::mma_bf16: return 256 * m;
     case Kernel::gemm_naive16:
     case Kernel::gemm_tiled:
     case Kernel::gemm_fp32:
@@ -190,6 +202,7 @@ std::vector<double> reference_result(const KernelCall& call, const KernelData& d
     case Kernel::fma_fp32:
     case Kernel::fma_fp64:
     case Kernel::fma_fp16: return chains(call, data);
+    case Kernel::mma_bf16: return matrix_chains(call, data);
     case Kernel::gemm_naive16:
     case Kernel::gemm_tiled:
     case Kernel::gemm_fp32:

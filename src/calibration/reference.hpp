@@ -18,6 +18,15 @@ struct KernelData {
   std::vector<std::uint32_t> index = {};  ///< gather positions, histogram values (0..255)
 };
 
+/// How much of each operand a call takes.
+struct DataSizes {
+  std::size_t a = 0;
+  std::size_t b = 0;
+  std::size_t index = 0;
+  std::uint64_t index_below = 1;  ///< positions and values lie below this
+};
+DataSizes data_sizes(const KernelCall& call);
+
 /// Uniform in [-1, 1); never zeros, which run faster than real data.
 KernelData random_data(const KernelCall& call, std::uint64_t seed);
 

@@ -79,6 +79,8 @@ class SuiteMaker {
       const double chains = std::max(4096.0, std::min(1048576.0, limits_.flops * sizes_.size_share / 2 / 1024));
       add(PointRole::fit, {kernel, static_cast<std::int64_t>(chains), 1024});
     }
+    const double products = std::clamp(limits_.flops * sizes_.size_share / 8192 / 1024, 512.0, 65536.0);
+    add(PointRole::fit, {Kernel::mma_bf16, static_cast<std::int64_t>(products), 1024});
     for (const Kernel kernel : {Kernel::copy, Kernel::triad, Kernel::reduce, Kernel::softmax, Kernel::layernorm,
                                 Kernel::stencil7, Kernel::gather, Kernel::histogram}) {
       add_bandwidth(kernel);

@@ -1,0 +1,27 @@
+# Looks for a CUDA compiler as GPUSCHED_WITH_CUDA says and sets GPUSCHED_CUDA_FOUND, which decides on cuda/. Nothing of
+# CUDA need be there to run what is built: the runtime is linked in, cuBLAS and NVML are opened when they are there.
+set(GPUSCHED_CUDA_FOUND FALSE)
+set(GPUSCHED_CUDA_ARCHITECTURES "75-real;80-real;90" CACHE STRING
+  "Compute capabilities to compile for, as CMAKE_CUDA_ARCHITECTURES")
+if(NOT GPUSCHED_WITH_CUDA STREQUAL OFF)
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    # The toolkit's own folder is often not on the path.
+    find_program(GPUSCHED_NVCC nvcc PATHS /usr/local/cuda/bin)
+    if(GPUSCHED_NVCC)
+      set(CMAKE_CUDA_COMPILER ${GPUSCHED_NVCC})
+    endif()
+  endif()
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES ${GPUSCHED_CUDA_ARCHITECTURES})
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    set(GPUSCHED_CUDA_FOUND TRUE)
+  elseif(GPUSCHED_WITH_CUDA STREQUAL ON)
+    message(FATAL_ERROR "GPUSCHED_WITH_CUDA is ON, but there is no CUDA compiler (nvcc)")
+  endif()
+endif()
+message(STATUS "CUDA backend: ${GPUSCHED_CUDA_FOUND}")

@@ -73,6 +73,34 @@ TEST_P(EveryNetwork, TorchAndEigenAgree) {
   }
 }
 
+// The same parameters and steps, three times over: what the device makes of them is what the CPU does.
+TEST_P(EveryNetwork, AFixedUpdateOnTheGpuIsTheCpus) {
+  auto on_device = Learner::create(spec(), normaliser(), "cuda");
+  if (!on_device) GTEST_SKIP() << on_device.error().to_string();
+  EXPECT_EQ(on_device->device().substr(0, 4), "cuda");
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  const std::vector<float> zeros(parameters.size());
+  on_device->set_state(parameters, {.first = zeros, .second = zeros});
+  Learner on_cpu = learner_with(parameters);
+  const Minibatch batch = minibatch();
+  constexpr double rate = 1e-3;
+  for (int step = 0; step < 3; ++step) {
+    const auto cpu = on_cpu.improve(batch, {}, rate);
+    const auto gpu = on_device->improve(batch, {}, rate);
+    ASSERT_TRUE(cpu && gpu);
+    EXPECT_NEAR(cpu->policy_loss, gpu->policy_loss, 1e-5);
+    EXPECT_NEAR(cpu->value_loss, gpu->value_loss, 1e-5 * std::max(1.0, cpu->value_loss));
+    EXPECT_NEAR(cpu->gradient_norm, gpu->gradient_norm, 1e-4 * cpu->gradient_norm);
+  }
+  const std::vector<float> cpu = on_cpu.parameters();
+  const std::vector<float> gpu = on_device->parameters();
+  double largest = 0;
+  for (std::size_t i = 0; i < cpu.size(); ++i) largest = std::max<double>(largest, std::fabs(cpu[i] - gpu[i]));
+  // Three steps of Adam move a parameter by up to 3 rates: agreement to a hundredth of that.
+  EXPECT_LE(largest, 0.03 * rate);
+  std::printf("largest difference of a parameter: %.3g after moves of up to %.3g\n", largest, 3 * rate);
+}
+
 // The first step of Adam moves every parameter by the learning rate against its gradient's sign, so that a small one
 // must lower the loss that it reports.
 TEST_P(EveryNetwork, AStepLowersTheLoss) {

@@ -15,10 +15,23 @@ namespace {
 
 using torch::Tensor;
 
+// A copy on the device. For CUDA it goes through page-locked memory and is not waited for: Torch's allocator hands a
+// page-locked block out again only when the copies from it are over, so that a minibatch is prepared while the last one
+// is still on its way.
+Tensor to_device(const void* data, at::IntArrayRef sizes, torch::ScalarType type, const torch::Device& device) {
+  // Torch does not write through the pointer: the tensor is copied before it is used.
+  const Tensor borrowed = torch::from_blob(const_cast<void*>(data), sizes, type);
+  if (!device.is_cuda()) return borrowed.clone();
+  return borrowed.pin_memory().to(device, /*non_blocking=*/true);
+}
+
 Tensor rows_of(const std::vector<float>& values, std::int64_t columns, const torch::Device& device) {
   const auto rows = static_cast<std::int64_t>(values.size()) / columns;
-  // Torch does not write through the pointer: the tensor is copied before it is used.
-  return torch::from_blob(const_cast<float*>(values.data()), {rows, columns}, torch::kFloat32).to(device, false, true);
+  return to_device(values.data(), {rows, columns}, torch::kFloat32, device);
+}
+
+Tensor indices_of(const std::vector<std::int64_t>& values, const torch::Device& device) {
+  return to_device(values.data(), {static_cast<std::int64_t>(values.size())}, torch::kInt64, device);
 }
 
 Tensor column_of(const std::vector<float>& values, const torch::Device& device) {
@@ -32,6 +45,7 @@ struct BatchTensors {
   Tensor pad_groups;          // [states x most groups]
   Tensor action_source;       // [states x most actions] row among token logits and, behind them, WAIT logits
   Tensor token_state;         // [tokens] state of each token
+  Tensor token_place;         // [tokens] its place among the padded ones
   Tensor count, group_count;  // [states x 1], at least 1
   Tensor allowed;             // [states x most actions]
   Tensor present;             // [states x most tokens]
@@ -51,7 +65,7 @@ BatchTensors tensors_of(const Observation& seen, const Normaliser& normaliser, c
   std::vector<std::int64_t> pad_jobs(batch.states * batch.most_tokens, tokens);
   std::vector<std::int64_t> pad_groups(batch.states * batch.most_groups, group_rows);
   std::vector<std::int64_t> source(batch.states * batch.most_actions, 0);
-  std::vector<std::int64_t> token_state(tokens);
+  std::vector<std::int64_t> token_state(tokens), token_place(tokens);
   std::vector<float> allowed(batch.states * batch.most_actions, 0.0f), present(batch.states * batch.most_tokens, 0.0f);
   std::vector<float> count(batch.states), group_count(batch.states);
   std::vector<float> prior(tokens + batch.states);  // tokens, then WAITs, as the logits are joined
@@ -63,6 +77,7 @@ BatchTensors tensors_of(const Observation& seen, const Normaliser& normaliser, c
       prior[begin + i] = seen.prior[begin + s + i];
       present[s * batch.most_tokens + i] = 1.0f;
       token_state[begin + i] = s;
+      token_place[begin + i] = s * batch.most_tokens + i;
       source[s * batch.most_actions + i] = begin + i;
       allowed[s * batch.most_actions + i] = seen.mask[begin + s + i] != 0 ? 1.0f : 0.0f;
     }
@@ -74,14 +89,11 @@ BatchTensors tensors_of(const Observation& seen, const Normaliser& normaliser, c
     for (std::int64_t g = 0; g < own_groups; ++g) pad_groups[s * batch.most_groups + g] = seen.group_begin[s] + g;
     group_count[s] = static_cast<float>(std::max<std::int64_t>(1, own_groups));
   }
-  const auto to_index = [&](std::vector<std::int64_t>& values) {
-    return torch::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, torch::kInt64)
-        .to(device, false, true);
-  };
-  batch.pad_jobs = to_index(pad_jobs);
-  batch.pad_groups = to_index(pad_groups);
-  batch.action_source = to_index(source);
-  batch.token_state = to_index(token_state);
+  batch.pad_jobs = indices_of(pad_jobs, device);
+  batch.pad_groups = indices_of(pad_groups, device);
+  batch.action_source = indices_of(source, device);
+  batch.token_state = indices_of(token_state, device);
+  batch.token_place = indices_of(token_place, device);
   batch.allowed = rows_of(allowed, batch.most_actions, device);
   batch.present = rows_of(present, std::max<std::int64_t>(1, batch.most_tokens), device);
   batch.count = rows_of(count, 1, device);
@@ -160,8 +172,7 @@ class TorchNetwork {
     Tensor sets = padded(own, batch.pad_jobs, batch.states, batch.most_tokens);
     if (spec_.kind == NetworkKind::attention) {
       sets = attend(sets, batch.present);
-      own = sets.view({batch.states * batch.most_tokens, width})
-                .index_select(0, torch::nonzero(batch.present.view({-1})).squeeze(1));
+      own = sets.view({batch.states * batch.most_tokens, width}).index_select(0, batch.token_place);
     }
     // Encoded tokens are not negative, so that padding with zeros changes no maximum.
     const Tensor groups =
@@ -205,17 +216,33 @@ struct Learner::Impl {
   Tensor parameters, first, second;
   std::int64_t steps = 0;
 
-  // Backward pass, clipping and one step of Adam; `losses` are named for the error.
-  Result<double> descend(std::initializer_list<std::pair<const char*, Tensor>> losses, const Tensor& total,
-                         const PpoOptions& options, double learning_rate) {
-    for (const auto& [name, loss] : losses) {
-      if (!std::isfinite(loss.item<double>())) return unexpected(std::string("the ") + name + " is not a number");
-    }
+  // A number to tell; one with a name must be finite, or nothing is changed.
+  struct Number {
+    const char* name;
+    Tensor value;
+  };
+
+  // Backward pass, clipping and one step of Adam. Tells the numbers and, behind them, the gradient's norm, all read at
+  // once: the only time that an update waits for the device.
+  Result<std::vector<double>> descend(std::initializer_list<Number> numbers, const Tensor& total,
+                                      const PpoOptions& options, double learning_rate) {
     parameters.mutable_grad() = Tensor();
     total.backward();
     const torch::NoGradGuard no_gradient;
     Tensor gradient = parameters.grad();
-    const double norm = gradient.norm().item<double>();
+    std::vector<Tensor> told;
+    for (const Number& number : numbers) told.push_back(number.value.detach());
+    told.push_back(gradient.norm());
+    const Tensor read = torch::stack(told).to(torch::kCPU, torch::kFloat64);
+    std::vector<double> values(read.data_ptr<double>(), read.data_ptr<double>() + read.numel());
+    std::size_t at = 0;
+    for (const Number& number : numbers) {
+      if (number.name != nullptr && !std::isfinite(values[at])) {
+        return unexpected(std::string("the ") + number.name + " is not a number");
+      }
+      ++at;
+    }
+    const double norm = values.back();
     if (!std::isfinite(norm)) return unexpected("the gradient is not a number");
     if (norm > options.max_gradient_norm) gradient = gradient * (options.max_gradient_norm / norm);
     constexpr double beta1 = 0.9;
@@ -227,16 +254,12 @@ struct Learner::Impl {
     const double correction1 = 1 - std::pow(beta1, static_cast<double>(steps));
     const double correction2 = 1 - std::pow(beta2, static_cast<double>(steps));
     parameters.sub_(first / correction1 / (torch::sqrt(second / correction2) + epsilon) * learning_rate);
-    return norm;
+    return values;
   }
 
   [[nodiscard]] Tensor to_tensor(const std::vector<float>& values) const { return column_of(values, device); }
 
-  [[nodiscard]] Tensor actions_of(const Minibatch& batch) const {
-    return torch::from_blob(const_cast<std::int64_t*>(batch.actions.data()),
-                            {static_cast<std::int64_t>(batch.actions.size())}, torch::kInt64)
-        .to(device, false, true);
-  }
+  [[nodiscard]] Tensor actions_of(const Minibatch& batch) const { return indices_of(batch.actions, device); }
 
   [[nodiscard]] Tensor value_loss(const Tensor& value, const Minibatch& batch, const PpoOptions& options) const {
     const Tensor target = to_tensor(batch.value_target);
@@ -307,16 +330,19 @@ Result<UpdateReport> Learner::improve(const Minibatch& batch, const PpoOptions& 
   const Tensor entropy = (-(torch::exp(log_all) * log_all).sum(1) / torch::log(choices)).mean();
   const Tensor value_loss = impl_->value_loss(network.values(tensors), batch, options);
   const Tensor total = policy_loss + options.value * value_loss - options.entropy * entropy;
-  const auto norm = impl_->descend({{"policy loss", policy_loss}, {"value loss", value_loss}, {"entropy", entropy}},
-                                   total, options, learning_rate);
-  if (!norm) return Unexpected{norm.error()};
-  const torch::NoGradGuard no_gradient;
-  return UpdateReport{.policy_loss = policy_loss.item<double>(),
-                      .value_loss = value_loss.item<double>(),
-                      .entropy = entropy.item<double>(),
-                      .kl = ((ratio - 1) - log_ratio).mean().item<double>(),
-                      .clip_fraction = ((ratio - 1).abs() > options.clip).to(torch::kFloat32).mean().item<double>(),
-                      .gradient_norm = *norm};
+  const auto numbers = impl_->descend({{"policy loss", policy_loss},
+                                       {"value loss", value_loss},
+                                       {"entropy", entropy},
+                                       {nullptr, ((ratio - 1) - log_ratio).mean()},
+                                       {nullptr, ((ratio - 1).abs() > options.clip).to(torch::kFloat32).mean()}},
+                                      total, options, learning_rate);
+  if (!numbers) return Unexpected{numbers.error()};
+  return UpdateReport{.policy_loss = (*numbers)[0],
+                      .value_loss = (*numbers)[1],
+                      .entropy = (*numbers)[2],
+                      .kl = (*numbers)[3],
+                      .clip_fraction = (*numbers)[4],
+                      .gradient_norm = (*numbers)[5]};
 }
 
 Result<UpdateReport> Learner::imitate(const Minibatch& batch, const PpoOptions& options, double learning_rate) {
@@ -325,11 +351,10 @@ Result<UpdateReport> Learner::imitate(const Minibatch& batch, const PpoOptions& 
   const Tensor log_all = torch::log_softmax(network.logits(tensors), 1);
   const Tensor loss = -log_all.gather(1, impl_->actions_of(batch).unsqueeze(1)).mean();
   const Tensor value_loss = impl_->value_loss(network.values(tensors), batch, options);
-  const auto norm = impl_->descend({{"imitation loss", loss}, {"value loss", value_loss}},
-                                   loss + options.value * value_loss, options, learning_rate);
-  if (!norm) return Unexpected{norm.error()};
-  return UpdateReport{
-      .policy_loss = loss.item<double>(), .value_loss = value_loss.item<double>(), .gradient_norm = *norm};
+  const auto numbers = impl_->descend({{"imitation loss", loss}, {"value loss", value_loss}},
+                                      loss + options.value * value_loss, options, learning_rate);
+  if (!numbers) return Unexpected{numbers.error()};
+  return UpdateReport{.policy_loss = (*numbers)[0], .value_loss = (*numbers)[1], .gradient_norm = (*numbers)[2]};
 }
 
 std::vector<float> Learner::logits(const Observation& observation) const {

@@ -1,0 +1,274 @@
+#!/usr/bin/env bash
+# Everything that needs a CUDA device, on a machine that has one: builds with CUDA and LibTorch, runs the GPU tests,
+# calibrates, validates the profile, trains on the device beside the CPU, and ends with a table of what passed. Exit
+# code 0: nothing failed; 1: something did, or there is no device; 2: bad usage.
+#
+#   scripts/gpu_check.sh [--dry] [--quick] [STAGE...]      stages, by default all: build test calibrate train
+#
+# --dry     the same steps on the CPU, where there is no device: tests the script itself
+# --quick   the short suite
+#
+# Nothing is fetched. Environment:
+#   OUT            folder of the results, at most 8 files (default build/gpu_check/results)
+#   GPUSCHED_DEPS  folder made by scripts/collect_deps.sh, where Debian's packages are missing
+#   GPUSCHED_BUILD build folder (default build/gpu_check); what is in it already is not built again
+#   GPU_CHECK_LIMIT_S  longest a test or a calibration may take (default 420); a calibration cut short goes on in the
+#                  next run
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+
+dry=0
+quick=0
+stages=()
+for argument in "$@"; do
+  case $argument in
+    --dry) dry=1 ;;
+    --quick) quick=1 ;;
+    build | test | calibrate | train) stages+=("$argument") ;;
+    *)
+      sed -n '/^#   scripts/,/^#$/s/^#   *//p' "$0" >&2
+      exit 2
+      ;;
+  esac
+done
+[ ${#stages[@]} -gt 0 ] || stages=(build test calibrate train)
+
+build=${GPUSCHED_BUILD:-build/gpu_check}
+out=${OUT:-build/gpu_check/results}
+limit=${GPU_CHECK_LIMIT_S:-420}
+device=cuda
+[ $dry -eq 0 ] || device=cpu
+
+if [ $dry -eq 0 ] && ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
+  echo "gpu_check: no CUDA device here (nvidia-smi finds none); --dry runs the same steps on the CPU" >&2
+  exit 1
+fi
+mkdir -p "$build" "$out"
+out=$(cd "$out" && pwd)
+log=$out/log.txt
+: >"$log"
+
+# ---- the table ----
+
+rows=()
+failed=0
+row() { # NAME pass|fail|skip NOTE
+  rows+=("| $1 | $2 | $3 |")
+  [ "$2" != fail ] || failed=$((failed + 1))
+  printf '%-4s  %s  %s\n' "$2" "$1" "$3"
+}
+print_table() {
+  echo "| step | result | |"
+  echo "|---|---|---|"
+  printf '%s\n' "${rows[@]}"
+}
+
+# Runs a command with its output in the log; what it printed last explains a failure.
+logged() { # NAME COMMAND...
+  local name=$1 status=0 begin=$SECONDS
+  shift
+  echo "== $name: $*" >>"$log"
+  "$@" >"$build/last.txt" 2>&1 || status=$?
+  cat "$build/last.txt" >>"$log"
+  echo "== $name: exit $status after $((SECONDS - begin)) s" >>"$log"
+  return $status
+}
+last_line() { grep -v '^$' "$build/last.txt" | tail -n 1 | cut -c1-160 | tr '|' '/'; }
+
+step() { # NAME COMMAND...
+  if logged "$@"; then row "$1" pass "$(last_line)"; else row "$1" fail "$(last_line)"; fi
+}
+
+# ---- build ----
+
+configure() { # WITH_TESTS
+  local prefix=() options=()
+  [ -z "${GPUSCHED_DEPS:-}" ] || {
+    local deps
+    deps=$(cd "$GPUSCHED_DEPS" && pwd)
+    prefix+=("$deps")
+    # Shared libraries of that folder are found by programs built with it; libarchive there is a linker script.
+    options+=("-DCMAKE_EXE_LINKER_FLAGS=-L$deps/lib -Wl,-rpath,$deps/lib" "-DOPENSSL_ROOT_DIR=$deps" "-DOPENSSL_USE_STATIC_LIBS=ON")
+  }
+  local torch
+  torch=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)' 2>/dev/null) && prefix+=("$torch")
+  local joined
+  joined=$(IFS=';' && echo "${prefix[*]:-}")
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUSCHED_BUILD_BENCH=OFF -DGPUSCHED_WERROR=OFF \
+    "-DGPUSCHED_BUILD_TESTS=$1" "-DGPUSCHED_WITH_CUDA=$([ $dry -eq 0 ] && echo ON || echo AUTO)" \
+    "-DCMAKE_PREFIX_PATH=$joined" "${options[@]}"
+}
+
+has_target() { ninja -C "$build" -t query "$1" >/dev/null 2>&1; }
+
+do_build() {
+  if ! logged configure configure ON; then
+    local reason
+    reason=$(grep -m 1 -A 3 'CMake Error' "$build/last.txt" | tr '\n' ' ' | cut -c1-160)
+    row "configure with tests" skip "$reason"
+    if ! logged configure configure OFF; then
+      row configure fail "$(grep -m 1 -A 3 'CMake Error' "$build/last.txt" | tr '\n' ' ' | cut -c1-160)"
+      return
+    fi
+  fi
+  row configure pass "$(grep -oE 'CUDA backend: [A-Z]+|LibTorch\): [A-Z]+' "$log" | tail -n 2 | tr '\n' ' ')"
+  for target in gpusched_program gpusched_train cuda_device_test cuda_backend_test rl_test; do
+    if has_target "$target"; then
+      step "build $target" cmake --build "$build" --target "$target"
+    else
+      row "build $target" skip "not configured: a package, CUDA or LibTorch is missing"
+    fi
+  done
+}
+
+# ---- tests ----
+
+# A GoogleTest program. With a device, its tests may not be skipped for want of one.
+test_program() { # NAME FILTER [WRAPPER...]
+  local program=$build/tests/$1 name=$1
+  [ -x "$program" ] || {
+    row "$1" skip "not built"
+    return
+  }
+  [ $# -le 2 ] || name="$1 under $3"
+  if logged "$name" timeout "$limit" "${@:3}" "$program" "--gtest_filter=$2"; then
+    local skipped passed
+    passed=$(grep -oE '\[  PASSED  \] [0-9]+' "$build/last.txt" | grep -oE '[0-9]+')
+    skipped=$(grep -oE '\[  SKIPPED \] [0-9]+ test' "$build/last.txt" | grep -oE '[0-9]+' || true)
+    if [ "${passed:-0}" -eq 0 ]; then
+      row "$name" "$([ $dry -eq 1 ] && echo skip || echo fail)" "all ${skipped:-} tests skipped"
+    elif [ $dry -eq 0 ] && [ "${skipped:-0}" -gt 2 ]; then
+      # One has no meaning with a device, one needs an energy counter.
+      row "$name" fail "$skipped tests skipped though there is a device"
+    else
+      row "$name" pass "$passed passed, ${skipped:-0} skipped"
+    fi
+  else
+    row "$name" fail "$(grep -m 1 -E 'Failure|FAILED|ERROR' "$build/last.txt" | cut -c1-160)"
+  fi
+}
+
+do_test() {
+  local nvcc status=0
+  nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+  logged cuda_compile tests/cuda_compile_test.sh . "$nvcc" || status=$?
+  case $status in
+    0) row cuda_compile pass "$(last_line)" ;;
+    77) row cuda_compile skip "$(last_line)" ;;
+    *) row cuda_compile fail "$(last_line)" ;;
+  esac
+  test_program cuda_device_test '*'
+  if command -v compute-sanitizer >/dev/null && [ $dry -eq 0 ]; then
+    # Times mean nothing under a checker: only what the kernels compute.
+    for tool in memcheck racecheck; do
+      step "compute-sanitizer $tool" timeout "$limit" compute-sanitizer --tool $tool --error-exitcode 1 \
+        "$build/tests/cuda_device_test" '--gtest_filter=*EveryKernel*'
+    done
+  else
+    row compute-sanitizer skip "not there"
+  fi
+  test_program cuda_backend_test '*'
+  test_program rl_test '*AFixedUpdateOnTheGpu*'
+  grep -E 'largest difference of a parameter' "$build/last.txt" || true
+}
+
+# ---- calibration ----
+
+do_calibrate() {
+  local program=$build/gpusched profile=$build/profile.json size=() status=0
+  [ -x "$program" ] || {
+    row calibrate fail "the program is not built"
+    return
+  }
+  [ $quick -eq 0 ] || size=(--quick)
+  local mix=()
+  "$program" calibrate --help | grep -q -- --job-mix && mix=(--job-mix)
+  # Ctrl-C's signal, so that what was measured stays and the next run goes on from there.
+  logged calibrate timeout -s INT -k 30 "$limit" "$program" calibrate --backend $device "${size[@]}" "${mix[@]}" \
+    --checkpoint-folder "$build" --out "$profile" || status=$?
+  cp "$profile.samples.csv" "$out/samples.csv" 2>/dev/null
+  if [ $status -ne 0 ]; then
+    row calibrate fail "$(last_line)"
+    return
+  fi
+  row calibrate pass "$(wc -l <"$profile.samples.csv") measurements"
+  cp "$profile" "$out/profile.json"
+  step "profile validate" "$program" profile validate "$profile"
+  step "calibration report" python3 scripts/calibration_report.py "$profile" "$out"
+  local verdicts
+  verdicts=$(python3 - "$profile" <<'PYTHON'
+import json, sys
+for gate in json.load(open(sys.argv[1]))["validation"]["gates"]:
+    result = {"pass": "pass", "fail": "fail"}.get(gate["status"], "skip")
+    found = f"{gate['value_ratio']:.1%} of at most {gate['limit_ratio']:.1%}, n {gate['n']}" if result != "skip" else "not run"
+    print(f"{result}\t{gate['name']}\t{found}")
+PYTHON
+  ) || row gates fail "the profile cannot be read"
+  while IFS=$'\t' read -r result name found; do
+    [ -z "$name" ] || row "gate: $name" "$result" "$found"
+  done <<<"$verdicts"
+}
+
+# ---- training ----
+
+train_on() { # DEVICE
+  local folder=$build/train_$1
+  rm -rf "$folder"
+  cat >"$build/train_$1.json" <<JSON
+{"trace": "synthetic:philly", "device": "$1", "windows": {"jobs": 256, "warm_up_jobs": 64, "stride": 64},
+ "network": {"kind": "attention", "width": 64},
+ "ppo": {"iterations": $([ $dry -eq 0 ] && echo 6 || echo 2), "validation_windows": 2}, "threads": $(nproc)}
+JSON
+  logged "train on $1" timeout "$limit" "$build/gpusched-train" --config "$build/train_$1.json" --out "$folder"
+}
+
+do_train() {
+  [ -x "$build/gpusched-train" ] || {
+    row train skip "not built: no LibTorch"
+    return
+  }
+  local devices=(cpu)
+  [ $dry -eq 1 ] || devices=(cpu cuda)
+  for where in "${devices[@]}"; do
+    if train_on "$where"; then row "train on $where" pass "$(last_line)"; else row "train on $where" fail "$(last_line)"; fi
+  done
+  python3 - "$build" "${devices[@]}" >"$out/train.md" <<'PYTHON'
+import csv, os, statistics, sys
+print("| learner on | iterations | steps/s | environment and acting, s | learner, s |\n|---|---|---|---|---|")
+for device in sys.argv[2:]:
+    path = os.path.join(sys.argv[1], "train_" + device, "metrics.csv")
+    if not os.path.exists(path):
+        print(f"| {device} | none | | | |")
+        continue
+    rows = list(csv.DictReader(open(path)))
+    # The first iteration loads code and warms up.
+    middle = lambda key: statistics.median(float(row[key]) for row in rows[1:] or rows)
+    print(f"| {device} | {len(rows)} | {middle('steps_per_s'):.0f} | {middle('env_and_inference_s'):.2f} | "
+          f"{middle('learner_s'):.2f} |")
+PYTHON
+  cat "$out/train.md"
+}
+
+# ---- all of it ----
+
+# cuBLAS, where only Python's packages brought it.
+python_libraries=$(python3 -c 'import glob, os, nvidia
+print(":".join(sorted({os.path.dirname(f) for p in nvidia.__path__ for f in glob.glob(p + "/**/libcublas.so*", recursive=True)})))' \
+  2>/dev/null) || python_libraries=
+[ -z "$python_libraries" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$python_libraries"
+
+echo "== $(uname -srm), $(nproc) cores, $(date -u +%FT%TZ)" >>"$log"
+[ $dry -eq 1 ] || nvidia-smi >>"$log" 2>&1
+for stage in "${stages[@]}"; do "do_$stage"; done
+
+{
+  echo "# gpu_check, $(date -u +%FT%TZ)$([ $dry -eq 0 ] || echo ', dry: on the CPU')"
+  echo
+  [ $dry -eq 1 ] || nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+  echo
+  print_table
+} >"$out/summary.md"
+echo
+print_table
+echo "$failed failed; results in $out"
+[ $failed -eq 0 ]

@@ -71,6 +71,9 @@ class CardSharing {
     return slowest;
   }
 
+  /// True when somebody came or went since the last for_each_affected().
+  [[nodiscard]] bool any_affected() const { return !changed_.empty(); }
+
   /// Calls visit(job) for everyone at the cards where somebody came or went since the last call, some more than once.
   template <class Visit>
   void for_each_affected(Visit visit) {

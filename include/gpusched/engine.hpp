@@ -212,7 +212,7 @@ class Engine {
     detail::JobState& state = state_[job];
     if (state.first_start == Time::max()) state.first_start = state_.now;
     state.since = state_.now;
-    join_cards(job, state);
+    if (state_.sharing.active()) join_cards(job, state);
     state.rate = rate_of(job, state);
     if (state.must_restart) {
       const PreemptionCost& cost = state_.options.preemption;
@@ -257,8 +257,10 @@ class Engine {
 
   // Other nodes may have another rate; then the work left takes another time.
   void move(JobId job) {
-    leave_cards(job);
-    join_cards(job, state_[job]);
+    if (state_.sharing.active()) {
+      leave_cards(job);
+      join_cards(job, state_[job]);
+    }
     adapt_rate(job);
     state_.events.push_back({EventKind::move, job});
   }
@@ -286,11 +288,11 @@ class Engine {
 
   // After the comings and goings of an instant: those that share a card with them get the rate of their company.
   void adapt_rates() {
-    state_.sharing.for_each_affected([&](JobId job) { adapt_rate(job); });
+    if (state_.sharing.any_affected()) state_.sharing.for_each_affected([&](JobId job) { adapt_rate(job); });
   }
 
   void join_cards(JobId job, const detail::JobState& state) {
-    if (!state_.sharing.active() || !state_.jobs->shape(job).is_share()) return;
+    if (!state_.jobs->shape(job).is_share()) return;
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
       const Grant& grant = state_.cluster.grant(at);
       if (grant.devices == 0) continue;
@@ -319,9 +321,12 @@ class Engine {
     return std::is_permutation(seats.begin(), seats.end(), held.begin(), held.end());
   }
 
-  // A gang runs at the rate of its slowest task.
   [[nodiscard]] RatePpm rate_of(JobId job, const detail::JobState& state) const {
-    if (state_.runtime == nullptr) return reference_rate;
+    return state_.runtime == nullptr ? reference_rate : modelled_rate(job, state);
+  }
+
+  // A gang runs at the rate of its slowest task. Precondition: there is a runtime model.
+  [[nodiscard]] RatePpm modelled_rate(JobId job, const detail::JobState& state) const {
     if (state_.sharing.is_seated(job)) return state_.sharing.rate(*state_.runtime, job);
     RatePpm slowest = ~RatePpm{0};
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {

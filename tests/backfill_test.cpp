@@ -11,6 +11,8 @@
 
 #include "src/policies/conservative_backfill.hpp"
 #include "src/policies/easy_backfill.hpp"
+#include "tests/check_many.hpp"
+#include "tests/random_cases.hpp"
 #include "tests/run_support.hpp"
 
 namespace gpusched {
@@ -213,50 +215,103 @@ Case any_case() {
   return {test::table_of(rows), cluster};
 }
 
-AnyDurationEstimator exact(const JobTable& jobs) {
-  return *make_duration_estimator({.name = "exact"}, {.jobs = &jobs});
+// The same on machines of more GPUs than anybody needs: cores and memory decide, by node or in a pool.
+Case scarce_case() {
+  Cluster cluster = *rc::gen::arbitrary<bool>() ? Cluster::homogeneous(3, 32) : Cluster::pool(64);
+  for (Node& node : cluster.nodes) {
+    node.cpu_milli = *rc::gen::inRange<std::int64_t>(4, 10) * 1000;
+    node.memory_mib = *rc::gen::inRange<std::int64_t>(4, 10) * 128;
+  }
+  const auto drawn = *rc::gen::container<std::vector<std::tuple<int, int, int, int, int, int>>>(
+      rc::gen::tuple(rc::gen::inRange(0, 8), rc::gen::inRange(1, 40), rc::gen::inRange(1, 4), rc::gen::inRange(0, 30),
+                     rc::gen::inRange(0, 6), rc::gen::inRange(1, 6)));
+  std::vector<Row> rows;
+  std::int64_t submit = 0;
+  for (const auto& [pause, work, tasks, slack, cores, memory] : drawn) {
+    submit += pause;
+    rows.push_back({.submit = submit,
+                    .work = work,
+                    .shape = {.tasks = static_cast<std::uint32_t>(tasks),
+                              .gpu_milli_per_task = slack % 3 * whole_gpu,
+                              .cpu_milli_per_task = cores * 1000,
+                              .memory_mib_per_task = memory * 128},
+                    .estimate = work + (slack > 20 ? slack : 0)});
+  }
+  rows = test::rows_that_fit(rows, cluster);
+  return {test::table_of(rows), cluster};
 }
 
-RC_GTEST_PROP(EasyBackfill, NeverDelaysAReservation, ()) {
-  const Case c = any_case();
+AnyDurationEstimator asked_for(const JobTable& jobs) {
+  return *make_duration_estimator({.name = "requested"}, {.jobs = &jobs});
+}
+
+/// What the policy has promised so far.
+class Promises {
+ public:
+  void note(const OracleView& view, JobId job, Time time) {
+    const auto [known, fresh] = promised_.try_emplace(job, time);
+    RC_ASSERT(time <= known->second);
+    known->second = time;
+    if (time > view.now() && view.shape(job).gpu_milli() <= view.cluster().free_gpu_milli()) ++with_enough_gpus_;
+  }
+  void check_kept(const Engine& engine) const {
+    RC_ASSERT(engine.all_finished());
+    for (const auto& [job, time] : promised_) RC_ASSERT(engine.first_start(job) <= time);
+  }
+  /// Promises of a later start to jobs for which there were GPUs enough.
+  [[nodiscard]] int with_enough_gpus() const { return with_enough_gpus_; }
+
+ private:
+  std::map<JobId, Time> promised_;
+  int with_enough_gpus_ = 0;
+};
+
+Promises run_easy(const Case& c) {
   Engine engine(c.jobs, c.cluster);
-  EasyBackfill policy(fifo_order(), exact(c.jobs));
-  std::map<JobId, Time> promised;
+  EasyBackfill policy(fifo_order(), asked_for(c.jobs));
+  Promises promises;
   Decision decision = engine.decision();
   while (engine.advance()) {
     const OracleView view = engine.view();
     policy.decide(view, decision);
     for (std::uint32_t i = 0; i < view.job_count(); ++i) {
-      const auto time = policy.reserved(JobId{i});
-      if (!time) continue;
-      const auto [known, fresh] = promised.try_emplace(JobId{i}, *time);
-      RC_ASSERT(*time <= known->second);
-      known->second = *time;
+      if (const auto time = policy.reserved(JobId{i})) promises.note(view, JobId{i}, *time);
     }
     engine.apply();
   }
-  RC_ASSERT(engine.all_finished());
-  for (const auto& [job, time] : promised) RC_ASSERT(engine.first_start(job) <= time);
+  promises.check_kept(engine);
+  return promises;
 }
 
-RC_GTEST_PROP(ConservativeBackfill, NeverDelaysAReservation, ()) {
-  const Case c = any_case();
+Promises run_conservative(const Case& c) {
   Engine engine(c.jobs, c.cluster);
   const auto depth = static_cast<std::uint32_t>(*rc::gen::element(2, 1000));
-  ConservativeBackfill policy(fifo_order(), exact(c.jobs), CapacityProfile(c.cluster, c.jobs), depth);
-  std::map<JobId, Time> promised;
+  ConservativeBackfill policy(fifo_order(), asked_for(c.jobs), CapacityProfile(c.cluster, c.jobs), depth);
+  Promises promises;
   Decision decision = engine.decision();
   while (engine.advance()) {
     policy.decide(engine.view(), decision);
-    for (const auto& [job, time] : policy.reservations()) {
-      const auto [known, fresh] = promised.try_emplace(job, time);
-      RC_ASSERT(time <= known->second);
-      known->second = time;
-    }
+    for (const auto& [job, time] : policy.reservations()) promises.note(engine.view(), job, time);
     engine.apply();
   }
-  RC_ASSERT(engine.all_finished());
-  for (const auto& [job, time] : promised) RC_ASSERT(engine.first_start(job) <= time);
+  promises.check_kept(engine);
+  return promises;
+}
+
+RC_GTEST_PROP(EasyBackfill, NeverDelaysAReservation, ()) { run_easy(any_case()); }
+
+RC_GTEST_PROP(ConservativeBackfill, NeverDelaysAReservation, ()) { run_conservative(any_case()); }
+
+TEST(EasyBackfill, NeverDelaysAReservationThatWaitsForCoresOrMemory) {
+  int bound_otherwise = 0;
+  test::check_many(1000, [&] { bound_otherwise += run_easy(scarce_case()).with_enough_gpus(); });
+  EXPECT_GT(bound_otherwise, 1000);
+}
+
+TEST(ConservativeBackfill, NeverDelaysAReservationThatWaitsForCoresOrMemory) {
+  int bound_otherwise = 0;
+  test::check_many(1000, [&] { bound_otherwise += run_conservative(scarce_case()).with_enough_gpus(); });
+  EXPECT_GT(bound_otherwise, 1000);
 }
 
 // Wrong estimates may cost time, but no job is lost, and no capacity is exceeded.

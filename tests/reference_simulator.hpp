@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A slow, obvious simulator to compare the engine with: it looks at every job every second, sorts the whole list at
-/// every event and shares no code with the engine. One pool of GPUs; whole seconds only.
+/// A slow, obvious simulator to compare the engine with: it looks at every job every second and shares no code with the
+/// engine. One pool of GPUs; whole seconds only. What decides is a rule (reference_orders.hpp and its neighbours).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +19,7 @@ struct ReferenceJob {
   std::vector<std::int64_t> attempts;
   std::int64_t gpus = 1;
   std::int64_t user = 0;
+  std::int64_t vc = 0;
   std::int64_t estimate = -1;  ///< -1 = none
   std::int64_t priority = 0;
   std::int64_t deadline = -1;  ///< -1 = none
@@ -32,6 +33,11 @@ struct ReferenceJob {
   std::int64_t start_number = 0;  ///< of the present run, in the order of all starts
   bool running = false;
   bool must_restart = false;
+
+  // For the rules that go by beliefs: run times of the attempt, in microseconds, as of when the job began to wait.
+  std::int64_t believed_us = 0;  ///< what the order goes by
+  std::int64_t planned_us = 0;   ///< what reservations go by
+  std::int64_t planned_end = 0;  ///< of a running job, in seconds
 };
 
 struct ReferenceCosts {
@@ -39,28 +45,25 @@ struct ReferenceCosts {
   std::int64_t checkpoint_interval = 0;
 };
 
-/// A policy as a sort key: smaller goes first; equal keys keep the order that they had in the list.
-struct ReferenceRule {
-  std::function<std::int64_t(const ReferenceJob&)> key = {};
-  bool skips = false;     ///< pass over jobs that do not fit, instead of stopping at the first
-  bool preempts = false;  ///< hand out the whole cluster anew at every event, running jobs included
-  bool by_id = false;     ///< equal keys go by id instead
-  bool by_share = false;  ///< no key: again and again the first fitting job of the user who holds fewest GPUs
-};
-
 class ReferenceSimulator {
  public:
-  ReferenceSimulator(std::vector<ReferenceJob> jobs, std::int64_t gpus, ReferenceRule rule, ReferenceCosts costs = {})
+  /// Called after all that happened in a second, and again in that second when jobs of no work ended.
+  using Rule = std::function<void(ReferenceSimulator&)>;
+
+  ReferenceSimulator(std::vector<ReferenceJob> jobs, std::int64_t gpus, Rule rule, ReferenceCosts costs = {})
       : jobs_(std::move(jobs)), gpus_(gpus), rule_(std::move(rule)), costs_(costs) {}
 
   /// Runs second by second until every job ended, and returns the jobs.
   const std::vector<ReferenceJob>& run() {
-    while (ended_ < jobs_.size()) {
+    while (finished_ < jobs_.size()) {
       bool something = true;
       for (bool first = true; something; first = false) {  // a job of no work ends in the second in which it starts
+        ended_.clear();
+        came_.clear();
         something = end_jobs();
         if (first) something = submit_jobs() || something;
-        if (something) schedule();
+        if (first) something = wakes_.erase(now_) > 0 || something;
+        if (something) rule_(*this);
       }
       for (ReferenceJob& job : jobs_) {
         if (!job.running) continue;
@@ -73,95 +76,25 @@ class ReferenceSimulator {
     return jobs_;
   }
 
- private:
-  bool end_jobs() {
-    std::vector<ReferenceJob*> ending;
-    for (ReferenceJob& job : jobs_) {
-      if (job.running && job.remaining == 0) ending.push_back(&job);
-    }
-    std::sort(ending.begin(), ending.end(), [](auto* a, auto* b) { return a->start_number < b->start_number; });
-    for (ReferenceJob* job : ending) {
-      job->running = false;
-      list_.erase(std::find(list_.begin(), list_.end(), job));
-      if (++job->attempt == job->attempts.size()) {
-        job->end = now_;
-        ++ended_;
-      } else {
-        job->remaining = job->attempts[job->attempt];
-        list_.push_back(job);
-      }
-    }
-    return !ending.empty();
+  // ---- what a rule sees ----
+  [[nodiscard]] std::int64_t now() const { return now_; }
+  [[nodiscard]] std::int64_t gpus() const { return gpus_; }
+  /// All that wait and run. New ones join the end; the rule may sort it.
+  std::vector<ReferenceJob*>& list() { return list_; }
+  /// Whose attempts ended just now (in order of their starts), of finished jobs and of those that wait again.
+  [[nodiscard]] const std::vector<ReferenceJob*>& ended() const { return ended_; }
+  /// Who began to wait just now: those of `ended` that go on, then new jobs.
+  [[nodiscard]] const std::vector<ReferenceJob*>& came() const { return came_; }
+  [[nodiscard]] std::vector<ReferenceJob*> waiting() const { return those(false); }
+  [[nodiscard]] std::vector<ReferenceJob*> running() const { return those(true); }
+  [[nodiscard]] std::int64_t free() const {
+    std::int64_t left = gpus_;
+    for (const ReferenceJob* job : running()) left -= job->gpus;
+    return left;
   }
 
-  bool submit_jobs() {
-    bool any = false;
-    for (ReferenceJob& job : jobs_) {
-      if (job.submit != now_) continue;
-      job.remaining = job.attempts.front();
-      list_.push_back(&job);
-      any = true;
-    }
-    return any;
-  }
-
-  void sort() {
-    if (!rule_.key) return;
-    std::stable_sort(list_.begin(), list_.end(), [&](const ReferenceJob* a, const ReferenceJob* b) {
-      const auto key_a = rule_.key(*a), key_b = rule_.key(*b);
-      return key_a != key_b ? key_a < key_b : rule_.by_id && a->id < b->id;
-    });
-  }
-
-  // Start by start; the user who holds fewest GPUs first, its earliest job first.
-  void schedule_by_share() {
-    for (;;) {
-      std::map<std::int64_t, std::int64_t> held;
-      std::int64_t free = gpus_;
-      for (const ReferenceJob* job : list_) {
-        if (job->running) held[job->user] += job->gpus;
-        if (job->running) free -= job->gpus;
-      }
-      ReferenceJob* next = nullptr;
-      for (ReferenceJob* job : list_) {
-        if (job->running || job->gpus > free) continue;
-        const auto rank = [&](const ReferenceJob& of) { return std::pair(held[of.user], of.id); };
-        if (next == nullptr || rank(*job) < rank(*next)) next = job;
-      }
-      if (next == nullptr) return;
-      start(*next);
-    }
-  }
-
-  void schedule() {
-    if (rule_.by_share) return schedule_by_share();
-    sort();
-    std::int64_t free = gpus_;
-    if (!rule_.preempts) {
-      for (const ReferenceJob* job : list_) free -= job->running ? job->gpus : 0;
-    }
-    std::vector<ReferenceJob*> chosen;
-    for (ReferenceJob* job : list_) {
-      if (job->running && !rule_.preempts) continue;
-      if (job->gpus <= free) {
-        free -= job->gpus;
-        chosen.push_back(job);
-      } else if (!rule_.skips) {
-        break;
-      }
-    }
-    if (rule_.preempts) {
-      const std::vector<ReferenceJob*> before = list_;
-      for (ReferenceJob* job : before) {
-        if (job->running && std::find(chosen.begin(), chosen.end(), job) == chosen.end()) stop(*job);
-      }
-    }
-    for (ReferenceJob* job : chosen) {
-      if (!job->running) start(*job);
-    }
-    sort();  // preemption costs changed keys
-  }
-
+  // ---- what a rule does ----
+  /// Precondition: it waits and fits.
   void start(ReferenceJob& job) {
     if (job.start < 0) job.start = now_;
     if (job.must_restart) prolong(job, costs_.restart);
@@ -177,6 +110,52 @@ class ReferenceSimulator {
     if (costs_.checkpoint_interval > 0) prolong(job, job.ran_this_run % costs_.checkpoint_interval);
   }
 
+  /// Stops the running jobs that are not among `chosen`, then starts those of them that wait, in that order.
+  void run_only(const std::vector<ReferenceJob*>& chosen) {
+    const std::vector<ReferenceJob*> before = list_;
+    for (ReferenceJob* job : before) {
+      if (job->running && std::find(chosen.begin(), chosen.end(), job) == chosen.end()) stop(*job);
+    }
+    for (ReferenceJob* job : chosen) {
+      if (!job->running) start(*job);
+    }
+  }
+
+  /// The rule is called in that second, whatever else happens. Precondition: it is yet to come.
+  void wake_at(std::int64_t second) { wakes_.insert(second); }
+
+ private:
+  bool end_jobs() {
+    for (ReferenceJob& job : jobs_) {
+      if (job.running && job.remaining == 0) ended_.push_back(&job);
+    }
+    std::sort(ended_.begin(), ended_.end(), [](auto* a, auto* b) { return a->start_number < b->start_number; });
+    for (ReferenceJob* job : ended_) {
+      job->running = false;
+      list_.erase(std::find(list_.begin(), list_.end(), job));
+      if (++job->attempt == job->attempts.size()) {
+        job->end = now_;
+        ++finished_;
+      } else {
+        join(*job);
+      }
+    }
+    return !ended_.empty();
+  }
+
+  bool submit_jobs() {
+    for (ReferenceJob& job : jobs_) {
+      if (job.submit == now_) join(job);
+    }
+    return !came_.empty();
+  }
+
+  void join(ReferenceJob& job) {
+    job.remaining = job.attempts[job.attempt];
+    list_.push_back(&job);
+    came_.push_back(&job);
+  }
+
   // A job that a cost prolonged lines up behind those that had its new key before.
   void prolong(ReferenceJob& job, std::int64_t cost) {
     if (cost == 0) return;
@@ -185,12 +164,21 @@ class ReferenceSimulator {
     list_.push_back(&job);
   }
 
+  [[nodiscard]] std::vector<ReferenceJob*> those(bool running) const {
+    std::vector<ReferenceJob*> some;
+    for (ReferenceJob* job : list_) {
+      if (job->running == running) some.push_back(job);
+    }
+    return some;
+  }
+
   std::vector<ReferenceJob> jobs_;
   std::int64_t gpus_;
-  ReferenceRule rule_;
+  Rule rule_;
   ReferenceCosts costs_;
-  std::vector<ReferenceJob*> list_;  // waiting and running, in the order of the last sort
-  std::size_t ended_ = 0;
+  std::vector<ReferenceJob*> list_, ended_, came_;
+  std::set<std::int64_t> wakes_;
+  std::size_t finished_ = 0;
   std::int64_t now_ = 0;
   std::int64_t starts_ = 0;
 };

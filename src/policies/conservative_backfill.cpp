@@ -6,6 +6,9 @@
 namespace gpusched {
 
 void ConservativeBackfill::decide(const OracleView& view, Decision& decision) {
+  // A wake for a start that was moved since is no event: believed ends are corrected at events.
+  const bool only_woken = view.events().size() == 1 && view.events().front().kind == EventKind::wake;
+  if (only_woken && view.now() != next_wake_) return;
   const bool surprised = ends_.observe(view);
   queue_.observe(view);
   for (const Event& event : view.events()) {
@@ -17,8 +20,9 @@ void ConservativeBackfill::decide(const OracleView& view, Decision& decision) {
     rebuild(view);
     improve(view);
   }
-  take_in(view);
-  start_due(view, decision);
+  do {
+    take_in(view);
+  } while (start_due(view, decision));  // what started leaves its reservation to the next
   wake_for_next(view, decision);
 }
 
@@ -85,7 +89,7 @@ void ConservativeBackfill::change(const View& view, const Plan& plan, int sign) 
   profile_.change(plan.start, plan.end(), view.shape(plan.job), view.queue_of(plan.job), plan.parts, sign);
 }
 
-void ConservativeBackfill::start_due(const View& view, Decision& decision) {
+bool ConservativeBackfill::start_due(const View& view, Decision& decision) {
   const auto started = [&](const Plan& plan) {
     if (plan.start > view.now()) return false;
     if (!start(plan, decision)) {  // shares of GPUs that are free, but not on one device
@@ -96,7 +100,7 @@ void ConservativeBackfill::start_due(const View& view, Decision& decision) {
     queue_.waiting().erase(view, plan.job);
     return true;
   };
-  plans_.erase(std::remove_if(plans_.begin(), plans_.end(), started), plans_.end());
+  return std::erase_if(plans_, started) > 0;
 }
 
 bool ConservativeBackfill::start(const Plan& plan, Decision& decision) {
@@ -113,9 +117,8 @@ void ConservativeBackfill::wake_for_next(const View& view, Decision& decision) {
   for (const Plan& plan : plans_) {
     if (plan.start > view.now()) next = std::min(next, plan.start);
   }
-  if (next == Time::max() || next == next_wake_) return;
+  if (next != Time::max() && next != next_wake_) decision.wake(next);
   next_wake_ = next;
-  decision.wake(next);
 }
 
 std::map<JobId, Time> ConservativeBackfill::reservations() const {

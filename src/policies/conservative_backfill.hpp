@@ -55,7 +55,7 @@ class ConservativeBackfill {
   void sort_by_priority(const View& view);
   void reserve(const View& view, Plan& plan);
   void change(const View& view, const Plan& plan, int sign);
-  void start_due(const View& view, Decision& decision);
+  bool start_due(const View& view, Decision& decision);
   bool start(const Plan& plan, Decision& decision);
   void wake_for_next(const View& view, Decision& decision);
 

@@ -18,9 +18,9 @@ std::int64_t TiresiasRounds::limit_gpu_us() const {
   return whole_seconds(form_ == TiresiasRoundsForm::pollux ? 16 * 3600 : 18'000).us;
 }
 
-Time TiresiasRounds::start_cost(const Shape& shape, bool again) const {
+Time TiresiasRounds::start_cost(const Shape& shape, bool preempted) const {
   if (form_ == TiresiasRoundsForm::pollux) return whole_seconds(30);
-  if (!again) return {};
+  if (!preempted) return {};
   return whole_seconds(shape.gpu_milli() > 8 * whole_gpu ? 60 : 40);
 }
 
@@ -47,6 +47,7 @@ void TiresiasRounds::expect_limit(const View& view, const Candidate& winner) {
 }
 
 void TiresiasRounds::schedule(const View& view, Decision& decision) {
+  preempted_.resize(view.job_count());
   candidates_.clear();
   const auto add = [&](JobId job, bool running) {
     const std::int64_t attained = view.attained_gpu_us(job);
@@ -73,12 +74,15 @@ void TiresiasRounds::schedule(const View& view, Decision& decision) {
     const bool won = wins(candidate);
     if (won) expect_limit(view, candidate);
     if (won && !candidate.running) started.push_back(candidate.job);
-    if (!won && candidate.running) decision.preempt(candidate.job);
+    if (!won && candidate.running) {
+      decision.preempt(candidate.job);
+      preempted_[index(candidate.job)] = true;
+    }
   }
   for (const JobId job : started) {
-    const bool again = view.first_start(job) != Time::max();
     if (decision.start(job) != Verdict::ok) continue;
-    const Time cost = start_cost(view.shape(job), again);
+    const Time cost = start_cost(view.shape(job), preempted_[index(job)]);
+    preempted_[index(job)] = false;
     if (cost.us > 0) decision.adjust_work(job, cost);
   }
 }

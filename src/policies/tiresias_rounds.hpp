@@ -41,12 +41,13 @@ class TiresiasRounds {
   void expect_limit(const View& view, const Candidate& winner);
   [[nodiscard]] std::int64_t limit_gpu_us() const;
   /// What a start costs, in work.
-  [[nodiscard]] Time start_cost(const Shape& shape, bool again) const;
+  [[nodiscard]] Time start_cost(const Shape& shape, bool preempted) const;
 
   TiresiasRoundsForm form_;
   bool changed_ = false;           // since the last round
   Time next_limit_ = Time::max();  // the round after the next running job reaches the limit
   Time next_wake_ = Time::max();
+  std::vector<bool> preempted_;  // by job: and not started since
   std::vector<Candidate> candidates_;
 };
 

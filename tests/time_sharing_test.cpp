@@ -29,6 +29,11 @@ TEST(Gandiva, AGangWaitsUntilEnoughJobsHaveHadTheirSlice) {
             (std::vector<Span>{{0, 530}, {50, 580}, {120, 150}}));
 }
 
+TEST(Gandiva, HalfAGpuMakesRoomForAWholeOne) {
+  const JobTable jobs = table_of({{.work = 150, .shape = {.gpu_milli_per_task = 500}}, {.submit = 10, .work = 30}});
+  EXPECT_EQ(run(jobs, Cluster::homogeneous(1, 1), Gandiva(whole_seconds(60))), (std::vector<Span>{{0, 180}, {60, 90}}));
+}
+
 TEST(Themis, TheJobThatSharingSlowsMostGetsTheLease) {
   // Job 1 would take 100 s alone; at 1000 its rho is (900 + 100) / 100 = 10, that of job 0 (1000 + 9000) / 10000 = 1.
   const JobTable jobs = table_of({{.work = 10000}, {.submit = 100, .work = 100}});

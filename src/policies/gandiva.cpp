@@ -48,11 +48,22 @@ void Gandiva::serve(const View& view, Decision& decision, bool may_suspend) {
       blocked.insert(best->first);
       continue;
     }
+    if (may_suspend) blocked.clear();  // a gang that was suspended may leave room for those passed over
     best->second.erase(turn);
     since_[turn.second] = view.now().us;
     running_[view.queue_of(job)].insert({view.now().us, turn.second});
   }
 }
+
+namespace {
+
+// What a job can free for such tasks at most: with a share that leaves, a whole GPU may fall idle.
+MilliGpu most_freed(const Shape& leaving, const Shape& wanted) {
+  if (wanted.is_share()) return leaving.gpu_milli();
+  return leaving.tasks * ((leaving.gpu_milli_per_task + whole_gpu - 1) / whole_gpu * whole_gpu);
+}
+
+}  // namespace
 
 // Suspends the longest-running jobs of the queue until `job` starts; when they do not suffice, nothing changes.
 bool Gandiva::make_room(const View& view, Decision& decision, JobId job) {
@@ -61,7 +72,7 @@ bool Gandiva::make_room(const View& view, Decision& decision, JobId job) {
   const auto has_had_its_slice = [&](const Turn& turn) { return turn.first + slice_.us <= view.now().us; };
   MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, view.queue_of(job));
   for (auto at = running.begin(); at != running.end() && missing > 0 && has_had_its_slice(*at); ++at) {
-    missing -= view.shape(JobId{at->second}).gpu_milli();
+    missing -= most_freed(view.shape(JobId{at->second}), wanted);
   }
   if (missing > 0) return false;
   std::vector<Turn> suspended;

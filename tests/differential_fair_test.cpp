@@ -5,10 +5,12 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "src/policies/k8s.hpp"
 #include "tests/check_many.hpp"
 #include "tests/differential_support.hpp"
 #include "tests/reference_fair.hpp"
@@ -161,6 +163,37 @@ TEST(DifferentialFair, KubernetesWithGangs) {
   });
 }
 
+// Every task a pod of its own, created a second after the last; jobs that wait for one another for ever are part of it.
+TEST(DifferentialFair, KubernetesPodByPod) {
+  check_many(3000, [] {
+    const Cluster cluster = random_cluster();
+    const auto rows = random_rows(cluster, {.attempts = false});
+    const std::int64_t interval = *rc::gen::inRange<std::int64_t>(0, 3);
+    const bool least = *rc::gen::arbitrary<bool>();
+    std::vector<std::pair<Row, std::string>> pods;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (std::uint32_t k = 0; k < rows[i].shape.tasks; ++k) {
+        pods.push_back({rows[i], std::to_string(i)});
+        pods.back().first.shape.tasks = 1;
+        pods.back().first.submit += interval * k;
+      }
+    }
+    std::stable_sort(pods.begin(), pods.end(), [](auto& a, auto& b) { return a.first.submit < b.first.submit; });
+    std::vector<Row> pod_rows;
+    std::map<std::int64_t, std::string> group_of;
+    for (const auto& [row, group] : pods) {
+      group_of[static_cast<std::int64_t>(pod_rows.size())] = group;
+      pod_rows.push_back(row);
+    }
+    const JobTable jobs = *split_into_pods(table_of(rows), whole_seconds(interval));
+    const std::string policy = std::string("k8s{pods=true,score=") + (least ? "least-allocated}" : "most-allocated}");
+    log_case(policy, pod_rows, cluster);
+    constexpr std::int64_t long_enough = 200;  // nine jobs of less than 16 s each, one after the other
+    const History engine = history_of(jobs, cluster, make_policy(policy, jobs, cluster), EngineOptions{}, long_enough);
+    RC_ASSERT(engine == history_of(World(pod_rows, cluster), k8s_rule(least, group_of), long_enough));
+  });
+}
+
 TEST(DifferentialFair, Themis) {
   check_many(3000, [] {
     const Cluster cluster = random_cluster();
@@ -168,6 +201,17 @@ TEST(DifferentialFair, Themis) {
     const std::int64_t lease = *rc::gen::inRange<std::int64_t>(1, 12);
     const WorldCosts costs = random_costs();
     expect_same("themis{lease_s=" + std::to_string(lease) + "}", rows, cluster, ThemisRule(lease), options_of(costs),
+                costs);
+  });
+}
+
+TEST(DifferentialFair, Gandiva) {
+  check_many(3000, [] {
+    const Cluster cluster = random_cluster();
+    const auto rows = random_rows(cluster);
+    const std::int64_t slice = *rc::gen::inRange<std::int64_t>(1, 12);
+    const WorldCosts costs = random_costs();
+    expect_same("gandiva{slice_s=" + std::to_string(slice) + "}", rows, cluster, GandivaRule(slice), options_of(costs),
                 costs);
   });
 }

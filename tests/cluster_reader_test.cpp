@@ -99,11 +99,14 @@ TEST(ReadCluster, JsonGivesOwnersQuotasAndTypes) {
   const Cluster cluster = *cluster_from_json(R"({
     "name": "lab",
     "vcs": [{"name": "a", "quota_gpus": 12.5}, {"name": "b"}],
-    "nodes": [{"count": 2, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "b"},
-              {"gpus": 4, "name": "old"}]})",
+    "nodes": [{"count": 2, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "b",
+               "rack": "r1"},
+              {"gpus": 4, "name": "old"}, {"gpus": 8, "gpu_type": "V100", "rack": "r1"}]})",
                                              "lab.json");
   EXPECT_EQ(cluster.name, "lab");
-  ASSERT_EQ(cluster.nodes.size(), 3u);
+  ASSERT_EQ(cluster.nodes.size(), 4u);
+  EXPECT_EQ(cluster.nodes[1].rack, cluster.nodes[3].rack);
+  EXPECT_NE(cluster.nodes[1].rack, cluster.nodes[2].rack);
   EXPECT_EQ(cluster.vcs[0].quota, 12'500);
   EXPECT_EQ(cluster.vcs[1].quota, unlimited);
   EXPECT_EQ(cluster.nodes[1].vc, 1u);
@@ -112,7 +115,7 @@ TEST(ReadCluster, JsonGivesOwnersQuotasAndTypes) {
   EXPECT_EQ(cluster.nodes[2].vc, no_index);
   EXPECT_EQ(cluster.nodes[2].name, "old");
   EXPECT_EQ(cluster.nodes[2].cpu_milli, unlimited);
-  EXPECT_EQ(gpus_by_type(cluster), (std::map<std::string, std::int64_t>{{"V100", 16}, {"GPU", 4}}));
+  EXPECT_EQ(gpus_by_type(cluster), (std::map<std::string, std::int64_t>{{"V100", 24}, {"GPU", 4}}));
 }
 
 TEST(ReadCluster, JsonErrorsNameThePath) {

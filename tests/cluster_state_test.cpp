@@ -88,6 +88,85 @@ TEST(Placement, WorstFitSpreadsTaskByTask) {
   EXPECT_EQ(nodes_of(state, state.place(gang(4), anyone, Placement::worst_fit)), (Nodes{{0, 3}, {2, 1}}));
 }
 
+TEST(Placement, YarnTakesTheFirstNodeOrIdleNodesWhole) {
+  const auto yarn = [](std::uint32_t tasks) {
+    ClusterState state = uneven();
+    return nodes_of(state, state.place(gang(tasks), anyone, Placement::yarn));
+  };
+  EXPECT_EQ(yarn(2), (Nodes{{0, 2}}));
+  EXPECT_EQ(yarn(4), (Nodes{{0, 4}}));
+  EXPECT_EQ(yarn(5), (Nodes{{0, 4}, {1, 1}}));
+  EXPECT_EQ(yarn(6), (Nodes{{0, 4}, {2, 2}}));
+  EXPECT_EQ(yarn(8), Nodes{});  // 10 GPUs are idle, but one node only is whole
+}
+
+TEST(Placement, HeliosTakesTheFullestNodeOrIdleNodesAndTheEmptiest) {
+  const auto helios = [](std::uint32_t tasks) {
+    ClusterState state = uneven();
+    return nodes_of(state, state.place(gang(tasks), anyone, Placement::helios));
+  };
+  EXPECT_EQ(helios(2), (Nodes{{3, 2}}));
+  EXPECT_EQ(helios(1), (Nodes{{1, 1}}));
+  EXPECT_EQ(helios(5), (Nodes{{0, 4}, {2, 1}}));
+  EXPECT_EQ(helios(6), (Nodes{{0, 4}, {2, 2}}));
+  EXPECT_EQ(helios(8), Nodes{});
+}
+
+TEST(Placement, WholeNodesMayDifferInSize) {
+  Cluster cluster = Cluster::homogeneous(3, 8);
+  cluster.nodes[0].gpus = 4;
+  for (const Placement rule : {Placement::yarn, Placement::helios}) {
+    ClusterState state = state_of(cluster);
+    // No node holds 16. Nodes 0 and 1 are filled; 4 are left, less than node 2 has.
+    EXPECT_EQ(nodes_of(state, state.place(gang(16), anyone, rule)), (Nodes{{0, 4}, {1, 8}, {2, 4}}));
+  }
+}
+
+/// Four nodes of 4 GPUs with 1, 4, 3 and 3 idle; two racks of two.
+ClusterState two_racks() {
+  Cluster cluster = Cluster::homogeneous(4, 4);
+  cluster.nodes[2].rack = cluster.nodes[3].rack = 1;
+  ClusterState state = state_of(cluster);
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> held{{0, 3}, {2, 1}, {3, 1}};
+  for (const auto& [node, tasks] : held) {
+    const NodeTasks choice{.node = NodeId{node}, .tasks = tasks};
+    EXPECT_NE(state.place_on(gang(tasks), anyone, &choice, 1), no_index);
+  }
+  return state;
+}
+
+TEST(Placement, RackStaysWithinOneRackWhereItCan) {
+  const auto placed = [](std::uint32_t tasks, Placement rule) {
+    ClusterState state = two_racks();
+    return nodes_of(state, state.place(gang(tasks), anyone, rule));
+  };
+  EXPECT_EQ(placed(3, Placement::rack), (Nodes{{2, 3}}));  // one node: the fullest that holds all
+  EXPECT_EQ(placed(5, Placement::rack), (Nodes{{0, 1}, {1, 4}}));
+  EXPECT_EQ(placed(6, Placement::rack), (Nodes{{2, 3}, {3, 3}}));  // rack 0 has 5
+  EXPECT_EQ(placed(6, Placement::consolidate), (Nodes{{1, 4}, {2, 2}}));
+  EXPECT_EQ(placed(8, Placement::rack), (Nodes{{1, 2}, {2, 3}, {3, 3}}));  // the roomier rack first
+}
+
+// The index and the scan of nodes with bounded CPU are two ways to the same choice; bounds that never bind force the
+// scan.
+RC_GTEST_PROP(Placement, IndexAndScanChooseTheSameNodes, ()) {
+  Cluster cluster =
+      Cluster::homogeneous(*rc::gen::inRange<std::uint32_t>(1, 6), *rc::gen::inRange<std::uint32_t>(1, 9));
+  cluster.nodes.front().gpus = *rc::gen::inRange<std::uint32_t>(1, 9);
+  Cluster bounded = cluster;
+  for (Node& node : bounded.nodes) node.cpu_milli = 1'000'000;
+  ClusterState indexed = state_of(cluster), scanned = state_of(bounded);
+  const auto rule = *rc::gen::element(Placement::first_fit, Placement::yarn, Placement::helios);
+  for (int step = 0; step < 12; ++step) {
+    const Shape shape = gang(*rc::gen::inRange<std::uint32_t>(1, 20), *rc::gen::element<MilliGpu>(1000, 1000, 2000));
+    const std::uint32_t a = indexed.place(shape, anyone, rule), b = scanned.place(shape, anyone, rule);
+    RC_ASSERT(nodes_of(indexed, a) == nodes_of(scanned, b));
+    if (a == no_index || *rc::gen::arbitrary<bool>()) continue;
+    indexed.release(a, shape, anyone);
+    scanned.release(b, shape, anyone);
+  }
+}
+
 TEST(Placement, RandomUsesEveryNodeThatFitsAndNoOther) {
   Nodes seen;
   ClusterState state = uneven();
@@ -289,7 +368,9 @@ RC_GTEST_PROP(ClusterState, PlacesExactlyWhenTheTasksFitAndGivesAllBack, ()) {
     const auto rule = *rc::gen::elementOf(placement_names);
     const MilliGpu free_before = state.free_gpu_milli();
     const std::uint32_t grants = state.place(shape, anyone, rule.placement);
-    RC_ASSERT((grants != no_index) == (room >= shape.tasks));
+    // Rules that use no remnants wait for whole nodes, of which the empty cluster has enough.
+    const bool never_refuses = uses_remnants(rule.placement) || held.empty();
+    if (grants != no_index || never_refuses) RC_ASSERT((grants != no_index) == (room >= shape.tasks));
     RC_ASSERT(free_before - state.free_gpu_milli() == (grants == no_index ? 0 : shape.gpu_milli()));
     if (grants != no_index) held.push_back({shape, grants});
   }

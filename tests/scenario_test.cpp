@@ -98,7 +98,8 @@ TEST(Scenario, RefusesBadSettings) {
   EXPECT_EQ(setting_error("seed=x"), "seed: expected a whole number, 0 or more, not 'x'");
   EXPECT_EQ(setting_error("preemption.restart_s=nan"), "preemption.restart_s: expected seconds, 0 or more, not 'nan'");
   EXPECT_EQ(setting_error("placement=pack"),
-            "placement: expected one of count|consolidate|first-fit|best-fit|worst-fit|random, not 'pack'");
+            "placement: expected one of count|consolidate|first-fit|best-fit|worst-fit|random|rack|yarn|"
+            "consolidate@helios, not 'pack'");
 }
 
 TEST(Scenario, ChecksWhatBelongsTogether) {

@@ -62,6 +62,8 @@ class ClusterBuilder {
     cluster_.vcs.push_back({.name = std::string(name)});
     return static_cast<std::uint32_t>(cluster_.vcs.size() - 1);
   }
+  // Racks are numbered by first appearance; nodes that name none stand in one rack.
+  std::uint32_t rack(std::string_view name) { return number_of(racks_, name); }
   [[nodiscard]] Cluster& cluster() { return cluster_; }
 
  private:
@@ -73,6 +75,7 @@ class ClusterBuilder {
   }
 
   Cluster cluster_;
+  std::vector<std::string> racks_;
 };
 
 std::uint32_t gpus_of(RowReader& row, Column column) {
@@ -273,6 +276,7 @@ void read_json_node(const Json& entry, const std::string& path, const std::vecto
   node.cpu_milli = object.quantity("cpus", 1000);
   node.memory_mib = object.quantity("memory_gib", mib_per_gib);
   node.name = object.text("name");
+  node.rack = cluster.rack(object.text("rack"));
   const std::string owner = object.text("vc");
   object.refuse_others();
   if (!owner.empty()) {

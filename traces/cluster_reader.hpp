@@ -23,9 +23,10 @@ Result<Cluster> read_cluster(const std::string& path);
 
 /// Reads gpusched's JSON form, strictly:
 ///   {"name": "lab", "vcs": [{"name": "a", "quota_gpus": 32}],
-///    "nodes": [{"count": 4, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "a", "name": "n"}]}
+///    "nodes": [{"count": 4, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "a", "rack": "r1",
+///               "name": "n"}]}
 /// Only `nodes` and its `gpus` are needed; CPU and memory are unlimited where they are not given, a node without `vc`
-/// serves everyone. `file` is for messages only. Errors carry the JSON path.
+/// serves everyone, and nodes without `rack` stand in one. `file` is for messages only. Errors carry the JSON path.
 Result<Cluster> cluster_from_json(std::string_view text, const std::string& file);
 
 /// A cluster that needs no file.

@@ -384,14 +384,14 @@ class Agenda {
     if (slot.stamp == stamp_) return slot.fits;
     slot.stamp = stamp_;
     const Shape& shape = view.shape(entry.job);
-    slot.fits =
-        view.cluster().may_fit(shape, view.queue_of(entry.job)) && (counts_decide(shape) || decision.fits(entry.job));
+    const bool counts_suffice = counts_decide(shape) && uses_remnants(view.options().placement);
+    slot.fits = view.cluster().may_fit(shape, view.queue_of(entry.job)) && (counts_suffice || decision.fits(entry.job));
     slot.leaves_no_fragment = slot.fits && leaves_no_fragment(view, shape);
     slot.earliest_us = slot.fits ? view.now().us : earliest_start_us(view, shape.gpu_milli());
     return slot.fits;
   }
 
-  // For such a gang ClusterState::may_fit is exact.
+  // For such a gang ClusterState::may_fit is exact under a placement that uses remnants.
   static bool counts_decide(const Shape& shape) {
     return shape.gpu_milli_per_task == whole_gpu && shape.cpu_milli_per_task == 0 && shape.memory_mib_per_task == 0;
   }

@@ -25,6 +25,7 @@ struct Node {
   std::uint32_t vc = no_index;  ///< virtual cluster that owns the node (index into Cluster::vcs); no_index = anyone
   std::int64_t cpu_milli = unlimited;  ///< thousandths of a core
   std::int64_t memory_mib = unlimited;
+  std::uint32_t rack = 0;    ///< nodes of equal numbers share a rack (placement "rack")
   bool counts_only = false;  ///< a pool: GPUs are a number, not devices (always so above 64 GPUs)
   std::string name = {};
 };

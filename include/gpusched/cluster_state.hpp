@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -130,8 +131,10 @@ class ClusterState {
     if (!may_fit(shape, vc)) return no_index;
     const std::vector<std::uint32_t>& allowed = allowed_groups(shape, vc);
     std::uint32_t head = no_index;
+    std::uint32_t rack = no_index;  // of the last node, while it has room for more
     for (std::uint32_t left = shape.tasks; left > 0;) {
-      const NodeId node = pick_node(shape, allowed, rule, left);
+      const NodeId node =
+          rule == Placement::rack ? pick_in_rack(shape, allowed, left, rack) : pick_node(shape, allowed, rule, left);
       if (node == no_node) {
         release(head, shape, vc);
         free_grants(head);
@@ -226,6 +229,7 @@ class ClusterState {
     std::uint32_t gpus = 0;
     std::uint32_t gpu_type = 0;
     std::uint32_t vc = no_index;
+    std::uint32_t rack_number = 0;
     std::uint32_t group = 0;
     std::uint32_t rank = 0;          // position in its group
     std::uint32_t first_device = 0;  // into device_left_ (has_devices only)
@@ -252,6 +256,7 @@ class ClusterState {
     state.free_milli = node.gpus * whole_gpu;
     state.gpu_type = node.gpu_type;
     state.vc = node.vc;
+    state.rack_number = node.rack;
     state.has_devices = node.gpus > 0 && node.gpus <= max_devices_per_node && !node.counts_only;
     if (state.has_devices) {
       state.idle_devices = ~std::uint64_t{0} >> (64 - node.gpus);
@@ -344,10 +349,13 @@ class ClusterState {
 
   // ---- choosing a node -------------------------------------------------------------------------------------------
 
+  // The index knows whole GPUs and nothing else.
+  [[nodiscard]] bool is_indexed(const Shape& shape) const { return !bounded_ && !shape.is_share(); }
+
   [[nodiscard]] NodeId pick_node(const Shape& shape, const std::vector<std::uint32_t>& allowed, Placement rule,
                                  std::uint32_t left) {
-    const bool indexed = !bounded_ && !shape.is_share();
-    return indexed
+    if (!uses_remnants(rule)) return pick_whole(shape, allowed, rule, left);
+    return is_indexed(shape)
                ? pick_by_index(static_cast<std::uint32_t>(shape.gpu_milli_per_task / whole_gpu), allowed, rule, left)
                : pick_by_scan(shape, allowed, rule, left);
   }
@@ -448,8 +456,7 @@ class ClusterState {
       case Placement::first_fit: return first_with(gpus_per_task, allowed);
       case Placement::worst_fit: return emptiest_with(gpus_per_task, allowed);
       case Placement::random: return random_with(gpus_per_task, allowed);
-      case Placement::best_fit:
-      case Placement::consolidate: break;
+      default: break;
     }
     const NodeId whole = fullest_with(std::uint64_t{gpus_per_task} * left, allowed);
     if (whole != no_node) return whole;
@@ -477,8 +484,7 @@ class ClusterState {
             better = better || free > best_free || (free == best_free && id < index(best));
             break;
           case Placement::random: better = rng_.below(seen) == 0; break;  // reservoir of one: uniform
-          case Placement::best_fit:
-          case Placement::consolidate:
+          default:                                                        // best_fit, consolidate
             if (better) break;
             if (holds_all != best_holds_all) {
               better = holds_all;
@@ -495,6 +501,137 @@ class ClusterState {
         best_holds_all = holds_all;
         best_free = free;
       }
+    }
+    return best;
+  }
+
+  // ---- whole nodes: yarn, helios ---------------------------------------------------------------------------------
+
+  [[nodiscard]] NodeId pick_whole(const Shape& shape, const std::vector<std::uint32_t>& allowed, Placement rule,
+                                  std::uint32_t left) const {
+    const bool small = shape.tasks <= most_tasks_on_one(shape, allowed);
+    const NodeId idle = small ? no_node : first_idle(shape, allowed, left);
+    if (idle != no_node) return idle;
+    if (is_indexed(shape)) {
+      const std::int64_t need = shape.gpu_milli_per_task / whole_gpu * left;
+      if (need > std::int64_t{no_index} - 1) return no_node;
+      const auto gpus = static_cast<std::uint32_t>(need);
+      if (rule == Placement::yarn) return first_with(gpus, allowed);
+      return small ? fullest_with(gpus, allowed) : emptiest_with(gpus, allowed);
+    }
+    const std::int64_t sign = rule == Placement::yarn ? 0 : small ? +1 : -1;  // any, the fullest, the emptiest
+    return least_by_scan(allowed, [&](NodeId node) {
+      return tasks_that_fit(node, shape) >= left ? sign * room_on(node, shape) : unlimited;
+    });
+  }
+
+  // What is free on the node as tasks of the shape see it: whole GPUs, or any part of one.
+  [[nodiscard]] MilliGpu room_on(NodeId id, const Shape& shape) const {
+    const NodeState& node = nodes_[index(id)];
+    return shape.is_share() ? node.free_milli : node.idle * whole_gpu;
+  }
+
+  // Tasks of a gang of any length that the node would hold if nobody used it.
+  [[nodiscard]] static std::int64_t tasks_when_empty(const NodeState& node, const Shape& shape) {
+    std::int64_t tasks = unlimited;
+    if (shape.cpu_milli_per_task > 0) tasks = std::min(tasks, node.cpu_capacity / shape.cpu_milli_per_task);
+    if (shape.memory_mib_per_task > 0) tasks = std::min(tasks, node.memory_capacity / shape.memory_mib_per_task);
+    if (shape.gpu_milli_per_task == 0) return tasks;
+    const std::int64_t per_gpu = whole_gpu / shape.gpu_milli_per_task;  // of a share on a node with devices
+    const std::int64_t on_gpus =
+        shape.is_share() && node.has_devices ? node.gpus * per_gpu : node.gpus * whole_gpu / shape.gpu_milli_per_task;
+    return std::min(tasks, on_gpus);
+  }
+
+  [[nodiscard]] std::int64_t most_tasks_on_one(const Shape& shape, const std::vector<std::uint32_t>& allowed) const {
+    std::int64_t most = 0;
+    for (const std::uint32_t g : allowed) {
+      const std::size_t distinct = bounded_ ? groups_[g].members.size() : 1;  // members differ in CPU and memory alone
+      for (std::size_t rank = 0; rank < distinct; ++rank) {
+        most = std::max(most, tasks_when_empty(nodes_[groups_[g].members[rank]], shape));
+      }
+    }
+    return most;
+  }
+
+  // The lowest-numbered node that nobody uses and that `left` tasks fill.
+  [[nodiscard]] NodeId first_idle(const Shape& shape, const std::vector<std::uint32_t>& allowed,
+                                  std::uint32_t left) const {
+    const auto filled = [&](const NodeState& node) {
+      const std::int64_t tasks = tasks_when_empty(node, shape);
+      return tasks > 0 && tasks <= left;
+    };
+    if (!is_indexed(shape)) {
+      return least_by_scan(allowed, [&](NodeId id) {
+        const NodeState& node = nodes_[index(id)];
+        const bool unused =
+            node.idle == node.gpus && node.cpu_milli == node.cpu_capacity && node.memory_mib == node.memory_capacity;
+        return unused && filled(node) ? MilliGpu{0} : unlimited;
+      });
+    }
+    std::uint32_t best = no_index;
+    for (const std::uint32_t g : allowed) {
+      const Group& group = groups_[g];
+      if (level_from(group, group.gpus) == no_index || !filled(nodes_[group.members.front()])) continue;
+      best = std::min(best, first_member(group, group.gpus));
+    }
+    return NodeId{best};
+  }
+
+  // The node of the least score below unlimited, the lowest-numbered on ties.
+  template <class Score>
+  [[nodiscard]] NodeId least_by_scan(const std::vector<std::uint32_t>& allowed, Score score) const {
+    NodeId best = no_node;
+    MilliGpu least = unlimited;
+    for (const std::uint32_t g : allowed) {
+      for (const std::uint32_t id : groups_[g].members) {
+        const MilliGpu here = score(NodeId{id});
+        if (here > least || here == unlimited || (here == least && id > index(best))) continue;
+        best = NodeId{id};
+        least = here;
+      }
+    }
+    return best;
+  }
+
+  // ---- racks -----------------------------------------------------------------------------------------------------
+
+  // One node that holds all: the fullest. Else within `rack` as consolidate does; when that is full or not yet chosen,
+  // the rack with the least room that holds all, or else with the most. O(nodes).
+  [[nodiscard]] NodeId pick_in_rack(const Shape& shape, const std::vector<std::uint32_t>& allowed, std::uint32_t left,
+                                    std::uint32_t& rack) const {
+    const auto holding = [&](std::uint32_t tasks, std::uint32_t in_rack, std::int64_t sign) {
+      return least_by_scan(allowed, [&](NodeId id) {
+        const bool there = in_rack == no_index || nodes_[index(id)].rack_number == in_rack;
+        return there && tasks_that_fit(id, shape) >= tasks ? sign * room_on(id, shape) : unlimited;
+      });
+    };
+    if (left == shape.tasks) {
+      const NodeId one = holding(left, no_index, +1);
+      if (one != no_node) return one;
+    }
+    if (rack == no_index || holding(1, rack, +1) == no_node) rack = choose_rack(shape, allowed, left);
+    if (rack == no_index) return no_node;
+    const NodeId last = holding(left, rack, +1);
+    return last != no_node ? last : holding(1, rack, -1);
+  }
+
+  [[nodiscard]] std::uint32_t choose_rack(const Shape& shape, const std::vector<std::uint32_t>& allowed,
+                                          std::uint32_t left) const {
+    std::map<std::uint32_t, std::uint64_t> room;  // tasks
+    for (const std::uint32_t g : allowed) {
+      for (const std::uint32_t id : groups_[g].members) {
+        room[nodes_[id].rack_number] += tasks_that_fit(NodeId{id}, shape);
+      }
+    }
+    std::uint32_t best = no_index;
+    std::uint64_t best_room = 0;
+    for (const auto& [rack, tasks] : room) {
+      const bool holds = tasks >= left, best_holds = best_room >= left;
+      const bool better = holds != best_holds ? holds : holds ? tasks < best_room : tasks > best_room;
+      if (tasks == 0 || !better) continue;
+      best = rack;
+      best_room = tasks;
     }
     return best;
   }

@@ -6,6 +6,7 @@
 #include "src/policies/edf.hpp"
 #include "src/policies/fifo.hpp"
 #include "src/policies/gandiva.hpp"
+#include "src/policies/helios.hpp"
 #include "src/policies/k8s.hpp"
 #include "src/policies/las_queues.hpp"
 #include "src/policies/ljf.hpp"
@@ -49,6 +50,10 @@ PolicyRegistry PolicyRegistry::standard() {
   registry.add(unicep_info());
   registry.add(unicep_sc20_info());
   registry.add(qssf_info());
+  registry.add(fifo_helios_info());
+  registry.add(sjf_helios_info());
+  registry.add(qssf_helios_info());
+  registry.add(srtf_helios_info());
   registry.add(edf_info());
   registry.add(priority_info());
   registry.add(srtf_info());

@@ -132,6 +132,42 @@ TEST(Replay, CountsTheJobsThatAPolicyLeavesWaiting) {
   EXPECT_EQ((*runs)[1].unfinished, 0u);
 }
 
+// ann's first job holds all 4 GPUs until 100 s. Then her fair-share factor is 2^-(1/0.5) and bob's, who used
+// nothing, 1.
+TEST(Report, WritesSlurmsTermsOfEveryStart) {
+  const TempFolder folder;
+  Scenario scenario;
+  scenario.trace = folder.write("jobs.csv",
+                                "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user\n"
+                                "a0,0,100,4,1000,ann\na1,10,50,2,1000,ann\nb0,10,604700,4,1000,bob\n");
+  scenario.cluster = "1x4";
+  scenario.policies = {"slurm{weight_age=1000,weight_size=100}", "fifo"};
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto input = load_replay(scenario, registry);
+  ASSERT_TRUE(input.has_value());
+  ReplayProgress progress;
+  const auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
+  ASSERT_TRUE(runs.has_value());
+  ASSERT_TRUE(write_report_files(folder.path() + "/out", scenario, *input, *runs, {}).has_value());
+  std::vector<std::string> slurm_folders;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/out")) {
+    if (std::filesystem::exists(entry.path() / "terms.csv")) slurm_folders.push_back(entry.path());
+  }
+  ASSERT_EQ(slurm_folders.size(), 1u);
+  using Rows = std::vector<std::vector<std::string>>;
+  // a0 and b0 want all of the GPUs; 90 s of waiting are 0.15 of the 1000 that a week is worth. a1 waits for a week.
+  const Rows rows = rows_of(slurm_folders[0] + "/terms.csv");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"a0", "0", "11100", "0", "10000", "100", "1000", "0"}));
+  EXPECT_EQ(rows[1], (std::vector<std::string>{"b0", "100", "11100", "0", "10000", "100", "1000", "0"}));
+  EXPECT_EQ(rows[2][0], "a1");
+  EXPECT_EQ(rows[2][1], "604800");
+  EXPECT_EQ(rows[2][3], "1000");
+  EXPECT_EQ(rows[2][5], "50");
+  // ann used the GPUs for 100 s, half forgotten by now, and bob for a week: U = 200 / 1.745e6, the factor 2^-(U/0.5).
+  EXPECT_EQ(rows[2][4], "9998");
+}
+
 TEST(Replay, MeasuresByTimeOfSubmission) {
   const TempFolder folder;
   Scenario scenario;

@@ -99,7 +99,7 @@ TEST(Scenario, RefusesBadSettings) {
   EXPECT_EQ(setting_error("preemption.restart_s=nan"), "preemption.restart_s: expected seconds, 0 or more, not 'nan'");
   EXPECT_EQ(setting_error("placement=pack"),
             "placement: expected one of count|consolidate|first-fit|best-fit|worst-fit|random|rack|yarn|"
-            "consolidate@helios, not 'pack'");
+            "consolidate@helios, not 'pack' (did you mean 'rack'?)");
 }
 
 TEST(Scenario, ChecksWhatBelongsTogether) {

@@ -3,10 +3,12 @@
 
 #include <set>
 
+#include "src/policies/slurm_log.hpp"
+
 namespace gpusched {
 namespace {
 
-Result<AnyPolicy> make(const PolicyParameters& parameters, const PolicyContext& context) {
+Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext& context) {
   const auto column = owner_column("slurm", parameters, context);
   if (!column) return Unexpected{column.error()};
   Slurm::Options options{.column = *column,
@@ -31,7 +33,7 @@ Result<AnyPolicy> make(const PolicyParameters& parameters, const PolicyContext& 
   }
   for (const std::uint32_t owner : owners) options.share_sum_milli += options.shares.milli(owner);
   options.share_sum_milli = std::max<std::int64_t>(options.share_sum_milli, 1);
-  return AnyPolicy(Slurm(std::move(options)));
+  return Slurm(std::move(options));
 }
 
 ParameterInfo weight(std::string name, double fallback, std::string meaning) {
@@ -69,7 +71,17 @@ PolicyInfo slurm_info() {
                          {.name = "skip",
                           .fallback = true,
                           .meaning = "pass over jobs that do not fit; false: the first of them blocks its queue"}},
-          .make = make};
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            auto policy = slurm_from(parameters, context);
+            if (!policy) return Unexpected{policy.error()};
+            return AnyPolicy(*std::move(policy));
+          }};
+}
+
+Result<Slurm> make_slurm(const PolicySpec& spec, const PolicyContext& context) {
+  const auto parameters = complete_parameters(slurm_info(), spec);
+  if (!parameters) return Unexpected{parameters.error()};
+  return slurm_from(*parameters, context);
 }
 
 }  // namespace gpusched

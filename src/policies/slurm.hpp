@@ -107,6 +107,13 @@ class Slurm {
     });
   }
 
+  /// Notes what an event means for the usage of its owner; for an object that only watches (SlurmLog).
+  void account(const View& view, const Event& event) {
+    if (event.kind == EventKind::start) hold(view, event.job, +1);
+    const bool stops = event.kind == EventKind::finish || event.kind == EventKind::retry;
+    if (stops || event.kind == EventKind::preempt) hold(view, event.job, -1);
+  }
+
   /// Why a job stands where it stands.
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job) const {
     const std::uint32_t owner = owner_of(options_.column, view, job);

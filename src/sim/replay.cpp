@@ -119,10 +119,32 @@ class ProgressWatcher {
   std::uint32_t told_ = 0;
 };
 
-PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const std::string& name, ReplayDetail detail,
+PolicyContext context_of(const ReplayInput& input) {
+  return {.jobs = &input.trace.jobs, .cluster = &input.cluster, .seed = input.options.seed};
+}
+
+// Notes Slurm's terms where the policy is slurm, and nothing otherwise.
+class TermsWatcher {
+ public:
+  TermsWatcher(const ReplayInput& input, const PolicySpec& spec) {
+    if (spec.name != "slurm") return;
+    if (auto policy = make_slurm(spec, context_of(input))) log_.emplace(*std::move(policy));
+  }
+
+  void observe(const View& view, std::span<const Event> events) {
+    if (log_) log_->observe(view, events);
+  }
+
+  [[nodiscard]] std::vector<SlurmStart> take() && { return log_ ? std::move(*log_).take() : std::vector<SlurmStart>{}; }
+
+ private:
+  std::optional<SlurmLog> log_;
+};
+
+PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const PolicySpec& spec, ReplayDetail detail,
                      ReplayProgress& progress) {
   PolicyRun run;
-  run.policy = name;
+  run.policy = spec.text;
   run.clairvoyant = policy.clairvoyant();
   auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model);
   RunLog log(input.window);
@@ -130,8 +152,9 @@ PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const std::stri
   IntervalLog intervals;
   HistoryHash history;
   ProgressWatcher watcher(progress);
+  TermsWatcher terms(input, spec);
   const auto begin = std::chrono::steady_clock::now();
-  const bool finished = detail.job_files ? simulate(*engine, policy, log, energy, watcher, intervals, history)
+  const bool finished = detail.job_files ? simulate(*engine, policy, log, energy, watcher, intervals, history, terms)
                                          : simulate(*engine, policy, log, energy, watcher);
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!finished) {
@@ -150,6 +173,7 @@ PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const std::stri
   if (detail.job_files) {
     run.history_hash = history.value();
     run.intervals = std::move(intervals).take();
+    run.slurm_starts = std::move(terms).take();
     run.engine = std::move(engine);
   }
   return run;
@@ -203,7 +227,7 @@ Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const Policy
                                           std::uint64_t threads, ReplayDetail detail, ReplayProgress& progress) {
   std::vector<std::optional<AnyPolicy>> policies;
   for (const PolicySpec& spec : input.specs) {
-    const PolicyContext context{.jobs = &input.trace.jobs, .cluster = &input.cluster, .seed = input.options.seed};
+    const PolicyContext context = context_of(input);
     auto policy =
         input.backfill ? make_backfilled(registry, spec, *input.backfill, context) : registry.make(spec, context);
     if (!policy) return Unexpected{policy.error()};
@@ -213,7 +237,7 @@ Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const Policy
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < runs.size(); i = next++) {
-      runs[i] = run_policy(input, *std::move(policies[i]), input.specs[i].text, detail, progress);
+      runs[i] = run_policy(input, *std::move(policies[i]), input.specs[i], detail, progress);
       policies[i].reset();
     }
   };

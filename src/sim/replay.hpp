@@ -15,6 +15,7 @@
 #include "gpusched/result.hpp"
 #include "src/calibration/calibrated_runtime.hpp"
 #include "src/policies/registry.hpp"
+#include "src/policies/slurm_log.hpp"
 #include "src/sim/scenario.hpp"
 #include "traces/trace.hpp"
 
@@ -47,6 +48,7 @@ struct PolicyRun {
   std::uint64_t history_hash = 0;
   std::vector<std::vector<SplitRow>> splits;  ///< by SplitBy; filled when asked for
   std::vector<Interval> intervals;            ///< filled when asked for
+  std::vector<SlurmStart> slurm_starts;       ///< of policy slurm; filled when asked for
   std::unique_ptr<Engine> engine;             ///< the finished engine, kept when asked for
 };
 
@@ -58,7 +60,7 @@ struct ReplayProgress {
 /// What to keep besides metrics.
 struct ReplayDetail {
   bool splits = false;     ///< every split
-  bool job_files = false;  ///< engine, intervals and history hash, for jobs.csv and intervals.csv
+  bool job_files = false;  ///< engine, intervals, history hash and Slurm's terms, for the files of a policy
 };
 
 /// Runs every policy of `input`, up to `threads` at a time; the results do not depend on that number and come in the

@@ -205,6 +205,21 @@ std::string jobs_csv(const PolicyRun& run) {
   return text;
 }
 
+std::string terms_csv(const JobTable& jobs, const std::vector<SlurmStart>& starts) {
+  std::string text = "job_id,start_s,priority,age,fair_share,size,partition,qos\n";
+  for (const SlurmStart& start : starts) {
+    append_field(text, jobs.external_id(start.job));
+    append_seconds(text += ',', start.time);
+    const SlurmTerms& terms = start.terms;
+    for (const std::int64_t term :
+         {terms.priority(), terms.age, terms.fair_share, terms.size, terms.partition, terms.qos}) {
+      append_integer(text += ',', term);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
 std::string intervals_csv(const Cluster& cluster, const PolicyRun& run) {
   const JobTable& jobs = run.engine->jobs();
   std::string text = "job_id,node,gpus,start_s,end_s\n";
@@ -377,6 +392,9 @@ Result<void> write_report_files(const std::string& folder, const Scenario& scena
     if (auto done = files.write(place + "summary.json", summary.dump(2) + "\n"); !done) return done;
     if (auto done = files.write(place + "jobs.csv", jobs_csv(runs[i])); !done) return done;
     if (auto done = files.write(place + "intervals.csv", intervals_csv(input.cluster, runs[i])); !done) return done;
+    if (runs[i].slurm_starts.empty()) continue;
+    const std::string terms = terms_csv(runs[i].engine->jobs(), runs[i].slurm_starts);
+    if (auto done = files.write(place + "terms.csv", terms); !done) return done;
   }
   const std::string manifest = manifest_json(scenario, input, runs, execution).dump(2) + "\n";
   if (auto done = files.write(folder + "/manifest.json", manifest); !done) return done;

@@ -42,8 +42,9 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
 std::string json_report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                         const Execution& execution);
 
-/// Writes manifest.json into `folder`, and summary.json, jobs.csv and intervals.csv into a folder for each policy in
-/// it: all of them or none. Precondition: the runs kept their job_files and splits. Error: a file cannot be written.
+/// Writes manifest.json into `folder`, and summary.json, jobs.csv and intervals.csv (of slurm: terms.csv too) into a
+/// folder for each policy in it: all of them or none. Precondition: the runs kept their job_files and splits. Error: a
+/// file cannot be written.
 Result<void> write_report_files(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
                                 const std::vector<PolicyRun>& runs, const Execution& execution);
 

@@ -242,7 +242,7 @@ std::vector<ScenarioField> scenario_fields(Scenario& s) {
       {"split", "--split", "also show the results by GPU count, user, virtual cluster or status", &s.split, splits},
       {"output.folder",
        "--out",
-       "folder for summary.json, jobs.csv and intervals.csv of each policy, and manifest.json",
+       "folder for summary.json, jobs.csv and intervals.csv of each policy (of slurm: terms.csv), and manifest.json",
        &s.out,
        {},
        false},

@@ -253,6 +253,45 @@ TEST(Volcano, PreemptsLowerPrioritiesOfTheSameQueue) {
   EXPECT_EQ(run_policy("volcano{preempt=false}", jobs, Cluster::pool(8)), (Spans{{0, 100}, {0, 100}, {100, 120}}));
 }
 
+// ---- Volcano's plugin drf ----
+
+TEST(Volcano, DrfServesThePoorerUserOfAQueueFirst) {
+  const JobTable jobs = table_of({{.work = 100, .gpus = 3, .user = "A", .vc = "q"},
+                                  {.submit = 1, .work = 50, .user = "A", .vc = "q"},
+                                  {.submit = 1, .work = 50, .user = "B", .vc = "q"}});
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(4)), (Spans{{0, 100}, {1, 51}, {51, 101}}));
+  EXPECT_EQ(run_policy("volcano{drf=true}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {51, 101}, {1, 51}}));
+}
+
+TEST(Volcano, DrfPreemptsWhereTheOtherKeepsAsMuch) {
+  // At 10 s B would have 1/2 and A 1/2: job 1, the newer, goes. At 20 s B would have all and A nothing: job 3 waits,
+  // and goes first at 60 s as B then holds nothing.
+  const JobTable jobs = table_of({{.work = 100, .gpus = 2, .user = "A", .vc = "q"},
+                                  {.work = 100, .gpus = 2, .user = "A", .vc = "q"},
+                                  {.submit = 10, .work = 50, .gpus = 2, .user = "B", .vc = "q"},
+                                  {.submit = 20, .work = 10, .gpus = 2, .user = "B", .vc = "q"}});
+  EXPECT_EQ(run_policy("volcano{drf=true}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {0, 160}, {10, 60}, {60, 70}}));
+  EXPECT_EQ(run_policy("volcano{drf=true,preempt=false}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {0, 100}, {100, 150}, {100, 110}}));
+  const JobTable nobody = table_of({{.work = 1, .vc = "q"}});
+  EXPECT_EQ(make("volcano{drf=true}", nobody, Cluster::pool(1)).error().message,
+            "policy volcano: drf=true shares between users, and the trace names none");
+}
+
+TEST(Volcano, DrfLooksAtTheDominantResource) {
+  Cluster cluster = Cluster::homogeneous(1, 4);
+  cluster.nodes[0].cpu_milli = 10'000;
+  DominantShares shares(cluster);
+  const Shape gpu{.gpu_milli_per_task = whole_gpu, .cpu_milli_per_task = 1000};
+  const Shape cores{.cpu_milli_per_task = 6000, .memory_mib_per_task = 512};
+  shares.add(1, gpu, +1);
+  EXPECT_EQ(shares.share(1), DominantShares::whole / 4);
+  EXPECT_EQ(shares.share_after(1, cores, +1), DominantShares::whole * 7 / 10);  // memory is not bounded
+  EXPECT_EQ(shares.share(1), DominantShares::whole / 4);
+  shares.add(1, gpu, -1);
+  EXPECT_EQ(shares.share(1), 0);
+}
+
 // ---- Kubernetes ----
 
 TEST(K8s, ScoresSpreadOrPack) {

@@ -2,6 +2,7 @@
 #include "src/policies/share_queues.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace gpusched {
 
@@ -67,6 +68,7 @@ ShareQueues::ShareQueues(Options options, QueueTree tree, MilliGpu total)
       short_since_(tree_.owners(), Time::max()) {}
 
 void ShareQueues::decide(const View& view, Decision& decision) {
+  started_.clear();
   note(view);
   if (options_.among_active) due_ = tree_.divide(total_, demanded_);
   start_waiting(view, decision);
@@ -83,19 +85,25 @@ void ShareQueues::note(const View& view) {
     if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
     if (event.kind == EventKind::finish) demanded_[owner] -= wanted;
     if (event.kind == EventKind::submit) demanded_[owner] += wanted;
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) waiting_.push(view, event.job, owner);
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+      waiting_.push(view, event.job, class_owner(view, event.job));
+    }
   }
 }
 
 void ShareQueues::hold(const View& view, JobId job, std::int64_t sign) {
   held_.add(owner_of(options_.column, view, job), sign * view.shape(job).gpu_milli());
+  if (!options_.shares) return;
+  options_.shares->add(view.user(job), view.shape(job), sign);
+  if (sign > 0) started_.push_back(job);
 }
 
 void ShareQueues::start_waiting(const View& view, Decision& decision) {
   const auto score = [&](const Class& jobs) {
-    const MilliGpu due = due_[jobs.owner];
-    const std::int64_t part = due > 0 ? mul_div(held_[jobs.owner], 1'000'000, due) : unlimited;
-    return std::pair(options_.by_share ? part : 0, options_.by_priority ? -std::int64_t{jobs.priority} : 0);
+    const MilliGpu due = due_[queue_of(jobs)];
+    const std::int64_t part = due > 0 ? mul_div(held_[queue_of(jobs)], 1'000'000, due) : unlimited;
+    return std::tuple(options_.by_share ? part : 0, options_.by_priority ? -std::int64_t{jobs.priority} : 0,
+                      options_.shares ? options_.shares->share(user_of(jobs)) : 0);
   };
   waiting_.start_best(true, score, [&](const Class& jobs) {
     const Placement rule = options_.pack ? Placement::best_fit : view.options().placement;
@@ -111,19 +119,14 @@ bool ShareQueues::preempt_within(const View& view, Decision& decision) {
     again = false;
     std::vector<const Class*> urgent;
     waiting_.for_each([&](const Class& jobs) { urgent.push_back(&jobs); });
-    std::sort(urgent.begin(), urgent.end(), [](const Class* a, const Class* b) {
-      return a->priority != b->priority ? a->priority > b->priority : a->first() < b->first();
+    const auto share = [&](const Class* jobs) { return options_.shares ? options_.shares->share(user_of(*jobs)) : 0; };
+    std::sort(urgent.begin(), urgent.end(), [&](const Class* a, const Class* b) {
+      if (a->priority != b->priority) return a->priority > b->priority;
+      return std::pair(share(a), a->first()) < std::pair(share(b), b->first());
     });
     for (const Class* const jobs : urgent) {
-      std::vector<JobId> victims;
-      for (const JobId job : view.running()) {
-        if (owner_of(options_.column, view, job) == jobs->owner && view.priority(job) < jobs->priority) {
-          victims.push_back(job);
-        }
-      }
-      std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
-        return view.priority(a) != view.priority(b) ? view.priority(a) < view.priority(b) : a > b;
-      });
+      std::vector<JobId> victims = lower_priorities(view, *jobs);
+      if (victims.empty() && options_.shares) victims = richer_users(view, *jobs);
       if (victims.empty() || !start_by_force(view, decision, *jobs, victims)) continue;
       again = any = true;  // the classes have changed
       break;
@@ -132,10 +135,49 @@ bool ShareQueues::preempt_within(const View& view, Decision& decision) {
   return any;
 }
 
+// The least priority first, and of it the newest.
+std::vector<JobId> ShareQueues::lower_priorities(const View& view, const Class& jobs) const {
+  std::vector<JobId> victims;
+  for (const JobId job : view.running()) {
+    if (owner_of(options_.column, view, job) == queue_of(jobs) && view.priority(job) < jobs.priority) {
+      victims.push_back(job);
+    }
+  }
+  std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
+    return view.priority(a) != view.priority(b) ? view.priority(a) < view.priority(b) : a > b;
+  });
+  return victims;
+}
+
+// The richest user's first, and of them the newest, as long as each keeps what the rule wants.
+std::vector<JobId> ShareQueues::richer_users(const View& view, const Class& jobs) const {
+  const std::uint32_t taker = user_of(jobs);
+  const std::int64_t then = options_.shares->share_after(taker, view.shape(jobs.first()), +1) - DominantShares::delta;
+  std::vector<JobId> victims;
+  for (const JobId job : view.running()) {
+    const bool same_queue = owner_of(options_.column, view, job) == queue_of(jobs);
+    const bool outranks = view.priority(job) > jobs.priority;
+    if (!same_queue || outranks || view.user(job) == taker || options_.shares->share(view.user(job)) < then) continue;
+    if (std::find(started_.begin(), started_.end(), job) == started_.end()) victims.push_back(job);
+  }
+  std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
+    const std::int64_t share_a = options_.shares->share(view.user(a)), share_b = options_.shares->share(view.user(b));
+    return share_a != share_b ? share_a > share_b : a > b;
+  });
+  DominantShares left = *options_.shares;
+  std::erase_if(victims, [&](JobId job) {
+    const bool stays = left.share_after(view.user(job), view.shape(job), -1) < then;
+    if (!stays) left.add(view.user(job), view.shape(job), -1);
+    return stays;
+  });
+  return victims;
+}
+
 void ShareQueues::reclaim(const View& view, Decision& decision) {
   std::vector<JobId> short_of(tree_.owners(), no_job);  // each queue's first job that it is due
   waiting_.for_each([&](const Class& jobs) {
-    if (is_due(view, jobs)) short_of[jobs.owner] = std::min(short_of[jobs.owner], jobs.first());
+    JobId& first = short_of[queue_of(jobs)];
+    if (is_due(view, jobs)) first = std::min(first, jobs.first());
   });
   for (std::uint32_t owner = 0; owner < tree_.owners(); ++owner) {
     Time& since = short_since_[owner];
@@ -153,7 +195,7 @@ void ShareQueues::reclaim(const View& view, Decision& decision) {
       again = false;
       const Class* first = nullptr;
       waiting_.for_each([&](const Class& jobs) {
-        if (jobs.owner != owner || !is_due(view, jobs)) return;
+        if (queue_of(jobs) != owner || !is_due(view, jobs)) return;
         if (first == nullptr || jobs.first() < first->first()) first = &jobs;
       });
       if (first != nullptr) again = start_by_force(view, decision, *first, over_their_due(view));
@@ -171,7 +213,7 @@ bool ShareQueues::start_by_force(const View& view, Decision& decision, const Cla
   hold(view, job, +1);
   for (const JobId victim : stopped) {
     hold(view, victim, -1);
-    waiting_.push(view, victim, owner_of(options_.column, view, victim));
+    waiting_.push(view, victim, class_owner(view, victim));
   }
   return true;
 }
@@ -203,7 +245,7 @@ Result<AnyPolicy> make(ShareQueues::Options options, const PolicyParameters& par
   options.column = *column;
   options.preemption_interval = from_seconds(parameters.number("preemption_interval_s"));
   const JobTable& jobs = *context.jobs;
-  options.preempt_within = options.preempt_within && jobs.has_priorities();
+  options.preempt_within = options.preempt_within && (jobs.has_priorities() || options.shares);
   std::vector<std::string> names = (*column == OwnerColumn::user ? jobs.users() : jobs.vcs()).names();
   if (names.size() > 0 && names[0].empty()) {
     const auto owner = [&](JobId job) { return *column == OwnerColumn::user ? jobs.user(job) : jobs.vc(job); };
@@ -263,30 +305,41 @@ PolicyInfo yarn_fair_info() {
 }
 
 PolicyInfo volcano_info() {
-  return {.name = "volcano",
-          .summary = "gang scheduling composed of plugins: proportion, priority, binpack, preempt and reclaim",
-          .source =
-              "Volcano documentation, scheduler plugins and actions; gang is the engine's rule, and a gang is "
-              "evicted whole",
-          .complexity = "O(queues x priorities x shapes + log n); O(running) a preemption",
-          .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
-                         flag("proportion", true, "plugin: queues in order of what they hold of what they deserve"),
-                         flag("priority", true, "plugin: within a queue, higher job priority first"),
-                         flag("binpack", true, "plugin: pack nodes whatever the run's placement"),
-                         flag("preempt", true, "action: take from lower priorities of the same queue"),
-                         flag("reclaim", true, "action: take what a queue deserves from queues that hold more")},
-          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
-            return make({.name = "volcano",
-                         .among_active = true,
-                         .pack = parameters.flag("binpack"),
-                         .by_share = parameters.flag("proportion"),
-                         .by_priority = parameters.flag("priority"),
-                         .preempt_within = parameters.flag("preempt"),
-                         .reclaim = parameters.flag("reclaim")},
-                        parameters, context);
-          },
-          .preemptive = true,
-          .work_conserving = true};
+  return {
+      .name = "volcano",
+      .summary = "gang scheduling composed of plugins: proportion, priority, drf, binpack, preempt and reclaim",
+      .source =
+          "Volcano documentation, scheduler plugins and actions (drf: pkg/scheduler/plugins/drf, by namespace); gang "
+          "is the engine's rule, and a gang is evicted whole",
+      .complexity = "O(queues x priorities x shapes + log n); O(running) a preemption",
+      .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
+                     flag("proportion", true, "plugin: queues in order of what they hold of what they deserve"),
+                     flag("priority", true, "plugin: within a queue, higher job priority first"),
+                     flag("drf", false,
+                          "plugin: within a queue and priority, the user of the lowest dominant share first; preempt "
+                          "takes from users who keep as much"),
+                     flag("binpack", true, "plugin: pack nodes whatever the run's placement"),
+                     flag("preempt", true, "action: take from lower priorities of the same queue"),
+                     flag("reclaim", true, "action: take what a queue deserves from queues that hold more")},
+      .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+        ShareQueues::Options options{.name = "volcano",
+                                     .among_active = true,
+                                     .pack = parameters.flag("binpack"),
+                                     .by_share = parameters.flag("proportion"),
+                                     .by_priority = parameters.flag("priority"),
+                                     .preempt_within = parameters.flag("preempt"),
+                                     .reclaim = parameters.flag("reclaim")};
+        if (parameters.flag("drf")) {
+          if (!context.jobs->has_users()) {
+            return unexpected("policy volcano: drf=true shares between users, and the trace names none");
+          }
+          options.shares = DominantShares(*context.cluster);
+          options.users = context.jobs->users().size();
+        }
+        return make(std::move(options), parameters, context);
+      },
+      .preemptive = true,
+      .work_conserving = true};
 }
 
 }  // namespace gpusched

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "src/policies/class_queues.hpp"
+#include "src/policies/dominant_shares.hpp"
 #include "src/policies/registry.hpp"
 
 namespace gpusched {
@@ -59,6 +61,11 @@ class ShareQueues {
     bool preempt_within = false;  ///< a waiting job takes from running ones of its queue that have lower priority
     bool reclaim = true;          ///< a queue takes what it is due from queues that hold more than they are due
     Time preemption_interval = whole_seconds(15);
+    /// drf: within a queue and priority, the user of the lowest dominant share first; and a waiting job takes from
+    /// running ones of its queue, of other users and no higher priority, as long as its user's share after is below
+    /// that user's share after, or within 1e-6 of it.
+    std::optional<DominantShares> shares = {};
+    std::uint32_t users = 1;  ///< with `shares`: how many the trace names
   };
 
   /// `total`: GPU thousandths to divide.
@@ -78,8 +85,17 @@ class ShareQueues {
   void reclaim(const View& view, Decision& decision);
   bool start_by_force(const View& view, Decision& decision, const Class& jobs, const std::vector<JobId>& victims);
   [[nodiscard]] std::vector<JobId> over_their_due(const View& view) const;
+  [[nodiscard]] std::vector<JobId> lower_priorities(const View& view, const Class& jobs) const;
+  [[nodiscard]] std::vector<JobId> richer_users(const View& view, const Class& jobs) const;
   [[nodiscard]] bool is_due(const View& view, const Class& jobs) const {
-    return held_[jobs.owner] + view.shape(jobs.first()).gpu_milli() <= due_[jobs.owner];
+    return held_[queue_of(jobs)] + view.shape(jobs.first()).gpu_milli() <= due_[queue_of(jobs)];
+  }
+  // Classes are told apart by queue and, with `shares`, by user too.
+  [[nodiscard]] std::uint32_t queue_of(const Class& jobs) const { return jobs.owner / options_.users; }
+  [[nodiscard]] std::uint32_t user_of(const Class& jobs) const { return jobs.owner % options_.users; }
+  [[nodiscard]] std::uint32_t class_owner(const View& view, JobId job) const {
+    const std::uint32_t queue = owner_of(options_.column, view, job);
+    return options_.shares ? queue * options_.users + view.user(job) : queue;
   }
 
   Options options_;
@@ -90,6 +106,7 @@ class ShareQueues {
   std::vector<std::int64_t> demanded_;  // held and waiting for
   std::vector<MilliGpu> due_;
   std::vector<Time> short_since_;  // waiting below its due since; max() = it is not
+  std::vector<JobId> started_;     // of this decision, with `shares`: they are nobody's victims
 };
 
 PolicyInfo yarn_capacity_info();

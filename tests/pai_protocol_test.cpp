@@ -88,6 +88,31 @@ TEST(PaiProtocol, FollowsTheRulesOfTheSimulator) {
   EXPECT_DOUBLE_EQ(run_pai(sample, PaiOrder::sjg, options)->avg_jct_s, fifo->avg_jct_s);
 }
 
+// Figures of a program of forty lines of Python, which draws the sample with Python's own random: 5,000 of the 20,000
+// jobs, 20 a minute, on 600 GPUs.
+TEST(PaiProtocol, GivesWhatPythonGivesOnPhilly) {
+  const std::string name = "alibaba/pai2020/philly_in_pai_columns_20k.csv";
+  const std::string path = test::real_trace(name);
+  GPUSCHED_NEEDS_TRACE(path, name);
+  const PaiOptions options{.gpus = 600, .jobs = 5000, .arrivals = 20};
+  const auto jobs = read_pai_jobs(path, options);
+  ASSERT_TRUE(jobs) << jobs.error().to_string();
+  const auto sample = draw_pai_jobs(*jobs, options);
+  const PaiResult expected[] = {{16508.28, 7563.04, 626033},
+                                {21560.57, 12615.33, 621917},
+                                {19130.38, 10185.14, 607218},
+                                {19557.23, 10612.00, 551878},
+                                {32615.38, 23670.15, 557739}};
+  for (const PaiOrderName& row : pai_orders) {
+    const auto result = run_pai(sample, row.order, options);
+    ASSERT_TRUE(result);
+    const PaiResult& theirs = expected[&row - pai_orders];
+    EXPECT_NEAR(result->avg_jct_s, theirs.avg_jct_s, 0.005) << row.name;
+    EXPECT_NEAR(result->avg_wait_s, theirs.avg_wait_s, 0.005) << row.name;
+    EXPECT_EQ(result->makespan_s, theirs.makespan_s) << row.name;
+  }
+}
+
 TEST(PaiProtocol, NamesWhatIsWrong) {
   test::TempFolder folder;
   const auto error = [&](const char* text) {

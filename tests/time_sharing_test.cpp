@@ -31,7 +31,25 @@ TEST(Gandiva, AGangWaitsUntilEnoughJobsHaveHadTheirSlice) {
 
 TEST(Gandiva, HalfAGpuMakesRoomForAWholeOne) {
   const JobTable jobs = table_of({{.work = 150, .shape = {.gpu_milli_per_task = 500}}, {.submit = 10, .work = 30}});
-  EXPECT_EQ(run(jobs, Cluster::homogeneous(1, 1), Gandiva(whole_seconds(60))), (std::vector<Span>{{0, 180}, {60, 90}}));
+  EXPECT_EQ(run(jobs, Cluster::homogeneous(1, 1), Gandiva({.slice = whole_seconds(60), .migrates = false})),
+            (std::vector<Span>{{0, 180}, {60, 90}}));
+}
+
+// At 10 s each of two nodes of 4 has one GPU in use. Job 3 wants all GPUs of one; at the slice job 0 makes way.
+TEST(Gandiva, MovesJobsTogetherForOneThatWantsANode) {
+  const JobTable jobs = table_of({{.work = 200},
+                                  {.work = 10, .gpus = 3},
+                                  {.work = 300},
+                                  {.submit = 20, .work = 30, .shape = {.gpu_milli_per_task = 4 * whole_gpu}}});
+  for (const bool migrates : {true, false}) {
+    Gandiva policy({.slice = whole_seconds(60), .migrates = migrates, .migration = whole_seconds(5)});
+    Engine engine(jobs, Cluster::homogeneous(2, 4));
+    simulate(engine, policy);
+    // Suspended, it resumes on the other node at once, for nothing; moved, it pays 5 s.
+    EXPECT_EQ(test::spans_of(engine), (std::vector<Span>{{0, migrates ? 205.0 : 200.0}, {0, 10}, {0, 300}, {60, 90}}));
+    EXPECT_EQ(engine.preemptions(JobId{0}), migrates ? 0u : 1u);
+    EXPECT_TRUE(engine.consistent());
+  }
 }
 
 TEST(Themis, TheJobThatSharingSlowsMostGetsTheLease) {
@@ -51,6 +69,36 @@ TEST(Themis, TheIdealIsAShareOfTheCluster) {
   EXPECT_EQ(spans[1], (Span{1100, 1200}));
 }
 
+// At 1000 s both jobs bid: a lease raises log V of job 0 by log(11000/10000) and of job 1 by log(2850/1850). Job 1
+// wins, and keeps 10000/11000 of its lease for what it takes from job 0. At 1909.09 s job 0 takes over; at 2000 s job 1
+// wins again, with 40.9 s to go.
+TEST(Themis, AWinnerPaysWithPartOfItsLease) {
+  const JobTable jobs = table_of({{.work = 10000}, {.submit = 100, .work = 950}});
+  const Themis::Options all_bid{.lease = whole_seconds(1000), .auction = true, .filter = 0};
+  EXPECT_EQ(run(jobs, Cluster::pool(1), Themis(all_bid)), (std::vector<Span>{{0, 10950}, {1000, 2040.909091}}));
+  // With the filter at 0.8 one job of two bids, nobody is kept out, and nothing is paid.
+  const Themis::Options few_bid{.lease = whole_seconds(1000), .auction = true};
+  EXPECT_EQ(run(jobs, Cluster::pool(1), Themis(few_bid)), (std::vector<Span>{{0, 10950}, {1000, 1950}}));
+}
+
+TEST(Themis, EstimatesDecideInPlaceOfRunTimes) {
+  // Both short jobs take 100 s, and were slowed alike; job 1 asked for 5000 s, so that its rho is below that of job 0.
+  const JobTable jobs = table_of({{.work = 10000, .estimate = 10000},
+                                  {.submit = 100, .work = 100, .estimate = 5000},
+                                  {.submit = 100, .work = 100, .estimate = 100}});
+  const Cluster cluster = Cluster::pool(1);
+  const auto themis = [&](const char* text) {
+    const auto specs = parse_policy_list(text);
+    auto made = PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster});
+    EXPECT_TRUE(made);
+    EXPECT_EQ(made->clairvoyant(), std::string_view(text).find("user") == std::string_view::npos);
+    return run(jobs, cluster, *std::move(made));
+  };
+  EXPECT_EQ(themis("themis{lease_s=1000}"), (std::vector<Span>{{0, 10200}, {1000, 1100}, {1100, 1200}}));
+  EXPECT_EQ(themis("themis{lease_s=1000,estimate=user}"),
+            (std::vector<Span>{{0, 10100}, {10100, 10200}, {1000, 1100}}));
+}
+
 TEST(MaxMin, TheUserWithTheFewestGpusGoesNext) {
   const JobTable jobs = table_of({{.work = 100, .gpus = 2, .user = "a"},
                                   {.work = 100, .gpus = 2, .user = "a"},
@@ -59,6 +107,18 @@ TEST(MaxMin, TheUserWithTheFewestGpusGoesNext) {
   // a 2, b 1, b 2; then nobody's job fits but at 100.
   EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(FairParty::user)),
             (std::vector<Span>{{0, 100}, {100, 200}, {0, 100}, {0, 100}}));
+}
+
+TEST(MaxMin, TakesFromTheRicherWhatLeavesThemAsMuch) {
+  const JobTable jobs = table_of({{.work = 100, .gpus = 2, .user = "a"},
+                                  {.work = 100, .gpus = 2, .user = "a"},
+                                  {.submit = 10, .work = 100, .user = "b"},
+                                  {.submit = 12, .work = 10, .gpus = 2, .user = "b"}});
+  // At 10 s a keeps 2 against b's 1: the newer of its jobs goes. For job 3 b would have 3 and a 0, so that it waits.
+  EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(FairParty::user, true)),
+            (std::vector<Span>{{0, 100}, {0, 190}, {10, 110}, {110, 120}}));
+  EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(FairParty::user)),
+            (std::vector<Span>{{0, 100}, {0, 100}, {100, 200}, {100, 110}}));
 }
 
 TEST(MaxMin, SaysThatTheTraceHasNoUsers) {

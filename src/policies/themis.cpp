@@ -2,39 +2,69 @@
 #include "src/policies/themis.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "src/policies/class_queues.hpp"
 
 namespace gpusched {
 
 void Themis::decide(const OracleView& view, Decision& decision) {
+  if (estimator_) estimator_->observe(view);
   note_arrivals(view);
   if (view.pending_count() == 0) return;
-  if (view.now().us % lease_.us == 0) {
+  if (view.now().us % options_.lease.us == 0) {
     lease_all(view, decision);
-  } else if (view.cluster().free_gpu_milli() > 0 || cpu_only_jobs_) {
-    collect(view, false);
-    start_in_order(view, decision);
+  } else {
+    if (view.cluster().free_gpu_milli() > 0 || cpu_only_jobs_) {
+      collect(view, false);
+      start_in_order(view, decision);
+    }
+    if (options_.auction) replace_expired(view, decision);
   }
   if (view.pending_count() == 0) return;
-  const Time next{(view.now().us / lease_.us + 1) * lease_.us};
-  if (next != next_wake_ && decision.wake(next) == Verdict::ok) next_wake_ = next;
+  const Time next = next_wake(view);
+  if (next != planned_wake_ && decision.wake(next) == Verdict::ok) planned_wake_ = next;
+}
+
+// The next multiple of the lease, or the end of a lease that was paid for.
+Time Themis::next_wake(const View& view) const {
+  Time next{(view.now().us / options_.lease.us + 1) * options_.lease.us};
+  if (!options_.auction) return next;
+  for (const JobId job : view.running()) {
+    const Time end = lease_end_[index(job)];
+    if (end > view.now() && end < next) next = end;
+  }
+  return next;
 }
 
 void Themis::note_arrivals(const OracleView& view) {
-  if (ideal_s_.empty()) ideal_s_.resize(view.job_count());
+  if (ideal_s_.empty()) {
+    ideal_s_.resize(view.job_count());
+    lease_end_.assign(view.job_count(), Time::max());
+    if (estimator_) estimate_.resize(view.job_count());
+  }
   for (const Event& event : view.events()) {
     if (event.kind != EventKind::submit) continue;
     cpu_only_jobs_ = cpu_only_jobs_ || view.shape(event.job).gpu_milli() == 0;
     const auto jobs = static_cast<double>(view.arrived() - view.finished());
     const double share = static_cast<double>(view.cluster().total_gpus() * whole_gpu) / jobs;
     const double slowdown = std::max(1.0, static_cast<double>(view.shape(event.job).gpu_milli()) / share);
+    if (estimator_) estimate_[index(event.job)] = estimator_->estimate(view, event.job);
+    const Time alone = estimator_ ? estimate_[index(event.job)] : view.work(event.job);
     // A microsecond is the least time there is: it keeps rho finite.
-    ideal_s_[index(event.job)] = std::max(to_seconds(view.work(event.job)), 1e-6) * slowdown;
+    ideal_s_[index(event.job)] = std::max(to_seconds(alone), 1e-6) * slowdown;
   }
 }
 
-double Themis::rho(const OracleView& view, JobId job) const {
-  return to_seconds(view.now() - view.submit(job) + view.remaining(job)) / ideal_s_[index(job)];
+// Time in the system if the job ran from now on without a stop. One that outlives its estimate is about to end.
+double Themis::shared_s(const OracleView& view, JobId job) const {
+  const Time left =
+      estimator_ ? Time{std::max<std::int64_t>(estimate_[index(job)].us - view.ran(job).us, 0)} : view.remaining(job);
+  return to_seconds(view.now() - view.submit(job) + left);
 }
+
+double Themis::rho(const OracleView& view, JobId job) const { return shared_s(view, job) / ideal_s_[index(job)]; }
 
 // In falling order of rho; ties go to the earlier submitted.
 void Themis::collect(const OracleView& view, bool with_running) {
@@ -53,6 +83,7 @@ void Themis::collect(const OracleView& view, bool with_running) {
 // Who holds a lease is a matter of count; all that lose theirs leave before anyone starts.
 void Themis::lease_all(const OracleView& view, Decision& decision) {
   collect(view, true);
+  if (options_.auction) hold_auction(view);
   MilliGpu free = view.cluster().total_gpus() * whole_gpu;
   for (const Candidate& candidate : candidates_) {
     const MilliGpu wanted = view.shape(candidate.job).gpu_milli();
@@ -63,6 +94,78 @@ void Themis::lease_all(const OracleView& view, Decision& decision) {
     }
   }
   start_in_order(view, decision);
+}
+
+// Winners first, the others in falling order of rho.
+void Themis::hold_auction(const OracleView& view) {
+  for (const Candidate& candidate : candidates_) lease_end_[index(candidate.job)] = Time::max();
+  const double bidders = std::ceil((1 - options_.filter) * static_cast<double>(candidates_.size()) - 1e-9);
+  bids_.clear();
+  for (std::size_t i = 0; i < candidates_.size() && static_cast<double>(i) < std::max(bidders, 1.0); ++i) {
+    const JobId job = candidates_[i].job;
+    const MilliGpu gpus = view.shape(job).gpu_milli();
+    const double gain = std::log1p(to_seconds(options_.lease) / std::max(shared_s(view, job), 1e-6));
+    if (gpus > 0) bids_.push_back({.gain = gain, .gpus = gpus, .candidate = i});
+  }
+  std::sort(bids_.begin(), bids_.end(), [](const Bid& a, const Bid& b) {
+    const double per_gpu_a = a.gain / static_cast<double>(a.gpus), per_gpu_b = b.gain / static_cast<double>(b.gpus);
+    return per_gpu_a != per_gpu_b ? per_gpu_a > per_gpu_b : a.candidate < b.candidate;
+  });
+  MilliGpu free = view.cluster().total_gpus() * whole_gpu;
+  for (Bid& bid : bids_) {
+    bid.won = bid.gpus <= free;
+    if (bid.won) free -= bid.gpus;
+  }
+  set_payments(view, free);
+  std::vector<Candidate> order;
+  for (const Bid& bid : bids_) {
+    if (bid.won) order.push_back(candidates_[bid.candidate]);
+  }
+  const auto won = [&](const Candidate& candidate) { return lease_end_[index(candidate.job)] != Time::max(); };
+  std::copy_if(candidates_.begin(), candidates_.end(), std::back_inserter(order),
+               [&](const Candidate& candidate) { return !won(candidate); });
+  candidates_ = std::move(order);
+}
+
+void Themis::set_payments(const OracleView& view, MilliGpu free) {
+  for (const Bid& winner : bids_) {
+    if (!winner.won) continue;
+    MilliGpu room = free + winner.gpus;
+    double others_gain = 0;
+    for (const Bid& loser : bids_) {
+      if (loser.won || loser.gpus > room) continue;
+      room -= loser.gpus;
+      others_gain += loser.gain;
+    }
+    const double kept_s = to_seconds(options_.lease) * std::exp(-others_gain);
+    lease_end_[index(candidates_[winner.candidate].job)] = view.now() + std::max(from_seconds(kept_s), Time{1});
+  }
+}
+
+// Waiting jobs, in falling order of rho, take the place of jobs whose paid lease is over, in rising order.
+void Themis::replace_expired(const OracleView& view, Decision& decision) {
+  std::vector<Candidate> expired;
+  for (const JobId job : view.running()) {
+    if (lease_end_[index(job)] <= view.now()) expired.push_back({rho(view, job), job, true});
+  }
+  if (expired.empty()) return;
+  std::sort(expired.begin(), expired.end(), [](const Candidate& a, const Candidate& b) {
+    return a.rho != b.rho ? a.rho < b.rho : index(a.job) > index(b.job);
+  });
+  collect(view, false);
+  blocked_.assign(view.queue_count() * view.shape_count(), 0);
+  for (const Candidate& waiting : candidates_) {
+    auto& blocked = blocked_[view.queue_of(waiting.job) * view.shape_count() + view.shape_id(waiting.job)];
+    if (blocked || expired.empty()) continue;
+    std::vector<JobId> victims;
+    for (const Candidate& candidate : expired) victims.push_back(candidate.job);
+    for (const JobId gone : make_room(waiting.job, victims, decision)) {
+      lease_end_[index(gone)] = Time::max();
+      std::erase_if(expired, [&](const Candidate& candidate) { return candidate.job == gone; });
+    }
+    if (view.phase(waiting.job) != JobPhase::running) blocked = 1;
+  }
+  start_in_order(view, decision);  // a gang that stopped may leave more than was wanted
 }
 
 void Themis::start_in_order(const OracleView& view, Decision& decision) {
@@ -78,20 +181,37 @@ void Themis::start_in_order(const OracleView& view, Decision& decision) {
 }
 
 PolicyInfo themis_info() {
-  return {.name = "themis",
-          .summary = "finish-time fairness: leases GPUs to the jobs that sharing slows most",
-          .source = "Themis (NSDI'20), section 3; rho from true run times, N as of the submission, no auction",
-          .complexity = "O(n log n) a lease, O(waiting) an event",
-          .parameters = {{.name = "lease_s",
-                          .fallback = 1200.0,
-                          .meaning = "seconds for which GPUs are leased",
-                          .least = 1e-3,
-                          .most = 1e9}},
-          .make = [](const PolicyParameters& parameters, const PolicyContext&) -> Result<AnyPolicy> {
-            return AnyPolicy(Themis(from_seconds(parameters.number("lease_s"))));
-          },
-          .preemptive = true,
-          .work_conserving = true};
+  PolicyInfo info{.name = "themis",
+                  .summary = "finish-time fairness: leases GPUs to the jobs that sharing slows most",
+                  .source =
+                      "Themis (NSDI'20), sections 3 and 4; N as of the submission; a job is an app, bids for its "
+                      "gang, and pays in time",
+                  .complexity = "O(n log n) a lease, O(waiting) an event; the auction O(losing bids) more for a winner",
+                  .parameters = {{.name = "lease_s",
+                                  .fallback = 1200.0,
+                                  .meaning = "seconds for which GPUs are leased",
+                                  .least = 1e-3,
+                                  .most = 1e9},
+                                 {.name = "auction",
+                                  .fallback = false,
+                                  .meaning = "auction the leases (partial allocation, hidden payments)"},
+                                 {.name = "filter",
+                                  .fallback = 0.8,
+                                  .meaning = "auction=true: f, the fraction of jobs, of best rho, that make no bid",
+                                  .most = 1}},
+                  .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+                    const Themis::Options options{.lease = from_seconds(parameters.number("lease_s")),
+                                                  .auction = parameters.flag("auction"),
+                                                  .filter = parameters.number("filter")};
+                    if (parameters.word("estimate") == "exact") return AnyPolicy(Themis(options));
+                    auto estimator = make_duration_estimator(parameters, context);
+                    if (!estimator) return unexpected("policy themis, " + estimator.error().to_string());
+                    return AnyPolicy(Themis(options, *std::move(estimator)));
+                  },
+                  .preemptive = true,
+                  .work_conserving = true};
+  for (ParameterInfo& parameter : estimate_parameters("exact")) info.parameters.push_back(std::move(parameter));
+  return info;
 }
 
 }  // namespace gpusched

@@ -2,12 +2,16 @@
 /// Finish-time fairness (Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI'20).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpusched/decision.hpp"
 #include "gpusched/view.hpp"
+#include "src/policies/duration_estimator.hpp"
 #include "src/policies/registry.hpp"
 
 namespace gpusched {
@@ -16,14 +20,35 @@ namespace gpusched {
 /// time in the system if it ran from now on without a stop, T_ideal the time that it would take alone on 1/N of the
 /// GPUs, N being the jobs in the system when it came (it runs at full speed if its GPUs are within that share, else
 /// slowed in proportion). GPUs are leased: at each multiple of the lease while any job waits, all jobs in falling order
-/// of rho get the cluster greedily; between, free GPUs go to waiting jobs in that order. Clairvoyant: it uses the true
-/// run times, which the paper estimates. The paper's partial auction (which hides bids behind truthful payments) plays
-/// no part when jobs cannot bid. O(n log n) a lease, O(waiting) an event.
+/// of rho get the cluster greedily; between, free GPUs go to waiting jobs in that order. Run times are the true ones
+/// or, as in the paper, estimates. O(n log n) a lease, O(waiting) an event.
+///
+/// With the auction (section 4 of the paper; a job is an app, and asks for its gang or nothing):
+///  - the fraction 1 - f of the jobs of worst rho see the offer, f being the filter;
+///  - a bid is how much a lease gains: V = 1/rho rises from ideal / (T + lease) to ideal / T, T being the time in the
+///    system so far and the time left;
+///  - the product of all V is made large: bids win in falling order of log gain a GPU, greedily (the paper solves it);
+///  - hidden payment: a winner keeps the fraction c of its lease, c = what the product of the others' V comes to with
+///  it,
+///    over what it would be without. A gang cannot give up some GPUs, so that it pays in time: from then on it may be
+///    stopped for a waiting job. What its absence would let in is looked for among the bids that lost;
+///  - what no winner takes goes to the other jobs in falling order of rho.
+/// O(losing bids) more for each winner.
 class Themis {
  public:
-  explicit Themis(Time lease) : lease_(lease) {}
+  struct Options {
+    Time lease = whole_seconds(1200);
+    bool auction = false;
+    double filter = 0.8;  ///< f, in [0, 1)
+  };
+
+  explicit Themis(Time lease) : Themis(Options{.lease = lease}) {}
+  /// Without an estimator run times are known.
+  explicit Themis(Options options, std::optional<AnyDurationEstimator> estimator = {})
+      : options_(options), estimator_(std::move(estimator)) {}
 
   [[nodiscard]] std::string_view name() const { return "themis"; }
+  [[nodiscard]] bool clairvoyant() const { return !estimator_ || estimator_->clairvoyant(); }
   void decide(const OracleView& view, Decision& decision);
 
  private:
@@ -32,18 +57,33 @@ class Themis {
     JobId job = no_job;
     bool running = false;
   };
+  struct Bid {
+    double gain = 0;  // of log V
+    MilliGpu gpus = 0;
+    std::size_t candidate = 0;  // into candidates_
+    bool won = false;
+  };
 
   void note_arrivals(const OracleView& view);
+  [[nodiscard]] double shared_s(const OracleView& view, JobId job) const;
   [[nodiscard]] double rho(const OracleView& view, JobId job) const;
   void collect(const OracleView& view, bool with_running);
   void lease_all(const OracleView& view, Decision& decision);
+  void hold_auction(const OracleView& view);
+  void set_payments(const OracleView& view, MilliGpu free);
   void start_in_order(const OracleView& view, Decision& decision);
+  void replace_expired(const OracleView& view, Decision& decision);
+  [[nodiscard]] Time next_wake(const View& view) const;
 
-  Time lease_;
-  Time next_wake_ = Time::max();
+  Options options_;
+  std::optional<AnyDurationEstimator> estimator_;
+  Time planned_wake_ = Time::max();
   bool cpu_only_jobs_ = false;   // jobs that want no GPU may start when none is free
   std::vector<double> ideal_s_;  // by job
+  std::vector<Time> estimate_;   // by job: with an estimator, its run time as believed when it came
+  std::vector<Time> lease_end_;  // by job: with the auction, when a winner's paid lease ends
   std::vector<Candidate> candidates_;
+  std::vector<Bid> bids_;
   std::vector<std::uint8_t> blocked_;  // by shape
 };
 

@@ -23,8 +23,8 @@ namespace gpusched {
 /// With migration (section 3.2 of the paper), a job that wants GPUs of one node, and finds them idle on several, first
 /// has small jobs moved away from the node that needs the fewest GPUs more: each in whole to the fullest other node
 /// that holds it, at `migration` of extra work. What wants one node is a task of several GPUs, or a gang under a
-/// placement that keeps it on one. O(nodes + running) for such a shape at a slice. Packing of two jobs on one GPU is
-/// not here: it needs a rate of work that changes with the neighbour.
+/// placement that keeps it on one. O(nodes + running) for such a shape at a slice. Packing is not here: jobs keep
+/// the GPUs, or shares of them, that they ask for.
 class Gandiva {
  public:
   struct Options {

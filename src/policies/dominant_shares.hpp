@@ -31,8 +31,12 @@ class DominantShares {
 
   /// The user gets (sign +1) or gives back (-1) what a gang of `shape` holds.
   void add(std::uint32_t user, const Shape& shape, std::int64_t sign) {
-    if (user >= held_.size()) held_.resize(user + 1, Resources{});
+    if (user >= held_.size()) {
+      held_.resize(user + 1, Resources{});
+      shares_.resize(user + 1, 0);
+    }
     held_[user] = changed(held_[user], shape, sign);
+    shares_[user] = share_of(held_[user]);
   }
 
   [[nodiscard]] std::int64_t share(std::uint32_t user) const { return user < held_.size() ? share_of(held_[user]) : 0; }
@@ -60,7 +64,8 @@ class DominantShares {
   }
 
   Resources total_{};
-  std::vector<Resources> held_;  // by user
+  std::vector<Resources> held_;       // by user
+  std::vector<std::int64_t> shares_;  // of what is held
 };
 
 }  // namespace gpusched

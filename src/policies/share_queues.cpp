@@ -124,15 +124,31 @@ bool ShareQueues::preempt_within(const View& view, Decision& decision) {
       if (a->priority != b->priority) return a->priority > b->priority;
       return std::pair(share(a), a->first()) < std::pair(share(b), b->first());
     });
+    const std::vector<Offer> offered = offers(view);
     for (const Class* const jobs : urgent) {
-      std::vector<JobId> victims = lower_priorities(view, *jobs);
-      if (victims.empty() && options_.shares) victims = richer_users(view, *jobs);
+      const std::vector<JobId> victims = victims_within(view, *jobs, offered[queue_of(*jobs)]);
       if (victims.empty() || !start_by_force(view, decision, *jobs, victims)) continue;
       again = any = true;  // the classes have changed
       break;
     }
   }
   return any;
+}
+
+std::vector<ShareQueues::Offer> ShareQueues::offers(const View& view) const {
+  std::vector<Offer> offers(tree_.owners());
+  for (const JobId job : view.running()) {
+    Offer& offer = offers[owner_of(options_.column, view, job)];
+    offer.least_priority = std::min(offer.least_priority, view.priority(job));
+    if (options_.shares) offer.greatest_share = std::max(offer.greatest_share, options_.shares->share(view.user(job)));
+  }
+  return offers;
+}
+
+std::vector<JobId> ShareQueues::victims_within(const View& view, const Class& jobs, const Offer& offer) const {
+  if (offer.least_priority < jobs.priority) return lower_priorities(view, jobs);
+  if (options_.shares && offer.greatest_share >= share_then(view, jobs)) return richer_users(view, jobs);
+  return {};
 }
 
 // The least priority first, and of it the newest.
@@ -152,7 +168,7 @@ std::vector<JobId> ShareQueues::lower_priorities(const View& view, const Class& 
 // The richest user's first, and of them the newest, as long as each keeps what the rule wants.
 std::vector<JobId> ShareQueues::richer_users(const View& view, const Class& jobs) const {
   const std::uint32_t taker = user_of(jobs);
-  const std::int64_t then = options_.shares->share_after(taker, view.shape(jobs.first()), +1) - DominantShares::delta;
+  const std::int64_t then = share_then(view, jobs);
   std::vector<JobId> victims;
   for (const JobId job : view.running()) {
     const bool same_queue = owner_of(options_.column, view, job) == queue_of(jobs);

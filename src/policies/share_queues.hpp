@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -85,6 +86,16 @@ class ShareQueues {
   void reclaim(const View& view, Decision& decision);
   bool start_by_force(const View& view, Decision& decision, const Class& jobs, const std::vector<JobId>& victims);
   [[nodiscard]] std::vector<JobId> over_their_due(const View& view) const;
+  // What the running jobs of a queue have at most to offer: saves looking for victims where there are none.
+  struct Offer {
+    std::int32_t least_priority = std::numeric_limits<std::int32_t>::max();
+    std::int64_t greatest_share = -1;  // of a user, with `shares`
+  };
+  [[nodiscard]] std::vector<Offer> offers(const View& view) const;
+  [[nodiscard]] std::vector<JobId> victims_within(const View& view, const Class& jobs, const Offer& offer) const;
+  [[nodiscard]] std::int64_t share_then(const View& view, const Class& jobs) const {
+    return options_.shares->share_after(user_of(jobs), view.shape(jobs.first()), +1) - DominantShares::delta;
+  }
   [[nodiscard]] std::vector<JobId> lower_priorities(const View& view, const Class& jobs) const;
   [[nodiscard]] std::vector<JobId> richer_users(const View& view, const Class& jobs) const;
   [[nodiscard]] bool is_due(const View& view, const Class& jobs) const {

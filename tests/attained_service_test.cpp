@@ -45,6 +45,18 @@ TEST(Las, ServiceIsGpuTime) {
   EXPECT_EQ(run(jobs, Cluster::pool(4), las(200)), (std::vector<Span>{{0, 150}, {50, 200}}));
 }
 
+TEST(Las, WakesOnlyForAJobThatMayFallBehindAWaitingOne) {
+  const JobTable jobs =
+      table_of({{.work = 1000, .gpus = 2}, {.submit = 500, .work = 900}, {.submit = 600, .work = 900}});
+  const Cluster cluster = Cluster::pool(2);
+  Engine engine(jobs, cluster);
+  AttainedService policy = las(100);
+  simulate(engine, policy);
+  // Job 0 waits from 500 with ten quanta of service; the others end with nine, each a quantum before it would matter.
+  EXPECT_EQ(engine.end(JobId{0}), whole_seconds(2000));
+  EXPECT_EQ(engine.events_seen(), 8u) << "three submissions, three ends, and the wakes planned for 1500 and 1600";
+}
+
 TEST(Tiresias, AJobLeavesItsQueueAtTheLimitToTheMicrosecond) {
   const JobTable jobs = table_of({{.work = 3000, .gpus = 4}, {.submit = 10, .work = 100, .gpus = 4}});
   EXPECT_EQ(run(jobs, Cluster::pool(4), tiresias()), (std::vector<Span>{{0, 3100}, {812.5, 912.5}}));

@@ -48,14 +48,20 @@ struct AttainedService::Hooks {
   Key before_start(JobId id) const {
     Job& job = policy.jobs_[index(id)];
     job.promotion = Time::max();
-    policy.plan_crossing(view.now(), view.shape(id), id);
+    job.origin = view.now() - (job.ran - job.ran_base);
+    policy.runs_of(view, id).insert(policy.run_of(id));
+    policy.plan_crossing(view.shape(id), id);
     const Time first = view.first_start(id) == Time::max() ? view.now() : view.first_start(id);
     return policy.options_.by_first_start ? Key{policy.order_.key(id).rank, first.us} : policy.order_.key(id);
   }
   void before_preempt(JobId id) const {
-    policy.jobs_[index(id)].service = view.attained_gpu_us(id);
+    Job& job = policy.jobs_[index(id)];
+    policy.runs_of(view, id).erase(policy.run_of(id));
+    job.ran = job.ran_base + (view.now() - job.origin);  // view.ran() does not know a start of this decision
     policy.plan_promotion(view, id);
   }
+  void restored(JobId id) const { policy.runs_of(view, id).insert(policy.run_of(id)); }
+  void before_displace() const { policy.cross_levels(view); }
   [[nodiscard]] Placement placement(JobId id) const {
     if (policy.is_skewed_.empty() || view.family(id) == 0) return view.options().placement;
     return policy.is_skewed_[view.family(id)] ? Placement::consolidate : Placement::best_fit;
@@ -63,11 +69,13 @@ struct AttainedService::Hooks {
 };
 
 void AttainedService::decide(const View& view, Decision& decision) {
-  if (jobs_.empty()) jobs_.resize(view.job_count());
+  if (jobs_.empty()) {
+    jobs_.resize(view.job_count());
+    runs_.resize(std::size_t{view.queue_count()} * view.shape_count());
+  }
   note_events(view);
   if (options_.gittins && services_.size() >= rank_again_at_) rank_levels(view);
-  // While nobody waits levels decide nothing; they are caught up with when somebody does.
-  if (view.pending_count() > 0) cross_levels(view);
+  if (overtaking_ <= view.now()) cross_levels(view);
   promote_starved(view);
   Hooks hooks{*this, view};
   order_.fill(view, decision, hooks);
@@ -85,13 +93,13 @@ void AttainedService::note_events(const View& view) {
   for (const Event& event : view.events()) {
     if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
       order_.leave(view, event.job);
+      runs_of(view, event.job).erase(run_of(event.job));
       jobs_[index(event.job)].crossing = Time::max();
       if (event.kind == EventKind::finish && options_.gittins) services_.push_back(view.attained_gpu_us(event.job));
     }
     if (event.kind == EventKind::retry) {
-      Job& job = jobs_[index(event.job)];
-      job.service = view.attained_gpu_us(event.job);
-      job.level = options_.levels.level(job.service - job.base);
+      jobs_[index(event.job)].ran = view.ran(event.job);
+      catch_up(view, event.job);
       order_.wait(view, event.job, key_of(view, event.job));
     }
     if (event.kind == EventKind::submit) {
@@ -101,19 +109,25 @@ void AttainedService::note_events(const View& view) {
   }
 }
 
+// The level of a job that runs, or ran until now, and since when it has it.
+void AttainedService::catch_up(const View& view, JobId id) {
+  Job& job = jobs_[index(id)];
+  const Shape& shape = view.shape(id);
+  const std::uint32_t level =
+      options_.levels.level(mul_div((view.now() - job.origin).us, shape.gpu_milli(), whole_gpu));
+  if (level == job.level) return;
+  job.level = level;
+  job.entered = (job.origin + time_to(shape, level)).us;
+}
+
 void AttainedService::cross_levels(const View& view) {
   while (!crossings_.empty() && crossings_.front().time <= view.now()) {
     const Due due = crossings_.front();
     pop(crossings_);
-    Job& job = jobs_[index(due.job)];
-    if (job.crossing != due.time || view.phase(due.job) != JobPhase::running) continue;
-    // While nobody waited, several levels may have passed.
-    job.service = view.attained_gpu_us(due.job);
-    job.level = options_.levels.level(job.service - job.base);
-    const std::int64_t beyond = job.service - job.base - options_.levels.begin(job.level);
-    job.entered = view.now().us - mul_div(beyond, whole_gpu, view.shape(due.job).gpu_milli());
+    if (jobs_[index(due.job)].crossing != due.time || view.phase(due.job) != JobPhase::running) continue;
+    catch_up(view, due.job);  // several levels may have passed
     order_.rekey(view, due.job, key_of(view, due.job));
-    plan_crossing(view.now(), view.shape(due.job), due.job);
+    plan_crossing(view.shape(due.job), due.job);
   }
 }
 
@@ -124,8 +138,7 @@ void AttainedService::promote_starved(const View& view) {
     Job& job = jobs_[index(due.job)];
     if (job.promotion != due.time || view.phase(due.job) != JobPhase::pending) continue;
     job.promotion = Time::max();
-    job.base = job.service;
-    job.ran_base = view.ran(due.job);
+    job.ran_base = job.ran;
     job.level = 0;
     job.entered = view.now().us;
     order_.rekey(view, due.job, key_of(view, due.job));
@@ -150,34 +163,85 @@ void AttainedService::rank_levels(const View& view) {
   }
 }
 
-void AttainedService::plan_crossing(Time now, const Shape& shape, JobId id) {
+// How long a job of that shape runs until it enters `level`; max() = never.
+Time AttainedService::time_to(const Shape& shape, std::uint32_t level) const {
+  const std::int64_t service = options_.levels.begin(level);
+  if (service == std::numeric_limits<std::int64_t>::max() || shape.gpu_milli() == 0) return Time::max();
+  return {mul_div_up(service, whole_gpu, shape.gpu_milli())};
+}
+
+std::set<AttainedService::Run>& AttainedService::runs_of(const View& view, JobId id) {
+  return runs_[std::size_t{view.queue_of(id)} * view.shape_count() + view.shape_id(id)];
+}
+
+void AttainedService::plan_crossing(const Shape& shape, JobId id) {
   Job& job = jobs_[index(id)];
-  job.crossing = Time::max();
-  const std::int64_t end = options_.levels.end(job.level);
-  if (end == std::numeric_limits<std::int64_t>::max() || shape.gpu_milli() == 0) return;
-  job.crossing = now + Time{mul_div_up(end - (job.service - job.base), whole_gpu, shape.gpu_milli())};
-  push(crossings_, {job.crossing, id});
+  const Time wanted = time_to(shape, job.level + 1);
+  job.crossing = wanted == Time::max() ? wanted : job.origin + wanted;
+  if (wanted != Time::max()) push(crossings_, {job.crossing, id});
 }
 
 // The job is about to be preempted.
 void AttainedService::plan_promotion(const View& view, JobId id) {
   Job& job = jobs_[index(id)];
-  const Time ran = view.ran(id) - job.ran_base;
+  const Time ran = job.ran - job.ran_base;
   if (options_.promote_knob <= 0 || job.level == 0 || ran.us == 0) return;
   const Time wait = from_seconds(to_seconds(ran) * options_.promote_knob);
   job.promotion = view.now() + Time{std::max<std::int64_t>(wait.us, 1)};
   push(promotions_, {job.promotion, id});
 }
 
+// Falling behind a waiting job is news only when it is the first of its shape (behind the others means that it was
+// behind that one before), and happens on entering its level or the next. When many levels wait, any crossing counts.
+Time AttainedService::next_overtaking(const View& view) {
+  constexpr std::size_t many = 8;
+  Time next = Time::max();
+  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+    note_boundaries(view, queue);
+    if (boundaries_.size() > many) {
+      cross_levels(view);
+      return crossings_.empty() ? Time::max() : crossings_.front().time;
+    }
+    if (boundaries_.empty()) continue;
+    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+      const std::set<Run>& runs = runs_[std::size_t{queue} * view.shape_count() + shape];
+      if (runs.empty()) continue;
+      for (const std::uint32_t level : boundaries_) {
+        const Time wanted = time_to(view.shape_of_id(shape), level);
+        if (wanted == Time::max()) continue;
+        const auto first = runs.upper_bound({view.now() - wanted, no_job});  // that has not entered it yet
+        if (first != runs.end()) next = {std::min(next.us, (first->origin + wanted).us)};
+      }
+    }
+  }
+  return next;
+}
+
+void AttainedService::note_boundaries(const View& view, std::uint32_t queue) {
+  boundaries_.clear();
+  if (view.queue(queue).empty()) return;
+  if (options_.gittins) {  // levels are served in any order
+    for (std::uint32_t level = 1; level < rank_.size(); ++level) boundaries_.push_back(level);
+    return;
+  }
+  for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+    const Key* const first = order_.first_waiting(view, queue, shape);
+    if (first == nullptr) continue;
+    for (const std::uint32_t level : {first->rank, first->rank + 1}) {
+      if (level > 0 && std::find(boundaries_.begin(), boundaries_.end(), level) == boundaries_.end()) {
+        boundaries_.push_back(level);
+      }
+    }
+  }
+}
+
 void AttainedService::ask_to_wake(const View& view, Decision& decision) {
-  const auto drop_stale = [&](std::vector<Due>& heap, Time Job::*time) {
-    while (!heap.empty() && jobs_[index(heap.front().job)].*time != heap.front().time) pop(heap);
-    return heap.empty() ? Time::max() : heap.front().time;
-  };
-  const Time crossing = drop_stale(crossings_, &Job::crossing);
-  const Time promotion = drop_stale(promotions_, &Job::promotion);
-  Time wake = view.pending_count() > 0 ? crossing : Time::max();
-  if (promotion < wake) wake = promotion;
+  overtaking_ = view.pending_count() > 0 ? next_overtaking(view) : Time::max();
+  while (!promotions_.empty() && jobs_[index(promotions_.front().job)].promotion != promotions_.front().time) {
+    pop(promotions_);
+  }
+  const Time promotion = promotions_.empty() ? Time::max() : promotions_.front().time;
+  const Time wake = promotion < overtaking_ ? promotion : overtaking_;
   if (wake == next_wake_ || wake == Time::max()) return;
   if (decision.wake(wake) == Verdict::ok) next_wake_ = wake;
 }

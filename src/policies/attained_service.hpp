@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,8 +76,8 @@ struct AttainedServiceOptions {
 double gittins_index(const std::vector<std::int64_t>& services, std::int64_t attained);
 
 /// Preemptive, greedy in the order (level, place in the level). A running job enters its next level at the instant at
-/// which its service reaches it, for which the policy wakes while any job waits: O(shapes x log n) an event, and one
-/// event a level entered.
+/// which its service reaches it. Levels are brought up to date only when they decide who goes, and the policy wakes
+/// only for a job that may fall behind a waiting one; an event costs O(shapes x log n).
 class AttainedService {
  public:
   AttainedService(AttainedServiceOptions options, const NameTable& families);
@@ -91,9 +92,9 @@ class AttainedService {
     friend bool operator<(const Key& a, const Key& b) { return a.rank != b.rank ? a.rank < b.rank : a.order < b.order; }
   };
   struct Job {
-    std::int64_t base = 0;     // service at the last promotion
-    std::int64_t service = 0;  // as of the last stop, GPU-microseconds
-    Time ran_base{};           // ran() at the last promotion
+    Time ran{};       // as of the last stop
+    Time ran_base{};  // ran() at the last promotion
+    Time origin{};    // when the present run would have begun, had it no pause since the last promotion
     Time crossing = Time::max();
     Time promotion = Time::max();
     std::int64_t entered = 0;  // when it entered its level
@@ -107,15 +108,29 @@ class AttainedService {
       return a.time != b.time ? b.time < a.time : index(b.job) < index(a.job);
     }
   };
+  // A running job in the order in which those of its shape enter any level.
+  struct Run {
+    Time origin;
+    JobId job;
+    friend bool operator<(const Run& a, const Run& b) {
+      return a.origin != b.origin ? a.origin < b.origin : index(a.job) < index(b.job);
+    }
+  };
   struct Hooks;
 
   [[nodiscard]] Key key_of(const View& view, JobId id) const;
   void note_events(const View& view);
+  void catch_up(const View& view, JobId id);
   void cross_levels(const View& view);
   void promote_starved(const View& view);
   void rank_levels(const View& view);
-  void plan_crossing(Time now, const Shape& shape, JobId id);
+  [[nodiscard]] Time time_to(const Shape& shape, std::uint32_t level) const;
+  void plan_crossing(const Shape& shape, JobId id);
   void plan_promotion(const View& view, JobId id);
+  [[nodiscard]] Time next_overtaking(const View& view);
+  void note_boundaries(const View& view, std::uint32_t queue);
+  std::set<Run>& runs_of(const View& view, JobId id);
+  [[nodiscard]] Run run_of(JobId id) const { return {jobs_[index(id)].origin, id}; }
   void ask_to_wake(const View& view, Decision& decision);
   static void push(std::vector<Due>& heap, Due due);
   static void pop(std::vector<Due>& heap);
@@ -124,7 +139,10 @@ class AttainedService {
   std::vector<std::uint8_t> is_skewed_;  // by family; empty: the run's rule
   PreemptiveOrder<Key> order_;
   std::vector<Job> jobs_;
+  std::vector<std::set<Run>> runs_;          // [queue x shape], of running jobs
   std::vector<Due> crossings_, promotions_;  // heaps
+  Time overtaking_ = Time::max();            // when a running job may next fall behind a waiting one
+  std::vector<std::uint32_t> boundaries_;    // of the present queue: levels in whose entering lies that danger
   std::vector<std::uint32_t> rank_;          // by level, gittins only
   std::vector<std::int64_t> services_;       // of finished jobs, gittins only
   std::size_t rank_again_at_ = 1;            // number of services

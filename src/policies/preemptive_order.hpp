@@ -22,6 +22,8 @@ namespace gpusched {
 /// `Key` is totally ordered by <; equal keys go to the lower job id. A policy's `Hooks` has
 ///   Key before_start(JobId)       the key under which the job runs;
 ///   void before_preempt(JobId)    the job keeps its key and waits;
+///   void restored(JobId)          that preemption was taken back;
+///   void before_displace()        last call to rekey running jobs: their order is about to matter;
 ///   Placement placement(JobId)    where its tasks go.
 template <class Key>
 class PreemptiveOrder {
@@ -51,6 +53,13 @@ class PreemptiveOrder {
   }
 
   [[nodiscard]] const Key& key(JobId job) const { return keys_[index(job)]; }
+
+  /// The key of the first waiting job of that queue and shape, or null.
+  [[nodiscard]] const Key* first_waiting(const View& view, std::uint32_t queue, std::uint32_t shape) const {
+    if (jobs_.empty()) return nullptr;
+    const std::set<Entry>& waiting = jobs_[std::size_t{queue} * view.shape_count() + shape].waiting;
+    return waiting.empty() ? nullptr : &waiting.begin()->key;
+  }
 
   /// Gives the cluster to the jobs in order, in the queues where something changed since the last call.
   template <class Hooks>
@@ -134,6 +143,7 @@ class PreemptiveOrder {
     if (was_displaced(candidate.job) && decision.restore(candidate.job) == Verdict::ok) {  // its place is still free
       jobs.waiting.erase(candidate);
       jobs.running.insert(candidate);
+      hooks.restored(candidate.job);
       return true;
     }
     const Placement rule = hooks.placement(candidate.job);
@@ -156,6 +166,7 @@ class PreemptiveOrder {
   template <class Hooks>
   bool displace(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
                 Placement rule) {
+    hooks.before_displace();
     if (!could_fit(view, queue, candidate)) return false;
     victims_.clear();
     bool placed = false;
@@ -176,6 +187,7 @@ class PreemptiveOrder {
       } else {
         decision.restore(victim.job);
         jobs_of(view, victim.job).running.insert(victim);
+        hooks.restored(victim.job);
       }
     }
     return placed;

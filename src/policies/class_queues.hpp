@@ -70,49 +70,82 @@ class ClassQueues {
   void push(const View& view, JobId job, std::uint32_t owner) {
     const auto key = std::tuple(owner, view.priority(job), view.queue_of(job), view.shape_id(job));
     const auto [place, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(classes_.size()));
-    if (added) {
-      classes_.push_back(
-          {.owner = owner, .priority = view.priority(job), .queue = view.queue_of(job), .shape = view.shape_id(job)});
-    }
+    if (added) add_class(owner, view.priority(job), view.queue_of(job), view.shape_id(job));
     std::vector<JobId>& jobs = classes_[place->second].jobs;
-    if (jobs.empty()) active_.push_back(place->second);
+    if (jobs.empty()) activate(place->second);
     jobs.push_back(job);
     std::push_heap(jobs.begin(), jobs.end(), std::greater<>());
   }
 
   /// Calls `attempt(class)`, which tries to start the class's first job, for the class of the lowest
   /// (score(class), first job), until none is left to try. Without `skip`, a job without room ends its scheduling
-  /// queue. O(classes) an attempt.
+  /// queue. Precondition: starting a job lowers no score at this instant. O(classes), and O(classes alike in scheduling
+  /// queue and shape) a start.
   template <class Score, class Try>
   void start_best(bool skip, Score score, Try attempt) {
-    candidates_ = active_;
-    while (!candidates_.empty()) {
-      std::size_t best = 0;
-      auto best_score = score(classes_[candidates_[0]]);
-      for (std::size_t i = 1; i < candidates_.size(); ++i) {
-        const Class& other = classes_[candidates_[i]];
-        auto other_score = score(other);
-        const JobId leader = classes_[candidates_[best]].first();
-        if (best_score < other_score || (!(other_score < best_score) && leader < other.first())) continue;
-        best = i;
-        best_score = std::move(other_score);
+    start_best(
+        skip, [](std::uint32_t, std::uint32_t) { return true; }, score, attempt);
+  }
+
+  /// The same among the classes whose `may_fit(queue, shape)` is true, which costs only those: for policies that pass
+  /// over whatever does not fit. What it leaves out must have no room.
+  template <class MayFit, class Score, class Try>
+  void start_best(bool skip, MayFit may_fit, Score score, Try attempt) {
+    using Value = decltype(score(classes_[0]));
+    struct Leader {  // the first class of a kind, with its score when it was elected
+      std::size_t kind = 0;
+      std::uint32_t number = no_index;
+      Value value = {};
+    };
+    const auto before = [this](const Value& a, std::uint32_t class_a, const Value& b, std::uint32_t class_b) {
+      return a < b || (!(b < a) && classes_[class_a].first() < classes_[class_b].first());
+    };
+    const auto elect = [&](std::size_t kind) {
+      Leader leader{.kind = kind};
+      for (const std::uint32_t number : kinds_[kind].active) {
+        if (places_[number].given_up == pass_) continue;
+        const Value value = score(std::as_const(classes_[number]));
+        if (leader.number == no_index || before(value, number, leader.value, leader.number)) {
+          leader.number = number;
+          leader.value = value;
+        }
       }
-      const std::uint32_t number = candidates_[best];
-      switch (attempt(std::as_const(classes_[number]))) {
-        case Attempt::started:
-          pop(number);
-          if (classes_[number].jobs.empty()) drop_candidate(best);
-          break;
-        case Attempt::not_allowed: drop_candidate(best); break;
-        case Attempt::no_room: drop_like(classes_[number], skip); break;
+      return leader;
+    };
+    ++pass_;
+    std::vector<Leader> leaders;
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      if (kinds_[kind].active.empty() || !may_fit(kinds_[kind].queue, kinds_[kind].shape)) continue;
+      leaders.push_back(elect(kind));
+    }
+    while (!leaders.empty()) {
+      const auto best = std::min_element(leaders.begin(), leaders.end(), [&](const Leader& a, const Leader& b) {
+        return before(a.value, a.number, b.value, b.number);
+      });
+      const Class& jobs = classes_[best->number];
+      if (score(jobs) == best->value) {  // else something started since; others of its kind may come first now
+        const Attempt outcome = attempt(jobs);
+        if (outcome == Attempt::no_room) {
+          std::erase_if(leaders, [&](const Leader& leader) {
+            const Kind& kind = kinds_[leader.kind];
+            return kind.queue == jobs.queue && (!skip || kind.shape == jobs.shape);
+          });
+          continue;
+        }
+        if (outcome == Attempt::started) pop(best->number);
+        if (outcome == Attempt::not_allowed) places_[best->number].given_up = pass_;
       }
+      *best = elect(best->kind);
+      if (best->number == no_index) leaders.erase(best);
     }
   }
 
   /// Classes that have waiting jobs, in no order that means anything.
   template <class Visit>
   void for_each(Visit visit) const {
-    for (const std::uint32_t number : active_) visit(classes_[number]);
+    for (const Kind& kind : kinds_) {
+      for (const std::uint32_t number : kind.active) visit(classes_[number]);
+    }
   }
 
   /// Takes `job` out. Precondition: it is the first of its class.
@@ -121,29 +154,49 @@ class ClassQueues {
   }
 
  private:
+  // Classes of equal scheduling queue and shape: they fit together, or none does.
+  struct Kind {
+    std::uint32_t queue = 0;
+    std::uint32_t shape = 0;
+    std::vector<std::uint32_t> active = {};  // classes with waiting jobs
+  };
+  // Where a class stands.
+  struct Place {
+    std::uint32_t kind = 0;
+    std::uint32_t at = 0;        // in Kind::active
+    std::uint64_t given_up = 0;  // the last pass in which the policy did not allow it
+  };
+
+  void add_class(std::uint32_t owner, std::int32_t priority, std::uint32_t queue, std::uint32_t shape) {
+    const auto same = std::find_if(kinds_.begin(), kinds_.end(),
+                                   [&](const Kind& kind) { return kind.queue == queue && kind.shape == shape; });
+    places_.push_back({.kind = static_cast<std::uint32_t>(same - kinds_.begin())});
+    if (same == kinds_.end()) kinds_.push_back({.queue = queue, .shape = shape});
+    classes_.push_back({.owner = owner, .priority = priority, .queue = queue, .shape = shape});
+  }
+
+  void activate(std::uint32_t number) {
+    std::vector<std::uint32_t>& active = kinds_[places_[number].kind].active;
+    places_[number].at = static_cast<std::uint32_t>(active.size());
+    active.push_back(number);
+  }
+
   void pop(std::uint32_t number) {
     std::vector<JobId>& jobs = classes_[number].jobs;
     std::pop_heap(jobs.begin(), jobs.end(), std::greater<>());
     jobs.pop_back();
-    if (jobs.empty()) active_.erase(std::find(active_.begin(), active_.end(), number));
-  }
-
-  void drop_candidate(std::size_t at) {
-    candidates_[at] = candidates_.back();
-    candidates_.pop_back();
-  }
-
-  void drop_like(const Class& refused, bool skip) {
-    std::erase_if(candidates_, [&](std::uint32_t number) {
-      const Class& other = classes_[number];
-      return other.queue == refused.queue && (!skip || other.shape == refused.shape);
-    });
+    if (!jobs.empty()) return;
+    std::vector<std::uint32_t>& active = kinds_[places_[number].kind].active;
+    active[places_[number].at] = active.back();  // the last takes its place
+    places_[active.back()].at = places_[number].at;
+    active.pop_back();
   }
 
   std::map<std::tuple<std::uint32_t, std::int32_t, std::uint32_t, std::uint32_t>, std::uint32_t> numbers_;
   std::vector<Class> classes_;
-  std::vector<std::uint32_t> active_;      // classes with waiting jobs
-  std::vector<std::uint32_t> candidates_;  // those not yet given up in this pass
+  std::vector<Place> places_;  // [class]
+  std::vector<Kind> kinds_;
+  std::uint64_t pass_ = 0;
 };
 
 /// GPU thousandths by owner, grown on demand.

@@ -48,7 +48,10 @@ class Drf {
       const std::uint32_t parent = options_.hierarchical ? users_[jobs.owner].vc : jobs.owner;
       return std::pair(share(owners_, parent), options_.hierarchical ? share(members_, jobs.owner) : 0);
     };
-    waiting_.start_best(true, score, [&](const ClassQueues::Class& jobs) {
+    const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
+      return view.cluster().may_fit(view.shape_of_id(shape), queue);
+    };
+    waiting_.start_best(true, may_fit, score, [&](const ClassQueues::Class& jobs) {
       if (decision.start(jobs.first()) != Verdict::ok) return Attempt::no_room;
       hold(view, jobs.first(), +1);
       return Attempt::started;
@@ -60,6 +63,10 @@ class Drf {
 
  private:
   using Resources = std::array<std::int64_t, 3>;  // GPU thousandths, CPU thousandths, MiB
+  struct Account {
+    Resources held{};
+    std::int64_t share = 0;  // the weighted dominant share of it
+  };
   struct UserOfVc {
     std::uint32_t vc = 0;
     std::uint32_t user = 0;
@@ -76,34 +83,37 @@ class Drf {
 
   void hold(const View& view, JobId job, std::int64_t sign) {
     const std::uint32_t who = owner(view, job);
-    add(owners_, options_.hierarchical ? users_[who].vc : who, view.shape(job), sign);
-    if (options_.hierarchical) add(members_, who, view.shape(job), sign);
+    const std::uint32_t weighted = options_.hierarchical ? users_[who].vc : who;
+    add(owners_, weighted, view.shape(job), sign, options_.weights.milli(weighted));
+    // Users of one virtual cluster weigh the same.
+    if (options_.hierarchical) add(members_, who, view.shape(job), sign, 1000);
   }
 
-  static void add(std::vector<Resources>& sums, std::uint32_t who, const Shape& shape, std::int64_t sign) {
-    if (who >= sums.size()) sums.resize(who + 1, Resources{});
-    sums[who][0] += sign * shape.gpu_milli();
-    sums[who][1] += sign * shape.tasks * shape.cpu_milli_per_task;
-    sums[who][2] += sign * shape.tasks * shape.memory_mib_per_task;
-  }
-
-  [[nodiscard]] std::int64_t share(const std::vector<Resources>& sums, std::uint32_t who) const {
-    if (who >= sums.size()) return 0;
+  void add(std::vector<Account>& accounts, std::uint32_t who, const Shape& shape, std::int64_t sign,
+           std::int64_t weight_milli) const {
+    if (who >= accounts.size()) accounts.resize(who + 1);
+    Resources& held = accounts[who].held;
+    held[0] += sign * shape.gpu_milli();
+    held[1] += sign * shape.tasks * shape.cpu_milli_per_task;
+    held[2] += sign * shape.tasks * shape.memory_mib_per_task;
     std::int64_t dominant = 0;
     for (std::size_t r = 0; r < capacity_.size(); ++r) {
       if (capacity_[r] > 0 && capacity_[r] < unlimited) {
-        dominant = std::max(dominant, mul_div(sums[who][r], whole, capacity_[r]));
+        dominant = std::max(dominant, mul_div(held[r], whole, capacity_[r]));
       }
     }
-    const bool weighted = &sums == &owners_;  // users of one virtual cluster weigh the same
-    return weighted ? mul_div(dominant, 1000, options_.weights.milli(who)) : dominant;
+    accounts[who].share = mul_div(dominant, 1000, weight_milli);
+  }
+
+  [[nodiscard]] static std::int64_t share(const std::vector<Account>& accounts, std::uint32_t who) {
+    return who < accounts.size() ? accounts[who].share : 0;
   }
 
   Options options_;
   Resources capacity_{};
   ClassQueues waiting_;
-  std::vector<Resources> owners_;   // held by each owner, or by each virtual cluster in the hierarchical form
-  std::vector<Resources> members_;  // by each (virtual cluster, user), hierarchical form only
+  std::vector<Account> owners_;   // of each owner, or by each virtual cluster in the hierarchical form
+  std::vector<Account> members_;  // of each (virtual cluster, user), hierarchical form only
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers_;
   std::vector<UserOfVc> users_;
 };

@@ -40,10 +40,11 @@ class Lsf {
         waiting_.push(view, event.job, owner_of(options_.column, view, event.job));
       }
     }
-    const auto score = [&](const ClassQueues::Class& jobs) {
-      return -std::llround(dynamic_priority(jobs.owner, view.now()) * 1e9);
+    const auto score = [&](const ClassQueues::Class& jobs) { return -priority_now(jobs.owner, view.now()); };
+    const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
+      return view.cluster().may_fit(view.shape_of_id(shape), queue);
     };
-    waiting_.start_best(true, score, [&](const ClassQueues::Class& jobs) {
+    waiting_.start_best(true, may_fit, score, [&](const ClassQueues::Class& jobs) {
       if (decision.start(jobs.first()) != Verdict::ok) return Attempt::no_room;
       hold(view, jobs.first(), +1);
       return Attempt::started;
@@ -71,6 +72,14 @@ class Lsf {
     }
   };
 
+  // In billionths, kept until the owner's holdings or the time change: an owner has many classes.
+  std::int64_t priority_now(std::uint32_t owner, Time now) {
+    if (owner >= priorities_.size()) priorities_.resize(owner + 1);
+    PriorityNow& priority = priorities_[owner];
+    if (priority.time != now) priority = {now, std::llround(dynamic_priority(owner, now) * 1e9)};
+    return priority.value;
+  }
+
   // "A tenth after history_hours" as a half-life.
   [[nodiscard]] double half_life_s() const { return options_.history_hours * 3600 * std::log10(2.0); }
 
@@ -83,11 +92,18 @@ class Lsf {
     account.held += change;
     account.jobs += sign;
     account.start_sum_us += sign * (sign > 0 ? view.now().us : view.running_since(job).us);
+    if (owner < priorities_.size()) priorities_[owner].time = Time::max();
   }
+
+  struct PriorityNow {
+    Time time = Time::max();  // none is known
+    std::int64_t value = 0;
+  };
 
   Options options_;
   ClassQueues waiting_;
-  std::vector<Account> accounts_;  // [owner]
+  std::vector<Account> accounts_;        // [owner]
+  std::vector<PriorityNow> priorities_;  // [owner]
 };
 
 PolicyInfo lsf_info();

@@ -99,8 +99,14 @@ class Slurm {
       }
     }
     // Within a class all factors but age are equal, and the first has waited longest.
-    const auto score = [&](const ClassQueues::Class& jobs) { return -terms(view, jobs.first()).priority(); };
-    waiting_.start_best(options_.skip, score, [&](const ClassQueues::Class& jobs) {
+    const auto score = [&](const ClassQueues::Class& jobs) {
+      const std::uint32_t owner = owner_of(options_.column, view, jobs.first());
+      return -terms(view, jobs.first(), fair_share_now(owner, view.now())).priority();
+    };
+    const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
+      return !options_.skip || view.cluster().may_fit(view.shape_of_id(shape), queue);
+    };
+    waiting_.start_best(options_.skip, may_fit, score, [&](const ClassQueues::Class& jobs) {
       if (decision.start(jobs.first()) != Verdict::ok) return Attempt::no_room;
       hold(view, jobs.first(), +1);
       return Attempt::started;
@@ -116,18 +122,7 @@ class Slurm {
 
   /// Why a job stands where it stands.
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job) const {
-    const std::uint32_t owner = owner_of(options_.column, view, job);
-    const auto term = [](double weight, double factor) {
-      return static_cast<std::int64_t>(std::llround(weight * factor));
-    };
-    const double age = std::min(1.0, to_seconds(view.now() - view.submit(job)) / options_.max_age_s);
-    const double total = static_cast<double>(view.cluster().total_gpus()) * static_cast<double>(whole_gpu);
-    const double size = total > 0 ? static_cast<double>(view.shape(job).gpu_milli()) / total : 0;
-    return {.age = term(options_.weight_age, age),
-            .fair_share = term(options_.weight_fair_share, fair_share(owner, view.now())),
-            .size = term(options_.weight_size, size),
-            .partition = term(options_.weight_partition, partition_factor(view.vc(job))),
-            .qos = term(options_.weight_qos, qos_factor(view.priority(job)))};
+    return terms(view, job, fair_share(owner_of(options_.column, view, job), view.now()));
   }
 
   /// 2^-(U/S); 1 when nobody used anything.
@@ -140,6 +135,28 @@ class Slurm {
   }
 
  private:
+  [[nodiscard]] SlurmTerms terms(const View& view, JobId job, double fair_share_factor) const {
+    const auto term = [](double weight, double factor) {
+      return static_cast<std::int64_t>(std::llround(weight * factor));
+    };
+    const double age = std::min(1.0, to_seconds(view.now() - view.submit(job)) / options_.max_age_s);
+    const double total = static_cast<double>(view.cluster().total_gpus()) * static_cast<double>(whole_gpu);
+    const double size = total > 0 ? static_cast<double>(view.shape(job).gpu_milli()) / total : 0;
+    return {.age = term(options_.weight_age, age),
+            .fair_share = term(options_.weight_fair_share, fair_share_factor),
+            .size = term(options_.weight_size, size),
+            .partition = term(options_.weight_partition, partition_factor(view.vc(job))),
+            .qos = term(options_.weight_qos, qos_factor(view.priority(job)))};
+  }
+
+  // The same at one instant, whatever starts meanwhile; an owner has many classes.
+  double fair_share_now(std::uint32_t owner, Time now) {
+    if (owner >= shares_now_.size()) shares_now_.resize(owner + 1);
+    ShareNow& share = shares_now_[owner];
+    if (share.time != now) share = {now, fair_share(owner, now)};
+    return share.factor;
+  }
+
   void hold(const View& view, JobId job, std::int64_t sign) {
     const std::uint32_t owner = owner_of(options_.column, view, job);
     if (owner >= used_.size()) used_.resize(owner + 1, DecayingUsage(options_.half_life_s));
@@ -164,9 +181,15 @@ class Slurm {
            (static_cast<double>(options_.most_qos) - options_.least_qos);
   }
 
+  struct ShareNow {
+    Time time = Time::max();
+    double factor = 1;
+  };
+
   Options options_;
   ClassQueues waiting_;
-  std::vector<DecayingUsage> used_;  // [owner]
+  std::vector<DecayingUsage> used_;   // [owner]
+  std::vector<ShareNow> shares_now_;  // [owner]
   DecayingUsage all_;
 };
 

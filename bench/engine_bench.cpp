@@ -5,10 +5,7 @@
 #include <sys/resource.h>
 
 #include <cstdlib>
-#include <functional>
-#include <queue>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bench/philly_jobs.hpp"
@@ -34,28 +31,6 @@ const JobTable& philly_table() {
   return jobs;
 }
 
-// Strict FIFO on a pool; returns the sum of completion times in seconds.
-std::int64_t bare_fifo(const std::vector<PlainJob>& jobs, int gpus) {
-  using Finish = std::pair<std::int64_t, int>;  // time, GPUs
-  std::priority_queue<Finish, std::vector<Finish>, std::greater<>> running;
-  std::int64_t total_jct_s = 0;
-  std::size_t arrived = 0;
-  std::size_t started = 0;
-  while (started < jobs.size() || !running.empty()) {
-    const bool arrival_next =
-        arrived < jobs.size() && (running.empty() || jobs[arrived].submit_s < running.top().first);
-    const std::int64_t now = arrival_next ? jobs[arrived].submit_s : running.top().first;
-    for (; !running.empty() && running.top().first == now; running.pop()) gpus += running.top().second;
-    while (arrived < jobs.size() && jobs[arrived].submit_s == now) ++arrived;
-    for (; started < arrived && jobs[started].gpus <= gpus; ++started) {
-      gpus -= jobs[started].gpus;
-      running.push({now + jobs[started].run_s, jobs[started].gpus});
-      total_jct_s += now + jobs[started].run_s - jobs[started].submit_s;
-    }
-  }
-  return total_jct_s;
-}
-
 void report_rate(benchmark::State& state, std::size_t jobs) {
   state.counters["jobs_per_s"] = benchmark::Counter(static_cast<double>(jobs) * static_cast<double>(state.iterations()),
                                                     benchmark::Counter::kIsRate);
@@ -72,7 +47,7 @@ void BareLoopWithParsing(benchmark::State& state) {
   std::size_t jobs = 0;
   for (auto _ : state) {
     const std::vector<PlainJob> plain = bench::read_plain(bench::philly_path());
-    benchmark::DoNotOptimize(bare_fifo(plain, philly_gpus));
+    benchmark::DoNotOptimize(bench::bare_fifo(plain, philly_gpus));
     jobs = plain.size();
   }
   report_rate(state, jobs);
@@ -81,7 +56,7 @@ BENCHMARK(BareLoopWithParsing)->Unit(benchmark::kMillisecond);
 
 void BareLoop(benchmark::State& state) {
   if (skip_without_philly(state)) return;
-  for (auto _ : state) benchmark::DoNotOptimize(bare_fifo(philly_plain(), philly_gpus));
+  for (auto _ : state) benchmark::DoNotOptimize(bench::bare_fifo(philly_plain(), philly_gpus));
   report_rate(state, philly_plain().size());
 }
 BENCHMARK(BareLoop)->Unit(benchmark::kMillisecond);

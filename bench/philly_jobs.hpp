@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpusched/job_table.hpp"
@@ -48,6 +51,29 @@ inline std::vector<PlainJob> read_plain(const std::string& path) {
     jobs.push_back({submit, std::strtol(at + 1, &at, 10), gpus});
   }
   return jobs;
+}
+
+/// The least that any simulator must do: strict FIFO on a pool with one heap and a counter. Returns the sum of
+/// completion times in seconds.
+inline std::int64_t bare_fifo(const std::vector<PlainJob>& jobs, int gpus) {
+  using Finish = std::pair<std::int64_t, int>;  // time, GPUs
+  std::priority_queue<Finish, std::vector<Finish>, std::greater<>> running;
+  std::int64_t total_jct_s = 0;
+  std::size_t arrived = 0;
+  std::size_t started = 0;
+  while (started < jobs.size() || !running.empty()) {
+    const bool arrival_next =
+        arrived < jobs.size() && (running.empty() || jobs[arrived].submit_s < running.top().first);
+    const std::int64_t now = arrival_next ? jobs[arrived].submit_s : running.top().first;
+    for (; !running.empty() && running.top().first == now; running.pop()) gpus += running.top().second;
+    while (arrived < jobs.size() && jobs[arrived].submit_s == now) ++arrived;
+    for (; started < arrived && jobs[started].gpus <= gpus; ++started) {
+      gpus -= jobs[started].gpus;
+      running.push({now + jobs[started].run_s, jobs[started].gpus});
+      total_jct_s += now + jobs[started].run_s - jobs[started].submit_s;
+    }
+  }
+  return total_jct_s;
 }
 
 /// The same jobs for the engine.

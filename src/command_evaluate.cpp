@@ -34,6 +34,7 @@ struct EvaluateArguments {
   std::string figure = "avg_jct_s", against;
   std::uint32_t window_jobs = 1024, windows = 0, stride = 0, warm_up = 0;
   double from = 0, to = 1;
+  double checkpoint_s = 0, restart_s = 0;
   std::uint64_t seed = 0;
   bool json = false;
 };
@@ -56,8 +57,14 @@ std::string text_of(double value, const char* format = "%.2f") {
 
 Json manifest_of(const EvaluateArguments& arguments) {
   const BuildInfo build = build_info();
-  return {{"version", build.version},   {"git_commit", build.git_commit}, {"compiler", build.compiler},
-          {"traces", arguments.traces}, {"seed", arguments.seed},         {"backfill", arguments.backfill}};
+  return {{"version", build.version},
+          {"git_commit", build.git_commit},
+          {"compiler", build.compiler},
+          {"traces", arguments.traces},
+          {"seed", arguments.seed},
+          {"backfill", arguments.backfill},
+          {"checkpoint_cost_s", arguments.checkpoint_s},
+          {"restart_cost_s", arguments.restart_s}};
 }
 
 int print(const std::string& text) {
@@ -159,6 +166,8 @@ Result<EvaluationOptions> options_of(const EvaluateArguments& arguments, std::ui
   const auto placement = placement_from_name(arguments.placement);
   if (!placement) return unexpected("--placement: no rule is called '" + arguments.placement + "'");
   options.engine.placement = *placement;
+  options.engine.preemption = {.checkpoint = from_seconds(arguments.checkpoint_s),
+                               .restart = from_seconds(arguments.restart_s)};
   if (arguments.backfill == "none") return options;
   auto backfill = parse_backfill(arguments.backfill);
   if (!backfill) return Unexpected{Error{.message = backfill.error().message, .field = "--backfill"}};
@@ -341,6 +350,10 @@ void add_evaluate_command(CLI::App& program, int& exit_code) {
            "NAME=POLICY,POLICY,...: training seeds of one configuration, compared by their interquartile mean; may be "
            "repeated");
   command->add_option("--placement", arguments->placement, "placement rule");
+  command
+      ->add_option("--checkpoint-cost", arguments->checkpoint_s, "seconds to save a job's state when it is preempted")
+      ->check(CLI::Range(0.0, 1e9));
+  command->add_option("--restart-cost", arguments->restart_s, "seconds to load it again")->check(CLI::Range(0.0, 1e9));
   command->add_option("--protocol", arguments->protocol, "sc20: the ten windows of RLScheduler (SC'20)")
       ->check(CLI::IsMember({"sc20"}));
   command->add_option("--backfill", arguments->backfill,

@@ -235,6 +235,22 @@ TEST_F(Program, EvaluatesPoliciesGroupsAndTransfer) {
   EXPECT_TRUE(report["runs"][1]["comparison"]["interval_95"].is_null());
 }
 
+TEST_F(Program, EvaluatesWithACostOfPreemption) {
+  const auto means = [this](const std::string& cost) {
+    const Outcome outcome = run("evaluate --trace synthetic:philly --cluster 2x8 --window-jobs 200 --oversize drop " +
+                                cost + "--policy las,sjf --from 0.8 --json");
+    const json report = json::parse(outcome.out, nullptr, false);
+    EXPECT_TRUE(report.is_object()) << outcome.err;
+    return std::pair{report["runs"][0]["metrics"]["avg_jct_s"].get<double>(),
+                     report["runs"][1]["metrics"]["avg_jct_s"].get<double>()};
+  };
+  const auto [las, sjf] = means("");
+  const auto [restarted_las, restarted_sjf] = means("--restart-cost 300 ");
+  EXPECT_GT(restarted_las, las + 100);
+  EXPECT_EQ(restarted_sjf, sjf);
+  EXPECT_EQ(means("--checkpoint-cost 120 --restart-cost 180 ").first, restarted_las);
+}
+
 TEST_F(Program, RefusesNonsenseToEvaluate) {
   const std::string one = "evaluate --trace synthetic:philly --window-jobs 200 ";
   expect_refused(one + "--cluster 2x2 --policy fifo", "use --oversize drop or --oversize clamp");

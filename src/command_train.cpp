@@ -41,7 +41,7 @@ int become_trainer(const std::vector<std::string>&) {
 }  // namespace
 
 void add_train_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("train", "Learn a scheduler by PPO");
+  CLI::App* command = program.add_subcommand("train", "Learn a scheduler by PPO or direct search");
   command->prefix_command();  // its options are the trainer's to read, --help too
   command->set_help_flag();
   command->callback([command, &exit_code] { exit_code = become_trainer(command->remaining()); });

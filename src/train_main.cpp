@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpusched-train: a scheduler learned by PPO, into a folder that --policy rl:FOLDER runs. A program of its own, which
-// `gpusched train` becomes, so that the other commands do not wait for LibTorch and its hundreds of libraries to load.
+// gpusched-train: a scheduler learned by PPO or direct search, into a folder that --policy rl:FOLDER runs. A program of
+// its own, which `gpusched train` becomes, so that the other commands do not wait for LibTorch and its hundreds of
+// libraries to load.
 #include <unistd.h>
 
 #include <algorithm>
@@ -118,7 +119,7 @@ int run_training(const TrainArguments& arguments) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App program("Learn a scheduler by PPO.", "gpusched train");
+  CLI::App program("Learn a scheduler by PPO, or by direct search over a linear index.", "gpusched train");
   program.formatter(std::make_shared<HelpFormatter>());
   TrainArguments arguments;
   auto* config = program.add_option("--config", arguments.config,

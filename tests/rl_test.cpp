@@ -16,10 +16,13 @@
 
 #include "src/policies/trained_model.hpp"
 #include "src/rl/checkpoint.hpp"
+#include "src/rl/cma_es.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/learner.hpp"
 #include "src/rl/rollout.hpp"
 #include "src/rl/trainer.hpp"
+#include "src/rl/training_windows.hpp"
+#include "src/sim/statistics.hpp"
 #include "src/sim/strict_json.hpp"
 #include "tests/learning_support.hpp"
 
@@ -113,9 +116,9 @@ TEST_P(EveryNetwork, AStepLowersTheLoss) {
   ASSERT_TRUE(after);
   EXPECT_LT(after->policy_loss + options.value * after->value_loss,
             before->policy_loss + options.value * before->value_loss);
-  const auto imitated = learner.imitate(minibatch(), options, 1e-3);
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(learner.imitate(minibatch(), options, 1e-3));
-  EXPECT_LT(learner.imitate(minibatch(), options, 1e-3)->policy_loss, 0.9 * imitated->policy_loss);
+  const auto imitated = learner.imitate(minibatch(), options, 1e-2);
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(learner.imitate(minibatch(), options, 1e-2));
+  EXPECT_LT(learner.imitate(minibatch(), options, 1e-2)->policy_loss, 0.9 * imitated->policy_loss);
 }
 
 TEST_P(EveryNetwork, ALossThatIsNoNumberChangesNothing) {
@@ -136,7 +139,8 @@ TEST_P(EveryNetwork, ALossThatIsNoNumberChangesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Learner, EveryNetwork,
-                         testing::Values(NetworkKind::kernel, NetworkKind::deepsets, NetworkKind::attention),
+                         testing::Values(NetworkKind::kernel, NetworkKind::deepsets, NetworkKind::attention,
+                                         NetworkKind::index),
                          [](const auto& test) { return std::string(name_of(network_kind_names, test.param)); });
 
 // ---- advantages
@@ -258,7 +262,7 @@ TEST_F(TrainingRun, LearnsToBeatItsHeuristic) {
   const Actor actor{&model->network, &model->normaliser, model->parameters};
   double slowdown = 0;
   for (const RewardVector& totals :
-       evaluate_windows(*windows, cluster_, config_.env, actor, Acting::best, Heuristic::fcfs)) {
+       evaluate_windows(pointers_to(*windows), cluster_, config_.env, actor, Acting::best, Heuristic::fcfs)) {
     slowdown -= totals[reward_bounded_slowdown] / config_.windows.jobs / static_cast<double>(windows->size());
   }
   EXPECT_NEAR(slowdown, summary->best_validation, 1e-9 * slowdown);
@@ -275,7 +279,8 @@ TEST_F(TrainingRun, ImitatesATeacher) {
   const auto mean_slowdown = [&](Acting acting, Heuristic heuristic) {
     const Actor actor{&model->network, &model->normaliser, model->parameters};
     double sum = 0;
-    for (const RewardVector& t : evaluate_windows(*windows, cluster_, config_.env, actor, acting, heuristic)) {
+    for (const RewardVector& t :
+         evaluate_windows(pointers_to(*windows), cluster_, config_.env, actor, acting, heuristic)) {
       sum -= t[reward_bounded_slowdown];
     }
     return sum;
@@ -396,6 +401,105 @@ TEST_F(TrainingRun, WritesAMetricsRowForEachIteration) {
   EXPECT_EQ(rows, 3);
 }
 
+// ---- direct search
+// ---------------------------------------------------------------------------------------------------
+
+// Axes of very different length, turned so that no coordinate is one of them; least at (1, ..., 1).
+double turned_ellipsoid(std::span<const double> x) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double along = (x[i] - 1) + (x[(i + 1) % x.size()] - 1) * (i % 2 == 0 ? 1.0 : -0.5);
+    sum += std::pow(1000.0, static_cast<double>(i) / static_cast<double>(x.size() - 1)) * along * along;
+  }
+  return sum;
+}
+
+template <class Loss>
+CmaEs searched(std::uint64_t seed, int generations, const CmaEsOptions& options, Loss loss) {
+  const std::vector<double> start(8, -2.0);
+  CmaEs search(start, options, Rng(seed));
+  for (int generation = 0; generation < generations; ++generation) {
+    std::vector<double> losses;
+    for (const auto& candidate : search.ask()) losses.push_back(loss(candidate));
+    search.tell(losses);
+  }
+  return search;
+}
+
+TEST(CmaEs, FindsTheLeastOfATurnedEllipsoid) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const CmaEs search = searched(seed, 400, {}, turned_ellipsoid);
+    EXPECT_EQ(search.population(), 12u);
+    EXPECT_LT(turned_ellipsoid(search.mean()), 1e-12) << seed;
+    EXPECT_LT(search.step(), 1e-3);
+  }
+}
+
+TEST(CmaEs, GetsNearUnderNoise) {
+  Rng noise(5);
+  const auto noisy = [&](std::span<const double> x) { return turned_ellipsoid(x) + noise.normal(); };
+  const CmaEs search = searched(1, 400, {.step = 1, .population = 40}, noisy);
+  EXPECT_LT(turned_ellipsoid(search.mean()), 1.0);
+  EXPECT_GT(turned_ellipsoid(std::vector<double>(8, -2.0)), 1000.0);
+}
+
+TEST(CmaEs, OnlyTheOrderOfLossesCountsAndTheSameSeedGivesTheSame) {
+  const auto cubed = [](std::span<const double> x) { return std::pow(turned_ellipsoid(x), 3); };
+  EXPECT_EQ(searched(1, 30, {}, turned_ellipsoid).mean(), searched(1, 30, {}, cubed).mean());
+  EXPECT_NE(searched(1, 30, {}, turned_ellipsoid).mean(), searched(2, 30, {}, turned_ellipsoid).mean());
+}
+
+class SearchRun : public TrainingRun {
+ protected:
+  void SetUp() override {
+    TrainingRun::SetUp();
+    config_.method = Method::cma_es;
+    config_.network.kind = NetworkKind::index;
+    config_.search = {.generations = 20, .windows = 6, .validate_every = 5};
+  }
+};
+
+TEST_F(SearchRun, LearnsToBeatItsHeuristic) {
+  std::uint64_t episodes = 0;
+  const auto summary = train(config_, jobs_, cluster_, folder_, false,
+                             [&](const TrainProgress& progress) { episodes = progress.steps; });
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_EQ(summary->iterations, 20u);
+  EXPECT_EQ(summary->steps, episodes);
+  EXPECT_EQ(episodes % (20 * 6), 0u);
+  EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
+  const auto model = load_model(folder_);
+  ASSERT_TRUE(model) << model.error().to_string();
+  const auto windows = make_windows(jobs_, config_.windows, Split::validation);
+  const Actor actor{&model->network, &model->normaliser, model->parameters};
+  const auto losses = window_losses(pointers_to(*windows), cluster_, config_.env, actor, Acting::best);
+  EXPECT_NEAR(mean_of(losses), summary->best_validation, 1e-9);
+}
+
+TEST_F(SearchRun, IsTheSameAgain) {
+  for (const std::string& folder : {folder_, folder_ + "_other"}) ASSERT_TRUE(run(1, folder));
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+  EXPECT_EQ(*read_text_file(folder_ + "/model.json"), *read_text_file(folder_ + "_other/model.json"));
+}
+
+TEST_F(SearchRun, WithoutGenerationsToLearnInKeepsTheHeuristic) {
+  config_.search.generations = 1;
+  config_.search.step = 1e-6;
+  const auto summary = run(1, folder_);
+  ASSERT_TRUE(summary);
+  EXPECT_NEAR(summary->best_validation, summary->validation_heuristic, 1e-9);
+}
+
+TEST_F(SearchRun, RefusesOtherNetworksAndResuming) {
+  const auto resumed = run(1, folder_, true);
+  ASSERT_FALSE(resumed);
+  EXPECT_EQ(resumed.error().to_string(), "/method: a direct search cannot be resumed; run it again");
+  config_.network.kind = NetworkKind::kernel;
+  const auto other = run(1, folder_);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().to_string(), "/network/kind: method cma_es searches the network index alone");
+}
+
 // ---- configuration
 // ---------------------------------------------------------------------------------------------------
 
@@ -403,6 +507,8 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   TrainConfig config = default_train_config();
   config.env.agenda.starvation = whole_seconds(3600);
   config.ppo.baseline = Baseline::group;
+  config.method = Method::cma_es;
+  config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
   const std::string text = train_config_json(config);
   const auto read = read_train_config(text, "x.json");
   ASSERT_TRUE(read) << read.error().to_string();
@@ -422,6 +528,9 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
             "x.json: /windows/jobs: expected an integer from 1.0 to 4000000000.0");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),
             "x.json: /network/width: expected an even multiple of heads");
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es");
+  EXPECT_EQ(refusal(R"({"trace": "a", "search": {"population": 1}})"),
+            "x.json: /search/population: expected 0 or at least 2");
   EXPECT_EQ(refusal(R"({"seed": 1})"), "x.json: /trace: is missing");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": 3})"), "x.json: /env: expected an object");
 }

@@ -300,6 +300,7 @@ class Agenda {
     std::uint32_t slot;  // into slots_: its (queue, shape)
     std::uint32_t user;
     float known_s, log_known, log_gpus, gpus, log_area;
+    double key;  // by the options' heuristic: logarithms are too dear for every choice
   };
   struct Running {
     std::int64_t end_us;  // by the known run time
@@ -340,6 +341,7 @@ class Agenda {
     entry.log_known = detail::fast_log1p(entry.known_s) / 10;
     entry.log_gpus = detail::fast_log1p(entry.gpus) / 5;
     entry.log_area = detail::fast_log1p(entry.known_s * entry.gpus) / 15;
+    entry.key = computed_key(options_.heuristic, entry);
     queued_work_s_ += static_cast<double>(entry.known_s) * static_cast<double>(entry.gpus);
     waiting_.push_back(entry);
   }
@@ -535,7 +537,11 @@ class Agenda {
     selectable_.resize(listed_.size());
   }
 
-  static double key_of(Heuristic heuristic, const Waiting& entry) {
+  [[nodiscard]] double key_of(Heuristic heuristic, const Waiting& entry) const {
+    return heuristic == options_.heuristic ? entry.key : computed_key(heuristic, entry);
+  }
+
+  static double computed_key(Heuristic heuristic, const Waiting& entry) {
     const double run = entry.known_s > 0 ? static_cast<double>(entry.known_s) : 1.0;
     const double gpus = static_cast<double>(entry.gpus);
     switch (heuristic) {

@@ -60,6 +60,27 @@ Matrix attend(std::span<const float> parameters, const NetworkSpec& spec, const 
   return tokens + dense_relu(parameters, layout.mix, heads);
 }
 
+// Rows of index_terms for the tokens of one state.
+Matrix index_products(const Matrix& jobs, const Vector& global) {
+  Matrix products(jobs.rows(), static_cast<Eigen::Index>(index_terms.size()));
+  for (std::size_t t = 0; t < index_terms.size(); ++t) {
+    const IndexTerm& term = index_terms[t];
+    auto column = products.col(static_cast<Eigen::Index>(t));
+    column = jobs.col(term.feature);
+    if (term.times == IndexTerm::job) column.array() *= jobs.col(term.by).array();
+    if (term.times == IndexTerm::global) column *= global(term.by);
+  }
+  return products;
+}
+
+Vector index_wait_inputs(const Vector& global) {
+  Vector inputs(static_cast<Eigen::Index>(index_wait_features.size()));
+  for (std::size_t i = 0; i < index_wait_features.size(); ++i) {
+    inputs(static_cast<Eigen::Index>(i)) = global(index_wait_features[i]);
+  }
+  return inputs;
+}
+
 DenseLayer add_layer(std::size_t& size, std::uint32_t inputs, std::uint32_t outputs) {
   const DenseLayer layer{inputs, outputs, size};
   size = layer.end();
@@ -97,6 +118,9 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
     layout.encode2 = add(32, 16);
     layout.score1 = add(16, 8);
     layout.score2 = add(8, 1);
+  } else if (spec.kind == NetworkKind::index) {
+    layout.score2 = add(static_cast<std::uint32_t>(index_terms.size()), 1);
+    layout.wait = add(static_cast<std::uint32_t>(index_wait_features.size()), 1);
   } else {
     layout.encode1 = add(job_features, width);
     layout.encode2 = add(width, width);
@@ -194,6 +218,17 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
     const float wait = score(Matrix(Matrix::Zero(1, kernel_features)))(0, 0);
     for (std::uint32_t s = 0; s < states; ++s) {
       put(s, scores.middleRows(observation.job_begin[s], observation.tokens(s)), wait);
+    }
+    return;
+  }
+
+  if (spec.kind == NetworkKind::index) {
+    const Matrix global = normalised(observation.global, normaliser.global_mean, normaliser.global_scale);
+    for (std::uint32_t s = 0; s < states; ++s) {
+      const Vector context = global.row(s);
+      const Matrix own = jobs.middleRows(observation.job_begin[s], observation.tokens(s));
+      put(s, dense(parameters, layout.score2, index_products(own, context)),
+          dense(parameters, layout.wait, index_wait_inputs(context))(0, 0));
     }
     return;
   }

@@ -19,15 +19,17 @@ namespace gpusched {
 
 /// How the set of waiting jobs is read.
 enum class NetworkKind : std::uint8_t {
-  kernel,    ///< each job alone, 8 features: 8-32-16-8-1, the 961 parameters of RLScheduler (SC'20)
-  deepsets,  ///< each job with a context: mean and maximum over the encoded set (Zaheer et al., 2017), groups, global
-  attention  ///< deepsets over tokens that first look at each other (one block of multi-head attention)
+  kernel,     ///< each job alone, 8 features: 8-32-16-8-1, the 961 parameters of RLScheduler (SC'20)
+  deepsets,   ///< each job with a context: mean and maximum over the encoded set (Zaheer et al., 2017), groups, global
+  attention,  ///< deepsets over tokens that first look at each other (one block of multi-head attention)
+  index       ///< each job alone, linear in the products of `index_terms`: few enough parameters for a direct search
 };
 
-inline constexpr std::array<NamedValue<NetworkKind>, 3> network_kind_names{{
+inline constexpr std::array<NamedValue<NetworkKind>, 4> network_kind_names{{
     {"kernel", NetworkKind::kernel},
     {"deepsets", NetworkKind::deepsets},
     {"attention", NetworkKind::attention},
+    {"index", NetworkKind::index},
 }};
 
 struct NetworkSpec {
@@ -55,8 +57,8 @@ struct NetworkLayout {
   DenseLayer query, key, value, mix;  ///< attention; mix follows the heads
   DenseLayer group;                   ///< group features -> width / 2
   DenseLayer context;                 ///< pooled jobs and groups, global -> width
-  DenseLayer score1, score2;          ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1
-  DenseLayer wait;                    ///< context -> 1
+  DenseLayer score1, score2;          ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index: score2 alone
+  DenseLayer wait;                    ///< context -> 1; index: index_wait_features -> 1
   DenseLayer critic1, critic2, critic3;
   std::size_t policy_size = 0;  ///< parameters that acting needs
   std::size_t size = 0;
@@ -64,6 +66,40 @@ struct NetworkLayout {
 
 /// Features of a job that the kernel network reads.
 inline constexpr std::uint32_t kernel_features = 8;
+/// A product that the index network weighs: a feature of the job times another one, a global feature, or 1. Features
+/// are normalised first; every factor also stands alone, so that the shifts of the normaliser change nothing.
+struct IndexTerm {
+  enum Times : std::uint8_t { one, job, global };
+  std::uint8_t feature;
+  Times times = one;
+  std::uint8_t by = 0;
+};
+inline constexpr std::array<IndexTerm, 22> index_terms{{
+    {log_known},
+    {log_gpus},
+    {gpus_over_total},
+    {log_wait},
+    {log_slowdown},
+    {user_share},
+    {fills_nodes},
+    {log_known, IndexTerm::job, log_known},
+    {log_known, IndexTerm::job, log_gpus},
+    {log_known, IndexTerm::job, gpus_over_total},
+    {log_gpus, IndexTerm::job, log_gpus},
+    {fits_now},
+    {fits_now, IndexTerm::job, log_known},
+    {fits_now, IndexTerm::job, gpus_over_total},
+    {fits_now, IndexTerm::global, free_fraction},
+    {fits_now, IndexTerm::global, log_queue},
+    {log_earliest_start},
+    {log_earliest_start, IndexTerm::job, log_earliest_start},
+    {log_earliest_start, IndexTerm::job, log_known},
+    {log_earliest_start, IndexTerm::job, gpus_over_total},
+    {log_earliest_start, IndexTerm::global, free_fraction},
+    {log_earliest_start, IndexTerm::global, log_queue},
+}};
+/// Global features that WAIT's score is linear in.
+inline constexpr std::array<std::uint8_t, 2> index_wait_features{free_fraction, log_queue};
 /// What the critic reads: mean job and group tokens, global and privileged features.
 inline constexpr std::uint32_t critic_inputs = std::uint32_t{job_features} + std::uint32_t{group_features} +
                                                std::uint32_t{global_features} + std::uint32_t{privileged_features};

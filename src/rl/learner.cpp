@@ -125,6 +125,8 @@ class TorchNetwork {
     if (spec_.kind == NetworkKind::kernel) {
       scores = kernel(batch.jobs.slice(1, 0, kernel_features));
       wait = kernel(torch::zeros({1, kernel_features}, batch.jobs.options())).expand({batch.states});
+    } else if (spec_.kind == NetworkKind::index) {
+      std::tie(scores, wait) = index_scores(batch);
     } else {
       std::tie(scores, wait) = set_scores(batch);
     }
@@ -158,6 +160,21 @@ class TorchNetwork {
   [[nodiscard]] Tensor kernel(const Tensor& input) const {
     const Tensor hidden = dense_relu(layout_.score1, dense_relu(layout_.encode2, dense_relu(layout_.encode1, input)));
     return dense(layout_.score2, hidden).squeeze(1);
+  }
+
+  [[nodiscard]] std::pair<Tensor, Tensor> index_scores(const BatchTensors& batch) const {
+    const Tensor global = batch.global.index_select(0, batch.token_state);
+    std::vector<Tensor> products;
+    for (const IndexTerm& term : index_terms) {
+      const Tensor feature = batch.jobs.select(1, term.feature);
+      products.push_back(term.times == IndexTerm::one   ? feature
+                         : term.times == IndexTerm::job ? feature * batch.jobs.select(1, term.by)
+                                                        : feature * global.select(1, term.by));
+    }
+    std::vector<Tensor> inputs;
+    for (const std::uint8_t feature : index_wait_features) inputs.push_back(batch.global.select(1, feature));
+    return {dense(layout_.score2, torch::stack(products, 1)).squeeze(1),
+            dense(layout_.wait, torch::stack(inputs, 1)).squeeze(1)};
   }
 
   // Rows gathered to [states x most x width]; padding is a row of zeros.

@@ -112,12 +112,12 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
   }
 }
 
-std::vector<RewardVector> evaluate_windows(std::span<const Window> windows, const Cluster& cluster,
+std::vector<RewardVector> evaluate_windows(std::span<const Window* const> windows, const Cluster& cluster,
                                            const EnvOptions& options, const Actor& actor, Acting acting,
                                            Heuristic heuristic) {
   std::vector<Env> envs(windows.size(), Env(cluster, options));
   std::vector<StepResult> results;
-  for (std::size_t w = 0; w < windows.size(); ++w) results.push_back(envs[w].reset(windows[w]));
+  for (std::size_t w = 0; w < windows.size(); ++w) results.push_back(envs[w].reset(*windows[w]));
   std::vector<std::size_t> live;
   std::vector<float> logits;
   Observation seen;

@@ -50,7 +50,7 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
                                       std::uint64_t seed, bool keep_states);
 
 /// Weighted reward totals of a whole episode in each window, by a network's best actions or a heuristic's, in order.
-std::vector<RewardVector> evaluate_windows(std::span<const Window> windows, const Cluster& cluster,
+std::vector<RewardVector> evaluate_windows(std::span<const Window* const> windows, const Cluster& cluster,
                                            const EnvOptions& options, const Actor& actor, Acting acting,
                                            Heuristic heuristic);
 

@@ -76,6 +76,18 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
     fields.fail("group", "expected at least 2 for a group baseline");
 }
 
+void read_search(JsonFields& fields, SearchOptions& search) {
+  fields.read("generations", search.generations, 1, most_count);
+  fields.read("time_limit_s", search.time_limit_s, 0, 1e9);
+  fields.read("population", search.population, 0, 1e6);
+  fields.read("windows", search.windows, 1, 1e6);
+  fields.read("step", search.step, 1e-6, 1e6);
+  fields.read("average", search.average, 0, 0.9999);
+  fields.read_word("objective", search.objective, search_objective_names);
+  fields.read("validate_every", search.validate_every, 1, most_count);
+  if (search.population == 1) fields.fail("population", "expected 0 or at least 2");
+}
+
 }  // namespace
 
 TrainConfig default_train_config() {
@@ -100,6 +112,8 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read_object("env", [&](JsonFields& env) { read_env(env, config.env); });
   fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config.windows); });
   fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, config.network); });
+  fields.read_word("method", config.method, method_names);
+  fields.read_object("search", [&](JsonFields& search) { read_search(search, config.search); });
   fields.read_object("ppo", [&](JsonFields& ppo) { read_ppo(ppo, config.ppo); });
   fields.read("seed", config.seed);
   fields.read("threads", config.threads, 1, 1024);
@@ -123,6 +137,7 @@ std::string train_config_json(const TrainConfig& config) {
     if (rule.placement == config.env.engine.placement) placement = rule.name;
   }
   const PpoOptions& ppo = config.ppo;
+  const SearchOptions& search = config.search;
   const Json json{{"trace", config.trace},
                   {"trace_format", config.trace_format},
                   {"cluster", config.cluster},
@@ -152,6 +167,16 @@ std::string train_config_json(const TrainConfig& config) {
                     {"heads", config.network.heads},
                     {"critic_width", config.network.critic_width},
                     {"alpha", config.network.alpha}}},
+                  {"method", name_of(method_names, config.method)},
+                  {"search",
+                   {{"generations", search.generations},
+                    {"time_limit_s", search.time_limit_s},
+                    {"population", search.population},
+                    {"windows", search.windows},
+                    {"step", search.step},
+                    {"average", search.average},
+                    {"objective", name_of(search_objective_names, search.objective)},
+                    {"validate_every", search.validate_every}}},
                   {"ppo",
                    {{"iterations", ppo.iterations},
                     {"time_limit_s", ppo.time_limit_s},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a training run is: trace, environment, windows, network, PPO. Read strictly from JSON.
+/// What a training run is: trace, environment, windows, network, method. Read strictly from JSON.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,39 @@ struct PpoOptions {
   std::uint32_t imitate_iterations = 0;  ///< first iterations that copy the teacher
   Heuristic teacher = Heuristic::sjf;
   std::uint32_t validate_every = 5;       ///< iterations between runs over the validation windows
-  std::uint32_t validation_windows = 32;  ///< at most, evenly spaced
+  std::uint32_t validation_windows = 32;  ///< at most, evenly spaced; of every method
+};
+
+/// How parameters are found.
+enum class Method : std::uint8_t {
+  ppo,     ///< by gradients, step by step; any network
+  cma_es,  ///< by direct search over whole episodes; the network index
+};
+inline constexpr std::array<NamedValue<Method>, 2> method_names{{
+    {"ppo", Method::ppo},
+    {"cma_es", Method::cma_es},
+}};
+
+/// What a candidate's losses in its windows are made into.
+enum class SearchObjective : std::uint8_t {
+  mean,       ///< their mean: heavy windows decide
+  geometric,  ///< their geometric mean: every window weighs alike
+};
+inline constexpr std::array<NamedValue<SearchObjective>, 2> search_objective_names{{
+    {"mean", SearchObjective::mean},
+    {"geometric", SearchObjective::geometric},
+}};
+
+/// Of method cma_es (direct_search.hpp).
+struct SearchOptions {
+  std::uint32_t generations = 300;
+  double time_limit_s = 0;       ///< stop after this wall time; 0 = none
+  std::uint32_t population = 0;  ///< candidates of a generation; 0 = CmaEsOptions' default
+  std::uint32_t windows = 48;    ///< episodes of a candidate, drawn anew every generation
+  double step = 0.3;             ///< initial standard deviation of every parameter
+  double average = 0.9;          ///< weight that the running average of the centre keeps a generation
+  SearchObjective objective = SearchObjective::geometric;
+  std::uint32_t validate_every = 10;  ///< generations between runs over the validation windows
 };
 
 struct TrainConfig {
@@ -70,7 +102,9 @@ struct TrainConfig {
   EnvOptions env = {};
   WindowOptions windows = {};
   NetworkSpec network = {};
+  Method method = Method::ppo;
   PpoOptions ppo = {};
+  SearchOptions search = {};
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;    ///< environment threads; changes no result
   std::string device = "auto";  ///< auto, cpu or cuda

@@ -12,10 +12,13 @@
 
 #include "src/policies/trained_model.hpp"
 #include "src/rl/checkpoint.hpp"
+#include "src/rl/direct_search.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/learner.hpp"
 #include "src/rl/rollout.hpp"
+#include "src/rl/training_windows.hpp"
 #include "src/sim/atomic_file.hpp"
+#include "src/sim/statistics.hpp"
 
 namespace gpusched {
 namespace {
@@ -26,17 +29,6 @@ double wall_time_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The weighted reward of an episode turned into a loss a scored job: what is reported and compared.
-double loss_of(const RewardVector& totals, const EnvOptions& options, const Window& window) {
-  double sum = 0;
-  for (std::size_t term = 0; term < reward_terms; ++term) sum -= options.weights[term] * totals[term];
-  return sum / static_cast<double>(window.jobs.size() - window.first_scored);
-}
-
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 constexpr const char* csv_header =
     "iteration,steps,loss,heuristic_loss,validation_loss,validation_heuristic_loss,policy_loss,value_loss,entropy,"
     "approx_kl,clip_fraction,gradient_norm,explained_variance,learning_rate,steps_per_s,env_and_inference_s,"
@@ -45,14 +37,14 @@ constexpr const char* csv_header =
 class Trainer {
  public:
   Trainer(const TrainConfig& config, const Cluster& cluster, std::string folder, Learner learner,
-          std::vector<Window> windows, std::vector<Window> validation)
+          TrainingWindows windows)
       : config_(config),
         ppo_(config.ppo),
         cluster_(cluster),
         folder_(std::move(folder)),
         learner_(std::move(learner)),
-        windows_(std::move(windows)),
-        validation_(std::move(validation)) {}
+        windows_(std::move(windows.train)),
+        validation_(std::move(windows.validation)) {}
 
   // Everything that is a function of the configuration alone.
   void prepare() {
@@ -168,11 +160,7 @@ class Trainer {
   }
 
   [[nodiscard]] std::vector<double> losses(const std::vector<Window>& windows, Acting acting) const {
-    const std::vector<RewardVector> totals =
-        evaluate_windows(windows, cluster_, config_.env, actor(), acting, config_.env.agenda.heuristic);
-    std::vector<double> result;
-    for (std::size_t w = 0; w < windows.size(); ++w) result.push_back(loss_of(totals[w], config_.env, windows[w]));
-    return result;
+    return window_losses(pointers_to(windows), cluster_, config_.env, actor(), acting);
   }
 
   // In units of reward, with the final observation's (0 for an episode that ended) behind the last step's.
@@ -389,14 +377,6 @@ class Trainer {
   std::vector<std::pair<std::string, double>> scalars_;
 };
 
-// At most `most` of them, evenly spaced.
-std::vector<Window> thinned(std::vector<Window> windows, std::size_t most) {
-  if (windows.size() <= most) return windows;
-  std::vector<Window> kept;
-  for (std::size_t i = 0; i < most; ++i) kept.push_back(std::move(windows[i * windows.size() / most]));
-  return kept;
-}
-
 // Only how long the run lasts and on how many threads may differ.
 bool continues(const std::string& before, const TrainConfig& now) {
   auto earlier = read_train_config(before, "");
@@ -412,18 +392,21 @@ bool continues(const std::string& before, const TrainConfig& now) {
 Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
                            const std::string& folder, bool resume,
                            const std::function<void(const TrainProgress&)>& watch) {
-  auto windows = make_windows(jobs, config.windows, Split::train);
+  if (config.method == Method::cma_es) {
+    if (resume) {
+      return Unexpected{Error{.message = "a direct search cannot be resumed; run it again", .field = "/method"}};
+    }
+    return search(config, jobs, cluster, folder, watch);
+  }
+  auto windows = training_windows(config, jobs);
   if (!windows) return Unexpected{windows.error()};
-  auto validation = make_windows(jobs, config.windows, Split::validation);
-  if (!validation) return Unexpected{validation.error()};
   auto learner = Learner::create(config.network, {}, config.device);
   if (!learner) return Unexpected{learner.error()};
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return Unexpected{Error{.message = "the folder cannot be made", .file = folder}};
 
-  Trainer trainer(config, cluster, folder, *std::move(learner), *std::move(windows),
-                  thinned(*std::move(validation), config.ppo.validation_windows));
+  Trainer trainer(config, cluster, folder, *std::move(learner), *std::move(windows));
   trainer.prepare();
   if (resume) {
     auto state = load_checkpoint(folder + "/checkpoint.bin", config.network);

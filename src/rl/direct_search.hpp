@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Direct search: the parameters of an index network by CMA-ES on whole episodes, without gradients. Scheduling
+/// episodes are chaotic (one other choice reshuffles all that follow), so that a step's advantage drowns in noise; a
+/// whole episode's loss, averaged over many windows that a generation's candidates share, does not.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "src/rl/trainer.hpp"
+
+namespace gpusched {
+
+/// Searches and writes into `folder`: model.json and weights.bin (the running average of the distribution's centre that
+/// was best on validation), config.json, metrics.csv and TensorBoard events. TrainProgress counts generations as
+/// iterations and episodes as steps; its metric is the generation's best candidate. Errors: as train(), and a network
+/// of another kind than index.
+Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                            const std::string& folder, const std::function<void(const TrainProgress&)>& watch);
+
+}  // namespace gpusched

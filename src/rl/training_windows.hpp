@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The windows that a run learns from and is judged by, the same for every method of learning.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "gpusched/env.hpp"
+#include "gpusched/job_table.hpp"
+#include "gpusched/result.hpp"
+#include "src/rl/rollout.hpp"
+#include "src/rl/train_config.hpp"
+
+namespace gpusched {
+
+struct TrainingWindows {
+  std::vector<Window> train, validation;
+};
+
+/// The configuration's windows; of the validation windows at most TrainConfig::ppo.validation_windows, evenly spaced.
+/// Error: not one window fits a part.
+Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTable& jobs);
+
+/// The weighted reward of an episode turned into a loss a scored job: what is reported and compared.
+double loss_of(const RewardVector& totals, const EnvOptions& options, const Window& window);
+
+/// That of a whole episode in each window.
+std::vector<double> window_losses(std::span<const Window* const> windows, const Cluster& cluster,
+                                  const EnvOptions& options, const Actor& actor, Acting acting);
+
+std::vector<const Window*> pointers_to(std::span<const Window> windows);
+
+}  // namespace gpusched

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "gpusched/placement.hpp"
-#include "gpusched/simulate.hpp"
 #include "src/commands.hpp"
 #include "src/policies/backfill.hpp"
 #include "src/progress_bar.hpp"
@@ -255,32 +254,6 @@ int evaluate_windows(const EvaluateArguments& arguments, const Lineup& lineup) {
 
 // ---- the protocol of SC'20 -----------------------------------------------------------------------------------------
 
-// An agent (or agenda) decides on the engine, which applies all events of an instant before it asks; the protocol's own
-// loop, for orders, asks between them.
-Result<Sc20Result> run_on_engine(const PolicySpec& spec, const JobTable& jobs, const Cluster& cluster) {
-  std::vector<Sc20Result> results;
-  for (const std::uint32_t start : sc20_window_starts) {
-    if (start + sc20_window_jobs > jobs.size()) return unexpected("the log is too short for the protocol's windows");
-    const JobTable window = jobs.slice(start, sc20_window_jobs);
-    auto policy = PolicyRegistry::standard().make(spec, {.jobs = &window, .cluster = &cluster});
-    if (!policy) return Unexpected{policy.error()};
-    Engine engine(window, cluster);
-    RunLog log;
-    if (!simulate(engine, *policy, log)) return unexpected("policy " + spec.text + " left jobs waiting for ever");
-    double work = 0;
-    Time last{};
-    for (std::uint32_t i = 0; i < window.size(); ++i) {
-      const JobId job{i};
-      work += to_seconds(window.work(job)) * static_cast<double>(window.shape(job).gpu_milli()) / whole_gpu;
-      last = std::max(last, engine.first_start(job));
-    }
-    const double span = to_seconds(last - window.submit(JobId{0})) * static_cast<double>(cluster.total_gpus());
-    results.push_back({.avg_bounded_slowdown = compute_metrics(engine, log).avg_bounded_slowdown,
-                       .utilization = span > 0 ? work / span : 0});
-  }
-  return mean_of(results);
-}
-
 int evaluate_sc20(const EvaluateArguments& arguments, const Lineup& lineup) {
   if (arguments.traces.size() > 1 || !arguments.groups.empty()) {
     return complain("--protocol sc20: takes one --trace and no --group");
@@ -305,7 +278,7 @@ int evaluate_sc20(const EvaluateArguments& arguments, const Lineup& lineup) {
         if (!read) return complain(read.error());
         trace = *std::move(read);
       }
-      result = run_on_engine(spec, trace->jobs, cluster);
+      result = run_sc20_agent(spec, registry, trace->jobs, cluster);
     } else {
       const auto chooser = make_sc20_chooser(registry, spec);
       if (!chooser) return complain(chooser.error());

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "gpusched/history_hash.hpp"
@@ -224,6 +225,24 @@ TEST(Engine, EventsOfOneInstantComeTogether) {
   const std::vector<Event> events(engine.events().begin(), engine.events().end());
   EXPECT_EQ(events, (std::vector<Event>{
                         {EventKind::finish, JobId{0}}, {EventKind::finish, JobId{1}}, {EventKind::submit, JobId{2}}}));
+}
+
+TEST(Engine, OrOneByOneSubmissionsFirst) {
+  const JobTable jobs = table_of({{0, 10, 1}, {10, 5, 1}, {10, 3, 1}});
+  Engine engine(jobs, Cluster::pool(1), {.one_event_a_step = true});
+  Fifo policy;
+  Decision decision = engine.decision();
+  std::vector<std::pair<EventKind, std::uint32_t>> seen;
+  while (engine.advance()) {
+    ASSERT_EQ(engine.events().size(), 1u);
+    seen.emplace_back(engine.events()[0].kind, index(engine.events()[0].job));
+    policy.decide(engine.view(), decision);
+    engine.apply();
+  }
+  using enum EventKind;
+  EXPECT_EQ(seen, (std::vector<std::pair<EventKind, std::uint32_t>>{
+                      {submit, 0}, {submit, 1}, {submit, 2}, {finish, 0}, {finish, 1}, {finish, 2}}));
+  EXPECT_EQ(engine.end(JobId{2}), whole_seconds(18));
 }
 
 TEST(Engine, AdvanceToStopsWhereItIsTold) {

@@ -186,6 +186,85 @@ TEST(Env, AStarvedJobHoldsTheOthersBack) {
   EXPECT_LT(start_of_wide(whole_seconds(100)), 200);
 }
 
+// Nodes of 4, 8 and 8 GPUs, the last of another type: a job of 2 may go to any kind.
+Cluster mixed_cluster() {
+  Cluster cluster = Cluster::homogeneous(3, 8);
+  cluster.nodes[0].gpus = 4;
+  cluster.gpu_types.emplace_back("other");
+  cluster.nodes[2].gpu_type = 1;
+  return cluster;
+}
+
+TEST(Env, TheNodeOfAJobIsASecondChoice) {
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 10, .gpus = 2}, {.submit = 0, .work = 9, .gpus = 12}});
+  const Window window = whole(jobs);
+  const Cluster cluster = mixed_cluster();
+  EnvOptions options;
+  options.agenda = {.mode = ActionMode::fit_or_wait, .choose_nodes = true};
+  for (std::uint32_t kind = 0; kind < 3; ++kind) {
+    Env env(cluster, options);
+    env.reset(window);
+    ASSERT_EQ(env.agenda().size(), 2u);
+    EXPECT_FALSE(env.agenda().placing());
+    const StepResult chosen = env.step(0);
+    EXPECT_EQ(chosen.seconds, 0);
+    ASSERT_TRUE(env.agenda().placing());
+    ASSERT_EQ(env.agenda().size(), 3u);  // fullest first: 4 idle, then 8 and 8 of the other type
+    EXPECT_EQ(env.agenda().job(kind), JobId{0});
+    EXPECT_FALSE(env.agenda().allowed(3));  // no WAIT
+    EXPECT_EQ(env.agenda().heuristic_action(Heuristic::sjf), 0u);
+    std::vector<float> rows(3 * job_features), prior(4), groups(4 * group_features), global(global_features);
+    std::vector<std::uint8_t> mask(4);
+    env.encode({rows.data(), prior.data(), mask.data(), groups.data(), global.data()});
+    EXPECT_EQ(mask, (std::vector<std::uint8_t>{1, 1, 1, 0}));
+    EXPECT_GT(prior[0], prior[1]);
+    EXPECT_FLOAT_EQ(rows[0 * job_features + gpus_over_free], 2.0f / 4 / 4);
+    EXPECT_FLOAT_EQ(rows[1 * job_features + log_earliest_start], -1);
+    EXPECT_FLOAT_EQ(rows[2 * job_features + log_earliest_start], -1.25f);
+    env.step(kind);
+    std::vector<std::uint32_t> nodes;
+    env.engine().view().for_each_grant(JobId{0}, [&](const Grant& grant) { nodes.push_back(index(grant.node)); });
+    EXPECT_EQ(nodes, (std::vector<std::uint32_t>{kind}));
+  }
+}
+
+TEST(Env, UntrainedTheSecondChoiceChangesNoStart) {
+  const JobTable jobs = some_jobs(1, 400);
+  const Cluster cluster = Cluster::homogeneous(12, 4);
+  const Window window = whole(jobs);
+  for (const ActionMode mode : {ActionMode::fit_or_wait, ActionMode::select_blocking}) {
+    std::vector<std::vector<test::Span>> spans;
+    int second_choices = 0;
+    for (const bool choose : {false, true}) {
+      EnvOptions options;
+      options.agenda = {.mode = mode, .knowledge = RuntimeKnowledge::oracle, .choose_nodes = choose};
+      Env env(cluster, options);
+      play(env, window, [&](const Agenda& a) {
+        second_choices += a.placing() ? 1 : 0;
+        return a.heuristic_action(Heuristic::sjf);
+      });
+      spans.push_back(test::spans_of(env.engine()));
+    }
+    EXPECT_EQ(spans[0], spans[1]);
+    EXPECT_GT(second_choices, 50);
+  }
+}
+
+TEST(Env, RandomSecondChoicesAreLegal) {
+  const JobTable jobs = some_jobs(9, 300);
+  const Cluster cluster = mixed_cluster();
+  const Window window = whole(jobs);
+  for (const auto& [name, mode] : action_mode_names) {
+    EnvOptions options;
+    options.agenda = {.mode = mode, .knowledge = RuntimeKnowledge::oracle, .choose_nodes = true};
+    Env env(cluster, options);
+    Rng rng(3);
+    const RewardVector totals = play(env, window, [&](const Agenda& a) { return random_action(a, rng); });
+    EXPECT_TRUE(env.engine().all_finished()) << name;
+    EXPECT_NEAR(-totals[reward_jct], metrics_of(env.engine(), 0).jct, 1e-6 * metrics_of(env.engine(), 0).jct) << name;
+  }
+}
+
 TEST(Env, LongQueuesKeepTheUnionOfOrders) {
   const JobTable jobs = some_jobs(3, 400);
   const Cluster cluster = Cluster::pool(4);

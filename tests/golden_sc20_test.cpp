@@ -8,9 +8,11 @@
 #include <ostream>
 #include <string>
 
+#include "gpusched/env.hpp"
 #include "gpusched/rng.hpp"
 #include "src/sim/sc20_protocol.hpp"
 #include "tests/golden_support.hpp"
+#include "traces/trace.hpp"
 
 namespace gpusched {
 namespace {
@@ -65,6 +67,69 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), '@', '_');
       return name;
     });
+
+struct AgentCell {
+  const char* heuristic;
+  bool backfill;
+  double avg_bounded_slowdown;
+  friend std::ostream& operator<<(std::ostream& out, const AgentCell& cell) {
+    return out << cell.heuristic << (cell.backfill ? " with backfilling" : "");
+  }
+};
+
+// What a learned scheduler chooses among, under a fixed order: the same cells, through the engine and through the
+// training environment.
+class GoldenSc20Agent : public testing::TestWithParam<AgentCell> {
+ protected:
+  void SetUp() override {
+    const std::string path = test::real_trace(input);
+    if (path.empty()) GTEST_SKIP() << input << " is not here; set GPUSCHED_TRACES";
+    auto trace = read_trace(path);
+    ASSERT_TRUE(trace.has_value()) << trace.error().to_string();
+    jobs_ = std::move(trace->jobs);
+  }
+
+  JobTable jobs_;
+  Cluster cluster_ = Cluster::pool(256);
+};
+
+TEST_P(GoldenSc20Agent, TenWindowsOnTheEngine) {
+  const AgentCell& cell = GetParam();
+  const auto specs = parse_policy_list(std::string("agenda{mode=select_blocking,knowledge=oracle,heuristic=") +
+                                       cell.heuristic + ",sc20_backfill=" + (cell.backfill ? "true}" : "false}"));
+  const auto result = run_sc20_agent(specs->front(), PolicyRegistry::standard(), jobs_, cluster_);
+  ASSERT_TRUE(result.has_value()) << result.error().to_string();
+  EXPECT_NEAR(result->avg_bounded_slowdown, cell.avg_bounded_slowdown, 1e-6 * cell.avg_bounded_slowdown);
+}
+
+TEST_P(GoldenSc20Agent, TenWindowsInTheEnvironment) {
+  const AgentCell& cell = GetParam();
+  EnvOptions options;
+  options.agenda.mode = ActionMode::select_blocking;
+  options.agenda.knowledge = RuntimeKnowledge::oracle;
+  options.agenda.heuristic = *value_from_name(heuristic_names, cell.heuristic);
+  options.agenda.max_jobs = sc20_window_jobs;
+  options.agenda.sc20_backfill = cell.backfill;
+  options.engine.one_event_a_step = true;
+  Env env(cluster_, options);
+  double slowdowns = 0;
+  for (const std::uint32_t start : sc20_window_starts) {
+    const Window window{.jobs = jobs_.slice(start, sc20_window_jobs), .history = {}};
+    StepResult result = env.reset(window);
+    while (!result.done()) result = env.step(env.agenda().heuristic_action(options.agenda.heuristic));
+    slowdowns += 1 - env.totals()[reward_bounded_slowdown] / sc20_window_jobs;
+  }
+  EXPECT_NEAR(slowdowns / sc20_window_starts.size(), cell.avg_bounded_slowdown, 1e-6 * cell.avg_bounded_slowdown);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lublin1, GoldenSc20Agent,
+                         testing::Values(AgentCell{"fcfs", false, 7273.771360}, AgentCell{"sjf", false, 277.348341},
+                                         AgentCell{"f1", false, 258.366372}, AgentCell{"saf", false, 292.876511},
+                                         AgentCell{"fcfs", true, 235.817305}, AgentCell{"sjf", true, 73.306497},
+                                         AgentCell{"f1", true, 75.068151}, AgentCell{"saf", true, 54.001615}),
+                         [](const testing::TestParamInfo<AgentCell>& cell) {
+                           return std::string(cell.param.heuristic) + (cell.param.backfill ? "_backfill" : "");
+                         });
 
 // The 398 windows that start at 1024, 1044, ..., 8964.
 double mean_over_many_windows(const Sc20Log& log, const Sc20Chooser& choose) {

@@ -157,6 +157,22 @@ inline float fast_log1p(float x) {
   return exponent * 0.69314718f + log_mantissa;
 }
 
+/// Sine and cosine of the hour in its day, then in its week, for each hour of a week.
+inline const std::array<std::array<float, 4>, 168>& hour_table() {
+  static const auto table = [] {
+    std::array<std::array<float, 4>, 168> hours{};
+    for (std::size_t hour = 0; hour < hours.size(); ++hour) {
+      constexpr double turn = 6.283185307179586;
+      const double of_day = turn * static_cast<double>(hour % 24) / 24;
+      const double of_week = turn * static_cast<double>(hour) / 168;
+      hours[hour] = {static_cast<float>(std::sin(of_day)), static_cast<float>(std::cos(of_day)),
+                     static_cast<float>(std::sin(of_week)), static_cast<float>(std::cos(of_week))};
+    }
+    return hours;
+  }();
+  return table;
+}
+
 }  // namespace detail
 
 struct AgendaOptions {
@@ -164,8 +180,9 @@ struct AgendaOptions {
   RuntimeKnowledge knowledge = RuntimeKnowledge::predicted;
   Heuristic heuristic = Heuristic::sjf;  ///< of the residual logits, of backfill's head and of inspect
   std::uint32_t max_jobs = 128;          ///< tokens at most, >= 4; above it, the union of four orders
-  bool sc20_backfill = false;            ///< select_blocking: RLScheduler's backfilling while the chosen job waits
-  Time starvation = Time::max();         ///< fit_or_wait: once the oldest job waited this long, nothing else starts
+  bool choose_nodes = false;      ///< a job that starts on one node: choose the kind of node too (Agenda::placing())
+  bool sc20_backfill = false;     ///< select_blocking: RLScheduler's backfilling while the chosen job waits
+  Time starvation = Time::max();  ///< fit_or_wait: once the oldest job waited this long, nothing else starts
 };
 
 /// Where one state's observation is written; each pointer has room for what Agenda::size() says.
@@ -185,19 +202,15 @@ class Agenda {
       : options_(options), true_runs_(true_runs), predictor_(std::move(history)) {
     GPUSCHED_ASSERT(options.knowledge != RuntimeKnowledge::oracle || !true_runs.empty(), "the oracle needs run times");
     GPUSCHED_ASSERT(options.max_jobs >= 4, "an observation needs at least four tokens");
-    for (std::size_t hour = 0; hour < hours_.size(); ++hour) {
-      constexpr double turn = 6.283185307179586;
-      const double of_day = turn * static_cast<double>(hour % 24) / 24;
-      const double of_week = turn * static_cast<double>(hour) / 168;
-      hours_[hour] = {static_cast<float>(std::sin(of_day)), static_cast<float>(std::cos(of_day)),
-                      static_cast<float>(std::sin(of_week)), static_cast<float>(std::cos(of_week))};
-    }
   }
 
   [[nodiscard]] const AgendaOptions& options() const { return options_; }
 
   /// Folds the events of this instant. Call once after every advance(), before open().
   void observe(const View& view) {
+    waited_ = false;
+    backfilled_ = false;
+    follow_arrivals(view);
     for (const Event& event : view.events()) {
       switch (event.kind) {
         case EventKind::submit:
@@ -207,7 +220,7 @@ class Agenda {
           break;
         case EventKind::finish:
           end_run(view, event.job);
-          predictor_.learn(view, event.job);
+          if (predicts()) predictor_.learn(view, event.job);
           break;
         case EventKind::wake:
         case EventKind::start:
@@ -220,32 +233,43 @@ class Agenda {
   /// Makes the moves that need no choice (a blocked job that fits now, a single legal action) and says whether the
   /// agent must choose at this instant. After act(), call it again: false means apply() and advance().
   bool open(const View& view, Decision& decision) {
-    if (waited_at_ == view.now()) return false;
+    if (waited_) return false;
+    if (placing()) return true;
     for (;;) {
       if (!serve_blocked(view, decision)) return false;
+      if (placing()) return true;
       if (waiting_.empty()) return false;
       list_candidates(view, decision);
       if (choices_ == 0) return false;
       if (choices_ > 1) return true;
       act(only_choice_, view, decision);
-      if (waited_at_ == view.now()) return false;
+      if (waited_) return false;
     }
   }
 
   /// Lists the tokens although nothing may be chosen: for the final observation of a truncated run.
   void show(const View& view) {
+    follow_arrivals(view);
     list_groups(view);
+    for (const std::uint32_t id : active_) describe(view, slots_[id]);
     selectable_.assign(waiting_.size(), 0);
     may_wait_ = false;
     cap_tokens();
   }
 
+  /// True when the open choice is the second one of AgendaOptions::choose_nodes: the job is chosen, and the tokens are
+  /// the kinds of node (GPU type, size, idle GPUs) that it could start on, fullest first. Their features are the job's,
+  /// but for gpus_over_free (of the node's idle GPUs), age_rank (the token's number), fills_nodes (it takes what is
+  /// idle) and log_earliest_start, which no other token has negative: -1 - GPU type / 4. There is no WAIT. The prior
+  /// prefers the fullest node, as the placement rule `consolidate` does.
+  [[nodiscard]] bool placing() const { return placing_ != no_index; }
+
   /// Tokens of the open choice; WAIT is the action of that number.
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(listed_.size()); }
+  [[nodiscard]] std::uint32_t size() const { return tokens_; }
   [[nodiscard]] std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.size()); }
 
   /// The job of token `action` of the open choice.
-  [[nodiscard]] JobId job(std::uint32_t action) const { return waiting_[listed_[action]].job; }
+  [[nodiscard]] JobId job(std::uint32_t action) const { return placing() ? waiting_[placing_].job : token(action).job; }
 
   /// True when the open choice allows `action`.
   [[nodiscard]] bool allowed(std::uint32_t action) const {
@@ -254,38 +278,41 @@ class Agenda {
 
   /// The allowed action that the heuristic prefers (never WAIT while a job may be chosen).
   [[nodiscard]] std::uint32_t heuristic_action(Heuristic heuristic) const {
-    std::uint32_t best = size();
-    double best_key = 0;
-    for (std::uint32_t i = 0; i < size(); ++i) {
-      if (selectable_[i] == 0) continue;
-      const double key = key_of(heuristic, waiting_[listed_[i]]);
-      if (best != size() && key >= best_key) continue;
-      best = i;
-      best_key = key;
-    }
-    return best;
+    if (placing()) return 0;
+    if (heuristic == options_.heuristic) return least([](const Waiting& entry) { return entry.key; });
+    return least([heuristic](const Waiting& entry) { return key_of(heuristic, entry); });
   }
 
   /// Carries out an action of the open choice. Precondition: allowed(action).
   void act(std::uint32_t action, const View& view, Decision& decision) {
     GPUSCHED_ASSERT(allowed(action), "a masked action was chosen");
     if (action == size()) {
-      waited_at_ = view.now();
+      waited_ = true;
       return;
     }
-    const std::uint32_t place = listed_[action];
+    if (placing()) {
+      start_on(kinds_[action].node, view, decision);
+      return;
+    }
+    const std::uint32_t place = places()[action];
     if (options_.mode == ActionMode::select_blocking && !fits(view, decision, waiting_[place])) {
       block_on(view, place);
       return;
     }
-    start(place, view, decision);
+    begin_start(place, view, decision);
   }
 
   /// Writes the open choice.
   void encode(const View& view, const ObservationSlot& slot) const {
-    write_jobs(view, slot.jobs);
-    write_prior(slot.prior);
-    for (std::uint32_t i = 0; i < size(); ++i) slot.mask[i] = selectable_[i];
+    if (placing()) {
+      write_kinds(view, slot.jobs);
+      for (std::uint32_t i = 0; i < size(); ++i) slot.prior[i] = -static_cast<float>(i);
+      slot.prior[size()] = 0.0f;
+    } else {
+      write_jobs(view, slot.jobs);
+      write_prior(slot.prior);
+    }
+    std::copy_n(selectable_.begin(), size(), slot.mask);
     slot.mask[size()] = may_wait_ ? 1 : 0;
     if (!groups_.empty()) std::copy(groups_.front().begin(), groups_.back().end(), slot.groups);
     write_global(view, slot.global);
@@ -295,12 +322,14 @@ class Agenda {
 
  private:
   struct Waiting {
-    std::int64_t submit_us;
+    std::int64_t submit_us, known_us;
     JobId job;
     std::uint32_t slot;  // into slots_: its (queue, shape)
     std::uint32_t user;
-    float known_s, log_known, log_gpus, gpus, log_area;
-    double key;  // by the options' heuristic: logarithms are too dear for every choice
+    float known_s, per_known_s, gpus;  // per_known_s = 1 / max(known, 10 s)
+    float log_known, log_gpus, log_area;
+    float prior;  // its place in the prior, smaller first, where that does not change
+    double key;   // of options_.heuristic
   };
   struct Running {
     std::int64_t end_us;  // by the known run time
@@ -310,11 +339,45 @@ class Agenda {
   };
   // What holds for all jobs of one shape in one scheduling queue, until the cluster changes.
   struct Slot {
-    std::uint64_t stamp = 0;
-    std::int64_t earliest_us = 0;  // instant at which enough is free by known ends
+    std::uint64_t stamp = 0;  // of fits
+    JobId example = no_job;
+    std::uint32_t waiting = 0;
     bool fits = false;
-    bool leaves_no_fragment = false;
+    std::uint64_t described_stamp = 0;  // of what follows
+    std::int64_t earliest_us = 0;       // instant at which enough is free by known ends, when it does not fit
+    float gpus = 0, over_free = 0, fits_now = 0, fills = 0;
+    float log_ahead = 0;  // as of the last choice
   };
+
+  // Nodes alike that the chosen job could start on.
+  struct Kind {
+    NodeId node;  // the first of them
+    std::uint32_t gpu_type, gpus, idle;
+  };
+
+  [[nodiscard]] bool predicts() const {
+    return options_.knowledge == RuntimeKnowledge::predicted || options_.knowledge == RuntimeKnowledge::user;
+  }
+
+  // Places in waiting_ of the tokens.
+  [[nodiscard]] const std::uint32_t* places() const { return capped_ ? listed_.data() : everyone_.data(); }
+  [[nodiscard]] const Waiting& token(std::uint32_t i) const { return waiting_[places()[i]]; }
+
+  // The selectable token of the least key, the first of equals; size() when nothing is selectable.
+  template <class Key>
+  [[nodiscard]] std::uint32_t least(Key key) const {
+    std::uint32_t best = size();
+    double best_key = 0;
+    const std::uint32_t* const place = places();
+    for (std::uint32_t i = 0; i < size(); ++i) {
+      if (selectable_[i] == 0) continue;
+      const double own = key(waiting_[place[i]]);
+      if (best != size() && own >= best_key) continue;
+      best = i;
+      best_key = own;
+    }
+    return best;
+  }
 
   [[nodiscard]] float known_run_s(const View& view, JobId job) const {
     switch (options_.knowledge) {
@@ -337,13 +400,21 @@ class Agenda {
     entry.slot = view.queue_of(job) * shapes + view.shape_id(job);
     entry.user = view.user(job);
     entry.known_s = known_run_s(view, job);
+    entry.known_us = from_seconds(static_cast<double>(entry.known_s)).us;
+    entry.per_known_s = 1.0f / std::max(entry.known_s, 10.0f);
     entry.gpus = static_cast<float>(view.shape(job).gpu_milli()) / static_cast<float>(whole_gpu);
     entry.log_known = detail::fast_log1p(entry.known_s) / 10;
     entry.log_gpus = detail::fast_log1p(entry.gpus) / 5;
     entry.log_area = detail::fast_log1p(entry.known_s * entry.gpus) / 15;
-    entry.key = computed_key(options_.heuristic, entry);
+    entry.key = key_of(options_.heuristic, entry);
+    entry.prior = prior_of(entry);
+    if (user_milli_.size() <= entry.user) user_milli_.resize(entry.user + 1);
     queued_work_s_ += static_cast<double>(entry.known_s) * static_cast<double>(entry.gpus);
     waiting_.push_back(entry);
+    Slot& slot = slots_[entry.slot];
+    slot.example = job;
+    slot.gpus = entry.gpus;
+    if (slot.waiting++ == 0) active_.push_back(entry.slot);
   }
 
   void end_run(const View&, JobId job) {
@@ -356,17 +427,42 @@ class Agenda {
   }
 
   void start(std::uint32_t place, const View& view, Decision& decision) {
-    const Waiting entry = waiting_[place];
-    const Verdict verdict = decision.start(entry.job);
+    const Verdict verdict = decision.start(waiting_[place].job);
     GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits was refused");
     static_cast<void>(verdict);
+    note_start(place, view);
+  }
+
+  // Starts it, or opens the choice of its node.
+  void begin_start(std::uint32_t place, const View& view, Decision& decision) {
+    if (options_.choose_nodes) list_kinds(view, waiting_[place].job);
+    if (!options_.choose_nodes || kinds_.size() < 2) {
+      start(place, view, decision);
+      return;
+    }
+    placing_ = place;
+    tokens_ = static_cast<std::uint32_t>(kinds_.size());
+    selectable_.assign(tokens_, 1);
+    may_wait_ = false;
+  }
+
+  void start_on(NodeId node, const View& view, Decision& decision) {
+    const std::uint32_t place = placing_;
+    placing_ = no_index;
+    const NodeTasks all{.node = node, .tasks = view.shape(waiting_[place].job).tasks};
+    const Verdict verdict = decision.start_on(waiting_[place].job, {&all, 1});
+    GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits the node was refused");
+    static_cast<void>(verdict);
+    note_start(place, view);
+  }
+
+  void note_start(std::uint32_t place, const View& view) {
+    const Waiting entry = waiting_[place];
     const MilliGpu milli = view.shape(entry.job).gpu_milli();
-    const Running run{view.now().us + from_seconds(static_cast<double>(entry.known_s)).us, milli, entry.job,
-                      entry.user};
+    const Running run{view.now().us + entry.known_us, milli, entry.job, entry.user};
     running_.insert(std::upper_bound(running_.begin(), running_.end(), run,
                                      [](const Running& a, const Running& b) { return a.end_us < b.end_us; }),
                     run);
-    if (user_milli_.size() <= entry.user) user_milli_.resize(entry.user + 1);
     user_milli_[entry.user] += milli;
     remove(place);
     ++stamp_;
@@ -374,23 +470,82 @@ class Agenda {
 
   void remove(std::uint32_t place) {
     queued_work_s_ -= static_cast<double>(waiting_[place].known_s) * static_cast<double>(waiting_[place].gpus);
+    const std::uint32_t slot = waiting_[place].slot;
+    if (--slots_[slot].waiting == 0) active_.erase(std::find(active_.begin(), active_.end(), slot));
     waiting_.erase(waiting_.begin() + place);
     if (waiting_.empty()) queued_work_s_ = 0;  // no drift from rounding
+  }
+
+  // Kinds of node of which the first could take the whole job now, fullest first; none for shares of a GPU.
+  void list_kinds(const View& view, JobId job) {
+    kinds_.clear();
+    const Shape& shape = view.shape(job);
+    const ClusterState& cluster = view.cluster();
+    if (shape.is_share() || cluster.node_count() == 1) return;
+    for (std::uint32_t id = 0; id < cluster.node_count(); ++id) {
+      const NodeId node{id};
+      const Kind kind{node, cluster.node_gpu_type(node), cluster.node_gpus(node), cluster.node_idle_gpus(node)};
+      if (std::int64_t{kind.idle} * whole_gpu < shape.gpu_milli() || kind.gpus == 0) continue;
+      const bool listed = std::any_of(kinds_.begin(), kinds_.end(), [&](const Kind& other) {
+        return other.gpu_type == kind.gpu_type && other.gpus == kind.gpus && other.idle == kind.idle;
+      });
+      if (listed || !cluster.node_allowed(node, shape, view.queue_of(job))) continue;
+      if (cluster.tasks_that_fit(node, shape) >= shape.tasks) kinds_.push_back(kind);
+    }
+    std::stable_sort(kinds_.begin(), kinds_.end(), [](const Kind& a, const Kind& b) { return a.idle < b.idle; });
+    if (kinds_.size() > options_.max_jobs) kinds_.resize(options_.max_jobs);
+  }
+
+  void write_kinds(const View& view, float* out) const {
+    const Waiting& entry = waiting_[placing_];
+    const float per_total = 1.0f / static_cast<float>(std::max<std::int64_t>(1, view.cluster().total_gpus()));
+    const float wait = static_cast<float>(view.now().us - entry.submit_us) * 1e-6f;
+    for (std::uint32_t i = 0; i < size(); ++i, out += job_features) {
+      const auto idle = static_cast<float>(kinds_[i].idle);
+      out[log_wait] = detail::fast_log1p(wait) * 0.1f;
+      out[log_known] = entry.log_known;
+      out[log_gpus] = entry.log_gpus;
+      out[gpus_over_free] = std::min(4.0f, entry.gpus / std::max(idle, 1.0f)) * 0.25f;
+      out[log_slowdown] = detail::fast_log1p(wait * entry.per_known_s) * 0.2f;
+      out[fits_now] = 1.0f;
+      out[log_area] = entry.log_area;
+      out[age_rank] = static_cast<float>(i) / static_cast<float>(size());
+      out[gpus_over_total] = entry.gpus * per_total;
+      out[user_share] = static_cast<float>(user_milli_[entry.user]) * (per_total / static_cast<float>(whole_gpu));
+      out[fills_nodes] = idle == entry.gpus ? 1.0f : 0.0f;
+      out[log_earliest_start] = -1.0f - 0.25f * static_cast<float>(kinds_[i].gpu_type);
+    }
   }
 
   // ---- what fits -------------------------------------------------------------------------------------------------
 
   // Cached: the engine is asked once for each (queue, shape) and state of the cluster.
   bool fits(const View& view, Decision& decision, const Waiting& entry) {
-    Slot& slot = slots_[entry.slot];
+    return fits(view, decision, slots_[entry.slot]);
+  }
+
+  bool fits(const View& view, Decision& decision, Slot& slot) {
     if (slot.stamp == stamp_) return slot.fits;
     slot.stamp = stamp_;
-    const Shape& shape = view.shape(entry.job);
+    const Shape& shape = view.shape(slot.example);
     const bool counts_suffice = counts_decide(shape) && uses_remnants(view.options().placement);
-    slot.fits = view.cluster().may_fit(shape, view.queue_of(entry.job)) && (counts_suffice || decision.fits(entry.job));
-    slot.leaves_no_fragment = slot.fits && leaves_no_fragment(view, shape);
-    slot.earliest_us = slot.fits ? view.now().us : earliest_start_us(view, shape.gpu_milli());
+    slot.fits =
+        view.cluster().may_fit(shape, view.queue_of(slot.example)) && (counts_suffice || decision.fits(slot.example));
     return slot.fits;
+  }
+
+  // Brings the features of a shape up to date. Needs list_groups() and fits().
+  void describe(const View& view, Slot& slot) {
+    const bool changed = slot.described_stamp != stamp_;
+    if (changed && !slot.fits) slot.earliest_us = earliest_start_us(view, view.shape(slot.example).gpu_milli());
+    const std::int64_t ahead = slot.fits ? 0 : std::max<std::int64_t>(0, slot.earliest_us - view.now().us);
+    slot.log_ahead = ahead == 0 ? 0.0f : detail::fast_log1p(static_cast<float>(ahead) * 1e-6f) * 0.1f;
+    if (!changed) return;
+    slot.described_stamp = stamp_;
+    const float free = static_cast<float>(view.cluster().free_gpu_milli()) / static_cast<float>(whole_gpu);
+    slot.over_free = std::min(4.0f, slot.gpus / std::max(free, 1.0f)) * 0.25f;
+    slot.fits_now = slot.fits ? 1.0f : 0.0f;
+    slot.fills = slot.fits && leaves_no_fragment(view, view.shape(slot.example)) ? 1.0f : 0.0f;
   }
 
   // For such a gang ClusterState::may_fit is exact under a placement that uses remnants.
@@ -429,74 +584,85 @@ class Agenda {
 
   void list_candidates(const View& view, Decision& decision) {
     list_groups(view);
-    choices_ = 0;
+    for (const std::uint32_t id : active_) {
+      fits(view, decision, slots_[id]);
+      describe(view, slots_[id]);
+    }
     may_wait_ = false;
-    selectable_.assign(waiting_.size(), 0);
     switch (options_.mode) {
-      case ActionMode::fit_or_wait: mark_fitting(view, decision); break;
-      case ActionMode::select_blocking:
-        for (const Waiting& entry : waiting_) fits(view, decision, entry);
-        std::fill(selectable_.begin(), selectable_.end(), std::uint8_t{1});
-        break;
-      case ActionMode::backfill: mark_backfill(view, decision); break;
-      case ActionMode::inspect: mark_first_fitting(view, decision); break;
+      case ActionMode::fit_or_wait: mark_fitting(view); break;
+      case ActionMode::select_blocking: selectable_.assign(waiting_.size(), 1); break;
+      case ActionMode::backfill: mark_backfill(view); break;
+      case ActionMode::inspect: mark_first_fitting(); break;
     }
     cap_tokens();
-    for (std::uint32_t i = 0; i < size(); ++i) {
-      if (selectable_[i] == 0) continue;
-      ++choices_;
-      only_choice_ = i;
-    }
+    count_choices();
     // Waiting is an action only where there is something to start instead and something to wait for.
     may_wait_ = choices_ > 0 && options_.mode != ActionMode::select_blocking && !forced_ && something_will_happen(view);
     if (may_wait_) ++choices_;
+  }
+
+  void count_choices() {
+    choices_ = 0;
+    only_choice_ = 0;
+    if (options_.mode == ActionMode::select_blocking) {
+      choices_ = size();
+      return;
+    }
+    for (std::uint32_t i = 0; i < size(); ++i) {
+      choices_ += selectable_[i];
+      only_choice_ = selectable_[i] != 0 ? i : only_choice_;
+    }
   }
 
   [[nodiscard]] bool something_will_happen(const View& view) const {
     return !view.running().empty() || view.arrived() < view.job_count();
   }
 
-  void mark_fitting(const View& view, Decision& decision) {
+  // Precondition of each: fits() was asked about every shape that waits.
+  void mark_fitting(const View& view) {
     forced_ = false;
+    selectable_.resize(waiting_.size());
     if (options_.starvation != Time::max() && view.now().us - waiting_.front().submit_us >= options_.starvation.us) {
-      forced_ = fits(view, decision, waiting_.front());
+      std::fill(selectable_.begin(), selectable_.end(), std::uint8_t{0});
+      forced_ = slots_[waiting_.front().slot].fits;
       selectable_.front() = forced_ ? 1 : 0;
       return;
     }
-    for (std::size_t i = 0; i < waiting_.size(); ++i) selectable_[i] = fits(view, decision, waiting_[i]) ? 1 : 0;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) selectable_[i] = slots_[waiting_[i].slot].fits ? 1 : 0;
   }
 
-  void mark_first_fitting(const View& view, Decision& decision) {
+  void mark_first_fitting() {
     forced_ = false;
+    selectable_.assign(waiting_.size(), 0);
     std::size_t best = waiting_.size();
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
-      if (!fits(view, decision, waiting_[i])) continue;
-      if (best == waiting_.size() ||
-          key_of(options_.heuristic, waiting_[i]) < key_of(options_.heuristic, waiting_[best])) {
-        best = i;
-      }
+      if (!slots_[waiting_[i].slot].fits) continue;
+      if (best == waiting_.size() || waiting_[i].key < waiting_[best].key) best = i;
     }
     if (best < waiting_.size()) selectable_[best] = 1;
   }
 
-  void mark_backfill(const View& view, Decision& decision) {
+  void mark_backfill(const View& view) {
+    selectable_.assign(waiting_.size(), 0);
     std::size_t head = 0;
     for (std::size_t i = 1; i < waiting_.size(); ++i) {
-      if (key_of(options_.heuristic, waiting_[i]) < key_of(options_.heuristic, waiting_[head])) head = i;
+      if (waiting_[i].key < waiting_[head].key) head = i;
     }
-    forced_ = fits(view, decision, waiting_[head]);
+    const Slot& head_slot = slots_[waiting_[head].slot];
+    forced_ = head_slot.fits;
     if (forced_) {
       selectable_[head] = 1;
       return;
     }
     // EASY: a job may start if it ends before the head's reservation by what is known, or uses GPUs that the head will
     // not need then.
-    const std::int64_t shadow = slots_[waiting_[head].slot].earliest_us;
+    const std::int64_t shadow = head_slot.earliest_us;
     MilliGpu spare = view.cluster().free_gpu_milli() - view.shape(waiting_[head].job).gpu_milli();
     for (const Running& run : running_) spare += run.end_us <= shadow ? run.milli : 0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
-      if (i == head || !fits(view, decision, waiting_[i])) continue;
-      const std::int64_t end = view.now().us + from_seconds(static_cast<double>(waiting_[i].known_s)).us;
+      if (i == head || !slots_[waiting_[i].slot].fits) continue;
+      const std::int64_t end = view.now().us + waiting_[i].known_us;
       selectable_[i] = end <= shadow || view.shape(waiting_[i].job).gpu_milli() <= spare ? 1 : 0;
     }
   }
@@ -505,9 +671,11 @@ class Agenda {
   // shortest and the smallest by area, a quarter each; what the orders share goes to the oldest.
   void cap_tokens() {
     const auto count = static_cast<std::uint32_t>(waiting_.size());
-    listed_.resize(count);
-    for (std::uint32_t i = 0; i < count; ++i) listed_[i] = i;
-    if (count <= options_.max_jobs) return;
+    for (auto next = static_cast<std::uint32_t>(everyone_.size()); next < count; ++next) everyone_.push_back(next);
+    tokens_ = count;
+    capped_ = count > options_.max_jobs;
+    if (!capped_) return;
+    listed_.assign(everyone_.begin(), everyone_.begin() + count);
     const std::uint32_t quarter = options_.max_jobs / 4;
     kept_.assign(count, 0);
     std::fill_n(kept_.begin(), quarter, std::uint8_t{1});
@@ -534,14 +702,11 @@ class Agenda {
       selectable_[listed_.size()] = selectable_[i];
       listed_.push_back(i);
     }
-    selectable_.resize(listed_.size());
+    tokens_ = static_cast<std::uint32_t>(listed_.size());
+    selectable_.resize(tokens_);
   }
 
-  [[nodiscard]] double key_of(Heuristic heuristic, const Waiting& entry) const {
-    return heuristic == options_.heuristic ? entry.key : computed_key(heuristic, entry);
-  }
-
-  static double computed_key(Heuristic heuristic, const Waiting& entry) {
+  static double key_of(Heuristic heuristic, const Waiting& entry) {
     const double run = entry.known_s > 0 ? static_cast<double>(entry.known_s) : 1.0;
     const double gpus = static_cast<double>(entry.gpus);
     switch (heuristic) {
@@ -560,7 +725,7 @@ class Agenda {
   void block_on(const View& view, std::uint32_t place) {
     blocked_ = waiting_[place].job;
     reservation_us_ = earliest_start_us(view, view.shape(blocked_).gpu_milli());
-    served_backfill_at_ = Time::max();
+    backfilled_ = false;
   }
 
   // False while the chosen job still waits for room.
@@ -569,21 +734,21 @@ class Agenda {
     const auto entry =
         std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& w) { return w.job == blocked_; });
     if (fits(view, decision, *entry)) {
-      start(static_cast<std::uint32_t>(entry - waiting_.begin()), view, decision);
       blocked_ = no_job;
+      begin_start(static_cast<std::uint32_t>(entry - waiting_.begin()), view, decision);
       return true;
     }
-    if (options_.sc20_backfill && served_backfill_at_ != view.now()) backfill_sc20(view, decision);
+    if (options_.sc20_backfill && !backfilled_) backfill_sc20(view, decision);
     return false;
   }
 
   // One pass in order of submission; the reservation is that of the moment of choice, and a job must end strictly
   // before it (the SC'20 program has no rule of spare nodes).
   void backfill_sc20(const View& view, Decision& decision) {
-    served_backfill_at_ = view.now();
+    backfilled_ = true;
     for (std::uint32_t i = 0; i < waiting_.size();) {
       const Waiting& entry = waiting_[i];
-      const std::int64_t end = view.now().us + from_seconds(static_cast<double>(entry.known_s)).us;
+      const std::int64_t end = view.now().us + entry.known_us;
       if (entry.job != blocked_ && end < reservation_us_ && fits(view, decision, entry)) {
         start(i, view, decision);
       } else {
@@ -594,70 +759,85 @@ class Agenda {
 
   // ---- the observation -------------------------------------------------------------------------------------------
 
+  // In chunks, so that the logarithms are taken side by side.
   void write_jobs(const View& view, float* out) const {
     const std::int64_t now = view.now().us;
-    const float total = static_cast<float>(std::max<std::int64_t>(1, view.cluster().total_gpus()));
-    const float free = static_cast<float>(view.cluster().free_gpu_milli()) / static_cast<float>(whole_gpu);
-    const float per_free = 1.0f / std::max(free, 1.0f);
-    const float per_total = 1.0f / total;
-    const float per_token = 1.0f / static_cast<float>(std::max(1u, size()));
-    constexpr float per_us = 1e-6f;
-    for (std::uint32_t i = 0; i < size(); ++i, out += job_features) {
-      const Waiting& entry = waiting_[listed_[i]];
-      const Slot& slot = slots_[entry.slot];
-      const float wait = static_cast<float>(now - entry.submit_us) * per_us;
-      const float ahead = static_cast<float>(std::max<std::int64_t>(0, slot.earliest_us - now)) * per_us;
-      out[log_wait] = detail::fast_log1p(wait) * 0.1f;
-      out[log_known] = entry.log_known;
-      out[log_gpus] = entry.log_gpus;
-      out[gpus_over_free] = std::min(4.0f, entry.gpus * per_free) * 0.25f;
-      out[log_slowdown] = detail::fast_log1p(wait / std::max(entry.known_s, 10.0f)) * 0.2f;
-      out[fits_now] = slot.fits ? 1.0f : 0.0f;
-      out[log_area] = entry.log_area;
-      out[age_rank] = static_cast<float>(i) * per_token;
-      out[gpus_over_total] = entry.gpus * per_total;
-      out[user_share] = share_of(entry.user) * per_total;
-      out[fills_nodes] = slot.leaves_no_fragment ? 1.0f : 0.0f;
-      out[log_earliest_start] = detail::fast_log1p(ahead) * 0.1f;
+    const auto count = static_cast<std::int32_t>(size());
+    const float per_total = 1.0f / static_cast<float>(std::max<std::int64_t>(1, view.cluster().total_gpus()));
+    const float per_token = 1.0f / static_cast<float>(std::max(1, count));
+    const float per_total_milli = per_total / static_cast<float>(whole_gpu);
+    const std::uint32_t* const place = places();
+    const Waiting* const waiting = waiting_.data();
+    const Slot* const slots = slots_.data();
+    const MilliGpu* const user_milli = user_milli_.data();
+    constexpr std::int32_t chunk = 16;
+    std::array<float, chunk> wait{}, slowdown{};
+    for (std::int32_t first = 0; first < count; first += chunk) {
+      const std::int32_t here = std::min(chunk, count - first);
+      for (std::int32_t k = 0; k < here; ++k) {
+        const Waiting& entry = waiting[place[first + k]];
+        wait[k] = static_cast<float>(now - entry.submit_us) * 1e-6f;
+        slowdown[k] = wait[k] * entry.per_known_s;
+      }
+      for (float& x : wait) x = detail::fast_log1p(x) * 0.1f;
+      for (float& x : slowdown) x = detail::fast_log1p(x) * 0.2f;
+      for (std::int32_t k = 0; k < here; ++k, out += job_features) {
+        const Waiting& entry = waiting[place[first + k]];
+        const Slot& slot = slots[entry.slot];
+        out[log_wait] = wait[k];
+        out[log_known] = entry.log_known;
+        out[log_gpus] = entry.log_gpus;
+        out[gpus_over_free] = slot.over_free;
+        out[log_slowdown] = slowdown[k];
+        out[fits_now] = slot.fits_now;
+        out[log_area] = entry.log_area;
+        out[age_rank] = static_cast<float>(first + k) * per_token;
+        out[gpus_over_total] = entry.gpus * per_total;
+        out[user_share] = static_cast<float>(user_milli[entry.user]) * per_total_milli;
+        out[fills_nodes] = slot.fills;
+        out[log_earliest_start] = slot.log_ahead;
+      }
     }
-  }
-
-  [[nodiscard]] float share_of(std::uint32_t user) const {
-    return user < user_milli_.size() ? static_cast<float>(user_milli_[user]) / static_cast<float>(whole_gpu) : 0.0f;
   }
 
   // Standardised over the tokens, sign turned so that larger is better; the logarithm of run times, which spread over
   // decades, keeps the preference between short jobs visible beside a long one. WAIT is one deviation behind the best
   // job that may be chosen.
   void write_prior(float* out) const {
-    double sum = 0;
-    double squares = 0;
+    const std::uint32_t* const place = places();
+    const bool by_age = options_.heuristic == Heuristic::fcfs;
+    const std::int64_t oldest_us = size() == 0 ? 0 : waiting_[place[0]].submit_us;
+    // Two sums of each, so that an addition need not wait for the last one.
+    std::array<double, 2> sums{}, squares{};
     for (std::uint32_t i = 0; i < size(); ++i) {
-      const double key = prior_key(waiting_[listed_[i]]);
-      out[i] = static_cast<float>(key);
-      sum += key;
-      squares += key * key;
+      const Waiting& entry = waiting_[place[i]];
+      out[i] = by_age ? static_cast<float>(entry.submit_us - oldest_us) * 1e-6f : entry.prior;
+      const auto key = static_cast<double>(out[i]);
+      sums[i % 2] += key;
+      squares[i % 2] += key * key;
     }
-    float best = std::numeric_limits<float>::lowest();
-    const double count = std::max(1u, size());
-    const double mean = sum / count;
-    const double variance = squares / count - mean * mean;
+    const double per_count = 1.0 / std::max(1u, size());
+    const double mean = (sums[0] + sums[1]) * per_count;
+    const double variance = (squares[0] + squares[1]) * per_count - mean * mean;
     const double scale = variance > 1e-18 ? 1.0 / std::sqrt(variance) : 0.0;
     for (std::uint32_t i = 0; i < size(); ++i) {
       out[i] = static_cast<float>((mean - static_cast<double>(out[i])) * scale);
-      if (selectable_[i] != 0) best = std::max(best, out[i]);
     }
-    out[size()] = may_wait_ ? best - 1.0f : 0.0f;
+    out[size()] = 0.0f;
+    if (!may_wait_) return;
+    float best = std::numeric_limits<float>::lowest();
+    for (std::uint32_t i = 0; i < size(); ++i) best = selectable_[i] != 0 && out[i] > best ? out[i] : best;
+    out[size()] = best - 1.0f;
   }
 
-  [[nodiscard]] double prior_key(const Waiting& entry) const {
+  [[nodiscard]] float prior_of(const Waiting& entry) const {
     switch (options_.heuristic) {
-      case Heuristic::sjf: return static_cast<double>(entry.log_known);
-      case Heuristic::saf: return static_cast<double>(entry.log_area);
-      case Heuristic::fcfs: return static_cast<double>(entry.submit_us - waiting_[listed_[0]].submit_us) * 1e-6;
+      case Heuristic::sjf: return entry.log_known;
+      case Heuristic::saf: return entry.log_area;
+      case Heuristic::fcfs: return 0.0f;  // by the wait: write_prior()
       case Heuristic::f1: break;
     }
-    return key_of(options_.heuristic, entry);
+    return static_cast<float>(entry.key);
   }
 
   void list_groups(const View& view) {
@@ -667,26 +847,23 @@ class Agenda {
     groups_.clear();
     fragmented_ = 0;
     group_keys_.clear();
-    for (std::uint32_t id = 0; id < cluster.node_count(); ++id) {
-      const NodeId node{id};
-      const std::uint32_t gpus = cluster.node_gpus(node);
-      const std::uint32_t idle = cluster.node_idle_gpus(node);
-      if (gpus == 0) continue;
-      if (idle < gpus && cluster.node_count() > 1) fragmented_ += idle;
+    cluster.for_each_idle_level([&](std::uint32_t type, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
+      if (gpus == 0) return;
+      if (idle < gpus && cluster.node_count() > 1) fragmented_ += std::int64_t{idle} * nodes;
       node_gpus_ = std::max<std::int64_t>(node_gpus_, gpus);
-      const std::uint64_t key =
-          std::uint64_t{cluster.node_gpu_type(node)} << 48 | std::uint64_t{gpus} << 24 | std::uint64_t{idle};
+      const std::uint64_t key = std::uint64_t{type} << 48 | std::uint64_t{gpus} << 24 | std::uint64_t{idle};
       const auto place = std::find(group_keys_.begin(), group_keys_.end(), key);
+      const auto share = static_cast<float>(gpus) * static_cast<float>(nodes);
       if (place == group_keys_.end()) {
         group_keys_.push_back(key);
-        groups_.push_back({static_cast<float>(idle) / static_cast<float>(gpus), 1.0f,
-                           detail::fast_log1p(static_cast<float>(gpus)) / 5, static_cast<float>(gpus)});
-        continue;
+        groups_.push_back({static_cast<float>(idle) / static_cast<float>(gpus), static_cast<float>(nodes),
+                           detail::fast_log1p(static_cast<float>(gpus)) / 5, share});
+        return;
       }
       auto& group = groups_[static_cast<std::size_t>(place - group_keys_.begin())];
-      group[log_nodes] += 1.0f;
-      group[group_gpu_share] += static_cast<float>(gpus);
-    }
+      group[log_nodes] += static_cast<float>(nodes);
+      group[group_gpu_share] += share;
+    });
     for (auto& group : groups_) {
       group[log_nodes] = detail::fast_log1p(group[log_nodes]) / 5;
       group[group_gpu_share] /= static_cast<float>(std::max<std::int64_t>(1, cluster.total_gpus()));
@@ -696,64 +873,74 @@ class Agenda {
   void write_global(const View& view, float* out) const {
     const ClusterState& cluster = view.cluster();
     const auto total = static_cast<float>(std::max<std::int64_t>(1, cluster.total_gpus()));
-    const auto log_count = [](std::size_t n) { return detail::fast_log1p(static_cast<float>(n)) * 0.2f; };
-    const auto log_seconds = [](std::int64_t us) {
-      return detail::fast_log1p(static_cast<float>(std::max<std::int64_t>(0, us)) * 1e-6f) * 0.1f;
-    };
     const std::int64_t now = view.now().us;
-    const auto hour = static_cast<std::size_t>((now / (3600 * microseconds_per_second) % 168 + 168) % 168);
+    const auto seconds = [](std::int64_t us) { return static_cast<float>(std::max<std::int64_t>(0, us)) * 1e-6f; };
+    // Side by side: eight logarithms for the price of two.
+    std::array<float, 8> logs{static_cast<float>(waiting_.size()),
+                              static_cast<float>(waiting_.size() - size()),
+                              static_cast<float>(running_.size()),
+                              static_cast<float>(view.arrived() - first_of_5m_),
+                              static_cast<float>(view.arrived() - first_of_60m_),
+                              static_cast<float>(std::max(0.0, queued_work_s_)) / total,
+                              waiting_.empty() ? 0.0f : seconds(now - waiting_.front().submit_us),
+                              running_.empty() ? 0.0f : seconds(running_.front().end_us - now)};
+    for (float& x : logs) x = detail::fast_log1p(x);
     out[free_fraction] = static_cast<float>(cluster.free_gpu_milli()) / (total * static_cast<float>(whole_gpu));
-    out[log_queue] = log_count(waiting_.size());
-    out[log_hidden] = log_count(waiting_.size() - listed_.size());
-    out[log_queued_work] = detail::fast_log1p(static_cast<float>(std::max(0.0, queued_work_s_)) / total) * 0.1f;
-    out[log_running] = log_count(running_.size());
-    out[log_arrivals_5m] = log_count(arrivals_since(view, Time{now - 300 * microseconds_per_second}));
-    out[log_arrivals_60m] = log_count(arrivals_since(view, Time{now - 3600 * microseconds_per_second}));
-    std::copy(hours_[hour].begin(), hours_[hour].end(), out + hour_sin);
+    out[log_queue] = logs[0] * 0.2f;
+    out[log_hidden] = logs[1] * 0.2f;
+    out[log_running] = logs[2] * 0.2f;
+    out[log_arrivals_5m] = logs[3] * 0.2f;
+    out[log_arrivals_60m] = logs[4] * 0.2f;
+    out[log_queued_work] = logs[5] * 0.1f;
+    out[log_oldest_wait] = logs[6] * 0.1f;
+    out[log_next_end] = logs[7] * 0.1f;
+    const auto hour = static_cast<std::size_t>((now / (3600 * microseconds_per_second) % 168 + 168) % 168);
+    const auto& sines = detail::hour_table()[hour];
+    std::copy(sines.begin(), sines.end(), out + hour_sin);
     out[fragmented_fraction] = static_cast<float>(fragmented_) / total;
-    out[log_oldest_wait] = waiting_.empty() ? 0.0f : log_seconds(now - waiting_.front().submit_us);
-    out[log_next_end] = running_.empty() ? 0.0f : log_seconds(running_.front().end_us - now);
   }
 
-  // Jobs submitted after `from`, up to now: ids follow submission, so that a search over ids serves.
-  [[nodiscard]] static std::size_t arrivals_since(const View& view, Time from) {
-    std::uint32_t least = 0;
-    std::uint32_t most = view.arrived();
-    while (least < most) {
-      const std::uint32_t middle = least + (most - least) / 2;
-      if (view.submit(JobId{middle}) > from) {
-        most = middle;
-      } else {
-        least = middle + 1;
-      }
-    }
-    return view.arrived() - least;
+  // Keeps the first job submitted within the last five minutes and the last hour.
+  void follow_arrivals(const View& view) {
+    const auto follow = [&](std::uint32_t& first, std::int64_t seconds) {
+      const Time from{view.now().us - seconds * microseconds_per_second};
+      while (first < view.arrived() && view.submit(JobId{first}) <= from) ++first;
+    };
+    follow(first_of_5m_, 300);
+    follow(first_of_60m_, 3600);
   }
 
   AgendaOptions options_;
   std::span<const Time> true_runs_;
   RuntimePredictor predictor_;
-  std::array<std::array<float, 4>, 168> hours_{};
 
   std::vector<Waiting> waiting_;  // in order of becoming pending
   std::vector<Running> running_;  // by known end
   std::vector<MilliGpu> user_milli_;
   double queued_work_s_ = 0;  // known GPU-seconds waiting
   std::vector<Slot> slots_;
-  std::uint64_t stamp_ = 1;  // counts changes of the cluster
+  std::vector<std::uint32_t> active_;                 // slots in which jobs wait
+  std::uint64_t stamp_ = 1;                           // counts changes of the cluster
+  std::uint32_t first_of_5m_ = 0, first_of_60m_ = 0;  // jobs
   std::vector<MilliGpu> freed_;
   std::uint64_t freed_stamp_ = 0;
 
-  std::vector<std::uint32_t> listed_;     // tokens: places in waiting_
+  std::uint32_t tokens_ = 0;
+  bool capped_ = false;
+  std::vector<std::uint32_t> everyone_;   // 0, 1, 2, ...: the tokens' places in waiting_ when all have one
+  std::vector<std::uint32_t> listed_;     // the tokens' places when capped_
   std::vector<std::uint8_t> selectable_;  // by token
   std::vector<std::uint8_t> kept_;
   std::uint32_t choices_ = 0, only_choice_ = 0;
   bool may_wait_ = false, forced_ = false;
-  Time waited_at_ = Time::max();  // the instant of the last WAIT
+  bool waited_ = false;  // since the last observe()
 
   JobId blocked_ = no_job;
   std::int64_t reservation_us_ = 0;
-  Time served_backfill_at_ = Time::max();
+  bool backfilled_ = false;  // since the last observe()
+
+  std::uint32_t placing_ = no_index;  // place in waiting_ of the job whose node is being chosen
+  std::vector<Kind> kinds_;
 
   std::vector<std::array<float, group_features>> groups_;
   std::vector<std::uint64_t> group_keys_;

@@ -84,6 +84,24 @@ class ClusterState {
   [[nodiscard]] std::uint32_t card(NodeId node, std::uint32_t device) const {
     return nodes_[index(node)].first_device + device;
   }
+
+  /// Calls visit(gpu_type, gpus, idle GPUs, nodes) for nodes alike in all of these; O(kinds of nodes x GPUs a node)
+  /// calls. Nodes of different owners come apart.
+  template <class Visit>
+  void for_each_idle_level(Visit visit) const {
+    for (const Group& group : groups_) {
+      if (group.by_idle.empty()) {
+        visit(group.gpu_type, group.gpus, nodes_[group.members.front()].idle, 1u);
+        continue;
+      }
+      for (std::uint32_t idle = 0; idle <= group.gpus; ++idle) {
+        if (const std::uint32_t nodes = group.by_idle[idle].count(); nodes > 0) {
+          visit(group.gpu_type, group.gpus, idle, nodes);
+        }
+      }
+    }
+  }
+
   /// Thousandths that the jobs of virtual cluster `vc` may still take.
   [[nodiscard]] MilliGpu vc_free(std::uint32_t vc) const { return vc < vc_free_.size() ? vc_free_[vc] : unlimited; }
 

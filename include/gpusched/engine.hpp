@@ -53,7 +53,8 @@ class Engine {
     return planned < submit ? planned : submit;
   }
 
-  /// Moves to the next instant at which something happens and applies all of its events. False when nothing is left.
+  /// Moves to the next instant at which something happens and applies all of its events (or one of them:
+  /// EngineOptions::one_event_a_step). False when nothing is left.
   /// Precondition: the last decision was applied.
   bool advance() { return advance_to(Time::max()); }
 
@@ -69,9 +70,14 @@ class Engine {
         return false;
       }
       state_.now = next;
-      while (!state_.planned.empty() && state_.planned.top().time == next) happen();
-      adapt_rates();
-      arrive();
+      if (state_.options.one_event_a_step) {
+        happen_once();
+        adapt_rates();
+      } else {
+        while (!state_.planned.empty() && state_.planned.top().time == next) happen();
+        adapt_rates();
+        while (submission_due()) arrive();
+      }
       if (state_.events.empty()) continue;  // only plans that had changed
       state_.events_seen += state_.events.size();
       return true;
@@ -196,16 +202,28 @@ class Engine {
     state_.events.push_back({EventKind::finish, job});
   }
 
-  void arrive() {
-    const auto submits = state_.jobs->submits();
-    while (state_.arrived < submits.size() && submits[state_.arrived] == state_.now) {
-      const JobId job{state_.arrived++};
-      detail::JobState& state = state_[job];
-      state.remaining = state_.jobs->attempt_work(job, 0);
-      state.phase = JobPhase::pending;
-      state_.append(state_.queues[state_.queue_of(job)], job);
-      state_.events.push_back({EventKind::submit, job});
+  // For EngineOptions::one_event_a_step; nothing, when the plan due had changed.
+  void happen_once() {
+    if (submission_due()) {
+      arrive();
+    } else {
+      happen();
     }
+  }
+
+  [[nodiscard]] bool submission_due() const {
+    const auto submits = state_.jobs->submits();
+    return state_.arrived < submits.size() && submits[state_.arrived] == state_.now;
+  }
+
+  // Precondition: submission_due().
+  void arrive() {
+    const JobId job{state_.arrived++};
+    detail::JobState& state = state_[job];
+    state.remaining = state_.jobs->attempt_work(job, 0);
+    state.phase = JobPhase::pending;
+    state_.append(state_.queues[state_.queue_of(job)], job);
+    state_.events.push_back({EventKind::submit, job});
   }
 
   void begin_run(JobId job) {

@@ -28,6 +28,9 @@ struct EngineOptions {
   Placement placement = Placement::consolidate;
   PreemptionCost preemption = {};
   std::uint64_t seed = 0;  ///< of the random placement
+  /// An instant's events come one at a time, submissions first, with a decision between any two: the stepping of
+  /// RLScheduler's simulator (SC'20). Otherwise all events of an instant are applied before anyone decides.
+  bool one_event_a_step = false;
 };
 
 /// Where a job is in its life.

@@ -75,6 +75,9 @@ class Env {
     agenda_.emplace(options_.agenda, window.jobs.works(), window.history);
     rates_ = {};
     totals_ = {};
+    gpus_ = static_cast<double>(std::max<std::int64_t>(1, engine_->view().cluster().total_gpus()));
+    per_gpus_ = 1 / gpus_;
+    look_up_jobs();
     fairness_.assign(window.jobs.users().size(), {});
     fairness_sums_ = {};
     fairness_now_ = 1;
@@ -101,10 +104,9 @@ class Env {
 
   /// Writes privileged_features floats.
   void encode_privileged(float* out) const {
-    const double gpus = static_cast<double>(std::max<std::int64_t>(1, engine_->view().cluster().total_gpus()));
     const double now_s = to_seconds(now());
     const auto log_work = [&](double gpu_s) {
-      return detail::fast_log1p(static_cast<float>(std::max(0.0, gpu_s) / gpus)) * 0.1f;
+      return detail::fast_log1p(static_cast<float>(std::max(0.0, gpu_s) / gpus_)) * 0.1f;
     };
     const auto jobs = static_cast<float>(window_->jobs.size());
     const auto future = jobs - static_cast<float>(engine_->view().arrived());
@@ -125,7 +127,6 @@ class Env {
     double fragmented_gpus = 0;
     double queued_gpu_s = 0, running_gpus = 0, running_end_gpu_s = 0, future_gpu_s = 0;
     bool scoring = false;  // the first scored job has been submitted
-    bool counted_future = false;
   };
 
   [[nodiscard]] bool scored(JobId job) const { return index(job) >= window_->first_scored; }
@@ -157,6 +158,7 @@ class Env {
 
   StepResult finish(StepResult& result) {
     for (std::size_t term = 0; term < reward_terms; ++term) totals_[term] += result.reward[term];
+    if (options_.discount_per_s == 0) result.scalar = dot(options_.weights, result.reward);
     result.scalar *= scale_;
     return result;
   }
@@ -173,36 +175,33 @@ class Env {
     const double dt = to_seconds(span);
     result.seconds += dt;
     if (!rates_.scoring) return;
-    double weight = dt;  // integral of the discount over the span
-    double next = 1;
-    if (options_.discount_per_s > 0) {
-      next = std::exp(-options_.discount_per_s * dt);
-      weight = (1 - next) / options_.discount_per_s;
-    }
-    const double gpus = static_cast<double>(std::max<std::int64_t>(1, engine_->view().cluster().total_gpus()));
-    const double idle_gpus = gpus - rates_.held_gpus;
+    const double idle_gpus = gpus_ - rates_.held_gpus;
     constexpr double joules_per_kwh = 3.6e6;
     const double watts = idle_gpus * options_.idle_gpu_w + rates_.held_gpus * options_.busy_gpu_w;
     const RewardVector rate{-rates_.in_system,
                             -rates_.waiting,
                             -rates_.slowdown,
-                            -idle_gpus / gpus,
-                            -rates_.fragmented_gpus / gpus,
-                            -watts / joules_per_kwh,
+                            -idle_gpus * per_gpus_,
+                            -rates_.fragmented_gpus * per_gpus_,
+                            -watts * (1 / joules_per_kwh),
                             0.0};
-    double scalar = 0;
-    for (std::size_t term = 0; term < reward_terms; ++term) {
-      result.reward[term] += rate[term] * dt;
-      scalar += options_.weights[term] * rate[term];
-    }
-    result.scalar += scalar * weight * discount;
+    for (std::size_t term = 0; term < reward_terms; ++term) result.reward[term] += rate[term] * dt;
+    if (options_.discount_per_s == 0) return;  // finish() weighs the sums
+    const double next = std::exp(-options_.discount_per_s * dt);
+    const double weight = (1 - next) / options_.discount_per_s;  // integral of the discount over the span
+    result.scalar += dot(options_.weights, rate) * weight * discount;
     discount *= next;
+  }
+
+  static double dot(const RewardVector& a, const RewardVector& b) {
+    double sum = 0;
+    for (std::size_t term = 0; term < reward_terms; ++term) sum += a[term] * b[term];
+    return sum;
   }
 
   // Folds the engine's events of this instant into the rates.
   void watch(StepResult& result, double discount) {
     const OracleView view = engine_->view();
-    if (!rates_.counted_future) count_future();
     for (const Event& event : engine_->events()) {
       switch (event.kind) {
         case EventKind::submit: submit(event.job); break;
@@ -223,42 +222,49 @@ class Env {
     if (options_.weights[reward_fragmentation] != 0) rates_.fragmented_gpus = fragmented_gpus(view);
   }
 
-  [[nodiscard]] double gpus_of(JobId job) const {
-    return static_cast<double>(window_->jobs.shape(job).gpu_milli()) / static_cast<double>(whole_gpu);
-  }
-  [[nodiscard]] double gpu_s_of(JobId job) const { return gpus_of(job) * to_seconds(window_->jobs.work(job)); }
+  // What the rates need of a job, worked out once an episode.
+  struct JobFacts {
+    double gpus, gpu_s, urgency;  // urgency = 1 / max(run, bound)
+  };
+  [[nodiscard]] const JobFacts& facts(JobId job) const { return facts_[index(job)]; }
 
-  void count_future() {
-    rates_.counted_future = true;
-    for (std::uint32_t job = 0; job < window_->jobs.size(); ++job) rates_.future_gpu_s += gpu_s_of(JobId{job});
+  void look_up_jobs() {
+    facts_.resize(window_->jobs.size());
+    for (std::uint32_t i = 0; i < facts_.size(); ++i) {
+      const JobId job{i};
+      const double run = to_seconds(window_->jobs.work(job));
+      const double gpus = static_cast<double>(window_->jobs.shape(job).gpu_milli()) / static_cast<double>(whole_gpu);
+      facts_[i] = {gpus, gpus * run, 1 / std::max(run, slowdown_bound_s)};
+      rates_.future_gpu_s += facts_[i].gpu_s;
+    }
   }
 
   void submit(JobId job) {
-    rates_.future_gpu_s -= gpu_s_of(job);
+    rates_.future_gpu_s -= facts(job).gpu_s;
     rates_.scoring = rates_.scoring || scored(job);
     if (scored(job)) rates_.in_system += 1;
     queue(job, +1);
   }
 
   void queue(JobId job, double sign) {
-    rates_.queued_gpu_s += sign * gpu_s_of(job);
+    rates_.queued_gpu_s += sign * facts(job).gpu_s;
     if (!scored(job)) return;
     rates_.waiting += sign;
-    rates_.slowdown += sign / std::max(to_seconds(window_->jobs.work(job)), slowdown_bound_s);
+    rates_.slowdown += sign * facts(job).urgency;
     if (rates_.waiting == 0) rates_.slowdown = 0;  // no drift from rounding
   }
 
   void start(const OracleView& view, JobId job) {
     queue(job, -1);
-    rates_.held_gpus += gpus_of(job);
-    rates_.running_gpus += gpus_of(job);
-    rates_.running_end_gpu_s += gpus_of(job) * to_seconds(view.now() + view.remaining(job));
+    rates_.held_gpus += facts(job).gpus;
+    rates_.running_gpus += facts(job).gpus;
+    rates_.running_end_gpu_s += facts(job).gpus * to_seconds(view.now() + view.remaining(job));
   }
 
   void stop(const OracleView& view, JobId job) {
-    rates_.held_gpus -= gpus_of(job);
-    rates_.running_gpus -= gpus_of(job);
-    rates_.running_end_gpu_s -= gpus_of(job) * to_seconds(view.now());
+    rates_.held_gpus -= facts(job).gpus;
+    rates_.running_gpus -= facts(job).gpus;
+    rates_.running_end_gpu_s -= facts(job).gpus * to_seconds(view.now());
   }
 
   void complete(const OracleView& view, JobId job, StepResult& result, double discount) {
@@ -288,12 +294,10 @@ class Env {
   }
 
   [[nodiscard]] static double fragmented_gpus(const View& view) {
-    const ClusterState& cluster = view.cluster();
     std::int64_t sum = 0;
-    for (std::uint32_t id = 0; id < cluster.node_count(); ++id) {
-      const std::uint32_t idle = cluster.node_idle_gpus(NodeId{id});
-      if (idle < cluster.node_gpus(NodeId{id})) sum += idle;
-    }
+    view.cluster().for_each_idle_level([&](std::uint32_t, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
+      if (idle < gpus) sum += std::int64_t{idle} * nodes;
+    });
     return static_cast<double>(sum);
   }
 
@@ -311,6 +315,8 @@ class Env {
   double scale_ = 1;
   std::optional<Engine> engine_;
   std::optional<Agenda> agenda_;
+  double gpus_ = 1, per_gpus_ = 1;  // of the cluster; 1 / that
+  std::vector<JobFacts> facts_;
   Rates rates_;
   RewardVector totals_{};
   std::vector<UserSlowdown> fairness_;

@@ -31,6 +31,7 @@ std::string model_json(const TrainedModel& model, std::uint32_t checksum) {
               {"knowledge", name_of(runtime_knowledge_names, model.agenda.knowledge)},
               {"heuristic", name_of(heuristic_names, model.agenda.heuristic)},
               {"max_jobs", model.agenda.max_jobs},
+              {"choose_nodes", model.agenda.choose_nodes},
               {"sc20_backfill", model.agenda.sc20_backfill},
               {"starvation_s", guarded ? to_seconds(model.agenda.starvation) : 0.0}}},
             {"network",
@@ -112,6 +113,7 @@ Result<TrainedModel> load_model(const std::string& folder) {
     agenda.read_word("knowledge", model.agenda.knowledge, runtime_knowledge_names);
     agenda.read_word("heuristic", model.agenda.heuristic, heuristic_names);
     agenda.read("max_jobs", model.agenda.max_jobs, 4, 100'000);
+    agenda.read("choose_nodes", model.agenda.choose_nodes);
     agenda.read("sc20_backfill", model.agenda.sc20_backfill);
     agenda.read("starvation_s", starvation_s, 0, 1e9);
     if (starvation_s > 0) model.agenda.starvation = from_seconds(starvation_s);

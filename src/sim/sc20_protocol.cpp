@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "gpusched/metrics.hpp"
+#include "gpusched/simulate.hpp"
 #include "traces/field_parser.hpp"
 #include "traces/input_file.hpp"
 
@@ -247,6 +249,44 @@ Result<Sc20Result> run_sc20_protocol(const Sc20Log& log, bool backfill, const Sc
                         " of " + std::to_string(log.nodes) + " nodes");
     }
     results.push_back(run_sc20_window(log, window, backfill, choose));
+  }
+  return mean_of(results);
+}
+
+namespace {
+
+Sc20Result result_of(const Engine& engine, const RunLog& log) {
+  const JobTable& jobs = engine.jobs();
+  double work_s = 0;
+  Time last_start = jobs.submit(JobId{0});
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    work_s += to_seconds(jobs.work(job)) * static_cast<double>(jobs.shape(job).gpu_milli()) / whole_gpu;
+    last_start = std::max(last_start, engine.first_start(job));
+  }
+  const double span =
+      to_seconds(last_start - jobs.submit(JobId{0})) * static_cast<double>(engine.view().cluster().total_gpus());
+  return {.avg_bounded_slowdown = compute_metrics(engine, log).avg_bounded_slowdown,
+          .utilization = span > 0 ? work_s / span : 0};
+}
+
+}  // namespace
+
+Result<Sc20Result> run_sc20_agent(const PolicySpec& policy, const PolicyRegistry& registry, const JobTable& jobs,
+                                  const Cluster& cluster) {
+  std::vector<Sc20Result> results;
+  for (const std::uint32_t start : sc20_window_starts) {
+    if (start + sc20_window_jobs > jobs.size()) {
+      return unexpected("protocol sc20: the window from job " + std::to_string(start) + " lies beyond the log's " +
+                        std::to_string(jobs.size()) + " jobs");
+    }
+    const JobTable window = jobs.slice(start, sc20_window_jobs);
+    auto made = registry.make(policy, {.jobs = &window, .cluster = &cluster});
+    if (!made) return Unexpected{made.error()};
+    Engine engine(window, cluster, {.one_event_a_step = true});
+    RunLog log;
+    if (!simulate(engine, *made, log)) return unexpected("policy " + policy.text + " left jobs waiting for ever");
+    results.push_back(result_of(engine, log));
   }
   return mean_of(results);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The evaluation protocol of RLScheduler (SC'20), and a small simulator with that paper's stepping.
 ///
-/// It is not the engine, on purpose: it handles one event a step, arrivals before completions, decides between events
-/// of the same instant, and commits to a chosen job until that job fits. The engine applies all events of an instant
-/// before it asks, so that it could not give the published figures. Processors are counted, as one pool.
+/// It handles one event a step, arrivals before completions, decides between events of the same instant, and commits
+/// to a chosen job until that job fits. Agents (`rl:DIR`, `agenda`) run on the engine instead, which steps alike with
+/// EngineOptions::one_event_a_step; with mode=select_blocking the figures are the same. Processors are counted, as one
+/// pool.
 #pragma once
 
 #include <array>
@@ -13,9 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "gpusched/cluster.hpp"
+#include "gpusched/job_table.hpp"
 #include "gpusched/result.hpp"
 #include "gpusched/types.hpp"
 #include "src/policies/priority_order.hpp"
+#include "src/policies/registry.hpp"
 
 namespace gpusched {
 
@@ -81,6 +85,11 @@ Sc20Result run_sc20_window(const Sc20Log& log, std::span<const Sc20Job> window, 
 
 /// The mean over the ten published windows. Errors: the log is too short for one, or a job does not fit.
 Result<Sc20Result> run_sc20_protocol(const Sc20Log& log, bool backfill, const Sc20Chooser& choose);
+
+/// The same for a policy that makes the choices of an Agenda, on the engine. `jobs` are the log's, `cluster` its
+/// processors. Errors: the log is too short, the policy cannot be made or leaves jobs waiting for ever.
+Result<Sc20Result> run_sc20_agent(const PolicySpec& policy, const PolicyRegistry& registry, const JobTable& jobs,
+                                  const Cluster& cluster);
 
 /// Mean over windows.
 Sc20Result mean_of(std::span<const Sc20Result> windows);

@@ -16,10 +16,9 @@
 #include "src/help_formatter.hpp"
 #include "src/rl/train_config.hpp"
 #include "src/rl/trainer.hpp"
+#include "src/sim/report.hpp"
 #include "src/sim/strict_json.hpp"
-#include "traces/cluster_reader.hpp"
-#include "traces/synthetic.hpp"
-#include "traces/trace.hpp"
+#include "src/sim/text_table.hpp"
 
 namespace gpusched {
 namespace {
@@ -27,39 +26,6 @@ namespace {
 struct TrainArguments {
   std::string config, out, resume;
 };
-
-// What to train on.
-struct TrainInput {
-  JobTable jobs;
-  Cluster cluster;
-};
-
-Result<TrainInput> load_input(const TrainConfig& config) {
-  constexpr std::string_view prefix = "synthetic:";
-  Trace trace;
-  std::string cluster_name = config.cluster;
-  if (config.trace.starts_with(prefix)) {
-    const auto model = builtin_model(config.trace.substr(prefix.size()));
-    if (!model) return Unexpected{model.error()};
-    auto jobs = generate_synthetic(*model, default_options(*model));
-    if (!jobs) return Unexpected{jobs.error()};
-    trace.jobs = *std::move(jobs);
-    if (cluster_name.empty()) cluster_name = model->default_cluster;
-  } else {
-    auto read = read_trace(config.trace, {.format = config.trace_format});
-    if (!read) return Unexpected{read.error()};
-    trace = *std::move(read);
-    if (cluster_name.empty() && trace.report.machine_gpus > 0) cluster_name = std::to_string(trace.report.machine_gpus);
-  }
-  if (cluster_name.empty()) {
-    return Unexpected{Error{.message = "the trace names no cluster; give one", .field = "/cluster"}};
-  }
-  auto cluster = parse_cluster(cluster_name);
-  if (!cluster) return Unexpected{cluster.error()};
-  auto fitted = fit_to_cluster(std::move(trace), *cluster, Oversize::drop);
-  if (!fitted) return Unexpected{fitted.error()};
-  return TrainInput{std::move(fitted->jobs), *std::move(cluster)};
-}
 
 Result<TrainConfig> load_config(const TrainArguments& arguments) {
   const std::string path = !arguments.resume.empty() ? arguments.resume + "/config.json" : arguments.config;
@@ -81,31 +47,61 @@ std::string new_folder(const TrainArguments& arguments, const TrainConfig& confi
   return folder;
 }
 
+// On a terminal one line that moves, but for each validation, which stays: the learning curve.
 void print_progress(const TrainProgress& progress) {
+  const bool terminal = isatty(2) != 0;
   const auto left = static_cast<long>(std::max(0.0, progress.seconds_left));
-  std::fprintf(stderr, "%siteration %u/%u  %.0f steps/s  loss %.4g (heuristic %.4g)", isatty(2) != 0 ? "\r\033[K" : "",
+  std::fprintf(stderr, "%siteration %u/%u  %.0f steps/s  loss %.4g (heuristic %.4g)", terminal ? "\r\033[K" : "",
                progress.iteration, progress.iterations, progress.steps_per_s, progress.metric, progress.heuristic);
   if (!std::isnan(progress.validation)) {
     std::fprintf(stderr, "  validation %.4g (%.4g)", progress.validation, progress.validation_heuristic);
   }
-  std::fprintf(stderr, "  %ld:%02ld left%s", left / 60, left % 60, isatty(2) != 0 ? "" : "\n");
+  std::fprintf(stderr, "  %ld:%02ld left%s", left / 60, left % 60, terminal && !progress.validated ? "" : "\n");
+}
+
+std::string number_text(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+void print_held_out(const HeldOut& held_out, Heuristic own) {
+  const auto percent = [](double share) { return number_text("%+.1f%%", 100 * share); };
+  TextTable table({"order", "loss a job", "agent against it", "95% interval", "the agent is"});
+  for (const HeldOutRow& row : held_out.rows) {
+    const std::string name(name_of(heuristic_names, row.heuristic));
+    table.add({name + (row.heuristic == own ? " (where it began)" : ""), number_text("%.4g", row.loss),
+               percent((held_out.agent - row.loss) / row.loss),
+               row.interval
+                   ? "[" + percent(row.interval->relative.low) + ", " + percent(row.interval->relative.high) + "]"
+                   : "",
+               row.verdict});
+  }
+  std::printf("\non %u windows that it has not seen, the agent: loss %.4g a job\n\n%s", held_out.windows,
+              held_out.agent, table.text().c_str());
 }
 
 int run_training(const TrainArguments& arguments) {
   const auto config = load_config(arguments);
   if (!config) return complain(config.error());
-  const auto input = load_input(*config);
+  const auto input = load_train_input(*config);
   if (!input) return complain(input.error());
   const std::string folder = new_folder(arguments, *config);
   if (arguments.resume.empty() && std::filesystem::exists(folder + "/checkpoint.bin")) {
     return complain("--out: " + folder + " holds a training run already; --resume goes on with it");
   }
   const auto& agenda = config->env.agenda;
-  std::fprintf(stderr, "training on %u jobs of %s, %s, run times known: %s; into %s\n", input->jobs.size(),
-               config->trace.c_str(), std::string(name_of(action_mode_names, agenda.mode)).c_str(),
+  const JobTable& jobs = input->trace.jobs;
+  for (const std::string& line : left_out_lines(input->trace.report)) std::fprintf(stderr, "note: %s\n", line.c_str());
+  std::fprintf(stderr, "training on %u jobs of %s on %s, %s, run times known: %s; into %s\n", jobs.size(),
+               config->trace.c_str(), input->cluster.name.c_str(),
+               std::string(name_of(action_mode_names, agenda.mode)).c_str(),
                std::string(name_of(runtime_knowledge_names, agenda.knowledge)).c_str(), folder.c_str());
-  const auto summary = train(*config, input->jobs, input->cluster, folder, !arguments.resume.empty(), print_progress);
-  if (isatty(2) != 0) std::fputc('\n', stderr);
+  std::fprintf(stderr,
+               "untrained, the agent's best action is that of its heuristic, %s (in brackets); less is better\n",
+               std::string(name_of(heuristic_names, agenda.heuristic)).c_str());
+  const auto summary = train(*config, jobs, input->cluster, folder, !arguments.resume.empty(), print_progress);
+  if (!summary && isatty(2) != 0) std::fputc('\n', stderr);
   if (!summary) {
     const bool input_is_bad = !summary.error().field.empty() || !summary.error().file.empty();
     return complain(summary.error().to_string(), input_is_bad ? exit_bad_input : exit_failed);
@@ -115,6 +111,7 @@ int run_training(const TrainArguments& arguments) {
       "heuristic %.6g\n",
       folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
       summary->device.c_str(), summary->best_iteration, summary->best_validation, summary->validation_heuristic);
+  if (summary->held_out) print_held_out(*summary->held_out, agenda.heuristic);
   return exit_done;
 }
 
@@ -122,8 +119,10 @@ int run(int argc, char** argv) {
   CLI::App program("Learn a scheduler by PPO, or by direct search over a linear index.", "gpusched train");
   program.formatter(std::make_shared<HelpFormatter>());
   TrainArguments arguments;
-  auto* config = program.add_option("--config", arguments.config,
-                                    "JSON file (experiments/rl/*.json); without it, the embedded synthetic trace");
+  auto* config =
+      program.add_option("--config", arguments.config,
+                         "JSON file (experiments/rl/*.json); without it, a synthetic trace on a small cluster, "
+                         "for about four minutes");
   program.add_option("--out", arguments.out, "folder of the run; default runs/NAME-seedN");
   program.add_option("--resume", arguments.resume, "folder of a run to go on with, exactly where it stopped")
       ->excludes(config);

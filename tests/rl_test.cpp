@@ -268,6 +268,28 @@ TEST_F(TrainingRun, LearnsToBeatItsHeuristic) {
   EXPECT_NEAR(slowdown, summary->best_validation, 1e-9 * slowdown);
 }
 
+// What `gpusched train` does without a configuration, cut short.
+TEST_F(TrainingRun, TheDefaultConfigurationLearnsVisibly) {
+  TrainConfig config = default_train_config();
+  config.ppo.iterations = 8;
+  config.ppo.validate_every = 8;
+  const auto input = load_train_input(config);
+  ASSERT_TRUE(input) << input.error().to_string();
+  EXPECT_EQ(input->cluster.name, "8x8");
+  const auto summary = train(config, input->trace.jobs, input->cluster, folder_, false, [](const TrainProgress&) {});
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_EQ(summary->best_iteration, 8u);  // not the first, after which it is validated too
+  EXPECT_LT(summary->best_validation, 0.6 * summary->validation_heuristic);
+
+  ASSERT_TRUE(summary->held_out);
+  EXPECT_GE(summary->held_out->windows, 5u);
+  ASSERT_EQ(summary->held_out->rows.size(), heuristic_names.size());
+  const HeldOutRow& fcfs = summary->held_out->rows.front();
+  EXPECT_EQ(fcfs.heuristic, Heuristic::fcfs);
+  EXPECT_LT(summary->held_out->agent, fcfs.loss);
+  EXPECT_TRUE(fcfs.interval);
+}
+
 TEST_F(TrainingRun, ImitatesATeacher) {
   config_.ppo.imitate_iterations = 12;
   config_.ppo.teacher = Heuristic::sjf;

@@ -17,6 +17,7 @@ void read_env(JsonFields& fields, EnvOptions& env) {
   fields.read_word("knowledge", agenda.knowledge, runtime_knowledge_names);
   fields.read_word("heuristic", agenda.heuristic, heuristic_names);
   fields.read("max_jobs", agenda.max_jobs, 4, 1024);
+  fields.read("choose_nodes", agenda.choose_nodes);
   fields.read("sc20_backfill", agenda.sc20_backfill);
   fields.read("starvation_s", starvation_s, 0, 1e9);
   if (starvation_s > 0) agenda.starvation = from_seconds(starvation_s);
@@ -28,6 +29,7 @@ void read_env(JsonFields& fields, EnvOptions& env) {
       fields.fail("placement", "is no placement rule");
     }
   }
+  fields.read("one_event_a_step", env.engine.one_event_a_step);
   fields.read_object("weights", [&](JsonFields& weights) {
     for (std::size_t term = 0; term < reward_terms; ++term) {
       weights.read(std::string(reward_names[term]), env.weights[term], 0, 1e9);
@@ -93,10 +95,21 @@ void read_search(JsonFields& fields, SearchOptions& search) {
 TrainConfig default_train_config() {
   TrainConfig config;
   config.trace = "synthetic:philly";
-  config.env.weights = {1, 0, 0, 0, 0, 0, 0};
-  config.windows = {.jobs = 256, .warm_up_jobs = 64, .stride = 64};
-  config.ppo.iterations = 40;
-  config.ppo.time_limit_s = 280;
+  // Too few GPUs for the trace: without a queue there is nothing to learn. The agent starts as strict first come, first
+  // served, so that what it learns shows.
+  config.cluster = "8x8";
+  config.env.agenda = {.mode = ActionMode::select_blocking, .heuristic = Heuristic::fcfs};
+  config.windows = {.jobs = 256, .warm_up_jobs = 64, .stride = 64, .train_fraction = 0.55, .validation_fraction = 0.2};
+  config.network = {.kind = NetworkKind::kernel, .alpha = 0.5};
+  config.ppo.iterations = 60;
+  config.ppo.time_limit_s = 240;
+  config.ppo.minibatch = 256;
+  config.ppo.learning_rate = 5e-3;
+  config.ppo.desired_kl = 0.03;
+  config.ppo.reward_scale = RewardScale::window;
+  config.ppo.validate_every = 4;
+  config.ppo.validation_windows = 16;
+  config.test_at_end = true;
   return config;
 }
 
@@ -118,6 +131,7 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read("seed", config.seed);
   fields.read("threads", config.threads, 1, 1024);
   fields.read("device", config.device);
+  fields.read("test_at_end", config.test_at_end);
   if (config.device != "auto" && config.device != "cpu" && config.device != "cuda") {
     fields.fail("device", "expected one of auto|cpu|cuda");
   }
@@ -146,9 +160,11 @@ std::string train_config_json(const TrainConfig& config) {
                     {"knowledge", name_of(runtime_knowledge_names, agenda.knowledge)},
                     {"heuristic", name_of(heuristic_names, agenda.heuristic)},
                     {"max_jobs", agenda.max_jobs},
+                    {"choose_nodes", agenda.choose_nodes},
                     {"sc20_backfill", agenda.sc20_backfill},
                     {"starvation_s", agenda.starvation == Time::max() ? 0.0 : to_seconds(agenda.starvation)},
                     {"placement", placement},
+                    {"one_event_a_step", config.env.engine.one_event_a_step},
                     {"weights", weights},
                     {"idle_gpu_w", config.env.idle_gpu_w},
                     {"busy_gpu_w", config.env.busy_gpu_w}}},
@@ -203,7 +219,8 @@ std::string train_config_json(const TrainConfig& config) {
                     {"validation_windows", ppo.validation_windows}}},
                   {"seed", config.seed},
                   {"threads", config.threads},
-                  {"device", config.device}};
+                  {"device", config.device},
+                  {"test_at_end", config.test_at_end}};
   return json.dump(2) + "\n";
 }
 

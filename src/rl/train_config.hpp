@@ -108,6 +108,7 @@ struct TrainConfig {
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;    ///< environment threads; changes no result
   std::string device = "auto";  ///< auto, cpu or cuda
+  bool test_at_end = false;     ///< compare with the fixed orders on the test part; every look at it counts
 };
 
 /// What `gpusched train` without a configuration trains on: the embedded synthetic trace, a few minutes.

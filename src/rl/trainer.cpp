@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "src/rl/training_windows.hpp"
 #include "src/sim/atomic_file.hpp"
 #include "src/sim/statistics.hpp"
+#include "traces/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {
@@ -140,7 +140,8 @@ class Trainer {
       if (auto done = run_validation(); !done) return Unexpected{done.error()};
     }
     state_.trained_s = trained_before_ + seconds_since(begin);
-    const TrainProgress progress = progress_of(episodes, static_cast<double>(steps) / (rollout_s + learner_s), begin);
+    const TrainProgress progress =
+        progress_of(episodes, static_cast<double>(steps) / (rollout_s + learner_s), begin, validate);
     add_metrics(progress, *report, explained_variance(values, advantages), rollout_s, learner_s, validate);
     return progress;
   }
@@ -312,13 +313,14 @@ class Trainer {
   }
 
   [[nodiscard]] TrainProgress progress_of(const std::vector<Episode>& episodes, double steps_per_s,
-                                          Clock::time_point begin) const {
+                                          Clock::time_point begin, bool validated) const {
     TrainProgress progress{.iteration = state_.iteration,
                            .iterations = ppo_.iterations,
                            .steps = state_.steps,
                            .steps_per_s = steps_per_s,
                            .validation = validation_loss_,
-                           .validation_heuristic = validation_heuristic_};
+                           .validation_heuristic = validation_heuristic_,
+                           .validated = validated};
     for (const Episode& episode : episodes) {
       const auto count = static_cast<double>(episodes.size());
       progress.metric += loss_of(episode.totals, config_.env, windows_[episode.window]) / count;
@@ -377,6 +379,44 @@ class Trainer {
   std::vector<std::pair<std::string, double>> scalars_;
 };
 
+// Those that share no job with the one before.
+std::vector<Window> apart(std::vector<Window> windows) {
+  std::vector<Window> kept;
+  for (Window& window : windows) {
+    const bool overlaps = !kept.empty() && window.start < kept.back().start + window.jobs.size();
+    if (!overlaps) kept.push_back(std::move(window));
+  }
+  return kept;
+}
+
+Result<HeldOut> test_model(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                           const std::string& folder) {
+  auto windows = make_windows(jobs, config.windows, Split::test);
+  if (!windows) return Unexpected{windows.error()};
+  const std::vector<Window> tested = apart(*std::move(windows));
+  const auto model = load_model(folder);
+  if (!model) return Unexpected{model.error()};
+  const Actor agent{&model->network, &model->normaliser, model->parameters};
+  const auto losses = [&](Acting acting, Heuristic heuristic) {
+    EnvOptions env = config.env;
+    if (acting == Acting::heuristic) env.agenda.heuristic = heuristic;
+    return window_losses(pointers_to(tested), cluster, env, agent, acting);
+  };
+  const std::vector<double> own = losses(Acting::best, config.env.agenda.heuristic);
+  HeldOut result{.windows = static_cast<std::uint32_t>(tested.size()), .agent = mean_of(own), .rows = {}};
+  for (const auto& [name, heuristic] : heuristic_names) {
+    const std::vector<double> theirs = losses(Acting::heuristic, heuristic);
+    HeldOutRow row{
+        .heuristic = heuristic, .loss = mean_of(theirs), .interval = {}, .verdict = std::string(too_few_windows)};
+    if (enough_for_blocks(own.size(), 1)) {
+      row.interval = stratified_bootstrap({own}, {theirs}, 1, Rng(config.seed).split("bootstrap"));
+      row.verdict = verdict(row.interval->difference);
+    }
+    result.rows.push_back(std::move(row));
+  }
+  return result;
+}
+
 // Only how long the run lasts and on how many threads may differ.
 bool continues(const std::string& before, const TrainConfig& now) {
   auto earlier = read_train_config(before, "");
@@ -387,17 +427,9 @@ bool continues(const std::string& before, const TrainConfig& now) {
   return train_config_json(*earlier) == train_config_json(now);
 }
 
-}  // namespace
-
-Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
-                           const std::string& folder, bool resume,
-                           const std::function<void(const TrainProgress&)>& watch) {
-  if (config.method == Method::cma_es) {
-    if (resume) {
-      return Unexpected{Error{.message = "a direct search cannot be resumed; run it again", .field = "/method"}};
-    }
-    return search(config, jobs, cluster, folder, watch);
-  }
+Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                                  const std::string& folder, bool resume,
+                                  const std::function<void(const TrainProgress&)>& watch) {
   auto windows = training_windows(config, jobs);
   if (!windows) return Unexpected{windows.error()};
   auto learner = Learner::create(config.network, {}, config.device);
@@ -441,7 +473,44 @@ Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, cons
                       .best_iteration = state.best_iteration,
                       .best_validation = state.best_validation,
                       .validation_heuristic = trainer.validation_heuristic(),
-                      .device = trainer.device()};
+                      .device = trainer.device(),
+                      .held_out = {}};
+}
+
+}  // namespace
+
+Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                           const std::string& folder, bool resume,
+                           const std::function<void(const TrainProgress&)>& watch) {
+  if (config.test_at_end) {  // better refused now than after training
+    if (auto test = make_windows(jobs, config.windows, Split::test); !test) return Unexpected{test.error()};
+  }
+  const bool searches = config.method == Method::cma_es;
+  if (searches && resume) {
+    return Unexpected{Error{.message = "a direct search cannot be resumed; run it again", .field = "/method"}};
+  }
+  auto summary = searches ? search(config, jobs, cluster, folder, watch)
+                          : train_by_ppo(config, jobs, cluster, folder, resume, watch);
+  if (!summary || !config.test_at_end) return summary;
+  auto tested = test_model(config, jobs, cluster, folder);
+  if (!tested) return Unexpected{tested.error()};
+  summary->held_out = *std::move(tested);
+  return summary;
+}
+
+Result<TrainInput> load_train_input(const TrainConfig& config) {
+  auto trace = read_trace(config.trace, {.format = config.trace_format});
+  if (!trace) return Unexpected{trace.error()};
+  std::string name = config.cluster.empty() ? trace->report.cluster : config.cluster;
+  if (name.empty() && trace->report.machine_gpus > 0) name = std::to_string(trace->report.machine_gpus);
+  if (name.empty()) {
+    return Unexpected{Error{.message = "the trace names no cluster; give one", .field = "/cluster"}};
+  }
+  auto cluster = parse_cluster(name);
+  if (!cluster) return Unexpected{cluster.error()};
+  auto fitted = fit_to_cluster(*std::move(trace), *cluster, Oversize::drop);
+  if (!fitted) return Unexpected{fitted.error()};
+  return TrainInput{*std::move(fitted), *std::move(cluster)};
 }
 
 }  // namespace gpusched

@@ -4,12 +4,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gpusched/cluster.hpp"
 #include "gpusched/job_table.hpp"
 #include "gpusched/result.hpp"
 #include "src/rl/train_config.hpp"
+#include "src/sim/statistics.hpp"
+#include "traces/trace.hpp"
 
 namespace gpusched {
 
@@ -23,6 +27,22 @@ struct TrainProgress {
   double heuristic = 0;     ///< the heuristic's in the same windows
   double validation = 0;    ///< the best action's over the validation windows, when last run; NaN before
   double validation_heuristic = 0;
+  bool validated = false;  ///< in this iteration
+};
+
+/// A fixed order making the agent's kind of choices in the test windows, and the agent compared with it.
+struct HeldOutRow {
+  Heuristic heuristic = Heuristic::fcfs;
+  double loss = 0;                          ///< mean loss a job
+  std::optional<PairedIntervals> interval;  ///< of agent - heuristic; none with too few windows
+  std::string verdict;                      ///< on the agent
+};
+
+/// The best model and the orders on windows that were neither trained nor chosen on, none of which overlap.
+struct HeldOut {
+  std::uint32_t windows = 0;
+  double agent = 0;  ///< mean loss a job
+  std::vector<HeldOutRow> rows;
 };
 
 struct TrainSummary {
@@ -32,7 +52,15 @@ struct TrainSummary {
   std::uint32_t best_iteration = 0;
   double best_validation = 0, validation_heuristic = 0;
   std::string device;
+  std::optional<HeldOut> held_out;  ///< with TrainConfig::test_at_end
 };
+
+/// What to train on: trace and cluster that a configuration names, jobs larger than the cluster left out.
+struct TrainInput {
+  Trace trace;
+  Cluster cluster;
+};
+Result<TrainInput> load_train_input(const TrainConfig& config);
 
 /// Trains and writes into `folder`: model.json and weights.bin (the best by validation; `--policy rl:FOLDER`),
 /// checkpoint.bin, config.json, metrics.csv and TensorBoard events. With `resume`, goes on from the checkpoint there.

@@ -99,7 +99,7 @@ Comparison compare(const Contestant& contestant, const Contestant& other, double
                     .other_mean = interquartile_mean_of_runs(theirs),
                     .interval = {},
                     .win_rate = win_rate_of(ours, theirs),
-                    .verdict = "too few windows"};
+                    .verdict = std::string(too_few_windows)};
   if (!enough_for_blocks(ours.front().size(), block)) return result;
   result.interval = stratified_bootstrap(ours, theirs, block, Rng(seed).split("bootstrap"));
   result.verdict = verdict(result.interval->difference);

@@ -51,6 +51,9 @@ PairedIntervals stratified_bootstrap(const RunScores& ours, const RunScores& the
 /// interval would say more than the windows do.
 constexpr bool enough_for_blocks(std::size_t values, std::size_t block) { return values >= 2 * block; }
 
+/// The verdict where there is no interval.
+inline constexpr std::string_view too_few_windows = "too few windows";
+
 /// What an interval of differences (ours - theirs, of something that should be small) says.
 std::string_view verdict(const ConfidenceInterval& difference);
 

@@ -59,8 +59,8 @@ class Search {
         if (auto done = validate(); !done) return Unexpected{done.error()};
       }
       summary_.seconds = seconds_since(begin);
-      const TrainProgress progress = progress_of(result, seconds_since(generation_begin));
-      if (auto done = record(progress, cma.step(), validated, events); !done) return Unexpected{done.error()};
+      const TrainProgress progress = progress_of(result, seconds_since(generation_begin), validated);
+      if (auto done = record(progress, cma.step(), events); !done) return Unexpected{done.error()};
       watch(progress);
     }
     return summary_;
@@ -132,7 +132,7 @@ class Search {
                       folder_);
   }
 
-  [[nodiscard]] TrainProgress progress_of(TrainProgress progress, double generation_s) const {
+  [[nodiscard]] TrainProgress progress_of(TrainProgress progress, double generation_s, bool validated) const {
     const SearchOptions& options = config_.search;
     progress.iteration = summary_.iterations;
     progress.iterations = options.generations;
@@ -144,18 +144,19 @@ class Search {
       progress.seconds_left = std::min(progress.seconds_left, options.time_limit_s - summary_.seconds);
     }
     progress.validation = validation_;
+    progress.validated = validated;
     progress.validation_heuristic = summary_.validation_heuristic;
     return progress;
   }
 
-  Result<void> record(const TrainProgress& progress, double step, bool validated, EventFile& events) {
+  Result<void> record(const TrainProgress& progress, double step, EventFile& events) {
     std::vector<std::pair<std::string, double>> scalars{{"charts/loss_per_job", progress.metric},
                                                         {"charts/heuristic_loss_per_job", progress.heuristic}};
     char row[256];
     std::snprintf(row, sizeof row, "%u,%llu,%.6g,%.6g,", progress.iteration,
                   static_cast<unsigned long long>(progress.steps), progress.metric, progress.heuristic);
     metrics_ += row;
-    if (validated) {
+    if (progress.validated) {
       scalars.emplace_back("charts/validation_loss_per_job", progress.validation);
       scalars.emplace_back("charts/validation_heuristic_loss_per_job", progress.validation_heuristic);
       std::snprintf(row, sizeof row, "%.6g,%.6g", progress.validation, progress.validation_heuristic);

@@ -91,7 +91,9 @@ class Lsf {
     account.past.hold(view.now(), change);
     account.held += change;
     account.jobs += sign;
-    account.start_sum_us += sign * (sign > 0 ? view.now().us : view.running_since(job).us);
+    if (started_.empty()) started_.resize(view.job_count());
+    if (sign > 0) started_[index(job)] = view.now();
+    account.start_sum_us += sign * started_[index(job)].us;
     if (owner < priorities_.size()) priorities_[owner].time = Time::max();
   }
 
@@ -104,6 +106,7 @@ class Lsf {
   ClassQueues waiting_;
   std::vector<Account> accounts_;        // [owner]
   std::vector<PriorityNow> priorities_;  // [owner]
+  std::vector<Time> started_;            // [job] its present run, which the view no longer knows when it ends
 };
 
 PolicyInfo lsf_info();

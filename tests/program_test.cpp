@@ -245,10 +245,10 @@ TEST_F(Program, EvaluatesWithACostOfPreemption) {
                      report["runs"][1]["metrics"]["avg_jct_s"].get<double>()};
   };
   const auto [las, sjf] = means("");
-  const auto [restarted_las, restarted_sjf] = means("--restart-cost 300 ");
+  const auto [restarted_las, restarted_sjf] = means("--restart-cost 60 ");
   EXPECT_GT(restarted_las, las + 100);
   EXPECT_EQ(restarted_sjf, sjf);
-  EXPECT_EQ(means("--checkpoint-cost 120 --restart-cost 180 ").first, restarted_las);
+  EXPECT_EQ(means("--checkpoint-cost 25 --restart-cost 35 ").first, restarted_las);
 }
 
 TEST_F(Program, RefusesNonsenseToEvaluate) {

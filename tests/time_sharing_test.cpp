@@ -76,9 +76,10 @@ TEST(Themis, AWinnerPaysWithPartOfItsLease) {
   const JobTable jobs = table_of({{.work = 10000}, {.submit = 100, .work = 950}});
   const Themis::Options all_bid{.lease = whole_seconds(1000), .auction = true, .filter = 0};
   EXPECT_EQ(run(jobs, Cluster::pool(1), Themis(all_bid)), (std::vector<Span>{{0, 10950}, {1000, 2040.909091}}));
-  // With the filter at 0.8 one job of two bids, nobody is kept out, and nothing is paid.
+  // With the filter at 0.8 one job of two bids, nobody is kept out, and nothing is paid. Job 1 came to half a cluster,
+  // so that its rho is (900 + 950) / 1900 at 1000, below job 0's 1, and above it at 2000.
   const Themis::Options few_bid{.lease = whole_seconds(1000), .auction = true};
-  EXPECT_EQ(run(jobs, Cluster::pool(1), Themis(few_bid)), (std::vector<Span>{{0, 10950}, {1000, 1950}}));
+  EXPECT_EQ(run(jobs, Cluster::pool(1), Themis(few_bid)), (std::vector<Span>{{0, 10950}, {2000, 2950}}));
 }
 
 TEST(Themis, EstimatesDecideInPlaceOfRunTimes) {

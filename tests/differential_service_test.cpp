@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published programs of the Tiresias and Muri artifacts, and what others run under these names, against the
-// reference simulator.
+// Policies by attained service, and the published programs that run under the name Tiresias, against the reference
+// simulator.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,6 +13,12 @@
 namespace gpusched::test {
 namespace {
 
+std::string list_text(const std::vector<std::int64_t>& numbers) {
+  std::string text = "[";
+  for (const std::int64_t number : numbers) text += (text.size() > 1 ? "," : "") + std::to_string(number);
+  return text + "]";
+}
+
 /// A few jobs of `gpus` GPUs each that run for up to `longest` seconds.
 std::vector<Row> service_rows(const std::vector<std::uint32_t>& gpus, std::int64_t longest, bool with_attempts) {
   auto rows = *few_rows(12, with_attempts);
@@ -22,6 +28,70 @@ std::vector<Row> service_rows(const std::vector<std::uint32_t>& gpus, std::int64
   }
   return rows;
 }
+
+// Limits of service that every size divides.
+std::vector<Row> level_rows() { return service_rows({1, 2, 4, 8}, 60, true); }
+
+// Jobs that take turns must not spend them on starting.
+rc::Gen<ReferenceCosts> restart_costs() {
+  return rc::gen::build<ReferenceCosts>(rc::gen::set(&ReferenceCosts::restart, rc::gen::inRange<std::int64_t>(0, 4)));
+}
+
+TEST(ServiceDifferential, Las) {
+  check_many(2000, [] {
+    const auto quantum = *rc::gen::element<std::int64_t>(8, 16, 80, 1000);
+    expect_agreement({.policy = "las{quantum_gpu_s=" + std::to_string(quantum) + "}",
+                      .rule = ReferenceService({.quantum = quantum})},
+                     level_rows(), Cluster::pool(case_gpus), quantum >= 80 ? *restart_costs() : ReferenceCosts{});
+  });
+}
+
+TEST(ServiceDifferential, LasOnNodes) {
+  check_many(1000, [] {
+    expect_agreement({.policy = "las{quantum_gpu_s=16}", .rule = ReferenceService({.quantum = 16})}, level_rows(),
+                     *alike_clusters());
+  });
+}
+
+struct Levels {
+  std::vector<std::int64_t> limits;
+  std::int64_t knob = 0;
+  [[nodiscard]] std::string text() const {
+    return "queue_limits_gpu_s=" + list_text(limits) + ",promote_knob=" + std::to_string(knob);
+  }
+};
+
+Levels random_levels() {
+  return {*rc::gen::element(std::vector<std::int64_t>{16, 80}, std::vector<std::int64_t>{8},
+                            std::vector<std::int64_t>{8, 16, 24, 120}),
+          *rc::gen::element<std::int64_t>(0, 1, 1, 2)};
+}
+
+TEST(ServiceDifferential, Tiresias) {
+  check_many(2000, [] {
+    const Levels levels = random_levels();
+    expect_agreement(
+        {.policy = "tiresias{" + levels.text() + "}",
+         .rule = ReferenceService({.limits = levels.limits, .by_first_start = true, .promote_knob = levels.knob})},
+        level_rows(), Cluster::pool(case_gpus), levels.knob == 0 ? *restart_costs() : ReferenceCosts{});
+  });
+}
+
+TEST(ServiceDifferential, TiresiasGittins) {
+  check_many(2000, [] {
+    const Levels levels = random_levels();
+    const auto history = *rc::gen::resize(6, rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(1, 200)));
+    expect_agreement({.policy = "tiresias-gittins{" + levels.text() + ",history_gpu_s=" + list_text(history) + "}",
+                      .rule = ReferenceService({.limits = levels.limits,
+                                                .by_first_start = true,
+                                                .promote_knob = levels.knob,
+                                                .gittins = true,
+                                                .samples = history})},
+                     level_rows(), Cluster::pool(case_gpus), levels.knob == 0 ? *restart_costs() : ReferenceCosts{});
+  });
+}
+
+// ---- published programs ----
 
 TEST(ServiceDifferential, TiresiasCode) {
   check_many(2000, [] {

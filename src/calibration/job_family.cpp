@@ -16,7 +16,7 @@ std::vector<JobFamily> make_families() {
                       .batch = 64,
                       .layers = {{1024, 64, 576, 4}, {256, 128, 1152, 4}, {64, 256, 2304, 4}, {16, 512, 4608, 4}},
                       .elementwise_per_sample = 1'600'000,
-                      .input_bytes_per_sample = 3 * 32 * 32 * 4,
+                      .input_bytes_per_sample = std::int64_t{3} * 32 * 32 * 4,
                       .host_us_per_sample = 20,
                       .ref = layers + ", 32 x 32 images"});
   families.push_back({.name = "resnet50",
@@ -31,7 +31,7 @@ std::vector<JobFamily> make_families() {
                                  {196, 1024, 256, 12},
                                  {49, 2048, 512, 6}},
                       .elementwise_per_sample = 22'000'000,
-                      .input_bytes_per_sample = 3 * 224 * 224 * 4,
+                      .input_bytes_per_sample = std::int64_t{3} * 224 * 224 * 4,
                       .host_us_per_sample = 150,
                       .ref = layers + ", 224 x 224 images"});
   families.push_back({.name = "vgg16",
@@ -49,7 +49,7 @@ std::vector<JobFamily> make_families() {
                                  {1, 4096, 4096, 1},
                                  {1, 1000, 4096, 1}},
                       .elementwise_per_sample = 27'000'000,
-                      .input_bytes_per_sample = 3 * 224 * 224 * 4,
+                      .input_bytes_per_sample = std::int64_t{3} * 224 * 224 * 4,
                       .host_us_per_sample = 150,
                       .ref = layers + ", 224 x 224 images"});
   families.push_back({.name = "inception3",
@@ -57,34 +57,34 @@ std::vector<JobFamily> make_families() {
                       .batch = 32,
                       .layers = {{1225, 192, 640, 10}, {289, 192, 1344, 24}, {64, 320, 2048, 12}},
                       .elementwise_per_sample = 20'000'000,
-                      .input_bytes_per_sample = 3 * 299 * 299 * 4,
+                      .input_bytes_per_sample = std::int64_t{3} * 299 * 299 * 4,
                       .host_us_per_sample = 150,
                       .ref = "layers grouped by stage, within a third of the published operations"});
   families.push_back({.name = "bert",
                       .words = {"bert", "transformer", "nlp", "translation", "language"},
                       .batch = 32,
                       .layers = {{128, 768, 768, 48}, {128, 3072, 768, 12}, {128, 768, 3072, 12}},
-                      .elementwise_per_sample = 12 * 128 * 768 * 8,
-                      .gathered_per_sample = 128 * 768,
-                      .input_bytes_per_sample = 128 * 4,
+                      .elementwise_per_sample = std::int64_t{12} * 128 * 768 * 8,
+                      .gathered_per_sample = std::int64_t{128} * 768,
+                      .input_bytes_per_sample = std::int64_t{128} * 4,
                       .host_us_per_sample = 20,
                       .ref = layers + ", base size, 128 tokens"});
   families.push_back({.name = "gpt2",
                       .words = {"gpt", "llm", "llama", "opt"},
                       .batch = 8,
                       .layers = {{1024, 768, 768, 48}, {1024, 3072, 768, 12}, {1024, 768, 3072, 12}},
-                      .elementwise_per_sample = 12 * 1024 * 768 * 10,
-                      .gathered_per_sample = 1024 * 768,
-                      .input_bytes_per_sample = 1024 * 4,
+                      .elementwise_per_sample = std::int64_t{12} * 1024 * 768 * 10,
+                      .gathered_per_sample = std::int64_t{1024} * 768,
+                      .input_bytes_per_sample = std::int64_t{1024} * 4,
                       .host_us_per_sample = 50,
                       .ref = layers + ", small size, 1024 tokens"});
   families.push_back({.name = "lstm",
                       .words = {"lstm", "rnn", "lm", "deepspeech", "speech"},
                       .batch = 20,
                       .layers = {{1, 2600, 1300, 70}, {35, 10000, 650, 1}},
-                      .elementwise_per_sample = 35 * 650 * 20,
-                      .gathered_per_sample = 35 * 650,
-                      .input_bytes_per_sample = 35 * 4,
+                      .elementwise_per_sample = std::int64_t{35} * 650 * 20,
+                      .gathered_per_sample = std::int64_t{35} * 650,
+                      .input_bytes_per_sample = std::int64_t{35} * 4,
                       .host_us_per_sample = 30,
                       .ref = layers + ", two layers of 650, 35 steps one after another"});
   families.push_back({.name = "recommendation",
@@ -92,7 +92,7 @@ std::vector<JobFamily> make_families() {
                       .batch = 1024,
                       .layers = {{1, 256, 512, 2}, {1, 64, 256, 1}},
                       .elementwise_per_sample = 4'000,
-                      .gathered_per_sample = 26 * 64,
+                      .gathered_per_sample = std::int64_t{26} * 64,
                       .input_bytes_per_sample = 256,
                       .host_us_per_sample = 8,
                       .ref = "two-tower network with 26 embeddings of 64"});
@@ -101,7 +101,7 @@ std::vector<JobFamily> make_families() {
                       .batch = 1024,
                       .layers = {{1, 256, 256, 2}},
                       .elementwise_per_sample = 2'000,
-                      .gathered_per_sample = 10 * 256,
+                      .gathered_per_sample = std::int64_t{10} * 256,
                       .input_bytes_per_sample = 64,
                       .host_us_per_sample = 5,
                       .ref = "two graph convolutions of 256 with ten neighbours"});
@@ -110,7 +110,7 @@ std::vector<JobFamily> make_families() {
                       .batch = 64,
                       .layers = {{400, 32, 288, 4}, {1, 512, 2592, 1}},
                       .elementwise_per_sample = 200'000,
-                      .input_bytes_per_sample = 4 * 84 * 84,
+                      .input_bytes_per_sample = std::int64_t{4} * 84 * 84,
                       .host_us_per_sample = 400,
                       .ref = "small convolutional policy; the environment runs on the host"});
   families.push_back(
@@ -120,7 +120,7 @@ std::vector<JobFamily> make_families() {
        .layers =
            {{784, 128, 1152, 4}, {196, 256, 2304, 6}, {128, 768, 768, 24}, {128, 3072, 768, 6}, {128, 768, 3072, 6}},
        .elementwise_per_sample = 12'000'000,
-       .gathered_per_sample = 64 * 768,
+       .gathered_per_sample = std::int64_t{64} * 768,
        .input_bytes_per_sample = 300'000,
        .host_us_per_sample = 80,
        .ref = "half a residual network, half a transformer: for jobs of unknown family"});

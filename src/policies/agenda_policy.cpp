@@ -10,6 +10,7 @@ namespace {
 template <class T, std::size_t N>
 std::vector<std::string> words_of(const std::array<NamedValue<T>, N>& names) {
   std::vector<std::string> words;
+  words.reserve(N);
   for (const NamedValue<T>& entry : names) words.emplace_back(entry.name);
   return words;
 }

@@ -30,7 +30,7 @@ Result<Cluster> cluster_for(const Scenario& scenario, const TraceReport& report)
 
 // Without profiles every GPU runs at the speed of the trace.
 Result<CalibratedRuntime> runtime_for(const Scenario& scenario, const JobTable& jobs, const Cluster& cluster) {
-  const auto fail = [](Error error, const char* field) {
+  const auto fail = [](const Error& error, const char* field) {
     return Unexpected{Error{.message = error.to_string(), .field = field}};
   };
   std::vector<TypeProfile> profiles;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/rl/direct_search.hpp"
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -11,18 +10,13 @@
 #include "src/policies/trained_model.hpp"
 #include "src/rl/cma_es.hpp"
 #include "src/rl/event_file.hpp"
+#include "src/rl/run_clock.hpp"
 #include "src/rl/training_windows.hpp"
 #include "src/sim/atomic_file.hpp"
 #include "src/sim/statistics.hpp"
 
 namespace gpusched {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-double wall_time_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 constexpr const char* csv_header =
     "generation,episodes,loss,heuristic_loss,validation_loss,validation_heuristic_loss,step,seconds\n";
@@ -44,14 +38,14 @@ class Search {
 
   Result<TrainSummary> run(const std::function<void(const TrainProgress&)>& watch) {
     const SearchOptions& options = config_.search;
-    const auto begin = Clock::now();
+    const auto begin = RunClock::now();
     CmaEs cma(average_, {.step = options.step, .population = options.population},
               Rng(config_.seed).split("candidates"));
     EventFile events(folder_, wall_time_s());
     if (auto done = validate(); !done) return Unexpected{done.error()};
     while (summary_.iterations < options.generations &&
            !(options.time_limit_s > 0 && seconds_since(begin) >= options.time_limit_s)) {
-      const auto generation_begin = Clock::now();
+      const auto generation_begin = RunClock::now();
       const TrainProgress result = evolve(cma);
       const bool last = summary_.iterations == options.generations;
       const bool validated = last || summary_.iterations % options.validate_every == 0;

@@ -2,7 +2,6 @@
 #include "src/rl/trainer.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -15,6 +14,7 @@
 #include "src/rl/event_file.hpp"
 #include "src/rl/learner.hpp"
 #include "src/rl/rollout.hpp"
+#include "src/rl/run_clock.hpp"
 #include "src/rl/training_windows.hpp"
 #include "src/sim/atomic_file.hpp"
 #include "src/sim/statistics.hpp"
@@ -22,12 +22,6 @@
 
 namespace gpusched {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-double wall_time_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 constexpr const char* csv_header =
     "iteration,steps,loss,heuristic_loss,validation_loss,validation_heuristic_loss,policy_loss,value_loss,entropy,"
@@ -98,7 +92,7 @@ class Trainer {
 
   [[nodiscard]] std::string device() const { return learner_.device(); }
 
-  [[nodiscard]] bool finished(Clock::time_point begin) const {
+  [[nodiscard]] bool finished(RunClock::time_point begin) const {
     return state_.iteration >= ppo_.iterations ||
            (ppo_.time_limit_s > 0 && trained_before_ + seconds_since(begin) >= ppo_.time_limit_s);
   }
@@ -106,8 +100,8 @@ class Trainer {
   void remember_time() { trained_before_ = state_.trained_s; }
 
   // One iteration; on an error state_ is as before it.
-  Result<TrainProgress> iterate(Clock::time_point begin) {
-    const auto rollout_begin = Clock::now();
+  Result<TrainProgress> iterate(RunClock::time_point begin) {
+    const auto rollout_begin = RunClock::now();
     const std::uint64_t seed = seed_of("rollout", state_.iteration);
     const bool imitating = state_.iteration < ppo_.imitate_iterations;
     const std::vector<Episode> episodes =
@@ -116,7 +110,7 @@ class Trainer {
     const Advantages advantages = advantages_of(episodes, values, ppo_.group, config_.env.discount_per_s, ppo_);
     const double rollout_s = seconds_since(rollout_begin);
 
-    const auto learner_begin = Clock::now();
+    const auto learner_begin = RunClock::now();
     Checkpoint next = state_;
     scale_returns(next, advantages.value_target);
     const auto report = learn(next, episodes, values, advantages, imitating);
@@ -313,7 +307,7 @@ class Trainer {
   }
 
   [[nodiscard]] TrainProgress progress_of(const std::vector<Episode>& episodes, double steps_per_s,
-                                          Clock::time_point begin, bool validated) const {
+                                          RunClock::time_point begin, bool validated) const {
     TrainProgress progress{.iteration = state_.iteration,
                            .iterations = ppo_.iterations,
                            .steps = state_.steps,
@@ -458,7 +452,7 @@ Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& job
   trainer.remember_time();
 
   EventFile events(folder, wall_time_s());
-  const auto begin = Clock::now();
+  const auto begin = RunClock::now();
   while (!trainer.finished(begin)) {
     const auto progress = trainer.iterate(begin);
     if (!progress) return Unexpected{progress.error()};

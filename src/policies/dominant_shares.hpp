@@ -39,7 +39,7 @@ class DominantShares {
     shares_[user] = share_of(held_[user]);
   }
 
-  [[nodiscard]] std::int64_t share(std::uint32_t user) const { return user < held_.size() ? share_of(held_[user]) : 0; }
+  [[nodiscard]] std::int64_t share(std::uint32_t user) const { return user < shares_.size() ? shares_[user] : 0; }
   /// The same after add().
   [[nodiscard]] std::int64_t share_after(std::uint32_t user, const Shape& shape, std::int64_t sign) const {
     return share_of(changed(user < held_.size() ? held_[user] : Resources{}, shape, sign));

@@ -20,7 +20,6 @@ const std::map<std::string, std::string> exceptions{
     {"sjf@helios", "as fifo@helios"},
     {"qssf@helios", "as fifo@helios"},
     {"srtf@helios", "helios_test.cpp: compared there with a second-by-second loop of its own"},
-    {"volcano", "fair_policies_test.cpp: worked examples; its reference is not written yet"},
     {"random-node", "draws its nodes at random; the conformance test and the FGD table check it"},
 };
 

@@ -154,6 +154,34 @@ TEST(DifferentialFair, YarnCapacity) { compare_queues("yarn-capacity", false); }
 
 TEST(DifferentialFair, YarnFair) { compare_queues("yarn-fair", true); }
 
+// Every plugin and action that can be switched, on and off.
+void compare_volcano(bool drf) {
+  check_many(3000, [&] {
+    const Cluster cluster = random_cluster();
+    const auto rows = random_rows(cluster, {.vcs = {"a", "b", "c"}});
+    const Weighed weighed = random_owners();
+    const QueueNumbers numbers{.interval_s = *rc::gen::inRange<std::int64_t>(1, 9),
+                               .among_active = true,
+                               .reclaim = *rc::gen::inRange(0, 4) > 0};
+    const VolcanoNumbers volcano{.proportion = *rc::gen::inRange(0, 4) > 0,
+                                 .priority = *rc::gen::inRange(0, 4) > 0,
+                                 .binpack = *rc::gen::inRange(0, 4) > 0,
+                                 .preempt = *rc::gen::inRange(0, 4) > 0,
+                                 .drf = drf};
+    const auto flag = [](const char* name, bool on) { return std::string(",") + name + (on ? "=true" : "=false"); };
+    const std::string policy =
+        "volcano{" + weighed.text + ",preemption_interval_s=" + std::to_string(numbers.interval_s) +
+        flag("proportion", volcano.proportion) + flag("priority", volcano.priority) + flag("binpack", volcano.binpack) +
+        flag("preempt", volcano.preempt) + flag("reclaim", numbers.reclaim) + flag("drf", volcano.drf) + "}";
+    const WorldCosts costs = random_costs();
+    expect_same(policy, rows, cluster, QueueRule(weighed.owners, numbers, volcano, cluster), options_of(costs), costs);
+  });
+}
+
+TEST(DifferentialFair, Volcano) { compare_volcano(false); }
+
+TEST(DifferentialFair, VolcanoDrf) { compare_volcano(true); }
+
 TEST(DifferentialFair, KubernetesWithGangs) {
   check_many(3000, [] {
     const Cluster cluster = random_cluster();

@@ -253,6 +253,29 @@ TEST(Volcano, PreemptsLowerPrioritiesOfTheSameQueue) {
   EXPECT_EQ(run_policy("volcano{preempt=false}", jobs, Cluster::pool(8)), (Spans{{0, 100}, {0, 100}, {100, 120}}));
 }
 
+// Nodes of 1, 2 and 2 GPUs. Job 0 lies on the second; job 1 stops it and is packed: the first node, the second, and one
+// GPU of the third. Consolidated it would leave the first idle.
+TEST(Volcano, BinpackPacksWhatPreemptStarts) {
+  const JobTable jobs = table_of({{.work = 100, .gpus = 2, .vc = "a", .priority = 1},
+                                  {.submit = 10, .work = 20, .gpus = 4, .vc = "a", .priority = 2}});
+  Cluster cluster = Cluster::homogeneous(3, 2);
+  cluster.nodes[0].gpus = 1;
+  const auto idle_at_ten = [&](const std::string& text) {
+    Engine engine(jobs, cluster);
+    auto policy = make(text, jobs, cluster);
+    Decision decision = engine.decision();
+    while (engine.advance_to(whole_seconds(10))) {
+      policy->decide(engine.view(), decision);
+      engine.apply();
+    }
+    std::vector<std::uint32_t> idle;
+    for (std::uint32_t n = 0; n < 3; ++n) idle.push_back(engine.view().cluster().node_idle_gpus(NodeId{n}));
+    return idle;
+  };
+  EXPECT_EQ(idle_at_ten("volcano"), (std::vector<std::uint32_t>{0, 0, 1}));
+  EXPECT_EQ(idle_at_ten("volcano{binpack=false}"), (std::vector<std::uint32_t>{1, 0, 0}));
+}
+
 // ---- Volcano's plugin drf ----
 
 TEST(Volcano, DrfServesThePoorerUserOfAQueueFirst) {

@@ -98,7 +98,7 @@ std::int64_t dominant_parts(const World& world, const std::vector<std::int64_t>&
   for (const std::int64_t of : capacity) whole *= std::max<std::int64_t>(of, 1);
   std::vector<std::int64_t> held(3, 0);
   for (const WorldJob& job : world.jobs) {
-    if (!job.running || !whose(job)) continue;
+    if (!job.running || job.freed || !whose(job)) continue;
     held[0] += job.tasks * job.gpu;
     held[1] += job.tasks * job.cpu;
     held[2] += job.tasks * job.memory;

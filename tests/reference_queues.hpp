@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Queues with shares and preemption (YARN), and Kubernetes' pods, as rules of the reference World.
+/// Queues with shares and preemption (YARN, Volcano), and Kubernetes' pods, as rules of the reference World.
 #pragma once
 
 #include <algorithm>
@@ -82,14 +82,27 @@ struct QueueNumbers {
   bool reclaim = true;
 };
 
+/// What Volcano adds, with YARN's values.
+struct VolcanoNumbers {
+  bool proportion = true;  ///< the queue that holds least of its due goes first; else all queues are one
+  bool priority = false;   ///< within a queue, higher priority first
+  bool binpack = false;    ///< every start is packed
+  bool preempt = false;    ///< from lower priorities of the queue and, with drf, from richer users of it
+  bool drf = false;        ///< within a queue and priority, the user of the lowest dominant share first
+};
+
 /// The rule and its memory: since when each queue has waited for what it is due.
 class QueueRule {
  public:
   QueueRule(WorldOwners owners, QueueNumbers numbers) : owners_(std::move(owners)), numbers_(numbers) {}
+  /// Volcano.
+  QueueRule(WorldOwners owners, QueueNumbers numbers, VolcanoNumbers volcano, const Cluster& cluster)
+      : owners_(std::move(owners)), numbers_(numbers), volcano_(volcano), capacity_(world_capacity(cluster)) {}
 
   void operator()(World& world) {
     find_dues(world);
     start_waiting(world);
+    if (volcano_.preempt && preempt(world)) start_waiting(world);
     if (numbers_.reclaim) reclaim(world);
   }
 
@@ -112,12 +125,93 @@ class QueueRule {
 
   // The queue that holds least of what it is due, in millionths; one that is due nothing is the last.
   void start_waiting(World& world) {
-    start_in_order(world, [&](const WorldJob& job) -> std::vector<std::int64_t> {
+    const auto key = [&](const WorldJob& job) -> std::vector<std::int64_t> {
       const std::int64_t due = due_.at(owners_.of(job));
-      if (due == 0) return {1, 0};
-      return {0, held(world, owners_.of(job)) * 1'000'000 / due};
-    });
+      const std::int64_t part = due == 0 ? 0 : held(world, owners_.of(job)) * 1'000'000 / due;
+      return {volcano_.proportion && due == 0 ? 1 : 0, volcano_.proportion ? part : 0,
+              volcano_.priority ? -job.priority : 0, volcano_.drf ? share_parts(world, job.user) : 0};
+    };
+    start_in_order(world, key, [&](WorldJob& job) { return world.start(job, volcano_.binpack); });
   }
+
+  // ---- Volcano's action preempt ----
+
+  [[nodiscard]] std::int64_t share_parts(const World& world, const std::string& user) const {
+    return dominant_parts(world, capacity_, [&](auto& job) { return job.user == user; });
+  }
+
+  // The dominant share of `user` if `more` ran and those of `gone` did not.
+  [[nodiscard]] double share_without(const World& world, const std::string& user, const WorldJob* more,
+                                     const std::set<std::int64_t>& gone) const {
+    World then = world;
+    for (WorldJob& job : then.jobs) {
+      if (more != nullptr && job.id == more->id) job.running = true;
+      if (gone.count(job.id) > 0) job.running = false;
+    }
+    double whole = 1;
+    for (const std::int64_t of : capacity_) whole *= static_cast<double>(std::max<std::int64_t>(of, 1));
+    return static_cast<double>(share_parts(then, user)) / whole;
+  }
+
+  // Again and again the first waiting job, by priority, then its user's share, that can start with someone stopped.
+  bool preempt(World& world) const {
+    bool any = false;
+    for (bool again = true; again;) {
+      again = false;
+      std::vector<WorldJob*> list = world.waiting();
+      const auto key = [&](const WorldJob* job) {
+        return std::pair(-job->priority, volcano_.drf ? share_parts(world, job->user) : 0);
+      };
+      std::stable_sort(list.begin(), list.end(), [&](auto* a, auto* b) { return key(a) < key(b); });
+      for (WorldJob* const job : list) {
+        std::vector<WorldJob*> from = lower_priorities(world, *job);
+        if (from.empty() && volcano_.drf) from = richer_users(world, *job);
+        again = !from.empty() && take_from(world, *job, from);
+        any = any || again;
+        if (again) break;
+      }
+    }
+    return any;
+  }
+
+  // The least priority first, and of it the last submitted.
+  [[nodiscard]] std::vector<WorldJob*> lower_priorities(World& world, const WorldJob& taker) const {
+    std::vector<WorldJob*> list = world.running();
+    std::erase_if(list, [&](const WorldJob* job) {
+      return owners_.of(*job) != owners_.of(taker) || job->priority >= taker.priority;
+    });
+    std::sort(list.begin(), list.end(),
+              [](auto* a, auto* b) { return std::pair(a->priority, -a->id) < std::pair(b->priority, -b->id); });
+    return list;
+  }
+
+  // The richest user's first, and of them the last submitted; each only if its user would still have what the taker's
+  // has then, to 1e-6. Who was started just now stays.
+  [[nodiscard]] std::vector<WorldJob*> richer_users(World& world, const WorldJob& taker) const {
+    constexpr double share_delta = 1e-6, rounding = 1e-9;
+    const double then = share_without(world, taker.user, &taker, {});
+    std::vector<WorldJob*> list = world.running(), gone;
+    std::erase_if(list, [&](const WorldJob* job) {
+      return owners_.of(*job) != owners_.of(taker) || job->priority > taker.priority || job->user == taker.user ||
+             world.just_started(*job);
+    });
+    std::sort(list.begin(), list.end(), [&](auto* a, auto* b) {
+      const auto share_a = share_parts(world, a->user), share_b = share_parts(world, b->user);
+      return share_a != share_b ? share_a > share_b : a->id > b->id;
+    });
+    std::set<std::int64_t> without;
+    for (WorldJob* const job : list) {
+      without.insert(job->id);
+      if (share_without(world, job->user, nullptr, without) >= then - share_delta - rounding) {
+        gone.push_back(job);
+      } else {
+        without.erase(job->id);
+      }
+    }
+    return gone;
+  }
+
+  // ---- reclaim ----
 
   [[nodiscard]] WorldJob* first_due(World& world, const std::string& owner) const {
     for (WorldJob* const job : world.waiting()) {
@@ -144,7 +238,7 @@ class QueueRule {
       }
       if (world.now - short_since_[owner] < numbers_.interval_s) continue;
       short_since_.erase(owner);
-      for (WorldJob* job = first_due(world, owner); job != nullptr && take_back(world, *job);) {
+      for (WorldJob* job = first_due(world, owner); job != nullptr && take_from(world, *job, victims(world));) {
         job = first_due(world, owner);
       }
       start_waiting(world);
@@ -169,14 +263,14 @@ class QueueRule {
   }
 
   // Frees victims one by one until the job starts, then gives those their place back that need not have gone.
-  [[nodiscard]] bool take_back(World& world, WorldJob& job) const {
+  [[nodiscard]] bool take_from(World& world, WorldJob& job, const std::vector<WorldJob*>& from) const {
     std::vector<WorldJob*> freed;
-    bool started = world.start(job);
-    for (WorldJob* const victim : victims(world)) {
+    bool started = world.start(job, volcano_.binpack);
+    for (WorldJob* const victim : from) {
       if (started) break;
       world.free(*victim);
       freed.push_back(victim);
-      started = world.start(job);
+      started = world.start(job, volcano_.binpack);
     }
     for (WorldJob* const victim : freed) {
       if (!world.resume(*victim)) world.stop(*victim);
@@ -186,6 +280,8 @@ class QueueRule {
 
   WorldOwners owners_;
   QueueNumbers numbers_;
+  VolcanoNumbers volcano_ = {};
+  std::vector<std::int64_t> capacity_ = {};  // with drf
   std::map<std::string, std::int64_t> due_;
   std::map<std::string, std::int64_t> short_since_;
 };

@@ -180,13 +180,13 @@ class World {
 
   /// Starts a waiting job where the rule "consolidate" puts it: on the fullest node that holds all tasks that are left,
   /// else as many as fit on the emptiest; fewest cards idle is full, or for shares of cards least left on them. Ties go
-  /// to the first node.
-  bool start(WorldJob& job) {
+  /// to the first node. With `pack`, the rule "best-fit": else as many as fit on the fullest that holds any.
+  bool start(WorldJob& job, bool pack = false) {
     if (!within_quota(job)) return false;
     std::vector<WorldTask> places;
     const std::vector<WorldNode> before = nodes;
     for (std::int64_t left = job.tasks; left > 0;) {
-      const std::size_t node = consolidate(job, left);
+      const std::size_t node = choose_node(job, left, pack);
       const std::int64_t here = node == nodes.size() ? 0 : std::min(left, fit(nodes[node], job));
       if (here == 0) {
         nodes = before;
@@ -198,6 +198,9 @@ class World {
     begin(job, std::move(places));
     return true;
   }
+
+  /// Was it started in this call of the rule?
+  [[nodiscard]] bool just_started(const WorldJob& job) const { return job.running && job.started_by == decisions_; }
 
   /// Starts a waiting job with a task on each of these (node, card), where card matters for shares alone (-1: the
   /// fullest that fits). Precondition: they fit.
@@ -286,15 +289,16 @@ class World {
     return any;
   }
 
-  [[nodiscard]] std::size_t consolidate(const WorldJob& job, std::int64_t left) const {
+  [[nodiscard]] std::size_t choose_node(const WorldJob& job, std::int64_t left, bool pack) const {
     const auto free = [&](std::size_t i) { return job.shares_card() ? nodes[i].free_milli() : nodes[i].idle_cards(); };
-    std::size_t fullest = nodes.size(), emptiest = nodes.size();
+    std::size_t whole = nodes.size(), fullest = nodes.size(), emptiest = nodes.size();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const std::int64_t here = fit(nodes[i], job);
-      if (here >= left && (fullest == nodes.size() || free(i) < free(fullest))) fullest = i;
+      if (here >= left && (whole == nodes.size() || free(i) < free(whole))) whole = i;
+      if (here > 0 && (fullest == nodes.size() || free(i) < free(fullest))) fullest = i;
       if (here > 0 && (emptiest == nodes.size() || free(i) > free(emptiest))) emptiest = i;
     }
-    return fullest < nodes.size() ? fullest : emptiest;
+    return whole < nodes.size() ? whole : pack ? fullest : emptiest;
   }
 
   // Whole GPUs: the first idle cards. A share: `card`, or the card with the least left that holds it, first on ties.

@@ -30,14 +30,14 @@ Result<OwnerColumn> owner_column(std::string_view policy, const PolicyParameters
                     other);
 }
 
-std::vector<JobId> make_room(JobId job, const std::vector<JobId>& victims, Decision& decision) {
+std::vector<JobId> make_room(JobId job, Placement rule, const std::vector<JobId>& victims, Decision& decision) {
   std::vector<JobId> stopped;
-  bool started = decision.start(job) == Verdict::ok;
+  bool started = decision.start(job, rule) == Verdict::ok;
   for (const JobId victim : victims) {
     if (started) break;
     decision.preempt(victim);
     stopped.push_back(victim);
-    started = decision.start(job) == Verdict::ok;
+    started = decision.start(job, rule) == Verdict::ok;
   }
   std::vector<JobId> gone;
   for (const JobId victim : stopped) {

@@ -213,9 +213,10 @@ class OwnerSums {
   std::vector<std::int64_t> sums_;
 };
 
-/// Preempts `victims` in turn until `job` can start, then gives those back their place that need not have gone. Returns
-/// the jobs that stay preempted, or nothing and everything as before when even all of them do not suffice.
-std::vector<JobId> make_room(JobId job, const std::vector<JobId>& victims, Decision& decision);
+/// Preempts `victims` in turn until `job` can start where `rule` puts it, then gives those back their place that need
+/// not have gone. Returns the jobs that stay preempted, or nothing and everything as before when even all of them do
+/// not suffice.
+std::vector<JobId> make_room(JobId job, Placement rule, const std::vector<JobId>& victims, Decision& decision);
 
 /// Divides `total` by weight so that nobody gets more than it demands and what one leaves goes to the others: weighted
 /// max-min. `weights` and `demands` have one entry an owner; integers, rounded down.

@@ -62,7 +62,7 @@ void MaxMin::wait(const View& view, JobId job) {
 }
 
 bool MaxMin::start_by_force(const View& view, Decision& decision, JobId job) {
-  const std::vector<JobId> stopped = make_room(job, victims_for(view, job), decision);
+  const std::vector<JobId> stopped = make_room(job, view.options().placement, victims_for(view, job), decision);
   if (view.phase(job) != JobPhase::running) return false;
   started(view, job);
   for (const JobId victim : stopped) {

@@ -106,8 +106,7 @@ void ShareQueues::start_waiting(const View& view, Decision& decision) {
                       options_.shares ? options_.shares->share(user_of(jobs)) : 0);
   };
   waiting_.start_best(true, score, [&](const Class& jobs) {
-    const Placement rule = options_.pack ? Placement::best_fit : view.options().placement;
-    if (decision.start(jobs.first(), rule) != Verdict::ok) return Attempt::no_room;
+    if (decision.start(jobs.first(), placement(view)) != Verdict::ok) return Attempt::no_room;
     hold(view, jobs.first(), +1);
     return Attempt::started;
   });
@@ -223,7 +222,7 @@ void ShareQueues::reclaim(const View& view, Decision& decision) {
 bool ShareQueues::start_by_force(const View& view, Decision& decision, const Class& jobs,
                                  const std::vector<JobId>& victims) {
   const JobId job = jobs.first();
-  const std::vector<JobId> stopped = make_room(job, victims, decision);
+  const std::vector<JobId> stopped = make_room(job, placement(view), victims, decision);
   if (view.phase(job) != JobPhase::running) return false;
   waiting_.pop_first(view, job, jobs.owner);
   hold(view, job, +1);

@@ -101,6 +101,9 @@ class ShareQueues {
   [[nodiscard]] bool is_due(const View& view, const Class& jobs) const {
     return held_[queue_of(jobs)] + view.shape(jobs.first()).gpu_milli() <= due_[queue_of(jobs)];
   }
+  [[nodiscard]] Placement placement(const View& view) const {
+    return options_.pack ? Placement::best_fit : view.options().placement;
+  }
   // Classes are told apart by queue and, with `shares`, by user too.
   [[nodiscard]] std::uint32_t queue_of(const Class& jobs) const { return jobs.owner / options_.users; }
   [[nodiscard]] std::uint32_t user_of(const Class& jobs) const { return jobs.owner % options_.users; }
@@ -117,7 +120,7 @@ class ShareQueues {
   std::vector<std::int64_t> demanded_;  // held and waiting for
   std::vector<MilliGpu> due_;
   std::vector<Time> short_since_;  // waiting below its due since; max() = it is not
-  std::vector<JobId> started_;     // of this decision, with `shares`: they are nobody's victims
+  std::vector<JobId> started_;     // of this decision, with `shares`: no poorer user takes from them
 };
 
 PolicyInfo yarn_capacity_info();

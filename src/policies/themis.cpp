@@ -159,7 +159,7 @@ void Themis::replace_expired(const OracleView& view, Decision& decision) {
     if (blocked || expired.empty()) continue;
     std::vector<JobId> victims;
     for (const Candidate& candidate : expired) victims.push_back(candidate.job);
-    for (const JobId gone : make_room(waiting.job, victims, decision)) {
+    for (const JobId gone : make_room(waiting.job, view.options().placement, victims, decision)) {
       lease_end_[index(gone)] = Time::max();
       std::erase_if(expired, [&](const Candidate& candidate) { return candidate.job == gone; });
     }

@@ -10,27 +10,12 @@
 #include "src/policies/class_queues.hpp"
 #include "src/policies/k8s.hpp"
 #include "src/policies/lsf.hpp"
-#include "src/policies/registry.hpp"
 #include "src/policies/share_queues.hpp"
 #include "src/policies/slurm.hpp"
-#include "tests/run_support.hpp"
+#include "tests/policy_support.hpp"
 
 namespace gpusched::test {
 namespace {
-
-using Spans = std::vector<Span>;
-
-Result<AnyPolicy> make(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
-  const auto specs = parse_policy_list(text);
-  EXPECT_TRUE(specs) << text;
-  return PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster});
-}
-
-Spans run_policy(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
-  auto policy = make(text, jobs, cluster);
-  EXPECT_TRUE(policy) << policy.error().message;
-  return run(jobs, cluster, *std::move(policy));
-}
 
 /// Jobs started at the first instant, by user.
 std::map<std::string, int> started_at_once(const std::string& policy, const JobTable& jobs, const Cluster& cluster) {

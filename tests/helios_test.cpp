@@ -9,25 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/policy_support.hpp"
 #include "tests/random_cases.hpp"
-#include "tests/run_support.hpp"
 
 namespace gpusched::test {
 namespace {
-
-using Spans = std::vector<Span>;
-
-Result<AnyPolicy> make(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
-  const auto specs = parse_policy_list(text);
-  EXPECT_TRUE(specs) << text;
-  return PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster});
-}
-
-Spans run_policy(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
-  auto policy = make(text, jobs, cluster);
-  EXPECT_TRUE(policy) << policy.error().message;
-  return run(jobs, cluster, *std::move(policy));
-}
 
 // Two nodes of 8 for a, one for b.
 Cluster two_virtual_clusters() {

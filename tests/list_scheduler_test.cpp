@@ -9,25 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "tests/run_support.hpp"
+#include "tests/policy_support.hpp"
 
 namespace gpusched {
 namespace {
 
+using test::make;
 using test::Row;
+using test::run_policy;
 using test::Span;
-
-Result<AnyPolicy> make(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
-  const auto specs = parse_policy_list(text);
-  if (!specs) return Unexpected{specs.error()};
-  return PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1});
-}
-
-std::vector<Span> run(const std::string& policy, const JobTable& jobs, const Cluster& cluster) {
-  auto made = make(policy, jobs, cluster);
-  EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().to_string());
-  return test::run(jobs, cluster, *std::move(made));
-}
 
 std::vector<Row> asking_for_what_they_run(std::vector<Row> rows) {
   for (Row& row : rows) row.estimate = row.work;
@@ -36,7 +26,7 @@ std::vector<Row> asking_for_what_they_run(std::vector<Row> rows) {
 
 // Ids in order of first start.
 std::vector<int> start_order(const std::string& policy, const JobTable& jobs, const Cluster& cluster) {
-  const std::vector<Span> spans = run(policy, jobs, cluster);
+  const std::vector<Span> spans = run_policy(policy, jobs, cluster);
   std::vector<int> order(spans.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
@@ -100,8 +90,8 @@ TEST(ListScheduler, BlocksOrSkips) {
                                         {.submit = 1, .work = 10, .gpus = 4},
                                         {.submit = 2, .work = 20, .gpus = 2}});
   const Cluster cluster = Cluster::homogeneous(1, 8);
-  EXPECT_EQ(run("sjf", jobs, cluster), (std::vector<Span>{{0, 100}, {100, 110}, {100, 120}}));
-  EXPECT_EQ(run("sjf{skip=true}", jobs, cluster), (std::vector<Span>{{0, 100}, {100, 110}, {2, 22}}));
+  EXPECT_EQ(run_policy("sjf", jobs, cluster), (std::vector<Span>{{0, 100}, {100, 110}, {100, 120}}));
+  EXPECT_EQ(run_policy("sjf{skip=true}", jobs, cluster), (std::vector<Span>{{0, 100}, {100, 110}, {2, 22}}));
 }
 
 TEST(ListScheduler, SchedulesEachVirtualClusterByItself) {
@@ -110,7 +100,7 @@ TEST(ListScheduler, SchedulesEachVirtualClusterByItself) {
                                         {.submit = 2, .work = 20, .gpus = 4, .vc = "b"}});
   Cluster cluster = Cluster::homogeneous(2, 4);
   cluster.vcs = {{"a", 4 * whole_gpu}, {"b", 4 * whole_gpu}};
-  EXPECT_EQ(run("saf", jobs, cluster), (std::vector<Span>{{0, 100}, {100, 110}, {2, 22}}));
+  EXPECT_EQ(run_policy("saf", jobs, cluster), (std::vector<Span>{{0, 100}, {100, 110}, {2, 22}}));
 }
 
 TEST(ListScheduler, QssfUsesHistoryOfUserAndSize) {
@@ -121,9 +111,9 @@ TEST(ListScheduler, QssfUsesHistoryOfUserAndSize) {
                                         {.submit = 120, .work = 1, .gpus = 1, .user = "ann"},
                                         {.submit = 121, .work = 30, .gpus = 1, .user = "bob"}});
   const std::vector<Span> learned{{0, 100}, {100, 110}, {110, 160}, {190, 191}, {160, 190}};
-  EXPECT_EQ(run("qssf", jobs, Cluster::pool(1)), learned);
-  EXPECT_EQ(run("qssf{estimate=user-gpu-mean}", jobs, Cluster::pool(1)), learned);
-  EXPECT_EQ(run("qssf{estimate=exact}", jobs, Cluster::pool(1)),
+  EXPECT_EQ(run_policy("qssf", jobs, Cluster::pool(1)), learned);
+  EXPECT_EQ(run_policy("qssf{estimate=user-gpu-mean}", jobs, Cluster::pool(1)), learned);
+  EXPECT_EQ(run_policy("qssf{estimate=exact}", jobs, Cluster::pool(1)),
             (std::vector<Span>{{0, 100}, {100, 110}, {110, 160}, {160, 161}, {161, 191}}));
 }
 
@@ -134,7 +124,7 @@ TEST(ListScheduler, QssfNeedsNoUsers) {
                                         {.submit = 105, .work = 100, .gpus = 2},
                                         {.submit = 120, .work = 1, .gpus = 2},
                                         {.submit = 121, .work = 30, .gpus = 1}});
-  EXPECT_EQ(run("qssf", jobs, Cluster::pool(2)),
+  EXPECT_EQ(run_policy("qssf", jobs, Cluster::pool(2)),
             (std::vector<Span>{{0, 100}, {100, 110}, {110, 210}, {240, 241}, {210, 240}}));
 }
 
@@ -151,7 +141,7 @@ TEST(ListScheduler, EarliestDeadlineFirst) {
   add(2, whole_seconds(90));
   add(3, whole_seconds(50));
   const JobTable jobs = *std::move(builder).build();
-  EXPECT_EQ(run("edf", jobs, Cluster::pool(1)), (std::vector<Span>{{0, 10}, {30, 40}, {20, 30}, {10, 20}}));
+  EXPECT_EQ(run_policy("edf", jobs, Cluster::pool(1)), (std::vector<Span>{{0, 10}, {30, 40}, {20, 30}, {10, 20}}));
 }
 
 TEST(ListScheduler, NamesWhatIsMissing) {

@@ -9,7 +9,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -239,9 +241,16 @@ class Agenda {
       if (!serve_blocked(view, decision)) return false;
       if (placing()) return true;
       if (waiting_.empty()) return false;
+      if (options_.mode == ActionMode::select_blocking && waiting_.size() == 1) {
+        choose(0, view, decision);
+        continue;
+      }
       list_candidates(view, decision);
       if (choices_ == 0) return false;
-      if (choices_ > 1) return true;
+      if (choices_ > 1) {
+        describe_all(view);
+        return true;
+      }
       act(only_choice_, view, decision);
       if (waited_) return false;
     }
@@ -250,8 +259,7 @@ class Agenda {
   /// Lists the tokens although nothing may be chosen: for the final observation of a truncated run.
   void show(const View& view) {
     follow_arrivals(view);
-    list_groups(view);
-    for (const std::uint32_t id : active_) describe(view, slots_[id]);
+    describe_all(view);
     selectable_.assign(waiting_.size(), 0);
     may_wait_ = false;
     cap_tokens();
@@ -294,12 +302,7 @@ class Agenda {
       start_on(kinds_[action].node, view, decision);
       return;
     }
-    const std::uint32_t place = places()[action];
-    if (options_.mode == ActionMode::select_blocking && !fits(view, decision, waiting_[place])) {
-      block_on(view, place);
-      return;
-    }
-    begin_start(place, view, decision);
+    choose(place_of(action), view, decision);
   }
 
   /// Writes the open choice.
@@ -339,14 +342,15 @@ class Agenda {
   };
   // What holds for all jobs of one shape in one scheduling queue, until the cluster changes.
   struct Slot {
-    std::uint64_t stamp = 0;  // of fits
+    std::uint64_t stamp = 0;            // of fits
+    std::uint64_t earliest_stamp = 0;   // of earliest_us
+    std::uint64_t described_stamp = 0;  // of row, but for log_earliest_start, which is as of the last choice
+    std::int64_t earliest_us = 0;
     JobId example = no_job;
     std::uint32_t waiting = 0;
     bool fits = false;
-    std::uint64_t described_stamp = 0;  // of what follows
-    std::int64_t earliest_us = 0;       // instant at which enough is free by known ends, when it does not fit
-    float gpus = 0, over_free = 0, fits_now = 0, fills = 0;
-    float log_ahead = 0;  // as of the last choice
+    float gpus = 0;
+    std::array<float, job_features> row{};  // a token of the shape; what differs from job to job is 0
   };
 
   // Nodes alike that the chosen job could start on.
@@ -359,24 +363,40 @@ class Agenda {
     return options_.knowledge == RuntimeKnowledge::predicted || options_.knowledge == RuntimeKnowledge::user;
   }
 
-  // Places in waiting_ of the tokens.
-  [[nodiscard]] const std::uint32_t* places() const { return capped_ ? listed_.data() : everyone_.data(); }
-  [[nodiscard]] const Waiting& token(std::uint32_t i) const { return waiting_[places()[i]]; }
+  // Place in waiting_ of token `i`.
+  [[nodiscard]] std::uint32_t place_of(std::uint32_t i) const { return capped_ ? listed_[i] : i; }
+  [[nodiscard]] const Waiting& token(std::uint32_t i) const { return waiting_[place_of(i)]; }
+
+  // Calls visit(i, token(i)) for the tokens from `first` up to `end`, without asking for each whether they are capped.
+  template <class Visit>
+  void for_tokens(std::uint32_t first, std::uint32_t end, Visit visit) const {
+    if (capped_) {
+      const std::uint32_t* const place = listed_.data();
+      for (std::size_t i = first; i < end; ++i) visit(i, waiting_[place[i]]);
+    } else {
+      const Waiting* entry = waiting_.data() + first;
+      for (std::size_t i = first; i < end; ++i, ++entry) visit(i, *entry);
+    }
+  }
 
   // The selectable token of the least key, the first of equals; size() when nothing is selectable.
   template <class Key>
   [[nodiscard]] std::uint32_t least(Key key) const {
     std::uint32_t best = size();
-    double best_key = 0;
-    const std::uint32_t* const place = places();
-    for (std::uint32_t i = 0; i < size(); ++i) {
-      if (selectable_[i] == 0) continue;
-      const double own = key(waiting_[place[i]]);
-      if (best != size() && own >= best_key) continue;
-      best = i;
+    double best_key = std::numeric_limits<double>::infinity();
+    const std::uint8_t* const selectable = selectable_.data();
+    for_tokens(0, size(), [&](std::size_t i, const Waiting& entry) {
+      if (selectable[i] == 0) return;
+      const double own = key(entry);
+      if (own >= best_key) return;
+      best = static_cast<std::uint32_t>(i);
       best_key = own;
-    }
+    });
     return best;
+  }
+
+  static float per_total(const View& view) {
+    return 1.0f / static_cast<float>(std::max<std::int64_t>(1, view.cluster().total_gpus()));
   }
 
   [[nodiscard]] float known_run_s(const View& view, JobId job) const {
@@ -394,7 +414,7 @@ class Agenda {
   void begin_wait(const View& view, JobId job) {
     const std::uint32_t shapes = view.shape_count();
     if (slots_.empty()) slots_.resize(std::size_t{shapes} * view.queue_count());
-    Waiting entry{};
+    Waiting& entry = waiting_.emplace_back();
     entry.submit_us = view.submit(job).us;
     entry.job = job;
     entry.slot = view.queue_of(job) * shapes + view.shape_id(job);
@@ -408,22 +428,32 @@ class Agenda {
     entry.log_area = detail::fast_log1p(entry.known_s * entry.gpus) / 15;
     entry.key = key_of(options_.heuristic, entry);
     entry.prior = prior_of(entry);
-    if (user_milli_.size() <= entry.user) user_milli_.resize(entry.user + 1);
+    if (user_milli_.size() <= entry.user) {
+      user_milli_.resize(entry.user + 1);
+      user_shares_.resize(entry.user + 1);
+    }
     queued_work_s_ += static_cast<double>(entry.known_s) * static_cast<double>(entry.gpus);
-    waiting_.push_back(entry);
     Slot& slot = slots_[entry.slot];
     slot.example = job;
     slot.gpus = entry.gpus;
+    slot.row[log_gpus] = entry.log_gpus;
+    slot.row[gpus_over_total] = entry.gpus * per_total(view);
     if (slot.waiting++ == 0) active_.push_back(entry.slot);
   }
 
-  void end_run(const View&, JobId job) {
+  void end_run(const View& view, JobId job) {
     const auto entry =
         std::find_if(running_.begin(), running_.end(), [job](const Running& run) { return run.job == job; });
     GPUSCHED_ASSERT(entry != running_.end(), "a job ended that the agenda did not start");
-    user_milli_[entry->user] -= entry->milli;
+    hold(view, entry->user, -entry->milli);
     running_.erase(entry);
     ++stamp_;
+  }
+
+  // A user's running jobs hold `milli` more.
+  void hold(const View& view, std::uint32_t user, MilliGpu milli) {
+    user_milli_[user] += milli;
+    user_shares_[user] = static_cast<float>(user_milli_[user]) * (per_total(view) / static_cast<float>(whole_gpu));
   }
 
   void start(std::uint32_t place, const View& view, Decision& decision) {
@@ -433,6 +463,15 @@ class Agenda {
     note_start(place, view);
   }
 
+  // Starts it, or waits for it (select_blocking).
+  void choose(std::uint32_t place, const View& view, Decision& decision) {
+    if (options_.mode == ActionMode::select_blocking && !fits(view, decision, waiting_[place])) {
+      block_on(view, place);
+      return;
+    }
+    begin_start(place, view, decision);
+  }
+
   // Starts it, or opens the choice of its node.
   void begin_start(std::uint32_t place, const View& view, Decision& decision) {
     if (options_.choose_nodes) list_kinds(view, waiting_[place].job);
@@ -440,6 +479,7 @@ class Agenda {
       start(place, view, decision);
       return;
     }
+    list_groups(view);
     placing_ = place;
     tokens_ = static_cast<std::uint32_t>(kinds_.size());
     selectable_.assign(tokens_, 1);
@@ -457,13 +497,13 @@ class Agenda {
   }
 
   void note_start(std::uint32_t place, const View& view) {
-    const Waiting entry = waiting_[place];
+    const Waiting& entry = waiting_[place];
     const MilliGpu milli = view.shape(entry.job).gpu_milli();
     const Running run{view.now().us + entry.known_us, milli, entry.job, entry.user};
     running_.insert(std::upper_bound(running_.begin(), running_.end(), run,
                                      [](const Running& a, const Running& b) { return a.end_us < b.end_us; }),
                     run);
-    user_milli_[entry.user] += milli;
+    hold(view, entry.user, milli);
     remove(place);
     ++stamp_;
   }
@@ -498,7 +538,6 @@ class Agenda {
 
   void write_kinds(const View& view, float* out) const {
     const Waiting& entry = waiting_[placing_];
-    const float per_total = 1.0f / static_cast<float>(std::max<std::int64_t>(1, view.cluster().total_gpus()));
     const float wait = static_cast<float>(view.now().us - entry.submit_us) * 1e-6f;
     for (std::uint32_t i = 0; i < size(); ++i, out += job_features) {
       const auto idle = static_cast<float>(kinds_[i].idle);
@@ -510,8 +549,8 @@ class Agenda {
       out[fits_now] = 1.0f;
       out[log_area] = entry.log_area;
       out[age_rank] = static_cast<float>(i) / static_cast<float>(size());
-      out[gpus_over_total] = entry.gpus * per_total;
-      out[user_share] = static_cast<float>(user_milli_[entry.user]) * (per_total / static_cast<float>(whole_gpu));
+      out[gpus_over_total] = entry.gpus * per_total(view);
+      out[user_share] = user_shares_[entry.user];
       out[fills_nodes] = idle == entry.gpus ? 1.0f : 0.0f;
       out[log_earliest_start] = -1.0f - 0.25f * static_cast<float>(kinds_[i].gpu_type);
     }
@@ -534,18 +573,28 @@ class Agenda {
     return slot.fits;
   }
 
-  // Brings the features of a shape up to date. Needs list_groups() and fits().
-  void describe(const View& view, Slot& slot) {
-    const bool changed = slot.described_stamp != stamp_;
-    if (changed && !slot.fits) slot.earliest_us = earliest_start_us(view, view.shape(slot.example).gpu_milli());
-    const std::int64_t ahead = slot.fits ? 0 : std::max<std::int64_t>(0, slot.earliest_us - view.now().us);
-    slot.log_ahead = ahead == 0 ? 0.0f : detail::fast_log1p(static_cast<float>(ahead) * 1e-6f) * 0.1f;
-    if (!changed) return;
+  // Brings the features of a shape up to date; `free` are the free GPUs, at least 1. Needs list_groups() and fits().
+  void describe(const View& view, float free, Slot& slot) {
+    float log_ahead = 0;
+    if (!slot.fits) {
+      const std::int64_t ahead = earliest_us(view, slot) - view.now().us;
+      if (ahead > 0) log_ahead = detail::fast_log1p(static_cast<float>(ahead) * 1e-6f) * 0.1f;
+    }
+    slot.row[log_earliest_start] = log_ahead;
+    if (slot.described_stamp == stamp_) return;
     slot.described_stamp = stamp_;
-    const float free = static_cast<float>(view.cluster().free_gpu_milli()) / static_cast<float>(whole_gpu);
-    slot.over_free = std::min(4.0f, slot.gpus / std::max(free, 1.0f)) * 0.25f;
-    slot.fits_now = slot.fits ? 1.0f : 0.0f;
-    slot.fills = slot.fits && leaves_no_fragment(view, view.shape(slot.example)) ? 1.0f : 0.0f;
+    slot.row[gpus_over_free] = std::min(4.0f, slot.gpus / free) * 0.25f;
+    slot.row[fits_now] = slot.fits ? 1.0f : 0.0f;
+    slot.row[fills_nodes] = slot.fits && leaves_no_fragment(view, view.shape(slot.example)) ? 1.0f : 0.0f;
+  }
+
+  // The instant at which enough is free by known ends. Precondition: the slot does not fit now.
+  std::int64_t earliest_us(const View& view, Slot& slot) {
+    if (slot.earliest_stamp != stamp_) {
+      slot.earliest_stamp = stamp_;
+      slot.earliest_us = earliest_start_us(view, view.shape(slot.example).gpu_milli());
+    }
+    return slot.earliest_us;
   }
 
   // For such a gang ClusterState::may_fit is exact under a placement that uses remnants.
@@ -571,9 +620,9 @@ class Agenda {
   [[nodiscard]] std::int64_t earliest_start_us(const View& view, MilliGpu need) {
     if (freed_stamp_ != stamp_) {
       freed_stamp_ = stamp_;
-      freed_.clear();
+      freed_.resize(running_.size());
       MilliGpu sum = view.cluster().free_gpu_milli();
-      for (const Running& run : running_) freed_.push_back(sum += run.milli);
+      for (std::size_t i = 0; i < running_.size(); ++i) freed_[i] = sum += running_[i].milli;
     }
     const auto enough = std::lower_bound(freed_.begin(), freed_.end(), need);
     if (enough == freed_.end()) return view.now().us;
@@ -582,12 +631,15 @@ class Agenda {
 
   // ---- the choices -----------------------------------------------------------------------------------------------
 
-  void list_candidates(const View& view, Decision& decision) {
+  // What the observation needs beyond the candidates; most instants leave nothing to choose and need none of it.
+  void describe_all(const View& view) {
     list_groups(view);
-    for (const std::uint32_t id : active_) {
-      fits(view, decision, slots_[id]);
-      describe(view, slots_[id]);
-    }
+    const float free = static_cast<float>(view.cluster().free_gpu_milli()) / static_cast<float>(whole_gpu);
+    for (const std::uint32_t id : active_) describe(view, std::max(free, 1.0f), slots_[id]);
+  }
+
+  void list_candidates(const View& view, Decision& decision) {
+    for (const std::uint32_t id : active_) fits(view, decision, slots_[id]);
     may_wait_ = false;
     switch (options_.mode) {
       case ActionMode::fit_or_wait: mark_fitting(view); break;
@@ -649,7 +701,7 @@ class Agenda {
     for (std::size_t i = 1; i < waiting_.size(); ++i) {
       if (waiting_[i].key < waiting_[head].key) head = i;
     }
-    const Slot& head_slot = slots_[waiting_[head].slot];
+    Slot& head_slot = slots_[waiting_[head].slot];
     forced_ = head_slot.fits;
     if (forced_) {
       selectable_[head] = 1;
@@ -657,7 +709,7 @@ class Agenda {
     }
     // EASY: a job may start if it ends before the head's reservation by what is known, or uses GPUs that the head will
     // not need then.
-    const std::int64_t shadow = head_slot.earliest_us;
+    const std::int64_t shadow = earliest_us(view, head_slot);
     MilliGpu spare = view.cluster().free_gpu_milli() - view.shape(waiting_[head].job).gpu_milli();
     for (const Running& run : running_) spare += run.end_us <= shadow ? run.milli : 0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
@@ -670,12 +722,15 @@ class Agenda {
   // Keeps at most max_jobs tokens, in order of submission: the oldest, the newest, and of the selectable ones the
   // shortest and the smallest by area, a quarter each; what the orders share goes to the oldest.
   void cap_tokens() {
+    tokens_ = static_cast<std::uint32_t>(waiting_.size());
+    capped_ = tokens_ > options_.max_jobs;
+    if (capped_) choose_tokens();
+  }
+
+  void choose_tokens() {
     const auto count = static_cast<std::uint32_t>(waiting_.size());
-    for (auto next = static_cast<std::uint32_t>(everyone_.size()); next < count; ++next) everyone_.push_back(next);
-    tokens_ = count;
-    capped_ = count > options_.max_jobs;
-    if (!capped_) return;
-    listed_.assign(everyone_.begin(), everyone_.begin() + count);
+    listed_.resize(count);
+    std::iota(listed_.begin(), listed_.end(), 0u);
     const std::uint32_t quarter = options_.max_jobs / 4;
     kept_.assign(count, 0);
     std::fill_n(kept_.begin(), quarter, std::uint8_t{1});
@@ -759,44 +814,39 @@ class Agenda {
 
   // ---- the observation -------------------------------------------------------------------------------------------
 
-  // In chunks, so that the logarithms are taken side by side.
+  // In chunks, so that the logarithms are taken side by side. A token is a copy of its shape's row with six of the
+  // twelve filled in.
   void write_jobs(const View& view, float* out) const {
     const std::int64_t now = view.now().us;
-    const auto count = static_cast<std::int32_t>(size());
-    const float per_total = 1.0f / static_cast<float>(std::max<std::int64_t>(1, view.cluster().total_gpus()));
-    const float per_token = 1.0f / static_cast<float>(std::max(1, count));
-    const float per_total_milli = per_total / static_cast<float>(whole_gpu);
-    const std::uint32_t* const place = places();
-    const Waiting* const waiting = waiting_.data();
+    const std::uint32_t count = size();
+    const float per_token = 1.0f / static_cast<float>(std::max(1u, count));
     const Slot* const slots = slots_.data();
-    const MilliGpu* const user_milli = user_milli_.data();
-    constexpr std::int32_t chunk = 16;
+    const float* const user_shares = user_shares_.data();
+    constexpr std::uint32_t chunk = 8;
     std::array<float, chunk> wait{}, slowdown{};
-    for (std::int32_t first = 0; first < count; first += chunk) {
-      const std::int32_t here = std::min(chunk, count - first);
-      for (std::int32_t k = 0; k < here; ++k) {
-        const Waiting& entry = waiting[place[first + k]];
-        wait[k] = static_cast<float>(now - entry.submit_us) * 1e-6f;
-        slowdown[k] = wait[k] * entry.per_known_s;
-      }
+    for (std::uint32_t first = 0; first < count; first += chunk) {
+      const std::uint32_t end = std::min(count, first + chunk);
+      float* to_wait = wait.data();
+      float* to_slowdown = slowdown.data();
+      for_tokens(first, end, [&](std::size_t, const Waiting& entry) {
+        const float seconds = static_cast<float>(now - entry.submit_us) * 1e-6f;
+        *to_wait++ = seconds;
+        *to_slowdown++ = seconds * entry.per_known_s;
+      });
       for (float& x : wait) x = detail::fast_log1p(x) * 0.1f;
       for (float& x : slowdown) x = detail::fast_log1p(x) * 0.2f;
-      for (std::int32_t k = 0; k < here; ++k, out += job_features) {
-        const Waiting& entry = waiting[place[first + k]];
-        const Slot& slot = slots[entry.slot];
-        out[log_wait] = wait[k];
+      const float* from_wait = wait.data();
+      const float* from_slowdown = slowdown.data();
+      for_tokens(first, end, [&](std::size_t i, const Waiting& entry) {
+        std::memcpy(out, slots[entry.slot].row.data(), sizeof(Slot::row));
+        out[log_wait] = *from_wait++;
         out[log_known] = entry.log_known;
-        out[log_gpus] = entry.log_gpus;
-        out[gpus_over_free] = slot.over_free;
-        out[log_slowdown] = slowdown[k];
-        out[fits_now] = slot.fits_now;
+        out[log_slowdown] = *from_slowdown++;
         out[log_area] = entry.log_area;
-        out[age_rank] = static_cast<float>(first + k) * per_token;
-        out[gpus_over_total] = entry.gpus * per_total;
-        out[user_share] = static_cast<float>(user_milli[entry.user]) * per_total_milli;
-        out[fills_nodes] = slot.fills;
-        out[log_earliest_start] = slot.log_ahead;
-      }
+        out[age_rank] = static_cast<float>(static_cast<std::int32_t>(i)) * per_token;
+        out[user_share] = user_shares[entry.user];
+        out += job_features;
+      });
     }
   }
 
@@ -804,23 +854,34 @@ class Agenda {
   // decades, keeps the preference between short jobs visible beside a long one. WAIT is one deviation behind the best
   // job that may be chosen.
   void write_prior(float* out) const {
-    const std::uint32_t* const place = places();
-    const bool by_age = options_.heuristic == Heuristic::fcfs;
-    const std::int64_t oldest_us = size() == 0 ? 0 : waiting_[place[0]].submit_us;
-    // Two sums of each, so that an addition need not wait for the last one.
-    std::array<double, 2> sums{}, squares{};
-    for (std::uint32_t i = 0; i < size(); ++i) {
-      const Waiting& entry = waiting_[place[i]];
-      out[i] = by_age ? static_cast<float>(entry.submit_us - oldest_us) * 1e-6f : entry.prior;
-      const auto key = static_cast<double>(out[i]);
-      sums[i % 2] += key;
-      squares[i % 2] += key * key;
+    const std::uint32_t count = size();
+    if (options_.heuristic == Heuristic::fcfs) {
+      const std::int64_t oldest_us = count == 0 ? 0 : token(0).submit_us;
+      for_tokens(0, count, [&](std::size_t i, const Waiting& entry) {
+        out[i] = static_cast<float>(entry.submit_us - oldest_us) * 1e-6f;
+      });
+    } else {
+      for_tokens(0, count, [&](std::size_t i, const Waiting& entry) { out[i] = entry.prior; });
     }
-    const double per_count = 1.0 / std::max(1u, size());
+    // Two sums of each, side by side.
+    std::array<double, 2> sums{}, squares{};
+    for (std::uint32_t i = 0; i + 1 < count; i += 2) {
+      for (std::uint32_t lane = 0; lane < 2; ++lane) {
+        const auto key = static_cast<double>(out[i + lane]);
+        sums[lane] += key;
+        squares[lane] += key * key;
+      }
+    }
+    if (count % 2 == 1) {
+      const auto key = static_cast<double>(out[count - 1]);
+      sums[0] += key;
+      squares[0] += key * key;
+    }
+    const double per_count = 1.0 / std::max(1u, count);
     const double mean = (sums[0] + sums[1]) * per_count;
     const double variance = (squares[0] + squares[1]) * per_count - mean * mean;
     const double scale = variance > 1e-18 ? 1.0 / std::sqrt(variance) : 0.0;
-    for (std::uint32_t i = 0; i < size(); ++i) {
+    for (std::uint32_t i = 0; i < count; ++i) {
       out[i] = static_cast<float>((mean - static_cast<double>(out[i])) * scale);
     }
     out[size()] = 0.0f;
@@ -917,7 +978,8 @@ class Agenda {
   std::vector<Waiting> waiting_;  // in order of becoming pending
   std::vector<Running> running_;  // by known end
   std::vector<MilliGpu> user_milli_;
-  double queued_work_s_ = 0;  // known GPU-seconds waiting
+  std::vector<float> user_shares_;  // user_share of each
+  double queued_work_s_ = 0;        // known GPU-seconds waiting
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> active_;                 // slots in which jobs wait
   std::uint64_t stamp_ = 1;                           // counts changes of the cluster
@@ -927,8 +989,7 @@ class Agenda {
 
   std::uint32_t tokens_ = 0;
   bool capped_ = false;
-  std::vector<std::uint32_t> everyone_;   // 0, 1, 2, ...: the tokens' places in waiting_ when all have one
-  std::vector<std::uint32_t> listed_;     // the tokens' places when capped_
+  std::vector<std::uint32_t> listed_;     // the tokens' places in waiting_ when capped_, else that is their number
   std::vector<std::uint8_t> selectable_;  // by token
   std::vector<std::uint8_t> kept_;
   std::uint32_t choices_ = 0, only_choice_ = 0;

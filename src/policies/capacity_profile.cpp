@@ -21,21 +21,13 @@ CapacityProfile::CapacityProfile(const Cluster& cluster, const JobTable& jobs) {
     if (by_node_ || cells_ == 0) {
       ++cells_;
       node_of_cell_.push_back(NodeId{id});
-      empty_.push_back({.gpu_milli = 0, .cpu_milli = unlimited, .memory_mib = unlimited});
+      empty_.push_back(0);
     }
-    cell_of_node_.push_back(cells_ - 1);
-    empty_.back().gpu_milli += node.gpus * whole_gpu;
-    if (by_node_) {
-      empty_.back().cpu_milli = node.cpu_milli;
-      empty_.back().memory_mib = node.memory_mib;
-    }
+    empty_.back() += node.gpus * whole_gpu;
+    if (by_node_) empty_.insert(empty_.end(), {node.cpu_milli, node.memory_mib});
   }
-  for (const VirtualCluster& vc : cluster.vcs) empty_.push_back({.gpu_milli = vc.quota});
-  clear(Time{std::numeric_limits<std::int64_t>::min()});
-}
-
-void CapacityProfile::clear(Time now) {
-  begins_.assign(1, now);
+  for (const VirtualCluster& vc : cluster.vcs) empty_.push_back(vc.quota);
+  begins_.assign(1, Time{std::numeric_limits<std::int64_t>::min()});
   free_ = empty_;
 }
 
@@ -43,7 +35,7 @@ void CapacityProfile::drop_before(Time now) {
   const std::size_t current = step_at(now);
   if (current * 2 < begins_.size()) return;  // moving the rest up is paid by as many steps that are gone
   begins_.erase(begins_.begin(), begins_.begin() + static_cast<std::ptrdiff_t>(current));
-  free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(current * empty_.size()));
+  free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(current * width()));
 }
 
 std::size_t CapacityProfile::step_at(Time t) const {
@@ -53,47 +45,73 @@ std::size_t CapacityProfile::step_at(Time t) const {
 std::size_t CapacityProfile::split_at(Time t) {
   const std::size_t step = step_at(t);
   if (begins_[step] == t) return step;
-  const std::size_t width = empty_.size();
   begins_.insert(begins_.begin() + static_cast<std::ptrdiff_t>(step) + 1, t);
-  free_.insert(free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width), width, Free{});
-  std::copy_n(free_.begin() + static_cast<std::ptrdiff_t>(step * width), width,
-              free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width));
+  free_.insert(free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width()), width(), 0);
+  std::copy_n(free_.begin() + static_cast<std::ptrdiff_t>(step * width()), width(),
+              free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width()));
   return step + 1;
 }
 
-void CapacityProfile::change(Time start, Time end, const Shape& shape, std::uint32_t queue,
-                             const std::vector<Part>& parts, int sign) {
+void CapacityProfile::join(std::size_t step) {
+  if (step == 0 || step == begins_.size() || !std::ranges::equal(row(step - 1), row(step))) return;
+  begins_.erase(begins_.begin() + static_cast<std::ptrdiff_t>(step));
+  const auto first = free_.begin() + static_cast<std::ptrdiff_t>(step * width());
+  free_.erase(first, first + static_cast<std::ptrdiff_t>(width()));
+}
+
+void CapacityProfile::change(Time start, Time end, const Gang& gang, int sign) {
+  start = std::max(start, begins_.front());
   if (!(start < end)) return;
   const std::size_t first = split_at(start);
   const std::size_t last = split_at(end);
-  for (std::size_t step = first; step < last; ++step) {
-    Free* const cells = &free_[step * empty_.size()];
-    for (const Part& part : parts) {
-      const std::int64_t tasks = sign * std::int64_t{part.tasks};
-      cells[part.cell].gpu_milli += tasks * shape.gpu_milli_per_task;
-      cells[part.cell].cpu_milli += tasks * shape.cpu_milli_per_task;
-      cells[part.cell].memory_mib += tasks * shape.memory_mib_per_task;
-    }
-    if (cells_ + queue < empty_.size()) cells[cells_ + queue].gpu_milli += sign * shape.gpu_milli();
+  for (std::size_t step = first; step < last; ++step) add(step, gang, sign);
+  join(last);
+  join(first);
+}
+
+void CapacityProfile::add(std::size_t step, const Gang& gang, int sign) {
+  std::int64_t* const lanes = &free_[step * width()];
+  const std::int64_t gpu_milli = sign * gang.shape.gpu_milli();
+  if (const std::size_t quota = quota_lane(gang.queue); quota < width()) lanes[quota] += gpu_milli;
+  if (!by_node_) {
+    lanes[0] += gpu_milli;
+    return;
+  }
+  for (const Part& part : gang.parts) {
+    const std::int64_t tasks = sign * std::int64_t{part.tasks};
+    std::int64_t* const cell = lanes + part.cell * lanes_per_cell();
+    cell[0] += tasks * gang.shape.gpu_milli_per_task;
+    cell[1] += tasks * gang.shape.cpu_milli_per_task;
+    cell[2] += tasks * gang.shape.memory_mib_per_task;
   }
 }
 
-bool CapacityProfile::is_free(Time start, Time end, const Shape& shape, std::uint32_t queue,
-                              const std::vector<Part>& parts) const {
+bool CapacityProfile::is_free(Time start, Time end, const Gang& gang) const {
+  const std::int64_t wanted = gang.shape.gpu_milli();
   for (std::size_t step = step_at(start); step < begins_.size() && begins_[step] < end; ++step) {
-    for (const Part& part : parts) {
-      if (tasks_in(row(step)[part.cell], shape) < part.tasks) return false;
+    if (!holds(row(step), quota_lane(gang.queue), wanted)) return false;
+    if (!by_node_ && row(step)[0] < wanted) return false;
+    for (const Part& part : gang.parts) {
+      if (tasks_in(row(step), part.cell, gang.shape) < part.tasks) return false;
     }
-    if (cells_ + queue < empty_.size() && row(step)[cells_ + queue].gpu_milli < shape.gpu_milli()) return false;
   }
   return true;
 }
 
-std::int64_t CapacityProfile::tasks_in(const Free& free, const Shape& shape) {
+bool CapacityProfile::is_overdrawn(Time start, Time end) const {
+  for (std::size_t step = step_at(start); step < begins_.size() && begins_[step] < end; ++step) {
+    if (std::ranges::any_of(row(step), [](std::int64_t free) { return free < 0; })) return true;
+  }
+  return false;
+}
+
+// Precondition: by_node().
+std::int64_t CapacityProfile::tasks_in(Row row, std::uint32_t cell, const Shape& shape) {
+  const std::int64_t* const free = &row[std::size_t{cell} * 3];
   std::int64_t tasks = shape.tasks;
-  if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, free.gpu_milli / shape.gpu_milli_per_task);
-  if (shape.cpu_milli_per_task > 0) tasks = std::min(tasks, free.cpu_milli / shape.cpu_milli_per_task);
-  if (shape.memory_mib_per_task > 0) tasks = std::min(tasks, free.memory_mib / shape.memory_mib_per_task);
+  if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, free[0] / shape.gpu_milli_per_task);
+  if (shape.cpu_milli_per_task > 0) tasks = std::min(tasks, free[1] / shape.cpu_milli_per_task);
+  if (shape.memory_mib_per_task > 0) tasks = std::min(tasks, free[2] / shape.memory_mib_per_task);
   return std::max<std::int64_t>(tasks, 0);
 }
 
@@ -108,10 +126,10 @@ std::vector<bool> CapacityProfile::allowed_cells(const Shape& shape, std::uint32
 
 std::int64_t CapacityProfile::capacity_for(Row row, const Shape& shape, std::uint32_t queue,
                                            const std::vector<bool>& allowed) const {
-  if (cells_ + queue < row.size() && row[cells_ + queue].gpu_milli < shape.gpu_milli()) return 0;
+  if (!holds(row, quota_lane(queue), shape.gpu_milli())) return 0;
   std::int64_t tasks = 0;
   for (std::uint32_t cell = 0; cell < cells_ && tasks < shape.tasks; ++cell) {
-    if (allowed[cell]) tasks += tasks_in(row[cell], shape);
+    if (allowed[cell]) tasks += tasks_in(row, cell, shape);
   }
   return tasks;
 }
@@ -121,8 +139,8 @@ std::vector<CapacityProfile::Part> CapacityProfile::choose(Row row, const Shape&
                                                            const std::vector<bool>& allowed) const {
   std::vector<std::tuple<std::int64_t, MilliGpu, std::uint32_t>> cells;  // tasks (negative), free, cell
   for (std::uint32_t cell = 0; cell < cells_; ++cell) {
-    const std::int64_t tasks = allowed[cell] ? tasks_in(row[cell], shape) : 0;
-    if (tasks > 0) cells.emplace_back(-tasks, row[cell].gpu_milli, cell);
+    const std::int64_t tasks = allowed[cell] ? tasks_in(row, cell, shape) : 0;
+    if (tasks > 0) cells.emplace_back(-tasks, row[cell * lanes_per_cell()], cell);
   }
   std::sort(cells.begin(), cells.end());
   std::vector<Part> parts;
@@ -137,9 +155,14 @@ std::vector<CapacityProfile::Part> CapacityProfile::choose(Row row, const Shape&
 
 std::optional<CapacityProfile::Hole> CapacityProfile::find(Time now, Time length, const Shape& shape,
                                                            std::uint32_t queue, const ClusterState& cluster) const {
+  if (!by_node_) {
+    if (!cluster.node_allowed(node_of_cell_.front(), shape, queue)) return std::nullopt;
+    const auto start = earliest(now, Time::max(), length, shape, queue);
+    return start ? std::optional(Hole{*start, {}}) : std::nullopt;
+  }
   const std::vector<bool> allowed = allowed_cells(shape, queue, cluster);
   const auto fits = [&](Row row) { return capacity_for(row, shape, queue, allowed) >= shape.tasks; };
-  std::vector<Free> common;
+  std::vector<std::int64_t> common;
   for (std::size_t start = step_at(now); start < begins_.size();) {
     const Time begin = std::max(begins_[start], now);
     common.assign(row(start).begin(), row(start).end());
@@ -147,9 +170,7 @@ std::optional<CapacityProfile::Hole> CapacityProfile::find(Time now, Time length
     bool holds = fits(common);
     for (std::size_t step = start + 1; holds && step < begins_.size() && begins_[step] < begin + length; ++step) {
       for (std::size_t i = 0; i < common.size(); ++i) {
-        common[i].gpu_milli = std::min(common[i].gpu_milli, row(step)[i].gpu_milli);
-        common[i].cpu_milli = std::min(common[i].cpu_milli, row(step)[i].cpu_milli);
-        common[i].memory_mib = std::min(common[i].memory_mib, row(step)[i].memory_mib);
+        common[i] = std::min(common[i], row(step)[i]);
       }
       holds = fits(common);
       // A step without room by itself rules out every start up to it.
@@ -161,18 +182,24 @@ std::optional<CapacityProfile::Hole> CapacityProfile::find(Time now, Time length
   return std::nullopt;
 }
 
-std::vector<CapacityProfile::Part> CapacityProfile::parts_of(const View& view, JobId job) const {
-  std::vector<Part> parts;
-  view.for_each_grant(job, [&](const Grant& grant) {
-    const std::uint32_t cell = cell_of_node_[index(grant.node)];
-    const auto same = std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.cell == cell; });
-    if (same == parts.end()) {
-      parts.push_back({cell, grant.tasks});
-    } else {
-      same->tasks += grant.tasks;
+std::optional<Time> CapacityProfile::earliest(Time from, Time before, Time length, const Shape& shape,
+                                              std::uint32_t queue) const {
+  const std::int64_t wanted = shape.gpu_milli();
+  const std::size_t quota = quota_lane(queue);
+  const auto fits = [&](std::size_t step) { return row(step)[0] >= wanted && holds(row(step), quota, wanted); };
+  Time begin = from;
+  for (std::size_t step = step_at(from); step < begins_.size();) {
+    while (!fits(step)) {
+      if (++step == begins_.size()) return std::nullopt;
+      begin = begins_[step];
     }
-  });
-  return parts;
+    if (!(begin < before)) return std::nullopt;
+    const Time until = std::min(begin + length, before);
+    do ++step;
+    while (step < begins_.size() && begins_[step] < until && fits(step));
+    if (step == begins_.size() || begins_[step] >= until) return begin;
+  }
+  return std::nullopt;
 }
 
 }  // namespace gpusched

@@ -3,6 +3,8 @@
 /// it.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,12 +18,21 @@ namespace gpusched {
 
 /// A step function of time over cells: nodes, or, where only GPU counts decide (all nodes are of one owner and GPU
 /// type, and no job asks for more than one whole GPU a task, or for CPU or memory), all nodes together.
+///
+/// With S steps and C cells: change() is O(S C); earliest() O(S) where there is one cell; find() O(S) then, else
+/// O(S^2 C).
 class CapacityProfile {
  public:
   /// Tasks of a gang in one cell.
   struct Part {
     std::uint32_t cell = 0;
     std::uint32_t tasks = 0;
+  };
+  /// What a gang wants, and where; without cells of their own (by_node() is false) gangs have no parts.
+  struct Gang {
+    const Shape& shape;
+    std::uint32_t queue = 0;
+    const std::vector<Part>& parts;
   };
   struct Hole {
     Time start{};
@@ -33,31 +44,41 @@ class CapacityProfile {
 
   [[nodiscard]] bool by_node() const { return by_node_; }
 
-  /// Forgets all plans; from `now` on everything is free again.
-  void clear(Time now);
   /// Forgets what was before `now`.
   void drop_before(Time now);
 
-  /// Takes (sign -1) or gives back (+1) capacity from `start` until `end`.
-  void change(Time start, Time end, const Shape& shape, std::uint32_t queue, const std::vector<Part>& parts, int sign);
-  /// True when the parts are free from `start` until `end`.
-  [[nodiscard]] bool is_free(Time start, Time end, const Shape& shape, std::uint32_t queue,
-                             const std::vector<Part>& parts) const;
+  /// Takes (sign -1) or gives back (+1) capacity from `start` until `end`, as far as that is not forgotten. More may be
+  /// taken than is there.
+  void change(Time start, Time end, const Gang& gang, int sign);
+  /// True when the gang's parts are free from `start` until `end`.
+  [[nodiscard]] bool is_free(Time start, Time end, const Gang& gang) const;
+  /// True when more is taken than is there at some time from `start` until `end`.
+  [[nodiscard]] bool is_overdrawn(Time start, Time end) const;
   /// The earliest hole of that length from `now` on; nothing when the empty cluster could not hold the gang.
   [[nodiscard]] std::optional<Hole> find(Time now, Time length, const Shape& shape, std::uint32_t queue,
                                          const ClusterState& cluster) const;
-  /// The cells that a running job holds.
-  [[nodiscard]] std::vector<Part> parts_of(const View& view, JobId job) const;
+  /// The earliest start from `from` on and before `before` of a gang that has its own place from then on: it must be
+  /// free for `length` or until `before`. Precondition: not by_node().
+  [[nodiscard]] std::optional<Time> earliest(Time from, Time before, Time length, const Shape& shape,
+                                             std::uint32_t queue) const;
 
  private:
-  struct Free {
-    MilliGpu gpu_milli = 0;
-    std::int64_t cpu_milli = 0;
-    std::int64_t memory_mib = 0;
-  };
-  using Row = std::span<const Free>;  // cells, then the quota of each virtual cluster
+  using Row = std::span<const std::int64_t>;
 
-  [[nodiscard]] static std::int64_t tasks_in(const Free& free, const Shape& shape);
+  // A row holds what is free: of each cell GPU thousandths and, with nodes, CPU thousandths and MiB; then the quota of
+  // each virtual cluster.
+  [[nodiscard]] std::size_t lanes_per_cell() const { return by_node_ ? 3 : 1; }
+  [[nodiscard]] std::size_t width() const { return empty_.size(); }
+  // Where the quota of a scheduling queue is; width() when it has none.
+  [[nodiscard]] std::size_t quota_lane(std::uint32_t queue) const {
+    return std::min(width(), cells_ * lanes_per_cell() + queue);
+  }
+  void add(std::size_t step, const Gang& gang, int sign);
+  [[nodiscard]] static bool holds(Row row, std::size_t lane, std::int64_t wanted) {
+    return lane == row.size() || row[lane] >= wanted;
+  }
+
+  [[nodiscard]] static std::int64_t tasks_in(Row row, std::uint32_t cell, const Shape& shape);
   [[nodiscard]] std::vector<bool> allowed_cells(const Shape& shape, std::uint32_t queue,
                                                 const ClusterState& cluster) const;
   // Tasks that fit into the allowed cells and the quota, up to the gang's.
@@ -69,16 +90,17 @@ class CapacityProfile {
   [[nodiscard]] std::size_t step_at(Time t) const;
   // The same, made to begin at `t`.
   std::size_t split_at(Time t);
-  [[nodiscard]] Row row(std::size_t step) const { return Row(free_).subspan(step * empty_.size(), empty_.size()); }
+  // Makes the step one with that before it when they are alike.
+  void join(std::size_t step);
+  [[nodiscard]] Row row(std::size_t step) const { return Row(free_).subspan(step * width(), width()); }
 
   bool by_node_ = false;
   std::uint32_t cells_ = 0;
-  std::vector<std::uint32_t> cell_of_node_;
   std::vector<NodeId> node_of_cell_;  // one node of it
-  std::vector<Free> empty_;
+  std::vector<std::int64_t> empty_;   // the row of the empty cluster
   // Steps lie side by side, because looking for a hole walks over them all: when each begins, and its row.
   std::vector<Time> begins_;
-  std::vector<Free> free_;
+  std::vector<std::int64_t> free_;
 };
 
 }  // namespace gpusched

@@ -20,9 +20,10 @@ namespace gpusched {
 /// an earlier one. While estimates are not exceeded, no job starts later than any reservation that it ever had. When
 /// some are, all reservations that no longer hold are made anew in priority order.
 ///
-/// At most `depth` jobs hold reservations, in order of arrival; the others wait for one.
-/// With S steps in the profile and C cells (capacity_profile.hpp), an arrival costs O(S C), or O(S^2 C) where nodes
-/// matter; an early or late end costs that for every reservation.
+/// At most `depth` jobs hold reservations, in order of arrival; the others wait for one. The profile is kept from event
+/// to event: an end that was not expected costs the difference that it makes, the search of each reservation for an
+/// earlier hole (capacity_profile.hpp: O(steps up to its own, or more where nodes matter)), and nothing at all for
+/// holes when no capacity was given back since the last search.
 class ConservativeBackfill {
  public:
   ConservativeBackfill(PriorityOrder order, AnyDurationEstimator estimator, CapacityProfile profile,
@@ -45,16 +46,19 @@ class ConservativeBackfill {
     JobId job = no_job;
     Time start{};
     Time length{};
-    std::vector<CapacityProfile::Part> parts;
+    std::vector<CapacityProfile::Part> parts = {};
     [[nodiscard]] Time end() const { return start + length; }
   };
 
+  void note_events(const View& view);
   void take_in(const View& view);
-  void rebuild(const View& view);
+  void settle(const View& view);
+  Time settle_ends(const View& view);
+  void mend_plans(const View& view, Time taken_until);
   void improve(const View& view);
   void sort_by_priority(const View& view);
   void reserve(const View& view, Plan& plan);
-  void change(const View& view, const Plan& plan, int sign);
+  void change(const View& view, const Plan& plan, Time start, Time end, int sign);
   bool start_due(const View& view, Decision& decision);
   bool start(const Plan& plan, Decision& decision);
   void wake_for_next(const View& view, Decision& decision);
@@ -64,7 +68,12 @@ class ConservativeBackfill {
   EstimatedEnds ends_;
   CapacityProfile profile_;
   std::uint32_t depth_;
-  std::vector<Plan> plans_;
+  std::vector<Plan> plans_;  // sorted_ of them by priority, then the newer ones by arrival
+  std::size_t sorted_ = 0;
+  std::vector<Plan> runs_;        // by job: what the profile holds for a running one
+  std::vector<Plan> departed_;    // runs that ended and that the profile still holds
+  std::vector<JobId> moved_;      // running jobs of which the profile may hold another end than the believed one
+  bool room_again_ = false;       // capacity was given back since all plans were last looked at
   std::vector<JobId> unplanned_;  // by arrival; beyond the depth
   std::size_t next_unplanned_ = 0;
   Time next_wake_{};

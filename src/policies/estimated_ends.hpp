@@ -34,10 +34,14 @@ class EstimatedEnds {
   /// Estimated run time of a job that waits, as of when it began to wait.
   [[nodiscard]] Time estimate(JobId job) const { return runs_[index(job)].estimate; }
 
+  /// Running jobs whose end was moved by the last observe(), in no order that means anything; some may be in it twice.
+  [[nodiscard]] const std::vector<JobId>& moved() const { return moved_; }
+
   /// Takes in the instant's events. True when some job ended at another time than believed, or outlived its estimate.
   bool observe(const OracleView& view) {
     if (runs_.empty()) runs_.resize(view.job_count());
     estimator_.observe(view);
+    moved_.clear();
     // Now that it runs, the place of a job is known to estimators that know everything.
     for (const JobId job : started_) {
       if (view.phase(job) == JobPhase::running)
@@ -88,13 +92,14 @@ class EstimatedEnds {
     ends_.erase({end(job), job});
     runs_[index(job)].end = end_time;
     ends_.insert({end_time, job});
+    moved_.push_back(job);
   }
 
   AnyDurationEstimator estimator_;
   bool corrects_;
   std::set<End> ends_;
   std::vector<Run> runs_;  // by job
-  std::vector<JobId> started_;
+  std::vector<JobId> started_, moved_;
 };
 
 }  // namespace gpusched

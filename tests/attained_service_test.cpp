@@ -22,6 +22,7 @@ AttainedService las(std::int64_t quantum_gpu_s) {
 
 AttainedServiceOptions tiresias_options(const std::vector<std::int64_t>& limits_gpu_s) {
   std::vector<std::int64_t> limits;
+  limits.reserve(limits_gpu_s.size());
   for (const std::int64_t limit : limits_gpu_s) limits.push_back(limit * gpu_second);
   return {.name = "tiresias", .levels = ServiceLevels::cut_at(limits), .by_first_start = true};
 }

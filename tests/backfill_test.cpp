@@ -92,7 +92,7 @@ TEST(EasyBackfill, ReservesCpuAndMemory) {
   Cluster cluster = Cluster::homogeneous(1, 4);
   cluster.nodes[0].cpu_milli = 8000;
   const auto shape = [](std::int64_t cores) {
-    return Shape{.tasks = 1, .gpu_milli_per_task = whole_gpu, .cpu_milli_per_task = cores * 1000};
+    return Shape{.tasks = 1, .gpu_milli_per_task = whole_gpu, .cpu_milli_per_task = std::int64_t{cores} * 1000};
   };
   const JobTable jobs = test::table_of({{.submit = 0, .work = 10, .shape = shape(4)},
                                         {.submit = 1, .work = 10, .shape = shape(8)},
@@ -204,7 +204,8 @@ Case any_case() {
     Row row{.submit = submit, .work = work, .gpus = static_cast<std::uint32_t>(size)};
     row.estimate = work + (slack > 20 ? slack : 0);
     if (by_node && size <= 4) {
-      row.shape = {.tasks = 1, .gpu_milli_per_task = size * whole_gpu, .cpu_milli_per_task = (slack % 5) * 1000};
+      row.shape = {
+          .tasks = 1, .gpu_milli_per_task = size * whole_gpu, .cpu_milli_per_task = std::int64_t{slack % 5} * 1000};
     }
     rows.push_back(row);
   }
@@ -233,8 +234,8 @@ Case scarce_case() {
                     .work = work,
                     .shape = {.tasks = static_cast<std::uint32_t>(tasks),
                               .gpu_milli_per_task = slack % 3 * whole_gpu,
-                              .cpu_milli_per_task = cores * 1000,
-                              .memory_mib_per_task = memory * 128},
+                              .cpu_milli_per_task = std::int64_t{cores} * 1000,
+                              .memory_mib_per_task = std::int64_t{memory} * 128},
                     .estimate = work + (slack > 20 ? slack : 0)});
   }
   rows = test::rows_that_fit(rows, cluster);

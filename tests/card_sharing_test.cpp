@@ -237,7 +237,7 @@ TEST(CardSharing, EveryJobDoesItsWorkWhoeverComesAndGoes) {
                                          .b_by_a = 1 + 3 * rng.uniform(),
                                          .b_by_b = 1 + rng.uniform()});
     for (std::uint32_t family = 0; family < jobs.families().size(); ++family) {
-      model.set(family, 0, reference_rate / 2 + static_cast<RatePpm>(rng.below(2 * reference_rate)));
+      model.set(family, 0, reference_rate / 2 + static_cast<RatePpm>(rng.below(std::uint64_t{2} * reference_rate)));
     }
     Engine engine(jobs, Cluster::homogeneous(2, 2), {.seed = seed}, &model);
     Restless policy{rng.split("policy")};

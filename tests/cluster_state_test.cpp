@@ -342,7 +342,7 @@ RC_GTEST_PROP(ClusterState, PlacesExactlyWhenTheTasksFitAndGivesAllBack, ()) {
   if (*rc::gen::arbitrary<bool>()) cluster.nodes[0].gpus = *rc::gen::inRange<std::uint32_t>(0, 80);
   if (*rc::gen::arbitrary<bool>()) cluster.nodes[0].counts_only = true;
   if (*rc::gen::arbitrary<bool>()) {
-    for (Node& node : cluster.nodes) node.cpu_milli = *rc::gen::inRange(1, 20) * 1000;
+    for (Node& node : cluster.nodes) node.cpu_milli = *rc::gen::inRange<std::int64_t>(1, 20) * 1000;
   }
   ClusterState state = state_of(cluster);
   struct Held {

@@ -57,7 +57,7 @@ inline rc::Gen<std::vector<Row>> mixed_rows() {
       rc::gen::set(&Shape::gpu_milli_per_task, rc::gen::element<MilliGpu>(0, 300, 500, 1000, 1000, 2000, 4000)),
       rc::gen::set(&Shape::cpu_milli_per_task, rc::gen::element<std::int64_t>(500, 1000, 4000)),
       rc::gen::set(&Shape::memory_mib_per_task, rc::gen::element<std::int64_t>(0, 64, 512)));
-  return rc::gen::mapcat(gpu_rows(8), [shape](std::vector<Row> rows) {
+  return rc::gen::mapcat(gpu_rows(8), [shape](const std::vector<Row>& rows) {
     const auto shapes = rc::gen::container<std::vector<Shape>>(rows.size(), shape);
     return rc::gen::map(shapes, [rows](const std::vector<Shape>& chosen) {
       std::vector<Row> mixed = rows;

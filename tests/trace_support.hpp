@@ -29,7 +29,7 @@ inline std::string real_trace(const std::string& name) {
 
 /// Ends the test with a line that says which real trace it needs.
 #define GPUSCHED_NEEDS_TRACE(path, name) \
-  if (path.empty()) GTEST_SKIP() << name << " is not here; set GPUSCHED_TRACES"
+  if ((path).empty()) GTEST_SKIP() << (name) << " is not here; set GPUSCHED_TRACES"
 
 /// A folder of its own, removed with everything in it at the end of the test.
 class TempFolder {

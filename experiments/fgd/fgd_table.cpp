@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/commands.hpp"
 #include "src/sim/openb_inflation.hpp"
 #include "traces/cluster_reader.hpp"
 #include "traces/trace.hpp"
@@ -55,9 +56,7 @@ void print_row(const Row& row, const Statistic* statistics, double seeds) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   std::string traces = "../shared/traces";
   std::string list = "default";
   std::uint64_t seeds = 20;
@@ -87,4 +86,10 @@ int main(int argc, char** argv) {
     print_row(row, statistics, static_cast<double>(seeds));
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return gpusched::run_guarded([&] { return run(argc, argv); });
 }

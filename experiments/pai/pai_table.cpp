@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "src/commands.hpp"
 #include "src/sim/pai_protocol.hpp"
 
 namespace {
@@ -32,9 +33,7 @@ void print_figure(const char* name, double theirs, double ours, bool compare) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   std::string path;
   PaiOptions options;
   CLI::App app("The PAI simulator's table: published | ours | difference");
@@ -80,4 +79,10 @@ int main(int argc, char** argv) {
                  same_experiment);
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return gpusched::run_guarded([&] { return run(argc, argv); });
 }

@@ -162,7 +162,7 @@ class ShortestRemaining {
   // The instant is over; those that it stopped and did not start again get numbers instead of their past.
   void number_stopped(const View& view) {
     for (const Rank& before : stopped_) {
-      if (jobs_of(before.job, view).waiting.count(before) == 0) continue;
+      if (!jobs_of(before.job, view).waiting.contains(before)) continue;
       replace(before, {.key = before.key, .since = before.since, .sequence = ++last_sequence_, .job = before.job},
               view);
     }

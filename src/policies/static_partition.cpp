@@ -35,6 +35,7 @@ std::vector<OwnerDemand> demands_of(OwnerColumn column, const JobTable& jobs) {
 std::vector<std::int64_t> divide(std::int64_t gpus, const std::vector<std::int64_t>& weights) {
   const std::int64_t sum = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
   std::vector<std::int64_t> parts;
+  parts.reserve(weights.size());
   for (const std::int64_t weight : weights) parts.push_back(sum == 0 ? 0 : mul_div(gpus, weight, sum));
   std::int64_t left = gpus - std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
   for (std::size_t i = 0; i < parts.size() && left > 0; ++i) {
@@ -59,8 +60,10 @@ std::vector<std::int64_t> parts_by_weight(const std::vector<OwnerDemand>& demand
 /// others divide the rest.
 std::vector<std::int64_t> parts_by_demand(const std::vector<OwnerDemand>& demands, std::int64_t gpus) {
   std::vector<std::int64_t> weights;
-  for (const OwnerDemand& demand : demands)
+  weights.reserve(demands.size());
+  for (const OwnerDemand& demand : demands) {
     weights.push_back(std::max(demand.gpu_us, std::min<std::int64_t>(demand.largest, 1)));
+  }
   std::vector<std::int64_t> parts(demands.size(), 0);
   for (bool again = true; again;) {
     again = false;

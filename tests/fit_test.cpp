@@ -14,7 +14,7 @@ namespace {
 
 constexpr AnalyticTruth truth{};
 
-/// Medians of ten samples at the suite's matrix products.
+/// Medians of ten samples at the suite's matrix products; those with one row have a line of their own.
 std::vector<WorkPoint> timed_gemm(std::uint64_t seed) {
   AnalyticTruth seeded = truth;
   seeded.seed = seed;
@@ -22,7 +22,7 @@ std::vector<WorkPoint> timed_gemm(std::uint64_t seed) {
   std::vector<WorkPoint> points;
   for (const SuitePoint& point : make_suite(*backend, SuiteScale::full, seed)) {
     const KernelCall call = point.step.front();
-    if (point.role != PointRole::fit || call.kernel != Kernel::gemm_bf16) continue;
+    if (point.role != PointRole::fit || call.kernel != Kernel::gemm_bf16 || is_row_product(call)) continue;
     points.push_back({flops_of(call), bytes_of(call), quantile(backend->time_us(point.step, 10).value(), 0.5)});
   }
   return points;

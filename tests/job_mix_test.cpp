@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "src/calibration/backends.hpp"
+#include "src/calibration/processor_use.hpp"
 #include "src/calibration/thread_team.hpp"
 
 namespace gpusched {
@@ -119,6 +120,32 @@ TEST(ProcessPairs, EveryPairHasASlowdown) {
   }
   const OpenBackend broken = []() -> Result<std::unique_ptr<Backend>> { return unexpected("no device"); };
   EXPECT_THAT(co_locate_processes(broken, calls, 0.01).error().message, HasSubstr("ended early"));
+}
+
+TEST(ThreadTeam, PinsItsCallerOnlyWhileAsked) {
+  const ThreadTeam team(2);
+  cpu_set_t before;
+  cpu_set_t during;
+  cpu_set_t after;
+  ::sched_getaffinity(0, sizeof before, &before);
+  {
+    const PinnedThread pinned = team.pin_caller();
+    ::sched_getaffinity(0, sizeof during, &during);
+  }
+  ::sched_getaffinity(0, sizeof after, &after);
+  EXPECT_EQ(CPU_COUNT(&during), 1);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST(ProcessorUse, OwnWorkIsNotThatOfOthers) {
+  const ProcessorUse begin{.all_s = 100, .busy_s = 40, .stolen_s = 1, .own_s = 5};
+  const ProcessorUse end{.all_s = 120, .busy_s = 52, .stolen_s = 1.5, .own_s = 15};
+  EXPECT_EQ(others_share(begin, end), "10.0 %");
+  EXPECT_EQ(stolen_share(begin, end), "2.5 %");
+  const auto now = processor_use();
+  ASSERT_TRUE(now);  // /proc/stat is there wherever these tests run
+  EXPECT_GT(now->all_s, now->busy_s);
+  EXPECT_GE(now->busy_s, now->own_s);
 }
 
 TEST(ThreadTeam, TimesWorkInProcessorTime) {

@@ -21,10 +21,11 @@ namespace gpusched {
 
 /// How large the suite's points may be on this device.
 struct SuiteLimits {
-  double memory_bytes = 0;     ///< operands of one call together
-  double flops = 0;            ///< operations of one call
-  double cache_bytes = 0;      ///< last-level cache; sizes on both sides of it are measured
-  std::int64_t gemm_most = 0;  ///< largest N and K of a matrix product
+  double memory_bytes = 0;      ///< operands of one call together
+  double flops = 0;             ///< operations of one call
+  double cache_bytes = 0;       ///< cache whose inside has lines of its own ("_l2"); 0 = none
+  double last_cache_bytes = 0;  ///< a larger one behind it, shared with others ("_l3"); 0 = none
+  std::int64_t gemm_most = 0;   ///< largest N and K of a matrix product
 };
 
 /// What the device says about itself.
@@ -38,6 +39,9 @@ struct DeviceFacts {
   /// The quantile of a point's samples that stands for it: the median, or less where other programs take turns and
   /// caches, which only ever lengthens a sample.
   double typical_quantile = 0.5;
+  /// How often each pass comes round to every point, to keep the fastest turn: more than once where disturbances last
+  /// longer than a point.
+  std::uint32_t turns = 1;
 };
 
 /// Mean power over a window.

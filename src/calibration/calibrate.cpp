@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <thread>
 
 #include "src/calibration/child_process.hpp"
 #include "src/calibration/duration_model.hpp"
@@ -32,8 +31,7 @@ struct Protocol {
   double pair_seconds = 0.6;   ///< alone and beside
   double power_seconds = 5;
   std::uint32_t cold_starts = 10;
-  double wide_ratio = 0.1;  ///< of the median over the lowest tenth; beyond it a point is measured again
-  int retries = 3;
+  std::uint32_t most_turns = 10;  ///< of a pass
 };
 
 Protocol protocol_of(SuiteScale scale) {
@@ -44,7 +42,7 @@ Protocol protocol_of(SuiteScale scale) {
               .pair_seconds = 0.03,
               .power_seconds = 0.1,
               .cold_starts = 2,
-              .retries = 0};
+              .most_turns = 1};
     case SuiteScale::quick: return {.most_seconds = 0.02, .pair_seconds = 0.2, .power_seconds = 2.5, .cold_starts = 5};
     case SuiteScale::full: break;
   }
@@ -115,8 +113,9 @@ class Calibration {
         pairs_(interference_kernels(backend)),
         checks_(check_calls(backend)),
         rng_(Rng(options.seed).split("bootstrap")) {
-    total_ = static_cast<std::uint32_t>(checks_.size() + 2 * suite_.size() + pairs_.size() * (pairs_.size() + 1) / 2 +
-                                        3 + (options.job_mix ? 1 + std::size(mix_schedules) : 0));
+    total_ = static_cast<std::uint32_t>(checks_.size() + 2 * turns() * suite_.size() +
+                                        pairs_.size() * (pairs_.size() + 1) / 2 + 3 +
+                                        (options.job_mix ? 1 + std::size(mix_schedules) : 0));
   }
 
   Result<DeviceProfile> run() {
@@ -154,28 +153,21 @@ class Calibration {
     return samples;
   }
 
-  /// At least the protocol's samples, more until they agree or time is up; then, where they still disagree widely,
-  /// more after a pause in which a disturbance may pass.
+  /// Passes come round to a point by turns, first one and then the other, each with its share of the samples.
+  [[nodiscard]] std::uint32_t turns() const { return std::min(facts_.turns, protocol_.most_turns); }
+
+  /// At least the protocol's samples, more until they agree or time is up.
   Result<std::vector<double>> time_step(std::span<const KernelCall> step) {
     const double begin = monotonic_s();
-    auto samples = backend_.time_us(step, protocol_.least_samples);
-    while (samples && noise_of(*samples) > protocol_.noise_ratio && monotonic_s() - begin < protocol_.most_seconds) {
-      const auto more = backend_.time_us(step, protocol_.least_samples);
-      if (!more) return more;
-      samples->insert(samples->end(), more->begin(), more->end());
-    }
-    for (int retry = 0; samples && retry < protocol_.retries && is_disturbed(*samples); ++retry) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      const auto more = backend_.time_us(step, protocol_.least_samples);
+    const std::uint32_t share = (protocol_.least_samples + turns() - 1) / turns();
+    auto samples = backend_.time_us(step, share);
+    while (samples && noise_of(*samples) > protocol_.noise_ratio &&
+           monotonic_s() - begin < protocol_.most_seconds / turns()) {
+      const auto more = backend_.time_us(step, share);
       if (!more) return more;
       samples->insert(samples->end(), more->begin(), more->end());
     }
     return samples;
-  }
-
-  /// Most samples lie well above those that stand for the point.
-  [[nodiscard]] bool is_disturbed(const std::vector<double>& samples) const {
-    return quantile(samples, 0.5) > (1 + protocol_.wide_ratio) * quantile(samples, 0.1);
   }
 
   Result<void> check_results() {
@@ -201,17 +193,27 @@ class Calibration {
     return {};
   }
 
+  /// A point's time in a pass is that of the fastest turn, which is the typical one of the turn's samples: a
+  /// disturbance only ever lengthens them.
   Result<void> measure_suite() {
-    for (std::size_t pass = 0; pass < 2; ++pass) {
-      for (const SuitePoint& point : suite_) {
-        const auto samples =
-            measure(point.id + " pass" + std::to_string(pass + 1), [&] { return time_step(point.step); });
-        if (!samples) return Unexpected{samples.error()};
-        typical_us_[pass].push_back(quantile(*samples, facts_.typical_quantile));
-        sample_counts_[point.id] += static_cast<std::uint32_t>(samples->size());
+    std::array<std::vector<std::vector<double>>, 2> turn_us;  // by pass and point
+    turn_us.fill(std::vector<std::vector<double>>(suite_.size()));
+    for (std::uint32_t turn = 0; turn < turns(); ++turn) {
+      for (std::size_t pass = 0; pass < 2; ++pass) {
+        for (std::size_t i = 0; i < suite_.size(); ++i) {
+          std::string id = suite_[i].id + " pass" + std::to_string(pass + 1);
+          if (turns() > 1) id += " turn" + std::to_string(turn + 1);
+          const auto samples = measure(id, [&] { return time_step(suite_[i].step); });
+          if (!samples) return Unexpected{samples.error()};
+          turn_us[pass][i].push_back(quantile(*samples, facts_.typical_quantile));
+          sample_counts_[suite_[i].id] += static_cast<std::uint32_t>(samples->size());
+        }
       }
     }
     for (std::size_t i = 0; i < suite_.size(); ++i) {
+      for (std::size_t pass = 0; pass < 2; ++pass) {
+        typical_us_[pass].push_back(*std::min_element(turn_us[pass][i].begin(), turn_us[pass][i].end()));
+      }
       time_us_[suite_[i].id] = 0.5 * (typical_us_[0][i] + typical_us_[1][i]);
     }
     return {};
@@ -300,13 +302,21 @@ class Calibration {
 
   // ---- fitting ----
 
-  [[nodiscard]] std::vector<WorkPoint> points_of(Kernel kernel, int in_cache) const {
+  /// Which of its kernel's fits a call belongs to: "_row", "_l2", "_l3" or, for other products and for memory, "".
+  [[nodiscard]] std::string place_of(const KernelCall& call) const {
+    if (model_of(call.kernel) == KernelModel::roofline) return is_row_product(call) ? "_row" : "";
+    if (footprint_of(call) <= 0.5 * facts_.limits.cache_bytes) return "_l2";
+    if (footprint_of(call) <= 0.5 * facts_.limits.last_cache_bytes) return "_l3";
+    return "";
+  }
+
+  /// The points that a kernel is fitted to; `place`: only those of that place.
+  [[nodiscard]] std::vector<WorkPoint> points_of(Kernel kernel, std::optional<std::string> place = {}) const {
     std::vector<WorkPoint> points;
     for (const SuitePoint& point : suite_) {
       const KernelCall& call = point.step.front();
       if (point.role != PointRole::fit || call.kernel != kernel) continue;
-      const bool fits_cache = footprint_of(call) <= 0.5 * facts_.limits.cache_bytes;
-      if (in_cache >= 0 && fits_cache != (in_cache == 1)) continue;
+      if (place && place_of(call) != *place) continue;
       points.push_back({flops_of(call), bytes_of(call), time_us_.at(point.id)});
     }
     return points;
@@ -326,11 +336,24 @@ class Calibration {
     return quantity;
   }
 
+  /// Adds the line of kernel `name` at `place`, where there are points enough.
+  void fit_line(DeviceProfile& profile, const std::string& name, const std::string& place,
+                std::span<const WorkPoint> points, const Rng& rng) const {
+    const auto fit = fit_bandwidth(points, options_.bootstraps, rng);
+    if (!fit) return;
+    profile.ops[name + place] = {.t0_us = fitted("t0_us", fit->t0_us, fit->ci95[0], points.size()),
+                                 .w_gbs = fitted("w_gbs", fit->w_gbs, fit->ci95[1], points.size())};
+  }
+
   void fit_kernel(DeviceProfile& profile, Kernel kernel) {
     const std::string name(gpusched::to_string(kernel));
     const Rng rng = rng_.split(name);
     if (model_of(kernel) == KernelModel::roofline) {
-      const auto points = points_of(kernel, -1);
+      auto points = points_of(kernel, "");
+      if (points.size() >= least_roofline_points) {
+        fit_line(profile, name, "_row", points_of(kernel, "_row"), rng.split("row"));
+      }
+      if (!profile.ops.contains(name + "_row")) points = points_of(kernel);
       const auto fit = fit_roofline(points, options_.bootstraps, rng);
       if (!fit) return;
       profile.fits[name] = {.t0_us = fitted("t0_us", fit->fit.t0_us, fit->ci95[0], points.size()),
@@ -339,16 +362,9 @@ class Calibration {
                             .gamma = fitted("gamma", fit->fit.gamma, fit->ci95[3], points.size()),
                             .train_mape_ratio = measured("train_mape_ratio", fit->train_mape_ratio, points.size())};
     } else if (model_of(kernel) == KernelModel::bandwidth) {
-      for (const int in_cache : {1, 0}) {
-        const auto points = points_of(kernel, in_cache);
-        const auto fit = fit_bandwidth(points, options_.bootstraps, rng);
-        if (!fit) continue;
-        profile.ops[name + (in_cache == 1 ? "_l2" : "")] = {
-            .t0_us = fitted("t0_us", fit->t0_us, fit->ci95[0], points.size()),
-            .w_gbs = fitted("w_gbs", fit->w_gbs, fit->ci95[1], points.size())};
-      }
+      for (const std::string place : {"_l2", "_l3", ""}) fit_line(profile, name, place, points_of(kernel, place), rng);
     } else if (model_of(kernel) == KernelModel::transfer) {
-      const auto points = points_of(kernel, -1);
+      const auto points = points_of(kernel);
       const auto fit = fit_bandwidth(points, options_.bootstraps, rng);
       if (!fit) return;
       TransferFit transfer{.alpha_us = fitted("alpha_us", fit->t0_us, fit->ci95[0], points.size()),
@@ -360,22 +376,21 @@ class Calibration {
 
   void add_peaks(DeviceProfile& profile) {
     for (const Kernel kernel : {Kernel::fma_fp32, Kernel::fma_fp64, Kernel::fma_fp16}) {
-      for (const WorkPoint& point : points_of(kernel, -1)) {
+      for (const WorkPoint& point : points_of(kernel)) {
         const std::string key(peak_of(kernel));
         profile.peaks[key] = measured(key, point.flops / point.time_us / 1e6, 1);
       }
     }
     double p = 0;
     for (const Kernel kernel : {Kernel::gemm_bf16, Kernel::mma_bf16}) {
-      for (const WorkPoint& point : points_of(kernel, -1)) p = std::max(p, point.flops / point.time_us / 1e6);
+      for (const WorkPoint& point : points_of(kernel)) p = std::max(p, point.flops / point.time_us / 1e6);
     }
     if (p > 0) profile.peaks["bf16_tflops"] = measured("bf16_tflops", p, 1);
-    for (const int in_cache : {1, 0}) {
+    for (const auto& [place, key] : {std::pair{"_l2", "l2_gbs"}, std::pair{"", "memory_gbs"}}) {
       double w = 0;
       for (const Kernel kernel : {Kernel::copy, Kernel::triad}) {
-        for (const WorkPoint& point : points_of(kernel, in_cache)) w = std::max(w, point.bytes / point.time_us / 1e3);
+        for (const WorkPoint& point : points_of(kernel, place)) w = std::max(w, point.bytes / point.time_us / 1e3);
       }
-      const std::string key = in_cache == 1 ? "l2_gbs" : "memory_gbs";
       if (w > 0) profile.peaks[key] = measured(key, w, 1);
     }
   }
@@ -455,10 +470,11 @@ class Calibration {
     std::vector<double> predicted, baseline, timed;
     std::vector<ValidationPoint> points;
   };
-  Judged judge(const DeviceProfile& profile, const DeviceProfile& sheet, PointRole role) const {
+  Judged judge(const DeviceProfile& profile, const DeviceProfile& sheet, PointRole role,
+               std::optional<Kernel> only = {}) const {
     Judged judged;
     for (const SuitePoint& point : suite_) {
-      if (point.role != role) continue;
+      if (point.role != role || (only && point.step.front().kernel != *only)) continue;
       const auto fit = predict(profile, point.step);
       const auto peaks = predict_from_peaks(sheet, point.step);
       if (!fit || !peaks) continue;
@@ -561,6 +577,13 @@ class Calibration {
     const Judged held_out = judge(profile, sheet, PointRole::held_out);
     const Judged steps = judge(profile, sheet, PointRole::composite);
     gates.push_back(error_gate("held-out sizes", summarise_errors(held_out.predicted, held_out.timed), 0.10, 0.20));
+    // Each product by itself as well: many good predictions of one must not hide bad ones of another.
+    for (const Kernel product : {Kernel::gemm_naive16, Kernel::gemm_tiled, Kernel::gemm_fp32, Kernel::gemm_bf16}) {
+      if (!backend_.supports(product)) continue;
+      const Judged of_product = judge(profile, sheet, PointRole::held_out, product);
+      gates.push_back(error_gate("held-out " + std::string(gpusched::to_string(product)),
+                                 summarise_errors(of_product.predicted, of_product.timed), 0.10, 0.20));
+    }
     gates.push_back(error_gate("composite steps", summarise_errors(steps.predicted, steps.timed), 0.10,
                                facts_.is_hopper ? 0.20 : 0.15));
     gates.push_back(better_gate("steps against " + against, summarise_errors(steps.predicted, steps.timed),

@@ -3,30 +3,43 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "src/calibration/cpu_memory.hpp"
 #include "src/calibration/reference.hpp"
 #include "src/calibration/thread_team.hpp"
 
 namespace gpusched {
 
-/// One call with its operands and result in memory, ready to run any number of times.
+/// One call with its operands and result in memory, ready to be run any number of times by its team. Borrows both.
 class CpuKernel {
  public:
-  CpuKernel(const KernelCall& call, std::uint64_t seed);
+  /// Random operands; indices from `seed`.
+  CpuKernel(const KernelCall& call, ThreadTeam& team, CpuMemory& memory, std::uint64_t seed);
+  /// These operands.
+  CpuKernel(const KernelCall& call, ThreadTeam& team, CpuMemory& memory, const KernelData& data);
 
-  void run(ThreadTeam& team);
+  /// What a CpuMemory needs for it.
+  static std::size_t memory_bytes(const KernelCall& call, const ThreadTeam& team);
+
+  void run();
 
   /// What the last run computed.
   [[nodiscard]] std::vector<double> result() const;
-  [[nodiscard]] const KernelData& data() const { return data_; }
 
  private:
+  CpuKernel(const KernelCall& call, ThreadTeam& team) : call_(call), team_(&team) {}
+  void make_room(CpuMemory& memory);
+
   KernelCall call_;
-  KernelData data_;
-  std::vector<float> out_;
-  std::vector<double> out64_;        // of fma_fp64
-  std::vector<std::uint32_t> bins_;  // of histogram, one set a thread
+  ThreadTeam* team_;
+  std::span<const float> a_ = {}, b_ = {};
+  std::span<std::uint32_t> index_ = {};
+  std::span<float> out_ = {};
+  std::span<double> out64_ = {};        // of fma_fp64
+  std::span<std::uint32_t> bins_ = {};  // of histogram, 256 a thread
+  std::span<float> bordered_ = {};      // of conv2d, the channels of an image a thread
 };
 
 /// False for what a CPU has no counterpart of: bf16 products, half precision, pinned memory, peers.

@@ -40,14 +40,15 @@ Prediction from_bandwidth(const DeviceProfile& profile, const std::string& name,
   return prediction;
 }
 
-/// Operands in the last-level cache run by the "_l2" fit, if the profile tells the two apart.
+/// Operands in a cache run by the fit of that cache, where the profile tells them apart.
 const BandwidthFit* op_fit(const DeviceProfile& profile, std::string& name, const KernelCall& call) {
-  const auto l2 = profile.resources.find("l2_bytes");
-  const auto in_cache = profile.ops.find(name + "_l2");
-  const bool fits = l2 != profile.resources.end() && footprint_of(call) <= 0.5 * l2->second.value;
-  if (fits && in_cache != profile.ops.end()) {
-    name += "_l2";
-    return &in_cache->second;
+  for (const std::string level : {"l2", "l3"}) {
+    const auto cache = profile.resources.find(level + "_bytes");
+    if (cache == profile.resources.end() || footprint_of(call) > 0.5 * cache->second.value) continue;
+    const auto inside = profile.ops.find(name + "_" + level);
+    if (inside == profile.ops.end()) continue;
+    name = inside->first;
+    return &inside->second;
   }
   const auto own = profile.ops.find(name);
   return own == profile.ops.end() ? nullptr : &own->second;
@@ -114,6 +115,10 @@ Result<Prediction> predict(const DeviceProfile& profile, const KernelCall& call)
   std::string name(to_string(call.kernel));
   switch (model_of(call.kernel)) {
     case KernelModel::roofline: {
+      const auto row = profile.ops.find(name + "_row");
+      if (is_row_product(call) && row != profile.ops.end()) {
+        return from_bandwidth(profile, row->first, row->second, call);
+      }
       const auto own = profile.fits.find(name);
       if (own != profile.fits.end()) return from_roofline(profile, name, own->second, call);
       // A device without narrow formats multiplies in fp32.

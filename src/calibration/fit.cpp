@@ -255,8 +255,10 @@ double Roofline::predict_us(double flops, double bytes) const {
 }
 
 Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::uint32_t bootstraps, Rng rng) {
-  if (points.size() < 8)
-    return unexpected("a roofline fit needs at least 8 points, found " + std::to_string(points.size()));
+  if (points.size() < least_roofline_points) {
+    return unexpected("a roofline fit needs at least " + std::to_string(least_roofline_points) + " points, found " +
+                      std::to_string(points.size()));
+  }
   for (const WorkPoint& point : points) {
     if (!(point.flops > 0 && point.bytes > 0 && point.time_us > 0)) {
       return unexpected("a roofline fit needs points with work, bytes and time above 0");

@@ -47,8 +47,10 @@ struct RooflineEstimate {
   double train_mape_ratio = 0;
 };
 
+inline constexpr std::size_t least_roofline_points = 8;
+
 /// Least Huber loss of ln(predicted / timed), by Levenberg-Marquardt from several starts; intervals from `bootstraps`
-/// refits to resampled residuals. Error: fewer than 8 points, or a point without work or time.
+/// refits to resampled residuals. Error: fewer than that many points, or one without work or time.
 Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::uint32_t bootstraps, Rng rng);
 
 /// t0 + B/W and its intervals (t0, W).

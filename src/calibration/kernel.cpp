@@ -92,6 +92,10 @@ double footprint_of(const KernelCall& call) {
   return bytes_of(call);
 }
 
+bool is_row_product(const KernelCall& call) {
+  return call.m == 1 && (call.kernel == Kernel::gemm_fp32 || call.kernel == Kernel::gemm_bf16);
+}
+
 KernelModel model_of(Kernel kernel) {
   switch (kernel) {
     case Kernel::launch: return KernelModel::launch;

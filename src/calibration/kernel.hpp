@@ -60,6 +60,9 @@ double bytes_of(const KernelCall& call);
 /// Bytes of memory that the call's operands take.
 double footprint_of(const KernelCall& call);
 
+/// A library's product with a single row: a matrix times a vector, which libraries run by other code (GEMV).
+bool is_row_product(const KernelCall& call);
+
 /// How a kernel's time is modelled.
 enum class KernelModel : std::uint8_t { roofline, bandwidth, transfer, ceiling, launch };
 KernelModel model_of(Kernel kernel);

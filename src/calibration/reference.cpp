@@ -5,21 +5,10 @@
 #include <cmath>
 #include <utility>
 
-#include "gpusched/rng.hpp"
-
 namespace gpusched {
 namespace {
 
 using Size = std::size_t;
-
-std::vector<float> random_floats(Size count, Rng rng) {
-  // A block of draws, repeated: random to every cache and multiplier, at the cost of a copy.
-  constexpr Size block = 1 << 16;
-  std::vector<float> values(count);
-  for (Size i = 0; i < std::min(count, block); ++i) values[i] = static_cast<float>(2 * rng.uniform() - 1);
-  for (Size i = block; i < count; ++i) values[i] = values[i - block + i / block % 7];
-  return values;
-}
 
 std::vector<double> multiply(const KernelData& data, Size m, Size n, Size k) {
   std::vector<double> c(m * n);
@@ -153,14 +142,43 @@ DataSizes data_sizes(const KernelCall& call) {
   }
 }
 
+// Data is a block of draws, repeated at the cost of a copy: random to every cache and multiplier.
+constexpr Size random_block = 1 << 16;
+
+void extend_random_floats(std::span<float> values, std::size_t from, Rng rng) {
+  if (from < random_block) {
+    for (float& value : values.first(std::min(values.size(), random_block))) {
+      value = static_cast<float>(2 * rng.uniform() - 1);
+    }
+  }
+  for (Size i = std::max(from, random_block); i < values.size(); ++i) {
+    values[i] = values[i - random_block + i / random_block % 7];
+  }
+}
+
+// Each repetition is moved by a draw of its own, so that positions in a table meet other lines of it.
+void fill_random_indices(std::span<std::uint32_t> values, std::uint64_t below, Rng rng) {
+  for (std::uint32_t& value : values.first(std::min(values.size(), random_block))) {
+    value = static_cast<std::uint32_t>(rng.below(below));
+  }
+  std::uint64_t move = 0;
+  for (Size i = random_block; i < values.size(); ++i) {
+    if (i % random_block == 0) move = rng.below(below);
+    const std::uint64_t moved = values[i - random_block] + move;
+    values[i] = static_cast<std::uint32_t>(moved < below ? moved : moved - below);
+  }
+}
+
 KernelData random_data(const KernelCall& call, std::uint64_t seed) {
   const DataSizes sizes = data_sizes(call);
   const Rng rng = Rng(seed).split("kernel data");
-  Rng draw = rng.split(2);
-  std::vector<std::uint32_t> index(sizes.index);
-  for (std::uint32_t& value : index) value = static_cast<std::uint32_t>(draw.below(sizes.index_below));
-  return {
-      .a = random_floats(sizes.a, rng.split(0)), .b = random_floats(sizes.b, rng.split(1)), .index = std::move(index)};
+  KernelData data{.a = std::vector<float>(sizes.a),
+                  .b = std::vector<float>(sizes.b),
+                  .index = std::vector<std::uint32_t>(sizes.index)};
+  extend_random_floats(data.a, 0, rng.split(0));
+  extend_random_floats(data.b, 0, rng.split(1));
+  fill_random_indices(data.index, sizes.index_below, rng.split(2));
+  return data;
 }
 
 std::size_t result_size(const KernelCall& call) {

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "gpusched/rng.hpp"
 #include "src/calibration/kernel.hpp"
 #include "src/calibration/kernel_constants.hpp"
 
@@ -29,6 +31,11 @@ DataSizes data_sizes(const KernelCall& call);
 
 /// Uniform in [-1, 1); never zeros, which run faster than real data.
 KernelData random_data(const KernelCall& call, std::uint64_t seed);
+
+/// Fills `values` from position `from` on: uniform in [-1, 1). Precondition: what lies before came from the same `rng`.
+void extend_random_floats(std::span<float> values, std::size_t from, Rng rng);
+/// Uniform below `below`.
+void fill_random_indices(std::span<std::uint32_t> values, std::uint64_t below, Rng rng);
 
 /// Elements of the result.
 std::size_t result_size(const KernelCall& call);

@@ -19,7 +19,7 @@ struct ScaleSizes {
 ScaleSizes sizes_of(SuiteScale scale) {
   switch (scale) {
     case SuiteScale::tiny: return {.gemm_fit = 10, .gemm_held_out = 4, .bandwidth_points = 4, .size_share = 0.02};
-    case SuiteScale::quick: return {.gemm_fit = 64, .gemm_held_out = 24, .bandwidth_points = 6, .size_share = 0.25};
+    case SuiteScale::quick: return {.gemm_fit = 64, .gemm_held_out = 24, .bandwidth_points = 4, .size_share = 0.25};
     case SuiteScale::full: break;
   }
   return {};
@@ -32,8 +32,10 @@ std::int64_t log_uniform(Rng& rng, double low, double high) {
 /// Matrix dimensions, log-uniform; three in four are multiples of 64, as layers are.
 KernelCall random_gemm(Kernel kernel, const SuiteLimits& limits, double share, Rng& rng) {
   const auto most = std::max<double>(128, static_cast<double>(limits.gemm_most) * std::cbrt(share));
+  // Products with one row have a line of their own where a library runs them by other code.
+  const double least_rows = is_row_product({kernel}) ? 2 : 1;
   for (;;) {
-    KernelCall call{kernel, log_uniform(rng, 1, most), log_uniform(rng, std::min(256.0, most / 4), most),
+    KernelCall call{kernel, log_uniform(rng, least_rows, most), log_uniform(rng, std::min(256.0, most / 4), most),
                     log_uniform(rng, std::min(256.0, most / 4), most)};
     if (rng.uniform() < 0.75) {
       const auto rounded = [](std::int64_t size) {
@@ -89,9 +91,9 @@ class SuiteMaker {
          {Kernel::h2d_pinned, Kernel::h2d_pageable, Kernel::d2h_pinned, Kernel::d2h_pageable, Kernel::peer_copy}) {
       add_sizes(kernel, 4096, std::max(1048576.0, 0.25 * limits_.memory_bytes * sizes_.size_share), 10);
     }
-    add_gemm(Kernel::gemm_naive16, 16, 4, 0.25);
+    add_gemm(Kernel::gemm_naive16, 16, 8, 0.25);
     add(PointRole::held_out, {Kernel::gemm_naive16, 1024, 1024, 1024});  // the size of the seed program
-    add_gemm(Kernel::gemm_tiled, 16, 4, 0.5);
+    add_gemm(Kernel::gemm_tiled, 16, 8, 0.5);
     add_gemm(Kernel::gemm_fp32, sizes_.gemm_fit, sizes_.gemm_held_out, 1);
     add_gemm(Kernel::gemm_bf16, sizes_.gemm_fit, sizes_.gemm_held_out, 1);
     Rng rng = rng_.split("conv2d");
@@ -116,24 +118,31 @@ class SuiteMaker {
     }
   }
 
-  /// Sizes well inside the cache and well beyond it; the edge between fits neither line.
+  /// Sizes well inside each cache and well beyond the last; the edge between two fits neither line.
   void add_bandwidth(Kernel kernel) {
     const double cache = limits_.cache_bytes;
-    const double most = std::max(8.0 * cache, 0.5 * limits_.memory_bytes * sizes_.size_share);
+    const double last = std::max(cache, limits_.last_cache_bytes);
     if (cache > 0) add_sizes(kernel, cache / 64, cache / 2.5, sizes_.bandwidth_points);
-    add_sizes(kernel, cache > 0 ? 3 * cache : 65536, std::min(most, 0.9 * limits_.memory_bytes),
-              sizes_.bandwidth_points);
+    if (last > cache) add_sizes(kernel, 3 * cache, last / 2.5, sizes_.bandwidth_points);
+    const double low = last > 0 ? 3 * last : 65536;
+    const double most =
+        std::min(std::max(8 * last, 0.5 * limits_.memory_bytes * sizes_.size_share), 0.9 * limits_.memory_bytes);
+    add_sizes(kernel, low, most, sizes_.bandwidth_points);
     Rng rng = rng_.split("held").split(static_cast<std::uint64_t>(kernel));
-    for (int i = 0; i < 2; ++i) {
-      const double low = std::max(3 * cache, 65536.0);
-      add(PointRole::held_out, sized(kernel, static_cast<double>(log_uniform(rng, low, std::max(most, 2 * low)))));
-    }
+    for (int i = 0; i < 2; ++i)
+      add(PointRole::held_out, sized(kernel, static_cast<double>(log_uniform(rng, low, most))));
   }
 
   void add_gemm(Kernel kernel, std::uint32_t fit, std::uint32_t held_out, double share) {
     Rng rng = rng_.split(to_string(kernel));
     for (std::uint32_t i = 0; i < fit + held_out; ++i) {
       add(i < fit ? PointRole::fit : PointRole::held_out, random_gemm(kernel, limits_, share * sizes_.size_share, rng));
+    }
+    Rng of_rows = rng.split("rows");
+    for (std::uint32_t i = 0; i < 6 && is_row_product({kernel}); ++i) {
+      KernelCall row = random_gemm(kernel, limits_, share * sizes_.size_share, of_rows);
+      row.m = 1;
+      add(i < 5 ? PointRole::fit : PointRole::held_out, row);
     }
   }
 
@@ -204,14 +213,15 @@ std::vector<SuitePoint> make_suite(const Backend& backend, SuiteScale scale, std
 std::vector<std::pair<std::string, KernelCall>> interference_kernels(const Backend& backend) {
   const SuiteLimits limits = backend.facts().limits;
   const double cache = limits.cache_bytes > 0 ? limits.cache_bytes : 1e6;
+  const double last_cache = std::max(cache, limits.last_cache_bytes);
   const double side = std::min(std::cbrt(limits.flops / 64), static_cast<double>(limits.gemm_most));
   const auto edge = std::max<std::int64_t>(64, static_cast<std::int64_t>(side) / 64 * 64);
   const Kernel gemm = backend.supports(Kernel::gemm_bf16) ? Kernel::gemm_bf16 : Kernel::gemm_fp32;
   const auto chains = static_cast<std::int64_t>(std::clamp(limits.flops / 64 / 2048, 4096.0, 1048576.0));
   return {{"fma", {Kernel::fma_fp32, chains, 1024}},
-          {"dram", sized(Kernel::copy, std::min(8 * cache, 0.5 * limits.memory_bytes))},
+          {"dram", sized(Kernel::copy, std::min(8 * last_cache, 0.5 * limits.memory_bytes))},
           {"l2", sized(Kernel::copy, cache / 4)},
-          {"gather", sized(Kernel::gather, std::min(2 * cache, 0.25 * limits.memory_bytes))},
+          {"gather", sized(Kernel::gather, std::min(2 * last_cache, 0.25 * limits.memory_bytes))},
           {"small", {Kernel::triad, 4096}},
           {"gemm", {gemm, edge, edge, edge}}};
 }

@@ -3,6 +3,7 @@
 /// and whose work is timed in processor time, so that other programs' turns are not timed either.
 #pragma once
 
+#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
@@ -16,10 +17,35 @@
 
 namespace gpusched {
 
+/// Keeps the calling thread on one processor while it lives. Two threads that the system puts on one take turns, each
+/// then faster than beside the other on two that share a core: the same work would take one time or the other.
+class PinnedThread {
+ public:
+  explicit PinnedThread(int processor) {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(processor, &own);
+    ::sched_setaffinity(0, sizeof own, &own);  // where that is not allowed the thread stays as it was
+  }
+  PinnedThread(const PinnedThread&) = delete;
+  PinnedThread& operator=(const PinnedThread&) = delete;
+  ~PinnedThread() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
+
 class ThreadTeam {
  public:
-  explicit ThreadTeam(std::uint32_t threads) : threads_(threads), spent_us_(threads) {
-    for (std::uint32_t id = 1; id < threads; ++id) others_.emplace_back([this, id] { serve(id); });
+  explicit ThreadTeam(std::uint32_t threads)
+      : threads_(threads), processors_(allowed_processors()), spent_us_(std::size_t{threads} * spent_stride) {
+    for (std::uint32_t id = 1; id < threads; ++id) {
+      others_.emplace_back([this, id] {
+        const PinnedThread pinned(processor_of(id));
+        serve(id);
+      });
+    }
   }
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
@@ -31,6 +57,9 @@ class ThreadTeam {
   }
 
   [[nodiscard]] std::uint32_t size() const { return threads_; }
+
+  /// The thread that calls split() belongs on a processor of its own while it is timed.
+  [[nodiscard]] PinnedThread pin_caller() const { return PinnedThread(processor_of(0)); }
 
   /// Calls work(first, last) on each thread with its share of [0, count); returns when all are done.
   template <class Work>
@@ -46,7 +75,9 @@ class ThreadTeam {
     round_.notify_all();
     do_share(0);
     while (busy_.load() > 0) std::this_thread::yield();
-    busy_us_ += *std::max_element(spent_us_.begin(), spent_us_.end()) + handover_us_;
+    double slowest_us = 0;
+    for (std::uint32_t id = 0; id < threads_; ++id) slowest_us = std::max(slowest_us, spent_us_[id * spent_stride]);
+    busy_us_ += slowest_us + handover_us_;
   }
 
   /// Finds what handing work over and waiting for it costs, undisturbed: a low quantile of many empty rounds on the
@@ -70,6 +101,20 @@ class ThreadTeam {
   double take_busy_us() { return std::exchange(busy_us_, 0); }
 
  private:
+  static constexpr std::size_t spent_stride = 16;  // two cache lines a thread: they write at the same time
+
+  static std::vector<int> allowed_processors() {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    ::sched_getaffinity(0, sizeof allowed, &allowed);
+    std::vector<int> processors;
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &allowed)) processors.push_back(i);
+    }
+    return processors.empty() ? std::vector<int>{0} : processors;
+  }
+  [[nodiscard]] int processor_of(std::uint32_t id) const { return processors_[id % processors_.size()]; }
+
   static double processor_us() {
     timespec now{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -79,7 +124,7 @@ class ThreadTeam {
   void do_share(std::uint32_t id) {
     const double begin = processor_us();
     task_(id);
-    spent_us_[id] = processor_us() - begin;
+    spent_us_[id * spent_stride] = processor_us() - begin;
   }
 
   void serve(std::uint32_t id) {
@@ -96,8 +141,9 @@ class ThreadTeam {
   }
 
   std::uint32_t threads_;
+  std::vector<int> processors_;
   std::function<void(std::uint32_t)> task_;
-  std::vector<double> spent_us_;  // by thread, of the last split()
+  std::vector<double> spent_us_;  // by thread, spent_stride apart, of the last split()
   double busy_us_ = 0;
   double handover_us_ = 0;
   std::atomic<std::uint32_t> round_ = 0;

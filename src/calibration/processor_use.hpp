@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What else ran on this machine: how far times taken here can be trusted.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace gpusched {
+
+/// Seconds since the machine started, summed over its processors (/proc/stat), and of this process.
+struct ProcessorUse {
+  double all_s = 0;     ///< busy or idle
+  double busy_s = 0;    ///< running anything
+  double stolen_s = 0;  ///< the host of this virtual machine ran something else; counted in steps of 0.01 s
+  double own_s = 0;     ///< running this process and the children that it has waited for
+};
+
+/// nullopt where the system does not tell.
+std::optional<ProcessorUse> processor_use();
+
+/// "12.3 %": the part of the processors' time between the two that other programs took.
+std::string others_share(const ProcessorUse& begin, const ProcessorUse& end);
+/// The same of what the host took away.
+std::string stolen_share(const ProcessorUse& begin, const ProcessorUse& end);
+
+}  // namespace gpusched

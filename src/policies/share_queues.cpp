@@ -5,6 +5,21 @@
 #include <tuple>
 
 namespace gpusched {
+namespace {
+
+// Are there GPUs enough, counting those of all victims, wherever they are? One that holds a part of a GPU may be the
+// last on it.
+bool could_suffice(const View& view, JobId job, const std::vector<JobId>& victims) {
+  const Shape& wanted = view.shape(job);
+  MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, view.queue_of(job));
+  for (const JobId victim : victims) {
+    const Shape& held = view.shape(victim);
+    missing -= held.is_share() ? held.tasks * whole_gpu : held.gpu_milli();
+  }
+  return missing <= 0;
+}
+
+}  // namespace
 
 QueueTree::QueueTree(const std::vector<std::string>& names, const OwnerWeights& weights)
     : owners_(static_cast<std::uint32_t>(names.size())) {
@@ -65,7 +80,9 @@ ShareQueues::ShareQueues(Options options, QueueTree tree, MilliGpu total)
       total_(total),
       demanded_(tree_.owners(), 0),
       due_(tree_.divide(total, std::vector<std::int64_t>(tree_.owners(), unlimited))),
-      short_since_(tree_.owners(), Time::max()) {}
+      short_since_(tree_.owners(), Time::max()),
+      running_(tree_.owners()),
+      offers_(tree_.owners()) {}
 
 void ShareQueues::decide(const View& view, Decision& decision) {
   started_.clear();
@@ -92,8 +109,21 @@ void ShareQueues::note(const View& view) {
 }
 
 void ShareQueues::hold(const View& view, JobId job, std::int64_t sign) {
-  held_.add(owner_of(options_.column, view, job), sign * view.shape(job).gpu_milli());
+  const std::uint32_t queue = owner_of(options_.column, view, job);
+  held_.add(queue, sign * view.shape(job).gpu_milli());
+  if (places_.empty()) places_.resize(view.job_count());
+  std::vector<JobId>& running = running_[queue];
+  if (sign > 0) {
+    places_[index(job)] = static_cast<std::uint32_t>(running.size());
+    running.push_back(job);
+  } else {
+    places_[index(running.back())] = places_[index(job)];
+    running[places_[index(job)]] = running.back();
+    running.pop_back();
+  }
+  offers_[queue].reset();
   if (!options_.shares) return;
+  std::fill(offers_.begin(), offers_.end(), std::nullopt);  // the user may run jobs in any of them
   options_.shares->add(view.user(job), view.shape(job), sign);
   if (sign > 0) started_.push_back(job);
 }
@@ -105,7 +135,10 @@ void ShareQueues::start_waiting(const View& view, Decision& decision) {
     return std::tuple(options_.by_share ? part : 0, options_.by_priority ? -std::int64_t{jobs.priority} : 0,
                       options_.shares ? options_.shares->share(user_of(jobs)) : 0);
   };
-  waiting_.start_best(true, score, [&](const Class& jobs) {
+  const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
+    return view.cluster().may_fit(view.shape_of_id(shape), queue);
+  };
+  waiting_.start_best(true, may_fit, score, [&](const Class& jobs) {
     if (decision.start(jobs.first(), placement(view)) != Verdict::ok) return Attempt::no_room;
     hold(view, jobs.first(), +1);
     return Attempt::started;
@@ -117,15 +150,16 @@ bool ShareQueues::preempt_within(const View& view, Decision& decision) {
   for (bool again = true; again;) {
     again = false;
     std::vector<const Class*> urgent;
-    waiting_.for_each([&](const Class& jobs) { urgent.push_back(&jobs); });
+    waiting_.for_each([&](const Class& jobs) {
+      if (may_take(view, jobs, offer(view, queue_of(jobs)))) urgent.push_back(&jobs);
+    });
     const auto share = [&](const Class* jobs) { return options_.shares ? options_.shares->share(user_of(*jobs)) : 0; };
     std::sort(urgent.begin(), urgent.end(), [&](const Class* a, const Class* b) {
       if (a->priority != b->priority) return a->priority > b->priority;
       return std::pair(share(a), a->first()) < std::pair(share(b), b->first());
     });
-    const std::vector<Offer> offered = offers(view);
     for (const Class* const jobs : urgent) {
-      const std::vector<JobId> victims = victims_within(view, *jobs, offered[queue_of(*jobs)]);
+      const std::vector<JobId> victims = victims_within(view, *jobs, offer(view, queue_of(*jobs)));
       if (victims.empty() || !start_by_force(view, decision, *jobs, victims)) continue;
       again = any = true;  // the classes have changed
       break;
@@ -134,14 +168,16 @@ bool ShareQueues::preempt_within(const View& view, Decision& decision) {
   return any;
 }
 
-std::vector<ShareQueues::Offer> ShareQueues::offers(const View& view) const {
-  std::vector<Offer> offers(tree_.owners());
-  for (const JobId job : view.running()) {
-    Offer& offer = offers[owner_of(options_.column, view, job)];
-    offer.least_priority = std::min(offer.least_priority, view.priority(job));
-    if (options_.shares) offer.greatest_share = std::max(offer.greatest_share, options_.shares->share(view.user(job)));
+const ShareQueues::Offer& ShareQueues::offer(const View& view, std::uint32_t queue) {
+  std::optional<Offer>& known = offers_[queue];
+  if (known) return *known;
+  known.emplace();
+  for (const JobId job : running_[queue]) {
+    known->least_priority = std::min(known->least_priority, view.priority(job));
+    if (options_.shares)
+      known->greatest_share = std::max(known->greatest_share, options_.shares->share(view.user(job)));
   }
-  return offers;
+  return *known;
 }
 
 std::vector<JobId> ShareQueues::victims_within(const View& view, const Class& jobs, const Offer& offer) const {
@@ -153,11 +189,10 @@ std::vector<JobId> ShareQueues::victims_within(const View& view, const Class& jo
 // The least priority first, and of it the newest.
 std::vector<JobId> ShareQueues::lower_priorities(const View& view, const Class& jobs) const {
   std::vector<JobId> victims;
-  for (const JobId job : view.running()) {
-    if (owner_of(options_.column, view, job) == queue_of(jobs) && view.priority(job) < jobs.priority) {
-      victims.push_back(job);
-    }
+  for (const JobId job : running_[queue_of(jobs)]) {
+    if (view.priority(job) < jobs.priority) victims.push_back(job);
   }
+  if (!could_suffice(view, jobs.first(), victims)) return {};
   std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
     return view.priority(a) != view.priority(b) ? view.priority(a) < view.priority(b) : a > b;
   });
@@ -169,12 +204,12 @@ std::vector<JobId> ShareQueues::richer_users(const View& view, const Class& jobs
   const std::uint32_t taker = user_of(jobs);
   const std::int64_t then = share_then(view, jobs);
   std::vector<JobId> victims;
-  for (const JobId job : view.running()) {
-    const bool same_queue = owner_of(options_.column, view, job) == queue_of(jobs);
+  for (const JobId job : running_[queue_of(jobs)]) {
     const bool outranks = view.priority(job) > jobs.priority;
-    if (!same_queue || outranks || view.user(job) == taker || options_.shares->share(view.user(job)) < then) continue;
+    if (outranks || view.user(job) == taker || options_.shares->share(view.user(job)) < then) continue;
     if (std::find(started_.begin(), started_.end(), job) == started_.end()) victims.push_back(job);
   }
+  if (!could_suffice(view, jobs.first(), victims)) return {};
   std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
     const std::int64_t share_a = options_.shares->share(view.user(a)), share_b = options_.shares->share(view.user(b));
     return share_a != share_b ? share_a > share_b : a > b;
@@ -222,6 +257,7 @@ void ShareQueues::reclaim(const View& view, Decision& decision) {
 bool ShareQueues::start_by_force(const View& view, Decision& decision, const Class& jobs,
                                  const std::vector<JobId>& victims) {
   const JobId job = jobs.first();
+  if (!could_suffice(view, job, victims)) return false;
   const std::vector<JobId> stopped = make_room(job, placement(view), victims, decision);
   if (view.phase(job) != JobPhase::running) return false;
   waiting_.pop_first(view, job, jobs.owner);
@@ -236,9 +272,8 @@ bool ShareQueues::start_by_force(const View& view, Decision& decision, const Cla
 // Running jobs, newest first, as long as their queues keep more than they are due before each goes.
 std::vector<JobId> ShareQueues::over_their_due(const View& view) const {
   std::vector<JobId> newest;
-  for (const JobId job : view.running()) {
-    const std::uint32_t owner = owner_of(options_.column, view, job);
-    if (held_[owner] > due_[owner]) newest.push_back(job);
+  for (std::uint32_t owner = 0; owner < running_.size(); ++owner) {
+    if (held_[owner] > due_[owner]) newest.insert(newest.end(), running_[owner].begin(), running_[owner].end());
   }
   const auto start = [&](JobId job) { return std::pair(view.first_start(job), job); };
   std::sort(newest.begin(), newest.end(), [&](JobId a, JobId b) { return start(b) < start(a); });

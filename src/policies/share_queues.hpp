@@ -91,7 +91,14 @@ class ShareQueues {
     std::int32_t least_priority = std::numeric_limits<std::int32_t>::max();
     std::int64_t greatest_share = -1;  // of a user, with `shares`
   };
-  [[nodiscard]] std::vector<Offer> offers(const View& view) const;
+  const Offer& offer(const View& view, std::uint32_t queue);
+  // Could the class's first job take from running ones of its queue, should they suffice?
+  [[nodiscard]] bool may_take(const View& view, const Class& jobs, const Offer& offer) const {
+    if (offer.least_priority < jobs.priority) return true;
+    // The share now is the less, and known.
+    return options_.shares && offer.greatest_share >= options_.shares->share(user_of(jobs)) - DominantShares::delta &&
+           offer.greatest_share >= share_then(view, jobs);
+  }
   [[nodiscard]] std::vector<JobId> victims_within(const View& view, const Class& jobs, const Offer& offer) const;
   [[nodiscard]] std::int64_t share_then(const View& view, const Class& jobs) const {
     return options_.shares->share_after(user_of(jobs), view.shape(jobs.first()), +1) - DominantShares::delta;
@@ -119,8 +126,11 @@ class ShareQueues {
   OwnerSums held_;                      // GPU thousandths
   std::vector<std::int64_t> demanded_;  // held and waiting for
   std::vector<MilliGpu> due_;
-  std::vector<Time> short_since_;  // waiting below its due since; max() = it is not
-  std::vector<JobId> started_;     // of this decision, with `shares`: no poorer user takes from them
+  std::vector<Time> short_since_;             // waiting below its due since; max() = it is not
+  std::vector<std::vector<JobId>> running_;   // of each queue, in no order that means anything
+  std::vector<std::uint32_t> places_;         // by job: where it stands there
+  std::vector<std::optional<Offer>> offers_;  // of each queue; nothing: to be looked up
+  std::vector<JobId> started_;                // of this decision, with `shares`: no poorer user takes from them
 };
 
 PolicyInfo yarn_capacity_info();

@@ -44,25 +44,22 @@ class EventOverhead {
  public:
   /// A job came, with all of its work left.
   void admit(const OracleView& view, JobId job) {
-    if (remaining_.empty()) {
-      remaining_.resize(view.job_count());
-      planned_.resize(view.job_count());
-      overhead_.resize(view.job_count());
-    }
-    remaining_[index(job)] = view.remaining(job);
-    overhead_[index(job)] = muri_overhead(view.families()[view.family(job)], view.shape(job).tasks);
+    if (jobs_.empty()) jobs_.resize(view.job_count());
+    jobs_[index(job)].remaining = view.remaining(job);
+    jobs_[index(job)].overhead = muri_overhead(view.families()[view.family(job)], view.shape(job).tasks);
   }
 
-  [[nodiscard]] Time remaining(JobId job) const { return remaining_[index(job)]; }
+  [[nodiscard]] Time remaining(JobId job) const { return jobs_[index(job)].remaining; }
 
   /// A running job progressed through `span`, the time between two events, less its overhead.
   void progress(JobId job, Time span) {
-    remaining_[index(job)].us -= std::max<std::int64_t>(span.us - overhead_[index(job)].us, 0);
+    Job& account = jobs_[index(job)];
+    account.remaining.us -= std::max<std::int64_t>(span.us - account.overhead.us, 0);
   }
 
   /// A pending job is about to be started in the open decision; the engine will plan it by its own work left, which
   /// knows no overhead.
-  void start(const OracleView& view, JobId job) { planned_[index(job)] = view.now() + view.remaining(job); }
+  void start(const OracleView& view, JobId job) { jobs_[index(job)].planned = view.now() + view.remaining(job); }
 
   /// Plans the ends of `running`, the running jobs in policy order.
   /// An end within `relative` (of time since the trace's zero) of one already collected joins it: that job ends
@@ -71,12 +68,12 @@ class EventOverhead {
   Time plan(Time now, Decision& decision, const std::vector<JobId>& running, double relative) {
     if (running.empty()) return Time::max();
     std::int64_t least = Time::max().us;
-    for (const JobId job : running) least = std::min(least, remaining_[index(job)].us);
+    for (const JobId job : running) least = std::min(least, jobs_[index(job)].remaining.us);
     const Time first = now + Time{least};
     gather(now, running, first, relative);
     const Time earliest = collect_earliest(now, relative);
     for (const JobId job : near_) {
-      if (planned_[index(job)] <= earliest) replan(decision, job, now + remaining(job));
+      if (jobs_[index(job)].planned <= earliest) replan(decision, job, now + remaining(job));
     }
     for (const JobId job : ending_) replan(decision, job, earliest);
     return earliest;
@@ -91,9 +88,10 @@ class EventOverhead {
       near_.clear();
       ends_.clear();
       for (const JobId job : running) {
-        const std::int64_t end = now.us + remaining_[index(job)].us;
+        const Job& account = jobs_[index(job)];
+        const std::int64_t end = now.us + account.remaining.us;
         if (end <= limit) ends_.push_back({end});
-        if (std::min(end, planned_[index(job)].us) <= limit) near_.push_back(job);
+        if (std::min(end, account.planned.us) <= limit) near_.push_back(job);
       }
       std::sort(ends_.begin(), ends_.end(), earlier);
       chain_end_ = first;
@@ -138,14 +136,18 @@ class EventOverhead {
   static constexpr std::int64_t chain_guess = 64;
 
   void replan(Decision& decision, JobId job, Time end) {
-    if (planned_[index(job)] == end) return;
-    decision.adjust_work(job, end - planned_[index(job)]);
-    planned_[index(job)] = end;
+    if (jobs_[index(job)].planned == end) return;
+    decision.adjust_work(job, end - jobs_[index(job)].planned);
+    jobs_[index(job)].planned = end;
   }
 
-  std::vector<Time> remaining_;  // as of the last event
-  std::vector<Time> planned_;    // the engine's end of each running job, never later than the next event's
-  std::vector<Time> overhead_;
+  struct Job {
+    Time remaining{};  // as of the last event
+    Time planned{};    // the engine's end of it when it runs, never later than the next event's
+    Time overhead{};
+  };
+
+  std::vector<Job> jobs_;  // by id
   // Of the present event:
   std::vector<JobId> near_, ending_;
   std::vector<Time> ends_;

@@ -54,9 +54,11 @@ class YarnPlacement {
 
   /// Takes GPUs for a gang of at most node_gpus() one-GPU tasks; its node, or no_index when it does not fit.
   std::uint32_t place_on_one(std::uint32_t need) {
-    std::uint32_t& at = first_with_[need];
-    while (at < free_.size() && free_[at] < need) ++at;
-    if (at == free_.size()) return no_index;
+    const auto nodes = static_cast<std::uint32_t>(free_.size());
+    std::uint32_t at = first_with_[need];
+    while (at < nodes && free_[at] < need) ++at;
+    first_with_[need] = at;
+    if (at == nodes) return no_index;
     free_[at] -= need;
     free_gpus_ -= need;
     return at;

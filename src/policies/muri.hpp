@@ -100,11 +100,15 @@ class MuriShortest {
     }
     // All that moves makes room before anything takes it.
     for (const Runnable* entry : moved_) decision.vacate(entry->job);
-    for (const Runnable* entry : moved_) decision.move_on(entry->job, nodes_of(*entry));
+    for (const Runnable* entry : moved_) {
+      on_nodes(*entry, [&](std::span<const NodeTasks> nodes) { decision.move_on(entry->job, nodes); });
+    }
     for (Runnable* entry : started_) {
       overhead_.start(view, entry->job);
       // CPU and memory are not counted here, but the engine may refuse for them.
-      entry->running = decision.start_on(entry->job, nodes_of(*entry)) == Verdict::ok;
+      on_nodes(*entry, [&](std::span<const NodeTasks> nodes) {
+        entry->running = decision.start_on(entry->job, nodes) == Verdict::ok;
+      });
     }
   }
 
@@ -125,10 +129,11 @@ class MuriShortest {
     return true;
   }
 
-  [[nodiscard]] std::span<const NodeTasks> nodes_of(const Runnable& entry) {
-    GangNodes& nodes = nodes_[index(entry.job)];
-    if (entry.gpus <= nodes_left_.node_gpus()) nodes.assign(1, {NodeId{entry.node}, entry.gpus});
-    return nodes;
+  template <class Use>
+  void on_nodes(const Runnable& entry, Use use) const {
+    if (entry.gpus > nodes_left_.node_gpus()) return use(nodes_[index(entry.job)]);
+    const NodeTasks only{NodeId{entry.node}, entry.gpus};
+    use(std::span(&only, 1));
   }
 
   static bool same_nodes(const GangNodes& a, const GangNodes& b) {

@@ -156,7 +156,9 @@ void AttainedService::rank_levels(const View& view) {
   std::vector<std::uint32_t> levels(rank_.size());
   std::iota(levels.begin(), levels.end(), 0u);
   std::stable_sort(levels.begin(), levels.end(), [&](auto a, auto b) { return gittins[a] > gittins[b]; });
+  const std::vector<std::uint32_t> before = rank_;
   for (std::uint32_t place = 0; place < levels.size(); ++place) rank_[levels[place]] = place;
+  if (rank_ == before) return;  // the rule: a few levels change places a few times, early
   for (const JobId job : view.running()) order_.rekey(view, job, key_of(view, job));
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
     for (const JobId job : view.queue(queue)) order_.rekey(view, job, key_of(view, job));
@@ -358,7 +360,9 @@ PolicyInfo tiresias_gittins_info() {
           .source =
               "Tiresias (NSDI'19), section 3.2: 2D-Gittins, discretised; the distribution is that of jobs already "
               "finished and of history_gpu_s",
-          .complexity = "O(shapes x log n), and O(n log n) whenever the history grew by half",
+          .complexity =
+              "O(shapes x log n), and O(n log n) when two levels change places, looked for whenever the history "
+              "grew by half",
           .parameters = parameters,
           .make = [](const PolicyParameters& given,
                      const PolicyContext& context) { return make_tiresias("tiresias-gittins", true, given, context); },

@@ -61,7 +61,8 @@ class Device {
   double top_clock_mhz_ = 0;  // what the driver calls the highest
   bool has_peer_ = false;
   std::string model_;
-  std::unique_ptr<Blas> blas_, second_blas_;
+  std::optional<BlasTable> blas_table_;
+  std::unique_ptr<Blas> blas_, second_blas_;  // the second for the other stream of co_locate(), made when it is needed
   std::optional<Nvml> nvml_;
   Stream stream_;
   Event begin_, end_;
@@ -70,6 +71,7 @@ class Device {
   double event_overhead_us_ = -1;  // of an empty pair of events; below 0: not measured yet
   double idle_w_ = -1;
   double least_mhz_ = 0, most_mhz_ = 0;
+  int slow_points_ = 0;  // in a row, whose clock stayed low however often they were timed
   std::vector<KernelCall> prepared_calls_;
   std::vector<CudaKernel> prepared_;
   std::map<std::uint64_t, std::vector<CudaKernel>> held_;

@@ -5,6 +5,9 @@
 #
 #   scripts/gpu_check.sh [--dry] [--quick] [STAGE...]      stages, by default all: build test calibrate train
 #
+# Where a command may take ten minutes only, one stage a command: what is built, what was measured and the table stay in
+# the build folder.
+#
 # --dry     the same steps on the CPU, where there is no device: tests the script itself
 # --quick   the short suite
 #
@@ -12,8 +15,8 @@
 #   OUT            folder of the results, at most 8 files (default build/gpu_check/results)
 #   GPUSCHED_DEPS  folder made by scripts/collect_deps.sh, where Debian's packages are missing
 #   GPUSCHED_BUILD build folder (default build/gpu_check); what is in it already is not built again
-#   GPU_CHECK_LIMIT_S  longest a test or a calibration may take (default 420); a calibration cut short goes on in the
-#                  next run
+#   GPU_CHECK_LIMIT_S  longest a test or a calibration may take (default 420), less where that would take its stage
+#                  beyond nine minutes; a calibration cut short goes on in the next run
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -39,8 +42,8 @@ limit=${GPU_CHECK_LIMIT_S:-420}
 device=cuda
 [ $dry -eq 0 ] || device=cpu
 
-if [ $dry -eq 0 ] && ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
-  echo "gpu_check: no CUDA device here (nvidia-smi finds none); --dry runs the same steps on the CPU" >&2
+if [ $dry -eq 0 ] && ! nvidia-smi -L 2>/dev/null | grep -q GPU && [ ! -e /dev/nvidia0 ]; then
+  echo "gpu_check: no CUDA device here (nvidia-smi finds none, nor is there /dev/nvidia0); --dry runs the same steps on the CPU" >&2
   exit 1
 fi
 mkdir -p "$build" "$out"
@@ -50,18 +53,26 @@ log=$out/log.txt
 
 # ---- the table ----
 
-rows=()
+rows=$build/rows.md # of all stages since the last build
+[[ ! " ${stages[*]} " =~ " build " ]] || rm -f "$rows"
 failed=0
 row() { # NAME pass|fail|skip NOTE
-  rows+=("| $1 | $2 | $3 |")
+  echo "| $1 | $2 | $3 |" >>"$rows"
   [ "$2" != fail ] || failed=$((failed + 1))
   printf '%-4s  %s  %s\n' "$2" "$1" "$3"
 }
 print_table() {
   echo "| step | result | |"
   echo "|---|---|---|"
-  printf '%s\n' "${rows[@]}"
+  cat "$rows"
 }
+
+# Seconds that the stage may still take, and the next test or calibration of it.
+stage_s=540
+[ $dry -eq 0 ] || stage_s=36000
+stage_end=0
+stage_left() { echo $((stage_end - SECONDS > 5 ? stage_end - SECONDS : 5)); }
+left() { echo $(($(stage_left) < limit ? $(stage_left) : limit)); }
 
 # Runs a command with its output in the log; what it printed last explains a failure.
 logged() { # NAME COMMAND...
@@ -114,7 +125,7 @@ do_build() {
   row configure pass "$(grep -oE 'CUDA backend: [A-Z]+|LibTorch\): [A-Z]+' "$log" | tail -n 2 | tr '\n' ' ')"
   for target in gpusched_program gpusched_train cuda_device_test cuda_backend_test rl_test; do
     if has_target "$target"; then
-      step "build $target" cmake --build "$build" --target "$target"
+      step "build $target" timeout "$(stage_left)" cmake --build "$build" --target "$target"
     else
       row "build $target" skip "not configured: a package, CUDA or LibTorch is missing"
     fi
@@ -131,7 +142,7 @@ test_program() { # NAME FILTER [WRAPPER...]
     return
   }
   [ $# -le 2 ] || name="$1 under $3"
-  if logged "$name" timeout "$limit" "${@:3}" "$program" "--gtest_filter=$2"; then
+  if logged "$name" timeout "$(left)" "${@:3}" "$program" "--gtest_filter=$2"; then
     local skipped passed
     passed=$(grep -oE '\[  PASSED  \] [0-9]+' "$build/last.txt" | grep -oE '[0-9]+')
     skipped=$(grep -oE '\[  SKIPPED \] [0-9]+ test' "$build/last.txt" | grep -oE '[0-9]+' || true)
@@ -158,11 +169,19 @@ do_test() {
     *) row cuda_compile fail "$(last_line)" ;;
   esac
   test_program cuda_device_test '*'
-  if command -v compute-sanitizer >/dev/null && [ $dry -eq 0 ]; then
+  local sanitizer
+  sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+  if [ -x "$sanitizer" ] && [ -x "$build/tests/cuda_device_test" ] && [ $dry -eq 0 ]; then
     # Times mean nothing under a checker: only what the kernels compute.
     for tool in memcheck racecheck; do
-      step "compute-sanitizer $tool" timeout "$limit" compute-sanitizer --tool $tool --error-exitcode 1 \
-        "$build/tests/cuda_device_test" '--gtest_filter=*EveryKernel*'
+      if logged "compute-sanitizer $tool" timeout "$(left)" "$sanitizer" --tool $tool --error-exitcode 1 \
+        "$build/tests/cuda_device_test" '--gtest_filter=*EveryKernel*'; then
+        row "compute-sanitizer $tool" pass "$(last_line)"
+      elif grep -q 'Device not supported' "$build/last.txt"; then
+        row "compute-sanitizer $tool" skip "the checker does not support this machine's device"
+      else
+        row "compute-sanitizer $tool" fail "$(last_line)"
+      fi
     done
   else
     row compute-sanitizer skip "not there"
@@ -184,7 +203,7 @@ do_calibrate() {
   local mix=()
   "$program" calibrate --help | grep -q -- --job-mix && mix=(--job-mix)
   # Ctrl-C's signal, so that what was measured stays and the next run goes on from there.
-  logged calibrate timeout -s INT -k 30 "$limit" "$program" calibrate --backend $device "${size[@]}" "${mix[@]}" \
+  logged calibrate timeout -s INT -k 30 "$(left)" "$program" calibrate --backend $device "${size[@]}" "${mix[@]}" \
     --checkpoint-folder "$build" --out "$profile" || status=$?
   cp "$profile.samples.csv" "$out/samples.csv" 2>/dev/null
   if [ $status -ne 0 ]; then
@@ -219,7 +238,7 @@ train_on() { # DEVICE
  "network": {"kind": "attention", "width": 64},
  "ppo": {"iterations": $([ $dry -eq 0 ] && echo 6 || echo 2), "validation_windows": 2}, "threads": $(nproc)}
 JSON
-  logged "train on $1" timeout "$limit" "$build/gpusched-train" --config "$build/train_$1.json" --out "$folder"
+  logged "train on $1" timeout "$(left)" "$build/gpusched-train" --config "$build/train_$1.json" --out "$folder"
 }
 
 do_train() {
@@ -259,7 +278,10 @@ print(":".join(sorted({os.path.dirname(f) for p in nvidia.__path__ for f in glob
 
 echo "== $(uname -srm), $(nproc) cores, $(date -u +%FT%TZ)" >>"$log"
 [ $dry -eq 1 ] || nvidia-smi >>"$log" 2>&1
-for stage in "${stages[@]}"; do "do_$stage"; done
+for stage in "${stages[@]}"; do
+  stage_end=$((SECONDS + stage_s))
+  "do_$stage"
+done
 
 {
   echo "# gpu_check, $(date -u +%FT%TZ)$([ $dry -eq 0 ] || echo ', dry: on the CPU')"

@@ -30,6 +30,7 @@ struct Protocol {
   double most_seconds = 0.15;  ///< of one point, after the least samples
   double pair_seconds = 0.6;   ///< alone and beside
   double power_seconds = 5;
+  bool all_power = true;  ///< every kernel at half duty and every step; else one kernel, and each class's largest step
   std::uint32_t cold_starts = 10;
   std::uint32_t most_turns = 10;  ///< of a pass
 };
@@ -43,7 +44,8 @@ Protocol protocol_of(SuiteScale scale) {
               .power_seconds = 0.1,
               .cold_starts = 2,
               .most_turns = 1};
-    case SuiteScale::quick: return {.most_seconds = 0.02, .pair_seconds = 0.2, .power_seconds = 2.5, .cold_starts = 5};
+    case SuiteScale::quick:
+      return {.most_seconds = 0.02, .pair_seconds = 0.2, .power_seconds = 2.2, .all_power = false, .cold_starts = 5};
     case SuiteScale::full: break;
   }
   return {};
@@ -271,6 +273,7 @@ class Calibration {
   Result<void> measure_power() {
     for (const auto& [name, call] : pairs_) {
       for (const double duty : {1.0, 0.5}) {
+        if (duty < 1 && !protocol_.all_power && name != "gemm") continue;
         const auto reading = power_of(name + " " + std::to_string(static_cast<int>(100 * duty)), {&call, 1}, duty);
         if (!reading) return Unexpected{reading.error()};
         if (reading->size() < 3) return {};
@@ -280,8 +283,10 @@ class Calibration {
         duty_points_[name].push_back({duty, (*reading)[0]});
       }
     }
-    for (const SuitePoint& point : suite_) {
-      if (point.role != PointRole::composite) continue;
+    const auto steps = std::span(suite_).last(static_cast<std::size_t>(std::count_if(
+        suite_.begin(), suite_.end(), [](const SuitePoint& p) { return p.role == PointRole::composite; })));
+    // Steps end the suite, the largest of each class last.
+    for (const SuitePoint& point : protocol_.all_power ? steps : steps.last(steps.size() / 3)) {
       const auto reading = power_of(point.id, point.step, 1);
       if (!reading) return Unexpected{reading.error()};
       step_w_[point.id] = reading->front();
@@ -375,10 +380,13 @@ class Calibration {
   }
 
   void add_peaks(DeviceProfile& profile) {
+    const bool has_matrix_units = backend_.supports(Kernel::mma_bf16) || backend_.supports(Kernel::gemm_bf16);
     for (const Kernel kernel : {Kernel::fma_fp32, Kernel::fma_fp64, Kernel::fma_fp16}) {
       for (const WorkPoint& point : points_of(kernel)) {
-        const std::string key(peak_of(kernel));
-        profile.peaks[key] = measured(key, point.flops / point.time_us / 1e6, 1);
+        // What sheets call the fp16 peak of such a device is that of its matrix units, not of its plain ones.
+        const bool plain = kernel == Kernel::fma_fp16 && has_matrix_units;
+        const std::string key = plain ? "fp16_plain_tflops" : std::string(peak_of(kernel));
+        (plain ? profile.resources : profile.peaks)[key] = measured(key, point.flops / point.time_us / 1e6, 1);
       }
     }
     double p = 0;
@@ -456,10 +464,11 @@ class Calibration {
     double beta = 0;
     for (const auto& [name, watts] : active_w_) {
       power.active_w[name] = measured("active_w", watts, 1);
-      beta += fit_power_beta(idle_w_, watts, duty_points_[name]) / static_cast<double>(active_w_.size());
+      if (duty_points_[name].size() < 2) continue;
+      beta += fit_power_beta(idle_w_, watts, duty_points_[name]);
+      ++power.beta.n;
     }
-    power.beta.value = std::max(beta, 0.0);
-    power.beta.n = static_cast<std::uint32_t>(active_w_.size());
+    power.beta.value = std::max(beta / std::max(power.beta.n, 1U), 0.0);
     profile.power = power;
   }
 
@@ -554,11 +563,12 @@ class Calibration {
     std::vector<double> predicted_j;
     std::vector<double> measured_j;
     for (const SuitePoint& point : suite_) {
-      if (point.role != PointRole::composite) continue;
+      const auto drawn = step_w_.find(point.id);
+      if (drawn == step_w_.end()) continue;
       double joule = 0;
       for (const KernelCall& call : point.step) joule += predicted_energy(profile, call);
       predicted_j.push_back(joule);
-      measured_j.push_back(time_us_.at(point.id) * step_w_.at(point.id));
+      measured_j.push_back(time_us_.at(point.id) * drawn->second);
     }
     const ErrorSummary errors = summarise_errors(predicted_j, measured_j);
     gate.value_ratio = errors.mape_ratio;

@@ -2,6 +2,7 @@
 #include "src/calibration/child_process.hpp"
 
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,32 +11,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "src/calibration/byte_stream.hpp"
+
 namespace gpusched {
-namespace {
-
-bool write_all(int to, const void* data, std::size_t size) {
-  const auto* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t written = ::write(to, at, size);
-    if (written <= 0) return false;
-    at += written;
-    size -= static_cast<std::size_t>(written);
-  }
-  return true;
-}
-
-bool read_all(int from, void* data, std::size_t size) {
-  auto* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t got = ::read(from, at, size);
-    if (got <= 0) return false;
-    at += got;
-    size -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-}  // namespace
 
 double monotonic_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -43,7 +21,9 @@ double monotonic_s() {
 
 Result<ChildProcess> ChildProcess::start(const std::function<std::vector<double>()>& work) {
   std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) return unexpected("no pipe for a child process");
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return unexpected("no socket for a child process");
+  }
   const pid_t pid = ::fork();
   if (pid < 0) {
     ::close(ends[0]);
@@ -55,7 +35,7 @@ Result<ChildProcess> ChildProcess::start(const std::function<std::vector<double>
     const std::vector<double> numbers = work();
     const std::uint64_t count = numbers.size();
     const bool sent =
-        write_all(ends[1], &count, sizeof count) && write_all(ends[1], numbers.data(), count * sizeof(double));
+        send_all(ends[1], &count, sizeof count) && send_all(ends[1], numbers.data(), count * sizeof(double));
     ::_exit(sent ? 0 : 1);
   }
   ::close(ends[1]);
@@ -63,10 +43,10 @@ Result<ChildProcess> ChildProcess::start(const std::function<std::vector<double>
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), pipe_(std::exchange(other.pipe_, -1)) {}
+    : pid_(std::exchange(other.pid_, -1)), socket_(std::exchange(other.socket_, -1)) {}
 
 ChildProcess::~ChildProcess() {
-  if (pipe_ >= 0) ::close(pipe_);
+  if (socket_ >= 0) ::close(socket_);
   if (pid_ <= 0) return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
@@ -75,10 +55,10 @@ ChildProcess::~ChildProcess() {
 Result<std::vector<double>> ChildProcess::wait() {
   std::uint64_t count = 0;
   std::vector<double> numbers;
-  bool complete = read_all(pipe_, &count, sizeof count);
+  bool complete = receive_all(socket_, &count, sizeof count);
   if (complete) {
     numbers.resize(count);
-    complete = read_all(pipe_, numbers.data(), count * sizeof(double));
+    complete = receive_all(socket_, numbers.data(), count * sizeof(double));
   }
   ::waitpid(pid_, nullptr, 0);
   pid_ = -1;

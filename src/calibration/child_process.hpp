@@ -19,7 +19,7 @@ double monotonic_s();
 /// not survive a fork).
 class ChildProcess {
  public:
-  /// Error: no process or pipe to be had.
+  /// Error: no process or socket to be had.
   static Result<ChildProcess> start(const std::function<std::vector<double>()>& work);
 
   ChildProcess(ChildProcess&& other) noexcept;
@@ -27,15 +27,15 @@ class ChildProcess {
   ~ChildProcess();
 
   /// Readable when the child's numbers come or it ended without, for poll().
-  [[nodiscard]] int descriptor() const { return pipe_; }
+  [[nodiscard]] int descriptor() const { return socket_; }
 
   /// Waits for the child's numbers. Error: it ended without them.
   Result<std::vector<double>> wait();
 
  private:
-  ChildProcess(pid_t pid, int pipe) : pid_(pid), pipe_(pipe) {}
+  ChildProcess(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
   pid_t pid_;
-  int pipe_;
+  int socket_;
 };
 
 }  // namespace gpusched

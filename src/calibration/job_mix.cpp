@@ -166,7 +166,7 @@ Result<double> measure_job_start_s(const OpenBackend& open, std::span<const MixJ
     if (!process) return Unexpected{process.error()};
     const auto done = finish_job(*process, once);
     if (!done) return Unexpected{done.error()};
-    times.push_back(done->front() - begin);
+    times.push_back(monotonic_s() - begin - (done->back() - done->front()));
   }
   return quantile(std::move(times), 0.5);
 }
@@ -196,7 +196,7 @@ Result<MixTimes> run_job_mix(const OpenBackend& open, std::span<const MixJob> jo
       }
       const auto done = finish_job(entry->process, jobs[entry->job]);
       if (!done) return Unexpected{done.error()};
-      times.end_s[entry->job] = done->back() - begin;
+      times.end_s[entry->job] = monotonic_s() - begin;
       ++finished;
       entry = running.erase(entry);
     }

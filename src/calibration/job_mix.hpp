@@ -36,19 +36,21 @@ std::string_view to_string(MixSchedule schedule);
 Result<std::vector<MixJob>> make_job_mix(const Backend& backend, const DeviceProfile& profile, SuiteScale scale,
                                          std::uint64_t seed);
 
-/// When jobs of a mix began to run and ended, in seconds since the first could be submitted, by job.
+/// When the processes of a mix's jobs were started and had ended, in seconds since the first could be submitted, by
+/// job.
 struct MixTimes {
   std::vector<double> start_s, end_s;
 };
 double mean_jct_s(std::span<const MixJob> jobs, const MixTimes& times);
 
-/// Seconds from a job's start to its first step: a process, the device, the operands. The median over the kinds.
+/// Seconds of a job beside its steps: starting a process, opening the device, making operands, and closing all that
+/// again. The median over the kinds.
 Result<double> measure_job_start_s(const OpenBackend& open, std::span<const MixJob> jobs);
 
 /// Runs the jobs on the device, each in a process of its own. Errors: no process to be had, or a job that ends early.
 Result<MixTimes> run_job_mix(const OpenBackend& open, std::span<const MixJob> jobs, MixSchedule schedule);
 
-/// The same in the simulator: durations and slowdowns from the profile, `job_start_s` before each job's steps. Error:
+/// The same in the simulator: durations and slowdowns from the profile, `job_start_s` besides each job's steps. Error:
 /// the profile cannot predict a step.
 Result<MixTimes> simulate_job_mix(const DeviceProfile& profile, std::span<const MixJob> jobs, MixSchedule schedule,
                                   double job_start_s);

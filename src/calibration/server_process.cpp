@@ -15,43 +15,22 @@
 #include <thread>
 #include <utility>
 
+#include "src/calibration/byte_stream.hpp"
 #include "src/calibration/child_process.hpp"
 
 namespace gpusched {
 namespace {
 
-bool send_bytes(int socket, const void* data, std::size_t size) {
-  const auto* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t sent = ::send(socket, at, size, MSG_NOSIGNAL);
-    if (sent <= 0) return false;
-    at += sent;
-    size -= static_cast<std::size_t>(sent);
-  }
-  return true;
-}
-
-bool receive_bytes(int socket, void* data, std::size_t size) {
-  auto* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t got = ::recv(socket, at, size, MSG_WAITALL);
-    if (got <= 0) return false;
-    at += got;
-    size -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
 bool send_text(int socket, const std::string& text) {
   const std::uint64_t size = text.size();
-  return send_bytes(socket, &size, sizeof size) && send_bytes(socket, text.data(), text.size());
+  return send_all(socket, &size, sizeof size) && send_all(socket, text.data(), text.size());
 }
 
 bool receive_text(int socket, std::string& text) {
   std::uint64_t size = 0;
-  if (!receive_bytes(socket, &size, sizeof size)) return false;
+  if (!receive_all(socket, &size, sizeof size)) return false;
   text.resize(size);
-  return receive_bytes(socket, text.data(), size);
+  return receive_all(socket, text.data(), size);
 }
 
 // Until the owner's end of the socket is closed.

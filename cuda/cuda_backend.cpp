@@ -73,7 +73,9 @@ DeviceFacts facts_of(const Json& json) {
                                .cache_bytes = json["limits"][2],
                                .gemm_most = json["limits"][3]},
                     .co_location_mode = "streams",
-                    .is_hopper = json["is_hopper"]};
+                    .is_hopper = json["is_hopper"],
+                    .has_step_floor = true,
+                    .tile_sides = {{Kernel::gemm_tiled, cuda::gemm_tile_side}}};
   for (const auto& [name, value] : json["resources"].items()) {
     facts.resources[name] = quantity(name, value, Source::measured);
   }

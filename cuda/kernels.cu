@@ -150,9 +150,9 @@ __global__ void gemm_naive16(const float* a, const float* b, float* c, int m, in
   c[static_cast<Index>(row) * n + column] = sum;
 }
 
-// 64 x 64 cells a block through shared memory, 4 x 4 cells a thread.
+// A tile of cells a block through shared memory, 4 x 4 cells a thread.
 __global__ void gemm_tiled(const float* a, const float* b, float* c, int m, int n, int k) {
-  constexpr int tile = 64;
+  constexpr int tile = gemm_tile_side;
   constexpr int depth = 16;
   constexpr int own = 4;
   __shared__ float left[depth][tile + 1];  // transposed; the odd pitch spreads a column over the banks
@@ -397,8 +397,8 @@ cudaError_t queue_kernel(const KernelCall& call, const DeviceOperands& operands,
                                                                                                       k);
       break;
     case Kernel::gemm_tiled:
-      gemm_tiled<<<dim3(blocks_for(call.n, 64), blocks_for(call.m, 64)), block_threads, 0, stream>>>(a, b, out, m, n,
-                                                                                                     k);
+      gemm_tiled<<<dim3(blocks_for(call.n, gemm_tile_side), blocks_for(call.m, gemm_tile_side)), block_threads, 0,
+                   stream>>>(a, b, out, m, n, k);
       break;
     case Kernel::reduce:
     case Kernel::softmax:

@@ -12,6 +12,9 @@
 
 namespace gpusched::cuda {
 
+/// The tiled product computes whole squares of so many cells a side.
+inline constexpr int gemm_tile_side = 64;
+
 /// A call's operands in device memory. Which are used depends on the kernel; bf16 operands lie where a and b point.
 struct DeviceOperands {
   const void* a = nullptr;

@@ -53,6 +53,36 @@ TEST(Calibrate, AnalyticDevicePassesEveryGateAndItsProfileIsValid) {
   EXPECT_EQ(gate(*profile, "composite steps").n, 12U);
 }
 
+/// About an H200: 132 multiprocessors, blocks in whole rounds, a floor under work too small to fill them.
+AnalyticTruth h200_like(std::uint64_t seed) {
+  return {.sm_count = 132, .step_ns = 20, .t0_us = 3, .p_tflops = 800, .w_gbs = 4300, .seed = seed};
+}
+
+TEST(Calibrate, ADeviceOfManyMultiprocessorsPassesEveryGate) {
+  for (const std::uint64_t seed : {1U, 2U}) {
+    const auto backend = make_analytic_backend(h200_like(seed));
+    const auto profile = calibrate(*backend, {.scale = SuiteScale::quick, .seed = seed, .bootstraps = 20});
+    ASSERT_TRUE(profile) << profile.error().to_string();
+    for (const Gate& g : profile->validation.gates) EXPECT_EQ(g.status, "pass") << g.name << ", seed " << seed;
+    EXPECT_EQ(profile->validation.verdict, "pass");
+    // Rounds that are not full cost a part of the peak.
+    EXPECT_LE(profile->fits.at("gemm_bf16").p_tflops.value, 810);
+    EXPECT_GE(profile->fits.at("gemm_bf16").p_tflops.value, 700);
+    EXPECT_NEAR(profile->fits.at("gemm_naive16").step_ns->value, 20, 5);
+    EXPECT_EQ(profile->fits.at("gemm_tiled").tile_side, 64U);
+    EXPECT_FALSE(profile->fits.at("gemm_bf16").step_ns);
+    const auto again = parse_device_profile(to_json(*profile));
+    ASSERT_TRUE(again) << again.error().to_string();
+    EXPECT_EQ(to_json(*again), to_json(*profile));
+    // One row costs what a whole tile does, and no less than its chain.
+    const auto row = predict(*again, KernelCall{Kernel::gemm_tiled, 1, 256, 2000});
+    const auto tile = predict(*again, KernelCall{Kernel::gemm_tiled, 64, 256, 2000});
+    ASSERT_TRUE(row && tile);
+    EXPECT_NEAR(row->time_us / tile->time_us, 1, 0.1);
+    EXPECT_GT(row->time_us, 2000 * 0.020);
+  }
+}
+
 TEST(Calibrate, SameSeedSameProfile) {
   const auto first_device = make_analytic_backend({});
   const auto second_device = make_analytic_backend({});

@@ -91,6 +91,9 @@ TEST(CalibratedRuntime, ProfilesAreMatchedToTypes) {
       rate("fast", {{.gpu_type = "fast", .profile = shipped("V100")}, {.gpu_type = "", .profile = shipped("K80")}}),
       of_v100);
   const std::vector<std::string> unknown = {"TPU"};
+  const auto empty = runtime_model_from_profiles(families, unknown, {}, shipped("P100"), {.empty_types = {0}});
+  ASSERT_TRUE(empty) << empty.error().to_string();  // a type of 0 GPUs needs none
+  EXPECT_EQ(empty->model.rate(0, 0), reference_rate);
   const auto missing = runtime_model_from_profiles(families, unknown, {}, shipped("P100"));
   EXPECT_THAT(missing.error().to_string(), HasSubstr("no device profile for GPU type 'TPU'"));
   EXPECT_EQ(parse_type_profile("x=A100")->gpu_type, "x");

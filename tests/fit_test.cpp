@@ -23,7 +23,9 @@ std::vector<WorkPoint> timed_gemm(std::uint64_t seed) {
   for (const SuitePoint& point : make_suite(*backend, SuiteScale::full, seed)) {
     const KernelCall call = point.step.front();
     if (point.role != PointRole::fit || call.kernel != Kernel::gemm_bf16 || is_row_product(call)) continue;
-    points.push_back({flops_of(call), bytes_of(call), quantile(backend->time_us(point.step, 10).value(), 0.5)});
+    points.push_back({.flops = flops_of(call),
+                      .bytes = bytes_of(call),
+                      .time_us = quantile(backend->time_us(point.step, 10).value(), 0.5)});
   }
   return points;
 }
@@ -71,9 +73,35 @@ std::vector<WorkPoint> points_at(const std::vector<double>& operations_per_byte)
   for (int i = 0; i < 24; ++i) {
     const double flops = 1e9 * std::pow(1.3, i);
     const double bytes = flops / operations_per_byte[static_cast<std::size_t>(i) % operations_per_byte.size()];
-    points.push_back({flops, bytes, Roofline{5, 100, 1000, 2}.predict_us(flops, bytes) * rng.lognormal(0, 0.02)});
+    points.push_back({.flops = flops,
+                      .bytes = bytes,
+                      .time_us = Roofline{5, 100, 1000, 2}.predict_us(flops, bytes) * rng.lognormal(0, 0.02)});
   }
   return points;
+}
+
+TEST(RooflineFit, FindsTheFloorOfWorkThatWaitsForItself) {
+  std::vector<WorkPoint> points;
+  const Roofline exact{4, 50, 2000, 2, 30};
+  Rng rng(9);
+  for (int i = 0; i < 32; ++i) {
+    const double rows = std::pow(2.0, 10 * rng.uniform());
+    const double depth = 256 * std::pow(2.0, 4 * rng.uniform());
+    WorkPoint point{.flops = 2 * rows * 1024 * depth, .bytes = 4 * (1024 + rows) * depth, .depth = depth};
+    point.time_us = exact.predict_us(point.flops, point.bytes, point.depth) * rng.lognormal(0, 0.01);
+    points.push_back(point);
+  }
+  const auto with_floor = fit_roofline(points, 100, Rng(1));
+  ASSERT_TRUE(with_floor) << with_floor.error().to_string();
+  EXPECT_NEAR(with_floor->fit.step_ns, 30, 1);
+  EXPECT_LE(with_floor->ci95[4].low, 30);
+  EXPECT_GE(with_floor->ci95[4].high, 30);
+  EXPECT_LT(with_floor->train_mape_ratio, 0.02);
+  for (WorkPoint& point : points) point.depth = 0;
+  const auto without = fit_roofline(points, 10, Rng(1));
+  ASSERT_TRUE(without);
+  EXPECT_EQ(without->fit.step_ns, 0);
+  EXPECT_GT(without->train_mape_ratio, 0.05);
 }
 
 // Any bandwidth above some hundred GB/s gives these times; the interval was a tight one around where the search ended.

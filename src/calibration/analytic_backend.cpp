@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "gpusched/rng.hpp"
 #include "src/calibration/backend.hpp"
@@ -19,6 +20,11 @@ class AnalyticBackend final : public Backend {
         .kind = "gpu", .vendor = "gpusched", .model = "analytic", .limits = {}, .co_location_mode = "model"};
     facts.limits = {.memory_bytes = 4e9, .flops = 1e12, .cache_bytes = 0, .gemm_most = 8192};
     facts.environment["clock_policy"] = "constant";
+    if (truth_.sm_count > 0) {
+      facts.has_step_floor = true;
+      facts.tile_sides = {{Kernel::gemm_tiled, tile_side}};
+      facts.resources["sm_count"] = quantity("sm_count", truth_.sm_count, Source::measured);
+    }
     return facts;
   }
 
@@ -64,15 +70,60 @@ class AnalyticBackend final : public Backend {
   }
 
  private:
+  /// The part of the peak that a kernel can reach: about what plain kernels and fp32 do on a device whose matrix units
+  /// set the peak.
+  [[nodiscard]] double peak_share(Kernel kernel) const {
+    if (truth_.sm_count == 0) return 1;
+    switch (kernel) {
+      case Kernel::gemm_bf16:
+      case Kernel::mma_bf16: return 1;
+      case Kernel::gemm_naive16: return 0.006;
+      case Kernel::gemm_tiled:
+      case Kernel::conv2d: return 0.02;
+      default: return 0.06;
+    }
+  }
+
+  /// Blocks of cells that the kernel is divided into; 0: as many as it takes.
+  [[nodiscard]] static double blocks_of(const KernelCall& call) {
+    const auto parts = [](std::int64_t size, std::int64_t side) {
+      return static_cast<double>((size + side - 1) / side);
+    };
+    switch (call.kernel) {
+      case Kernel::gemm_naive16: return parts(call.m, 16) * parts(call.n, 16);
+      case Kernel::gemm_tiled: return parts(call.m, tile_side) * parts(call.n, tile_side);
+      case Kernel::gemm_fp32:
+      case Kernel::gemm_bf16: return parts(call.m, 128) * parts(call.n, 128);
+      case Kernel::conv2d: return parts(call.m * call.k * call.k, 256) * parts(call.n, 4);
+      default: return 0;
+    }
+  }
+
+  /// How much longer the multiprocessors work because blocks are not divided among several.
+  [[nodiscard]] double rounding(const KernelCall& call) const {
+    const double blocks = blocks_of(call);
+    if (truth_.sm_count == 0 || blocks == 0) return 1;
+    const double whole = std::ceil(blocks / truth_.sm_count) * truth_.sm_count / blocks;
+    const bool library = call.kernel == Kernel::gemm_fp32 || call.kernel == Kernel::gemm_bf16;
+    if (!library) return whole;
+    // A library splits sums where cells are few, and takes the tile that fits best.
+    return blocks < truth_.sm_count ? 1 : 0.5 * (1 + whole);
+  }
+
   [[nodiscard]] double true_time_us(const KernelCall& call) const {
-    return Roofline{truth_.t0_us, truth_.p_tflops, truth_.w_gbs, truth_.gamma}.predict_us(flops_of(call),
-                                                                                          bytes_of(call));
+    const Roofline model{truth_.t0_us, truth_.p_tflops * peak_share(call.kernel), truth_.w_gbs, truth_.gamma,
+                         truth_.step_ns};
+    const bool tiled = truth_.sm_count > 0 && call.kernel == Kernel::gemm_tiled;
+    const double flops = flops_of(tiled ? in_whole_tiles(call, tile_side) : call) * rounding(call);
+    return model.predict_us(flops, bytes_of(call), depth_of(call));
   }
   /// The larger of the shares of compute and bandwidth that the call keeps busy.
   [[nodiscard]] double busy_share(const KernelCall& call) const {
-    const double time = true_time_us(call);
-    return std::max(flops_of(call) / (truth_.p_tflops * 1e6), bytes_of(call) / (truth_.w_gbs * 1e3)) / time;
+    const double p_tflops = truth_.p_tflops * peak_share(call.kernel);
+    return std::max(flops_of(call) / (p_tflops * 1e6), bytes_of(call) / (truth_.w_gbs * 1e3)) / true_time_us(call);
   }
+
+  static constexpr std::uint32_t tile_side = 64;
 
   AnalyticTruth truth_;
   Rng rng_;

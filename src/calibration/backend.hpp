@@ -36,6 +36,9 @@ struct DeviceFacts {
   SuiteLimits limits;
   std::string co_location_mode;  ///< Interference::mode of co_locate()
   bool is_hopper = false;        ///< its composite steps are allowed a wider p90
+  /// Work too small to fill the device takes as long as its longest chain of steps: fits have a floor for that.
+  bool has_step_floor = false;
+  std::map<Kernel, std::uint32_t> tile_sides = {};  ///< of products that compute whole square tiles of cells
   /// The quantile of a point's samples that stands for it: the median, or less where other programs take turns and
   /// caches, which only ever lengthens a sample.
   double typical_quantile = 0.5;
@@ -104,7 +107,13 @@ class Backend {
 double error_limit(const KernelCall& call);
 
 /// A device of known truth.
+///
+/// With `sm_count` above 0 it is one of so many multiprocessors: kernels other than the bf16 product reach a part of
+/// `p_tflops` only (analytic_backend.cpp), blocks of cells go to multiprocessors in whole rounds, and work too small to
+/// fill them waits for its chain.
 struct AnalyticTruth {
+  std::uint32_t sm_count = 0;
+  double step_ns = 0;  ///< of each step of a chain
   double t0_us = 5;
   double p_tflops = 100;
   double w_gbs = 1000;

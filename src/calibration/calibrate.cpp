@@ -315,6 +315,11 @@ class Calibration {
     return "";
   }
 
+  [[nodiscard]] std::uint32_t tile_side(Kernel kernel) const {
+    const auto side = facts_.tile_sides.find(kernel);
+    return side == facts_.tile_sides.end() ? 1 : side->second;
+  }
+
   /// The points that a kernel is fitted to; `place`: only those of that place.
   [[nodiscard]] std::vector<WorkPoint> points_of(Kernel kernel, std::optional<std::string> place = {}) const {
     std::vector<WorkPoint> points;
@@ -322,7 +327,10 @@ class Calibration {
       const KernelCall& call = point.step.front();
       if (point.role != PointRole::fit || call.kernel != kernel) continue;
       if (place && place_of(call) != *place) continue;
-      points.push_back({flops_of(call), bytes_of(call), time_us_.at(point.id)});
+      points.push_back({.flops = flops_of(in_whole_tiles(call, tile_side(kernel))),
+                        .bytes = bytes_of(call),
+                        .time_us = time_us_.at(point.id),
+                        .depth = facts_.has_step_floor ? depth_of(call) : 0});
     }
     return points;
   }
@@ -365,7 +373,11 @@ class Calibration {
                             .p_tflops = fitted("p_tflops", fit->fit.p_tflops, fit->ci95[1], points.size()),
                             .w_gbs = fitted("w_gbs", fit->fit.w_gbs, fit->ci95[2], points.size()),
                             .gamma = fitted("gamma", fit->fit.gamma, fit->ci95[3], points.size()),
+                            .tile_side = tile_side(kernel),
                             .train_mape_ratio = measured("train_mape_ratio", fit->train_mape_ratio, points.size())};
+      if (fit->fit.step_ns > 0) {
+        profile.fits[name].step_ns = fitted("step_ns", fit->fit.step_ns, fit->ci95[4], points.size());
+      }
     } else if (model_of(kernel) == KernelModel::bandwidth) {
       for (const std::string place : {"_l2", "_l3", ""}) fit_line(profile, name, place, points_of(kernel, place), rng);
     } else if (model_of(kernel) == KernelModel::transfer) {

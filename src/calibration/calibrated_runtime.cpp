@@ -220,13 +220,18 @@ Result<CalibratedRuntime> runtime_model_from_profiles(const NameTable& families,
   GPUSCHED_ASSERT(options.slowdown > 0, "a slowdown factor must be positive");
   const auto types = static_cast<std::uint32_t>(gpu_types.size());
   CalibratedRuntime runtime{.model = RuntimeModel(families.size(), types)};
+  const auto is_empty = [&](std::uint32_t type) {
+    return std::find(options.empty_types.begin(), options.empty_types.end(), type) != options.empty_types.end();
+  };
   std::vector<DeviceProfile> of_type;
-  for (const std::string& gpu_type : gpu_types) {
-    auto profile = profile_of(gpu_type, profiles);
-    if (!profile) return Unexpected{profile.error()};
-    of_type.push_back(*std::move(profile));
+  bool all_have_power = true;
+  for (std::uint32_t type = 0; type < types; ++type) {
+    auto profile = profile_of(gpu_types[type], profiles);
+    if (!profile && !is_empty(type)) return Unexpected{profile.error()};
+    of_type.push_back(profile ? *std::move(profile) : reference);
+    all_have_power = all_have_power && (is_empty(type) || has_power(of_type.back()));
   }
-  if (std::all_of(of_type.begin(), of_type.end(), has_power)) {
+  if (all_have_power) {
     runtime.power = PowerTable{.types = std::vector<PowerTable::GpuType>(types),
                                .families = std::vector<PowerTable::FamilyOnType>(std::size_t{types} * families.size())};
   }
@@ -250,7 +255,7 @@ Result<CalibratedRuntime> runtime_model_from_profiles(const NameTable& families,
     if (options.interference) {
       if (auto done = add_interference(runtime, profile, families, type); !done) return Unexpected{done.error()};
     }
-    if (runtime.power) {
+    if (runtime.power && !is_empty(type)) {
       if (auto done = add_power(runtime, profile, families, type); !done) return Unexpected{done.error()};
     }
   }

@@ -40,12 +40,14 @@ Result<Prediction> predict_step(const DeviceProfile& profile, const std::string&
 struct RuntimeOptions {
   double slowdown = 1;        ///< factor on every duration
   bool interference = false;  ///< jobs that share a card slow each other, as co_location_slowdown() says
+  /// GPU types (indices) of which the cluster has no GPU: no job runs there, so that they need no profile.
+  std::vector<std::uint32_t> empty_types = {};
 };
 
 /// Rate of (family, type) = step time on `reference` / step time on the type's profile / slowdown. A GPU type takes the
 /// profile given for it, else a profile of that model, else one given for no type, else the shipped profile whose name
-/// the type begins with ("V100M32": V100). Errors: a type without any profile; a profile that lacks a value.
-/// Precondition: slowdown > 0.
+/// the type begins with ("V100M32": V100). Errors: a type with GPUs and without any profile; a profile that lacks a
+/// value. Precondition: slowdown > 0.
 Result<CalibratedRuntime> runtime_model_from_profiles(const NameTable& families, std::span<const std::string> gpu_types,
                                                       std::span<const TypeProfile> profiles,
                                                       const DeviceProfile& reference,

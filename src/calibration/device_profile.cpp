@@ -25,7 +25,8 @@ constexpr std::array<std::pair<Source, std::string_view>, 7> source_words = {{{S
                                                                               {Source::recorded, "recorded"},
                                                                               {Source::unavailable, "unavailable"}}};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> key_units = {{{"_us", "us"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> key_units = {{{"_us", "us"},
+                                                                                      {"_ns", "ns"},
                                                                                       {"_s", "s"},
                                                                                       {"_gbs", "GB/s"},
                                                                                       {"_tflops", "TFLOP/s"},
@@ -83,6 +84,9 @@ class Writer {
   void source(const char* key, Source value) { (*at_)[key] = std::string(to_string(value)); }
   void number(const char* key, double value) { (*at_)[key] = value; }
   void count(const char* key, std::uint32_t value) { (*at_)[key] = value; }
+  void optional_count(const char* key, std::uint32_t value, std::uint32_t left_out) {
+    if (value != left_out) count(key, value);
+  }
   void texts(const char* key, const std::vector<std::string>& values) { (*at_)[key] = values; }
   template <class Row>
   void rows(const char* key, const std::vector<Row>& values, bool required) {
@@ -218,6 +222,9 @@ class Reader {
       for (std::size_t k = 0; k < row.size(); ++k) cells[k] = row[k].get<double>();
       out.push_back(cells);
     }
+  }
+  void optional_count(const char* key, std::uint32_t& out, std::uint32_t) {
+    if (at_->is_object() && at_->contains(key)) count(key, out);
   }
   void quantity(const char* key, Quantity& out) { quantity(key, key, out); }
   void optional_quantity(const char* key, std::optional<Quantity>& out) {
@@ -361,6 +368,8 @@ void describe(Io& io, RooflineFit& fit) {
   io.quantity("p_tflops", fit.p_tflops);
   io.quantity("w_gbs", fit.w_gbs);
   io.quantity("gamma", fit.gamma);
+  io.optional_quantity("step_ns", fit.step_ns);
+  io.optional_count("tile_side", fit.tile_side, 1);
   io.optional_quantity("train_mape_ratio", fit.train_mape_ratio);
 }
 
@@ -626,6 +635,7 @@ std::vector<std::pair<std::string, Quantity>> all_quantities(const DeviceProfile
     all.emplace_back(path + "/p_tflops", fit.p_tflops);
     all.emplace_back(path + "/w_gbs", fit.w_gbs);
     all.emplace_back(path + "/gamma", fit.gamma);
+    if (fit.step_ns) all.emplace_back(path + "/step_ns", *fit.step_ns);
     if (fit.train_mape_ratio) all.emplace_back(path + "/train_mape_ratio", *fit.train_mape_ratio);
   }
   for (const auto& [name, op] : profile.ops) {

@@ -52,9 +52,12 @@ std::string_view unit_of_key(std::string_view key);
 /// A Quantity whose unit is that of `key`.
 Quantity quantity(std::string_view key, double value, Source source, std::string ref = {});
 
-/// Time of a kernel with F operations and B bytes: t0 + ((F/P)^gamma + (B/W)^gamma)^(1/gamma).
+/// Time of a kernel with F operations and B bytes: t0 + ((F/P)^gamma + (B/W)^gamma + (D L)^gamma)^(1/gamma), D being
+/// the kernel's depth (kernel.hpp).
 struct RooflineFit {
   Quantity t0_us = {}, p_tflops = {}, w_gbs = {}, gamma = {};
+  std::optional<Quantity> step_ns = {};  ///< L; without it the last term is left out
+  std::uint32_t tile_side = 1;           ///< F is counted in whole tiles of so many rows and columns
   std::optional<Quantity> train_mape_ratio = {};
 };
 

@@ -18,15 +18,18 @@ void use(Prediction& prediction, const DeviceProfile& profile, const std::string
 
 Prediction from_roofline(const DeviceProfile& profile, const std::string& name, const RooflineFit& fit,
                          const KernelCall& call) {
-  const Roofline model{fit.t0_us.value, fit.p_tflops.value, fit.w_gbs.value, fit.gamma.value};
-  Prediction prediction{.time_us = model.predict_us(flops_of(call), bytes_of(call))};
+  const Roofline model{fit.t0_us.value, fit.p_tflops.value, fit.w_gbs.value, fit.gamma.value,
+                       fit.step_ns ? fit.step_ns->value : 0};
+  const double flops = flops_of(in_whole_tiles(call, fit.tile_side));
+  Prediction prediction{.time_us = model.predict_us(flops, bytes_of(call), depth_of(call))};
   prediction.busy_share =
-      std::max(flops_of(call) / (model.p_tflops * 1e6), bytes_of(call) / (model.w_gbs * 1e3)) / prediction.time_us;
+      std::max(flops / (model.p_tflops * 1e6), bytes_of(call) / (model.w_gbs * 1e3)) / prediction.time_us;
   const std::string path = "/fits/" + name;
   use(prediction, profile, path + "/t0_us", fit.t0_us);
   use(prediction, profile, path + "/p_tflops", fit.p_tflops);
   use(prediction, profile, path + "/w_gbs", fit.w_gbs);
   use(prediction, profile, path + "/gamma", fit.gamma);
+  if (fit.step_ns) use(prediction, profile, path + "/step_ns", *fit.step_ns);
   return prediction;
 }
 

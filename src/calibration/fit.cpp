@@ -9,33 +9,41 @@
 namespace gpusched {
 namespace {
 
-using Vector4 = Eigen::Vector4d;  // ln t0, ln P, ln W, ln gamma
-using Matrix4 = Eigen::Matrix4d;
+using Vector5 = Eigen::Matrix<double, 5, 1>;  // ln t0, ln P, ln W, ln gamma, ln L
+using Matrix5 = Eigen::Matrix<double, 5, 5>;
 
 constexpr double least_t0_us = 1e-3;
 constexpr double most_t0_us = 1e9;
 constexpr double most_gamma = 10;  // beyond it the knee is sharp to within 7 %
 
-Roofline roofline_of(const Vector4& x) { return {std::exp(x[0]), std::exp(x[1]), std::exp(x[2]), std::exp(x[3])}; }
+Roofline roofline_of(const Vector5& x) {
+  return {std::exp(x[0]), std::exp(x[1]), std::exp(x[2]), std::exp(x[3]), std::exp(x[4])};
+}
 
 /// ln(predicted) and its derivatives by the logarithms of the parameters.
-double log_prediction(const Vector4& x, const WorkPoint& point, Vector4* gradient) {
+double log_prediction(const Vector5& x, const WorkPoint& point, Vector5* gradient) {
   const Roofline model = roofline_of(x);
   const double compute = point.flops / (model.p_tflops * 1e6);
   const double memory = point.bytes / (model.w_gbs * 1e3);
   const double g = model.gamma;
-  const double larger = std::max(compute, memory);
+  const double chain = point.depth * model.step_ns * 1e-3;
+  const double larger = std::max({compute, memory, chain});
   const double c = std::pow(compute / larger, g);
   const double m = std::pow(memory / larger, g);
-  const double norm = larger * std::pow(c + m, 1 / g);
+  const double l = std::pow(chain / larger, g);
+  const double sum = c + m + l;
+  const double norm = larger * std::pow(sum, 1 / g);
   const double total = model.t0_us + norm;
   if (gradient != nullptr) {
-    const double share_c = c / (c + m);
-    const double share_m = m / (c + m);
+    const double share_c = c / sum;
+    const double share_m = m / sum;
+    const double share_l = l / sum;
     const auto weighted_log = [&](double share, double part) { return part > 0 ? share * std::log(part / larger) : 0; };
     const double by_gamma =
-        -std::log(c + m) / (g * g) + (weighted_log(share_c, compute) + weighted_log(share_m, memory)) / g;
-    *gradient = Vector4(model.t0_us, -norm * share_c, -norm * share_m, norm * by_gamma * g) / total;
+        -std::log(sum) / (g * g) +
+        (weighted_log(share_c, compute) + weighted_log(share_m, memory) + weighted_log(share_l, chain)) / g;
+    *gradient << model.t0_us, -norm * share_c, -norm * share_m, norm * by_gamma * g, norm * share_l;
+    *gradient /= total;
   }
   return std::log(total);
 }
@@ -43,24 +51,28 @@ double log_prediction(const Vector4& x, const WorkPoint& point, Vector4* gradien
 /// Where the parameters may be, in logs. A rate that never bounds any point is not determined by them: it stays below
 /// `rate_limit` times what the points reached instead of running away.
 constexpr double rate_limit = 100;
+constexpr double step_range = 1e4;
 struct Box {
-  Vector4 least, most;
+  Vector5 least, most;
 
-  explicit Box(const std::array<double, 2>& reached) {
+  /// `shortest_step_ns`: the least time of any point over its depth, which no step can exceed.
+  Box(const std::array<double, 2>& reached, double shortest_step_ns) {
     const auto [p, w] = reached;
-    least = Vector4(std::log(least_t0_us), std::log(p / rate_limit), std::log(w / rate_limit), 0);
-    most = Vector4(std::log(most_t0_us), std::log(rate_limit * p), std::log(rate_limit * w), std::log(most_gamma));
+    least << std::log(least_t0_us), std::log(p / rate_limit), std::log(w / rate_limit), 0,
+        std::log(shortest_step_ns / step_range);
+    most << std::log(most_t0_us), std::log(rate_limit * p), std::log(rate_limit * w), std::log(most_gamma),
+        std::log(shortest_step_ns);
   }
 };
 
-Vector4 clamped(const Vector4& x, const Box& box) { return x.cwiseMax(box.least).cwiseMin(box.most); }
+Vector5 clamped(const Vector5& x, const Box& box) { return x.cwiseMax(box.least).cwiseMin(box.most); }
 
 double huber(double residual, double scale) {
   const double a = std::abs(residual);
   return a <= scale ? 0.5 * a * a : scale * (a - 0.5 * scale);
 }
 
-double loss(const Vector4& x, std::span<const WorkPoint> points, std::span<const double> log_times, double scale) {
+double loss(const Vector5& x, std::span<const WorkPoint> points, std::span<const double> log_times, double scale) {
   double sum = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
     sum += huber(log_prediction(x, points[i], nullptr) - log_times[i], scale);
@@ -69,23 +81,23 @@ double loss(const Vector4& x, std::span<const WorkPoint> points, std::span<const
 }
 
 /// Levenberg-Marquardt with Huber weights of a fixed scale.
-Vector4 descend(Vector4 x, std::span<const WorkPoint> points, std::span<const double> log_times, double scale,
+Vector5 descend(Vector5 x, std::span<const WorkPoint> points, std::span<const double> log_times, double scale,
                 const Box& box) {
   double damping = 1e-3;
   double best = loss(x, points, log_times, scale);
   for (int iteration = 0; iteration < 100 && damping < 1e9; ++iteration) {
-    Matrix4 hessian = Matrix4::Zero();
-    Vector4 slope = Vector4::Zero();
+    Matrix5 hessian = Matrix5::Zero();
+    Vector5 slope = Vector5::Zero();
     for (std::size_t i = 0; i < points.size(); ++i) {
-      Vector4 gradient;
+      Vector5 gradient;
       const double residual = log_prediction(x, points[i], &gradient) - log_times[i];
       const double weight = std::abs(residual) <= scale ? 1 : scale / std::abs(residual);
       hessian += weight * gradient * gradient.transpose();
       slope += weight * residual * gradient;
     }
-    Matrix4 damped = hessian;
+    Matrix5 damped = hessian;
     damped.diagonal() += damping * (hessian.diagonal().array() + 1e-9).matrix();
-    const Vector4 next = clamped(x - damped.ldlt().solve(slope), box);
+    const Vector5 next = clamped(x - damped.ldlt().solve(slope), box);
     const double next_loss = loss(next, points, log_times, scale);
     if (std::isfinite(next_loss) && next_loss < best) {
       const bool settled = best - next_loss < 1e-10 * best;
@@ -110,21 +122,39 @@ std::array<double, 2> reached_rates(std::span<const WorkPoint> points) {
   return rates;
 }
 
-/// Starts: the fastest point's rates as ceilings, several launch times and knees.
-Vector4 best_fit(std::span<const WorkPoint> points, std::span<const double> log_times, const Box& box) {
+/// Nanoseconds; 1 where no point has depth, which leaves the parameter without effect.
+double shortest_step_ns(std::span<const WorkPoint> points) {
+  double shortest = std::numeric_limits<double>::max();
+  for (const WorkPoint& point : points) {
+    if (point.depth > 0) shortest = std::min(shortest, 1e3 * point.time_us / point.depth);
+  }
+  return shortest < std::numeric_limits<double>::max() ? shortest : 1;
+}
+
+bool has_depth(std::span<const WorkPoint> points) {
+  return std::any_of(points.begin(), points.end(), [](const WorkPoint& point) { return point.depth > 0; });
+}
+
+/// Starts: the fastest point's rates as ceilings, several launch times, knees and, where points have depth, steps.
+Vector5 best_fit(std::span<const WorkPoint> points, std::span<const double> log_times, const Box& box) {
   const auto [p, w] = reached_rates(points);
   const double shortest = std::exp(*std::min_element(log_times.begin(), log_times.end()));
+  const double step_ns = shortest_step_ns(points);
   constexpr double rough_scale = 0.2;
-  Vector4 best = Vector4::Zero();
+  Vector5 best = Vector5::Zero();
   double best_loss = std::numeric_limits<double>::max();
   for (const double t0_share : {0.1, 0.7}) {
     for (const double gamma : {1.3, 3.0}) {
-      const Vector4 start(std::log(t0_share * shortest), std::log(p), std::log(w), std::log(gamma));
-      const Vector4 x = descend(clamped(start, box), points, log_times, rough_scale, box);
-      const double x_loss = loss(x, points, log_times, rough_scale);
-      if (x_loss < best_loss) {
-        best = x;
-        best_loss = x_loss;
+      for (const double step_share : has_depth(points) ? std::vector{0.7, 0.01} : std::vector{0.01}) {
+        Vector5 start;
+        start << std::log(t0_share * shortest), std::log(p), std::log(w), std::log(gamma),
+            std::log(step_share * step_ns);
+        const Vector5 x = descend(clamped(start, box), points, log_times, rough_scale, box);
+        const double x_loss = loss(x, points, log_times, rough_scale);
+        if (x_loss < best_loss) {
+          best = x;
+          best_loss = x_loss;
+        }
       }
     }
   }
@@ -179,13 +209,16 @@ ConfidenceInterval interval_of(double estimate, std::span<const double> log_draw
 
 /// Which parameters the points cannot tell: by linear theory (noise^2 times the inverse of the gradients' products) the
 /// 95 % interval of such a one would reach further than tenfold. Refits do not show it: they stay where they begin.
-std::array<bool, 4> undetermined(const Eigen::MatrixXd& gradients, double noise) {
-  Matrix4 products = gradients.transpose() * gradients;
+std::array<bool, 5> undetermined(const Eigen::MatrixXd& gradients, double noise) {
+  Eigen::MatrixXd products = gradients.transpose() * gradients;
   products.diagonal().array() += 1e-10 * products.trace();
-  const Vector4 variance = noise * noise * products.ldlt().solve(Matrix4::Identity()).diagonal();
+  const Eigen::VectorXd variance =
+      noise * noise * products.ldlt().solve(Eigen::MatrixXd::Identity(products.rows(), products.cols())).diagonal();
   const double most_deviation = std::log(10.0) / 1.96;
-  std::array<bool, 4> lost{};
-  for (std::size_t k = 0; k < 4; ++k) lost[k] = std::sqrt(variance[static_cast<Eigen::Index>(k)]) > most_deviation;
+  std::array<bool, 5> lost{};
+  for (Eigen::Index k = 0; k < variance.size(); ++k) {
+    lost[static_cast<std::size_t>(k)] = std::sqrt(variance[k]) > most_deviation;
+  }
   return lost;
 }
 
@@ -246,12 +279,15 @@ Line fit_line(std::span<const WorkPoint> points, std::span<const double> times) 
 
 }  // namespace
 
-double Roofline::predict_us(double flops, double bytes) const {
+double Roofline::predict_us(double flops, double bytes, double depth) const {
   const double compute = flops / (p_tflops * 1e6);
   const double memory = bytes / (w_gbs * 1e3);
-  const double larger = std::max(compute, memory);
+  const double chain = depth * step_ns * 1e-3;
+  const double larger = std::max({compute, memory, chain});
   if (larger <= 0) return t0_us;
-  return t0_us + larger * std::pow(std::pow(compute / larger, gamma) + std::pow(memory / larger, gamma), 1 / gamma);
+  double sum = 0;
+  for (const double part : {compute, memory, chain}) sum += std::pow(part / larger, gamma);
+  return t0_us + larger * std::pow(sum, 1 / gamma);
 }
 
 Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::uint32_t bootstraps, Rng rng) {
@@ -267,40 +303,43 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
   const std::vector<double> log_times = log_times_of(points);
   std::vector<double> log_predicted(points.size());
   std::vector<double> residuals(points.size());
-  const auto take_residuals = [&](const Vector4& x) {
+  const auto take_residuals = [&](const Vector5& x) {
     for (std::size_t i = 0; i < points.size(); ++i) {
       log_predicted[i] = log_prediction(x, points[i], nullptr);
       residuals[i] = log_predicted[i] - log_times[i];
     }
   };
-  const Box box(reached_rates(points));
-  Vector4 x = best_fit(points, log_times, box);
+  const double step_ns = shortest_step_ns(points);
+  const std::size_t parameters = has_depth(points) ? 5 : 4;
+  const Box box(reached_rates(points), step_ns);
+  Vector5 x = best_fit(points, log_times, box);
   take_residuals(x);
   const double scale = huber_scale(residuals);
   x = descend(x, points, log_times, scale, box);
   take_residuals(x);
 
   RooflineEstimate estimate{.fit = roofline_of(x), .ci95 = {}};
+  if (parameters == 4) estimate.fit.step_ns = 0;
   for (const double r : residuals) estimate.train_mape_ratio += std::abs(std::expm1(r));
   estimate.train_mape_ratio /= static_cast<double>(points.size());
-  Eigen::MatrixXd gradients(static_cast<Eigen::Index>(points.size()), 4);
+  Eigen::MatrixXd gradients(static_cast<Eigen::Index>(points.size()), static_cast<Eigen::Index>(parameters));
   for (std::size_t i = 0; i < points.size(); ++i) {
-    Vector4 gradient;
+    Vector5 gradient;
     log_prediction(x, points[i], &gradient);
-    gradients.row(static_cast<Eigen::Index>(i)) = gradient.transpose();
+    gradients.row(static_cast<Eigen::Index>(i)) = gradient.head(gradients.cols()).transpose();
   }
   const std::vector<double> noise = without_leverage(residuals, gradients);
-  std::array<std::vector<double>, 4> drawn;
+  std::array<std::vector<double>, 5> drawn;
   for (std::uint32_t b = 0; b < bootstraps; ++b) {
     Rng draw = rng.split(b);
     const std::vector<double> logs = resampled(log_predicted, noise, draw);
-    const Vector4 again = descend(x, points, logs, scale, box);
-    for (std::size_t k = 0; k < 4; ++k) drawn[k].push_back(again[static_cast<Eigen::Index>(k)]);
+    const Vector5 again = descend(x, points, logs, scale, box);
+    for (std::size_t k = 0; k < parameters; ++k) drawn[k].push_back(again[static_cast<Eigen::Index>(k)]);
   }
-  const std::array<bool, 4> lost = undetermined(gradients, scale / 1.345);
-  for (std::size_t k = 0; k < 4; ++k) {
+  const std::array<bool, 5> lost = undetermined(gradients, scale / 1.345);
+  for (std::size_t k = 0; k < parameters; ++k) {
     const auto at = static_cast<Eigen::Index>(k);
-    estimate.ci95[k] = interval_in_box(x[at], drawn[k], points.size() - 4, box.least[at], box.most[at]);
+    estimate.ci95[k] = interval_in_box(x[at], drawn[k], points.size() - parameters, box.least[at], box.most[at]);
   }
   // What is known of a parameter that the points cannot tell: no time is shorter than t0, and what some point reached.
   const auto [reached_p, reached_w] = reached_rates(points);
@@ -314,6 +353,7 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
   at_least(1, reached_p);
   at_least(2, reached_w);
   if (lost[3]) at_least(3, 1);
+  if (lost[4]) estimate.ci95[4] = {0, step_ns, Bound::at_most};
   return estimate;
 }
 

@@ -17,16 +17,19 @@ struct WorkPoint {
   double flops = 0;    ///< operations
   double bytes = 0;    ///< bytes moved to and from memory, each counted once
   double time_us = 0;  ///< median of its samples
+  double depth = 0;    ///< steps that wait for one another; 0 = not counted
 };
 
-/// t0 + ((F/P)^gamma + (B/W)^gamma)^(1/gamma): a roofline whose knee is rounded by gamma (1 = sum, large = maximum).
+/// t0 + ((F/P)^gamma + (B/W)^gamma + (D L)^gamma)^(1/gamma): a roofline whose knee is rounded by gamma (1 = sum, large
+/// = maximum), with a floor of D steps that wait for one another, which work too small to fill a device runs into.
 struct Roofline {
   double t0_us = 0;
   double p_tflops = 1;
   double w_gbs = 1;
   double gamma = 2;
+  double step_ns = 0;  ///< L
 
-  [[nodiscard]] double predict_us(double flops, double bytes) const;
+  [[nodiscard]] double predict_us(double flops, double bytes, double depth = 0) const;
 };
 
 /// Which ends of a parameter's interval the points determine. A rate that bounds none of them could be anything above
@@ -40,10 +43,11 @@ struct ConfidenceInterval {
   Bound bound = Bound::both;  ///< at_least: `high` is only where the search ended; at_most: so is `low`
 };
 
-/// A fitted roofline; intervals are 95 % bootstrap intervals in the order t0, P, W, gamma.
+/// A fitted roofline; intervals are 95 % bootstrap intervals in the order t0, P, W, gamma, L (0 to
+/// 0 where no point has depth).
 struct RooflineEstimate {
   Roofline fit;
-  std::array<ConfidenceInterval, 4> ci95;
+  std::array<ConfidenceInterval, 5> ci95;
   double train_mape_ratio = 0;
 };
 

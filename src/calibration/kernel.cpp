@@ -85,6 +85,21 @@ double bytes_of(const KernelCall& call) {
   return 0;
 }
 
+double depth_of(const KernelCall& call) {
+  switch (call.kernel) {
+    case Kernel::gemm_naive16:
+    case Kernel::gemm_tiled: return static_cast<double>(call.k);
+    case Kernel::conv2d: return 9 * static_cast<double>(call.n);
+    default: return 0;
+  }
+}
+
+KernelCall in_whole_tiles(KernelCall call, std::int64_t side) {
+  call.m = (call.m + side - 1) / side * side;
+  call.n = (call.n + side - 1) / side * side;
+  return call;
+}
+
 double footprint_of(const KernelCall& call) {
   const auto m = static_cast<double>(call.m);
   const auto n = static_cast<double>(call.n);

@@ -57,6 +57,11 @@ std::string describe(const KernelCall& call);
 double flops_of(const KernelCall& call);
 /// Bytes that must move between memory and processor, or over the link, each once.
 double bytes_of(const KernelCall& call);
+/// Steps of a call that wait for one another, however many processors share the rest: the terms of one cell's sum.
+/// 0: not counted (operations bound by memory; a library splits sums as it likes).
+double depth_of(const KernelCall& call);
+/// The product with rows and columns rounded up to whole tiles.
+KernelCall in_whole_tiles(KernelCall call, std::int64_t side);
 /// Bytes of memory that the call's operands take.
 double footprint_of(const KernelCall& call);
 

@@ -55,9 +55,13 @@ Result<CalibratedRuntime> runtime_for(const Scenario& scenario, const JobTable& 
   }
   const bool any_share =
       std::any_of(jobs.shapes().begin(), jobs.shapes().end(), [](const Shape& shape) { return shape.is_share(); });
-  auto runtime = runtime_model_from_profiles(
-      jobs.families(), cluster.gpu_types, profiles, reference,
-      {.slowdown = scenario.slowdown, .interference = any_share && scenario.interference == "profile"});
+  RuntimeOptions options{.slowdown = scenario.slowdown,
+                         .interference = any_share && scenario.interference == "profile"};
+  for (std::uint32_t type = 0; type < cluster.gpu_types.size(); ++type) {
+    const auto has_it = [type](const Node& node) { return node.gpus > 0 && node.gpu_type == type; };
+    if (std::none_of(cluster.nodes.begin(), cluster.nodes.end(), has_it)) options.empty_types.push_back(type);
+  }
+  auto runtime = runtime_model_from_profiles(jobs.families(), cluster.gpu_types, profiles, reference, options);
   if (!runtime) return fail(runtime.error(), "fidelity.profiles");
   std::uint32_t without_family = 0;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) without_family += jobs.families()[jobs.family(JobId{i})].empty();

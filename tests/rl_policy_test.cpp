@@ -65,6 +65,27 @@ TEST_F(ModelFolder, OfAnotherArchitectureIsRefused) {
   EXPECT_EQ(refusal(), "/model.json: /parameters: has 1008 parameters; this network has 1339");
 }
 
+TEST_F(ModelFolder, OfANetworkThatDoesNotFitItsModeIsRefused) {
+  edit_json("\"fit_or_wait\"", "\"preempt\"");
+  EXPECT_EQ(refusal(), "/model.json: /network: the network rank goes with mode preempt, and no other does");
+  edit_json("\"sjf\"", "\"las\"");
+  edit_json("\"preempt\"", "\"fit_or_wait\"");
+  EXPECT_EQ(refusal(), "/model.json: /agenda: the heuristics las and srtf rank running jobs: they need mode preempt");
+}
+
+TEST_F(ModelFolder, OfModePreemptDrawsNoActions) {
+  TrainedModel model = some_model(NetworkKind::rank);
+  model.agenda.mode = ActionMode::preempt;
+  ASSERT_TRUE(save_model(model, folder_));
+  const JobTable jobs = test::some_jobs(3, 10);
+  const Cluster cluster = Cluster::homogeneous(2, 4);
+  const auto specs = parse_policy_list("rl:" + folder_ + "{sample=true}");
+  const auto made = PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().to_string(),
+            "policy 'rl:" + folder_ + "', parameter 'sample': an agent of mode preempt draws nothing");
+}
+
 TEST_F(ModelFolder, OfAnotherVersionIsRefused) {
   edit_json("\"version\": 1", "\"version\": 2");
   EXPECT_EQ(refusal(), "/model.json: /version: is 2; this build reads version 1");
@@ -134,7 +155,8 @@ TEST(RlPolicy, DecidesAsInItsEnvironment) {
   cluster.vcs = {{.name = "a"}, {.name = "b"}};
   const Window window{.jobs = jobs.slice(0, jobs.size()), .history = {}};
   for (const auto& [name, mode] : action_mode_names) {
-    TrainedModel model = some_model(NetworkKind::deepsets);
+    const bool ranks = mode == ActionMode::preempt;
+    TrainedModel model = some_model(ranks ? NetworkKind::rank : NetworkKind::deepsets);
     model.agenda.mode = mode;
     EnvOptions options;
     options.agenda = model.agenda;
@@ -146,7 +168,7 @@ TEST(RlPolicy, DecidesAsInItsEnvironment) {
       seen.shape(1, [&](std::uint32_t) { return std::pair{env.agenda().size(), env.agenda().group_count()}; });
       env.encode(seen.slot(0));
       forward_policy(model.network, model.parameters, model.normaliser, seen, logits);
-      result = env.step(best_action(logits));
+      result = ranks ? env.step(logits) : env.step(best_action(logits));
     }
     EXPECT_EQ(test::run(jobs, cluster, RlPolicy("x", model, {}, false, 0)), test::spans_of(env.engine())) << name;
   }
@@ -160,13 +182,13 @@ TEST(RlPolicy, UntrainedItIsItsHeuristic) {
     for (const auto& [name, heuristic] : heuristic_names) {
       TrainedModel model = some_model(kind, RuntimeKnowledge::oracle);
       model.agenda.heuristic = heuristic;
+      if (kind == NetworkKind::rank) model.agenda.mode = ActionMode::preempt;
+      if (contradiction(model.agenda)) continue;
       model.parameters = initial_parameters(model.network, Rng(1));
       EnvOptions options;
       options.agenda = model.agenda;
       Env env(cluster, options);
-      for (StepResult result = env.reset(window); !result.done();) {
-        result = env.step(env.agenda().heuristic_action(heuristic));
-      }
+      for (StepResult result = env.reset(window); !result.done();) result = env.step(heuristic);
       EXPECT_EQ(test::run(jobs, cluster, RlPolicy("x", model, jobs.works(), false, 0)), test::spans_of(env.engine()))
           << kind_name << " over " << name;
     }

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "src/policies/rl_policy.hpp"
 #include "src/policies/trained_model.hpp"
 #include "src/rl/checkpoint.hpp"
 #include "src/rl/cma_es.hpp"
@@ -283,7 +284,7 @@ TEST_F(TrainingRun, TheDefaultConfigurationLearnsVisibly) {
 
   ASSERT_TRUE(summary->held_out);
   EXPECT_GE(summary->held_out->windows, 5u);
-  ASSERT_EQ(summary->held_out->rows.size(), heuristic_names.size());
+  ASSERT_EQ(summary->held_out->rows.size(), 4u);  // las and srtf are of mode preempt
   const HeldOutRow& fcfs = summary->held_out->rows.front();
   EXPECT_EQ(fcfs.heuristic, Heuristic::fcfs);
   EXPECT_LT(summary->held_out->agent, fcfs.loss);
@@ -504,6 +505,31 @@ TEST_F(SearchRun, IsTheSameAgain) {
   EXPECT_EQ(*read_text_file(folder_ + "/model.json"), *read_text_file(folder_ + "_other/model.json"));
 }
 
+TEST_F(SearchRun, LearnsToPreempt) {
+  config_.env.agenda = {
+      .mode = ActionMode::preempt, .knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::fcfs};
+  config_.env.engine.preemption.restart = whole_seconds(2);
+  config_.network.kind = NetworkKind::rank;
+  const auto summary = run(1, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_LT(summary->best_validation, 0.6 * summary->validation_heuristic);
+  // The policy read back does in simulate() what the search saw in its environments.
+  const auto model = load_model(folder_);
+  ASSERT_TRUE(model) << model.error().to_string();
+  double slowdown = 0;
+  const auto windows = make_windows(jobs_, config_.windows, Split::validation);
+  for (const Window& window : *windows) {
+    Engine engine(window.jobs, cluster_, config_.env.engine);
+    RlPolicy policy("x", *model, window.jobs.works(), false, 0);
+    ASSERT_TRUE(simulate(engine, policy));
+    for (std::uint32_t i = 0; i < window.jobs.size(); ++i) {
+      const double jct = to_seconds(engine.end(JobId{i}) - window.jobs.submit(JobId{i}));
+      slowdown += std::max(1.0, jct / std::max(to_seconds(window.jobs.work(JobId{i})), slowdown_bound_s)) - 1;
+    }
+  }
+  EXPECT_NEAR(slowdown / static_cast<double>(windows->size() * config_.windows.jobs), summary->best_validation, 1e-6);
+}
+
 TEST_F(SearchRun, WithoutGenerationsToLearnInKeepsTheHeuristic) {
   config_.search.generations = 1;
   config_.search.step = 1e-6;
@@ -519,7 +545,7 @@ TEST_F(SearchRun, RefusesOtherNetworksAndResuming) {
   config_.network.kind = NetworkKind::kernel;
   const auto other = run(1, folder_);
   ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().to_string(), "/network/kind: method cma_es searches the network index alone");
+  EXPECT_EQ(other.error().to_string(), "/network/kind: method cma_es searches the networks index and rank");
 }
 
 // ---- configuration
@@ -545,7 +571,15 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"iteration": 3}})"),
             "x.json: /ppo/iteration: unknown key (did you mean 'iterations'?)");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "guess"}})"),
-            "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|inspect");
+            "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|inspect|preempt");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}})"),
+            "x.json: /network: the network rank goes with env/mode preempt, and no other does");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}, "network": {"kind": "rank"}})"),
+            "x.json: /method: ppo learns choices and not the order of mode preempt: expected cma_es");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"heuristic": "las"}})"),
+            "x.json: /env/mode: the heuristics las and srtf rank running jobs: they need mode preempt");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"teacher": "srtf"}})"),
+            "x.json: /ppo/teacher: las and srtf rank running jobs: no teachers");
   EXPECT_EQ(refusal(R"({"trace": "a", "windows": {"jobs": 1.5}})"),
             "x.json: /windows/jobs: expected an integer from 1.0 to 4000000000.0");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),

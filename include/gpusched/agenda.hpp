@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "gpusched/decision.hpp"
+#include "gpusched/ranking.hpp"
 #include "gpusched/runtime_predictor.hpp"
 #include "gpusched/view.hpp"
 
@@ -29,6 +30,7 @@ enum class ActionMode : std::uint8_t {
   select_blocking,  ///< any waiting job; it is then waited for until it fits (RLScheduler, SC'20); no WAIT
   backfill,         ///< the heuristic's first job holds a reservation (EASY); choose a job to backfill, or WAIT
   inspect,          ///< accept or reject (WAIT) the heuristic's first fitting job (SchedInspector, HPDC'22)
+  preempt,          ///< not a choice but an order of all jobs, waiting and running (ranking.hpp)
 };
 
 /// What the agent is told about run times. Printed beside every result.
@@ -46,6 +48,8 @@ enum class Heuristic : std::uint8_t {
   sjf,   ///< r
   saf,   ///< r n
   f1,    ///< log10(r) n + 870 log10(s) (Carastan-Santos & de Camargo, SC'17)
+  las,   ///< mode preempt: level of GPU service attained (Ranking)
+  srtf,  ///< mode preempt: known run time left, as of the job's last level
 };
 
 template <class T>
@@ -54,11 +58,12 @@ struct NamedValue {
   T value;
 };
 
-inline constexpr std::array<NamedValue<ActionMode>, 4> action_mode_names{{
+inline constexpr std::array<NamedValue<ActionMode>, 5> action_mode_names{{
     {"fit_or_wait", ActionMode::fit_or_wait},
     {"select_blocking", ActionMode::select_blocking},
     {"backfill", ActionMode::backfill},
     {"inspect", ActionMode::inspect},
+    {"preempt", ActionMode::preempt},
 }};
 inline constexpr std::array<NamedValue<RuntimeKnowledge>, 4> runtime_knowledge_names{{
     {"none", RuntimeKnowledge::none},
@@ -66,11 +71,13 @@ inline constexpr std::array<NamedValue<RuntimeKnowledge>, 4> runtime_knowledge_n
     {"predicted", RuntimeKnowledge::predicted},
     {"oracle", RuntimeKnowledge::oracle},
 }};
-inline constexpr std::array<NamedValue<Heuristic>, 4> heuristic_names{{
+inline constexpr std::array<NamedValue<Heuristic>, 6> heuristic_names{{
     {"fcfs", Heuristic::fcfs},
     {"sjf", Heuristic::sjf},
     {"saf", Heuristic::saf},
     {"f1", Heuristic::f1},
+    {"las", Heuristic::las},
+    {"srtf", Heuristic::srtf},
 }};
 
 /// The value called `name`, if any.
@@ -187,6 +194,19 @@ struct AgendaOptions {
   Time starvation = Time::max();  ///< fit_or_wait: once the oldest job waited this long, nothing else starts
 };
 
+/// What is wrong with a combination of options, or nothing.
+constexpr std::optional<std::string_view> contradiction(const AgendaOptions& options) {
+  const bool follows = options.heuristic == Heuristic::las || options.heuristic == Heuristic::srtf;
+  if (options.mode != ActionMode::preempt) {
+    if (follows) return "the heuristics las and srtf rank running jobs: they need mode preempt";
+    return std::nullopt;
+  }
+  if (options.choose_nodes) return "mode preempt has no choice of nodes";
+  if (options.sc20_backfill) return "mode preempt has no backfilling";
+  if (options.starvation != Time::max()) return "mode preempt has no starvation guard";
+  return std::nullopt;
+}
+
 /// Where one state's observation is written; each pointer has room for what Agenda::size() says.
 struct ObservationSlot {
   float* jobs = nullptr;         ///< [jobs x job_features]
@@ -204,12 +224,17 @@ class Agenda {
       : options_(options), true_runs_(true_runs), predictor_(std::move(history)) {
     GPUSCHED_ASSERT(options.knowledge != RuntimeKnowledge::oracle || !true_runs.empty(), "the oracle needs run times");
     GPUSCHED_ASSERT(options.max_jobs >= 4, "an observation needs at least four tokens");
+    GPUSCHED_ASSERT(!contradiction(options), "options that contradict each other");
   }
 
   [[nodiscard]] const AgendaOptions& options() const { return options_; }
 
   /// Folds the events of this instant. Call once after every advance(), before open().
   void observe(const View& view) {
+    if (ranks()) {
+      observe_ranking(view);
+      return;
+    }
     waited_ = false;
     backfilled_ = false;
     follow_arrivals(view);
@@ -235,6 +260,11 @@ class Agenda {
   /// Makes the moves that need no choice (a blocked job that fits now, a single legal action) and says whether the
   /// agent must choose at this instant. After act(), call it again: false means apply() and advance().
   bool open(const View& view, Decision& decision) {
+    if (ranks()) {
+      if (!ranking_.asked().empty()) return true;
+      ranking_.fill(view, decision);
+      return false;
+    }
     if (waited_) return false;
     if (placing()) return true;
     for (;;) {
@@ -258,6 +288,7 @@ class Agenda {
 
   /// Lists the tokens although nothing may be chosen: for the final observation of a truncated run.
   void show(const View& view) {
+    if (ranks()) return;
     follow_arrivals(view);
     describe_all(view);
     selectable_.assign(waiting_.size(), 0);
@@ -272,15 +303,26 @@ class Agenda {
   /// prefers the fullest node, as the placement rule `consolidate` does.
   [[nodiscard]] bool placing() const { return placing_ != no_index; }
 
+  /// True in mode preempt: an open choice then asks for the scores of jobs that are new or entered another level
+  /// (rank()). Its tokens are pairs, a job as it would wait and as it would run, their features RankFeature; there is
+  /// no WAIT, no group, and the global features are 0. A score holds until the job is asked for again.
+  [[nodiscard]] bool ranks() const { return options_.mode == ActionMode::preempt; }
+
   /// Tokens of the open choice; WAIT is the action of that number.
-  [[nodiscard]] std::uint32_t size() const { return tokens_; }
+  [[nodiscard]] std::uint32_t size() const {
+    return ranks() ? 2 * static_cast<std::uint32_t>(ranking_.asked().size()) : tokens_;
+  }
   [[nodiscard]] std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.size()); }
 
   /// The job of token `action` of the open choice.
-  [[nodiscard]] JobId job(std::uint32_t action) const { return placing() ? waiting_[placing_].job : token(action).job; }
+  [[nodiscard]] JobId job(std::uint32_t action) const {
+    if (ranks()) return ranking_.asked()[action / 2];
+    return placing() ? waiting_[placing_].job : token(action).job;
+  }
 
-  /// True when the open choice allows `action`.
+  /// True when the open choice allows `action`; in mode preempt none is.
   [[nodiscard]] bool allowed(std::uint32_t action) const {
+    if (ranks()) return false;
     return action < size() ? selectable_[action] != 0 : action == size() && may_wait_;
   }
 
@@ -289,6 +331,22 @@ class Agenda {
     if (placing()) return 0;
     if (heuristic == options_.heuristic) return least([](const Waiting& entry) { return entry.key; });
     return least([heuristic](const Waiting& entry) { return key_of(heuristic, entry); });
+  }
+
+  /// Mode preempt: takes the scores of the tokens, larger first (Ranking::rank). Precondition: all are finite.
+  void rank(const View& view, std::span<const float> scores) { ranking_.rank(view, scores); }
+  /// Mode preempt: asks for the scores of all jobs again, because somebody else will give them.
+  void rank_anew(const View& view) { ranking_.rank_anew(view); }
+
+  /// Does what a heuristic does: its preferred action or, in mode preempt, its order.
+  void act(Heuristic heuristic, const View& view, Decision& decision) {
+    if (!ranks()) {
+      act(heuristic_action(heuristic), view, decision);
+      return;
+    }
+    scores_.clear();
+    for (const JobId job : ranking_.asked()) scores_.insert(scores_.end(), 2, rank_prior(heuristic, view, job));
+    rank(view, scores_);
   }
 
   /// Carries out an action of the open choice. Precondition: allowed(action).
@@ -307,6 +365,10 @@ class Agenda {
 
   /// Writes the open choice.
   void encode(const View& view, const ObservationSlot& slot) const {
+    if (ranks()) {
+      encode_ranking(view, slot);
+      return;
+    }
     if (placing()) {
       write_kinds(view, slot.jobs);
       for (std::uint32_t i = 0; i < size(); ++i) slot.prior[i] = -static_cast<float>(i);
@@ -321,6 +383,7 @@ class Agenda {
     write_global(view, slot.global);
   }
 
+  /// Jobs that wait; modes other than preempt.
   [[nodiscard]] std::uint32_t waiting_count() const { return static_cast<std::uint32_t>(waiting_.size()); }
 
  private:
@@ -361,6 +424,58 @@ class Agenda {
 
   [[nodiscard]] bool predicts() const {
     return options_.knowledge == RuntimeKnowledge::predicted || options_.knowledge == RuntimeKnowledge::user;
+  }
+
+  // ---- mode preempt ----------------------------------------------------------------------------------------------
+
+  void observe_ranking(const View& view) {
+    for (const Event& event : view.events()) {
+      switch (event.kind) {
+        case EventKind::submit:
+        case EventKind::retry: ranking_.wait(view, event.job, known_run_s(view, event.job)); break;
+        case EventKind::finish:
+          ranking_.finish(view, event.job);
+          if (predicts()) predictor_.learn(view, event.job);
+          break;
+        case EventKind::wake:
+        case EventKind::start:
+        case EventKind::preempt:
+        case EventKind::move: break;
+      }
+    }
+    ranking_.cross(view);
+  }
+
+  void encode_ranking(const View& view, const ObservationSlot& slot) const {
+    static_assert(int{rank_features} <= int{job_features}, "the tokens of both kinds share their columns");
+    std::fill_n(slot.jobs, std::size_t{size()} * job_features, 0.0f);
+    for (std::uint32_t i = 0; i < size(); i += 2) {
+      float* const row = slot.jobs + std::size_t{i} * job_features;
+      ranking_.describe(view, job(i), row);
+      std::copy_n(row, int{rank_features}, row + job_features);
+      (row + job_features)[rank_running] = 1.0f;
+      slot.prior[i] = slot.prior[i + 1] = rank_prior(options_.heuristic, view, job(i));
+    }
+    std::fill_n(slot.mask, size(), std::uint8_t{1});
+    slot.prior[size()] = 0.0f;
+    slot.mask[size()] = 0;
+    std::fill_n(slot.global, global_features, 0.0f);
+  }
+
+  // The heuristic's preference as a number that does not depend on the other jobs; larger is better. A unit of each is
+  // about what a learned score moves by: an hour of submission, a logarithm of run times, a doubling of service.
+  [[nodiscard]] float rank_prior(Heuristic heuristic, const View& view, JobId job) const {
+    const float known = ranking_.known_seconds(job) > 0 ? ranking_.known_seconds(job) : 1.0f;
+    const auto submit_s = static_cast<float>(to_seconds(view.submit(job)));
+    switch (heuristic) {
+      case Heuristic::fcfs: return -submit_s / 3600;
+      case Heuristic::sjf: return -std::log1p(known);
+      case Heuristic::saf: return -std::log1p(known * ranking_.gpus(job));
+      case Heuristic::f1: return -(std::log10(known) * ranking_.gpus(job) / 870 + std::log10(std::max(submit_s, 0.1f)));
+      case Heuristic::las: return -ranking_.service_doublings(view, job);
+      case Heuristic::srtf: break;
+    }
+    return -std::log1p(ranking_.left_seconds(view, job));
   }
 
   // Place in waiting_ of token `i`.
@@ -646,6 +761,7 @@ class Agenda {
       case ActionMode::select_blocking: selectable_.assign(waiting_.size(), 1); break;
       case ActionMode::backfill: mark_backfill(view); break;
       case ActionMode::inspect: mark_first_fitting(); break;
+      case ActionMode::preempt: break;
     }
     cap_tokens();
     count_choices();
@@ -768,6 +884,8 @@ class Agenda {
       case Heuristic::fcfs: return static_cast<double>(entry.submit_us);
       case Heuristic::sjf: return run;
       case Heuristic::saf: return run * gpus;
+      case Heuristic::las:
+      case Heuristic::srtf: GPUSCHED_ASSERT(false, "an order of mode preempt"); [[fallthrough]];
       case Heuristic::f1: break;
     }
     const double submit = static_cast<double>(entry.submit_us) / static_cast<double>(microseconds_per_second);
@@ -896,6 +1014,8 @@ class Agenda {
       case Heuristic::sjf: return entry.log_known;
       case Heuristic::saf: return entry.log_area;
       case Heuristic::fcfs: return 0.0f;  // by the wait: write_prior()
+      case Heuristic::las:
+      case Heuristic::srtf:
       case Heuristic::f1: break;
     }
     return static_cast<float>(entry.key);
@@ -1002,6 +1122,9 @@ class Agenda {
 
   std::uint32_t placing_ = no_index;  // place in waiting_ of the job whose node is being chosen
   std::vector<Kind> kinds_;
+
+  Ranking ranking_;            // mode preempt; nothing else is then kept
+  std::vector<float> scores_;  // of an order's ranking
 
   std::vector<std::array<float, group_features>> groups_;
   std::vector<std::uint64_t> group_keys_;

@@ -81,6 +81,7 @@ class Env {
     fairness_.assign(window.jobs.users().size(), {});
     fairness_sums_ = {};
     fairness_now_ = 1;
+    took_over_ = false;
     return advance_to_choice();
   }
 
@@ -89,6 +90,19 @@ class Env {
   StepResult step(std::uint32_t action) {
     Decision decision = engine_->decision();
     agenda_->act(action, engine_->view(), decision);
+    return advance_to_choice();
+  }
+
+  /// Mode preempt: ranks the tokens by their scores, larger first, and goes to the next choice.
+  StepResult step(std::span<const float> scores) {
+    agenda_->rank(engine_->view(), scores);
+    return advance_to_choice();
+  }
+
+  /// Does what a heuristic does, in any mode.
+  StepResult step(Heuristic heuristic) {
+    Decision decision = engine_->decision();
+    agenda_->act(heuristic, engine_->view(), decision);
     return advance_to_choice();
   }
 
@@ -137,8 +151,11 @@ class Env {
     double discount = 1;
     for (;;) {
       while (agenda_->open(engine_->view(), decision)) {
-        if (rates_.scoring) return finish(result);
-        agenda_->act(agenda_->heuristic_action(options_.agenda.heuristic), engine_->view(), decision);
+        if (rates_.scoring) {
+          if (!std::exchange(took_over_, true) && agenda_->ranks()) agenda_->rank_anew(engine_->view());
+          return finish(result);
+        }
+        agenda_->act(options_.agenda.heuristic, engine_->view(), decision);
       }
       engine_->apply();
       watch(result, discount);
@@ -206,15 +223,15 @@ class Env {
       switch (event.kind) {
         case EventKind::submit: submit(event.job); break;
         case EventKind::retry:
-          stop(view, event.job);
+          stop(event.job);
           queue(event.job, +1);
           break;
         case EventKind::finish:
-          stop(view, event.job);
+          stop(event.job);
           complete(view, event.job, result, discount);
           break;
         case EventKind::start: start(view, event.job); break;
-        case EventKind::preempt:
+        case EventKind::preempt: preempt(view, event.job); break;
         case EventKind::move:
         case EventKind::wake: break;
       }
@@ -224,7 +241,8 @@ class Env {
 
   // What the rates need of a job, worked out once an episode.
   struct JobFacts {
-    double gpus, gpu_s, urgency;  // urgency = 1 / max(run, bound)
+    double gpus, gpu_s, urgency;  // gpu_s: left; urgency = 1 / max(run, bound)
+    double end_s = 0;             // planned, of the present run
   };
   [[nodiscard]] const JobFacts& facts(JobId job) const { return facts_[index(job)]; }
 
@@ -258,25 +276,36 @@ class Env {
     queue(job, -1);
     rates_.held_gpus += facts(job).gpus;
     rates_.running_gpus += facts(job).gpus;
-    rates_.running_end_gpu_s += facts(job).gpus * to_seconds(view.now() + view.remaining(job));
+    facts_[index(job)].end_s = to_seconds(view.now() + view.remaining(job));
+    rates_.running_end_gpu_s += facts(job).gpus * facts(job).end_s;
   }
 
-  void stop(const OracleView& view, JobId job) {
+  void stop(JobId job) {
     rates_.held_gpus -= facts(job).gpus;
     rates_.running_gpus -= facts(job).gpus;
-    rates_.running_end_gpu_s -= facts(job).gpus * to_seconds(view.now());
+    rates_.running_end_gpu_s -= facts(job).gpus * facts(job).end_s;
+  }
+
+  void preempt(const OracleView& view, JobId job) {
+    stop(job);
+    facts_[index(job)].gpu_s = facts(job).gpus * to_seconds(view.remaining(job));
+    queue(job, +1);
   }
 
   void complete(const OracleView& view, JobId job, StepResult& result, double discount) {
     if (!scored(job)) return;
     rates_.in_system -= 1;
     const double run = to_seconds(window_->jobs.work(job));
+    const double ran = to_seconds(view.ran(job));
     const double wait = std::max(0.0, to_seconds(view.now() - view.submit(job) - view.ran(job)));
-    // Waiting accrued 1 / bound a second also while the slowdown of a very short job was still bounded by 1.
-    if (run < slowdown_bound_s) {
+    const double slowdown = std::max(1.0, (wait + ran) / std::max(run, slowdown_bound_s));
+    if (ran > run) {  // restarts prolonged it without waiting
+      credit(reward_bounded_slowdown, wait * facts(job).urgency - (slowdown - 1), result, discount);
+    } else if (run < slowdown_bound_s) {
+      // Waiting accrued 1 / bound a second also while the slowdown of a very short job was still bounded by 1.
       credit(reward_bounded_slowdown, std::min(wait, slowdown_bound_s - run) / slowdown_bound_s, result, discount);
     }
-    update_fairness(view.user(job), std::max(1.0, (wait + run) / std::max(run, slowdown_bound_s)), result, discount);
+    update_fairness(view.user(job), slowdown, result, discount);
   }
 
   void update_fairness(std::uint32_t user, double slowdown, StepResult& result, double discount) {
@@ -322,6 +351,7 @@ class Env {
   std::vector<UserSlowdown> fairness_;
   FairnessSums fairness_sums_;
   double fairness_now_ = 1;
+  bool took_over_ = false;  // the first choice of the episode was shown
 };
 
 /// The observations of several environments, ragged: environment e's tokens are rows job_begin[e] to job_begin[e + 1],
@@ -493,21 +523,20 @@ class VectorEnv {
   /// One action for each environment; those of done environments are ignored. Precondition: each other is allowed.
   const Batch& step(std::span<const std::uint32_t> actions) {
     GPUSCHED_ASSERT(actions.size() == size(), "one action for each environment");
-    for_each([this, actions](std::uint32_t e) {
-      if (state_.done[e] == 0) {
-        batch_.results[e] = state_.envs[e].step(actions[e]);
-        state_.done[e] = batch_.results[e].done() ? 1 : 0;
-        return;
-      }
-      batch_.results[e] = {};
-      if (options_.autoreset == AutoresetMode::next_step) begin_episode(e);
+    return step_each([&](Env& env, std::uint32_t e) { return env.step(actions[e]); });
+  }
+
+  /// Mode preempt: scores of the batch's tokens, laid out as Observation::prior.
+  const Batch& step(std::span<const float> scores) {
+    GPUSCHED_ASSERT(scores.size() == batch_.observation.prior.size(), "one score for each token");
+    return step_each([&](Env& env, std::uint32_t e) {
+      return env.step(scores.subspan(std::size_t{batch_.observation.job_begin[e]} + e, env.agenda().size()));
     });
-    std::vector<std::uint32_t> ended;
-    for (std::uint32_t e = 0; e < size(); ++e) {
-      if (batch_.results[e].done()) ended.push_back(e);
-    }
-    collect(std::move(ended));
-    return batch_;
+  }
+
+  /// A heuristic's steps, in any mode.
+  const Batch& step(Heuristic heuristic) {
+    return step_each([&](Env& env, std::uint32_t) { return env.step(heuristic); });
   }
 
   /// AutoresetMode::disabled: starts new episodes where the last one is done.
@@ -543,6 +572,26 @@ class VectorEnv {
       for (std::uint32_t e = begin; e < end; ++e) work(e);
     };
     team_.run(run_part);
+  }
+
+  // Steps every environment that is not done by `step_one`.
+  template <class StepOne>
+  const Batch& step_each(StepOne step_one) {
+    for_each([&](std::uint32_t e) {
+      if (state_.done[e] == 0) {
+        batch_.results[e] = step_one(state_.envs[e], e);
+        state_.done[e] = batch_.results[e].done() ? 1 : 0;
+        return;
+      }
+      batch_.results[e] = {};
+      if (options_.autoreset == AutoresetMode::next_step) begin_episode(e);
+    });
+    std::vector<std::uint32_t> ended;
+    for (std::uint32_t e = 0; e < size(); ++e) {
+      if (batch_.results[e].done()) ended.push_back(e);
+    }
+    collect(std::move(ended));
+    return batch_;
   }
 
   // Draws windows until one has a choice.

@@ -47,6 +47,7 @@ struct WindowOptions {
   double validation_fraction = 0.1;  ///< the next ones; the rest is the test part
   double arrival_scale = 1;          ///< distances between arrivals times this; 0.5 = twice the load
   bool truncate = false;             ///< end at the last submission instead of running until empty
+  bool history = true;               ///< predictors know the jobs that had finished before the window
 };
 
 /// All windows of one part of a trace, in order of time; warm-up jobs come from the same part. An error says how many
@@ -102,7 +103,7 @@ inline Result<std::vector<Window>> make_windows(const JobTable& trace, const Win
     Window window{.jobs = trace.slice(first, length, options.arrival_scale),
                   .first_scored = options.warm_up_jobs,
                   .start = first + options.warm_up_jobs,
-                  .history = known};
+                  .history = options.history ? known : RuntimePredictor{}};
     if (options.truncate) window.end = window.jobs.submit(JobId{length - 1});
     windows.push_back(std::move(window));
   }

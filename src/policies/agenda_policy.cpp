@@ -20,7 +20,9 @@ std::vector<std::string> words_of(const std::array<NamedValue<T>, N>& names) {
 PolicyInfo agenda_info() {
   return {.name = "agenda",
           .summary = "the choices of a learned scheduler (rl:DIR), made by a fixed order",
-          .source = "gpusched/agenda.hpp; mode=select_blocking is the loop of RLScheduler (SC'20)",
+          .source =
+              "gpusched/agenda.hpp; mode=select_blocking is the loop of RLScheduler (SC'20), mode=preempt "
+              "preempts",
           .complexity = "O(waiting jobs) a choice",
           .parameters = {{.name = "mode",
                           .fallback = std::string("fit_or_wait"),
@@ -44,9 +46,11 @@ PolicyInfo agenda_info() {
             options.knowledge = *value_from_name(runtime_knowledge_names, parameters.word("knowledge"));
             options.sc20_backfill = parameters.flag("sc20_backfill");
             options.max_jobs = no_index;  // an order needs no cap
+            if (const auto wrong = contradiction(options)) return unexpected("policy 'agenda': " + std::string(*wrong));
             const bool oracle = options.knowledge == RuntimeKnowledge::oracle;
             return AnyPolicy(AgendaPolicy(options, oracle ? context.jobs->works() : std::span<const Time>{}));
-          }};
+          },
+          .preemptive = true};
 }
 
 }  // namespace gpusched

@@ -22,9 +22,7 @@ class AgendaPolicy {
 
   void decide(const View& view, Decision& decision) {
     agenda_.observe(view);
-    while (agenda_.open(view, decision)) {
-      agenda_.act(agenda_.heuristic_action(agenda_.options().heuristic), view, decision);
-    }
+    while (agenda_.open(view, decision)) agenda_.act(agenda_.options().heuristic, view, decision);
   }
 
  private:

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/policies/preemptive_order.hpp"
+#include "gpusched/preemptive_order.hpp"
 #include "src/policies/registry.hpp"
 
 namespace gpusched {

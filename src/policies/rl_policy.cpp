@@ -42,21 +42,27 @@ std::uint32_t sample_action(std::span<const float> logits, Rng& rng) {
 
 void RlPolicy::decide(const View& view, Decision& decision) {
   agenda_.observe(view);
-  while (agenda_.open(view, decision)) agenda_.act(choose(view), view, decision);
+  while (agenda_.open(view, decision)) {
+    score(view);
+    if (agenda_.ranks()) {
+      agenda_.rank(view, logits_);
+    } else {
+      agenda_.act(sample_ ? sample_action(logits_, rng_) : best_action(logits_), view, decision);
+    }
+  }
 }
 
-std::uint32_t RlPolicy::choose(const View& view) {
+void RlPolicy::score(const View& view) {
   observation_.shape(1, [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; });
   agenda_.encode(view, observation_.slot(0));
   forward_policy(model_.network, model_.parameters, model_.normaliser, observation_, logits_);
-  return sample_ ? sample_action(logits_, rng_) : best_action(logits_);
 }
 
 PolicyInfo rl_policy_info() {
   return {.name = "rl:",
           .summary = "a scheduler trained by `gpusched train`, read from the folder behind rl:",
           .source = "this project's trainer; docs/results/rl.md",
-          .complexity = "O(waiting jobs x network) a choice",
+          .complexity = "O(waiting jobs x network) a choice; mode preempt: O(jobs that enter a level x network)",
           .parameters =
               {{.name = "sample",
                 .fallback = false,
@@ -66,12 +72,16 @@ PolicyInfo rl_policy_info() {
             const std::string& name = context.spec_name;
             auto model = load_model(name.substr(name.find(':') + 1));
             if (!model) return Unexpected{model.error()};
+            if (model->agenda.mode == ActionMode::preempt && parameters.flag("sample")) {
+              return unexpected("policy '" + name + "', parameter 'sample': an agent of mode preempt draws nothing");
+            }
             const bool oracle = model->agenda.knowledge == RuntimeKnowledge::oracle;
             const auto works = oracle ? context.jobs->works() : std::span<const Time>{};
             const std::uint64_t seed =
                 Rng(context.seed).split(static_cast<std::uint64_t>(parameters.number("seed"))).state()[0];
             return AnyPolicy(RlPolicy(name, *std::move(model), works, parameters.flag("sample"), seed));
-          }};
+          },
+          .preemptive = true};
 }
 
 }  // namespace gpusched

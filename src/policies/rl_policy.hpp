@@ -16,7 +16,7 @@
 namespace gpusched {
 
 /// Chooses, at every instant, the action of the greatest logit until it waits or nothing is left to choose; or draws
-/// from the policy's distribution. O(waiting jobs x network) a choice.
+/// from the policy's distribution. In mode preempt the logits rank the jobs. O(waiting jobs x network) a choice.
 class RlPolicy {
  public:
   /// `true_runs`: JobTable::works() for a model that was trained with RuntimeKnowledge::oracle, else unused.
@@ -33,7 +33,7 @@ class RlPolicy {
   void decide(const View& view, Decision& decision);
 
  private:
-  [[nodiscard]] std::uint32_t choose(const View& view);
+  void score(const View& view);
 
   std::string name_;
   TrainedModel model_;

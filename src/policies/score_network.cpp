@@ -60,11 +60,11 @@ Matrix attend(std::span<const float> parameters, const NetworkSpec& spec, const 
   return tokens + dense_relu(parameters, layout.mix, heads);
 }
 
-// Rows of index_terms for the tokens of one state.
-Matrix index_products(const Matrix& jobs, const Vector& global) {
-  Matrix products(jobs.rows(), static_cast<Eigen::Index>(index_terms.size()));
-  for (std::size_t t = 0; t < index_terms.size(); ++t) {
-    const IndexTerm& term = index_terms[t];
+// Rows of the terms' values for the tokens of one state.
+Matrix products_of(std::span<const IndexTerm> terms, const Matrix& jobs, const Vector& global) {
+  Matrix products(jobs.rows(), static_cast<Eigen::Index>(terms.size()));
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    const IndexTerm& term = terms[t];
     auto column = products.col(static_cast<Eigen::Index>(t));
     column = jobs.col(term.feature);
     if (term.times == IndexTerm::job) column.array() *= jobs.col(term.by).array();
@@ -121,6 +121,8 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
   } else if (spec.kind == NetworkKind::index) {
     layout.score2 = add(static_cast<std::uint32_t>(index_terms.size()), 1);
     layout.wait = add(static_cast<std::uint32_t>(index_wait_features.size()), 1);
+  } else if (spec.kind == NetworkKind::rank) {
+    layout.score2 = add(static_cast<std::uint32_t>(rank_terms.size()), 1);
   } else {
     layout.encode1 = add(job_features, width);
     layout.encode2 = add(width, width);
@@ -222,12 +224,20 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
     return;
   }
 
+  if (spec.kind == NetworkKind::rank) {
+    const Matrix scores = dense(parameters, layout.score2, products_of(rank_terms, jobs, Vector()));
+    for (std::uint32_t s = 0; s < states; ++s) {
+      put(s, scores.middleRows(observation.job_begin[s], observation.tokens(s)), 0.0f);
+    }
+    return;
+  }
+
   if (spec.kind == NetworkKind::index) {
     const Matrix global = normalised(observation.global, normaliser.global_mean, normaliser.global_scale);
     for (std::uint32_t s = 0; s < states; ++s) {
       const Vector context = global.row(s);
       const Matrix own = jobs.middleRows(observation.job_begin[s], observation.tokens(s));
-      put(s, dense(parameters, layout.score2, index_products(own, context)),
+      put(s, dense(parameters, layout.score2, products_of(index_terms, own, context)),
           dense(parameters, layout.wait, index_wait_inputs(context))(0, 0));
     }
     return;

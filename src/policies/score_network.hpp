@@ -22,14 +22,16 @@ enum class NetworkKind : std::uint8_t {
   kernel,     ///< each job alone, 8 features: 8-32-16-8-1, the 961 parameters of RLScheduler (SC'20)
   deepsets,   ///< each job with a context: mean and maximum over the encoded set (Zaheer et al., 2017), groups, global
   attention,  ///< deepsets over tokens that first look at each other (one block of multi-head attention)
-  index       ///< each job alone, linear in the products of `index_terms`: few enough parameters for a direct search
+  index,      ///< each job alone, linear in the products of `index_terms`: few enough parameters for a direct search
+  rank        ///< the same of `rank_terms`, for mode preempt and nothing else
 };
 
-inline constexpr std::array<NamedValue<NetworkKind>, 4> network_kind_names{{
+inline constexpr std::array<NamedValue<NetworkKind>, 5> network_kind_names{{
     {"kernel", NetworkKind::kernel},
     {"deepsets", NetworkKind::deepsets},
     {"attention", NetworkKind::attention},
     {"index", NetworkKind::index},
+    {"rank", NetworkKind::rank},
 }};
 
 struct NetworkSpec {
@@ -57,8 +59,8 @@ struct NetworkLayout {
   DenseLayer query, key, value, mix;  ///< attention; mix follows the heads
   DenseLayer group;                   ///< group features -> width / 2
   DenseLayer context;                 ///< pooled jobs and groups, global -> width
-  DenseLayer score1, score2;          ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index: score2 alone
-  DenseLayer wait;                    ///< context -> 1; index: index_wait_features -> 1
+  DenseLayer score1, score2;  ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index and rank: score2 alone
+  DenseLayer wait;            ///< context -> 1; index: index_wait_features -> 1
   DenseLayer critic1, critic2, critic3;
   std::size_t policy_size = 0;  ///< parameters that acting needs
   std::size_t size = 0;
@@ -98,11 +100,43 @@ inline constexpr std::array<IndexTerm, 22> index_terms{{
     {log_earliest_start, IndexTerm::global, free_fraction},
     {log_earliest_start, IndexTerm::global, log_queue},
 }};
+/// Products of RankFeature that the rank network weighs.
+inline constexpr std::array<IndexTerm, 24> rank_terms{{
+    {rank_running},
+    {rank_service},
+    {rank_wait},
+    {rank_gpus},
+    {rank_known},
+    {rank_left},
+    {rank_overrun},
+    {rank_ending},
+    {rank_attempts},
+    {rank_running, IndexTerm::job, rank_service},
+    {rank_running, IndexTerm::job, rank_gpus},
+    {rank_running, IndexTerm::job, rank_left},
+    {rank_service, IndexTerm::job, rank_service},
+    {rank_service, IndexTerm::job, rank_gpus},
+    {rank_service, IndexTerm::job, rank_known},
+    {rank_service, IndexTerm::job, rank_wait},
+    {rank_gpus, IndexTerm::job, rank_gpus},
+    {rank_gpus, IndexTerm::job, rank_known},
+    {rank_gpus, IndexTerm::job, rank_wait},
+    {rank_gpus, IndexTerm::job, rank_ending},
+    {rank_known, IndexTerm::job, rank_known},
+    {rank_wait, IndexTerm::job, rank_wait},
+    {rank_left, IndexTerm::job, rank_gpus},
+    {rank_ending, IndexTerm::job, rank_service},
+}};
 /// Global features that WAIT's score is linear in.
 inline constexpr std::array<std::uint8_t, 2> index_wait_features{free_fraction, log_queue};
 /// What the critic reads: mean job and group tokens, global and privileged features.
 inline constexpr std::uint32_t critic_inputs = std::uint32_t{job_features} + std::uint32_t{group_features} +
                                                std::uint32_t{global_features} + std::uint32_t{privileged_features};
+
+/// The network rank, and no other, gives the order that mode preempt asks for.
+constexpr bool matches(NetworkKind kind, ActionMode mode) {
+  return (kind == NetworkKind::rank) == (mode == ActionMode::preempt);
+}
 
 /// Preconditions: width and heads positive, width a multiple of heads and even.
 NetworkLayout layout_of(const NetworkSpec& spec);

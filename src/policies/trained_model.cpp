@@ -127,6 +127,10 @@ Result<TrainedModel> load_model(const std::string& folder) {
   });
   fields.read("parameters", count);
   fields.read("weights_crc32c", checksum);
+  if (const auto wrong = contradiction(model.agenda)) fields.fail("agenda", std::string(*wrong));
+  if (!matches(model.network.kind, model.agenda.mode)) {
+    fields.fail("network", "the network rank goes with mode preempt, and no other does");
+  }
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
 
   const std::size_t expected = layout_of(model.network).size;

@@ -65,12 +65,33 @@ class Search {
     constexpr std::uint32_t most_windows = 16;
     VectorEnv env(windows_.train, {}, cluster_,
                   {.env = config_.env, .autoreset = AutoresetMode::disabled, .environments = most_windows});
+    const std::uint64_t seed = Rng(config_.seed).split("normaliser").state()[0];
+    const Heuristic heuristic = config_.env.agenda.heuristic;
     std::vector<Observation> seen;
-    for (Episode& episode : collect_episodes(env, {}, Acting::heuristic, config_.env.agenda.heuristic,
-                                             Rng(config_.seed).split("normaliser").state()[0], true)) {
-      seen.push_back(std::move(episode.observation));
+    if (config_.env.agenda.mode == ActionMode::preempt) {
+      seen.push_back(states_of_ranking(env, heuristic, seed));
+    } else {
+      for (Episode& episode : collect_episodes(env, {}, Acting::heuristic, heuristic, seed, true)) {
+        seen.push_back(std::move(episode.observation));
+      }
     }
     normaliser_ = Normaliser::fit(seen);
+  }
+
+  // What an order sees in one episode of every environment.
+  static Observation states_of_ranking(VectorEnv& env, Heuristic heuristic, std::uint64_t seed) {
+    Observation seen;
+    const Batch* batch = &env.reset(seed);
+    for (bool any = true; any;) {
+      any = false;
+      for (std::uint32_t e = 0; e < env.size(); ++e) {
+        if (env.is_done(e)) continue;
+        append_state(seen, batch->observation, e);
+        any = true;
+      }
+      if (any) batch = &env.step(heuristic);
+    }
+    return seen;
   }
 
   // The losses of these policy parameters.
@@ -181,8 +202,8 @@ class Search {
 
 Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
                             const std::string& folder, const std::function<void(const TrainProgress&)>& watch) {
-  if (config.network.kind != NetworkKind::index) {
-    return Unexpected{Error{.message = "method cma_es searches the network index alone", .field = "/network/kind"}};
+  if (config.network.kind != NetworkKind::index && config.network.kind != NetworkKind::rank) {
+    return Unexpected{Error{.message = "method cma_es searches the networks index and rank", .field = "/network/kind"}};
   }
   auto windows = training_windows(config, jobs);
   if (!windows) return Unexpected{windows.error()};

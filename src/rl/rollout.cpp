@@ -136,8 +136,13 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
     }
     for (std::uint32_t i = 0; i < live.size(); ++i) {
       Env& env = envs[live[i]];
-      results[live[i]] = env.step(acting == Acting::heuristic ? env.agenda().heuristic_action(heuristic)
-                                                              : best_action(row_of(logits, seen, i)));
+      if (acting == Acting::heuristic) {
+        results[live[i]] = env.step(heuristic);
+      } else if (env.agenda().ranks()) {
+        results[live[i]] = env.step(row_of(logits, seen, i));
+      } else {
+        results[live[i]] = env.step(best_action(row_of(logits, seen, i)));
+      }
     }
   }
   std::vector<RewardVector> totals;

@@ -12,6 +12,8 @@ constexpr double most_count = 4e9;
 void read_env(JsonFields& fields, EnvOptions& env) {
   AgendaOptions& agenda = env.agenda;
   double starvation_s = 0;
+  double checkpoint_s = 0;
+  double restart_s = 0;
   std::string placement;
   fields.read_word("mode", agenda.mode, action_mode_names);
   fields.read_word("knowledge", agenda.knowledge, runtime_knowledge_names);
@@ -30,6 +32,9 @@ void read_env(JsonFields& fields, EnvOptions& env) {
     }
   }
   fields.read("one_event_a_step", env.engine.one_event_a_step);
+  fields.read("checkpoint_cost_s", checkpoint_s, 0, 1e9);
+  fields.read("restart_cost_s", restart_s, 0, 1e9);
+  env.engine.preemption = {.checkpoint = from_seconds(checkpoint_s), .restart = from_seconds(restart_s)};
   fields.read_object("weights", [&](JsonFields& weights) {
     for (std::size_t term = 0; term < reward_terms; ++term) {
       weights.read(std::string(reward_names[term]), env.weights[term], 0, 1e9);
@@ -37,6 +42,7 @@ void read_env(JsonFields& fields, EnvOptions& env) {
   });
   fields.read("idle_gpu_w", env.idle_gpu_w, 0, 1e5);
   fields.read("busy_gpu_w", env.busy_gpu_w, 0, 1e5);
+  if (const auto wrong = contradiction(agenda)) fields.fail("mode", std::string(*wrong));
 }
 
 void read_windows(JsonFields& fields, WindowOptions& windows) {
@@ -48,6 +54,7 @@ void read_windows(JsonFields& fields, WindowOptions& windows) {
   fields.read("validation_fraction", windows.validation_fraction, 0, 1);
   fields.read("arrival_scale", windows.arrival_scale, 1e-6, 1e6);
   fields.read("truncate", windows.truncate);
+  fields.read("history", windows.history);
 }
 
 void read_ppo(JsonFields& fields, PpoOptions& ppo) {
@@ -72,6 +79,7 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read_word("reward_scale", ppo.reward_scale, reward_scale_names);
   fields.read("imitate_iterations", ppo.imitate_iterations, 0, most_count);
   fields.read_word("teacher", ppo.teacher, heuristic_names);
+  if (contradiction({.heuristic = ppo.teacher})) fields.fail("teacher", "las and srtf rank running jobs: no teachers");
   fields.read("validate_every", ppo.validate_every, 1, most_count);
   fields.read("validation_windows", ppo.validation_windows, 1, most_count);
   if (ppo.baseline == Baseline::group && ppo.group < 2)
@@ -135,6 +143,12 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   if (config.device != "auto" && config.device != "cpu" && config.device != "cuda") {
     fields.fail("device", "expected one of auto|cpu|cuda");
   }
+  if (!matches(config.network.kind, config.env.agenda.mode)) {
+    fields.fail("network", "the network rank goes with env/mode preempt, and no other does");
+  }
+  if (config.method == Method::ppo && config.env.agenda.mode == ActionMode::preempt) {
+    fields.fail("method", "ppo learns choices and not the order of mode preempt: expected cma_es");
+  }
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   if (config.ppo.mean_lifetime_s > 0) config.env.discount_per_s = 1 / config.ppo.mean_lifetime_s;
   return config;
@@ -165,6 +179,8 @@ std::string train_config_json(const TrainConfig& config) {
                     {"starvation_s", agenda.starvation == Time::max() ? 0.0 : to_seconds(agenda.starvation)},
                     {"placement", placement},
                     {"one_event_a_step", config.env.engine.one_event_a_step},
+                    {"checkpoint_cost_s", to_seconds(config.env.engine.preemption.checkpoint)},
+                    {"restart_cost_s", to_seconds(config.env.engine.preemption.restart)},
                     {"weights", weights},
                     {"idle_gpu_w", config.env.idle_gpu_w},
                     {"busy_gpu_w", config.env.busy_gpu_w}}},
@@ -176,7 +192,8 @@ std::string train_config_json(const TrainConfig& config) {
                     {"train_fraction", config.windows.train_fraction},
                     {"validation_fraction", config.windows.validation_fraction},
                     {"arrival_scale", config.windows.arrival_scale},
-                    {"truncate", config.windows.truncate}}},
+                    {"truncate", config.windows.truncate},
+                    {"history", config.windows.history}}},
                   {"network",
                    {{"kind", name_of(network_kind_names, config.network.kind)},
                     {"width", config.network.width},

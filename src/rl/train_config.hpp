@@ -66,7 +66,7 @@ struct PpoOptions {
 /// How parameters are found.
 enum class Method : std::uint8_t {
   ppo,     ///< by gradients, step by step; any network
-  cma_es,  ///< by direct search over whole episodes; the network index
+  cma_es,  ///< by direct search over whole episodes; the networks index and rank
 };
 inline constexpr std::array<NamedValue<Method>, 2> method_names{{
     {"ppo", Method::ppo},

@@ -399,6 +399,9 @@ Result<HeldOut> test_model(const TrainConfig& config, const JobTable& jobs, cons
   const std::vector<double> own = losses(Acting::best, config.env.agenda.heuristic);
   HeldOut result{.windows = static_cast<std::uint32_t>(tested.size()), .agent = mean_of(own), .rows = {}};
   for (const auto& [name, heuristic] : heuristic_names) {
+    AgendaOptions agenda = config.env.agenda;
+    agenda.heuristic = heuristic;
+    if (contradiction(agenda)) continue;
     const std::vector<double> theirs = losses(Acting::heuristic, heuristic);
     HeldOutRow row{
         .heuristic = heuristic, .loss = mean_of(theirs), .interval = {}, .verdict = std::string(too_few_windows)};

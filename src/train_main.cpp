@@ -14,6 +14,7 @@
 
 #include "src/commands.hpp"
 #include "src/help_formatter.hpp"
+#include "src/rl/direct_search.hpp"
 #include "src/rl/train_config.hpp"
 #include "src/rl/trainer.hpp"
 #include "src/sim/report.hpp"
@@ -87,7 +88,9 @@ int run_training(const TrainArguments& arguments) {
   const auto input = load_train_input(*config);
   if (!input) return complain(input.error());
   const std::string folder = new_folder(arguments, *config);
-  if (arguments.resume.empty() && std::filesystem::exists(folder + "/checkpoint.bin")) {
+  const bool used =
+      std::filesystem::exists(folder + "/checkpoint.bin") || std::filesystem::exists(folder + "/" + search_state_file);
+  if (arguments.resume.empty() && used) {
     return complain("--out: " + folder + " holds a training run already; --resume goes on with it");
   }
   const auto& agenda = config->env.agenda;

@@ -18,6 +18,7 @@
 #include "src/policies/trained_model.hpp"
 #include "src/rl/checkpoint.hpp"
 #include "src/rl/cma_es.hpp"
+#include "src/rl/direct_search.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/learner.hpp"
 #include "src/rl/rollout.hpp"
@@ -538,10 +539,50 @@ TEST_F(SearchRun, WithoutGenerationsToLearnInKeepsTheHeuristic) {
   EXPECT_NEAR(summary->best_validation, summary->validation_heuristic, 1e-9);
 }
 
-TEST_F(SearchRun, RefusesOtherNetworksAndResuming) {
-  const auto resumed = run(1, folder_, true);
-  ASSERT_FALSE(resumed);
-  EXPECT_EQ(resumed.error().to_string(), "/method: a direct search cannot be resumed; run it again");
+TEST_F(SearchRun, GoesOnBitForBitAfterBeingKilled) {
+  config_.search = {.generations = 100'000, .windows = 2, .validate_every = 3};
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    static_cast<void>(run(1, folder_));
+    _exit(0);
+  }
+  const std::string state_file = folder_ + "/" + search_state_file;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!std::filesystem::exists(state_file) && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(237));
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+
+  const auto state_of = [](const std::string& folder) {
+    Json state = *parse_json_strictly(*read_text_file(folder + "/" + search_state_file), "");
+    for (const char* key : {"seconds", "metrics_csv"}) state.erase(key);  // wall time
+    return state;
+  };
+  const auto reached = state_of(folder_)["iterations"].get<std::uint32_t>();
+  ASSERT_GE(reached, 1u);
+  config_.search.generations = (reached / 3 + 2) * 3;  // the last generation is validated anyway
+  ASSERT_TRUE(run(1, folder_, true));
+  ASSERT_TRUE(run(1, folder_ + "_other"));
+  EXPECT_EQ(state_of(folder_), state_of(folder_ + "_other"));
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+
+  config_.search.step = 0.4;
+  const auto other = run(1, folder_, true);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().to_string(), state_file + ": was made with another configuration than config.json beside it");
+  config_.search.step = 0.3;
+  std::filesystem::resize_file(state_file, 100);
+  const auto cut = run(1, folder_, true);
+  ASSERT_FALSE(cut);
+  EXPECT_TRUE(cut.error().to_string().starts_with(state_file)) << cut.error().to_string();
+}
+
+TEST_F(SearchRun, RefusesOtherNetworks) {
   config_.network.kind = NetworkKind::kernel;
   const auto other = run(1, folder_);
   ASSERT_FALSE(other);

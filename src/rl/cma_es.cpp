@@ -112,4 +112,35 @@ void CmaEs::tell(std::span<const double> losses) {
 std::vector<double> CmaEs::mean() const { return {impl_->mean.begin(), impl_->mean.end()}; }
 double CmaEs::step() const { return impl_->step; }
 
+CmaEsState CmaEs::state() const {
+  const auto flat = [](const auto& matrix) {
+    return std::vector<double>(matrix.data(), matrix.data() + matrix.size());
+  };
+  return {.mean = flat(impl_->mean),
+          .covariance = flat(impl_->covariance),
+          .path = flat(impl_->path),
+          .step_path = flat(impl_->step_path),
+          .step = impl_->step,
+          .generation = impl_->generation,
+          .rng = impl_->rng.state()};
+}
+
+bool CmaEs::fits(const CmaEsState& state) const {
+  const auto n = static_cast<std::size_t>(impl_->mean.size());
+  return state.mean.size() == n && state.covariance.size() == n * n && state.path.size() == n &&
+         state.step_path.size() == n;
+}
+
+void CmaEs::restore(const CmaEsState& state) {
+  GPUSCHED_ASSERT(fits(state), "the state of a search of other dimensions");
+  const Eigen::Index n = impl_->mean.size();
+  impl_->mean = Eigen::Map<const Vector>(state.mean.data(), n);
+  impl_->covariance = Eigen::Map<const Matrix>(state.covariance.data(), n, n);
+  impl_->path = Eigen::Map<const Vector>(state.path.data(), n);
+  impl_->step_path = Eigen::Map<const Vector>(state.step_path.data(), n);
+  impl_->step = state.step;
+  impl_->generation = state.generation;
+  impl_->rng = Rng::restore(state.rng);
+}
+
 }  // namespace gpusched

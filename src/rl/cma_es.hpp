@@ -4,6 +4,7 @@
 /// arXiv:1604.00772, section B; positive recombination weights only).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,6 +17,14 @@ namespace gpusched {
 struct CmaEsOptions {
   double step = 0.3;             ///< initial standard deviation of every number
   std::uint32_t population = 0;  ///< candidates of a generation; 0: 4 + 3 ln(dimensions), at least 12
+};
+
+/// Everything that a search needs to go on exactly; the covariance column by column.
+struct CmaEsState {
+  std::vector<double> mean, covariance, path, step_path;
+  double step = 0;
+  std::uint64_t generation = 0;
+  std::array<std::uint64_t, 2> rng{};  ///< Rng::state()
 };
 
 /// Deterministic: the same start, options, stream and losses give the same candidates.
@@ -37,6 +46,11 @@ class CmaEs {
   /// The distribution's centre and its overall standard deviation.
   [[nodiscard]] std::vector<double> mean() const;
   [[nodiscard]] double step() const;
+
+  /// Between tell() and ask(). Precondition of restore(): as many dimensions as this search has (fits()).
+  [[nodiscard]] CmaEsState state() const;
+  [[nodiscard]] bool fits(const CmaEsState& state) const;
+  void restore(const CmaEsState& state);
 
  private:
   struct Impl;

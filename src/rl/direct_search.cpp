@@ -13,6 +13,7 @@
 #include "src/rl/run_clock.hpp"
 #include "src/rl/training_windows.hpp"
 #include "src/sim/atomic_file.hpp"
+#include "src/sim/json_fields.hpp"
 #include "src/sim/statistics.hpp"
 
 namespace gpusched {
@@ -21,14 +22,29 @@ namespace {
 constexpr const char* csv_header =
     "generation,episodes,loss,heuristic_loss,validation_loss,validation_heuristic_loss,step,seconds\n";
 
+// Only how long the run lasts and on how many threads may differ.
+bool continues(const std::string& before, const TrainConfig& now) {
+  auto earlier = read_train_config(before, "");
+  if (!earlier) return false;
+  earlier->search.generations = now.search.generations;
+  earlier->search.time_limit_s = now.search.time_limit_s;
+  earlier->threads = now.threads;
+  return train_config_json(*earlier) == train_config_json(now);
+}
+
 class Search {
  public:
   Search(const TrainConfig& config, const Cluster& cluster, std::string folder, TrainingWindows windows)
-      : config_(config), cluster_(cluster), folder_(std::move(folder)), windows_(std::move(windows)) {
-    parameters_ = initial_parameters(config.network, Rng(config.seed).split("parameters"));
+      : config_(config),
+        cluster_(cluster),
+        folder_(std::move(folder)),
+        windows_(std::move(windows)),
+        parameters_(initial_parameters(config.network, Rng(config.seed).split("parameters"))),
+        average_(parameters_.begin(),
+                 parameters_.begin() + static_cast<std::ptrdiff_t>(layout_of(config.network).policy_size)),
+        cma_(average_, {.step = config.search.step, .population = config.search.population},
+             Rng(config.seed).split("candidates")) {
     fit_normaliser();
-    const auto policy_size = static_cast<std::ptrdiff_t>(layout_of(config.network).policy_size);
-    average_.assign(parameters_.begin(), parameters_.begin() + policy_size);
     heuristic_ = window_losses(pointers_to(windows_.train), cluster_, config_.env, {}, Acting::heuristic);
     summary_.validation_heuristic =
         mean_of(window_losses(pointers_to(windows_.validation), cluster_, config_.env, {}, Acting::heuristic));
@@ -36,25 +52,72 @@ class Search {
     metrics_ = csv_header;
   }
 
+  /// Goes on from search.json in the folder, which the same configuration must have written.
+  Result<void> take_up() {
+    const std::string file = folder_ + "/" + search_state_file;
+    const auto text = read_text_file(file);
+    if (!text) return Unexpected{text.error()};
+    const auto json = parse_json_strictly(*text, file);
+    if (!json) return Unexpected{json.error()};
+    CmaEsState state;
+    std::string config;
+    std::vector<double> average;
+    std::vector<std::uint64_t> rng;
+    JsonFields fields(*json, file);
+    constexpr double any = 1e300;
+    constexpr double any_integer = 18446744073709551615.0;
+    fields.read("iterations", summary_.iterations);
+    fields.read("steps", summary_.steps);
+    fields.read("seconds", summary_.seconds);
+    fields.read("best_iteration", summary_.best_iteration);
+    fields.read("best_validation", summary_.best_validation, -any, any);
+    fields.read("validation", validation_, -any, any);
+    fields.read("average", average, average_.size());
+    fields.read("mean", state.mean, 0);
+    fields.read("covariance", state.covariance, 0);
+    fields.read("path", state.path, 0);
+    fields.read("step_path", state.step_path, 0);
+    fields.read("step", state.step, 0, any);
+    fields.read("generation", state.generation, 0, any_integer);
+    fields.read("rng", rng, 2);
+    fields.read("metrics_csv", metrics_);
+    fields.read("config", config);
+    for (const char* key : {"iterations", "average", "rng", "config"}) fields.require(key);
+    if (!cma_.fits(state)) fields.fail("mean", "is of a search of other dimensions");
+    if (auto done = fields.finish(); !done) return done;
+    if (!continues(config, config_)) {
+      return Unexpected{
+          Error{.message = "was made with another configuration than config.json beside it", .file = file}};
+    }
+    state.rng = {rng[0], rng[1]};
+    cma_.restore(state);
+    average_ = std::move(average);
+    return {};
+  }
+
+  /// Searches until the generations or the time of all its runs are used up.
   Result<TrainSummary> run(const std::function<void(const TrainProgress&)>& watch) {
     const SearchOptions& options = config_.search;
     const auto begin = RunClock::now();
-    CmaEs cma(average_, {.step = options.step, .population = options.population},
-              Rng(config_.seed).split("candidates"));
+    const double before_s = summary_.seconds;
+    const auto spent_s = [&] { return before_s + seconds_since(begin); };
     EventFile events(folder_, wall_time_s());
-    if (auto done = validate(); !done) return Unexpected{done.error()};
+    if (summary_.iterations == 0) {
+      if (auto done = validate(); !done) return Unexpected{done.error()};
+    }
     while (summary_.iterations < options.generations &&
-           !(options.time_limit_s > 0 && seconds_since(begin) >= options.time_limit_s)) {
+           !(options.time_limit_s > 0 && spent_s() >= options.time_limit_s)) {
       const auto generation_begin = RunClock::now();
-      const TrainProgress result = evolve(cma);
+      const TrainProgress result = evolve();
       const bool last = summary_.iterations == options.generations;
       const bool validated = last || summary_.iterations % options.validate_every == 0;
       if (validated) {
         if (auto done = validate(); !done) return Unexpected{done.error()};
       }
-      summary_.seconds = seconds_since(begin);
+      summary_.seconds = spent_s();
       const TrainProgress progress = progress_of(result, seconds_since(generation_begin), validated);
-      if (auto done = record(progress, cma.step(), events); !done) return Unexpected{done.error()};
+      if (auto done = record(progress, events); !done) return Unexpected{done.error()};
+      if (auto done = save(); !done) return Unexpected{done.error()};
       watch(progress);
     }
     return summary_;
@@ -101,7 +164,7 @@ class Search {
   }
 
   // One generation; its candidates meet the same windows.
-  TrainProgress evolve(CmaEs& cma) {
+  TrainProgress evolve() {
     Rng draw = Rng(config_.seed).split("windows").split(summary_.iterations);
     std::vector<const Window*> windows;
     TrainProgress progress{.metric = std::numeric_limits<double>::infinity()};
@@ -111,17 +174,17 @@ class Search {
       progress.heuristic += heuristic_[w] / config_.search.windows;
     }
     std::vector<double> scores;
-    for (const std::vector<double>& candidate : cma.ask()) {
+    for (const std::vector<double>& candidate : cma_.ask()) {
       const std::vector<double> each = losses(candidate, windows);
       progress.metric = std::min(progress.metric, mean_of(each));
       scores.push_back(score_of(each));
     }
-    cma.tell(scores);
+    cma_.tell(scores);
     ++summary_.iterations;
-    summary_.steps += std::uint64_t{cma.population()} * config_.search.windows;
+    summary_.steps += std::uint64_t{cma_.population()} * config_.search.windows;
     // The centre follows the noise of each generation's windows; its running average does so less.
     const double kept = std::min(config_.search.average, 1 - 1.0 / summary_.iterations);
-    const std::vector<double> centre = cma.mean();
+    const std::vector<double> centre = cma_.mean();
     for (std::size_t i = 0; i < average_.size(); ++i) average_[i] = kept * average_[i] + (1 - kept) * centre[i];
     return progress;
   }
@@ -164,7 +227,28 @@ class Search {
     return progress;
   }
 
-  Result<void> record(const TrainProgress& progress, double step, EventFile& events) {
+  Result<void> save() const {
+    const CmaEsState state = cma_.state();
+    const Json json{{"iterations", summary_.iterations},
+                    {"steps", summary_.steps},
+                    {"seconds", summary_.seconds},
+                    {"best_iteration", summary_.best_iteration},
+                    {"best_validation", summary_.best_validation},
+                    {"validation", validation_},
+                    {"average", average_},
+                    {"mean", state.mean},
+                    {"covariance", state.covariance},
+                    {"path", state.path},
+                    {"step_path", state.step_path},
+                    {"step", state.step},
+                    {"generation", state.generation},
+                    {"rng", state.rng},
+                    {"metrics_csv", metrics_},
+                    {"config", train_config_json(config_)}};
+    return replace_file(folder_ + "/" + search_state_file, json.dump() + "\n");
+  }
+
+  Result<void> record(const TrainProgress& progress, EventFile& events) {
     std::vector<std::pair<std::string, double>> scalars{{"charts/loss_per_job", progress.metric},
                                                         {"charts/heuristic_loss_per_job", progress.heuristic}};
     char row[256];
@@ -179,7 +263,7 @@ class Search {
     } else {
       metrics_ += ",";
     }
-    std::snprintf(row, sizeof row, ",%.6g,%.1f\n", step, summary_.seconds);
+    std::snprintf(row, sizeof row, ",%.6g,%.1f\n", cma_.step(), summary_.seconds);
     metrics_ += row;
     events.write(wall_time_s(), progress.iteration, scalars);
     return replace_file(folder_ + "/metrics.csv", metrics_);
@@ -193,6 +277,7 @@ class Search {
   Normaliser normaliser_;
   std::vector<float> parameters_;  // the critic's part stays untrained
   std::vector<double> average_;    // of the policy's part
+  CmaEs cma_;
   double validation_ = 0;
   TrainSummary summary_;
   std::string metrics_;
@@ -201,7 +286,8 @@ class Search {
 }  // namespace
 
 Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
-                            const std::string& folder, const std::function<void(const TrainProgress&)>& watch) {
+                            const std::string& folder, bool resume,
+                            const std::function<void(const TrainProgress&)>& watch) {
   if (config.network.kind != NetworkKind::index && config.network.kind != NetworkKind::rank) {
     return Unexpected{Error{.message = "method cma_es searches the networks index and rank", .field = "/network/kind"}};
   }
@@ -210,10 +296,13 @@ Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, con
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return Unexpected{Error{.message = "the folder cannot be made", .file = folder}};
-  if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
+  Search search(config, cluster, folder, *std::move(windows));
+  if (resume) {
+    if (auto done = search.take_up(); !done) return Unexpected{done.error()};
+  } else if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
     return Unexpected{done.error()};
   }
-  return Search(config, cluster, folder, *std::move(windows)).run(watch);
+  return search.run(watch);
 }
 
 }  // namespace gpusched

@@ -11,11 +11,16 @@
 
 namespace gpusched {
 
+/// What a search keeps of itself, replaced whole after every generation.
+inline constexpr const char* search_state_file = "search.json";
+
 /// Searches and writes into `folder`: model.json and weights.bin (the running average of the distribution's centre that
-/// was best on validation), config.json, metrics.csv and TensorBoard events. TrainProgress counts generations as
-/// iterations and episodes as steps; its metric is the generation's best candidate. Errors: as train(), and a network
-/// of another kind than index.
+/// was best on validation), search.json, config.json, metrics.csv and TensorBoard events. With `resume`, goes on from
+/// the last whole generation of the search there, bit for bit. TrainProgress counts generations as iterations and
+/// episodes as steps; its metric is the generation's best candidate. Errors: as train(), and a network of another kind
+/// than index or rank.
 Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
-                            const std::string& folder, const std::function<void(const TrainProgress&)>& watch);
+                            const std::string& folder, bool resume,
+                            const std::function<void(const TrainProgress&)>& watch);
 
 }  // namespace gpusched

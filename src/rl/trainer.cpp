@@ -482,12 +482,8 @@ Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, cons
   if (config.test_at_end) {  // better refused now than after training
     if (auto test = make_windows(jobs, config.windows, Split::test); !test) return Unexpected{test.error()};
   }
-  const bool searches = config.method == Method::cma_es;
-  if (searches && resume) {
-    return Unexpected{Error{.message = "a direct search cannot be resumed; run it again", .field = "/method"}};
-  }
-  auto summary = searches ? search(config, jobs, cluster, folder, watch)
-                          : train_by_ppo(config, jobs, cluster, folder, resume, watch);
+  const auto method = config.method == Method::cma_es ? search : train_by_ppo;
+  auto summary = method(config, jobs, cluster, folder, resume, watch);
   if (!summary || !config.test_at_end) return summary;
   auto tested = test_model(config, jobs, cluster, folder);
   if (!tested) return Unexpected{tested.error()};

@@ -63,7 +63,8 @@ struct TrainInput {
 Result<TrainInput> load_train_input(const TrainConfig& config);
 
 /// Trains and writes into `folder`: model.json and weights.bin (the best by validation; `--policy rl:FOLDER`),
-/// checkpoint.bin, config.json, metrics.csv and TensorBoard events. With `resume`, goes on from the checkpoint there.
+/// checkpoint.bin (a direct search: search.json), config.json, metrics.csv and TensorBoard events. With `resume`, goes
+/// on from the checkpoint there.
 /// Errors: no window fits a part of the trace, a checkpoint of another configuration, a loss that is not a number (the
 /// last good checkpoint and model stay), a file that cannot be written.
 Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,

@@ -14,9 +14,11 @@ void Themis::decide(const OracleView& view, Decision& decision) {
   note_arrivals(view);
   if (view.pending_count() == 0) return;
   if (view.now().us % options_.lease.us == 0) {
-    lease_all(view, decision);
+    options_.auction ? auction_all(view, decision) : lease_all(view, decision);
   } else {
-    if (view.cluster().free_gpu_milli() > 0 || cpu_only_jobs_) {
+    const bool room = view.cluster().free_gpu_milli() > 0 || cpu_only_jobs_;
+    if (!options_.auction && room) start_waiting(view, decision);
+    if (options_.auction && room) {
       collect(view, false);
       start_in_order(view, decision);
     }
@@ -43,8 +45,13 @@ void Themis::note_arrivals(const OracleView& view) {
     ideal_s_.resize(view.job_count());
     lease_end_.assign(view.job_count(), Time::max());
     if (estimator_) estimate_.resize(view.job_count());
+    waiting_.assign(std::size_t{view.queue_count()} * view.shape_count(), KineticTournament(true));
+    slots_.assign(view.job_count(), no_index);
   }
+  for (const Candidate& stopped : stopped_) wait(view, stopped.job);
+  stopped_.clear();
   for (const Event& event : view.events()) {
+    if (event.kind == EventKind::retry && !options_.auction) wait(view, event.job);
     if (event.kind != EventKind::submit) continue;
     cpu_only_jobs_ = cpu_only_jobs_ || view.shape(event.job).gpu_milli() == 0;
     const auto jobs = static_cast<double>(view.arrived() - view.finished());
@@ -54,14 +61,19 @@ void Themis::note_arrivals(const OracleView& view) {
     const Time alone = estimator_ ? estimate_[index(event.job)] : view.work(event.job);
     // A microsecond is the least time there is: it keeps rho finite.
     ideal_s_[index(event.job)] = std::max(to_seconds(alone), 1e-6) * slowdown;
+    if (!options_.auction) wait(view, event.job);
   }
 }
 
-// Time in the system if the job ran from now on without a stop. One that outlives its estimate is about to end.
+// One that outlives its estimate is about to end.
+Time Themis::left(const OracleView& view, JobId job) const {
+  return estimator_ ? Time{std::max<std::int64_t>(estimate_[index(job)].us - view.ran(job).us, 0)}
+                    : view.remaining(job);
+}
+
+// Time in the system if the job ran from now on without a stop.
 double Themis::shared_s(const OracleView& view, JobId job) const {
-  const Time left =
-      estimator_ ? Time{std::max<std::int64_t>(estimate_[index(job)].us - view.ran(job).us, 0)} : view.remaining(job);
-  return to_seconds(view.now() - view.submit(job) + left);
+  return to_seconds(view.now() - view.submit(job) + left(view, job));
 }
 
 double Themis::rho(const OracleView& view, JobId job) const { return shared_s(view, job) / ideal_s_[index(job)]; }
@@ -75,15 +87,150 @@ void Themis::collect(const OracleView& view, bool with_running) {
   if (with_running) {
     for (const JobId job : view.running()) candidates_.push_back({rho(view, job), job, true});
   }
-  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-    return a.rho != b.rho ? a.rho > b.rho : index(a.job) < index(b.job);
+  std::sort(candidates_.begin(), candidates_.end(), before);
+}
+
+// While a job waits, its rho is the time since (submission - time left) over its ideal.
+void Themis::wait(const OracleView& view, JobId job) {
+  const Claim claim{1 / ideal_s_[index(job)], view.submit(job) - left(view, job), job};
+  slots_[index(job)] = waiting_[group_of(view, job)].push(claim, view.now());
+}
+
+// Turns for the groups of which `takes(queue, shape)` is true.
+template <class Takes>
+void Themis::open_turns(const OracleView& view, Takes takes) {
+  turns_.clear();
+  for (std::size_t group = 0; group < waiting_.size(); ++group) {
+    if (waiting_[group].empty()) continue;
+    const auto queue = static_cast<std::uint32_t>(group / view.shape_count());
+    const auto shape = static_cast<std::uint32_t>(group % view.shape_count());
+    if (!takes(queue, shape)) continue;
+    turns_.push_back({.group = group});
+    [[maybe_unused]] const bool any = refill(view, turns_.back());
+  }
+}
+
+// The tournament knows rho but for its rounding: all that may tie are taken, and put in order. False when none is left.
+bool Themis::refill(const OracleView& view, Turn& turn) {
+  constexpr double nearly = 1 - 1e-13;
+  KineticTournament& jobs = waiting_[turn.group];
+  while (!jobs.empty()) {
+    const JobId job = jobs[jobs.first(view.now())].job;
+    const Candidate next{rho(view, job), job, false};
+    if (!turn.first.empty() && next.rho < turn.first.front().rho * nearly) break;
+    jobs.erase(slots_[index(job)], view.now());
+    turn.first.push_back(next);
+  }
+  std::sort(turn.first.begin(), turn.first.end(), [](const Candidate& a, const Candidate& b) { return before(b, a); });
+  return !turn.first.empty();
+}
+
+// Null when all turns are over.
+Themis::Turn* Themis::next_turn() {
+  const auto first = std::min_element(turns_.begin(), turns_.end(), [](const Turn& a, const Turn& b) {
+    return before(a.first.back(), b.first.back());
   });
+  return first == turns_.end() ? nullptr : &*first;
+}
+
+// Its first job has had its turn.
+void Themis::take_turn(const OracleView& view, Turn& turn) {
+  turn.first.pop_back();
+  if (!turn.first.empty() || refill(view, turn)) return;
+  std::swap(turn, turns_.back());
+  turns_.pop_back();
+}
+
+// Those who were not taken wait on.
+void Themis::close_turns(const OracleView& view) {
+  for (const Turn& turn : turns_) {
+    for (const Candidate& candidate : turn.first) wait(view, candidate.job);
+  }
+  turns_.clear();
+}
+
+void Themis::lease_all(const OracleView& view, Decision& decision) {
+  candidates_.clear();
+  for (const JobId job : view.running()) candidates_.push_back({rho(view, job), job, true});
+  std::sort(candidates_.begin(), candidates_.end(), before);
+  stop_losers(view, decision);
+  start_waiting(view, decision);
 }
 
 // Who holds a lease is a matter of count; all that lose theirs leave before anyone starts.
-void Themis::lease_all(const OracleView& view, Decision& decision) {
+void Themis::stop_losers(const OracleView& view, Decision& decision) {
+  MilliGpu free = view.cluster().total_gpus() * whole_gpu;
+  const auto counts = [&](MilliGpu wanted) { return wanted > 0 && wanted <= free; };
+  open_turns(view, [&](std::uint32_t, std::uint32_t shape) { return counts(view.shape_of_id(shape).gpu_milli()); });
+  std::vector<JobId> winners;
+  const auto lost = [&](const Turn& turn) {
+    if (counts(view.shape(turn.first.back().job).gpu_milli())) return false;
+    for (const Candidate& candidate : turn.first) wait(view, candidate.job);
+    return true;
+  };
+  auto running = candidates_.begin();
+  for (;;) {
+    std::erase_if(turns_, lost);
+    Turn* const turn = next_turn();
+    if (running != candidates_.end() && (turn == nullptr || before(*running, turn->first.back()))) {
+      const MilliGpu wanted = view.shape(running->job).gpu_milli();
+      if (wanted <= free) {
+        free -= wanted;
+      } else {
+        decision.preempt(running->job);
+        stopped_.push_back(*running);
+      }
+      ++running;
+    } else if (turn != nullptr) {
+      winners.push_back(turn->first.back().job);
+      free -= view.shape(winners.back()).gpu_milli();
+      take_turn(view, *turn);
+    } else {
+      break;
+    }
+  }
+  for (const JobId job : winners) wait(view, job);
+}
+
+// In falling order of rho, with the jobs that this lease stopped, which may get their places back.
+void Themis::start_waiting(const OracleView& view, Decision& decision) {
+  open_turns(view, [&](std::uint32_t queue, std::uint32_t shape) {
+    return view.cluster().may_fit(view.shape_of_id(shape), queue);
+  });
+  blocked_.assign(waiting_.size(), 0);
+  const auto block = [&](std::size_t group) {
+    blocked_[group] = 1;
+    std::erase_if(turns_, [&](const Turn& turn) {
+      if (turn.group != group) return false;
+      for (const Candidate& candidate : turn.first) wait(view, candidate.job);
+      return true;
+    });
+  };
+  auto stopped = stopped_.begin();
+  for (;;) {
+    Turn* const turn = next_turn();
+    if (stopped != stopped_.end() && (turn == nullptr || before(*stopped, turn->first.back()))) {
+      const std::size_t group = group_of(view, stopped->job);
+      if (!blocked_[group] && decision.restore(stopped->job) != Verdict::ok &&
+          decision.start(stopped->job) != Verdict::ok) {
+        block(group);
+      }
+      ++stopped;
+    } else if (turn == nullptr) {
+      break;
+    } else if (decision.start(turn->first.back().job) == Verdict::ok) {
+      take_turn(view, *turn);
+    } else {
+      block(turn->group);
+    }
+  }
+  close_turns(view);
+  std::erase_if(stopped_, [&](const Candidate& candidate) { return view.phase(candidate.job) != JobPhase::pending; });
+}
+
+void Themis::auction_all(const OracleView& view, Decision& decision) {
   collect(view, true);
-  if (options_.auction) hold_auction(view);
+  hold_auction(view);
   MilliGpu free = view.cluster().total_gpus() * whole_gpu;
   for (const Candidate& candidate : candidates_) {
     const MilliGpu wanted = view.shape(candidate.job).gpu_milli();
@@ -181,35 +328,36 @@ void Themis::start_in_order(const OracleView& view, Decision& decision) {
 }
 
 PolicyInfo themis_info() {
-  PolicyInfo info{.name = "themis",
-                  .summary = "finish-time fairness: leases GPUs to the jobs that sharing slows most",
-                  .source =
-                      "Themis (NSDI'20), sections 3 and 4; N as of the submission; a job is an app, bids for its "
-                      "gang, and pays in time",
-                  .complexity = "O(n log n) a lease, O(waiting) an event; the auction O(losing bids) more for a winner",
-                  .parameters = {{.name = "lease_s",
-                                  .fallback = 1200.0,
-                                  .meaning = "seconds for which GPUs are leased",
-                                  .least = 1e-3,
-                                  .most = 1e9},
-                                 {.name = "auction",
-                                  .fallback = false,
-                                  .meaning = "auction the leases (partial allocation, hidden payments)"},
-                                 {.name = "filter",
-                                  .fallback = 0.8,
-                                  .meaning = "auction=true: f, the fraction of jobs, of best rho, that make no bid",
-                                  .most = 1}},
-                  .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
-                    const Themis::Options options{.lease = from_seconds(parameters.number("lease_s")),
-                                                  .auction = parameters.flag("auction"),
-                                                  .filter = parameters.number("filter")};
-                    if (parameters.word("estimate") == "exact") return AnyPolicy(Themis(options));
-                    auto estimator = make_duration_estimator(parameters, context);
-                    if (!estimator) return unexpected("policy themis, " + estimator.error().to_string());
-                    return AnyPolicy(Themis(options, *std::move(estimator)));
-                  },
-                  .preemptive = true,
-                  .work_conserving = true};
+  PolicyInfo info{
+      .name = "themis",
+      .summary = "finish-time fairness: leases GPUs to the jobs that sharing slows most",
+      .source =
+          "Themis (NSDI'20), sections 3 and 4; N as of the submission; a job is an app, bids for its "
+          "gang, and pays in time",
+      .complexity = "O(shapes + log^2 n) an event, O(running x log n) a lease; with the auction O(n log n) an event",
+      .parameters = {{.name = "lease_s",
+                      .fallback = 1200.0,
+                      .meaning = "seconds for which GPUs are leased",
+                      .least = 1e-3,
+                      .most = 1e9},
+                     {.name = "auction",
+                      .fallback = false,
+                      .meaning = "auction the leases (partial allocation, hidden payments)"},
+                     {.name = "filter",
+                      .fallback = 0.8,
+                      .meaning = "auction=true: f, the fraction of jobs, of best rho, that make no bid",
+                      .most = 1}},
+      .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+        const Themis::Options options{.lease = from_seconds(parameters.number("lease_s")),
+                                      .auction = parameters.flag("auction"),
+                                      .filter = parameters.number("filter")};
+        if (parameters.word("estimate") == "exact") return AnyPolicy(Themis(options));
+        auto estimator = make_duration_estimator(parameters, context);
+        if (!estimator) return unexpected("policy themis, " + estimator.error().to_string());
+        return AnyPolicy(Themis(options, *std::move(estimator)));
+      },
+      .preemptive = true,
+      .work_conserving = true};
   for (ParameterInfo& parameter : estimate_parameters("exact")) info.parameters.push_back(std::move(parameter));
   return info;
 }

@@ -12,6 +12,7 @@
 #include "gpusched/decision.hpp"
 #include "gpusched/view.hpp"
 #include "src/policies/duration_estimator.hpp"
+#include "src/policies/kinetic_tournament.hpp"
 #include "src/policies/registry.hpp"
 
 namespace gpusched {
@@ -21,7 +22,8 @@ namespace gpusched {
 /// GPUs, N being the jobs in the system when it came (it runs at full speed if its GPUs are within that share, else
 /// slowed in proportion). GPUs are leased: at each multiple of the lease while any job waits, all jobs in falling order
 /// of rho get the cluster greedily; between, free GPUs go to waiting jobs in that order. Run times are the true ones
-/// or, as in the paper, estimates. O(n log n) a lease, O(waiting) an event.
+/// or, as in the paper, estimates. A waiting job's rho is a line in time, so that a tournament keeps the first of each
+/// shape (kinetic_tournament.hpp): O(shapes + log^2 n) an event, O(running x log n) a lease.
 ///
 /// With the auction (section 4 of the paper; a job is an app, and asks for its gang or nothing):
 ///  - the fraction 1 - f of the jobs of worst rho see the offer, f being the filter;
@@ -33,7 +35,7 @@ namespace gpusched {
 ///    over what it would be without. A gang cannot give up some GPUs, so that it pays in time: from then on it may be
 ///    stopped for a waiting job. What its absence would let in is looked for among the bids that lost;
 ///  - what no winner takes goes to the other jobs in falling order of rho.
-/// O(losing bids) more for each winner.
+/// Everybody's rho is looked at: O(n log n) an event, and O(losing bids) for each winner.
 class Themis {
  public:
   struct Options {
@@ -57,6 +59,12 @@ class Themis {
     JobId job = no_job;
     bool running = false;
   };
+  // The waiting jobs of a scheduling queue and shape whose turn is next, taken out of their tournament for a pass. They
+  // tie but for rounding; the last comes first.
+  struct Turn {
+    std::size_t group = 0;
+    std::vector<Candidate> first = {};
+  };
   struct Bid {
     double gain = 0;  // of log V
     MilliGpu gpus = 0;
@@ -67,21 +75,42 @@ class Themis {
   void note_arrivals(const OracleView& view);
   [[nodiscard]] double shared_s(const OracleView& view, JobId job) const;
   [[nodiscard]] double rho(const OracleView& view, JobId job) const;
-  void collect(const OracleView& view, bool with_running);
+  void wait(const OracleView& view, JobId job);
   void lease_all(const OracleView& view, Decision& decision);
+  void stop_losers(const OracleView& view, Decision& decision);
+  void start_waiting(const OracleView& view, Decision& decision);
+  void collect(const OracleView& view, bool with_running);
+  void auction_all(const OracleView& view, Decision& decision);
   void hold_auction(const OracleView& view);
   void set_payments(const OracleView& view, MilliGpu free);
   void start_in_order(const OracleView& view, Decision& decision);
   void replace_expired(const OracleView& view, Decision& decision);
+  [[nodiscard]] static bool before(const Candidate& a, const Candidate& b) {
+    return a.rho != b.rho ? a.rho > b.rho : index(a.job) < index(b.job);
+  }
+  [[nodiscard]] Time left(const OracleView& view, JobId job) const;
+  [[nodiscard]] std::size_t group_of(const View& view, JobId job) const {
+    return std::size_t{view.queue_of(job)} * view.shape_count() + view.shape_id(job);
+  }
+  template <class Takes>
+  void open_turns(const OracleView& view, Takes takes);
+  [[nodiscard]] bool refill(const OracleView& view, Turn& turn);
+  [[nodiscard]] Turn* next_turn();
+  void take_turn(const OracleView& view, Turn& turn);
+  void close_turns(const OracleView& view);
   [[nodiscard]] Time next_wake(const View& view) const;
 
   Options options_;
   std::optional<AnyDurationEstimator> estimator_;
   Time planned_wake_ = Time::max();
-  bool cpu_only_jobs_ = false;   // jobs that want no GPU may start when none is free
-  std::vector<double> ideal_s_;  // by job
-  std::vector<Time> estimate_;   // by job: with an estimator, its run time as believed when it came
-  std::vector<Time> lease_end_;  // by job: with the auction, when a winner's paid lease ends
+  bool cpu_only_jobs_ = false;              // jobs that want no GPU may start when none is free
+  std::vector<double> ideal_s_;             // by job
+  std::vector<Time> estimate_;              // by job: with an estimator, its run time as believed when it came
+  std::vector<Time> lease_end_;             // by job: with the auction, when a winner's paid lease ends
+  std::vector<KineticTournament> waiting_;  // [queue x shape]; not with the auction
+  std::vector<std::uint32_t> slots_;        // by job: where it is in there
+  std::vector<Candidate> stopped_;          // at the last lease, and waiting since: yet to be taken in
+  std::vector<Turn> turns_;
   std::vector<Candidate> candidates_;
   std::vector<Bid> bids_;
   std::vector<std::uint8_t> blocked_;  // by shape

@@ -124,12 +124,13 @@ class CpuBackend final : public Backend {
     if (!handover_measured_) team_.measure_handover();
     handover_measured_ = true;
     std::vector<CpuKernel> kernels = make_kernels(step, team_, emptied_memory(memory_bytes(step, team_)));
-    // One run brings pages and code, the next tells how many make a sample.
-    for (int i = 0; i < 2; ++i) {
+    // The first run brings pages and code, and tells how many make a sample; a short one is better asked again.
+    double once_us = 0;
+    for (int i = 0; i < 2 && once_us < least_sample_us; ++i) {
       team_.take_busy_us();
       run_once(kernels);
+      once_us = std::max(0.1, team_.take_busy_us());
     }
-    const double once_us = std::max(0.1, team_.take_busy_us());
     const auto runs = static_cast<std::uint32_t>(std::clamp(std::ceil(least_sample_us / once_us), 1.0, 1e4));
     std::vector<double> times;
     for (int attempt = 0; attempt < steal_retries; ++attempt) {

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/policies/fifo.hpp"
@@ -403,6 +406,56 @@ TEST(VectorEnv, ThreadsDoNotChangeResults) {
   const std::vector<double> one = with_threads(1);
   EXPECT_EQ(one, with_threads(2));
   EXPECT_EQ(one, with_threads(5));
+}
+
+TEST(VectorEnv, EpisodesOfAGroupShareACluster) {
+  const JobTable jobs = some_jobs(6, 400);
+  const std::vector<Cluster> clusters{Cluster::homogeneous(2, 4), Cluster::homogeneous(3, 4)};
+  const std::vector<Window> windows = windows_of(jobs, {.jobs = 60, .stride = 30});
+  VectorEnv env(windows, {}, std::span<const Cluster>(clusters), {.environments = 16, .group = 2});
+  env.reset(5);
+  std::int64_t large = 0;
+  for (std::uint32_t e = 0; e < env.size(); e += 2) {
+    const std::int64_t gpus = env.env(e).engine().view().cluster().total_gpus();
+    EXPECT_EQ(gpus, env.env(e + 1).engine().view().cluster().total_gpus());
+    EXPECT_TRUE(gpus == 8 || gpus == 12);
+    large += gpus == 12 ? 1 : 0;
+  }
+  EXPECT_GT(large, 0);
+  EXPECT_LT(large, 8);
+}
+
+TEST(VectorEnv, AnEpisodeEndsOnceAlsoWhenNobodyResetsIt) {
+  const JobTable jobs = some_jobs(6, 400);
+  const Cluster cluster = Cluster::homogeneous(2, 4);
+  const std::vector<Window> windows = windows_of(jobs, {.jobs = 20, .stride = 5});
+  VectorEnv env(windows, {}, cluster, {.autoreset = AutoresetMode::disabled, .environments = 4});
+  env.reset(5);
+  std::vector<std::uint32_t> actions(env.size());
+  std::vector<int> ends(env.size());
+  for (int step = 0; step < 100; ++step) {
+    env.heuristic_actions(Heuristic::sjf, actions);
+    for (const std::uint32_t e : env.step(actions).ended) ++ends[e];
+  }
+  EXPECT_EQ(ends, (std::vector<int>{1, 1, 1, 1}));
+}
+
+// The pauses let the threads give up spinning and go to sleep.
+TEST(VectorEnv, HeuristicActionsAreTheAgendasAndSleepingThreadsWake) {
+  const JobTable jobs = some_jobs(6, 400);
+  const Cluster cluster = Cluster::homogeneous(2, 4);
+  const std::vector<Window> windows = windows_of(jobs, {.jobs = 60, .stride = 30});
+  VectorEnv env(windows, {}, cluster, {.environments = 6, .threads = 3});
+  env.reset(5);
+  std::vector<std::uint32_t> actions(env.size());
+  for (int step = 0; step < 30; ++step) {
+    if (step % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    env.heuristic_actions(Heuristic::saf, actions);
+    for (std::uint32_t e = 0; e < env.size(); ++e) {
+      EXPECT_EQ(actions[e], env.env(e).agenda().heuristic_action(Heuristic::saf));
+    }
+    env.step(actions);
+  }
 }
 
 TEST(VectorEnv, GroupsShareTheirWindows) {

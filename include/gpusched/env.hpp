@@ -66,6 +66,9 @@ class Env {
  public:
   Env(const Cluster& cluster, const EnvOptions& options) : cluster_(&cluster), options_(options) {}
 
+  /// Episodes from the next reset() on take place on another cluster, which is borrowed.
+  void move_to(const Cluster& cluster) { cluster_ = &cluster; }
+
   /// Starts an episode and goes to its first choice. The result has no reward; done() tells of a window without any
   /// choice. `scale` multiplies the scalar reward, so that windows of different load weigh alike.
   StepResult reset(const Window& window, double scale = 1) {
@@ -420,6 +423,45 @@ struct Batch {
 
 namespace detail {
 
+/// Tells the core that this thread spins.
+inline void pause_core() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// A counter on a cache line of its own. Waiting spins for some tens of microseconds, about what a step of a batch
+/// takes, and only then goes to the kernel, whose wake-up costs as much again.
+class alignas(64) SpinCounter {
+ public:
+  [[nodiscard]] std::uint32_t load() const { return value_.load(std::memory_order_acquire); }
+  /// Precondition: nobody waits.
+  void store(std::uint32_t value) { value_.store(value, std::memory_order_relaxed); }
+
+  void add_one() {
+    ++value_;
+    if (asleep_.load() != 0) value_.notify_all();
+  }
+
+  /// The value once it differs from `seen`.
+  std::uint32_t wait(std::uint32_t seen) {
+    constexpr int spins = 2000;
+    for (int turn = 0; turn < spins; ++turn) {
+      if (const std::uint32_t now = load(); now != seen) return now;
+      pause_core();
+    }
+    ++asleep_;
+    value_.wait(seen);
+    --asleep_;
+    return load();
+  }
+
+ private:
+  std::atomic<std::uint32_t> value_ = 0, asleep_ = 0;
+};
+
 /// Threads that run one function together, each on its part; the caller's thread is part 0.
 class WorkerTeam {
  public:
@@ -432,7 +474,7 @@ class WorkerTeam {
   WorkerTeam& operator=(const WorkerTeam&) = delete;
   ~WorkerTeam() {
     stop_ = true;
-    wake_all();
+    round_.add_one();
     for (std::thread& thread : threads_) thread.join();
   }
 
@@ -440,34 +482,29 @@ class WorkerTeam {
 
   /// Calls work(part) for every part and returns when all are done.
   void run(const std::function<void(std::uint32_t)>& work) {
+    const auto others = static_cast<std::uint32_t>(threads_.size());
+    if (others == 0) return work(0);
     work_ = &work;
-    left_.store(static_cast<std::uint32_t>(threads_.size()));
-    wake_all();
+    done_.store(0);
+    round_.add_one();
     work(0);
-    for (std::uint32_t left = left_.load(); left != 0; left = left_.load()) left_.wait(left);
+    for (std::uint32_t done = done_.load(); done != others;) done = done_.wait(done);
   }
 
  private:
-  void wake_all() {
-    ++round_;
-    round_.notify_all();
-  }
-
   void serve(std::uint32_t part) {
-    std::uint32_t seen = 0;
-    for (;;) {
-      round_.wait(seen);
-      seen = round_.load();
+    for (std::uint32_t seen = 0;;) {
+      seen = round_.wait(seen);
       if (stop_) return;
       (*work_)(part);
-      if (--left_ == 0) left_.notify_one();
+      done_.add_one();
     }
   }
 
-  std::vector<std::thread> threads_;
+  SpinCounter round_, done_;  // work handed out; parts that are done with it
   const std::function<void(std::uint32_t)>* work_ = nullptr;
-  std::atomic<std::uint32_t> round_ = 0, left_ = 0;
   std::atomic<bool> stop_ = false;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace detail
@@ -497,14 +534,24 @@ class VectorEnv {
   /// window; the environments are a multiple of the group.
   VectorEnv(std::span<const Window> windows, std::span<const double> scales, const Cluster& cluster,
             const VectorEnvOptions& options)
-      : windows_(windows), scales_(scales), options_(options), team_(std::max(1u, options.threads)) {
-    GPUSCHED_ASSERT(!windows.empty(), "no windows");
+      : VectorEnv(windows, scales, std::span(&cluster, 1), options) {}
+
+  /// The same; each episode takes place on one of several clusters, drawn as its window is.
+  VectorEnv(std::span<const Window> windows, std::span<const double> scales, std::span<const Cluster> clusters,
+            const VectorEnvOptions& options)
+      : windows_(windows),
+        scales_(scales),
+        clusters_(clusters),
+        options_(options),
+        team_(std::max(1u, options.threads)) {
+    GPUSCHED_ASSERT(!windows.empty() && !clusters.empty(), "no windows or no cluster");
     GPUSCHED_ASSERT(scales.empty() || scales.size() == windows.size(), "one scale for each window");
     GPUSCHED_ASSERT(options.group > 0 && options.environments % options.group == 0, "environments come in groups");
-    state_.envs.assign(options.environments, Env(cluster, options.env));
+    state_.envs.assign(options.environments, Env(clusters.front(), options.env));
     state_.done.assign(options.environments, 0);
     state_.windows.assign(options.environments, 0);
     state_.episodes.assign(options.environments, 0);
+    standing_.assign(options.environments, {});
   }
 
   [[nodiscard]] std::uint32_t size() const { return options_.environments; }
@@ -548,6 +595,15 @@ class VectorEnv {
     return batch_;
   }
 
+  /// The allowed action that `heuristic` prefers, for every environment that is not done. On the threads that hold the
+  /// environments: from one alone it would cost more than a step.
+  void heuristic_actions(Heuristic heuristic, std::span<std::uint32_t> actions) {
+    GPUSCHED_ASSERT(actions.size() == size(), "one action for each environment");
+    for_each([&](std::uint32_t e) {
+      if (state_.done[e] == 0) actions[e] = state_.envs[e].agenda().heuristic_action(heuristic);
+    });
+  }
+
   [[nodiscard]] const Batch& batch() const { return batch_; }
   [[nodiscard]] bool is_done(std::uint32_t e) const { return state_.done[e] != 0; }
   /// The window of environment `e`'s episode.
@@ -557,12 +613,20 @@ class VectorEnv {
   /// Goes on exactly from where save() was called.
   const Batch& restore(const State& state) {
     state_ = state;
+    for_each([this](std::uint32_t e) { stand(e); });
     batch_.results.assign(size(), {});
     collect({});
     return batch_;
   }
 
  private:
+  // What the caller's thread must know of an environment after a step, packed, because it comes out of another core's
+  // cache: reading it from the environments and results themselves took as long as the step.
+  struct Standing {
+    std::uint32_t tokens = 0, groups = 0;
+    bool ended = false;  // its episode, at the last step
+  };
+
   template <class Work>
   void for_each(Work work) {
     const std::uint32_t parts = team_.size();
@@ -581,14 +645,17 @@ class VectorEnv {
       if (state_.done[e] == 0) {
         batch_.results[e] = step_one(state_.envs[e], e);
         state_.done[e] = batch_.results[e].done() ? 1 : 0;
+        stand(e);
+        standing_[e].ended = state_.done[e] != 0;
         return;
       }
       batch_.results[e] = {};
+      standing_[e].ended = false;
       if (options_.autoreset == AutoresetMode::next_step) begin_episode(e);
     });
     std::vector<std::uint32_t> ended;
     for (std::uint32_t e = 0; e < size(); ++e) {
-      if (batch_.results[e].done()) ended.push_back(e);
+      if (standing_[e].ended) ended.push_back(e);
     }
     collect(std::move(ended));
     return batch_;
@@ -600,9 +667,17 @@ class VectorEnv {
     do {
       Rng draw = draws.split(state_.episodes[e]++);
       state_.windows[e] = static_cast<std::uint32_t>(draw.below(windows_.size()));
+      if (clusters_.size() > 1) state_.envs[e].move_to(clusters_[draw.below(clusters_.size())]);
     } while (
         state_.envs[e].reset(windows_[state_.windows[e]], scales_.empty() ? 1.0 : scales_[state_.windows[e]]).done());
     state_.done[e] = 0;
+    stand(e);
+  }
+
+  // Notes where environment `e` stands.
+  void stand(std::uint32_t e) {
+    const Agenda& agenda = state_.envs[e].agenda();
+    standing_[e] = {agenda.size(), agenda.group_count(), false};
   }
 
   // Tells about the ended episodes, resets them (same_step), and encodes where every environment stands.
@@ -616,8 +691,10 @@ class VectorEnv {
     }
     const bool now = options_.autoreset == AutoresetMode::same_step;
     encode(batch_.final_observation, now ? std::span<const std::uint32_t>(batch_.ended) : std::span<std::uint32_t>{});
-    if (now) {
-      for (const std::uint32_t e : batch_.ended) begin_episode(e);
+    if (now && !batch_.ended.empty()) {  // by the thread that steps it, which then has its memory to itself
+      for_each([this](std::uint32_t e) {
+        if (standing_[e].ended) begin_episode(e);
+      });
     }
     if (everyone_.size() != size()) {
       everyone_.resize(size());
@@ -629,8 +706,8 @@ class VectorEnv {
   void encode(Observation& observation, std::span<const std::uint32_t> envs) {
     const auto count = static_cast<std::uint32_t>(envs.size());
     observation.shape(count, [&](std::uint32_t i) {
-      const Agenda& agenda = state_.envs[envs[i]].agenda();
-      return std::pair{agenda.size(), agenda.group_count()};
+      const Standing& standing = standing_[envs[i]];
+      return std::pair{standing.tokens, standing.groups};
     });
     if (count == 0) return;
     const std::uint32_t parts = team_.size();
@@ -647,10 +724,12 @@ class VectorEnv {
 
   std::span<const Window> windows_;
   std::span<const double> scales_;
+  std::span<const Cluster> clusters_;
   VectorEnvOptions options_;
   State state_;
   Batch batch_;
   std::vector<std::uint32_t> everyone_;
+  std::vector<Standing> standing_;
   detail::WorkerTeam team_;
 };
 

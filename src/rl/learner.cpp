@@ -2,18 +2,27 @@
 #include "src/rl/learner.hpp"
 
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <malloc.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
 
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <utility>
 
 namespace gpusched {
 namespace {
 
 using torch::Tensor;
+
+// OpenBLAS, which some builds of Torch use, has threads of its own that at::set_num_threads() does not reach. They spin
+// for work: on two cores a minibatch takes four times as long with them.
+void use_one_blas_thread() {
+  using SetThreads = void (*)(int);
+  if (const auto set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(1);
+}
 
 // A copy on the device. For CUDA it goes through page-locked memory and is not waited for: Torch's allocator hands a
 // page-locked block out again only when the copies from it are over, so that a minibatch is prepared while the last one
@@ -38,19 +47,66 @@ Tensor column_of(const std::vector<float>& values, const torch::Device& device) 
   return rows_of(values, 1, device).squeeze(1);
 }
 
+// States of about as many tokens, which are padded to the longest of them: queues differ in length by a factor of ten
+// and more, and attention costs the square of it.
+struct Bucket {
+  std::int64_t states = 0, most = 0;
+  Tensor present;  // [states x most]
+};
+
 // A ragged batch with the index tensors that pad it: each padded place names a row, the last row being padding.
 struct BatchTensors {
   Tensor jobs, prior, groups, global, critic;
-  Tensor pad_jobs;            // [states x most tokens] rows of jobs
-  Tensor pad_groups;          // [states x most groups]
+  std::vector<Bucket> buckets;
+  std::vector<std::int64_t> bucket_places;  // states x most of each
+  Tensor pad_jobs;                          // rows of jobs, the places of one bucket after the other
+  Tensor token_place;                       // [tokens] its place among these
+  Tensor state_place;                       // [states] its place among the buckets' states
+  Tensor pad_groups;                        // [states x most groups]
   Tensor action_source;       // [states x most actions] row among token logits and, behind them, WAIT logits
   Tensor token_state;         // [tokens] state of each token
-  Tensor token_place;         // [tokens] its place among the padded ones
   Tensor count, group_count;  // [states x 1], at least 1
   Tensor allowed;             // [states x most actions]
-  Tensor present;             // [states x most tokens]
-  std::int64_t states = 0, most_tokens = 0, most_groups = 0, most_actions = 0;
+  std::int64_t states = 0, most_groups = 0, most_actions = 0;
 };
+
+// The least of 8, 12, 16, 24, 32, 48, ... that is not below `tokens`.
+std::int64_t bucket_of(std::int64_t tokens) {
+  std::int64_t size = 8;
+  while (size < tokens) size = (size & (size - 1)) == 0 ? size + size / 2 : size / 3 * 4;
+  return size;
+}
+
+// Shares the states out to buckets and notes where each state and token lies.
+void fill_buckets(const Observation& seen, const torch::Device& device, BatchTensors& batch) {
+  const std::int64_t tokens = seen.job_begin.back();
+  std::map<std::int64_t, std::vector<std::uint32_t>> states_of;
+  for (std::uint32_t s = 0; s < seen.count(); ++s) states_of[bucket_of(seen.tokens(s))].push_back(s);
+  std::vector<std::int64_t> pad_jobs, token_place(tokens), state_place(seen.count());
+  std::int64_t states = 0;
+  for (const auto& [size, members] : states_of) {
+    Bucket bucket{.states = static_cast<std::int64_t>(members.size()), .most = 1, .present = {}};
+    for (const std::uint32_t s : members) bucket.most = std::max<std::int64_t>(bucket.most, seen.tokens(s));
+    std::vector<float> present(bucket.states * bucket.most, 0.0f);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::uint32_t s = members[i];
+      state_place[s] = states++;
+      std::fill_n(present.begin() + static_cast<std::int64_t>(i) * bucket.most, seen.tokens(s), 1.0f);
+      for (std::int64_t k = 0; k < bucket.most; ++k) {
+        const bool is_token = k < seen.tokens(s);
+        const std::int64_t row = seen.job_begin[s] + k;
+        if (is_token) token_place[row] = static_cast<std::int64_t>(pad_jobs.size());
+        pad_jobs.push_back(is_token ? row : tokens);
+      }
+    }
+    bucket.present = rows_of(present, bucket.most, device);
+    batch.bucket_places.push_back(bucket.states * bucket.most);
+    batch.buckets.push_back(std::move(bucket));
+  }
+  batch.pad_jobs = indices_of(pad_jobs, device);
+  batch.token_place = indices_of(token_place, device);
+  batch.state_place = indices_of(state_place, device);
+}
 
 BatchTensors tensors_of(const Observation& seen, const Normaliser& normaliser, const torch::Device& device) {
   BatchTensors batch;
@@ -58,26 +114,21 @@ BatchTensors tensors_of(const Observation& seen, const Normaliser& normaliser, c
   const auto tokens = static_cast<std::int64_t>(seen.job_begin.back());
   const auto group_rows = static_cast<std::int64_t>(seen.groups.size() / group_features);
   for (std::uint32_t s = 0; s < seen.count(); ++s) {
-    batch.most_tokens = std::max<std::int64_t>(batch.most_tokens, seen.tokens(s));
+    batch.most_actions = std::max<std::int64_t>(batch.most_actions, seen.tokens(s) + 1);
     batch.most_groups = std::max<std::int64_t>(batch.most_groups, seen.group_begin[s + 1] - seen.group_begin[s]);
   }
-  batch.most_actions = batch.most_tokens + 1;
-  std::vector<std::int64_t> pad_jobs(batch.states * batch.most_tokens, tokens);
   std::vector<std::int64_t> pad_groups(batch.states * batch.most_groups, group_rows);
   std::vector<std::int64_t> source(batch.states * batch.most_actions, 0);
-  std::vector<std::int64_t> token_state(tokens), token_place(tokens);
-  std::vector<float> allowed(batch.states * batch.most_actions, 0.0f), present(batch.states * batch.most_tokens, 0.0f);
+  std::vector<std::int64_t> token_state(tokens);
+  std::vector<float> allowed(batch.states * batch.most_actions, 0.0f);
   std::vector<float> count(batch.states), group_count(batch.states);
   std::vector<float> prior(tokens + batch.states);  // tokens, then WAITs, as the logits are joined
   for (std::int64_t s = 0; s < batch.states; ++s) {
     const std::int64_t begin = seen.job_begin[s];
     const std::int64_t own = seen.tokens(static_cast<std::uint32_t>(s));
     for (std::int64_t i = 0; i < own; ++i) {
-      pad_jobs[s * batch.most_tokens + i] = begin + i;
       prior[begin + i] = seen.prior[begin + s + i];
-      present[s * batch.most_tokens + i] = 1.0f;
       token_state[begin + i] = s;
-      token_place[begin + i] = s * batch.most_tokens + i;
       source[s * batch.most_actions + i] = begin + i;
       allowed[s * batch.most_actions + i] = seen.mask[begin + s + i] != 0 ? 1.0f : 0.0f;
     }
@@ -89,13 +140,11 @@ BatchTensors tensors_of(const Observation& seen, const Normaliser& normaliser, c
     for (std::int64_t g = 0; g < own_groups; ++g) pad_groups[s * batch.most_groups + g] = seen.group_begin[s] + g;
     group_count[s] = static_cast<float>(std::max<std::int64_t>(1, own_groups));
   }
-  batch.pad_jobs = indices_of(pad_jobs, device);
+  fill_buckets(seen, device, batch);
   batch.pad_groups = indices_of(pad_groups, device);
   batch.action_source = indices_of(source, device);
   batch.token_state = indices_of(token_state, device);
-  batch.token_place = indices_of(token_place, device);
   batch.allowed = rows_of(allowed, batch.most_actions, device);
-  batch.present = rows_of(present, std::max<std::int64_t>(1, batch.most_tokens), device);
   batch.count = rows_of(count, 1, device);
   batch.group_count = rows_of(group_count, 1, device);
   const auto normalise = [&](const std::vector<float>& values, const std::vector<float>& mean,
@@ -177,25 +226,38 @@ class TorchNetwork {
             dense(layout_.wait, torch::stack(inputs, 1)).squeeze(1)};
   }
 
-  // Rows gathered to [states x most x width]; padding is a row of zeros.
-  static Tensor padded(const Tensor& rows, const Tensor& places, std::int64_t states, std::int64_t most) {
-    const Tensor zero = torch::zeros({1, rows.size(1)}, rows.options());
-    return torch::cat({rows, zero}).index_select(0, places).view({states, most, rows.size(1)});
+  // Rows gathered by place; padding is a row of zeros.
+  static Tensor gathered(const Tensor& rows, const Tensor& places) {
+    return torch::cat({rows, torch::zeros({1, rows.size(1)}, rows.options())}).index_select(0, places);
+  }
+
+  // The tokens of each bucket: [states x most x width].
+  static std::vector<Tensor> in_buckets(const BatchTensors& batch, const Tensor& tokens) {
+    const std::vector<Tensor> parts = gathered(tokens, batch.pad_jobs).split_with_sizes(batch.bucket_places, 0);
+    std::vector<Tensor> sets;
+    for (std::size_t b = 0; b < parts.size(); ++b) {
+      sets.push_back(parts[b].view({batch.buckets[b].states, batch.buckets[b].most, tokens.size(1)}));
+    }
+    return sets;
   }
 
   [[nodiscard]] std::pair<Tensor, Tensor> set_scores(const BatchTensors& batch) const {
     const std::int64_t width = spec_.width;
     Tensor own = dense_relu(layout_.encode2, dense_relu(layout_.encode1, batch.jobs));
-    Tensor sets = padded(own, batch.pad_jobs, batch.states, batch.most_tokens);
-    if (spec_.kind == NetworkKind::attention) {
-      sets = attend(sets, batch.present);
-      own = sets.view({batch.states * batch.most_tokens, width}).index_select(0, batch.token_place);
-    }
+    if (spec_.kind == NetworkKind::attention) own = attend(batch, own);
     // Encoded tokens are not negative, so that padding with zeros changes no maximum.
-    const Tensor groups =
-        padded(dense_relu(layout_.group, batch.groups), batch.pad_groups, batch.states, batch.most_groups);
-    const Tensor pooled =
-        torch::cat({sets.sum(1) / batch.count, sets.amax(1), groups.sum(1) / batch.group_count, batch.global}, 1);
+    std::vector<Tensor> sums, maxima;
+    for (const Tensor& set : in_buckets(batch, own)) {
+      sums.push_back(set.sum(1));
+      maxima.push_back(set.amax(1));
+    }
+    const auto by_state = [&](const std::vector<Tensor>& parts) {
+      return torch::cat(parts).index_select(0, batch.state_place);
+    };
+    const Tensor encoded = dense_relu(layout_.group, batch.groups);
+    const Tensor groups = gathered(encoded, batch.pad_groups).view({batch.states, batch.most_groups, encoded.size(1)});
+    const Tensor pooled = torch::cat(
+        {by_state(sums) / batch.count, by_state(maxima), groups.sum(1) / batch.group_count, batch.global}, 1);
     const Tensor context = dense_relu(layout_.context, pooled);
     const Tensor score_weights = weights(layout_.score1);
     const Tensor shared = torch::matmul(context, score_weights.slice(1, width).t()) + biases(layout_.score1);
@@ -204,19 +266,27 @@ class TorchNetwork {
     return {dense(layout_.score2, hidden).squeeze(1), dense(layout_.wait, context).squeeze(1)};
   }
 
-  [[nodiscard]] Tensor attend(const Tensor& sets, const Tensor& present) const {
-    const std::int64_t states = sets.size(0);
-    const std::int64_t most = sets.size(1);
+  // Each token with what it makes of the others of its state. Queries, keys and values are worked out once, without
+  // padding.
+  [[nodiscard]] Tensor attend(const BatchTensors& batch, const Tensor& own) const {
+    const std::int64_t width = spec_.width;
     const std::int64_t size = spec_.width / spec_.heads;
-    const auto split = [&](const DenseLayer& layer) {
-      return dense(layer, sets).view({states, most, spec_.heads, size}).transpose(1, 2);
-    };
-    Tensor weight =
-        torch::matmul(split(layout_.query), split(layout_.key).transpose(2, 3)) / std::sqrt(static_cast<double>(size));
-    weight = weight.masked_fill(present.view({states, 1, 1, most}) == 0, static_cast<double>(masked_logit));
-    const Tensor heads = torch::matmul(torch::softmax(weight, 3), split(layout_.value));
-    const Tensor joined = heads.transpose(1, 2).reshape({states, most, static_cast<std::int64_t>(spec_.width)});
-    return (sets + dense_relu(layout_.mix, joined)) * present.unsqueeze(2);
+    const Tensor all_weights = torch::cat({weights(layout_.query), weights(layout_.key), weights(layout_.value)});
+    const Tensor all_biases = torch::cat({biases(layout_.query), biases(layout_.key), biases(layout_.value)});
+    const std::vector<Tensor> sets = in_buckets(batch, torch::addmm(all_biases, own, all_weights.t()));
+    std::vector<Tensor> joined;
+    for (std::size_t b = 0; b < sets.size(); ++b) {
+      const Bucket& bucket = batch.buckets[b];
+      // [query, key or value] x [states x heads x tokens x size]
+      const Tensor heads = sets[b].view({bucket.states, bucket.most, 3, spec_.heads, size}).permute({2, 0, 3, 1, 4});
+      const Tensor query = heads.select(0, 0) / std::sqrt(static_cast<double>(size));
+      const Tensor absent = bucket.present.view({bucket.states, 1, 1, bucket.most}) == 0;
+      const Tensor weight = torch::matmul(query, heads.select(0, 1).transpose(2, 3))
+                                .masked_fill(absent, static_cast<double>(masked_logit));
+      const Tensor seen = torch::matmul(torch::softmax(weight, 3), heads.select(0, 2));
+      joined.push_back(seen.transpose(1, 2).reshape({bucket.states * bucket.most, width}));
+    }
+    return own + dense_relu(layout_.mix, torch::cat(joined).index_select(0, batch.token_place));
   }
 
   NetworkSpec spec_;
@@ -297,6 +367,7 @@ Result<Learner> Learner::create(const NetworkSpec& spec, const Normaliser& norma
   const bool has_cuda = torch::cuda::is_available();
   if (device == "cuda" && !has_cuda) return unexpected("device cuda: Torch sees no CUDA device");
   at::set_num_threads(1);  // more threads slow small networks down, and one gives the same bits everywhere
+  use_one_blas_thread();
   // Activations of a few megabytes come and go at every step: kept by the allocator instead of being given back to the
   // kernel and cleared again (2.6 to 2.9 times faster, measured with glibc).
   constexpr int keep_bytes = 1 << 30;

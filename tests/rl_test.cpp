@@ -27,6 +27,7 @@
 #include "src/sim/statistics.hpp"
 #include "src/sim/strict_json.hpp"
 #include "tests/learning_support.hpp"
+#include "tests/trace_support.hpp"
 
 namespace gpusched {
 namespace {
@@ -104,6 +105,63 @@ TEST_P(EveryNetwork, AFixedUpdateOnTheGpuIsTheCpus) {
   // Three steps of Adam move a parameter by up to 3 rates: agreement to a hundredth of that.
   EXPECT_LE(largest, 0.03 * rate);
   std::printf("largest difference of a parameter: %.3g after moves of up to %.3g\n", largest, 3 * rate);
+}
+
+// Short and long queues are padded in buckets of their own, which must show in nothing: the gradient of a minibatch is
+// the mean of its halves', whatever buckets the other half makes.
+TEST_P(EveryNetwork, TheGradientOfAMinibatchIsTheMeanOfItsHalves) {
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  Rng rng(3);
+  const auto states_of = [&](std::initializer_list<std::uint32_t> sizes) {
+    Minibatch batch;
+    const std::vector<std::uint32_t> tokens(sizes);
+    const auto count = static_cast<std::uint32_t>(tokens.size());
+    batch.observation.shape(count, [&](std::uint32_t e) { return std::pair{tokens[e], 1 + e % 3}; });
+    Observation& seen = batch.observation;
+    for (auto* values : {&seen.jobs, &seen.prior, &seen.groups, &seen.global, &seen.privileged}) {
+      for (float& value : *values) value = static_cast<float>(rng.normal());
+    }
+    std::fill(seen.mask.begin(), seen.mask.end(), std::uint8_t{1});
+    for (std::uint32_t e = 0; e < count; ++e) {
+      batch.actions.push_back(e % tokens[e]);
+      batch.old_log_probability.push_back(-2.0f);
+      batch.advantage.push_back(static_cast<float>(rng.normal()));
+      batch.value_target.push_back(static_cast<float>(rng.normal()));
+      batch.old_value.push_back(0.0f);
+    }
+    return batch;
+  };
+  const auto joined = [](const Minibatch& a, const Minibatch& b) {
+    Minibatch all;
+    for (std::uint32_t e = 0; e < a.actions.size(); ++e) {  // one of each in turn
+      for (const Minibatch* from : {&a, &b}) {
+        append_state(all.observation, from->observation, e);
+        all.actions.push_back(from->actions[e]);
+        all.old_log_probability.push_back(from->old_log_probability[e]);
+        all.advantage.push_back(from->advantage[e]);
+        all.value_target.push_back(from->value_target[e]);
+        all.old_value.push_back(from->old_value[e]);
+      }
+    }
+    return all;
+  };
+  // Adam's first memory after one step is a tenth of the gradient.
+  const auto gradient = [&](const Minibatch& batch) {
+    Learner learner = learner_with(parameters);
+    PpoOptions options;
+    options.max_gradient_norm = 1e6;
+    EXPECT_TRUE(learner.improve(batch, options, 1e-3));
+    return learner.adam().first;
+  };
+  const Minibatch few = states_of({1, 2, 8, 9, 12});
+  const Minibatch many = states_of({70, 3, 13, 40, 16});
+  const std::vector<float> of_few = gradient(few);
+  const std::vector<float> of_many = gradient(many);
+  const std::vector<float> of_both = gradient(joined(few, many));
+  for (std::size_t i = 0; i < of_both.size(); ++i) {
+    const double mean = 0.5 * (static_cast<double>(of_few[i]) + static_cast<double>(of_many[i]));
+    EXPECT_NEAR(of_both[i], mean, 1e-5 * std::max(1.0, std::fabs(mean))) << i;
+  }
 }
 
 // The first step of Adam moves every parameter by the learning rate against its gradient's sign, so that a small one
@@ -196,14 +254,74 @@ TEST(Advantages, GroupsCompareAtTheSameTime) {
   EXPECT_EQ(result.advantage[1], (std::vector<double>{-2, -2}));  // at 20 the first is over: nothing left to lose
 }
 
+TEST(Advantages, TheSelfCriticComparesWithTheHeuristicAtTheSameTime) {
+  // The heuristic has (-6, -2) to go at times 0 and 20, and its critic sees -1 behind its end: (-7, -3).
+  const std::vector<Episode> episodes{episode_of({-2, -2}, {10, 10}), episode_of({-4, -2}, {20, 10})};
+  const Rivals rivals{.episodes = {episode_of({-4, -2}, {20, 10})}, .last_value = {-1}};
+  PpoOptions options;
+  options.baseline = Baseline::self_critic;
+  const Advantages result = advantages_of(episodes, {{0, 0, 0}, {0, 0, -1}}, 2, 0, options, rivals);
+  EXPECT_EQ(result.advantage[0], (std::vector<double>{-4 + 7, -2 + 5}));  // half way at time 10
+  EXPECT_EQ(result.advantage[1], (std::vector<double>{0, 0}));            // did as the heuristic
+}
+
+TEST(Advantages, DifferentialRewardsAreThoseAboveTheAverage) {
+  std::vector<Episode> episodes{episode_of({-2, -1}, {10, 10}), episode_of({-9}, {20})};
+  EXPECT_EQ(mean_reward_per_s(episodes), -0.3);
+  make_differential(episodes, -0.3);
+  EXPECT_NEAR(episodes[0].reward[0], 1, 1e-12);
+  EXPECT_NEAR(episodes[0].reward[1], 2, 1e-12);
+  EXPECT_NEAR(episodes[1].reward[0], -3, 1e-12);
+  EXPECT_NEAR(mean_reward_per_s(episodes), 0, 1e-12);
+}
+
+TEST(TrainingWindows, TheHorizonGrowsToTheWholeWindow) {
+  const JobTable jobs = test::some_jobs(1, 50);
+  Window window{.jobs = jobs, .first_scored = 10, .history = {}};
+  PpoOptions options;
+  EXPECT_EQ(horizon_end(options, 0, window), Time::max());
+  options.horizon_jobs = 8;
+  options.horizon_iterations = 4;
+  EXPECT_EQ(horizon_end(options, 0, window), jobs.submit(JobId{17}));
+  EXPECT_EQ(horizon_end(options, 1, window), jobs.submit(JobId{25}));
+  EXPECT_EQ(horizon_end(options, 3, window), jobs.submit(JobId{41}));
+  EXPECT_EQ(horizon_end(options, 4, window), Time::max());
+  window.end = jobs.submit(JobId{20});
+  EXPECT_EQ(horizon_end(options, 1, window), window.end);
+  options.horizon_jobs = 40;
+  EXPECT_EQ(horizon_end(options, 0, window), window.end);
+}
+
+TEST(TrainingWindows, ClustersAreScaledByNodesOrGpus) {
+  const JobTable jobs = test::some_jobs(1, 50);  // up to 4 GPUs
+  TrainConfig config;
+  config.ppo.cluster_scales = {1, 0.5, 1.5};
+  auto clusters = training_clusters(config, jobs, Cluster::homogeneous(4, 2));
+  ASSERT_TRUE(clusters) << clusters.error().to_string();
+  EXPECT_EQ((*clusters)[0].nodes.size(), 4u);
+  EXPECT_EQ((*clusters)[1].nodes.size(), 2u);
+  EXPECT_EQ((*clusters)[2].nodes.size(), 6u);
+  clusters = training_clusters(config, jobs, Cluster::pool(9));
+  ASSERT_TRUE(clusters);
+  EXPECT_EQ((*clusters)[1].total_gpus(), 5);
+  clusters = training_clusters(config, jobs, Cluster::pool(6));
+  ASSERT_FALSE(clusters);
+  EXPECT_EQ(clusters.error().to_string(),
+            "/ppo/cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger scales");
+  Cluster shared = Cluster::homogeneous(4, 2);
+  shared.vcs.push_back({.name = "a"});
+  EXPECT_FALSE(training_clusters(config, jobs, shared));
+  config.ppo.cluster_scales = {1};
+  EXPECT_TRUE(training_clusters(config, jobs, shared));
+}
+
 // ---- training runs
 // ---------------------------------------------------------------------------------------------------
 
 class TrainingRun : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "gpusched_train_" + testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
+    folder_ = temporary_.path() + "/run";
     config_.trace = "synthetic";
     config_.env.agenda = {
         .mode = ActionMode::select_blocking, .knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::fcfs};
@@ -214,11 +332,6 @@ class TrainingRun : public testing::Test {
     config_.ppo.minibatch = 64;
     config_.ppo.validate_every = 2;
   }
-  void TearDown() override {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::remove_all(folder_ + "_other");
-  }
-
   Result<TrainSummary> run(std::uint32_t iterations, const std::string& folder, bool resume = false) {
     config_.ppo.iterations = iterations;
     return train(config_, jobs_, cluster_, folder, resume, [](const TrainProgress&) {});
@@ -240,6 +353,7 @@ class TrainingRun : public testing::Test {
     EXPECT_EQ(a.learning_rate, b.learning_rate);
     EXPECT_EQ(a.return_mean, b.return_mean);
     EXPECT_EQ(a.return_scale, b.return_scale);
+    EXPECT_EQ(a.reward_per_s, b.reward_per_s);
     EXPECT_EQ(a.best_iteration, b.best_iteration);
     EXPECT_EQ(a.best_validation, b.best_validation);
     EXPECT_EQ(a.normaliser, b.normaliser);
@@ -248,6 +362,7 @@ class TrainingRun : public testing::Test {
   JobTable jobs_ = test::some_jobs(11, 400);
   Cluster cluster_ = Cluster::homogeneous(1, 4);
   TrainConfig config_;
+  test::TempFolder temporary_;
   std::string folder_;
 };
 
@@ -321,6 +436,74 @@ TEST_F(TrainingRun, GoesOnBitForBit) {
   ASSERT_TRUE(run(5, folder_, true));
   expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+}
+
+class TrainingRunWithEveryOption : public TrainingRun {
+ protected:
+  void SetUp() override {
+    TrainingRun::SetUp();
+    config_.ppo.adapt_learning_rate = false;
+    config_.ppo.anneal = 10;
+    config_.ppo.average_reward = true;
+    config_.ppo.horizon_jobs = 15;
+    config_.ppo.horizon_iterations = 4;
+    config_.ppo.cluster_scales = {1, 1.5};
+    config_.ppo.baseline = Baseline::self_critic;
+  }
+};
+
+TEST_F(TrainingRunWithEveryOption, GoesOnBitForBit) {
+  ASSERT_TRUE(run(5, folder_ + "_other"));
+  ASSERT_TRUE(run(2, folder_));
+  ASSERT_TRUE(run(5, folder_, true));
+  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+  EXPECT_NE(checkpoint(folder_).reward_per_s, 0);
+  EXPECT_NEAR(checkpoint(folder_).learning_rate, config_.ppo.learning_rate * (1 - 4 / 10.0), 1e-15);
+}
+
+TEST_F(TrainingRunWithEveryOption, ThreadsDoNotChangeIt) {
+  ASSERT_TRUE(run(2, folder_));
+  config_.threads = 3;
+  ASSERT_TRUE(run(2, folder_ + "_other"));
+  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+}
+
+TEST_F(TrainingRunWithEveryOption, EachChangesWhatIsLearned) {
+  ASSERT_TRUE(run(2, folder_));
+  const std::vector<float> all = checkpoint(folder_).parameters;
+  const TrainConfig every = config_;
+  const auto differs_without = [&](const auto& leave_out) {
+    config_ = every;
+    leave_out(config_.ppo);
+    std::filesystem::remove_all(folder_ + "_other");
+    EXPECT_TRUE(run(2, folder_ + "_other"));
+    return checkpoint(folder_ + "_other").parameters != all;
+  };
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.anneal = 0; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.average_reward = false; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.horizon_iterations = ppo.horizon_jobs = 0; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.cluster_scales = {1}; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.baseline = Baseline::both; }));
+}
+
+// A gentle task, so that these are seen to learn and not only to run.
+TEST_F(TrainingRunWithEveryOption, StillLearns) {
+  config_.ppo.windows = 4;
+  config_.ppo.group = 4;
+  config_.ppo.anneal = 40;
+  config_.ppo.learning_rate = 3e-3;
+  const auto summary = run(25, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
+}
+
+TEST_F(TrainingRun, WithAHorizonThatHoldsNoChoiceSaysSo) {
+  config_.ppo.horizon_jobs = 1;
+  config_.ppo.horizon_iterations = 4;
+  const auto result = run(1, folder_);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().to_string(),
+            "/ppo/horizon_jobs: no training window has a choice before its end; expected more jobs");
 }
 
 TEST_F(TrainingRun, SurvivesBeingKilledAtAnyMoment) {
@@ -595,7 +778,13 @@ TEST_F(SearchRun, RefusesOtherNetworks) {
 TEST(TrainConfig, ComesBackFromItsOwnJson) {
   TrainConfig config = default_train_config();
   config.env.agenda.starvation = whole_seconds(3600);
-  config.ppo.baseline = Baseline::group;
+  config.ppo.baseline = Baseline::self_critic;
+  config.ppo.adapt_learning_rate = false;
+  config.ppo.anneal = 50;
+  config.ppo.average_reward = true;
+  config.ppo.horizon_jobs = 64;
+  config.ppo.horizon_iterations = 9;
+  config.ppo.cluster_scales = {0.75, 1, 1.25};
   config.method = Method::cma_es;
   config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
   const std::string text = train_config_json(config);
@@ -628,6 +817,19 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es");
   EXPECT_EQ(refusal(R"({"trace": "a", "search": {"population": 1}})"),
             "x.json: /search/population: expected 0 or at least 2");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": -1}})"),
+            "x.json: /ppo/anneal: expected an integer from 0.0 to 4000000000.0");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": 5}})"),
+            "x.json: /ppo/anneal: expected 0 unless adapt_learning_rate is false: only one of them can set the rate");
+  EXPECT_EQ(
+      refusal(R"({"trace": "a", "ppo": {"average_reward": true, "mean_lifetime_s": 60}})"),
+      "x.json: /ppo/average_reward: expected false with a mean_lifetime_s: differential returns are not discounted");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"horizon_jobs": 10}})"),
+            "x.json: /ppo/horizon_jobs: expected both of horizon_jobs and horizon_iterations, or none");
+  for (const char* scales : {"[]", "[1, 0]", "[1000]"}) {
+    EXPECT_EQ(refusal((std::string(R"({"trace": "a", "ppo": {"cluster_scales": )") + scales + "}}").c_str()),
+              "x.json: /ppo/cluster_scales: expected a list of numbers from 0.01 to 100");
+  }
   EXPECT_EQ(refusal(R"({"seed": 1})"), "x.json: /trace: is missing");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": 3})"), "x.json: /env: expected an object");
 }
@@ -656,9 +858,8 @@ TEST(EventFile, IsReadByTensorBoard) {
   if (std::system("python3 -c 'import tensorboard' > /dev/null 2>&1") != 0) {
     GTEST_SKIP() << "python3 has no tensorboard";
   }
-  const std::string folder = testing::TempDir() + "gpusched_events";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  const test::TempFolder temporary;
+  const std::string folder = temporary.path();
   {
     EventFile events(folder, 1.7e9);
     events.write(1.7e9 + 1, 1000, {{"charts/SPS", 1234.0}, {"losses/value_loss", 0.5}});
@@ -673,7 +874,6 @@ TEST(EventFile, IsReadByTensorBoard) {
          "loss = [(e.step, e.value) for e in log.Scalars('losses/value_loss')]\n"
          "sys.exit(0 if sps == [(1000, 1234.0), (2000, 2345.0)] and loss == [(1000, 0.5)] else 1)\n";
   EXPECT_EQ(std::system(("python3 " + folder + "/read.py " + folder + " 2> /dev/null").c_str()), 0);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

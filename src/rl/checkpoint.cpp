@@ -39,6 +39,7 @@ Result<void> save_checkpoint(const Checkpoint& checkpoint, const std::string& pa
                   {"learning_rate", checkpoint.learning_rate},
                   {"return_mean", checkpoint.return_mean},
                   {"return_scale", checkpoint.return_scale},
+                  {"reward_per_s", checkpoint.reward_per_s},
                   {"best_validation", checkpoint.best_validation},
                   {"best_iteration", checkpoint.best_iteration},
                   {"adam_steps", checkpoint.adam.steps},
@@ -85,6 +86,7 @@ Result<Checkpoint> load_checkpoint(const std::string& path, const NetworkSpec& s
   fields.read("learning_rate", checkpoint.learning_rate);
   fields.read("return_mean", checkpoint.return_mean, -any, any);
   fields.read("return_scale", checkpoint.return_scale, 0, any);
+  fields.read("reward_per_s", checkpoint.reward_per_s, -any, any);
   fields.read("best_validation", checkpoint.best_validation, -any, any);
   fields.read("best_iteration", checkpoint.best_iteration);
   fields.read("adam_steps", checkpoint.adam.steps);

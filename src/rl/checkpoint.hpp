@@ -18,6 +18,7 @@ struct Checkpoint {
   double trained_s = 0;         ///< wall time spent
   double learning_rate = 0;
   double return_mean = 0, return_scale = 1;  ///< the critic's units
+  double reward_per_s = 0;                   ///< running average, for PpoOptions::average_reward
   double best_validation = 0;                ///< lowest so far; meaningful when best_iteration > 0
   std::uint32_t best_iteration = 0;
   Normaliser normaliser;

@@ -38,6 +38,24 @@ void subtract_group_means(std::span<const Episode> episodes, std::uint32_t group
   }
 }
 
+// What the heuristic still got from the same time on.
+void subtract_rivals(std::span<const Episode> episodes, const Rivals& rivals, std::uint32_t group,
+                     double discount_per_s, std::vector<std::vector<double>>& returns) {
+  for (std::size_t g = 0; g < rivals.episodes.size(); ++g) {
+    const Episode& rival = rivals.episodes[g];
+    std::vector<double> to_go(rival.size());
+    double next = rivals.last_value[g];
+    for (std::size_t k = rival.size(); k-- > 0;) {
+      to_go[k] = next = rival.reward[k] + std::exp(-discount_per_s * rival.seconds[k]) * next;
+    }
+    for (std::size_t e = g * group; e < (g + 1) * group; ++e) {
+      for (std::size_t k = 0; k < episodes[e].size(); ++k) {
+        returns[e][k] -= at_time(rival.time_s, to_go, episodes[e].time_s[k]);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void append_state(Observation& to, const Observation& from, std::uint32_t e) {
@@ -82,22 +100,23 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
       append_state(seen, batch->observation, e);
     }
     if (live.empty()) return episodes;
-    if (acting != Acting::heuristic) forward_policy(*actor.network, actor.parameters, *actor.normaliser, seen, logits);
+    if (acting == Acting::heuristic) {
+      env.heuristic_actions(teacher, actions);
+    } else {
+      forward_policy(*actor.network, actor.parameters, *actor.normaliser, seen, logits);
+    }
     for (std::uint32_t i = 0; i < live.size(); ++i) {
       const std::uint32_t e = live[i];
-      std::uint32_t action = 0;
-      if (acting == Acting::heuristic) {
-        action = env.env(e).agenda().heuristic_action(teacher);
-      } else {
+      if (acting != Acting::heuristic) {
         const auto row = row_of(logits, seen, i);
-        action = acting == Acting::sample ? sample_action(row, draws[e]) : best_action(row);
+        actions[e] = acting == Acting::sample ? sample_action(row, draws[e]) : best_action(row);
       }
-      actions[e] = action;
       if (!keep_states) continue;
       append_state(episodes[e].observation, seen, i);
-      episodes[e].actions.push_back(action);
+      episodes[e].actions.push_back(actions[e]);
       episodes[e].log_probability.push_back(
-          acting == Acting::heuristic ? 0.0f : static_cast<float>(log_probability(row_of(logits, seen, i), action)));
+          acting == Acting::heuristic ? 0.0f
+                                      : static_cast<float>(log_probability(row_of(logits, seen, i), actions[e])));
       episodes[e].time_s.push_back(to_seconds(env.env(e).now()));
     }
     batch = &env.step(actions);
@@ -150,8 +169,26 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
   return totals;
 }
 
+void make_differential(std::span<Episode> episodes, double reward_per_s) {
+  for (Episode& episode : episodes) {
+    for (std::size_t k = 0; k < episode.size(); ++k) episode.reward[k] -= reward_per_s * episode.seconds[k];
+  }
+}
+
+double mean_reward_per_s(std::span<const Episode> episodes) {
+  double reward = 0;
+  double seconds = 0;
+  for (const Episode& episode : episodes) {
+    for (std::size_t k = 0; k < episode.size(); ++k) {
+      reward += episode.reward[k];
+      seconds += episode.seconds[k];
+    }
+  }
+  return seconds > 0 ? reward / seconds : 0;
+}
+
 Advantages advantages_of(std::span<const Episode> episodes, const std::vector<std::vector<double>>& values,
-                         std::uint32_t group, double discount_per_s, const PpoOptions& options) {
+                         std::uint32_t group, double discount_per_s, const PpoOptions& options, const Rivals& rivals) {
   Advantages result;
   std::vector<std::vector<double>> returns;
   for (std::size_t e = 0; e < episodes.size(); ++e) {
@@ -173,6 +210,11 @@ Advantages advantages_of(std::span<const Episode> episodes, const std::vector<st
     result.advantage.push_back(std::move(advantage));
     result.value_target.push_back(std::move(target));
     returns.push_back(std::move(to_go));
+  }
+  if (options.baseline == Baseline::self_critic) {
+    subtract_rivals(episodes, rivals, group, discount_per_s, returns);
+    result.advantage = std::move(returns);
+    return result;
   }
   if (options.baseline == Baseline::group) result.advantage = std::move(returns);
   if (options.baseline != Baseline::critic && group > 1) subtract_group_means(episodes, group, result.advantage);

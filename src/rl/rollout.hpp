@@ -54,6 +54,18 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
                                            const EnvOptions& options, const Actor& actor, Acting acting,
                                            Heuristic heuristic);
 
+/// Rewards become differential: less what `reward_per_s` would have brought until the next choice.
+void make_differential(std::span<Episode> episodes, double reward_per_s);
+
+/// Reward a second over all of these episodes.
+double mean_reward_per_s(std::span<const Episode> episodes);
+
+/// The heuristic's episodes, and the critic's values of their last observations (0 when the episode ended).
+struct Rivals {
+  std::vector<Episode> episodes;
+  std::vector<double> last_value;
+};
+
 /// Advantages and value targets of every step.
 struct Advantages {
   std::vector<std::vector<double>> advantage;     ///< [episode][step], not normalised
@@ -62,8 +74,10 @@ struct Advantages {
 
 /// `values` are the critic's, in units of reward, [episode][steps + 1]; the last entry is that of the final observation
 /// (0 when the episode ended). Groups are `group` neighbouring episodes of one window. Discounting is by simulated time
-/// (rl.md 3.5): gamma = exp(-beta dt), lambda^min(1, dt / lambda_time_s).
+/// (rl.md 3.5): gamma = exp(-beta dt), lambda^min(1, dt / lambda_time_s). `rivals` are read with Baseline::self_critic
+/// only: the heuristic's episode in the window of each group.
 Advantages advantages_of(std::span<const Episode> episodes, const std::vector<std::vector<double>>& values,
-                         std::uint32_t group, double discount_per_s, const PpoOptions& options);
+                         std::uint32_t group, double discount_per_s, const PpoOptions& options,
+                         const Rivals& rivals = {});
 
 }  // namespace gpusched

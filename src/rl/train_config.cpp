@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/rl/train_config.hpp"
 
+#include <algorithm>
+
 #include "src/policies/network_config.hpp"
 #include "src/sim/json_fields.hpp"
 
@@ -67,6 +69,7 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read("learning_rate", ppo.learning_rate, 1e-9, 1);
   fields.read("adapt_learning_rate", ppo.adapt_learning_rate);
   fields.read("desired_kl", ppo.desired_kl, 1e-6, 1);
+  fields.read("anneal", ppo.anneal, 0, most_count);
   fields.read("clip", ppo.clip, 1e-3, 1);
   fields.read("entropy", ppo.entropy, 0, 10);
   fields.read("value", ppo.value, 0, 10);
@@ -75,6 +78,10 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read("lambda", ppo.lambda, 0, 1);
   fields.read("lambda_time_s", ppo.lambda_time_s, 1e-6, 1e9);
   fields.read("mean_lifetime_s", ppo.mean_lifetime_s, 0, 1e12);
+  fields.read("average_reward", ppo.average_reward);
+  fields.read("horizon_jobs", ppo.horizon_jobs, 0, most_count);
+  fields.read("horizon_iterations", ppo.horizon_iterations, 0, most_count);
+  fields.read("cluster_scales", ppo.cluster_scales, 0);
   fields.read_word("baseline", ppo.baseline, baseline_names);
   fields.read_word("reward_scale", ppo.reward_scale, reward_scale_names);
   fields.read("imitate_iterations", ppo.imitate_iterations, 0, most_count);
@@ -84,6 +91,15 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read("validation_windows", ppo.validation_windows, 1, most_count);
   if (ppo.baseline == Baseline::group && ppo.group < 2)
     fields.fail("group", "expected at least 2 for a group baseline");
+  if (ppo.anneal > 0 && ppo.adapt_learning_rate)
+    fields.fail("anneal", "expected 0 unless adapt_learning_rate is false: only one of them can set the rate");
+  if (ppo.average_reward && ppo.mean_lifetime_s > 0)
+    fields.fail("average_reward", "expected false with a mean_lifetime_s: differential returns are not discounted");
+  if ((ppo.horizon_jobs == 0) != (ppo.horizon_iterations == 0))
+    fields.fail("horizon_jobs", "expected both of horizon_jobs and horizon_iterations, or none");
+  const auto is_scale = [](double scale) { return scale >= 0.01 && scale <= 100; };
+  if (ppo.cluster_scales.empty() || !std::all_of(ppo.cluster_scales.begin(), ppo.cluster_scales.end(), is_scale))
+    fields.fail("cluster_scales", "expected a list of numbers from 0.01 to 100");
 }
 
 void read_search(JsonFields& fields, SearchOptions& search) {
@@ -220,6 +236,7 @@ std::string train_config_json(const TrainConfig& config) {
                     {"learning_rate", ppo.learning_rate},
                     {"adapt_learning_rate", ppo.adapt_learning_rate},
                     {"desired_kl", ppo.desired_kl},
+                    {"anneal", ppo.anneal},
                     {"clip", ppo.clip},
                     {"entropy", ppo.entropy},
                     {"value", ppo.value},
@@ -228,6 +245,10 @@ std::string train_config_json(const TrainConfig& config) {
                     {"lambda", ppo.lambda},
                     {"lambda_time_s", ppo.lambda_time_s},
                     {"mean_lifetime_s", ppo.mean_lifetime_s},
+                    {"average_reward", ppo.average_reward},
+                    {"horizon_jobs", ppo.horizon_jobs},
+                    {"horizon_iterations", ppo.horizon_iterations},
+                    {"cluster_scales", ppo.cluster_scales},
                     {"baseline", name_of(baseline_names, ppo.baseline)},
                     {"reward_scale", name_of(reward_scale_names, ppo.reward_scale)},
                     {"imitate_iterations", ppo.imitate_iterations},

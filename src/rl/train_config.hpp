@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpusched/env.hpp"
 #include "gpusched/result.hpp"
@@ -15,14 +16,16 @@ namespace gpusched {
 
 /// What the advantage of a step is measured against.
 enum class Baseline : std::uint8_t {
-  critic,  ///< generalised advantage estimation on the privileged critic (Schulman et al., 2016)
-  group,   ///< return to go minus the mean of the group's other episodes at the same simulated time (Decima, 2019)
-  both,    ///< the critic's advantage minus the group's mean at the same time
+  critic,       ///< generalised advantage estimation on the privileged critic (Schulman et al., 2016)
+  group,        ///< return to go minus the mean of the group's other episodes at the same simulated time (Decima, 2019)
+  both,         ///< the critic's advantage minus the group's mean at the same time
+  self_critic,  ///< return to go minus the heuristic's in the same window at the same time (SCST, Rennie et al., 2017)
 };
-inline constexpr std::array<NamedValue<Baseline>, 3> baseline_names{{
+inline constexpr std::array<NamedValue<Baseline>, 4> baseline_names{{
     {"critic", Baseline::critic},
     {"group", Baseline::group},
     {"both", Baseline::both},
+    {"self_critic", Baseline::self_critic},
 }};
 
 /// How rewards of windows of different load are made comparable.
@@ -47,6 +50,7 @@ struct PpoOptions {
   double learning_rate = 1e-3;      ///< initial
   bool adapt_learning_rate = true;  ///< by desired_kl: times or over 1.5 (rsl_rl)
   double desired_kl = 0.01;
+  std::uint32_t anneal = 0;  ///< iterations over which the rate falls linearly to a hundredth; 0 = it does not
   double clip = 0.2;
   double entropy = 0.003;  ///< weight of entropy / log(number of choices)
   double value = 0.5;      ///< weight of the critic's loss
@@ -54,7 +58,13 @@ struct PpoOptions {
   double max_gradient_norm = 0.5;
   double lambda = 0.97;  ///< of GAE, for a span of lambda_time_s
   double lambda_time_s = 60;
-  double mean_lifetime_s = 0;  ///< 1 / discount rate; 0 = no discount
+  double mean_lifetime_s = 0;   ///< 1 / discount rate; 0 = no discount
+  bool average_reward = false;  ///< differential returns: what the average reward a second would have brought is taken
+                                ///< off (Decima, 2019)
+  std::uint32_t horizon_jobs = 0;            ///< episodes of the first iteration end when so many scored jobs were
+                                             ///< submitted; 0 = whole windows from the start
+  std::uint32_t horizon_iterations = 0;      ///< after so many iterations episodes are whole windows
+  std::vector<double> cluster_scales = {1};  ///< each episode is on the cluster times one of these
   Baseline baseline = Baseline::both;
   RewardScale reward_scale = RewardScale::root;
   std::uint32_t imitate_iterations = 0;  ///< first iterations that copy the teacher

@@ -41,25 +41,35 @@ class Trainer {
         validation_(std::move(windows.validation)) {}
 
   // Everything that is a function of the configuration alone.
-  void prepare() {
+  Result<void> prepare(const JobTable& jobs) {
+    auto clusters = training_clusters(config_, jobs, cluster_);
+    if (!clusters) return Unexpected{clusters.error()};
+    clusters_ = *std::move(clusters);
+    for (const Window& window : windows_) ends_.push_back(window.end);
     heuristic_loss_ = losses(windows_, Acting::heuristic);
     validation_heuristic_ = mean_of(losses(validation_, Acting::heuristic));
     // Windows without a queue would divide by nearly nothing.
     const double mean = std::max(1e-9, mean_of(heuristic_loss_));
     for (std::size_t w = 0; w < windows_.size(); ++w) {
-      const auto jobs = static_cast<double>(windows_[w].jobs.size() - windows_[w].first_scored);
+      const auto count = static_cast<double>(windows_[w].jobs.size() - windows_[w].first_scored);
       const double own = std::max(heuristic_loss_[w], 0.02 * mean);
       double unit = own;
       if (ppo_.reward_scale == RewardScale::mean) unit = mean;
       if (ppo_.reward_scale == RewardScale::root) unit = std::sqrt(own * mean);
-      scales_.push_back(1 / (unit * jobs));
+      scales_.push_back(1 / (unit * count));
     }
-    env_.emplace(windows_, scales_, cluster_,
-                 VectorEnvOptions{.env = config_.env,
-                                  .autoreset = AutoresetMode::disabled,
-                                  .environments = ppo_.windows * ppo_.group,
-                                  .group = ppo_.group,
-                                  .threads = config_.threads});
+    VectorEnvOptions options{.env = config_.env,
+                             .autoreset = AutoresetMode::disabled,
+                             .environments = ppo_.windows * ppo_.group,
+                             .group = ppo_.group,
+                             .threads = config_.threads};
+    env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
+    if (ppo_.baseline == Baseline::self_critic) {  // one episode of each window: the same seed draws the same
+      options.environments = ppo_.windows;
+      options.group = 1;
+      rivals_env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
+    }
+    return {};
   }
 
   // The untrained network and the inputs' scales from the heuristic's own states.
@@ -104,14 +114,26 @@ class Trainer {
     const auto rollout_begin = RunClock::now();
     const std::uint64_t seed = seed_of("rollout", state_.iteration);
     const bool imitating = state_.iteration < ppo_.imitate_iterations;
-    const std::vector<Episode> episodes =
+    if (!set_horizon(state_.iteration)) {
+      return Unexpected{Error{.message = "no training window has a choice before its end; expected more jobs",
+                              .field = "/ppo/horizon_jobs"}};
+    }
+    std::vector<Episode> episodes =
         collect_episodes(*env_, actor(), imitating ? Acting::heuristic : Acting::sample, ppo_.teacher, seed, true);
+    Checkpoint next = state_;
+    Rivals rivals = collect_rivals(seed);
+    if (ppo_.average_reward) {
+      const double now = mean_reward_per_s(episodes);
+      next.reward_per_s = state_.iteration == 0 ? now : state_.reward_per_s + 0.1 * (now - state_.reward_per_s);
+      make_differential(episodes, next.reward_per_s);
+      make_differential(rivals.episodes, next.reward_per_s);
+    }
     std::vector<std::vector<double>> values = critic_values(episodes);
-    const Advantages advantages = advantages_of(episodes, values, ppo_.group, config_.env.discount_per_s, ppo_);
+    const Advantages advantages = advantages_of(episodes, values, ppo_.group, config_.env.discount_per_s, ppo_, rivals);
     const double rollout_s = seconds_since(rollout_begin);
 
     const auto learner_begin = RunClock::now();
-    Checkpoint next = state_;
+    if (ppo_.anneal > 0) next.learning_rate = annealed_rate();
     scale_returns(next, advantages.value_target);
     const auto report = learn(next, episodes, values, advantages, imitating);
     if (!report) {
@@ -156,6 +178,34 @@ class Trainer {
 
   [[nodiscard]] std::vector<double> losses(const std::vector<Window>& windows, Acting acting) const {
     return window_losses(pointers_to(windows), cluster_, config_.env, actor(), acting);
+  }
+
+  [[nodiscard]] double annealed_rate() const {
+    const double left = 1 - static_cast<double>(state_.iteration) / ppo_.anneal;
+    return ppo_.learning_rate * std::max(0.01, left);
+  }
+
+  // Lets the episodes of an iteration end where its horizon is. False when not one of them would have a choice.
+  bool set_horizon(std::uint32_t iteration) {
+    if (ppo_.horizon_iterations == 0 || horizon_is_open_) return true;
+    horizon_is_open_ = iteration >= ppo_.horizon_iterations;
+    for (std::size_t w = 0; w < windows_.size(); ++w) {
+      windows_[w].end = ends_[w];
+      windows_[w].end = horizon_end(ppo_, iteration, windows_[w]);
+    }
+    Env probe(clusters_.front(), config_.env);
+    return std::any_of(windows_.begin(), windows_.end(),
+                       [&](const Window& window) { return !probe.reset(window).done(); });
+  }
+
+  // The heuristic's episodes of this iteration, for Baseline::self_critic.
+  Rivals collect_rivals(std::uint64_t seed) {
+    Rivals rivals;
+    if (!rivals_env_) return rivals;
+    rivals.episodes =
+        collect_episodes(*rivals_env_, actor(), Acting::heuristic, config_.env.agenda.heuristic, seed, true);
+    for (const std::vector<double>& values : critic_values(rivals.episodes)) rivals.last_value.push_back(values.back());
+    return rivals;
   }
 
   // In units of reward, with the final observation's (0 for an episode that ended) behind the last step's.
@@ -367,7 +417,10 @@ class Trainer {
   std::vector<double> scales_, heuristic_loss_;
   double validation_heuristic_ = 0;
   double validation_loss_ = std::numeric_limits<double>::quiet_NaN();
-  std::optional<VectorEnv> env_;
+  std::vector<Time> ends_;  // of the whole windows
+  bool horizon_is_open_ = false;
+  std::vector<Cluster> clusters_;
+  std::optional<VectorEnv> env_, rivals_env_;
   Checkpoint state_;
   double trained_before_ = 0;
   std::vector<std::pair<std::string, double>> scalars_;
@@ -436,7 +489,7 @@ Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& job
   if (failure) return Unexpected{Error{.message = "the folder cannot be made", .file = folder}};
 
   Trainer trainer(config, cluster, folder, *std::move(learner), *std::move(windows));
-  trainer.prepare();
+  if (auto done = trainer.prepare(jobs); !done) return Unexpected{done.error()};
   if (resume) {
     auto state = load_checkpoint(folder + "/checkpoint.bin", config.network);
     if (!state) return Unexpected{state.error()};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/rl/training_windows.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace gpusched {
@@ -13,6 +15,25 @@ std::vector<Window> thinned(std::vector<Window> windows, std::size_t most) {
   return kept;
 }
 
+// Precondition: no virtual clusters.
+Cluster scaled(const Cluster& cluster, double scale) {
+  const auto times = [scale](std::int64_t count) {
+    return std::max<std::int64_t>(1, std::llround(static_cast<double>(count) * scale));
+  };
+  Cluster result = cluster;
+  if (cluster.nodes.size() == 1) {
+    Node& node = result.nodes.front();
+    node.gpus = static_cast<std::uint32_t>(times(node.gpus));
+    if (node.cpu_milli != unlimited) node.cpu_milli = times(node.cpu_milli);
+    if (node.memory_mib != unlimited) node.memory_mib = times(node.memory_mib);
+    return result;
+  }
+  const auto count = static_cast<std::size_t>(times(static_cast<std::int64_t>(cluster.nodes.size())));
+  result.nodes.clear();
+  for (std::size_t i = 0; i < count; ++i) result.nodes.push_back(cluster.nodes[i * cluster.nodes.size() / count]);
+  return result;
+}
+
 }  // namespace
 
 Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTable& jobs) {
@@ -21,6 +42,37 @@ Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTab
   auto validation = make_windows(jobs, config.windows, Split::validation);
   if (!validation) return Unexpected{validation.error()};
   return TrainingWindows{*std::move(train), thinned(*std::move(validation), config.ppo.validation_windows)};
+}
+
+Result<std::vector<Cluster>> training_clusters(const TrainConfig& config, const JobTable& jobs,
+                                               const Cluster& cluster) {
+  const auto fail = [](std::string message) {
+    return Unexpected{Error{.message = std::move(message), .field = "/ppo/cluster_scales"}};
+  };
+  std::vector<Cluster> clusters;
+  for (const double scale : config.ppo.cluster_scales) {
+    if (scale == 1) {
+      clusters.push_back(cluster);
+      continue;
+    }
+    if (!cluster.vcs.empty()) return fail("a cluster of virtual clusters cannot be scaled");
+    clusters.push_back(scaled(cluster, scale));
+    const auto fits = [&](const Shape& shape) {
+      return ClusterState::fits_when_empty(clusters.back(), jobs.gpu_specs(), shape, 0);
+    };
+    if (!std::all_of(jobs.shapes().begin(), jobs.shapes().end(), fits)) {
+      return fail("a job of the trace does not fit the cluster at its smallest; expected larger scales");
+    }
+  }
+  return clusters;
+}
+
+Time horizon_end(const PpoOptions& options, std::uint32_t iteration, const Window& window) {
+  const std::uint32_t scored = window.jobs.size() - window.first_scored;
+  if (iteration >= options.horizon_iterations || options.horizon_jobs >= scored) return window.end;
+  const std::uint64_t more = std::uint64_t{scored - options.horizon_jobs} * iteration / options.horizon_iterations;
+  const auto jobs = options.horizon_jobs + static_cast<std::uint32_t>(more);
+  return std::min(window.end, window.jobs.submit(JobId{window.first_scored + jobs - 1}));
 }
 
 double loss_of(const RewardVector& totals, const EnvOptions& options, const Window& window) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "gpusched/cluster.hpp"
 #include "gpusched/env.hpp"
 #include "gpusched/job_table.hpp"
 #include "gpusched/result.hpp"
@@ -20,6 +21,13 @@ struct TrainingWindows {
 /// The configuration's windows; of the validation windows at most TrainConfig::ppo.validation_windows, evenly spaced.
 /// Error: not one window fits a part.
 Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTable& jobs);
+
+/// The cluster times each of TrainConfig::ppo.cluster_scales: whole nodes, evenly spaced, or GPUs of a single one.
+/// Error: it has virtual clusters, or a job would not fit.
+Result<std::vector<Cluster>> training_clusters(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster);
+
+/// PpoOptions' horizon: where an episode of this window ends in iteration `iteration`, counted from 0.
+Time horizon_end(const PpoOptions& options, std::uint32_t iteration, const Window& window);
 
 /// The weighted reward of an episode turned into a loss a scored job: what is reported and compared.
 double loss_of(const RewardVector& totals, const EnvOptions& options, const Window& window);

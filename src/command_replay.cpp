@@ -61,8 +61,7 @@ std::vector<std::string> unfinished_lines(const std::vector<PolicyRun>& runs) {
   std::vector<std::string> lines;
   for (const PolicyRun& run : runs) {
     if (run.unfinished == 0) continue;
-    lines.push_back("policy " + run.policy + " left " + human_count(run.unfinished) +
-                    " jobs waiting for ever; no results were written");
+    lines.push_back("policy " + run.policy + " " + run.why_unfinished + "; no results were written");
   }
   return lines;
 }

@@ -129,7 +129,39 @@ TEST(Replay, CountsTheJobsThatAPolicyLeavesWaiting) {
   const auto runs = run_replay(*input, registry, 2, {}, progress);
   ASSERT_TRUE(runs);
   EXPECT_EQ((*runs)[0].unfinished, 2u);
+  EXPECT_EQ((*runs)[0].why_unfinished, "left 2 jobs waiting for ever");
   EXPECT_EQ((*runs)[1].unfinished, 0u);
+}
+
+// Two jobs on one GPU take turns of 100 s, or leases of 100 s, and a restart takes as long.
+TEST(Replay, StopsWhereJobsTakeTurnsForEver) {
+  const TempFolder folder;
+  Scenario scenario;
+  scenario.trace =
+      folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n1,0,250,1,1000\n2,0,250,1,1000\n");
+  scenario.cluster = "1";
+  scenario.policies = {"las{quantum_gpu_s=100},themis{lease_s=100},gandiva{slice_s=100},fifo"};
+  const auto run_with_restart = [&](std::int64_t restart_s) {
+    scenario.preemption.restart = whole_seconds(restart_s);
+    const auto input = load_replay(scenario, PolicyRegistry::standard());
+    EXPECT_TRUE(input);
+    ReplayProgress progress;
+    return run_replay(*input, PolicyRegistry::standard(), 1, {}, progress);
+  };
+  const auto stuck = run_with_restart(100);
+  ASSERT_TRUE(stuck);
+  for (const PolicyRun& run : *stuck) {
+    if (run.policy == "fifo") continue;
+    EXPECT_EQ(run.unfinished, 2u) << run.policy;
+    EXPECT_EQ(run.why_unfinished,
+              "makes 2 jobs take turns for ever: preemption costs them as much as they do in a turn; give longer turns "
+              "or cheaper restarts")
+        << run.policy;
+  }
+  EXPECT_EQ(stuck->back().unfinished, 0u);
+  const auto slow = run_with_restart(99);
+  ASSERT_TRUE(slow);
+  for (const PolicyRun& run : *slow) EXPECT_EQ(run.unfinished, 0u) << run.policy;
 }
 
 // ann's first job holds all 4 GPUs until 100 s. Then her fair-share factor is 2^-(1/0.5) and bob's, who used

@@ -6,6 +6,7 @@
 #include "gpusched/simulate.hpp"
 #include "src/policies/backfill.hpp"
 #include "src/sim/statistics.hpp"
+#include "src/sim/unfinished.hpp"
 
 namespace gpusched {
 
@@ -57,8 +58,8 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
       Engine engine(jobs, cluster, options.engine);
       RunLog log(measured);
       if (!simulate(engine, *policy, log)) {
-        return unexpected("policy " + policies[p].text + " left jobs of the window at job " + std::to_string(start) +
-                          " waiting for ever");
+        return unexpected("policy " + policies[p].text + ", window at job " + std::to_string(start) + ": it " +
+                          why_unfinished(engine));
       }
       scores[p].windows.push_back(compute_metrics(engine, log, measured));
     }

@@ -10,6 +10,7 @@
 #include "gpusched/history_hash.hpp"
 #include "gpusched/simulate.hpp"
 #include "src/policies/backfill.hpp"
+#include "src/sim/unfinished.hpp"
 #include "traces/cluster_reader.hpp"
 
 namespace gpusched {
@@ -163,6 +164,7 @@ PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const PolicySpe
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!finished) {
     run.unfinished = engine->view().job_count() - engine->view().finished();
+    run.why_unfinished = why_unfinished(*engine);
     return run;
   }
   run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;

@@ -40,7 +40,8 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
 struct PolicyRun {
   std::string policy;  ///< as written
   bool clairvoyant = false;
-  std::uint32_t unfinished = 0;  ///< jobs left waiting for ever; if any, what follows is not filled in
+  std::uint32_t unfinished = 0;     ///< jobs that never end; if any, what follows is not filled in but for the reason
+  std::string why_unfinished = {};  ///< "left 2 jobs waiting for ever"
   Metrics metrics;
   Saturation saturation;
   double sim_seconds = 0;  ///< wall time of the simulation alone

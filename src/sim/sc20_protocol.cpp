@@ -8,6 +8,7 @@
 
 #include "gpusched/metrics.hpp"
 #include "gpusched/simulate.hpp"
+#include "src/sim/unfinished.hpp"
 #include "traces/field_parser.hpp"
 #include "traces/input_file.hpp"
 
@@ -285,7 +286,7 @@ Result<Sc20Result> run_sc20_agent(const PolicySpec& policy, const PolicyRegistry
     if (!made) return Unexpected{made.error()};
     Engine engine(window, cluster, {.one_event_a_step = true});
     RunLog log;
-    if (!simulate(engine, *made, log)) return unexpected("policy " + policy.text + " left jobs waiting for ever");
+    if (!simulate(engine, *made, log)) return unexpected("policy " + policy.text + " " + why_unfinished(engine));
     results.push_back(result_of(engine, log));
   }
   return mean_of(results);

@@ -11,7 +11,9 @@
 
 #include "gpusched/rng.hpp"
 #include "gpusched/simulate.hpp"
+#include "src/policies/backfill.hpp"
 #include "src/policies/fifo.hpp"
+#include "src/policies/registry.hpp"
 #include "src/policies/srtf.hpp"
 #include "tests/run_support.hpp"
 
@@ -81,6 +83,16 @@ TEST(CardSharing, APreemptedJobNoLongerSlows) {
   expect_spans({share(0, 8, "a"), share(0, 9, "b"), share(4, 2, "a")},
                {.a_by_a = 2, .a_by_b = 2, .b_by_a = 2, .b_by_b = 2}, one_card, {{0, 16}, {0, 19}, {4, 8}},
                ShortestRemaining(true));
+}
+
+// a does 5 s of work beside b until 10 s and 4 s alone until c takes the card at 14 s: less than the 10 s after which a
+// checkpoint is due, so that all of it is lost.
+TEST(CardSharing, WorkSinceTheLastCheckpointIsLostAtWhateverRateItPassed) {
+  EngineOptions options;
+  options.preemption.checkpoint_interval = whole_seconds(10);
+  const std::vector<Row> rows{share(0, 100, "a"), share(0, 5, "b"), {.submit = 14, .work = 6, .family = "a"}};
+  expect_spans(rows, {.a_by_b = 2, .b_by_a = 2}, one_card, {{0, 120}, {0, 10}, {14, 20}}, ShortestRemaining(true),
+               options);
 }
 
 TEST(CardSharing, CardsOfANodeAreApartAndWholeGpusAreAlone) {
@@ -264,6 +276,26 @@ TEST(CardSharing, EveryJobDoesItsWorkWhoeverComesAndGoes) {
     stays += log.stays.size();
   }
   EXPECT_GT(stays, 60U * 14);  // there were preemptions and moves
+}
+
+// Job 0 shares a card with job 1, both at 1/2, until 50 s, and ends at 100 s, as its user asked for. Job 2 wants both
+// cards then, so that job 3, which asked for 80 s, may not start at 50 s.
+TEST(CardSharing, EasyBelievesThatARunEndsAsItsUserSaidWhenItStarted) {
+  std::vector<Row> rows{
+      share(0, 75, "a"), share(0, 25, "b"), {.submit = 50, .work = 10, .gpus = 2}, {.submit = 50, .work = 80}};
+  rows[0].estimate = 100;
+  rows[1].estimate = 50;
+  rows[2].estimate = 10;
+  rows[3].estimate = 80;
+  const JobTable jobs = table_of(rows);
+  const RuntimeModel model = model_of(jobs, {.a_by_b = 2, .b_by_a = 2});
+  const Cluster cluster = Cluster::homogeneous(1, 2);
+  const PolicyContext context{.jobs = &jobs, .cluster = &cluster};
+  const auto policy = make_backfilled(PolicyRegistry::standard(), parse_policy_list("fifo")->front(),
+                                      *parse_backfill("easy{estimate=user}"), context);
+  ASSERT_TRUE(policy);
+  const auto spans = run(jobs, cluster, *policy, {}, &model);
+  EXPECT_EQ(spans, (std::vector<Span>{{0, 100}, {0, 50}, {100, 110}, {110, 190}}));
 }
 
 }  // namespace

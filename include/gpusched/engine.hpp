@@ -35,6 +35,7 @@ class Engine {
     if (state_.runtime != nullptr) state_.worked.resize(jobs.size());
     if (state_.runtime != nullptr && state_.runtime->has_interference()) {
       state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
+      if (options.preemption.checkpoint_interval.us > 0) rate_work_.resize(jobs.size());
     }
     state_.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
@@ -186,6 +187,7 @@ class Engine {
     state.grants = no_index;
     leave_cards(job);
     settle(job, state);
+    if (!rate_work_.empty()) rate_work_[index(job)] = {};
     state_.unlink(state_.running, job);
     if (state.attempt + 1u < state_.jobs->attempts(job)) {
       ++state.attempt;
@@ -244,7 +246,8 @@ class Engine {
   void end_run(const detail::Command& command) {
     detail::JobState& state = state_[command.job];
     leave_cards(command.job);
-    state.remaining -= keep_saved(settle(command.job, state));
+    const Time before = rate_work_.empty() ? Time{} : std::exchange(rate_work_[index(command.job)], {});
+    state.remaining -= keep_saved(before + settle(command.job, state)) - before;
     ++state.generation;
     ++state.preemptions;
     state.must_restart = true;
@@ -301,7 +304,10 @@ class Engine {
   void adapt_rate(JobId job) {
     detail::JobState& state = state_[job];
     const RatePpm rate = rate_of(job, state);
-    if (rate != state.rate) replan(job, state, {}, rate);
+    if (rate == state.rate) return;
+    const Time left = state.remaining;
+    replan(job, state, {}, rate);
+    if (!rate_work_.empty()) rate_work_[index(job)] += left - state.remaining;
   }
 
   // After the comings and goings of an instant: those that share a card with them get the rate of their company.
@@ -356,6 +362,9 @@ class Engine {
   }
 
   detail::EngineState state_;
+  // By job: work of the present run that passed before the last change of its rate. Empty unless rates can change in a
+  // run and work can be lost.
+  std::vector<Time> rate_work_;
 };
 
 }  // namespace gpusched

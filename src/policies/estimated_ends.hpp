@@ -42,10 +42,12 @@ class EstimatedEnds {
     if (runs_.empty()) runs_.resize(view.job_count());
     estimator_.observe(view);
     moved_.clear();
-    // Now that it runs, the place of a job is known to estimators that know everything.
+    // Now that it runs, the place of a job is known to estimators that know everything; they count from the last change
+    // of its rate.
     for (const JobId job : started_) {
-      if (view.phase(job) == JobPhase::running)
-        move(job, view.running_since(job) + at_least(estimator_.estimate(view, job)));
+      if (view.phase(job) != JobPhase::running) continue;
+      const Time from = clairvoyant() ? view.running_since(job) : runs_[index(job)].start;
+      move(job, from + at_least(estimator_.estimate(view, job)));
     }
     started_.clear();
     bool surprised = false;
@@ -61,7 +63,7 @@ class EstimatedEnds {
     }
     while (corrects_ && !ends_.empty() && ends_.begin()->time <= view.now()) {
       const JobId job = ends_.begin()->job;
-      const Time elapsed = view.now() - view.running_since(job);
+      const Time elapsed = view.now() - runs_[index(job)].start;
       move(job, view.now() + std::max(elapsed, shortest_correction));
       surprised = true;
     }
@@ -70,6 +72,7 @@ class EstimatedEnds {
 
   /// The decision just started this job.
   void start(const View& view, JobId job) {
+    runs_[index(job)].start = view.now();
     runs_[index(job)].end = view.now() + estimate(job);
     ends_.insert({end(job), job});
     started_.push_back(job);
@@ -78,6 +81,7 @@ class EstimatedEnds {
  private:
   struct Run {
     Time estimate{};
+    Time start{};  // of the present run; View::running_since moves with every change of rate
     Time end{};
   };
   static constexpr Time shortest_correction = whole_seconds(1);

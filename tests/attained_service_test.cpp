@@ -124,5 +124,18 @@ TEST(Gittins, AQueueWhoseJobsAreNearlyDoneIsServedFirst) {
             (std::vector<Span>{{0, 200}, {200, 250}}));
 }
 
+// Job 0 reaches the second queue at 16 s and waits for its retry from 20 s, behind ten jobs of 10 s each in the first
+// queue. At 40 s it has waited as long as it ran, returns there, and goes first, as it started first.
+TEST(Tiresias, AJobThatWaitsForItsRetryIsPromotedToo) {
+  std::vector<test::Row> rows(11, {.submit = 20, .work = 10});
+  rows[0] = {.attempts = {20, 10}};
+  AttainedServiceOptions options = tiresias_options({16});
+  options.promote_knob = 1;
+  const auto spans = run(table_of(rows), Cluster::pool(1), AttainedService(options, NameTable{}));
+  EXPECT_EQ(spans[0], (Span{0, 50}));
+  EXPECT_EQ(spans[2], (Span{30, 40}));
+  EXPECT_EQ(spans[3], (Span{50, 60}));
+}
+
 }  // namespace
 }  // namespace gpusched

@@ -25,6 +25,8 @@ std::vector<Row> service_rows(const std::vector<std::uint32_t>& gpus, std::int64
   for (Row& row : rows) {
     row.gpus = *rc::gen::elementOf(gpus);
     if (row.attempts.empty()) row.work = *rc::gen::inRange<std::int64_t>(0, longest);
+    const auto stretch = *rc::gen::element<std::int64_t>(1, 1, 3);
+    for (std::int64_t& attempt : row.attempts) attempt *= stretch;
   }
   return rows;
 }

@@ -100,6 +100,7 @@ void AttainedService::note_events(const View& view) {
     if (event.kind == EventKind::retry) {
       jobs_[index(event.job)].ran = view.ran(event.job);
       catch_up(view, event.job);
+      plan_promotion(view, event.job);
       order_.wait(view, event.job, key_of(view, event.job));
     }
     if (event.kind == EventKind::submit) {
@@ -183,7 +184,7 @@ void AttainedService::plan_crossing(const Shape& shape, JobId id) {
   if (wanted != Time::max()) push(crossings_, {job.crossing, id});
 }
 
-// The job is about to be preempted.
+// The job is about to wait.
 void AttainedService::plan_promotion(const View& view, JobId id) {
   Job& job = jobs_[index(id)];
   const Time ran = job.ran - job.ran_base;

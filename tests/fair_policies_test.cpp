@@ -350,5 +350,22 @@ TEST(K8s, PodsWorkFromWhenTheLastIsBound) {
   EXPECT_EQ(run_policy("k8s{pods=true}", pods, Cluster::pool(4)), (Spans{{0, 80}, {10, 80}, {20, 80}, {200, 205}}));
 }
 
+// Two halves of a GPU at 1/2 when side by side. The first pod waits for the second alone for 10 s; both then take 120
+// s.
+TEST(K8s, PodsThatWaitKeepTheirWorkAtAnyRate) {
+  const JobTable jobs = table_of({{.work = 60, .family = "a", .shape = {.tasks = 2, .gpu_milli_per_task = 500}}});
+  const JobTable pods = *split_into_pods(jobs, whole_seconds(10));
+  RuntimeModel model(pods.families().size(), 1);
+  const std::uint32_t a = pods.families().find("a");
+  model.set_extra(a, a, 0, 1'000'000);
+  const Cluster cluster = Cluster::homogeneous(1, 1);
+  for (const std::uint32_t rate : {1'000'000u, 500'000u}) {
+    model.set(a, 0, rate);
+    auto policy = make("k8s{pods=true}", pods, cluster);
+    const double end = 10 + 120.0 * 1'000'000 / rate;
+    EXPECT_EQ(run(pods, cluster, *std::move(policy), {}, &model), (Spans{{0, end}, {10, end}}));
+  }
+}
+
 }  // namespace
 }  // namespace gpusched::test

@@ -29,16 +29,18 @@ class K8s {
       : score_(score), pods_in_group_(std::move(pods_in_group)), bound_(pods_in_group_.size()) {}
 
   [[nodiscard]] std::string_view name() const { return "k8s"; }
+  /// The work left of a bound pod is only put back to what it was when it was bound.
+  [[nodiscard]] bool clairvoyant() const { return false; }
 
-  void decide(const View& view, Decision& decision);
+  void decide(const OracleView& view, Decision& decision);
 
   /// Longer than any run: how long a pod would stay bound if the others never came.
   static constexpr Time hold = whole_seconds(std::int64_t{100} * 365 * 86'400);
 
  private:
-  bool bind(const View& view, Decision& decision, JobId job);
+  bool bind(const OracleView& view, Decision& decision, JobId job);
   [[nodiscard]] NodeId best_node(const View& view, const Shape& shape, std::uint32_t vc);
-  void note_bound(const View& view, Decision& decision, JobId pod);
+  void note_bound(const OracleView& view, Decision& decision, JobId pod);
 
   Score score_;
   std::vector<std::uint32_t> pods_in_group_;

@@ -122,6 +122,16 @@ TEST(MaxMin, TakesFromTheRicherWhatLeavesThemAsMuch) {
             (std::vector<Span>{{0, 100}, {0, 100}, {100, 200}, {100, 110}}));
 }
 
+// At 10 s a holds 3/10 of one card and all of the other. What b wants is a whole card, and a keeps as much without the
+// share.
+TEST(MaxMin, TakesAShareFromTheRicherWhereTheCardIsWanted) {
+  const JobTable jobs = table_of({{.work = 20, .user = "a", .shape = {.gpu_milli_per_task = 300}},
+                                  {.work = 20, .user = "a"},
+                                  {.submit = 10, .work = 5, .user = "b"}});
+  EXPECT_EQ(run(jobs, Cluster::homogeneous(1, 2), MaxMin(FairParty::user, true)),
+            (std::vector<Span>{{0, 25}, {0, 20}, {10, 15}}));
+}
+
 TEST(MaxMin, SaysThatTheTraceHasNoUsers) {
   const JobTable jobs = table_of({{.work = 1}});
   const Cluster cluster = Cluster::pool(1);

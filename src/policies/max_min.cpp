@@ -75,12 +75,13 @@ bool MaxMin::start_by_force(const View& view, Decision& decision, JobId job) {
   return true;
 }
 
-// In the order in which they go; none when all of them would not do.
+// In the order in which they go; none when all of them would not do. What is free counts in full, as the rest of a card
+// may fall idle with a share that goes.
 std::vector<JobId> MaxMin::victims_for(const View& view, JobId job) const {
   const MilliGpu wanted = view.shape(job).gpu_milli();
   const std::uint32_t taker = party_of(view, job);
   const MilliGpu then_held = parties_[taker].held + wanted;
-  MilliGpu spare = view.cluster().available_gpu_milli(view.shape(job), view.queue_of(job));
+  MilliGpu spare = view.cluster().free_gpu_milli();
   std::vector<MilliGpu> left(parties_.size());
   for (std::uint32_t number = 0; number < parties_.size(); ++number) {
     left[number] = parties_[number].held;

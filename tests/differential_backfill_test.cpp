@@ -136,5 +136,16 @@ TEST_P(AgendaDifferential, Backfill) {
   });
 }
 
+TEST_P(AgendaDifferential, SelectBlocking) {
+  check_many(1000, [] {
+    const AgendaCase c = random_agenda_case();
+    const bool backfills = *rc::gen::arbitrary<bool>();
+    std::string policy = c.policy("select_blocking", GetParam());
+    policy.insert(policy.size() - 1, backfills ? ",sc20_backfill=true" : "");
+    expect_agreement({.policy = policy, .rule = ReferenceAgendaBlocking{c.backfill(GetParam()), backfills}}, c.rows,
+                     *alike_clusters());
+  });
+}
+
 }  // namespace
 }  // namespace gpusched::test

@@ -15,7 +15,6 @@
 #include "tests/differential_support.hpp"
 #include "tests/reference_fair.hpp"
 #include "tests/reference_queues.hpp"
-#include "tests/reference_sharing.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -122,18 +121,6 @@ TEST(DifferentialFair, StaticPartition) {
   });
 }
 
-WorldCosts random_costs() {
-  return {.restart = *rc::gen::inRange<std::int64_t>(0, 4),
-          .checkpoint_interval = *rc::gen::element<std::int64_t>(0, 0, 1, 3)};
-}
-
-EngineOptions options_of(const WorldCosts& costs) {
-  EngineOptions options;
-  options.preemption = {.restart = whole_seconds(costs.restart),
-                        .checkpoint_interval = whole_seconds(costs.checkpoint_interval)};
-  return options;
-}
-
 // Queues two deep; some queues have jobs of their own and queues below them.
 void compare_queues(const std::string& policy, bool among_active) {
   check_many(3000, [&] {
@@ -219,28 +206,6 @@ TEST(DifferentialFair, KubernetesPodByPod) {
     constexpr std::int64_t long_enough = 200;  // nine jobs of less than 16 s each, one after the other
     const History engine = history_of(jobs, cluster, make_policy(policy, jobs, cluster), EngineOptions{}, long_enough);
     RC_ASSERT(engine == history_of(World(pod_rows, cluster), k8s_rule(least, group_of), long_enough));
-  });
-}
-
-TEST(DifferentialFair, Themis) {
-  check_many(3000, [] {
-    const Cluster cluster = random_cluster();
-    const auto rows = random_rows(cluster);
-    const std::int64_t lease = *rc::gen::inRange<std::int64_t>(1, 12);
-    const WorldCosts costs = random_costs();
-    expect_same("themis{lease_s=" + std::to_string(lease) + "}", rows, cluster, ThemisRule(lease), options_of(costs),
-                costs);
-  });
-}
-
-TEST(DifferentialFair, Gandiva) {
-  check_many(3000, [] {
-    const Cluster cluster = random_cluster();
-    const auto rows = random_rows(cluster);
-    const std::int64_t slice = *rc::gen::inRange<std::int64_t>(1, 12);
-    const WorldCosts costs = random_costs();
-    expect_same("gandiva{slice_s=" + std::to_string(slice) + "}", rows, cluster, GandivaRule(slice), options_of(costs),
-                costs);
   });
 }
 

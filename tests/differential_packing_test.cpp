@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/check_many.hpp"
@@ -52,6 +54,34 @@ TEST(DifferentialPacking, DotProd) { compare_packing("dotprod", dot_prod_score);
 TEST(DifferentialPacking, GpuPacking) { compare_packing("gpu-packing", gpu_packing_score); }
 
 TEST(DifferentialPacking, GpuClustering) { compare_packing("gpu-clustering", gpu_clustering_score); }
+
+// Which node is a matter of chance. That it is one that could be drawn, and everything else, is not.
+TEST(DifferentialPacking, RandomNode) {
+  check_many(3000, [] {
+    const Cluster cluster = packing_cluster();
+    const auto rows = random_rows(cluster);
+    EngineOptions options;
+    options.seed = *rc::gen::inRange<std::uint64_t>(0, 1000);
+    const JobTable jobs = table_of(rows);
+    const AnyPolicy policy = make_policy("random-node", jobs, cluster, options.seed);
+    const auto drawn = history_of(jobs, cluster, policy, options, default_horizon_s).starts;
+    expect_same("random-node", rows, cluster, random_node_rule(drawn), options);
+  });
+}
+
+// Three nodes of two cards; a share goes to each of the six alike: 1000 of 6000 times, give or take five standard
+// deviations of 29.
+TEST(DifferentialPacking, RandomNodeDrawsEvenly) {
+  const Cluster cluster = Cluster::homogeneous(3, 2);
+  const JobTable jobs = table_of({{.work = 1, .shape = {.gpu_milli_per_task = 500}}});
+  std::map<std::pair<std::int64_t, std::int64_t>, int> counts;
+  for (std::uint64_t seed = 0; seed < 6000; ++seed) {
+    const AnyPolicy policy = make_policy("random-node", jobs, cluster, seed);
+    ++counts[history_of(jobs, cluster, policy, EngineOptions{}, 10).starts.front().places.front()];
+  }
+  EXPECT_EQ(counts.size(), 6u);
+  for (const auto& [place, count] : counts) EXPECT_NEAR(count, 1000, 145) << place.first << '/' << place.second;
+}
 
 }  // namespace
 }  // namespace gpusched::test

@@ -39,7 +39,7 @@ inline std::ostream& operator<<(std::ostream& out, const History& history) {
 /// No case needs as long: jobs are few and take seconds.
 inline constexpr std::int64_t default_horizon_s = 2000;
 
-inline std::int64_t second(Time t) { return t == Time::max() ? -1 : t.us / microseconds_per_second; }
+inline std::int64_t ticks(Time t, Time tick) { return t == Time::max() ? -1 : t.us / tick.us; }
 
 inline void log_places(const View& view, JobId job, WorldStart& start) {
   view.for_each_grant(job, [&](const Grant& grant) {
@@ -52,19 +52,19 @@ inline void log_places(const View& view, JobId job, WorldStart& start) {
   std::sort(start.places.begin(), start.places.end());
 }
 
-/// The engine's run up to `horizon` seconds.
+/// The engine's run up to `horizon` ticks of the world.
 inline History history_of(const JobTable& jobs, const Cluster& cluster, AnyPolicy policy, const EngineOptions& options,
-                          std::int64_t horizon) {
+                          std::int64_t horizon, Time tick = whole_seconds(1)) {
   Engine engine(jobs, cluster, options);
   Decision decision = engine.decision();
   History history;
-  while (engine.advance_to(whole_seconds(horizon - 1))) {
+  while (engine.advance_to(Time{(horizon - 1) * tick.us})) {
     policy.decide(engine.view(), decision);
     engine.apply();
     const auto events = engine.events();
     for (std::size_t i = 0; i < events.size(); ++i) {
       if (events[i].kind != EventKind::start) continue;
-      history.starts.push_back({.second = second(engine.view().now()), .job = index(events[i].job)});
+      history.starts.push_back({.second = ticks(engine.view().now(), tick), .job = index(events[i].job)});
       // A job that the same decision stopped again ran nowhere.
       const bool stopped = std::any_of(events.begin() + static_cast<std::ptrdiff_t>(i), events.end(), [&](auto& later) {
         return later.kind == EventKind::preempt && later.job == events[i].job;
@@ -72,7 +72,7 @@ inline History history_of(const JobTable& jobs, const Cluster& cluster, AnyPolic
       if (!stopped) log_places(engine.view(), events[i].job, history.starts.back());
     }
   }
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) history.ends.push_back(second(engine.end(JobId{i})));
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) history.ends.push_back(ticks(engine.end(JobId{i}), tick));
   return history;
 }
 
@@ -181,6 +181,18 @@ inline Weighed random_owners(bool with_by = true) {
   }
   weighed.text += "]";
   return weighed;
+}
+
+inline WorldCosts random_costs() {
+  return {.restart = *rc::gen::inRange<std::int64_t>(0, 4),
+          .checkpoint_interval = *rc::gen::element<std::int64_t>(0, 0, 1, 3)};
+}
+
+inline EngineOptions options_of(const WorldCosts& costs) {
+  EngineOptions options;
+  options.preemption = {.restart = whole_seconds(costs.restart),
+                        .checkpoint_interval = whole_seconds(costs.checkpoint_interval)};
+  return options;
 }
 
 inline void log_case(const std::string& policy, const std::vector<Row>& rows, const Cluster& cluster) {

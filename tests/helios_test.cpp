@@ -3,14 +3,11 @@
 #include "src/policies/helios.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "tests/policy_support.hpp"
-#include "tests/random_cases.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -86,6 +83,14 @@ TEST(Helios, SrtfKeepsTheGpusOfAJobThatFindsNoPlace) {
   EXPECT_EQ(run_policy("srtf@helios", jobs, Cluster::homogeneous(2, 8)), (Spans{{0, 101}, {0, 142}, {2, 13}, {2, 53}}));
 }
 
+// Job 1 wants both GPUs, which its virtual cluster shares with that of job 0.
+TEST(Helios, SrtfLooksAtAVirtualClusterWhenAnotherFreesSharedNodes) {
+  const JobTable jobs = table_of({{.work = 1, .vc = "a"}, {.work = 1, .gpus = 2, .vc = "b"}});
+  Cluster cluster = Cluster::pool(2);
+  cluster.vcs = {{.name = "a"}, {.name = "b"}};
+  EXPECT_EQ(run_policy("srtf@helios", jobs, cluster), (Spans{{0, 2}, {2, 4}}));
+}
+
 TEST(Helios, SaysInOneLineWhatItDoesNotKnow) {
   const Cluster cluster = two_virtual_clusters();
   const JobTable stranger = table_of({{.work = 1, .vc = "c"}});
@@ -99,123 +104,6 @@ TEST(Helios, SaysInOneLineWhatItDoesNotKnow) {
   const JobTable share = table_of({{.work = 1, .shape = {.gpu_milli_per_task = 500}}});
   EXPECT_EQ(make("sjf@helios", share, Cluster::pool(1)).error().message,
             "policy sjf@helios takes jobs of one-GPU tasks of any GPU type only");
-}
-
-// ---- the simulator, second by second ---------------------------------------------------------------------------
-
-// The artifact's loop for one virtual cluster, written from its rules: every second ends jobs, admits, schedules.
-class TickSimulator {
- public:
-  TickSimulator(const std::vector<Row>& rows, std::uint32_t nodes, std::uint32_t gpus_per_node)
-      : size_(gpus_per_node), free_(nodes, gpus_per_node), quota_(nodes * gpus_per_node) {
-    for (const Row& row : rows) jobs_.push_back({.submit = row.submit, .remaining = row.work, .gpus = row.gpus});
-  }
-
-  Spans srtf() {
-    for (std::int64_t now = 0; ended_ < jobs_.size(); ++now) {
-      end_or_progress(now);
-      for (std::size_t j = 0; j < jobs_.size(); ++j) {
-        if (jobs_[j].submit == now) waiting_.push_back(j);
-      }
-      schedule(now);
-    }
-    Spans spans;
-    for (const Job& job : jobs_) spans.push_back({static_cast<double>(job.start), static_cast<double>(job.end)});
-    return spans;
-  }
-
- private:
-  struct Job {
-    std::int64_t submit = 0, remaining = 0;
-    std::uint32_t gpus = 0;
-    std::int64_t start = -1, end = -1;
-    std::vector<std::uint32_t> held = {};  // by node
-  };
-
-  void end_or_progress(std::int64_t now) {
-    for (const std::size_t j : std::vector<std::size_t>(running_)) {
-      if (jobs_[j].remaining > 0) {
-        --jobs_[j].remaining;
-        continue;
-      }
-      jobs_[j].end = now;
-      release(jobs_[j]);
-      std::erase(running_, j);
-      ++ended_;
-    }
-  }
-
-  void schedule(std::int64_t now) {
-    std::vector<std::size_t> all = waiting_;
-    all.insert(all.end(), running_.begin(), running_.end());
-    std::stable_sort(all.begin(), all.end(),
-                     [&](std::size_t a, std::size_t b) { return jobs_[a].remaining < jobs_[b].remaining; });
-    std::uint32_t quota = quota_;
-    std::vector<std::size_t> chosen, stopped;
-    for (const std::size_t j : all) {
-      const bool runs = !jobs_[j].held.empty();
-      const bool within = jobs_[j].gpus <= quota;
-      if (within) quota -= jobs_[j].gpus;
-      if (within && !runs) chosen.push_back(j);
-      if (!within && runs) stopped.push_back(j);
-    }
-    for (const std::size_t j : stopped) {
-      jobs_[j].remaining += jobs_[j].gpus == 1 ? 7 : jobs_[j].gpus <= 8 ? 30 : 60;
-      release(jobs_[j]);
-      std::erase(running_, j);
-      waiting_.push_back(j);
-    }
-    for (const std::size_t j : chosen) {
-      if (!place(jobs_[j])) continue;
-      if (jobs_[j].start < 0) jobs_[j].start = now;
-      std::erase(waiting_, j);
-      running_.push_back(j);
-    }
-  }
-
-  bool place(Job& job) {
-    std::vector<std::uint32_t> order(free_.size());
-    for (std::uint32_t n = 0; n < order.size(); ++n) order[n] = n;
-    const bool small = job.gpus <= size_;
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return small ? free_[a] < free_[b] : free_[a] > free_[b];
-    });
-    std::vector<std::uint32_t> held(free_.size(), 0);
-    std::uint32_t left = job.gpus;
-    for (const std::uint32_t node : order) {
-      const std::uint32_t want = std::min(left, size_);
-      if (free_[node] < want) {
-        if (small) continue;
-        return false;
-      }
-      held[node] = want;
-      left -= want;
-      if (left == 0) break;
-    }
-    if (left > 0) return false;
-    for (std::size_t node = 0; node < held.size(); ++node) free_[node] -= held[node];
-    job.held = held;
-    return true;
-  }
-
-  void release(Job& job) {
-    for (std::size_t node = 0; node < job.held.size(); ++node) free_[node] += job.held[node];
-    job.held.clear();
-  }
-
-  std::vector<Job> jobs_;
-  std::uint32_t size_;
-  std::vector<std::uint32_t> free_;
-  std::uint32_t quota_;
-  std::vector<std::size_t> waiting_, running_;
-  std::size_t ended_ = 0;
-};
-
-RC_GTEST_PROP(Helios, SrtfAtEventsIsSrtfAtEverySecond, ()) {
-  const auto nodes = *rc::gen::inRange<std::uint32_t>(1, 4);
-  const std::vector<Row> rows = *gpu_rows(4 * nodes, false);
-  const Spans ours = run_policy("srtf@helios", table_of(rows), Cluster::homogeneous(nodes, 4));
-  RC_ASSERT(ours == TickSimulator(rows, nodes, 4).srtf());
 }
 
 }  // namespace

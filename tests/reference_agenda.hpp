@@ -64,4 +64,43 @@ struct ReferenceAgendaBackfill {
   }
 };
 
+/// The mode select_blocking: the first in order is chosen and then waited for until it fits. With `backfills`, when a
+/// choice has to wait, a reservation is made for it from run times that are not corrected, and as long as it waits,
+/// others start at every event, in order of submission, that fit and should end strictly before.
+struct ReferenceAgendaBlocking {
+  ReferenceBackfill how;
+  bool backfills = false;
+  ReferenceJob* chosen = nullptr;
+  std::int64_t reserved = 0;
+
+  void operator()(ReferenceSimulator& world) {
+    how.observe(world);
+    while (serve_chosen(world)) {
+      const auto waiting = how.waiting(world);
+      if (waiting.empty()) return;
+      chosen = waiting.front();
+      if (chosen->gpus > world.free()) reserved = planned_room(world, chosen->gpus).first;
+    }
+    if (backfills) backfill(world);
+  }
+
+ private:
+  // False while it has to wait.
+  bool serve_chosen(ReferenceSimulator& world) {
+    if (chosen == nullptr) return true;
+    if (chosen->gpus > world.free()) return false;
+    start_as_planned(world, *std::exchange(chosen, nullptr));
+    return true;
+  }
+
+  void backfill(ReferenceSimulator& world) const {
+    auto waiting = world.waiting();
+    std::sort(waiting.begin(), waiting.end(), [](auto* a, auto* b) { return a->id < b->id; });
+    for (ReferenceJob* job : waiting) {
+      if (job == chosen || job->gpus > world.free() || world.now() + planned_s(*job) >= reserved) continue;
+      start_as_planned(world, *job);
+    }
+  }
+};
+
 }  // namespace gpusched::test

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -141,6 +142,39 @@ inline World::Rule max_min_rule(const WorldOwners& owners) {
       return {held_milli(world, [&](auto& other) { return owners.of(other) == owners.of(job); }),
               owners.place(world, owners.of(job))};
     });
+  };
+}
+
+/// Who goes, and in which order, for a job that cannot start: jobs of those who hold more than its party then would, of
+/// the richest first and the newest of them, as long as each keeps that much.
+inline std::vector<WorldJob*> max_min_victims(World& world, const WorldOwners& owners, const WorldJob& taker) {
+  std::map<std::string, std::int64_t> left;
+  for (const std::string& owner : owners.all(world)) {
+    left[owner] = held_milli(world, [&](auto& job) { return owners.of(job) == owner; });
+  }
+  const std::int64_t then = left[owners.of(taker)] + taker.gpus_milli();
+  std::vector<WorldJob*> list = world.running(), victims;
+  const auto key = [&](const WorldJob* job) {
+    return std::tuple(left[owners.of(*job)], world.just_started(*job), job->first_start, job->id);
+  };
+  std::stable_sort(list.begin(), list.end(), [&](auto* a, auto* b) { return key(a) > key(b); });
+  for (WorldJob* const job : list) {
+    const std::string& owner = owners.of(*job);
+    if (owner == owners.of(taker) || job->gpu == 0 || left[owner] - job->gpus_milli() < then) continue;
+    left[owner] -= job->gpus_milli();
+    victims.push_back(job);
+  }
+  return victims;
+}
+
+inline World::Rule max_min_preempting_rule(const WorldOwners& owners) {
+  return [=](World& world) {
+    const auto key = [&](const WorldJob& job) -> std::vector<std::int64_t> {
+      return {held_milli(world, [&](auto& other) { return owners.of(other) == owners.of(job); }),
+              owners.place(world, owners.of(job))};
+    };
+    start_in_order(world, key,
+                   [&](WorldJob& job) { return world.start_by_force(job, max_min_victims(world, owners, job)); });
   };
 }
 

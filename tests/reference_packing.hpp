@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -183,6 +184,67 @@ inline World::Rule packing_rule(const std::vector<std::size_t>& order, const Pac
     start_in_order(
         world, [](const WorldJob& job) -> std::vector<std::int64_t> { return {job.id}; },
         [&](WorldJob& job) { return pack(world, job); });
+  };
+}
+
+// ---- random-node ----
+
+/// What was drawn, as (node, card) of each task: the card matters for shares alone.
+inline std::vector<std::pair<std::size_t, std::int64_t>> drawn_tasks(const WorldJob& job, const WorldStart& start) {
+  const std::size_t cards_a_task = job.gpu < 1000 ? 1 : static_cast<std::size_t>(job.gpu / 1000);
+  std::vector<std::pair<std::size_t, std::int64_t>> tasks;
+  for (std::size_t i = 0; i < start.places.size(); i += cards_a_task) {
+    tasks.push_back({static_cast<std::size_t>(start.places[i].first), job.shares_card() ? start.places[i].second : -1});
+  }
+  return tasks;
+}
+
+/// Could the draw have come to these? Tasks of whole GPUs fill every node but the last that was drawn. Of shares each
+/// has a node of its own and any card there with room, or where nodes are too few the run's rule placed the gang.
+inline bool may_be_drawn(const World& world, const WorldJob& job,
+                         const std::vector<std::pair<std::size_t, std::int64_t>>& tasks) {
+  std::map<std::size_t, std::int64_t> here;
+  for (const auto& [node, card] : tasks) ++here[node];
+  std::int64_t not_filled = 0, fitting = 0;
+  for (const WorldNode& node : world.nodes) fitting += world.fit(node, job) > 0 ? 1 : 0;
+  for (const auto& [node, count] : here) {
+    const std::int64_t fit = world.fit(world.nodes[node], job);
+    if (count > fit) return false;
+    not_filled += count < fit ? 1 : 0;
+  }
+  if (std::ssize(tasks) != job.tasks) return false;
+  if (!job.shares_card()) return not_filled <= 1;
+  if (fitting < job.tasks) {
+    World placed = world;
+    placed.start(placed.jobs[static_cast<std::size_t>(job.id)]);
+    return tasks == drawn_tasks(job, placed.starts.back());
+  }
+  return std::ssize(here) == job.tasks && std::all_of(tasks.begin(), tasks.end(), [&](const auto& task) {
+           return world.nodes[task.first].cards[static_cast<std::size_t>(task.second)] >= job.gpu;
+         });
+}
+
+/// Waiting jobs in order of submission, whatever fits, each where `drawn` says, as far as that could have been drawn:
+/// else it goes elsewhere.
+inline World::Rule random_node_rule(const std::vector<WorldStart>& drawn) {
+  const auto start = [=](World& world, WorldJob& job) {
+    World placed = world;
+    if (!placed.start(placed.jobs[static_cast<std::size_t>(job.id)])) return false;
+    if (world.starts.size() < drawn.size() && drawn[world.starts.size()].job == job.id) {
+      const auto tasks = drawn_tasks(job, drawn[world.starts.size()]);
+      if (may_be_drawn(world, job, tasks)) {
+        world.start_on(job, tasks);
+        return true;
+      }
+    }
+    world = placed;
+    world.starts.back().places.clear();  // never equal to what was drawn
+    return true;
+  };
+  return [=](World& world) {
+    start_in_order(
+        world, [](const WorldJob& job) -> std::vector<std::int64_t> { return {job.id}; },
+        [&](WorldJob& job) { return start(world, job); });
   };
 }
 

@@ -166,7 +166,7 @@ class QueueRule {
       for (WorldJob* const job : list) {
         std::vector<WorldJob*> from = lower_priorities(world, *job);
         if (from.empty() && volcano_.drf) from = richer_users(world, *job);
-        again = !from.empty() && take_from(world, *job, from);
+        again = !from.empty() && world.start_by_force(*job, from, volcano_.binpack);
         any = any || again;
         if (again) break;
       }
@@ -238,7 +238,8 @@ class QueueRule {
       }
       if (world.now - short_since_[owner] < numbers_.interval_s) continue;
       short_since_.erase(owner);
-      for (WorldJob* job = first_due(world, owner); job != nullptr && take_from(world, *job, victims(world));) {
+      for (WorldJob* job = first_due(world, owner);
+           job != nullptr && world.start_by_force(*job, victims(world), volcano_.binpack);) {
         job = first_due(world, owner);
       }
       start_waiting(world);
@@ -260,22 +261,6 @@ class QueueRule {
       return false;
     });
     return list;
-  }
-
-  // Frees victims one by one until the job starts, then gives those their place back that need not have gone.
-  [[nodiscard]] bool take_from(World& world, WorldJob& job, const std::vector<WorldJob*>& from) const {
-    std::vector<WorldJob*> freed;
-    bool started = world.start(job, volcano_.binpack);
-    for (WorldJob* const victim : from) {
-      if (started) break;
-      world.free(*victim);
-      freed.push_back(victim);
-      started = world.start(job, volcano_.binpack);
-    }
-    for (WorldJob* const victim : freed) {
-      if (!world.resume(*victim)) world.stop(*victim);
-    }
-    return started;
   }
 
   WorldOwners owners_;

@@ -154,9 +154,12 @@ class World {
     return sum;
   }
 
+  [[nodiscard]] bool may_use(const WorldNode& node, const WorldJob& job) const {
+    return node.owner.empty() || queue_of(job).empty() || node.owner == job.vc;
+  }
   /// Tasks of `job` that the node could take now and may.
   [[nodiscard]] std::int64_t fit(const WorldNode& node, const WorldJob& job) const {
-    if (!node.owner.empty() && !queue_of(job).empty() && node.owner != job.vc) return 0;
+    if (!may_use(node, job)) return 0;
     std::int64_t tasks = job.tasks;
     if (job.cpu > 0) tasks = std::min(tasks, node.cpu / job.cpu);
     if (job.memory > 0) tasks = std::min(tasks, node.memory / job.memory);
@@ -230,6 +233,28 @@ class World {
     }
     job.freed = false;
     return true;
+  }
+  /// Takes the places of `from` one by one until the job starts; then those get theirs back that need not have gone,
+  /// and the others wait.
+  bool start_by_force(WorldJob& job, const std::vector<WorldJob*>& from, bool pack = false) {
+    std::vector<WorldJob*> freed;
+    bool started = start(job, pack);
+    for (WorldJob* const victim : from) {
+      if (started) break;
+      free(*victim);
+      freed.push_back(victim);
+      started = start(job, pack);
+    }
+    for (WorldJob* const victim : freed) {
+      if (!resume(*victim)) stop(*victim);
+    }
+    return started;
+  }
+  /// A running job goes on elsewhere: all its tasks on that node. Precondition: they fit.
+  void move(WorldJob& job, std::size_t node) {
+    for (const WorldTask& task : job.places) change(task, job, +1);
+    job.places.clear();
+    for (std::int64_t task = 0; task < job.tasks; ++task) job.places.push_back(take(node, job));
   }
   /// Makes a freed job wait again.
   void stop(WorldJob& job) {

@@ -129,9 +129,11 @@ void HeliosSrtf::decide(const OracleView& view, Decision& decision) {
     owed_.assign(view.job_count(), late_second);
   }
   note_events(view);
+  stopped_ = false;
   for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) {
-    if (queues_[queue].changed) schedule(queue, view, decision);
+    if (queues_[queue].changed || share_nodes_) schedule(queue, view, decision);
   }
+  if (stopped_ && share_nodes_) decision.wake(view.now() + whole_seconds(1));
 }
 
 void HeliosSrtf::note_events(const OracleView& view) {
@@ -172,6 +174,7 @@ void HeliosSrtf::schedule(std::uint32_t number, const OracleView& view, Decision
 
 void HeliosSrtf::checkpoint(Queue& queue, JobId job, const OracleView& view, Decision& decision) {
   decision.preempt(job);
+  stopped_ = true;
   owed_[index(job)] = checkpoint_cost(view.shape(job).tasks);
   std::erase(queue.running, job);
   queue.waiting.push_back(job);
@@ -205,7 +208,11 @@ PolicyInfo srtf_helios_info() {
           .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_input("srtf@helios", context); !checked) return Unexpected{checked.error()};
-            return AnyPolicy(HeliosSrtf(gpus_by_queue(*context.cluster)));
+            const auto serves_all = [](const Node& node) { return node.vc == no_index; };
+            const auto& nodes = context.cluster->nodes;
+            const bool share_nodes =
+                !context.cluster->vcs.empty() && std::any_of(nodes.begin(), nodes.end(), serves_all);
+            return AnyPolicy(HeliosSrtf(gpus_by_queue(*context.cluster), share_nodes));
           },
           .preemptive = true};
 }

@@ -62,11 +62,12 @@ class HeliosList {
 /// count, greedily. Running jobs that get none are stopped and lose a checkpoint of 7 s (1 GPU), 30 s (up to 8) or 60
 /// s; then waiting ones that got some are placed. Quirks: one that finds no place keeps its GPUs from the others all
 /// the same; a job ends one second late. O(waiting + running) log of it, at events only: in between nothing can change,
-/// as running jobs only move forward past waiting ones.
+/// as running jobs only move forward past waiting ones. Where virtual clusters share nodes, which the artifact does not
+/// know, all of them are looked at, and again a second after one stopped a job.
 class HeliosSrtf {
  public:
-  /// `gpus`: of each scheduling queue.
-  explicit HeliosSrtf(std::vector<std::int64_t> gpus) : gpus_(std::move(gpus)) {}
+  /// `gpus`: of each scheduling queue. `share_nodes`: some node serves several.
+  HeliosSrtf(std::vector<std::int64_t> gpus, bool share_nodes) : gpus_(std::move(gpus)), share_nodes_(share_nodes) {}
 
   [[nodiscard]] std::string_view name() const { return "srtf@helios"; }
   void decide(const OracleView& view, Decision& decision);
@@ -88,6 +89,8 @@ class HeliosSrtf {
   void start(Queue& queue, JobId job, Decision& decision);
 
   std::vector<std::int64_t> gpus_;
+  bool share_nodes_;
+  bool stopped_ = false;  // some job, in this decision
   std::vector<Queue> queues_;
   std::vector<Time> owed_;  // by job: what the next start adds to its work: the late second, then checkpoints
 };

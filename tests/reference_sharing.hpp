@@ -34,6 +34,9 @@ class ThemisRule {
 
   void operator()(World& world) {
     note_arrivals(world);
+    std::erase_if(lease_end_, [&](const auto& lease) {  // who found no place, or ended an attempt
+      return !world.jobs[static_cast<std::size_t>(lease.first)].running;
+    });
     if (world.waiting().empty()) return;
     if (world.now % numbers_.lease == 0) {
       std::vector<WorldJob*> order = by_rho(world, true);

@@ -133,14 +133,15 @@ TEST(Replay, CountsTheJobsThatAPolicyLeavesWaiting) {
   EXPECT_EQ((*runs)[1].unfinished, 0u);
 }
 
-// Two jobs on one GPU take turns of 100 s, or leases of 100 s, and a restart takes as long.
+// Two jobs on one GPU take turns of 100 s, or leases of 100 s of which they pay with a part, and a restart takes as
+// long.
 TEST(Replay, StopsWhereJobsTakeTurnsForEver) {
   const TempFolder folder;
   Scenario scenario;
   scenario.trace =
       folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n1,0,250,1,1000\n2,0,250,1,1000\n");
   scenario.cluster = "1";
-  scenario.policies = {"las{quantum_gpu_s=100},themis{lease_s=100},gandiva{slice_s=100},fifo"};
+  scenario.policies = {"las{quantum_gpu_s=100},themis{lease_s=100,auction=true,filter=0},gandiva{slice_s=100},fifo"};
   const auto run_with_restart = [&](std::int64_t restart_s) {
     scenario.preemption.restart = whole_seconds(restart_s);
     const auto input = load_replay(scenario, PolicyRegistry::standard());

@@ -30,13 +30,13 @@ void MaxMin::decide(const View& view, Decision& decision) {
     }
     if (decision.start(job) == Verdict::ok) {
       started(view, job);
-    } else if (preempts_ && start_by_force(view, decision, job)) {
-      unblock();  // a gang that stopped may leave more than was wanted
-    } else {
+    } else if (!preempts_ || !start_by_force(view, decision, job)) {
       blocked_[view.queue_of(job)][view.shape_id(job)] = 1;
       continue;
     }
-    // Those passed over before could not start with less taken, and cannot now.
+    // Those passed over before could not start with less taken, and cannot now: but by force, from who now holds more,
+    // or where a gang that stopped left more than was wanted.
+    if (preempts_) unblock();
     at = hungry_.begin();
   }
 }

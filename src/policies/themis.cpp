@@ -52,6 +52,7 @@ void Themis::note_arrivals(const OracleView& view) {
   stopped_.clear();
   for (const Event& event : view.events()) {
     if (event.kind == EventKind::retry && !options_.auction) wait(view, event.job);
+    if (event.kind == EventKind::retry) lease_end_[index(event.job)] = Time::max();
     if (event.kind != EventKind::submit) continue;
     cpu_only_jobs_ = cpu_only_jobs_ || view.shape(event.job).gpu_milli() == 0;
     const auto jobs = static_cast<double>(view.arrived() - view.finished());
@@ -241,6 +242,9 @@ void Themis::auction_all(const OracleView& view, Decision& decision) {
     }
   }
   start_in_order(view, decision);
+  for (const Candidate& candidate : candidates_) {
+    if (view.phase(candidate.job) != JobPhase::running) lease_end_[index(candidate.job)] = Time::max();
+  }
 }
 
 // Winners first, the others in falling order of rho.

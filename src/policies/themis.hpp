@@ -30,10 +30,10 @@ namespace gpusched {
 ///  - a bid is how much a lease gains: V = 1/rho rises from ideal / (T + lease) to ideal / T, T being the time in the
 ///    system so far and the time left;
 ///  - the product of all V is made large: bids win in falling order of log gain a GPU, greedily (the paper solves it);
-///  - hidden payment: a winner keeps the fraction c of its lease, c = what the product of the others' V comes to with
-///  it,
-///    over what it would be without. A gang cannot give up some GPUs, so that it pays in time: from then on it may be
-///    stopped for a waiting job. What its absence would let in is looked for among the bids that lost;
+///  - hidden payment: a winner keeps the fraction c of its lease, c being what the product of the others' V comes to
+///    with it, over what it would be without. A gang cannot give up some GPUs, so that it pays in time: from then on it
+///    may be stopped for a waiting job. One that finds no place, or ends an attempt, has no lease any more. What a
+///    winner's absence would let in is looked for among the bids that lost;
 ///  - what no winner takes goes to the other jobs in falling order of rho.
 /// Everybody's rho is looked at: O(n log n) an event, and O(losing bids) for each winner.
 class Themis {

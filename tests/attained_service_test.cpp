@@ -46,6 +46,12 @@ TEST(Las, ServiceIsGpuTime) {
   EXPECT_EQ(run(jobs, Cluster::pool(4), las(200)), (std::vector<Span>{{0, 150}, {50, 200}}));
 }
 
+// Half a GPU has had 225 GPU-seconds at 450 s, and makes room for a whole one.
+TEST(Las, AShareMakesRoomForAWholeGpu) {
+  const JobTable jobs = table_of({{.work = 1000, .shape = {.gpu_milli_per_task = 500}}, {.submit = 450, .work = 20}});
+  EXPECT_EQ(run(jobs, Cluster::homogeneous(1, 1), las(100)), (std::vector<Span>{{0, 1020}, {450, 470}}));
+}
+
 TEST(Las, WakesOnlyForAJobThatMayFallBehindAWaitingOne) {
   const JobTable jobs =
       table_of({{.work = 1000, .gpus = 2}, {.submit = 500, .work = 900}, {.submit = 600, .work = 900}});

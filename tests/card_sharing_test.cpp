@@ -77,6 +77,12 @@ TEST(CardSharing, NeighboursAddUp) {
                {{0, 12}, {0, 12}, {0, 12}});
 }
 
+// SRTF: 90 s are left of the share when the whole GPU is wanted for 6.
+TEST(CardSharing, AShareMakesRoomForAWholeGpu) {
+  expect_spans({share(0, 100, "a"), {.submit = 10, .work = 6, .family = "a"}}, {}, one_card, {{0, 106}, {10, 16}},
+               ShortestRemaining(true));
+}
+
 TEST(CardSharing, APreemptedJobNoLongerSlows) {
   // SRTF: b (9 s) beside a (8 s), both at 1/2, until c wants a half at 4: b, with most left, makes room. a and c at
   // 1/2: c done at 8, a has 4 s left then, and b comes back beside it with 7.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpusched/decision.hpp"
+#include "gpusched/most_freed.hpp"
 #include "gpusched/view.hpp"
 
 namespace gpusched {
@@ -201,7 +202,7 @@ class PreemptiveOrder {
       const auto& running = jobs_of(view, queue, shape).running;
       for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
         if (!(candidate < *last)) break;
-        missing -= view.shape(last->job).gpu_milli();
+        missing -= most_freed(view.shape(last->job), wanted);
       }
     }
     return missing <= 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <span>
 
+#include "gpusched/most_freed.hpp"
+
 namespace gpusched {
 
 void Gandiva::decide(const View& view, Decision& decision) {
@@ -58,16 +60,6 @@ void Gandiva::serve(const View& view, Decision& decision, bool may_suspend) {
     running_[view.queue_of(job)].insert({view.now().us, turn.second});
   }
 }
-
-namespace {
-
-// What a job can free for such tasks at most: with a share that leaves, a whole GPU may fall idle.
-MilliGpu most_freed(const Shape& leaving, const Shape& wanted) {
-  if (wanted.is_share()) return leaving.gpu_milli();
-  return leaving.tasks * ((leaving.gpu_milli_per_task + whole_gpu - 1) / whole_gpu * whole_gpu);
-}
-
-}  // namespace
 
 // Suspends the longest-running jobs of the queue until `job` starts; when they do not suffice, nothing changes.
 bool Gandiva::make_room(const View& view, Decision& decision, JobId job) {

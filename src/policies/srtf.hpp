@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpusched/decision.hpp"
+#include "gpusched/most_freed.hpp"
 #include "gpusched/view.hpp"
 #include "src/policies/registry.hpp"
 
@@ -285,7 +286,7 @@ class ShortestRemaining {
       const auto& running = jobs_of(queue, shape, view).running;
       for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
         if (!(candidate < rank(*last, view))) break;
-        missing -= view.shape(last->job).gpu_milli();
+        missing -= most_freed(view.shape(last->job), wanted);
       }
     }
     return missing <= 0;

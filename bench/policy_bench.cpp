@@ -19,15 +19,22 @@ namespace {
 
 using namespace gpusched;
 
-/// Columns that a policy may ask for and that the trace lacks, drawn from a seed: a few heavy users and many light
-/// ones, 15 virtual clusters, over-estimates, three priorities and loose deadlines.
-JobTable with_all_columns(const std::vector<bench::PlainJob>& jobs) {
+struct Owners {
+  int users = 0;
+  int vcs = 0;
+  bool skewed = false;  ///< a few heavy users and many light ones, else all alike
+};
+
+/// Columns that a policy may ask for and that the trace lacks, drawn from a seed: users in virtual clusters,
+/// over-estimates, three priorities and loose deadlines.
+JobTable with_all_columns(const std::vector<bench::PlainJob>& jobs, const Owners& owners) {
   Rng rng = Rng(280).split("columns");
   JobTableBuilder builder;
   builder.reserve(jobs.size());
   for (const bench::PlainJob& job : jobs) {
-    const auto user = static_cast<int>(300 * rng.uniform() * rng.uniform() * rng.uniform());
-    const std::string name = "user" + std::to_string(user), vc = "vc" + std::to_string(user % 15);
+    const double place = owners.skewed ? rng.uniform() * rng.uniform() * rng.uniform() : rng.uniform();
+    const auto user = static_cast<int>(owners.users * place);
+    const std::string name = "user" + std::to_string(user), vc = "vc" + std::to_string(user % owners.vcs);
     const Time work = whole_seconds(job.run_s), submit = whole_seconds(job.submit_s);
     const Time estimate = whole_seconds(job.run_s * static_cast<std::int64_t>(1 + rng.below(5)) + 60);
     builder.add({.submit = submit,
@@ -45,7 +52,8 @@ JobTable with_all_columns(const std::vector<bench::PlainJob>& jobs) {
 }
 
 const JobTable& philly() {
-  static const JobTable jobs = with_all_columns(bench::read_plain(bench::philly_path()));
+  static const JobTable jobs =
+      with_all_columns(bench::read_plain(bench::philly_path()), {.users = 300, .vcs = 15, .skewed = true});
   return jobs;
 }
 
@@ -63,7 +71,7 @@ std::vector<Case> cases() {
   std::vector<Case> result;
   const PolicyRegistry registry = PolicyRegistry::standard();
   for (const PolicyInfo& info : registry.rows()) {
-    // 300 users' parts, or equal parts, would be too small for some jobs.
+    // Users' parts, or equal parts, would be too small for some jobs.
     result.push_back({info.name == "static-partition" ? "static-partition{by=vc,parts=demand}" : info.name});
   }
   result.push_back({"volcano{drf=true}"});
@@ -155,7 +163,8 @@ void philly_280x8(benchmark::State& state, const Case& of) {
   state.counters["peak_queue"] = latencies.peak_queue;
 }
 
-/// `waiting` jobs at once, in the shapes of the field, and as many more as may start while we look.
+/// `waiting` jobs at once, in the shapes of the field, and as many more as may start while we look. Their 30 users,
+/// three priorities and four shapes are all there in the shortest queue, so that nothing but its length doubles.
 const JobTable& waiting_jobs(std::int64_t waiting) {
   static std::map<std::int64_t, JobTable> made;
   const auto known = made.find(waiting);
@@ -165,7 +174,7 @@ const JobTable& waiting_jobs(std::int64_t waiting) {
   for (std::int64_t i = 0; i < waiting + 4000; ++i) {
     plain.push_back({0, static_cast<std::int64_t>(1 + rng.below(100'000)), 1 << rng.below(4)});
   }
-  return made.emplace(waiting, with_all_columns(plain)).first->second;
+  return made.emplace(waiting, with_all_columns(plain, {.users = 30, .vcs = 8})).first->second;
 }
 
 /// That queue on 64 GPUs; measured are the next 2,000 instants, or those of one second when it does not suffice.

@@ -22,7 +22,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string fresh_path(const std::string& name) {
-  const std::string path = testing::TempDir() + name;
+  std::string path = testing::TempDir() + name;
   std::filesystem::remove(path);
   return path;
 }

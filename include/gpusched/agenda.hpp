@@ -725,11 +725,9 @@ class Agenda {
     if (cluster.node_count() == 1) return need == cluster.node_idle_gpus(NodeId{0});
     if (node_gpus_ > 0 && need % node_gpus_ == 0) return true;
     const auto wanted = static_cast<float>(need % std::max<std::int64_t>(1, node_gpus_));
-    for (const auto& group : groups_) {
-      const float idle = group[idle_fraction] * static_cast<float>(node_gpus_);
-      if (std::fabs(idle - wanted) < 0.5f) return true;
-    }
-    return false;
+    return std::any_of(groups_.begin(), groups_.end(), [&](const auto& group) {
+      return std::fabs(group[idle_fraction] * static_cast<float>(node_gpus_) - wanted) < 0.5f;
+    });
   }
 
   [[nodiscard]] std::int64_t earliest_start_us(const View& view, MilliGpu need) {

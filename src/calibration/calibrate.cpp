@@ -165,7 +165,7 @@ class Calibration {
     auto samples = backend_.time_us(step, share);
     while (samples && noise_of(*samples) > protocol_.noise_ratio &&
            monotonic_s() - begin < protocol_.most_seconds / turns()) {
-      const auto more = backend_.time_us(step, share);
+      auto more = backend_.time_us(step, share);
       if (!more) return more;
       samples->insert(samples->end(), more->begin(), more->end());
     }

@@ -301,6 +301,7 @@ class Reader {
 
   static std::string unknown_source(const std::string& word) {
     std::vector<std::string> words;
+    words.reserve(source_words.size());
     for (const auto& row : source_words) words.emplace_back(row.second);
     return "unknown source word '" + word + "'; expected " + joined(words);
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -37,7 +38,7 @@ class OwnerWeights {
   OwnerWeights() = default;
   /// Entry 0 of a name table is the unknown owner; the list starts with the first named one.
   explicit OwnerWeights(const std::vector<double>& weights) : milli_{1000} {
-    for (const double weight : weights) milli_.push_back(static_cast<std::int64_t>(weight * 1000 + 0.5));
+    for (const double weight : weights) milli_.push_back(std::llround(weight * 1000));
   }
   [[nodiscard]] std::int64_t milli(std::uint32_t owner) const { return owner < milli_.size() ? milli_[owner] : 1000; }
 

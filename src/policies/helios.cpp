@@ -39,7 +39,7 @@ Result<void> check_input(const std::string& policy, const PolicyContext& context
   return {};
 }
 
-PolicyInfo list_info(HeliosList::Kind kind, std::string name, std::string summary, const std::string& estimate) {
+PolicyInfo list_info(HeliosList::Kind kind, const std::string& name, std::string summary, const std::string& estimate) {
   PolicyInfo info{
       .name = name,
       .summary = std::move(summary),

@@ -173,7 +173,8 @@ Normaliser Normaliser::fit(std::span<const Observation> observations) {
         sum[i % columns] += static_cast<double>(flat[i]);
         squares[i % columns] += static_cast<double>(flat[i]) * static_cast<double>(flat[i]);
       }
-      rows += static_cast<double>(flat.size() / columns);
+      const std::size_t count = flat.size() / columns;
+      rows += static_cast<double>(count);
     }
     if (rows == 0) return;
     for (std::size_t c = 0; c < columns; ++c) {

@@ -297,7 +297,7 @@ Result<AnyPolicy> make(ShareQueues::Options options, const PolicyParameters& par
   const JobTable& jobs = *context.jobs;
   options.preempt_within = options.preempt_within && (jobs.has_priorities() || options.shares);
   std::vector<std::string> names = (*column == OwnerColumn::user ? jobs.users() : jobs.vcs()).names();
-  if (names.size() > 0 && names[0].empty()) {
+  if (!names.empty() && names[0].empty()) {
     const auto owner = [&](JobId job) { return *column == OwnerColumn::user ? jobs.user(job) : jobs.vc(job); };
     for (std::uint32_t i = 0; i < jobs.size() && names[0].empty(); ++i) {
       if (owner(JobId{i}) == 0) names[0] = "(none)";  // jobs of no queue share one

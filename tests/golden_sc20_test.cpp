@@ -122,6 +122,20 @@ TEST_P(GoldenSc20Agent, TenWindowsInTheEnvironment) {
   EXPECT_NEAR(slowdowns / sc20_window_starts.size(), cell.avg_bounded_slowdown, 1e-6 * cell.avg_bounded_slowdown);
 }
 
+TEST(Sc20Agent, IsRefusedWhereItPreempts) {
+  JobTableBuilder builder;
+  for (std::int64_t i = 0; i < 10'000; ++i) {  // every short job comes while a long one runs
+    builder.add({.submit = whole_seconds(10 * i),
+                 .work = whole_seconds(i % 2 == 0 ? 15 : 1),
+                 .shape = {.tasks = 1, .gpu_milli_per_task = whole_gpu}});
+  }
+  const JobTable jobs = *std::move(builder).build();
+  const auto specs = parse_policy_list("agenda{mode=preempt,knowledge=oracle,heuristic=srtf}");
+  const auto result = run_sc20_agent(specs->front(), PolicyRegistry::standard(), jobs, Cluster::pool(1));
+  ASSERT_FALSE(result.has_value());
+  EXPECT_NE(result.error().message.find("knows no preemption"), std::string::npos) << result.error().message;
+}
+
 INSTANTIATE_TEST_SUITE_P(Lublin1, GoldenSc20Agent,
                          testing::Values(AgentCell{"fcfs", false, 7273.771360}, AgentCell{"sjf", false, 277.348341},
                                          AgentCell{"f1", false, 258.366372}, AgentCell{"saf", false, 292.876511},

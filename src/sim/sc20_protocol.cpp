@@ -287,6 +287,11 @@ Result<Sc20Result> run_sc20_agent(const PolicySpec& policy, const PolicyRegistry
     Engine engine(window, cluster, {.one_event_a_step = true});
     RunLog log;
     if (!simulate(engine, *made, log)) return unexpected("policy " + policy.text + " " + why_unfinished(engine));
+    for (std::uint32_t i = 0; i < window.size(); ++i) {
+      if (engine.view().preemptions(JobId{i}) > 0) {
+        return unexpected("protocol sc20 knows no preemption, and policy " + policy.text + " preempts");
+      }
+    }
     results.push_back(result_of(engine, log));
   }
   return mean_of(results);

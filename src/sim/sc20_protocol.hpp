@@ -87,7 +87,7 @@ Sc20Result run_sc20_window(const Sc20Log& log, std::span<const Sc20Job> window, 
 Result<Sc20Result> run_sc20_protocol(const Sc20Log& log, bool backfill, const Sc20Chooser& choose);
 
 /// The same for a policy that makes the choices of an Agenda, on the engine. `jobs` are the log's, `cluster` its
-/// processors. Errors: the log is too short, the policy cannot be made or leaves jobs waiting for ever.
+/// processors. Errors: the log is too short, the policy cannot be made, leaves jobs waiting for ever, or preempts.
 Result<Sc20Result> run_sc20_agent(const PolicySpec& policy, const PolicyRegistry& registry, const JobTable& jobs,
                                   const Cluster& cluster);
 

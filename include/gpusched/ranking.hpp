@@ -168,6 +168,7 @@ class Ranking {
     friend bool operator<(const Key& a, const Key& b) { return a.score > b.score; }
   };
   struct Job {
+    // View::ran() is not defined for jobs that the open decision moved, which are described within it.
     std::int64_t ran_us = 0;     // as of the last stop
     std::int64_t origin_us = 0;  // running: when the run would have begun, had it had no pause
     std::int64_t due_us = never;

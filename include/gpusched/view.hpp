@@ -87,8 +87,8 @@ class View {
 
   // ---- jobs as they are ----
   [[nodiscard]] JobPhase phase(JobId job) const { return (*state_)[job].phase; }
-  /// Wall time running so far, start-up costs included. Like OracleView::remaining, as of the last apply(): a command
-  /// of the open decision does not show yet.
+  /// Wall time running so far, start-up costs included. As of the last apply(), like OracleView::remaining: not defined
+  /// for a job that the open decision has started or preempted.
   [[nodiscard]] Time ran(JobId job) const {
     const detail::JobState& state = (*state_)[job];
     return state.phase == JobPhase::running ? state.ran + (now() - state.since) : state.ran;

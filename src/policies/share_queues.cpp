@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <tuple>
 
+#include "gpusched/most_freed.hpp"
+
 namespace gpusched {
 namespace {
 
-// Are there GPUs enough, counting those of all victims, wherever they are? One that holds a part of a GPU may be the
-// last on it.
+// Are there GPUs enough, counting those of all victims, wherever they are?
 bool could_suffice(const View& view, JobId job, const std::vector<JobId>& victims) {
   const Shape& wanted = view.shape(job);
   MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, view.queue_of(job));
-  for (const JobId victim : victims) {
-    const Shape& held = view.shape(victim);
-    missing -= held.is_share() ? held.tasks * whole_gpu : held.gpu_milli();
-  }
+  for (const JobId victim : victims) missing -= most_freed(view.shape(victim), wanted);
   return missing <= 0;
 }
 

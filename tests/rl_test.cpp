@@ -359,6 +359,13 @@ class TrainingRun : public testing::Test {
     EXPECT_EQ(a.normaliser, b.normaliser);
   }
 
+  void expect_threads_change_nothing() {
+    ASSERT_TRUE(run(2, folder_));
+    config_.threads = 3;
+    ASSERT_TRUE(run(2, folder_ + "_other"));
+    expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+  }
+
   JobTable jobs_ = test::some_jobs(11, 400);
   Cluster cluster_ = Cluster::homogeneous(1, 4);
   TrainConfig config_;
@@ -461,12 +468,7 @@ TEST_F(TrainingRunWithEveryOption, GoesOnBitForBit) {
   EXPECT_NEAR(checkpoint(folder_).learning_rate, config_.ppo.learning_rate * (1 - 4 / 10.0), 1e-15);
 }
 
-TEST_F(TrainingRunWithEveryOption, ThreadsDoNotChangeIt) {
-  ASSERT_TRUE(run(2, folder_));
-  config_.threads = 3;
-  ASSERT_TRUE(run(2, folder_ + "_other"));
-  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
-}
+TEST_F(TrainingRunWithEveryOption, ThreadsDoNotChangeIt) { expect_threads_change_nothing(); }
 
 TEST_F(TrainingRunWithEveryOption, EachChangesWhatIsLearned) {
   ASSERT_TRUE(run(2, folder_));
@@ -539,12 +541,7 @@ TEST_F(TrainingRun, SurvivesBeingKilledAtAnyMoment) {
   EXPECT_EQ(resumed.learning_rate, straight.learning_rate);
 }
 
-TEST_F(TrainingRun, ThreadsDoNotChangeIt) {
-  ASSERT_TRUE(run(2, folder_));
-  config_.threads = 3;
-  ASSERT_TRUE(run(2, folder_ + "_other"));
-  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
-}
+TEST_F(TrainingRun, ThreadsDoNotChangeIt) { expect_threads_change_nothing(); }
 
 TEST_F(TrainingRun, WithLossesThatAreNoNumbersStopsAndKeepsTheCheckpoint) {
   ASSERT_TRUE(run(2, folder_));

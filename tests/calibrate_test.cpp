@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -15,17 +14,12 @@
 #include "src/calibration/duration_model.hpp"
 #include "src/calibration/reference.hpp"
 #include "src/calibration/sample_store.hpp"
+#include "tests/trace_support.hpp"
 
 namespace gpusched {
 namespace {
 
 using testing::HasSubstr;
-
-std::string fresh_path(const std::string& name) {
-  std::string path = testing::TempDir() + name;
-  std::filesystem::remove(path);
-  return path;
-}
 
 const Gate& gate(const DeviceProfile& profile, const std::string& name) {
   const auto& gates = profile.validation.gates;
@@ -94,10 +88,11 @@ TEST(Calibrate, SameSeedSameProfile) {
 }
 
 TEST(Calibrate, CpuBackendEndToEnd) {
+  const test::TempFolder folder;
   const auto backend = make_cpu_backend(2);
   const auto profile =
       calibrate(*backend, {.scale = SuiteScale::tiny,
-                           .checkpoint_folder = testing::TempDir(),
+                           .checkpoint_folder = folder.path(),
                            .open = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(2); },
                            .job_mix = true});
   ASSERT_TRUE(profile) << profile.error().to_string();
@@ -131,7 +126,8 @@ TEST(Calibrate, CpuBackendEndToEnd) {
 }
 
 TEST(Calibrate, StopsWhenAskedAndGoesOnFromTheSamples) {
-  const std::string path = fresh_path("resumed.samples.csv");
+  const test::TempFolder folder;
+  const std::string path = folder.path() + "/resumed.samples.csv";
   std::stop_source stop;
   const auto interrupted_device = make_analytic_backend({});
   const auto interrupted =
@@ -191,7 +187,8 @@ class FaultyBackend final : public Backend {
 };
 
 TEST(Calibrate, ALostDeviceIsOneLineAndKeepsTheSamples) {
-  const std::string path = fresh_path("lost.samples.csv");
+  const test::TempFolder folder;
+  const std::string path = folder.path() + "/lost.samples.csv";
   FaultyBackend device(5, 0);
   const auto profile = calibrate(device, {.scale = SuiteScale::tiny, .samples_path = path});
   ASSERT_FALSE(profile);
@@ -277,7 +274,8 @@ TEST(Suite, HoldsWhatTheDesignAsksFor) {
 }
 
 TEST(SampleStore, RefusesForeignFilesAndMeasuresACutRowAgain) {
-  const std::string path = fresh_path("store.csv");
+  const test::TempFolder folder;
+  const std::string path = folder.path() + "/store.csv";
   {
     auto store = SampleStore::open(path, "me");
     ASSERT_TRUE(store->add("a", {1, 0.1}));

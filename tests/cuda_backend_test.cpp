@@ -10,6 +10,7 @@
 #include "src/calibration/backends.hpp"
 #include "src/calibration/calibrate.hpp"
 #include "src/calibration/child_process.hpp"
+#include "tests/trace_support.hpp"
 
 namespace gpusched {
 namespace {
@@ -106,7 +107,8 @@ TEST_F(CudaBackend, PowerIsAboveIdleUnderLoadOrUnavailable) {
 }
 
 TEST_F(CudaBackend, CalibratesEndToEnd) {
-  const auto profile = calibrate(*backend_, {.scale = SuiteScale::tiny, .checkpoint_folder = testing::TempDir()});
+  const test::TempFolder folder;
+  const auto profile = calibrate(*backend_, {.scale = SuiteScale::tiny, .checkpoint_folder = folder.path()});
   ASSERT_TRUE(profile) << profile.error().to_string();
   const auto again = parse_device_profile(to_json(*profile));
   ASSERT_TRUE(again) << again.error().to_string();

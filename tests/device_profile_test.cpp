@@ -8,25 +8,18 @@
 #include <rapidjson/stringbuffer.h>
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
-#include <sstream>
+
+#include "tests/trace_support.hpp"
 
 namespace gpusched {
 namespace {
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 /// "" when the document satisfies the shipped schema, else the place that does not.
 std::string schema_violation(const std::string& json) {
   rapidjson::Document schema_json;
   schema_json.Parse(
-      read_text(std::string(GPUSCHED_SOURCE_DIR) + "/src/calibration/device_profile.schema.json").c_str());
+      test::bytes_of(std::string(GPUSCHED_SOURCE_DIR) + "/src/calibration/device_profile.schema.json").c_str());
   if (schema_json.HasParseError()) return "the schema itself is not JSON";
   const rapidjson::SchemaDocument schema(schema_json);
   rapidjson::Document document;
@@ -119,7 +112,8 @@ TEST(DeviceProfile, BadInputNamesTheJsonPathInOneLine) {
 }
 
 TEST(DeviceProfile, AFailedWriteKeepsTheLastGoodFile) {
-  const std::string path = testing::TempDir() + "profile_test.json";
+  const test::TempFolder folder;
+  const std::string path = folder.path() + "/profile.json";
   const DeviceProfile good = full_profile();
   ASSERT_TRUE(write_device_profile(good, path));
   DeviceProfile bad = good;
@@ -127,23 +121,22 @@ TEST(DeviceProfile, AFailedWriteKeepsTheLastGoodFile) {
   const auto refused = write_device_profile(bad, path);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "/peaks/fp32_tflops/value");
-  EXPECT_EQ(read_text(path), to_json(good));
+  EXPECT_EQ(test::bytes_of(path), to_json(good));
   EXPECT_FALSE(write_device_profile(good, "/dev/null/p.json"));
-  std::filesystem::remove(path);
 }
 
 TEST(DeviceProfile, AFullDiskIsOneLine) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  // The temporary is a link to the device that is always full.
-  const std::string path = testing::TempDir() + "full_disk.json";
+  const test::TempFolder folder;
+  const std::string path = folder.path() + "/profile.json";
   ASSERT_TRUE(write_device_profile(full_profile(), path));
+  // The temporary is a link to the device that is always full.
   const std::string temporary = path + ".partial";
   std::filesystem::create_symlink("/dev/full", temporary);
   const auto written = write_device_profile(full_profile(), path);
   ASSERT_FALSE(written);
   EXPECT_THAT(written.error().to_string(), testing::HasSubstr("No space left on device"));
-  EXPECT_EQ(read_text(path), to_json(full_profile()));
-  std::filesystem::remove(path);
+  EXPECT_EQ(test::bytes_of(path), to_json(full_profile()));
 }
 
 TEST(DeviceProfile, ShowAndCompareSayValuesSourcesAndRatios) {

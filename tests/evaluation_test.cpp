@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "src/policies/fifo.hpp"
 #include "src/policies/trained_model.hpp"
 #include "tests/learning_support.hpp"
+#include "tests/trace_support.hpp"
 
 namespace gpusched {
 namespace {
@@ -109,7 +109,8 @@ TEST(Evaluation, BackfillsAroundOrdersAndLeavesAgentsAlone) {
 
 // A sampled agent draws afresh in every window, the same draws every time, others for another seed.
 TEST(Evaluation, SampledAgentsAreRepeatable) {
-  const std::string folder = testing::TempDir() + "gpusched_sampled_agent";
+  const test::TempFolder temporary;
+  const std::string folder = temporary.path();
   TrainedModel model;
   model.network = {.kind = NetworkKind::deepsets, .width = 8, .heads = 2, .critic_width = 8};
   model.parameters = test::random_parameters(model.network, 5);
@@ -125,7 +126,6 @@ TEST(Evaluation, SampledAgentsAreRepeatable) {
   EXPECT_NE(jct(0), jct(1));
   EXPECT_EQ(jct(1), jct(2));
   EXPECT_NE(jct(1), jct(3));
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

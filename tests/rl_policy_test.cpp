@@ -12,6 +12,7 @@
 #include "src/policies/trained_model.hpp"
 #include "src/sim/strict_json.hpp"
 #include "tests/learning_support.hpp"
+#include "tests/trace_support.hpp"
 
 namespace gpusched {
 namespace {
@@ -27,12 +28,7 @@ TrainedModel some_model(NetworkKind kind, RuntimeKnowledge knowledge = RuntimeKn
 
 class ModelFolder : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "gpusched_model_" + testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    ASSERT_TRUE(save_model(some_model(NetworkKind::deepsets), folder_));
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { ASSERT_TRUE(save_model(some_model(NetworkKind::deepsets), folder_)); }
 
   void edit_json(const std::string& from, const std::string& to) {
     std::string text = *read_text_file(folder_ + "/model.json");
@@ -46,7 +42,8 @@ class ModelFolder : public testing::Test {
     return model ? "" : model.error().to_string().substr(folder_.size());
   }
 
-  std::string folder_;
+  test::TempFolder temporary_;
+  std::string folder_ = temporary_.path();
 };
 
 TEST_F(ModelFolder, ComesBackEqual) {

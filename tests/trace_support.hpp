@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the tests of readers share: where fixtures and real traces lie, and files written for one test.
+/// What tests that touch files share: where fixtures and real traces lie, and files written for one test.
 #pragma once
 
 #include <unistd.h>

@@ -2,9 +2,12 @@
 // Backfilling around orders, and the choices of learned schedulers made by an order, against the reference simulator.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "gpusched/rng.hpp"
 #include "tests/differential.hpp"
 #include "tests/reference_agenda.hpp"
 #include "tests/reference_backfill.hpp"
@@ -89,6 +92,31 @@ TEST_P(BackfillDifferential, Conservative) {
         {GetParam().policy, "conservative{estimate=" + beliefs.how + ",depth=" + std::to_string(depth) + "}",
          ReferenceConservative(reference_of(GetParam(), beliefs.how), depth)},
         beliefs.rows, *alike_clusters());
+  });
+}
+
+// So many waiting jobs of each of four shapes that they are kept by length, in orders of which two age.
+Beliefs random_crowd() {
+  Rng rng(*rc::gen::arbitrary<std::uint64_t>());
+  const auto below = [&rng](std::uint64_t n) { return static_cast<std::int64_t>(rng.below(n)); };
+  Beliefs crowd{*rc::gen::element<std::string>("exact", "user"), std::vector<Row>(500)};
+  for (Row& row : crowd.rows) {
+    row = {.submit = below(100), .work = below(17), .gpus = 1u << below(4), .deadline = below(300)};
+    if (below(6) == 0) row.attempts = {below(9), below(9)};
+    row.estimate = std::max<std::int64_t>(1, row.work + below(3) * (below(20) - 10));
+  }
+  std::stable_sort(crowd.rows.begin(), crowd.rows.end(), [](auto& a, auto& b) { return a.submit < b.submit; });
+  return crowd;
+}
+
+TEST_P(BackfillDifferential, EasyAndSc20InACrowd) {
+  check_many(5, [] {
+    const Beliefs crowd = random_crowd();
+    const ReferenceBackfill how = reference_of(GetParam(), crowd.how);
+    const std::string estimate = "{estimate=" + crowd.how + "}";
+    const Cluster cluster = *alike_clusters();
+    expect_agreement({GetParam().policy, "easy" + estimate, ReferenceEasy{how}}, crowd.rows, cluster);
+    expect_agreement({GetParam().policy, "sc20" + estimate, ReferenceSc20{how}}, crowd.rows, cluster);
   });
 }
 

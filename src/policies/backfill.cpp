@@ -14,7 +14,7 @@ PolicyInfo easy_info() {
   return {.name = "easy",
           .summary = "the first waiting job has a reservation; others start where they do not delay it",
           .source = "Lifka, The ANL/IBM SP scheduling system, JSSPP'95; Mu'alem and Feitelson, TPDS 2001",
-          .complexity = "O(shapes + log n); with something to backfill, O(nodes + jobs of the shapes that fit)",
+          .complexity = "O(shapes + log n) a start; with something to backfill, O(nodes + running jobs) too",
           .parameters = estimate_parameters("requested"),
           .make = {}};
 }
@@ -42,7 +42,7 @@ PolicyInfo sc20_info() {
           .source =
               "RLScheduler (SC'20) artifact; quirks: the reservation is never made anew, ends strictly before it, "
               "no room beside it is used",
-          .complexity = "O(shapes + log n); while a job is chosen, O(jobs of the shapes that fit)",
+          .complexity = "O(shapes + log n) a start; the reservation of a chosen job, O(nodes + running jobs)",
           .parameters = estimate_parameters("requested"),
           .make = {}};
 }

@@ -37,7 +37,6 @@ bool Reservation::take_beside(const Shape& shape, const std::vector<NodeTasks>& 
 }
 
 void EasyBackfill::decide(const OracleView& view, Decision& decision) {
-  ends_.observe(view);
   queue_.observe(view);
   reserved_job_ = no_job;
   WaitingJobs& waiting = queue_.waiting();
@@ -45,8 +44,7 @@ void EasyBackfill::decide(const OracleView& view, Decision& decision) {
     waiting.begin_pass(queue);
     JobId head = waiting.first(queue, view.now());
     while (head != no_job && decision.start(head) == Verdict::ok) {
-      ends_.start(view, head);
-      waiting.erase(view, head);
+      queue_.start(view, head);
       head = waiting.first(queue, view.now());
     }
     if (head != no_job) backfill(queue, head, view, decision);
@@ -55,7 +53,7 @@ void EasyBackfill::decide(const OracleView& view, Decision& decision) {
 
 void EasyBackfill::backfill(std::uint32_t queue, JobId head, const OracleView& view, Decision& decision) {
   if (!open_lanes(queue, head, view)) return;
-  reservation_.make(view, ends_, head);
+  reservation_.make(view, queue_.ends(), head);
   reserved_job_ = head;
   present_ = view.cluster();
   while (!lanes_.empty()) {
@@ -80,12 +78,7 @@ JobId EasyBackfill::first_of(const Lane& lane, std::uint32_t queue, const View& 
   KineticTournament& jobs = queue_.waiting().jobs(queue, lane.shape);
   if (jobs.empty()) return no_job;
   if (!lane.limited) return jobs[jobs.first(view.now())].job;
-  const Claim* best = nullptr;
-  for (const Claim& claim : jobs.slots()) {
-    if (claim.job == no_job || view.now() + ends_.estimate(claim.job) > reservation_.time()) continue;
-    if (best == nullptr || jobs.before(claim, *best, view.now())) best = &claim;
-  }
-  return best == nullptr ? no_job : best->job;
+  return queue_.first_within(view, queue, lane.shape, reservation_.time() - view.now());
 }
 
 // Starts the lane's first job if that delays nothing, or learns that the lane is limited. False when the lane is done.
@@ -103,11 +96,10 @@ bool EasyBackfill::start_first(Lane& lane, std::uint32_t queue, const OracleView
          .tasks = grant.tasks,
          .device = on_one_device ? static_cast<std::uint32_t>(std::countr_zero(grant.devices)) : no_index});
   }
-  const bool ends_in_time = view.now() + ends_.estimate(job) <= reservation_.time();
+  const bool ends_in_time = view.now() + queue_.ends().estimate(job) <= reservation_.time();
   if (ends_in_time || (!lane.limited && reservation_.take_beside(shape, nodes_))) {
     if (decision.start_on(job, nodes_) != Verdict::ok) return false;
-    ends_.start(view, job);
-    queue_.waiting().erase(view, job);
+    queue_.start(view, job);
   } else {
     present_.release(grants, shape, queue);
     lane.limited = true;
@@ -118,7 +110,6 @@ bool EasyBackfill::start_first(Lane& lane, std::uint32_t queue, const OracleView
 }
 
 void Sc20Backfill::decide(const OracleView& view, Decision& decision) {
-  ends_.observe(view);
   queue_.observe(view);
   if (chosen_.empty()) chosen_.resize(view.queue_count());
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
@@ -135,7 +126,7 @@ void Sc20Backfill::decide(const OracleView& view, Decision& decision) {
         continue;
       }
       if (fresh) {
-        reservation_.make(view, ends_, chosen.job);
+        reservation_.make(view, queue_.ends(), chosen.job);
         chosen.reserved = reservation_.time();
       }
       start_before(chosen, queue, view, decision);
@@ -146,23 +137,27 @@ void Sc20Backfill::decide(const OracleView& view, Decision& decision) {
 
 bool Sc20Backfill::start(JobId job, const View& view, Decision& decision) {
   if (decision.start(job) != Verdict::ok) return false;
-  ends_.start(view, job);
-  queue_.waiting().erase(view, job);
+  queue_.start(view, job);
   return true;
 }
 
-// One pass in order of submission.
+// One pass in order of submission over those that should end strictly before the reserved instant.
 void Sc20Backfill::start_before(const Chosen& chosen, std::uint32_t queue, const View& view, Decision& decision) {
-  candidates_.clear();
+  const Time longest = chosen.reserved - view.now() - Time{1};
+  lanes_.clear();
   for (const std::uint32_t shape : queue_.waiting().shapes(queue)) {
-    if (!view.cluster().may_fit(view.shape_of_id(shape), queue)) continue;
-    for (const Claim& claim : queue_.waiting().jobs(queue, shape).slots()) {
-      if (claim.job == no_job || claim.job == chosen.job) continue;
-      if (view.now() + ends_.estimate(claim.job) < chosen.reserved) candidates_.push_back(claim.job);
-    }
+    if (shape == view.shape_id(chosen.job) || !view.cluster().may_fit(view.shape_of_id(shape), queue)) continue;
+    const JobId first = queue_.first_within(view, queue, shape, longest);
+    if (first != no_job) lanes_.push_back({.shape = shape, .first = first});
   }
-  std::sort(candidates_.begin(), candidates_.end());
-  for (const JobId job : candidates_) start(job, view, decision);
+  while (!lanes_.empty()) {
+    const auto next = std::min_element(lanes_.begin(), lanes_.end(),
+                                       [](const Lane& a, const Lane& b) { return index(a.first) < index(b.first); });
+    // When one of a shape does not fit, none does.
+    const bool started = start(next->first, view, decision);
+    next->first = started ? queue_.first_within(view, queue, next->shape, longest) : no_job;
+    if (next->first == no_job) lanes_.erase(next);
+  }
 }
 
 }  // namespace gpusched

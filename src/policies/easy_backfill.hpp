@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "gpusched/decision.hpp"
-#include "src/policies/estimated_ends.hpp"
-#include "src/policies/list_scheduler.hpp"
+#include "src/policies/backfill_queue.hpp"
 
 namespace gpusched {
 
@@ -40,15 +39,16 @@ class Reservation {
 /// they take. Reservations are per scheduling queue and hold against jobs of that queue. While estimates are not
 /// exceeded, a job that stays first never starts later than its reservation.
 ///
-/// An event costs O(shapes + log n) when nothing fits that could be backfilled; otherwise a copy of the cluster, the
-/// ends up to the reservation, and one look at every waiting job of the shapes that fit.
+/// An event costs O(shapes + log n), and as much for every start; with something to backfill, also a copy of the
+/// cluster and the ends up to the reservation. In an order that ages, read log^2 n, amortised.
 class EasyBackfill {
  public:
   EasyBackfill(PriorityOrder order, AnyDurationEstimator estimator)
-      : name_(order.name + "+easy"), queue_(std::move(order)), ends_(std::move(estimator), true) {}
+      : name_(order.name + "+easy"),
+        queue_(std::move(order), std::move(estimator), true, BackfillQueue::First::by_priority) {}
 
   [[nodiscard]] std::string_view name() const { return name_; }
-  [[nodiscard]] bool clairvoyant() const { return ends_.clairvoyant() || queue_.order().estimator.clairvoyant(); }
+  [[nodiscard]] bool clairvoyant() const { return queue_.clairvoyant(); }
   void decide(const OracleView& view, Decision& decision);
 
   /// The reserved time of `job`, if the last decision made one for it (it does so only when others might start first).
@@ -70,8 +70,7 @@ class EasyBackfill {
   bool start_first(Lane& lane, std::uint32_t queue, const OracleView& view, Decision& decision);
 
   std::string name_;
-  OrderedQueue queue_;
-  EstimatedEnds ends_;
+  BackfillQueue queue_;
   Reservation reservation_;
   JobId reserved_job_ = no_job;
   ClusterState present_;  // the cluster as this decision leaves it
@@ -81,15 +80,17 @@ class EasyBackfill {
 
 /// RLScheduler's variant (SC'20): the chosen job stays chosen until it fits, whatever arrives; its reservation is made
 /// once; meanwhile jobs start in order of submission if they fit and should end strictly before it. Estimates are not
-/// corrected. The engine applies all events of an instant before a decision, which the protocol of the paper does not:
-/// for its figures see sc20_protocol.hpp.
+/// corrected. An event costs as much as with EASY, but the cluster is copied once a chosen job. The engine applies all
+/// events of an instant before a decision, which the protocol of the paper does not: for its figures see
+/// sc20_protocol.hpp.
 class Sc20Backfill {
  public:
   Sc20Backfill(PriorityOrder order, AnyDurationEstimator estimator)
-      : name_(order.name + "+sc20"), queue_(std::move(order)), ends_(std::move(estimator), false) {}
+      : name_(order.name + "+sc20"),
+        queue_(std::move(order), std::move(estimator), false, BackfillQueue::First::by_submission) {}
 
   [[nodiscard]] std::string_view name() const { return name_; }
-  [[nodiscard]] bool clairvoyant() const { return ends_.clairvoyant() || queue_.order().estimator.clairvoyant(); }
+  [[nodiscard]] bool clairvoyant() const { return queue_.clairvoyant(); }
   void decide(const OracleView& view, Decision& decision);
 
  private:
@@ -97,16 +98,20 @@ class Sc20Backfill {
     JobId job = no_job;
     Time reserved{};
   };
+  // Waiting jobs of one shape that may start before the chosen one.
+  struct Lane {
+    std::uint32_t shape = 0;
+    JobId first = no_job;  // by submission
+  };
 
   bool start(JobId job, const View& view, Decision& decision);
   void start_before(const Chosen& chosen, std::uint32_t queue, const View& view, Decision& decision);
 
   std::string name_;
-  OrderedQueue queue_;
-  EstimatedEnds ends_;
+  BackfillQueue queue_;
   Reservation reservation_;
   std::vector<Chosen> chosen_;  // of each scheduling queue
-  std::vector<JobId> candidates_;
+  std::vector<Lane> lanes_;
 };
 
 }  // namespace gpusched

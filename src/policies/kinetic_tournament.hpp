@@ -49,23 +49,42 @@ inline int compare_growth(const Claim& a, const Claim& b, Time now) {
 
 }  // namespace detail
 
+/// Which of two claims comes first, and for how long.
+struct ClaimOrder {
+  bool ages = false;
+
+  /// True when `a` comes before `b` at `now`; ties go to the lower job id.
+  [[nodiscard]] bool before(const Claim& a, const Claim& b, Time now) const {
+    if (!ages) return a.weight != b.weight ? a.weight < b.weight : index(a.job) < index(b.job);
+    const int sign = detail::compare_growth(a, b, now);
+    return sign != 0 ? sign > 0 : index(a.job) < index(b.job);
+  }
+
+  /// An instant after `now` and not after the one at which `behind` overtakes.
+  [[nodiscard]] Time overtaking(const Claim& ahead, const Claim& behind, Time now) const {
+    if (!ages || behind.weight <= ahead.weight) return Time::max();
+    const double head_start = static_cast<double>((behind.submit - ahead.submit).us);
+    const double wait = ahead.weight * head_start / (behind.weight - ahead.weight);
+    constexpr double early = 1 - 1e-12;  // beyond the rounding of the line above
+    constexpr double never = 9e18;
+    if (wait * early >= never - static_cast<double>(behind.submit.us)) return Time::max();
+    const Time crossing = behind.submit + Time{static_cast<std::int64_t>(wait * early) - 1};
+    return std::max(crossing, now + Time{1});
+  }
+};
+
 /// A tournament tree over claims. In an ageing order every claim is a line in time, and two lines cross at most once;
 /// each match therefore holds until a computed instant, and only matches whose instant has passed are played again
 /// (a kinetic segment tree). push, erase: O(log n). first: O(1) in a fixed order; in an ageing order O(log^2 n)
 /// amortised over the crossings, each of which is paid once.
 class KineticTournament {
  public:
-  explicit KineticTournament(bool ages = false) : ages_(ages) {}
+  explicit KineticTournament(bool ages = false) : order_{ages} {}
 
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
 
-  /// True when `a` comes before `b` at `now`; ties go to the lower job id.
-  [[nodiscard]] bool before(const Claim& a, const Claim& b, Time now) const {
-    if (!ages_) return a.weight != b.weight ? a.weight < b.weight : index(a.job) < index(b.job);
-    const int sign = detail::compare_growth(a, b, now);
-    return sign != 0 ? sign > 0 : index(a.job) < index(b.job);
-  }
+  [[nodiscard]] bool before(const Claim& a, const Claim& b, Time now) const { return order_.before(a, b, now); }
 
   /// Adds a claim and returns the slot that erase() wants. Precondition: no call went before with a later `now`.
   std::uint32_t push(const Claim& claim, Time now) {
@@ -83,7 +102,12 @@ class KineticTournament {
     catch_up(now);
     claims_[slot].job = no_job;
     free_.push_back(slot);
-    --size_;
+    if (--size_ == 0) {  // a crowd that is gone leaves no places to look through
+      claims_.clear();
+      matches_.clear();
+      free_.clear();
+      return;
+    }
     replay_from(slot, now);
   }
 
@@ -95,7 +119,7 @@ class KineticTournament {
 
   [[nodiscard]] const Claim& operator[](std::uint32_t slot) const { return claims_[slot]; }
 
-  /// Every slot ever used; those that are free now hold no_job.
+  /// Every slot used since it was last empty; those that are free now hold no_job.
   [[nodiscard]] const std::vector<Claim>& slots() const { return claims_; }
 
  private:
@@ -124,22 +148,10 @@ class KineticTournament {
     }
     const bool left_wins = before(claims_[left.winner], claims_[right.winner], now);
     match.winner = left_wins ? left.winner : right.winner;
-    if (!ages_) return;
+    if (!order_.ages) return;
     const Claim& ahead = claims_[match.winner];
     const Claim& behind = claims_[left_wins ? right.winner : left.winner];
-    match.holds_until = std::min(match.holds_until, overtaking(ahead, behind, now));
-  }
-
-  // An instant after `now` and not after the one at which `behind` overtakes.
-  static Time overtaking(const Claim& ahead, const Claim& behind, Time now) {
-    if (behind.weight <= ahead.weight) return Time::max();
-    const double head_start = static_cast<double>((behind.submit - ahead.submit).us);
-    const double wait = ahead.weight * head_start / (behind.weight - ahead.weight);
-    constexpr double early = 1 - 1e-12;  // beyond the rounding of the line above
-    constexpr double never = 9e18;
-    if (wait * early >= never - static_cast<double>(behind.submit.us)) return Time::max();
-    const Time crossing = behind.submit + Time{static_cast<std::int64_t>(wait * early) - 1};
-    return std::max(crossing, now + Time{1});
+    match.holds_until = std::min(match.holds_until, order_.overtaking(ahead, behind, now));
   }
 
   void replay_from(std::uint32_t slot, Time now) {
@@ -165,7 +177,7 @@ class KineticTournament {
     for (std::uint32_t node = after; node-- > 1;) play(node, now);
   }
 
-  bool ages_;
+  ClaimOrder order_;
   std::uint32_t size_ = 0;
   std::vector<Claim> claims_;   // a power of two of slots
   std::vector<Match> matches_;  // node k has children 2k and 2k + 1; leaves are the slots

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every policy of the registry is compared with a reference. Learned policies (rl:FOLDER) are no rows of it;
-// learning_tests compare them with their environment and, untrained, with their heuristic.
+// Every policy of the registry is compared with a reference. Learned policies (rl:FOLDER) are no rows of it:
+// differential_ranking_test.cpp compares those that preempt with one, and learning_tests compare the others with their
+// environment and, untrained, with their heuristic.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -22,15 +22,17 @@
 
 namespace gpusched::test {
 
-/// What a run did: every start with its place, and the end of each job (-1 = none).
+/// What a run did: every start with its place, every preemption as (second, job), and the end of each job (-1 = none).
 struct History {
   std::vector<WorldStart> starts = {};
+  std::vector<std::pair<std::int64_t, std::int64_t>> stops = {};  ///< sorted
   std::vector<std::int64_t> ends = {};
   friend bool operator==(const History&, const History&) = default;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const History& history) {
   for (const WorldStart& start : history.starts) out << start;
+  for (const auto& [second, job] : history.stops) out << "\n  " << second << " s: job " << job << " stops";
   out << "\n  ends";
   for (const std::int64_t end : history.ends) out << ' ' << end;
   return out << '\n';
@@ -63,6 +65,9 @@ inline History history_of(const JobTable& jobs, const Cluster& cluster, AnyPolic
     engine.apply();
     const auto events = engine.events();
     for (std::size_t i = 0; i < events.size(); ++i) {
+      if (events[i].kind == EventKind::preempt) {
+        history.stops.push_back({ticks(engine.view().now(), tick), index(events[i].job)});
+      }
       if (events[i].kind != EventKind::start) continue;
       history.starts.push_back({.second = ticks(engine.view().now(), tick), .job = index(events[i].job)});
       // A job that the same decision stopped again ran nowhere.
@@ -73,13 +78,15 @@ inline History history_of(const JobTable& jobs, const Cluster& cluster, AnyPolic
     }
   }
   for (std::uint32_t i = 0; i < jobs.size(); ++i) history.ends.push_back(ticks(engine.end(JobId{i}), tick));
+  std::sort(history.stops.begin(), history.stops.end());
   return history;
 }
 
 /// The world's run.
 inline History history_of(World world, const World::Rule& rule, std::int64_t horizon) {
   world.run(rule, horizon);
-  History history{.starts = std::move(world.starts)};
+  History history{.starts = std::move(world.starts), .stops = std::move(world.stops)};
+  std::sort(history.stops.begin(), history.stops.end());
   for (const WorldJob& job : world.jobs) history.ends.push_back(job.end);
   return history;
 }

@@ -110,6 +110,7 @@ class World {
   std::int64_t now = 0;
   std::set<std::int64_t> timers;  ///< seconds at which the rule wants to be called
   std::vector<WorldStart> starts;
+  std::vector<std::pair<std::int64_t, std::int64_t>> stops;  ///< (second, job)
 
   /// Second by second until every job ended or `horizon` has passed.
   void run(const Rule& rule, std::int64_t horizon = 100'000) {
@@ -262,6 +263,7 @@ class World {
     job.waiting = true;
     job.must_restart = true;
     job.places.clear();
+    stops.push_back({now, job.id});
     if (job.started_by == decisions_) {  // started and stopped at once: it ran nowhere
       const auto of_job = [&](const WorldStart& start) { return start.job == job.id; };
       std::find_if(starts.rbegin(), starts.rend(), of_job)->places.clear();

@@ -98,6 +98,62 @@ constexpr std::string_view name_of(const std::array<NamedValue<T>, N>& names, T 
   return {};
 }
 
+/// What is known of run times, from what has been seen so far.
+class KnownRuns {
+ public:
+  /// `true_runs` (JobTable::works()) is read only with RuntimeKnowledge::oracle and may be empty otherwise; it is
+  /// borrowed. `history` is what the predictor knows before the run.
+  KnownRuns(RuntimeKnowledge knowledge, std::span<const Time> true_runs, RuntimePredictor history = {})
+      : knowledge_(knowledge), true_runs_(true_runs), predictor_(std::move(history)) {
+    GPUSCHED_ASSERT(knowledge != RuntimeKnowledge::oracle || !true_runs.empty(), "the oracle needs run times");
+  }
+
+  /// Learns a job that has just finished.
+  void finish(const View& view, JobId job) {
+    if (knowledge_ == RuntimeKnowledge::predicted || knowledge_ == RuntimeKnowledge::user) predictor_.learn(view, job);
+  }
+
+  /// 0 when unknown.
+  [[nodiscard]] float seconds(const View& view, JobId job) const {
+    switch (knowledge_) {
+      case RuntimeKnowledge::none: return 0.0f;
+      case RuntimeKnowledge::oracle: return static_cast<float>(to_seconds(true_runs_[index(job)]));
+      case RuntimeKnowledge::user:
+        if (view.estimate(job) != Time::max()) return static_cast<float>(to_seconds(view.estimate(job)));
+        [[fallthrough]];
+      case RuntimeKnowledge::predicted: break;
+    }
+    return static_cast<float>(predictor_.predict_seconds(view, job));
+  }
+
+ private:
+  RuntimeKnowledge knowledge_;
+  std::span<const Time> true_runs_;
+  RuntimePredictor predictor_;
+};
+
+/// GPUs of a gang, a share counting as its fraction.
+inline float gpus_of(const Shape& shape) {
+  return static_cast<float>(shape.gpu_milli()) / static_cast<float>(whole_gpu);
+}
+
+/// A waiting job's key. Precondition: not an order of mode preempt.
+inline double heuristic_key(Heuristic heuristic, float known_s, float gpu_count, std::int64_t submit_us) {
+  const double run = known_s > 0 ? static_cast<double>(known_s) : 1.0;
+  const double gpus = static_cast<double>(gpu_count);
+  switch (heuristic) {
+    case Heuristic::fcfs: return static_cast<double>(submit_us);
+    case Heuristic::sjf: return run;
+    case Heuristic::saf: return run * gpus;
+    case Heuristic::las:
+    case Heuristic::srtf: GPUSCHED_ASSERT(false, "an order of mode preempt"); [[fallthrough]];
+    case Heuristic::f1: break;
+  }
+  const double submit = static_cast<double>(submit_us) / static_cast<double>(microseconds_per_second);
+  const auto log_of = [](double x) { return std::log10(x <= 0 ? 0.1 : x); };
+  return log_of(run) * gpus + 870 * log_of(submit);
+}
+
 /// One float of a token for each. Logarithms are natural, of 1 + x, times the constant named.
 enum JobFeature : std::uint8_t {
   log_wait,            ///< seconds waited, / 10
@@ -218,11 +274,9 @@ struct ObservationSlot {
 
 class Agenda {
  public:
-  /// `true_runs` (JobTable::works()) is read only with RuntimeKnowledge::oracle and may be empty otherwise; it is
-  /// borrowed. `history` is what the predictor knows before the run.
+  /// `true_runs` and `history`: as KnownRuns.
   Agenda(const AgendaOptions& options, std::span<const Time> true_runs, RuntimePredictor history = {})
-      : options_(options), true_runs_(true_runs), predictor_(std::move(history)) {
-    GPUSCHED_ASSERT(options.knowledge != RuntimeKnowledge::oracle || !true_runs.empty(), "the oracle needs run times");
+      : options_(options), known_(options.knowledge, true_runs, std::move(history)) {
     GPUSCHED_ASSERT(options.max_jobs >= 4, "an observation needs at least four tokens");
     GPUSCHED_ASSERT(!contradiction(options), "options that contradict each other");
   }
@@ -247,7 +301,7 @@ class Agenda {
           break;
         case EventKind::finish:
           end_run(view, event.job);
-          if (predicts()) predictor_.learn(view, event.job);
+          known_.finish(view, event.job);
           break;
         case EventKind::wake:
         case EventKind::start:
@@ -422,20 +476,16 @@ class Agenda {
     std::uint32_t gpu_type, gpus, idle;
   };
 
-  [[nodiscard]] bool predicts() const {
-    return options_.knowledge == RuntimeKnowledge::predicted || options_.knowledge == RuntimeKnowledge::user;
-  }
-
   // ---- mode preempt ----------------------------------------------------------------------------------------------
 
   void observe_ranking(const View& view) {
     for (const Event& event : view.events()) {
       switch (event.kind) {
         case EventKind::submit:
-        case EventKind::retry: ranking_.wait(view, event.job, known_run_s(view, event.job)); break;
+        case EventKind::retry: ranking_.wait(view, event.job, known_.seconds(view, event.job)); break;
         case EventKind::finish:
           ranking_.finish(view, event.job);
-          if (predicts()) predictor_.learn(view, event.job);
+          known_.finish(view, event.job);
           break;
         case EventKind::wake:
         case EventKind::start:
@@ -514,18 +564,6 @@ class Agenda {
     return 1.0f / static_cast<float>(std::max<std::int64_t>(1, view.cluster().total_gpus()));
   }
 
-  [[nodiscard]] float known_run_s(const View& view, JobId job) const {
-    switch (options_.knowledge) {
-      case RuntimeKnowledge::none: return 0.0f;
-      case RuntimeKnowledge::oracle: return static_cast<float>(to_seconds(true_runs_[index(job)]));
-      case RuntimeKnowledge::user:
-        if (view.estimate(job) != Time::max()) return static_cast<float>(to_seconds(view.estimate(job)));
-        [[fallthrough]];
-      case RuntimeKnowledge::predicted: break;
-    }
-    return static_cast<float>(predictor_.predict_seconds(view, job));
-  }
-
   void begin_wait(const View& view, JobId job) {
     const std::uint32_t shapes = view.shape_count();
     if (slots_.empty()) slots_.resize(std::size_t{shapes} * view.queue_count());
@@ -534,10 +572,10 @@ class Agenda {
     entry.job = job;
     entry.slot = view.queue_of(job) * shapes + view.shape_id(job);
     entry.user = view.user(job);
-    entry.known_s = known_run_s(view, job);
+    entry.known_s = known_.seconds(view, job);
     entry.known_us = from_seconds(static_cast<double>(entry.known_s)).us;
     entry.per_known_s = 1.0f / std::max(entry.known_s, 10.0f);
-    entry.gpus = static_cast<float>(view.shape(job).gpu_milli()) / static_cast<float>(whole_gpu);
+    entry.gpus = gpus_of(view.shape(job));
     entry.log_known = detail::fast_log1p(entry.known_s) / 10;
     entry.log_gpus = detail::fast_log1p(entry.gpus) / 5;
     entry.log_area = detail::fast_log1p(entry.known_s * entry.gpus) / 15;
@@ -876,19 +914,7 @@ class Agenda {
   }
 
   static double key_of(Heuristic heuristic, const Waiting& entry) {
-    const double run = entry.known_s > 0 ? static_cast<double>(entry.known_s) : 1.0;
-    const double gpus = static_cast<double>(entry.gpus);
-    switch (heuristic) {
-      case Heuristic::fcfs: return static_cast<double>(entry.submit_us);
-      case Heuristic::sjf: return run;
-      case Heuristic::saf: return run * gpus;
-      case Heuristic::las:
-      case Heuristic::srtf: GPUSCHED_ASSERT(false, "an order of mode preempt"); [[fallthrough]];
-      case Heuristic::f1: break;
-    }
-    const double submit = static_cast<double>(entry.submit_us) / static_cast<double>(microseconds_per_second);
-    const auto log_of = [](double x) { return std::log10(x <= 0 ? 0.1 : x); };
-    return log_of(run) * gpus + 870 * log_of(submit);
+    return heuristic_key(heuristic, entry.known_s, entry.gpus, entry.submit_us);
   }
 
   // ---- select_blocking: the chosen job is waited for ----------------------------------------------------------------
@@ -1090,8 +1116,7 @@ class Agenda {
   }
 
   AgendaOptions options_;
-  std::span<const Time> true_runs_;
-  RuntimePredictor predictor_;
+  KnownRuns known_;
 
   std::vector<Waiting> waiting_;  // in order of becoming pending
   std::vector<Running> running_;  // by known end

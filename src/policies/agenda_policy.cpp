@@ -15,7 +15,51 @@ std::vector<std::string> words_of(const std::array<NamedValue<T>, N>& names) {
   return words;
 }
 
+// Modes in which nothing but the key and what fits decides.
+bool key_decides(const AgendaOptions& options) {
+  if (options.choose_nodes || options.starvation != Time::max() || options.max_jobs != no_index) return false;
+  switch (options.mode) {
+    case ActionMode::fit_or_wait:
+    case ActionMode::inspect: return true;
+    case ActionMode::select_blocking: return !options.sc20_backfill;
+    case ActionMode::backfill:
+    case ActionMode::preempt: break;
+  }
+  return false;
+}
+
 }  // namespace
+
+AgendaPolicy::AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs)
+    : agenda_(options, true_runs), by_key_(key_decides(options)), known_(options.knowledge, true_runs) {}
+
+void AgendaPolicy::decide(const View& view, Decision& decision) {
+  if (!by_key_) {
+    agenda_.observe(view);
+    while (agenda_.open(view, decision)) agenda_.act(agenda_.options().heuristic, view, decision);
+    return;
+  }
+  observe(view);
+  if (agenda_.options().mode != ActionMode::select_blocking) {
+    waiting_.start_in_order(decision, true);
+    return;
+  }
+  for (;;) {
+    if (chosen_ == no_job) chosen_ = waiting_.pop();
+    if (chosen_ == no_job || decision.start(chosen_) != Verdict::ok) return;
+    chosen_ = no_job;
+  }
+}
+
+void AgendaPolicy::observe(const View& view) {
+  for (const Event& event : view.events()) {
+    if (event.kind == EventKind::finish) known_.finish(view, event.job);
+    if (event.kind != EventKind::submit && event.kind != EventKind::retry) continue;
+    const double key = heuristic_key(agenda_.options().heuristic, known_.seconds(view, event.job),
+                                     gpus_of(view.shape(event.job)), view.submit(event.job).us);
+    waiting_.push(view, event.job, {key, waits_++});
+  }
+}
 
 PolicyInfo agenda_info() {
   return {.name = "agenda",
@@ -23,7 +67,7 @@ PolicyInfo agenda_info() {
           .source =
               "gpusched/agenda.hpp; mode=select_blocking is the loop of RLScheduler (SC'20), mode=preempt "
               "preempts",
-          .complexity = "O(waiting jobs) a choice",
+          .complexity = "O(shapes + log n) a start; mode=backfill and sc20_backfill: O(waiting jobs) a choice",
           .parameters = {{.name = "mode",
                           .fallback = std::string("fit_or_wait"),
                           .meaning = "what is chosen",

@@ -2,31 +2,40 @@
 /// The decision process of learned schedulers under a fixed order: what an agent is compared with, choice for choice.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "gpusched/agenda.hpp"
+#include "src/policies/job_heaps.hpp"
 #include "src/policies/registry.hpp"
 
 namespace gpusched {
 
-/// Takes, at every choice that an Agenda offers, the one that its heuristic prefers. O(waiting jobs) a choice.
+/// Takes, at every choice that an Agenda offers, the one that its heuristic prefers. In the modes fit_or_wait and
+/// inspect that is the first job that fits, again and again, and in select_blocking the first job, which is then waited
+/// for: kept in heaps, without the Agenda's list of all that wait, O(shapes + log n) a start. In mode backfill, and
+/// with sc20_backfill, O(waiting jobs) a choice; in mode preempt as PreemptiveOrder.
 class AgendaPolicy {
  public:
   /// `true_runs`: as Agenda.
-  AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs) : agenda_(options, true_runs) {}
+  AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs);
 
   [[nodiscard]] std::string_view name() const { return "agenda"; }
   [[nodiscard]] bool clairvoyant() const { return agenda_.options().knowledge == RuntimeKnowledge::oracle; }
-
-  void decide(const View& view, Decision& decision) {
-    agenda_.observe(view);
-    while (agenda_.open(view, decision)) agenda_.act(agenda_.options().heuristic, view, decision);
-  }
+  void decide(const View& view, Decision& decision);
 
  private:
+  void observe(const View& view);
+
   Agenda agenda_;
+  bool by_key_;  // without the Agenda
+  KnownRuns known_;
+  // All queues in one order; equal keys go to the job that began to wait first.
+  JobHeaps<std::pair<double, std::uint32_t>> waiting_{true};
+  std::uint32_t waits_ = 0;  // that began so far
+  JobId chosen_ = no_job;    // select_blocking
 };
 
 PolicyInfo agenda_info();

@@ -36,7 +36,8 @@ EnvOptions options_of(ActionMode mode) {
 // The heuristic acts, so that the time is the environment's own.
 void run_env(benchmark::State& state, ActionMode mode, bool observe) {
   Env env(world().cluster, options_of(mode));
-  std::vector<float> jobs(128 * job_features), prior(129), groups(64 * group_features), global(global_features);
+  std::vector<float> jobs(std::size_t{128} * job_features), prior(129), groups(std::size_t{64} * group_features),
+      global(global_features);
   std::vector<std::uint8_t> mask(129);
   const ObservationSlot slot{jobs.data(), prior.data(), mask.data(), groups.data(), global.data()};
   std::size_t episode = 0;

@@ -251,7 +251,8 @@ TEST(Reference, IndicesStayBelowTheirLimitBeyondTheRepeatedBlock) {
 // The test of the first program that was ever run through this suite: all of A = 1, B = 2, N = 1024 gives 2048.
 TEST(Reference, ProductOfOnesAndTwos) {
   const KernelCall call{Kernel::gemm_naive16, 8, 8, 1024};
-  const KernelData data{.a = std::vector<float>(8 * 1024, 1), .b = std::vector<float>(1024 * 8, 2), .index = {}};
+  constexpr std::size_t cells = std::size_t{8} * 1024;
+  const KernelData data{.a = std::vector<float>(cells, 1), .b = std::vector<float>(cells, 2), .index = {}};
   EXPECT_THAT(reference_result(call, data), testing::Each(2048.0));
 }
 

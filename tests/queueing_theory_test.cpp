@@ -43,8 +43,9 @@ Estimate mean_wait(int c, double load, int replications, std::uint32_t n) {
     Fifo policy;
     EXPECT_TRUE(simulate(engine, policy));
     double sum = 0;
-    for (std::uint32_t i = n / 10; i < n; ++i) sum += to_seconds(engine.first_start(JobId{i}) - jobs.submit(JobId{i}));
-    means.push_back(sum / (n - n / 10));
+    const std::uint32_t warm = n / 10;
+    for (std::uint32_t i = warm; i < n; ++i) sum += to_seconds(engine.first_start(JobId{i}) - jobs.submit(JobId{i}));
+    means.push_back(sum / (n - warm));
   }
   Estimate estimate;
   for (const double mean : means) estimate.mean += mean / replications;

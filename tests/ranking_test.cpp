@@ -17,7 +17,6 @@
 namespace gpusched {
 namespace {
 
-using test::Row;
 using test::Span;
 using test::table_of;
 
@@ -148,7 +147,7 @@ TEST(Ranking, TheObservationHasTwoRowsOfEachJobAskedFor) {
   env.encode(seen.slot(0));
   EXPECT_EQ(seen.mask, (std::vector<std::uint8_t>{1, 1, 1, 1, 0}));
   EXPECT_EQ(seen.prior, (std::vector<float>{0, 0, -1.75f, -1.75f, 0}));  // 180 GPU-s: seven quarters begun
-  const float* const wide = seen.jobs.data() + 3 * job_features;
+  const float* const wide = &seen.jobs[std::size_t{3} * job_features];
   EXPECT_EQ(wide[rank_running], 1.0f);
   EXPECT_EQ((wide - job_features)[rank_running], 0.0f);
   EXPECT_FLOAT_EQ(wide[rank_service], 0.175f);

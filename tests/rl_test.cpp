@@ -670,7 +670,7 @@ TEST_F(SearchRun, LearnsToBeatItsHeuristic) {
   ASSERT_TRUE(summary) << summary.error().to_string();
   EXPECT_EQ(summary->iterations, 20u);
   EXPECT_EQ(summary->steps, episodes);
-  EXPECT_EQ(episodes % (20 * 6), 0u);
+  EXPECT_EQ(episodes % (std::uint64_t{20} * 6), 0u);
   EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
   const auto model = load_model(folder_);
   ASSERT_TRUE(model) << model.error().to_string();

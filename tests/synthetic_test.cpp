@@ -413,7 +413,7 @@ JobTable real_philly() {
   const JobTable& all = trace->jobs;
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     const auto job = JobId{i};
-    if (all.submit(job) < whole_seconds(50 * 86400)) continue;
+    if (all.submit(job) < whole_seconds(std::int64_t{50} * 86400)) continue;
     builder.add(
         {.submit = all.submit(job), .work = all.work(job), .shape = all.shape(job), .vc = all.vcs()[all.vc(job)]});
   }

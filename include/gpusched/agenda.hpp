@@ -716,7 +716,7 @@ class Agenda {
     return fits(view, decision, slots_[entry.slot]);
   }
 
-  bool fits(const View& view, Decision& decision, Slot& slot) {
+  bool fits(const View& view, Decision& decision, Slot& slot) const {
     if (slot.stamp == stamp_) return slot.fits;
     slot.stamp = stamp_;
     const Shape& shape = view.shape(slot.example);

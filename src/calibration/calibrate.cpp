@@ -115,7 +115,7 @@ class Calibration {
         pairs_(interference_kernels(backend)),
         checks_(check_calls(backend)),
         rng_(Rng(options.seed).split("bootstrap")) {
-    total_ = static_cast<std::uint32_t>(checks_.size() + 2 * turns() * suite_.size() +
+    total_ = static_cast<std::uint32_t>(checks_.size() + std::size_t{2} * turns() * suite_.size() +
                                         pairs_.size() * (pairs_.size() + 1) / 2 + 3 +
                                         (options.job_mix ? 1 + std::size(mix_schedules) : 0));
   }

@@ -304,11 +304,12 @@ void Themis::replace_expired(const OracleView& view, Decision& decision) {
     return a.rho != b.rho ? a.rho < b.rho : index(a.job) > index(b.job);
   });
   collect(view, false);
-  blocked_.assign(view.queue_count() * view.shape_count(), 0);
+  blocked_.assign(std::size_t{view.queue_count()} * view.shape_count(), 0);
   for (const Candidate& waiting : candidates_) {
     auto& blocked = blocked_[view.queue_of(waiting.job) * view.shape_count() + view.shape_id(waiting.job)];
     if (blocked || expired.empty()) continue;
     std::vector<JobId> victims;
+    victims.reserve(expired.size());
     for (const Candidate& candidate : expired) victims.push_back(candidate.job);
     for (const JobId gone : make_room(waiting.job, view.options().placement, victims, decision)) {
       lease_end_[index(gone)] = Time::max();
@@ -320,7 +321,7 @@ void Themis::replace_expired(const OracleView& view, Decision& decision) {
 }
 
 void Themis::start_in_order(const OracleView& view, Decision& decision) {
-  blocked_.assign(view.queue_count() * view.shape_count(), 0);
+  blocked_.assign(std::size_t{view.queue_count()} * view.shape_count(), 0);
   for (const Candidate& candidate : candidates_) {
     if (view.phase(candidate.job) != JobPhase::pending) continue;
     auto& blocked = blocked_[view.queue_of(candidate.job) * view.shape_count() + view.shape_id(candidate.job)];

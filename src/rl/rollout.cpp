@@ -165,6 +165,7 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
     }
   }
   std::vector<RewardVector> totals;
+  totals.reserve(envs.size());
   for (const Env& env : envs) totals.push_back(env.totals());
   return totals;
 }

@@ -5,7 +5,7 @@ set(layer_1 job_table runtime_model cluster id_set)
 cmake_minimum_required(VERSION 3.25)
 set(layer_2 placement cluster_state card_sharing)
 set(layer_3 event_queue engine_state view decision engine)
-set(layer_4 policy simulate most_freed preemptive_order)
+set(layer_4 policy simulate most_freed jobs_by_shape preemptive_order)
 set(layer_5 metrics energy history_hash interval_log runtime_predictor ranking agenda window env)
 
 file(GLOB headers ${ROOT}/include/gpusched/*.hpp)

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "gpusched/decision.hpp"
-#include "gpusched/most_freed.hpp"
+#include "gpusched/jobs_by_shape.hpp"
 #include "gpusched/view.hpp"
 
 namespace gpusched {
@@ -34,19 +35,19 @@ class PreemptiveOrder {
     prepare(view);
     touch(view, job);
     keys_[index(job)] = key;
-    jobs_of(view, job).waiting.insert({key, job});
+    jobs_.of(view, job).waiting.insert({key, job});
   }
 
   /// A running job left the cluster.
   void leave(const View& view, JobId job) {
     touch_all();
-    jobs_of(view, job).running.erase({keys_[index(job)], job});
+    jobs_.of(view, job).running.erase({keys_[index(job)], job});
   }
 
   /// A waiting or running job has another key from now on.
   void rekey(const View& view, JobId job, const Key& key) {
     touch(view, job);
-    Jobs& jobs = jobs_of(view, job);
+    Jobs& jobs = jobs_.of(view, job);
     std::set<Entry>& entries = view.phase(job) == JobPhase::running ? jobs.running : jobs.waiting;
     entries.erase({keys_[index(job)], job});
     entries.insert({key, job});
@@ -58,7 +59,7 @@ class PreemptiveOrder {
   /// The key of the first waiting job of that queue and shape, or null.
   [[nodiscard]] const Key* first_waiting(const View& view, std::uint32_t queue, std::uint32_t shape) const {
     if (jobs_.empty()) return nullptr;
-    const std::set<Entry>& waiting = jobs_[std::size_t{queue} * view.shape_count() + shape].waiting;
+    const std::set<Entry>& waiting = jobs_.of(view, queue, shape).waiting;
     return waiting.empty() ? nullptr : &waiting.begin()->key;
   }
 
@@ -90,14 +91,11 @@ class PreemptiveOrder {
       return index(a.job) < index(b.job);
     }
   };
-  struct Jobs {
-    std::set<Entry> waiting;
-    std::set<Entry> running;
-  };
+  using Jobs = typename JobsByShape<Entry>::Jobs;
 
   void prepare(const View& view) {
     if (!jobs_.empty()) return;
-    jobs_.resize(std::size_t{view.queue_count()} * view.shape_count());
+    jobs_.prepare(view);
     keys_.resize(view.job_count());
     touched_.assign(view.queue_count(), 0);
   }
@@ -106,41 +104,20 @@ class PreemptiveOrder {
   // Capacity that one queue gives up, another may use, unless each has machines of its own.
   void touch_all() { std::fill(touched_.begin(), touched_.end(), std::uint8_t{1}); }
 
-  Jobs& jobs_of(const View& view, std::uint32_t queue, std::uint32_t shape) {
-    return jobs_[std::size_t{queue} * view.shape_count() + shape];
-  }
-  Jobs& jobs_of(const View& view, JobId job) { return jobs_of(view, view.queue_of(job), view.shape_id(job)); }
-
   template <class Hooks>
   void fill_queue(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue) {
     blocked_.assign(view.shape_count(), 0);
     for (;;) {
-      const std::uint32_t shape = best_waiting(view, queue);
+      const std::uint32_t shape = jobs_.best_waiting(view, queue, blocked_);
       if (shape == no_index) return;
-      const Entry candidate = *jobs_of(view, queue, shape).waiting.begin();
+      const Entry candidate = *jobs_.of(view, queue, shape).waiting.begin();
       if (!place(view, decision, hooks, queue, candidate)) blocked_[shape] = 1;
     }
   }
 
-  // The shape whose first waiting job comes first of all, among those not blocked: when the first of a shape cannot be
-  // placed, no other of that shape can.
-  std::uint32_t best_waiting(const View& view, std::uint32_t queue) {
-    std::uint32_t best = no_index;
-    const Entry* least = nullptr;
-    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
-      const auto& waiting = jobs_of(view, queue, shape).waiting;
-      if (blocked_[shape] || waiting.empty()) continue;
-      if (least == nullptr || *waiting.begin() < *least) {
-        least = &*waiting.begin();
-        best = shape;
-      }
-    }
-    return best;
-  }
-
   template <class Hooks>
   bool place(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate) {
-    Jobs& jobs = jobs_of(view, candidate.job);
+    Jobs& jobs = jobs_.of(view, candidate.job);
     if (was_displaced(candidate.job) && decision.restore(candidate.job) == Verdict::ok) {  // its place is still free
       jobs.waiting.erase(candidate);
       jobs.running.insert(candidate);
@@ -168,57 +145,34 @@ class PreemptiveOrder {
   bool displace(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
                 Placement rule) {
     hooks.before_displace();
-    if (!could_fit(view, queue, candidate)) return false;
+    if (!jobs_.could_fit(view, queue, candidate, std::identity())) return false;
     victims_.clear();
     bool placed = false;
     while (!placed) {
-      const Entry* const last = last_running_behind(view, queue, candidate);
+      const Entry* const last = jobs_.last_running_behind(view, queue, candidate, std::identity());
       if (last == nullptr) break;
       const Entry victim = *last;
       victims_.push_back(victim);
-      jobs_of(view, victim.job).running.erase(victim);
+      jobs_.of(view, victim.job).running.erase(victim);
       hooks.before_preempt(victim.job);
       decision.preempt(victim.job);
       placed = decision.start(candidate.job, rule) == Verdict::ok;
     }
     for (const Entry& victim : victims_) {
       if (placed) {
-        jobs_of(view, victim.job).waiting.insert(victim);
+        jobs_.of(view, victim.job).waiting.insert(victim);
         displaced_.push_back(victim.job);
       } else {
         decision.restore(victim.job);
-        jobs_of(view, victim.job).running.insert(victim);
+        jobs_.of(view, victim.job).running.insert(victim);
         hooks.restored(victim.job);
       }
     }
     return placed;
   }
 
-  // Do the free GPUs and those of every running job behind the candidate suffice? Necessary, and cheap to refuse.
-  bool could_fit(const View& view, std::uint32_t queue, const Entry& candidate) {
-    const Shape& wanted = view.shape(candidate.job);
-    MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, queue);
-    for (std::uint32_t shape = 0; shape < view.shape_count() && missing > 0; ++shape) {
-      const auto& running = jobs_of(view, queue, shape).running;
-      for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
-        if (!(candidate < *last)) break;
-        missing -= most_freed(view.shape(last->job), wanted);
-      }
-    }
-    return missing <= 0;
-  }
-
-  const Entry* last_running_behind(const View& view, std::uint32_t queue, const Entry& candidate) {
-    const Entry* last = &candidate;
-    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
-      const auto& running = jobs_of(view, queue, shape).running;
-      if (!running.empty() && *last < *running.rbegin()) last = &*running.rbegin();
-    }
-    return last == &candidate ? nullptr : last;
-  }
-
-  std::vector<Jobs> jobs_;  // [queue x shape]
-  std::vector<Key> keys_;   // by job
+  JobsByShape<Entry> jobs_;
+  std::vector<Key> keys_;  // by job
   std::vector<std::uint8_t> touched_, blocked_;
   std::vector<Entry> victims_;
   std::vector<JobId> displaced_;

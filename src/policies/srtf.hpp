@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpusched/decision.hpp"
-#include "gpusched/most_freed.hpp"
+#include "gpusched/jobs_by_shape.hpp"
 #include "gpusched/view.hpp"
 #include "src/policies/registry.hpp"
 
@@ -32,7 +32,7 @@ class ShortestRemaining {
   [[nodiscard]] std::string_view name() const { return by_service_ ? "srsf" : "srtf"; }
 
   void decide(const OracleView& view, Decision& decision) {
-    if (shapes_.empty()) shapes_.resize(std::size_t{view.queue_count()} * view.shape_count());
+    jobs_.prepare(view);
     note_outcome(view);
     touched_.assign(view.queue_count(), false);
     for (const Event& event : view.events()) note(view, event);
@@ -96,15 +96,7 @@ class ShortestRemaining {
     Running running;
     Rank rank;
   };
-  struct ShapeJobs {
-    std::set<Rank> waiting;
-    std::set<Running> running;
-  };
-
-  ShapeJobs& jobs_of(std::uint32_t queue, std::uint32_t shape, const View& view) {
-    return shapes_[std::size_t{queue} * view.shape_count() + shape];
-  }
-  ShapeJobs& jobs_of(JobId job, const View& view) { return jobs_of(view.queue_of(job), view.shape_id(job), view); }
+  using Jobs = JobsByShape<Rank, Running>::Jobs;
 
   [[nodiscard]] std::int64_t key(JobId job, Time remaining, const View& view) const {
     return by_service_ ? mul_div(remaining.us, view.shape(job).gpu_milli(), whole_gpu) : remaining.us;
@@ -155,7 +147,7 @@ class ShortestRemaining {
   }
 
   void replace(const Rank& before, const Rank& after, const View& view) {
-    auto& waiting = jobs_of(before.job, view).waiting;
+    auto& waiting = jobs_.of(view, before.job).waiting;
     waiting.erase(before);
     waiting.insert(after);
   }
@@ -163,7 +155,7 @@ class ShortestRemaining {
   // The instant is over; those that it stopped and did not start again get numbers instead of their past.
   void number_stopped(const View& view) {
     for (const Rank& before : stopped_) {
-      if (!jobs_of(before.job, view).waiting.contains(before)) continue;
+      if (!jobs_.of(view, before.job).waiting.contains(before)) continue;
       replace(before, {.key = before.key, .since = before.since, .sequence = ++last_sequence_, .job = before.job},
               view);
     }
@@ -182,12 +174,12 @@ class ShortestRemaining {
     const bool ran_on = before.since == 2 * first_of_instant_;
     const bool waited = before.since < 2 * first_of_instant_;
     const Start order = ran_on ? before.start : Start{waited, start.us, before.since, before.sequence};
-    jobs_of(job, view).running.insert({end.us, order, job, before});
+    jobs_.of(view, job).running.insert({end.us, order, job, before});
   }
 
   void note(const OracleView& view, const Event& event) {
     if (event.job == no_job) return;
-    ShapeJobs& jobs = jobs_of(event.job, view);
+    Jobs& jobs = jobs_.of(view, event.job);
     touched_[view.queue_of(event.job)] = true;
     if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
       auto ended = jobs.running.begin();  // it is among the few that end now, unless it never took any time
@@ -209,14 +201,14 @@ class ShortestRemaining {
   // Gives the queue's waiting jobs what they may have; true when that preempted others.
   bool fill(std::uint32_t queue, const OracleView& view, Decision& decision) {
     bool preempted = false;
-    blocked_.assign(view.shape_count(), false);
+    blocked_.assign(view.shape_count(), 0);
     for (;;) {
-      const std::uint32_t shape = best_waiting(queue, view);
+      const std::uint32_t shape = jobs_.best_waiting(view, queue, blocked_);
       if (shape == no_index) return preempted;
-      ShapeJobs& jobs = jobs_of(queue, shape, view);
+      Jobs& jobs = jobs_.of(view, queue, shape);
       const Rank candidate = *jobs.waiting.begin();
       if (!place(queue, candidate, view, decision)) {
-        blocked_[shape] = true;
+        blocked_[shape] = 1;
         continue;
       }
       preempted = preempted || !victims_.empty();
@@ -224,26 +216,11 @@ class ShortestRemaining {
     }
   }
 
-  // The shape whose first waiting job comes first of all, among those not blocked.
-  std::uint32_t best_waiting(std::uint32_t queue, const View& view) {
-    std::uint32_t best = no_index;
-    const Rank* least = nullptr;
-    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
-      const auto& waiting = jobs_of(queue, shape, view).waiting;
-      if (blocked_[shape] || waiting.empty()) continue;
-      if (least == nullptr || *waiting.begin() < *least) {
-        least = &*waiting.begin();
-        best = shape;
-      }
-    }
-    return best;
-  }
-
   bool place(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision) {
     victims_.clear();
     if (const auto displaced = displaced_.find(candidate.job);
         displaced != displaced_.end() && decision.restore(candidate.job) == Verdict::ok) {
-      jobs_of(candidate.job, view).running.insert(displaced->second.running);  // it still has its place
+      jobs_.of(view, candidate.job).running.insert(displaced->second.running);  // it still has its place
       return true;
     }
     if (decision.start(candidate.job) != Verdict::ok && !displace(queue, candidate, view, decision)) return false;
@@ -254,13 +231,14 @@ class ShortestRemaining {
   // Preempts the lowest-ranked running jobs behind the candidate until it fits. Those that need not have gone get their
   // place back when their turn in the order comes.
   bool displace(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision) {
-    if (!could_fit(queue, candidate, view)) return false;
+    const auto place_of = [&](const Running& running) { return rank(running, view); };
+    if (!jobs_.could_fit(view, queue, candidate, place_of)) return false;
     bool placed = false;
     while (!placed) {
-      const Running* const last = last_running_behind(queue, candidate, view);
+      const Running* const last = jobs_.last_running_behind(view, queue, candidate, place_of);
       if (last == nullptr) break;
       const Displaced victim{*last, rank(*last, view)};
-      jobs_of(last->job, view).running.erase(victim.running);
+      jobs_.of(view, last->job).running.erase(victim.running);
       victims_.push_back(victim);
       decision.preempt(victim.rank.job);
       placed = decision.start(candidate.job) == Verdict::ok;
@@ -268,47 +246,18 @@ class ShortestRemaining {
     for (const Displaced& victim : victims_) {
       const JobId job = victim.rank.job;
       if (placed) {
-        jobs_of(job, view).waiting.insert(victim.rank);
+        jobs_.of(view, job).waiting.insert(victim.rank);
         displaced_.insert_or_assign(job, victim);
       } else {
         decision.restore(job);
-        jobs_of(job, view).running.insert(victim.running);
+        jobs_.of(view, job).running.insert(victim.running);
       }
     }
     return placed;
   }
 
-  // Do the free GPUs and those of every running job behind the candidate suffice? Necessary, and cheap to refuse.
-  bool could_fit(std::uint32_t queue, const Rank& candidate, const OracleView& view) {
-    const Shape& wanted = view.shape(candidate.job);
-    MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, queue);
-    for (std::uint32_t shape = 0; shape < view.shape_count() && missing > 0; ++shape) {
-      const auto& running = jobs_of(queue, shape, view).running;
-      for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
-        if (!(candidate < rank(*last, view))) break;
-        missing -= most_freed(view.shape(last->job), wanted);
-      }
-    }
-    return missing <= 0;
-  }
-
-  // The running job that comes last of all and behind the candidate, or null.
-  const Running* last_running_behind(std::uint32_t queue, const Rank& candidate, const OracleView& view) {
-    Rank last = candidate;
-    const Running* found = nullptr;
-    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
-      const auto& running = jobs_of(queue, shape, view).running;
-      if (running.empty()) continue;
-      const Rank place = rank(*running.rbegin(), view);
-      if (!(last < place)) continue;
-      last = place;
-      found = &*running.rbegin();
-    }
-    return found;
-  }
-
   bool by_service_;
-  std::vector<ShapeJobs> shapes_;  // [queue * shape_count + shape]
+  JobsByShape<Rank, Running> jobs_;
   std::int64_t last_sequence_ = 0;
   Time decided_at_ = Time::max();
   std::int64_t decision_ = 0;  // its number
@@ -317,7 +266,8 @@ class ShortestRemaining {
   std::vector<Rank> started_;             // by the last decision
   std::map<JobId, Displaced> displaced_;  // by the last decision
   std::vector<Displaced> victims_;        // of the present candidate
-  std::vector<bool> touched_, blocked_;
+  std::vector<bool> touched_;
+  std::vector<std::uint8_t> blocked_;
 };
 
 PolicyInfo srtf_info();

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What each user holds of the cluster, as Volcano's plugin drf measures it.
+/// What each owner of jobs holds of the cluster, as dominant resource fairness measures it.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "gpusched/cluster.hpp"
 #include "gpusched/job_table.hpp"
+#include "src/policies/class_queues.hpp"
 
 namespace gpusched {
 
-/// A share is the largest of allocated / total over GPUs, CPU and memory; a resource that the cluster does not bound
-/// does not count. In units of 1e-12, so that sums are exact and a copy can be asked what-if.
+/// A share is the largest of held / total over GPUs, CPU and memory, divided by the owner's weight; a resource that the
+/// cluster does not bound does not count (Ghodsi et al., "Dominant Resource Fairness", NSDI'11). In units of 1e-12 and
+/// computed from exact sums, so that a copy can be asked what-if.
 class DominantShares {
  public:
   static constexpr std::int64_t whole = 1'000'000'000'000;
   /// Shares that differ by no more count as equal: 1e-6, Volcano's shareDelta.
   static constexpr std::int64_t delta = whole / 1'000'000;
 
-  explicit DominantShares(const Cluster& cluster) {
+  explicit DominantShares(const Cluster& cluster, OwnerWeights weights = {}) : weights_(std::move(weights)) {
     for (const Node& node : cluster.nodes) {
       total_[0] += node.gpus * whole_gpu;
       total_[1] = std::min(unlimited, total_[1] + node.cpu_milli);
@@ -29,20 +32,20 @@ class DominantShares {
     }
   }
 
-  /// The user gets (sign +1) or gives back (-1) what a gang of `shape` holds.
-  void add(std::uint32_t user, const Shape& shape, std::int64_t sign) {
-    if (user >= held_.size()) {
-      held_.resize(user + 1, Resources{});
-      shares_.resize(user + 1, 0);
+  /// The owner gets (sign +1) or gives back (-1) what a gang of `shape` holds.
+  void add(std::uint32_t owner, const Shape& shape, std::int64_t sign) {
+    if (owner >= held_.size()) {
+      held_.resize(owner + 1, Resources{});
+      shares_.resize(owner + 1, 0);
     }
-    held_[user] = changed(held_[user], shape, sign);
-    shares_[user] = share_of(held_[user]);
+    held_[owner] = changed(held_[owner], shape, sign);
+    shares_[owner] = share_of(owner, held_[owner]);
   }
 
-  [[nodiscard]] std::int64_t share(std::uint32_t user) const { return user < shares_.size() ? shares_[user] : 0; }
+  [[nodiscard]] std::int64_t share(std::uint32_t owner) const { return owner < shares_.size() ? shares_[owner] : 0; }
   /// The same after add().
-  [[nodiscard]] std::int64_t share_after(std::uint32_t user, const Shape& shape, std::int64_t sign) const {
-    return share_of(changed(user < held_.size() ? held_[user] : Resources{}, shape, sign));
+  [[nodiscard]] std::int64_t share_after(std::uint32_t owner, const Shape& shape, std::int64_t sign) const {
+    return share_of(owner, changed(owner < held_.size() ? held_[owner] : Resources{}, shape, sign));
   }
 
  private:
@@ -55,16 +58,18 @@ class DominantShares {
     return held;
   }
 
-  [[nodiscard]] std::int64_t share_of(const Resources& held) const {
+  [[nodiscard]] std::int64_t share_of(std::uint32_t owner, const Resources& held) const {
     std::int64_t dominant = 0;
     for (std::size_t r = 0; r < total_.size(); ++r) {
       if (total_[r] > 0 && total_[r] < unlimited) dominant = std::max(dominant, mul_div(held[r], whole, total_[r]));
     }
-    return dominant;
+    const std::int64_t weight_milli = weights_.milli(owner);
+    return weight_milli == 1000 ? dominant : mul_div(dominant, 1000, weight_milli);
   }
 
+  OwnerWeights weights_;
   Resources total_{};
-  std::vector<Resources> held_;       // by user
+  std::vector<Resources> held_;       // by owner
   std::vector<std::int64_t> shares_;  // of what is held
 };
 

@@ -16,6 +16,6 @@ echo "Replay a real trace of your own the same way:"
 echo "  $program replay --trace YOUR_TRACE --cluster 352x8 --policy fifo,sjf,srtf"
 if [ -f ../shared/traces/philly/philly_jobs.csv ]; then
   echo "or Microsoft's Philly trace, 80,539 jobs:"
-  echo "  $program replay --trace ../shared/traces/philly/philly_jobs.csv --cluster philly --policy fifo,sjf,srtf"
+  echo "  $program replay --trace ../shared/traces/philly/philly_jobs.csv --cluster philly-vc --policy fifo,sjf,srtf"
 fi
 echo "More: $program --help, and README.md"

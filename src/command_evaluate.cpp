@@ -350,6 +350,12 @@ void add_evaluate_command(CLI::App& program, int& exit_code) {
                       "the policy or group that the others are compared with; default: first");
   command->add_option("--seed", arguments->seed, "of random policies and of the bootstrap");
   command->add_flag("--json", arguments->json, "one JSON object instead of a table");
+  command->footer(
+      "Examples:\n"
+      "  gpusched evaluate --trace jobs.csv --cluster 8x8 --policy fifo,sjf,saf --backfill easy\n"
+      "  gpusched evaluate --trace jobs.csv --cluster 40x8 --against sjf \\\n"
+      "                    --policy sjf --group agent=rl:run1,rl:run2,rl:run3\n"
+      "  gpusched evaluate --trace lublin_256.swf --protocol sc20 --policy sjf,f1\n");
   command->callback([arguments, &exit_code] { exit_code = evaluate(*arguments); });
 }
 

@@ -7,8 +7,11 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "src/commands.hpp"
@@ -105,6 +108,24 @@ int replay(const Scenario& scenario) {
   return printed ? exit_done : complain("standard output cannot be written", exit_failed);
 }
 
+// What a field of the default scenario holds, as --help shows it.
+std::string default_text(const ScenarioField& field) {
+  std::ostringstream text;
+  std::visit(
+      [&](const auto* value) {
+        using Value = std::remove_cvref_t<decltype(*value)>;
+        if constexpr (std::is_same_v<Value, Time>) {
+          text << to_seconds(*value);
+        } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+          for (const std::string& entry : *value) text << (&entry == value->data() ? "" : ",") << entry;
+        } else {
+          text << *value;
+        }
+      },
+      field.target);
+  return text.str();
+}
+
 std::string names_for_help() {
   std::string text = "Clusters by name:\n";
   for (const BuiltinCluster& cluster : builtin_clusters()) text += "  " + cluster.name + "  " + cluster.summary + "\n";
@@ -134,9 +155,11 @@ void add_replay_command(CLI::App& program, int& exit_code) {
     }
     std::string words;
     for (const std::string& word : field.words) words += (words.empty() ? ": " : "|") + word;
-    command->add_option_function<std::string>(
-        field.flag, [arguments, path = field.path](const std::string& text) { arguments->flags[path] = text; },
-        meaning + words);
+    command
+        ->add_option_function<std::string>(
+            field.flag, [arguments, path = field.path](const std::string& text) { arguments->flags[path] = text; },
+            meaning + words)
+        ->default_str(default_text(field));
   }
   command->add_option("--set", arguments->settings, "path.to.key=value, as in the JSON file; may be repeated")
       ->allow_extra_args(false);

@@ -69,6 +69,14 @@ CLI::App* add_reading_command(CLI::App& parent, const std::string& name, const s
   return command;
 }
 
+std::string formats_for_help() {
+  std::string text = "Formats:\n";
+  for (const TraceFormatInfo& format : trace_formats()) {
+    text += "  " + format.name + std::string(12 - format.name.size(), ' ') + format.summary + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 void add_trace_command(CLI::App& program, int& exit_code) {
@@ -96,12 +104,12 @@ void add_trace_command(CLI::App& program, int& exit_code) {
 
   add_trace_generate_command(*trace, exit_code);
 
-  trace->footer(
-      "Examples:\n"
-      "  gpusched trace info jobs.csv --cluster 352x8\n"
-      "  gpusched trace validate mine.txt --format sacct\n"
-      "  gpusched trace convert log.swf.gz --out log.csv\n"
-      "  gpusched trace generate --jobs 100000 --out big.csv");
+  trace->footer(formats_for_help() +
+                "\nExamples:\n"
+                "  gpusched trace info jobs.csv --cluster 352x8\n"
+                "  gpusched trace validate mine.txt --format sacct\n"
+                "  gpusched trace convert log.swf.gz --out log.csv\n"
+                "  gpusched trace generate --jobs 100000 --out big.csv");
 }
 
 }  // namespace gpusched

@@ -7,8 +7,8 @@
 
 namespace gpusched {
 
-/// Breaks what an option means into lines beside the option names, and leaves out the type words: the meaning says what
-/// a value is.
+/// Breaks what an option means into lines beside the option names and adds its default, and leaves out the type words:
+/// the meaning says what a value is.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() { column_width(28); }
@@ -20,7 +20,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_option_desc(const CLI::Option* option) const override {
     constexpr std::size_t columns = 80;
     const std::size_t width = columns - get_column_width() - 1;
-    std::string text = CLI::Formatter::make_option_desc(option);
+    std::string text = CLI::Formatter::make_option_desc(option) + default_note(option->get_default_str());
     std::size_t begin = 0;
     while (text.size() - begin > width) {
       // Long lists of words are broken at their bars.
@@ -34,6 +34,12 @@ class HelpFormatter : public CLI::Formatter {
       begin = text.find('\n', begin) + 1;
     }
     return text;
+  }
+
+ private:
+  // Of nothing, an empty list or 0 the meaning says what it stands for.
+  static std::string default_note(const std::string& value) {
+    return value.empty() || value == "0" || value == "[]" ? "" : " (default " + value + ")";
   }
 };
 

@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   program.formatter(std::make_shared<gpusched::HelpFormatter>());
   program.set_version_flag("--version", version_text());
   program.require_subcommand(1);
+  program.option_defaults()->always_capture_default();  // for --help
   int exit_code = gpusched::exit_done;
   gpusched::add_replay_command(program, exit_code);
   gpusched::add_trace_command(program, exit_code);

@@ -61,7 +61,7 @@ struct Trace {
 /// Reads `path` (plain or compressed), or draws "synthetic:NAME". Errors carry file, line and field.
 Result<Trace> read_trace(const std::string& path, const ReadOptions& options = {});
 
-/// A format as `gpusched trace formats` and --help list it.
+/// A format as `gpusched trace --help` lists it.
 struct TraceFormatInfo {
   std::string name;
   std::string summary;

@@ -69,7 +69,7 @@ const std::vector<TraceFormat>& trace_format_table() {
          return header_has(head, {"submit_s", "work_s", "gpu_milli_per_task"});
        },
        read_native},
-      {"philly-csv", "Microsoft Philly jobs, one line each: job_id,submit_s,num_gpus,duration_s",
+      {"philly-csv", "Microsoft Philly, a line a job: job_id,submit_s,num_gpus,duration_s",
        "Jeon et al., ATC'19; as prepared by RFold",
        [](std::string_view head) {
          return header_has(head, {"submit_s", "num_gpus", "duration_s"});
@@ -77,7 +77,7 @@ const std::vector<TraceFormat>& trace_format_table() {
        read_philly_csv},
       {"philly", "Microsoft Philly cluster_job_log (JSON, every attempt)", "Jeon et al., ATC'19, philly-traces",
        is_philly_json, read_philly_json},
-      {"pai", "Alibaba PAI-2020 tables: a folder or tar archive with pai_job_table and pai_task_table",
+      {"pai", "Alibaba PAI-2020: folder or tar of pai_job_table, pai_task_table",
        "Weng et al., NSDI'22, cluster-trace-gpu-v2020", nullptr, nullptr},
       {"pai-sim", "input columns of Alibaba's PAI simulator", "Weng et al., NSDI'22 artifact",
        [](std::string_view head) {
@@ -89,9 +89,9 @@ const std::vector<TraceFormat>& trace_format_table() {
          return header_has(head, {"cpu_milli", "gpu_milli", "num_gpu", "creation_time"});
        },
        read_openb},
-      {"openb-pods", "the same pods as mere demands, every row, times ignored (packing experiments)",
+      {"openb-pods", "the same pods as mere demands, times ignored (packing experiments)",
        "Weng et al., ATC'23, cluster-trace-gpu-v2023", [](std::string_view) { return false; }, read_openb_pods},
-      {"tiresias", "Tiresias simulator jobs; with iteration_time also Muri's, in milliseconds",
+      {"tiresias", "Tiresias simulator jobs; with iteration_time Muri's, in milliseconds",
        "Gu et al., NSDI'19 artifact; Zhao et al., SIGCOMM'22 artifact",
        [](std::string_view head) {
          return header_has(head, {"num_gpu", "submit_time", "iterations", "model_name", "duration"});

@@ -189,6 +189,7 @@ def main():
     files = {f"calibration-{device}.md": report(profile, plot_name)}
     if points:
         files[plot_name] = error_plot(points)
+    os.makedirs(sys.argv[2], exist_ok=True)
     for name, text in files.items():
         path = os.path.join(sys.argv[2], name)
         with open(path + ".partial", "w") as file:

@@ -66,7 +66,7 @@ inline void start_in_order(World& world, const WorldKey& key, const WorldStarter
     std::stable_sort(list.begin(), list.end(), [&](auto* a, auto* b) { return key(*a) < key(*b); });
     std::set<std::string> blocked;
     for (WorldJob* const job : list) {
-      if (blocked.count(world.queue_of(*job)) > 0) continue;
+      if (blocked.contains(world.queue_of(*job))) continue;
       again = start(*job);
       if (again) break;
       if (!skip) blocked.insert(world.queue_of(*job));
@@ -84,7 +84,7 @@ inline void start_in_order(World& world, const WorldKey& key, bool skip = true) 
 inline std::vector<std::int64_t> world_capacity(const Cluster& cluster) {
   std::vector<std::int64_t> sums(3, 0);
   for (const Node& node : cluster.nodes) {
-    sums[0] += node.gpus * 1000;
+    sums[0] += std::int64_t{node.gpus} * 1000;
     sums[1] = node.cpu_milli == unlimited ? unlimited : std::min(unlimited, sums[1] + node.cpu_milli);
     sums[2] = node.memory_mib == unlimited ? unlimited : std::min(unlimited, sums[2] + node.memory_mib);
   }
@@ -338,7 +338,7 @@ inline World::Rule static_partition_rule(const WorldOwners& owners, const std::m
     for (WorldJob* const job : world.waiting()) {
       const std::string& owner = owners.of(*job);
       const auto held = held_milli(world, [&](auto& other) { return owners.of(other) == owner; });
-      if (blocked.count(owner) > 0) continue;
+      if (blocked.contains(owner)) continue;
       if (held + job->gpus_milli() > parts.at(owner) * 1000 || !world.start(*job)) blocked.insert(owner);
     }
   };

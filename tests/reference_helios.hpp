@@ -31,7 +31,7 @@ inline std::vector<std::pair<std::size_t, std::int64_t>> helios_places(const Wor
     for (std::size_t i = 0; i < world.nodes.size(); ++i) {
       const WorldNode& node = world.nodes[i];
       const std::int64_t idle = node.idle_cards();
-      if (used.count(i) > 0 || !world.may_use(node, job)) continue;
+      if (used.contains(i) || !world.may_use(node, job)) continue;
       if (whole == none && !small && idle == node.size && idle <= left) whole = i;
       if (idle < left) continue;
       const std::int64_t best = rest == none ? -1 : world.nodes[rest].idle_cards();
@@ -131,7 +131,7 @@ class HeliosQssfRule {
  private:
   void rate(const World& world, const std::vector<WorldJob*>& list) {
     for (const WorldJob* job : list) {
-      if (priorities_.count(job->id) == 0) priorities_[job->id] = estimate_(world, *job) * job->tasks;
+      if (!priorities_.contains(job->id)) priorities_[job->id] = estimate_(world, *job) * job->tasks;
     }
   }
 

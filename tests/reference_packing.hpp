@@ -76,7 +76,7 @@ inline PackScore gpu_clustering_score(const World& world, const WorldNode& node,
   }
   const int base = static_cast<int>(std::floor(25 * static_cast<double>(8000 - node.free_milli()) / 8000));
   if (classes.empty()) return {base + 25};
-  if (classes.count(pack_class(job)) == 0) return {base};
+  if (!classes.contains(pack_class(job))) return {base};
   return {base + (classes.size() == 1 ? 75 : 50)};
 }
 
@@ -165,7 +165,7 @@ inline World::Rule packing_rule(const std::vector<std::size_t>& order, const Pac
       std::size_t best = world.nodes.size();
       PackScore best_score;
       for (const std::size_t node : order) {
-        if (used.count(node) > 0 || world.fit(world.nodes[node], job) == 0) continue;
+        if (used.contains(node) || world.fit(world.nodes[node], job) == 0) continue;
         const PackScore here = score(world, world.nodes[node], job);
         if (best < world.nodes.size() && here.value <= best_score.value) continue;
         best = node;

@@ -62,7 +62,7 @@ inline void divide_tree(const World& world, const WorldOwners& owners,
       known->demand += demand;
     } else {
       parties.push_back(
-          {.name = child, .weight = wanted.count(child) > 0 ? owners.weight(world, child) : 1, .demand = demand});
+          {.name = child, .weight = wanted.contains(child) ? owners.weight(world, child) : 1, .demand = demand});
     }
   }
   divide(total, parties);
@@ -146,7 +146,7 @@ class QueueRule {
     World then = world;
     for (WorldJob& job : then.jobs) {
       if (more != nullptr && job.id == more->id) job.running = true;
-      if (gone.count(job.id) > 0) job.running = false;
+      if (gone.contains(job.id)) job.running = false;
     }
     double whole = 1;
     for (const std::int64_t of : capacity_) whole *= static_cast<double>(std::max<std::int64_t>(of, 1));
@@ -228,11 +228,11 @@ class QueueRule {
       if (first_due(world, owner) != nullptr) short_ones.insert(owner);
     }
     for (const std::string& owner : owners_.all(world)) {
-      if (short_ones.count(owner) == 0) {
+      if (!short_ones.contains(owner)) {
         short_since_.erase(owner);
         continue;
       }
-      if (short_since_.count(owner) == 0) {
+      if (!short_since_.contains(owner)) {
         short_since_[owner] = world.now;
         world.timers.insert(world.now + numbers_.interval_s);
       }

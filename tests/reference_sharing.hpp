@@ -58,7 +58,7 @@ class ThemisRule {
     std::int64_t in_system = 0;
     for (const WorldJob& job : world.jobs) in_system += job.submit <= world.now && job.end < 0 ? 1 : 0;
     for (const WorldJob& job : world.jobs) {
-      if (job.submit > world.now || ideal_s_.count(job.id) > 0) continue;
+      if (job.submit > world.now || ideal_s_.contains(job.id)) continue;
       std::int64_t work = 0;
       for (const std::int64_t attempt : job.attempts) work += attempt;
       if (!numbers_.estimates.empty()) work = believed(job);
@@ -148,7 +148,7 @@ class ThemisRule {
       lease_end_[winner.job->id] = world.now + paid_lease(left + winner.job->gpus_milli(), losers);
     }
     for (WorldJob* const job : order) {
-      if (lease_end_.count(job->id) == 0) result.push_back(job);
+      if (!lease_end_.contains(job->id)) result.push_back(job);
     }
     return result;
   }

@@ -117,7 +117,11 @@ class World {
     for (; ended_ < jobs.size() && now < horizon; ++now) {
       for (bool first = true;; first = false) {  // a job of no work ends in the second in which it starts
         bool something = end_jobs();
-        if (first) something = (timers.erase(now) > 0) | submit_jobs() | something;
+        if (first) {
+          const bool timed = timers.erase(now) > 0;
+          const bool submitted = submit_jobs();
+          something = something || timed || submitted;
+        }
         if (!something) break;
         ++decisions_;
         rule(*this);
@@ -147,7 +151,7 @@ class World {
   }
 
   /// The queue that a job waits in: its virtual cluster if the machines know it.
-  [[nodiscard]] std::string queue_of(const WorldJob& job) const { return quotas_.count(job.vc) > 0 ? job.vc : ""; }
+  [[nodiscard]] std::string queue_of(const WorldJob& job) const { return quotas_.contains(job.vc) ? job.vc : ""; }
 
   [[nodiscard]] std::int64_t total_gpus() const {
     std::int64_t sum = 0;
@@ -210,6 +214,7 @@ class World {
   /// fullest that fits). Precondition: they fit.
   void start_on(WorldJob& job, const std::vector<std::pair<std::size_t, std::int64_t>>& tasks) {
     std::vector<WorldTask> places;
+    places.reserve(tasks.size());
     for (const auto& [node, card] : tasks) places.push_back(take(node, job, card));
     begin(job, std::move(places));
   }

@@ -137,6 +137,7 @@ void expect_muri_agreement(const std::string& policy, MuriSchedule schedule, std
   const auto origin = *rc::gen::element<std::int64_t>(0, 0, 1'500'000'000, 3'300'000'000);
   auto rows = service_rows({1, 2, 3, 4, 5, 8, 12, 16}, longest, false);
   std::vector<ReferenceMuri::Job> theirs;
+  theirs.reserve(rows.size());
   for (Row& row : rows) {
     row.submit = origin + row.submit * *rc::gen::element<std::int64_t>(1, 10);
     row.family = *rc::gen::elementOf(models);

@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "gpusched/rng.hpp"
 #include "tests/trace_support.hpp"
 #include "traces/cluster_reader.hpp"
 #include "traces/trace.hpp"
@@ -339,6 +340,61 @@ TEST_P(Samples, RefuseARowCutShortNamingItsLine) {
   EXPECT_TRUE(std::any_of(rest->report.dropped.begin(), rest->report.dropped.end(), [&](const DroppedRows& entry) {
     return entry.reason.starts_with("bad row") && entry.rows == 1 && entry.first_line == lines;
   }));
+}
+
+// One to three places overwritten, cut out, said twice, or replaced by what readers trip over.
+std::string broken(std::string text, Rng rng) {
+  static const Lines oddities = {
+      "-1",       "1e400", "nan", "9223372036854775808", "18446744073709551615", "0.5", "\"", ",", ";", "\n", " ",
+      "\xFF\xFE", "[",     "}"};
+  for (std::uint64_t left = 1 + rng.below(3); left > 0; --left) {
+    const std::size_t at = rng.below(text.size());
+    const std::size_t length = std::min<std::size_t>(rng.below(12), text.size() - at);
+    switch (rng.below(4)) {
+      case 0: text[at] = static_cast<char>(rng.below(256)); break;
+      case 1: text.insert(at, text.substr(at, length)); break;
+      case 2: text.replace(at, length, oddities[rng.below(oddities.size())]); break;
+      default:
+        if (length < text.size()) text.erase(at, length);
+    }
+  }
+  return text;
+}
+
+// The same file or folder of files, broken.
+std::string broken_copy(const Sample& sample, const TempFolder& folder, const Rng& rng) {
+  if (is_file(sample)) return folder.write("trace", broken(bytes_of(fixture(sample.file)), rng));
+  for (const auto& entry : std::filesystem::directory_iterator(fixture(sample.file))) {
+    const std::string name = entry.path().filename().string();
+    folder.write("tables/" + name, broken(bytes_of(entry.path().string()), rng.split(name)));
+  }
+  return folder.path() + "/tables";
+}
+
+// What sanitizers and assertions watch: no bytes do harm, and what is refused is refused by a file's name.
+TEST_P(Samples, ReadOrRefuseBrokenBytes) {
+  const TempFolder folder;
+  const Rng rng = Rng(2026).split(GetParam().file);
+  int refused = 0;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const std::string path = broken_copy(GetParam(), folder, rng.split(i));
+    for (const bool by_name : {false, true}) {
+      ReadOptions options = options_of(GetParam());
+      if (by_name) options.format = GetParam().format;
+      options.drop_bad_rows = i % 4 == 3;
+      const auto trace = read_trace(path, options);
+      if (!trace) {
+        ++refused;
+        EXPECT_TRUE(trace.error().file.starts_with(path)) << error_of(trace);
+        EXPECT_EQ(error_of(trace).find('\n'), std::string::npos) << error_of(trace);
+        continue;
+      }
+      EXPECT_GT(trace->jobs.size(), 0u);
+      EXPECT_TRUE(std::is_sorted(trace->jobs.submits().begin(), trace->jobs.submits().end()));
+      for (std::uint32_t job = 0; job < trace->jobs.size(); ++job) EXPECT_GE(trace->jobs.work(JobId{job}), Time{});
+    }
+  }
+  EXPECT_GT(refused, 0);
 }
 
 TEST_P(Samples, RefuseATwinIdNamingBothLines) {

@@ -95,7 +95,7 @@ class ReferenceMuri {
     queues_[++job.queue].push_back(&job);
   }
 
-  void run_or_not(Job& job, bool runs) {
+  void run_or_not(Job& job, bool runs) const {
     if (runs && job.start < 0) job.start = now_;
     job.running = runs;
   }

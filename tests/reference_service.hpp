@@ -232,7 +232,7 @@ class ReferenceTiresiasCode {
 struct ReferenceRounds {
   bool pollux = true;
 
-  void operator()(ReferenceSimulator& world) {
+  void operator()(ReferenceSimulator& world) const {
     constexpr std::int64_t round = 60;
     world.wake_at((world.now() / round + 1) * round);
     if (world.now() % round != 0) return;

@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
 # Everything that needs a CUDA device, on a machine that has one: builds with CUDA and LibTorch, runs the GPU tests,
-# calibrates, validates the profile, trains on the device beside the CPU, and ends with a table of what passed. Exit
-# code 0: nothing failed; 1: something did, or there is no device; 2: bad usage.
+# calibrates, validates the profile, runs the kernels under compute-sanitizer, trains on the device beside the CPU, and
+# ends with a table of what passed. Exit code 0: nothing failed; 1: something did, or there is no device; 2: bad usage.
 #
-#   scripts/gpu_check.sh [--dry] [--quick] [STAGE...]      stages, by default all: build test calibrate train
+#   scripts/gpu_check.sh [--dry] [--quick] [STAGE...]      stages, by default all: build test calibrate sanitize train
 #
-# Where a command may take ten minutes only, one stage a command: what is built, what was measured and the table stay in
-# the build folder.
+# The stages are in the order of what is wanted most, should the device be gone before the last. Where a command may take
+# ten minutes only, one stage a command: what is built, what was measured and the table stay in the build folder. The log
+# and the table are written as things happen, so that a command which is cut off leaves what it found.
 #
 # --dry     the same steps on the CPU, where there is no device: tests the script itself
-# --quick   the short suite
+# --quick   the short suite only; otherwise the full one comes after it
 #
 # Nothing is fetched. Environment:
 #   OUT            folder of the results, at most 8 files (default build/gpu_check/results)
 #   GPUSCHED_DEPS  folder made by scripts/collect_deps.sh, where Debian's packages are missing
 #   GPUSCHED_BUILD build folder (default build/gpu_check); what is in it already is not built again
-#   GPU_CHECK_LIMIT_S  longest a test or a calibration may take (default 420), less where that would take its stage
-#                  beyond nine minutes; a calibration cut short goes on in the next run
+#   GPU_CHECK_LIMIT_S  longest that anything may take (default 420; a test at most 180), less where that would take its
+#                  stage beyond nine minutes; a calibration cut short goes on in the next run
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -27,14 +28,14 @@ for argument in "$@"; do
   case $argument in
     --dry) dry=1 ;;
     --quick) quick=1 ;;
-    build | test | calibrate | train) stages+=("$argument") ;;
+    build | test | calibrate | sanitize | train) stages+=("$argument") ;;
     *)
       sed -n '/^#   scripts/,/^#$/s/^#   *//p' "$0" >&2
       exit 2
       ;;
   esac
 done
-[ ${#stages[@]} -gt 0 ] || stages=(build test calibrate train)
+[ ${#stages[@]} -gt 0 ] || stages=(build test calibrate sanitize train)
 
 build=${GPUSCHED_BUILD:-build/gpu_check}
 out=${OUT:-build/gpu_check/results}
@@ -53,18 +54,33 @@ log=$out/log.txt
 
 # ---- the table ----
 
-rows=$build/rows.md # of all stages since the last build
+rows=$build/rows.txt # of all stages since the last build: NAME<tab>RESULT<tab>NOTE, the last of each name
 [[ ! " ${stages[*]} " =~ " build " ]] || rm -f "$rows"
+touch "$rows"
 failed=0
-row() { # NAME pass|fail|skip NOTE
-  echo "| $1 | $2 | $3 |" >>"$rows"
-  [ "$2" != fail ] || failed=$((failed + 1))
-  printf '%-4s  %s  %s\n' "$2" "$1" "$3"
-}
 print_table() {
   echo "| step | result | |"
   echo "|---|---|---|"
-  cat "$rows"
+  awk -F '\t' '{print "| " $1 " | " $2 " | " $3 " |"}' "$rows"
+}
+device_line=
+[ $dry -eq 1 ] || device_line=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)
+write_summary() {
+  {
+    echo "# gpu_check, $(date -u +%FT%TZ)$([ $dry -eq 0 ] || echo ', dry: on the CPU')"
+    echo
+    [ -z "$device_line" ] || echo "$device_line"
+    echo
+    print_table
+  } >"$out/summary.md"
+}
+row() { # NAME pass|fail|skip NOTE
+  awk -F '\t' -v name="$1" '$1 != name' "$rows" >"$rows.new"
+  printf '%s\t%s\t%s\n' "$1" "$2" "$(tr '\t|' ' /' <<<"$3")" >>"$rows.new"
+  mv "$rows.new" "$rows"
+  [ "$2" != fail ] || failed=$((failed + 1))
+  printf '%-4s  %s  %s\n' "$2" "$1" "$3"
+  write_summary
 }
 
 # Seconds that the stage may still take, and the next test or calibration of it.
@@ -72,19 +88,22 @@ stage_s=540
 [ $dry -eq 0 ] || stage_s=36000
 stage_end=0
 stage_left() { echo $((stage_end - SECONDS > 5 ? stage_end - SECONDS : 5)); }
-left() { echo $(($(stage_left) < limit ? $(stage_left) : limit)); }
+left() { # [AT_MOST]
+  local most=$(($(stage_left) < limit ? $(stage_left) : limit))
+  echo $((${1:-$most} < most ? ${1:-$most} : most))
+}
 
-# Runs a command with its output in the log; what it printed last explains a failure.
+# Runs a command with its output in the log as it comes; what it printed last explains a failure.
 logged() { # NAME COMMAND...
   local name=$1 status=0 begin=$SECONDS
   shift
   echo "== $name: $*" >>"$log"
-  "$@" >"$build/last.txt" 2>&1 || status=$?
-  cat "$build/last.txt" >>"$log"
+  "$@" 2>&1 | tee "$build/last.txt" >>"$log"
+  status=${PIPESTATUS[0]}
   echo "== $name: exit $status after $((SECONDS - begin)) s" >>"$log"
   return $status
 }
-last_line() { grep -v '^$' "$build/last.txt" | tail -n 1 | cut -c1-160 | tr '|' '/'; }
+last_line() { grep -v '^$' "$build/last.txt" | tail -n 1 | cut -c1-160; }
 
 step() { # NAME COMMAND...
   if logged "$@"; then row "$1" pass "$(last_line)"; else row "$1" fail "$(last_line)"; fi
@@ -135,14 +154,14 @@ do_build() {
 # ---- tests ----
 
 # A GoogleTest program. With a device, its tests may not be skipped for want of one.
-test_program() { # NAME FILTER [WRAPPER...]
+test_program() { # NAME FILTER
   local program=$build/tests/$1 name=$1
   [ -x "$program" ] || {
     row "$1" skip "not built"
     return
   }
-  [ $# -le 2 ] || name="$1 under $3"
-  if logged "$name" timeout "$(left)" "${@:3}" "$program" "--gtest_filter=$2"; then
+  # A test that hangs must not take the time of what comes after it.
+  if logged "$name" timeout -k 10 "$(left 180)" "$program" "--gtest_filter=$2"; then
     local skipped passed
     passed=$(grep -oE '\[  PASSED  \] [0-9]+' "$build/last.txt" | grep -oE '[0-9]+')
     skipped=$(grep -oE '\[  SKIPPED \] [0-9]+ test' "$build/last.txt" | grep -oE '[0-9]+' || true)
@@ -155,7 +174,9 @@ test_program() { # NAME FILTER [WRAPPER...]
       row "$name" pass "$passed passed, ${skipped:-0} skipped"
     fi
   else
-    row "$name" fail "$(grep -m 1 -E 'Failure|FAILED|ERROR' "$build/last.txt" | cut -c1-160)"
+    local reason
+    reason=$(grep -m 1 -A 1 -E 'Failure|FAILED|ERROR' "$build/last.txt" | tr '\n' ' ' | cut -c1-160)
+    row "$name" fail "${reason:-no end within its time, or a crash: $(last_line)}"
   fi
 }
 
@@ -169,12 +190,68 @@ do_test() {
     *) row cuda_compile fail "$(last_line)" ;;
   esac
   test_program cuda_device_test '*'
+  test_program cuda_backend_test '*'
+  test_program rl_test '*AFixedUpdateOnTheGpu*'
+  grep -E 'largest difference of a parameter' "$build/last.txt" || true
+}
+
+# ---- calibration ----
+
+# NAME: "quick" or "full". What is measured is copied out whatever becomes of the rest.
+calibrate() {
+  local name=$1 program=$build/gpusched profile=$build/$1.json size=() status=0
+  [ "$name" = full ] || size=(--quick)
+  local mix=()
+  [ "$name" = quick ] && [ $quick -eq 0 ] || mix=(--job-mix)
+  # Ctrl-C's signal, so that what was measured stays and the next run goes on from there.
+  logged "calibrate $name" timeout -s INT -k 30 "$(left)" "$program" calibrate --backend $device "${size[@]}" \
+    "${mix[@]}" --checkpoint-folder "$build" --out "$profile" || status=$?
+  cp "$profile.samples.csv" "$out/samples-$name.csv" 2>/dev/null
+  if [ $status -ne 0 ]; then
+    row "calibrate $name" fail "$(last_line)"
+    return 1
+  fi
+  cp "$profile" "$out/profile.json"
+  row "calibrate $name" pass "$(wc -l <"$profile.samples.csv") measurements"
+}
+
+do_calibrate() {
+  [ -x "$build/gpusched" ] || {
+    row calibrate fail "the program is not built"
+    return
+  }
+  # The short suite first: a minute after which there is a profile, whatever comes.
+  local best=
+  calibrate quick && best=quick
+  [ $quick -eq 1 ] || { calibrate full && best=full; }
+  [ -n "$best" ] || return
+  local profile=$build/$best.json
+  step "profile validate" "$build/gpusched" profile validate "$profile"
+  step "calibration report" python3 scripts/calibration_report.py "$profile" "$out"
+  local verdicts
+  verdicts=$(
+    python3 - "$profile" <<'PYTHON'
+import json, sys
+for gate in json.load(open(sys.argv[1]))["validation"]["gates"]:
+    result = {"pass": "pass", "fail": "fail"}.get(gate["status"], "skip")
+    found = f"{gate['value_ratio']:.1%} of at most {gate['limit_ratio']:.1%}, n {gate['n']}" if result != "skip" else "not run"
+    print(f"{result}\t{gate['name']}\t{found}")
+PYTHON
+  ) || row gates fail "the profile cannot be read"
+  while IFS=$'\t' read -r result name found; do
+    [ -z "$name" ] || row "gate: $name" "$result" "$found"
+  done <<<"$verdicts"
+}
+
+# ---- memory and races ----
+
+do_sanitize() {
   local sanitizer
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   if [ -x "$sanitizer" ] && [ -x "$build/tests/cuda_device_test" ] && [ $dry -eq 0 ]; then
     # Times mean nothing under a checker: only what the kernels compute.
     for tool in memcheck racecheck; do
-      if logged "compute-sanitizer $tool" timeout "$(left)" "$sanitizer" --tool $tool --error-exitcode 1 \
+      if logged "compute-sanitizer $tool" timeout -k 10 "$(left 260)" "$sanitizer" --tool $tool --error-exitcode 1 \
         "$build/tests/cuda_device_test" '--gtest_filter=*EveryKernel*'; then
         row "compute-sanitizer $tool" pass "$(last_line)"
       elif grep -q 'Device not supported' "$build/last.txt"; then
@@ -186,46 +263,6 @@ do_test() {
   else
     row compute-sanitizer skip "not there"
   fi
-  test_program cuda_backend_test '*'
-  test_program rl_test '*AFixedUpdateOnTheGpu*'
-  grep -E 'largest difference of a parameter' "$build/last.txt" || true
-}
-
-# ---- calibration ----
-
-do_calibrate() {
-  local program=$build/gpusched profile=$build/profile.json size=() status=0
-  [ -x "$program" ] || {
-    row calibrate fail "the program is not built"
-    return
-  }
-  [ $quick -eq 0 ] || size=(--quick)
-  local mix=()
-  "$program" calibrate --help | grep -q -- --job-mix && mix=(--job-mix)
-  # Ctrl-C's signal, so that what was measured stays and the next run goes on from there.
-  logged calibrate timeout -s INT -k 30 "$(left)" "$program" calibrate --backend $device "${size[@]}" "${mix[@]}" \
-    --checkpoint-folder "$build" --out "$profile" || status=$?
-  cp "$profile.samples.csv" "$out/samples.csv" 2>/dev/null
-  if [ $status -ne 0 ]; then
-    row calibrate fail "$(last_line)"
-    return
-  fi
-  row calibrate pass "$(wc -l <"$profile.samples.csv") measurements"
-  cp "$profile" "$out/profile.json"
-  step "profile validate" "$program" profile validate "$profile"
-  step "calibration report" python3 scripts/calibration_report.py "$profile" "$out"
-  local verdicts
-  verdicts=$(python3 - "$profile" <<'PYTHON'
-import json, sys
-for gate in json.load(open(sys.argv[1]))["validation"]["gates"]:
-    result = {"pass": "pass", "fail": "fail"}.get(gate["status"], "skip")
-    found = f"{gate['value_ratio']:.1%} of at most {gate['limit_ratio']:.1%}, n {gate['n']}" if result != "skip" else "not run"
-    print(f"{result}\t{gate['name']}\t{found}")
-PYTHON
-  ) || row gates fail "the profile cannot be read"
-  while IFS=$'\t' read -r result name found; do
-    [ -z "$name" ] || row "gate: $name" "$result" "$found"
-  done <<<"$verdicts"
 }
 
 # ---- training ----
@@ -282,14 +319,7 @@ for stage in "${stages[@]}"; do
   stage_end=$((SECONDS + stage_s))
   "do_$stage"
 done
-
-{
-  echo "# gpu_check, $(date -u +%FT%TZ)$([ $dry -eq 0 ] || echo ', dry: on the CPU')"
-  echo
-  [ $dry -eq 1 ] || nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-  echo
-  print_table
-} >"$out/summary.md"
+write_summary
 echo
 print_table
 echo "$failed failed; results in $out"

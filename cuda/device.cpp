@@ -21,6 +21,8 @@ namespace {
 constexpr std::uint64_t gate_limit_ns = 2'000'000'000;
 constexpr std::uint64_t clock_span_ns = 200'000;
 constexpr double settle_s = 0.5;      // of full load, until an idle device has raised its clocks
+constexpr double call_s = 0.02;       // of all lanes at the top clock: the most that one call of the suite computes
+constexpr double sm_lanes = 128;      // fp32, of the widest multiprocessors
 constexpr double least_clock = 0.75;  // of the highest seen; below it samples are dropped
 constexpr int clock_retries = 5;
 constexpr int most_slow_points = 3;     // after as many in a row the low clock is what load does to the device
@@ -190,9 +192,11 @@ DeviceFacts Device::facts() const {
   add("memory_bytes", static_cast<double>(memory_bytes_));
   add("sm_count", sm_count_);
   if (cache_bytes_ > 0) add("l2_bytes", static_cast<double>(cache_bytes_));
-  // Up to 2 GiB a copy, and products of side 8192: at most some tens of milliseconds on any device since Turing.
+  // Up to 2 GiB a copy, and products of side 8192 where the device is large enough for them: at most some tens of
+  // milliseconds a call on any device since Turing.
+  const double lanes_flops = call_s * 2 * sm_lanes * sm_count_ * top_clock_mhz_ * 1e6;
   facts.limits = {.memory_bytes = std::min(static_cast<double>(memory_bytes_) / 8, 4294967296.0),
-                  .flops = 1.1e12,
+                  .flops = lanes_flops > 0 ? std::min(1.1e12, lanes_flops) : 1.1e12,
                   .cache_bytes = static_cast<double>(cache_bytes_),
                   .gemm_most = 8192};
   return facts;
@@ -242,7 +246,8 @@ void Device::keep_prepared(std::span<const KernelCall> step, Status& status) {
 
 void Device::settle_clock(Status& status) {
   if (most_mhz_ > 0) return;
-  CudaKernel load({Kernel::fma_fp32, 1048576, 4096}, nullptr, 1, nullptr, status);
+  // Four times as many threads as a multiprocessor holds.
+  CudaKernel load({Kernel::fma_fp32, std::int64_t{8192} * sm_count_, 4096}, nullptr, 1, nullptr, status);
   if (status.good()) loop_kernels_us({&load, 1}, stream_.get(), monotonic_s() + settle_s, status);
   least_mhz_ = most_mhz_ = clock_mhz(status);
 }

@@ -75,9 +75,10 @@ inline Stream make_stream(Status& status) {
   status.note(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   return Stream(stream);
 }
+/// Who waits for it sleeps: events do not follow the device's flag.
 inline Event make_event(Status& status) {
   cudaEvent_t event = nullptr;
-  status.note(cudaEventCreate(&event), "cudaEventCreate");
+  status.note(cudaEventCreateWithFlags(&event, cudaEventBlockingSync), "cudaEventCreate");
   return Event(event);
 }
 

@@ -6,9 +6,14 @@
 #include <mma.h>
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
 
 #include "cuda/kernels.hpp"
 #include "src/calibration/kernel_constants.hpp"
+
+// What a launch asked for beyond the arrays that its kernel declares.
+extern __shared__ float gpusched_shared_row[];
 
 namespace gpusched::cuda {
 namespace {
@@ -25,9 +30,13 @@ unsigned blocks_for(Index items, Index per_block = block_threads) {
 __device__ Index thread_index() { return static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 __device__ std::uint64_t device_ns() {
+#ifdef __CUDACC__
   std::uint64_t ns;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
   return ns;
+#else
+  return globaltimer_ns();  // compiled for the processor (tests/cuda_on_cpu), which has no such register
+#endif
 }
 
 // ---- data and protocol ----
@@ -301,7 +310,7 @@ __device__ float over_block(float value, Join join) {
 // A block a row. The row is kept in shared memory when it fits, so that it crosses the memory bus once.
 constexpr Index row_in_shared = 8192;
 __global__ void rows(Kernel kernel, const float* in, float* out, Index length) {
-  extern __shared__ float kept[];
+  float* kept = gpusched_shared_row;
   const float* from = in + blockIdx.x * length;
   if (length <= row_in_shared) {
     for (Index i = threadIdx.x; i < length; i += block_threads) kept[i] = from[i];
@@ -365,6 +374,22 @@ __global__ void histogram(const std::uint32_t* values, std::uint32_t* counts, In
   for (int bin = static_cast<int>(threadIdx.x); bin < bins; bin += block_threads) atomicAdd(&counts[bin], own[bin]);
 }
 
+// ---- launches ----
+
+struct Shape {
+  dim3 grid;
+  dim3 block = block_threads;
+  std::size_t shared_bytes = 0;
+};
+
+// What <<<...>>> does, in plain C++. The arguments become the kernel's parameters, whatever type they come in.
+template <class... Parameters>
+cudaError_t start(void (*kernel)(Parameters...), const Shape& shape, cudaStream_t stream,
+                  std::common_type_t<Parameters>... arguments) {
+  std::array<void*, sizeof...(Parameters)> pointers = {static_cast<void*>(&arguments)...};
+  return cudaLaunchKernel(kernel, shape.grid, shape.block, pointers.data(), shape.shared_bytes, stream);
+}
+
 }  // namespace
 
 cudaError_t queue_kernel(const KernelCall& call, const DeviceOperands& operands, cudaStream_t stream) {
@@ -375,93 +400,71 @@ cudaError_t queue_kernel(const KernelCall& call, const DeviceOperands& operands,
   const auto* b = static_cast<const float*>(operands.b);
   auto* out = static_cast<float*>(operands.out);
   switch (call.kernel) {
-    case Kernel::launch: launch<<<1, warp_threads, 0, stream>>>(); break;
-    case Kernel::copy: copy<<<blocks_for(call.m, 4 * block_threads), block_threads, 0, stream>>>(a, out, call.m); break;
-    case Kernel::triad:
-      triad<<<blocks_for(call.m, 4 * block_threads), block_threads, 0, stream>>>(a, b, out, call.m);
-      break;
-    case Kernel::fma_fp32: chains<float><<<blocks_for(call.m), block_threads, 0, stream>>>(a, out, call.m, n); break;
+    case Kernel::launch: return start(launch, {1, warp_threads}, stream);
+    case Kernel::copy: return start(copy, {blocks_for(call.m, 4 * block_threads)}, stream, a, out, call.m);
+    case Kernel::triad: return start(triad, {blocks_for(call.m, 4 * block_threads)}, stream, a, b, out, call.m);
+    case Kernel::fma_fp32: return start(chains<float>, {blocks_for(call.m)}, stream, a, out, call.m, n);
     case Kernel::fma_fp64:
-      chains<double>
-          <<<blocks_for(call.m), block_threads, 0, stream>>>(a, static_cast<double*>(operands.out), call.m, n);
-      break;
+      return start(chains<double>, {blocks_for(call.m)}, stream, a, static_cast<double*>(operands.out), call.m, n);
     case Kernel::fma_fp16:
-      chains_fp16<<<blocks_for(call.m, 2 * block_threads), block_threads, 0, stream>>>(a, out, call.m, n);
-      break;
+      return start(chains_fp16, {blocks_for(call.m, 2 * block_threads)}, stream, a, out, call.m, n);
     case Kernel::mma_bf16:
-      chains_mma_bf16<<<blocks_for(call.m, block_threads / warp_threads), block_threads, 0, stream>>>(
-          static_cast<const __nv_bfloat16*>(operands.a), static_cast<const __nv_bfloat16*>(operands.b), out, call.m, n);
-      break;
+      return start(chains_mma_bf16, {blocks_for(call.m, block_threads / warp_threads)}, stream,
+                   static_cast<const __nv_bfloat16*>(operands.a), static_cast<const __nv_bfloat16*>(operands.b), out,
+                   call.m, n);
     case Kernel::gemm_naive16:
-      gemm_naive16<<<dim3(blocks_for(call.n, 16), blocks_for(call.m, 16)), dim3(16, 16), 0, stream>>>(a, b, out, m, n,
-                                                                                                      k);
-      break;
+      return start(gemm_naive16, {dim3(blocks_for(call.n, 16), blocks_for(call.m, 16)), dim3(16, 16)}, stream, a, b,
+                   out, m, n, k);
     case Kernel::gemm_tiled:
-      gemm_tiled<<<dim3(blocks_for(call.n, gemm_tile_side), blocks_for(call.m, gemm_tile_side)), block_threads, 0,
-                   stream>>>(a, b, out, m, n, k);
-      break;
+      return start(gemm_tiled, {dim3(blocks_for(call.n, gemm_tile_side), blocks_for(call.m, gemm_tile_side))}, stream,
+                   a, b, out, m, n, k);
     case Kernel::reduce:
     case Kernel::softmax:
     case Kernel::layernorm: {
       const std::size_t shared = call.n <= row_in_shared ? static_cast<std::size_t>(call.n) * sizeof(float) : 0;
-      rows<<<blocks_for(call.m, 1), block_threads, shared, stream>>>(call.kernel, a, out, call.n);
-      break;
+      return start(rows, {blocks_for(call.m, 1), block_threads, shared}, stream, call.kernel, a, out, call.n);
     }
     case Kernel::conv2d:
-      conv2d<<<dim3(blocks_for(call.m * call.k * call.k), blocks_for(call.n, conv_outputs)), block_threads, 0,
-               stream>>>(a, b, out, m, n, k);
-      break;
-    case Kernel::stencil7:
-      stencil7<<<blocks_for(call.m * call.m * call.m), block_threads, 0, stream>>>(a, out, call.m);
-      break;
-    case Kernel::gather:
-      gather<<<blocks_for(call.m), block_threads, 0, stream>>>(a, operands.index, out, call.m);
-      break;
+      return start(conv2d, {dim3(blocks_for(call.m * call.k * call.k), blocks_for(call.n, conv_outputs))}, stream, a, b,
+                   out, m, n, k);
+    case Kernel::stencil7: return start(stencil7, {blocks_for(call.m * call.m * call.m)}, stream, a, out, call.m);
+    case Kernel::gather: return start(gather, {blocks_for(call.m)}, stream, a, operands.index, out, call.m);
     case Kernel::histogram: {
       // Enough blocks to fill any device; each adds its own 256 bins once.
       const unsigned blocks = std::min(2048U, blocks_for(call.m, 4 * block_threads));
-      histogram<<<blocks, block_threads, 0, stream>>>(operands.index, static_cast<std::uint32_t*>(operands.out),
-                                                      call.m);
-      break;
+      return start(histogram, {blocks}, stream, operands.index, static_cast<std::uint32_t*>(operands.out), call.m);
     }
     default: return cudaErrorInvalidValue;
   }
-  return cudaGetLastError();
 }
 
 cudaError_t queue_random_floats(float* out, std::size_t count, std::uint64_t seed, cudaStream_t stream) {
   const auto items = static_cast<Index>(count);
-  random_floats<<<blocks_for(items), block_threads, 0, stream>>>(out, items, seed);
-  return cudaGetLastError();
+  return start(random_floats, {blocks_for(items)}, stream, out, items, seed);
 }
 
 cudaError_t queue_random_below(std::uint32_t* out, std::size_t count, std::uint64_t below, std::uint64_t seed,
                                cudaStream_t stream) {
   const auto items = static_cast<Index>(count);
-  random_below<<<blocks_for(items), block_threads, 0, stream>>>(out, items, below, seed);
-  return cudaGetLastError();
+  return start(random_below, {blocks_for(items)}, stream, out, items, below, seed);
 }
 
 cudaError_t queue_to_bf16(const float* in, void* out, std::size_t count, cudaStream_t stream) {
   const auto items = static_cast<Index>(count);
-  to_bf16<<<blocks_for(items), block_threads, 0, stream>>>(in, static_cast<__nv_bfloat16*>(out), items);
-  return cudaGetLastError();
+  return start(to_bf16, {blocks_for(items)}, stream, in, static_cast<__nv_bfloat16*>(out), items);
 }
 
 cudaError_t queue_flush(const float* memory, std::size_t bytes, float* never_written, cudaStream_t stream) {
   const auto quads = static_cast<Index>(bytes / sizeof(float4));
-  flush<<<blocks_for(quads), block_threads, 0, stream>>>(reinterpret_cast<const float4*>(memory), quads, never_written);
-  return cudaGetLastError();
+  return start(flush, {blocks_for(quads)}, stream, reinterpret_cast<const float4*>(memory), quads, never_written);
 }
 
 cudaError_t queue_gate(volatile int* gate, std::uint64_t limit_ns, cudaStream_t stream) {
-  gate_kernel<<<1, 1, 0, stream>>>(gate, limit_ns);
-  return cudaGetLastError();
+  return start(gate_kernel, {1, 1}, stream, gate, limit_ns);
 }
 
 cudaError_t queue_clock_count(std::uint64_t* out, std::uint64_t span_ns, cudaStream_t stream) {
-  clock_count<<<1, 1, 0, stream>>>(out, span_ns);
-  return cudaGetLastError();
+  return start(clock_count, {1, 1}, stream, out, span_ns);
 }
 
 }  // namespace gpusched::cuda

@@ -7,6 +7,7 @@
 #include "cuda/device.hpp"
 #include "src/calibration/child_process.hpp"
 #include "src/calibration/suite.hpp"
+#include "tests/cuda_sizes.hpp"
 
 namespace gpusched::cuda {
 namespace {
@@ -38,36 +39,8 @@ class CudaDevice : public testing::Test {
   std::unique_ptr<Device> device_;
 };
 
-// Sizes on and around the edges of tiles, warps, blocks and vectors.
 TEST_F(CudaDevice, EveryKernelComputesWhatItsReferenceDoes) {
-  for (const Kernel kernel : {Kernel::gemm_naive16, Kernel::gemm_tiled, Kernel::gemm_fp32, Kernel::gemm_bf16}) {
-    for (const auto& [m, n, k] : {std::array{1, 1, 1},
-                                  {16, 16, 16},
-                                  {64, 64, 64},
-                                  {65, 63, 17},
-                                  {1, 256, 300},
-                                  {70, 133, 97},
-                                  {128, 64, 1000}}) {
-      expect_sound({kernel, m, n, k});
-    }
-  }
-  for (const Kernel kernel : {Kernel::reduce, Kernel::softmax, Kernel::layernorm}) {
-    for (const auto& [m, n] : {std::array{1, 1}, {37, 300}, {5, 256}, {3, 8192}, {2, 8193}, {1000, 31}}) {
-      expect_sound({kernel, m, n});
-    }
-  }
-  for (const auto& [images, channels, side] : {std::array{1, 1, 1}, {3, 8, 13}, {2, 33, 16}, {1, 70, 9}, {5, 3, 31}}) {
-    expect_sound({Kernel::conv2d, images, channels, side});
-  }
-  for (const Kernel kernel : {Kernel::copy, Kernel::triad, Kernel::histogram, Kernel::h2d_pinned, Kernel::h2d_pageable,
-                              Kernel::d2h_pinned, Kernel::d2h_pageable, Kernel::peer_copy}) {
-    for (const int m : {1, 3, 4, 255, 1024, 10007, 1 << 20}) expect_sound({kernel, m});
-  }
-  for (const Kernel kernel : {Kernel::fma_fp32, Kernel::fma_fp64, Kernel::fma_fp16, Kernel::mma_bf16}) {
-    for (const auto& [m, n] : {std::array{1, 1}, {7, 64}, {1000, 64}, {1025, 17}}) expect_sound({kernel, m, n});
-  }
-  for (const int side : {1, 2, 3, 19, 40}) expect_sound({Kernel::stencil7, side});
-  for (const auto& [m, n] : {std::array{1, 1}, {10007, 5003}, {300, 100000}}) expect_sound({Kernel::gather, m, n});
+  for (const KernelCall& call : calls_on_edges()) expect_sound(call);
 }
 
 TEST_F(CudaDevice, TimesArePositiveAndGrowWithTheWork) {

@@ -87,7 +87,8 @@ class AnalyticBackend final : public Backend {
   /// Blocks of cells that the kernel is divided into; 0: as many as it takes.
   [[nodiscard]] static double blocks_of(const KernelCall& call) {
     const auto parts = [](std::int64_t size, std::int64_t side) {
-      return static_cast<double>((size + side - 1) / side);
+      const std::int64_t begun = (size + side - 1) / side;
+      return static_cast<double>(begun);
     };
     switch (call.kernel) {
       case Kernel::gemm_naive16: return parts(call.m, 16) * parts(call.n, 16);

@@ -158,6 +158,27 @@ TEST(Ranking, TheObservationHasTwoRowsOfEachJobAskedFor) {
   EXPECT_FLOAT_EQ(wide[rank_ending], std::log(0.5f) / 5);
 }
 
+TEST(Ranking, EndingsAreCountedByShapeAndDrawnTowardsThoseOfAll) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 30},
+                                  {.submit = 0, .work = 50},
+                                  {.submit = 0, .work = 70},
+                                  {.submit = 100, .work = 500, .gpus = 2},
+                                  {.submit = 100, .work = 500}});
+  EnvOptions options;
+  options.agenda = preempting(Heuristic::las);
+  const Cluster cluster = Cluster::pool(3);
+  Env env(cluster, options);
+  const Window window = whole(jobs);
+  env.reset(window);
+  while (env.now() < whole_seconds(100)) env.step(Heuristic::las);
+  Observation seen;
+  seen.shape(1, [&](std::uint32_t) { return std::pair{env.agenda().size(), env.agenda().group_count()}; });
+  env.encode(seen.slot(0));
+  // Below a minute two of three ended: (2 + 2 / 2) / (3 + 2) of all, and of the narrow shape (2 + 4 x 0.6) / (3 + 4).
+  EXPECT_FLOAT_EQ(seen.jobs[rank_ending], std::log(0.6f) / 5);
+  EXPECT_FLOAT_EQ(seen.jobs[2 * job_features + rank_ending], std::log(4.4f / 7) / 5);
+}
+
 std::vector<float> random_scores(const Agenda& agenda, Rng& rng) {
   std::vector<float> scores(agenda.size());
   for (float& score : scores) score = static_cast<float>(rng.below(5));  // ties are frequent

@@ -129,31 +129,25 @@ TEST_F(CudaOnCpu, AKernelThatWritesBesideItsOutputIsFound) {
 
 // The library promises nothing of a copy from ordinary memory but that it has read it.
 TEST_F(CudaOnCpu, WorkOnAnotherStreamDoesNotWaitForTheDefaultOne) {
-  settings().delay_us = 20000;
   Status status;
   const DeviceMemory in = device_memory(block * sizeof(float), status);
   const DeviceMemory out = device_memory(block * sizeof(float), status);
   const Stream stream = make_stream(status);
-  std::vector<float> values(block, 1.0F);
-  // Loads the kernel, which waits for everything.
-  start(reversed, block, stream.get(), static_cast<const float*>(in.get()), static_cast<float*>(out.get()), true);
-  cudaStreamSynchronize(stream.get());
-  settings().delay_us = 0;
-  start(sum_of_warp, 32, nullptr, static_cast<float*>(out.get()));
-  cudaDeviceSynchronize();
-  settings().delay_us = 20000;
+  const std::vector<float> values(block, 1.0F);
+  const auto run = [&] {
+    std::vector<float> found(block);
+    start(reversed, block, stream.get(), static_cast<const float*>(in.get()), static_cast<float*>(out.get()), true);
+    cudaStreamSynchronize(stream.get());
+    cudaMemcpy(found.data(), out.get(), block * sizeof(float), cudaMemcpyDeviceToHost);
+    return found;
+  };
+  run();                          // loads the kernel, which waits for everything
+  settings().delay_us = 500'000;  // far longer than this thread is kept from running
   cudaMemcpy(in.get(), values.data(), block * sizeof(float), cudaMemcpyHostToDevice);
   settings().delay_us = 0;
-  std::vector<float> found(block);
-  start(reversed, block, stream.get(), static_cast<const float*>(in.get()), static_cast<float*>(out.get()), true);
-  cudaStreamSynchronize(stream.get());
-  cudaMemcpy(found.data(), out.get(), block * sizeof(float), cudaMemcpyDeviceToHost);
-  EXPECT_NE(found, values);
+  EXPECT_NE(run(), values);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  start(reversed, block, stream.get(), static_cast<const float*>(in.get()), static_cast<float*>(out.get()), true);
-  cudaStreamSynchronize(stream.get());
-  cudaMemcpy(found.data(), out.get(), block * sizeof(float), cudaMemcpyDeviceToHost);
-  EXPECT_EQ(found, values);
+  EXPECT_EQ(run(), values);
 }
 
 TEST_F(CudaOnCpu, AKernelNotYetLoadedWaitsForAClosedGate) {
@@ -164,7 +158,7 @@ TEST_F(CudaOnCpu, AKernelNotYetLoadedWaitsForAClosedGate) {
   for (const bool loaded : {false, true}) {
     gate[0] = 0;
     gate[1] = 0;
-    ASSERT_EQ(queue_gate(gate, 50'000'000, stream.get()), cudaSuccess);
+    ASSERT_EQ(queue_gate(gate, loaded ? 10'000'000'000 : 50'000'000, stream.get()), cudaSuccess);
     ASSERT_EQ(queue_kernel({Kernel::launch}, {}, stream.get()), cudaSuccess);
     gate[0] = 1;
     ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);

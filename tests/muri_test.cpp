@@ -54,9 +54,7 @@ TEST(MuriShortest, RunningJobsMoveToOtherNodesAtNoCost) {
 
 TEST(YarnPlacement, ALargeGangTakesIdleNodesAndTheRestElsewhere) {
   const Cluster cluster = Cluster::homogeneous(3, 4);
-  const ClusterState empty(cluster, NameTable{}, Rng{});
-  YarnPlacement placement;
-  placement.reset(empty);
+  YarnPlacement placement(ClusterState(cluster, NameTable{}, Rng{}));
   GangNodes nodes;
   ASSERT_TRUE(placement.place(2, nodes));
   EXPECT_EQ(nodes.front().node, NodeId{0});

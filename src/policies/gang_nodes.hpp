@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -33,16 +34,22 @@ using GangNodes = std::vector<NodeTasks>;
 /// search where it last ended; O(1) amortised a gang.
 class YarnPlacement {
  public:
-  /// All GPUs free again.
-  void reset(const ClusterState& cluster) {
-    free_.resize(cluster.node_count());
-    node_gpus_ = 0;
-    free_gpus_ = 0;
-    for (std::uint32_t node = 0; node < free_.size(); ++node) {
-      free_[node] = cluster.node_gpus(NodeId{node});
-      node_gpus_ = std::max(node_gpus_, free_[node]);
-      free_gpus_ += free_[node];
+  /// Without nodes.
+  YarnPlacement() = default;
+
+  /// The nodes of `cluster`, whoever holds their GPUs, all free.
+  explicit YarnPlacement(const ClusterState& cluster) : size_(cluster.node_count()) {
+    for (std::uint32_t node = 0; node < size_.size(); ++node) {
+      size_[node] = cluster.node_gpus(NodeId{node});
+      node_gpus_ = std::max(node_gpus_, size_[node]);
     }
+    reset();
+  }
+
+  /// All GPUs free again.
+  void reset() {
+    free_ = size_;
+    free_gpus_ = std::accumulate(size_.begin(), size_.end(), std::uint64_t{0});
     first_with_.assign(node_gpus_ + 1, 0);
   }
 
@@ -56,8 +63,10 @@ class YarnPlacement {
   std::uint32_t place_on_one(std::uint32_t need) {
     const auto nodes = static_cast<std::uint32_t>(free_.size());
     std::uint32_t at = first_with_[need];
-    while (at < nodes && free_[at] < need) ++at;
-    first_with_[need] = at;
+    if (at < nodes && free_[at] < need) {  // a store that the next search has to wait for, so only where needed
+      while (at < nodes && free_[at] < need) ++at;
+      first_with_[need] = at;
+    }
     if (at == nodes) return no_index;
     free_[at] -= need;
     free_gpus_ -= need;
@@ -95,9 +104,9 @@ class YarnPlacement {
     return false;
   }
 
-  std::vector<std::uint32_t> free_;        // GPUs, by node
-  std::vector<std::uint32_t> first_with_;  // [gpus]: no earlier node has as many free
-  std::uint32_t node_gpus_ = 0;            // of the largest node
+  std::vector<std::uint32_t> size_, free_;  // GPUs, by node
+  std::vector<std::uint32_t> first_with_;   // [gpus]: no earlier node has as many free
+  std::uint32_t node_gpus_ = 0;             // of the largest node
   std::uint64_t free_gpus_ = 0;
 };
 

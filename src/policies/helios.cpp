@@ -2,6 +2,7 @@
 #include "src/policies/helios.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 namespace gpusched {
@@ -141,51 +142,83 @@ void HeliosSrtf::note_events(const OracleView& view) {
     if (event.job == no_job) continue;
     Queue& queue = queues_[view.queue_of(event.job)];
     queue.changed = true;
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) std::erase(queue.running, event.job);
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+      queue.running.erase(std::find_if(queue.running.begin(), queue.running.end(),
+                                       [&](const Run& run) { return run.job == event.job; }));
+    }
     if (!begins_to_wait(event)) continue;
     owed_[index(event.job)] = late_second;
-    queue.waiting.push_back(event.job);
+    queue.joining.push_back(event.job);
   }
+}
+
+// The simulator's remaining time holds checkpoints, but not the second by which a job ends late.
+std::int64_t HeliosSrtf::remaining_us(const OracleView& view, JobId job) const {
+  return (view.remaining(job) + owed_[index(job)] - late_second).us;
 }
 
 void HeliosSrtf::schedule(std::uint32_t number, const OracleView& view, Decision& decision) {
   Queue& queue = queues_[number];
   queue.changed = false;
-  std::vector<Candidate> candidates;
-  // The simulator's remaining time holds checkpoints, but not the second by which a job ends late.
-  const auto remaining = [&](JobId job) { return view.remaining(job) + owed_[index(job)] - late_second; };
-  for (const JobId job : queue.waiting) candidates.push_back({remaining(job), job, false});
-  for (const JobId job : queue.running) candidates.push_back({remaining(job), job, true});
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.remaining < b.remaining; });
+  bring_up_to_now(queue, view);
   std::int64_t quota = gpus_[number];
-  std::vector<JobId> chosen;
-  for (const Candidate& candidate : candidates) {
-    const std::int64_t gpus = view.shape(candidate.job).tasks;
-    if (gpus <= quota) {
-      quota -= gpus;
-      if (!candidate.running) chosen.push_back(candidate.job);
-    } else if (candidate.running) {
-      checkpoint(queue, candidate.job, view, decision);
+  chosen_.clear();
+  queue.waiting.begin_walk();
+  std::size_t kept = 0;
+  for (const Run& run : queue.running) {
+    choose_before(queue, {run.place.remaining_us, ~std::uint64_t{0}}, quota);
+    if (run.gpus <= quota) {
+      quota -= run.gpus;
+      queue.running[kept++] = run;
+    } else {
+      checkpoint(queue, run, decision);
     }
   }
-  for (const JobId job : chosen) start(queue, job, decision);
+  queue.running.resize(kept);
+  choose_before(queue, {std::numeric_limits<std::int64_t>::max(), ~std::uint64_t{0}}, quota);
+  for (const Chosen& chosen : chosen_) start(queue, chosen, decision);
 }
 
-void HeliosSrtf::checkpoint(Queue& queue, JobId job, const OracleView& view, Decision& decision) {
-  decision.preempt(job);
+void HeliosSrtf::bring_up_to_now(Queue& queue, const OracleView& view) {
+  for (const JobId job : queue.joining) {
+    queue.waiting.insert(view.shape(job).tasks, {{remaining_us(view, job), joins_++}, job});
+  }
+  queue.joining.clear();
+  // Nearly in order: all run, at nearly the same pace.
+  for (auto run = queue.running.begin(); run != queue.running.end(); ++run) {
+    run->place.remaining_us = remaining_us(view, run->job);
+    if (run == queue.running.begin() || !(*run < *(run - 1))) continue;
+    std::rotate(std::upper_bound(queue.running.begin(), run, *run), run, run + 1);
+  }
+}
+
+// Chooses among the waiting jobs before `place`.
+void HeliosSrtf::choose_before(Queue& queue, const Place& place, std::int64_t& quota) {
+  while (!queue.waiting.walked() && queue.waiting.first().place < place) {
+    if (quota == 0) return queue.waiting.end_walk();
+    const std::int64_t gpus = queue.waiting.first_size();
+    if (gpus > quota) {
+      queue.waiting.pass_over();
+      continue;
+    }
+    quota -= gpus;
+    chosen_.push_back({queue.waiting.take(), gpus});
+  }
+}
+
+void HeliosSrtf::checkpoint(Queue& queue, const Run& run, Decision& decision) {
+  decision.preempt(run.job);
   stopped_ = true;
-  owed_[index(job)] = checkpoint_cost(view.shape(job).tasks);
-  std::erase(queue.running, job);
-  queue.waiting.push_back(job);
+  owed_[index(run.job)] = checkpoint_cost(static_cast<std::uint32_t>(run.gpus));
+  queue.joining.push_back(run.job);
 }
 
-void HeliosSrtf::start(Queue& queue, JobId job, Decision& decision) {
-  if (decision.start(job, Placement::helios) != Verdict::ok) return;
+void HeliosSrtf::start(Queue& queue, const Chosen& chosen, Decision& decision) {
+  const JobId job = chosen.entry.job;
+  if (decision.start(job, Placement::helios) != Verdict::ok) return queue.waiting.insert(chosen.gpus, chosen.entry);
   decision.adjust_work(job, owed_[index(job)]);
   owed_[index(job)] = {};
-  std::erase(queue.waiting, job);
-  queue.running.push_back(job);
+  queue.running.push_back({.place = {.joined = joins_++}, .job = job, .gpus = chosen.gpus});
 }
 
 // ---- the registry ----
@@ -204,7 +237,7 @@ PolicyInfo srtf_helios_info() {
   return {.name = "srtf@helios",
           .summary = "SRTF as HeliosArtifact runs it: checkpoints of 7, 30 or 60 s, and every job ends a second late",
           .source = "HeliosArtifact (SC'21), framework/QSSF Service: whole seconds, its 'consolidate' placement",
-          .complexity = "O(n log n) for the n jobs of a virtual cluster",
+          .complexity = "O(running + log waiting) for the jobs of a virtual cluster",
           .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_input("srtf@helios", context); !checked) return Unexpected{checked.error()};

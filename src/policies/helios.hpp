@@ -10,6 +10,7 @@
 ///    though GPUs enough are idle.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <set>
 #include <string_view>
@@ -19,6 +20,7 @@
 
 #include "src/policies/duration_estimator.hpp"
 #include "src/policies/registry.hpp"
+#include "src/policies/waiting_by_size.hpp"
 
 namespace gpusched {
 
@@ -61,9 +63,10 @@ class HeliosList {
 /// time (stable; waiting ones first, in order of joining them), and the GPUs of the virtual cluster are handed out by
 /// count, greedily. Running jobs that get none are stopped and lose a checkpoint of 7 s (1 GPU), 30 s (up to 8) or 60
 /// s; then waiting ones that got some are placed. Quirks: one that finds no place keeps its GPUs from the others all
-/// the same; a job ends one second late. O(waiting + running) log of it, at events only: in between nothing can change,
-/// as running jobs only move forward past waiting ones. Where virtual clusters share nodes, which the artifact does not
-/// know, all of them are looked at, and again a second after one stopped a job.
+/// the same; a job ends one second late. O(running + log waiting) at events only, as running jobs are counted up to
+/// every waiting one that may start: in between nothing can change, as running jobs only move forward past waiting
+/// ones. Where virtual clusters share nodes, which the artifact does not know, all of them are looked at, and again a
+/// second after one stopped a job.
 class HeliosSrtf {
  public:
   /// `gpus`: of each scheduling queue. `share_nodes`: some node serves several.
@@ -73,26 +76,45 @@ class HeliosSrtf {
   void decide(const OracleView& view, Decision& decision);
 
  private:
-  struct Queue {
-    std::vector<JobId> waiting, running;  // in order of joining
-    bool changed = false;
+  // Waiting and running jobs each in this order; of equal remaining time the waiting come first.
+  struct Place {
+    std::int64_t remaining_us = 0;
+    std::uint64_t joined = 0;  // number in the order of joining either list
+    friend auto operator<=>(const Place&, const Place&) = default;
   };
-  struct Candidate {
-    Time remaining{};
+  struct Run {
+    Place place;
     JobId job = no_job;
-    bool running = false;
+    std::int64_t gpus = 0;
+    friend bool operator<(const Run& a, const Run& b) { return a.place < b.place; }
+  };
+  using Waiting = WaitingBySize<Place>;
+  struct Chosen {
+    Waiting::Entry entry;
+    std::int64_t gpus = 0;
+  };
+  struct Queue {
+    Waiting waiting;
+    std::vector<JobId> joining;  // the waiting ones, whose remaining time is known at the next event
+    std::vector<Run> running;
+    bool changed = false;
   };
 
   void note_events(const OracleView& view);
   void schedule(std::uint32_t number, const OracleView& view, Decision& decision);
-  void checkpoint(Queue& queue, JobId job, const OracleView& view, Decision& decision);
-  void start(Queue& queue, JobId job, Decision& decision);
+  void bring_up_to_now(Queue& queue, const OracleView& view);
+  void choose_before(Queue& queue, const Place& place, std::int64_t& quota);
+  void checkpoint(Queue& queue, const Run& run, Decision& decision);
+  void start(Queue& queue, const Chosen& chosen, Decision& decision);
+  [[nodiscard]] std::int64_t remaining_us(const OracleView& view, JobId job) const;
 
   std::vector<std::int64_t> gpus_;
   bool share_nodes_;
   bool stopped_ = false;  // some job, in this decision
   std::vector<Queue> queues_;
-  std::vector<Time> owed_;  // by job: what the next start adds to its work: the late second, then checkpoints
+  std::uint64_t joins_ = 0;
+  std::vector<Chosen> chosen_;  // of the queue at hand
+  std::vector<Time> owed_;      // by job: what the next start adds to its work: the late second, then checkpoints
 };
 
 PolicyInfo fifo_helios_info();

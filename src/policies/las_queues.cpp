@@ -17,7 +17,7 @@ PolicyInfo tiresias_code_info() {
           .source =
               "schedule 'dlas-gpu' of the Tiresias simulator (NSDI'19 artifact): counts GPUs; floors the delay of a "
               "demotion check; reorders queues after placing",
-          .complexity = "O(runnable jobs)",
+          .complexity = "O(running jobs + log waiting)",
           .parameters = {{.name = "promote_knob",
                           .fallback = 0.0,
                           .meaning = "a job pending this many times what it executed returns to queue 0; 0 = never",
@@ -39,7 +39,7 @@ PolicyInfo tiresias_muri_info() {
           .source =
               "Muri artifact (SIGCOMM'22): counts GPUs; overhead at every event, which counts as executed; reorders "
               "queues after placing",
-          .complexity = "O(runnable jobs)",
+          .complexity = "O(running jobs + log waiting)",
           .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_one_gpu_tasks("tiresias@muri", context); !checked) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -18,6 +19,7 @@
 
 #include "src/policies/event_overhead.hpp"
 #include "src/policies/registry.hpp"
+#include "src/policies/waiting_by_size.hpp"
 
 namespace gpusched {
 
@@ -28,8 +30,10 @@ enum class LasQueuesForm : std::uint8_t {
   muri,  ///< the check is due at now + ceil(limit / GPUs) - executed; overhead at every event, which counts as executed
 };
 
-/// `tiresias@code` and `tiresias@muri`. O(runnable jobs) an event. The muri form keeps account of the work left, which
-/// its overhead prolongs, and so asks for an OracleView; its decisions do not depend on run times.
+/// `tiresias@code` and `tiresias@muri`. Of each queue the running jobs are a list, which changes at every event, and
+/// the pending ones an order in which nothing moves: O(running jobs + log pending) an event, and with promotions O(log
+/// pending) each. The muri form keeps account of the work left, which its overhead prolongs, and so asks for an
+/// OracleView; its decisions do not depend on run times.
 template <LasQueuesForm form>
 class LasQueues {
   static constexpr bool is_muri = form == LasQueuesForm::muri;
@@ -39,7 +43,10 @@ class LasQueues {
   /// `limits_gpu_s`: attained service, in whole GPU-seconds and ascending, at which a job leaves queue 0, 1, ...;
   /// `promote_knob`: a job pending for `promote_knob` times what it executed returns to queue 0; 0 = never.
   LasQueues(std::vector<std::int64_t> limits_gpu_s, std::int64_t promote_knob)
-      : limits_(std::move(limits_gpu_s)), promote_knob_(promote_knob), queues_(limits_.size() + 1) {}
+      : limits_(std::move(limits_gpu_s)),
+        promote_knob_(promote_knob),
+        pending_(limits_.size() + 1),
+        demoted_(limits_.size() + 1) {}
 
   [[nodiscard]] std::string_view name() const { return is_muri ? "tiresias@muri" : "tiresias@code"; }
 
@@ -48,159 +55,233 @@ class LasQueues {
     const bool only_wake = view.events().size() == 1 && view.events().front().kind == EventKind::wake;
     if (only_wake && view.now() != next_check_) return;
     if (jobs_.empty()) jobs_.resize(view.job_count());
-    note_events(view);
-    bring_up_to_now(view);
-    place_all(view, decision);
-    running_before_pending();
-    if constexpr (is_muri) overhead_.plan(view.now(), decision, running_, 0);
-    plan_check(view, decision);
+    drop_ended(view);
+    run_on(view.now() - last_event_);
     last_event_ = view.now();
+    admit(view);
+    promote_starved(view);
+    place_all(view, decision);
+    start_chosen(view, decision);
+    if constexpr (is_muri) overhead_.plan(view.now(), decision, running_, 0);
+    put_back_refused();
+    plan_check(view, decision);
   }
 
  private:
+  // Of a job that is not running.
   struct Job {
-    Time executed{};  // since the start or the last promotion, overhead included
-    Time pending{};   // since the last run
+    Time executed{};               // since the start or the last promotion, overhead included
+    Time promotion = Time::max();  // when it has been pending for long enough
+    std::int64_t place = 0;        // among the pending of its queue
+    std::uint32_t queue = 0;
+    std::uint32_t admission = 0;  // its number in the order of admission
+  };
+  struct Run {
+    OverheadAccount account = {};  // of the muri form
+    Time executed{};
+    JobId job = no_job;
     std::uint32_t gpus = 0;
     std::uint32_t queue = 0;
-    bool running = false;
-    bool ever_ran = false;
+    std::uint32_t admission = 0;
+  };
+  struct Promotion {
+    Time time;
+    JobId job;
+    friend bool operator<(const Promotion& a, const Promotion& b) {
+      return a.time != b.time ? a.time < b.time : index(a.job) < index(b.job);
+    }
   };
 
   Job& operator[](JobId job) { return jobs_[index(job)]; }
 
-  void note_events(const RunView& view) {
+  void drop_ended(const RunView& view) {
     for (const Event& event : view.events()) {
-      if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
-        std::erase(admitted_, event.job);
-        std::erase(queues_[(*this)[event.job].queue], event.job);
-      }
-    }
-    arrived_.clear();
-    for (const Event& event : view.events()) {
-      if (event.kind == EventKind::submit || event.kind == EventKind::retry) arrived_.push_back(event.job);
-    }
-    for (const JobId job : arrived_) {
-      (*this)[job] = {.gpus = view.shape(job).tasks};
-      admitted_.push_back(job);
-      queues_[0].push_back(job);
-      if constexpr (is_muri) overhead_.admit(view, job);
+      if (event.kind == EventKind::finish || event.kind == EventKind::retry) running_.erase(find_running(event.job));
     }
   }
 
-  void bring_up_to_now(const RunView& view) {
-    const Time span = view.now() - last_event_;
-    for (std::size_t i = 0; i + arrived_.size() < admitted_.size(); ++i) {
-      const JobId id = admitted_[i];
+  // Takes jobs that reach their limit out of running_ into demoted_, by the queue that they enter.
+  void run_on(Time span) {
+    for (auto& entered : demoted_) entered.clear();
+    std::size_t kept = 0;
+    for (Run& run : running_) {
+      run.executed += span;
+      if constexpr (is_muri) run.account.progress(span);
+      if (run.queue < limits_.size() && run.executed.us * run.gpus >= whole_seconds(limits_[run.queue]).us) {
+        ++run.queue;
+        demoted_[run.queue].push_back(run);
+      } else {
+        if (&running_[kept] != &run) running_[kept] = run;
+        ++kept;
+      }
+    }
+    running_.resize(kept);
+    for (auto& entered : demoted_) {
+      std::sort(entered.begin(), entered.end(), [](const Run& a, const Run& b) { return a.admission < b.admission; });
+    }
+  }
+
+  void admit(const RunView& view) {
+    for (const Event& event : view.events()) {
+      if (event.kind != EventKind::submit && event.kind != EventKind::retry) continue;
+      (*this)[event.job] = {.admission = admissions_++};
+      if constexpr (is_muri) overhead_.admit(view, event.job);
+      append_pending(event.job, view.shape(event.job).tasks);
+    }
+  }
+
+  void append_pending(JobId job, std::uint32_t gpus) { insert_pending(job, gpus, last_place_++); }
+
+  void insert_pending(JobId job, std::uint32_t gpus, std::int64_t place) {
+    (*this)[job].place = place;
+    pending_[(*this)[job].queue].insert(gpus, {place, job});
+  }
+
+  void promote_starved(const RunView& view) {
+    promoted_.clear();
+    while (!promotions_.empty() && promotions_.begin()->time <= view.now()) {
+      promoted_.push_back(promotions_.extract(promotions_.begin()).value().job);
+    }
+    std::sort(promoted_.begin(), promoted_.end(),
+              [this](JobId a, JobId b) { return (*this)[a].admission < (*this)[b].admission; });
+    for (const JobId id : promoted_) {
       Job& job = (*this)[id];
-      if (job.running) {
-        job.executed += span;
-        if constexpr (is_muri) overhead_.progress(id, span);
-        if (job.queue < limits_.size() && job.executed.us * job.gpus >= whole_seconds(limits_[job.queue]).us) {
-          enter_queue(id, job.queue + 1);
-        }
-      } else if (job.ever_ran) {
-        job.pending += span;
-        if (promotes(job) && job.pending.us >= job.executed.us * promote_knob_) {
-          job.executed = job.pending = {};
-          enter_queue(id, 0);
-        }
-      }
+      const std::uint32_t gpus = view.shape(id).tasks;
+      pending_[job.queue].erase(gpus, {job.place, id});
+      job.executed = {};
+      job.promotion = Time::max();
+      job.queue = 0;
+      append_pending(id, gpus);
     }
   }
 
-  [[nodiscard]] bool promotes(const Job& job) const {
-    return promote_knob_ > 0 && job.queue > 0 && job.executed.us > 0;
-  }
-
-  void enter_queue(JobId id, std::uint32_t queue) {
-    Job& job = (*this)[id];
-    std::erase(queues_[job.queue], id);
-    queues_[queue].push_back(id);
-    job.queue = queue;
-  }
-
+  // Leaves in running_ those that stay and those that are to start.
   void place_all(const RunView& view, Decision& decision) {
     std::int64_t free = view.cluster().total_gpus();
+    std::swap(ran_, running_);
     running_.clear();
     started_.clear();
-    for (const auto& queue : queues_) {
-      for (const JobId id : queue) {
-        Job& job = (*this)[id];
-        if (job.gpus <= free) {
-          free -= job.gpus;
-          running_.push_back(id);
-          if (!job.running) started_.push_back(id);
-        } else if (job.running) {
-          decision.preempt(id);
-          job.running = false;
-        }
+    auto run = ran_.begin();
+    for (std::uint32_t queue = 0; queue < pending_.size(); ++queue) {
+      const auto end = std::find_if(run, ran_.end(), [&](const Run& other) { return other.queue != queue; });
+      preempted_.clear();
+      keep_or_preempt(run, end, decision, free);
+      run = end;
+      const std::size_t ahead = preempted_.size();
+      choose_pending(queue, free);
+      keep_or_preempt(demoted_[queue].begin(), demoted_[queue].end(), decision, free);
+      // At the end of an event running jobs stood before pending ones, and demoted jobs last: so do those preempted.
+      first_place_ -= static_cast<std::int64_t>(ahead);
+      for (std::size_t i = 0; i < preempted_.size(); ++i) {
+        wait_again(view, preempted_[i], i < ahead ? first_place_ + static_cast<std::int64_t>(i) : last_place_++);
       }
-    }
-    for (const JobId id : started_) {
-      if constexpr (is_muri) overhead_.start(view, id);
-      if (decision.start(id) != Verdict::ok) continue;  // CPU or memory, which the authors' program does not count
-      (*this)[id].running = (*this)[id].ever_ran = true;
-      (*this)[id].pending = {};
     }
   }
 
-  void running_before_pending() {
-    for (auto& queue : queues_) {
-      still_pending_.clear();
-      std::size_t kept = 0;
-      for (const JobId id : queue) {
-        if ((*this)[id].running) {
-          queue[kept++] = id;
-        } else {
-          still_pending_.push_back(id);
-        }
+  void keep_or_preempt(typename std::vector<Run>::const_iterator run, typename std::vector<Run>::const_iterator end,
+                       Decision& decision, std::int64_t& free) {
+    for (; run != end; ++run) {
+      if (run->gpus <= free) {
+        free -= run->gpus;
+        running_.push_back(*run);
+      } else {
+        decision.preempt(run->job);
+        preempted_.push_back(*run);
       }
-      std::copy(still_pending_.begin(), still_pending_.end(), queue.begin() + static_cast<std::ptrdiff_t>(kept));
+    }
+  }
+
+  void choose_pending(std::uint32_t queue, std::int64_t& free) {
+    auto& pending = pending_[queue];
+    if (free > 0) pending.begin_walk();
+    while (free > 0 && !pending.walked()) {
+      const auto gpus = static_cast<std::uint32_t>(pending.first_size());
+      if (gpus > free) {
+        pending.pass_over();
+        continue;
+      }
+      free -= gpus;
+      const JobId id = pending.take().job;
+      const Job& job = (*this)[id];
+      started_.push_back(running_.size());
+      running_.push_back(
+          {.executed = job.executed, .job = id, .gpus = gpus, .queue = queue, .admission = job.admission});
+    }
+  }
+
+  void wait_again(const RunView& view, const Run& run, std::int64_t place) {
+    if constexpr (is_muri) overhead_.preempt(run.job, run.account);
+    Job& job = (*this)[run.job];
+    job.executed = run.executed;
+    job.queue = run.queue;
+    insert_pending(run.job, run.gpus, place);
+    if (promote_knob_ == 0 || job.queue == 0 || job.executed.us == 0) return;
+    job.promotion = view.now() + Time{job.executed.us * promote_knob_};
+    promotions_.insert({job.promotion, run.job});
+  }
+
+  void start_chosen(const RunView& view, Decision& decision) {
+    refused_.clear();
+    for (const std::size_t i : started_) {
+      Run& run = running_[i];
+      if constexpr (is_muri) run.account = overhead_.start(view, run.job);
+      if (decision.start(run.job) != Verdict::ok) {  // CPU or memory, which the authors' program does not count
+        refused_.push_back(run.job);
+        continue;
+      }
+      promotions_.erase({(*this)[run.job].promotion, run.job});
+      (*this)[run.job].promotion = Time::max();
+    }
+  }
+
+  void put_back_refused() {
+    for (const JobId job : refused_) {
+      const auto run = find_running(job);
+      insert_pending(job, run->gpus, (*this)[job].place);
+      running_.erase(run);
     }
   }
 
   // The next instant at which a job is looked at for a demotion or promotion alone.
   void plan_check(const RunView& view, Decision& decision) {
-    Time next = Time::max();
-    for (std::size_t queue = 0; queue < limits_.size(); ++queue) {
-      for (const JobId id : queues_[queue]) {
-        const Job& job = (*this)[id];
-        if (!job.running) break;  // running jobs stand first
-        next = std::min(next, view.now() + demotion_delay(job), earlier);
-      }
-    }
-    if (promote_knob_ > 0) {
-      for (const JobId id : admitted_) {
-        const Job& job = (*this)[id];
-        if (job.running || !promotes(job)) continue;
-        const Time due = view.now() + Time{job.executed.us * promote_knob_} - job.pending;
-        if (due > view.now()) next = std::min(next, due, earlier);
-      }
+    Time next = promotions_.empty() ? Time::max() : promotions_.begin()->time;
+    for (const Run& run : running_) {
+      if (run.queue < limits_.size()) next = std::min(next, view.now() + demotion_delay(run), earlier);
     }
     if (next != Time::max() && next != next_check_) decision.wake(next);
     next_check_ = next;
   }
 
-  [[nodiscard]] Time demotion_delay(const Job& job) const {
-    const std::int64_t limit = limits_[job.queue];
-    if constexpr (is_muri) return whole_seconds((limit + job.gpus - 1) / job.gpus) - job.executed;
-    const std::int64_t executed_s = job.executed.us / microseconds_per_second;
+  [[nodiscard]] Time demotion_delay(const Run& run) const {
+    const std::int64_t limit = limits_[run.queue];
+    if constexpr (is_muri) return whole_seconds((limit + run.gpus - 1) / run.gpus) - run.executed;
+    const std::int64_t executed_s = run.executed.us / microseconds_per_second;
     // The simulator knows whole seconds only, in which the delay is at least one.
-    return whole_seconds(std::max<std::int64_t>((limit - executed_s) / job.gpus, 1));
+    return whole_seconds(std::max<std::int64_t>((limit - executed_s) / run.gpus, 1));
   }
 
   static bool earlier(Time a, Time b) { return a < b; }
+
+  typename std::vector<Run>::iterator find_running(JobId job) {
+    return std::find_if(running_.begin(), running_.end(), [&](const Run& run) { return run.job == job; });
+  }
 
   std::vector<std::int64_t> limits_;  // whole GPU-seconds
   std::int64_t promote_knob_;
   Time last_event_{};
   Time next_check_ = Time::max();
-  std::vector<Job> jobs_;        // by job id
-  std::vector<JobId> admitted_;  // runnable jobs in order of admission
-  std::vector<std::vector<JobId>> queues_;
-  EventOverhead overhead_;  // of the muri form
-  std::vector<JobId> arrived_, running_, started_, still_pending_;
+  std::vector<Job> jobs_;                             // by job id
+  std::vector<Run> running_;                          // by queue, in order
+  std::vector<WaitingBySize<std::int64_t>> pending_;  // by queue
+  std::int64_t first_place_ = 0, last_place_ = 0;  // among the pending of any queue: the least, and above the greatest
+  std::uint32_t admissions_ = 0;
+  std::set<Promotion> promotions_;  // of pending jobs, all to come
+  EventOverhead overhead_;          // of the muri form
+  // Of the present event:
+  std::vector<std::vector<Run>> demoted_;  // by the queue that they enter
+  std::vector<Run> ran_, preempted_;
+  std::vector<std::size_t> started_;  // into running_
+  std::vector<JobId> promoted_, refused_;
 };
 
 using TiresiasCode = LasQueues<LasQueuesForm::tiresias>;

@@ -9,21 +9,26 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/policies/event_overhead.hpp"
 #include "src/policies/gang_nodes.hpp"
 #include "src/policies/registry.hpp"
+#include "src/policies/waiting_by_size.hpp"
 
 namespace gpusched {
 
 /// `srtf@muri` (key: remaining time) and `srsf@muri` (remaining time x GPUs). Every runnable job in order of the key,
 /// by a stable sort in place of the last event's list, greedy with skip, on nodes of YarnPlacement. Further quirk: a
 /// predicted end within a relative 1e-9 of one already collected, in policy order, is moved to it, and that job ends
-/// there, work left or not. O(runnable jobs) an event.
+/// there, work left or not. The list is kept as running jobs, which move in it, and waiting ones, which do not:
+/// O(running jobs + log waiting) an event, as each of the running may go elsewhere.
 class MuriShortest {
  public:
   explicit MuriShortest(bool by_service) : by_service_(by_service) {}
@@ -31,125 +36,201 @@ class MuriShortest {
   [[nodiscard]] std::string_view name() const { return by_service_ ? "srsf@muri" : "srtf@muri"; }
 
   void decide(const OracleView& view, Decision& decision) {
-    if (nodes_.empty()) nodes_.resize(view.job_count());
-    update_runnable(view);
+    if (nodes_.empty()) {
+      nodes_.resize(view.job_count());
+      nodes_left_ = YarnPlacement(view.cluster());
+    }
+    ++instant_;
+    drop_ended(view);
+    progress(view.now() - last_event_);
+    last_event_ = view.now();
+    admit(view);
     place_all(view, decision);
+    move_and_start(decision);
     overhead_.plan(view.now(), decision, running_, 1e-9);
+    put_back_refused();
   }
 
  private:
-  struct Runnable {
-    std::int64_t key = 0;  // microseconds, times GPUs under SRSF
+  // Where a job stands in the list: a stable sort leaves it behind those that had the same key before it.
+  struct Place {
+    std::int64_t key = 0;   // microseconds, times GPUs under SRSF
+    std::uint64_t tie = 0;  // instant at which it got the key; then its number among those that got one then
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  struct Run {
+    OverheadAccount account = {};
+    std::uint64_t tie = 0;
     JobId job = no_job;
     std::uint32_t gpus = 0;
-    std::uint32_t node = no_index;  // of a running job on one node; on several: nodes_
-    bool running = false;
+    std::uint32_t node = no_index;  // of a job on one node; on several: nodes_
   };
 
-  void update_runnable(const OracleView& view) {
+  static Place last_place() { return {.key = std::numeric_limits<std::int64_t>::max(), .tie = 0}; }
+  static constexpr std::uint64_t first_arrival = std::uint64_t{1} << 31;  // behind all that run
+
+  [[nodiscard]] std::int64_t key_of(Time remaining, std::uint32_t gpus) const {
+    return remaining.us * (by_service_ ? std::int64_t{gpus} : 1);
+  }
+  [[nodiscard]] Place place_of(const Run& run) const { return {key_of(run.account.remaining, run.gpus), run.tie}; }
+  [[nodiscard]] std::uint64_t tie_of(std::uint64_t number) const { return instant_ << 32 | number; }
+
+  void drop_ended(const OracleView& view) {
     for (const Event& event : view.events()) {
-      if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
-        std::erase_if(order_, [&](const Runnable& entry) { return entry.job == event.job; });
+      if (event.kind != EventKind::finish && event.kind != EventKind::retry) continue;
+      running_.erase(find_running(event.job));
+    }
+  }
+
+  // Running jobs move forward, and past each other where they lose or weigh differently.
+  void progress(Time span) {
+    const auto before = [this](std::int64_t key, const Run& run) { return key < place_of(run).key; };
+    std::int64_t last = std::numeric_limits<std::int64_t>::min();  // key of the run before
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      Run& run = running_[i];
+      const Time remaining = run.account.remaining;
+      run.account.progress(span);
+      run.tie = run.account.remaining == remaining ? run.tie : tie_of(i);
+      const std::int64_t key = place_of(run).key;
+      if (key >= last) {
+        last = key;
+        continue;
       }
+      const auto at = running_.begin() + static_cast<std::ptrdiff_t>(i);
+      std::rotate(std::upper_bound(running_.begin(), at, key, before), at, at + 1);
     }
-    const Time span = view.now() - last_event_;
-    for (Runnable& entry : order_) {
-      if (!entry.running) continue;
-      overhead_.progress(entry.job, span);
-      entry.key = key_of(entry.job, entry.gpus);
-    }
+  }
+
+  void admit(const OracleView& view) {
+    std::uint64_t number = first_arrival;
     for (const Event& event : view.events()) {
-      if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
-        overhead_.admit(view, event.job);
-        const std::uint32_t gpus = view.shape(event.job).tasks;
-        order_.push_back({.key = key_of(event.job, gpus), .job = event.job, .gpus = gpus});
-      }
-    }
-    last_event_ = view.now();
-    sort_in_place();
-  }
-
-  [[nodiscard]] std::int64_t key_of(JobId job, std::uint32_t gpus) const {
-    return overhead_.remaining(job).us * (by_service_ ? std::int64_t{gpus} : 1);
-  }
-
-  // Stable. The list is nearly in order: only running jobs moved, and all of them forward.
-  void sort_in_place() {
-    const auto less = [](const Runnable& a, const Runnable& b) { return a.key < b.key; };
-    for (auto at = order_.begin(); at != order_.end(); ++at) {
-      if (at == order_.begin() || !less(*at, *(at - 1))) continue;
-      std::rotate(std::upper_bound(order_.begin(), at, *at, less), at, at + 1);
+      if (event.kind != EventKind::submit && event.kind != EventKind::retry) continue;
+      overhead_.admit(view, event.job);
+      const std::uint32_t gpus = view.shape(event.job).tasks;
+      waiting_.insert(gpus, {{key_of(overhead_.remaining(event.job), gpus), tie_of(number++)}, event.job});
     }
   }
 
+  // The walk through the list. Leaves in running_ those that stay, and notes which of them move and which jobs start.
   void place_all(const OracleView& view, Decision& decision) {
-    nodes_left_.reset(view.cluster());
-    running_.clear();
-    moved_.clear();
+    nodes_left_.reset();
+    waiting_.begin_walk();
+    note_next_waiting();
     started_.clear();
-    auto ran = std::count_if(order_.begin(), order_.end(), [](const Runnable& entry) { return entry.running; });
-    for (Runnable& entry : order_) {
-      if (nodes_left_.free_gpus() == 0 && ran == 0) break;
-      if (entry.running) --ran;
-      if (place(entry)) {
-        running_.push_back(entry.job);
-      } else if (entry.running) {
-        decision.preempt(entry.job);
-        entry.running = false;
+    preempted_.clear();
+    moved_.resize(running_.size());
+    std::uint32_t kept = 0;
+    std::size_t moves = 0;
+    for (Run& run : running_) {
+      const Place place = place_of(run);
+      if (next_waiting_ < place) start_before(place, view);
+      const Found found = find_nodes(run);
+      if (found == Found::nothing) {
+        decision.preempt(run.job);
+        preempted_.push_back(run);
+        continue;
       }
+      moved_[moves] = kept;
+      moves += found == Found::others ? 1 : 0;
+      if (&running_[kept] != &run) running_[kept] = run;
+      ++kept;
     }
-    // All that moves makes room before anything takes it.
-    for (const Runnable* entry : moved_) decision.vacate(entry->job);
-    for (const Runnable* entry : moved_) {
-      on_nodes(*entry, [&](std::span<const NodeTasks> nodes) { decision.move_on(entry->job, nodes); });
-    }
-    for (Runnable* entry : started_) {
-      overhead_.start(view, entry->job);
-      // CPU and memory are not counted here, but the engine may refuse for them.
-      on_nodes(*entry, [&](std::span<const NodeTasks> nodes) {
-        entry->running = decision.start_on(entry->job, nodes) == Verdict::ok;
-      });
+    start_before(last_place(), view);
+    running_.resize(kept);
+    moved_.resize(moves);
+    for (const Run& run : preempted_) put_back(run);
+  }
+
+  // Finds nodes for the waiting jobs before that place.
+  void start_before(const Place& place, const OracleView& view) {
+    for (; next_waiting_ < place; note_next_waiting()) {
+      Run run{.job = waiting_.first().job, .gpus = static_cast<std::uint32_t>(waiting_.first_size())};
+      if (find_nodes(run) == Found::nothing) {
+        waiting_.pass_over();
+        continue;
+      }
+      run.tie = waiting_.take().place.tie;
+      run.account = overhead_.start(view, run.job);
+      started_.push_back(run);
     }
   }
 
-  // Finds nodes for the job; notes whether it starts or moves.
-  bool place(Runnable& entry) {
-    bool same = entry.running;
-    if (entry.gpus <= nodes_left_.node_gpus()) {
-      const std::uint32_t node = nodes_left_.place_on_one(entry.gpus);
-      if (node == no_index) return false;
-      same = same && node == entry.node;
-      entry.node = node;
-    } else {
-      if (!nodes_left_.place(entry.gpus, chosen_)) return false;
-      same = same && same_nodes(chosen_, nodes_[index(entry.job)]);
-      if (!same) nodes_[index(entry.job)] = chosen_;
+  void note_next_waiting() {
+    const bool none = waiting_.walked() || nodes_left_.free_gpus() == 0;
+    next_waiting_ = none ? last_place() : waiting_.first().place;
+  }
+
+  enum class Found : std::uint8_t { nothing, same, others };
+
+  Found find_nodes(Run& run) {
+    if (run.gpus <= nodes_left_.node_gpus()) {
+      const std::uint32_t before = std::exchange(run.node, nodes_left_.place_on_one(run.gpus));
+      return run.node == no_index ? Found::nothing : run.node == before ? Found::same : Found::others;
     }
-    if (!same) (entry.running ? moved_ : started_).push_back(&entry);
-    return true;
+    if (!nodes_left_.place(run.gpus, chosen_)) return Found::nothing;
+    GangNodes& nodes = nodes_[index(run.job)];
+    const auto same = [](const NodeTasks& a, const NodeTasks& b) { return a.node == b.node && a.tasks == b.tasks; };
+    if (std::equal(nodes.begin(), nodes.end(), chosen_.begin(), chosen_.end(), same)) return Found::same;
+    nodes = chosen_;
+    return Found::others;
+  }
+
+  // All that moves makes room before anything takes it.
+  void move_and_start(Decision& decision) {
+    for (const std::uint32_t i : moved_) decision.vacate(running_[i].job);
+    for (const std::uint32_t i : moved_) {
+      on_nodes(running_[i], [&](std::span<const NodeTasks> nodes) { decision.move_on(running_[i].job, nodes); });
+    }
+    refused_.clear();
+    const auto before = [this](const Run& a, const Run& b) { return place_of(a) < place_of(b); };
+    for (const Run& run : started_) {
+      // CPU and memory are not counted here, but the engine may refuse for them.
+      on_nodes(run, [&](std::span<const NodeTasks> nodes) {
+        if (decision.start_on(run.job, nodes) != Verdict::ok) refused_.push_back(run.job);
+      });
+      running_.insert(std::upper_bound(running_.begin(), running_.end(), run, before), run);
+    }
   }
 
   template <class Use>
-  void on_nodes(const Runnable& entry, Use use) const {
-    if (entry.gpus > nodes_left_.node_gpus()) return use(nodes_[index(entry.job)]);
-    const NodeTasks only{NodeId{entry.node}, entry.gpus};
+  void on_nodes(const Run& run, Use use) const {
+    if (run.gpus > nodes_left_.node_gpus()) return use(nodes_[index(run.job)]);
+    const NodeTasks only{NodeId{run.node}, run.gpus};
     use(std::span(&only, 1));
   }
 
-  static bool same_nodes(const GangNodes& a, const GangNodes& b) {
-    const auto same = [](const NodeTasks& x, const NodeTasks& y) { return x.node == y.node && x.tasks == y.tasks; };
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+  // Their ends counted among the predicted ones all the same.
+  void put_back_refused() {
+    for (const JobId job : refused_) {
+      const auto run = find_running(job);
+      put_back(*run);
+      running_.erase(run);
+    }
+  }
+
+  void put_back(const Run& run) {
+    overhead_.preempt(run.job, run.account);
+    waiting_.insert(run.gpus, {place_of(run), run.job});
+  }
+
+  std::vector<Run>::iterator find_running(JobId job) {
+    return std::find_if(running_.begin(), running_.end(), [&](const Run& run) { return run.job == job; });
   }
 
   bool by_service_;
   Time last_event_{};
-  std::vector<Runnable> order_;
+  std::uint64_t instant_ = 0;  // number of the present one
+  std::vector<Run> running_;   // in order of place
+  WaitingBySize<Place> waiting_;
   EventOverhead overhead_;
   YarnPlacement nodes_left_;
   std::vector<GangNodes> nodes_;  // by job, of running jobs on several nodes
+  // Of the open decision:
+  Place next_waiting_;  // of the first waiting job still to be looked at, or last_place()
   GangNodes chosen_;
-  std::vector<JobId> running_;
-  std::vector<Runnable*> started_, moved_;  // into order_, of the open decision
+  std::vector<Run> started_, preempted_;
+  std::vector<std::uint32_t> moved_;  // into running_
+  std::vector<JobId> refused_;
 };
 
 PolicyInfo srtf_muri_info();

@@ -25,7 +25,10 @@ Time TiresiasRounds::start_cost(const Shape& shape, bool preempted) const {
 }
 
 void TiresiasRounds::decide(const View& view, Decision& decision) {
-  for (const Event& event : view.events()) changed_ = changed_ || event.kind != EventKind::wake;
+  for (const Event& event : view.events()) {
+    changed_ = changed_ || event.kind != EventKind::wake;
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) joining_.push_back(event.job);
+  }
   if (view.now() == round_from(view.now()) && (changed_ || view.now() == next_limit_)) {
     schedule(view, decision);
     changed_ = false;
@@ -39,51 +42,74 @@ void TiresiasRounds::decide(const View& view, Decision& decision) {
   if (wake != Time::max() && wake != next_wake_ && decision.wake(wake) == Verdict::ok) next_wake_ = wake;
 }
 
-void TiresiasRounds::expect_limit(const View& view, const Candidate& winner) {
-  const MilliGpu gpu_milli = view.shape(winner.job).gpu_milli();
-  if (winner.demoted || gpu_milli == 0) return;
-  const Time left{mul_div_up(limit_gpu_us() - winner.attained_gpu_us, whole_gpu, gpu_milli)};
+void TiresiasRounds::expect_limit(const View& view, JobId winner) {
+  const MilliGpu gpu_milli = view.shape(winner).gpu_milli();
+  const std::int64_t attained_gpu_us = view.attained_gpu_us(winner);
+  if (attained_gpu_us >= limit_gpu_us() || gpu_milli == 0) return;
+  const Time left{mul_div_up(limit_gpu_us() - attained_gpu_us, whole_gpu, gpu_milli)};
   next_limit_ = std::min(next_limit_, round_from(view.now() + left), [](Time a, Time b) { return a < b; });
+}
+
+TiresiasRounds::Place TiresiasRounds::place_of(const View& view, JobId job) const {
+  return {view.attained_gpu_us(job) >= limit_gpu_us(), index(job)};
 }
 
 void TiresiasRounds::schedule(const View& view, Decision& decision) {
   preempted_.resize(view.job_count());
-  candidates_.clear();
-  const auto add = [&](JobId job, bool running) {
-    const std::int64_t attained = view.attained_gpu_us(job);
-    candidates_.push_back({job, attained, attained >= limit_gpu_us(), running});
-  };
-  for (const JobId job : view.running()) add(job, true);
-  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
-    for (const JobId job : view.queue(queue)) add(job, false);
-  }
-  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-    return a.demoted != b.demoted ? b.demoted : index(a.job) < index(b.job);
-  });
+  list_jobs(view);
   // Who gets GPUs is a matter of count; all that lose theirs leave before anyone starts.
   MilliGpu free = view.cluster().total_gpus() * whole_gpu;
-  const auto wins = [&](const Candidate& candidate) {
-    const MilliGpu wanted = view.shape(candidate.job).gpu_milli();
-    if (wanted > free) return false;
-    free -= wanted;
-    return true;
-  };
   next_limit_ = Time::max();
-  std::vector<JobId> started;
-  for (const Candidate& candidate : candidates_) {
-    const bool won = wins(candidate);
-    if (won) expect_limit(view, candidate);
-    if (won && !candidate.running) started.push_back(candidate.job);
-    if (!won && candidate.running) {
-      decision.preempt(candidate.job);
-      preempted_[index(candidate.job)] = true;
+  chosen_.clear();
+  waiting_.begin_walk();
+  for (const Run& run : running_) {
+    choose_before(run.place, view, free);
+    const MilliGpu wanted = view.shape(run.job).gpu_milli();
+    if (wanted <= free) {
+      free -= wanted;
+      expect_limit(view, run.job);
+      continue;
     }
+    decision.preempt(run.job);
+    preempted_[index(run.job)] = true;
+    joining_.push_back(run.job);
   }
-  for (const JobId job : started) {
-    if (decision.start(job) != Verdict::ok) continue;
-    const Time cost = start_cost(view.shape(job), preempted_[index(job)]);
-    preempted_[index(job)] = false;
-    if (cost.us > 0) decision.adjust_work(job, cost);
+  choose_before({.demoted = true, .number = no_index}, view, free);
+  start_chosen(view, decision);
+}
+
+// Waiting jobs stand where they stood; running ones may have reached the limit.
+void TiresiasRounds::list_jobs(const View& view) {
+  for (const JobId job : joining_) waiting_.insert(view.shape(job).gpu_milli(), {place_of(view, job), job});
+  joining_.clear();
+  running_.clear();
+  for (const JobId job : view.running()) running_.push_back({place_of(view, job), job});
+  std::sort(running_.begin(), running_.end(), [](const Run& a, const Run& b) { return a.place < b.place; });
+}
+
+// Chooses among the waiting jobs before `place`.
+void TiresiasRounds::choose_before(const Place& place, const View& view, MilliGpu& free) {
+  while (!waiting_.walked() && waiting_.first().place < place) {
+    if (waiting_.first_size() > free) {
+      waiting_.pass_over();
+      continue;
+    }
+    free -= waiting_.first_size();
+    chosen_.push_back(waiting_.take());
+    expect_limit(view, chosen_.back().job);
+  }
+}
+
+void TiresiasRounds::start_chosen(const View& view, Decision& decision) {
+  for (const Waiting::Entry& chosen : chosen_) {
+    const Shape& shape = view.shape(chosen.job);
+    if (decision.start(chosen.job) != Verdict::ok) {
+      waiting_.insert(shape.gpu_milli(), chosen);
+      continue;
+    }
+    const Time cost = start_cost(shape, preempted_[index(chosen.job)]);
+    preempted_[index(chosen.job)] = false;
+    if (cost.us > 0) decision.adjust_work(chosen.job, cost);
   }
 }
 
@@ -93,7 +119,7 @@ PolicyInfo rounds_info(TiresiasRoundsForm form, std::string summary, std::string
   return {.name = std::string(TiresiasRounds(form).name()),
           .summary = std::move(summary),
           .source = std::move(source),
-          .complexity = "O(runnable log runnable) a round",
+          .complexity = "O(running log running + log waiting) a round",
           .parameters = {},
           .make = [form](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> {
             return AnyPolicy(TiresiasRounds(form));

@@ -7,6 +7,7 @@
 ///  - lucid: it begins at 18,000 GPU-seconds; a preemption costs 40 s, or 60 s on more than 8 GPUs.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -14,12 +15,13 @@
 #include "gpusched/decision.hpp"
 #include "gpusched/view.hpp"
 #include "src/policies/registry.hpp"
+#include "src/policies/waiting_by_size.hpp"
 
 namespace gpusched {
 
 enum class TiresiasRoundsForm : std::uint8_t { pollux, lucid };
 
-/// O(runnable log runnable) a round in which something changed: a job came, ended, or reached the limit.
+/// O(running log running + log waiting) a round in which something changed: a job came, ended, or reached the limit.
 class TiresiasRounds {
  public:
   explicit TiresiasRounds(TiresiasRoundsForm form) : form_(form) {}
@@ -30,15 +32,23 @@ class TiresiasRounds {
   void decide(const View& view, Decision& decision);
 
  private:
-  struct Candidate {
-    JobId job = no_job;
-    std::int64_t attained_gpu_us = 0;
+  struct Place {
     bool demoted = false;
-    bool running = false;
+    std::uint32_t number = 0;  // in order of submission
+    friend auto operator<=>(const Place&, const Place&) = default;
   };
+  struct Run {
+    Place place;
+    JobId job = no_job;
+  };
+  using Waiting = WaitingBySize<Place>;
 
   void schedule(const View& view, Decision& decision);
-  void expect_limit(const View& view, const Candidate& winner);
+  void list_jobs(const View& view);
+  void choose_before(const Place& place, const View& view, MilliGpu& free);
+  void start_chosen(const View& view, Decision& decision);
+  void expect_limit(const View& view, JobId winner);
+  [[nodiscard]] Place place_of(const View& view, JobId job) const;
   [[nodiscard]] std::int64_t limit_gpu_us() const;
   /// What a start costs, in work.
   [[nodiscard]] Time start_cost(const Shape& shape, bool preempted) const;
@@ -48,7 +58,11 @@ class TiresiasRounds {
   Time next_limit_ = Time::max();  // the round after the next running job reaches the limit
   Time next_wake_ = Time::max();
   std::vector<bool> preempted_;  // by job: and not started since
-  std::vector<Candidate> candidates_;
+  Waiting waiting_;
+  std::vector<JobId> joining_;  // the waiting ones, whose service is known at the next round
+  // Of the present round:
+  std::vector<Run> running_;
+  std::vector<Waiting::Entry> chosen_;
 };
 
 PolicyInfo tiresias_pollux_info();

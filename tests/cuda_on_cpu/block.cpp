@@ -12,6 +12,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "emulation.hpp"
@@ -144,12 +145,12 @@ class BlockRunner {
     while (next_ < count && fault_.empty()) switch_to(*idle_fiber());
     while (live_ > 0 && fault_.empty()) {
       bool moved = false;
-      for (const unsigned id : queue_) {
-        if (threads_[id].done || threads_[id].wait != Wait::none) continue;
-        moved = true;
-        enter(id);
-        switch_to(*threads_[id].fiber);
-        if (!fault_.empty()) break;
+      // Each warp as far as it comes before the next one moves: what it does to values that others still need shows.
+      for (std::size_t first = 0; first < count; first += warp_size) {
+        while (fault_.empty() &&
+               run_some(std::span(queue_).subspan(first, std::min<std::size_t>(warp_size, count - first)))) {
+          moved = true;
+        }
       }
       if (!moved) fault_ = "threads of a block wait for each other at different places";
     }
@@ -190,6 +191,18 @@ class BlockRunner {
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
  private:
+  /// Resumes those of `ids` that need not wait; false when there were none.
+  bool run_some(std::span<const unsigned> ids) {
+    bool moved = false;
+    for (const unsigned id : ids) {
+      if (threads_[id].done || threads_[id].wait != Wait::none || !fault_.empty()) continue;
+      moved = true;
+      enter(id);
+      switch_to(*threads_[id].fiber);
+    }
+    return moved;
+  }
+
   // Threads that have not begun, until one of them has to wait or there are no more.
   void run_threads(Fiber& own) {
     while (next_ < queue_.size()) {

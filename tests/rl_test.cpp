@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -315,6 +316,137 @@ TEST(TrainingWindows, ClustersAreScaledByNodesOrGpus) {
   EXPECT_TRUE(training_clusters(config, jobs, shared));
 }
 
+// 200 jobs that no two share any value of; job i is i + 1 seconds long.
+JobTable unlike_jobs() {
+  JobTableBuilder builder;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    const std::string own = std::to_string(i);
+    const Time first = whole_seconds(i % 3);  // two attempts where i + 1 is longer
+    const std::array<Time, 2> attempts{first, whole_seconds(i + 1) - first};
+    builder.add({.id = "job " + own,
+                 .submit = whole_seconds(std::int64_t{i} * i),
+                 .work = whole_seconds(i + 1),
+                 .estimate = whole_seconds(1000 + i),
+                 .shape = {.tasks = i + 1, .gpu_milli_per_task = whole_gpu},
+                 .user = "user " + own,
+                 .group = "group " + own,
+                 .vc = "vc " + own,
+                 .name = "name " + own,
+                 .gpu_spec = i % 2 == 0 ? "T4" : "V100",
+                 .family = "family " + own,
+                 .status = i % 2 == 0 ? JobStatus::passed : JobStatus::killed,
+                 .priority = static_cast<std::int32_t>(i),
+                 .deadline = whole_seconds(std::int64_t{i} * i + i),
+                 .attempts = attempts});
+  }
+  return *std::move(builder).build();
+}
+
+void expect_is_of(const JobTable& trace, JobId from, const JobTable& jobs, JobId job) {
+  EXPECT_EQ(jobs.estimate(job), trace.estimate(from));
+  EXPECT_EQ(jobs.shape(job).gpu_milli(), trace.shape(from).gpu_milli());
+  EXPECT_EQ(jobs.gpu_specs()[jobs.shape(job).gpu_spec], trace.gpu_specs()[trace.shape(from).gpu_spec]);
+  EXPECT_EQ(jobs.users()[jobs.user(job)], trace.users()[trace.user(from)]);
+  EXPECT_EQ(jobs.groups()[jobs.group(job)], trace.groups()[trace.group(from)]);
+  EXPECT_EQ(jobs.vcs()[jobs.vc(job)], trace.vcs()[trace.vc(from)]);
+  EXPECT_EQ(jobs.names()[jobs.name(job)], trace.names()[trace.name(from)]);
+  EXPECT_EQ(jobs.families()[jobs.family(job)], trace.families()[trace.family(from)]);
+  EXPECT_EQ(jobs.status(job), trace.status(from));
+  EXPECT_EQ(jobs.priority(job), trace.priority(from));
+  EXPECT_EQ(jobs.deadline(job) - jobs.submit(job), trace.deadline(from) - trace.submit(from));
+  ASSERT_EQ(jobs.attempts(job), trace.attempts(from));
+  for (std::uint32_t k = 0; k < jobs.attempts(job); ++k)
+    EXPECT_EQ(jobs.attempt_work(job, k), trace.attempt_work(from, k));
+}
+
+TrainConfig shuffled_config() {
+  TrainConfig config;
+  config.windows = {.jobs = 20, .warm_up_jobs = 4, .train_fraction = 0.5, .validation_fraction = 0.25};
+  config.shuffle.windows = 50;
+  config.ppo.validation_windows = 10;
+  return config;
+}
+
+TEST(TrainingWindows, ShuffledOnesHoldWholeJobsOfTheirPartAlone) {
+  const JobTable trace = unlike_jobs();
+  const auto windows = training_windows(shuffled_config(), trace);
+  ASSERT_TRUE(windows) << windows.error().to_string();
+  ASSERT_EQ(windows->train.size(), 50u);
+  ASSERT_EQ(windows->validation.size(), 10u);
+  const auto drawn_from = [&](std::span<const Window> some, std::uint32_t begin, std::uint32_t end) {
+    std::set<std::uint32_t> seen;
+    for (const Window& window : some) {
+      ASSERT_EQ(window.jobs.size(), 24u);
+      EXPECT_EQ(window.first_scored, 4u);
+      for (std::uint32_t i = 0; i < window.jobs.size(); ++i) {
+        const JobId job{i};
+        const auto from = static_cast<std::uint32_t>(to_seconds(window.jobs.work(job))) - 1;
+        seen.insert(from);
+        expect_is_of(trace, JobId{from}, window.jobs, job);
+        const std::uint32_t place = window.start - 4 + i;  // whose submission it has
+        EXPECT_TRUE(place >= begin && place < end) << place;
+        EXPECT_EQ(window.jobs.submit(job), trace.submit(JobId{place}));
+      }
+    }
+    EXPECT_GE(*seen.begin(), begin);
+    EXPECT_LT(*seen.rbegin(), end);
+    EXPECT_GT(seen.size(), 0.9 * (end - begin));
+  };
+  drawn_from(windows->train, 0, 100);
+  drawn_from(windows->validation, 100, 150);
+}
+
+TEST(TrainingWindows, ShuffledOnesAreDrawnByTheSeed) {
+  const JobTable trace = unlike_jobs();
+  TrainConfig config = shuffled_config();
+  const auto works_of = [&] {
+    std::vector<Time> works;
+    const auto windows = training_windows(config, trace);
+    for (const auto* part : {&windows->train, &windows->validation}) {
+      for (const Window& window : *part) {
+        works.insert(works.end(), window.jobs.works().begin(), window.jobs.works().end());
+      }
+    }
+    return works;
+  };
+  const std::vector<Time> works = works_of();
+  EXPECT_EQ(works_of(), works);
+  config.seed = 2;
+  EXPECT_NE(works_of(), works);
+}
+
+TEST(TrainingWindows, ShuffledOnesAreStretched) {
+  const JobTable trace = unlike_jobs();
+  TrainConfig config = shuffled_config();
+  config.shuffle.stretch = 0.2;
+  config.windows.arrival_scale = 2;
+  config.windows.truncate = true;
+  const auto windows = training_windows(config, trace);
+  double least = 9;
+  double most = 0;
+  for (const Window& window : windows->train) {
+    const JobId first{window.start - 4};
+    const Time last = window.jobs.submit(JobId{23});
+    EXPECT_EQ(window.end, last);
+    EXPECT_EQ(window.jobs.submit(JobId{0}), trace.submit(first));
+    const double scale = to_seconds(last - trace.submit(first)) /
+                         to_seconds(trace.submit(JobId{window.start + 19}) - trace.submit(first));
+    least = std::min(least, scale);
+    most = std::max(most, scale);
+  }
+  EXPECT_NEAR(least, 2 * std::exp(-0.2), 0.08);
+  EXPECT_NEAR(most, 2 * std::exp(0.2), 0.08);
+}
+
+TEST(TrainingWindows, ShuffledOnesOfAPartThatIsTooShortAreRefused) {
+  TrainConfig config = shuffled_config();
+  config.windows.jobs = 60;
+  const auto windows = training_windows(config, unlike_jobs());
+  ASSERT_FALSE(windows);
+  EXPECT_EQ(windows.error().to_string(),
+            "windows: the validation part has 50 jobs; expected at least the 64 of one window");
+}
+
 // ---- training runs
 // ---------------------------------------------------------------------------------------------------
 
@@ -456,6 +588,7 @@ class TrainingRunWithEveryOption : public TrainingRun {
     config_.ppo.horizon_iterations = 4;
     config_.ppo.cluster_scales = {1, 1.5};
     config_.ppo.baseline = Baseline::self_critic;
+    config_.shuffle = {.windows = 9, .stretch = 0.1};
   }
 };
 
@@ -481,6 +614,8 @@ TEST_F(TrainingRunWithEveryOption, EachChangesWhatIsLearned) {
     EXPECT_TRUE(run(2, folder_ + "_other"));
     return checkpoint(folder_ + "_other").parameters != all;
   };
+  EXPECT_TRUE(differs_without([&](PpoOptions&) { config_.shuffle.windows = 0; }));
+  EXPECT_TRUE(differs_without([&](PpoOptions&) { config_.shuffle.stretch = 0; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.anneal = 0; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.average_reward = false; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.horizon_iterations = ppo.horizon_jobs = 0; }));
@@ -719,6 +854,13 @@ TEST_F(SearchRun, WithoutGenerationsToLearnInKeepsTheHeuristic) {
   EXPECT_NEAR(summary->best_validation, summary->validation_heuristic, 1e-9);
 }
 
+// The state less what wall time is in.
+Json state_in(const std::string& folder) {
+  Json state = *parse_json_strictly(*read_text_file(folder + "/" + search_state_file), "");
+  for (const char* key : {"seconds", "metrics_csv"}) state.erase(key);
+  return state;
+}
+
 TEST_F(SearchRun, GoesOnBitForBitAfterBeingKilled) {
   config_.search = {.generations = 100'000, .windows = 2, .validate_every = 3};
   const pid_t child = fork();
@@ -738,17 +880,12 @@ TEST_F(SearchRun, GoesOnBitForBitAfterBeingKilled) {
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
 
-  const auto state_of = [](const std::string& folder) {
-    Json state = *parse_json_strictly(*read_text_file(folder + "/" + search_state_file), "");
-    for (const char* key : {"seconds", "metrics_csv"}) state.erase(key);  // wall time
-    return state;
-  };
-  const auto reached = state_of(folder_)["iterations"].get<std::uint32_t>();
+  const auto reached = state_in(folder_)["iterations"].get<std::uint32_t>();
   ASSERT_GE(reached, 1u);
   config_.search.generations = (reached / 3 + 2) * 3;  // the last generation is validated anyway
   ASSERT_TRUE(run(1, folder_, true));
   ASSERT_TRUE(run(1, folder_ + "_other"));
-  EXPECT_EQ(state_of(folder_), state_of(folder_ + "_other"));
+  EXPECT_EQ(state_in(folder_), state_in(folder_ + "_other"));
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
 
   config_.search.step = 0.4;
@@ -760,6 +897,20 @@ TEST_F(SearchRun, GoesOnBitForBitAfterBeingKilled) {
   const auto cut = run(1, folder_, true);
   ASSERT_FALSE(cut);
   EXPECT_TRUE(cut.error().to_string().starts_with(state_file)) << cut.error().to_string();
+}
+
+TEST_F(SearchRun, OfShuffledWindowsGoesOnBitForBit) {
+  config_.search.validate_every = 2;
+  config_.shuffle = {.windows = 20, .stretch = 0.1};
+  const auto search_to = [&](std::uint32_t generations, const std::string& folder, bool resume) {
+    config_.search.generations = generations;
+    ASSERT_TRUE(run(1, folder, resume));
+  };
+  search_to(8, folder_ + "_other", false);
+  search_to(2, folder_, false);
+  search_to(8, folder_, true);
+  EXPECT_EQ(state_in(folder_), state_in(folder_ + "_other"));
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
 }
 
 TEST_F(SearchRun, RefusesOtherNetworks) {
@@ -784,6 +935,7 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.ppo.cluster_scales = {0.75, 1, 1.25};
   config.method = Method::cma_es;
   config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
+  config.shuffle = {.windows = 100, .stretch = 0.1};
   const std::string text = train_config_json(config);
   const auto read = read_train_config(text, "x.json");
   ASSERT_TRUE(read) << read.error().to_string();

@@ -50,9 +50,13 @@ struct WindowOptions {
   bool history = true;               ///< predictors know the jobs that had finished before the window
 };
 
-/// All windows of one part of a trace, in order of time; warm-up jobs come from the same part. An error says how many
-/// jobs the part has when not even one window fits.
-inline Result<std::vector<Window>> make_windows(const JobTable& trace, const WindowOptions& options, Split split) {
+/// Jobs `begin` to `end` - 1 of a trace.
+struct TracePart {
+  std::uint32_t begin = 0, end = 0;
+};
+
+/// The jobs of one part of a trace. An error says how many they are when not even one window fits.
+inline Result<TracePart> jobs_of(const JobTable& trace, const WindowOptions& options, Split split) {
   const auto fail = [](std::string field, std::string message) {
     return Unexpected{Error{.message = std::move(message), .field = std::move(field)}};
   };
@@ -83,6 +87,14 @@ inline Result<std::vector<Window>> make_windows(const JobTable& trace, const Win
     return fail("windows", "the " + std::string(to_string(split)) + " part has " + std::to_string(end - begin) +
                                " jobs; expected at least the " + std::to_string(length) + " of one window");
   }
+  return TracePart{begin, end};
+}
+
+/// All windows of one part of a trace, in order of time; warm-up jobs come from the same part. Errors: as jobs_of().
+inline Result<std::vector<Window>> make_windows(const JobTable& trace, const WindowOptions& options, Split split) {
+  const auto part = jobs_of(trace, options, split);
+  if (!part) return Unexpected{part.error()};
+  const std::uint32_t length = options.warm_up_jobs + options.jobs;
 
   // Jobs in order of their end in the trace, for what a predictor may know at a window's beginning.
   std::vector<std::uint32_t> by_end(trace.size());
@@ -94,7 +106,7 @@ inline Result<std::vector<Window>> make_windows(const JobTable& trace, const Win
   std::size_t learned = 0;
 
   std::vector<Window> windows;
-  for (std::uint32_t first = begin; first + length <= end; first += options.stride) {
+  for (std::uint32_t first = part->begin; first + length <= part->end; first += options.stride) {
     const Time now = trace.submit(JobId{first});
     for (; learned < by_end.size() && end_of(by_end[learned]) <= now; ++learned) {
       const JobId job{by_end[learned]};

@@ -47,7 +47,7 @@ void read_env(JsonFields& fields, EnvOptions& env) {
   if (const auto wrong = contradiction(agenda)) fields.fail("mode", std::string(*wrong));
 }
 
-void read_windows(JsonFields& fields, WindowOptions& windows) {
+void read_windows(JsonFields& fields, WindowOptions& windows, ShuffleOptions& shuffle) {
   fields.read("jobs", windows.jobs, 1, most_count);
   fields.read("warm_up_jobs", windows.warm_up_jobs, 0, most_count);
   fields.read("stride", windows.stride, 1, most_count);
@@ -57,6 +57,8 @@ void read_windows(JsonFields& fields, WindowOptions& windows) {
   fields.read("arrival_scale", windows.arrival_scale, 1e-6, 1e6);
   fields.read("truncate", windows.truncate);
   fields.read("history", windows.history);
+  fields.read("shuffled", shuffle.windows, 0, 1e6);
+  fields.read("stretch", shuffle.stretch, 0, 3);
 }
 
 void read_ppo(JsonFields& fields, PpoOptions& ppo) {
@@ -147,7 +149,7 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read("trace_format", config.trace_format);
   fields.read("cluster", config.cluster);
   fields.read_object("env", [&](JsonFields& env) { read_env(env, config.env); });
-  fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config.windows); });
+  fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config.windows, config.shuffle); });
   fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, config.network); });
   fields.read_word("method", config.method, method_names);
   fields.read_object("search", [&](JsonFields& search) { read_search(search, config.search); });
@@ -209,7 +211,9 @@ std::string train_config_json(const TrainConfig& config) {
                     {"validation_fraction", config.windows.validation_fraction},
                     {"arrival_scale", config.windows.arrival_scale},
                     {"truncate", config.windows.truncate},
-                    {"history", config.windows.history}}},
+                    {"history", config.windows.history},
+                    {"shuffled", config.shuffle.windows},
+                    {"stretch", config.shuffle.stretch}}},
                   {"network",
                    {{"kind", name_of(network_kind_names, config.network.kind)},
                     {"width", config.network.width},

@@ -73,6 +73,12 @@ struct PpoOptions {
   std::uint32_t validation_windows = 32;  ///< at most, evenly spaced; of every method
 };
 
+/// Windows made of a part's jobs instead of cut from it (training_windows.hpp).
+struct ShuffleOptions {
+  std::uint32_t windows = 0;  ///< so many of each of the parts train and validation; 0 = windows are cut
+  double stretch = 0;         ///< arrivals are stretched by e^-stretch to e^stretch
+};
+
 /// How parameters are found.
 enum class Method : std::uint8_t {
   ppo,     ///< by gradients, step by step; any network
@@ -111,6 +117,7 @@ struct TrainConfig {
   std::string cluster;
   EnvOptions env = {};
   WindowOptions windows = {};
+  ShuffleOptions shuffle = {};
   NetworkSpec network = {};
   Method method = Method::ppo;
   PpoOptions ppo = {};

@@ -15,6 +15,60 @@ std::vector<Window> thinned(std::vector<Window> windows, std::size_t most) {
   return kept;
 }
 
+// A job like `from`, submitted at another time; its deadline keeps its distance.
+void add_job(JobTableBuilder& jobs, const JobTable& trace, JobId from, Time submit) {
+  std::vector<Time> attempts(trace.attempts(from));
+  for (std::uint32_t k = 0; k < attempts.size(); ++k) attempts[k] = trace.attempt_work(from, k);
+  const Time deadline = trace.deadline(from);
+  jobs.add({.submit = submit,
+            .work = trace.work(from),
+            .estimate = trace.estimate(from),
+            .shape = trace.shape(from),
+            .user = trace.users()[trace.user(from)],
+            .group = trace.groups()[trace.group(from)],
+            .vc = trace.vcs()[trace.vc(from)],
+            .name = trace.names()[trace.name(from)],
+            .gpu_spec = trace.gpu_specs()[trace.shape(from).gpu_spec],
+            .family = trace.families()[trace.family(from)],
+            .status = trace.status(from),
+            .priority = trace.priority(from),
+            .deadline = deadline == Time::max() ? deadline : submit + (deadline - trace.submit(from)),
+            .attempts = attempts});
+}
+
+Window shuffled_window(const TrainConfig& config, const JobTable& trace, TracePart part, Rng rng) {
+  const WindowOptions& options = config.windows;
+  const std::uint32_t length = options.warm_up_jobs + options.jobs;
+  const auto first = part.begin + static_cast<std::uint32_t>(rng.below(part.end - part.begin - length + 1));
+  const double stretch = std::exp(config.shuffle.stretch * (2 * rng.uniform() - 1));
+  const JobTable arrivals = trace.slice(first, length, options.arrival_scale * stretch);
+  JobTableBuilder jobs;
+  jobs.reserve(length);
+  for (const Time submit : arrivals.submits()) {
+    const auto from = part.begin + static_cast<std::uint32_t>(rng.below(part.end - part.begin));
+    add_job(jobs, trace, JobId{from}, submit);
+  }
+  // Jobs without ids are numbered: no id is there twice, so that the table cannot fail.
+  Window window{.jobs = std::move(jobs).build().value(),
+                .first_scored = options.warm_up_jobs,
+                .start = first + options.warm_up_jobs,
+                .history = {}};
+  if (options.truncate) window.end = arrivals.submits().back();
+  return window;
+}
+
+Result<std::vector<Window>> windows_of(const TrainConfig& config, const JobTable& trace, Split split) {
+  if (config.shuffle.windows == 0) return make_windows(trace, config.windows, split);
+  const auto part = jobs_of(trace, config.windows, split);
+  if (!part) return Unexpected{part.error()};
+  const Rng rng = Rng(config.seed).split("shuffled windows").split(to_string(split));
+  std::vector<Window> windows;
+  for (std::uint32_t i = 0; i < config.shuffle.windows; ++i) {
+    windows.push_back(shuffled_window(config, trace, *part, rng.split(i)));
+  }
+  return windows;
+}
+
 // Precondition: no virtual clusters.
 Cluster scaled(const Cluster& cluster, double scale) {
   const auto times = [scale](std::int64_t count) {
@@ -37,9 +91,9 @@ Cluster scaled(const Cluster& cluster, double scale) {
 }  // namespace
 
 Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTable& jobs) {
-  auto train = make_windows(jobs, config.windows, Split::train);
+  auto train = windows_of(config, jobs, Split::train);
   if (!train) return Unexpected{train.error()};
-  auto validation = make_windows(jobs, config.windows, Split::validation);
+  auto validation = windows_of(config, jobs, Split::validation);
   if (!validation) return Unexpected{validation.error()};
   return TrainingWindows{*std::move(train), thinned(*std::move(validation), config.ppo.validation_windows)};
 }

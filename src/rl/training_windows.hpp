@@ -19,7 +19,9 @@ struct TrainingWindows {
 };
 
 /// The configuration's windows; of the validation windows at most TrainConfig::ppo.validation_windows, evenly spaced.
-/// Error: not one window fits a part.
+/// With TrainConfig::shuffle, windows are the arrivals of random stretches of their part, each with all else of a job
+/// drawn, with replacement, from the same part: a part of a short log holds few windows that share no jobs. Drawn by
+/// the seed; predictors then know nothing of before the window. Error: not one window fits a part.
 Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTable& jobs);
 
 /// The cluster times each of TrainConfig::ppo.cluster_scales: whole nodes, evenly spaced, or GPUs of a single one.

@@ -61,14 +61,17 @@ Matrix attend(std::span<const float> parameters, const NetworkSpec& spec, const 
 }
 
 // Rows of the terms' values for the tokens of one state.
-Matrix products_of(std::span<const IndexTerm> terms, const Matrix& jobs, const Vector& global) {
+Matrix products_of(std::span<const IndexTerm> terms, const Eigen::Ref<const Matrix>& jobs, const Vector& global) {
   Matrix products(jobs.rows(), static_cast<Eigen::Index>(terms.size()));
-  for (std::size_t t = 0; t < terms.size(); ++t) {
-    const IndexTerm& term = terms[t];
-    auto column = products.col(static_cast<Eigen::Index>(t));
-    column = jobs.col(term.feature);
-    if (term.times == IndexTerm::job) column.array() *= jobs.col(term.by).array();
-    if (term.times == IndexTerm::global) column *= global(term.by);
+  float* product = products.data();
+  for (Eigen::Index row = 0; row < jobs.rows(); ++row) {
+    const float* job = jobs.row(row).data();
+    for (const IndexTerm& term : terms) {
+      float value = job[term.feature];
+      if (term.times == IndexTerm::job) value *= job[term.by];
+      if (term.times == IndexTerm::global) value *= global(term.by);
+      *product++ = value;
+    }
   }
   return products;
 }
@@ -237,7 +240,7 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
     const Matrix global = normalised(observation.global, normaliser.global_mean, normaliser.global_scale);
     for (std::uint32_t s = 0; s < states; ++s) {
       const Vector context = global.row(s);
-      const Matrix own = jobs.middleRows(observation.job_begin[s], observation.tokens(s));
+      const auto own = jobs.middleRows(observation.job_begin[s], observation.tokens(s));
       put(s, dense(parameters, layout.score2, products_of(index_terms, own, context)),
           dense(parameters, layout.wait, index_wait_inputs(context))(0, 0));
     }

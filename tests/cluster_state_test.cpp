@@ -307,6 +307,27 @@ TEST(ClusterState, RetakeNeedsExactlyWhatWasHeld) {
   EXPECT_TRUE(state.retake(a, gang(1), anyone));
 }
 
+TEST(ClusterState, FindsWhatWasMovedWhileItsIndexWasLeftAlone) {
+  ClusterState state = state_of(Cluster::homogeneous(2, 4));
+  const NodeTasks first{NodeId{0}, 3}, second{NodeId{1}, 3};
+  const std::uint32_t a = state.place_on(gang(3), anyone, &first, 1);
+  state.defer_index();
+  state.release(a, gang(3), anyone);
+  state.free_grants(a);
+  const std::uint32_t b = state.place_on(gang(3), anyone, &second, 1);
+  EXPECT_EQ(state.idle_gpus(), 5);
+  EXPECT_EQ(nodes_of(state, state.place(gang(1, 4 * whole_gpu), anyone, Placement::first_fit)), (Nodes{{0, 1}}));
+  EXPECT_EQ(nodes_of(state, state.place(gang(1), anyone, Placement::first_fit)), (Nodes{{1, 1}}));
+
+  state.defer_index();
+  state.release(b, gang(3), anyone);
+  state.refresh_index();
+  std::map<std::uint32_t, std::uint32_t> nodes_by_idle;
+  state.for_each_idle_level(
+      [&](std::uint32_t, std::uint32_t, std::uint32_t idle, std::uint32_t nodes) { nodes_by_idle[idle] += nodes; });
+  EXPECT_EQ(nodes_by_idle, (std::map<std::uint32_t, std::uint32_t>{{0, 1}, {3, 1}}));
+}
+
 TEST(ClusterState, APoolOnlyCounts) {
   ClusterState state = state_of(Cluster::pool(600));
   EXPECT_FALSE(state.node_has_devices(NodeId{0}));

@@ -90,7 +90,7 @@ class ClusterState {
   template <class Visit>
   void for_each_idle_level(Visit visit) const {
     for (const Group& group : groups_) {
-      if (group.by_idle.empty()) {
+      if (!has_index(group)) {
         visit(group.gpu_type, group.gpus, nodes_[group.members.front()].idle, 1u);
         continue;
       }
@@ -147,6 +147,7 @@ class ClusterState {
   /// the gang does not fit (then nothing changed).
   std::uint32_t place(const Shape& shape, std::uint32_t vc, Placement rule) {
     if (!may_fit(shape, vc)) return no_index;
+    refresh_index();
     const std::vector<std::uint32_t>& allowed = allowed_groups(shape, vc);
     std::uint32_t head = no_index;
     std::uint32_t rack = no_index;  // of the last node, while it has room for more
@@ -191,6 +192,23 @@ class ClusterState {
     for (std::uint32_t at = head; at != no_index; at = grants_[at].next) give_back(grants_[at], shape, vc);
   }
 
+  /// From now to refresh_index() the index of nodes by idle GPUs is left as it is: where much is released and taken
+  /// again on nodes of the caller's choosing, most nodes end as idle as they were. Until then what searches the nodes
+  /// (for_each_idle_level(), all_free()) must not be asked.
+  void defer_index() { index_deferred_ = true; }
+
+  /// Ends defer_index(). place() does so itself.
+  void refresh_index() {
+    if (!index_deferred_) return;
+    index_deferred_ = false;
+    for (const Stale& stale : stale_) {
+      NodeState& node = nodes_[stale.node];
+      node.is_stale = false;
+      if (node.idle != stale.listed_idle) relist(node, stale.listed_idle, node.idle);
+    }
+    stale_.clear();
+  }
+
   /// Takes exactly the capacity of a released grant list again; false (and no change) when some of it is gone.
   bool retake(std::uint32_t head, const Shape& shape, std::uint32_t vc) {
     if (shape.gpu_milli() > vc_free(vc)) return false;
@@ -224,10 +242,10 @@ class ClusterState {
       return node.cpu_milli == node.cpu_capacity && node.memory_mib == node.memory_capacity &&
              node.free_milli == node.gpus * whole_gpu && node.idle == node.gpus && node.idle_devices == all;
     };
-    const auto group_free = [](const Group& group) {
+    const auto group_free = [this](const Group& group) {
       const auto gpus = static_cast<std::int64_t>(group.members.size()) * group.gpus;
       return group.idle_gpus == gpus && group.free_milli == gpus * whole_gpu &&
-             (group.by_idle.empty() || group.by_idle[group.gpus].count() == group.members.size());
+             (!has_index(group) || group.by_idle[group.gpus].count() == group.members.size());
     };
     return free_gpu_milli_ == total_gpus_ * whole_gpu && vc_free_ == vc_quota_ &&
            std::all_of(nodes_.begin(), nodes_.end(), node_free) &&
@@ -252,6 +270,13 @@ class ClusterState {
     std::uint32_t rank = 0;          // position in its group
     std::uint32_t first_device = 0;  // into device_left_ (has_devices only)
     bool has_devices = false;
+    bool is_stale = false;  // in stale_
+  };
+
+  // A node that its group's index lists under another number of idle GPUs than it has, or so it may be.
+  struct Stale {
+    std::uint32_t node = 0;
+    std::uint32_t listed_idle = 0;
   };
 
   // Nodes alike in owner, GPU type and GPU count; the unit of search. A group of one node (a pool) needs no index.
@@ -378,20 +403,26 @@ class ClusterState {
                : pick_by_scan(shape, allowed, rule, left);
   }
 
+  // Every look into the index asks this first.
+  [[nodiscard]] bool has_index(const Group& group) const {
+    GPUSCHED_ASSERT(!index_deferred_, "the index was asked before refresh_index()");
+    return !group.by_idle.empty();
+  }
+
   // The least number of idle GPUs, at least `need`, that some member of the group has; or no_index.
   [[nodiscard]] std::uint32_t level_from(const Group& group, std::uint32_t need) const {
-    if (!group.by_idle.empty()) return group.occupied_levels.next(need);
+    if (has_index(group)) return group.occupied_levels.next(need);
     const std::uint32_t idle = nodes_[group.members.front()].idle;
     return idle >= need ? idle : no_index;
   }
 
   [[nodiscard]] std::uint32_t top_level(const Group& group) const {
-    return group.by_idle.empty() ? nodes_[group.members.front()].idle : group.occupied_levels.last();
+    return has_index(group) ? group.occupied_levels.last() : nodes_[group.members.front()].idle;
   }
 
   // Precondition: some member has `level` idle GPUs.
-  [[nodiscard]] static std::uint32_t first_member(const Group& group, std::uint32_t level) {
-    return group.by_idle.empty() ? group.members.front() : group.members[group.by_idle[level].first()];
+  [[nodiscard]] std::uint32_t first_member(const Group& group, std::uint32_t level) const {
+    return has_index(group) ? group.members[group.by_idle[level].first()] : group.members.front();
   }
 
   // The node of lowest id among those with the fewest idle GPUs, at least `need`.
@@ -450,7 +481,7 @@ class ClusterState {
         rank -= members;
         return true;
       }
-      chosen = NodeId{group.by_idle.empty() ? group.members.front() : group.members[group.by_idle[level].nth(rank)]};
+      chosen = NodeId{has_index(group) ? group.members[group.by_idle[level].nth(rank)] : group.members.front()};
       return false;
     });
     return chosen;
@@ -462,7 +493,7 @@ class ClusterState {
     for (const std::uint32_t g : allowed) {
       const Group& group = groups_[g];
       for (std::uint32_t level = level_from(group, need); level != no_index; level = level_from(group, level + 1)) {
-        const std::uint32_t members = group.by_idle.empty() ? 1 : group.by_idle[level].count();
+        const std::uint32_t members = has_index(group) ? group.by_idle[level].count() : 1;
         if (!visit(group, level, members)) return;
       }
     }
@@ -747,27 +778,34 @@ class ClusterState {
         device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits))] = left;
       }
       node.idle_devices ^= grant.devices;
-    } else {
-      std::int16_t& left =
-          device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices))];
-      left = static_cast<std::int16_t>(left + milli);
-      GPUSCHED_ASSERT(left >= 0 && left <= whole_gpu, "GPU share out of range");
-      node.idle_devices = left == whole_gpu ? node.idle_devices | grant.devices : node.idle_devices & ~grant.devices;
+      return static_cast<std::uint32_t>(node.idle + milli / whole_gpu);
     }
+    std::int16_t& left = device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices))];
+    left = static_cast<std::int16_t>(left + milli);
+    GPUSCHED_ASSERT(left >= 0 && left <= whole_gpu, "GPU share out of range");
+    node.idle_devices = left == whole_gpu ? node.idle_devices | grant.devices : node.idle_devices & ~grant.devices;
     return static_cast<std::uint32_t>(std::popcount(node.idle_devices));
   }
 
   void set_idle(NodeState& node, std::uint32_t idle) {
     if (idle == node.idle) return;
-    Group& group = groups_[node.group];
-    group.idle_gpus += std::int64_t{idle} - std::int64_t{node.idle};
-    if (!group.by_idle.empty()) {
-      group.by_idle[node.idle].erase(node.rank);
-      if (group.by_idle[node.idle].empty()) group.occupied_levels.erase(node.idle);
-      group.by_idle[idle].insert(node.rank);
-      group.occupied_levels.insert(idle);
+    groups_[node.group].idle_gpus += std::int64_t{idle} - std::int64_t{node.idle};
+    if (!index_deferred_) {
+      relist(node, node.idle, idle);
+    } else if (!node.is_stale) {
+      node.is_stale = true;
+      stale_.push_back({static_cast<std::uint32_t>(&node - nodes_.data()), node.idle});
     }
     node.idle = idle;
+  }
+
+  void relist(const NodeState& node, std::uint32_t from, std::uint32_t to) {
+    Group& group = groups_[node.group];
+    if (group.by_idle.empty()) return;
+    group.by_idle[from].erase(node.rank);
+    if (group.by_idle[from].empty()) group.occupied_levels.erase(from);
+    group.by_idle[to].insert(node.rank);
+    group.occupied_levels.insert(to);
   }
 
   std::vector<NodeState> nodes_;
@@ -775,6 +813,8 @@ class ClusterState {
   std::vector<std::int16_t> device_left_;
   std::vector<Grant> grants_;
   std::uint32_t free_grant_ = no_index;
+  std::vector<Stale> stale_;
+  bool index_deferred_ = false;
   std::vector<MilliGpu> vc_free_, vc_quota_;
   std::vector<std::vector<std::uint32_t>> allowed_;  // [spec * owners_ + vc]
   std::uint32_t owners_ = 1;

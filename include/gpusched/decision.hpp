@@ -73,10 +73,12 @@ class Decision {
   }
 
   /// Frees what a running job holds while it runs on, so that move_on() can give it other nodes. By the end of the
-  /// decision the job must have been moved or preempted.
+  /// decision the job must have been moved or preempted; until then ClusterState::for_each_idle_level() must not be
+  /// asked.
   Verdict vacate(JobId job) {
     detail::JobState& state = (*state_)[job];
     if (state.phase != JobPhase::running) return Verdict::wrong_phase;
+    state_->cluster.defer_index();
     state_->cluster.release(state.grants, state_->jobs->shape(job), quota_vc(job));
     state_->cluster.free_grants(state.grants);
     state.grants = no_index;

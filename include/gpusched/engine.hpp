@@ -100,6 +100,7 @@ class Engine {
       }
     }
     state_.commands.clear();
+    state_.cluster.refresh_index();
     adapt_rates();
 #ifdef GPUSCHED_VALIDATE
     GPUSCHED_ASSERT(consistent(), "capacity or jobs are not conserved");

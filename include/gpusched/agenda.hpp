@@ -291,16 +291,15 @@ class Agenda {
     }
     waited_ = false;
     backfilled_ = false;
-    follow_arrivals(view);
     for (const Event& event : view.events()) {
       switch (event.kind) {
         case EventKind::submit:
         case EventKind::retry:
-          if (event.kind == EventKind::retry) end_run(view, event.job);
+          if (event.kind == EventKind::retry) end_run(event.job);
           begin_wait(view, event.job);
           break;
         case EventKind::finish:
-          end_run(view, event.job);
+          end_run(event.job);
           known_.finish(view, event.job);
           break;
         case EventKind::wake:
@@ -343,7 +342,6 @@ class Agenda {
   /// Lists the tokens although nothing may be chosen: for the final observation of a truncated run.
   void show(const View& view) {
     if (ranks()) return;
-    follow_arrivals(view);
     describe_all(view);
     selectable_.assign(waiting_.size(), 0);
     may_wait_ = false;
@@ -465,9 +463,20 @@ class Agenda {
     std::int64_t earliest_us = 0;
     JobId example = no_job;
     std::uint32_t waiting = 0;
+    std::uint32_t room = no_index;  // into rooms_; no_index: nobody waited yet
+    bool counts_suffice = false;    // ClusterState::may_fit is exact
     bool fits = false;
-    float gpus = 0;
+    float gpus = 0, log_gpus = 0;
+    MilliGpu milli = 0;
     std::array<float, job_features> row{};  // a token of the shape; what differs from job to job is 0
+  };
+
+  // What all shapes of one demand (queue, GPU type, whole GPUs or shares) could draw on, until the cluster changes.
+  struct Room {
+    std::uint32_t queue, gpu_spec;
+    bool shares;
+    std::uint64_t stamp = 0;
+    MilliGpu milli = 0;
   };
 
   // Nodes alike that the chosen job could start on.
@@ -566,18 +575,23 @@ class Agenda {
 
   void begin_wait(const View& view, JobId job) {
     const std::uint32_t shapes = view.shape_count();
-    if (slots_.empty()) slots_.resize(std::size_t{shapes} * view.queue_count());
+    if (slots_.empty()) {
+      slots_.resize(std::size_t{shapes} * view.queue_count());
+      share_of_milli_ = per_total(view) / static_cast<float>(whole_gpu);
+    }
     Waiting& entry = waiting_.emplace_back();
     entry.submit_us = view.submit(job).us;
     entry.job = job;
     entry.slot = view.queue_of(job) * shapes + view.shape_id(job);
+    Slot& slot = slots_[entry.slot];
+    if (slot.room == no_index) look_up_slot(view, job, slot);
     entry.user = view.user(job);
     entry.known_s = known_.seconds(view, job);
     entry.known_us = from_seconds(static_cast<double>(entry.known_s)).us;
     entry.per_known_s = 1.0f / std::max(entry.known_s, 10.0f);
-    entry.gpus = gpus_of(view.shape(job));
+    entry.gpus = slot.gpus;
     entry.log_known = detail::fast_log1p(entry.known_s) / 10;
-    entry.log_gpus = detail::fast_log1p(entry.gpus) / 5;
+    entry.log_gpus = slot.log_gpus;
     entry.log_area = detail::fast_log1p(entry.known_s * entry.gpus) / 15;
     entry.key = key_of(options_.heuristic, entry);
     entry.prior = prior_of(entry);
@@ -586,27 +600,40 @@ class Agenda {
       user_shares_.resize(entry.user + 1);
     }
     queued_work_s_ += static_cast<double>(entry.known_s) * static_cast<double>(entry.gpus);
-    Slot& slot = slots_[entry.slot];
-    slot.example = job;
-    slot.gpus = entry.gpus;
-    slot.row[log_gpus] = entry.log_gpus;
-    slot.row[gpus_over_total] = entry.gpus * per_total(view);
     if (slot.waiting++ == 0) active_.push_back(entry.slot);
   }
 
-  void end_run(const View& view, JobId job) {
+  // What holds for all jobs of the slot for ever; `job` is the first of them.
+  void look_up_slot(const View& view, JobId job, Slot& slot) {
+    const Shape& shape = view.shape(job);
+    slot.example = job;
+    slot.milli = shape.gpu_milli();
+    slot.gpus = gpus_of(shape);
+    slot.log_gpus = detail::fast_log1p(slot.gpus) / 5;
+    slot.counts_suffice = counts_decide(shape) && uses_remnants(view.options().placement);
+    slot.row[log_gpus] = slot.log_gpus;
+    slot.row[gpus_over_total] = slot.gpus * per_total(view);
+    const Room room{.queue = view.queue_of(job), .gpu_spec = shape.gpu_spec, .shares = shape.is_share()};
+    const auto same = std::find_if(rooms_.begin(), rooms_.end(), [&](const Room& other) {
+      return other.queue == room.queue && other.gpu_spec == room.gpu_spec && other.shares == room.shares;
+    });
+    slot.room = static_cast<std::uint32_t>(same - rooms_.begin());
+    if (same == rooms_.end()) rooms_.push_back(room);
+  }
+
+  void end_run(JobId job) {
     const auto entry =
         std::find_if(running_.begin(), running_.end(), [job](const Running& run) { return run.job == job; });
     GPUSCHED_ASSERT(entry != running_.end(), "a job ended that the agenda did not start");
-    hold(view, entry->user, -entry->milli);
+    hold(entry->user, -entry->milli);
     running_.erase(entry);
     ++stamp_;
   }
 
   // A user's running jobs hold `milli` more.
-  void hold(const View& view, std::uint32_t user, MilliGpu milli) {
+  void hold(std::uint32_t user, MilliGpu milli) {
     user_milli_[user] += milli;
-    user_shares_[user] = static_cast<float>(user_milli_[user]) * (per_total(view) / static_cast<float>(whole_gpu));
+    user_shares_[user] = static_cast<float>(user_milli_[user]) * share_of_milli_;
   }
 
   void start(std::uint32_t place, const View& view, Decision& decision) {
@@ -633,6 +660,7 @@ class Agenda {
       return;
     }
     list_groups(view);
+    follow_arrivals(view);
     placing_ = place;
     tokens_ = static_cast<std::uint32_t>(kinds_.size());
     selectable_.assign(tokens_, 1);
@@ -651,12 +679,12 @@ class Agenda {
 
   void note_start(std::uint32_t place, const View& view) {
     const Waiting& entry = waiting_[place];
-    const MilliGpu milli = view.shape(entry.job).gpu_milli();
+    const MilliGpu milli = slots_[entry.slot].milli;
     const Running run{view.now().us + entry.known_us, milli, entry.job, entry.user};
     running_.insert(std::upper_bound(running_.begin(), running_.end(), run,
                                      [](const Running& a, const Running& b) { return a.end_us < b.end_us; }),
                     run);
-    hold(view, entry.user, milli);
+    hold(entry.user, milli);
     remove(place);
     ++stamp_;
   }
@@ -666,6 +694,7 @@ class Agenda {
     const std::uint32_t slot = waiting_[place].slot;
     if (--slots_[slot].waiting == 0) active_.erase(std::find(active_.begin(), active_.end(), slot));
     waiting_.erase(waiting_.begin() + place);
+    if (place < blocked_place_) --blocked_place_;
     if (waiting_.empty()) queued_work_s_ = 0;  // no drift from rounding
   }
 
@@ -716,36 +745,44 @@ class Agenda {
     return fits(view, decision, slots_[entry.slot]);
   }
 
-  bool fits(const View& view, Decision& decision, Slot& slot) const {
+  bool fits(const View& view, Decision& decision, Slot& slot) {
     if (slot.stamp == stamp_) return slot.fits;
     slot.stamp = stamp_;
-    const Shape& shape = view.shape(slot.example);
-    const bool counts_suffice = counts_decide(shape) && uses_remnants(view.options().placement);
-    slot.fits =
-        view.cluster().may_fit(shape, view.queue_of(slot.example)) && (counts_suffice || decision.fits(slot.example));
+    slot.fits = slot.milli <= room_of(view, slot) && (slot.counts_suffice || decision.fits(slot.example));
     return slot.fits;
   }
 
-  // Brings the features of a shape up to date; `free` are the free GPUs, at least 1. Needs list_groups() and fits().
-  void describe(const View& view, float free, Slot& slot) {
-    float log_ahead = 0;
-    if (!slot.fits) {
-      const std::int64_t ahead = earliest_us(view, slot) - view.now().us;
-      if (ahead > 0) log_ahead = detail::fast_log1p(static_cast<float>(ahead) * 1e-6f) * 0.1f;
+  // ClusterState::available_gpu_milli, asked once for all shapes alike.
+  MilliGpu room_of(const View& view, const Slot& slot) {
+    Room& room = rooms_[slot.room];
+    if (room.stamp != stamp_) {
+      room.stamp = stamp_;
+      room.milli = view.cluster().available_gpu_milli(view.shape(slot.example), room.queue);
     }
-    slot.row[log_earliest_start] = log_ahead;
+    return room.milli;
+  }
+
+  // Brings the features of a shape up to date but for log_earliest_start; `free` are the free GPUs, at least 1. Needs
+  // list_groups() and fits().
+  void describe(const View& view, float free, Slot& slot) {
     if (slot.described_stamp == stamp_) return;
     slot.described_stamp = stamp_;
     slot.row[gpus_over_free] = std::min(4.0f, slot.gpus / free) * 0.25f;
     slot.row[fits_now] = slot.fits ? 1.0f : 0.0f;
-    slot.row[fills_nodes] = slot.fits && leaves_no_fragment(view, view.shape(slot.example)) ? 1.0f : 0.0f;
+    slot.row[fills_nodes] = slot.fits && leaves_no_fragment(view, slot) ? 1.0f : 0.0f;
+  }
+
+  // Seconds until enough is free for a slot by known ends.
+  float seconds_ahead(const View& view, Slot& slot) {
+    if (slot.fits) return 0.0f;
+    return static_cast<float>(std::max<std::int64_t>(0, earliest_us(view, slot) - view.now().us)) * 1e-6f;
   }
 
   // The instant at which enough is free by known ends. Precondition: the slot does not fit now.
   std::int64_t earliest_us(const View& view, Slot& slot) {
     if (slot.earliest_stamp != stamp_) {
       slot.earliest_stamp = stamp_;
-      slot.earliest_us = earliest_start_us(view, view.shape(slot.example).gpu_milli());
+      slot.earliest_us = earliest_start_us(view, slot.milli);
     }
     return slot.earliest_us;
   }
@@ -756,9 +793,9 @@ class Agenda {
   }
 
   // Approximate by design: on one node it fills exactly what is idle there, or it takes whole nodes.
-  [[nodiscard]] bool leaves_no_fragment(const View& view, const Shape& shape) const {
-    if (shape.is_share()) return false;
-    const std::int64_t need = shape.gpu_milli() / whole_gpu;
+  [[nodiscard]] bool leaves_no_fragment(const View& view, const Slot& slot) const {
+    if (rooms_[slot.room].shares) return false;
+    const std::int64_t need = slot.milli / whole_gpu;
     const ClusterState& cluster = view.cluster();
     if (cluster.node_count() == 1) return need == cluster.node_idle_gpus(NodeId{0});
     if (node_gpus_ > 0 && need % node_gpus_ == 0) return true;
@@ -785,8 +822,21 @@ class Agenda {
   // What the observation needs beyond the candidates; most instants leave nothing to choose and need none of it.
   void describe_all(const View& view) {
     list_groups(view);
+    follow_arrivals(view);
     const float free = static_cast<float>(view.cluster().free_gpu_milli()) / static_cast<float>(whole_gpu);
-    for (const std::uint32_t id : active_) describe(view, std::max(free, 1.0f), slots_[id]);
+    // In chunks, so that the logarithms are taken side by side.
+    constexpr std::size_t chunk = 8;
+    std::array<float, chunk> ahead{};
+    for (std::size_t first = 0; first < active_.size(); first += chunk) {
+      const std::size_t count = std::min(chunk, active_.size() - first);
+      for (std::size_t i = 0; i < count; ++i) {
+        Slot& slot = slots_[active_[first + i]];
+        describe(view, std::max(free, 1.0f), slot);
+        ahead[i] = seconds_ahead(view, slot);
+      }
+      for (float& x : ahead) x = detail::fast_log1p(x) * 0.1f;
+      for (std::size_t i = 0; i < count; ++i) slots_[active_[first + i]].row[log_earliest_start] = ahead[i];
+    }
   }
 
   void list_candidates(const View& view, Decision& decision) {
@@ -921,18 +971,17 @@ class Agenda {
 
   void block_on(const View& view, std::uint32_t place) {
     blocked_ = waiting_[place].job;
-    reservation_us_ = earliest_start_us(view, view.shape(blocked_).gpu_milli());
+    blocked_place_ = place;
+    if (options_.sc20_backfill) reservation_us_ = earliest_start_us(view, slots_[waiting_[place].slot].milli);
     backfilled_ = false;
   }
 
   // False while the chosen job still waits for room.
   bool serve_blocked(const View& view, Decision& decision) {
     if (blocked_ == no_job) return true;
-    const auto entry =
-        std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& w) { return w.job == blocked_; });
-    if (fits(view, decision, *entry)) {
+    if (fits(view, decision, waiting_[blocked_place_])) {
       blocked_ = no_job;
-      begin_start(static_cast<std::uint32_t>(entry - waiting_.begin()), view, decision);
+      begin_start(blocked_place_, view, decision);
       return true;
     }
     if (options_.sc20_backfill && !backfilled_) backfill_sc20(view, decision);
@@ -964,7 +1013,7 @@ class Agenda {
     const float per_token = 1.0f / static_cast<float>(std::max(1u, count));
     const Slot* const slots = slots_.data();
     const float* const user_shares = user_shares_.data();
-    constexpr std::uint32_t chunk = 8;
+    constexpr std::uint32_t chunk = 16;
     std::array<float, chunk> wait{}, slowdown{};
     for (std::uint32_t first = 0; first < count; first += chunk) {
       const std::uint32_t end = std::min(count, first + chunk);
@@ -1123,7 +1172,9 @@ class Agenda {
   std::vector<MilliGpu> user_milli_;
   std::vector<float> user_shares_;  // user_share of each
   double queued_work_s_ = 0;        // known GPU-seconds waiting
+  float share_of_milli_ = 0;        // share of the cluster that a thousandth of a GPU is
   std::vector<Slot> slots_;
+  std::vector<Room> rooms_;
   std::vector<std::uint32_t> active_;                 // slots in which jobs wait
   std::uint64_t stamp_ = 1;                           // counts changes of the cluster
   std::uint32_t first_of_5m_ = 0, first_of_60m_ = 0;  // jobs
@@ -1140,6 +1191,7 @@ class Agenda {
   bool waited_ = false;  // since the last observe()
 
   JobId blocked_ = no_job;
+  std::uint32_t blocked_place_ = 0;  // in waiting_
   std::int64_t reservation_us_ = 0;
   bool backfilled_ = false;  // since the last observe()
 

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "src/calibration/backends.hpp"
 #include "src/calibration/calibrate.hpp"
 #include "src/calibration/child_process.hpp"
+#include "tests/profile_support.hpp"
 #include "tests/trace_support.hpp"
 
 namespace gpusched {
@@ -110,14 +110,7 @@ TEST_F(CudaBackend, CalibratesEndToEnd) {
   const test::TempFolder folder;
   const auto profile = calibrate(*backend_, {.scale = SuiteScale::tiny, .checkpoint_folder = folder.path()});
   ASSERT_TRUE(profile) << profile.error().to_string();
-  const auto again = parse_device_profile(to_json(*profile));
-  ASSERT_TRUE(again) << again.error().to_string();
-  for (const auto& [path, value] : all_quantities(*profile)) {
-    EXPECT_TRUE(std::isfinite(value.value)) << path;
-    if (path.ends_with("_tflops") || path.ends_with("_gbs")) {
-      EXPECT_GT(value.value, 0) << path;
-    }
-  }
+  test::expect_sound(*profile);
   EXPECT_GT(profile->cold_start.at("context_s").value, 0);
   EXPECT_THAT(profile->environment, testing::Contains(testing::Key("sm_clock_mhz")));
 }

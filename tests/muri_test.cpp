@@ -52,21 +52,5 @@ TEST(MuriShortest, RunningJobsMoveToOtherNodesAtNoCost) {
   EXPECT_EQ(spans[1], (Span{0, 2040}));
 }
 
-TEST(YarnPlacement, ALargeGangTakesIdleNodesAndTheRestElsewhere) {
-  const Cluster cluster = Cluster::homogeneous(3, 4);
-  YarnPlacement placement(ClusterState(cluster, NameTable{}, Rng{}));
-  GangNodes nodes;
-  ASSERT_TRUE(placement.place(2, nodes));
-  EXPECT_EQ(nodes.front().node, NodeId{0});
-  ASSERT_TRUE(placement.place(6, nodes)) << "node 1 whole, and two of node 0, the first other node with two free";
-  ASSERT_EQ(nodes.size(), 2u);
-  EXPECT_EQ(nodes[0].node, NodeId{1});
-  EXPECT_EQ(nodes[0].tasks, 4u);
-  EXPECT_EQ(nodes[1].node, NodeId{0});
-  EXPECT_FALSE(placement.place(5, nodes));
-  EXPECT_EQ(placement.free_gpus(), 4u);
-  EXPECT_TRUE(placement.place(4, nodes)) << "the refused gang gave its node back";
-}
-
 }  // namespace
 }  // namespace gpusched

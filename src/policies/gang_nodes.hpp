@@ -31,7 +31,7 @@ using GangNodes = std::vector<NodeTasks>;
 /// one node's GPUs goes to the first node in id order that holds it; a larger one takes floor(need / node size)
 /// completely idle nodes in id order and, for the rest, the first other node that holds it. Written for equal nodes,
 /// placing onto an emptied cluster: capacity only shrinks between two calls of reset(), so that each size resumes its
-/// search where it last ended; O(1) amortised a gang.
+/// search where it last ended; O(1) amortised a gang. When a gang does not fit, no larger one does.
 class YarnPlacement {
  public:
   /// Without nodes.
@@ -52,9 +52,6 @@ class YarnPlacement {
     free_gpus_ = std::accumulate(size_.begin(), size_.end(), std::uint64_t{0});
     first_with_.assign(node_gpus_ + 1, 0);
   }
-
-  /// GPUs that no gang has taken since reset().
-  [[nodiscard]] std::uint64_t free_gpus() const { return free_gpus_; }
 
   /// Of the largest node.
   [[nodiscard]] std::uint32_t node_gpus() const { return node_gpus_; }
@@ -107,7 +104,7 @@ class YarnPlacement {
   std::vector<std::uint32_t> size_, free_;  // GPUs, by node
   std::vector<std::uint32_t> first_with_;   // [gpus]: no earlier node has as many free
   std::uint32_t node_gpus_ = 0;             // of the largest node
-  std::uint64_t free_gpus_ = 0;
+  std::uint64_t free_gpus_ = 0;             // that no gang has taken
 };
 
 }  // namespace gpusched

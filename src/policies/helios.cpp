@@ -194,16 +194,12 @@ void HeliosSrtf::bring_up_to_now(Queue& queue, const OracleView& view) {
 
 // Chooses among the waiting jobs before `place`.
 void HeliosSrtf::choose_before(Queue& queue, const Place& place, std::int64_t& quota) {
-  while (!queue.waiting.walked() && queue.waiting.first().place < place) {
-    if (quota == 0) return queue.waiting.end_walk();
-    const std::int64_t gpus = queue.waiting.first_size();
-    if (gpus > quota) {
-      queue.waiting.pass_over();
-      continue;
-    }
+  queue.waiting.walk_to(place, [&](const Waiting::Entry& next, std::int64_t gpus) {
+    if (gpus > quota) return false;
     quota -= gpus;
-    chosen_.push_back({queue.waiting.take(), gpus});
-  }
+    chosen_.push_back({next, gpus});
+    return true;
+  });
 }
 
 void HeliosSrtf::checkpoint(Queue& queue, const Run& run, Decision& decision) {

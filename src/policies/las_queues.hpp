@@ -84,6 +84,7 @@ class LasQueues {
     std::uint32_t queue = 0;
     std::uint32_t admission = 0;
   };
+  using Pending = WaitingBySize<std::int64_t>;
   struct Promotion {
     Time time;
     JobId job;
@@ -192,21 +193,19 @@ class LasQueues {
   }
 
   void choose_pending(std::uint32_t queue, std::int64_t& free) {
-    auto& pending = pending_[queue];
-    if (free > 0) pending.begin_walk();
-    while (free > 0 && !pending.walked()) {
-      const auto gpus = static_cast<std::uint32_t>(pending.first_size());
-      if (gpus > free) {
-        pending.pass_over();
-        continue;
-      }
+    pending_[queue].begin_walk();
+    pending_[queue].walk_to(last_place_, [&](const Pending::Entry& next, std::int64_t gpus) {
+      if (gpus > free) return false;
       free -= gpus;
-      const JobId id = pending.take().job;
-      const Job& job = (*this)[id];
+      const Job& job = (*this)[next.job];
       started_.push_back(running_.size());
-      running_.push_back(
-          {.executed = job.executed, .job = id, .gpus = gpus, .queue = queue, .admission = job.admission});
-    }
+      running_.push_back({.executed = job.executed,
+                          .job = next.job,
+                          .gpus = static_cast<std::uint32_t>(gpus),
+                          .queue = queue,
+                          .admission = job.admission});
+      return true;
+    });
   }
 
   void wait_again(const RunView& view, const Run& run, std::int64_t place) {
@@ -270,9 +269,9 @@ class LasQueues {
   std::int64_t promote_knob_;
   Time last_event_{};
   Time next_check_ = Time::max();
-  std::vector<Job> jobs_;                             // by job id
-  std::vector<Run> running_;                          // by queue, in order
-  std::vector<WaitingBySize<std::int64_t>> pending_;  // by queue
+  std::vector<Job> jobs_;                          // by job id
+  std::vector<Run> running_;                       // by queue, in order
+  std::vector<Pending> pending_;                   // by queue
   std::int64_t first_place_ = 0, last_place_ = 0;  // among the pending of any queue: the least, and above the greatest
   std::uint32_t admissions_ = 0;
   std::set<Promotion> promotions_;  // of pending jobs, all to come

@@ -66,6 +66,8 @@ class MuriShortest {
     std::uint32_t node = no_index;  // of a job on one node; on several: nodes_
   };
 
+  using Waiting = WaitingBySize<Place>;
+
   static Place last_place() { return {.key = std::numeric_limits<std::int64_t>::max(), .tie = 0}; }
   static constexpr std::uint64_t first_arrival = std::uint64_t{1} << 31;  // behind all that run
 
@@ -115,15 +117,13 @@ class MuriShortest {
   void place_all(const OracleView& view, Decision& decision) {
     nodes_left_.reset();
     waiting_.begin_walk();
-    note_next_waiting();
     started_.clear();
     preempted_.clear();
     moved_.resize(running_.size());
     std::uint32_t kept = 0;
     std::size_t moves = 0;
     for (Run& run : running_) {
-      const Place place = place_of(run);
-      if (next_waiting_ < place) start_before(place, view);
+      start_before(place_of(run), view);
       const Found found = find_nodes(run);
       if (found == Found::nothing) {
         decision.preempt(run.job);
@@ -143,21 +143,13 @@ class MuriShortest {
 
   // Finds nodes for the waiting jobs before that place.
   void start_before(const Place& place, const OracleView& view) {
-    for (; next_waiting_ < place; note_next_waiting()) {
-      Run run{.job = waiting_.first().job, .gpus = static_cast<std::uint32_t>(waiting_.first_size())};
-      if (find_nodes(run) == Found::nothing) {
-        waiting_.pass_over();
-        continue;
-      }
-      run.tie = waiting_.take().place.tie;
+    waiting_.walk_to(place, [&](const Waiting::Entry& next, std::int64_t gpus) {
+      Run run{.tie = next.place.tie, .job = next.job, .gpus = static_cast<std::uint32_t>(gpus)};
+      if (find_nodes(run) == Found::nothing) return false;
       run.account = overhead_.start(view, run.job);
       started_.push_back(run);
-    }
-  }
-
-  void note_next_waiting() {
-    const bool none = waiting_.walked() || nodes_left_.free_gpus() == 0;
-    next_waiting_ = none ? last_place() : waiting_.first().place;
+      return true;
+    });
   }
 
   enum class Found : std::uint8_t { nothing, same, others };
@@ -221,12 +213,11 @@ class MuriShortest {
   Time last_event_{};
   std::uint64_t instant_ = 0;  // number of the present one
   std::vector<Run> running_;   // in order of place
-  WaitingBySize<Place> waiting_;
+  Waiting waiting_;
   EventOverhead overhead_;
   YarnPlacement nodes_left_;
   std::vector<GangNodes> nodes_;  // by job, of running jobs on several nodes
   // Of the open decision:
-  Place next_waiting_;  // of the first waiting job still to be looked at, or last_place()
   GangNodes chosen_;
   std::vector<Run> started_, preempted_;
   std::vector<std::uint32_t> moved_;  // into running_

@@ -89,15 +89,13 @@ void TiresiasRounds::list_jobs(const View& view) {
 
 // Chooses among the waiting jobs before `place`.
 void TiresiasRounds::choose_before(const Place& place, const View& view, MilliGpu& free) {
-  while (!waiting_.walked() && waiting_.first().place < place) {
-    if (waiting_.first_size() > free) {
-      waiting_.pass_over();
-      continue;
-    }
-    free -= waiting_.first_size();
-    chosen_.push_back(waiting_.take());
-    expect_limit(view, chosen_.back().job);
-  }
+  waiting_.walk_to(place, [&](const Waiting::Entry& next, MilliGpu wanted) {
+    if (wanted > free) return false;
+    free -= wanted;
+    chosen_.push_back(next);
+    expect_limit(view, next.job);
+    return true;
+  });
 }
 
 void TiresiasRounds::start_chosen(const View& view, Decision& decision) {

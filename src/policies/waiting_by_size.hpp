@@ -13,8 +13,8 @@
 namespace gpusched {
 
 /// Waiting jobs, those that ask for as much (GPUs, or thousandths of them) in one queue, in ascending order of `Place`,
-/// which is unique and changes only when the policy moves the job. For walks in which capacity only shrinks: when a job
-/// does not fit, no later one of its size does.
+/// which is unique and changes only when the policy moves the job. For walks in which capacity only shrinks, and in
+/// which a job fits wherever a larger one does.
 template <class Place>
 class WaitingBySize {
  public:
@@ -31,41 +31,24 @@ class WaitingBySize {
 
   /// All jobs are to be looked at. O(sizes).
   void begin_walk() {
-    open_.clear();
-    for (std::uint32_t i = 0; i < queues_.size(); ++i) {
-      if (!queues_[i].entries.empty()) open_.push_back(i);
-    }
-    std::make_heap(open_.begin(), open_.end(), later());
+    open_ = queues_.size();
+    find_next();
   }
 
-  /// No job is left to be looked at.
-  void end_walk() { open_.clear(); }
-
-  [[nodiscard]] bool walked() const { return open_.empty(); }
-
-  // ---- while not walked() ----
-
-  /// The first job in order of those still to be looked at, and its size.
-  [[nodiscard]] const Entry& first() const { return *queues_[open_.front()].entries.begin(); }
-  [[nodiscard]] std::int64_t first_size() const { return queues_[open_.front()].size; }
-
-  /// Removes first(), which starts.
-  Entry take() {
-    std::pop_heap(open_.begin(), open_.end(), later());
-    std::set<Entry>& entries = queues_[open_.back()].entries;
-    const Entry taken = entries.extract(entries.begin()).value();
-    if (entries.empty()) {
-      open_.pop_back();
-    } else {
-      std::push_heap(open_.begin(), open_.end(), later());
+  /// Walks on to `place`: takes out, in order, each job before it of which `starts(entry, size)` is true. False: it
+  /// does not fit, and no job of its size or a larger one is asked in the rest of the walk. Precondition: begin_walk().
+  /// O(1) when there is none before `place`; O(sizes + log n) a job taken out, O(sizes) a size that does not fit.
+  template <class Starts>
+  void walk_to(const Place& place, Starts starts) {
+    while (next_ < open_ && queues_[next_].entries.begin()->place < place) {
+      std::set<Entry>& entries = queues_[next_].entries;
+      if (starts(*entries.begin(), queues_[next_].size)) {
+        entries.erase(entries.begin());
+      } else {
+        open_ = next_;
+      }
+      find_next();
     }
-    return taken;
-  }
-
-  /// first() does not fit, and so no other of its size.
-  void pass_over() {
-    std::pop_heap(open_.begin(), open_.end(), later());
-    open_.pop_back();
   }
 
  private:
@@ -82,14 +65,18 @@ class WaitingBySize {
     return *queues_.insert(at, {size, {}});
   }
 
-  // Of two queues, the one whose first job comes later.
-  [[nodiscard]] auto later() const {
-    return
-        [this](std::uint32_t a, std::uint32_t b) { return *queues_[b].entries.begin() < *queues_[a].entries.begin(); };
+  void find_next() {
+    next_ = open_;
+    for (std::size_t i = 0; i < open_; ++i) {
+      if (queues_[i].entries.empty()) continue;
+      if (next_ == open_ || *queues_[i].entries.begin() < *queues_[next_].entries.begin()) next_ = i;
+    }
   }
 
-  std::vector<Queue> queues_;        // ascending by size
-  std::vector<std::uint32_t> open_;  // heap of those still looked at in this walk, the one with the first job on top
+  std::vector<Queue> queues_;  // ascending by size
+  // Of the present walk:
+  std::size_t open_ = 0;  // this queue and those after it do not fit
+  std::size_t next_ = 0;  // the queue before it with the first job of all; open_: there is none
 };
 
 }  // namespace gpusched

@@ -72,6 +72,8 @@ TEST(Scenario, RefusesWhatIsNotJson) {
   EXPECT_EQ(error_of(""), "run.json:1: empty; expected JSON");
   EXPECT_EQ(error_of("[]"), "run.json: /: expected an object");
   EXPECT_EQ(error_of(R"({"seed": 1, "seed": 2})"), "run.json: key 'seed' appears twice");
+  EXPECT_EQ(error_of(R"({"fidelity": {"slowdown": 1e999}})"),
+            "run.json: holds a number too large for JSON readers; expected at most 1.8e308");
 }
 
 TEST(Scenario, RefusesAFolderAndAMissingFile) {

@@ -3,11 +3,15 @@
 /// Compiled parts only: it shows a JSON library's type.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gpusched/agenda.hpp"
@@ -25,17 +29,18 @@ class JsonFields {
     if (!object.is_object()) fail("", "expected an object");
   }
 
-  /// Sets `target` when the key is there; else it keeps its value. Numbers must lie in [least, most].
+  /// Sets `target` when the key is there; else it keeps its value. Numbers must lie in [least, most] and in T.
   template <class T>
   requires std::is_arithmetic_v<T>
-  void read(const std::string& key, T& target, double least = 0, double most = 9007199254740992.0) {
+  void read(const std::string& key, T& target, double least = 0, double most = most_exact) {
     const Json* value = find(key);
     if (value == nullptr) return;
     if constexpr (std::is_same_v<T, bool>) {
       if (!value->is_boolean()) return fail(key, "expected true or false");
       target = value->template get<bool>();
     } else {
-      const bool right_type = std::is_integral_v<T> ? value->is_number_integer() : value->is_number();
+      most = std::min(most, static_cast<double>(std::numeric_limits<T>::max()));
+      const bool right_type = is_number_for<T>(*value);
       const double number = right_type ? value->template get<double>() : 0;
       if (!right_type || !(number >= least && number <= most)) {
         return fail(key, std::string("expected ") + (std::is_integral_v<T> ? "an integer" : "a number") + " from " +
@@ -58,8 +63,7 @@ class JsonFields {
   void read(const std::string& key, std::vector<T>& target, std::size_t size) {
     const Json* value = find(key);
     if (value == nullptr) return;
-    const bool numbers =
-        value->is_array() && std::all_of(value->begin(), value->end(), [](const Json& x) { return x.is_number(); });
+    const bool numbers = value->is_array() && std::all_of(value->begin(), value->end(), is_number_for<T>);
     if (!numbers || (size != 0 && value->size() != size)) {
       return fail(key, "expected a list of " + (size == 0 ? "" : std::to_string(size) + " ") + "numbers");
     }
@@ -120,7 +124,18 @@ class JsonFields {
     return entry == object_->end() ? nullptr : &*entry;
   }
 
-  static std::string text_of(double number) { return Json(number).dump(); }
+  static constexpr double most_exact = 9007199254740992;  // 2^53: up to here a double holds every integer
+
+  template <class T>
+  static bool is_number_for(const Json& value) {
+    return std::is_integral_v<T> ? value.is_number_integer() : value.is_number();
+  }
+
+  // Without ".0" where it is whole.
+  static std::string text_of(double number) {
+    const bool whole = std::abs(number) <= most_exact && number == std::trunc(number);
+    return whole ? std::to_string(static_cast<std::int64_t>(number)) : Json(number).dump();
+  }
 
   const Json* object_;
   std::string file_, path_;

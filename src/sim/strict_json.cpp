@@ -37,6 +37,9 @@ Result<Json> parse_json_strictly(std::string_view text, const std::string& file)
     return Unexpected{Error{.message = text.empty() ? "empty; expected JSON" : "expected well-formed JSON here",
                             .file = file,
                             .line = line_of(text, error.byte == 0 ? 0 : error.byte - 1)}};
+  } catch (const Json::out_of_range&) {  // the parser's only other error, and it knows no place
+    return Unexpected{
+        Error{.message = "holds a number too large for JSON readers; expected at most 1.8e308", .file = file}};
   }
 }
 

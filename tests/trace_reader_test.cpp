@@ -533,6 +533,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"native.csv", "2,2000", "2,1500",
                  "{}:4: gpu_milli_per_task: expected a share below 1000 or a multiple"},
         BadInput{"native.csv", "100;200", "100;201", "{}:4: attempts_s: expected attempts that add up to work_s"},
+        BadInput{"native.csv", "100;200", "9100000000000;9100000000000",
+                 "{}:4: attempts_s: expected attempts that add up to work_s"},
+        BadInput{"native.csv", "100;200", "100;100", "{}:4: attempts_s: expected attempts that add up to work_s"},
+        BadInput{"native.csv", "100;200", "100;-1;201", "{}:4: attempts_s: expected seconds joined by ';'"},
+        BadInput{"any.csv", "2024-03-01 09:10:00", "4600000000001", "{}:2: finished: expected seconds or a time",
+                 any_columns},
         BadInput{"cluster_job_log.json", "\"2017-10-07 01:11:39\"", "\"noon\"",
                  "{}:2: submitted_time: expected a time like"},
         // End before start.
@@ -584,6 +590,30 @@ TEST(BadFiles, AreRefusedInOneClearLine) {
                                                                "ELF\0\1\2\3",
                                                                8));
   EXPECT_EQ(error_of(read_trace(binary)).substr(0, binary.size() + 25), binary + ":1: format not recognised");
+}
+
+// Such times wrapped around, and the replay told of jobs that ended before they came.
+TEST(BadFiles, WithTimesThatNoClockCountsAreRefused) {
+  const TempFolder folder;
+  const auto error = [&](const std::string& rows) {
+    return error_of(read_trace(folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n" + rows)));
+  };
+  const std::string refused = folder.path() +
+                              "/jobs.csv: submissions and run times together are longer than 292,000 years, which no "
+                              "clock here counts";
+  EXPECT_EQ(error("0,0,9100000000000,1,1000\n"), "no error");
+  EXPECT_EQ(error("0,0,9100000000000,1,1000\n1,0,9100000000000,1,1000\n"), refused);
+  EXPECT_EQ(error("0,-4500000000000,1,1,1000\n1,4500000000000,1,1,1000\n"), "no error");
+  EXPECT_EQ(error("0,-4500000000000,500000000000,1,1000\n1,4500000000000,1,1,1000\n"), refused);
+}
+
+TEST(Sacct, ANegativeTimeLimitIsNone) {
+  const TempFolder folder;
+  const std::string rows = "1|2024-01-01T00:00:00|60|10|gres/gpu=1\n2|2024-01-01T00:00:01|60|-10|gres/gpu=1\n";
+  const auto trace = read_trace(folder.write("jobs.txt", "JobID|Submit|ElapsedRaw|TimelimitRaw|ReqTRES\n" + rows));
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(trace->jobs.estimate(JobId{0}), whole_seconds(600));
+  EXPECT_EQ(trace->jobs.estimate(JobId{1}), Time::max());
 }
 
 TEST(FitToCluster, RefusesDropsOrClampsWhatIsTooLarge) {

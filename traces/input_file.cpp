@@ -98,7 +98,10 @@ Result<int> open_descriptor(const std::string& path) {
   return descriptor;
 }
 
-bool name_ends_in(std::string_view name, std::string_view ending) { return name.ends_with(ending); }
+bool name_ends_in(archive_entry* entry, std::string_view ending) {
+  const char* const name = archive_entry_pathname(entry);
+  return std::string_view(name != nullptr ? name : "").ends_with(ending);
+}
 
 }  // namespace
 
@@ -115,6 +118,43 @@ struct InputFile::State {
   bool at_end = false;
   std::uint64_t line = 0;
   std::optional<Error> failure;
+
+  [[nodiscard]] Error damaged() const {
+    const char* const reason = archive_error_string(unpacker.get());
+    return {.message = std::string("damaged archive: ") + (reason != nullptr ? reason : "cannot unpack"),
+            .file = path,
+            .line = line};
+  }
+
+  // Reads `path` through libarchive from here on: its only content, or the first file whose name ends in `entry`.
+  Result<void> unpack(const std::string& entry) {
+    // Opened anew from the start, since libarchive reads through its own callback.
+    const auto again = open_descriptor(path);
+    if (!again) return Unexpected{again.error()};
+    raw = std::make_unique<RawFile>(*again);
+    unpacker.reset(archive_read_new());
+    archive_read_support_filter_all(unpacker.get());
+    archive_read_support_format_tar(unpacker.get());
+    archive_read_support_format_empty(unpacker.get());
+    archive_read_support_format_raw(unpacker.get());
+    if (archive_read_open(unpacker.get(), raw.get(), nullptr, feed_archive, nullptr) != ARCHIVE_OK) {
+      return Unexpected{damaged()};
+    }
+    archive_entry* found = nullptr;
+    for (;;) {
+      const int status = archive_read_next_header(unpacker.get(), &found);
+      if (status == ARCHIVE_EOF && archive_format(unpacker.get()) == ARCHIVE_FORMAT_EMPTY) {
+        return file_error(path, "is empty; expected a trace");
+      }
+      if (status == ARCHIVE_EOF) {
+        return file_error(path, entry.empty() ? "archive holds no file" : "archive holds no file named " + entry);
+      }
+      if (status != ARCHIVE_OK) return Unexpected{damaged()};
+      const bool is_raw = archive_format(unpacker.get()) == ARCHIVE_FORMAT_RAW;
+      const bool is_file = archive_entry_filetype(found) == AE_IFREG;
+      if (is_raw || (is_file && name_ends_in(found, entry))) return {};
+    }
+  }
 
   // The next bytes of the content; empty at the end or after damage.
   std::string_view next_content() {
@@ -136,10 +176,7 @@ struct InputFile::State {
     } while (status == ARCHIVE_OK && size == 0);
     if (status == ARCHIVE_EOF) return {};
     if (status != ARCHIVE_OK) {
-      const char* reason = archive_error_string(unpacker.get());
-      failure = Error{.message = std::string("damaged archive: ") + (reason != nullptr ? reason : "cannot unpack"),
-                      .file = path,
-                      .line = line};
+      failure = damaged();
       return {};
     }
     return {static_cast<const char*>(data), size};
@@ -178,47 +215,16 @@ Result<InputFile> InputFile::open(const std::string& path, const std::string& en
   state->raw = std::make_unique<RawFile>(*descriptor);
   state->first_block = state->raw->next();
   if (state->first_block.empty()) return file_error(path, "is empty; expected a trace");
-
   if (!looks_packed(state->first_block)) {
     state->first_block_pending = true;
-  } else {
-    // Opened anew from the start, since libarchive reads through its own callback.
-    const auto again = open_descriptor(path);
-    if (!again) return Unexpected{again.error()};
-    state->raw = std::make_unique<RawFile>(*again);
-    state->unpacker.reset(archive_read_new());
-    archive_read_support_filter_all(state->unpacker.get());
-    archive_read_support_format_tar(state->unpacker.get());
-    archive_read_support_format_empty(state->unpacker.get());
-    archive_read_support_format_raw(state->unpacker.get());
-    const auto damaged = [&] {
-      const char* reason = archive_error_string(state->unpacker.get());
-      return file_error(path, std::string("damaged archive: ") + (reason != nullptr ? reason : "cannot unpack"));
-    };
-    if (archive_read_open(state->unpacker.get(), state->raw.get(), nullptr, feed_archive, nullptr) != ARCHIVE_OK) {
-      return damaged();
-    }
-    archive_entry* found = nullptr;
-    for (;;) {
-      const int status = archive_read_next_header(state->unpacker.get(), &found);
-      if (status == ARCHIVE_EOF && archive_format(state->unpacker.get()) == ARCHIVE_FORMAT_EMPTY) {
-        return file_error(path, "is empty; expected a trace");
-      }
-      if (status == ARCHIVE_EOF) {
-        return file_error(path, entry.empty() ? "archive holds no file" : "archive holds no file named " + entry);
-      }
-      if (status != ARCHIVE_OK) return damaged();
-      const bool is_raw = archive_format(state->unpacker.get()) == ARCHIVE_FORMAT_RAW;
-      const bool is_file = archive_entry_filetype(found) == AE_IFREG;
-      const char* name = archive_entry_pathname(found);
-      if (is_raw || (is_file && name_ends_in(name != nullptr ? name : "", entry))) break;
-    }
+  } else if (auto found = state->unpack(entry); !found) {
+    return Unexpected{found.error()};
   }
+  while (state->end - state->begin < (std::size_t{1} << 16) && state->refill()) {
+  }
+  if (state->failure) return Unexpected{*state->failure};
+  if (state->begin == state->end) return file_error(path, "is empty; expected a trace");
   InputFile file(std::move(state));
-  while (file.state_->end - file.state_->begin < (std::size_t{1} << 16) && file.state_->refill()) {
-  }
-  if (file.state_->failure) return Unexpected{*file.state_->failure};
-  if (file.state_->begin == file.state_->end) return file_error(path, "is empty; expected a trace");
   if (file.head().starts_with("\xEF\xBB\xBF")) file.state_->begin += 3;
   return file;
 }
@@ -230,8 +236,7 @@ bool InputFile::has_entry(const std::string& path, const std::string& entry) {
   if (archive_read_open_filename(unpacker.get(), path.c_str(), block_size) != ARCHIVE_OK) return false;
   archive_entry* found = nullptr;
   while (archive_read_next_header(unpacker.get(), &found) == ARCHIVE_OK) {
-    const char* name = archive_entry_pathname(found);
-    if (name != nullptr && name_ends_in(name, entry)) return true;
+    if (name_ends_in(found, entry)) return true;
   }
   return false;
 }

@@ -32,7 +32,7 @@ class InputFile {
   /// failure() tells which.
   bool next_line(std::string_view& line);
 
-  /// The next `size` bytes at most, for formats without lines; empty at the end or after damage.
+  /// The next bytes, for formats without lines; empty at the end or after damage.
   std::string_view next_block();
 
   /// The first bytes of the content (up to 64 KiB), without consuming them.

@@ -5,6 +5,29 @@
 #include "traces/trace_reader.hpp"
 
 namespace gpusched {
+namespace {
+
+// "60;120" -> the work of each attempt, which is `whole` together.
+void read_attempts(RowReader& row, Column column, Time whole, std::vector<Time>& works) {
+  works.clear();
+  Time left = whole;
+  for (std::string_view rest = row.text(column); !rest.empty() && !row.bad();) {
+    const std::size_t stop = std::min(rest.find(';'), rest.size());
+    const auto value = parse_seconds(rest.substr(0, stop));
+    if (!value || *value < Time{}) {
+      row.expect(column, "seconds joined by ';'");
+    } else if (*value > left) {
+      row.expect(column, "attempts that add up to work_s");
+    } else {
+      works.push_back(*value);
+      left = left - *value;
+    }
+    rest.remove_prefix(std::min(stop + 1, rest.size()));
+  }
+  if (!works.empty() && left > Time{}) row.expect(column, "attempts that add up to work_s");
+}
+
+}  // namespace
 
 Result<void> read_native(ReadContext& context) {
   RowReader rows(context);
@@ -39,17 +62,7 @@ Result<void> read_native(ReadContext& context) {
       if (!value || *value < -1'000'000'000 || *value > 1'000'000'000) row.expect(priority, "an integer");
       job.priority = static_cast<std::int32_t>(value.value_or(0));
     }
-    attempt_works.clear();
-    Time sum{};
-    for (std::string_view rest = row.text(attempts); !rest.empty();) {
-      const std::size_t stop = std::min(rest.find(';'), rest.size());
-      const auto value = parse_seconds(rest.substr(0, stop));
-      if (!value || value->us < 0) row.expect(attempts, "seconds joined by ';'");
-      attempt_works.push_back(value.value_or(Time{}));
-      sum += attempt_works.back();
-      rest.remove_prefix(std::min(stop + 1, rest.size()));
-    }
-    if (!attempt_works.empty() && sum != job.work) row.expect(attempts, "attempts that add up to work_s");
+    read_attempts(row, attempts, job.work, attempt_works);
     job.attempts = attempt_works;
     job.gpu_spec = row.text(spec);
     job.user = row.text(user);

@@ -100,10 +100,9 @@ Time run_time(RowReader& row, const SacctColumns& columns) {
 
 Time time_limit(RowReader& row, const SacctColumns& columns) {
   if (columns.limit_raw && !is_unknown(row.text(columns.limit_raw))) {
-    if (const auto minutes = parse_integer(row.text(columns.limit_raw)); minutes && *minutes < 1'000'000'000) {
-      return whole_seconds(*minutes * 60);
-    }
-    return Time::max();  // UNLIMITED, Partition_Limit
+    const auto minutes = parse_integer(row.text(columns.limit_raw));
+    const bool is_limit = minutes && *minutes >= 0 && *minutes < 1'000'000'000;
+    return is_limit ? whole_seconds(*minutes * 60) : Time::max();  // UNLIMITED, Partition_Limit
   }
   const auto span = columns.limit ? parse_slurm_span(row.text(columns.limit)) : std::nullopt;
   return span.value_or(Time::max());

@@ -60,6 +60,23 @@ Error duplicate_error(const std::string& path, const ReadOptions& options, Error
   return error;
 }
 
+// A Time holds 292,000 years: enough for any schedule of these jobs, up to all of them one after the other?
+Result<void> check_times(const JobTable& jobs, const std::string& path) {
+  Time left = Time::max();
+  const auto take = [&left](Time span) {
+    const bool fits = span <= left;
+    if (fits) left = left - span;
+    return fits;
+  };
+  const Time first = jobs.submits().front(), last = jobs.submits().back();
+  const bool fits = take(first < Time{} ? Time{} - first : Time{}) && take(std::max(last, Time{})) &&
+                    std::all_of(jobs.works().begin(), jobs.works().end(), take);
+  if (fits) return {};
+  return Unexpected{
+      Error{.message = "submissions and run times together are longer than 292,000 years, which no clock here counts",
+            .file = path}};
+}
+
 }  // namespace
 
 const std::vector<TraceFormat>& trace_format_table() {
@@ -173,6 +190,7 @@ Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
   auto table = std::move(jobs).build();
   if (!table) return Unexpected{duplicate_error(path, options, table.error())};
   trace.jobs = *std::move(table);
+  if (auto fits = check_times(trace.jobs, path); !fits) return Unexpected{fits.error()};
   return trace;
 }
 

@@ -93,8 +93,9 @@ Time RowReader::seconds(Column column) {
 }
 
 Time RowReader::instant(Column column) {
+  constexpr Time most = whole_seconds(4'600'000'000'000);  // so that two can be subtracted
   const std::string_view value = text(column);
-  if (const auto time = parse_seconds(value)) return *time;
+  if (const auto time = parse_seconds(value); time && *time <= most && Time{} - *time <= most) return *time;
   if (const auto time = parse_calendar(value)) return *time;
   expect(column, "seconds or a time like 2017-10-07 01:12:09");
   return {};

@@ -45,7 +45,7 @@ bool skip_without_philly(benchmark::State& state) {
 void BareLoopWithParsing(benchmark::State& state) {
   if (skip_without_philly(state)) return;
   std::size_t jobs = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     const std::vector<PlainJob> plain = bench::read_plain(bench::philly_path());
     benchmark::DoNotOptimize(bench::bare_fifo(plain, philly_gpus));
     jobs = plain.size();
@@ -56,7 +56,7 @@ BENCHMARK(BareLoopWithParsing)->Unit(benchmark::kMillisecond);
 
 void BareLoop(benchmark::State& state) {
   if (skip_without_philly(state)) return;
-  for (auto _ : state) benchmark::DoNotOptimize(bench::bare_fifo(philly_plain(), philly_gpus));
+  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(bench::bare_fifo(philly_plain(), philly_gpus));
   report_rate(state, philly_plain().size());
 }
 BENCHMARK(BareLoop)->Unit(benchmark::kMillisecond);
@@ -66,7 +66,7 @@ template <class P>
 void replay(benchmark::State& state, const Cluster& cluster, const P& fresh) {
   if (skip_without_philly(state)) return;
   std::uint64_t events = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     Engine engine(philly_table(), cluster);
     P policy = fresh;
     if (!simulate(engine, policy)) state.SkipWithError("jobs left waiting");
@@ -115,7 +115,7 @@ JobTable synthetic_jobs(std::int64_t count) {
 void FifoScale(benchmark::State& state) {
   const JobTable jobs = synthetic_jobs(state.range(0));
   const std::int64_t before_kib = peak_memory_kib();
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     Engine engine(jobs, Cluster::homogeneous(400, 8));
     Fifo policy;
     if (!simulate(engine, policy)) state.SkipWithError("jobs left waiting");
@@ -132,7 +132,7 @@ void ReplayProcess(benchmark::State& state) {
   if (jobs == 0) return state.SkipWithError("philly_jobs.csv is absent");
   const std::string command =
       GPUSCHED_PROGRAM " replay --trace '" + bench::philly_path() + "' --cluster 352x8 --policy fifo >/dev/null 2>&1";
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     if (std::system(command.c_str()) != 0) return state.SkipWithError("the program failed");
   }
   report_rate(state, jobs);

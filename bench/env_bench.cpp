@@ -44,7 +44,7 @@ void run_env(benchmark::State& state, ActionMode mode, bool observe) {
   std::int64_t tokens = 0;
   StepResult result;
   result.terminated = true;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     if (result.done()) result = env.reset(world().windows[episode++ % world().windows.size()]);
     if (observe) env.encode(slot);
     tokens += env.agenda().size();
@@ -83,7 +83,7 @@ void run_vector_env(benchmark::State& state) {
   env.reset(1);
   std::vector<std::uint32_t> actions(env.size());
   double fastest_us = std::numeric_limits<double>::infinity();
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     const auto begin = std::chrono::steady_clock::now();
     env.heuristic_actions(Heuristic::sjf, actions);
     env.step(actions);

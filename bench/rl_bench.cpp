@@ -49,7 +49,7 @@ void decide(benchmark::State& state, NetworkKind kind) {
   }
   std::fill(seen.mask.begin(), seen.mask.end(), std::uint8_t{1});
   std::vector<float> logits;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     forward_policy(spec, parameters, {}, seen, logits);
     benchmark::DoNotOptimize(best_action(logits));
   }
@@ -117,7 +117,7 @@ void train(benchmark::State& state, NetworkKind kind) {
   learner->set_state(parameters, {zeros, zeros, 0});
   Rng rng(3);
   Split3 split;
-  for (auto _ : state) iterate(env, *learner, spec, rng, split);
+  for ([[maybe_unused]] const auto _ : state) iterate(env, *learner, spec, rng, split);
   const auto microseconds = [&](double seconds) { return 1e6 * seconds / split.steps; };
   state.counters["env_us"] = microseconds(split.env_s);
   state.counters["inference_us"] = microseconds(split.inference_s);

@@ -367,7 +367,8 @@ Result<double> Device::check(const KernelCall& call) {
 Result<double> Device::seed_program_error() {
   Status status;
   const KernelCall call{Kernel::gemm_naive16, 1024, 1024, 1024};
-  const KernelData data{.a = std::vector<float>(1024 * 1024, 1.0F), .b = std::vector<float>(1024 * 1024, 2.0F)};
+  constexpr std::size_t cells = std::size_t{1024} * 1024;
+  const KernelData data{.a = std::vector<float>(cells, 1.0F), .b = std::vector<float>(cells, 2.0F)};
   CudaKernel kernel(call, &data, 0, nullptr, status);
   if (status.good()) kernel.queue(stream_.get(), status);
   status.note(cudaStreamSynchronize(stream_.get()), "gemm_naive16 of 1024");

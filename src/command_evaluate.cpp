@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,16 +15,16 @@
 #include "src/sim/build_info.hpp"
 #include "src/sim/evaluation.hpp"
 #include "src/sim/evaluation_report.hpp"
+#include "src/sim/number_text.hpp"
 #include "src/sim/report.hpp"
 #include "src/sim/sc20_protocol.hpp"
+#include "src/sim/strict_json.hpp"
 #include "src/sim/text_table.hpp"
 #include "traces/cluster_reader.hpp"
 #include "traces/trace.hpp"
 
 namespace gpusched {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct EvaluateArguments {
   std::vector<std::string> traces, formats, clusters, groups;
@@ -47,12 +46,6 @@ struct Lineup {
   std::vector<PolicySpec> policies;
   std::vector<Entry> entries;
 };
-
-std::string text_of(double value, const char* format = "%.2f") {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 Json manifest_of(const EvaluateArguments& arguments) {
   const BuildInfo build = build_info();
@@ -285,7 +278,7 @@ int evaluate_sc20(const EvaluateArguments& arguments, const Lineup& lineup) {
       result = run_sc20_protocol(*log, backfill, *chooser);
     }
     if (!result) return complain(result.error());
-    table.add({spec.text, text_of(result->avg_bounded_slowdown, "%.6f"), text_of(result->utilization, "%.3f")});
+    table.add({spec.text, formatted("%.6f", result->avg_bounded_slowdown), formatted("%.3f", result->utilization)});
     runs.push_back(
         {{"policy", spec.text},
          {"trace", path},

@@ -8,6 +8,7 @@
 
 #include "src/commands.hpp"
 #include "src/sim/atomic_file.hpp"
+#include "src/sim/nearest_name.hpp"
 #include "src/sim/strict_json.hpp"
 #include "traces/cluster_reader.hpp"
 #include "traces/synthetic.hpp"
@@ -92,8 +93,7 @@ int generate(const GenerateArguments& arguments) {
 void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   auto* command = trace.add_subcommand("generate", "Draw a synthetic trace from a model, or fit a model to a trace");
   const auto arguments = std::make_shared<GenerateArguments>();
-  std::string names;
-  for (const std::string& name : builtin_model_names()) names += (names.empty() ? "" : ", ") + name;
+  const std::string names = joined(builtin_model_names(), ", ");
   auto* model = command->add_option("--model", arguments->model, "built-in model (" + names + ") or FILE.json")
                     ->capture_default_str();
   command->add_option("--like", arguments->like, "fit the model to this trace instead")->excludes(model);

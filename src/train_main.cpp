@@ -17,6 +17,7 @@
 #include "src/rl/direct_search.hpp"
 #include "src/rl/train_config.hpp"
 #include "src/rl/trainer.hpp"
+#include "src/sim/number_text.hpp"
 #include "src/sim/report.hpp"
 #include "src/sim/strict_json.hpp"
 #include "src/sim/text_table.hpp"
@@ -60,18 +61,12 @@ void print_progress(const TrainProgress& progress) {
   std::fprintf(stderr, "  %ld:%02ld left%s", left / 60, left % 60, terminal && !progress.validated ? "" : "\n");
 }
 
-std::string number_text(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 void print_held_out(const HeldOut& held_out, Heuristic own) {
-  const auto percent = [](double share) { return number_text("%+.1f%%", 100 * share); };
+  const auto percent = [](double share) { return formatted("%+.1f%%", 100 * share); };
   TextTable table({"order", "loss a job", "agent against it", "95% interval", "the agent is"});
   for (const HeldOutRow& row : held_out.rows) {
     const std::string name(name_of(heuristic_names, row.heuristic));
-    table.add({name + (row.heuristic == own ? " (where it began)" : ""), number_text("%.4g", row.loss),
+    table.add({name + (row.heuristic == own ? " (where it began)" : ""), formatted("%.4g", row.loss),
                percent((held_out.agent - row.loss) / row.loss),
                row.interval
                    ? "[" + percent(row.interval->relative.low) + ", " + percent(row.interval->relative.high) + "]"

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <utility>
 
+#include "src/sim/number_text.hpp"
 #include "src/sim/output_files.hpp"
 #include "src/sim/text_table.hpp"
 #include "tests/trace_support.hpp"

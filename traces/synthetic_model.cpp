@@ -387,10 +387,8 @@ Result<SyntheticModel> builtin_model(std::string_view name) {
     if (model.name == name) return read_model(model.json, "traces/" + std::string(name) + ".json (built in)");
   }
   const std::vector<std::string> names = builtin_model_names();
-  std::string list;
-  for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
   return unexpected("no synthetic model '" + std::string(name) + "'" + suggest_nearest(name, names) +
-                    "; there are: " + list);
+                    "; there are: " + joined(names, ", "));
 }
 
 }  // namespace gpusched

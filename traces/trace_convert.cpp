@@ -6,7 +6,7 @@
 
 #include "src/sim/atomic_file.hpp"
 #include "src/sim/nearest_name.hpp"
-#include "src/sim/report.hpp"
+#include "src/sim/number_text.hpp"
 
 namespace gpusched {
 namespace {

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "gpusched/metrics.hpp"
-#include "src/sim/report.hpp"
+#include "src/sim/number_text.hpp"
 #include "src/sim/text_table.hpp"
 
 namespace gpusched {
@@ -53,12 +52,6 @@ std::uint64_t names_in(const NameTable& names) { return names.size() - 1; }
 void count(TraceBucket& bucket, double gpu_hours) {
   ++bucket.jobs;
   bucket.gpu_hours += gpu_hours;
-}
-
-std::string formatted(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
 }
 
 std::string percent(double part, double whole) { return whole > 0 ? formatted("%.1f %%", 100 * part / whole) : "-"; }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "src/sim/nearest_name.hpp"
+
 namespace gpusched {
 
 bool header_has(std::string_view head, std::initializer_list<std::string_view> columns, char separator) {
@@ -48,12 +50,11 @@ Column RowReader::find(std::initializer_list<std::string_view> names) const {
 
 Result<Column> RowReader::require(std::initializer_list<std::string_view> names) const {
   if (const Column column = find(names)) return column;
-  std::string known;
-  for (const std::string& name : names_) known += (known.empty() ? "" : ",") + name;
   std::string wanted;
   for (const std::string_view name : names) wanted += (wanted.empty() ? "'" : " or '") + std::string(name) + "'";
-  return Unexpected{Error{
-      .message = "missing column " + wanted + "; the header has " + known, .file = context_.file.path(), .line = 1}};
+  return Unexpected{Error{.message = "missing column " + wanted + "; the header has " + joined(names_, ","),
+                          .file = context_.file.path(),
+                          .line = 1}};
 }
 
 bool RowReader::next() {
@@ -126,11 +127,11 @@ bool RowReader::tolerate_bad_row() {
 }
 
 void RowReader::note_unused_columns() {
-  std::string unused;
+  std::vector<std::string> unused;
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    if (!used_[i]) unused += (unused.empty() ? "" : ", ") + names_[i];
+    if (!used_[i]) unused.push_back(names_[i]);
   }
-  if (!unused.empty()) context_.report.notes.push_back("columns not used: " + unused);
+  if (!unused.empty()) context_.report.notes.push_back("columns not used: " + joined(unused, ", "));
 }
 
 Result<void> RowReader::outcome() const {

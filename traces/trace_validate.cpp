@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "src/sim/report.hpp"
+#include "src/sim/number_text.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace gpusched {

@@ -2,11 +2,10 @@
 #include "src/policies/registry.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "src/policies/priority_order.hpp"
 #include "src/sim/nearest_name.hpp"
+#include "traces/field_parser.hpp"
 
 namespace gpusched {
 namespace {
@@ -69,7 +68,7 @@ class SpecParser {
       if (take(']')) return ParameterValue{numbers};
       do {
         skip_spaces();
-        const auto parsed = to_number(word());
+        const auto parsed = parse_number(word());
         if (!parsed) return fail("a number");
         numbers.push_back(*parsed);
       } while (take(','));
@@ -79,16 +78,8 @@ class SpecParser {
     const std::string text = word();
     if (text.empty()) return fail("a value");
     if (text == "true" || text == "false") return ParameterValue{text == "true"};
-    if (const auto number = to_number(text)) return ParameterValue{*number};
+    if (const auto number = parse_number(text)) return ParameterValue{*number};
     return ParameterValue{text};
-  }
-
-  static std::optional<double> to_number(std::string_view text) {
-    if (text.starts_with('+')) text.remove_prefix(1);
-    double number = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
-    return number;
   }
 
   std::string word() {
@@ -142,9 +133,7 @@ Result<void> check_value(const PolicyInfo& policy, const ParameterInfo& paramete
   }
   if (const auto* word = std::get_if<std::string>(&value); word != nullptr && !parameter.words.empty()) {
     if (std::find(parameter.words.begin(), parameter.words.end(), *word) == parameter.words.end()) {
-      std::string allowed;
-      for (const std::string& choice : parameter.words) allowed += (allowed.empty() ? "" : "|") + choice;
-      return fail("expected one of " + allowed + suggest_nearest(*word, parameter.words));
+      return fail("expected one of " + joined(parameter.words, "|") + suggest_nearest(*word, parameter.words));
     }
   }
   return {};
@@ -201,11 +190,12 @@ Result<PriorityOrder> PolicyRegistry::make_order(const PolicySpec& spec, const P
   const auto row = find(spec.name);
   if (!row) return Unexpected{row.error()};
   if (!(*row)->order) {
-    std::string ordered;
+    std::vector<std::string> ordered;
     for (const PolicyInfo& other : rows_) {
-      if (other.order) ordered += (ordered.empty() ? "" : ", ") + other.name;
+      if (other.order) ordered.push_back(other.name);
     }
-    return unexpected("policy " + (*row)->name + " is not an order of starting alone; expected one of " + ordered);
+    return unexpected("policy " + (*row)->name + " is not an order of starting alone; expected one of " +
+                      joined(ordered, ", "));
   }
   const auto parameters = complete_parameters(**row, spec);
   if (!parameters) return Unexpected{parameters.error()};

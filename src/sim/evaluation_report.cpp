@@ -2,24 +2,18 @@
 #include "src/sim/evaluation_report.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "src/sim/number_text.hpp"
+#include "src/sim/strict_json.hpp"
 #include "src/sim/text_table.hpp"
 
 namespace gpusched {
 namespace {
 
-using Json = nlohmann::ordered_json;
+std::string value_text(double value) { return formatted("%.2f", value); }
 
-std::string text_of(double value, const char* format = "%.2f") {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-std::string percent_text(double share) { return text_of(100 * share, "%+.1f%%"); }
+std::string percent_text(double share) { return formatted("%+.1f%%", 100 * share); }
 
 std::string difference_text(const Comparison& pair) {
   return percent_text((pair.mean - pair.other_mean) / pair.other_mean);
@@ -50,15 +44,15 @@ std::string backfill_text(const std::string& backfill) {
 std::string seeds_line(const Contestant& contestant, const ReportOptions& options, std::size_t block) {
   const RunScores scores = contestant.scores(options.figure.member);
   std::string line = contestant.name + ": interquartile mean of " + std::to_string(scores.size()) + " training seeds " +
-                     text_of(interquartile_mean_of_runs(scores));
+                     value_text(interquartile_mean_of_runs(scores));
   if (enough_for_blocks(scores.front().size(), block)) {
     const RunScores nothing{std::vector<double>(scores.front().size(), 0.0)};
     const ConfidenceInterval own =
         stratified_bootstrap(scores, nothing, block, Rng(options.seed).split("bootstrap")).difference;
-    line += " [" + text_of(own.low) + ", " + text_of(own.high) + "]";
+    line += " [" + value_text(own.low) + ", " + value_text(own.high) + "]";
   }
   line += "; seeds";
-  for (std::size_t i = 0; i < scores.size(); ++i) line += (i == 0 ? " " : ", ") + text_of(mean_of(scores[i]));
+  for (std::size_t i = 0; i < scores.size(); ++i) line += (i == 0 ? " " : ", ") + value_text(mean_of(scores[i]));
   return line + "\n";
 }
 
@@ -92,8 +86,8 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
   for (const Contestant& contestant : evaluation.contestants) {
     const Comparison pair = compare(contestant, reference, options.figure.member, windows.block(), options.seed);
     const bool self = &contestant == &reference;
-    table.add({marked_name(contestant), text_of(pair.mean), self ? "" : difference_text(pair),
-               self ? "" : interval_text(pair), self ? "" : text_of(100 * pair.win_rate, "%.0f%%"),
+    table.add({marked_name(contestant), value_text(pair.mean), self ? "" : difference_text(pair),
+               self ? "" : interval_text(pair), self ? "" : formatted("%.0f%%", 100 * pair.win_rate),
                self ? "=" : pair.verdict});
     if (contestant.runs.size() > 1) seeds += seeds_line(contestant, options, windows.block());
   }
@@ -121,7 +115,7 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
       const Comparison pair = compare(evaluation.contestants[row], evaluation.contestants[options.reference],
                                       options.figure.member, evaluation.windows.block(), options.seed);
       cells.push_back(row == options.reference
-                          ? text_of(pair.mean)
+                          ? value_text(pair.mean)
                           : difference_text(pair) + " " + (pair.interval ? interval_text(pair) : pair.verdict));
     }
     table.add(std::move(cells));

@@ -37,4 +37,13 @@ std::string suggest_nearest(std::string_view name, std::span<const std::string> 
   return nearest.empty() ? "" : " (did you mean '" + std::string(nearest) + "'?)";
 }
 
+std::string joined(std::span<const std::string> names, std::string_view between) {
+  std::string text;
+  for (const std::string& name : names) {
+    if (&name != names.data()) text += between;
+    text += name;
+  }
+  return text;
+}
+
 }  // namespace gpusched

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// "did you mean": the known name nearest to a mistyped one.
+/// Known names in messages: the one nearest to a mistyped name, and all of them.
 #pragma once
 
 #include <span>
@@ -11,5 +11,8 @@ namespace gpusched {
 /// " (did you mean 'fifo'?)" for the candidate with the smallest edit distance, if that is at most a third of its
 /// length (and at least 1 edit is always forgiven); else "".
 std::string suggest_nearest(std::string_view name, std::span<const std::string> candidates);
+
+/// "fifo|sjf|srtf" for `between` "|".
+std::string joined(std::span<const std::string> names, std::string_view between);
 
 }  // namespace gpusched

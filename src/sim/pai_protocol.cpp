@@ -2,7 +2,6 @@
 #include "src/sim/pai_protocol.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -22,14 +21,8 @@ constexpr std::int64_t percent = 100;
 // Python's round(): halves to even.
 std::int64_t rounded(double value) { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
-std::optional<std::int64_t> as_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return status == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
 bool id_before(const std::string& a, const std::string& b) {
-  const auto x = as_number(a), y = as_number(b);
+  const auto x = parse_integer(a), y = parse_integer(b);
   return x && y ? *x < *y : a < b;
 }
 

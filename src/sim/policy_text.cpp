@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "src/sim/nearest_name.hpp"
+
 namespace gpusched {
 namespace {
 
@@ -21,12 +23,6 @@ std::string value_text(const ParameterValue& value) {
     text += (text.size() > 1 ? "," : "") + number_text(entry);
   }
   return text + "]";
-}
-
-std::string joined(const std::vector<std::string>& words, const std::string& between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
 }
 
 }  // namespace

@@ -21,13 +21,6 @@ struct Execution {
   std::uint64_t peak_memory_bytes = 0;
 };
 
-/// A span for people: "12.3 s", "4m 05s", "3h 12m", "1d 03:12".
-std::string human_duration(double seconds);
-/// With thousands separated: "80,539".
-std::string human_count(std::uint64_t count);
-/// Exact seconds without trailing zeros: "12", "0.5", "-1.000001".
-std::string exact_seconds(Time t);
-
 /// Rows that reading left out, by reason, and other notes about it, one line each.
 std::vector<std::string> left_out_lines(const TraceReport& report);
 

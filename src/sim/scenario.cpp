@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <iterator>
 #include <optional>
 
 #include "src/policies/registry.hpp"
 #include "src/sim/nearest_name.hpp"
 #include "src/sim/strict_json.hpp"
+#include "traces/field_parser.hpp"
 
 namespace gpusched {
 namespace {
@@ -35,9 +35,7 @@ Unexpected bad_value(const std::string& where, const std::string& expected) {
 std::string expectation(const ScenarioField& field) {
   return std::visit(Overloaded{[&](const std::string*) {
                                  if (field.words.empty()) return std::string("a text");
-                                 std::string list;
-                                 for (const std::string& word : field.words) list += (list.empty() ? "" : "|") + word;
-                                 return "one of " + list;
+                                 return "one of " + joined(field.words, "|");
                                },
                                [](const bool*) { return std::string("true or false"); },
                                [](const std::uint64_t*) { return std::string("a whole number, 0 or more"); },
@@ -47,9 +45,8 @@ std::string expectation(const ScenarioField& field) {
                     field.target);
 }
 
-template <class T>
-std::optional<T> number_from(std::string_view text) {
-  T value{};
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
@@ -255,21 +252,20 @@ Result<void> set_field(const ScenarioField& field, std::string_view text) {
   const std::string where = field.path;
   const std::string given = "'" + std::string(text) + "'";
   return std::visit(
-      Overloaded{
-          [&](std::string* target) { return set_word(field, target, std::string(text), where); },
-          [&](bool* target) {
-            const auto flag = text == "true" || text == "false" ? std::optional(text == "true") : std::nullopt;
-            return store(target, flag, field, where, given);
-          },
-          [&](std::uint64_t* target) { return store(target, number_from<std::uint64_t>(text), field, where, given); },
-          [&](double* target) { return store(target, positive(number_from<double>(text)), field, where, given); },
-          [&](Time* target) { return store(target, span_from(number_from<double>(text)), field, where, given); },
-          [&](std::vector<std::string>* target) -> Result<void> {
-            auto texts = split_policies(text);
-            if (!texts) return Unexpected{texts.error()};
-            *target = std::move(*texts);
-            return {};
-          }},
+      Overloaded{[&](std::string* target) { return set_word(field, target, std::string(text), where); },
+                 [&](bool* target) {
+                   const auto flag = text == "true" || text == "false" ? std::optional(text == "true") : std::nullopt;
+                   return store(target, flag, field, where, given);
+                 },
+                 [&](std::uint64_t* target) { return store(target, whole_number(text), field, where, given); },
+                 [&](double* target) { return store(target, positive(parse_number(text)), field, where, given); },
+                 [&](Time* target) { return store(target, span_from(parse_number(text)), field, where, given); },
+                 [&](std::vector<std::string>* target) -> Result<void> {
+                   auto texts = split_policies(text);
+                   if (!texts) return Unexpected{texts.error()};
+                   *target = std::move(*texts);
+                   return {};
+                 }},
       field.target);
 }
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/rl/train_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gpusched {
+namespace {
+
+TEST(TrainConfig, ComesBackFromItsOwnJson) {
+  TrainConfig config = default_train_config();
+  config.env.agenda.starvation = whole_seconds(3600);
+  config.ppo.baseline = Baseline::self_critic;
+  config.ppo.adapt_learning_rate = false;
+  config.ppo.anneal = 50;
+  config.ppo.average_reward = true;
+  config.ppo.horizon_jobs = 64;
+  config.ppo.horizon_iterations = 9;
+  config.ppo.cluster_scales = {0.75, 1, 1.25};
+  config.method = Method::cma_es;
+  config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
+  config.shuffle = {.windows = 100, .stretch = 0.1};
+  const std::string text = train_config_json(config);
+  const auto read = read_train_config(text, "x.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(train_config_json(*read), text);
+}
+
+TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
+  const auto refusal = [](const char* text) {
+    const auto read = read_train_config(text, "x.json");
+    return read ? "" : read.error().to_string();
+  };
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"iteration": 3}})"),
+            "x.json: /ppo/iteration: unknown key (did you mean 'iterations'?)");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "guess"}})"),
+            "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|inspect|preempt");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}})"),
+            "x.json: /network: the network rank goes with env/mode preempt, and no other does");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}, "network": {"kind": "rank"}})"),
+            "x.json: /method: ppo learns choices and not the order of mode preempt: expected cma_es");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"heuristic": "las"}})"),
+            "x.json: /env/mode: the heuristics las and srtf rank running jobs: they need mode preempt");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"teacher": "srtf"}})"),
+            "x.json: /ppo/teacher: las and srtf rank running jobs: no teachers");
+  EXPECT_EQ(refusal(R"({"trace": "a", "windows": {"jobs": 1.5}})"),
+            "x.json: /windows/jobs: expected an integer from 1 to 4000000000");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),
+            "x.json: /network/width: expected an even multiple of heads");
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es");
+  EXPECT_EQ(refusal(R"({"trace": "a", "search": {"population": 1}})"),
+            "x.json: /search/population: expected 0 or at least 2");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": -1}})"),
+            "x.json: /ppo/anneal: expected an integer from 0 to 4000000000");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": 5}})"),
+            "x.json: /ppo/anneal: expected 0 unless adapt_learning_rate is false: only one of them can set the rate");
+  EXPECT_EQ(
+      refusal(R"({"trace": "a", "ppo": {"average_reward": true, "mean_lifetime_s": 60}})"),
+      "x.json: /ppo/average_reward: expected false with a mean_lifetime_s: differential returns are not discounted");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"horizon_jobs": 10}})"),
+            "x.json: /ppo/horizon_jobs: expected both of horizon_jobs and horizon_iterations, or none");
+  for (const char* scales : {"[]", "[1, 0]", "[1000]"}) {
+    EXPECT_EQ(refusal((std::string(R"({"trace": "a", "ppo": {"cluster_scales": )") + scales + "}}").c_str()),
+              "x.json: /ppo/cluster_scales: expected a list of numbers from 0.01 to 100");
+  }
+  EXPECT_EQ(refusal(R"({"seed": 1})"), "x.json: /trace: is missing");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": 3})"), "x.json: /env: expected an object");
+}
+
+}  // namespace
+}  // namespace gpusched

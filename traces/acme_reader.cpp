@@ -10,22 +10,19 @@ namespace gpusched {
 Result<void> read_acme(ReadContext& context) {
   RowReader rows(context);
   if (auto header = rows.read_header(); !header) return header;
-  const auto id = rows.require({"job_id"});
-  const auto gpus = rows.require({"gpu_num"});
-  const auto submit = rows.require({"submit_time"});
-  const auto duration = rows.require({"duration"});
-  for (const auto* column : {&id, &gpus, &submit, &duration}) {
-    if (!*column) return Unexpected{column->error()};
-  }
+  const Column id = rows.require({"job_id"});
+  const Column gpus = rows.require({"gpu_num"});
+  const Column submit = rows.require({"submit_time"});
+  const Column duration = rows.require({"duration"});
   const Column user = rows.find({"user"});
   const Column nodes = rows.find({"node_num"});
   const Column type = rows.find({"type"});
   const Column state = rows.find({"state"});
   const Column start = rows.find({"start_time"});
   return for_each_row(rows, context, [&](RowReader& row) {
-    if ((start && row.is_blank(start)) || row.is_blank(*duration)) return row.drop("never started");
-    JobRecord job{.id = row.text(*id), .submit = row.instant(*submit), .work = row.seconds(*duration)};
-    const std::int64_t count = row.integer(*gpus);
+    if ((start && row.is_blank(start)) || row.is_blank(duration)) return row.drop("never started");
+    JobRecord job{.id = row.text(id), .submit = row.instant(submit), .work = row.seconds(duration)};
+    const std::int64_t count = row.integer(gpus);
     const std::int64_t node_count = nodes && !row.is_blank(nodes) ? row.integer(nodes) : 0;
     if (row.bad()) return;
     job.shape = gang_on_nodes(count, node_count);

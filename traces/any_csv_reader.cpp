@@ -55,9 +55,7 @@ Result<void> read_any_csv(ReadContext& context) {
   if (auto header = rows.read_header(); !header) return header;
   std::map<std::string, Column> columns;
   for (const auto& [role, name] : *mapping) {
-    const auto column = rows.require({name});
-    if (!column) return Unexpected{column.error()};
-    columns[role] = *column;
+    columns[role] = rows.require({name});
   }
   const auto column_of = [&](const char* role) {
     const auto place = columns.find(role);

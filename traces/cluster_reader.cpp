@@ -159,15 +159,14 @@ Result<void> read_node_list(RowReader& rows, ReadContext& context, const NodeLis
   } else if (auto header = rows.read_header(); !header) {
     return header;
   }
-  const auto gpus = rows.require({format.gpus});
-  if (!gpus) return Unexpected{gpus.error()};
+  const Column gpus = rows.require({format.gpus});
   const auto find = [&](std::string_view column) { return column.empty() ? Column{} : rows.find({column}); };
   const Column name = find(format.name);
   const Column type = find(format.gpu_type);
   const Column cpu = find(format.cpu);
   const Column memory = find(format.memory);
   return for_each_row(rows, context, [&](RowReader& row) {
-    Node node{.gpus = gpus_of(row, *gpus), .name = std::string(row.text(name))};
+    Node node{.gpus = gpus_of(row, gpus), .name = std::string(row.text(name))};
     node.cpu_milli = scaled(row, cpu, format.cpu_scale);
     node.memory_mib = scaled(row, memory, format.memory_scale);
     const std::string_view gpu_type = node.gpus == 0 ? std::string_view() : row.text(type);

@@ -10,13 +10,10 @@ namespace gpusched {
 Result<void> read_helios(ReadContext& context) {
   RowReader rows(context);
   if (auto header = rows.read_header(); !header) return header;
-  const auto id = rows.require({"job_id"});
-  const auto gpus = rows.require({"gpu_num"});
-  const auto submit = rows.require({"submit_time"});
-  const auto duration = rows.require({"duration"});
-  for (const auto* column : {&id, &gpus, &submit, &duration}) {
-    if (!*column) return Unexpected{column->error()};
-  }
+  const Column id = rows.require({"job_id"});
+  const Column gpus = rows.require({"gpu_num"});
+  const Column submit = rows.require({"submit_time"});
+  const Column duration = rows.require({"duration"});
   const Column user = rows.find({"user"});
   const Column vc = rows.find({"vc"});
   const Column nodes = rows.find({"node_num"});
@@ -25,11 +22,11 @@ Result<void> read_helios(ReadContext& context) {
   const Column start = rows.find({"start_time"});
   const Column end = rows.find({"end_time"});
   return for_each_row(rows, context, [&](RowReader& row) {
-    JobRecord job{.id = row.text(*id), .submit = row.instant(*submit)};
-    const std::int64_t count = row.integer(*gpus);
+    JobRecord job{.id = row.text(id), .submit = row.instant(submit)};
+    const std::int64_t count = row.integer(gpus);
     if (start && row.is_blank(start)) return row.drop("never started");
-    if (row.is_blank(*duration)) return row.drop("no duration");
-    job.work = row.seconds(*duration);
+    if (row.is_blank(duration)) return row.drop("no duration");
+    job.work = row.seconds(duration);
     if (start && end && !row.is_blank(end) && row.instant(end) < row.instant(start)) {
       row.expect(end, "an end not before start_time");
     }

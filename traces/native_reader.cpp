@@ -32,14 +32,11 @@ void read_attempts(RowReader& row, Column column, Time whole, std::vector<Time>&
 Result<void> read_native(ReadContext& context) {
   RowReader rows(context);
   if (auto header = rows.read_header(); !header) return header;
-  const auto id = rows.require({"job_id"});
-  const auto submit = rows.require({"submit_s"});
-  const auto work = rows.require({"work_s"});
-  const auto tasks = rows.require({"tasks"});
-  const auto milli = rows.require({"gpu_milli_per_task"});
-  for (const auto* column : {&id, &submit, &work, &tasks, &milli}) {
-    if (!*column) return Unexpected{column->error()};
-  }
+  const Column id = rows.require({"job_id"});
+  const Column submit = rows.require({"submit_s"});
+  const Column work = rows.require({"work_s"});
+  const Column tasks = rows.require({"tasks"});
+  const Column milli = rows.require({"gpu_milli_per_task"});
   const Column cpu = rows.find({"cpu_milli_per_task"}), memory = rows.find({"memory_mib_per_task"}),
                spec = rows.find({"gpu_spec"}), estimate = rows.find({"estimate_s"}),
                deadline = rows.find({"deadline_s"}), user = rows.find({"user"}), group = rows.find({"group"}),
@@ -47,11 +44,11 @@ Result<void> read_native(ReadContext& context) {
                status = rows.find({"status"}), priority = rows.find({"priority"}), attempts = rows.find({"attempts_s"});
   std::vector<Time> attempt_works;
   return for_each_row(rows, context, [&](RowReader& row) {
-    JobRecord job{.id = row.text(*id), .submit = row.instant(*submit), .work = row.seconds(*work)};
-    job.shape.tasks = static_cast<std::uint32_t>(row.integer(*tasks, 1));
-    job.shape.gpu_milli_per_task = row.integer(*milli);
+    JobRecord job{.id = row.text(id), .submit = row.instant(submit), .work = row.seconds(work)};
+    job.shape.tasks = static_cast<std::uint32_t>(row.integer(tasks, 1));
+    job.shape.gpu_milli_per_task = row.integer(milli);
     if (job.shape.gpu_milli_per_task > whole_gpu && job.shape.is_share()) {
-      row.expect(*milli, "a share below 1000 or a multiple of 1000");
+      row.expect(milli, "a share below 1000 or a multiple of 1000");
     }
     if (cpu && !row.is_blank(cpu)) job.shape.cpu_milli_per_task = row.integer(cpu);
     if (memory && !row.is_blank(memory)) job.shape.memory_mib_per_task = row.integer(memory);

@@ -3,8 +3,6 @@
 // one node: num_gpu whole GPUs, or gpu_milli of one GPU when num_gpu is 1. It runs from scheduled_time to
 // deletion_time; pods that were never scheduled have no run time and are left out. openb-pods: the same list as a bag
 // of demands, every row whatever became of it, all submitted at 0 with no work: what packing experiments draw from.
-#include <utility>
-
 #include "traces/trace_reader.hpp"
 
 namespace gpusched {
@@ -15,22 +13,14 @@ struct PodColumns {
   Column name, cpu, memory, gpus, milli, spec, qos;
 };
 
-Result<PodColumns> find_pod_columns(const RowReader& rows) {
-  PodColumns columns;
-  const auto put = [&](Column& to, const char* column) -> Result<void> {
-    auto found = rows.require({column});
-    if (!found) return Unexpected{found.error()};
-    to = *found;
-    return {};
-  };
-  for (const auto& [to, column] : {std::pair{&columns.name, "name"}, std::pair{&columns.cpu, "cpu_milli"},
-                                   std::pair{&columns.memory, "memory_mib"}, std::pair{&columns.gpus, "num_gpu"},
-                                   std::pair{&columns.milli, "gpu_milli"}}) {
-    if (auto found = put(*to, column); !found) return Unexpected{found.error()};
-  }
-  columns.spec = rows.find({"gpu_spec"});
-  columns.qos = rows.find({"qos"});
-  return columns;
+PodColumns find_pod_columns(RowReader& rows) {
+  return {.name = rows.require({"name"}),
+          .cpu = rows.require({"cpu_milli"}),
+          .memory = rows.require({"memory_mib"}),
+          .gpus = rows.require({"num_gpu"}),
+          .milli = rows.require({"gpu_milli"}),
+          .spec = rows.find({"gpu_spec"}),
+          .qos = rows.find({"qos"})};
 }
 
 JobRecord read_pod(RowReader& row, const PodColumns& columns) {
@@ -51,24 +41,20 @@ JobRecord read_pod(RowReader& row, const PodColumns& columns) {
 Result<void> read_openb(ReadContext& context) {
   RowReader rows(context);
   if (auto header = rows.read_header(); !header) return header;
-  const auto pod = find_pod_columns(rows);
-  if (!pod) return Unexpected{pod.error()};
-  const auto created = rows.require({"creation_time"});
-  const auto deleted = rows.require({"deletion_time"});
-  const auto scheduled = rows.require({"scheduled_time"});
-  for (const auto* column : {&created, &deleted, &scheduled}) {
-    if (!*column) return Unexpected{column->error()};
-  }
+  const PodColumns pod = find_pod_columns(rows);
+  const Column created = rows.require({"creation_time"});
+  const Column deleted = rows.require({"deletion_time"});
+  const Column scheduled = rows.require({"scheduled_time"});
   const Column phase = rows.find({"pod_phase"});
   return for_each_row(rows, context, [&](RowReader& row) {
-    JobRecord job = read_pod(row, *pod);
-    job.submit = row.seconds(*created);
+    JobRecord job = read_pod(row, pod);
+    job.submit = row.seconds(created);
     if (row.bad()) return;
-    if (row.is_blank(*scheduled)) return row.drop("never scheduled");
-    if (row.is_blank(*deleted)) return row.drop("still running at the end of the trace");
-    const Time start = row.seconds(*scheduled);
-    const Time end = row.seconds(*deleted);
-    if (end < start) row.expect(*deleted, "a deletion not before scheduled_time");
+    if (row.is_blank(scheduled)) return row.drop("never scheduled");
+    if (row.is_blank(deleted)) return row.drop("still running at the end of the trace");
+    const Time start = row.seconds(scheduled);
+    const Time end = row.seconds(deleted);
+    if (end < start) row.expect(deleted, "a deletion not before scheduled_time");
     if (row.bad()) return;
     job.work = end - start;
     const std::string_view ending = row.text(phase);
@@ -80,10 +66,9 @@ Result<void> read_openb(ReadContext& context) {
 Result<void> read_openb_pods(ReadContext& context) {
   RowReader rows(context);
   if (auto header = rows.read_header(); !header) return header;
-  const auto pod = find_pod_columns(rows);
-  if (!pod) return Unexpected{pod.error()};
+  const PodColumns pod = find_pod_columns(rows);
   return for_each_row(rows, context, [&](RowReader& row) {
-    const JobRecord job = read_pod(row, *pod);
+    const JobRecord job = read_pod(row, pod);
     if (!row.bad()) row.add(job);
   });
 }

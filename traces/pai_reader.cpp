@@ -169,28 +169,25 @@ class PaiJoin {
 
   Result<void> read_job_table() {
     return each_row(job_table_info(), [&](RowReader& rows, ReadContext& context) -> Result<void> {
-      const auto name = rows.require({"job_name"});
-      const auto start = rows.require({"start_time"});
-      const auto status = rows.require({"status"});
-      for (const auto* column : {&name, &start, &status}) {
-        if (!*column) return Unexpected{column->error()};
-      }
+      const Column name = rows.require({"job_name"});
+      const Column start = rows.require({"start_time"});
+      const Column status = rows.require({"status"});
       const Column inst_id = rows.find({"inst_id"});
       const Column user = rows.find({"user"});
       return for_each_row(rows, context, [&](RowReader& row) {
-        PaiJob job{.name = std::string(row.text(*name)),
+        PaiJob job{.name = std::string(row.text(name)),
                    .inst_id = std::string(row.text(inst_id)),
                    .user = std::string(row.text(user)),
-                   .status = std::string(row.text(*status)),
+                   .status = std::string(row.text(status)),
                    .gpu_type = {},
                    .tasks = {},
                    .instances = {},
                    .line = row.line()};
-        if (job.status == "Waiting" || row.is_blank(*start)) return row.drop("never started");
+        if (job.status == "Waiting" || row.is_blank(start)) return row.drop("never started");
         if (job.status == "Running") return row.drop("still running at the end of the trace");
-        job.submit = row.seconds(*start);
+        job.submit = row.seconds(start);
         const auto number = static_cast<std::uint32_t>(jobs_.size());
-        if (!by_name_.try_emplace(job.name, number).second) row.expect(*name, "a name not given above");
+        if (!by_name_.try_emplace(job.name, number).second) row.expect(name, "a name not given above");
         if (!row.bad()) jobs_.push_back(std::move(job));
       });
     });
@@ -213,14 +210,11 @@ class PaiJoin {
 
   Result<void> read_task_table() {
     return each_row(task_table_info(), [&](RowReader& rows, ReadContext& context) -> Result<void> {
-      const auto name = rows.require({"job_name"});
-      const auto count = rows.require({"inst_num"});
-      const auto gpu = rows.require({"plan_gpu"});
-      const auto start = rows.require({"start_time"});
-      const auto end = rows.require({"end_time"});
-      for (const auto* column : {&name, &count, &gpu, &start, &end}) {
-        if (!*column) return Unexpected{column->error()};
-      }
+      const Column name = rows.require({"job_name"});
+      const Column count = rows.require({"inst_num"});
+      const Column gpu = rows.require({"plan_gpu"});
+      const Column start = rows.require({"start_time"});
+      const Column end = rows.require({"end_time"});
       const Column cpu = rows.find({"plan_cpu"});
       const Column memory = rows.find({"plan_mem"});
       const Column type = rows.find({"gpu_type"});
@@ -228,18 +222,18 @@ class PaiJoin {
         return !column || row.is_blank(column) ? 0.0 : row.number(column);
       };
       return for_each_row(rows, context, [&](RowReader& row) {
-        PaiJob* const job = find(row.text(*name));
+        PaiJob* const job = find(row.text(name));
         if (job == nullptr) {
           ++orphans_;
           return;
         }
-        const double instances = row.is_blank(*count) ? 1 : row.number(*count);
-        const double gpu_percent = number_or_0(row, *gpu);
+        const double instances = row.is_blank(count) ? 1 : row.number(count);
+        const double gpu_percent = number_or_0(row, gpu);
         const double cpu_percent = number_or_0(row, cpu);
         const double memory_gib = number_or_0(row, memory);
-        if (instances < 1 || instances > 1e6) row.expect(*count, "1 to 1000000 instances");
-        if (gpu_percent > 1e6) row.expect(*gpu, "at most 1000000 percent");
-        cover(row, *start, *end, job->tasks);
+        if (instances < 1 || instances > 1e6) row.expect(count, "1 to 1000000 instances");
+        if (gpu_percent > 1e6) row.expect(gpu, "at most 1000000 percent");
+        cover(row, start, end, job->tasks);
         if (row.bad()) return;
         add_role(*job, instances, gpu_percent, cpu_percent, memory_gib, row.text(type));
       });
@@ -264,15 +258,12 @@ class PaiJoin {
 
   Result<void> read_instance_table() {
     return each_row(instance_table_info(), [&](RowReader& rows, ReadContext& context) -> Result<void> {
-      const auto name = rows.require({"job_name"});
-      const auto start = rows.require({"start_time"});
-      const auto end = rows.require({"end_time"});
-      for (const auto* column : {&name, &start, &end}) {
-        if (!*column) return Unexpected{column->error()};
-      }
+      const Column name = rows.require({"job_name"});
+      const Column start = rows.require({"start_time"});
+      const Column end = rows.require({"end_time"});
       return for_each_row(rows, context, [&](RowReader& row) {
-        if (PaiJob* const job = find(row.text(*name))) {
-          cover(row, *start, *end, job->instances);
+        if (PaiJob* const job = find(row.text(name))) {
+          cover(row, start, end, job->instances);
         } else {
           ++orphans_;
         }
@@ -286,15 +277,13 @@ class PaiJoin {
 
   Result<void> read_tag_table() {
     return each_row(tag_table_info(), [&](RowReader& rows, ReadContext& context) -> Result<void> {
-      const auto inst_id = rows.require({"inst_id"});
-      if (!inst_id) return Unexpected{inst_id.error()};
+      const Column inst_id = rows.require({"inst_id"});
       const Column type = rows.find({"gpu_type_spec"});
       const Column group = rows.find({"group"});
       const Column workload = rows.find({"workload"});
       return for_each_row(rows, context, [&](RowReader& row) {
-        tags_.try_emplace(
-            std::string(row.text(*inst_id)),
-            Tag{std::string(row.text(type)), std::string(row.text(group)), std::string(row.text(workload))});
+        tags_.try_emplace(std::string(row.text(inst_id)), Tag{std::string(row.text(type)), std::string(row.text(group)),
+                                                              std::string(row.text(workload))});
       });
     });
   }

@@ -28,13 +28,10 @@ Shape instance_gang(double gpus, std::int64_t instances, double cpus) {
 Result<void> read_pai_sim(ReadContext& context) {
   RowReader rows(context);
   if (auto header = rows.read_header(); !header) return header;
-  const auto id = rows.require({"job_id"});
-  const auto submit = rows.require({"submit_time"});
-  const auto duration = rows.require({"duration"});
-  const auto gpus = rows.require({"num_gpu"});
-  for (const auto* column : {&id, &submit, &duration, &gpus}) {
-    if (!*column) return Unexpected{column->error()};
-  }
+  const Column id = rows.require({"job_id"});
+  const Column submit = rows.require({"submit_time"});
+  const Column duration = rows.require({"duration"});
+  const Column gpus = rows.require({"num_gpu"});
   const Column user = rows.find({"user"});
   const Column instances = rows.find({"num_inst"});
   const Column cpus = rows.find({"num_cpu"});
@@ -42,15 +39,16 @@ Result<void> read_pai_sim(ReadContext& context) {
   const Column gpu_type = rows.find({"gpu_type"});
   const Column group = rows.find({"group"});
   return for_each_row(rows, context, [&](RowReader& row) {
-    JobRecord job{.id = row.text(*id), .submit = row.seconds(*submit), .work = row.seconds(*duration)};
-    const double gpus_per_instance = row.number(*gpus);
-    if (gpus_per_instance > 0 && gpus_per_instance < 0.001) row.expect(*gpus, "0 or at least 0.001 GPUs");
+    JobRecord job{.id = row.text(id), .submit = row.seconds(submit), .work = row.seconds(duration)};
+    const double gpus_per_instance = row.number(gpus);
+    if (gpus_per_instance > 0 && gpus_per_instance < 0.001) row.expect(gpus, "0 or at least 0.001 GPUs");
     if (gpus_per_instance > 1 && gpus_per_instance != std::floor(gpus_per_instance)) {
-      row.expect(*gpus, "a whole number of GPUs, or a share below 1");
+      row.expect(gpus, "a whole number of GPUs, or a share below 1");
     }
     const std::int64_t count = instances && !row.is_blank(instances) ? row.integer(instances, 1) : 1;
     const double cores = cpus && !row.is_blank(cpus) ? row.number(cpus) : 0;
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
+    if (gpus_per_instance * static_cast<double>(count) > 1e9) row.expect(gpus, "at most 1000000000 GPUs in all");
     if (row.bad()) return;
     job.shape = instance_gang(gpus_per_instance, count, cores);
     job.user = row.text(user);

@@ -9,17 +9,14 @@ namespace gpusched {
 Result<void> read_philly_csv(ReadContext& context) {
   RowReader rows(context);
   if (auto header = rows.read_header(); !header) return header;
-  const auto id = rows.require({"job_id"});
-  const auto submit = rows.require({"submit_s"});
-  const auto gpus = rows.require({"num_gpus"});
-  const auto duration = rows.require({"duration_s"});
-  for (const auto* column : {&id, &submit, &gpus, &duration}) {
-    if (!*column) return Unexpected{column->error()};
-  }
+  const Column id = rows.require({"job_id"});
+  const Column submit = rows.require({"submit_s"});
+  const Column gpus = rows.require({"num_gpus"});
+  const Column duration = rows.require({"duration_s"});
   const Column vc = rows.find({"vc"});
   return for_each_row(rows, context, [&](RowReader& row) {
-    JobRecord job{.id = row.text(*id), .submit = row.seconds(*submit), .work = row.seconds(*duration)};
-    job.shape = gang_of(row.integer(*gpus, 1));
+    JobRecord job{.id = row.text(id), .submit = row.seconds(submit), .work = row.seconds(duration)};
+    job.shape = gang_of(row.integer(gpus, 1));
     job.vc = row.text(vc);
     if (!row.bad()) row.add(job);
   });

@@ -124,15 +124,8 @@ const char* why_left_out(const RowReader& row, const SacctColumns& columns) {
 Result<void> read_sacct(ReadContext& context) {
   RowReader rows(context, '|');
   if (auto header = rows.read_header(); !header) return header;
-  const auto id = rows.require({"JobID"});
-  const auto submit = rows.require({"Submit"});
-  const auto requested = rows.require({"ReqTRES", "AllocTRES"});
-  const auto span = rows.require({"ElapsedRaw", "Elapsed", "End"});
-  for (const auto* column : {&id, &submit, &requested, &span}) {
-    if (!*column) return Unexpected{column->error()};
-  }
-  const SacctColumns columns{.id = *id,
-                             .submit = *submit,
+  const SacctColumns columns{.id = rows.require({"JobID"}),
+                             .submit = rows.require({"Submit"}),
                              .start = rows.find({"Start"}),
                              .end = rows.find({"End"}),
                              .elapsed_raw = rows.find({"ElapsedRaw"}),
@@ -147,9 +140,9 @@ Result<void> read_sacct(ReadContext& context) {
                              .partition = rows.find({"Partition"}),
                              .name = rows.find({"JobName"}),
                              .state = rows.find({"State"})};
-  if (!columns.elapsed_raw && !columns.elapsed && !columns.start) {
-    return Unexpected{rows.require({"ElapsedRaw", "Elapsed", "Start"}).error()};
-  }
+  rows.require({"ReqTRES", "AllocTRES"});
+  rows.require({"ElapsedRaw", "Elapsed", "End"});
+  rows.require({"ElapsedRaw", "Elapsed", "Start"});
   return for_each_row(rows, context, [&](RowReader& row) {
     if (const char* reason = why_left_out(row, columns)) return row.drop(reason);
     JobRecord job{.id = row.text(columns.id), .submit = row.instant(columns.submit), .work = run_time(row, columns)};

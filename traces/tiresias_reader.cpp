@@ -19,28 +19,31 @@ Time muri_work(std::int64_t iterations, Time iteration_ms_as_seconds) {
 Result<void> read_tiresias(ReadContext& context) {
   RowReader rows(context);
   if (auto header = rows.read_header(); !header) return header;
-  const auto id = rows.require({"job_id"});
-  const auto gpus = rows.require({"num_gpu"});
-  const auto submit = rows.require({"submit_time"});
-  const auto duration = rows.require({"duration"});
-  for (const auto* column : {&id, &gpus, &submit, &duration}) {
-    if (!*column) return Unexpected{column->error()};
-  }
+  const Column id = rows.require({"job_id"});
+  const Column gpus = rows.require({"num_gpu"});
+  const Column submit = rows.require({"submit_time"});
+  const Column duration = rows.require({"duration"});
   const Column iterations = rows.find({"iterations"});
   const Column iteration_time = rows.find({"iteration_time"});
   const Column model = rows.find({"model_name"});
   const Column priority = rows.find({"priority"});
   if (iteration_time && iterations) context.report.notes.emplace_back("times are milliseconds (Muri)");
   return for_each_row(rows, context, [&](RowReader& row) {
-    JobRecord job{.id = row.text(*id), .submit = row.seconds(*submit)};
-    job.shape = gang_of(row.integer(*gpus, 1));
+    JobRecord job{.id = row.text(id), .submit = row.seconds(submit)};
+    job.shape = gang_of(row.integer(gpus, 1));
     job.family = row.text(model);
     if (iteration_time && iterations) {
-      job.submit = {row.seconds(*submit).us / 1000};
-      job.work = muri_work(row.integer(iterations), row.seconds(iteration_time));
+      job.submit = {row.seconds(submit).us / 1000};
+      const std::int64_t count = row.integer(iterations);
+      const Time each = row.seconds(iteration_time);
+      if (static_cast<double>(count) * to_seconds(each) > 1e15) {
+        row.expect(iteration_time, "at most 1e15 ms for all iterations");
+      } else {
+        job.work = muri_work(count, each);
+      }
       if (priority) job.priority = static_cast<std::int32_t>(row.integer(priority));
     } else {
-      job.work = row.seconds(*duration);
+      job.work = row.seconds(duration);
     }
     if (!row.bad()) row.add(job);
   });

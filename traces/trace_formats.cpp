@@ -60,7 +60,8 @@ Error duplicate_error(const std::string& path, const ReadOptions& options, Error
   return error;
 }
 
-// A Time holds 292,000 years: enough for any schedule of these jobs, up to all of them one after the other?
+}  // namespace
+
 Result<void> check_times(const JobTable& jobs, const std::string& path) {
   Time left = Time::max();
   const auto take = [&left](Time span) {
@@ -76,8 +77,6 @@ Result<void> check_times(const JobTable& jobs, const std::string& path) {
       Error{.message = "submissions and run times together are longer than 292,000 years, which no clock here counts",
             .file = path}};
 }
-
-}  // namespace
 
 const std::vector<TraceFormat>& trace_format_table() {
   static const std::vector<TraceFormat> table = {

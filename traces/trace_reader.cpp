@@ -48,13 +48,15 @@ Column RowReader::find(std::initializer_list<std::string_view> names) const {
   return {};
 }
 
-Result<Column> RowReader::require(std::initializer_list<std::string_view> names) const {
-  if (const Column column = find(names)) return column;
+Column RowReader::require(std::initializer_list<std::string_view> names) {
+  const Column column = find(names);
+  if (column || fatal_) return column;
   std::string wanted;
   for (const std::string_view name : names) wanted += (wanted.empty() ? "'" : " or '") + std::string(name) + "'";
-  return Unexpected{Error{.message = "missing column " + wanted + "; the header has " + joined(names_, ","),
-                          .file = context_.file.path(),
-                          .line = 1}};
+  fatal_ = Error{.message = "missing column " + wanted + "; the header has " + joined(names_, ","),
+                 .file = context_.file.path(),
+                 .line = 1};
+  return column;
 }
 
 bool RowReader::next() {

@@ -113,8 +113,8 @@ class RowReader {
 
   /// The first of these columns that the header has, or none.
   [[nodiscard]] Column find(std::initializer_list<std::string_view> names) const;
-  /// The same, or an error that lists what the header has.
-  [[nodiscard]] Result<Column> require(std::initializer_list<std::string_view> names) const;
+  /// The same; where the header has none of them there are no rows, and outcome() lists what it has.
+  Column require(std::initializer_list<std::string_view> names);
 
   /// The next row that is not blank; false at the end or after an error (failure() tells).
   bool next();
@@ -149,7 +149,7 @@ class RowReader {
   void note_unused_columns();
 
   [[nodiscard]] std::uint64_t line() const { return context_.file.line_number(); }
-  /// Why next() or tolerate_bad_row() said false, if it was an error.
+  /// Why there is no row, or no further row, if that is an error.
   [[nodiscard]] Result<void> outcome() const;
 
  private:
@@ -214,6 +214,10 @@ Result<void> read_pai_tables(const std::string& path, const ReadOptions& options
                              TraceReport& report, ReadLog* log);
 /// True when `path` is a folder, or a tar archive with a pai_job_table.
 bool has_pai_tables(const std::string& path);
+
+/// An error when the jobs one after the other would take longer than a Time holds, 292,000 years. `path` is for the
+/// message only. Precondition: there are jobs.
+Result<void> check_times(const JobTable& jobs, const std::string& path);
 
 /// The reading behind read_trace(): fills `jobs` and `report`, and `log` unless it is null.
 Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs, TraceReport& report,

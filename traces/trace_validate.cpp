@@ -61,6 +61,9 @@ Result<TraceValidation> validate_trace(const std::string& path, const ReadOption
     return Unexpected{outcome.error()};
   }
   validation.report.kept = jobs.size();
+  if (const auto table = std::move(jobs).build(); table && table->size() > 0) {
+    if (auto fits = check_times(*table, path); !fits) return Unexpected{fits.error()};
+  }
   validation.oddities = twin_ids(log.jobs);
   for (const ReadLog::Row& row : log.left_out) {
     validation.oddities.push_back({row.bad ? "bad value" : "left out", row.line, row.reason});

@@ -134,9 +134,7 @@ Result<std::vector<PaiJob>> read_pai_jobs(const std::string& path, const PaiOpti
   if (auto header = rows.read_header(); !header) return Unexpected{header.error()};
   std::vector<Column> needed;
   for (const char* name : {"job_id", "duration", "user_dur", "group_dur", "group_gpu_dur"}) {
-    const auto column = rows.require({name});
-    if (!column) return Unexpected{column.error()};
-    needed.push_back(*column);
+    needed.push_back(rows.require({name}));
   }
   const Column submit = rows.find({"submit_time"}), instances = rows.find({"num_inst"}), gpus = rows.find({"num_gpu"}),
                cpus = rows.find({"num_cpu"});

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,8 +57,8 @@ class LasQueues {
     if (only_wake && view.now() != next_check_) return;
     if (jobs_.empty()) jobs_.resize(view.job_count());
     drop_ended(view);
-    run_on(view.now() - last_event_);
-    last_event_ = view.now();
+    progress(view.now());
+    demote(view.now());
     admit(view);
     promote_starved(view);
     place_all(view, decision);
@@ -76,9 +77,11 @@ class LasQueues {
     std::uint32_t queue = 0;
     std::uint32_t admission = 0;  // its number in the order of admission
   };
+  struct NoAccount {};
   struct Run {
-    OverheadAccount account = {};  // of the muri form
-    Time executed{};
+    [[no_unique_address]] std::conditional_t<is_muri, OverheadAccount, NoAccount> account = {};
+    Time begun{};              // so long ago as it executed
+    Time limit = Time::max();  // when it reaches the limit of its queue; never in the last
     JobId job = no_job;
     std::uint32_t gpus = 0;
     std::uint32_t queue = 0;
@@ -101,25 +104,33 @@ class LasQueues {
     }
   }
 
-  // Takes jobs that reach their limit out of running_ into demoted_, by the queue that they enter.
-  void run_on(Time span) {
-    for (auto& entered : demoted_) entered.clear();
-    std::size_t kept = 0;
-    for (Run& run : running_) {
-      run.executed += span;
-      if constexpr (is_muri) run.account.progress(span);
-      if (run.queue < limits_.size() && run.executed.us * run.gpus >= whole_seconds(limits_[run.queue]).us) {
-        ++run.queue;
-        demoted_[run.queue].push_back(run);
-      } else {
-        if (&running_[kept] != &run) running_[kept] = run;
-        ++kept;
-      }
+  void progress(Time now) {
+    if constexpr (is_muri) {
+      for (Run& run : running_) run.account.progress(now - last_event_);
     }
-    running_.resize(kept);
+    last_event_ = now;
+  }
+
+  // Takes jobs that reach their limit out of running_ into demoted_, by the queue that they enter.
+  void demote(Time now) {
+    for (auto& entered : demoted_) entered.clear();
+    if (now < next_limit_) return;
+    std::erase_if(running_, [&](Run run) {
+      if (now < run.limit) return false;
+      enter(run, run.queue + 1);
+      demoted_[run.queue].push_back(run);
+      return true;
+    });
     for (auto& entered : demoted_) {
       std::sort(entered.begin(), entered.end(), [](const Run& a, const Run& b) { return a.admission < b.admission; });
     }
+  }
+
+  void enter(Run& run, std::uint32_t queue) const {
+    run.queue = queue;
+    run.limit = queue == limits_.size()
+                    ? Time::max()
+                    : run.begun + Time{mul_div_up(limits_[queue], microseconds_per_second, run.gpus)};
   }
 
   void admit(const RunView& view) {
@@ -164,13 +175,13 @@ class LasQueues {
     started_.clear();
     auto run = ran_.begin();
     for (std::uint32_t queue = 0; queue < pending_.size(); ++queue) {
-      const auto end = std::find_if(run, ran_.end(), [&](const Run& other) { return other.queue != queue; });
+      const auto end = std::partition_point(run, ran_.end(), [&](const Run& other) { return other.queue == queue; });
       preempted_.clear();
-      keep_or_preempt(run, end, decision, free);
+      keep_or_preempt({run, end}, decision, free);
       run = end;
       const std::size_t ahead = preempted_.size();
-      choose_pending(queue, free);
-      keep_or_preempt(demoted_[queue].begin(), demoted_[queue].end(), decision, free);
+      choose_pending(queue, view.now(), free);
+      keep_or_preempt(demoted_[queue], decision, free);
       // At the end of an event running jobs stood before pending ones, and demoted jobs last: so do those preempted.
       first_place_ -= static_cast<std::int64_t>(ahead);
       for (std::size_t i = 0; i < preempted_.size(); ++i) {
@@ -179,31 +190,38 @@ class LasQueues {
     }
   }
 
-  void keep_or_preempt(typename std::vector<Run>::const_iterator run, typename std::vector<Run>::const_iterator end,
-                       Decision& decision, std::int64_t& free) {
-    for (; run != end; ++run) {
-      if (run->gpus <= free) {
-        free -= run->gpus;
-        running_.push_back(*run);
+  void keep_or_preempt(std::span<const Run> runs, Decision& decision, std::int64_t& free) {
+    std::int64_t gpus = 0;
+    for (const Run& run : runs) gpus += run.gpus;
+    if (gpus <= free) {  // nearly always
+      free -= gpus;
+      running_.insert(running_.end(), runs.begin(), runs.end());
+      return;
+    }
+    for (const Run& run : runs) {
+      if (run.gpus <= free) {
+        free -= run.gpus;
+        running_.push_back(run);
       } else {
-        decision.preempt(run->job);
-        preempted_.push_back(*run);
+        decision.preempt(run.job);
+        preempted_.push_back(run);
       }
     }
   }
 
-  void choose_pending(std::uint32_t queue, std::int64_t& free) {
+  void choose_pending(std::uint32_t queue, Time now, std::int64_t& free) {
     pending_[queue].begin_walk();
     pending_[queue].walk_to(last_place_, [&](const Pending::Entry& next, std::int64_t gpus) {
       if (gpus > free) return false;
       free -= gpus;
       const Job& job = (*this)[next.job];
+      Run run{.begun = now - job.executed,
+              .job = next.job,
+              .gpus = static_cast<std::uint32_t>(gpus),
+              .admission = job.admission};
+      enter(run, queue);
       started_.push_back(running_.size());
-      running_.push_back({.executed = job.executed,
-                          .job = next.job,
-                          .gpus = static_cast<std::uint32_t>(gpus),
-                          .queue = queue,
-                          .admission = job.admission});
+      running_.push_back(run);
       return true;
     });
   }
@@ -211,7 +229,7 @@ class LasQueues {
   void wait_again(const RunView& view, const Run& run, std::int64_t place) {
     if constexpr (is_muri) overhead_.preempt(run.job, run.account);
     Job& job = (*this)[run.job];
-    job.executed = run.executed;
+    job.executed = view.now() - run.begun;
     job.queue = run.queue;
     insert_pending(run.job, run.gpus, place);
     if (promote_knob_ == 0 || job.queue == 0 || job.executed.us == 0) return;
@@ -244,19 +262,23 @@ class LasQueues {
   // The next instant at which a job is looked at for a demotion or promotion alone.
   void plan_check(const RunView& view, Decision& decision) {
     Time next = promotions_.empty() ? Time::max() : promotions_.begin()->time;
+    next_limit_ = Time::max();
     for (const Run& run : running_) {
-      if (run.queue < limits_.size()) next = std::min(next, view.now() + demotion_delay(run), earlier);
+      if (run.queue == limits_.size()) break;
+      next_limit_ = std::min(next_limit_, run.limit, earlier);
+      // A check may come late, but not by a second early.
+      if (run.limit - whole_seconds(1) < next) next = std::min(next, demotion_check(run, view.now()), earlier);
     }
     if (next != Time::max() && next != next_check_) decision.wake(next);
     next_check_ = next;
   }
 
-  [[nodiscard]] Time demotion_delay(const Run& run) const {
+  [[nodiscard]] Time demotion_check(const Run& run, Time now) const {
     const std::int64_t limit = limits_[run.queue];
-    if constexpr (is_muri) return whole_seconds((limit + run.gpus - 1) / run.gpus) - run.executed;
-    const std::int64_t executed_s = run.executed.us / microseconds_per_second;
+    if constexpr (is_muri) return run.begun + whole_seconds((limit + run.gpus - 1) / run.gpus);
+    const std::int64_t executed_s = (now - run.begun).us / microseconds_per_second;
     // The simulator knows whole seconds only, in which the delay is at least one.
-    return whole_seconds(std::max<std::int64_t>((limit - executed_s) / run.gpus, 1));
+    return now + whole_seconds(std::max<std::int64_t>((limit - executed_s) / run.gpus, 1));
   }
 
   static bool earlier(Time a, Time b) { return a < b; }
@@ -269,6 +291,7 @@ class LasQueues {
   std::int64_t promote_knob_;
   Time last_event_{};
   Time next_check_ = Time::max();
+  Time next_limit_ = Time::max();                  // when the first running job reaches its limit
   std::vector<Job> jobs_;                          // by job id
   std::vector<Run> running_;                       // by queue, in order
   std::vector<Pending> pending_;                   // by queue

@@ -27,6 +27,10 @@ Time TiresiasRounds::start_cost(const Shape& shape, bool preempted) const {
 void TiresiasRounds::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
     changed_ = changed_ || event.kind != EventKind::wake;
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+      running_.erase(std::find_if(running_.begin(), running_.end(),
+                                  [&](const Run& run) { return run.place.number == index(event.job); }));
+    }
     if (event.kind == EventKind::submit || event.kind == EventKind::retry) joining_.push_back(event.job);
   }
   if (view.now() == round_from(view.now()) && (changed_ || view.now() == next_limit_)) {
@@ -42,69 +46,77 @@ void TiresiasRounds::decide(const View& view, Decision& decision) {
   if (wake != Time::max() && wake != next_wake_ && decision.wake(wake) == Verdict::ok) next_wake_ = wake;
 }
 
-void TiresiasRounds::expect_limit(const View& view, JobId winner) {
-  const MilliGpu gpu_milli = view.shape(winner).gpu_milli();
-  const std::int64_t attained_gpu_us = view.attained_gpu_us(winner);
-  if (attained_gpu_us >= limit_gpu_us() || gpu_milli == 0) return;
-  const Time left{mul_div_up(limit_gpu_us() - attained_gpu_us, whole_gpu, gpu_milli)};
-  next_limit_ = std::min(next_limit_, round_from(view.now() + left), [](Time a, Time b) { return a < b; });
-}
-
-TiresiasRounds::Place TiresiasRounds::place_of(const View& view, JobId job) const {
-  return {view.attained_gpu_us(job) >= limit_gpu_us(), index(job)};
-}
-
 void TiresiasRounds::schedule(const View& view, Decision& decision) {
   preempted_.resize(view.job_count());
-  list_jobs(view);
+  bring_up_to_now(view);
   // Who gets GPUs is a matter of count; all that lose theirs leave before anyone starts.
   MilliGpu free = view.cluster().total_gpus() * whole_gpu;
-  next_limit_ = Time::max();
   chosen_.clear();
   waiting_.begin_walk();
+  std::size_t kept = 0;
   for (const Run& run : running_) {
-    choose_before(run.place, view, free);
-    const MilliGpu wanted = view.shape(run.job).gpu_milli();
-    if (wanted <= free) {
-      free -= wanted;
-      expect_limit(view, run.job);
+    choose_before(run.place, free);
+    if (run.gpu_milli <= free) {
+      free -= run.gpu_milli;
+      running_[kept++] = run;
       continue;
     }
-    decision.preempt(run.job);
-    preempted_[index(run.job)] = true;
-    joining_.push_back(run.job);
+    const JobId job{run.place.number};
+    decision.preempt(job);
+    preempted_[index(job)] = true;
+    joining_.push_back(job);
   }
-  choose_before({.demoted = true, .number = no_index}, view, free);
+  running_.resize(kept);
+  choose_before({.demoted = true, .number = no_index}, free);
   start_chosen(view, decision);
+  next_limit_ = Time::max();
+  for (const Run& run : running_) {
+    if (run.place.demoted || run.limit == Time::max()) continue;
+    next_limit_ = std::min(next_limit_, round_from(run.limit), [](Time a, Time b) { return a < b; });
+  }
 }
 
 // Waiting jobs stand where they stood; running ones may have reached the limit.
-void TiresiasRounds::list_jobs(const View& view) {
-  for (const JobId job : joining_) waiting_.insert(view.shape(job).gpu_milli(), {place_of(view, job), job});
+void TiresiasRounds::bring_up_to_now(const View& view) {
+  for (const JobId job : joining_) {
+    waiting_.insert(view.shape(job).gpu_milli(), {{limit_of(view, job) == view.now(), index(job)}, job});
+  }
   joining_.clear();
-  running_.clear();
-  for (const JobId job : view.running()) running_.push_back({place_of(view, job), job});
-  std::sort(running_.begin(), running_.end(), [](const Run& a, const Run& b) { return a.place < b.place; });
+  bool moved = false;
+  for (Run& run : running_) {
+    if (run.place.demoted || view.now() < run.limit) continue;
+    run.place.demoted = moved = true;
+  }
+  if (moved) std::sort(running_.begin(), running_.end(), [](const Run& a, const Run& b) { return a.place < b.place; });
+}
+
+Time TiresiasRounds::limit_of(const View& view, JobId job) const {
+  const MilliGpu gpu_milli = view.shape(job).gpu_milli();
+  if (gpu_milli == 0) return Time::max();
+  const Time whole{mul_div_up(limit_gpu_us(), whole_gpu, gpu_milli)};
+  return view.now() + std::max(whole - view.ran(job), Time{0});
 }
 
 // Chooses among the waiting jobs before `place`.
-void TiresiasRounds::choose_before(const Place& place, const View& view, MilliGpu& free) {
+void TiresiasRounds::choose_before(const Place& place, MilliGpu& free) {
   waiting_.walk_to(place, [&](const Waiting::Entry& next, MilliGpu wanted) {
     if (wanted > free) return false;
     free -= wanted;
     chosen_.push_back(next);
-    expect_limit(view, next.job);
     return true;
   });
 }
 
 void TiresiasRounds::start_chosen(const View& view, Decision& decision) {
+  const auto before = [](const Run& a, const Run& b) { return a.place < b.place; };
   for (const Waiting::Entry& chosen : chosen_) {
     const Shape& shape = view.shape(chosen.job);
+    const Run run{chosen.place, shape.gpu_milli(), limit_of(view, chosen.job)};
     if (decision.start(chosen.job) != Verdict::ok) {
-      waiting_.insert(shape.gpu_milli(), chosen);
+      waiting_.insert(run.gpu_milli, chosen);
       continue;
     }
+    running_.insert(std::upper_bound(running_.begin(), running_.end(), run, before), run);
     const Time cost = start_cost(shape, preempted_[index(chosen.job)]);
     preempted_[index(chosen.job)] = false;
     if (cost.us > 0) decision.adjust_work(chosen.job, cost);
@@ -117,7 +129,7 @@ PolicyInfo rounds_info(TiresiasRoundsForm form, std::string summary, std::string
   return {.name = std::string(TiresiasRounds(form).name()),
           .summary = std::move(summary),
           .source = std::move(source),
-          .complexity = "O(running log running + log waiting) a round",
+          .complexity = "O(running + log waiting) a round",
           .parameters = {},
           .make = [form](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> {
             return AnyPolicy(TiresiasRounds(form));

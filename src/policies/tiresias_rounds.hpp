@@ -21,7 +21,7 @@ namespace gpusched {
 
 enum class TiresiasRoundsForm : std::uint8_t { pollux, lucid };
 
-/// O(running log running + log waiting) a round in which something changed: a job came, ended, or reached the limit.
+/// O(running + log waiting) a round in which something changed: a job came, ended, or reached the limit.
 class TiresiasRounds {
  public:
   explicit TiresiasRounds(TiresiasRoundsForm form) : form_(form) {}
@@ -39,17 +39,18 @@ class TiresiasRounds {
   };
   struct Run {
     Place place;
-    JobId job = no_job;
+    MilliGpu gpu_milli = 0;
+    Time limit{};  // when it reaches the limit
   };
   using Waiting = WaitingBySize<Place>;
 
   void schedule(const View& view, Decision& decision);
-  void list_jobs(const View& view);
-  void choose_before(const Place& place, const View& view, MilliGpu& free);
+  void bring_up_to_now(const View& view);
+  void choose_before(const Place& place, MilliGpu& free);
   void start_chosen(const View& view, Decision& decision);
-  void expect_limit(const View& view, JobId winner);
-  [[nodiscard]] Place place_of(const View& view, JobId job) const;
   [[nodiscard]] std::int64_t limit_gpu_us() const;
+  /// When a job that runs from now on reaches the limit; now, if it has.
+  [[nodiscard]] Time limit_of(const View& view, JobId job) const;
   /// What a start costs, in work.
   [[nodiscard]] Time start_cost(const Shape& shape, bool preempted) const;
 
@@ -58,11 +59,10 @@ class TiresiasRounds {
   Time next_limit_ = Time::max();  // the round after the next running job reaches the limit
   Time next_wake_ = Time::max();
   std::vector<bool> preempted_;  // by job: and not started since
+  std::vector<Run> running_;     // in order of place
   Waiting waiting_;
-  std::vector<JobId> joining_;  // the waiting ones, whose service is known at the next round
-  // Of the present round:
-  std::vector<Run> running_;
-  std::vector<Waiting::Entry> chosen_;
+  std::vector<JobId> joining_;          // the waiting ones, whose service is known at the next round
+  std::vector<Waiting::Entry> chosen_;  // of the present round
 };
 
 PolicyInfo tiresias_pollux_info();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gpusched/interval_log.hpp"
 #include "src/policies/fifo.hpp"
 #include "src/policies/srtf.hpp"
 #include "tests/run_support.hpp"

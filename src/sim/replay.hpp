@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gpusched/cluster.hpp"
+#include "gpusched/interval_log.hpp"
 #include "gpusched/metrics.hpp"
 #include "gpusched/result.hpp"
 #include "src/calibration/calibrated_runtime.hpp"

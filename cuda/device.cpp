@@ -358,7 +358,7 @@ Result<double> Device::check(const KernelCall& call) {
   if (!status.good()) return status.error();
   const double error = largest_error(result, reference_result(call, data));
   if (call.kernel != Kernel::gemm_naive16) return error;
-  const auto seed_error = seed_program_error();
+  auto seed_error = seed_program_error();
   if (!seed_error) return seed_error;
   return std::max(error, *seed_error);
 }

@@ -39,7 +39,7 @@ namespace cuda_on_cpu {
 namespace {
 
 constexpr unsigned warp_size = 32;
-constexpr std::size_t stack_bytes = 128 * 1024;
+constexpr std::size_t stack_bytes = std::size_t{128} * 1024;
 
 // ---- switching ----
 

@@ -345,10 +345,10 @@ cudaError_t release(void* memory, bool of_device) {
     if (of_device) *state().used -= allocation.bytes;
   }
   const char* first = static_cast<const char*>(memory);
-  const char* begin = allocation.map + page_bytes;
-  const char* end = allocation.map + allocation.map_bytes - page_bytes;
+  const char* front = allocation.map + page_bytes;
+  const char* back = allocation.map + allocation.map_bytes - page_bytes;
   const auto touched = [](char byte) { return static_cast<unsigned char>(byte) != beside; };
-  if (std::any_of(begin, first, touched) || std::any_of(first + allocation.bytes, end, touched)) {
+  if (std::any_of(front, first, touched) || std::any_of(first + allocation.bytes, back, touched)) {
     lose(cudaErrorIllegalAddress, "something was written beside device or pinned memory");
   }
   ::munmap(allocation.map, allocation.map_bytes);

@@ -33,8 +33,8 @@ namespace cuda_on_cpu {
 
 /// Waits for the block's other threads.
 void block_barrier();
-/// Gives `value` to the warp's other threads and returns what `lane` gave. Every lane of `mask` must come.
-std::uint64_t warp_exchange(unsigned mask, std::uint64_t value, unsigned lane);
+/// Gives `value` to the warp's other threads and returns what lane `from` gave. Every lane of `mask` must come.
+std::uint64_t warp_exchange(unsigned mask, std::uint64_t value, unsigned from);
 /// Ends the grid with an error, as the device does when a kernel goes wrong.
 [[noreturn]] void fault(const char* reason);
 /// The calling thread's place in its warp.

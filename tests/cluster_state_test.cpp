@@ -34,9 +34,11 @@ std::map<std::uint32_t, std::uint32_t> nodes_of(const ClusterState& state, std::
 }
 using Nodes = std::map<std::uint32_t, std::uint32_t>;
 
-/// Four nodes of 4 GPUs with 4, 1, 3 and 2 idle.
-ClusterState uneven() {
-  ClusterState state = state_of(Cluster::homogeneous(4, 4));
+/// Four nodes of 4 GPUs with 4, 1, 3 and 2 idle. With bounded CPU they are searched by a scan, not by the index.
+ClusterState uneven(std::int64_t cpu_milli = unlimited) {
+  Cluster cluster = Cluster::homogeneous(4, 4);
+  for (Node& node : cluster.nodes) node.cpu_milli = cpu_milli;
+  ClusterState state = state_of(cluster);
   const std::vector<std::pair<std::uint32_t, std::uint32_t>> held{{1, 3}, {2, 1}, {3, 2}};
   for (const auto& [node, tasks] : held) {
     const NodeTasks choice{.node = NodeId{node}, .tasks = tasks};
@@ -101,15 +103,24 @@ TEST(Placement, YarnTakesTheFirstNodeOrIdleNodesWhole) {
 }
 
 TEST(Placement, HeliosTakesTheFullestNodeOrIdleNodesAndTheEmptiest) {
-  const auto helios = [](std::uint32_t tasks) {
-    ClusterState state = uneven();
-    return nodes_of(state, state.place(gang(tasks), anyone, Placement::helios));
-  };
-  EXPECT_EQ(helios(2), (Nodes{{3, 2}}));
-  EXPECT_EQ(helios(1), (Nodes{{1, 1}}));
-  EXPECT_EQ(helios(5), (Nodes{{0, 4}, {2, 1}}));
-  EXPECT_EQ(helios(6), (Nodes{{0, 4}, {2, 2}}));
-  EXPECT_EQ(helios(8), Nodes{});
+  for (const std::int64_t cpu_milli : {unlimited, std::int64_t{64'000}}) {
+    const auto helios = [cpu_milli](std::uint32_t tasks) {
+      ClusterState state = uneven(cpu_milli);
+      return nodes_of(state, state.place(gang(tasks), anyone, Placement::helios));
+    };
+    EXPECT_EQ(helios(2), (Nodes{{3, 2}}));
+    EXPECT_EQ(helios(1), (Nodes{{1, 1}}));
+    EXPECT_EQ(helios(5), (Nodes{{0, 4}, {2, 1}}));
+    EXPECT_EQ(helios(6), (Nodes{{0, 4}, {2, 2}}));
+    EXPECT_EQ(helios(8), Nodes{});
+  }
+}
+
+TEST(Placement, AGangOfSharesIsSmallWhenOneNodesGpusHoldIt) {
+  ClusterState state = state_of(Cluster::homogeneous(2, 2));
+  const NodeTasks half{.node = NodeId{1}, .tasks = 1};
+  ASSERT_NE(state.place_on(gang(1, 500), anyone, &half, 1), no_index);
+  EXPECT_EQ(nodes_of(state, state.place(gang(3, 500), anyone, Placement::helios)), (Nodes{{1, 3}}));
 }
 
 TEST(Placement, WholeNodesMayDifferInSize) {
@@ -119,6 +130,17 @@ TEST(Placement, WholeNodesMayDifferInSize) {
     ClusterState state = state_of(cluster);
     // No node holds 16. Nodes 0 and 1 are filled; 4 are left, less than node 2 has.
     EXPECT_EQ(nodes_of(state, state.place(gang(16), anyone, rule)), (Nodes{{0, 4}, {1, 8}, {2, 4}}));
+  }
+}
+
+TEST(Placement, WhatIsLeftFillsAnIdleNodeBeforeItSharesAnother) {
+  Cluster cluster = Cluster::homogeneous(3, 8);
+  cluster.nodes[2].gpus = 4;
+  for (const Placement rule : {Placement::yarn, Placement::helios}) {
+    ClusterState state = state_of(cluster);
+    const NodeTasks half{.node = NodeId{0}, .tasks = 4};
+    ASSERT_NE(state.place_on(gang(4), anyone, &half, 1), no_index);
+    EXPECT_EQ(nodes_of(state, state.place(gang(12), anyone, rule)), (Nodes{{1, 8}, {2, 4}}));
   }
 }
 
@@ -156,7 +178,8 @@ RC_GTEST_PROP(Placement, IndexAndScanChooseTheSameNodes, ()) {
   Cluster bounded = cluster;
   for (Node& node : bounded.nodes) node.cpu_milli = 1'000'000;
   ClusterState indexed = state_of(cluster), scanned = state_of(bounded);
-  const auto rule = *rc::gen::element(Placement::first_fit, Placement::yarn, Placement::helios);
+  const auto rule = *rc::gen::element(Placement::first_fit, Placement::best_fit, Placement::worst_fit,
+                                      Placement::consolidate, Placement::yarn, Placement::helios);
   for (int step = 0; step < 12; ++step) {
     const Shape shape = gang(*rc::gen::inRange<std::uint32_t>(1, 20), *rc::gen::element<MilliGpu>(1000, 1000, 2000));
     const std::uint32_t a = indexed.place(shape, anyone, rule), b = scanned.place(shape, anyone, rule);
@@ -204,16 +227,16 @@ TEST(ClusterState, DevicesAreTheLowestIdleOnes) {
 TEST(ClusterState, SharesPackTheFullestGpuAndBreakItsWholeness) {
   ClusterState state = state_of(Cluster::homogeneous(1, 2));
   const std::uint32_t a = state.place(gang(1, 600), anyone, Placement::first_fit);
-  const std::uint32_t b = state.place(gang(1, 600), anyone, Placement::first_fit);
-  const std::uint32_t c = state.place(gang(1, 400), anyone, Placement::first_fit);
+  const std::uint32_t b = state.place(gang(1, 700), anyone, Placement::first_fit);
+  const std::uint32_t c = state.place(gang(1, 300), anyone, Placement::first_fit);
   EXPECT_EQ(state.grant(a).devices, 0b01u);
   EXPECT_EQ(state.grant(b).devices, 0b10u);
-  EXPECT_EQ(state.grant(c).devices, 0b01u);
+  EXPECT_EQ(state.grant(c).devices, 0b10u);  // 300 are left there, 400 on the other
   EXPECT_EQ(state.free_gpu_milli(), 400);
   EXPECT_EQ(state.idle_gpus(), 0);
   EXPECT_EQ(state.place(gang(1, 500), anyone, Placement::first_fit), no_index);
   EXPECT_EQ(state.place(gang(1), anyone, Placement::first_fit), no_index);
-  state.release(b, gang(1, 600), anyone);
+  state.release(a, gang(1, 600), anyone);
   EXPECT_EQ(state.idle_gpus(), 1);
   EXPECT_NE(state.place(gang(1), anyone, Placement::first_fit), no_index);
 }
@@ -227,6 +250,9 @@ TEST(ClusterState, AChosenDeviceIsTakenOrRefused) {
   EXPECT_EQ(state.place_on(gang(1, 700), anyone, &second, 1), no_index);
   const NodeTasks none{.node = NodeId{0}, .tasks = 1, .device = 2};
   EXPECT_EQ(state.place_on(gang(1, 100), anyone, &none, 1), no_index);
+  // A device is chosen for one task.
+  const NodeTasks two{.node = NodeId{0}, .tasks = 2, .device = 0};
+  EXPECT_EQ(state_of(Cluster::homogeneous(1, 2)).place_on(gang(2, 400), anyone, &two, 1), no_index);
 }
 
 TEST(ClusterState, ChosenNodesMustAddUpAndFit) {
@@ -271,6 +297,8 @@ TEST(ClusterState, ServesTheGpuTypesThatAJobAllows) {
   shape.gpu_spec = 1;
   EXPECT_EQ(nodes_of(state, state.place(shape, anyone, Placement::first_fit)), (Nodes{{1, 2}}));
   EXPECT_EQ(state.place(shape, anyone, Placement::first_fit), no_index);
+  const NodeTasks on_t4{.node = NodeId{2}, .tasks = 2};
+  EXPECT_EQ(state.place_on(shape, anyone, &on_t4, 1), no_index);
   shape.gpu_spec = 2;
   EXPECT_EQ(nodes_of(state, state.place(shape, anyone, Placement::first_fit)), (Nodes{{2, 2}}));
   shape.gpu_spec = 3;
@@ -305,6 +333,34 @@ TEST(ClusterState, RetakeNeedsExactlyWhatWasHeld) {
   EXPECT_EQ(state.free_gpu_milli(), whole_gpu);
   state.release(b, gang(1), anyone);
   EXPECT_TRUE(state.retake(a, gang(1), anyone));
+}
+
+TEST(ClusterState, ARetakeNeedsItsCpuAndMemoryToo) {
+  Cluster cluster = Cluster::homogeneous(1, 2);
+  cluster.nodes[0].cpu_milli = 4000;
+  cluster.nodes[0].memory_mib = 64;
+  const Shape of_cores{.gpu_milli_per_task = 0, .cpu_milli_per_task = 3000, .memory_mib_per_task = 1};
+  const Shape of_memory{.gpu_milli_per_task = 0, .cpu_milli_per_task = 1, .memory_mib_per_task = 40};
+  for (const Shape& shape : {of_cores, of_memory}) {
+    ClusterState state = state_of(cluster);
+    const std::uint32_t held = state.place(shape, anyone, Placement::first_fit);
+    state.release(held, shape, anyone);
+    ASSERT_NE(state.place(shape, anyone, Placement::first_fit), no_index);
+    EXPECT_FALSE(state.retake(held, shape, anyone));
+  }
+}
+
+TEST(ClusterState, ARetakeThatFailsHalfWayChangesNothing) {
+  ClusterState state = state_of(Cluster::homogeneous(2, 2));
+  const std::uint32_t both = state.place(gang(4), anyone, Placement::consolidate);
+  state.release(both, gang(4), anyone);
+  // Where the list ends, so that its first grant is taken before the second is found gone.
+  const NodeTasks last{.node = state.grant(state.grant(both).next).node, .tasks = 1};
+  const std::uint32_t other = state.place_on(gang(1), anyone, &last, 1);
+  EXPECT_FALSE(state.retake(both, gang(4), anyone));
+  EXPECT_EQ(state.idle_gpus(), 3);
+  state.release(other, gang(1), anyone);
+  EXPECT_TRUE(state.all_free());
 }
 
 TEST(ClusterState, FindsWhatWasMovedWhileItsIndexWasLeftAlone) {

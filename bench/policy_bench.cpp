@@ -75,6 +75,7 @@ std::vector<Case> cases() {
     result.push_back({info.name == "static-partition" ? "static-partition{by=vc,parts=demand}" : info.name});
   }
   result.push_back({"volcano{drf=true}"});
+  result.push_back({"themis{auction=true}"});
   for (const char* way : {"easy", "conservative", "sc20"}) {
     for (const char* estimate : {"exact", "noisy", "user-gpu-mean"}) {
       result.push_back({"sjf", std::string(way) + "{estimate=" + estimate + "}"});

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "src/policies/class_queues.hpp"
 
@@ -14,15 +13,11 @@ void Themis::decide(const OracleView& view, Decision& decision) {
   note_arrivals(view);
   if (view.pending_count() == 0) return;
   if (view.now().us % options_.lease.us == 0) {
-    options_.auction ? auction_all(view, decision) : lease_all(view, decision);
+    lease_all(view, decision);
   } else {
     const bool room = view.cluster().free_gpu_milli() > 0 || cpu_only_jobs_;
-    if (!options_.auction && room) start_waiting(view, decision);
-    if (options_.auction && room) {
-      collect(view, false);
-      start_in_order(view, decision);
-    }
-    if (options_.auction) replace_expired(view, decision);
+    if (room) start_waiting(view, decision);
+    replace_expired(view, decision);
   }
   if (view.pending_count() == 0) return;
   const Time next = next_wake(view);
@@ -32,12 +27,19 @@ void Themis::decide(const OracleView& view, Decision& decision) {
 // The next multiple of the lease, or the end of a lease that was paid for.
 Time Themis::next_wake(const View& view) const {
   Time next{(view.now().us / options_.lease.us + 1) * options_.lease.us};
-  if (!options_.auction) return next;
-  for (const JobId job : view.running()) {
-    const Time end = lease_end_[index(job)];
-    if (end > view.now() && end < next) next = end;
-  }
-  return next;
+  const auto to_end = leases_.upper_bound({view.now(), no_job});
+  return to_end != leases_.end() && to_end->first < next ? to_end->first : next;
+}
+
+void Themis::begin_lease(JobId job, Time end) {
+  lease_end_[index(job)] = end;
+  leases_.insert({end, job});
+}
+
+// A job that has none is left as it is.
+void Themis::end_lease(JobId job) {
+  leases_.erase({lease_end_[index(job)], job});
+  lease_end_[index(job)] = Time::max();
 }
 
 void Themis::note_arrivals(const OracleView& view) {
@@ -51,8 +53,8 @@ void Themis::note_arrivals(const OracleView& view) {
   for (const Candidate& stopped : stopped_) wait(view, stopped.job);
   stopped_.clear();
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::retry && !options_.auction) wait(view, event.job);
-    if (event.kind == EventKind::retry) lease_end_[index(event.job)] = Time::max();
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) end_lease(event.job);
+    if (event.kind == EventKind::retry) wait(view, event.job);
     if (event.kind != EventKind::submit) continue;
     cpu_only_jobs_ = cpu_only_jobs_ || view.shape(event.job).gpu_milli() == 0;
     const auto jobs = static_cast<double>(view.arrived() - view.finished());
@@ -62,7 +64,7 @@ void Themis::note_arrivals(const OracleView& view) {
     const Time alone = estimator_ ? estimate_[index(event.job)] : view.work(event.job);
     // A microsecond is the least time there is: it keeps rho finite.
     ideal_s_[index(event.job)] = std::max(to_seconds(alone), 1e-6) * slowdown;
-    if (!options_.auction) wait(view, event.job);
+    wait(view, event.job);
   }
 }
 
@@ -78,18 +80,6 @@ double Themis::shared_s(const OracleView& view, JobId job) const {
 }
 
 double Themis::rho(const OracleView& view, JobId job) const { return shared_s(view, job) / ideal_s_[index(job)]; }
-
-// In falling order of rho; ties go to the earlier submitted.
-void Themis::collect(const OracleView& view, bool with_running) {
-  candidates_.clear();
-  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
-    for (const JobId job : view.queue(queue)) candidates_.push_back({rho(view, job), job, false});
-  }
-  if (with_running) {
-    for (const JobId job : view.running()) candidates_.push_back({rho(view, job), job, true});
-  }
-  std::sort(candidates_.begin(), candidates_.end(), before);
-}
 
 // While a job waits, its rho is the time since (submission - time left) over its ideal.
 void Themis::wait(const OracleView& view, JobId job) {
@@ -142,6 +132,16 @@ void Themis::take_turn(const OracleView& view, Turn& turn) {
   turns_.pop_back();
 }
 
+// Nothing more of the group fits; those whose turn it was wait on.
+void Themis::block(const OracleView& view, std::size_t group) {
+  blocked_[group] = 1;
+  std::erase_if(turns_, [&](const Turn& turn) {
+    if (turn.group != group) return false;
+    for (const Candidate& candidate : turn.first) wait(view, candidate.job);
+    return true;
+  });
+}
+
 // Those who were not taken wait on.
 void Themis::close_turns(const OracleView& view) {
   for (const Turn& turn : turns_) {
@@ -151,8 +151,11 @@ void Themis::close_turns(const OracleView& view) {
 }
 
 void Themis::lease_all(const OracleView& view, Decision& decision) {
+  if (options_.auction) hold_auction(view);
   candidates_.clear();
-  for (const JobId job : view.running()) candidates_.push_back({rho(view, job), job, true});
+  for (const JobId job : view.running()) {
+    if (!won(job)) candidates_.push_back({rho(view, job), job, true});
+  }
   std::sort(candidates_.begin(), candidates_.end(), before);
   stop_losers(view, decision);
   start_waiting(view, decision);
@@ -161,9 +164,10 @@ void Themis::lease_all(const OracleView& view, Decision& decision) {
 // Who holds a lease is a matter of count; all that lose theirs leave before anyone starts.
 void Themis::stop_losers(const OracleView& view, Decision& decision) {
   MilliGpu free = view.cluster().total_gpus() * whole_gpu;
+  for (const Bid& winner : winners_) free -= winner.gpus;
   const auto counts = [&](MilliGpu wanted) { return wanted > 0 && wanted <= free; };
   open_turns(view, [&](std::uint32_t, std::uint32_t shape) { return counts(view.shape_of_id(shape).gpu_milli()); });
-  std::vector<JobId> winners;
+  std::vector<JobId> chosen;
   const auto lost = [&](const Turn& turn) {
     if (counts(view.shape(turn.first.back().job).gpu_milli())) return false;
     for (const Candidate& candidate : turn.first) wait(view, candidate.job);
@@ -183,30 +187,24 @@ void Themis::stop_losers(const OracleView& view, Decision& decision) {
       }
       ++running;
     } else if (turn != nullptr) {
-      winners.push_back(turn->first.back().job);
-      free -= view.shape(winners.back()).gpu_milli();
+      chosen.push_back(turn->first.back().job);
+      free -= view.shape(chosen.back()).gpu_milli();
       take_turn(view, *turn);
     } else {
       break;
     }
   }
-  for (const JobId job : winners) wait(view, job);
+  for (const JobId job : chosen) wait(view, job);
 }
 
-// In falling order of rho, with the jobs that this lease stopped, which may get their places back.
+// Winners of an auction first, then in falling order of rho, with the jobs that this lease stopped, which may get their
+// places back.
 void Themis::start_waiting(const OracleView& view, Decision& decision) {
   open_turns(view, [&](std::uint32_t queue, std::uint32_t shape) {
     return view.cluster().may_fit(view.shape_of_id(shape), queue);
   });
   blocked_.assign(waiting_.size(), 0);
-  const auto block = [&](std::size_t group) {
-    blocked_[group] = 1;
-    std::erase_if(turns_, [&](const Turn& turn) {
-      if (turn.group != group) return false;
-      for (const Candidate& candidate : turn.first) wait(view, candidate.job);
-      return true;
-    });
-  };
+  start_winners(view, decision);
   auto stopped = stopped_.begin();
   for (;;) {
     Turn* const turn = next_turn();
@@ -214,7 +212,7 @@ void Themis::start_waiting(const OracleView& view, Decision& decision) {
       const std::size_t group = group_of(view, stopped->job);
       if (!blocked_[group] && decision.restore(stopped->job) != Verdict::ok &&
           decision.start(stopped->job) != Verdict::ok) {
-        block(group);
+        block(view, group);
       }
       ++stopped;
     } else if (turn == nullptr) {
@@ -222,114 +220,110 @@ void Themis::start_waiting(const OracleView& view, Decision& decision) {
     } else if (decision.start(turn->first.back().job) == Verdict::ok) {
       take_turn(view, *turn);
     } else {
-      block(turn->group);
+      block(view, turn->group);
     }
   }
   close_turns(view);
   std::erase_if(stopped_, [&](const Candidate& candidate) { return view.phase(candidate.job) != JobPhase::pending; });
 }
 
-void Themis::auction_all(const OracleView& view, Decision& decision) {
-  collect(view, true);
-  hold_auction(view);
-  MilliGpu free = view.cluster().total_gpus() * whole_gpu;
-  for (const Candidate& candidate : candidates_) {
-    const MilliGpu wanted = view.shape(candidate.job).gpu_milli();
-    if (wanted <= free) {
-      free -= wanted;
-    } else if (candidate.running) {
-      decision.preempt(candidate.job);
-    }
+void Themis::start_winners(const OracleView& view, Decision& decision) {
+  for (const Bid& winner : winners_) {
+    const JobId job = winner.from.job;
+    const std::size_t group = group_of(view, job);
+    if (winner.from.running || (!blocked_[group] && decision.start(job) == Verdict::ok)) continue;
+    block(view, group);
+    end_lease(job);
+    wait(view, job);
   }
-  start_in_order(view, decision);
-  for (const Candidate& candidate : candidates_) {
-    if (view.phase(candidate.job) != JobPhase::running) lease_end_[index(candidate.job)] = Time::max();
-  }
+  winners_.clear();
 }
 
-// Winners first, the others in falling order of rho.
+// Fills winners_, and takes those of them that wait out of their tournaments.
 void Themis::hold_auction(const OracleView& view) {
-  for (const Candidate& candidate : candidates_) lease_end_[index(candidate.job)] = Time::max();
-  const double bidders = std::ceil((1 - options_.filter) * static_cast<double>(candidates_.size()) - 1e-9);
-  bids_.clear();
-  for (std::size_t i = 0; i < candidates_.size() && static_cast<double>(i) < std::max(bidders, 1.0); ++i) {
-    const JobId job = candidates_[i].job;
-    const MilliGpu gpus = view.shape(job).gpu_milli();
-    const double gain = std::log1p(to_seconds(options_.lease) / std::max(shared_s(view, job), 1e-6));
-    if (gpus > 0) bids_.push_back({.gain = gain, .gpus = gpus, .candidate = i});
-  }
-  std::sort(bids_.begin(), bids_.end(), [](const Bid& a, const Bid& b) {
-    const double per_gpu_a = a.gain / static_cast<double>(a.gpus), per_gpu_b = b.gain / static_cast<double>(b.gpus);
-    return per_gpu_a != per_gpu_b ? per_gpu_a > per_gpu_b : a.candidate < b.candidate;
-  });
+  for (const auto& [end, job] : leases_) lease_end_[index(job)] = Time::max();
+  leases_.clear();
   MilliGpu free = view.cluster().total_gpus() * whole_gpu;
-  for (Bid& bid : bids_) {
-    bid.won = bid.gpus <= free;
-    if (bid.won) free -= bid.gpus;
+  std::vector<Bid> losers;
+  for (const Bid& bid : take_bids(view)) {
+    const bool wins = bid.gpus <= free;
+    if (wins) free -= bid.gpus;
+    (wins ? winners_ : losers).push_back(bid);
   }
-  set_payments(view, free);
-  std::vector<Candidate> order;
-  for (const Bid& bid : bids_) {
-    if (bid.won) order.push_back(candidates_[bid.candidate]);
+  set_payments(view, losers, free);
+  for (const Bid& winner : winners_) {
+    const JobId job = winner.from.job;
+    if (!winner.from.running) waiting_[group_of(view, job)].erase(slots_[index(job)], view.now());
   }
-  const auto won = [&](const Candidate& candidate) { return lease_end_[index(candidate.job)] != Time::max(); };
-  std::copy_if(candidates_.begin(), candidates_.end(), std::back_inserter(order),
-               [&](const Candidate& candidate) { return !won(candidate); });
-  candidates_ = std::move(order);
 }
 
-void Themis::set_payments(const OracleView& view, MilliGpu free) {
-  for (const Bid& winner : bids_) {
-    if (!winner.won) continue;
+// Of the jobs of worst rho, the greatest gain a GPU first.
+std::vector<Themis::Bid> Themis::take_bids(const OracleView& view) {
+  candidates_.clear();
+  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+    for (const JobId job : view.queue(queue)) candidates_.push_back({rho(view, job), job, false});
+  }
+  for (const JobId job : view.running()) candidates_.push_back({rho(view, job), job, true});
+  const double wanted = std::ceil((1 - options_.filter) * static_cast<double>(candidates_.size()) - 1e-9);
+  const auto bidders = candidates_.begin() + static_cast<std::ptrdiff_t>(std::max(wanted, 1.0));
+  if (bidders != candidates_.end()) std::nth_element(candidates_.begin(), bidders, candidates_.end(), before);
+  std::vector<Bid> bids;
+  for (auto candidate = candidates_.begin(); candidate != bidders; ++candidate) {
+    const MilliGpu gpus = view.shape(candidate->job).gpu_milli();
+    const double gain = std::log1p(to_seconds(options_.lease) / std::max(shared_s(view, candidate->job), 1e-6));
+    if (gpus > 0) bids.push_back({.from = *candidate, .gain = gain, .gpus = gpus});
+  }
+  std::sort(bids.begin(), bids.end(), [](const Bid& a, const Bid& b) {
+    const double per_gpu_a = a.gain / static_cast<double>(a.gpus), per_gpu_b = b.gain / static_cast<double>(b.gpus);
+    return per_gpu_a != per_gpu_b ? per_gpu_a > per_gpu_b : before(a.from, b.from);
+  });
+  return bids;
+}
+
+void Themis::set_payments(const OracleView& view, const std::vector<Bid>& losers, MilliGpu free) {
+  MilliGpu least = unlimited;
+  for (const Bid& loser : losers) least = std::min(least, loser.gpus);
+  for (const Bid& winner : winners_) {
     MilliGpu room = free + winner.gpus;
     double others_gain = 0;
-    for (const Bid& loser : bids_) {
-      if (loser.won || loser.gpus > room) continue;
-      room -= loser.gpus;
-      others_gain += loser.gain;
+    for (auto loser = losers.begin(); loser != losers.end() && room >= least; ++loser) {
+      if (loser->gpus > room) continue;
+      room -= loser->gpus;
+      others_gain += loser->gain;
     }
     const double kept_s = to_seconds(options_.lease) * std::exp(-others_gain);
-    lease_end_[index(candidates_[winner.candidate].job)] = view.now() + std::max(from_seconds(kept_s), Time{1});
+    begin_lease(winner.from.job, view.now() + std::max(from_seconds(kept_s), Time{1}));
   }
 }
 
 // Waiting jobs, in falling order of rho, take the place of jobs whose paid lease is over, in rising order.
 void Themis::replace_expired(const OracleView& view, Decision& decision) {
-  std::vector<Candidate> expired;
-  for (const JobId job : view.running()) {
-    if (lease_end_[index(job)] <= view.now()) expired.push_back({rho(view, job), job, true});
-  }
-  if (expired.empty()) return;
-  std::sort(expired.begin(), expired.end(), [](const Candidate& a, const Candidate& b) {
-    return a.rho != b.rho ? a.rho < b.rho : index(a.job) > index(b.job);
+  candidates_.clear();
+  const auto past = leases_.upper_bound({view.now(), no_job});
+  if (past == leases_.begin()) return;
+  std::for_each(leases_.begin(), past, [&](const auto& lease) {
+    candidates_.push_back({rho(view, lease.second), lease.second, true});
   });
-  collect(view, false);
-  blocked_.assign(std::size_t{view.queue_count()} * view.shape_count(), 0);
-  for (const Candidate& waiting : candidates_) {
-    auto& blocked = blocked_[view.queue_of(waiting.job) * view.shape_count() + view.shape_id(waiting.job)];
-    if (blocked || expired.empty()) continue;
-    std::vector<JobId> victims;
-    victims.reserve(expired.size());
-    for (const Candidate& candidate : expired) victims.push_back(candidate.job);
-    for (const JobId gone : make_room(waiting.job, view.options().placement, victims, decision)) {
-      lease_end_[index(gone)] = Time::max();
-      std::erase_if(expired, [&](const Candidate& candidate) { return candidate.job == gone; });
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Candidate& a, const Candidate& b) { return before(b, a); });
+  std::vector<JobId> expired, gone;
+  for (const Candidate& candidate : candidates_) expired.push_back(candidate.job);
+  open_turns(view, [](std::uint32_t, std::uint32_t) { return true; });
+  blocked_.assign(waiting_.size(), 0);
+  while (!expired.empty()) {
+    Turn* const turn = next_turn();
+    if (turn == nullptr) break;
+    const JobId job = turn->first.back().job;
+    for (const JobId victim : make_room(job, view.options().placement, expired, decision)) {
+      end_lease(victim);
+      std::erase(expired, victim);
+      gone.push_back(victim);
     }
-    if (view.phase(waiting.job) != JobPhase::running) blocked = 1;
+    view.phase(job) == JobPhase::running ? take_turn(view, *turn) : block(view, turn->group);
   }
-  start_in_order(view, decision);  // a gang that stopped may leave more than was wanted
-}
-
-void Themis::start_in_order(const OracleView& view, Decision& decision) {
-  blocked_.assign(std::size_t{view.queue_count()} * view.shape_count(), 0);
-  for (const Candidate& candidate : candidates_) {
-    if (view.phase(candidate.job) != JobPhase::pending) continue;
-    auto& blocked = blocked_[view.queue_of(candidate.job) * view.shape_count() + view.shape_id(candidate.job)];
-    if (blocked) continue;
-    const bool placed = (candidate.running && decision.restore(candidate.job) == Verdict::ok) ||
-                        decision.start(candidate.job) == Verdict::ok;
-    if (!placed) blocked = 1;
-  }
+  close_turns(view);
+  start_waiting(view, decision);  // a gang that stopped may leave more than was wanted
+  for (const JobId job : gone) stopped_.push_back({rho(view, job), job, true});
 }
 
 PolicyInfo themis_info() {
@@ -339,7 +333,7 @@ PolicyInfo themis_info() {
       .source =
           "Themis (NSDI'20), sections 3 and 4; N as of the submission; a job is an app, bids for its "
           "gang, and pays in time",
-      .complexity = "O(shapes + log^2 n) an event, O(running x log n) a lease; with the auction O(n log n) an event",
+      .complexity = "O(shapes + log^2 n) an event, O(running x log n) a lease; with the auction O(n log n) a lease",
       .parameters = {{.name = "lease_s",
                       .fallback = 1200.0,
                       .meaning = "seconds for which GPUs are leased",

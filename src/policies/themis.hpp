@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -35,7 +36,8 @@ namespace gpusched {
 ///    may be stopped for a waiting job. One that finds no place, or ends an attempt, has no lease any more. What a
 ///    winner's absence would let in is looked for among the bids that lost;
 ///  - what no winner takes goes to the other jobs in falling order of rho.
-/// Everybody's rho is looked at: O(n log n) an event, and O(losing bids) for each winner.
+/// An auction looks at everybody's rho: O(n log n) a lease. Between auctions an event that has jobs whose paid lease is
+/// over tries them for the first of each shape.
 class Themis {
  public:
   struct Options {
@@ -66,10 +68,9 @@ class Themis {
     std::vector<Candidate> first = {};
   };
   struct Bid {
+    Candidate from;
     double gain = 0;  // of log V
     MilliGpu gpus = 0;
-    std::size_t candidate = 0;  // into candidates_
-    bool won = false;
   };
 
   void note_arrivals(const OracleView& view);
@@ -79,15 +80,17 @@ class Themis {
   void lease_all(const OracleView& view, Decision& decision);
   void stop_losers(const OracleView& view, Decision& decision);
   void start_waiting(const OracleView& view, Decision& decision);
-  void collect(const OracleView& view, bool with_running);
-  void auction_all(const OracleView& view, Decision& decision);
+  void start_winners(const OracleView& view, Decision& decision);
   void hold_auction(const OracleView& view);
-  void set_payments(const OracleView& view, MilliGpu free);
-  void start_in_order(const OracleView& view, Decision& decision);
+  [[nodiscard]] std::vector<Bid> take_bids(const OracleView& view);
+  void set_payments(const OracleView& view, const std::vector<Bid>& losers, MilliGpu free);
   void replace_expired(const OracleView& view, Decision& decision);
   [[nodiscard]] static bool before(const Candidate& a, const Candidate& b) {
     return a.rho != b.rho ? a.rho > b.rho : index(a.job) < index(b.job);
   }
+  [[nodiscard]] bool won(JobId job) const { return lease_end_[index(job)] != Time::max(); }
+  void begin_lease(JobId job, Time end);
+  void end_lease(JobId job);
   [[nodiscard]] Time left(const OracleView& view, JobId job) const;
   [[nodiscard]] std::size_t group_of(const View& view, JobId job) const {
     return std::size_t{view.queue_of(job)} * view.shape_count() + view.shape_id(job);
@@ -97,23 +100,25 @@ class Themis {
   [[nodiscard]] bool refill(const OracleView& view, Turn& turn);
   [[nodiscard]] Turn* next_turn();
   void take_turn(const OracleView& view, Turn& turn);
+  void block(const OracleView& view, std::size_t group);
   void close_turns(const OracleView& view);
   [[nodiscard]] Time next_wake(const View& view) const;
 
   Options options_;
   std::optional<AnyDurationEstimator> estimator_;
   Time planned_wake_ = Time::max();
-  bool cpu_only_jobs_ = false;              // jobs that want no GPU may start when none is free
-  std::vector<double> ideal_s_;             // by job
-  std::vector<Time> estimate_;              // by job: with an estimator, its run time as believed when it came
-  std::vector<Time> lease_end_;             // by job: with the auction, when a winner's paid lease ends
-  std::vector<KineticTournament> waiting_;  // [queue x shape]; not with the auction
-  std::vector<std::uint32_t> slots_;        // by job: where it is in there
-  std::vector<Candidate> stopped_;          // at the last lease, and waiting since: yet to be taken in
+  bool cpu_only_jobs_ = false;               // jobs that want no GPU may start when none is free
+  std::vector<double> ideal_s_;              // by job
+  std::vector<Time> estimate_;               // by job: with an estimator, its run time as believed when it came
+  std::vector<Time> lease_end_;              // by job: when a winner's paid lease ends, however long ago; else max()
+  std::set<std::pair<Time, JobId>> leases_;  // the same of those that have one
+  std::vector<KineticTournament> waiting_;   // [queue x shape]
+  std::vector<std::uint32_t> slots_;         // by job: where it is in there
+  std::vector<Candidate> stopped_;           // by the last decision, and waiting since: yet to be taken in
+  std::vector<Bid> winners_;                 // of the auction at hand, in the order in which they won
   std::vector<Turn> turns_;
   std::vector<Candidate> candidates_;
-  std::vector<Bid> bids_;
-  std::vector<std::uint8_t> blocked_;  // by shape
+  std::vector<std::uint8_t> blocked_;  // [queue x shape]: nothing more of it fits in this pass
 };
 
 PolicyInfo themis_info();

@@ -123,11 +123,50 @@ TEST(Metrics, OfAMeasureWindow) {
   EXPECT_DOUBLE_EQ(m.gpu_utilization, m.gpu_allocation);
 }
 
+TEST(Metrics, WhatIsHeldAfterTheMeasuredJobsDoesNotCount) {
+  const MeasureWindow window{.first = 0, .count = 1};
+  const WatchedRun run({{0, 10, 1}, {1, 100, 1}}, Cluster::pool(2), Fifo{}, window);
+  EXPECT_DOUBLE_EQ(run.log.held_gpu_s(), 10 + 9);
+}
+
 TEST(Metrics, AWindowBeyondTheTraceEndsWithIt) {
   EXPECT_EQ((MeasureWindow{.first = 3, .count = 100}.end(5)), 5u);
   EXPECT_EQ((MeasureWindow{.first = 9}.end(5)), 5u);
   EXPECT_TRUE((MeasureWindow{.count = 5}.whole(5)));
   EXPECT_FALSE((MeasureWindow{.first = 1}.whole(5)));
+}
+
+// Of jobs of 10 s for the one GPU, submitted in these seconds.
+bool saturated(const std::vector<std::int64_t>& submits) {
+  std::vector<Row> rows;
+  for (const std::int64_t submit : submits) rows.push_back({submit, 10, 1});
+  const WatchedRun run(rows, Cluster::pool(1), Fifo{});
+  return find_saturation(run.engine, run.log).saturated;
+}
+
+TEST(Metrics, SaturationNeedsTenJobsInTheBacklog) {
+  std::vector<std::int64_t> submits{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  EXPECT_FALSE(saturated(submits));  // nine that had not started at 9 s
+  submits.push_back(10);             // the second starts at 10 s, and ten had not
+  submits.push_back(11);
+  EXPECT_TRUE(saturated(submits));
+}
+
+TEST(Metrics, SaturationNeedsATwentiethOfTheJobsInTheBacklog) {
+  const auto calm_then_burst = [](std::int64_t calm) {
+    std::vector<std::int64_t> submits;
+    for (std::int64_t i = 0; i < calm; ++i) submits.push_back(i * 20);
+    for (std::int64_t i = 0; i < 11; ++i) submits.push_back(calm * 20);
+    return saturated(submits);  // ten wait
+  };
+  EXPECT_TRUE(calm_then_burst(200 - 11));
+  EXPECT_FALSE(calm_then_burst(240 - 11));
+}
+
+TEST(Metrics, AQueueThatOnlyStaysLongIsNotSaturation) {
+  std::vector<std::int64_t> submits(12, 0);
+  for (std::int64_t i = 1; i <= 28; ++i) submits.push_back(10 * i);  // as fast as they are served
+  EXPECT_FALSE(saturated(submits));
 }
 
 TEST(Metrics, SaturationIsAQueueThatGrowsWithTheTrace) {

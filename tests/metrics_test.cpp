@@ -81,12 +81,19 @@ TEST(Metrics, PreemptionCostsAreHeldButNotUseful) {
   // Runs [0,2) and, with 2 s + 5 s of cost before the 8 s left, [5,20) around the other job's [2,5).
   EngineOptions options;
   options.preemption = {.checkpoint = whole_seconds(2), .restart = whole_seconds(5)};
-  const WatchedRun run({{0, 10, 1}, {2, 3, 1}}, Cluster::pool(1), ShortestRemaining(false), {}, options);
+  const std::vector<Row> rows{{0, 10, 1}, {2, 3, 1}};
+  const WatchedRun run(rows, Cluster::pool(1), ShortestRemaining(false), {}, options);
   const Metrics m = compute_metrics(run.engine, run.log);
   EXPECT_DOUBLE_EQ(m.avg_wait_s, 3.0 / 2);
   EXPECT_DOUBLE_EQ(m.gpu_allocation, 1);
   EXPECT_DOUBLE_EQ(m.gpu_utilization, 13.0 / 20);
   EXPECT_EQ(m.preemptions, 1u);
+  // Of the first job alone 10 of 17 s were useful; both kept the GPU busy.
+  const MeasureWindow first{.count = 1};
+  const WatchedRun part(rows, Cluster::pool(1), ShortestRemaining(false), first, options);
+  const Metrics of_first = compute_metrics(part.engine, part.log, first);
+  EXPECT_DOUBLE_EQ(of_first.gpu_allocation, 1);
+  EXPECT_DOUBLE_EQ(of_first.gpu_utilization, 10.0 / 17);
 }
 
 // Work is stated in time on the reference device; dividing that by GPUs gave more than 100 % of slower ones.
@@ -121,6 +128,11 @@ TEST(Metrics, OfAMeasureWindow) {
   // Held from 2 on: 2 GPUs until 14, 1 until 20, 2 until 25, 1 until 40; nothing held is lost.
   EXPECT_DOUBLE_EQ(m.gpu_allocation, (2 * 12 + 6 + 10 + 15) / 76.0);
   EXPECT_DOUBLE_EQ(m.gpu_utilization, m.gpu_allocation);
+}
+
+TEST(Metrics, AJobThatWaitsForItsNextAttemptIsInTheQueue) {
+  const WatchedRun run({{.submit = 0, .work = 10, .gpus = 1, .attempts = {5, 5}}, {1, 3, 1}}, Cluster::pool(1), Fifo{});
+  EXPECT_EQ(run.log.max_waiting_jobs(), 2);
 }
 
 TEST(Metrics, WhatIsHeldAfterTheMeasuredJobsDoesNotCount) {
@@ -215,6 +227,34 @@ TEST(Metrics, GpuBucketsArePowersOfTwo) {
   EXPECT_EQ(name(4000), "3-4");
   EXPECT_EQ(name(5000), "5-8");
   EXPECT_EQ(name(128'000), "65-128");
+}
+
+// Starts what waits, and at 4 s moves job 0 from node 0 to node 1.
+struct Mover {
+  [[nodiscard]] static std::string name() { return "mover"; }
+  static void decide(const View& view, Decision& decision) {
+    if (view.now() == whole_seconds(4)) {
+      const NodeTasks there{.node = NodeId{1}, .tasks = 1};
+      EXPECT_EQ(decision.vacate(JobId{0}), Verdict::ok);
+      EXPECT_EQ(decision.move_on(JobId{0}, std::span(&there, 1)), Verdict::ok);
+    }
+    for (const Event& event : view.events()) {
+      if (event.kind != EventKind::submit) continue;
+      EXPECT_EQ(decision.start(event.job, Placement::first_fit), Verdict::ok);
+    }
+  }
+};
+
+TEST(IntervalLog, HasARowForEachMove) {
+  const WatchedRun run({{0, 10, 1}, {4, 3, 1}}, Cluster::homogeneous(2, 1), Mover{});
+  const auto rows = run.intervals.intervals();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].node, NodeId{0});
+  EXPECT_EQ(rows[0].end, whole_seconds(4));
+  EXPECT_EQ(rows[1].node, NodeId{1});
+  EXPECT_EQ(rows[1].start, whole_seconds(4));
+  EXPECT_EQ(rows[1].end, whole_seconds(10));
+  EXPECT_EQ(rows[2].node, NodeId{0});
 }
 
 TEST(IntervalLog, HasARowForEachNodeOfEachRun) {

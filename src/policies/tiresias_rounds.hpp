@@ -34,8 +34,8 @@ class TiresiasRounds {
  private:
   struct Place {
     bool demoted = false;
-    std::uint32_t number = 0;  // in order of submission
-    friend auto operator<=>(const Place&, const Place&) = default;
+    std::uint32_t number = 0;                                       // in order of submission
+    friend auto operator<=>(const Place&, const Place&) = default;  // NOLINT(modernize-use-nullptr): misread by tidy 14
   };
   struct Run {
     Place place;

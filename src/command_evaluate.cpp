@@ -10,11 +10,12 @@
 
 #include "gpusched/placement.hpp"
 #include "src/commands.hpp"
+#include "src/option_checks.hpp"
 #include "src/policies/backfill.hpp"
 #include "src/progress_bar.hpp"
-#include "src/sim/build_info.hpp"
 #include "src/sim/evaluation.hpp"
 #include "src/sim/evaluation_report.hpp"
+#include "src/sim/manifest.hpp"
 #include "src/sim/number_text.hpp"
 #include "src/sim/report.hpp"
 #include "src/sim/sc20_protocol.hpp"
@@ -27,14 +28,14 @@ namespace gpusched {
 namespace {
 
 struct EvaluateArguments {
-  std::vector<std::string> traces, formats, clusters, groups;
+  std::vector<std::string> traces, formats, columns, clusters, groups;
   std::string policies, placement = "consolidate", protocol, backfill = "none", oversize = "error";
   std::string figure = "avg_jct_s", against;
   std::uint32_t window_jobs = 1024, windows = 0, stride = 0, warm_up = 0;
   double from = 0, to = 1;
   double checkpoint_s = 0, restart_s = 0;
   std::uint64_t seed = 0;
-  bool json = false;
+  bool drop_bad_rows = false, json = false;
 };
 
 // Who is compared: each contestant's name and where its policies lie in `policies`.
@@ -47,21 +48,37 @@ struct Lineup {
   std::vector<Entry> entries;
 };
 
+// With the options as they were given, so that the command can be written again.
 Json manifest_of(const EvaluateArguments& arguments) {
-  const BuildInfo build = build_info();
-  return {{"version", build.version},
-          {"git_commit", build.git_commit},
-          {"compiler", build.compiler},
-          {"traces", arguments.traces},
-          {"seed", arguments.seed},
-          {"backfill", arguments.backfill},
-          {"checkpoint_cost_s", arguments.checkpoint_s},
-          {"restart_cost_s", arguments.restart_s}};
+  Json manifest = build_json();
+  manifest["config"] = {{"traces", arguments.traces},
+                        {"formats", arguments.formats},
+                        {"columns", arguments.columns},
+                        {"drop_bad_rows", arguments.drop_bad_rows},
+                        {"clusters", arguments.clusters},
+                        {"policies", arguments.policies},
+                        {"groups", arguments.groups},
+                        {"placement", arguments.placement},
+                        {"protocol", arguments.protocol},
+                        {"backfill", arguments.backfill},
+                        {"oversize", arguments.oversize},
+                        {"checkpoint_cost_s", arguments.checkpoint_s},
+                        {"restart_cost_s", arguments.restart_s},
+                        {"window_jobs", arguments.window_jobs},
+                        {"windows", arguments.windows},
+                        {"stride", arguments.stride},
+                        {"warmup_jobs", arguments.warm_up},
+                        {"from", arguments.from},
+                        {"to", arguments.to},
+                        {"figure", arguments.figure},
+                        {"against", arguments.against},
+                        {"seed", arguments.seed}};
+  return manifest;
 }
 
 int print(const std::string& text) {
-  const bool printed = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-  return printed ? exit_done : complain("standard output cannot be written", exit_failed);
+  std::fputs(text.c_str(), stdout);
+  return exit_done;
 }
 
 // An option that is given once for all traces, or once for each.
@@ -135,7 +152,10 @@ Result<EvaluationInput> load_input(const EvaluateArguments& arguments, std::size
   auto name = value_for(arguments.clusters, index, count, "--cluster", "");
   if (!name) return Unexpected{name.error()};
   EvaluationInput input{.path = arguments.traces[index], .trace = {}, .cluster = {}};
-  auto trace = read_trace(input.path, {.format = *format});
+  const auto columns = value_for(arguments.columns, index, count, "--columns", "");
+  if (!columns) return Unexpected{columns.error()};
+  auto trace =
+      read_trace(input.path, {.format = *format, .columns = *columns, .drop_bad_rows = arguments.drop_bad_rows});
   if (!trace) return Unexpected{trace.error()};
   if (name->empty()) *name = trace->report.cluster;
   if (name->empty() && trace->report.machine_gpus > 0) *name = std::to_string(trace->report.machine_gpus);
@@ -167,19 +187,29 @@ Result<EvaluationOptions> options_of(const EvaluateArguments& arguments, std::ui
   return options;
 }
 
-Result<TraceEvaluation> evaluate_trace(const EvaluateArguments& arguments, const Lineup& lineup,
-                                       const EvaluationInput& input) {
-  const auto options = options_of(arguments, input.trace.jobs.size());
-  if (!options) return Unexpected{options.error()};
+// Everything that may be wrong with what the user gave.
+Result<EvaluationOptions> checked_options(const EvaluateArguments& arguments, const Lineup& lineup,
+                                          const EvaluationInput& input) {
+  auto options = options_of(arguments, input.trace.jobs.size());
+  if (!options) return options;
   const auto starts = window_starts(options->windows, input.trace.jobs.size());
   if (!starts) return Unexpected{Error{.message = starts.error().message, .file = input.path}};
+  const auto made =
+      check_policies(input.trace.jobs, input.cluster, *options, lineup.policies, PolicyRegistry::standard());
+  if (!made) return Unexpected{made.error()};
+  return options;
+}
+
+Result<TraceEvaluation> evaluate_trace(const EvaluationOptions& options, const Lineup& lineup,
+                                       const EvaluationInput& input) {
   std::atomic<std::uint64_t> done = 0;
-  const ProgressBar bar(done, starts->size() * lineup.policies.size());
+  const std::size_t windows = window_starts(options.windows, input.trace.jobs.size())->size();
+  const ProgressBar bar(done, windows * lineup.policies.size());
   auto scores =
-      evaluate_policies(input.trace.jobs, input.cluster, *options, lineup.policies, PolicyRegistry::standard(), done);
+      evaluate_policies(input.trace.jobs, input.cluster, options, lineup.policies, PolicyRegistry::standard(), done);
   if (!scores) return Unexpected{scores.error()};
   TraceEvaluation evaluation{
-      .trace = input.path, .cluster = input.cluster.name, .windows = options->windows, .contestants = {}};
+      .trace = input.path, .cluster = input.cluster.name, .windows = options.windows, .contestants = {}};
   for (const Lineup::Entry& entry : lineup.entries) {
     const auto first = scores->begin() + static_cast<std::ptrdiff_t>(entry.first);
     evaluation.contestants.push_back({entry.name, {first, first + static_cast<std::ptrdiff_t>(entry.count)}});
@@ -203,35 +233,36 @@ Result<ReportOptions> report_options(const EvaluateArguments& arguments, const L
   return options;
 }
 
-Json manifest_of(const EvaluateArguments& arguments, const std::vector<TraceEvaluation>& evaluations) {
-  Json manifest = manifest_of(arguments);
-  manifest["windows"] = Json::array();
-  for (const TraceEvaluation& evaluation : evaluations) {
-    const EvaluationWindows& windows = evaluation.windows;
-    manifest["windows"].push_back({{"trace", evaluation.trace},
-                                   {"count", evaluation.contestants.front().runs.front().windows.size()},
-                                   {"jobs", windows.jobs},
-                                   {"warm_up", windows.warm_up},
-                                   {"stride", windows.stride},
-                                   {"first", windows.first},
-                                   {"last", windows.last},
-                                   {"bootstrap_block", windows.block()}});
-  }
-  return manifest;
+// One trace of the comparison: what was read, and which windows of it were run where.
+Json trace_manifest(const EvaluationInput& input, const TraceEvaluation& evaluation) {
+  const EvaluationWindows& windows = evaluation.windows;
+  return {{"trace", trace_json(input.trace.report)},
+          {"cluster", cluster_json(input.cluster)},
+          {"count", evaluation.contestants.front().runs.front().windows.size()},
+          {"jobs", windows.jobs},
+          {"warm_up", windows.warm_up},
+          {"stride", windows.stride},
+          {"first", windows.first},
+          {"last", windows.last},
+          {"bootstrap_block", windows.block()}};
 }
 
 int evaluate_windows(const EvaluateArguments& arguments, const Lineup& lineup) {
   const auto options = report_options(arguments, lineup);
   if (!options) return complain(options.error());
   std::vector<TraceEvaluation> evaluations;
+  Json traces = Json::array();
   for (std::size_t i = 0; i < arguments.traces.size(); ++i) {
     const auto input = load_input(arguments, i);
     if (!input) return complain(input.error());
     for (const std::string& line : left_out_lines(input->trace.report)) {
-      std::fprintf(stderr, "note: %s: %s\n", input->path.c_str(), line.c_str());
+      note(input->path + ": " + line);
     }
-    auto evaluation = evaluate_trace(arguments, lineup, *input);
-    if (!evaluation) return complain(evaluation.error());
+    const auto run_options = checked_options(arguments, lineup, *input);
+    if (!run_options) return complain(run_options.error());
+    auto evaluation = evaluate_trace(*run_options, lineup, *input);
+    if (!evaluation) return complain(evaluation.error(), exit_failed);
+    traces.push_back(trace_manifest(*input, *evaluation));
     evaluations.push_back(*std::move(evaluation));
   }
   if (!arguments.json) {
@@ -242,7 +273,9 @@ int evaluate_windows(const EvaluateArguments& arguments, const Lineup& lineup) {
   for (const TraceEvaluation& evaluation : evaluations) {
     for (Json& run : evaluation_runs_json(evaluation, *options)) runs.push_back(std::move(run));
   }
-  return print(Json{{"manifest", manifest_of(arguments, evaluations)}, {"runs", std::move(runs)}}.dump() + "\n");
+  Json manifest = manifest_of(arguments);
+  manifest["windows"] = std::move(traces);
+  return print(json_text({{"manifest", std::move(manifest)}, {"runs", std::move(runs)}}, -1));
 }
 
 // ---- the protocol of SC'20 -----------------------------------------------------------------------------------------
@@ -287,8 +320,8 @@ int evaluate_sc20(const EvaluateArguments& arguments, const Lineup& lineup) {
   }
   if (!arguments.json) return print(table.text());
   Json manifest = manifest_of(arguments);
-  manifest["protocol"] = "sc20";
-  return print(Json{{"manifest", std::move(manifest)}, {"runs", std::move(runs)}}.dump() + "\n");
+  manifest["windows"] = Json::array({{{"trace", file_json(path)}}});
+  return print(json_text({{"manifest", std::move(manifest)}, {"runs", std::move(runs)}}, -1));
 }
 
 int evaluate(const EvaluateArguments& arguments) {
@@ -300,13 +333,17 @@ int evaluate(const EvaluateArguments& arguments) {
 }  // namespace
 
 void add_evaluate_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("evaluate", "Compare policies on the same windows of traces, with intervals");
+  auto* command = program.add_subcommand("evaluate", "Compare policies on windows, with intervals");
   const auto arguments = std::make_shared<EvaluateArguments>();
   const auto repeated = [&](const char* name, std::vector<std::string>& values, const char* meaning) {
     return command->add_option(name, values, meaning)->allow_extra_args(false);
   };
   repeated("--trace", arguments->traces, "trace file; given again, a matrix of policies and traces")->required();
   repeated("--format", arguments->formats, "trace format, or auto; once, or once for each trace");
+  repeated("--columns", arguments->columns,
+           "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]; once, or once for each trace");
+  command->add_flag("--drop-bad-rows", arguments->drop_bad_rows,
+                    "leave out rows with bad values, counted, instead of refusing the trace");
   repeated("--cluster", arguments->clusters,
            "NAME, FILE, NODESxGPUS or GPUS, once or once for each trace; default: what the trace states");
   command->add_option("--policy", arguments->policies,
@@ -318,8 +355,8 @@ void add_evaluate_command(CLI::App& program, int& exit_code) {
   command->add_option("--placement", arguments->placement, "placement rule");
   command
       ->add_option("--checkpoint-cost", arguments->checkpoint_s, "seconds to save a job's state when it is preempted")
-      ->check(CLI::Range(0.0, 1e9));
-  command->add_option("--restart-cost", arguments->restart_s, "seconds to load it again")->check(CLI::Range(0.0, 1e9));
+      ->check(number_from(0, 1e9));
+  command->add_option("--restart-cost", arguments->restart_s, "seconds to load it again")->check(number_from(0, 1e9));
   command->add_option("--protocol", arguments->protocol, "sc20: the ten windows of RLScheduler (SC'20)")
       ->check(CLI::IsMember({"sc20"}));
   command->add_option("--backfill", arguments->backfill,
@@ -329,23 +366,29 @@ void add_evaluate_command(CLI::App& program, int& exit_code) {
                    "a job larger than the cluster is an error, dropped, or clamped to fit")
       ->check(CLI::IsMember({"error", "drop", "clamp"}));
   command->add_option("--window-jobs", arguments->window_jobs, "measured jobs of a window")
-      ->check(CLI::Range(1u, 1'000'000'000u));
-  command->add_option("--windows", arguments->windows, "this many windows, evenly spaced");
-  command->add_option("--stride", arguments->stride, "jobs between windows instead; default: windows side by side");
-  command->add_option("--warmup-jobs", arguments->warm_up, "jobs before each window that fill the cluster");
+      ->check(whole_number_from(1, 1'000'000'000));
+  auto* windows = command->add_option("--windows", arguments->windows, "this many windows, evenly spaced")
+                      ->check(whole_number_from(1, 1'000'000'000));
+  command->add_option("--stride", arguments->stride, "jobs between windows instead; default: windows side by side")
+      ->check(whole_number_from(1, 1'000'000'000))
+      ->excludes(windows);
+  command->add_option("--warmup-jobs", arguments->warm_up, "jobs before each window that fill the cluster")
+      ->check(whole_number_from(0, 1'000'000'000));
   command->add_option("--from", arguments->from, "use the trace's jobs from this fraction on")
-      ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--to", arguments->to, "up to this fraction")->check(CLI::Range(0.0, 1.0));
+      ->check(number_from(0, 1));
+  command->add_option("--to", arguments->to, "up to this fraction")->check(number_from(0, 1));
   std::vector<std::string> names;
   for (const Figure& figure : comparable_figures()) names.push_back(figure.name);
   command->add_option("--figure", arguments->figure, "what is compared; less is better")->check(CLI::IsMember(names));
   command->add_option("--against", arguments->against,
                       "the policy or group that the others are compared with; default: first");
-  command->add_option("--seed", arguments->seed, "of random policies and of the bootstrap");
+  command->add_option("--seed", arguments->seed, "of random policies and of the bootstrap")
+      ->check(whole_number_from(0, most_whole_number));
   command->add_flag("--json", arguments->json, "one JSON object instead of a table");
   command->footer(
       "Examples:\n"
-      "  gpusched evaluate --trace jobs.csv --cluster 8x8 --policy fifo,sjf,saf --backfill easy\n"
+      "  gpusched evaluate --trace jobs.csv --cluster 8x8 --policy fifo,sjf,saf \\\n"
+      "                    --window-jobs 512 --backfill easy\n"
       "  gpusched evaluate --trace jobs.csv --cluster 40x8 --against sjf \\\n"
       "                    --policy sjf --group agent=rl:run1,rl:run2,rl:run3\n"
       "  gpusched evaluate --trace lublin_256.swf --protocol sc20 --policy sjf,f1\n");

@@ -10,7 +10,7 @@
 namespace gpusched {
 
 void add_policies_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("policies", "List every policy, or describe one with its parameters");
+  auto* command = program.add_subcommand("policies", "List every policy, or describe one");
   const auto name = std::make_shared<std::string>();
   command->add_option("name", *name, "the policy to describe");
   command->callback([name, &exit_code] {

@@ -10,7 +10,7 @@
 namespace gpusched {
 
 void add_profile_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("profile", "Look at device profiles: files, or shipped ones by name");
+  auto* command = program.add_subcommand("profile", "Look at device profiles: files, or shipped ones");
   command->require_subcommand(1);
   const auto first = std::make_shared<std::string>();
   const auto second = std::make_shared<std::string>();

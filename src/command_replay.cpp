@@ -16,10 +16,12 @@
 
 #include "src/commands.hpp"
 #include "src/progress_bar.hpp"
+#include "src/sim/nearest_name.hpp"
 #include "src/sim/process_info.hpp"
 #include "src/sim/replay.hpp"
 #include "src/sim/report.hpp"
 #include "src/sim/scenario.hpp"
+#include "src/sim/wrapped_text.hpp"
 #include "traces/cluster_reader.hpp"
 
 namespace gpusched {
@@ -103,9 +105,10 @@ int replay(const Scenario& scenario) {
   }
   const std::string text =
       scenario.json ? json_report(scenario, *input, *runs, execution) : comparison_table(scenario, *input, *runs);
-  const bool printed = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-  for (const std::string& line : report_warnings(*input, *runs)) std::fprintf(stderr, "note: %s\n", line.c_str());
-  return printed ? exit_done : complain("standard output cannot be written", exit_failed);
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);  // before the notes
+  for (const std::string& line : report_warnings(*input, *runs)) note(line);
+  return exit_done;
 }
 
 // What a field of the default scenario holds, as --help shows it.
@@ -129,13 +132,15 @@ std::string default_text(const ScenarioField& field) {
 std::string names_for_help() {
   std::string text = "Clusters by name:\n";
   for (const BuiltinCluster& cluster : builtin_clusters()) text += "  " + cluster.name + "  " + cluster.summary + "\n";
-  text += "Trace formats:\n ";
-  for (const TraceFormatInfo& format : trace_formats()) text += " " + format.name;
+  std::vector<std::string> formats;
+  for (const TraceFormatInfo& format : trace_formats()) formats.push_back(format.name);
+  text += "Trace formats:\n  " + wrapped(joined(formats, " "), terminal_columns - 2, 2);
   return text +
          "\nExamples:\n"
          "  gpusched replay --trace jobs.csv --cluster 352x8 --policy fifo,sjf,srtf\n"
          "  gpusched replay --trace log.swf.gz --policy fifo --json > result.json\n"
          "  gpusched replay --config run.json --set seed=7 --out results\n"
+         "  gpusched replay --config results/manifest.json --out again\n"
          "  gpusched replay --trace mine.csv --columns submit=t,gpus=n,duration=d \\\n"
          "                  --cluster 64 --policy srtf\n";
 }
@@ -143,7 +148,7 @@ std::string names_for_help() {
 }  // namespace
 
 void add_replay_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("replay", "Run a trace through one policy or several and compare them");
+  auto* command = program.add_subcommand("replay", "Run a trace through policies and compare them");
   const auto arguments = std::make_shared<ReplayArguments>();
   command->add_option("--config", arguments->config, "JSON file with any of the options below");
   Scenario defaults;
@@ -175,7 +180,7 @@ void add_replay_command(CLI::App& program, int& exit_code) {
     if (!scenario) {
       exit_code = complain(scenario.error());
     } else if (arguments->print_config) {
-      std::printf("%s\n", scenario_json(*scenario, true).c_str());
+      std::fputs(scenario_json(*scenario, true).c_str(), stdout);
     } else {
       exit_code = replay(*scenario);
     }

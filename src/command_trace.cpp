@@ -5,6 +5,9 @@
 #include <string>
 
 #include "src/commands.hpp"
+#include "src/sim/number_text.hpp"
+#include "src/sim/report.hpp"
+#include "src/sim/wrapped_text.hpp"
 #include "traces/cluster_reader.hpp"
 #include "traces/trace.hpp"
 #include "traces/trace_convert.hpp"
@@ -47,14 +50,10 @@ int convert(const TraceArguments& arguments) {
   const auto trace = read_trace(arguments.path, arguments.read);
   if (!trace) return complain(trace.error());
   const auto notes = convert_trace(trace->jobs, arguments.to, arguments.out);
-  if (!notes) return complain(notes.error());
-  for (const DroppedRows& rows : trace->report.dropped) {
-    std::fprintf(stderr, "note: %llu rows left out: %s\n", static_cast<unsigned long long>(rows.rows),
-                 rows.reason.c_str());
-  }
-  for (const std::string& note : trace->report.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  for (const std::string& note : *notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  std::printf("%s: %u jobs\n", arguments.out.c_str(), trace->jobs.size());
+  if (!notes) return complain(notes.error(), notes.error().file == arguments.out ? exit_failed : exit_bad_input);
+  for (const std::string& line : left_out_lines(trace->report)) note(line);
+  for (const std::string& line : *notes) note(line);
+  std::printf("%s: %s jobs\n", arguments.out.c_str(), human_count(trace->jobs.size()).c_str());
   return exit_done;
 }
 
@@ -72,7 +71,8 @@ CLI::App* add_reading_command(CLI::App& parent, const std::string& name, const s
 std::string formats_for_help() {
   std::string text = "Formats:\n";
   for (const TraceFormatInfo& format : trace_formats()) {
-    text += "  " + format.name + std::string(12 - format.name.size(), ' ') + format.summary + "\n";
+    text += "  " + format.name + std::string(12 - format.name.size(), ' ') +
+            wrapped(format.summary, terminal_columns - 14, 14) + "\n";
   }
   return text;
 }
@@ -90,9 +90,8 @@ void add_trace_command(CLI::App& program, int& exit_code) {
   info_command->add_flag("--json", arguments->json, "print one JSON object");
   info_command->callback([arguments, &exit_code] { exit_code = info(*arguments); });
 
-  auto* validate_command = add_reading_command(
-      *trace, "validate", "List every oddity with its line; exit code 2 when replay would refuse the trace",
-      *arguments);
+  auto* validate_command =
+      add_reading_command(*trace, "validate", "List oddities by line; exit code 2 if refused", *arguments);
   validate_command->add_flag("--json", arguments->json, "print one JSON object");
   validate_command->callback([arguments, &exit_code] { exit_code = validate(*arguments); });
 

@@ -9,6 +9,7 @@
 #include "src/commands.hpp"
 #include "src/sim/atomic_file.hpp"
 #include "src/sim/nearest_name.hpp"
+#include "src/sim/number_text.hpp"
 #include "src/sim/strict_json.hpp"
 #include "traces/cluster_reader.hpp"
 #include "traces/synthetic.hpp"
@@ -76,13 +77,16 @@ int generate(const GenerateArguments& arguments) {
     if (!options) return complain(options.error());
     const auto jobs = generate_synthetic(*model, *options);
     if (!jobs) return complain("--" + jobs.error().to_string());  // the field is the option's name
-    if (auto done = convert_trace(*jobs, "native", arguments.out); !done) return complain(done.error());
+    if (auto done = convert_trace(*jobs, "native", arguments.out); !done) return complain(done.error(), exit_failed);
     const double days = to_seconds(jobs->submits().back() - jobs->submits().front()) / 86400;
-    std::printf("%s: %u jobs in %.1f days, offered load %.3f on %lld GPUs\n", arguments.out.c_str(), jobs->size(), days,
-                offered_load(*jobs, options->cluster_gpus), static_cast<long long>(options->cluster_gpus));
+    std::printf("%s: %s jobs in %.1f days, offered load %.3f on %s GPUs\n", arguments.out.c_str(),
+                human_count(jobs->size()).c_str(), days, offered_load(*jobs, options->cluster_gpus),
+                human_count(static_cast<std::uint64_t>(options->cluster_gpus)).c_str());
   }
   if (!arguments.model_out.empty()) {
-    if (auto done = replace_file(arguments.model_out, write_model(*model)); !done) return complain(done.error());
+    if (auto done = replace_file(arguments.model_out, write_model(*model)); !done) {
+      return complain(done.error(), exit_failed);
+    }
     std::printf("%s: the model\n", arguments.model_out.c_str());
   }
   return exit_done;
@@ -91,7 +95,7 @@ int generate(const GenerateArguments& arguments) {
 }  // namespace
 
 void add_trace_generate_command(CLI::App& trace, int& exit_code) {
-  auto* command = trace.add_subcommand("generate", "Draw a synthetic trace from a model, or fit a model to a trace");
+  auto* command = trace.add_subcommand("generate", "Draw a synthetic trace from a model, or fit a model");
   const auto arguments = std::make_shared<GenerateArguments>();
   const std::string names = joined(builtin_model_names(), ", ");
   auto* model = command->add_option("--model", arguments->model, "built-in model (" + names + ") or FILE.json")
@@ -111,8 +115,10 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   command->add_option("--model-out", arguments->model_out, "write the model here (JSON)");
   command->footer(
       "Examples:\n"
-      "  gpusched trace generate --model philly --jobs 100000 --load 0.8 --cluster 352x8 --out big.csv\n"
-      "  gpusched trace generate --like my.csv --jobs 100000 --out alike.csv --model-out mine.json");
+      "  gpusched trace generate --model philly --jobs 100000 --load 0.8 \\\n"
+      "                          --cluster 352x8 --out big.csv\n"
+      "  gpusched trace generate --like my.csv --jobs 100000 --out alike.csv \\\n"
+      "                          --model-out mine.json\n");
   command->callback([arguments, &exit_code] { exit_code = generate(*arguments); });
 }
 

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
 
 #include "gpusched/result.hpp"
@@ -15,27 +16,44 @@ inline constexpr int exit_done = 0;
 inline constexpr int exit_failed = 1;     ///< the run failed
 inline constexpr int exit_bad_input = 2;  ///< bad usage or input
 
+/// One line that a terminal shows as it is: control characters, which a trace's fields may hold, become \xNN.
+inline std::string one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code >= 0x20 && code != 0x7f) {
+      line += c;
+      continue;
+    }
+    char escaped[8];
+    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(code));
+    line += escaped;
+  }
+  return line;
+}
+
 /// Says what is wrong on standard error and gives the exit code to return.
 inline int complain(const std::string& message, int code = exit_bad_input) {
-  std::fprintf(stderr, "gpusched: %s\n", message.c_str());
+  std::fprintf(stderr, "gpusched: %s\n", one_line(message).c_str());
   return code;
 }
-inline int complain(const Error& error) { return complain(error.to_string()); }
+inline int complain(const Error& error, int code = exit_bad_input) { return complain(error.to_string(), code); }
 
-/// CLI11 reports --help as an error with code 0; every real one is bad usage.
-inline int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
-  if (error.get_exit_code() == 0) return program.exit(error);
-  return complain(std::string(error.what()) + " (see --help)");
-}
+/// What a careful reader should know before using a result.
+inline void note(const std::string& message) { std::fprintf(stderr, "note: %s\n", one_line(message).c_str()); }
 
-/// The body of a main(): says what the machine refused (memory, threads) instead of aborting.
+/// The body of a main(): says what the machine refused (memory, threads) instead of aborting, and that a result did not
+/// get to where standard output goes.
 template <class Body>
 int run_guarded(Body body) noexcept {
   try {
-    return body();
+    const int code = body();
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush().good();
+    return written || code != exit_done ? code : complain("standard output cannot be written", exit_failed);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory", exit_failed);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "gpusched: %s\n", error.what());
-    return exit_failed;
+    return complain(error.what(), exit_failed);
   }
 }
 

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "src/sim/wrapped_text.hpp"
+
 namespace gpusched {
 
 /// Breaks what an option means into lines beside the option names and adds its default, and leaves out the type words:
@@ -18,22 +20,8 @@ class HelpFormatter : public CLI::Formatter {
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {
-    constexpr std::size_t columns = 80;
-    const std::size_t width = columns - get_column_width() - 1;
-    std::string text = CLI::Formatter::make_option_desc(option) + default_note(option->get_default_str());
-    std::size_t begin = 0;
-    while (text.size() - begin > width) {
-      // Long lists of words are broken at their bars.
-      const std::size_t stop = text.find_last_of(" |", begin + width);
-      if (stop == std::string::npos || stop <= begin) break;
-      if (text[stop] == ' ') {
-        text[stop] = '\n';
-      } else {
-        text.insert(stop + 1, 1, '\n');
-      }
-      begin = text.find('\n', begin) + 1;
-    }
-    return text;
+    const std::size_t width = terminal_columns - get_column_width() - 1;
+    return wrapped(CLI::Formatter::make_option_desc(option) + default_note(option->get_default_str()), width);
   }
 
  private:

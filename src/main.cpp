@@ -10,6 +10,7 @@
 #include "src/help_formatter.hpp"
 #include "src/sim/build_info.hpp"
 #include "src/sim/nearest_name.hpp"
+#include "src/usage_error.hpp"
 
 namespace {
 
@@ -41,7 +42,7 @@ std::string unknown_command(const CLI::App& program, std::span<char* const> word
   }
   if (names.empty()) return {};  // an argument, not a command
   return "unknown command '" + word + "'" + gpusched::suggest_nearest(word, names) + "; `" +
-         program.get_display_name() + " --help` lists all";
+         gpusched::full_name(program) + " --help` lists all";
 }
 
 int run(int argc, char** argv) {

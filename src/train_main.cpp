@@ -21,6 +21,7 @@
 #include "src/sim/report.hpp"
 #include "src/sim/strict_json.hpp"
 #include "src/sim/text_table.hpp"
+#include "src/usage_error.hpp"
 
 namespace gpusched {
 namespace {
@@ -90,7 +91,7 @@ int run_training(const TrainArguments& arguments) {
   }
   const auto& agenda = config->env.agenda;
   const JobTable& jobs = input->trace.jobs;
-  for (const std::string& line : left_out_lines(input->trace.report)) std::fprintf(stderr, "note: %s\n", line.c_str());
+  for (const std::string& line : left_out_lines(input->trace.report)) note(line);
   std::fprintf(stderr, "training on %u jobs of %s on %s, %s, run times known: %s; into %s\n", jobs.size(),
                config->trace.c_str(), input->cluster.name.c_str(),
                std::string(name_of(action_mode_names, agenda.mode)).c_str(),

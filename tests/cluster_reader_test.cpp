@@ -46,11 +46,13 @@ TEST(ParseCluster, PhillyIsOneQueueAndPhillyVcHasElevenOwners) {
 }
 
 TEST(ParseCluster, RefusesWhatItDoesNotKnowWithTheNearestName) {
-  for (const std::string spec : {"phily", "0", "0x8", "8x0", "x8", "8x", "-3", "75x8x2", "99999999999999999999"}) {
+  for (const std::string spec : {"phily", "0", "0x8", "8x0", "x8", "8x", "-3", "75x8x2", "99999999999999999999",
+                                 "10000001", "10000001x1", "1x1000001", "1000000x1000000"}) {
     const auto cluster = parse_cluster(spec);
     ASSERT_FALSE(cluster) << spec;
     EXPECT_NE(cluster.error().message.find("cluster '" + spec + "'"), std::string::npos);
   }
+  EXPECT_NE(parse_cluster("1000000x1000000").error().message.find("1,000,000,000 GPUs in all"), std::string::npos);
   EXPECT_NE(parse_cluster("phily").error().message.find("did you mean 'philly'"), std::string::npos);
 }
 

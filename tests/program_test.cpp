@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,15 @@ class Program : public testing::Test {
  protected:
   // `arguments` as a shell reads them.
   Outcome run(const std::string& arguments) const {
-    const std::string command = std::string(GPUSCHED_PROGRAM) + " " + arguments + " >" + folder_.path() + "/stdout 2>" +
-                                folder_.path() + "/stderr";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder_.path() + "/stdout"),
-            bytes_of(folder_.path() + "/stderr")};
+    Outcome outcome = run_into(folder_.path() + "/stdout", arguments);
+    outcome.out = bytes_of(folder_.path() + "/stdout");
+    return outcome;
+  }
+  Outcome run_into(const std::string& out, const std::string& arguments) const {
+    const std::string err = folder_.path() + "/stderr";
+    const int status =
+        std::system((std::string(GPUSCHED_PROGRAM) + " " + arguments + " >" + out + " 2>" + err).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", bytes_of(err)};
   }
 
   // Bad input: exit 2, nothing on standard output, one line that says what is wrong.
@@ -92,6 +97,15 @@ TEST_F(Program, WithoutACudaDeviceCalibrationSaysSoInOneLine) {
   EXPECT_THAT(outcome.err, HasSubstr("--backend cpu measures the processor"));
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/none.json"));
+}
+
+TEST_F(Program, FitsItsHelpIntoEightyColumns) {
+  for (const std::string arguments :
+       {"--help", "replay --help", "evaluate --help", "trace --help", "trace validate --help", "trace generate --help",
+        "policies qssf", "policies slurm", "policies tiresias@code"}) {
+    std::istringstream text(run(arguments).out);
+    for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80u) << arguments << ": " << line;
+  }
 }
 
 TEST_F(Program, PrintsATable) {
@@ -181,6 +195,102 @@ TEST_F(Program, RefusesBadUsageInOneLine) {
   expect_refused("replay --cluster 4 --policy fifo --out " + config + trace, "is not a folder");
 }
 
+TEST_F(Program, SaysWhichOptionIsWrongAndWhatItTakes) {
+  const std::string replay = "replay --cluster 4 --trace " + small_trace() + " ";
+  expect_refused(replay + "--polcy fifo", "unknown option '--polcy' (did you mean '--policy'?)");
+  expect_refused(replay + "--policy fifo extra", "unexpected argument 'extra' (see `gpusched replay --help`)");
+  expect_refused(replay + "--policy fifo --policy sjf", "--policy: given more than once");
+  expect_refused(replay + "--policy", "--policy: expected a value behind it");
+  expect_refused(replay + "--policy srft", "did you mean 'srtf'?");
+  expect_refused(replay + "--policy FIFO", "did you mean 'fifo'?");
+  expect_refused(replay + "--policy fifo --format swv", "--format: expected one of auto|native|");
+  expect_refused("--jsn", "unknown option '--jsn'");
+  expect_refused("trace infos", "did you mean 'info'?); `gpusched trace --help` lists all");
+  expect_refused("trace generate --jobs 1e3 --out x", "--jobs: expected a whole number, 0 or more, not '1e3'");
+  expect_refused("calibrate --out x --backend cud",
+                 "--backend: expected one of cuda|cpu|analytic, not 'cud' (did you mean 'cuda'?)");
+  expect_refused("trace generate --like x --model pai --out x", "exclude each other");
+  expect_refused("replay --policy fifo --cluster 1000000x1000000 --trace " + small_trace(),
+                 "1,000,000,000 GPUs in all");
+}
+
+TEST_F(Program, AFullDiskUnderStandardOutputIsAFailedRun) {
+  const std::string trace = small_trace();
+  for (const std::string& arguments :
+       {std::string("policies"), std::string("policies fifo"), std::string("--help"), std::string("replay --help"),
+        std::string("--version"), std::string("replay --print-schema"), std::string("profile show A100"),
+        "trace info " + trace, "trace info --json " + trace, "trace validate " + trace,
+        "replay --cluster 4 --policy fifo --trace " + trace,
+        "replay --cluster 4 --policy fifo --json --trace " + trace}) {
+    const Outcome full = run_into("/dev/full", arguments);
+    EXPECT_EQ(full.code, 1) << arguments;
+    EXPECT_EQ(full.err, "gpusched: standard output cannot be written\n") << arguments;
+  }
+}
+
+TEST_F(Program, AFileThatCannotBeWrittenIsAFailedRun) {
+  const std::string trace = small_trace();
+  for (const std::string& arguments :
+       {"trace convert " + trace + " --out ", std::string("trace generate --jobs 9 --out "),
+        std::string("trace generate --model-out ")}) {
+    EXPECT_EQ(run(arguments + folder_.path() + "/none/x").code, 1) << arguments;
+    const Outcome full = run(arguments + "/dev/full");
+    EXPECT_EQ(full.code, 1) << arguments;
+    EXPECT_THAT(full.err, HasSubstr("/dev/full: cannot write: No space left on device"));
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/full")) << arguments;
+  }
+  EXPECT_EQ(run("trace convert " + trace + " --to sfw --out x").code, 2);
+  EXPECT_THAT(run("trace convert " + trace + " --out /dev/stdout").out, StartsWith("job_id,submit_s,"));
+}
+
+TEST_F(Program, ShowsWhatIsNoTextAsEscapes) {
+  const std::string columns = " --cluster 4 --policy fifo --columns submit=t,gpus=g,duration=d,user=u";
+  const std::string raw = folder_.write("raw.csv", "t,g,d,\x1b[31m\n0,1,2,x\n");
+  expect_refused("replay --trace " + raw + columns, "the header has t,g,d,\\x1b[31m");
+  // Names need not be UTF-8, and JSON that holds them must be.
+  const std::string latin = folder_.write("latin.csv", "t,g,d,u\n0,1,2,\xe9\n");
+  const std::string out = folder_.path() + "/latin";
+  ASSERT_EQ(run("replay --split user --trace " + latin + columns + " --out " + out).code, 0);
+  const json summary = json::parse(bytes_of(out + "/fifo/summary.json"), nullptr, false);
+  ASSERT_TRUE(summary.is_object());
+  EXPECT_EQ(summary["splits"]["user"][0]["key"], "\xef\xbf\xbd");
+}
+
+TEST_F(Program, JsonHasTheSplitThatWasAskedFor) {
+  const std::string command = "replay --cluster 2x2 --policy fifo --json --trace " + small_trace();
+  const json split = json::parse(run(command + " --split vc").out, nullptr, false);
+  ASSERT_TRUE(split.is_object());
+  EXPECT_EQ(split["runs"][0]["splits"].size(), 1u);
+  EXPECT_EQ(split["runs"][0]["splits"]["vc"][0]["key"], "x");
+  EXPECT_EQ(split["runs"][0]["splits"]["vc"][0]["jobs"], 2);
+  EXPECT_FALSE(json::parse(run(command).out, nullptr, false)["runs"][0].contains("splits"));
+}
+
+TEST_F(Program, RunsAManifestAgain) {
+  const std::string trace = small_trace(),
+                    cluster = folder_.write("lab.json", R"({"nodes": [{"gpus": 2, "count": 2}]})");
+  const std::string first = folder_.path() + "/first", second = folder_.path() + "/second";
+  const std::string replay = "replay --policy 'srtf,sjf{skip=true}' --seed 7 ";
+  ASSERT_EQ(run(replay + "--trace " + trace + " --cluster " + cluster + " --out " + first).code, 0);
+  const Outcome again = run("replay --config " + first + "/manifest.json --out " + second);
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.err, "");
+  json manifests[] = {json::parse(bytes_of(first + "/manifest.json"), nullptr, false),
+                      json::parse(bytes_of(second + "/manifest.json"), nullptr, false)};
+  for (json& manifest : manifests) manifest.erase("execution");
+  EXPECT_EQ(manifests[0], manifests[1]);
+  ASSERT_EQ(manifests[0]["files"].size(), 1u);
+  EXPECT_EQ(manifests[0]["files"][0]["path"], cluster);
+  EXPECT_EQ(manifests[0]["files"][0]["sha256"].get<std::string>().size(), 64u);
+  const std::string folder = manifests[0]["policies"][1]["folder"];
+  EXPECT_TRUE(std::filesystem::exists(first + "/" + folder + "/jobs.csv"));
+
+  folder_.write("small.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\na,0,1,1,1000\n");
+  EXPECT_THAT(run("replay --config " + first + "/manifest.json").err, HasSubstr("its SHA-256 differs"));
+  const std::string wrong = folder_.write("wrong.json", R"({"program": "gpusched", "config": {"sed": 1}})");
+  expect_refused("replay --config " + wrong, "wrong.json: /config/sed: unknown key (did you mean 'seed'?)");
+}
+
 TEST_F(Program, RefusesBadTracesInOneLine) {
   const std::string header = "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n";
   const auto refused = [&](const std::string& rows, const std::string& reason) {
@@ -217,7 +327,7 @@ TEST_F(Program, EvaluatesPoliciesGroupsAndTransfer) {
   const std::string one = "--trace synthetic:philly --cluster 2x8 --window-jobs 200 --oversize drop ";
   const Outcome table = run("evaluate " + one + "--policy fifo,sjf --group 'both=sjf,saf' --from 0.5 --backfill easy");
   EXPECT_EQ(table.code, 0) << table.err;
-  EXPECT_THAT(table.out, HasSubstr("backfilling easy (agents: as trained), compared with fifo"));
+  EXPECT_THAT(table.out, HasSubstr("backfilling easy (agents: as trained)\ncompared with fifo"));
   EXPECT_THAT(table.out, HasSubstr("both: interquartile mean of 2 training seeds"));
   EXPECT_THAT(table.err, HasSubstr("rows left out: larger than the cluster"));
   EXPECT_EQ(run("evaluate " + one + "--policy fifo,sjf --group 'both=sjf,saf' --from 0.5 --backfill easy").out,
@@ -263,6 +373,38 @@ TEST_F(Program, RefusesNonsenseToEvaluate) {
   expect_refused(one + "--policy fifo --from 0.99", "no window of 200 jobs fits between jobs");
   expect_refused(one + "--policy fifo --protocol sc20 --group a=sjf", "--protocol sc20: takes one --trace and no");
   expect_refused(one + "--policy rl:/nowhere", "/nowhere/model.json");
+  expect_refused(one + "--policy fifo --checkpoint-cost nan", "--checkpoint-cost: expected a number from 0 to 1e+09");
+  expect_refused(one + "--policy fifo --from nan", "--from: expected a number from 0 to 1, not 'nan'");
+  expect_refused(one + "--policy fifo --seed -1", "--seed: expected a whole number, 0 or more, not '-1'");
+  expect_refused(one + "--policy fifo --stride 0", "--stride: expected a whole number, 1 to 1000000000, not '0'");
+  expect_refused(one + "--policy fifo --windows 3 --stride 5", "exclude each other");
+}
+
+TEST_F(Program, AnEvaluationThatNeverEndsIsAFailedRun) {
+  const Outcome outcome = run("evaluate --trace " + small_trace() +
+                              " --cluster 2 --window-jobs 3 --policy 'las{quantum_gpu_s=0.1}' --restart-cost 100");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("take turns for ever"));
+}
+
+TEST_F(Program, EvaluatesAnyCsvAndSaysWhatItRead) {
+  const std::string csv = folder_.write("mine.csv", "t,n,d\n0,1,5\n1,2,x\n2,1,7\n3,2,4\n");
+  const std::string command =
+      "evaluate --columns submit=t,gpus=n,duration=d --cluster 2 --policy fifo,sjf "
+      "--window-jobs 3 --json --trace " +
+      csv;
+  expect_refused(command, "mine.csv:3: d: expected a number of seconds");
+  const Outcome outcome = run(command + " --drop-bad-rows --group 'both=sjf,saf' --to 1");
+  const json report = json::parse(outcome.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << outcome.err;
+  const json& manifest = report["manifest"];
+  EXPECT_EQ(manifest["windows"][0]["trace"]["kept"], 3);
+  EXPECT_EQ(manifest["windows"][0]["trace"]["sha256"].get<std::string>().size(), 64u);
+  EXPECT_EQ(manifest["windows"][0]["cluster"]["gpus"], 2);
+  EXPECT_EQ(manifest["config"]["policies"], "fifo,sjf");
+  EXPECT_EQ(manifest["config"]["groups"][0], "both=sjf,saf");
+  EXPECT_TRUE(manifest.contains("build_type"));
 }
 
 TEST_F(Program, DescribesChecksAndConvertsTraces) {
@@ -281,7 +423,7 @@ TEST_F(Program, DescribesChecksAndConvertsTraces) {
   expect_refused("trace convert " + trace, "--out");
   expect_refused("trace convert " + trace + " --to sfw --out " + swf, "expected native or swf");
   expect_refused("trace inf", "did you mean 'info'?");
-  expect_refused("trace", "subcommand");
+  expect_refused("trace", "expected a command: info|validate|convert|generate");
 }
 
 TEST_F(Program, CountsJobsOutsideTheVirtualClusters) {
@@ -346,7 +488,7 @@ TEST_F(Program, GeneratesATraceThatReplays) {
   const std::string options = "trace generate --model philly --jobs 2000 --load 0.7 --cluster 20x8 --seed 5 --out ";
   const Outcome made = run(options + csv);
   EXPECT_EQ(made.code, 0) << made.err;
-  EXPECT_THAT(made.out, HasSubstr("2000 jobs"));
+  EXPECT_THAT(made.out, HasSubstr("2,000 jobs"));
   EXPECT_THAT(made.out, HasSubstr("offered load 0.70"));
   EXPECT_THAT(made.out, HasSubstr("on 160 GPUs"));
   EXPECT_EQ(run(options + twin).code, 0);

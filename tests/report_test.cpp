@@ -13,6 +13,8 @@
 #include <sstream>
 #include <utility>
 
+#include "src/sim/atomic_file.hpp"
+#include "src/sim/nearest_name.hpp"
 #include "src/sim/number_text.hpp"
 #include "src/sim/output_files.hpp"
 #include "src/sim/text_table.hpp"
@@ -286,6 +288,26 @@ TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
             "-------------\n"
             "é          10\n"
             "long name   7\n");
+}
+
+TEST(ReplaceFile, FollowsALinkAndLeavesNothingElseBehind) {
+  const TempFolder folder;
+  const std::string file = folder.write("file", "old"), link = folder.path() + "/link";
+  std::filesystem::create_symlink(file, link);
+  ASSERT_TRUE(replace_file(link, "new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(bytes_of(file), "new");
+  EXPECT_FALSE(replace_file(folder.path(), "x"));
+  EXPECT_FALSE(replace_file(folder.path() + "/none/x", "x"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
+}
+
+TEST(NearestName, ForgivesCaseAndLettersThatChangedPlaces) {
+  const std::vector<std::string> names = {"fifo", "srtf", "--policy"};
+  EXPECT_EQ(suggest_nearest("srft", names), " (did you mean 'srtf'?)");
+  EXPECT_EQ(suggest_nearest("FIFO", names), " (did you mean 'fifo'?)");
+  EXPECT_EQ(suggest_nearest("--polciy", names), " (did you mean '--policy'?)");
+  EXPECT_EQ(suggest_nearest("rtfs", names), "");
 }
 
 TEST(OutputFiles, LeaveNothingBehindUnlessCommitted) {

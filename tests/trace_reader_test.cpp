@@ -583,7 +583,7 @@ TEST(BadFiles, AreRefusedInOneClearLine) {
   const TempFolder folder;
   const std::string missing = folder.path() + "/none.csv";
   EXPECT_EQ(error_of(read_trace(missing)), missing + ": cannot open: No such file or directory");
-  EXPECT_EQ(error_of(read_trace(folder.path())), folder.path() + ": is a directory; expected a trace file");
+  EXPECT_EQ(error_of(read_trace(folder.path())), folder.path() + ": is a folder; expected a file");
   const std::string empty = folder.write("empty.csv", "");
   EXPECT_EQ(error_of(read_trace(empty)), empty + ": is empty; expected a trace");
   const std::string hollow = folder.write("empty.csv.gz", packed("", ARCHIVE_FILTER_GZIP));

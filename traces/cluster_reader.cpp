@@ -13,7 +13,8 @@ namespace gpusched {
 namespace {
 
 constexpr std::int64_t most_nodes = 10'000'000;
-constexpr std::int64_t most_gpus = 1'000'000;
+constexpr std::int64_t most_gpus = 1'000'000;             // of a node
+constexpr std::int64_t most_gpus_in_all = 1'000'000'000;  // each node keeps an index of its GPUs: half a gigabyte
 constexpr std::int64_t mib_per_gib = 1024;
 
 struct VcNodes {
@@ -53,7 +54,12 @@ class ClusterBuilder {
 
   void add(Node node, std::string_view gpu_type) {
     node.gpu_type = number_of(cluster_.gpu_types, gpu_type.empty() ? any_gpu_type : gpu_type);
+    gpus_ += node.gpus;
     cluster_.nodes.push_back(std::move(node));
+  }
+  // Before memory runs out, or an index overflows.
+  [[nodiscard]] bool too_large() const {
+    return static_cast<std::int64_t>(cluster_.nodes.size()) > most_nodes || gpus_ > most_gpus_in_all;
   }
   std::uint32_t vc(std::string_view name) {
     const auto place = std::find_if(cluster_.vcs.begin(), cluster_.vcs.end(),
@@ -75,8 +81,11 @@ class ClusterBuilder {
   }
 
   Cluster cluster_;
+  std::int64_t gpus_ = 0;
   std::vector<std::string> racks_;
 };
+
+constexpr const char* too_large_text = "at most 10,000,000 nodes and 1,000,000,000 GPUs in all";
 
 std::uint32_t gpus_of(RowReader& row, Column column) {
   const std::int64_t gpus = row.integer(column);
@@ -171,6 +180,7 @@ Result<void> read_node_list(RowReader& rows, ReadContext& context, const NodeLis
     node.memory_mib = scaled(row, memory, format.memory_scale);
     const std::string_view gpu_type = node.gpus == 0 ? std::string_view() : row.text(type);
     if (!row.bad()) cluster.add(std::move(node), gpu_type);
+    if (cluster.too_large()) row.expect(gpus, too_large_text);
   });
 }
 
@@ -186,6 +196,7 @@ Result<void> read_vc_nodes(RowReader& rows, ReadContext& context, ClusterBuilder
     for (std::int64_t i = 0; i < nodes; ++i) {
       cluster.add({.gpus = philly_gpus_per_node, .vc = owner, .name = {}}, {});
     }
+    if (cluster.too_large()) row.expect(count, too_large_text);
   });
 }
 
@@ -307,21 +318,31 @@ const NodeListFormat* recognise_node_list(std::string_view head) {
   return nullptr;
 }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// NODESxGPUS or GPUS.
+bool is_size(std::string_view spec) {
+  const std::size_t cross = spec.find('x');
+  if (cross == std::string_view::npos) return is_number(spec);
+  return is_number(spec.substr(0, cross)) && is_number(spec.substr(cross + 1));
+}
+
 std::optional<Cluster> cluster_of_size(std::string_view spec) {
   const std::size_t cross = spec.find('x');
-  const auto number = [](std::string_view text, std::int64_t most) -> std::optional<std::uint32_t> {
-    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-    const auto value = digits ? parse_integer(text) : std::nullopt;
-    if (!value || *value < 1 || *value > most) return std::nullopt;
-    return static_cast<std::uint32_t>(*value);
+  const auto number = [](std::string_view text, std::int64_t most) {
+    const auto value = parse_integer(text);
+    return static_cast<std::uint32_t>(value && *value <= most ? *value : 0);
   };
   if (cross == std::string_view::npos) {
-    const auto gpus = number(spec, most_nodes);
-    return gpus ? std::optional(Cluster::pool(*gpus)) : std::nullopt;
+    const std::uint32_t gpus = number(spec, most_nodes);
+    return gpus > 0 ? std::optional(Cluster::pool(gpus)) : std::nullopt;
   }
-  const auto nodes = number(spec.substr(0, cross), most_nodes);
-  const auto gpus = number(spec.substr(cross + 1), most_gpus);
-  return nodes && gpus ? std::optional(Cluster::homogeneous(*nodes, *gpus)) : std::nullopt;
+  const std::uint32_t nodes = number(spec.substr(0, cross), most_nodes);
+  const std::uint32_t gpus = number(spec.substr(cross + 1), most_gpus);
+  const bool possible = nodes > 0 && gpus > 0 && std::int64_t{nodes} * gpus <= most_gpus_in_all;
+  return possible ? std::optional(Cluster::homogeneous(nodes, gpus)) : std::nullopt;
 }
 
 }  // namespace
@@ -334,7 +355,12 @@ std::vector<BuiltinCluster> builtin_clusters() {
 Result<Cluster> parse_cluster(const std::string& spec) {
   if (spec == "philly") return philly();
   if (spec == "philly-vc") return philly_vc();
-  if (auto cluster = cluster_of_size(spec)) return *std::move(cluster);
+  if (is_size(spec)) {
+    if (auto cluster = cluster_of_size(spec)) return *std::move(cluster);
+    return unexpected("cluster '" + spec +
+                      "': expected 1 to 10,000,000 nodes of 1 to 1,000,000 GPUs, 1,000,000,000 GPUs in all at most, "
+                      "or a pool of 1 to 10,000,000");
+  }
   std::error_code ignored;
   if (std::filesystem::exists(spec, ignored)) return read_cluster(spec);
   std::vector<std::string> known;
@@ -364,7 +390,10 @@ Result<Cluster> cluster_from_json(std::string_view text, const std::string& file
     if (!error) cluster.cluster().vcs[i] = std::move(vc);
   }
   for (std::size_t i = 0; i < nodes.size() && !error; ++i) {
-    read_json_node(nodes[i], "/nodes/" + std::to_string(i), cluster.cluster().vcs, cluster, error);
+    const std::string place = "/nodes/" + std::to_string(i);
+    read_json_node(nodes[i], place, cluster.cluster().vcs, cluster, error);
+    if (!error && cluster.too_large())
+      error = Error{.message = std::string("expected ") + too_large_text, .field = place};
   }
   if (!error && cluster.cluster().nodes.empty()) object.fail("nodes", "expected at least one node");
   if (error) {

@@ -92,7 +92,7 @@ Unexpected file_error(const std::string& path, const std::string& message) {
 Result<int> open_descriptor(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return file_error(path, std::string("cannot open: ") + std::strerror(errno));
-  if (S_ISDIR(info.st_mode)) return file_error(path, "is a directory; expected a trace file");
+  if (S_ISDIR(info.st_mode)) return file_error(path, "is a folder; expected a file");
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return file_error(path, std::string("cannot open: ") + std::strerror(errno));
   return descriptor;

@@ -36,8 +36,13 @@ Result<const TraceFormat*> choose_format(const std::string& path, const ReadOpti
     if (wanted == "auto" ? format.recognise != nullptr && format.recognise(head) : format.name == wanted)
       return &format;
   }
-  if (wanted != "auto") return unexpected("unknown trace format '" + wanted + "'" + suggest_nearest(wanted, names));
-  return Unexpected{Error{.message = "format not recognised; name it with --format, or map the columns with --columns",
+  if (wanted != "auto") {
+    const std::string expected = "expected one of " + joined(names, "|");
+    return Unexpected{
+        Error{.message = expected + ", not '" + wanted + "'" + suggest_nearest(wanted, names), .field = "--format"}};
+  }
+  return Unexpected{Error{.message = "format not recognised; name it with --format, or say which column is which with "
+                                     "--columns submit=NAME,gpus=NAME,duration=NAME",
                           .file = path,
                           .line = 1}};
 }

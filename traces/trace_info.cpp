@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "gpusched/metrics.hpp"
 #include "src/sim/number_text.hpp"
+#include "src/sim/strict_json.hpp"
 #include "src/sim/text_table.hpp"
 
 namespace gpusched {
@@ -252,7 +252,7 @@ std::string summary_json(const TraceSummary& summary) {
                                  {"by_hour", buckets_json(summary.by_hour)}};
   if (summary.cluster_gpus > 0) json["cluster_gpus"] = summary.cluster_gpus;
   if (summary.offered_load) json["offered_load"] = *summary.offered_load;
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json);
 }
 
 }  // namespace gpusched

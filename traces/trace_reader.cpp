@@ -6,6 +6,11 @@
 #include "src/sim/nearest_name.hpp"
 
 namespace gpusched {
+namespace {
+
+constexpr std::size_t most_header_shown = 300;  // characters of it in a message
+
+}  // namespace
 
 bool header_has(std::string_view head, std::initializer_list<std::string_view> columns, char separator) {
   CsvSplitter splitter(separator);
@@ -53,9 +58,10 @@ Column RowReader::require(std::initializer_list<std::string_view> names) {
   if (column || fatal_) return column;
   std::string wanted;
   for (const std::string_view name : names) wanted += (wanted.empty() ? "'" : " or '") + std::string(name) + "'";
-  fatal_ = Error{.message = "missing column " + wanted + "; the header has " + joined(names_, ","),
-                 .file = context_.file.path(),
-                 .line = 1};
+  std::string known = joined(names_, ",");
+  if (known.size() > most_header_shown) known = known.substr(0, most_header_shown) + "...";
+  fatal_ = Error{
+      .message = "missing column " + wanted + "; the header has " + known, .file = context_.file.path(), .line = 1};
   return column;
 }
 

@@ -2,9 +2,9 @@
 #include "traces/trace_validate.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "src/sim/number_text.hpp"
+#include "src/sim/strict_json.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace gpusched {
@@ -109,7 +109,7 @@ std::string validation_json(const TraceValidation& validation) {
     json["oddities"].push_back({{"kind", oddity.kind}, {"line", oddity.line}, {"message", oddity.message}});
   }
   // Text of the trace may be no valid UTF-8.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json);
 }
 
 }  // namespace gpusched

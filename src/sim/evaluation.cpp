@@ -37,6 +37,15 @@ Result<AnyPolicy> make_policy(const PolicyRegistry& registry, const PolicySpec& 
 
 }  // namespace
 
+Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
+                            std::span<const PolicySpec> policies, const PolicyRegistry& registry) {
+  const PolicyContext context{.jobs = &trace, .cluster = &cluster, .seed = options.engine.seed};
+  for (const PolicySpec& spec : policies) {
+    if (auto made = make_policy(registry, spec, options.backfill, context); !made) return Unexpected{made.error()};
+  }
+  return {};
+}
+
 Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const Cluster& cluster,
                                                     const EvaluationOptions& options,
                                                     std::span<const PolicySpec> policies,

@@ -57,6 +57,11 @@ struct EvaluationOptions {
 /// True for policies that make the choices of an Agenda (`rl:DIR`, `agenda`).
 bool is_agent(const PolicySpec& policy);
 
+/// Error: a policy that cannot be made for this trace and cluster. What evaluate_policies() refuses after that is a run
+/// that failed.
+Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
+                            std::span<const PolicySpec> policies, const PolicyRegistry& registry);
+
 /// Runs every policy on every window: each window alone on an empty cluster, nothing arrives after it; random draws of
 /// a policy differ from window to window and follow from options.engine.seed. `done` counts finished runs. Errors: a
 /// policy that cannot be made, one that leaves jobs waiting for ever.

@@ -93,7 +93,7 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
   }
   return std::to_string(reference.runs.front().windows.size()) + " windows of " + std::to_string(windows.jobs) +
          " jobs, every " + std::to_string(windows.stride) + ", on " + evaluation.cluster +
-         backfill_text(options.backfill) + ", compared with " + reference.name + " (block bootstrap, blocks of " +
+         backfill_text(options.backfill) + "\ncompared with " + reference.name + " (block bootstrap, blocks of " +
          std::to_string(windows.block()) + ")\n\n" + table.text() + seeds + legend(evaluation.contestants);
 }
 

@@ -2,22 +2,31 @@
 #include "src/sim/nearest_name.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace gpusched {
 namespace {
 
-// Levenshtein distance, two rows of the table at a time.
+bool alike(char a, char b) {
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+}
+
+// Edits that turn `a` into `b`: a letter more, less or other, or two neighbours that change places (optimal string
+// alignment). The case of a letter does not count. Three rows of the table at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> above(b.size() + 1);
+  std::vector<std::size_t> before, above(b.size() + 1);
   std::iota(above.begin(), above.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
     std::vector<std::size_t> row(b.size() + 1, i + 1);
     for (std::size_t j = 0; j < b.size(); ++j) {
-      row[j + 1] = std::min({above[j + 1] + 1, row[j] + 1, above[j] + (a[i] == b[j] ? 0 : 1)});
+      row[j + 1] = std::min({above[j + 1] + 1, row[j] + 1, above[j] + (alike(a[i], b[j]) ? 0 : 1)});
+      const bool swapped = i > 0 && j > 0 && alike(a[i], b[j - 1]) && alike(a[i - 1], b[j]);
+      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
-    above = std::move(row);
+    before = std::exchange(above, std::move(row));
   }
   return above.back();
 }

@@ -9,7 +9,8 @@
 namespace gpusched {
 
 /// " (did you mean 'fifo'?)" for the candidate with the smallest edit distance, if that is at most a third of its
-/// length (and at least 1 edit is always forgiven); else "".
+/// length (and at least 1 edit is always forgiven); else "". Two letters that changed places are one edit, and the case
+/// of letters does not count.
 std::string suggest_nearest(std::string_view name, std::span<const std::string> candidates);
 
 /// "fifo|sjf|srtf" for `between` "|".

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "src/sim/nearest_name.hpp"
+#include "src/sim/wrapped_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -38,22 +39,28 @@ std::string policy_list_text(const PolicyRegistry& registry) {
 }
 
 std::string policy_text(const PolicyInfo& policy) {
-  std::string text = policy.name + ": " + policy.summary + "\n\n";
-  if (!policy.aliases.empty()) text += "also called       " + joined(policy.aliases, ", ") + "\n";
-  text += "source            " + policy.source + "\n";
-  text += "cost of an event  " + policy.complexity + "\n";
-  text += std::string("preempts          ") + (policy.preemptive ? "yes" : "no") + "\n";
-  text += std::string("work-conserving   ") + (policy.work_conserving ? "yes" : "no") + "\n";
+  constexpr std::size_t facts = 18, meanings = 6;  // columns where they begin
+  const auto fact = [](std::string name, const std::string& value) {
+    name.resize(facts, ' ');
+    return name + wrapped(value, terminal_columns - facts, facts) + "\n";
+  };
+  std::string text = wrapped(policy.name + ": " + policy.summary, terminal_columns) + "\n\n";
+  if (!policy.aliases.empty()) text += fact("also called", joined(policy.aliases, ", "));
+  text += fact("source", policy.source);
+  text += fact("cost of an event", policy.complexity);
+  text += fact("preempts", policy.preemptive ? "yes" : "no");
+  text += fact("work-conserving", policy.work_conserving ? "yes" : "no");
   if (policy.parameters.empty()) return text + "\nIt has no parameters.\n";
   text += "\nParameters, as in --policy '" + policy.name + "{" + policy.parameters.front().name + "=" +
           value_text(policy.parameters.front().fallback) + "}':\n";
   for (const ParameterInfo& parameter : policy.parameters) {
-    text += "  " + parameter.name + " = " + value_text(parameter.fallback) + "\n      " + parameter.meaning;
-    if (!parameter.words.empty()) text += " (" + joined(parameter.words, "|") + ")";
+    std::string meaning = parameter.meaning;
+    if (!parameter.words.empty()) meaning += " (" + joined(parameter.words, "|") + ")";
     const bool numeric = std::holds_alternative<double>(parameter.fallback) ||
                          std::holds_alternative<std::vector<double>>(parameter.fallback);
-    if (numeric) text += " (" + number_text(parameter.least) + " to " + number_text(parameter.most) + ")";
-    text += "\n";
+    if (numeric) meaning += " (" + number_text(parameter.least) + " to " + number_text(parameter.most) + ")";
+    text += "  " + parameter.name + " = " + value_text(parameter.fallback) + "\n" + std::string(meanings, ' ') +
+            wrapped(meaning, terminal_columns - meanings, meanings) + "\n";
   }
   return text;
 }

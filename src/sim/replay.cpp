@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -94,6 +95,30 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
         Error{.message = "no job is left to measure of " + std::to_string(jobs.size()), .field = "measure"}};
   }
   return window;
+}
+
+// The files that were read besides the trace, each once.
+std::vector<std::string> files_of(const Scenario& scenario, const std::vector<PolicySpec>& specs) {
+  std::vector<std::string> names = {scenario.cluster, scenario.reference_profile};
+  for (std::size_t at = 0; at < scenario.profiles.size();) {
+    const std::size_t comma = std::min(scenario.profiles.find(',', at), scenario.profiles.size());
+    const std::string profile = scenario.profiles.substr(at, comma - at);
+    names.push_back(profile);
+    names.push_back(profile.substr(profile.find('=') + 1));  // TYPE=FILE
+    at = comma + 1;
+  }
+  for (const PolicySpec& spec : specs) {
+    if (!spec.name.starts_with("rl:")) continue;
+    const std::string folder = spec.name.substr(3);
+    names.insert(names.end(), {folder + "/model.json", folder + "/weights.bin"});
+  }
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    std::error_code ignored;
+    const bool known = std::find(files.begin(), files.end(), name) != files.end();
+    if (!known && std::filesystem::is_regular_file(name, ignored)) files.push_back(name);
+  }
+  return files;
 }
 
 std::uint32_t count_outside_vcs(const JobTable& jobs, const Cluster& cluster) {
@@ -207,6 +232,9 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
                                            .seed = scenario.seed,
                                            .drop_bad_rows = scenario.drop_bad_rows});
   if (!trace) return Unexpected{trace.error()};
+  if (!scenario.manifest_sha256.empty() && scenario.manifest_sha256 != trace->report.sha256) {
+    trace->report.notes.push_back(scenario.trace + " is not the trace of the manifest: its SHA-256 differs");
+  }
   auto cluster = cluster_for(scenario, trace->report);
   if (!cluster) return Unexpected{cluster.error()};
   input.cluster = *std::move(cluster);
@@ -225,6 +253,7 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
   auto runtime = runtime_for(scenario, input.trace.jobs, input.cluster);
   if (!runtime) return Unexpected{runtime.error()};
   input.runtime = *std::move(runtime);
+  input.files = files_of(scenario, input.specs);
   input.jobs_outside_vcs = count_outside_vcs(input.trace.jobs, input.cluster);
   return input;
 }

@@ -31,6 +31,7 @@ struct ReplayInput {
   std::vector<PolicySpec> specs;
   CalibratedRuntime runtime;                ///< of the scenario's device profiles; uniform without any
   std::optional<PolicySpec> backfill = {};  ///< around every policy
+  std::vector<std::string> files = {};      ///< read besides the trace: cluster, device profiles, trained policies
   std::uint32_t jobs_outside_vcs = 0;       ///< whose virtual cluster the machines do not have: they may run anywhere
 };
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "src/sim/build_info.hpp"
+#include "src/sim/manifest.hpp"
 #include "src/sim/number_text.hpp"
 #include "src/sim/output_files.hpp"
 #include "src/sim/strict_json.hpp"
@@ -57,31 +57,30 @@ Json saturation_json(const Saturation& s) {
           {"saturated", s.saturated}};
 }
 
+Json split_json(const std::vector<SplitRow>& split) {
+  Json rows = Json::array();
+  for (const SplitRow& row : split) {
+    rows.push_back({{"key", row.key},
+                    {"jobs", row.jobs},
+                    {"avg_jct_s", row.avg_jct_s},
+                    {"median_jct_s", row.median_jct_s},
+                    {"avg_wait_s", row.avg_wait_s},
+                    {"avg_bounded_slowdown", row.avg_bounded_slowdown},
+                    {"gpu_hours", row.gpu_hours}});
+  }
+  return rows;
+}
+
 Json splits_json(const PolicyRun& run) {
   Json all = Json::object();
-  for (std::size_t by = 0; by < run.splits.size(); ++by) {
-    Json rows = Json::array();
-    for (const SplitRow& row : run.splits[by]) {
-      rows.push_back({{"key", row.key},
-                      {"jobs", row.jobs},
-                      {"avg_jct_s", row.avg_jct_s},
-                      {"median_jct_s", row.median_jct_s},
-                      {"avg_wait_s", row.avg_wait_s},
-                      {"avg_bounded_slowdown", row.avg_bounded_slowdown},
-                      {"gpu_hours", row.gpu_hours}});
-    }
-    all[std::string(split_names[by])] = std::move(rows);
-  }
+  for (std::size_t by = 0; by < run.splits.size(); ++by) all[std::string(split_names[by])] = split_json(run.splits[by]);
   return all;
 }
 
-Json trace_json(const TraceReport& report) {
-  Json dropped = Json::array();
-  for (const DroppedRows& rows : report.dropped) {
-    dropped.push_back({{"reason", rows.reason}, {"rows", rows.rows}, {"first_line", rows.first_line}});
-  }
-  return {{"path", report.path}, {"format", report.format}, {"sha256", report.sha256}, {"rows", report.rows},
-          {"kept", report.kept}, {"dropped", dropped},      {"notes", report.notes}};
+// Of the split that --split names.
+std::size_t split_index(const Scenario& scenario) {
+  return static_cast<std::size_t>(std::find(std::begin(split_names), std::end(split_names), scenario.split) -
+                                  std::begin(split_names));
 }
 
 // Each value of a device profile that a result was made from.
@@ -103,45 +102,63 @@ Json rates_json(const ReplayInput& input) {
   return values_json(input.runtime.used);
 }
 
+// Every policy's folder: its text without what file systems and shells dislike, numbered when two are alike.
+std::vector<std::string> folder_names(const std::vector<PolicyRun>& runs) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (const PolicyRun& run : runs) {
+    std::string base = run.policy;
+    for (char& c : base) {
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+      if (!plain && std::string_view("-_.@=,").find(c) == std::string_view::npos) c = '_';
+    }
+    std::string name = base;
+    for (int number = 2; !taken.insert(name).second; ++number) name = base + "-" + std::to_string(number);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                    const Execution& execution) {
-  const BuildInfo build = build_info();
   Json policies = Json::array();
-  for (const PolicyRun& run : runs) {
-    Json entry = {{"policy", run.policy}, {"clairvoyant", run.clairvoyant}};
-    if (run.engine) {
+  const std::vector<std::string> folders = folder_names(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    Json entry = {{"policy", runs[i].policy}, {"clairvoyant", runs[i].clairvoyant}};
+    if (runs[i].engine) {
       char hash[20];
-      std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(run.history_hash));
+      std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(runs[i].history_hash));
       entry["history_hash"] = hash;
+      entry["folder"] = folders[i];
     }
     policies.push_back(std::move(entry));
   }
-  return {{"program", "gpusched"},
-          {"version", build.version},
-          {"git_commit", build.git_commit},
-          {"compiler", build.compiler},
-          {"build_type", build.build_type},
-          {"config", Json::parse(scenario_json(scenario, false))},
-          {"trace", trace_json(input.trace.report)},
-          {"cluster",
-           {{"name", input.cluster.name}, {"nodes", input.cluster.nodes.size()}, {"gpus", input.cluster.total_gpus()}}},
-          {"seed", scenario.seed},
-          {"measured_jobs", {{"first", input.window.first}, {"end", input.window.end(input.trace.jobs.size())}}},
-          {"jobs_outside_virtual_clusters", input.jobs_outside_vcs},
-          {"value_sources",
-           {{"submission_and_work", "trace"},
-            {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
-            {"rates", rates_json(input)},
-            {"preemption_cost", "config"},
-            {"power", input.runtime.power ? values_json(input.runtime.power_used) : Json("none")}}},
-          {"policies", policies},
-          {"warnings", report_warnings(input, runs)},
-          {"execution",
-           {{"started", execution.started},
-            {"wall_s", execution.wall_s},
-            {"peak_memory_bytes", execution.peak_memory_bytes},
-            {"threads", scenario.threads},
-            {"out", scenario.out}}}};
+  Json files = Json::array();
+  for (const std::string& path : input.files) files.push_back(file_json(path));
+  Json manifest = build_json();
+  manifest.update(
+      {{"config", Json::parse(scenario_json(scenario, false))},
+       {"trace", trace_json(input.trace.report)},
+       {"cluster", cluster_json(input.cluster)},
+       {"files", std::move(files)},
+       {"seed", scenario.seed},
+       {"measured_jobs", {{"first", input.window.first}, {"end", input.window.end(input.trace.jobs.size())}}},
+       {"jobs_outside_virtual_clusters", input.jobs_outside_vcs},
+       {"value_sources",
+        {{"submission_and_work", "trace"},
+         {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
+         {"rates", rates_json(input)},
+         {"preemption_cost", "config"},
+         {"power", input.runtime.power ? values_json(input.runtime.power_used) : Json("none")}}},
+       {"policies", policies},
+       {"warnings", report_warnings(input, runs)},
+       {"execution",
+        {{"started", execution.started},
+         {"wall_s", execution.wall_s},
+         {"peak_memory_bytes", execution.peak_memory_bytes},
+         {"threads", scenario.threads},
+         {"out", scenario.out}}}});
+  return manifest;
 }
 
 Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
@@ -213,23 +230,6 @@ std::string intervals_csv(const Cluster& cluster, const PolicyRun& run) {
   return text;
 }
 
-// Every policy's folder: its text without what file systems and shells dislike, numbered when two are alike.
-std::vector<std::string> folder_names(const std::vector<PolicyRun>& runs) {
-  std::vector<std::string> names;
-  std::set<std::string> taken;
-  for (const PolicyRun& run : runs) {
-    std::string base = run.policy;
-    for (char& c : base) {
-      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-      if (!plain && std::string_view("-_.@=,").find(c) == std::string_view::npos) c = '_';
-    }
-    std::string name = base;
-    for (int number = 2; !taken.insert(name).second; ++number) name = base + "-" + std::to_string(number);
-    names.push_back(std::move(name));
-  }
-  return names;
-}
-
 std::string percent(double share) { return formatted("%.1f%%", 100 * share); }
 
 std::string describe_cluster(const Cluster& cluster) {
@@ -248,10 +248,8 @@ std::string energy_line(const std::vector<PolicyRun>& runs) {
 }
 
 std::string split_table(const Scenario& scenario, const PolicyRun& run) {
-  const auto by = static_cast<std::size_t>(std::find(std::begin(split_names), std::end(split_names), scenario.split) -
-                                           std::begin(split_names));
   TextTable table({scenario.split, "jobs", "avg JCT", "median", "avg wait", "slowdown", "GPU-hours"});
-  for (const SplitRow& row : run.splits[by]) {
+  for (const SplitRow& row : run.splits[split_index(scenario)]) {
     table.add({row.key.empty() ? "(unknown)" : row.key, human_count(row.jobs), human_duration(row.avg_jct_s),
                human_duration(row.median_jct_s), human_duration(row.avg_wait_s),
                formatted("%.2f", row.avg_bounded_slowdown),
@@ -322,9 +320,10 @@ std::string json_report(const Scenario& scenario, const ReplayInput& input, cons
     metrics["sim_seconds"] = run.sim_seconds;
     metrics["jobs_per_s"] = run.jobs_per_s;
     list.push_back(run_json(input, run, std::move(metrics)));
+    if (scenario.split != "none") list.back()["splits"][scenario.split] = split_json(run.splits[split_index(scenario)]);
   }
   const Json report = {{"manifest", manifest_json(scenario, input, runs, execution)}, {"runs", std::move(list)}};
-  return report.dump(2) + "\n";
+  return json_text(report);
 }
 
 Result<void> write_report_files(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
@@ -336,14 +335,14 @@ Result<void> write_report_files(const std::string& folder, const Scenario& scena
     Json summary = run_json(input, runs[i], metrics_json(runs[i].metrics));
     summary["saturation"] = saturation_json(runs[i].saturation);
     summary["splits"] = splits_json(runs[i]);
-    if (auto done = files.write(place + "summary.json", summary.dump(2) + "\n"); !done) return done;
+    if (auto done = files.write(place + "summary.json", json_text(summary)); !done) return done;
     if (auto done = files.write(place + "jobs.csv", jobs_csv(runs[i])); !done) return done;
     if (auto done = files.write(place + "intervals.csv", intervals_csv(input.cluster, runs[i])); !done) return done;
     if (runs[i].slurm_starts.empty()) continue;
     const std::string terms = terms_csv(runs[i].engine->jobs(), runs[i].slurm_starts);
     if (auto done = files.write(place + "terms.csv", terms); !done) return done;
   }
-  const std::string manifest = manifest_json(scenario, input, runs, execution).dump(2) + "\n";
+  const std::string manifest = json_text(manifest_json(scenario, input, runs, execution));
   if (auto done = files.write(folder + "/manifest.json", manifest); !done) return done;
   return files.commit();
 }

@@ -31,7 +31,8 @@ std::vector<std::string> report_warnings(const ReplayInput& input, const std::ve
 /// The comparison, one line a policy, at most 80 columns where names allow, and the splits asked for.
 std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs);
 
-/// {"manifest": {...}, "runs": [{"policy", "trace", "cluster", "metrics"}]}.
+/// {"manifest": {...}, "runs": [{"policy", "trace", "cluster", "metrics"}]}, and "splits" in each run where --split
+/// asks for one.
 std::string json_report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                         const Execution& execution);
 

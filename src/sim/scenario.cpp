@@ -202,7 +202,9 @@ std::vector<ScenarioField> scenario_fields(Scenario& s) {
       {"trace.columns", "--columns", "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]", &s.columns},
       {"trace.drop_bad_rows", "--drop-bad-rows",
        "leave out rows with bad values, counted, instead of refusing the trace", &s.drop_bad_rows},
-      {"cluster", "--cluster", "NAME, FILE, NODESxGPUS (75x8) or GPUS (600: one pool that only counts)", &s.cluster},
+      {"cluster", "--cluster",
+       "NAME, FILE, NODESxGPUS (75x8) or GPUS (600: one pool that only counts); by default what the trace states",
+       &s.cluster},
       {"policies", "--policy", "policies to compare: NAME[{parameter=value,...}][,...]", &s.policies},
       {"backfill", "--backfill", "around every policy: none, easy, conservative or sc20, with {parameter=value,...}",
        &s.backfill},
@@ -272,11 +274,19 @@ Result<void> set_field(const ScenarioField& field, std::string_view text) {
 Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file) {
   const auto json = parse_json_strictly(text, file);
   if (!json) return Unexpected{json.error()};
-  auto done = read_object(scenario_fields(scenario), *json, "");
-  if (done) return {};
-  Error error = done.error();
-  error.file = file;
-  return Unexpected{error};
+  const bool is_manifest = json->is_object() && json->contains("program") && json->contains("config");
+  auto done = read_object(scenario_fields(scenario), is_manifest ? (*json)["config"] : *json, "");
+  if (!done) {
+    Error error = done.error();
+    error.file = file;
+    if (is_manifest) error.field = "/config" + error.field;
+    return Unexpected{error};
+  }
+  const Json::json_pointer hash("/trace/sha256");
+  if (is_manifest && json->contains(hash) && (*json)[hash].is_string()) {
+    scenario.manifest_sha256 = (*json)[hash].get<std::string>();
+  }
+  return {};
 }
 
 Result<void> read_scenario_file(Scenario& scenario, const std::string& path) {
@@ -323,7 +333,7 @@ std::string scenario_json(const Scenario& scenario, bool all) {
     const auto [object, key] = place_of(root, field.path, "");
     (*object)[key] = value_json(field);
   }
-  return root.dump(2);
+  return json_text(root);
 }
 
 std::string scenario_schema() {
@@ -364,7 +374,7 @@ std::string scenario_schema() {
     entry["default"] = value_json(field);
     (*object)["properties"][key] = std::move(entry);
   }
-  return root.dump(2) + "\n";
+  return json_text(root);
 }
 
 }  // namespace gpusched

@@ -38,10 +38,11 @@ struct Scenario {
   std::uint64_t measure_jobs = 0;  ///< 0: all that follow the warm-up
   Time warmup{};                   ///< the same by time of submission; by jobs or by time, not both
   Time measure{};
-  std::string split = "none";  ///< split_names, or "none"
-  std::string out;             ///< folder for files; empty: none
-  bool json = false;           ///< one JSON object instead of tables
-  std::uint64_t threads = 1;   ///< policies that run at the same time
+  std::string split = "none";   ///< split_names, or "none"
+  std::string out;              ///< folder for files; empty: none
+  bool json = false;            ///< one JSON object instead of tables
+  std::uint64_t threads = 1;    ///< policies that run at the same time
+  std::string manifest_sha256;  ///< of the trace, where the scenario is a manifest's; a run tells when it differs
 };
 
 /// One field: where it stands in a file, its flag, what it means and where its value lives.
@@ -61,8 +62,8 @@ std::vector<ScenarioField> scenario_fields(Scenario& scenario);
 /// Sets the field from text. Error: not such a value, or not an allowed word.
 Result<void> set_field(const ScenarioField& field, std::string_view text);
 
-/// Sets what a JSON text gives and leaves the rest. `file` is for messages only. Errors: not JSON, a key that does not
-/// exist (with its path and the nearest name) or appears twice, a value of another type.
+/// Sets what a JSON text gives, or a manifest's "config", and leaves the rest. `file` is for messages only. Errors: not
+/// JSON, a key that does not exist (with its path and the nearest name) or appears twice, a value of another type.
 Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file);
 /// The same from a file.
 Result<void> read_scenario_file(Scenario& scenario, const std::string& path);

@@ -43,6 +43,10 @@ Result<Json> parse_json_strictly(std::string_view text, const std::string& file)
   }
 }
 
+std::string json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 Result<std::string> read_text_file(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/manifest.hpp"
+
+#include "src/sim/build_info.hpp"
+#include "traces/input_file.hpp"
+
+namespace gpusched {
+
+Json build_json() {
+  const BuildInfo build = build_info();
+  return {{"program", "gpusched"},
+          {"version", build.version},
+          {"git_commit", build.git_commit},
+          {"compiler", build.compiler},
+          {"build_type", build.build_type}};
+}
+
+Json trace_json(const TraceReport& report) {
+  Json dropped = Json::array();
+  for (const DroppedRows& rows : report.dropped) {
+    dropped.push_back({{"reason", rows.reason}, {"rows", rows.rows}, {"first_line", rows.first_line}});
+  }
+  return {{"path", report.path}, {"format", report.format}, {"sha256", report.sha256}, {"rows", report.rows},
+          {"kept", report.kept}, {"dropped", dropped},      {"notes", report.notes}};
+}
+
+Json cluster_json(const Cluster& cluster) {
+  return {{"name", cluster.name}, {"nodes", cluster.nodes.size()}, {"gpus", cluster.total_gpus()}};
+}
+
+Json file_json(const std::string& path) {
+  auto file = InputFile::open(path);
+  return {{"path", path}, {"sha256", file ? Json(file->sha256()) : Json()}};
+}
+
+}  // namespace gpusched

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What every manifest says: which program, which files, which cluster. Compiled parts only: it shows a JSON library's
+/// type.
+#pragma once
+
+#include <string>
+
+#include "gpusched/cluster.hpp"
+#include "src/sim/strict_json.hpp"
+#include "traces/trace.hpp"
+
+namespace gpusched {
+
+/// Program, version, commit, compiler, kind of build.
+Json build_json();
+
+/// What was read of a trace: path, format, SHA-256, rows kept and left out by reason.
+Json trace_json(const TraceReport& report);
+
+/// A cluster's name and size.
+Json cluster_json(const Cluster& cluster);
+
+/// {"path", "sha256"} of a file; the hash is null where it cannot be read.
+Json file_json(const std::string& path);
+
+}  // namespace gpusched

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 namespace gpusched {
@@ -23,7 +24,7 @@ std::string row_of(const std::string& id, const std::vector<double>& samples) {
   return row + "\n";
 }
 
-/// False when the row is cut off or no row at all.
+/// False when it is no such row.
 bool parse_row(const std::string& line, std::string& id, std::vector<double>& samples) {
   std::size_t at = line.find(',');
   if (at == std::string::npos || at == 0) return false;
@@ -49,12 +50,31 @@ Result<void> append(const std::string& path, const std::string& text) {
   return Unexpected{Error{.message = "no room for more samples; those before are kept", .file = path}};
 }
 
+/// A disk that was full, or a program that was ended, may leave a last row without its end: it goes, so that the rows
+/// to come begin on a line of their own and half a number is not taken for a sample.
+Result<void> drop_cut_row(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return {};
+  std::uintmax_t whole = 0;
+  std::uintmax_t size = 0;
+  for (std::string line; std::getline(in, line);) {
+    size += line.size() + (in.eof() ? 0 : 1);
+    if (!in.eof()) whole = size;
+  }
+  if (whole == size) return {};
+  std::error_code failed;
+  std::filesystem::resize_file(path, whole, failed);
+  if (failed) return Unexpected{Error{.message = "cannot write samples here", .file = path}};
+  return {};
+}
+
 }  // namespace
 
 Result<SampleStore> SampleStore::open(const std::string& path, const std::string& identity) {
   SampleStore store;
   store.path_ = path;
   if (path.empty()) return store;
+  if (auto whole = drop_cut_row(path); !whole) return Unexpected{whole.error()};
   std::ifstream in(path);
   std::string line;
   if (!in || !std::getline(in, line)) {
@@ -74,11 +94,10 @@ Result<SampleStore> SampleStore::open(const std::string& path, const std::string
   for (std::uint64_t number = 2; std::getline(in, line); ++number) {
     std::string id;
     std::vector<double> samples;
-    if (parse_row(line, id, samples)) {
-      store.samples_[id] = samples;
-    } else if (!in.eof()) {  // a last row that was cut off is measured again
+    if (!parse_row(line, id, samples)) {
       return Unexpected{Error{.message = "expected ID,NUMBER,NUMBER,...", .file = path, .line = number}};
     }
+    store.samples_[id] = samples;
   }
   return store;
 }

@@ -15,8 +15,8 @@ namespace gpusched {
 class SampleStore {
  public:
   /// Opens or makes the file. `identity` says what is measured (backend, device, scale, seed); the file of another
-  /// identity is refused. An empty path keeps the samples in memory only. Errors: unreadable, not such a file, another
-  /// identity, no room.
+  /// identity is refused; a last row that was cut off is removed. An empty path keeps the samples in memory only.
+  /// Errors: unreadable, not such a file, another identity, no room.
   static Result<SampleStore> open(const std::string& path, const std::string& identity);
 
   /// The samples of a measurement, or nullptr.

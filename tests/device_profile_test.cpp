@@ -94,7 +94,7 @@ TEST(DeviceProfile, BadInputNamesTheJsonPathInOneLine) {
               HasSubstr("p.json: /peaks/fp16_tflops/unit: expected 'TFLOP/s', found 'GFLOP/s'"));
   EXPECT_THAT(error_with("\"source\": \"fitted\"", "\"source\": \"guessed\""),
               HasSubstr("unknown source word 'guessed'"));
-  EXPECT_THAT(error_with("\"value\": 800.0", "\"value\": NaN"), HasSubstr("not JSON here"));
+  EXPECT_THAT(error_with("\"value\": 800.0", "\"value\": NaN"), HasSubstr("expected well-formed JSON here"));
   EXPECT_THAT(error_with("\"value\": 800.0", "\"value\": null"),
               HasSubstr("/ops/layernorm/w_gbs/value: expected a finite number"));
   EXPECT_THAT(error_with("\"value\": 800.0,", ""), HasSubstr("/ops/layernorm/w_gbs/value: missing"));
@@ -107,8 +107,20 @@ TEST(DeviceProfile, BadInputNamesTheJsonPathInOneLine) {
   const auto list = parse_device_profile("[]", "p.json");
   EXPECT_EQ(list.error().to_string(), "p.json: /: expected an object");
   const auto broken = parse_device_profile("{\n\n  \"schema\": oops", "p.json");
-  EXPECT_THAT(broken.error().to_string(), HasSubstr("p.json:3: not JSON here"));
-  EXPECT_THAT(read_device_profile("/nowhere/p.json").error().to_string(), HasSubstr("/nowhere/p.json: cannot read"));
+  EXPECT_THAT(broken.error().to_string(), HasSubstr("p.json:3: expected well-formed JSON here"));
+  EXPECT_THAT(read_device_profile("/nowhere/p.json").error().to_string(), HasSubstr("/nowhere/p.json: cannot be"));
+  EXPECT_EQ(parse_device_profile("", "p.json").error().to_string(), "p.json:1: empty; expected JSON");
+  EXPECT_THAT(error_with("\"kind\": \"gpu\"", "\"kind\": \"gpu\", \"kind\": \"gpu\""),
+              HasSubstr("key 'kind' appears twice"));
+  // A number beyond all bounds ended the program with a message of the JSON library.
+  EXPECT_THAT(error_with("\"value\": 800.0", "\"value\": 1e999"), HasSubstr("p.json: holds a number too large"));
+  // It was taken modulo 2^32.
+  EXPECT_THAT(error_with("\"n\": 64", "\"n\": 4294967297"),
+              HasSubstr("/ops/layernorm/w_gbs/n: expected a whole number"));
+  // It was divided by.
+  EXPECT_THAT(error_with("\"value\": 800.0,\n        \"unit\": \"GB/s\",\n        \"source\": \"fitted\"",
+                         "\"value\": 0.0,\n        \"unit\": \"GB/s\",\n        \"source\": \"unavailable\""),
+              HasSubstr("/ops/layernorm/w_gbs/source: a fit needs all its parameters"));
 }
 
 TEST(DeviceProfile, AFailedWriteKeepsTheLastGoodFile) {

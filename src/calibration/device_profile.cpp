@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <limits>
 #include <sstream>
 
 #include "src/calibration/shipped_profiles.hpp"
 #include "src/sim/nearest_name.hpp"
 #include "src/sim/output_files.hpp"
+#include "src/sim/strict_json.hpp"
 
 namespace gpusched {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::pair<Source, std::string_view>, 7> source_words = {{{Source::measured, "measured"},
                                                                               {Source::fitted, "fitted"},
@@ -194,7 +192,10 @@ class Reader {
   void count(const char* key, std::uint32_t& out) {
     const Json* value = find(key, true);
     if (value == nullptr) return;
-    if (!value->is_number_unsigned()) return fail(key, "expected a whole number of at least 0");
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (!value->is_number_unsigned() || value->get<std::uint64_t>() > most) {
+      return fail(key, "expected a whole number from 0 to " + std::to_string(most));
+    }
     out = value->get<std::uint32_t>();
   }
   void texts(const char* key, std::vector<std::string>& out) {
@@ -476,13 +477,27 @@ void check_whole(const DeviceProfile& profile, std::optional<Error>& error) {
   const auto positive = [&](const Quantity& value, const std::string& path) {
     if (value.source != Source::unavailable && value.value <= 0) fail(path + "/value", "expected a number above 0");
   };
+  // A model whose parameters nobody knows is left out.
+  const auto known = [&](const Quantity& value, const std::string& path) {
+    if (value.source == Source::unavailable) fail(path + "/source", "a fit needs all its parameters; leave it out");
+  };
   for (const auto& [name, peak] : profile.peaks) positive(peak, "/peaks/" + name);
   for (const auto& [name, fit] : profile.fits) {
-    positive(fit.p_tflops, "/fits/" + name + "/p_tflops");
-    positive(fit.w_gbs, "/fits/" + name + "/w_gbs");
-    if (fit.gamma.value < 1) fail("/fits/" + name + "/gamma/value", "expected a number of at least 1");
+    const std::string path = "/fits/" + name;
+    known(fit.t0_us, path + "/t0_us");
+    for (const auto& [key, rate] : {std::pair{"/p_tflops", &fit.p_tflops}, std::pair{"/w_gbs", &fit.w_gbs}}) {
+      known(*rate, path + key);
+      positive(*rate, path + key);
+    }
+    known(fit.gamma, path + "/gamma");
+    if (fit.step_ns) known(*fit.step_ns, path + "/step_ns");
+    if (fit.gamma.value < 1) fail(path + "/gamma/value", "expected a number of at least 1");
   }
-  for (const auto& [name, op] : profile.ops) positive(op.w_gbs, "/ops/" + name + "/w_gbs");
+  for (const auto& [name, op] : profile.ops) {
+    known(op.t0_us, "/ops/" + name + "/t0_us");
+    known(op.w_gbs, "/ops/" + name + "/w_gbs");
+    positive(op.w_gbs, "/ops/" + name + "/w_gbs");
+  }
   for (const auto& [name, transfer] : profile.transfers) {
     positive(transfer.beta_gbs, "/transfers/" + name + "/beta_gbs");
     for (std::size_t i = 0; i < transfer.table_bytes_us.size(); ++i) {
@@ -576,18 +591,11 @@ Quantity quantity(std::string_view key, double value, Source source, std::string
 }
 
 Result<DeviceProfile> parse_device_profile(std::string_view text, const std::string& file) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& parse_error) {
-    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(parse_error.byte, text.size()));
-    return Unexpected{Error{.message = "not JSON here (JSON has no NaN, no infinity and no comments)",
-                            .file = file,
-                            .line = 1 + static_cast<std::uint64_t>(std::count(text.begin(), end, '\n'))}};
-  }
+  const auto json = parse_json_strictly(text, file);
+  if (!json) return Unexpected{json.error()};
   std::optional<Error> error;
   DeviceProfile profile;
-  Reader reader(json, "", error);
+  Reader reader(*json, "", error);
   describe(reader, profile);
   reader.refuse_unknown_keys();
   if (!error) check_whole(profile, error);
@@ -599,11 +607,9 @@ Result<DeviceProfile> parse_device_profile(std::string_view text, const std::str
 }
 
 Result<DeviceProfile> read_device_profile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
-    return Unexpected{Error{.message = "cannot read this device profile", .file = path}};
-  return parse_device_profile(text.str(), path);
+  const auto text = read_text_file(path);
+  if (!text) return Unexpected{text.error()};
+  return parse_device_profile(*text, path);
 }
 
 std::string to_json(const DeviceProfile& profile) {

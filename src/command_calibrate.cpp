@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched calibrate: measure this device, fit its models, write its profile.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <thread>
 
 #include "src/calibration/backends.hpp"
 #include "src/calibration/calibrate.hpp"
@@ -79,9 +81,13 @@ void add_calibrate_command(CLI::App& program, int& exit_code) {
   command->add_flag("--quick", arguments->quick, "under a minute instead of under five");
   command->add_flag("--job-mix", arguments->job_mix,
                     "also run 16 jobs as processes under three schedules and compare with the simulator");
-  command->add_option("--checkpoint-folder", arguments->checkpoint_folder, "also time checkpoints in this folder");
-  command->add_option("--threads", arguments->threads, "threads of the cpu backend (0: all)");
-  command->add_option("--seed", arguments->seed, "of sizes, data and resampling")->capture_default_str();
+  command->add_option("--checkpoint-folder", arguments->checkpoint_folder, "also time checkpoints in this folder")
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--threads", arguments->threads, "threads of the cpu backend (0: one for each processor)")
+      ->check(CLI::Range(0U, std::max(1U, std::thread::hardware_concurrency())));
+  command->add_option("--seed", arguments->seed, "of sizes, data and resampling")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->footer(
       "Ctrl-C keeps what was measured; the same command goes on from there.\n"
       "\nExamples:\n"

@@ -75,14 +75,26 @@ TEST(Calibrate, ADeviceOfManyMultiprocessorsPassesEveryGate) {
   }
 }
 
+// At the scales whose points take samples for some time: that is the made-up device's time, not the machine's.
 TEST(Calibrate, SameSeedSameProfile) {
   const auto first_device = make_analytic_backend({});
   const auto second_device = make_analytic_backend({});
-  auto first = calibrate(*first_device, {.scale = SuiteScale::tiny});
-  auto second = calibrate(*second_device, {.scale = SuiteScale::tiny});
+  auto first = calibrate(*first_device, {.scale = SuiteScale::quick, .bootstraps = 20});
+  auto second = calibrate(*second_device, {.scale = SuiteScale::quick, .bootstraps = 20});
   ASSERT_TRUE(first && second);
+  EXPECT_GT(first->resources.at("launch_us").n, 100U);
   second->created_utc = first->created_utc;
   EXPECT_EQ(to_json(*first), to_json(*second));
+}
+
+TEST(Calibrate, AFolderWithoutRoomForCheckpointsIsToldFirst) {
+  const auto device = make_analytic_backend({});
+  const CalibrateOptions options{
+      .checkpoint_folder = "/proc",
+      .progress = [](std::uint32_t, std::uint32_t, const std::string& what) { FAIL() << what; }};
+  const auto profile = calibrate(*device, options);
+  ASSERT_FALSE(profile);
+  EXPECT_EQ(profile.error().to_string(), "/proc: a checkpoint of 1024 MiB has no room here: 0 MiB are free");
 }
 
 TEST(Calibrate, CpuBackendEndToEnd) {
@@ -272,10 +284,27 @@ TEST(SampleStore, RefusesForeignFilesAndMeasuresACutRowAgain) {
     auto store = SampleStore::open(path, "me");
     ASSERT_TRUE(store->add("a", {1, 0.1}));
   }
-  std::ofstream(path, std::ios::app) << "b,1,2.";
-  auto store = SampleStore::open(path, "me");
-  ASSERT_TRUE(store) << store.error().to_string();
-  EXPECT_EQ(*store->find("a"), (std::vector<double>{1, 0.1}));
+  const auto reopened = [&] {
+    auto store = SampleStore::open(path, "me");
+    EXPECT_TRUE(store) << store.error().to_string();
+    return *std::move(store);
+  };
+  // "2" may be the first half of 2.5: a row counts when its end was written.
+  for (const char* cut : {"b,1,2.", "b,1,2", "b"}) {
+    std::ofstream(path, std::ios::app) << cut;
+    const SampleStore store = reopened();
+    EXPECT_EQ(*store.find("a"), (std::vector<double>{1, 0.1}));
+    EXPECT_EQ(store.find("b"), nullptr) << cut;
+  }
+  // What comes after a cut row begins on a line of its own.
+  std::ofstream(path, std::ios::app) << "c,1,2.";
+  ASSERT_TRUE(reopened().add("c", {4}));
+  EXPECT_EQ(*reopened().find("c"), std::vector<double>{4});
+  std::ofstream(path, std::ios::app) << "\n";
+  EXPECT_THAT(SampleStore::open(path, "me").error().to_string(), HasSubstr("store.csv:4: expected ID,NUMBER"));
+  std::ofstream(path) << "# gpusched.samples/1 m";  // the disk was full at once
+  ASSERT_TRUE(reopened().add("b", {3}));
+  EXPECT_EQ(*reopened().find("b"), std::vector<double>{3});
   std::ofstream(path) << "a,b\n";
   EXPECT_THAT(SampleStore::open(path, "me").error().to_string(), HasSubstr("store.csv:1: not a samples file"));
   EXPECT_FALSE(SampleStore::open("/dev/null/x", "me"));

@@ -4,6 +4,7 @@
 
 #include "gpusched/rng.hpp"
 #include "src/calibration/backend.hpp"
+#include "src/calibration/child_process.hpp"
 #include "src/calibration/fit.hpp"
 
 namespace gpusched {
@@ -30,6 +31,8 @@ class AnalyticBackend final : public Backend {
 
   [[nodiscard]] bool supports(Kernel kernel) const override { return kernel != Kernel::peer_copy; }
 
+  [[nodiscard]] double clock_s() const override { return clock_s_; }
+
   Result<std::vector<double>> time_us(std::span<const KernelCall> step, std::uint32_t samples) override {
     double exact = 0;
     for (const KernelCall& call : step) exact += true_time_us(call);
@@ -37,6 +40,7 @@ class AnalyticBackend final : public Backend {
     for (std::uint32_t i = 0; i < samples; ++i) {
       const double outlier = rng_.uniform() < truth_.outlier_share ? truth_.outlier_factor : 1;
       times.push_back(exact * outlier * rng_.lognormal(0, truth_.noise_sigma));
+      clock_s_ += handling_s + 1e-6 * times.back();
     }
     return times;
   }
@@ -125,9 +129,11 @@ class AnalyticBackend final : public Backend {
   }
 
   static constexpr std::uint32_t tile_side = 64;
+  static constexpr double handling_s = 100e-6;  // of a sample: about what queueing it and waiting for it take on a GPU
 
   AnalyticTruth truth_;
   Rng rng_;
+  double clock_s_ = 0;  // how many samples are taken in a given time is then the same on every machine
 };
 
 }  // namespace
@@ -155,6 +161,8 @@ class TimedStep final : public PreparedStep {
 };
 
 }  // namespace
+
+double Backend::clock_s() const { return monotonic_s(); }
 
 Result<std::unique_ptr<PreparedStep>> Backend::prepare(std::span<const KernelCall> step) {
   return std::unique_ptr<PreparedStep>(std::make_unique<TimedStep>(*this, step));

@@ -78,6 +78,9 @@ class Backend {
   [[nodiscard]] virtual DeviceFacts facts() const = 0;
   [[nodiscard]] virtual bool supports(Kernel kernel) const = 0;
 
+  /// Seconds on the clock by which measurements take time: this machine's, but for a device that is made up.
+  [[nodiscard]] virtual double clock_s() const;
+
   /// Runs the calls of a step one after another, `samples` times after a warm-up; time of each run in microseconds.
   /// Where the cache can be emptied (cuda), each run starts from a cold one, except a single kernel bound by memory
   /// whose operands fit half of it. Error: the device is lost or out of memory. Precondition: every kernel is

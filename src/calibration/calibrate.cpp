@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 
 #include "src/calibration/child_process.hpp"
@@ -71,6 +72,27 @@ std::string short_ratio(double ratio) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", 100 * ratio);
   return text;
+}
+
+double checkpoint_bytes(SuiteScale scale) {
+  switch (scale) {
+    case SuiteScale::tiny: return 1 << 23;
+    case SuiteScale::quick: return 1 << 28;
+    case SuiteScale::full: break;
+  }
+  return 1 << 30;
+}
+
+/// Asked before anything is measured: checkpoints come last.
+Result<void> check_room(const std::string& folder, double bytes) {
+  std::error_code failed;
+  const auto space = std::filesystem::space(folder, failed);
+  if (failed) return Unexpected{Error{.message = "no checkpoint can be written here", .file = folder}};
+  if (static_cast<double>(space.available) > bytes) return {};
+  const auto mib = [](double size) { return std::to_string(static_cast<std::uint64_t>(size / 1048576)) + " MiB"; };
+  return Unexpected{Error{.message = "a checkpoint of " + mib(bytes) +
+                                     " has no room here: " + mib(static_cast<double>(space.available)) + " are free",
+                          .file = folder}};
 }
 
 /// GB/s of writing `bytes` to a file until it is on the disk, then of reading it back.
@@ -160,11 +182,11 @@ class Calibration {
 
   /// At least the protocol's samples, more until they agree or time is up.
   Result<std::vector<double>> time_step(std::span<const KernelCall> step) {
-    const double begin = monotonic_s();
+    const double begin = backend_.clock_s();
     const std::uint32_t share = (protocol_.least_samples + turns() - 1) / turns();
     auto samples = backend_.time_us(step, share);
     while (samples && noise_of(*samples) > protocol_.noise_ratio &&
-           monotonic_s() - begin < protocol_.most_seconds / turns()) {
+           backend_.clock_s() - begin < protocol_.most_seconds / turns()) {
       auto more = backend_.time_us(step, share);
       if (!more) return more;
       samples->insert(samples->end(), more->begin(), more->end());
@@ -296,9 +318,7 @@ class Calibration {
 
   Result<void> measure_checkpoint() {
     if (options_.checkpoint_folder.empty()) return {};
-    const double bytes = options_.scale == SuiteScale::full    ? 1 << 30
-                         : options_.scale == SuiteScale::quick ? 1 << 28
-                                                               : 1 << 23;
+    const double bytes = checkpoint_bytes(options_.scale);
     const auto rates = measure("checkpoint", [&] { return time_checkpoint(options_.checkpoint_folder, bytes); });
     if (!rates) return Unexpected{rates.error()};
     checkpoint_gbs_ = *rates;
@@ -731,6 +751,11 @@ Result<DeviceProfile> calibrate(Backend& backend, const CalibrateOptions& option
   const std::string identity = "backend=" + backend.name() + " device=" + backend.facts().model +
                                " suite=" + std::string(to_string(options.scale)) +
                                " seed=" + std::to_string(options.seed);
+  if (!options.checkpoint_folder.empty()) {
+    if (auto room = check_room(options.checkpoint_folder, checkpoint_bytes(options.scale)); !room) {
+      return Unexpected{room.error()};
+    }
+  }
   auto store = SampleStore::open(options.samples_path, identity);
   if (!store) return Unexpected{store.error()};
   return Calibration(backend, options, std::move(*store)).run();

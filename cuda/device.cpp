@@ -228,10 +228,7 @@ std::vector<CudaKernel> Device::make_kernels(std::span<const KernelCall> step, S
 
 // The last step's operands stay, since a point is often timed again at once: making gigabytes of them takes a second.
 void Device::keep_prepared(std::span<const KernelCall> step, Status& status) {
-  const auto same = [](const KernelCall& a, const KernelCall& b) {
-    return a.kernel == b.kernel && a.m == b.m && a.n == b.n && a.k == b.k;
-  };
-  if (std::equal(step.begin(), step.end(), prepared_calls_.begin(), prepared_calls_.end(), same)) return;
+  if (std::equal(step.begin(), step.end(), prepared_calls_.begin(), prepared_calls_.end())) return;
   prepared_.clear();
   prepared_calls_.clear();
   settle_clock(status);
@@ -348,7 +345,7 @@ Result<std::vector<double>> Device::time_us(std::span<const KernelCall> step, st
 
 Result<double> Device::check(const KernelCall& call) {
   Status status;
-  const KernelData data = random_data(call, 7);
+  const KernelData data = check_data(call);
   CudaKernel kernel(call, &data, 0, blas_.get(), status);
   if (!status.good()) return status.error();
   kernel.queue(stream_.get(), status);
@@ -356,32 +353,7 @@ Result<double> Device::check(const KernelCall& call) {
   if (!status.good()) return status.error();
   const std::vector<double> result = kernel.result(status);
   if (!status.good()) return status.error();
-  const double error = largest_error(result, reference_result(call, data));
-  if (call.kernel != Kernel::gemm_naive16) return error;
-  auto seed_error = seed_program_error();
-  if (!seed_error) return seed_error;
-  return std::max(error, *seed_error);
-}
-
-// The seed program's own check: ones times twos at N = 1024 is 2048 in every cell, exactly.
-Result<double> Device::seed_program_error() {
-  Status status;
-  const KernelCall call{Kernel::gemm_naive16, 1024, 1024, 1024};
-  constexpr std::size_t cells = std::size_t{1024} * 1024;
-  const KernelData data{.a = std::vector<float>(cells, 1.0F), .b = std::vector<float>(cells, 2.0F)};
-  CudaKernel kernel(call, &data, 0, nullptr, status);
-  if (status.good()) kernel.queue(stream_.get(), status);
-  status.note(cudaStreamSynchronize(stream_.get()), "gemm_naive16 of 1024");
-  if (!status.good()) return status.error();
-  const std::vector<double> result = kernel.result(status);
-  if (!status.good()) return status.error();
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    if (result[i] != 2048.0) {
-      return unexpected("gemm_naive16 of 1024: cell " + std::to_string(i) + " of ones times twos is " +
-                        std::to_string(result[i]) + ", expected 2048");
-    }
-  }
-  return 0.0;
+  return largest_error(result, reference_result(call, data));
 }
 
 Result<std::uint64_t> Device::hold(std::span<const KernelCall> step) {

@@ -54,7 +54,6 @@ class Device {
   double sample_us(bool cold, Status& status);
   double clock_mhz(Status& status);
   double overhead_us(Status& status);
-  Result<double> seed_program_error();
 
   int sm_count_ = 0, major_ = 0, minor_ = 0;
   std::size_t memory_bytes_ = 0, cache_bytes_ = 0;

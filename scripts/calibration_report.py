@@ -31,11 +31,15 @@ def quantity(value):
 
 
 def datasheet_of(model):
-    here = os.path.join(os.path.dirname(__file__), "..", "profiles", model + ".json")
-    if not os.path.exists(here):
-        return {}
-    with open(here) as file:
-        return json.load(file)["peaks"]
+    """The name and peaks of the shipped profile that the model's name begins with ("A100-SXM4-80GB": A100)."""
+    folder = os.path.join(os.path.dirname(__file__), "..", "profiles")
+    names = [file[:-len(".json")] for file in os.listdir(folder) if file.endswith(".json")]
+    begins = [name for name in names if model.lower().startswith(name.lower())]
+    if not begins:
+        return "", {}
+    name = max(begins, key=len)
+    with open(os.path.join(folder, name + ".json")) as file:
+        return name, json.load(file)["peaks"]
 
 
 def kernel_of(point):
@@ -153,8 +157,9 @@ def report(profile, plot_name):
         lines.append(f"| {gate['name']} | {gate['status']} | {gate['value_ratio']:.1%} | {gate['limit_ratio']:.1%} | "
                      f"{gate['n']} | {gate.get('note', '')} |" if ran else
                      f"| {gate['name']} | not run | | | | {gate.get('note', '')} |")
-    lines += ["", "## Ceilings", "", "| | measured | datasheet | share |", "|---|---|---|---|"]
-    sheet = datasheet_of(profile["model"])
+    sheet_name, sheet = datasheet_of(profile["model"])
+    lines += ["", "## Ceilings", "", f"| | measured | datasheet{' of ' + sheet_name if sheet_name else ''} | share |",
+              "|---|---|---|---|"]
     for name, value in profile["peaks"].items():
         known = sheet.get(name)
         share = f"{value['value'] / known['value']:.0%}" if known else ""

@@ -10,6 +10,7 @@
 
 #include "src/calibration/backends.hpp"
 #include "src/calibration/calibrate.hpp"
+#include "src/calibration/profile_tables.hpp"
 #include "src/commands.hpp"
 #include "src/progress_bar.hpp"
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "src/calibration/device_profile.hpp"
+#include "src/calibration/profile_tables.hpp"
 #include "src/commands.hpp"
 
 namespace gpusched {
@@ -39,7 +40,8 @@ void add_profile_command(CLI::App& program, int& exit_code) {
                 profile->validation.verdict.c_str());
   });
 
-  auto* compare = command->add_subcommand("compare", "Two profiles side by side");
+  auto* compare = command->add_subcommand(
+      "compare", "Two profiles side by side, and how much faster kernels and training steps are");
   compare->add_option("a", *first, "FILE or NAME")->required();
   compare->add_option("b", *second, "FILE or NAME")->required();
   compare->callback([first, second, &exit_code] {
@@ -50,6 +52,7 @@ void add_profile_command(CLI::App& program, int& exit_code) {
       return;
     }
     std::fputs(compare_device_profiles(*a, *b).c_str(), stdout);
+    std::fputs(speed_up_table(*a, *b).c_str(), stdout);
   });
 
   std::string names = "Shipped:";

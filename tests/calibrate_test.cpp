@@ -12,6 +12,7 @@
 #include "src/calibration/backends.hpp"
 #include "src/calibration/cpu_memory.hpp"
 #include "src/calibration/duration_model.hpp"
+#include "src/calibration/profile_tables.hpp"
 #include "src/calibration/reference.hpp"
 #include "src/calibration/sample_store.hpp"
 #include "tests/profile_support.hpp"
@@ -253,10 +254,28 @@ TEST(Reference, IndicesStayBelowTheirLimitBeyondTheRepeatedBlock) {
 
 // The test of the first program that was ever run through this suite: all of A = 1, B = 2, N = 1024 gives 2048.
 TEST(Reference, ProductOfOnesAndTwos) {
-  const KernelCall call{Kernel::gemm_naive16, 8, 8, 1024};
-  constexpr std::size_t cells = std::size_t{8} * 1024;
-  const KernelData data{.a = std::vector<float>(cells, 1), .b = std::vector<float>(cells, 2), .index = {}};
-  EXPECT_THAT(reference_result(call, data), testing::Each(2048.0));
+  const std::vector<double> cells = reference_result(seed_program, check_data(seed_program));
+  EXPECT_EQ(cells.size(), 1024U * 1024U);
+  EXPECT_THAT(std::set<double>(cells.begin(), cells.end()), testing::ElementsAre(2048.0));
+  EXPECT_EQ(error_limit(seed_program), 0);
+}
+
+TEST(Kernel, CallsAreReadAsTheyAreWritten) {
+  for (const KernelCall& call : {seed_program, KernelCall{Kernel::copy, 5}, KernelCall{Kernel::softmax, 7, 9}}) {
+    EXPECT_EQ(parse_call(describe(call)), call) << describe(call);
+  }
+  for (const char* text : {"", "copy", "copy ", "copy 0", "copy 5x", "copy 5 6", "copie 5", "softmax 1x2x3x4"}) {
+    EXPECT_FALSE(parse_call(text)) << text;
+  }
+}
+
+// On a processor of few threads it is above what a call may compute there, and was left out.
+TEST(Suite, TimesAndChecksTheSeedProgramOnEveryDevice) {
+  const auto backend = make_cpu_backend(1);
+  EXPECT_LT(backend->facts().limits.flops, flops_of(seed_program));
+  EXPECT_THAT(make_suite(*backend, SuiteScale::quick, 1),
+              testing::Contains(testing::Field(&SuitePoint::id, "held gemm_naive16 1024x1024x1024")));
+  EXPECT_THAT(check_calls(*backend), testing::Contains(seed_program));
 }
 
 TEST(Suite, HoldsWhatTheDesignAsksFor) {

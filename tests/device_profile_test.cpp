@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "src/calibration/profile_tables.hpp"
 #include "tests/trace_support.hpp"
 
 namespace gpusched {
@@ -85,6 +86,11 @@ TEST(DeviceProfile, ShippedProfilesAreValidAndEachNumberSaysItsSource) {
     for (const auto& [path, value] : all_quantities(*profile)) EXPECT_FALSE(value.ref.empty()) << name << path;
   }
   EXPECT_EQ(shipped_profile("a100")->model, "A100");
+  // As drivers and traces name devices.
+  EXPECT_EQ(shipped_profile_of_model("A100-SXM4-80GB")->model, "A100");
+  EXPECT_EQ(shipped_profile_of_model("H100 80GB HBM3")->model, "H100");
+  EXPECT_EQ(shipped_profile_of_model("v100m32")->model, "V100");
+  EXPECT_FALSE(shipped_profile_of_model("L40S"));
   EXPECT_THAT(shipped_profile("A101").error().to_string(), testing::HasSubstr("did you mean 'A10'"));
 }
 
@@ -165,6 +171,34 @@ TEST(DeviceProfile, ShowAndCompareSayValuesSourcesAndRatios) {
   const std::string compared = compare_device_profiles(v100, faster);
   EXPECT_THAT(compared, testing::HasSubstr("b/a 2, intervals do not overlap"));
   EXPECT_THAT(compared, testing::ContainsRegex("/cold_start/context_s .*only in a"));
+}
+
+TEST(DeviceProfile, ShowsTheSeedProgramAndGatesInColumns) {
+  DeviceProfile profile = full_profile();
+  profile.validation.gates.push_back({.name = "steps against roofline of measured peaks",
+                                      .status = "pass",
+                                      .value_ratio = 0.0009,
+                                      .limit_ratio = 0.2});
+  profile.validation.points = {{"held copy 1000", 1, 1, 1}, {"held gemm_naive16 1024x1024x1024", 1e4, 1.1e4, 5e3}};
+  const std::string shown = show_device_profile(profile);
+  EXPECT_THAT(
+      shown, testing::HasSubstr("held gemm_naive16 1024x1024x1024 10000       11000       5000        214.75 GFLOP/s"));
+  EXPECT_THAT(shown, testing::Not(testing::HasSubstr("held copy")));
+  EXPECT_THAT(shown,
+              testing::HasSubstr("pass    repeat                                   1.0 % of at most 3.0 %    n=9"));
+  EXPECT_THAT(shown,
+              testing::HasSubstr("pass    steps against roofline of measured peaks 0.09 % of at most 20.0 %  n=0"));
+}
+
+TEST(DeviceProfile, SpeedUpsAreOfPredictedTimes) {
+  const DeviceProfile cpu = shipped_profile("CPU").value();
+  DeviceProfile fast = cpu;
+  fast.peaks["fp32_tflops"].value *= 10;
+  // 2 x 4096^3 operations at 14.3 TFLOP/s and at ten times that, and 5 us for the launch.
+  EXPECT_THAT(speed_up_table(cpu, fast),
+              testing::HasSubstr("gemm_fp32 4096x4096x4096         9616.4      966.14      9.9534"));
+  fast.peaks.erase("memory_gbs");
+  EXPECT_THAT(speed_up_table(cpu, fast), testing::ContainsRegex("step bert .* unknown"));
 }
 
 }  // namespace

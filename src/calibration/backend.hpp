@@ -91,7 +91,7 @@ class Backend {
   /// outlive what it prepared. The default goes through time_us().
   virtual Result<std::unique_ptr<PreparedStep>> prepare(std::span<const KernelCall> step);
 
-  /// Runs the call once on random data and compares with a double-precision reference: the largest error relative to
+  /// Runs the call once on check_data() and compares with a double-precision reference: the largest error relative to
   /// the largest reference value. Meant for small sizes.
   virtual Result<double> check(const KernelCall& call) = 0;
 

@@ -611,7 +611,7 @@ class Calibration {
 
   void validate(DeviceProfile& profile) const {
     // The vendor's sheet where one is shipped, else the ceilings just measured.
-    const auto shipped = shipped_profile(profile.model);
+    const auto shipped = shipped_profile_of_model(profile.model);
     const DeviceProfile& sheet = shipped ? *shipped : profile;
     const std::string against = shipped ? "datasheet roofline" : "roofline of measured peaks";
     std::vector<Gate>& gates = profile.validation.gates;
@@ -630,6 +630,7 @@ class Calibration {
                                facts_.is_hopper ? 0.20 : 0.15));
     gates.push_back(better_gate("steps against " + against, summarise_errors(steps.predicted, steps.timed),
                                 summarise_errors(steps.baseline, steps.timed)));
+    if (shipped) gates.back().note = "the sheet of " + shipped->model;
     for (const Judged* judged : {&held_out, &steps}) {
       profile.validation.points.insert(profile.validation.points.end(), judged->points.begin(), judged->points.end());
     }

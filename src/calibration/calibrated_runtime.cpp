@@ -34,13 +34,7 @@ Result<DeviceProfile> profile_of(const std::string& gpu_type, std::span<const Ty
   for (const TypeProfile& given : profiles) {
     if (given.gpu_type.empty()) return given.profile;
   }
-  std::string longest;
-  for (const std::string& name : shipped_profile_names()) {
-    const bool begins =
-        gpu_type.size() >= name.size() && same_word(name, std::string_view(gpu_type).substr(0, name.size()));
-    if (begins && name.size() > longest.size()) longest = name;
-  }
-  if (!longest.empty()) return shipped_profile(longest);
+  if (auto shipped = shipped_profile_of_model(gpu_type)) return *std::move(shipped);
   return unexpected("no device profile for GPU type '" + gpu_type + "'; give one: --profile " + gpu_type +
                     "=FILE_OR_NAME");
 }

@@ -152,7 +152,7 @@ class CpuBackend final : public Backend {
   }
 
   Result<double> check(const KernelCall& call) override {
-    const KernelData data = random_data(call, 7);
+    const KernelData data = check_data(call);
     CpuKernel kernel(call, team_, emptied_memory(CpuKernel::memory_bytes(call, team_)), data);
     kernel.run();
     return largest_error(kernel.result(), reference_result(call, data));

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <sstream>
 
 #include "src/calibration/shipped_profiles.hpp"
 #include "src/sim/nearest_name.hpp"
@@ -521,46 +520,10 @@ void check_whole(const DeviceProfile& profile, std::optional<Error>& error) {
   square(profile.process_interference, "/process_interference");
 }
 
-std::string short_number(double value) {
-  std::ostringstream text;
-  text.precision(5);
-  text << value;
-  return text.str();
-}
-
-std::string cell(const std::string& text, std::size_t width) {
-  return text.size() >= width ? text + " " : text + std::string(width - text.size(), ' ');
-}
-
-/// True when all of a's interval lies below all of b's; an open end lies beyond everything. Precondition: both have
-/// one.
-bool below(const Quantity& a, const Quantity& b) {
-  return a.bound != "at_least" && b.bound != "at_most" && (*a.ci95)[1] < (*b.ci95)[0];
-}
-
-std::string describe_value(const Quantity& value) {
-  if (value.source == Source::unavailable) return "unavailable";
-  const std::string unit = value.unit == "1" ? "" : " " + value.unit;
-  if (!value.bound.empty() && value.ci95) {
-    const bool at_least = value.bound == "at_least";
-    return "not identified: " + std::string(at_least ? ">= " : "<= ") + short_number((*value.ci95)[at_least ? 0 : 1]) +
-           unit;
-  }
-  std::string text = short_number(value.value) + unit;
-  if (value.ci95) text += " [" + short_number((*value.ci95)[0]) + ", " + short_number((*value.ci95)[1]) + "]";
-  return text;
-}
-
-std::string show_interference(const Interference& matrix) {
-  std::string text =
-      "\nslowdown of row beside column (" + matrix.mode + ", " + std::string(to_string(matrix.source)) + ")\n";
-  text += cell("", 10);
-  for (const std::string& kernel : matrix.kernels) text += cell(kernel, 9);
-  for (std::size_t row = 0; row < matrix.kernels.size(); ++row) {
-    text += "\n" + cell(matrix.kernels[row], 10);
-    for (const double slowdown : matrix.slowdown[row]) text += cell(short_number(std::round(slowdown * 100) / 100), 9);
-  }
-  return text + "\n";
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
 }
 
 }  // namespace
@@ -666,58 +629,6 @@ std::vector<std::pair<std::string, Quantity>> all_quantities(const DeviceProfile
   return all;
 }
 
-std::string show_device_profile(const DeviceProfile& profile) {
-  std::string text = profile.profile_id + ": " + profile.vendor + " " + profile.model + " (" + profile.kind +
-                     "), backend " + profile.backend + ", " + profile.created_utc + "\n";
-  for (const auto& [name, fact] : profile.environment) text += "  " + cell(name, 22) + fact + "\n";
-  text += "\n";
-  for (const auto& [path, value] : all_quantities(profile)) {
-    text += cell(path, 34) + cell(describe_value(value), 40) + cell(std::string(to_string(value.source)), 11);
-    if (value.n > 0) text += " n=" + std::to_string(value.n);
-    if (!value.ref.empty()) text += " " + value.ref;
-    text += "\n";
-  }
-  for (const auto* matrix : {&profile.interference, &profile.process_interference}) {
-    if (*matrix) text += show_interference(**matrix);
-  }
-  if (!profile.validation.gates.empty()) text += "\n";
-  for (const Gate& gate : profile.validation.gates) {
-    text += cell(gate.status, 8) + cell(gate.name, 28);
-    if (gate.status != "not_run") {
-      text += short_number(gate.value_ratio * 100) + " % of at most " + short_number(gate.limit_ratio * 100) +
-              " %, n=" + std::to_string(gate.n);
-    }
-    text += (gate.note.empty() ? "" : "  " + gate.note) + "\n";
-  }
-  return text + "verdict: " + profile.validation.verdict + "\n";
-}
-
-std::string compare_device_profiles(const DeviceProfile& a, const DeviceProfile& b) {
-  std::map<std::string, Quantity> of_b;
-  for (auto& [path, value] : all_quantities(b)) of_b[path] = value;
-  std::string text = "a = " + a.profile_id + ", b = " + b.profile_id + "\n";
-  for (const auto& [path, value] : all_quantities(a)) {
-    const auto other = of_b.find(path);
-    text += cell(path, 34) + cell(describe_value(value), 32);
-    if (other == of_b.end()) {
-      text += "only in a\n";
-      continue;
-    }
-    text += cell(describe_value(other->second), 32);
-    if (value.value > 0 && value.source != Source::unavailable && other->second.source != Source::unavailable) {
-      text += "b/a " + short_number(other->second.value / value.value);
-    }
-    if (value.ci95 && other->second.ci95) {
-      if (below(value, other->second) || below(other->second, value)) text += ", intervals do not overlap";
-    }
-    text += "\n";
-    of_b.erase(other);
-  }
-  for (const auto& [path, value] : of_b)
-    text += cell(path, 34) + cell("", 32) + describe_value(value) + "  only in b\n";
-  return text;
-}
-
 std::vector<std::string> shipped_profile_names() {
   std::vector<std::string> names;
   for (const ShippedProfile& shipped : shipped_profiles()) names.emplace_back(shipped.name);
@@ -725,17 +636,21 @@ std::vector<std::string> shipped_profile_names() {
 }
 
 Result<DeviceProfile> shipped_profile(std::string_view name) {
-  const auto lower = [](std::string_view text) {
-    std::string out(text);
-    for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return out;
-  };
   for (const ShippedProfile& shipped : shipped_profiles()) {
-    if (lower(shipped.name) == lower(name))
+    if (lower_case(shipped.name) == lower_case(name))
       return parse_device_profile(shipped.json, "profiles/" + std::string(shipped.name) + ".json");
   }
   return unexpected("no device profile '" + std::string(name) + "'" + suggest_nearest(name, shipped_profile_names()) +
                     "; shipped are " + joined(shipped_profile_names()) + ", or give a file");
+}
+
+std::optional<DeviceProfile> shipped_profile_of_model(std::string_view model) {
+  std::string longest;
+  for (const std::string& name : shipped_profile_names()) {
+    if (lower_case(model).starts_with(lower_case(name)) && name.size() > longest.size()) longest = name;
+  }
+  if (longest.empty()) return std::nullopt;
+  return shipped_profile(longest).value();
 }
 
 Result<DeviceProfile> find_device_profile(const std::string& name_or_path) {

@@ -159,16 +159,13 @@ std::string to_json(const DeviceProfile& profile);
 /// Checks the profile as a reader would, then replaces `path` in one step. On any error the file that was there stays.
 Result<void> write_device_profile(const DeviceProfile& profile, const std::string& path);
 
-/// The parameters and gates as a table for people.
-std::string show_device_profile(const DeviceProfile& profile);
-
-/// Every quantity that both profiles or only one has, with the ratio b/a; states where intervals do not overlap.
-std::string compare_device_profiles(const DeviceProfile& a, const DeviceProfile& b);
-
 /// Names of the profiles that come with the program (datasheet values): "A100", "V100"...
 std::vector<std::string> shipped_profile_names();
 /// One of them, by name without regard to case; the error names the nearest.
 Result<DeviceProfile> shipped_profile(std::string_view name);
+/// The one whose name the model begins with, the longest such ("A100-SXM4-80GB": A100, "V100M32": V100); nothing when
+/// there is none.
+std::optional<DeviceProfile> shipped_profile_of_model(std::string_view model);
 /// `name_or_path` is read as a file when such a file exists or it ends in ".json", else as a shipped name.
 Result<DeviceProfile> find_device_profile(const std::string& name_or_path);
 

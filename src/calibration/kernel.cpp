@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/calibration/kernel.hpp"
 
+#include <charconv>
+
 namespace gpusched {
 namespace {
 
@@ -28,6 +30,23 @@ std::string describe(const KernelCall& call) {
   if (call.n != 1 || call.k != 1) text += "x" + std::to_string(call.n);
   if (call.k != 1) text += "x" + std::to_string(call.k);
   return text;
+}
+
+std::optional<KernelCall> parse_call(std::string_view text) {
+  const std::size_t space = text.find(' ');
+  const auto kernel = parse_kernel(text.substr(0, space));
+  if (!kernel || space == std::string_view::npos) return std::nullopt;
+  KernelCall call{*kernel};
+  const char* at = text.data() + space + 1;
+  const char* const end = text.data() + text.size();
+  for (std::int64_t* size : {&call.m, &call.n, &call.k}) {
+    const auto number = std::from_chars(at, end, *size);
+    if (number.ec != std::errc{} || *size < 1) return std::nullopt;
+    if (number.ptr == end) return call;
+    if (*number.ptr != 'x') return std::nullopt;
+    at = number.ptr + 1;
+  }
+  return std::nullopt;
 }
 
 double flops_of(const KernelCall& call) {

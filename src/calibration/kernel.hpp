@@ -46,12 +46,21 @@ struct KernelCall {
   std::int64_t k = 1;
 };
 
+constexpr bool operator==(const KernelCall& a, const KernelCall& b) {  // nvcc reads this header as C++17
+  return a.kernel == b.kernel && a.m == b.m && a.n == b.n && a.k == b.k;
+}
+
+/// What the program that this suite began with computed: a product of matrices of ones and twos, 2048 in every cell.
+inline constexpr KernelCall seed_program = {Kernel::gemm_naive16, 1024, 1024, 1024};
+
 /// "gemm_naive16": the name in profiles and reports.
 std::string_view to_string(Kernel kernel);
 std::optional<Kernel> parse_kernel(std::string_view name);
 
 /// "gemm_fp32 512x256x1024".
 std::string describe(const KernelCall& call);
+/// What describe() wrote; nothing when the text is anything else.
+std::optional<KernelCall> parse_call(std::string_view text);
 
 /// Arithmetic operations (a multiply-add is two).
 double flops_of(const KernelCall& call);

@@ -32,6 +32,9 @@ DataSizes data_sizes(const KernelCall& call);
 /// Uniform in [-1, 1); never zeros, which run faster than real data.
 KernelData random_data(const KernelCall& call, std::uint64_t seed);
 
+/// What Backend::check() runs a call on: random data, but for the seed program's product its ones and twos.
+KernelData check_data(const KernelCall& call);
+
 /// Fills `values` from position `from` on: uniform in [-1, 1). Precondition: what lies before came from the same `rng`.
 void extend_random_floats(std::span<float> values, std::size_t from, Rng rng);
 /// Uniform below `below`.

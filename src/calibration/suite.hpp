@@ -33,8 +33,7 @@ std::vector<SuitePoint> make_suite(const Backend& backend, SuiteScale scale, std
 /// product.
 std::vector<std::pair<std::string, KernelCall>> interference_kernels(const Backend& backend);
 
-/// Small calls, one for each supported kernel, for Backend::check. The naive product of the seed program is checked by
-/// the backend against every cell as well.
+/// Small calls, one for each supported kernel, and the seed program's product, for Backend::check.
 std::vector<KernelCall> check_calls(const Backend& backend);
 
 /// Training steps of the four classes at three batch sizes (mlp, cnn, transformer, gnn).

@@ -29,6 +29,25 @@ TEST(JobFamily, NamesOfTracesAreRecognised) {
   EXPECT_EQ(declared_work("").family->name, "mixed");
 }
 
+TEST(JobFamily, AJobMayDeclareItsKernels) {
+  const DeclaredWork work = declared_work("gemm_fp32 512x256x1024*3 + copy 1000000");
+  EXPECT_TRUE(work.recognised);
+  EXPECT_EQ(work.host_us(), 0);
+  const KernelCall product{Kernel::gemm_fp32, 512, 256, 1024};
+  EXPECT_THAT(training_step(work),
+              testing::ElementsAre(product, product, product, KernelCall{Kernel::copy, 1'000'000}));
+  for (const char* name : {"copy 5 +", "copy 5 * 0", "copy 5 * 10001", "copy 5 * 9999 + copy 5 * 2", "copy 5 * x",
+                           "copy", "+", "copy 5 * 2 * 2"}) {
+    EXPECT_FALSE(declared_work(name).recognised) << name;
+  }
+  // Its time is that of its kernels alone, and nothing of it is an assumption about a family.
+  const DeviceProfile v100 = shipped_profile("V100").value();
+  const auto step = predict_step(v100, "gemm_fp32 512x256x1024*3 + copy 1000000");
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->time_us, predict(v100, training_step(work))->time_us);
+  EXPECT_THAT(step->used, testing::Each(testing::Field(&UsedValue::profile_id, v100.profile_id)));
+}
+
 TEST(JobFamily, OperationsOfAStepAreThoseOfThePublishedNetworks) {
   const auto operations = [](const char* name) {
     double flops = 0;
@@ -172,7 +191,14 @@ TEST(CoLocation, MatrixWhereMeasuredAndFormulaElsewhere) {
   const auto measured = co_location_slowdown(profile, "bert", "gnn");
   ASSERT_TRUE(measured);
   EXPECT_NEAR(measured->factor, 1.5, 1e-9);
-  EXPECT_EQ(measured->used.front().source, Source::measured);
+  EXPECT_THAT(measured->used, testing::Each(testing::Field(&UsedValue::source, Source::measured)));
+  // What the matrix does not have is an assumption, and said to be one.
+  profile.interference->kernels = {"gemm", "dram", "l2", "small"};
+  const auto partly = co_location_slowdown(profile, "bert", "gnn");
+  ASSERT_TRUE(partly);
+  EXPECT_GT(partly->factor, 1.5);
+  EXPECT_THAT(partly->used, testing::Contains(testing::AllOf(testing::Field(&UsedValue::path, "/interference/gather"),
+                                                             testing::Field(&UsedValue::source, Source::assumed))));
 }
 
 }  // namespace

@@ -186,11 +186,11 @@ const std::vector<Sample>& samples() {
        2},
       {"csv",
        "any.csv",
-       {"0 at 1709280000000000us for 3600000000us 4x1000 estimate=7200000000 user=ann vc=gold",
-        "1 at 1709280010000000us for 1500000us 1x500 user=bob vc=iron"},
+       {"0 at 1709280000000000us for 3600000000us 4x1000 estimate=7200000000 user=ann vc=gold family=gold",
+        "1 at 1709280010000000us for 1500000us 1x500 user=bob vc=iron family=iron"},
        {},
        2,
-       "submit=when,gpus=cards,start=began,end=finished,user=who,vc=queue,estimate=limit"},
+       "submit=when,gpus=cards,start=began,end=finished,user=who,vc=queue,estimate=limit,family=queue"},
   };
   return all;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // csv: any file with a header line; --columns says which column is what:
 //   submit=COLUMN,gpus=COLUMN,duration=COLUMN  (instead of duration: end=COLUMN, with start=COLUMN if it is not the
-//   submit) and, if there are, id, user, group, vc, name, estimate, tasks, cpu (cores a task), memory (MiB a task),
-//   gpu_type, priority, status.
+//   submit) and, if there are, id, user, group, vc, name, family, estimate, tasks, cpu (cores a task), memory (MiB a
+//   task), gpu_type, priority, status.
 // Times are seconds or calendar times. With tasks, gpus counts for one task; without, the job is a gang of single GPUs.
 #include <algorithm>
 #include <cmath>
@@ -15,9 +15,9 @@ namespace gpusched {
 namespace {
 
 const std::vector<std::string>& roles() {
-  static const std::vector<std::string> names = {"submit", "gpus",   "duration", "start",    "end",      "id",
-                                                 "user",   "group",  "vc",       "name",     "estimate", "tasks",
-                                                 "cpu",    "memory", "gpu_type", "priority", "status"};
+  static const std::vector<std::string> names = {"submit", "gpus",  "duration", "start",    "end",      "id",
+                                                 "user",   "group", "vc",       "name",     "family",   "estimate",
+                                                 "tasks",  "cpu",   "memory",   "gpu_type", "priority", "status"};
   return names;
 }
 
@@ -63,7 +63,7 @@ Result<void> read_any_csv(ReadContext& context) {
   };
   const Column submit = column_of("submit"), gpus = column_of("gpus"), duration = column_of("duration"),
                start = column_of("start"), end = column_of("end"), id = column_of("id"), user = column_of("user"),
-               group = column_of("group"), vc = column_of("vc"), name = column_of("name"),
+               group = column_of("group"), vc = column_of("vc"), name = column_of("name"), family = column_of("family"),
                estimate = column_of("estimate"), tasks = column_of("tasks"), cpu = column_of("cpu"),
                memory = column_of("memory"), gpu_type = column_of("gpu_type"), priority = column_of("priority"),
                status = column_of("status");
@@ -98,6 +98,7 @@ Result<void> read_any_csv(ReadContext& context) {
     job.group = row.text(group);
     job.vc = row.text(vc);
     job.name = row.text(name);
+    job.family = row.text(family);
     job.gpu_spec = row.text(gpu_type);
     job.status = status_from_word(row.text(status));
     if (!row.bad()) row.add(job);

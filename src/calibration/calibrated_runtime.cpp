@@ -2,6 +2,7 @@
 #include "src/calibration/calibrated_runtime.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <map>
@@ -73,7 +74,7 @@ Result<StepMix> mix_of(const DeviceProfile& profile, const std::string& family) 
   auto mix = mix_of_step(profile, calls);
   if (!mix) return mix;
   const double device_us = predict(profile, calls)->time_us;
-  mix->busy_share = device_us / (device_us + work.family->host_us_per_sample * static_cast<double>(work.batch));
+  mix->busy_share = device_us / (device_us + work.host_us());
   return mix;
 }
 
@@ -111,21 +112,25 @@ double slowdown_beside(const DeviceProfile& profile, const StepMix& own, const S
   return slowdown;
 }
 
-UsedValue interference_source(const DeviceProfile& profile) {
-  if (const Interference* matrix = interference_of(profile)) {
-    return {profile.profile_id,
-            profile.process_interference ? "/process_interference" : "/interference",
-            static_cast<double>(matrix->kernels.size()),
-            "1",
-            matrix->source,
-            "slowdowns of pairs of kernels (" + matrix->mode + "), weighted by the families' kernel times"};
+/// Where the slowdowns between these steps come from.
+std::vector<UsedValue> interference_sources(const DeviceProfile& profile, std::span<const StepMix> mixes) {
+  const Interference* matrix = interference_of(profile);
+  if (matrix == nullptr) {
+    return {{profile.profile_id, "/interference", 0, "1", Source::assumed,
+             "no matrix: the sum of two jobs' busy shares beyond one device"}};
   }
-  return {profile.profile_id,
-          "/interference",
-          0,
-          "1",
-          Source::assumed,
-          "no matrix: the sum of two jobs' busy shares beyond one device"};
+  const std::string path = profile.process_interference ? "/process_interference" : "/interference";
+  std::vector<UsedValue> used = {
+      {profile.profile_id, path, static_cast<double>(matrix->kernels.size()), "1", matrix->source,
+       "slowdowns of pairs of kernels (" + matrix->mode + "), weighted by the families' kernel times"}};
+  for (const StepMix& mix : mixes) {
+    for (const auto& [kernel, share] : mix.shares) {
+      if (std::find(matrix->kernels.begin(), matrix->kernels.end(), kernel) != matrix->kernels.end()) continue;
+      merge(used, {{profile.profile_id, path + "/" + kernel, default_slowdown(1, 1), "1", Source::assumed,
+                    "not in the matrix: as if both kernels used the whole device"}});
+    }
+  }
+  return used;
 }
 
 /// Adds the extra times of one GPU type.
@@ -139,7 +144,7 @@ Result<void> add_interference(CalibratedRuntime& runtime, const DeviceProfile& p
       runtime.model.set_extra(own, beside, type, static_cast<std::uint32_t>(std::lround(extra * 1e6)));
     }
   }
-  merge(runtime.used, {interference_source(profile)});
+  merge(runtime.used, interference_sources(profile, *mixes));
   return {};
 }
 
@@ -197,8 +202,8 @@ Result<Prediction> predict_step(const DeviceProfile& profile, const std::string&
   const DeclaredWork work = declared_work(family);
   auto step = predict(profile, training_step(work));
   if (!step) return step;
-  const double host_us = work.family->host_us_per_sample * static_cast<double>(work.batch);
-  step->time_us += host_us;
+  if (!work.kernels.empty()) return step;
+  step->time_us += work.host_us();
   step->used.push_back({"job families", "/" + work.family->name + "/host_us_per_sample",
                         work.family->host_us_per_sample, "us", Source::assumed,
                         "time on the host, the same beside every device"});
@@ -278,7 +283,8 @@ Result<CoLocationSlowdown> co_location_slowdown(const DeviceProfile& profile, co
   if (!own) return Unexpected{own.error()};
   const auto other = mix_of(profile, beside);
   if (!other) return Unexpected{other.error()};
-  return CoLocationSlowdown{.factor = slowdown_beside(profile, *own, *other), .used = {interference_source(profile)}};
+  return CoLocationSlowdown{.factor = slowdown_beside(profile, *own, *other),
+                            .used = interference_sources(profile, std::array{*own, *other})};
 }
 
 Result<double> step_slowdown(const DeviceProfile& profile, std::span<const KernelCall> step,

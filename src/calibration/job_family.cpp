@@ -151,6 +151,34 @@ std::int64_t stated_batch(std::string_view name) {
   return batch;
 }
 
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+/// "CALL [* COUNT] + ..."; nothing when the name is anything else.
+std::vector<KernelCall> kernel_mix(std::string_view name) {
+  constexpr std::int64_t most_calls = 10'000;
+  std::vector<KernelCall> kernels;
+  for (;;) {
+    const std::size_t plus = name.find('+');
+    const std::string_view term = name.substr(0, plus);
+    const std::size_t star = term.find('*');
+    const auto call = parse_call(trimmed(term.substr(0, star)));
+    std::int64_t count = 1;
+    if (star != std::string_view::npos) {
+      const std::string_view digits = trimmed(term.substr(star + 1));
+      const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+      if (end.ec != std::errc{} || end.ptr != digits.data() + digits.size()) return {};
+    }
+    if (!call || count < 1 || count > most_calls - std::ssize(kernels)) return {};
+    kernels.insert(kernels.end(), static_cast<std::size_t>(count), *call);
+    if (plus == std::string_view::npos) return kernels;
+    name.remove_prefix(plus + 1);
+  }
+}
+
 }  // namespace
 
 const std::vector<JobFamily>& job_families() {
@@ -161,6 +189,12 @@ const std::vector<JobFamily>& job_families() {
 DeclaredWork declared_work(std::string_view name) {
   const std::string plain = letters_and_digits(name);
   DeclaredWork work{.family = &job_families().back()};
+  work.kernels = kernel_mix(name);
+  if (!work.kernels.empty()) {
+    work.batch = 1;
+    work.recognised = true;
+    return work;
+  }
   for (const JobFamily& family : job_families()) {
     const auto said = [&](const std::string& word) { return plain.find(word) != std::string::npos; };
     if (std::none_of(family.words.begin(), family.words.end(), said)) continue;
@@ -173,6 +207,7 @@ DeclaredWork declared_work(std::string_view name) {
 }
 
 std::vector<KernelCall> training_step(const DeclaredWork& work, Kernel gemm) {
+  if (!work.kernels.empty()) return work.kernels;
   const JobFamily& family = *work.family;
   std::vector<KernelCall> step = {
       {Kernel::h2d_pageable, std::max<std::int64_t>(1, family.input_bytes_per_sample * work.batch)}};

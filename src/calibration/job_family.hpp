@@ -37,15 +37,23 @@ struct JobFamily {
 /// The known families.
 const std::vector<JobFamily>& job_families();
 
-/// What a family name of a trace means: "ResNet-50 (batch size 64)", "bert:32", "vgg16".
+/// What a family name of a trace means: "ResNet-50 (batch size 64)", "bert:32", "vgg16"; or the calls of a step
+/// themselves, "gemm_bf16 4096x1024x1024 * 24 + copy 8000000", a name and sizes as describe() writes them.
 struct DeclaredWork {
   const JobFamily* family = nullptr;  ///< never null; the mixed family when the name says nothing
   std::int64_t batch = 0;
   bool recognised = false;
+  std::vector<KernelCall> kernels = {};  ///< when the name is a mix of kernels; the family then does not count
+
+  /// Microseconds of a step on the host.
+  [[nodiscard]] double host_us() const {
+    return kernels.empty() ? family->host_us_per_sample * static_cast<double>(batch) : 0;
+  }
 };
 DeclaredWork declared_work(std::string_view name);
 
-/// The calls of one training step (forward, and both gradients of each product) in `gemm` arithmetic.
+/// The calls of one training step: those declared, or the family's (forward, and both gradients of each product) in
+/// `gemm` arithmetic.
 std::vector<KernelCall> training_step(const DeclaredWork& work, Kernel gemm = Kernel::gemm_bf16);
 
 }  // namespace gpusched

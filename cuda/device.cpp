@@ -28,6 +28,7 @@ constexpr int clock_retries = 5;
 constexpr int most_slow_points = 3;     // after as many in a row the low clock is what load does to the device
 constexpr double loop_batch_us = 1000;  // of work queued at a time in a loop
 constexpr double idle_window_s = 2.5;
+constexpr double power_rise_s = 0.4;  // after a change of load
 constexpr double duty_period_s = 0.1;
 
 void sleep_s(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -275,7 +276,7 @@ double Device::segment_us(std::span<CudaKernel> kernels, bool flush_first, Statu
 }
 
 // A copy of ordinary memory makes the host wait for the device, so that nothing can be queued behind a gate with it: it
-// is timed by itself, and what follows behind a gate again.
+// is timed by itself, and what follows behind a gate again. The cache is emptied before the first that can be.
 double Device::sample_us(bool cold, Status& status) {
   double total = 0;
   bool flush_first = cold && cache_bytes_ > 0;
@@ -285,6 +286,7 @@ double Device::sample_us(bool cold, Status& status) {
     if (end > i) {
       const double us = segment_us(std::span(prepared_).subspan(i, end - i), flush_first, status);
       total += std::max(0.05, us - event_overhead_us_);
+      flush_first = false;
       i = end;
     } else {
       status.note(cudaEventRecord(begin_.get(), stream_.get()), "cudaEventRecord");
@@ -294,7 +296,6 @@ double Device::sample_us(bool cold, Status& status) {
       total += between_events_us(status);
       ++i;
     }
-    flush_first = flush_first && i == 0;
   }
   return total;
 }
@@ -426,7 +427,7 @@ Result<std::optional<PowerReading>> Device::power(std::span<const KernelCall> st
       if (duty < 1) sleep_s(std::max(0.0, period_end - monotonic_s()));
     }
   };
-  run(monotonic_s() + 0.2 * seconds);  // power follows load after a fraction of a second
+  run(monotonic_s() + std::min(power_rise_s, 0.2 * seconds));
   const auto [watts, span_s] = mean_w(seconds, run);
   if (!status.good()) return status.error();
   return std::optional(PowerReading{.watts = watts, .idle_watts = idle_w_, .seconds = span_s});

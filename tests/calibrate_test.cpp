@@ -288,6 +288,7 @@ TEST(Suite, HoldsWhatTheDesignAsksFor) {
     if (call.kernel != Kernel::gemm_bf16 || point.role == PointRole::composite || is_row_product(call)) continue;
     (point.role == PointRole::fit ? fit : held_out) += 1;
     odd += call.n % 64 != 0 ? 1 : 0;
+    EXPECT_TRUE(call.n % 8 == 0 && call.k % 8 == 0) << point.id;
   }
   EXPECT_EQ(fit, 64U);
   EXPECT_EQ(held_out, 24U);

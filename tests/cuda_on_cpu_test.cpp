@@ -364,6 +364,28 @@ TEST_F(CudaOnCpuDevice, TimesWholeStepsWithCopiesThatBlockTheHost) {
   }
 }
 
+// A step that began with a copy of ordinary memory, as every training step does, ran from a warm cache.
+TEST_F(CudaOnCpuDevice, EveryStepStartsFromAColdCache) {
+  const std::vector<std::vector<KernelCall>> steps = {
+      {{Kernel::h2d_pageable, 4096}, {Kernel::copy, 5000}, {Kernel::d2h_pageable, 100}, {Kernel::softmax, 4, 50}},
+      {{Kernel::copy, 5000}, {Kernel::softmax, 4, 50}}};
+  constexpr std::uint32_t samples = 4;
+  for (const std::vector<KernelCall>& step : steps) {
+    std::array<std::int64_t, 2> pieces{};
+    for (const bool has_cache : {false, true}) {
+      device_.reset();
+      cuda_on_cpu::start_anew();
+      if (!has_cache) settings().cache_bytes = 0;
+      open();
+      ASSERT_TRUE(device_->time_us(step, 1));
+      const std::int64_t before = cuda_on_cpu::pieces_of_work();
+      ASSERT_TRUE(device_->time_us(step, samples));
+      pieces[has_cache ? 1 : 0] = cuda_on_cpu::pieces_of_work() - before;
+    }
+    EXPECT_EQ(pieces[1] - pieces[0], samples) << "one flush a sample";
+  }
+}
+
 TEST_F(CudaOnCpuDevice, KernelsOfTheSuiteFitTheDeviceTheyAreMeantFor) {
   settings() = {.sm_count = 132, .top_mhz = 1980, .actual_mhz = 1980};
   settings().cache_bytes = 1 << 20;

@@ -27,10 +27,11 @@ constexpr double energy_limit = 0.15;
 
 struct Protocol {
   std::uint32_t least_samples = 10;
-  double noise_ratio = 0.005;  ///< stop at this standard deviation over mean
-  double most_seconds = 0.15;  ///< of one point, after the least samples
-  double pair_seconds = 0.6;   ///< alone and beside
-  double power_seconds = 5;
+  double noise_ratio = 0.005;     ///< stop at this standard deviation over mean
+  double most_seconds = 0.15;     ///< of one point, after the least samples
+  double pair_seconds = 0.6;      ///< alone and beside
+  double power_seconds = 5;       ///< of a kernel at full duty
+  double step_power_seconds = 3;  ///< of one at half duty, and of a step
   bool all_power = true;  ///< every kernel at half duty and every step; else one kernel, and each class's largest step
   std::uint32_t cold_starts = 10;
   std::uint32_t most_turns = 10;  ///< of a pass
@@ -43,10 +44,16 @@ Protocol protocol_of(SuiteScale scale) {
               .most_seconds = 0,
               .pair_seconds = 0.03,
               .power_seconds = 0.1,
+              .step_power_seconds = 0.1,
               .cold_starts = 2,
               .most_turns = 1};
     case SuiteScale::quick:
-      return {.most_seconds = 0.02, .pair_seconds = 0.2, .power_seconds = 2.2, .all_power = false, .cold_starts = 5};
+      return {.most_seconds = 0.02,
+              .pair_seconds = 0.2,
+              .power_seconds = 2.2,
+              .step_power_seconds = 2.2,
+              .all_power = false,
+              .cold_starts = 5};
     case SuiteScale::full: break;
   }
   return {};
@@ -283,9 +290,10 @@ class Calibration {
   }
 
   /// Samples: watts, idle watts, seconds; none when there is no sensor.
-  Result<std::vector<double>> power_of(const std::string& id, std::span<const KernelCall> step, double duty) {
+  Result<std::vector<double>> power_of(const std::string& id, std::span<const KernelCall> step, double duty,
+                                       double seconds) {
     return measure("power " + id, [&]() -> Result<std::vector<double>> {
-      const auto reading = backend_.power(step, duty, protocol_.power_seconds);
+      const auto reading = backend_.power(step, duty, seconds);
       if (!reading) return Unexpected{reading.error()};
       if (!*reading) return std::vector<double>{0};
       return std::vector<double>{(*reading)->watts, (*reading)->idle_watts, (*reading)->seconds};
@@ -296,7 +304,9 @@ class Calibration {
     for (const auto& [name, call] : pairs_) {
       for (const double duty : {1.0, 0.5}) {
         if (duty < 1 && !protocol_.all_power && name != "gemm") continue;
-        const auto reading = power_of(name + " " + std::to_string(static_cast<int>(100 * duty)), {&call, 1}, duty);
+        const double seconds = duty < 1 ? protocol_.step_power_seconds : protocol_.power_seconds;
+        const auto reading =
+            power_of(name + " " + std::to_string(static_cast<int>(100 * duty)), {&call, 1}, duty, seconds);
         if (!reading) return Unexpected{reading.error()};
         if (reading->size() < 3) return {};
         if (duty == 1.0) active_w_[name] = (*reading)[0];
@@ -309,7 +319,7 @@ class Calibration {
         suite_.begin(), suite_.end(), [](const SuitePoint& p) { return p.role == PointRole::composite; })));
     // Steps end the suite, the largest of each class last.
     for (const SuitePoint& point : protocol_.all_power ? steps : steps.last(steps.size() / 3)) {
-      const auto reading = power_of(point.id, point.step, 1);
+      const auto reading = power_of(point.id, point.step, 1, protocol_.step_power_seconds);
       if (!reading) return Unexpected{reading.error()};
       step_w_[point.id] = reading->front();
     }

@@ -32,7 +32,9 @@ std::int64_t log_uniform(Rng& rng, double low, double high) {
   return static_cast<std::int64_t>(std::llround(low * std::pow(high / low, rng.uniform())));
 }
 
-/// Matrix dimensions, log-uniform; three in four are multiples of 64, as layers are.
+/// Matrix dimensions, log-uniform; three in four are multiples of 64, as layers are. In the others rows still begin at
+/// multiples of 8 numbers: those that do not are loaded by other, several times slower code of a GPU's library, which
+/// trainers pad their layers to avoid.
 KernelCall random_gemm(Kernel kernel, const SuiteLimits& limits, double share, Rng& rng) {
   const auto most = std::max<double>(128, static_cast<double>(limits.gemm_most) * std::cbrt(share));
   // Products with one row have a line of their own where a library runs them by other code.
@@ -45,6 +47,9 @@ KernelCall random_gemm(Kernel kernel, const SuiteLimits& limits, double share, R
         return size <= 32 ? size : std::max<std::int64_t>(64, size / 64 * 64);
       };
       call = {kernel, rounded(call.m), rounded(call.n), rounded(call.k)};
+    } else {
+      const auto padded = [](std::int64_t size) { return (size + 7) / 8 * 8; };
+      call = {kernel, call.m, padded(call.n), padded(call.k)};
     }
     if (flops_of(call) <= limits.flops * share && footprint_of(call) <= limits.memory_bytes) return call;
   }

@@ -44,6 +44,9 @@ std::string last_fault();
 /// it is in use.
 void start_anew();
 
+/// Pieces of work (kernels, copies, events) that this process's streams have begun.
+std::int64_t pieces_of_work();
+
 /// Device allocations, pinned memory, streams and events of this process that were not given back.
 std::size_t live_objects();
 

@@ -181,6 +181,8 @@ void start_anew() {
   current_device = 0;
 }
 
+std::int64_t pieces_of_work() { return state().pieces; }
+
 std::size_t live_objects() {
   const std::lock_guard lock(state().mutex);
   return state().allocations.size() + state().streams.size() + state().events;
@@ -254,7 +256,8 @@ struct CUstream_st {
   static void run(const Piece& piece) {
     using namespace cuda_on_cpu;
     const Settings& set = settings();
-    if (set.lose_after >= 0 && state().pieces++ >= set.lose_after) {
+    const std::int64_t before = state().pieces++;
+    if (set.lose_after >= 0 && before >= set.lose_after) {
       if (set.dies) ::_exit(9);
       lose(set.lost_code, "lost, as the test asked");
     }

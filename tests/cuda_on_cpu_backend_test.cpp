@@ -206,6 +206,17 @@ TEST_F(CudaOnCpuBackend, TheProgramKeepsItsSamplesThroughCtrlC) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/profile.json"));
 }
 
+// As many threads as were asked for were tried.
+TEST_F(CudaOnCpuBackend, TheProgramRefusesBadArgumentsBeforeItMeasures) {
+  for (const char* bad : {"--threads 100000", "--threads -1", "--seed -1", "--checkpoint-folder $F/nowhere"}) {
+    EXPECT_EQ(shell("$P calibrate --backend cpu --quick --out $F/profile.json " + std::string(bad) + " 2>$F/err"), 2);
+    const std::string said = test::bytes_of(folder_.path() + "/err");
+    EXPECT_THAT(said, testing::StartsWith("gpusched: --")) << bad;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  }
+  EXPECT_FALSE(std::filesystem::exists(samples_));
+}
+
 TEST_F(CudaOnCpuBackend, TooLittleMemoryIsOneLineAndPasses) {
   const auto backend = open();
   ASSERT_TRUE(backend);

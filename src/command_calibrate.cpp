@@ -87,7 +87,9 @@ void add_calibrate_command(CLI::App& program, int& exit_code) {
   command->add_option("--threads", arguments->threads, "threads of the cpu backend (0: one for each processor)")
       ->check(CLI::Range(0U, std::max(1U, std::thread::hardware_concurrency())));
   command->add_option("--seed", arguments->seed, "of sizes, data and resampling")
-      ->check(CLI::NonNegativeNumber)
+      ->check([](const std::string& text) {
+        return text.starts_with('-') ? "expected a whole number, 0 or more, not '" + text + "'" : std::string();
+      })
       ->capture_default_str();
   command->footer(
       "Ctrl-C keeps what was measured; the same command goes on from there.\n"

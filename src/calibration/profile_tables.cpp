@@ -71,8 +71,8 @@ std::string show_steps(const std::vector<ValidationPoint>& points) {
   std::string text = "\n" + cell("never fitted", width) + cell("timed, us", 12) + cell("predicted", 12) + "roofline\n";
   for (const ValidationPoint& point : shown) {
     text += cell(point.id, width) + cell(short_number(point.timed_us), 12) +
-            cell(short_number(point.predicted_us), 12) + cell(short_number(point.roofline_us), 12);
-    if (point.id == seed_id) text += short_number(flops_of(seed_program) / point.timed_us / 1e3) + " GFLOP/s";
+            cell(short_number(point.predicted_us), 12) + short_number(point.roofline_us);
+    if (point.id == seed_id) text += "  " + short_number(flops_of(seed_program) / point.timed_us / 1e3) + " GFLOP/s";
     text += "\n";
   }
   return text;

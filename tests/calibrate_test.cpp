@@ -98,13 +98,14 @@ TEST(Calibrate, AFolderWithoutRoomForCheckpointsIsToldFirst) {
   EXPECT_EQ(profile.error().to_string(), "/proc: a checkpoint of 1024 MiB has no room here: 0 MiB are free");
 }
 
+// One thread: handing work to a second one waits for a time slice each time where other programs run.
 TEST(Calibrate, CpuBackendEndToEnd) {
   const test::TempFolder folder;
-  const auto backend = make_cpu_backend(2);
+  const auto backend = make_cpu_backend(1);
   const auto profile =
       calibrate(*backend, {.scale = SuiteScale::tiny,
                            .checkpoint_folder = folder.path(),
-                           .open = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(2); },
+                           .open = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(1); },
                            .job_mix = true});
   ASSERT_TRUE(profile) << profile.error().to_string();
   test::expect_sound(*profile);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/busy_jobs.hpp"
+#include "gpusched/vector_env.hpp"
 #include "src/policies/rl_policy.hpp"
 #include "src/rl/learner.hpp"
 #include "src/rl/rollout.hpp"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpusched/env.hpp"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -13,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "gpusched/vector_env.hpp"
 #include "src/policies/fifo.hpp"
 #include "src/policies/sjf.hpp"
 #include "tests/learning_support.hpp"

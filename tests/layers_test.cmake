@@ -1,12 +1,13 @@
 # Reads the #include lines of the header library and keeps the layer rule of ARCHITECTURE.md: a header includes its own
 # layer or a lower one. Every header must have a layer. Run with -DROOT=<source dir> -P.
-set(layer_0 config types rng result)
+set(layer_0 config types rng result named_value)
 set(layer_1 job_table runtime_model cluster id_set)
 cmake_minimum_required(VERSION 3.25)
 set(layer_2 placement cluster_state card_sharing)
 set(layer_3 event_queue engine_state view decision engine)
 set(layer_4 policy simulate most_freed jobs_by_shape preemptive_order)
-set(layer_5 metrics energy history_hash interval_log runtime_predictor ranking agenda window env)
+set(layer_5 metrics energy history_hash interval_log window runtime_predictor observation agenda_options known_runs
+    known_ends node_groups waiting_shapes job_tokens ranking agenda env worker_team vector_env)
 
 file(GLOB headers ${ROOT}/include/gpusched/*.hpp)
 foreach(header IN LISTS headers)

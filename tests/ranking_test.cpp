@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/env.hpp"
+#include "gpusched/vector_env.hpp"
 #include "src/policies/agenda_policy.hpp"
 #include "tests/check_many.hpp"
 #include "tests/learning_support.hpp"

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "gpusched/env.hpp"
 #include "src/policies/score_network.hpp"
 #include "src/policies/trained_model.hpp"
 #include "src/sim/strict_json.hpp"

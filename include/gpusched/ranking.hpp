@@ -14,23 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/observation.hpp"
 #include "gpusched/preemptive_order.hpp"
 
 namespace gpusched {
-
-/// What a row tells of a job. Every job has two rows, as it would wait and as it would run.
-enum RankFeature : std::uint8_t {
-  rank_running,   ///< 0 in the first row, 1 in the second
-  rank_service,   ///< level of the GPU service attained, / 10
-  rank_wait,      ///< level of the time waited in all, / 10
-  rank_gpus,      ///< log(1 + GPUs) / 5
-  rank_known,     ///< log(1 + known run time in seconds) / 10; 0 when unknown
-  rank_left,      ///< log(1 + known time left) / 10: a job that outlived what was known is given as long again
-  rank_overrun,   ///< log(time run / known run time) / 10 when that is positive
-  rank_ending,    ///< log of the share of finished jobs of its shape that, having reached its level, ended in it, / 5
-  rank_attempts,  ///< log(1 + attempts that ended) / 3
-  rank_features,
-};
 
 /// Amounts of microseconds (times GPUs) cut into levels: below `first` is level 0, then every doubling is cut into
 /// `steps` equal ones. Precondition: `steps` is a power of two and divides `first`.
@@ -58,6 +45,7 @@ struct DoublingLevels {
   static constexpr int bits(std::int64_t x) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(x))); }
 };
 
+/// The order of all jobs, waiting and running, by the scores they were last given; see the head of this file. A value.
 class Ranking {
  public:
   /// Of GPU service and of waiting time. On Philly, undivided doublings cost las 1.5 % of the average completion time
@@ -72,7 +60,7 @@ class Ranking {
     if (job.running) leave(view, id);
     job.known_s = known_s;
     job.milli = view.shape(id).gpu_milli();
-    job.gpus = static_cast<float>(job.milli) / static_cast<float>(whole_gpu);
+    job.gpus = gpus_of(view.shape(id));
     order_.wait(view, id, Key{});
     ask_for(id);
     plan(view, id);

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "gpusched/env.hpp"
+#include "gpusched/agenda_options.hpp"
+#include "gpusched/named_value.hpp"
+#include "gpusched/observation.hpp"
 #include "gpusched/result.hpp"
 #include "gpusched/rng.hpp"
 

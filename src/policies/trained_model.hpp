@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/agenda.hpp"
+#include "gpusched/agenda_options.hpp"
 #include "gpusched/result.hpp"
 #include "src/policies/score_network.hpp"
 

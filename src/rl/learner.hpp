@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/env.hpp"
+#include "gpusched/observation.hpp"
 #include "gpusched/result.hpp"
 #include "src/policies/score_network.hpp"
 #include "src/rl/train_config.hpp"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpusched/agenda.hpp"
+#include "gpusched/named_value.hpp"
 #include "src/sim/nearest_name.hpp"
 #include "src/sim/strict_json.hpp"
 

@@ -221,6 +221,7 @@ TEST(Env, TheNodeOfAJobIsASecondChoice) {
     env.encode({rows.data(), prior.data(), mask.data(), groups.data(), global.data()});
     EXPECT_EQ(mask, (std::vector<std::uint8_t>{1, 1, 1, 0}));
     EXPECT_GT(prior[0], prior[1]);
+    EXPECT_NEAR(global[log_hidden], std::log1p(1.0) / 5, 1e-4);  // the other job, fewer than there are kinds of node
     EXPECT_FLOAT_EQ(rows[0 * job_features + gpus_over_free], 2.0f / 4 / 4);
     EXPECT_FLOAT_EQ(rows[1 * job_features + log_earliest_start], -1);
     EXPECT_FLOAT_EQ(rows[2 * job_features + log_earliest_start], -1.25f);

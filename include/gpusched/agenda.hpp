@@ -469,9 +469,10 @@ class Agenda {
     const auto waiting = tokens_.waiting();
     const std::int64_t now = view.now().us;
     const auto seconds = [](std::int64_t us) { return static_cast<float>(std::max<std::int64_t>(0, us)) * 1e-6f; };
+    const std::size_t shown = placing() ? 1 : tokens_.size();
     // Side by side: eight logarithms for the price of two.
     std::array<float, 8> logs{static_cast<float>(waiting.size()),
-                              static_cast<float>(waiting.size() - size()),
+                              static_cast<float>(waiting.size() - shown),
                               static_cast<float>(ends_.size()),
                               static_cast<float>(view.arrived() - first_of_5m_),
                               static_cast<float>(view.arrived() - first_of_60m_),

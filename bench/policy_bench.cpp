@@ -76,6 +76,8 @@ std::vector<Case> cases() {
   }
   result.push_back({"volcano{drf=true}"});
   result.push_back({"themis{auction=true}"});
+  result.push_back({"agenda{mode=backfill}"});
+  result.push_back({"agenda{mode=select_blocking,sc20_backfill=true}"});
   for (const char* way : {"easy", "conservative", "sc20"}) {
     for (const char* estimate : {"exact", "noisy", "user-gpu-mean"}) {
       result.push_back({"sjf", std::string(way) + "{estimate=" + estimate + "}"});

@@ -32,12 +32,13 @@ TEST(AgendaPolicy, MakesTheChoicesOfAnAgenda) {
     const auto rows = test::rows_that_fit(*test::mixed_rows(), cluster);
     RC_PRE(!rows.empty());
     const JobTable jobs = test::table_of(rows);
-    const AgendaOptions options{
-        .mode = *element(ActionMode::fit_or_wait, ActionMode::inspect, ActionMode::select_blocking),
-        .knowledge = *element(RuntimeKnowledge::none, RuntimeKnowledge::user, RuntimeKnowledge::predicted,
-                              RuntimeKnowledge::oracle),
-        .heuristic = *element(Heuristic::fcfs, Heuristic::sjf, Heuristic::saf, Heuristic::f1),
-        .max_jobs = no_index};
+    AgendaOptions options{.mode = *element(ActionMode::fit_or_wait, ActionMode::inspect, ActionMode::select_blocking,
+                                           ActionMode::backfill),
+                          .knowledge = *element(RuntimeKnowledge::none, RuntimeKnowledge::user,
+                                                RuntimeKnowledge::predicted, RuntimeKnowledge::oracle),
+                          .heuristic = *element(Heuristic::fcfs, Heuristic::sjf, Heuristic::saf, Heuristic::f1),
+                          .max_jobs = no_index};
+    options.sc20_backfill = options.mode == ActionMode::select_blocking && *rc::gen::arbitrary<bool>();
     EngineOptions engine;
     engine.placement = *element(Placement::consolidate, Placement::best_fit, Placement::rack, Placement::yarn);
     RC_ASSERT(test::run(jobs, cluster, AgendaPolicy(options, jobs.works()), engine) ==

@@ -15,31 +15,41 @@ std::vector<std::string> words_of(const std::array<NamedValue<T>, N>& names) {
   return words;
 }
 
-// Modes in which nothing but the key and what fits decides.
-bool key_decides(const AgendaOptions& options) {
-  if (options.choose_nodes || options.starvation != Time::max() || options.max_jobs != no_index) return false;
-  switch (options.mode) {
-    case ActionMode::fit_or_wait:
-    case ActionMode::inspect: return true;
-    case ActionMode::select_blocking: return !options.sc20_backfill;
-    case ActionMode::backfill:
-    case ActionMode::preempt: break;
-  }
-  return false;
-}
-
 }  // namespace
 
 AgendaPolicy::AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs)
-    : agenda_(options, true_runs), by_key_(key_decides(options)), known_(options.knowledge, true_runs) {}
+    : agenda_(options, true_runs),
+      way_(way_of(options)),
+      known_(options.knowledge, true_runs),
+      backfill_(options.mode == ActionMode::select_blocking) {}
+
+AgendaPolicy::Way AgendaPolicy::way_of(const AgendaOptions& options) {
+  if (options.choose_nodes || options.starvation != Time::max() || options.max_jobs != no_index) return Way::choices;
+  switch (options.mode) {
+    case ActionMode::fit_or_wait:
+    case ActionMode::inspect: return Way::key;
+    case ActionMode::select_blocking: return options.sc20_backfill ? Way::backfill : Way::key;
+    case ActionMode::backfill: return Way::backfill;
+    case ActionMode::preempt: break;
+  }
+  return Way::choices;
+}
 
 void AgendaPolicy::decide(const View& view, Decision& decision) {
-  if (!by_key_) {
+  if (way_ == Way::choices) {
     agenda_.observe(view);
     while (agenda_.open(view, decision)) agenda_.act(agenda_.options().heuristic, view, decision);
     return;
   }
   observe(view);
+  if (way_ == Way::backfill) {
+    backfill_.decide(view, decision);
+  } else {
+    start_by_key(decision);
+  }
+}
+
+void AgendaPolicy::start_by_key(Decision& decision) {
   if (agenda_.options().mode != ActionMode::select_blocking) {
     waiting_.start_in_order(decision, true);
     return;
@@ -53,11 +63,20 @@ void AgendaPolicy::decide(const View& view, Decision& decision) {
 
 void AgendaPolicy::observe(const View& view) {
   for (const Event& event : view.events()) {
+    const bool ended = event.kind == EventKind::finish || event.kind == EventKind::retry;
+    if (ended && way_ == Way::backfill) backfill_.end(event.job);
     if (event.kind == EventKind::finish) known_.finish(view, event.job);
-    if (event.kind != EventKind::submit && event.kind != EventKind::retry) continue;
-    const double key = heuristic_key(agenda_.options().heuristic, known_.seconds(view, event.job),
-                                     gpus_of(view.shape(event.job)), view.submit(event.job).us);
-    waiting_.push(view, event.job, {key, waits_++});
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) wait(view, event.job);
+  }
+}
+
+void AgendaPolicy::wait(const View& view, JobId job) {
+  const float known_s = known_.seconds(view, job);
+  const double key = heuristic_key(agenda_.options().heuristic, known_s, gpus_of(view.shape(job)), view.submit(job).us);
+  if (way_ == Way::backfill) {
+    backfill_.wait(view, job, key, from_seconds(static_cast<double>(known_s)));
+  } else {
+    waiting_.push(view, job, {key, waits_++});
   }
 }
 
@@ -67,7 +86,7 @@ PolicyInfo agenda_info() {
           .source =
               "gpusched/agenda.hpp; mode=select_blocking is the loop of RLScheduler (SC'20), mode=preempt "
               "preempts",
-          .complexity = "O(shapes + log n) a start; mode=backfill and sc20_backfill: O(waiting jobs) a choice",
+          .complexity = "O(shapes + log n) a start; mode=backfill and sc20_backfill: O(shapes log n + running)",
           .parameters = {{.name = "mode",
                           .fallback = std::string("fit_or_wait"),
                           .meaning = "what is chosen",

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "gpusched/agenda.hpp"
+#include "gpusched/known_runs.hpp"
+#include "src/policies/agenda_backfill.hpp"
 #include "src/policies/job_heaps.hpp"
 #include "src/policies/registry.hpp"
 
@@ -15,8 +17,8 @@ namespace gpusched {
 
 /// Takes, at every choice that an Agenda offers, the one that its heuristic prefers. In the modes fit_or_wait and
 /// inspect that is the first job that fits, again and again, and in select_blocking the first job, which is then waited
-/// for: kept in heaps, without the Agenda's list of all that wait, O(shapes + log n) a start. In mode backfill, and
-/// with sc20_backfill, O(waiting jobs) a choice; in mode preempt as PreemptiveOrder.
+/// for: kept in heaps, without the Agenda's list of all that wait, O(shapes + log n) a start. Mode backfill, and
+/// sc20_backfill, do without it too (AgendaBackfill); mode preempt costs what PreemptiveOrder does.
 class AgendaPolicy {
  public:
   /// `true_runs`: as Agenda.
@@ -27,11 +29,19 @@ class AgendaPolicy {
   void decide(const View& view, Decision& decision);
 
  private:
+  // What suffices to find the preferred choice.
+  enum class Way : std::uint8_t { choices, key, backfill };
+
+  static Way way_of(const AgendaOptions& options);
   void observe(const View& view);
+  void wait(const View& view, JobId job);
+  void start_by_key(Decision& decision);
 
   Agenda agenda_;
-  bool by_key_;  // without the Agenda
+  Way way_;
+  // The rest is used without the Agenda.
   KnownRuns known_;
+  AgendaBackfill backfill_;
   // All queues in one order; equal keys go to the job that began to wait first.
   JobHeaps<std::pair<double, std::uint32_t>> waiting_{true};
   std::uint32_t waits_ = 0;  // that began so far

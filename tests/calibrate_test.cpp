@@ -12,6 +12,7 @@
 #include "src/calibration/backends.hpp"
 #include "src/calibration/cpu_memory.hpp"
 #include "src/calibration/duration_model.hpp"
+#include "src/calibration/gates.hpp"
 #include "src/calibration/profile_tables.hpp"
 #include "src/calibration/reference.hpp"
 #include "src/calibration/sample_store.hpp"

@@ -10,7 +10,6 @@
 #include "gpusched/result.hpp"
 #include "src/calibration/backend.hpp"
 #include "src/calibration/device_profile.hpp"
-#include "src/calibration/fit.hpp"
 #include "src/calibration/process_pairs.hpp"
 #include "src/calibration/suite.hpp"
 
@@ -33,16 +32,5 @@ struct CalibrateOptions {
 /// Errors: a kernel computes a wrong result, the device is lost, no room for samples, or a stop was asked for (what was
 /// measured is in the samples file).
 Result<DeviceProfile> calibrate(Backend& backend, const CalibrateOptions& options);
-
-// ---- the gates ----
-
-/// Passes when the mean error is at most `mape_limit` and the 90th percentile at most `p90_limit`.
-Gate error_gate(std::string name, const ErrorSummary& errors, double mape_limit, double p90_limit);
-/// Passes when the fit's mean error is below the baseline's.
-Gate better_gate(std::string name, const ErrorSummary& fitted, const ErrorSummary& baseline);
-/// Passes when the 95th percentile of |a/b - 1| is at most `limit`. Precondition: equally many.
-Gate repeat_gate(std::span<const double> first, std::span<const double> second, double limit);
-/// "fail" when one failed, "pass" when at least one ran and none failed.
-std::string verdict_of(std::span<const Gate> gates);
 
 }  // namespace gpusched

@@ -9,6 +9,7 @@
 
 #include "src/calibration/fit.hpp"
 #include "src/calibration/job_family.hpp"
+#include "src/calibration/suite.hpp"
 
 namespace gpusched {
 namespace {
@@ -38,15 +39,6 @@ Result<DeviceProfile> profile_of(const std::string& gpu_type, std::span<const Ty
   if (auto shipped = shipped_profile_of_model(gpu_type)) return *std::move(shipped);
   return unexpected("no device profile for GPU type '" + gpu_type + "'; give one: --profile " + gpu_type +
                     "=FILE_OR_NAME");
-}
-
-/// The representative kernel of the interference matrix and of the power model that a call behaves like.
-const char* representative_of(Kernel kernel) {
-  switch (model_of(kernel)) {
-    case KernelModel::roofline: return "gemm";
-    case KernelModel::bandwidth: return kernel == Kernel::gather ? "gather" : "dram";
-    default: return "small";
-  }
 }
 
 /// What a family's step is like on a device.

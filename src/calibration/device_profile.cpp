@@ -553,6 +553,12 @@ Quantity quantity(std::string_view key, double value, Source source, std::string
   return {.value = value, .unit = std::string(unit_of_key(key)), .source = source, .ref = std::move(ref)};
 }
 
+Quantity measured_quantity(std::string_view key, double value, std::size_t samples) {
+  Quantity measured = quantity(key, value, Source::measured);
+  measured.n = static_cast<std::uint32_t>(samples);
+  return measured;
+}
+
 Result<DeviceProfile> parse_device_profile(std::string_view text, const std::string& file) {
   const auto json = parse_json_strictly(text, file);
   if (!json) return Unexpected{json.error()};

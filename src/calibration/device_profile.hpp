@@ -51,6 +51,8 @@ std::string_view unit_of_key(std::string_view key);
 
 /// A Quantity whose unit is that of `key`.
 Quantity quantity(std::string_view key, double value, Source source, std::string ref = {});
+/// One measured from so many samples.
+Quantity measured_quantity(std::string_view key, double value, std::size_t samples);
 
 /// Time of a kernel with F operations and B bytes: t0 + ((F/P)^gamma + (B/W)^gamma + (D L)^gamma)^(1/gamma), D being
 /// the kernel's depth (kernel.hpp).

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <list>
 #include <numeric>
 
@@ -17,6 +16,7 @@
 #include "src/calibration/fit.hpp"
 #include "src/policies/fifo.hpp"
 #include "src/policies/sjf.hpp"
+#include "src/sim/number_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -90,17 +90,9 @@ std::size_t take_next(std::vector<std::size_t>& waiting, std::span<const MixJob>
   return job;
 }
 
-std::string percent(double ratio) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * ratio);
-  return text;
-}
+std::string percent(double ratio) { return formatted("%.1f %%", 100 * ratio); }
 
-std::string seconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f s", seconds);
-  return text;
-}
+std::string seconds_text(double seconds) { return formatted("%.3f s", seconds); }
 
 /// Real over simulated time between start and end.
 double residual_slowdown(const MixTimes& real, const MixTimes& simulated) {

@@ -6,16 +6,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <fstream>
+
+#include "src/sim/number_text.hpp"
 
 namespace gpusched {
 namespace {
 
 std::string percent_text(double part_s, double all_s) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", all_s > 0 ? 100 * std::max(0.0, part_s) / all_s : 0.0);
-  return text;
+  return formatted("%.1f %%", all_s > 0 ? 100 * std::max(0.0, part_s) / all_s : 0.0);
 }
 
 }  // namespace

@@ -237,6 +237,14 @@ std::vector<std::pair<std::string, KernelCall>> interference_kernels(const Backe
           {"gemm", {gemm, edge, edge, edge}}};
 }
 
+const char* representative_of(Kernel kernel) {
+  switch (model_of(kernel)) {
+    case KernelModel::roofline: return kernel == Kernel::conv2d ? "fma" : "gemm";
+    case KernelModel::bandwidth: return kernel == Kernel::gather ? "gather" : "dram";
+    default: return "small";
+  }
+}
+
 std::vector<KernelCall> check_calls(const Backend& backend) {
   std::vector<KernelCall> calls;
   if (backend.supports(seed_program.kernel)) calls.push_back(seed_program);

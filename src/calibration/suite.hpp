@@ -32,6 +32,8 @@ std::vector<SuitePoint> make_suite(const Backend& backend, SuiteScale scale, std
 /// The kernels paired with each other for interference: compute, memory, cache, random reads, small launches, matrix
 /// product.
 std::vector<std::pair<std::string, KernelCall>> interference_kernels(const Backend& backend);
+/// Which of them a kernel behaves like, beside others and in what it draws.
+const char* representative_of(Kernel kernel);
 
 /// Small calls, one for each supported kernel, and the seed program's product, for Backend::check.
 std::vector<KernelCall> check_calls(const Backend& backend);

@@ -38,7 +38,8 @@ Protocol protocol_of(SuiteScale scale) {
               .power_seconds = 2.2,
               .step_power_seconds = 2.2,
               .all_power = false,
-              .cold_starts = 5};
+              .cold_starts = 5,
+              .most_turns = 2};
     case SuiteScale::full: break;
   }
   return {};

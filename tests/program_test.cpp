@@ -333,6 +333,9 @@ TEST_F(Program, EvaluatesPoliciesGroupsAndTransfer) {
   EXPECT_EQ(run("evaluate " + one + "--policy fifo,sjf --group 'both=sjf,saf' --from 0.5 --backfill easy").out,
             table.out);
 
+  const Outcome nobody_waits =
+      run("evaluate --trace synthetic:philly --cluster 100000 --policy fifo,sjf --from 0.5 --figure avg_wait_s");
+  EXPECT_THAT(nobody_waits.out, AllOf(HasSubstr("+0.0%"), Not(HasSubstr("nan"))));
   const Outcome matrix = run("evaluate " + one + "--trace synthetic:pai --policy fifo,sjf --from 0.5");
   EXPECT_EQ(matrix.code, 0) << matrix.err;
   EXPECT_THAT(matrix.out, HasSubstr("policy  "));

@@ -15,8 +15,11 @@ std::string value_text(double value) { return formatted("%.2f", value); }
 
 std::string percent_text(double share) { return formatted("%+.1f%%", 100 * share); }
 
+// "-" beside a reference of 0, of which nothing else is a share.
 std::string difference_text(const Comparison& pair) {
-  return percent_text((pair.mean - pair.other_mean) / pair.other_mean);
+  const double difference = pair.mean - pair.other_mean;
+  if (difference == 0) return percent_text(0);
+  return pair.other_mean == 0 ? "-" : percent_text(difference / pair.other_mean);
 }
 
 // "[-3.1%, +2.0%]", or nothing where there is no interval.

@@ -3,16 +3,11 @@
 #include "src/rl/direct_search.hpp"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gpusched/simulate.hpp"
@@ -150,22 +145,8 @@ Json state_in(const std::string& folder) {
 
 TEST_F(SearchRun, GoesOnBitForBitAfterBeingKilled) {
   config_.search = {.generations = 100'000, .windows = 2, .validate_every = 3};
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    static_cast<void>(run(1, folder_));
-    _exit(0);
-  }
   const std::string state_file = folder_ + "/" + search_state_file;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!std::filesystem::exists(state_file) && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(237));
-  kill(child, SIGKILL);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_NO_FATAL_FAILURE(run_killed_after(state_file, 1));
 
   const auto reached = state_in(folder_)["iterations"].get<std::uint32_t>();
   ASSERT_GE(reached, 1u);

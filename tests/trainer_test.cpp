@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // PPO from its first iteration to its files and failures.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "src/policies/trained_model.hpp"
@@ -164,22 +159,7 @@ TEST_F(TrainingRun, WithAHorizonThatHoldsNoChoiceSaysSo) {
 }
 
 TEST_F(TrainingRun, SurvivesBeingKilledAtAnyMoment) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    static_cast<void>(run(100'000, folder_));
-    _exit(0);
-  }
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::seconds(60);
-  while (!std::filesystem::exists(folder_ + "/checkpoint.bin") && Clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(237));
-  kill(child, SIGKILL);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_NO_FATAL_FAILURE(run_killed_after(folder_ + "/checkpoint.bin", 100'000));
 
   const std::uint32_t reached = checkpoint(folder_).iteration;
   ASSERT_GE(reached, 1u);

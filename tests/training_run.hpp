@@ -3,9 +3,15 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "src/rl/checkpoint.hpp"
@@ -38,6 +44,26 @@ class TrainingRun : public testing::Test {
     auto loaded = load_checkpoint(folder + "/checkpoint.bin", config_.network);
     EXPECT_TRUE(loaded) << loaded.error().to_string();
     return *std::move(loaded);
+  }
+
+  /// Runs for long in another process, which is killed a while after it has written `file`.
+  void run_killed_after(const std::string& file, std::uint32_t iterations) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      static_cast<void>(run(iterations, folder_));
+      _exit(0);
+    }
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + std::chrono::seconds(60);
+    while (!std::filesystem::exists(file) && Clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(237));
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status));
   }
 
   static void expect_same(const Checkpoint& a, const Checkpoint& b) {

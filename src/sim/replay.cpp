@@ -30,18 +30,27 @@ Result<Cluster> cluster_for(const Scenario& scenario, const TraceReport& report)
   return cluster->pooled();
 }
 
+// [TYPE=]FILE_OR_NAME of each of --profile.
+std::vector<std::string> given_profiles(const Scenario& scenario) {
+  std::vector<std::string> given;
+  for (std::size_t at = 0; at < scenario.profiles.size();) {
+    const std::size_t comma = std::min(scenario.profiles.find(',', at), scenario.profiles.size());
+    given.push_back(scenario.profiles.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return given;
+}
+
 // Without profiles every GPU runs at the speed of the trace.
 Result<CalibratedRuntime> runtime_for(const Scenario& scenario, const JobTable& jobs, const Cluster& cluster) {
   const auto fail = [](const Error& error, const char* field) {
     return Unexpected{Error{.message = error.to_string(), .field = field}};
   };
   std::vector<TypeProfile> profiles;
-  for (std::size_t at = 0; at < scenario.profiles.size();) {
-    const std::size_t comma = std::min(scenario.profiles.find(',', at), scenario.profiles.size());
-    auto profile = parse_type_profile(scenario.profiles.substr(at, comma - at));
+  for (const std::string& given : given_profiles(scenario)) {
+    auto profile = parse_type_profile(given);
     if (!profile) return fail(profile.error(), "fidelity.profiles");
     profiles.push_back(*std::move(profile));
-    at = comma + 1;
   }
   if (profiles.empty()) {
     if (!scenario.reference_profile.empty() || scenario.slowdown != 1) {
@@ -100,12 +109,9 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
 // The files that were read besides the trace, each once.
 std::vector<std::string> files_of(const Scenario& scenario, const std::vector<PolicySpec>& specs) {
   std::vector<std::string> names = {scenario.cluster, scenario.reference_profile};
-  for (std::size_t at = 0; at < scenario.profiles.size();) {
-    const std::size_t comma = std::min(scenario.profiles.find(',', at), scenario.profiles.size());
-    const std::string profile = scenario.profiles.substr(at, comma - at);
+  for (const std::string& profile : given_profiles(scenario)) {
     names.push_back(profile);
     names.push_back(profile.substr(profile.find('=') + 1));  // TYPE=FILE
-    at = comma + 1;
   }
   for (const PolicySpec& spec : specs) {
     if (!spec.name.starts_with("rl:")) continue;

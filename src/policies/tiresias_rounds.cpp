@@ -87,7 +87,7 @@ void TiresiasRounds::bring_up_to_now(const View& view) {
     if (run.place.demoted || view.now() < run.limit) continue;
     run.place.demoted = moved = true;
   }
-  if (moved) std::sort(running_.begin(), running_.end(), [](const Run& a, const Run& b) { return a.place < b.place; });
+  if (moved) std::sort(running_.begin(), running_.end());
 }
 
 Time TiresiasRounds::limit_of(const View& view, JobId job) const {
@@ -108,7 +108,6 @@ void TiresiasRounds::choose_before(const Place& place, MilliGpu& free) {
 }
 
 void TiresiasRounds::start_chosen(const View& view, Decision& decision) {
-  const auto before = [](const Run& a, const Run& b) { return a.place < b.place; };
   for (const Waiting::Entry& chosen : chosen_) {
     const Shape& shape = view.shape(chosen.job);
     const Run run{chosen.place, shape.gpu_milli(), limit_of(view, chosen.job)};
@@ -116,7 +115,7 @@ void TiresiasRounds::start_chosen(const View& view, Decision& decision) {
       waiting_.insert(run.gpu_milli, chosen);
       continue;
     }
-    running_.insert(std::upper_bound(running_.begin(), running_.end(), run, before), run);
+    running_.insert(std::upper_bound(running_.begin(), running_.end(), run), run);
     const Time cost = start_cost(shape, preempted_[index(chosen.job)]);
     preempted_[index(chosen.job)] = false;
     if (cost.us > 0) decision.adjust_work(chosen.job, cost);

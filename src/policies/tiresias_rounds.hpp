@@ -41,6 +41,7 @@ class TiresiasRounds {
     Place place;
     MilliGpu gpu_milli = 0;
     Time limit{};  // when it reaches the limit
+    friend bool operator<(const Run& a, const Run& b) { return a.place < b.place; }
   };
   using Waiting = WaitingBySize<Place>;
 

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
+
+#include "traces/field_parser.hpp"
 
 namespace gpusched {
 
@@ -16,10 +17,8 @@ inline constexpr std::uint64_t most_whole_number = std::numeric_limits<std::uint
 /// The whole text as a number in [least, most], or nothing.
 template <class T>
 std::optional<T> number_in(const std::string& text, T least, T most) {
-  T value{};
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole_text = status == std::errc{} && end == text.data() + text.size();
-  return whole_text && value >= least && value <= most ? std::optional(value) : std::nullopt;
+  const auto value = parse_exact<T>(text);
+  return value && *value >= least && *value <= most ? value : std::nullopt;
 }
 
 /// A number in [least, most].

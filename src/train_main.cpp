@@ -63,15 +63,14 @@ void print_progress(const TrainProgress& progress) {
 }
 
 void print_held_out(const HeldOut& held_out, Heuristic own) {
-  const auto percent = [](double share) { return formatted("%+.1f%%", 100 * share); };
   TextTable table({"order", "loss a job", "agent against it", "95% interval", "the agent is"});
   for (const HeldOutRow& row : held_out.rows) {
     const std::string name(name_of(heuristic_names, row.heuristic));
     table.add({name + (row.heuristic == own ? " (where it began)" : ""), formatted("%.4g", row.loss),
-               percent((held_out.agent - row.loss) / row.loss),
-               row.interval
-                   ? "[" + percent(row.interval->relative.low) + ", " + percent(row.interval->relative.high) + "]"
-                   : "",
+               signed_percent_text((held_out.agent - row.loss) / row.loss),
+               row.interval ? "[" + signed_percent_text(row.interval->relative.low) + ", " +
+                                  signed_percent_text(row.interval->relative.high) + "]"
+                            : "",
                row.verdict});
   }
   std::printf("\non %u windows that it has not seen, the agent: loss %.4g a job\n\n%s", held_out.windows,

@@ -19,6 +19,15 @@ constexpr std::string_view trim(std::string_view text) {
   return text;
 }
 
+/// A number as std::from_chars reads it: no blanks, no plus sign, of doubles also "inf" and "nan".
+template <class T>
+std::optional<T> parse_exact(std::string_view text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, value);
+  return status == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
+}
+
 /// A decimal integer, optionally signed. "8.0" is one too: several published traces write counts as floats.
 inline std::optional<std::int64_t> parse_integer(std::string_view text) {
   text = trim(text);
@@ -37,11 +46,8 @@ inline std::optional<std::int64_t> parse_integer(std::string_view text) {
 inline std::optional<double> parse_number(std::string_view text) {
   text = trim(text);
   if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
-  if (status != std::errc{} || stop != end || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = parse_exact<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 /// Seconds as a decimal number, exact to the microsecond (further digits are rounded); |seconds| < 9.2e12.

@@ -7,6 +7,7 @@
 #include "src/sim/atomic_file.hpp"
 #include "src/sim/nearest_name.hpp"
 #include "src/sim/number_text.hpp"
+#include "traces/field_parser.hpp"
 
 namespace gpusched {
 namespace {
@@ -75,12 +76,9 @@ std::vector<std::uint64_t> numeric_ids(const JobTable& jobs) {
   std::vector<std::uint64_t> ids;
   std::set<std::uint64_t> seen;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    const std::string text = jobs.external_id(JobId{i});
-    std::uint64_t number = 0;
-    const auto [stop, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = status == std::errc{} && stop == text.data() + text.size();
-    if (!whole || number == 0 || !seen.insert(number).second) return {};
-    ids.push_back(number);
+    const auto number = parse_exact<std::uint64_t>(jobs.external_id(JobId{i}));
+    if (!number || *number == 0 || !seen.insert(*number).second) return {};
+    ids.push_back(*number);
   }
   return ids;
 }

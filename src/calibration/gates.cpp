@@ -16,8 +16,6 @@ constexpr double co_location_mae_limit = 0.10;
 constexpr double co_location_gain_limit = 0.80;  // of the error of assuming no interference
 constexpr double energy_limit = 0.15;
 
-std::string percent(double ratio) { return formatted("%.1f %%", 100 * ratio); }
-
 /// Predicted and timed values of some points, with the roofline of a sheet's peaks beside.
 struct Judged {
   std::vector<double> predicted, baseline, timed;
@@ -77,7 +75,7 @@ std::vector<Gate> co_location_gates(const std::vector<std::vector<double>>& slow
            .value_ratio = gain,
            .limit_ratio = co_location_gain_limit,
            .n = n,
-           .note = "of the error of assuming no interference, " + percent(none_error)}};
+           .note = "of the error of assuming no interference, " + percent_text(none_error)}};
 }
 
 /// Microjoules of a call: its representative's draw, scaled by how busy the call keeps the device beside it.
@@ -150,7 +148,7 @@ Gate error_gate(std::string name, const ErrorSummary& errors, double mape_limit,
   Gate gate{.name = std::move(name), .value_ratio = errors.mape_ratio, .limit_ratio = mape_limit, .n = errors.n};
   if (errors.n == 0) return gate;
   gate.status = errors.mape_ratio <= mape_limit && errors.p90_ratio <= p90_limit ? "pass" : "fail";
-  gate.note = "p90 " + percent(errors.p90_ratio) + " of at most " + percent(p90_limit);
+  gate.note = "p90 " + percent_text(errors.p90_ratio) + " of at most " + percent_text(p90_limit);
   return gate;
 }
 
@@ -167,7 +165,7 @@ Gate repeat_gate(std::span<const double> first, std::span<const double> second, 
   for (std::size_t i = 0; i < first.size(); ++i) differences.push_back(std::abs(first[i] / second[i] - 1));
   Gate gate{.name = "repeat", .limit_ratio = limit, .n = static_cast<std::uint32_t>(differences.size())};
   if (differences.empty()) return gate;
-  gate.note = "95th percentile between two passes; median " + percent(quantile(differences, 0.5));
+  gate.note = "95th percentile between two passes; median " + percent_text(quantile(differences, 0.5));
   gate.value_ratio = quantile(std::move(differences), 0.95);
   gate.status = gate.value_ratio <= limit ? "pass" : "fail";
   return gate;

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <optional>
+
+#include "traces/field_parser.hpp"
 
 namespace gpusched {
 namespace {
@@ -166,14 +169,10 @@ std::vector<KernelCall> kernel_mix(std::string_view name) {
     const std::string_view term = name.substr(0, plus);
     const std::size_t star = term.find('*');
     const auto call = parse_call(trimmed(term.substr(0, star)));
-    std::int64_t count = 1;
-    if (star != std::string_view::npos) {
-      const std::string_view digits = trimmed(term.substr(star + 1));
-      const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-      if (end.ec != std::errc{} || end.ptr != digits.data() + digits.size()) return {};
-    }
-    if (!call || count < 1 || count > most_calls - std::ssize(kernels)) return {};
-    kernels.insert(kernels.end(), static_cast<std::size_t>(count), *call);
+    const auto count = star == std::string_view::npos ? std::optional<std::int64_t>(1)
+                                                      : parse_exact<std::int64_t>(trimmed(term.substr(star + 1)));
+    if (!call || !count || *count < 1 || *count > most_calls - std::ssize(kernels)) return {};
+    kernels.insert(kernels.end(), static_cast<std::size_t>(*count), *call);
     if (plus == std::string_view::npos) return kernels;
     name.remove_prefix(plus + 1);
   }

@@ -90,8 +90,6 @@ std::size_t take_next(std::vector<std::size_t>& waiting, std::span<const MixJob>
   return job;
 }
 
-std::string percent(double ratio) { return formatted("%.1f %%", 100 * ratio); }
-
 std::string seconds_text(double seconds) { return formatted("%.3f s", seconds); }
 
 /// Real over simulated time between start and end.
@@ -264,7 +262,7 @@ std::vector<Gate> job_mix_gates(std::span<const MixJob> jobs, std::span<const Mi
        .value_ratio = pairs == 0 ? 0 : static_cast<double>(reversed) / pairs,
        .limit_ratio = 0,
        .n = pairs,
-       .note = "pairs of schedules in the wrong order; residual slowdown of jobs alone " + percent(slowdown - 1)});
+       .note = "pairs of schedules in the wrong order; residual slowdown of jobs alone " + percent_text(slowdown - 1)});
   return gates;
 }
 

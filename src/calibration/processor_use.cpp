@@ -13,8 +13,8 @@
 namespace gpusched {
 namespace {
 
-std::string percent_text(double part_s, double all_s) {
-  return formatted("%.1f %%", all_s > 0 ? 100 * std::max(0.0, part_s) / all_s : 0.0);
+std::string share_text(double part_s, double all_s) {
+  return percent_text(all_s > 0 ? std::max(0.0, part_s) / all_s : 0.0);
 }
 
 }  // namespace
@@ -40,11 +40,11 @@ std::optional<ProcessorUse> processor_use() {
 }
 
 std::string others_share(const ProcessorUse& begin, const ProcessorUse& end) {
-  return percent_text(end.busy_s - begin.busy_s - (end.own_s - begin.own_s), end.all_s - begin.all_s);
+  return share_text(end.busy_s - begin.busy_s - (end.own_s - begin.own_s), end.all_s - begin.all_s);
 }
 
 std::string stolen_share(const ProcessorUse& begin, const ProcessorUse& end) {
-  return percent_text(end.stolen_s - begin.stolen_s, end.all_s - begin.all_s);
+  return share_text(end.stolen_s - begin.stolen_s, end.all_s - begin.all_s);
 }
 
 }  // namespace gpusched

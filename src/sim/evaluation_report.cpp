@@ -13,20 +13,18 @@ namespace {
 
 std::string value_text(double value) { return formatted("%.2f", value); }
 
-std::string percent_text(double share) { return formatted("%+.1f%%", 100 * share); }
-
 // "-" beside a reference of 0, of which nothing else is a share.
 std::string difference_text(const Comparison& pair) {
   const double difference = pair.mean - pair.other_mean;
-  if (difference == 0) return percent_text(0);
-  return pair.other_mean == 0 ? "-" : percent_text(difference / pair.other_mean);
+  if (difference == 0) return signed_percent_text(0);
+  return pair.other_mean == 0 ? "-" : signed_percent_text(difference / pair.other_mean);
 }
 
 // "[-3.1%, +2.0%]", or nothing where there is no interval.
 std::string interval_text(const Comparison& pair) {
   if (!pair.interval) return "";
   const ConfidenceInterval& relative = pair.interval->relative;
-  return "[" + percent_text(relative.low) + ", " + percent_text(relative.high) + "]";
+  return "[" + signed_percent_text(relative.low) + ", " + signed_percent_text(relative.high) + "]";
 }
 
 std::string marked_name(const Contestant& contestant) {

@@ -26,6 +26,10 @@ std::string human_duration(double seconds) {
   return std::to_string(minutes / minutes_per_day) + "d " + two(minutes / 60 % 24) + ":" + two(minutes % 60);
 }
 
+std::string percent_text(double ratio) { return formatted("%.1f %%", 100 * ratio); }
+
+std::string signed_percent_text(double ratio) { return formatted("%+.1f%%", 100 * ratio); }
+
 std::string human_count(std::uint64_t count) {
   std::string digits = std::to_string(count);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {

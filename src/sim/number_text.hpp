@@ -14,6 +14,10 @@ std::string formatted(const char* format, double value);
 
 /// A span for people: "12.3 s", "4m 05s", "3h 12m", "1d 03:12".
 std::string human_duration(double seconds);
+/// "12.3 %".
+std::string percent_text(double ratio);
+/// "+12.3%", for differences.
+std::string signed_percent_text(double ratio);
 /// With thousands separated: "80,539".
 std::string human_count(std::uint64_t count);
 

@@ -2,7 +2,6 @@
 #include "src/sim/scenario.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 
@@ -43,13 +42,6 @@ std::string expectation(const ScenarioField& field) {
                                [](const Time*) { return std::string("seconds, 0 or more"); },
                                [](const std::vector<std::string>*) { return std::string("a list of texts"); }},
                     field.target);
-}
-
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 std::optional<double> positive(std::optional<double> number) {
@@ -254,20 +246,21 @@ Result<void> set_field(const ScenarioField& field, std::string_view text) {
   const std::string where = field.path;
   const std::string given = "'" + std::string(text) + "'";
   return std::visit(
-      Overloaded{[&](std::string* target) { return set_word(field, target, std::string(text), where); },
-                 [&](bool* target) {
-                   const auto flag = text == "true" || text == "false" ? std::optional(text == "true") : std::nullopt;
-                   return store(target, flag, field, where, given);
-                 },
-                 [&](std::uint64_t* target) { return store(target, whole_number(text), field, where, given); },
-                 [&](double* target) { return store(target, positive(parse_number(text)), field, where, given); },
-                 [&](Time* target) { return store(target, span_from(parse_number(text)), field, where, given); },
-                 [&](std::vector<std::string>* target) -> Result<void> {
-                   auto texts = split_policies(text);
-                   if (!texts) return Unexpected{texts.error()};
-                   *target = std::move(*texts);
-                   return {};
-                 }},
+      Overloaded{
+          [&](std::string* target) { return set_word(field, target, std::string(text), where); },
+          [&](bool* target) {
+            const auto flag = text == "true" || text == "false" ? std::optional(text == "true") : std::nullopt;
+            return store(target, flag, field, where, given);
+          },
+          [&](std::uint64_t* target) { return store(target, parse_exact<std::uint64_t>(text), field, where, given); },
+          [&](double* target) { return store(target, positive(parse_number(text)), field, where, given); },
+          [&](Time* target) { return store(target, span_from(parse_number(text)), field, where, given); },
+          [&](std::vector<std::string>* target) -> Result<void> {
+            auto texts = split_policies(text);
+            if (!texts) return Unexpected{texts.error()};
+            *target = std::move(*texts);
+            return {};
+          }},
       field.target);
 }
 

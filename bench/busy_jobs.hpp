@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "gpusched/job_table.hpp"
-#include "gpusched/rng.hpp"
+#include "gpusched/core/rng.hpp"
+#include "gpusched/data/job_table.hpp"
 
 namespace gpusched {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "bench/philly_jobs.hpp"
-#include "gpusched/simulate.hpp"
-#include "src/policies/fifo.hpp"
-#include "src/policies/sjf.hpp"
-#include "src/policies/srtf.hpp"
+#include "gpusched/policy/simulate.hpp"
+#include "src/policies/orders/fifo.hpp"
+#include "src/policies/orders/sjf.hpp"
+#include "src/policies/preemptive/srtf.hpp"
 
 namespace {
 

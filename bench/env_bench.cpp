@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/busy_jobs.hpp"
-#include "gpusched/vector_env.hpp"
+#include "gpusched/learn/vector_env.hpp"
 
 namespace gpusched {
 namespace {

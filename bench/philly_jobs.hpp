@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpusched/job_table.hpp"
+#include "gpusched/data/job_table.hpp"
 
 namespace gpusched::bench {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "bench/philly_jobs.hpp"
-#include "gpusched/simulate.hpp"
-#include "src/policies/backfill.hpp"
-#include "src/policies/registry.hpp"
+#include "gpusched/policy/simulate.hpp"
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/registry.hpp"
 
 namespace {
 

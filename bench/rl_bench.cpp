@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bench/busy_jobs.hpp"
-#include "gpusched/vector_env.hpp"
-#include "src/policies/rl_policy.hpp"
+#include "gpusched/learn/vector_env.hpp"
+#include "src/policies/learned/rl_policy.hpp"
 #include "src/rl/learner.hpp"
 #include "src/rl/rollout.hpp"
 

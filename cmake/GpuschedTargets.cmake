@@ -2,7 +2,7 @@
 
 # The public headers of the header library: one file set, each header compiled alone (VERIFY_INTERFACE_HEADER_SETS).
 function(gpusched_collect_headers target)
-  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/gpusched/*.hpp)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/gpusched/*.hpp)
   target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers})
   if(GPUSCHED_BUILD_TESTS)
     set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
@@ -18,4 +18,14 @@ function(gpusched_target_rules target)
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${GPUSCHED_WERROR}>>:-Werror>
     # GCC 12 sees overlaps in std::string concatenation that are not there (GCC bug 105651).
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+endfunction()
+
+# gpusched_add_sources(TARGET FOLDER [EXCEPT FILE...]): every .cpp below FOLDER, but those named, becomes a source of TARGET.
+function(gpusched_add_sources target folder)
+  cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  foreach(file IN LISTS arg_EXCEPT)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  endforeach()
+  target_sources(${target} PRIVATE ${sources})
 endfunction()

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cuda/handles.hpp"
-#include "src/calibration/kernel.hpp"
+#include "src/calibration/profile/kernel.hpp"
 
 namespace gpusched::cuda {
 

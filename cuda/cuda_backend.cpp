@@ -8,9 +8,9 @@
 
 #include "cuda/device.hpp"
 #include "cuda/kernels.hpp"
-#include "src/calibration/backends.hpp"
-#include "src/calibration/child_process.hpp"
-#include "src/calibration/server_process.hpp"
+#include "src/calibration/measure/backends.hpp"
+#include "src/calibration/measure/child_process.hpp"
+#include "src/calibration/measure/server_process.hpp"
 
 namespace gpusched {
 namespace {

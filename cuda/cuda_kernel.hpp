@@ -8,7 +8,7 @@
 
 #include "cuda/blas.hpp"
 #include "cuda/handles.hpp"
-#include "src/calibration/reference.hpp"
+#include "src/calibration/measure/reference.hpp"
 
 namespace gpusched::cuda {
 

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "cuda/kernels.hpp"
-#include "src/calibration/child_process.hpp"
-#include "src/calibration/fit.hpp"
+#include "src/calibration/measure/child_process.hpp"
+#include "src/calibration/profile/regression.hpp"
 
 namespace gpusched::cuda {
 namespace {

@@ -14,8 +14,8 @@
 #include "cuda/blas.hpp"
 #include "cuda/cuda_kernel.hpp"
 #include "cuda/handles.hpp"
-#include "src/calibration/backend.hpp"
-#include "src/calibration/nvml.hpp"
+#include "src/calibration/measure/backend.hpp"
+#include "src/calibration/measure/nvml.hpp"
 
 namespace gpusched::cuda {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "gpusched/result.hpp"
+#include "gpusched/core/result.hpp"
 
 namespace gpusched::cuda {
 

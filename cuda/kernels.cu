@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "cuda/kernels.hpp"
-#include "src/calibration/kernel_constants.hpp"
+#include "src/calibration/measure/kernel_constants.hpp"
 
 // What a launch asked for beyond the arrays that its kernel declares.
 extern __shared__ float gpusched_shared_row[];

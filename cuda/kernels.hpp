@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "src/calibration/kernel.hpp"
+#include "src/calibration/profile/kernel.hpp"
 
 namespace gpusched::cuda {
 

@@ -186,7 +186,7 @@ test_program() { # NAME FILTER
 do_test() {
   local nvcc status=0
   nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-  logged cuda_compile tests/cuda_compile_test.sh . "$nvcc" || status=$?
+  logged cuda_compile tests/cuda/cuda_compile_test.sh . "$nvcc" || status=$?
   case $status in
     0) row cuda_compile pass "$(last_line)" ;;
     77) row cuda_compile skip "$(last_line)" ;;

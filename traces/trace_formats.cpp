@@ -2,9 +2,9 @@
 // The one table of formats, recognition, and what is common to reading all of them.
 #include <algorithm>
 
-#include "src/sim/nearest_name.hpp"
-#include "traces/synthetic.hpp"
-#include "traces/trace_reader.hpp"
+#include "src/base/nearest_name.hpp"
+#include "traces/core/trace_reader.hpp"
+#include "traces/synthetic/synthetic.hpp"
 
 namespace gpusched {
 namespace {

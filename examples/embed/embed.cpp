@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host program with a policy of its own: the widest waiting job that fits goes first. The engine runs under the host's
-// clock, which stops every ten seconds.
+// A host program with a policy of its own: the widest waiting job that fits goes first. The engine runs under the
+// host's clock, which stops every ten seconds.
 #include <cstdio>
 #include <vector>
 
-#include "gpusched/engine.hpp"
-#include "gpusched/policy.hpp"
+#include "gpusched/engine/engine.hpp"
+#include "gpusched/policy/policy.hpp"
 
 namespace {
 

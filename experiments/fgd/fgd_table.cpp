@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "src/commands.hpp"
-#include "src/sim/openb_inflation.hpp"
-#include "traces/cluster_reader.hpp"
-#include "traces/trace.hpp"
+#include "src/program/commands.hpp"
+#include "src/sim/protocols/openb_inflation.hpp"
+#include "traces/core/cluster_reader.hpp"
+#include "traces/core/trace.hpp"
 
 namespace {
 

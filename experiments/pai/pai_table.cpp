@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "src/commands.hpp"
-#include "src/sim/pai_protocol.hpp"
+#include "src/program/commands.hpp"
+#include "src/sim/protocols/pai_protocol.hpp"
 
 namespace {
 

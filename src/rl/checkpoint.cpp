@@ -3,9 +3,9 @@
 
 #include <cstring>
 
-#include "src/policies/trained_model.hpp"
-#include "src/sim/atomic_file.hpp"
-#include "src/sim/json_fields.hpp"
+#include "src/base/atomic_file.hpp"
+#include "src/base/json_fields.hpp"
+#include "src/policies/learned/trained_model.hpp"
 
 namespace gpusched {
 namespace {

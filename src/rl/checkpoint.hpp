@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/result.hpp"
-#include "src/policies/score_network.hpp"
+#include "gpusched/core/result.hpp"
+#include "src/policies/learned/score_network.hpp"
 #include "src/rl/learner.hpp"
 
 namespace gpusched {

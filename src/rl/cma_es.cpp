@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "gpusched/config.hpp"
+#include "gpusched/core/config.hpp"
 
 namespace gpusched {
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "gpusched/rng.hpp"
+#include "gpusched/core/rng.hpp"
 
 namespace gpusched {
 

@@ -7,14 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include "src/policies/trained_model.hpp"
+#include "src/base/atomic_file.hpp"
+#include "src/base/json_fields.hpp"
+#include "src/base/statistics.hpp"
+#include "src/policies/learned/trained_model.hpp"
 #include "src/rl/cma_es.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/run_clock.hpp"
 #include "src/rl/training_windows.hpp"
-#include "src/sim/atomic_file.hpp"
-#include "src/sim/json_fields.hpp"
-#include "src/sim/statistics.hpp"
 
 namespace gpusched {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "src/policies/trained_model.hpp"
+#include "src/policies/learned/trained_model.hpp"
 
 namespace gpusched {
 namespace {

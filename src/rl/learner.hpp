@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/observation.hpp"
-#include "gpusched/result.hpp"
-#include "src/policies/score_network.hpp"
+#include "gpusched/core/result.hpp"
+#include "gpusched/learn/observation.hpp"
+#include "src/policies/learned/score_network.hpp"
 #include "src/rl/train_config.hpp"
 
 namespace gpusched {

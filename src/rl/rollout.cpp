@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/policies/rl_policy.hpp"
+#include "src/policies/learned/rl_policy.hpp"
 
 namespace gpusched {
 namespace {

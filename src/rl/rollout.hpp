@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/vector_env.hpp"
-#include "src/policies/score_network.hpp"
+#include "gpusched/learn/vector_env.hpp"
+#include "src/policies/learned/score_network.hpp"
 #include "src/rl/train_config.hpp"
 
 namespace gpusched {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "src/policies/network_config.hpp"
-#include "src/sim/json_fields.hpp"
+#include "src/base/json_fields.hpp"
+#include "src/policies/learned/network_config.hpp"
 
 namespace gpusched {
 namespace {

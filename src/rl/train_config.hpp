@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "gpusched/env.hpp"
-#include "gpusched/result.hpp"
-#include "gpusched/window.hpp"
-#include "src/policies/score_network.hpp"
+#include "gpusched/core/result.hpp"
+#include "gpusched/learn/env.hpp"
+#include "gpusched/learn/window.hpp"
+#include "src/policies/learned/score_network.hpp"
 
 namespace gpusched {
 

@@ -8,7 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "src/policies/trained_model.hpp"
+#include "src/base/atomic_file.hpp"
+#include "src/base/statistics.hpp"
+#include "src/policies/learned/trained_model.hpp"
 #include "src/rl/checkpoint.hpp"
 #include "src/rl/direct_search.hpp"
 #include "src/rl/event_file.hpp"
@@ -16,9 +18,7 @@
 #include "src/rl/rollout.hpp"
 #include "src/rl/run_clock.hpp"
 #include "src/rl/training_windows.hpp"
-#include "src/sim/atomic_file.hpp"
-#include "src/sim/statistics.hpp"
-#include "traces/cluster_reader.hpp"
+#include "traces/core/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {

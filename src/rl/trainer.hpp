@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/cluster.hpp"
-#include "gpusched/job_table.hpp"
-#include "gpusched/result.hpp"
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "src/base/statistics.hpp"
 #include "src/rl/train_config.hpp"
-#include "src/sim/statistics.hpp"
-#include "traces/trace.hpp"
+#include "traces/core/trace.hpp"
 
 namespace gpusched {
 

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "gpusched/cluster.hpp"
-#include "gpusched/env.hpp"
-#include "gpusched/job_table.hpp"
-#include "gpusched/result.hpp"
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/learn/env.hpp"
 #include "src/rl/rollout.hpp"
 #include "src/rl/train_config.hpp"
 

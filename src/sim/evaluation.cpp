@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "gpusched/simulate.hpp"
-#include "src/policies/backfill.hpp"
-#include "src/sim/statistics.hpp"
-#include "src/sim/unfinished.hpp"
+#include "gpusched/policy/simulate.hpp"
+#include "src/base/statistics.hpp"
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/unfinished.hpp"
 
 namespace gpusched {
 

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/cluster.hpp"
-#include "gpusched/engine_state.hpp"
-#include "gpusched/metrics.hpp"
-#include "gpusched/result.hpp"
-#include "src/policies/registry.hpp"
-#include "src/sim/statistics.hpp"
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/engine/engine_state.hpp"
+#include "gpusched/watch/metrics.hpp"
+#include "src/base/statistics.hpp"
+#include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 

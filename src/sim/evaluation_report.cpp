@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "src/sim/number_text.hpp"
-#include "src/sim/strict_json.hpp"
-#include "src/sim/text_table.hpp"
+#include "src/base/number_text.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/base/text_table.hpp"
 
 namespace gpusched {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/metrics.hpp"
+#include "gpusched/watch/metrics.hpp"
 #include "src/sim/evaluation.hpp"
 
 namespace gpusched {

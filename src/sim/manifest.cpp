@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/sim/manifest.hpp"
 
-#include "src/sim/build_info.hpp"
-#include "traces/input_file.hpp"
+#include "src/base/build_info.hpp"
+#include "traces/core/input_file.hpp"
 
 namespace gpusched {
 

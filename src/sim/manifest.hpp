@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "gpusched/cluster.hpp"
-#include "src/sim/strict_json.hpp"
-#include "traces/trace.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "src/base/strict_json.hpp"
+#include "traces/core/trace.hpp"
 
 namespace gpusched {
 

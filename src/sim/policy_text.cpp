@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "src/sim/nearest_name.hpp"
-#include "src/sim/wrapped_text.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/base/wrapped_text.hpp"
 
 namespace gpusched {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "src/policies/registry.hpp"
+#include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 

@@ -7,12 +7,12 @@
 #include <optional>
 #include <thread>
 
-#include "gpusched/energy.hpp"
-#include "gpusched/history_hash.hpp"
-#include "gpusched/simulate.hpp"
-#include "src/policies/backfill.hpp"
-#include "src/sim/unfinished.hpp"
-#include "traces/cluster_reader.hpp"
+#include "gpusched/policy/simulate.hpp"
+#include "gpusched/watch/energy.hpp"
+#include "gpusched/watch/history_hash.hpp"
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/unfinished.hpp"
+#include "traces/core/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {

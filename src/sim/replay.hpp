@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/cluster.hpp"
-#include "gpusched/interval_log.hpp"
-#include "gpusched/metrics.hpp"
-#include "gpusched/result.hpp"
-#include "src/calibration/calibrated_runtime.hpp"
-#include "src/policies/registry.hpp"
-#include "src/policies/slurm_log.hpp"
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/watch/interval_log.hpp"
+#include "gpusched/watch/metrics.hpp"
+#include "src/calibration/profile/calibrated_runtime.hpp"
+#include "src/policies/fair/slurm_log.hpp"
+#include "src/policies/seam/registry.hpp"
 #include "src/sim/scenario.hpp"
-#include "traces/trace.hpp"
+#include "traces/core/trace.hpp"
 
 namespace gpusched {
 

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <set>
 
+#include "src/base/number_text.hpp"
+#include "src/base/output_files.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/base/text_table.hpp"
 #include "src/sim/manifest.hpp"
-#include "src/sim/number_text.hpp"
-#include "src/sim/output_files.hpp"
-#include "src/sim/strict_json.hpp"
-#include "src/sim/text_table.hpp"
 
 namespace gpusched {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpusched/result.hpp"
+#include "gpusched/core/result.hpp"
 #include "src/sim/replay.hpp"
 #include "src/sim/scenario.hpp"
 

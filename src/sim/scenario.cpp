@@ -5,10 +5,10 @@
 #include <iterator>
 #include <optional>
 
-#include "src/policies/registry.hpp"
-#include "src/sim/nearest_name.hpp"
-#include "src/sim/strict_json.hpp"
-#include "traces/field_parser.hpp"
+#include "src/base/field_parser.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 namespace {

@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
-#include "gpusched/engine_state.hpp"
-#include "gpusched/metrics.hpp"
-#include "gpusched/result.hpp"
-#include "gpusched/types.hpp"
+#include "gpusched/core/result.hpp"
+#include "gpusched/core/types.hpp"
+#include "gpusched/engine/engine_state.hpp"
+#include "gpusched/watch/metrics.hpp"
 
 namespace gpusched {
 

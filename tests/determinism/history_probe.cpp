@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include "gpusched/history_hash.hpp"
-#include "gpusched/simulate.hpp"
-#include "src/policies/fifo.hpp"
-#include "src/policies/sjf.hpp"
-#include "src/policies/srtf.hpp"
+#include "gpusched/policy/simulate.hpp"
+#include "gpusched/watch/history_hash.hpp"
+#include "src/policies/orders/fifo.hpp"
+#include "src/policies/orders/sjf.hpp"
+#include "src/policies/preemptive/srtf.hpp"
 
 namespace {
 

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Cluster: the machines of a run as they were bought. Immutable during a run; what is free at an instant is
+/// ClusterState (cluster_state.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+
+namespace gpusched {
+
+inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max() / 4;
+
+/// One machine. CPU and memory are unlimited unless the cluster file gives them.
+struct Node {
+  std::uint32_t gpus = 0;
+  std::uint32_t gpu_type = 0;   ///< index into Cluster::gpu_types
+  std::uint32_t vc = no_index;  ///< virtual cluster that owns the node (index into Cluster::vcs); no_index = anyone
+  std::int64_t cpu_milli = unlimited;  ///< thousandths of a core
+  std::int64_t memory_mib = unlimited;
+  std::uint32_t rack = 0;    ///< nodes of equal numbers share a rack (placement "rack")
+  bool counts_only = false;  ///< a pool: GPUs are a number, not devices (always so above 64 GPUs)
+  std::string name = {};
+};
+
+/// A virtual cluster: a share of the machines that schedules its own queue.
+struct VirtualCluster {
+  std::string name;
+  MilliGpu quota = unlimited;  ///< most GPU thousandths its jobs may hold at once
+};
+
+/// The GPU type of machines that were not described further; it meets every job's demand.
+inline constexpr std::string_view any_gpu_type = "GPU";
+
+/// The whole cluster, a plain value.
+struct Cluster {
+  std::string name = {};
+  std::vector<Node> nodes = {};
+  std::vector<std::string> gpu_types = {std::string(any_gpu_type)};
+  std::vector<VirtualCluster> vcs = {};  ///< empty: one queue, no quotas
+
+  [[nodiscard]] std::int64_t total_gpus() const {
+    std::int64_t sum = 0;
+    for (const Node& node : nodes) sum += node.gpus;
+    return sum;
+  }
+
+  /// `count` equal nodes of `gpus` each: what "--cluster 75x8" means.
+  static Cluster homogeneous(std::uint32_t count, std::uint32_t gpus) {
+    Cluster cluster{.name = std::to_string(count) + "x" + std::to_string(gpus)};
+    cluster.nodes.assign(count, Node{.gpus = gpus, .name = {}});
+    return cluster;
+  }
+
+  /// One pool that only counts GPUs: what "--cluster 600" means.
+  static Cluster pool(std::uint32_t gpus) {
+    Cluster cluster = homogeneous(1, gpus);
+    cluster.name = std::to_string(gpus);
+    cluster.nodes.front().counts_only = true;
+    return cluster;
+  }
+
+  /// The same capacity with nodes merged into one pool for each (virtual cluster, GPU type): placement "count".
+  [[nodiscard]] Cluster pooled() const {
+    Cluster merged = *this;
+    merged.nodes.clear();
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Node> pools;
+    const auto sum = [](std::int64_t a, std::int64_t b) { return std::min(unlimited, a + b); };
+    for (const Node& node : nodes) {
+      Node& pool =
+          pools.try_emplace({node.vc, node.gpu_type}, Node{.cpu_milli = 0, .memory_mib = 0, .name = {}}).first->second;
+      pool.gpus += node.gpus;
+      pool.gpu_type = node.gpu_type;
+      pool.vc = node.vc;
+      pool.counts_only = true;
+      pool.cpu_milli = sum(pool.cpu_milli, node.cpu_milli);
+      pool.memory_mib = sum(pool.memory_mib, node.memory_mib);
+    }
+    for (auto& [key, pool] : pools) merged.nodes.push_back(std::move(pool));
+    return merged;
+  }
+};
+
+}  // namespace gpusched

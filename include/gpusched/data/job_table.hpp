@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+/// JobTable: every job of a run, immutable, as columns indexed by JobId. Ids follow submission order, so "the next
+/// arrival" is a cursor and "earlier submitted" is a smaller id. Engines borrow a table; many may share one.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/core/types.hpp"
+
+namespace gpusched {
+
+/// What a job asks for: a gang of equal tasks, started all together or not at all. A task lives on one node; the
+/// tasks of a gang may live on different ones. A job that asks for "N GPUs, anywhere" is a gang of N one-GPU tasks.
+struct Shape {
+  std::uint32_t tasks = 1;              ///< >= 1
+  MilliGpu gpu_milli_per_task = 0;      ///< 0 (no GPU), 1..999 (a share of one GPU) or a multiple of 1000
+  std::int64_t cpu_milli_per_task = 0;  ///< thousandths of a core
+  std::int64_t memory_mib_per_task = 0;
+  std::uint32_t gpu_spec = 0;  ///< index into JobTable::gpu_specs(); 0 = any GPU type
+
+  /// All GPUs of the gang, in thousandths.
+  [[nodiscard]] constexpr GPUSCHED_HD MilliGpu gpu_milli() const { return tasks * gpu_milli_per_task; }
+  /// True when tasks share a GPU instead of owning whole ones.
+  [[nodiscard]] constexpr GPUSCHED_HD bool is_share() const { return gpu_milli_per_task % whole_gpu != 0; }
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+  friend auto operator<=>(const Shape&, const Shape&) = default;  // NOLINT(modernize-use-nullptr): misread by tidy 14
+};
+
+/// How the trace says a job ended; used only to split reports.
+enum class JobStatus : std::uint8_t { unknown, passed, failed, killed };
+
+/// The word that reports and files use for a status.
+constexpr std::string_view to_string(JobStatus status) {
+  switch (status) {
+    case JobStatus::passed: return "passed";
+    case JobStatus::failed: return "failed";
+    case JobStatus::killed: return "killed";
+    case JobStatus::unknown: break;
+  }
+  return "unknown";
+}
+
+/// Distinct names, numbered in order of first appearance.
+class NameTable {
+ public:
+  /// The number of `name`, adding it when new.
+  std::uint32_t intern(std::string_view name) {
+    if (!names_.empty() && names_[last_] == name) return last_;
+    const auto [place, added] = numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
+    if (added) names_.emplace_back(name);
+    return last_ = place->second;
+  }
+  /// The number of `name`, or no_index.
+  [[nodiscard]] std::uint32_t find(std::string_view name) const {
+    const auto place = numbers_.find(std::string(name));
+    return place == numbers_.end() ? no_index : place->second;
+  }
+  [[nodiscard]] const std::string& operator[](std::uint32_t number) const { return names_[number]; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(names_.size()); }
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // looked up, never iterated
+  std::uint32_t last_ = 0;
+};
+
+/// One job as a reader or a test writes it down. Names may be empty ("unknown").
+struct JobRecord {
+  std::string_view id = {};     ///< empty: numbered by its row
+  Time submit{};                ///< any origin; kept as it is
+  Time work{};                  ///< true run time on the reference device, all attempts together; >= 0
+  Time estimate = Time::max();  ///< run time that the user asked for; max() = none given
+  Shape shape{};
+  std::string_view user = {};
+  std::string_view group = {};     ///< recurring-job group (PAI) or project
+  std::string_view vc = {};        ///< virtual cluster, queue or partition
+  std::string_view name = {};      ///< job name, for estimators that look for similar names
+  std::string_view gpu_spec = {};  ///< allowed GPU types joined by '|'; empty = any
+  std::string_view family = {};    ///< model family or job class, for RuntimeModel
+  JobStatus status = JobStatus::unknown;
+  std::int32_t priority = 0;            ///< larger is more urgent
+  Time deadline = Time::max();          ///< max() = none
+  std::span<const Time> attempts = {};  ///< work of each attempt in order; empty = one attempt of `work`
+};
+
+class JobTableBuilder;
+
+/// The immutable columns. Build one with JobTableBuilder.
+class JobTable {
+ public:
+  /// Number of jobs; ids run from 0 to size() - 1 by (submit, row).
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(submit_.size()); }
+
+  [[nodiscard]] Time submit(JobId job) const { return submit_[index(job)]; }
+  /// True run time on the reference device, all attempts together. Policies see it only through OracleView.
+  [[nodiscard]] Time work(JobId job) const { return work_[index(job)]; }
+  /// What the user asked for, or Time::max().
+  [[nodiscard]] Time estimate(JobId job) const { return estimate_.empty() ? Time::max() : estimate_[index(job)]; }
+  [[nodiscard]] std::uint32_t shape_id(JobId job) const { return shape_[index(job)]; }
+  [[nodiscard]] const Shape& shape(JobId job) const { return shapes_[shape_[index(job)]]; }
+  [[nodiscard]] std::uint32_t user(JobId job) const { return user_.empty() ? 0 : user_[index(job)]; }
+  [[nodiscard]] std::uint32_t group(JobId job) const { return group_.empty() ? 0 : group_[index(job)]; }
+  [[nodiscard]] std::uint32_t vc(JobId job) const { return vc_.empty() ? 0 : vc_[index(job)]; }
+  [[nodiscard]] std::uint32_t name(JobId job) const { return name_.empty() ? 0 : name_[index(job)]; }
+  [[nodiscard]] std::uint32_t family(JobId job) const { return family_.empty() ? 0 : family_[index(job)]; }
+  [[nodiscard]] JobStatus status(JobId job) const {
+    return status_.empty() ? JobStatus::unknown : static_cast<JobStatus>(status_[index(job)]);
+  }
+  [[nodiscard]] std::int32_t priority(JobId job) const { return priority_.empty() ? 0 : priority_[index(job)]; }
+  [[nodiscard]] Time deadline(JobId job) const { return deadline_.empty() ? Time::max() : deadline_[index(job)]; }
+  /// Number of attempts, >= 1.
+  [[nodiscard]] std::uint32_t attempts(JobId job) const {
+    if (attempt_begin_.empty()) return 1;
+    const std::uint32_t count = attempt_begin_[index(job) + 1] - attempt_begin_[index(job)];
+    return count == 0 ? 1 : count;
+  }
+  /// Work of attempt `k` (0-based, k < attempts(job)).
+  [[nodiscard]] Time attempt_work(JobId job, std::uint32_t k) const {
+    if (attempt_begin_.empty()) return work_[index(job)];
+    const std::uint32_t first = attempt_begin_[index(job)];
+    return first == attempt_begin_[index(job) + 1] ? work_[index(job)] : attempt_work_[first + k];
+  }
+
+  /// The job's id in the trace (its row number when the trace has none).
+  [[nodiscard]] std::string external_id(JobId job) const {
+    if (!text_begin_.empty()) {
+      return text_.substr(text_begin_[index(job)], text_begin_[index(job) + 1] - text_begin_[index(job)]);
+    }
+    return std::to_string(number_.empty() ? std::int64_t{index(job)} : number_[index(job)]);
+  }
+
+  /// Distinct shapes; a shape_id indexes them. Policies keep one queue a shape, so there should be few.
+  [[nodiscard]] const std::vector<Shape>& shapes() const { return shapes_; }
+  /// Distinct GPU demands as written ("V100M16|V100M32"); entry 0 is "" = any.
+  [[nodiscard]] const NameTable& gpu_specs() const { return gpu_specs_; }
+  /// Entry 0 of each name table is "" (unknown).
+  [[nodiscard]] const NameTable& users() const { return users_; }
+  [[nodiscard]] const NameTable& groups() const { return groups_; }
+  [[nodiscard]] const NameTable& vcs() const { return vcs_; }
+  [[nodiscard]] const NameTable& names() const { return names_; }
+  [[nodiscard]] const NameTable& families() const { return families_; }
+
+  [[nodiscard]] bool has_estimates() const { return !estimate_.empty(); }
+  [[nodiscard]] bool has_users() const { return !user_.empty(); }
+  [[nodiscard]] bool has_groups() const { return !group_.empty(); }
+  [[nodiscard]] bool has_vcs() const { return !vc_.empty(); }
+  [[nodiscard]] bool has_names() const { return !name_.empty(); }
+  [[nodiscard]] bool has_statuses() const { return !status_.empty(); }
+  [[nodiscard]] bool has_attempts() const { return !attempt_begin_.empty(); }
+  [[nodiscard]] bool has_priorities() const { return !priority_.empty(); }
+  [[nodiscard]] bool has_deadlines() const { return !deadline_.empty(); }
+
+  /// `count` jobs from `first` on, as a table of their own with the same shapes, names and name numbers. Submissions
+  /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load).
+  /// Preconditions: first + count <= size(), arrival_scale > 0.
+  [[nodiscard]] JobTable slice(std::uint32_t first, std::uint32_t count, double arrival_scale = 1.0) const {
+    GPUSCHED_ASSERT(first <= size() && count <= size() - first && arrival_scale > 0, "slice outside the table");
+    JobTable part;
+    const auto cut = [&](auto& to, const auto& from) {
+      if (!from.empty()) to.assign(from.begin() + first, from.begin() + first + count);
+    };
+    cut(part.submit_, submit_);
+    cut(part.work_, work_);
+    cut(part.shape_, shape_);
+    cut(part.estimate_, estimate_);
+    cut(part.deadline_, deadline_);
+    cut(part.user_, user_);
+    cut(part.group_, group_);
+    cut(part.vc_, vc_);
+    cut(part.name_, name_);
+    cut(part.family_, family_);
+    cut(part.status_, status_);
+    cut(part.priority_, priority_);
+    if (arrival_scale != 1.0) {
+      for (Time& submit : part.submit_) {
+        submit = part.submit_.front() + from_seconds(to_seconds(submit - part.submit_.front()) * arrival_scale);
+      }
+    }
+    if (has_attempts()) {
+      part.attempt_begin_.assign(attempt_begin_.begin() + first, attempt_begin_.begin() + first + count + 1);
+      part.attempt_work_.assign(attempt_work_.begin() + part.attempt_begin_.front(),
+                                attempt_work_.begin() + part.attempt_begin_.back());
+      for (std::uint32_t& begin : part.attempt_begin_) begin -= attempt_begin_[first];
+    }
+    if (!text_begin_.empty()) {
+      part.text_begin_.assign(text_begin_.begin() + first, text_begin_.begin() + first + count + 1);
+      part.text_ = text_.substr(text_begin_[first], part.text_begin_.back() - text_begin_[first]);
+      for (std::uint64_t& begin : part.text_begin_) begin -= text_begin_[first];
+    } else {
+      part.number_.resize(count);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        part.number_[i] = number_.empty() ? std::int64_t{first} + i : number_[first + i];
+      }
+    }
+    part.shapes_ = shapes_;
+    part.gpu_specs_ = gpu_specs_;
+    part.users_ = users_;
+    part.groups_ = groups_;
+    part.vcs_ = vcs_;
+    part.names_ = names_;
+    part.families_ = families_;
+    return part;
+  }
+
+  /// Direct access to the hot columns, each of size() entries.
+  [[nodiscard]] std::span<const Time> submits() const { return submit_; }
+  [[nodiscard]] std::span<const Time> works() const { return work_; }
+
+ private:
+  friend class JobTableBuilder;
+
+  std::vector<Time> submit_, work_;
+  std::vector<std::uint32_t> shape_;
+  // The columns below are empty when no job has a value other than the default.
+  std::vector<Time> estimate_, deadline_;
+  std::vector<std::uint32_t> user_, group_, vc_, name_, family_;
+  std::vector<std::uint8_t> status_;
+  std::vector<std::int32_t> priority_;
+  std::vector<std::uint32_t> attempt_begin_;  // size() + 1 offsets into attempt_work_
+  std::vector<Time> attempt_work_;
+  // External ids: nothing when they equal the row, numbers when all are canonical integers, else text.
+  std::vector<std::int64_t> number_;
+  std::vector<std::uint64_t> text_begin_;  // size() + 1 offsets into text_
+  std::string text_;
+
+  std::vector<Shape> shapes_;
+  NameTable gpu_specs_, users_, groups_, vcs_, names_, families_;
+};
+
+/// Collects jobs row by row, in any order, and builds the table once.
+class JobTableBuilder {
+ public:
+  JobTableBuilder() {
+    for (NameTable* names :
+         {&table_.gpu_specs_, &table_.users_, &table_.groups_, &table_.vcs_, &table_.names_, &table_.families_}) {
+      names->intern("");
+    }
+  }
+
+  void reserve(std::size_t jobs) {
+    table_.submit_.reserve(jobs);
+    table_.work_.reserve(jobs);
+    table_.shape_.reserve(jobs);
+  }
+
+  [[nodiscard]] std::uint32_t size() const { return table_.size(); }
+
+  /// Number of rows submitted before the row above them; build() sorts them.
+  [[nodiscard]] std::uint32_t rows_out_of_order() const {
+    std::uint32_t rows = 0;
+    for (std::uint32_t row = 1; row < size(); ++row) rows += table_.submit_[row] < table_.submit_[row - 1] ? 1 : 0;
+    return rows;
+  }
+
+  /// Appends a job. Preconditions: work >= 0, tasks >= 1, fewer than 2^32 - 1 jobs; the attempts, if any, sum to work.
+  void add(const JobRecord& job) {
+    const std::uint32_t row = size();
+    GPUSCHED_ASSERT(job.work.us >= 0 && job.shape.tasks >= 1 && row < no_index - 1, "job record out of range");
+    table_.submit_.push_back(job.submit);
+    table_.work_.push_back(job.work);
+    Shape shape = job.shape;
+    shape.gpu_spec = table_.gpu_specs_.intern(job.gpu_spec);
+    table_.shape_.push_back(intern_shape(shape));
+    put(table_.estimate_, row, job.estimate, Time::max());
+    put(table_.deadline_, row, job.deadline, Time::max());
+    put(table_.user_, row, table_.users_.intern(job.user), 0u);
+    put(table_.group_, row, table_.groups_.intern(job.group), 0u);
+    put(table_.vc_, row, table_.vcs_.intern(job.vc), 0u);
+    put(table_.name_, row, table_.names_.intern(job.name), 0u);
+    put(table_.family_, row, table_.families_.intern(job.family), 0u);
+    put(table_.status_, row, static_cast<std::uint8_t>(job.status), std::uint8_t{0});
+    put(table_.priority_, row, job.priority, 0);
+    if (job.attempts.size() > 1 || !table_.attempt_begin_.empty()) {
+      if (table_.attempt_begin_.empty()) table_.attempt_begin_.assign(row + 1, 0);
+      table_.attempt_work_.insert(table_.attempt_work_.end(), job.attempts.begin(), job.attempts.end());
+      table_.attempt_begin_.push_back(static_cast<std::uint32_t>(table_.attempt_work_.size()));
+    }
+    add_id(job.id, row);
+  }
+
+  /// The finished table, sorted by submission (stable), or an error naming an id that appears twice.
+  Result<JobTable> build() && {
+    if (auto unique = check_ids_unique(); !unique) return Unexpected{unique.error()};
+    if (!std::is_sorted(table_.submit_.begin(), table_.submit_.end())) sort_by_submit();
+    return std::move(table_);
+  }
+
+ private:
+  /// Stores `value` in a column that stays empty while every value is the default.
+  template <class T>
+  static void put(std::vector<T>& column, std::uint32_t row, T value, T fallback) {
+    if (column.empty()) {
+      if (value == fallback) return;
+      column.assign(row, fallback);
+    }
+    // A column that started late is padded here, so that it always has one entry a row.
+    column.resize(row, fallback);
+    column.push_back(value);
+  }
+
+  std::uint32_t intern_shape(const Shape& shape) {
+    if (!table_.shapes_.empty() && table_.shapes_[last_shape_] == shape) return last_shape_;
+    const auto [place, added] = shape_numbers_.try_emplace(shape, static_cast<std::uint32_t>(table_.shapes_.size()));
+    if (added) table_.shapes_.push_back(shape);
+    return last_shape_ = place->second;
+  }
+
+  void add_id(std::string_view id, std::uint32_t row) {
+    std::int64_t number = row;
+    bool is_number = true;
+    if (!id.empty()) {
+      const auto [end, status] = std::from_chars(id.data(), id.data() + id.size(), number);
+      const bool canonical = (id.front() != '0' || id.size() == 1) && !id.starts_with("-0");
+      is_number = status == std::errc{} && end == id.data() + id.size() && canonical;
+    }
+    if (!text_ids_ && is_number) {
+      if (number == row && table_.number_.empty()) return;
+      if (table_.number_.empty()) {
+        table_.number_.resize(row);
+        std::iota(table_.number_.begin(), table_.number_.end(), std::int64_t{0});
+      }
+      table_.number_.push_back(number);
+      return;
+    }
+    if (!text_ids_) switch_to_text_ids(row);
+    table_.text_ += id.empty() ? std::to_string(row) : std::string(id);
+    table_.text_begin_.push_back(table_.text_.size());
+  }
+
+  void switch_to_text_ids(std::uint32_t rows) {
+    text_ids_ = true;
+    table_.text_begin_.assign(1, 0);
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      table_.text_ += std::to_string(table_.number_.empty() ? std::int64_t{row} : table_.number_[row]);
+      table_.text_begin_.push_back(table_.text_.size());
+    }
+    table_.number_.clear();
+    table_.number_.shrink_to_fit();
+  }
+
+  [[nodiscard]] Result<void> check_ids_unique() const {
+    const auto duplicate = [](const std::string& id) {
+      return Unexpected{Error{.message = "job id '" + id + "' appears twice; ids must be distinct", .field = "job_id"}};
+    };
+    if (text_ids_) {
+      std::vector<std::string_view> ids;
+      ids.reserve(size());
+      for (std::uint32_t row = 0; row < size(); ++row) {
+        ids.push_back(std::string_view(table_.text_)
+                          .substr(table_.text_begin_[row], table_.text_begin_[row + 1] - table_.text_begin_[row]));
+      }
+      std::sort(ids.begin(), ids.end());
+      const auto twin = std::adjacent_find(ids.begin(), ids.end());
+      if (twin != ids.end()) return duplicate(std::string(*twin));
+      return {};
+    }
+    const auto& numbers = table_.number_;
+    if (std::adjacent_find(numbers.begin(), numbers.end(), std::greater_equal<>()) == numbers.end()) return {};
+    std::vector<std::int64_t> ids = numbers;
+    std::sort(ids.begin(), ids.end());
+    const auto twin = std::adjacent_find(ids.begin(), ids.end());
+    if (twin != ids.end()) return duplicate(std::to_string(*twin));
+    return {};
+  }
+
+  void sort_by_submit() {
+    std::vector<std::uint32_t> order(size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return table_.submit_[a] < table_.submit_[b]; });
+    const auto permute = [&](auto& column) {
+      if (column.empty()) return;
+      auto sorted = column;
+      for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
+      column = std::move(sorted);
+    };
+    if (table_.number_.empty() && !text_ids_) {  // rows move, so that "id = row" no longer holds
+      table_.number_.resize(size());
+      std::iota(table_.number_.begin(), table_.number_.end(), std::int64_t{0});
+    }
+    permute(table_.submit_);
+    permute(table_.work_);
+    permute(table_.shape_);
+    permute(table_.estimate_);
+    permute(table_.deadline_);
+    for (auto* column : {&table_.user_, &table_.group_, &table_.vc_, &table_.name_, &table_.family_}) permute(*column);
+    permute(table_.status_);
+    permute(table_.priority_);
+    permute(table_.number_);
+    permute_attempts(order);
+    permute_text(order);
+  }
+
+  void permute_attempts(const std::vector<std::uint32_t>& order) {
+    if (table_.attempt_begin_.empty()) return;
+    std::vector<std::uint32_t> begin{0};
+    std::vector<Time> works;
+    for (const std::uint32_t row : order) {
+      works.insert(works.end(), table_.attempt_work_.begin() + table_.attempt_begin_[row],
+                   table_.attempt_work_.begin() + table_.attempt_begin_[row + 1]);
+      begin.push_back(static_cast<std::uint32_t>(works.size()));
+    }
+    table_.attempt_begin_ = std::move(begin);
+    table_.attempt_work_ = std::move(works);
+  }
+
+  void permute_text(const std::vector<std::uint32_t>& order) {
+    if (!text_ids_) return;
+    std::vector<std::uint64_t> begin{0};
+    std::string text;
+    text.reserve(table_.text_.size());
+    for (const std::uint32_t row : order) {
+      text.append(table_.text_, table_.text_begin_[row], table_.text_begin_[row + 1] - table_.text_begin_[row]);
+      begin.push_back(text.size());
+    }
+    table_.text_begin_ = std::move(begin);
+    table_.text_ = std::move(text);
+  }
+
+  JobTable table_;
+  std::map<Shape, std::uint32_t> shape_numbers_;
+  std::uint32_t last_shape_ = 0;
+  bool text_ids_ = false;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Placement: the named rules that choose nodes for a gang. The choosing itself is ClusterState::place.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gpusched {
+
+/// Where the tasks of a gang go. The fullest node has the fewest idle GPUs or, for tasks that share GPUs, the least GPU
+/// capacity left; ties go to the lowest node id. All rules fill a chosen node with as many tasks as fit, except
+/// worst_fit, which places task by task. Only yarn and helios may refuse a gang of one-GPU tasks although that many
+/// GPUs are idle: they wait for whole nodes instead of using remnants.
+enum class Placement : std::uint8_t {
+  consolidate,  ///< fewest nodes: the fullest node that holds all the rest, else the emptiest node
+  first_fit,    ///< nodes in id order
+  best_fit,     ///< pack: the fullest node that holds all the rest, else the fullest node that holds a task
+  worst_fit,    ///< spread: each task to the emptiest node
+  random,       ///< a node drawn uniformly among those that hold a task (seeded)
+  rack,         ///< as consolidate, but within the fewest racks (Node::rack) when no node holds all
+  /// Muri's and the Tiresias simulator's `yarn`: a gang that an empty node could hold goes to the first node that holds
+  /// it; a larger one takes completely idle nodes whole, in id order, and the first other node that holds the rest.
+  yarn,
+  /// HeliosArtifact's `consolidate` (SC'21): as yarn, but the fullest node that holds a small gang, and the emptiest
+  /// for the rest of a large one.
+  helios,
+};
+
+/// True where a gang of one-GPU tasks is never refused while that many GPUs are idle.
+constexpr bool uses_remnants(Placement rule) { return rule != Placement::yarn && rule != Placement::helios; }
+
+struct PlacementName {
+  std::string_view name;
+  Placement placement;
+  std::string_view summary;
+};
+
+/// Every placement rule by its command-line name. "count" is not here: it merges the nodes (Cluster::pooled).
+inline constexpr std::array<PlacementName, 8> placement_names{{
+    {"consolidate", Placement::consolidate, "few nodes: best fit on one node, else the emptiest nodes first"},
+    {"first-fit", Placement::first_fit, "nodes in id order"},
+    {"best-fit", Placement::best_fit, "pack: the fullest nodes that fit"},
+    {"worst-fit", Placement::worst_fit, "spread: each task to the emptiest node"},
+    {"random", Placement::random, "uniformly random nodes that fit (seeded)"},
+    {"rack", Placement::rack, "as consolidate, in few racks"},
+    {"yarn", Placement::yarn, "first node that fits, else idle nodes whole (Muri, Tiresias simulator)"},
+    {"consolidate@helios", Placement::helios, "best fit on one node, else idle nodes whole (HeliosArtifact)"},
+}};
+
+/// The rule called `name`, if any.
+constexpr std::optional<Placement> placement_from_name(std::string_view name) {
+  for (const PlacementName& entry : placement_names) {
+    if (entry.name == name) return entry.placement;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpusched

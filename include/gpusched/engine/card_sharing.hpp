@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/// CardSharing: which jobs share which GPU, and how fast each runs in that company.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+#include "gpusched/data/runtime_model.hpp"
+
+namespace gpusched::detail {
+
+/// A value, empty unless the runtime model knows interference. Each task that holds a share of a card has a seat there.
+/// What the others at a card add to a task's time is kept as a sum, so that coming and going costs as many steps as
+/// there are others. Whole GPUs, and nodes that only count theirs, have no seats.
+class CardSharing {
+ public:
+  CardSharing() = default;
+  CardSharing(std::uint32_t jobs, std::uint32_t cards)
+      : first_of_job_(jobs, no_index), first_on_card_(cards, no_index) {}
+
+  [[nodiscard]] bool active() const { return !first_of_job_.empty(); }
+
+  /// A task of `job` takes a share of `card`, whose GPUs are of `gpu_type`. Precondition: active().
+  void join(const RuntimeModel& model, JobId job, std::uint32_t family, std::uint32_t card, std::uint32_t gpu_type) {
+    const std::uint32_t at = new_seat({.job = job,
+                                       .family = family,
+                                       .card = card,
+                                       .gpu_type = gpu_type,
+                                       .next_of_job = first_of_job_[index(job)],
+                                       .next_on_card = first_on_card_[card]});
+    for_each_on(card, [&](Seat& other) {
+      seats_[at].extra += model.extra(family, other.family, gpu_type);
+      other.extra += model.extra(other.family, family, gpu_type);
+    });
+    first_of_job_[index(job)] = at;
+    if (seats_[at].next_on_card != no_index) seats_[seats_[at].next_on_card].previous_on_card = at;
+    first_on_card_[card] = at;
+    changed_.push_back(card);
+  }
+
+  /// The job gives up all its seats.
+  void leave(const RuntimeModel& model, JobId job) {
+    for (std::uint32_t at = first_of_job_[index(job)]; at != no_index;) {
+      const Seat seat = seats_[at];
+      (seat.previous_on_card == no_index ? first_on_card_[seat.card] : seats_[seat.previous_on_card].next_on_card) =
+          seat.next_on_card;
+      if (seat.next_on_card != no_index) seats_[seat.next_on_card].previous_on_card = seat.previous_on_card;
+      for_each_on(seat.card,
+                  [&](Seat& other) { other.extra -= model.extra(other.family, seat.family, seat.gpu_type); });
+      changed_.push_back(seat.card);
+      seats_[at].next_of_job = free_seat_;
+      free_seat_ = at;
+      at = seat.next_of_job;
+    }
+    first_of_job_[index(job)] = no_index;
+  }
+
+  [[nodiscard]] bool is_seated(JobId job) const { return active() && first_of_job_[index(job)] != no_index; }
+
+  /// The rate of a seated job: that of its slowest task, each slowed by the sum of what its neighbours add.
+  [[nodiscard]] RatePpm rate(const RuntimeModel& model, JobId job) const {
+    RatePpm slowest = ~RatePpm{0};
+    for (std::uint32_t at = first_of_job_[index(job)]; at != no_index; at = seats_[at].next_of_job) {
+      const Seat& seat = seats_[at];
+      const std::int64_t alone = model.rate(seat.family, seat.gpu_type);
+      const std::int64_t slowed = mul_div(alone, reference_rate, reference_rate + seat.extra);
+      slowest = std::min(slowest, static_cast<RatePpm>(std::max<std::int64_t>(slowed, 1)));
+    }
+    return slowest;
+  }
+
+  /// True when somebody came or went since the last for_each_affected().
+  [[nodiscard]] bool any_affected() const { return !changed_.empty(); }
+
+  /// Calls visit(job) for everyone at the cards where somebody came or went since the last call, some more than once.
+  template <class Visit>
+  void for_each_affected(Visit visit) {
+    for (const std::uint32_t card : changed_) {
+      for (std::uint32_t at = first_on_card_[card]; at != no_index; at = seats_[at].next_on_card) visit(seats_[at].job);
+    }
+    changed_.clear();
+  }
+
+  /// Cards of the job's seats, the latest first, into `cards`; false when a sum is not what the neighbours add. For
+  /// checks.
+  [[nodiscard]] bool audit(const RuntimeModel& model, JobId job, std::vector<std::uint32_t>& cards) const {
+    cards.clear();
+    for (std::uint32_t at = first_of_job_[index(job)]; at != no_index; at = seats_[at].next_of_job) {
+      const Seat& seat = seats_[at];
+      std::int64_t extra = 0;
+      for (std::uint32_t other = first_on_card_[seat.card]; other != no_index; other = seats_[other].next_on_card) {
+        if (other != at) extra += model.extra(seat.family, seats_[other].family, seat.gpu_type);
+      }
+      if (extra != seat.extra) return false;
+      cards.push_back(seat.card);
+    }
+    return true;
+  }
+
+ private:
+  struct Seat {
+    JobId job = no_job;
+    std::uint32_t family = 0;
+    std::uint32_t card = no_index;
+    std::uint32_t gpu_type = 0;
+    std::int64_t extra = 0;  // what the others add to the task's time, in millionths of its time alone
+    std::uint32_t next_of_job = no_index;
+    std::uint32_t next_on_card = no_index;
+    std::uint32_t previous_on_card = no_index;
+  };
+
+  template <class Visit>
+  void for_each_on(std::uint32_t card, Visit visit) {
+    for (std::uint32_t at = first_on_card_[card]; at != no_index; at = seats_[at].next_on_card) visit(seats_[at]);
+  }
+
+  std::uint32_t new_seat(const Seat& seat) {
+    if (free_seat_ == no_index) {
+      seats_.push_back(seat);
+      return static_cast<std::uint32_t>(seats_.size() - 1);
+    }
+    const std::uint32_t at = free_seat_;
+    free_seat_ = seats_[at].next_of_job;
+    seats_[at] = seat;
+    return at;
+  }
+
+  std::vector<Seat> seats_;
+  std::vector<std::uint32_t> first_of_job_, first_on_card_;
+  std::vector<std::uint32_t> changed_;  // cards
+  std::uint32_t free_seat_ = no_index;
+};
+
+}  // namespace gpusched::detail

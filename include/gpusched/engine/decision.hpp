@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Decision: the commands a policy gives at one instant, each checked as it is given against the capacity that the
+/// earlier ones leave. A refused command changes nothing; Engine::apply then carries out the rest and cannot fail.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "gpusched/engine/engine_state.hpp"
+
+namespace gpusched {
+
+/// The answer to a command.
+enum class Verdict : std::uint8_t {
+  ok,
+  does_not_fit,  ///< capacity, quota, GPU type or placement rule
+  wrong_phase,   ///< starting a job that is not pending, preempting one that is not running
+  in_the_past,   ///< a wake not after now
+};
+
+/// Borrowed from the engine for one instant; not kept.
+class Decision {
+ public:
+  explicit Decision(detail::EngineState& state) : state_(&state) {}
+
+  /// Starts a pending job on nodes chosen by the run's placement rule: the whole gang or nothing.
+  Verdict start(JobId job) { return start(job, state_->options.placement); }
+
+  Verdict start(JobId job, Placement rule) {
+    if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
+    return commit_start(job, state_->cluster.place(state_->jobs->shape(job), quota_vc(job), rule));
+  }
+
+  /// Starts a pending job on nodes of the policy's choice, which must add up to its gang.
+  Verdict start_on(JobId job, std::span<const NodeTasks> nodes) {
+    if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
+    return commit_start(job,
+                        state_->cluster.place_on(state_->jobs->shape(job), quota_vc(job), nodes.data(), nodes.size()));
+  }
+
+  /// Would start(job) be accepted? Changes nothing lasting.
+  [[nodiscard]] bool fits(JobId job) {
+    const Shape& shape = state_->jobs->shape(job);
+    const std::uint32_t grants = state_->cluster.place(shape, quota_vc(job), state_->options.placement);
+    if (grants == no_index) return false;
+    state_->cluster.release(grants, shape, quota_vc(job));
+    state_->cluster.free_grants(grants);
+    return true;
+  }
+
+  /// Stops a running job and frees its capacity for the commands that follow. It waits at the end of its queue.
+  Verdict preempt(JobId job) {
+    detail::JobState& state = (*state_)[job];
+    if (state.phase != JobPhase::running) return Verdict::wrong_phase;
+    state_->cluster.release(state.grants, state_->jobs->shape(job), quota_vc(job));
+    state_->commands.push_back({detail::CommandKind::preempt, job, state.grants, {}});
+    state.grants = no_index;
+    move_to_queue(job, state);
+    return Verdict::ok;
+  }
+
+  /// Takes a preemption of this decision back, if exactly what the job held is still free: it then runs on as if
+  /// nothing had happened.
+  Verdict restore(JobId job) {
+    detail::JobState& state = (*state_)[job];
+    detail::Command* const command = find_preempt(job);
+    if (state.phase != JobPhase::pending || command == nullptr) return Verdict::wrong_phase;
+    if (!state_->cluster.retake(command->grants, state_->jobs->shape(job), quota_vc(job))) return Verdict::does_not_fit;
+    state.grants = command->grants;
+    *command = {detail::CommandKind::wake, no_job, no_index, Time::max()};  // a command that does nothing
+    move_to_running(job, state);
+    return Verdict::ok;
+  }
+
+  /// Frees what a running job holds while it runs on, so that move_on() can give it other nodes. By the end of the
+  /// decision the job must have been moved or preempted; until then ClusterState::for_each_idle_level() must not be
+  /// asked.
+  Verdict vacate(JobId job) {
+    detail::JobState& state = (*state_)[job];
+    if (state.phase != JobPhase::running) return Verdict::wrong_phase;
+    state_->cluster.defer_index();
+    state_->cluster.release(state.grants, state_->jobs->shape(job), quota_vc(job));
+    state_->cluster.free_grants(state.grants);
+    state.grants = no_index;
+    return Verdict::ok;
+  }
+
+  /// Gives a vacated job nodes of the policy's choice. It runs on without a pause, cost or preemption: for published
+  /// simulators that place every job afresh at each event.
+  Verdict move_on(JobId job, std::span<const NodeTasks> nodes) {
+    detail::JobState& state = (*state_)[job];
+    if (state.phase != JobPhase::running || state.grants != no_index) return Verdict::wrong_phase;
+    const std::uint32_t grants =
+        state_->cluster.place_on(state_->jobs->shape(job), quota_vc(job), nodes.data(), nodes.size());
+    if (grants == no_index) return Verdict::does_not_fit;
+    state.grants = grants;
+    state_->commands.push_back({detail::CommandKind::move, job, no_index, {}});
+    return Verdict::ok;
+  }
+
+  /// Asks for a decision at time `t`, whatever else happens.
+  Verdict wake(Time t) {
+    if (t <= state_->now) return Verdict::in_the_past;
+    state_->commands.push_back({detail::CommandKind::wake, no_job, no_index, t});
+    return Verdict::ok;
+  }
+
+  /// Adds `change` (it may be negative, but not below zero work left) to the work left of a running job: start-up and
+  /// checkpoint costs that published simulators charge by rules of their own.
+  Verdict adjust_work(JobId job, Time change) {
+    if ((*state_)[job].phase != JobPhase::running) return Verdict::wrong_phase;
+    state_->commands.push_back({detail::CommandKind::adjust, job, no_index, change});
+    return Verdict::ok;
+  }
+
+ private:
+  // Quotas and node ownership follow the scheduling queue, of which the last belongs to jobs of no virtual cluster.
+  [[nodiscard]] std::uint32_t quota_vc(JobId job) const { return state_->queue_of(job); }
+
+  Verdict commit_start(JobId job, std::uint32_t grants) {
+    if (grants == no_index) return Verdict::does_not_fit;
+    detail::JobState& state = (*state_)[job];
+    state.grants = grants;
+    move_to_running(job, state);
+    state_->commands.push_back({detail::CommandKind::start, job, no_index, {}});
+    return Verdict::ok;
+  }
+
+  void move_to_running(JobId job, detail::JobState& state) {
+    state_->unlink(state_->queues[state_->queue_of(job)], job);
+    state.phase = JobPhase::running;
+    state_->append(state_->running, job);
+  }
+
+  void move_to_queue(JobId job, detail::JobState& state) {
+    state_->unlink(state_->running, job);
+    state.phase = JobPhase::pending;
+    state_->append(state_->queues[state_->queue_of(job)], job);
+  }
+
+  // The latest preemption of `job` in this decision that no later start followed. Decisions hold few commands, and the
+  // one looked for is among the last.
+  detail::Command* find_preempt(JobId job) {
+    for (auto command = state_->commands.rbegin(); command != state_->commands.rend(); ++command) {
+      if (command->job != job) continue;
+      return command->kind == detail::CommandKind::preempt ? &*command : nullptr;
+    }
+    return nullptr;
+  }
+
+  detail::EngineState* state_;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Engine: moves jobs through time. A value: a copy is a snapshot that runs on independently; thousands live in one
+/// process. It knows no policy, file or thread, and borrows the JobTable and RuntimeModel, which must outlive it.
+///
+/// Three ways to run, one mechanism:
+///  - simulate(engine, policy, observers...) (simulate.hpp);
+///  - `while (engine.advance()) { decide on engine.view(); command engine.decision(); engine.apply(); }`;
+///  - the same with advance_to(t) under another simulator's clock.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/engine_state.hpp"
+#include "gpusched/engine/view.hpp"
+
+namespace gpusched {
+
+class Engine {
+ public:
+  /// An empty cluster before the first event. Virtual clusters of jobs and machines are matched by name; jobs of a
+  /// virtual cluster that the machines do not have form a queue of their own and may run anywhere. Precondition: every
+  /// shape fits the empty cluster, or its jobs will wait for ever.
+  Engine(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options = {},
+         const RuntimeModel* runtime = nullptr) {
+    state_.jobs = &jobs;
+    state_.runtime = runtime != nullptr && runtime->is_uniform() ? nullptr : runtime;
+    state_.options = options;
+    state_.cluster = ClusterState(cluster, jobs.gpu_specs(), Rng(options.seed).split("placement"));
+    state_.states.resize(jobs.size());
+    if (state_.runtime != nullptr) state_.worked.resize(jobs.size());
+    if (state_.runtime != nullptr && state_.runtime->has_interference()) {
+      state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
+      if (options.preemption.checkpoint_interval.us > 0) rate_work_.resize(jobs.size());
+    }
+    state_.queues.resize(cluster.vcs.size() + 1);
+    if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
+    if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
+  }
+
+  [[nodiscard]] OracleView view() const { return OracleView(state_); }
+  /// The open decision of this instant. Commands take effect at apply().
+  [[nodiscard]] Decision decision() { return Decision(state_); }
+
+  /// When something happens next (Time::max() = nothing will unless a decision starts a job). May be early: a plan that
+  /// changed counts until it surfaces.
+  [[nodiscard]] Time next_event_time() const {
+    const Time planned = state_.planned.empty() ? Time::max() : state_.planned.top().time;
+    const Time submit = state_.arrived < state_.jobs->size() ? state_.jobs->submit(JobId{state_.arrived}) : Time::max();
+    return planned < submit ? planned : submit;
+  }
+
+  /// Moves to the next instant at which something happens and applies all of its events (or one of them:
+  /// EngineOptions::one_event_a_step). False when nothing is left.
+  /// Precondition: the last decision was applied.
+  bool advance() { return advance_to(Time::max()); }
+
+  /// The same, but not beyond `t`: when nothing happens up to and including `t`, the clock stands at `t` (unless t is
+  /// Time::max()) and the answer is false.
+  bool advance_to(Time t) {
+    GPUSCHED_ASSERT(state_.commands.empty(), "apply() the decision before advancing");
+    state_.events.clear();
+    for (;;) {
+      const Time next = next_event_time();
+      if (next == Time::max() || next > t) {
+        if (t != Time::max() && t > state_.now) state_.now = t;
+        return false;
+      }
+      state_.now = next;
+      if (state_.options.one_event_a_step) {
+        happen_once();
+        adapt_rates();
+      } else {
+        while (!state_.planned.empty() && state_.planned.top().time == next) happen();
+        adapt_rates();
+        while (submission_due()) arrive();
+      }
+      if (state_.events.empty()) continue;  // only plans that had changed
+      state_.events_seen += state_.events.size();
+      return true;
+    }
+  }
+
+  /// Carries out the open decision. Afterwards events() are its starts and preemptions, in order.
+  void apply() {
+    state_.events.clear();
+    for (const detail::Command& command : state_.commands) {
+      switch (command.kind) {
+        case detail::CommandKind::start: begin_run(command.job); break;
+        case detail::CommandKind::preempt: end_run(command); break;
+        case detail::CommandKind::wake:
+          if (command.time != Time::max()) state_.planned.push(command.time, EventKind::wake, no_job, 0);
+          break;
+        case detail::CommandKind::adjust: adjust_work(command.job, command.time); break;
+        case detail::CommandKind::move: move(command.job); break;
+      }
+    }
+    state_.commands.clear();
+    state_.cluster.refresh_index();
+    adapt_rates();
+#ifdef GPUSCHED_VALIDATE
+    GPUSCHED_ASSERT(consistent(), "capacity or jobs are not conserved");
+#endif
+  }
+
+  /// Re-derives from the jobs what the cluster and the lists should hold: the capacity that running jobs do not hold is
+  /// free, and every job is in exactly one phase. O(jobs + GPUs); after every apply() with GPUSCHED_VALIDATE.
+  [[nodiscard]] bool consistent() const {
+    ClusterState cluster = state_.cluster;
+    std::uint32_t waiting = 0;
+    for (const detail::JobList& queue : state_.queues) {
+      for (const JobId job : JobRange(&state_, &queue)) {
+        if (state_[job].phase != JobPhase::pending || state_[job].grants != no_index) return false;
+        ++waiting;
+      }
+    }
+    std::uint32_t running = 0;
+    for (const JobId job : JobRange(&state_, &state_.running)) {
+      const detail::JobState& state = state_[job];
+      std::uint32_t tasks = 0;
+      for (std::uint32_t at = state.grants; at != no_index; at = cluster.grant(at).next) {
+        tasks += cluster.grant(at).tasks;
+      }
+      if (state.phase != JobPhase::running || tasks != state_.jobs->shape(job).tasks) return false;
+      if (state.rate != rate_of(job, state) || !seats_are_grants(job, state)) return false;
+      cluster.release(state.grants, state_.jobs->shape(job), state_.queue_of(job));
+      ++running;
+    }
+    return cluster.all_free() && waiting + running + state_.finished == state_.arrived;
+  }
+
+  [[nodiscard]] std::span<const Event> events() const { return state_.events; }
+  [[nodiscard]] bool all_finished() const { return state_.finished == state_.jobs->size(); }
+  /// Events so far: submissions, finishes, retries and wakes.
+  [[nodiscard]] std::uint64_t events_seen() const { return state_.events_seen; }
+
+  // ---- results, read when a job is done (or Time::max() / so far before) ----
+  [[nodiscard]] const JobTable& jobs() const { return *state_.jobs; }
+  [[nodiscard]] Time first_start(JobId job) const { return state_[job].first_start; }
+  [[nodiscard]] Time end(JobId job) const { return state_[job].end; }
+  /// Wall time running, preemption costs and lost work included.
+  [[nodiscard]] Time ran(JobId job) const { return state_[job].ran; }
+  /// The part of ran() that advanced the job: without preemption costs, lost work and what adjust_work() added. At the
+  /// reference rate that is its work; a GPU twice as fast needs half the time. Precondition: the job finished.
+  [[nodiscard]] Time useful_time(JobId job) const {
+    const Time work = state_.jobs->work(job);
+    if (state_.worked.empty()) return work;
+    const Time worked = state_.worked[index(job)];
+    return worked.us == 0 ? Time{} : Time{mul_div(ran(job).us, work.us, worked.us)};
+  }
+  [[nodiscard]] std::uint32_t preemptions(JobId job) const { return state_[job].preemptions; }
+
+ private:
+  void match_virtual_clusters(const JobTable& jobs, const Cluster& cluster) {
+    const auto none = static_cast<std::uint32_t>(cluster.vcs.size());
+    state_.queue_of_vc.assign(jobs.vcs().size(), none);
+    for (std::uint32_t vc = 0; vc < none; ++vc) {
+      const std::uint32_t named = jobs.vcs().find(cluster.vcs[vc].name);
+      if (named != no_index) state_.queue_of_vc[named] = vc;
+    }
+  }
+
+  // Applies the earliest planned event, which is due now.
+  void happen() {
+    const EventQueue::Entry due = state_.planned.top();
+    state_.planned.pop();
+    if (due.kind() == EventKind::wake) {
+      // Several wakes for one instant are one event.
+      if (state_.events.empty() || state_.events.back().kind != EventKind::wake) {
+        state_.events.push_back({EventKind::wake, no_job});
+      }
+      return;
+    }
+    detail::JobState& state = state_[due.job];
+    if (state.phase != JobPhase::running || state.generation != due.generation) return;
+    finish_attempt(due.job, state);
+  }
+
+  void finish_attempt(JobId job, detail::JobState& state) {
+    GPUSCHED_ASSERT(state.grants != no_index, "a vacated job was neither moved nor preempted");
+    const Shape& shape = state_.jobs->shape(job);
+    state_.cluster.release(state.grants, shape, state_.queue_of(job));
+    state_.cluster.free_grants(state.grants);
+    state.grants = no_index;
+    leave_cards(job);
+    settle(job, state);
+    if (!rate_work_.empty()) rate_work_[index(job)] = {};
+    state_.unlink(state_.running, job);
+    if (state.attempt + 1u < state_.jobs->attempts(job)) {
+      ++state.attempt;
+      state.remaining = state_.jobs->attempt_work(job, state.attempt);
+      state.phase = JobPhase::pending;
+      state_.append(state_.queues[state_.queue_of(job)], job);
+      state_.events.push_back({EventKind::retry, job});
+      return;
+    }
+    state.remaining = {};
+    state.phase = JobPhase::done;
+    state.end = state_.now;
+    ++state_.finished;
+    state_.events.push_back({EventKind::finish, job});
+  }
+
+  // For EngineOptions::one_event_a_step; nothing, when the plan due had changed.
+  void happen_once() {
+    if (submission_due()) {
+      arrive();
+    } else {
+      happen();
+    }
+  }
+
+  [[nodiscard]] bool submission_due() const {
+    const auto submits = state_.jobs->submits();
+    return state_.arrived < submits.size() && submits[state_.arrived] == state_.now;
+  }
+
+  // Precondition: submission_due().
+  void arrive() {
+    const JobId job{state_.arrived++};
+    detail::JobState& state = state_[job];
+    state.remaining = state_.jobs->attempt_work(job, 0);
+    state.phase = JobPhase::pending;
+    state_.append(state_.queues[state_.queue_of(job)], job);
+    state_.events.push_back({EventKind::submit, job});
+  }
+
+  void begin_run(JobId job) {
+    detail::JobState& state = state_[job];
+    if (state.first_start == Time::max()) state.first_start = state_.now;
+    state.since = state_.now;
+    if (state_.sharing.active()) join_cards(job, state);
+    state.rate = rate_of(job, state);
+    if (state.must_restart) {
+      const PreemptionCost& cost = state_.options.preemption;
+      state.remaining += detail::EngineState::work_done(state.rate, cost.checkpoint + cost.restart);
+      state.must_restart = false;
+    }
+    plan_finish(job, state);
+    state_.events.push_back({EventKind::start, job});
+  }
+
+  void end_run(const detail::Command& command) {
+    detail::JobState& state = state_[command.job];
+    leave_cards(command.job);
+    const Time before = rate_work_.empty() ? Time{} : std::exchange(rate_work_[index(command.job)], {});
+    state.remaining -= keep_saved(before + settle(command.job, state)) - before;
+    ++state.generation;
+    ++state.preemptions;
+    state.must_restart = true;
+    state_.cluster.free_grants(command.grants);
+    state_.events.push_back({EventKind::preempt, command.job});
+  }
+
+  // Counts the time that a running job ran up to now, and returns the work that passed in it.
+  Time settle(JobId job, detail::JobState& state) {
+    const Time span = state_.now - state.since;
+    const Time done = detail::EngineState::work_done(state.rate, span);
+    state.ran += span;
+    state.since = state_.now;
+    if (!state_.worked.empty()) state_.worked[index(job)] += done;
+    return done;
+  }
+
+  // The part of a run's work that survives a preemption.
+  [[nodiscard]] Time keep_saved(Time done) const {
+    const Time interval = state_.options.preemption.checkpoint_interval;
+    return interval.us <= 0 ? done : Time{done.us - done.us % interval.us};
+  }
+
+  void adjust_work(JobId job, Time change) {
+    detail::JobState& state = state_[job];
+    if (state.phase == JobPhase::running) replan(job, state, change, state.rate);
+  }
+
+  // Other nodes may have another rate; then the work left takes another time.
+  void move(JobId job) {
+    if (state_.sharing.active()) {
+      leave_cards(job);
+      join_cards(job, state_[job]);
+    }
+    adapt_rate(job);
+    state_.events.push_back({EventKind::move, job});
+  }
+
+  // Gives a running job `change` more work and the rate `rate` from now on.
+  void replan(JobId job, detail::JobState& state, Time change, RatePpm rate) {
+    state.remaining = state.remaining - settle(job, state) + change;
+    GPUSCHED_ASSERT(state.remaining.us >= 0, "work left cannot be negative");
+    state.rate = rate;
+    ++state.generation;
+    plan_finish(job, state);
+  }
+
+  void plan_finish(JobId job, const detail::JobState& state) {
+    const Time end = state.since + detail::EngineState::time_needed(state.rate, state.remaining);
+    state_.planned.push(end, EventKind::finish, job, state.generation);
+  }
+
+  // What a running job's rate depends on may have changed.
+  void adapt_rate(JobId job) {
+    detail::JobState& state = state_[job];
+    const RatePpm rate = rate_of(job, state);
+    if (rate == state.rate) return;
+    const Time left = state.remaining;
+    replan(job, state, {}, rate);
+    if (!rate_work_.empty()) rate_work_[index(job)] += left - state.remaining;
+  }
+
+  // After the comings and goings of an instant: those that share a card with them get the rate of their company.
+  void adapt_rates() {
+    if (state_.sharing.any_affected()) state_.sharing.for_each_affected([&](JobId job) { adapt_rate(job); });
+  }
+
+  void join_cards(JobId job, const detail::JobState& state) {
+    if (!state_.jobs->shape(job).is_share()) return;
+    for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
+      const Grant& grant = state_.cluster.grant(at);
+      if (grant.devices == 0) continue;
+      state_.sharing.join(*state_.runtime, job, state_.jobs->family(job), card_of(grant),
+                          state_.cluster.node_gpu_type(grant.node));
+    }
+  }
+
+  void leave_cards(JobId job) {
+    if (state_.sharing.is_seated(job)) state_.sharing.leave(*state_.runtime, job);
+  }
+
+  // Precondition: a share of one card.
+  [[nodiscard]] std::uint32_t card_of(const Grant& grant) const {
+    return state_.cluster.card(grant.node, static_cast<std::uint32_t>(std::countr_zero(grant.devices)));
+  }
+
+  [[nodiscard]] bool seats_are_grants(JobId job, const detail::JobState& state) const {
+    if (!state_.sharing.active()) return true;
+    std::vector<std::uint32_t> seats, held;
+    if (!state_.sharing.audit(*state_.runtime, job, seats)) return false;
+    for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
+      const Grant& grant = state_.cluster.grant(at);
+      if (state_.jobs->shape(job).is_share() && grant.devices != 0) held.push_back(card_of(grant));
+    }
+    return std::is_permutation(seats.begin(), seats.end(), held.begin(), held.end());
+  }
+
+  [[nodiscard]] RatePpm rate_of(JobId job, const detail::JobState& state) const {
+    return state_.runtime == nullptr ? reference_rate : modelled_rate(job, state);
+  }
+
+  // A gang runs at the rate of its slowest task. Precondition: there is a runtime model.
+  [[nodiscard]] RatePpm modelled_rate(JobId job, const detail::JobState& state) const {
+    if (state_.sharing.is_seated(job)) return state_.sharing.rate(*state_.runtime, job);
+    RatePpm slowest = ~RatePpm{0};
+    for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
+      const RatePpm rate =
+          state_.runtime->rate(state_.jobs->family(job), state_.cluster.node_gpu_type(state_.cluster.grant(at).node));
+      slowest = rate < slowest ? rate : slowest;
+    }
+    return slowest;
+  }
+
+  detail::EngineState state_;
+  // By job: work of the present run that passed before the last change of its rate. Empty unless rates can change in a
+  // run and work can be lost.
+  std::vector<Time> rate_work_;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/// EngineState: everything that a run changes, as one copyable value. View reads it, Decision edits it under checks,
+/// Engine moves it through time; nobody else touches it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/data/runtime_model.hpp"
+#include "gpusched/engine/card_sharing.hpp"
+#include "gpusched/engine/cluster_state.hpp"
+#include "gpusched/engine/event_queue.hpp"
+
+namespace gpusched {
+
+/// What stopping and starting again costs. Both costs prolong the job at its next start after a preemption.
+struct PreemptionCost {
+  Time checkpoint{};           ///< to write the state that is kept
+  Time restart{};              ///< to load it again
+  Time checkpoint_interval{};  ///< 0: state is saved at the preemption, no work is lost; > 0: work since the last
+                               ///< multiple of this interval of work is lost
+};
+
+/// How a run behaves, besides its policy.
+struct EngineOptions {
+  Placement placement = Placement::consolidate;
+  PreemptionCost preemption = {};
+  std::uint64_t seed = 0;  ///< of the random placement
+  /// An instant's events come one at a time, submissions first, with a decision between any two: the stepping of
+  /// RLScheduler's simulator (SC'20). Otherwise all events of an instant are applied before anyone decides.
+  bool one_event_a_step = false;
+};
+
+/// Where a job is in its life.
+enum class JobPhase : std::uint8_t { future, pending, running, done };
+
+namespace detail {
+
+/// One job's changing part. One record a job instead of one array a field: an event touches nearly all of it.
+struct JobState {
+  Time remaining{};  ///< work left of the present attempt, as of `since` when running
+  Time since{};      ///< start of the present run, or of the last re-plan
+  Time first_start = Time::max();
+  Time end = Time::max();
+  Time ran{};                       ///< wall time running up to `since`, overhead included
+  std::uint32_t grants = no_index;  ///< head of the grant list
+  std::uint32_t generation = 0;     ///< of the planned finish; a re-plan makes older plans stale
+  std::uint32_t preemptions = 0;
+  std::uint32_t previous = no_index, next = no_index;  ///< neighbours in the waiting queue or the running list
+  RatePpm rate = reference_rate;
+  std::uint16_t attempt = 0;
+  JobPhase phase = JobPhase::future;
+  bool must_restart = false;  ///< the next start pays the preemption cost
+};
+
+/// A doubly linked list through JobState::previous and next.
+struct JobList {
+  std::uint32_t first = no_index, last = no_index;
+  std::uint32_t size = 0;
+};
+
+/// A command of a Decision; `time` is the instant of a wake or the change of an adjust.
+enum class CommandKind : std::uint8_t { start, preempt, wake, adjust, move };
+struct Command {
+  CommandKind kind = CommandKind::wake;
+  JobId job = no_job;
+  std::uint32_t grants = no_index;  ///< preempt: what the job held
+  Time time{};
+};
+
+struct EngineState {
+  const JobTable* jobs = nullptr;         // borrowed
+  const RuntimeModel* runtime = nullptr;  // borrowed; null = reference rate everywhere
+  EngineOptions options;
+
+  Time now{};
+  std::uint32_t arrived = 0;  ///< jobs submitted so far = id of the next arrival
+  std::uint32_t finished = 0;
+  std::uint64_t events_seen = 0;
+  EventQueue planned;
+  ClusterState cluster;
+  CardSharing sharing;                     ///< inactive unless the runtime model knows interference
+  std::vector<std::uint32_t> queue_of_vc;  ///< scheduling queue of each JobTable vc; empty: all in queue 0
+  std::vector<JobList> queues;
+  JobList running;
+  std::vector<JobState> states;
+  std::vector<Time> worked;       ///< of each job: work that passed while it ran; empty when that equals `ran`
+  std::vector<Event> events;      ///< of this instant
+  std::vector<Command> commands;  ///< of the open decision
+
+  JobState& operator[](JobId job) { return states[index(job)]; }
+  const JobState& operator[](JobId job) const { return states[index(job)]; }
+
+  [[nodiscard]] std::uint32_t queue_of(JobId job) const { return queue_of_vc.empty() ? 0 : queue_of_vc[jobs->vc(job)]; }
+
+  void append(JobList& list, JobId job) {
+    JobState& state = (*this)[job];
+    state.previous = list.last;
+    state.next = no_index;
+    (list.last == no_index ? list.first : states[list.last].next) = index(job);
+    list.last = index(job);
+    ++list.size;
+  }
+
+  void unlink(JobList& list, JobId job) {
+    const JobState& state = (*this)[job];
+    (state.previous == no_index ? list.first : states[state.previous].next) = state.next;
+    (state.next == no_index ? list.last : states[state.next].previous) = state.previous;
+    --list.size;
+  }
+
+  /// Work left of a running job's present attempt at `now`.
+  [[nodiscard]] Time remaining_now(const JobState& state) const {
+    if (state.phase != JobPhase::running) return state.remaining;
+    return state.remaining - work_done(state.rate, now - state.since);
+  }
+
+  /// Work that passes in `span` at `rate`, rounded down.
+  static Time work_done(RatePpm rate, Time span) {
+    if (rate == reference_rate) return span;
+    return {mul_div(span.us, rate, reference_rate)};
+  }
+
+  /// Time that `work` takes at `rate`, rounded up, so that a finish never comes early. With work_done() the one home
+  /// of rounding.
+  static Time time_needed(RatePpm rate, Time work) {
+    if (rate == reference_rate) return work;
+    return {mul_div_up(work.us, reference_rate, rate)};
+  }
+};
+
+}  // namespace detail
+}  // namespace gpusched

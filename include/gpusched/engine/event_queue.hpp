@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/// EventQueue: what will happen, in the total order (time, kind, sequence). Submissions are not here: they come sorted
+/// with the JobTable, so a cursor serves.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+
+namespace gpusched {
+
+/// What can happen, in the order in which events of one instant are applied. The queue holds the first kinds; `start`,
+/// `preempt` and `move` are the traces of a decision and follow it.
+enum class EventKind : std::uint8_t {
+  finish,   ///< a job did its last work
+  retry,    ///< an attempt of a job ended, and the job waits for its next attempt
+  wake,     ///< a timer that the policy set
+  submit,   ///< a job arrived
+  start,    ///< a decision started a job
+  preempt,  ///< a decision stopped a job
+  move,     ///< a decision gave a running job other nodes
+};
+
+/// Something that happened at the current instant.
+struct Event {
+  EventKind kind = EventKind::wake;
+  JobId job = no_job;  ///< no_job for wake
+
+  friend bool operator==(const Event&, const Event&) = default;
+};
+
+/// A min-heap of planned events. A plan that changed is not searched for: its generation no longer matches the job's,
+/// and the engine drops it when it surfaces.
+class EventQueue {
+ public:
+  struct Entry {
+    Time time;
+    std::uint64_t order = 0;  ///< kind in the top byte, sequence below
+    JobId job = no_job;
+    std::uint32_t generation = 0;
+
+    [[nodiscard]] EventKind kind() const { return static_cast<EventKind>(order >> 56); }
+    [[nodiscard]] bool before(const Entry& other) const {
+      return time != other.time ? time < other.time : order < other.order;
+    }
+  };
+
+  [[nodiscard]] bool empty() const { return heap_.empty(); }
+  [[nodiscard]] std::size_t size() const { return heap_.size(); }
+  [[nodiscard]] const Entry& top() const { return heap_.front(); }
+
+  void push(Time time, EventKind kind, JobId job, std::uint32_t generation) {
+    const Entry entry{time, std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | sequence_++, job, generation};
+    std::size_t hole = heap_.size();
+    heap_.push_back(entry);
+    while (hole > 0) {
+      const std::size_t parent = (hole - 1) / arity;
+      if (!entry.before(heap_[parent])) break;
+      heap_[hole] = heap_[parent];
+      hole = parent;
+    }
+    heap_[hole] = entry;
+  }
+
+  /// Precondition: not empty.
+  void pop() {
+    const Entry moved = heap_.back();
+    heap_.pop_back();
+    const std::size_t size = heap_.size();
+    if (size == 0) return;
+    std::size_t hole = 0;
+    for (;;) {
+      const std::size_t first = hole * arity + 1;
+      if (first >= size) break;
+      const std::size_t end = first + arity < size ? first + arity : size;
+      std::size_t least = first;
+      for (std::size_t child = first + 1; child < end; ++child) {
+        if (heap_[child].before(heap_[least])) least = child;
+      }
+      if (!heap_[least].before(moved)) break;
+      heap_[hole] = heap_[least];
+      hole = least;
+    }
+    heap_[hole] = moved;
+  }
+
+ private:
+  // Four children a node: half the depth of a binary heap, and the children share a cache line or two.
+  static constexpr std::size_t arity = 4;
+
+  std::vector<Entry> heap_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace gpusched

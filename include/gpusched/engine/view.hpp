@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/// View: what a policy may know at an instant. It holds no true run time; a policy that wants those takes an
+/// OracleView, which is visible in its signature and printed beside its results. Views are cheap to copy and borrow the
+/// engine: valid until the engine moves.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <span>
+
+#include "gpusched/engine/engine_state.hpp"
+
+namespace gpusched {
+
+/// Jobs in the order of a list (waiting queue: order of becoming pending). Do not start or preempt the current job
+/// while iterating; take the next first.
+class JobRange {
+ public:
+  class Iterator {
+   public:
+    using value_type = JobId;
+    using difference_type = std::ptrdiff_t;
+    using iterator_category = std::forward_iterator_tag;
+    using reference = JobId;
+    using pointer = const JobId*;
+    Iterator() = default;
+    Iterator(const detail::EngineState* state, std::uint32_t at) : state_(state), at_(at) {}
+    JobId operator*() const { return JobId{at_}; }
+    Iterator& operator++() {
+      at_ = state_->states[at_].next;
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.at_ == b.at_; }
+
+   private:
+    const detail::EngineState* state_ = nullptr;
+    std::uint32_t at_ = no_index;
+  };
+
+  JobRange(const detail::EngineState* state, const detail::JobList* list) : state_(state), list_(list) {}
+  [[nodiscard]] Iterator begin() const { return {state_, list_->first}; }
+  [[nodiscard]] Iterator end() const { return {state_, no_index}; }
+  [[nodiscard]] bool empty() const { return list_->first == no_index; }
+  [[nodiscard]] std::uint32_t size() const { return list_->size; }
+  /// Precondition: not empty.
+  [[nodiscard]] JobId front() const { return JobId{list_->first}; }
+
+ private:
+  const detail::EngineState* state_;
+  const detail::JobList* list_;
+};
+
+/// Everything observable without knowing the future.
+class View {
+ public:
+  explicit View(const detail::EngineState& state) : state_(&state) {}
+
+  [[nodiscard]] Time now() const { return state_->now; }
+  /// What happened at this instant, in order; lets a policy keep its order incrementally.
+  [[nodiscard]] std::span<const Event> events() const { return state_->events; }
+
+  // ---- jobs as submitted ----
+  [[nodiscard]] std::uint32_t job_count() const { return state_->jobs->size(); }
+  [[nodiscard]] Time submit(JobId job) const { return state_->jobs->submit(job); }
+  /// The user's own estimate, or Time::max().
+  [[nodiscard]] Time estimate(JobId job) const { return state_->jobs->estimate(job); }
+  [[nodiscard]] const Shape& shape(JobId job) const { return state_->jobs->shape(job); }
+  /// The shape of that number, below shape_count().
+  [[nodiscard]] const Shape& shape_of_id(std::uint32_t shape) const { return state_->jobs->shapes()[shape]; }
+  [[nodiscard]] std::uint32_t shape_id(JobId job) const { return state_->jobs->shape_id(job); }
+  [[nodiscard]] std::uint32_t shape_count() const { return static_cast<std::uint32_t>(state_->jobs->shapes().size()); }
+  [[nodiscard]] std::uint32_t user(JobId job) const { return state_->jobs->user(job); }
+  [[nodiscard]] std::uint32_t group(JobId job) const { return state_->jobs->group(job); }
+  [[nodiscard]] std::uint32_t vc(JobId job) const { return state_->jobs->vc(job); }
+  [[nodiscard]] std::uint32_t name(JobId job) const { return state_->jobs->name(job); }
+  [[nodiscard]] std::uint32_t family(JobId job) const { return state_->jobs->family(job); }
+  [[nodiscard]] std::int32_t priority(JobId job) const { return state_->jobs->priority(job); }
+  [[nodiscard]] Time deadline(JobId job) const { return state_->jobs->deadline(job); }
+  [[nodiscard]] const NameTable& users() const { return state_->jobs->users(); }
+  [[nodiscard]] const NameTable& names() const { return state_->jobs->names(); }
+  [[nodiscard]] const NameTable& families() const { return state_->jobs->families(); }
+
+  // ---- jobs as they are ----
+  [[nodiscard]] JobPhase phase(JobId job) const { return (*state_)[job].phase; }
+  /// Wall time running so far, start-up costs included. As of the last apply(), like OracleView::remaining: not defined
+  /// for a job that the open decision has started or preempted.
+  [[nodiscard]] Time ran(JobId job) const {
+    const detail::JobState& state = (*state_)[job];
+    return state.phase == JobPhase::running ? state.ran + (now() - state.since) : state.ran;
+  }
+  /// GPU-microseconds received so far: ran() times GPUs, a share counting as its fraction (rounded down).
+  [[nodiscard]] std::int64_t attained_gpu_us(JobId job) const {
+    return mul_div(ran(job).us, shape(job).gpu_milli(), whole_gpu);
+  }
+  /// First start, or Time::max() when it never ran.
+  [[nodiscard]] Time first_start(JobId job) const { return (*state_)[job].first_start; }
+  /// Start of the present run (or of the last change of its plan). Precondition: running.
+  [[nodiscard]] Time running_since(JobId job) const { return (*state_)[job].since; }
+  [[nodiscard]] std::uint32_t preemptions(JobId job) const { return (*state_)[job].preemptions; }
+  /// 0-based number of the present attempt.
+  [[nodiscard]] std::uint32_t attempt(JobId job) const { return (*state_)[job].attempt; }
+  /// The grants of a running job: calls visit(const Grant&) for each.
+  template <class Visit>
+  void for_each_grant(JobId job, Visit visit) const {
+    for (std::uint32_t at = (*state_)[job].grants; at != no_index; at = state_->cluster.grant(at).next) {
+      visit(state_->cluster.grant(at));
+    }
+  }
+
+  /// Head of a running job's grant list in cluster(), for policies that play the future on a copy of it.
+  [[nodiscard]] std::uint32_t grants(JobId job) const { return (*state_)[job].grants; }
+
+  // ---- lists ----
+  /// Scheduling queues: one for each virtual cluster of the Cluster plus one for jobs of none, or a single one.
+  [[nodiscard]] std::uint32_t queue_count() const { return static_cast<std::uint32_t>(state_->queues.size()); }
+  [[nodiscard]] std::uint32_t queue_of(JobId job) const { return state_->queue_of(job); }
+  /// Pending jobs in the order in which they became pending.
+  [[nodiscard]] JobRange queue(std::uint32_t queue) const { return {state_, &state_->queues[queue]}; }
+  [[nodiscard]] std::uint32_t pending_count() const {
+    std::uint32_t sum = 0;
+    for (const detail::JobList& list : state_->queues) sum += list.size;
+    return sum;
+  }
+  /// Running jobs; the order is deterministic and has no meaning.
+  [[nodiscard]] JobRange running() const { return {state_, &state_->running}; }
+
+  [[nodiscard]] const ClusterState& cluster() const { return state_->cluster; }
+  [[nodiscard]] const EngineOptions& options() const { return state_->options; }
+  [[nodiscard]] std::uint32_t arrived() const { return state_->arrived; }
+  [[nodiscard]] std::uint32_t finished() const { return state_->finished; }
+
+ protected:
+  const detail::EngineState* state_;
+};
+
+/// A View that also knows the true run times: for clairvoyant baselines, metrics and rewards.
+class OracleView : public View {
+ public:
+  using View::View;
+
+  /// Work of all attempts on the reference device.
+  [[nodiscard]] Time work(JobId job) const { return state_->jobs->work(job); }
+  /// Work left of the present attempt; 0 when done.
+  [[nodiscard]] Time remaining(JobId job) const { return state_->remaining_now((*state_)[job]); }
+  /// When a running job's present attempt ends if nothing changes. Precondition: running.
+  [[nodiscard]] Time expected_end(JobId job) const {
+    const detail::JobState& state = (*state_)[job];
+    return state.since + detail::EngineState::time_needed(state.rate, state.remaining);
+  }
+  [[nodiscard]] const JobTable& jobs() const { return *state_->jobs; }
+};
+
+}  // namespace gpusched

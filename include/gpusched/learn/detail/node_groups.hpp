@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Nodes alike in GPU type, size and idle GPUs: as the groups that an observation shows, and as the kinds of node that
+/// a job could start on.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpusched/engine/view.hpp"
+#include "gpusched/learn/observation.hpp"
+
+namespace gpusched {
+
+/// The groups of a cluster and what of it is fragmented, worked out anew when it has changed.
+class NodeGroups {
+ public:
+  /// What follows is out of date from now on.
+  void cluster_changed() { listed_ = false; }
+
+  /// Brings the groups up to date. O(groups of the ClusterState) when the cluster has changed.
+  void list(const View& view) {
+    if (listed_) return;
+    listed_ = true;
+    const ClusterState& cluster = view.cluster();
+    groups_.clear();
+    keys_.clear();
+    fragmented_ = 0;
+    cluster.for_each_idle_level([&](std::uint32_t type, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
+      if (gpus == 0) return;
+      if (idle < gpus && cluster.node_count() > 1) fragmented_ += std::int64_t{idle} * nodes;
+      node_gpus_ = std::max<std::int64_t>(node_gpus_, gpus);
+      const std::uint64_t key = std::uint64_t{type} << 48 | std::uint64_t{gpus} << 24 | std::uint64_t{idle};
+      const auto place = std::find(keys_.begin(), keys_.end(), key);
+      const auto share = static_cast<float>(gpus) * static_cast<float>(nodes);
+      if (place == keys_.end()) {
+        keys_.push_back(key);
+        groups_.push_back({static_cast<float>(idle) / static_cast<float>(gpus), static_cast<float>(nodes),
+                           detail::fast_log1p(static_cast<float>(gpus)) / 5, share});
+        return;
+      }
+      auto& group = groups_[static_cast<std::size_t>(place - keys_.begin())];
+      group[log_nodes] += static_cast<float>(nodes);
+      group[group_gpu_share] += share;
+    });
+    for (auto& group : groups_) {
+      group[log_nodes] = detail::fast_log1p(group[log_nodes]) / 5;
+      group[group_gpu_share] /= gpus_of(cluster);
+    }
+  }
+
+  /// A row of GroupFeature for each.
+  [[nodiscard]] std::span<const std::array<float, group_features>> rows() const { return groups_; }
+
+  /// Free GPUs on partly used nodes; 0 in a cluster of one node.
+  [[nodiscard]] std::int64_t fragmented_gpus() const { return fragmented_; }
+
+  /// True when a gang of `need` whole GPUs on one node fills exactly what is idle there, or takes whole nodes.
+  /// Approximate by design: "whole" is the size of the largest node.
+  [[nodiscard]] bool leaves_no_fragment(const View& view, std::int64_t need) const {
+    const ClusterState& cluster = view.cluster();
+    if (cluster.node_count() == 1) return need == cluster.node_idle_gpus(NodeId{0});
+    if (node_gpus_ > 0 && need % node_gpus_ == 0) return true;
+    const auto wanted = static_cast<float>(need % std::max<std::int64_t>(1, node_gpus_));
+    return std::any_of(groups_.begin(), groups_.end(), [&](const auto& group) {
+      return std::fabs(group[idle_fraction] * static_cast<float>(node_gpus_) - wanted) < 0.5f;
+    });
+  }
+
+ private:
+  std::vector<std::array<float, group_features>> groups_;
+  std::vector<std::uint64_t> keys_;  // of each
+  std::int64_t node_gpus_ = 0, fragmented_ = 0;
+  bool listed_ = false;
+};
+
+/// Nodes alike that a job could start on.
+struct NodeKind {
+  NodeId node;  ///< the first of them
+  std::uint32_t gpu_type, gpus, idle;
+};
+
+/// Fills `kinds` with those of which the first node could take the whole job now, fullest first, `most` at most; with
+/// none for shares of a GPU, nor in a cluster of one node. O(nodes x kinds).
+inline void list_node_kinds(const View& view, JobId job, std::size_t most, std::vector<NodeKind>& kinds) {
+  kinds.clear();
+  const Shape& shape = view.shape(job);
+  const ClusterState& cluster = view.cluster();
+  if (shape.is_share() || cluster.node_count() == 1) return;
+  for (std::uint32_t id = 0; id < cluster.node_count(); ++id) {
+    const NodeId node{id};
+    const NodeKind kind{node, cluster.node_gpu_type(node), cluster.node_gpus(node), cluster.node_idle_gpus(node)};
+    if (std::int64_t{kind.idle} * whole_gpu < shape.gpu_milli() || kind.gpus == 0) continue;
+    const bool listed = std::any_of(kinds.begin(), kinds.end(), [&](const NodeKind& other) {
+      return other.gpu_type == kind.gpu_type && other.gpus == kind.gpus && other.idle == kind.idle;
+    });
+    if (listed || !cluster.node_allowed(node, shape, view.queue_of(job))) continue;
+    if (cluster.tasks_that_fit(node, shape) >= shape.tasks) kinds.push_back(kind);
+  }
+  std::stable_sort(kinds.begin(), kinds.end(), [](const NodeKind& a, const NodeKind& b) { return a.idle < b.idle; });
+  if (kinds.size() > most) kinds.resize(most);
+}
+
+}  // namespace gpusched

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/// WaitingShapes: what holds for all waiting jobs of one shape in one scheduling queue, asked and described once for
+/// them all and kept until the cluster changes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/view.hpp"
+#include "gpusched/learn/detail/known_ends.hpp"
+#include "gpusched/learn/detail/node_groups.hpp"
+#include "gpusched/learn/observation.hpp"
+
+namespace gpusched {
+
+/// A slot for each (scheduling queue, shape), by number.
+class WaitingShapes {
+ public:
+  /// What is kept of one.
+  struct Slot {
+    std::uint64_t stamp = 0;            // of fits
+    std::uint64_t earliest_stamp = 0;   // of earliest_us
+    std::uint64_t described_stamp = 0;  // of row, but for log_earliest_start, which is as of the last describe()
+    std::int64_t earliest_us = 0;
+    JobId example = no_job;
+    std::uint32_t waiting = 0;
+    std::uint32_t room = no_index;          // into rooms_; no_index: nobody waited yet
+    bool counts_suffice = false;            // ClusterState::may_fit is exact
+    bool fits = false;                      ///< as of the last fits()
+    float gpus = 0, log_gpus = 0;           ///< the second as the feature of that name
+    MilliGpu milli = 0;                     ///< thousandths of a GPU of the gang
+    std::array<float, job_features> row{};  ///< a token of the shape; what differs from job to job is 0
+  };
+
+  [[nodiscard]] const Slot& operator[](std::uint32_t slot) const { return slots_[slot]; }
+  [[nodiscard]] std::span<const Slot> slots() const { return slots_; }
+
+  /// A job begins to wait; gives its slot.
+  std::uint32_t join(const View& view, JobId job) {
+    const std::uint32_t shapes = view.shape_count();
+    if (slots_.empty()) slots_.resize(std::size_t{shapes} * view.queue_count());
+    const std::uint32_t at = view.queue_of(job) * shapes + view.shape_id(job);
+    Slot& slot = slots_[at];
+    if (slot.room == no_index) look_up(view, job, slot);
+    if (slot.waiting++ == 0) active_.push_back(at);
+    return at;
+  }
+
+  /// A job of the slot waits no longer.
+  void leave(std::uint32_t slot) {
+    if (--slots_[slot].waiting == 0) active_.erase(std::find(active_.begin(), active_.end(), slot));
+  }
+
+  /// What was asked and described is out of date from now on.
+  void cluster_changed() { ++stamp_; }
+
+  /// True when a job of the slot could start now. The engine is asked once a state of the cluster.
+  bool fits(const View& view, Decision& decision, std::uint32_t at) {
+    Slot& slot = slots_[at];
+    if (slot.stamp == stamp_) return slot.fits;
+    slot.stamp = stamp_;
+    slot.fits = slot.milli <= room_of(view, slot) && (slot.counts_suffice || decision.fits(slot.example));
+    return slot.fits;
+  }
+
+  /// Asks it of every slot in which jobs wait.
+  void ask_all(const View& view, Decision& decision) {
+    for (const std::uint32_t slot : active_) fits(view, decision, slot);
+  }
+
+  /// The instant at which enough is free for a slot by known ends, as of the present state of the cluster; now when
+  /// that never comes. Precondition: the slot does not fit now.
+  std::int64_t earliest_us(const View& view, KnownEnds& ends, std::uint32_t slot) {
+    return earliest_us(view, ends, slots_[slot]);
+  }
+
+  /// Brings the rows of the slots in which jobs wait up to date. Precondition: ask_all(), and the groups are listed.
+  void describe(const View& view, const NodeGroups& groups, KnownEnds& ends) {
+    const float free = static_cast<float>(view.cluster().free_gpu_milli()) / static_cast<float>(whole_gpu);
+    // In chunks, so that the logarithms are taken side by side.
+    constexpr std::size_t chunk = 8;
+    std::array<float, chunk> ahead{};
+    for (std::size_t first = 0; first < active_.size(); first += chunk) {
+      const std::size_t count = std::min(chunk, active_.size() - first);
+      for (std::size_t i = 0; i < count; ++i) {
+        Slot& slot = slots_[active_[first + i]];
+        describe(view, groups, std::max(free, 1.0f), slot);
+        ahead[i] = seconds_ahead(view, ends, slot);
+      }
+      for (float& x : ahead) x = detail::fast_log1p(x) * 0.1f;
+      for (std::size_t i = 0; i < count; ++i) slots_[active_[first + i]].row[log_earliest_start] = ahead[i];
+    }
+  }
+
+ private:
+  // What all shapes of one demand (queue, GPU type, whole GPUs or shares) could draw on, until the cluster changes.
+  struct Room {
+    std::uint32_t queue, gpu_spec;
+    bool shares;
+    std::uint64_t stamp = 0;
+    MilliGpu milli = 0;
+  };
+
+  // What holds for all jobs of the slot for ever; `job` is the first of them.
+  void look_up(const View& view, JobId job, Slot& slot) {
+    const Shape& shape = view.shape(job);
+    slot.example = job;
+    slot.milli = shape.gpu_milli();
+    slot.gpus = gpus_of(shape);
+    slot.log_gpus = detail::fast_log1p(slot.gpus) / 5;
+    slot.counts_suffice = counts_decide(shape) && uses_remnants(view.options().placement);
+    slot.row[log_gpus] = slot.log_gpus;
+    slot.row[gpus_over_total] = slot.gpus * (1.0f / gpus_of(view.cluster()));
+    const Room room{.queue = view.queue_of(job), .gpu_spec = shape.gpu_spec, .shares = shape.is_share()};
+    const auto same = std::find_if(rooms_.begin(), rooms_.end(), [&](const Room& other) {
+      return other.queue == room.queue && other.gpu_spec == room.gpu_spec && other.shares == room.shares;
+    });
+    slot.room = static_cast<std::uint32_t>(same - rooms_.begin());
+    if (same == rooms_.end()) rooms_.push_back(room);
+  }
+
+  // For such a gang ClusterState::may_fit is exact under a placement that uses remnants.
+  static bool counts_decide(const Shape& shape) {
+    return shape.gpu_milli_per_task == whole_gpu && shape.cpu_milli_per_task == 0 && shape.memory_mib_per_task == 0;
+  }
+
+  // ClusterState::available_gpu_milli, asked once for all shapes alike.
+  MilliGpu room_of(const View& view, const Slot& slot) {
+    Room& room = rooms_[slot.room];
+    if (room.stamp != stamp_) {
+      room.stamp = stamp_;
+      room.milli = view.cluster().available_gpu_milli(view.shape(slot.example), room.queue);
+    }
+    return room.milli;
+  }
+
+  // All but log_earliest_start; `free` are the free GPUs, at least 1.
+  void describe(const View& view, const NodeGroups& groups, float free, Slot& slot) const {
+    if (slot.described_stamp == stamp_) return;
+    slot.described_stamp = stamp_;
+    slot.row[gpus_over_free] = std::min(4.0f, slot.gpus / free) * 0.25f;
+    slot.row[fits_now] = slot.fits ? 1.0f : 0.0f;
+    const bool fills =
+        slot.fits && !rooms_[slot.room].shares && groups.leaves_no_fragment(view, slot.milli / whole_gpu);
+    slot.row[fills_nodes] = fills ? 1.0f : 0.0f;
+  }
+
+  float seconds_ahead(const View& view, KnownEnds& ends, Slot& slot) const {
+    if (slot.fits) return 0.0f;
+    return static_cast<float>(std::max<std::int64_t>(0, earliest_us(view, ends, slot) - view.now().us)) * 1e-6f;
+  }
+
+  std::int64_t earliest_us(const View& view, KnownEnds& ends, Slot& slot) const {
+    if (slot.earliest_stamp != stamp_) {
+      slot.earliest_stamp = stamp_;
+      slot.earliest_us = ends.until_freed(slot.milli - view.cluster().free_gpu_milli()).value_or(view.now().us);
+    }
+    return slot.earliest_us;
+  }
+
+  std::vector<Slot> slots_;
+  std::vector<Room> rooms_;
+  std::vector<std::uint32_t> active_;  // slots in which jobs wait
+  std::uint64_t stamp_ = 1;            // counts changes of the cluster
+};
+
+}  // namespace gpusched

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The training environment: episodes over windows of a trace, with dense vector rewards that add up to the metrics. A
+/// policy trained here runs anywhere through Agenda (agenda.hpp). Many of them together: vector_env.hpp.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/engine/engine.hpp"
+#include "gpusched/learn/agenda.hpp"
+#include "gpusched/learn/observation.hpp"
+#include "gpusched/learn/window.hpp"
+
+namespace gpusched {
+
+/// Components of the reward. Each is dense and adds up, over an episode that was not truncated, to what its line says;
+/// "scored" leaves warm-up jobs out. Larger is better.
+enum RewardTerm : std::uint8_t {
+  reward_jct,               ///< -(sum of scored completion times), seconds
+  reward_wait,              ///< -(sum of scored waiting times), seconds
+  reward_bounded_slowdown,  ///< -(sum over scored jobs of bounded slowdown - 1), bound 10 s
+  reward_idle,              ///< -(GPU-seconds idle / GPUs) from the first scored submission to the last end
+  reward_fragmentation,     ///< -(GPU-seconds free on partly used nodes / GPUs); 0 unless its weight is not
+  reward_energy,            ///< -(kWh) by EnvOptions' power of an idle and a busy GPU
+  reward_fairness,          ///< Jain's index over users of mean bounded slowdown, minus 1
+  reward_terms,
+};
+using RewardVector = std::array<double, reward_terms>;
+
+inline constexpr std::array<std::string_view, reward_terms> reward_names{
+    "jct", "wait", "bounded_slowdown", "idle", "fragmentation", "energy", "fairness"};
+
+/// Bounded slowdown divides by at least this (Feitelson's bound, as in the SC'20 program).
+inline constexpr double slowdown_bound_s = 10;
+
+/// An episode: what is chosen, on which engine, and what it is worth.
+struct EnvOptions {
+  AgendaOptions agenda = {};
+  EngineOptions engine = {};
+  RewardVector weights = {0, 0, 1, 0, 0, 0, 0};  ///< of the scalar reward
+  double discount_per_s = 0;                     ///< beta: a reward t seconds away counts exp(-beta t)
+  double idle_gpu_w = 60;                        ///< watts of an idle GPU
+  double busy_gpu_w = 300;                       ///< watts of a GPU that a job holds
+};
+
+/// What a step brought.
+struct StepResult {
+  RewardVector reward{};    ///< undiscounted, by component
+  double scalar = 0;        ///< weighted, discounted to the instant of the action, times the window's scale
+  double seconds = 0;       ///< simulated time until the next choice
+  bool terminated = false;  ///< every job has finished
+  bool truncated = false;   ///< the window's end came first
+  [[nodiscard]] bool done() const { return terminated || truncated; }
+};
+
+/// One environment. A value: a copy is an exact snapshot that goes on independently. Borrows the window and cluster.
+class Env {
+ public:
+  Env(const Cluster& cluster, const EnvOptions& options) : cluster_(&cluster), options_(options) {}
+
+  /// Episodes from the next reset() on take place on another cluster, which is borrowed.
+  void move_to(const Cluster& cluster) { cluster_ = &cluster; }
+
+  /// Starts an episode and goes to its first choice. The result has no reward; done() tells of a window without any
+  /// choice. `scale` multiplies the scalar reward, so that windows of different load weigh alike.
+  StepResult reset(const Window& window, double scale = 1) {
+    window_ = &window;
+    scale_ = scale;
+    engine_.emplace(window.jobs, *cluster_, options_.engine);
+    agenda_.emplace(options_.agenda, window.jobs.works(), window.history);
+    rates_ = {};
+    totals_ = {};
+    gpus_ = static_cast<double>(std::max<std::int64_t>(1, engine_->view().cluster().total_gpus()));
+    per_gpus_ = 1 / gpus_;
+    look_up_jobs();
+    fairness_.assign(window.jobs.users().size(), {});
+    fairness_sums_ = {};
+    fairness_now_ = 1;
+    took_over_ = false;
+    return advance_to_choice();
+  }
+
+  /// Carries out an action (a token number, or the number of tokens for WAIT) and goes to the next choice.
+  /// Preconditions: the episode is open; agenda().allowed(action).
+  StepResult step(std::uint32_t action) {
+    Decision decision = engine_->decision();
+    agenda_->act(action, engine_->view(), decision);
+    return advance_to_choice();
+  }
+
+  /// Mode preempt: ranks the tokens by their scores, larger first, and goes to the next choice.
+  StepResult step(std::span<const float> scores) {
+    agenda_->rank(engine_->view(), scores);
+    return advance_to_choice();
+  }
+
+  /// Does what a heuristic does, in any mode.
+  StepResult step(Heuristic heuristic) {
+    Decision decision = engine_->decision();
+    agenda_->act(heuristic, engine_->view(), decision);
+    return advance_to_choice();
+  }
+
+  /// The open choice.
+  [[nodiscard]] const Agenda& agenda() const { return *agenda_; }
+  [[nodiscard]] Time now() const { return engine_->view().now(); }
+  [[nodiscard]] const Window& window() const { return *window_; }
+  [[nodiscard]] const Engine& engine() const { return *engine_; }
+  /// Sums of the reward components since reset().
+  [[nodiscard]] const RewardVector& totals() const { return totals_; }
+
+  void encode(const ObservationSlot& slot) const { agenda_->encode(engine_->view(), slot); }
+
+  /// Writes privileged_features floats.
+  void encode_privileged(float* out) const {
+    const double now_s = to_seconds(now());
+    const auto log_work = [&](double gpu_s) {
+      return detail::fast_log1p(static_cast<float>(std::max(0.0, gpu_s) / gpus_)) * 0.1f;
+    };
+    const auto jobs = static_cast<float>(window_->jobs.size());
+    const auto future = jobs - static_cast<float>(engine_->view().arrived());
+    out[log_true_queued_work] = log_work(rates_.queued_gpu_s);
+    out[log_true_running_work] = log_work(rates_.running_end_gpu_s - now_s * rates_.running_gpus);
+    out[log_future_work] = log_work(rates_.future_gpu_s);
+    out[log_future_jobs] = detail::fast_log1p(future) * 0.1f;
+    out[mean_true_urgency] = detail::fast_log1p(static_cast<float>(std::max(0.0, rates_.slowdown))) * 0.2f;
+    out[window_progress] = 1.0f - future / jobs;
+  }
+
+ private:
+  // What accrues a second, and sums that the privileged features show.
+  struct Rates {
+    double in_system = 0, waiting = 0;  // scored jobs
+    double slowdown = 0;                // sum of 1 / max(run, bound) of waiting scored jobs
+    double held_gpus = 0;
+    double fragmented_gpus = 0;
+    double queued_gpu_s = 0, running_gpus = 0, running_end_gpu_s = 0, future_gpu_s = 0;
+    bool scoring = false;  // the first scored job has been submitted
+  };
+
+  [[nodiscard]] bool scored(JobId job) const { return index(job) >= window_->first_scored; }
+
+  StepResult advance_to_choice() {
+    StepResult result;
+    Decision decision = engine_->decision();
+    double discount = 1;
+    for (;;) {
+      while (agenda_->open(engine_->view(), decision)) {
+        if (rates_.scoring) {
+          if (!std::exchange(took_over_, true) && agenda_->ranks()) agenda_->rank_anew(engine_->view());
+          return finish(result);
+        }
+        agenda_->act(options_.agenda.heuristic, engine_->view(), decision);
+      }
+      engine_->apply();
+      watch(result, discount);
+      const Time before = now();
+      const bool happened = engine_->advance_to(window_->end);
+      accrue(now() - before, result, discount);
+      if (!happened) {
+        result.terminated = engine_->all_finished();
+        result.truncated = !result.terminated;
+        agenda_->show(engine_->view());
+        return finish(result);
+      }
+      watch(result, discount);
+      agenda_->observe(engine_->view());
+    }
+  }
+
+  StepResult finish(StepResult& result) {
+    for (std::size_t term = 0; term < reward_terms; ++term) totals_[term] += result.reward[term];
+    if (options_.discount_per_s == 0) result.scalar = dot(options_.weights, result.reward);
+    result.scalar *= scale_;
+    return result;
+  }
+
+  // A reward of `amount` at this instant.
+  void credit(RewardTerm term, double amount, StepResult& result, double discount) const {
+    result.reward[term] += amount;
+    result.scalar += options_.weights[term] * amount * discount;
+  }
+
+  // Rates are constant between events: integrates them over `span`, discounted within it.
+  void accrue(Time span, StepResult& result, double& discount) const {
+    if (span.us == 0) return;
+    const double dt = to_seconds(span);
+    result.seconds += dt;
+    if (!rates_.scoring) return;
+    const double idle_gpus = gpus_ - rates_.held_gpus;
+    constexpr double joules_per_kwh = 3.6e6;
+    const double watts = idle_gpus * options_.idle_gpu_w + rates_.held_gpus * options_.busy_gpu_w;
+    const RewardVector rate{-rates_.in_system,
+                            -rates_.waiting,
+                            -rates_.slowdown,
+                            -idle_gpus * per_gpus_,
+                            -rates_.fragmented_gpus * per_gpus_,
+                            -watts * (1 / joules_per_kwh),
+                            0.0};
+    for (std::size_t term = 0; term < reward_terms; ++term) result.reward[term] += rate[term] * dt;
+    if (options_.discount_per_s == 0) return;  // finish() weighs the sums
+    const double next = std::exp(-options_.discount_per_s * dt);
+    const double weight = (1 - next) / options_.discount_per_s;  // integral of the discount over the span
+    result.scalar += dot(options_.weights, rate) * weight * discount;
+    discount *= next;
+  }
+
+  static double dot(const RewardVector& a, const RewardVector& b) {
+    double sum = 0;
+    for (std::size_t term = 0; term < reward_terms; ++term) sum += a[term] * b[term];
+    return sum;
+  }
+
+  // Folds the engine's events of this instant into the rates.
+  void watch(StepResult& result, double discount) {
+    const OracleView view = engine_->view();
+    for (const Event& event : engine_->events()) {
+      switch (event.kind) {
+        case EventKind::submit: submit(event.job); break;
+        case EventKind::retry:
+          stop(event.job);
+          queue(event.job, +1);
+          break;
+        case EventKind::finish:
+          stop(event.job);
+          complete(view, event.job, result, discount);
+          break;
+        case EventKind::start: start(view, event.job); break;
+        case EventKind::preempt: preempt(view, event.job); break;
+        case EventKind::move:
+        case EventKind::wake: break;
+      }
+    }
+    if (options_.weights[reward_fragmentation] != 0) rates_.fragmented_gpus = fragmented_gpus(view);
+  }
+
+  // What the rates need of a job, worked out once an episode.
+  struct JobFacts {
+    double gpus, gpu_s, urgency;  // gpu_s: left; urgency = 1 / max(run, bound)
+    double end_s = 0;             // planned, of the present run
+  };
+  [[nodiscard]] const JobFacts& facts(JobId job) const { return facts_[index(job)]; }
+
+  void look_up_jobs() {
+    facts_.resize(window_->jobs.size());
+    for (std::uint32_t i = 0; i < facts_.size(); ++i) {
+      const JobId job{i};
+      const double run = to_seconds(window_->jobs.work(job));
+      const double gpus = static_cast<double>(window_->jobs.shape(job).gpu_milli()) / static_cast<double>(whole_gpu);
+      facts_[i] = {gpus, gpus * run, 1 / std::max(run, slowdown_bound_s)};
+      rates_.future_gpu_s += facts_[i].gpu_s;
+    }
+  }
+
+  void submit(JobId job) {
+    rates_.future_gpu_s -= facts(job).gpu_s;
+    rates_.scoring = rates_.scoring || scored(job);
+    if (scored(job)) rates_.in_system += 1;
+    queue(job, +1);
+  }
+
+  void queue(JobId job, double sign) {
+    rates_.queued_gpu_s += sign * facts(job).gpu_s;
+    if (!scored(job)) return;
+    rates_.waiting += sign;
+    rates_.slowdown += sign * facts(job).urgency;
+    if (rates_.waiting == 0) rates_.slowdown = 0;  // no drift from rounding
+  }
+
+  void start(const OracleView& view, JobId job) {
+    queue(job, -1);
+    rates_.held_gpus += facts(job).gpus;
+    rates_.running_gpus += facts(job).gpus;
+    facts_[index(job)].end_s = to_seconds(view.now() + view.remaining(job));
+    rates_.running_end_gpu_s += facts(job).gpus * facts(job).end_s;
+  }
+
+  void stop(JobId job) {
+    rates_.held_gpus -= facts(job).gpus;
+    rates_.running_gpus -= facts(job).gpus;
+    rates_.running_end_gpu_s -= facts(job).gpus * facts(job).end_s;
+  }
+
+  void preempt(const OracleView& view, JobId job) {
+    stop(job);
+    facts_[index(job)].gpu_s = facts(job).gpus * to_seconds(view.remaining(job));
+    queue(job, +1);
+  }
+
+  void complete(const OracleView& view, JobId job, StepResult& result, double discount) {
+    if (!scored(job)) return;
+    rates_.in_system -= 1;
+    const double run = to_seconds(window_->jobs.work(job));
+    const double ran = to_seconds(view.ran(job));
+    const double wait = std::max(0.0, to_seconds(view.now() - view.submit(job) - view.ran(job)));
+    const double slowdown = std::max(1.0, (wait + ran) / std::max(run, slowdown_bound_s));
+    if (ran > run) {  // restarts prolonged it without waiting
+      credit(reward_bounded_slowdown, wait * facts(job).urgency - (slowdown - 1), result, discount);
+    } else if (run < slowdown_bound_s) {
+      // Waiting accrued 1 / bound a second also while the slowdown of a very short job was still bounded by 1.
+      credit(reward_bounded_slowdown, std::min(wait, slowdown_bound_s - run) / slowdown_bound_s, result, discount);
+    }
+    update_fairness(view.user(job), slowdown, result, discount);
+  }
+
+  void update_fairness(std::uint32_t user, double slowdown, StepResult& result, double discount) {
+    UserSlowdown& entry = fairness_[user];
+    const double before = entry.mean();
+    if (entry.jobs == 0) fairness_sums_.users += 1;
+    entry.jobs += 1;
+    entry.sum += slowdown;
+    const double after = entry.mean();
+    fairness_sums_.sum += after - before;
+    fairness_sums_.squares += after * after - before * before;
+    const double jain = fairness_sums_.sum * fairness_sums_.sum / (fairness_sums_.users * fairness_sums_.squares);
+    credit(reward_fairness, jain - fairness_now_, result, discount);
+    fairness_now_ = jain;
+  }
+
+  [[nodiscard]] static double fragmented_gpus(const View& view) {
+    std::int64_t sum = 0;
+    view.cluster().for_each_idle_level([&](std::uint32_t, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
+      if (idle < gpus) sum += std::int64_t{idle} * nodes;
+    });
+    return static_cast<double>(sum);
+  }
+
+  struct UserSlowdown {
+    double jobs = 0, sum = 0;
+    [[nodiscard]] double mean() const { return jobs > 0 ? sum / jobs : 0; }
+  };
+  struct FairnessSums {
+    double users = 0, sum = 0, squares = 0;
+  };
+
+  const Cluster* cluster_;
+  EnvOptions options_;
+  const Window* window_ = nullptr;
+  double scale_ = 1;
+  std::optional<Engine> engine_;
+  std::optional<Agenda> agenda_;
+  double gpus_ = 1, per_gpus_ = 1;  // of the cluster; 1 / that
+  std::vector<JobFacts> facts_;
+  Rates rates_;
+  RewardVector totals_{};
+  std::vector<UserSlowdown> fairness_;
+  FairnessSums fairness_sums_;
+  double fairness_now_ = 1;
+  bool took_over_ = false;  // the first choice of the episode was shown
+};
+
+}  // namespace gpusched

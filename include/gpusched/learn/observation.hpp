@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a learning scheduler sees: the meaning of each float that tells of a job, a group of nodes or the whole, and
+/// where the floats lie.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/engine/view.hpp"
+
+namespace gpusched {
+
+/// One float of a token for each. Logarithms are natural, of 1 + x, times the constant named.
+enum JobFeature : std::uint8_t {
+  log_wait,            ///< seconds waited, / 10
+  log_known,           ///< known run time in seconds, / 10; 0 when unknown
+  log_gpus,            ///< / 5
+  gpus_over_free,      ///< min(4, GPUs / free GPUs) / 4
+  log_slowdown,        ///< wait / max(known, 10 s), / 5
+  fits_now,            ///< 0 or 1
+  log_area,            ///< known run time x GPUs, / 15
+  age_rank,            ///< place by submission / number of tokens: 0 = oldest
+  gpus_over_total,     ///< share of the cluster
+  user_share,          ///< share of the cluster that the user's running jobs hold
+  fills_nodes,         ///< 1 when it fits and would leave no partly used node that was idle before
+  log_earliest_start,  ///< seconds until enough GPUs are free by known run times, / 10
+  job_features,
+};
+
+/// One float of a token in mode preempt (ranking.hpp), where a job has two, as it would wait and as it would run.
+enum RankFeature : std::uint8_t {
+  rank_running,   ///< 0 in the first token, 1 in the second
+  rank_service,   ///< level of the GPU service attained, / 10
+  rank_wait,      ///< level of the time waited in all, / 10
+  rank_gpus,      ///< log(1 + GPUs) / 5
+  rank_known,     ///< log(1 + known run time in seconds) / 10; 0 when unknown
+  rank_left,      ///< log(1 + known time left) / 10: a job that outlived what was known is given as long again
+  rank_overrun,   ///< log(time run / known run time) / 10 when that is positive
+  rank_ending,    ///< log of the share of finished jobs of its shape that, having reached its level, ended in it, / 5
+  rank_attempts,  ///< log(1 + attempts that ended) / 3
+  rank_features,
+};
+static_assert(int{rank_features} <= int{job_features}, "the tokens of both kinds share their columns");
+
+/// What holds for the whole cluster and all that waits.
+enum GlobalFeature : std::uint8_t {
+  free_fraction,     ///< of all GPUs
+  log_queue,         ///< waiting jobs, / 5
+  log_hidden,        ///< waiting jobs without a token, / 5
+  log_queued_work,   ///< known GPU-seconds waiting / GPUs, / 10
+  log_running,       ///< running jobs, / 5
+  log_arrivals_5m,   ///< / 5
+  log_arrivals_60m,  ///< / 5
+  hour_sin,          ///< of the hour in its day
+  hour_cos,
+  day_sin,  ///< of the hour in its week
+  day_cos,
+  fragmented_fraction,  ///< free GPUs on partly used nodes / GPUs
+  log_oldest_wait,      ///< seconds, / 10
+  log_next_end,         ///< seconds to the next known end, / 10
+  global_features,
+};
+
+/// A group of nodes alike in GPU type, size and idle GPUs.
+enum GroupFeature : std::uint8_t {
+  idle_fraction,    ///< of the node's GPUs
+  log_nodes,        ///< nodes in the group, / 5
+  log_node_gpus,    ///< GPUs a node, / 5
+  group_gpu_share,  ///< of the cluster's GPUs
+  group_features,
+};
+
+/// For the critic alone, never for the policy: true run times and the future of the window.
+enum PrivilegedFeature : std::uint8_t {
+  log_true_queued_work,   ///< GPU-seconds / GPUs, / 10
+  log_true_running_work,  ///< the same, left of running jobs
+  log_future_work,        ///< the same, not yet submitted
+  log_future_jobs,        ///< / 10
+  mean_true_urgency,      ///< sum over waiting jobs of 1 / max(run time, 10 s), log, / 5
+  window_progress,        ///< submitted / jobs
+  privileged_features,
+};
+
+/// GPUs of a gang, a share counting as its fraction; in single precision, as all that a network reads.
+inline float gpus_of(const Shape& shape) {
+  return static_cast<float>(shape.gpu_milli()) / static_cast<float>(whole_gpu);
+}
+
+/// GPUs of the cluster, but at least one, so that shares of it are finite.
+inline float gpus_of(const ClusterState& cluster) {
+  return static_cast<float>(std::max<std::int64_t>(1, cluster.total_gpus()));
+}
+
+namespace detail {
+
+/// Natural logarithm of 1 + x for x >= 0 within 1e-4, branch-free so that the token loop vectorises; std::log would
+/// cost as much as the rest of a step. The same bits everywhere: only additions, multiplications and bit operations.
+inline float fast_log1p(float x) {
+  const auto bits = std::bit_cast<std::int32_t>(1.0f + x);
+  const auto exponent = static_cast<float>((bits >> 23) - 127);
+  const auto m = std::bit_cast<float>((bits & 0x7FFFFF) | 0x3F800000) - 1.0f;
+  // Least squares of log(1 + m) on [0, 1), exact at both ends so that the whole is continuous.
+  const float log_mantissa = m * (0.99700858f + m * (-0.46848477f + m * (0.22052788f + m * -0.05590450f)));
+  return exponent * 0.69314718f + log_mantissa;
+}
+
+/// Sine and cosine of the hour in its day, then in its week, for each hour of a week.
+inline const std::array<std::array<float, 4>, 168>& hour_table() {
+  static const auto table = [] {
+    std::array<std::array<float, 4>, 168> hours{};
+    for (std::size_t hour = 0; hour < hours.size(); ++hour) {
+      constexpr double turn = 6.283185307179586;
+      const double of_day = turn * static_cast<double>(hour % 24) / 24;
+      const double of_week = turn * static_cast<double>(hour) / 168;
+      hours[hour] = {static_cast<float>(std::sin(of_day)), static_cast<float>(std::cos(of_day)),
+                     static_cast<float>(std::sin(of_week)), static_cast<float>(std::cos(of_week))};
+    }
+    return hours;
+  }();
+  return table;
+}
+
+}  // namespace detail
+
+/// Where one state's observation is written; each pointer has room for what Agenda::size() says.
+struct ObservationSlot {
+  float* jobs = nullptr;         ///< [jobs x job_features]
+  float* prior = nullptr;        ///< [jobs + 1]: standardised heuristic preference, larger is better; the last is WAIT
+  std::uint8_t* mask = nullptr;  ///< [jobs + 1]: 1 = may be chosen; the last is WAIT
+  float* groups = nullptr;       ///< [groups x group_features]
+  float* global = nullptr;       ///< [global_features]
+};
+
+/// The observations of several environments, ragged: environment e's tokens are rows job_begin[e] to job_begin[e + 1],
+/// its prior and mask have one entry more (WAIT) and begin at job_begin[e] + e.
+struct Observation {
+  std::vector<float> jobs;               ///< [tokens x job_features]
+  std::vector<float> prior;              ///< [tokens + environments]
+  std::vector<std::uint8_t> mask;        ///< [tokens + environments]
+  std::vector<std::uint32_t> job_begin;  ///< [environments + 1]
+  std::vector<float> groups;             ///< [groups x group_features]
+  std::vector<std::uint32_t> group_begin;
+  std::vector<float> global;      ///< [environments x global_features]
+  std::vector<float> privileged;  ///< [environments x privileged_features]
+
+  [[nodiscard]] std::uint32_t count() const {
+    return job_begin.empty() ? 0 : static_cast<std::uint32_t>(job_begin.size() - 1);
+  }
+  [[nodiscard]] std::uint32_t tokens(std::uint32_t e) const { return job_begin[e + 1] - job_begin[e]; }
+
+  /// Makes room for the environments that size(e) -> (tokens, groups) describes.
+  template <class Size>
+  void shape(std::uint32_t environments, Size size) {
+    job_begin.assign(environments + 1, 0);
+    group_begin.assign(environments + 1, 0);
+    for (std::uint32_t e = 0; e < environments; ++e) {
+      const auto [job_count, group_count] = size(e);
+      job_begin[e + 1] = job_begin[e] + job_count;
+      group_begin[e + 1] = group_begin[e] + group_count;
+    }
+    jobs.resize(std::size_t{job_begin.back()} * job_features);
+    prior.resize(std::size_t{job_begin.back()} + environments);
+    mask.resize(std::size_t{job_begin.back()} + environments);
+    groups.resize(std::size_t{group_begin.back()} * group_features);
+    global.resize(std::size_t{environments} * global_features);
+    privileged.resize(std::size_t{environments} * privileged_features);
+  }
+
+  /// Where environment `e` writes.
+  [[nodiscard]] ObservationSlot slot(std::uint32_t e) {
+    return {.jobs = jobs.data() + std::size_t{job_begin[e]} * job_features,
+            .prior = prior.data() + job_begin[e] + e,
+            .mask = mask.data() + job_begin[e] + e,
+            .groups = groups.data() + std::size_t{group_begin[e]} * group_features,
+            .global = global.data() + std::size_t{e} * global_features};
+  }
+};
+
+}  // namespace gpusched

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Ranking: the decisions of a scheduler that preempts. Waiting and running jobs stand in one order by scores that
+/// somebody gives them, and the cluster goes to the first of it. A job is scored anew only when what is known of it
+/// enters another level, and levels double: its place changes a logarithmic number of times, so that nothing thrashes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpusched/learn/observation.hpp"
+#include "gpusched/policy/preemptive_order.hpp"
+
+namespace gpusched {
+
+/// Amounts of microseconds (times GPUs) cut into levels: below `first` is level 0, then every doubling is cut into
+/// `steps` equal ones. Precondition: `steps` is a power of two and divides `first`.
+struct DoublingLevels {
+  std::int64_t first, steps;
+
+  [[nodiscard]] constexpr std::uint32_t level(std::int64_t amount) const {
+    const std::int64_t units = amount / (first / steps);
+    if (units < steps) return 0;
+    const int doublings = bits(units) - bits(steps);
+    return static_cast<std::uint32_t>(1 + doublings * steps + (units >> doublings) - steps);
+  }
+  /// Where a level begins.
+  [[nodiscard]] constexpr std::int64_t begin(std::uint32_t level) const {
+    if (level == 0) return 0;
+    const std::int64_t past = level - 1;
+    return first / steps * ((steps + past % steps) << (past / steps));
+  }
+  /// Times that the amount doubled to reach the level, 0 for level 0.
+  [[nodiscard]] constexpr float doublings(std::uint32_t level) const {
+    return static_cast<float>(level) / static_cast<float>(steps);
+  }
+
+ private:
+  static constexpr int bits(std::int64_t x) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(x))); }
+};
+
+/// The order of all jobs, waiting and running, by the scores they were last given; see the head of this file. A value.
+class Ranking {
+ public:
+  /// Of GPU service and of waiting time. On Philly, undivided doublings cost las 1.5 % of the average completion time
+  /// against quarters.
+  static constexpr DoublingLevels service_levels{whole_seconds(60).us, 4};
+  static constexpr DoublingLevels wait_levels{whole_seconds(60).us, 1};
+
+  /// A job began to wait, after its submission or after an attempt that ended; `known_s` is its known run time.
+  void wait(const View& view, JobId id, float known_s) {
+    if (jobs_.empty()) jobs_.resize(view.job_count());
+    Job& job = jobs_[index(id)];
+    if (job.running) leave(view, id);
+    job.known_s = known_s;
+    job.milli = view.shape(id).gpu_milli();
+    job.gpus = gpus_of(view.shape(id));
+    order_.wait(view, id, Key{});
+    ask_for(id);
+    plan(view, id);
+  }
+
+  /// A job ended.
+  void finish(const View& view, JobId id) {
+    leave(view, id);
+    learn(view.shape_id(id), service(view, jobs_[index(id)]));
+  }
+
+  /// Lists the jobs that entered a level by now. Call once an instant, after wait() and finish().
+  void cross(const View& view) {
+    while (!crossings_.empty() && crossings_.front().time_us <= view.now().us) {
+      const Crossing due = crossings_.front();
+      pop_crossing();
+      if (jobs_[index(due.job)].due_us != due.time_us) continue;
+      ask_for(due.job);
+      plan(view, due.job);
+    }
+  }
+
+  /// Lists every job: somebody else scores from now on.
+  void rank_anew(const View& view) {
+    for (const JobId job : view.running()) ask_for(job);
+    for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+      for (const JobId job : view.queue(queue)) ask_for(job);
+    }
+  }
+
+  /// Jobs whose scores are asked for; job i has rows 2 i and 2 i + 1.
+  [[nodiscard]] std::span<const JobId> asked() const { return asked_; }
+
+  /// Writes rank_features floats: the row of the job as it would wait.
+  void describe(const View& view, JobId id, float* out) const {
+    const Job& job = jobs_[index(id)];
+    const float ran_s = ran_seconds(view, job);
+    out[rank_running] = 0.0f;
+    out[rank_service] = service_doublings(view, id) / 10;
+    out[rank_wait] = wait_levels.doublings(wait_levels.level(waited_us(view, id))) / 10;
+    out[rank_gpus] = std::log1p(job.gpus) / 5;
+    out[rank_known] = std::log1p(job.known_s) / 10;
+    out[rank_left] = std::log1p(left_seconds(ran_s, job.known_s)) / 10;
+    out[rank_overrun] = ran_s > job.known_s ? std::log(ran_s / std::max(job.known_s, 1.0f)) / 10 : 0.0f;
+    out[rank_ending] = std::log(ending_share(view.shape_id(id), ending_level(service(view, job)))) / 5;
+    out[rank_attempts] = std::log1p(static_cast<float>(view.attempt(id))) / 3;
+  }
+
+  /// The level of GPU service of a job, in doublings, and its time left by what is known, in seconds.
+  [[nodiscard]] float service_doublings(const View& view, JobId id) const {
+    return service_levels.doublings(service_levels.level(service(view, jobs_[index(id)])));
+  }
+  [[nodiscard]] float left_seconds(const View& view, JobId id) const {
+    const Job& job = jobs_[index(id)];
+    return left_seconds(ran_seconds(view, job), job.known_s);
+  }
+  [[nodiscard]] float known_seconds(JobId id) const { return jobs_[index(id)].known_s; }
+  [[nodiscard]] float gpus(JobId id) const { return jobs_[index(id)].gpus; }
+
+  /// Takes the scores of the rows of asked(), larger first; equals go by job number. A job that runs keeps its place
+  /// against waiting ones of at most the better of its two scores. Precondition: all are finite.
+  void rank(const View& view, std::span<const float> scores) {
+    GPUSCHED_ASSERT(scores.size() >= 2 * asked_.size(), "two scores for each job");
+    for (std::size_t i = 0; i < asked_.size(); ++i) {
+      Job& job = jobs_[index(asked_[i])];
+      job.asked = false;
+      job.waiting_score = scores[2 * i];
+      job.running_score = std::max(scores[2 * i], scores[2 * i + 1]);
+      order_.rekey(view, asked_[i], Key{job.running ? job.running_score : job.waiting_score});
+    }
+    asked_.clear();
+  }
+
+  /// Gives the cluster to the jobs in their order and asks to be woken when a level is entered that may matter. A job
+  /// starts where it fits, else in the place of those that run behind it, the last first, if that makes room; a job
+  /// that was preempted needlessly runs on. Precondition: asked() is empty.
+  void fill(const View& view, Decision& decision) {
+    Hooks hooks{*this, view};
+    order_.fill(view, decision, hooks);
+    for (const JobId id : moved_) {
+      Job& job = jobs_[index(id)];
+      if (job.running == job.planned_running) continue;
+      if (!job.running) order_.rekey(view, id, Key{job.waiting_score});
+      plan(view, id);
+    }
+    moved_.clear();
+    if (view.pending_count() > 0) ask_to_wake(decision);
+  }
+
+ private:
+  struct Key {
+    float score = 0;
+    friend bool operator<(const Key& a, const Key& b) { return a.score > b.score; }
+  };
+  struct Job {
+    // View::ran() is not defined for jobs that the open decision moved, which are described within it.
+    std::int64_t ran_us = 0;     // as of the last stop
+    std::int64_t origin_us = 0;  // running: when the run would have begun, had it had no pause
+    std::int64_t due_us = never;
+    MilliGpu milli = 0;
+    float known_s = 0, gpus = 0;
+    float waiting_score = 0, running_score = 0;
+    bool running = false;
+    bool planned_running = false;  // as of plan()
+    bool asked = false;
+  };
+  // When a job enters its next level; stale when the job's own time differs.
+  struct Crossing {
+    std::int64_t time_us;
+    JobId job;
+    friend bool operator<(const Crossing& a, const Crossing& b) {  // for a heap whose top is the earliest
+      return a.time_us != b.time_us ? b.time_us < a.time_us : index(b.job) < index(a.job);
+    }
+  };
+  // Finished jobs by doublings of GPU service.
+  struct Endings {
+    std::array<float, 48> reached{}, ended{};
+  };
+  // What PreemptiveOrder asks while it places jobs.
+  struct Hooks {
+    Ranking& ranking;
+    const View& view;
+
+    Key before_start(JobId id) const {
+      Job& job = ranking.jobs_[index(id)];
+      job.running = true;
+      job.origin_us = view.now().us - job.ran_us;
+      ranking.moved_.push_back(id);
+      return Key{job.running_score};
+    }
+    void before_preempt(JobId id) const {
+      Job& job = ranking.jobs_[index(id)];
+      job.running = false;
+      job.ran_us = view.now().us - job.origin_us;
+      ranking.moved_.push_back(id);
+    }
+    void restored(JobId id) const { ranking.jobs_[index(id)].running = true; }
+    void before_displace() const {}
+    [[nodiscard]] Placement placement(JobId) const { return view.options().placement; }
+  };
+
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+  void ask_for(JobId id) {
+    if (!std::exchange(jobs_[index(id)].asked, true)) asked_.push_back(id);
+  }
+
+  // A running job left the cluster.
+  void leave(const View& view, JobId id) {
+    Job& job = jobs_[index(id)];
+    order_.leave(view, id);
+    job.ran_us = view.now().us - job.origin_us;
+    job.running = false;
+    job.due_us = never;
+    if (std::exchange(job.asked, false)) asked_.erase(std::find(asked_.begin(), asked_.end(), id));
+  }
+
+  [[nodiscard]] static std::int64_t ran_us(const View& view, const Job& job) {
+    return job.running ? view.now().us - job.origin_us : job.ran_us;
+  }
+  [[nodiscard]] static float ran_seconds(const View& view, const Job& job) {
+    return static_cast<float>(ran_us(view, job)) * 1e-6f;
+  }
+  [[nodiscard]] static std::int64_t service(const View& view, const Job& job) {
+    return mul_div(ran_us(view, job), job.milli, whole_gpu);
+  }
+  [[nodiscard]] std::int64_t waited_us(const View& view, JobId id) const {
+    return view.now().us - view.submit(id).us - ran_us(view, jobs_[index(id)]);
+  }
+  [[nodiscard]] static float left_seconds(float ran_s, float known_s) {
+    return ran_s < known_s ? known_s - ran_s : std::max(ran_s, 1.0f);
+  }
+
+  // Plans when the job enters its next level: of service while it runs, of waiting time while it waits.
+  void plan(const View& view, JobId id) {
+    Job& job = jobs_[index(id)];
+    job.planned_running = job.running;
+    if (job.running) {
+      const std::int64_t wanted = service_levels.begin(service_levels.level(service(view, job)) + 1);
+      job.due_us = job.milli == 0 ? never : job.origin_us + mul_div_up(wanted, whole_gpu, job.milli);
+    } else {
+      const std::int64_t waited = waited_us(view, id);
+      job.due_us = view.now().us + wait_levels.begin(wait_levels.level(waited) + 1) - waited;
+    }
+    if (job.due_us == never) return;
+    crossings_.push_back({job.due_us, id});
+    std::push_heap(crossings_.begin(), crossings_.end());
+  }
+
+  void pop_crossing() {
+    std::pop_heap(crossings_.begin(), crossings_.end());
+    crossings_.pop_back();
+  }
+
+  void ask_to_wake(Decision& decision) {
+    while (!crossings_.empty() && jobs_[index(crossings_.front().job)].due_us != crossings_.front().time_us) {
+      pop_crossing();
+    }
+    if (crossings_.empty() || crossings_.front().time_us == next_wake_us_) return;
+    next_wake_us_ = crossings_.front().time_us;
+    decision.wake(Time{next_wake_us_});
+  }
+
+  [[nodiscard]] static std::uint32_t ending_level(std::int64_t service) {
+    return DoublingLevels{service_levels.first, 1}.level(service);
+  }
+
+  void learn(std::uint32_t shape, std::int64_t service) {
+    if (endings_.size() <= shape + 1) endings_.resize(shape + 2);
+    const std::uint32_t last = ending_level(service);
+    for (Endings* of : {&endings_.front(), &endings_[shape + 1]}) {
+      for (std::uint32_t k = 0; k <= last; ++k) of->reached[k] += 1;
+      of->ended[last] += 1;
+    }
+  }
+
+  // Of the finished jobs of a shape that reached a level, the share that ended in it: shrunk, with the weight of four
+  // jobs, towards that of all jobs, and that towards one half.
+  [[nodiscard]] float ending_share(std::uint32_t shape, std::uint32_t level) const {
+    if (endings_.empty()) return 0.5f;
+    const auto shrunk = [level](const Endings& of, float towards, float weight) {
+      return (of.ended[level] + weight * towards) / (of.reached[level] + weight);
+    };
+    const float all = shrunk(endings_.front(), 0.5f, 2);
+    return shape + 1 < endings_.size() ? shrunk(endings_[shape + 1], all, 4) : all;
+  }
+
+  PreemptiveOrder<Key> order_;
+  std::vector<Job> jobs_;
+  std::vector<JobId> asked_;
+  std::vector<JobId> moved_;  // by the present fill()
+  std::vector<Crossing> crossings_;
+  std::vector<Endings> endings_;  // of all jobs, then by shape
+  std::int64_t next_wake_us_ = never;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+/// VectorEnv: many training environments stepped together, with the semantics of Gymnasium's VectorEnv.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpusched/core/rng.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/learn/detail/worker_team.hpp"
+#include "gpusched/learn/env.hpp"
+#include "gpusched/learn/observation.hpp"
+#include "gpusched/learn/window.hpp"
+
+namespace gpusched {
+
+/// When a finished environment starts its next episode (Gymnasium's AutoresetMode).
+enum class AutoresetMode : std::uint8_t {
+  next_step,  ///< at the next step(), which ignores its action and brings no reward
+  same_step,  ///< at once; the last observation of the old episode is in final_observation
+  disabled,   ///< when reset_done() is called
+};
+
+/// What a step of all environments brought; borrowed from the VectorEnv until its next call.
+struct Batch {
+  Observation observation;
+  std::vector<StepResult> results;  ///< [environments]
+  /// Environments whose episode ended at this step, ascending, and (same_step) their last observations in this order.
+  std::vector<std::uint32_t> ended;
+  Observation final_observation;
+  std::vector<RewardVector> episode_totals;  ///< of the ended episodes
+  std::vector<std::uint32_t> episode_window;
+};
+
+/// The environments, how many, and who steps them.
+struct VectorEnvOptions {
+  EnvOptions env = {};
+  AutoresetMode autoreset = AutoresetMode::same_step;
+  std::uint32_t environments = 16;
+  std::uint32_t group = 1;    ///< neighbouring environments that share the windows of their episodes
+  std::uint32_t threads = 1;  ///< never changes a result
+};
+
+/// Environments stepped together. Windows are drawn by seed, group and episode number, so that an environment's
+/// episodes do not depend on the others. Not copyable; save() is the snapshot.
+class VectorEnv {
+ public:
+  /// Everything that changes, as a value.
+  struct State {
+    std::vector<Env> envs;
+    std::vector<std::uint64_t> episodes;
+    std::vector<std::uint32_t> windows;
+    std::vector<std::uint8_t> done;
+    std::uint64_t seed = 0;
+  };
+
+  /// Borrows windows, scales (empty, or one for each window: Env::reset) and cluster. Preconditions: at least one
+  /// window; the environments are a multiple of the group.
+  VectorEnv(std::span<const Window> windows, std::span<const double> scales, const Cluster& cluster,
+            const VectorEnvOptions& options)
+      : VectorEnv(windows, scales, std::span(&cluster, 1), options) {}
+
+  /// The same; each episode takes place on one of several clusters, drawn as its window is.
+  VectorEnv(std::span<const Window> windows, std::span<const double> scales, std::span<const Cluster> clusters,
+            const VectorEnvOptions& options)
+      : windows_(windows),
+        scales_(scales),
+        clusters_(clusters),
+        options_(options),
+        team_(std::max(1u, options.threads)) {
+    GPUSCHED_ASSERT(!windows.empty() && !clusters.empty(), "no windows or no cluster");
+    GPUSCHED_ASSERT(scales.empty() || scales.size() == windows.size(), "one scale for each window");
+    GPUSCHED_ASSERT(options.group > 0 && options.environments % options.group == 0, "environments come in groups");
+    state_.envs.assign(options.environments, Env(clusters.front(), options.env));
+    state_.done.assign(options.environments, 0);
+    state_.windows.assign(options.environments, 0);
+    state_.episodes.assign(options.environments, 0);
+    standing_.assign(options.environments, {});
+  }
+
+  [[nodiscard]] std::uint32_t size() const { return options_.environments; }
+  [[nodiscard]] const Env& env(std::uint32_t e) const { return state_.envs[e]; }
+
+  /// Starts first episodes in every environment.
+  const Batch& reset(std::uint64_t seed) {
+    state_.seed = seed;
+    state_.episodes.assign(size(), 0);
+    batch_.results.assign(size(), {});
+    for_each([this](std::uint32_t e) { begin_episode(e); });
+    collect({});
+    return batch_;
+  }
+
+  /// One action for each environment; those of done environments are ignored. Precondition: each other is allowed.
+  const Batch& step(std::span<const std::uint32_t> actions) {
+    GPUSCHED_ASSERT(actions.size() == size(), "one action for each environment");
+    return step_each([&](Env& env, std::uint32_t e) { return env.step(actions[e]); });
+  }
+
+  /// Mode preempt: scores of the batch's tokens, laid out as Observation::prior.
+  const Batch& step(std::span<const float> scores) {
+    GPUSCHED_ASSERT(scores.size() == batch_.observation.prior.size(), "one score for each token");
+    return step_each([&](Env& env, std::uint32_t e) {
+      return env.step(scores.subspan(std::size_t{batch_.observation.job_begin[e]} + e, env.agenda().size()));
+    });
+  }
+
+  /// A heuristic's steps, in any mode.
+  const Batch& step(Heuristic heuristic) {
+    return step_each([&](Env& env, std::uint32_t) { return env.step(heuristic); });
+  }
+
+  /// AutoresetMode::disabled: starts new episodes where the last one is done.
+  const Batch& reset_done() {
+    for_each([this](std::uint32_t e) {
+      if (state_.done[e] != 0) begin_episode(e);
+    });
+    collect({});
+    return batch_;
+  }
+
+  /// The allowed action that `heuristic` prefers, for every environment that is not done. On the threads that hold the
+  /// environments: from one alone it would cost more than a step.
+  void heuristic_actions(Heuristic heuristic, std::span<std::uint32_t> actions) {
+    GPUSCHED_ASSERT(actions.size() == size(), "one action for each environment");
+    for_each([&](std::uint32_t e) {
+      if (state_.done[e] == 0) actions[e] = state_.envs[e].agenda().heuristic_action(heuristic);
+    });
+  }
+
+  [[nodiscard]] const Batch& batch() const { return batch_; }
+  [[nodiscard]] bool is_done(std::uint32_t e) const { return state_.done[e] != 0; }
+  /// The window of environment `e`'s episode.
+  [[nodiscard]] std::uint32_t window(std::uint32_t e) const { return state_.windows[e]; }
+
+  [[nodiscard]] State save() const { return state_; }
+  /// Goes on exactly from where save() was called.
+  const Batch& restore(const State& state) {
+    state_ = state;
+    for_each([this](std::uint32_t e) { stand(e); });
+    batch_.results.assign(size(), {});
+    collect({});
+    return batch_;
+  }
+
+ private:
+  // What the caller's thread must know of an environment after a step, packed, because it comes out of another core's
+  // cache: reading it from the environments and results themselves took as long as the step.
+  struct Standing {
+    std::uint32_t tokens = 0, groups = 0;
+    bool ended = false;  // its episode, at the last step
+  };
+
+  template <class Work>
+  void for_each(Work work) {
+    const std::uint32_t parts = team_.size();
+    const std::function<void(std::uint32_t)> run_part = [&](std::uint32_t part) {
+      const auto begin = static_cast<std::uint32_t>(std::uint64_t{size()} * part / parts);
+      const auto end = static_cast<std::uint32_t>(std::uint64_t{size()} * (part + 1) / parts);
+      for (std::uint32_t e = begin; e < end; ++e) work(e);
+    };
+    team_.run(run_part);
+  }
+
+  // Steps every environment that is not done by `step_one`.
+  template <class StepOne>
+  const Batch& step_each(StepOne step_one) {
+    for_each([&](std::uint32_t e) {
+      if (state_.done[e] == 0) {
+        batch_.results[e] = step_one(state_.envs[e], e);
+        state_.done[e] = batch_.results[e].done() ? 1 : 0;
+        stand(e);
+        standing_[e].ended = state_.done[e] != 0;
+        return;
+      }
+      batch_.results[e] = {};
+      standing_[e].ended = false;
+      if (options_.autoreset == AutoresetMode::next_step) begin_episode(e);
+    });
+    std::vector<std::uint32_t> ended;
+    for (std::uint32_t e = 0; e < size(); ++e) {
+      if (standing_[e].ended) ended.push_back(e);
+    }
+    collect(std::move(ended));
+    return batch_;
+  }
+
+  // Draws windows until one has a choice.
+  void begin_episode(std::uint32_t e) {
+    const Rng draws = Rng(state_.seed).split("windows").split(e / options_.group);
+    do {
+      Rng draw = draws.split(state_.episodes[e]++);
+      state_.windows[e] = static_cast<std::uint32_t>(draw.below(windows_.size()));
+      if (clusters_.size() > 1) state_.envs[e].move_to(clusters_[draw.below(clusters_.size())]);
+    } while (
+        state_.envs[e].reset(windows_[state_.windows[e]], scales_.empty() ? 1.0 : scales_[state_.windows[e]]).done());
+    state_.done[e] = 0;
+    stand(e);
+  }
+
+  // Notes where environment `e` stands.
+  void stand(std::uint32_t e) {
+    const Agenda& agenda = state_.envs[e].agenda();
+    standing_[e] = {agenda.size(), agenda.group_count(), false};
+  }
+
+  // Tells about the ended episodes, resets them (same_step), and encodes where every environment stands.
+  void collect(std::vector<std::uint32_t> ended) {
+    batch_.ended = std::move(ended);
+    batch_.episode_totals.clear();
+    batch_.episode_window.clear();
+    for (const std::uint32_t e : batch_.ended) {
+      batch_.episode_totals.push_back(state_.envs[e].totals());
+      batch_.episode_window.push_back(state_.windows[e]);
+    }
+    const bool now = options_.autoreset == AutoresetMode::same_step;
+    encode(batch_.final_observation, now ? std::span<const std::uint32_t>(batch_.ended) : std::span<std::uint32_t>{});
+    if (now && !batch_.ended.empty()) {  // by the thread that steps it, which then has its memory to itself
+      for_each([this](std::uint32_t e) {
+        if (standing_[e].ended) begin_episode(e);
+      });
+    }
+    if (everyone_.size() != size()) {
+      everyone_.resize(size());
+      for (std::uint32_t e = 0; e < size(); ++e) everyone_[e] = e;
+    }
+    encode(batch_.observation, everyone_);
+  }
+
+  void encode(Observation& observation, std::span<const std::uint32_t> envs) {
+    const auto count = static_cast<std::uint32_t>(envs.size());
+    observation.shape(count, [&](std::uint32_t i) {
+      const Standing& standing = standing_[envs[i]];
+      return std::pair{standing.tokens, standing.groups};
+    });
+    if (count == 0) return;
+    const std::uint32_t parts = team_.size();
+    const std::function<void(std::uint32_t)> run_part = [&](std::uint32_t part) {
+      const auto begin = static_cast<std::uint32_t>(std::uint64_t{count} * part / parts);
+      const auto end = static_cast<std::uint32_t>(std::uint64_t{count} * (part + 1) / parts);
+      for (std::uint32_t i = begin; i < end; ++i) {
+        state_.envs[envs[i]].encode(observation.slot(i));
+        state_.envs[envs[i]].encode_privileged(observation.privileged.data() + std::size_t{i} * privileged_features);
+      }
+    };
+    team_.run(run_part);
+  }
+
+  std::span<const Window> windows_;
+  std::span<const double> scales_;
+  std::span<const Cluster> clusters_;
+  VectorEnvOptions options_;
+  State state_;
+  Batch batch_;
+  std::vector<std::uint32_t> everyone_;
+  std::vector<Standing> standing_;
+  detail::WorkerTeam team_;
+};
+
+}  // namespace gpusched

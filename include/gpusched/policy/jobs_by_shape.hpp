@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/// JobsByShape: what a greedy preemptive policy asks of the waiting and running jobs of each queue and shape.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "gpusched/engine/view.hpp"
+#include "gpusched/policy/most_freed.hpp"
+
+namespace gpusched {
+
+/// The waiting and the running jobs of each scheduling queue and shape, in ascending order of their places. When the
+/// first waiting job of a shape cannot be placed, no other of that shape can: a question costs O(shapes), whatever the
+/// number of jobs.
+///
+/// `Waiting` is a place in the order of all jobs, with a member `job`. `Running` has one too, and is ordered within its
+/// shape as the places are that `place_of(const Running&)` tells at the time.
+template <class Waiting, class Running = Waiting>
+class JobsByShape {
+ public:
+  struct Jobs {
+    std::set<Waiting> waiting;
+    std::set<Running> running;
+  };
+
+  /// Before anything else but empty().
+  void prepare(const View& view) {
+    if (jobs_.empty()) jobs_.resize(std::size_t{view.queue_count()} * view.shape_count());
+  }
+  /// Not prepared yet.
+  [[nodiscard]] bool empty() const { return jobs_.empty(); }
+
+  Jobs& of(const View& view, std::uint32_t queue, std::uint32_t shape) { return jobs_[slot(view, queue, shape)]; }
+  [[nodiscard]] const Jobs& of(const View& view, std::uint32_t queue, std::uint32_t shape) const {
+    return jobs_[slot(view, queue, shape)];
+  }
+  Jobs& of(const View& view, JobId job) { return of(view, view.queue_of(job), view.shape_id(job)); }
+
+  /// The shape whose first waiting job comes first of all, among those not blocked (by shape); no_index: there is none.
+  [[nodiscard]] std::uint32_t best_waiting(const View& view, std::uint32_t queue,
+                                           const std::vector<std::uint8_t>& blocked) const {
+    std::uint32_t best = no_index;
+    const Waiting* least = nullptr;
+    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+      const auto& waiting = of(view, queue, shape).waiting;
+      if (blocked[shape] || waiting.empty()) continue;
+      if (least == nullptr || *waiting.begin() < *least) {
+        least = &*waiting.begin();
+        best = shape;
+      }
+    }
+    return best;
+  }
+
+  /// Do the free GPUs and those of every running job behind the candidate suffice? Necessary, and cheap to refuse.
+  template <class PlaceOf>
+  [[nodiscard]] bool could_fit(const View& view, std::uint32_t queue, const Waiting& candidate,
+                               PlaceOf place_of) const {
+    const Shape& wanted = view.shape(candidate.job);
+    MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, queue);
+    for (std::uint32_t shape = 0; shape < view.shape_count() && missing > 0; ++shape) {
+      const auto& running = of(view, queue, shape).running;
+      for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
+        if (!(candidate < place_of(*last))) break;
+        missing -= most_freed(view.shape(last->job), wanted);
+      }
+    }
+    return missing <= 0;
+  }
+
+  /// The running job that comes last of all and behind the candidate, or null.
+  template <class PlaceOf>
+  [[nodiscard]] const Running* last_running_behind(const View& view, std::uint32_t queue, const Waiting& candidate,
+                                                   PlaceOf place_of) const {
+    Waiting last = candidate;
+    const Running* found = nullptr;
+    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+      const auto& running = of(view, queue, shape).running;
+      if (running.empty()) continue;
+      const Waiting& place = place_of(*running.rbegin());
+      if (!(last < place)) continue;
+      last = place;
+      found = &*running.rbegin();
+    }
+    return found;
+  }
+
+ private:
+  [[nodiscard]] static std::size_t slot(const View& view, std::uint32_t queue, std::uint32_t shape) {
+    return std::size_t{queue} * view.shape_count() + shape;
+  }
+
+  std::vector<Jobs> jobs_;  // [queue x shape]
+};
+
+}  // namespace gpusched

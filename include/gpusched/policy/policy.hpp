@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The policy seam. A policy is any copyable struct with `name()` and `decide(view, decision)`; its memory is its
+/// members. AnyPolicy erases one by value where the choice is made at run time.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/view.hpp"
+
+namespace gpusched {
+
+/// decide() is called once an instant, after all of its events were applied. It reads the view, whose queues and
+/// cluster already reflect the commands given so far, and gives commands. A copy decides the same from the same state.
+template <class P>
+concept Policy = requires(P policy, const P& constant, const OracleView& view, Decision& decision) {
+  { constant.name() } -> std::convertible_to<std::string_view>;
+  policy.decide(view, decision);
+}
+&&std::copyable<P>;  // last: a class that converts from AnyPolicy would ask about itself
+
+/// True when the policy asks for true run times, which no real scheduler has. A policy whose parameters decide that (it
+/// may be told to estimate) says so itself, with a member `clairvoyant()`.
+template <class P>
+inline constexpr bool is_clairvoyant = Policy<P> && !requires(P policy, const View& view, Decision& decision) {
+  policy.decide(view, decision);
+};
+
+/// Any policy, by value.
+class AnyPolicy {
+ public:
+  template <class P>
+  requires(!std::same_as<P, AnyPolicy>) && Policy<P> explicit AnyPolicy(P policy)
+      : self_(std::make_unique<Model<P>>(std::move(policy))) {}
+
+  AnyPolicy(const AnyPolicy& other) : self_(other.self_->clone()) {}
+  AnyPolicy(AnyPolicy&&) noexcept = default;
+  AnyPolicy& operator=(AnyPolicy other) noexcept {
+    self_ = std::move(other.self_);
+    return *this;
+  }
+  ~AnyPolicy() = default;
+
+  [[nodiscard]] std::string_view name() const { return self_->name(); }
+  [[nodiscard]] bool clairvoyant() const { return self_->clairvoyant(); }
+  void decide(const OracleView& view, Decision& decision) { self_->decide(view, decision); }
+
+ private:
+  struct Concept {
+    virtual ~Concept() = default;
+    [[nodiscard]] virtual std::unique_ptr<Concept> clone() const = 0;
+    [[nodiscard]] virtual std::string_view name() const = 0;
+    [[nodiscard]] virtual bool clairvoyant() const = 0;
+    virtual void decide(const OracleView& view, Decision& decision) = 0;
+  };
+
+  template <class P>
+  struct Model final : Concept {
+    explicit Model(P p) : policy(std::move(p)) {}
+    [[nodiscard]] std::unique_ptr<Concept> clone() const override { return std::make_unique<Model>(policy); }
+    [[nodiscard]] std::string_view name() const override { return policy.name(); }
+    [[nodiscard]] bool clairvoyant() const override {
+      if constexpr (requires { policy.clairvoyant(); }) {
+        return policy.clairvoyant();
+      } else {
+        return is_clairvoyant<P>;
+      }
+    }
+    void decide(const OracleView& view, Decision& decision) override { policy.decide(view, decision); }
+    P policy;
+  };
+
+  std::unique_ptr<Concept> self_;
+};
+
+}  // namespace gpusched

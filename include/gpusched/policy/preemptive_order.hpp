@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+/// PreemptiveOrder: the greedy preemptive assignment under an order of jobs, kept up to date instead of recomputed.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/view.hpp"
+#include "gpusched/policy/jobs_by_shape.hpp"
+
+namespace gpusched {
+
+/// Runnable jobs under keys that change only when the policy says so. fill() gives the cluster to them in ascending
+/// order of key: a job that does not fit is passed over, and running jobs that others outrank are preempted. The
+/// outcome is that of emptying the cluster and walking the whole order, but an event costs only the jobs it starts,
+/// those they displace, and one test a shape: O(shapes x log n). Each scheduling queue (virtual cluster) is an order of
+/// its own.
+///
+/// `Key` is totally ordered by <; equal keys go to the lower job id. A policy's `Hooks` has
+///   Key before_start(JobId)       the key under which the job runs;
+///   void before_preempt(JobId)    the job keeps its key and waits;
+///   void restored(JobId)          that preemption was taken back;
+///   void before_displace()        last call to rekey running jobs: their order is about to matter;
+///   Placement placement(JobId)    where its tasks go.
+template <class Key>
+class PreemptiveOrder {
+ public:
+  /// A job waits with this key. Precondition: it is not in the order.
+  void wait(const View& view, JobId job, const Key& key) {
+    prepare(view);
+    touch(view, job);
+    keys_[index(job)] = key;
+    jobs_.of(view, job).waiting.insert({key, job});
+  }
+
+  /// A running job left the cluster.
+  void leave(const View& view, JobId job) {
+    touch_all();
+    jobs_.of(view, job).running.erase({keys_[index(job)], job});
+  }
+
+  /// A waiting or running job has another key from now on.
+  void rekey(const View& view, JobId job, const Key& key) {
+    touch(view, job);
+    Jobs& jobs = jobs_.of(view, job);
+    std::set<Entry>& entries = view.phase(job) == JobPhase::running ? jobs.running : jobs.waiting;
+    entries.erase({keys_[index(job)], job});
+    entries.insert({key, job});
+    keys_[index(job)] = key;
+  }
+
+  [[nodiscard]] const Key& key(JobId job) const { return keys_[index(job)]; }
+
+  /// The key of the first waiting job of that queue and shape, or null.
+  [[nodiscard]] const Key* first_waiting(const View& view, std::uint32_t queue, std::uint32_t shape) const {
+    if (jobs_.empty()) return nullptr;
+    const std::set<Entry>& waiting = jobs_.of(view, queue, shape).waiting;
+    return waiting.empty() ? nullptr : &waiting.begin()->key;
+  }
+
+  /// Gives the cluster to the jobs in order, in the queues where something changed since the last call.
+  template <class Hooks>
+  void fill(const View& view, Decision& decision, Hooks& hooks) {
+    displaced_.clear();
+    for (bool again = true; again;) {
+      again = false;
+      for (std::uint32_t queue = 0; queue < touched_.size(); ++queue) {
+        const bool touched = std::exchange(touched_[queue], std::uint8_t{0}) != 0;
+        if (!touched || view.queue(queue).empty()) continue;
+        const std::size_t before = displaced_.size();
+        fill_queue(view, decision, hooks, queue);
+        if (displaced_.size() == before) continue;
+        touch_all();
+        again = true;
+      }
+    }
+  }
+
+ private:
+  struct Entry {
+    Key key;
+    JobId job;
+    friend bool operator<(const Entry& a, const Entry& b) {
+      if (a.key < b.key) return true;
+      if (b.key < a.key) return false;
+      return index(a.job) < index(b.job);
+    }
+  };
+  using Jobs = typename JobsByShape<Entry>::Jobs;
+
+  void prepare(const View& view) {
+    if (!jobs_.empty()) return;
+    jobs_.prepare(view);
+    keys_.resize(view.job_count());
+    touched_.assign(view.queue_count(), 0);
+  }
+
+  void touch(const View& view, JobId job) { touched_[view.queue_of(job)] = 1; }
+  // Capacity that one queue gives up, another may use, unless each has machines of its own.
+  void touch_all() { std::fill(touched_.begin(), touched_.end(), std::uint8_t{1}); }
+
+  template <class Hooks>
+  void fill_queue(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue) {
+    blocked_.assign(view.shape_count(), 0);
+    for (;;) {
+      const std::uint32_t shape = jobs_.best_waiting(view, queue, blocked_);
+      if (shape == no_index) return;
+      const Entry candidate = *jobs_.of(view, queue, shape).waiting.begin();
+      if (!place(view, decision, hooks, queue, candidate)) blocked_[shape] = 1;
+    }
+  }
+
+  template <class Hooks>
+  bool place(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate) {
+    Jobs& jobs = jobs_.of(view, candidate.job);
+    if (was_displaced(candidate.job) && decision.restore(candidate.job) == Verdict::ok) {  // its place is still free
+      jobs.waiting.erase(candidate);
+      jobs.running.insert(candidate);
+      hooks.restored(candidate.job);
+      return true;
+    }
+    const Placement rule = hooks.placement(candidate.job);
+    if (decision.start(candidate.job, rule) != Verdict::ok &&
+        !displace(view, decision, hooks, queue, candidate, rule)) {
+      return false;
+    }
+    jobs.waiting.erase(candidate);
+    keys_[index(candidate.job)] = hooks.before_start(candidate.job);
+    jobs.running.insert({keys_[index(candidate.job)], candidate.job});
+    return true;
+  }
+
+  [[nodiscard]] bool was_displaced(JobId job) const {
+    return std::find(displaced_.begin(), displaced_.end(), job) != displaced_.end();
+  }
+
+  // Preempts the last running jobs behind the candidate until it fits. Those that need not have gone get their place
+  // back when their turn in the order comes.
+  template <class Hooks>
+  bool displace(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
+                Placement rule) {
+    hooks.before_displace();
+    if (!jobs_.could_fit(view, queue, candidate, std::identity())) return false;
+    victims_.clear();
+    bool placed = false;
+    while (!placed) {
+      const Entry* const last = jobs_.last_running_behind(view, queue, candidate, std::identity());
+      if (last == nullptr) break;
+      const Entry victim = *last;
+      victims_.push_back(victim);
+      jobs_.of(view, victim.job).running.erase(victim);
+      hooks.before_preempt(victim.job);
+      decision.preempt(victim.job);
+      placed = decision.start(candidate.job, rule) == Verdict::ok;
+    }
+    for (const Entry& victim : victims_) {
+      if (placed) {
+        jobs_.of(view, victim.job).waiting.insert(victim);
+        displaced_.push_back(victim.job);
+      } else {
+        decision.restore(victim.job);
+        jobs_.of(view, victim.job).running.insert(victim);
+        hooks.restored(victim.job);
+      }
+    }
+    return placed;
+  }
+
+  JobsByShape<Entry> jobs_;
+  std::vector<Key> keys_;  // by job
+  std::vector<std::uint8_t> touched_, blocked_;
+  std::vector<Entry> victims_;
+  std::vector<JobId> displaced_;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// IntervalLog: who ran where and when.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+#include "gpusched/engine/view.hpp"
+
+namespace gpusched {
+
+/// A job on one node, from a start or a move to the next preemption, move or end.
+struct Interval {
+  JobId job = no_job;
+  NodeId node = no_node;
+  MilliGpu gpu_milli = 0;
+  Time start{};
+  Time end = Time::max();  ///< max() while it runs
+};
+
+/// An Observer that keeps every interval, in order of start. 32 bytes an interval and 4 a job.
+class IntervalLog {
+ public:
+  void observe(const View& view, std::span<const Event> events) {
+    first_row_.resize(view.job_count(), no_index);
+    for (const Event& event : events) {
+      switch (event.kind) {
+        case EventKind::start: open(view, event.job); break;
+        case EventKind::move:
+          close(event.job, view.now());
+          open(view, event.job);
+          break;
+        case EventKind::preempt:
+        case EventKind::retry:
+        case EventKind::finish: close(event.job, view.now()); break;
+        default: break;
+      }
+    }
+  }
+
+  [[nodiscard]] std::span<const Interval> intervals() const { return intervals_; }
+  /// Hands them over.
+  [[nodiscard]] std::vector<Interval> take() && { return std::move(intervals_); }
+
+ private:
+  void open(const View& view, JobId job) {
+    first_row_[index(job)] = static_cast<std::uint32_t>(intervals_.size());
+    view.for_each_grant(job, [&](const Grant& grant) {
+      intervals_.push_back(
+          {job, grant.node, grant.tasks * view.shape(job).gpu_milli_per_task, view.now(), Time::max()});
+    });
+  }
+
+  void close(JobId job, Time now) {
+    for (std::size_t row = first_row_[index(job)]; row < intervals_.size() && intervals_[row].job == job; ++row) {
+      intervals_[row].end = now;
+    }
+  }
+
+  std::vector<Interval> intervals_;
+  std::vector<std::uint32_t> first_row_;  // of each job's present run
+};
+
+}  // namespace gpusched

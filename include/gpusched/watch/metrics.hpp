@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Metrics: what a finished run was like. RunLog watches a run for what the final state does not tell;
+/// compute_metrics() then reads the finished engine once.
+///
+/// All spans are seconds. A percentile p of n sorted values interpolates linearly at position p (n - 1) (type 7 of
+/// Hyndman and Fan, The American Statistician 50(4), 1996; numpy's default).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+#include "gpusched/engine/engine.hpp"
+#include "gpusched/engine/view.hpp"
+
+namespace gpusched {
+
+namespace detail {
+/// Sums of microseconds times GPUs over millions of jobs exceed 64 bits.
+__extension__ using WideInt = __int128;
+}  // namespace detail
+
+/// The jobs that are measured, a range of ids in order of submission: what precedes it warms the cluster up, what
+/// follows keeps it loaded.
+struct MeasureWindow {
+  std::uint32_t first = 0;
+  std::uint32_t count = no_index;  ///< no_index: all that follow
+
+  /// One past the last measured job of a trace of `jobs`.
+  [[nodiscard]] std::uint32_t end(std::uint32_t jobs) const {
+    return first >= jobs || count > jobs - first ? jobs : first + count;
+  }
+  [[nodiscard]] bool whole(std::uint32_t jobs) const { return first == 0 && end(jobs) == jobs; }
+};
+
+/// An Observer of constant cost an event and 8 bytes a job. Reuse needs a fresh one for each run.
+class RunLog {
+ public:
+  explicit RunLog(MeasureWindow window = {}) : window_(window) {}
+
+  void observe(const OracleView& view, std::span<const Event> events) {
+    if (contention_us_.empty()) begin(view);
+    pass_time(view.now());
+    for (const Event& event : events) {
+      if (event.kind == EventKind::wake) continue;
+      const MilliGpu gpus = view.shape(event.job).gpu_milli();
+      switch (event.kind) {
+        case EventKind::submit: submit(event.job, gpus); break;
+        case EventKind::finish: finish(event.job, gpus); break;
+        case EventKind::retry:
+        case EventKind::preempt:
+          held_ -= gpus;
+          ++waiting_;
+          break;
+        case EventKind::start:
+          held_ += gpus;
+          --waiting_;
+          break;
+        case EventKind::move:
+        case EventKind::wake: break;
+      }
+    }
+    max_waiting_ = std::max(max_waiting_, waiting_);
+  }
+
+  /// Mean of max(1, GPUs asked for by all jobs in the system / GPUs of the cluster) over the job's life, times the
+  /// length of that life, in microseconds. Precondition: the job finished.
+  [[nodiscard]] double contention_us(JobId job) const { return contention_us_[index(job)]; }
+  /// GPU time held by any job from the first submission to the last end of the measured jobs, in GPU-seconds.
+  [[nodiscard]] double held_gpu_s() const { return gpu_seconds(held_at_end_ - held_at_begin_); }
+  /// The longest queue, after any instant's events or decision.
+  [[nodiscard]] std::int64_t max_waiting_jobs() const { return max_waiting_; }
+
+  /// GPU-seconds of thousandths of a GPU times microseconds.
+  static double gpu_seconds(detail::WideInt milli_us) {
+    return static_cast<double>(milli_us) / (static_cast<double>(whole_gpu) * microseconds_per_second);
+  }
+
+ private:
+  void begin(const OracleView& view) {
+    contention_us_.resize(view.job_count());
+    window_ = {window_.first, window_.end(view.job_count()) - std::min(window_.first, view.job_count())};
+    capacity_ = view.cluster().total_gpus() * whole_gpu;
+    last_ = view.now();
+  }
+
+  void pass_time(Time now) {
+    const Time span = now - last_;
+    last_ = now;
+    const auto us = static_cast<double>(span.us);
+    contended_us_ += demand_ <= capacity_
+                         ? us
+                         : us * (static_cast<double>(demand_) / static_cast<double>(std::max<MilliGpu>(capacity_, 1)));
+    held_us_ += detail::WideInt{held_} * span.us;
+  }
+
+  void submit(JobId job, MilliGpu gpus) {
+    if (index(job) == window_.first) held_at_begin_ = held_us_;
+    demand_ += gpus;
+    ++waiting_;
+    contention_us_[index(job)] = contended_us_;
+  }
+
+  void finish(JobId job, MilliGpu gpus) {
+    if (index(job) - window_.first < window_.count) held_at_end_ = held_us_;
+    demand_ -= gpus;
+    held_ -= gpus;
+    contention_us_[index(job)] = contended_us_ - contention_us_[index(job)];
+  }
+
+  MeasureWindow window_;
+  std::vector<double> contention_us_;  // of a job in the system: contended_us_ at its submission
+  double contended_us_ = 0;
+  Time last_{};
+  MilliGpu capacity_ = 0, demand_ = 0, held_ = 0;
+  detail::WideInt held_us_ = 0, held_at_begin_ = 0, held_at_end_ = 0;
+  std::int64_t waiting_ = 0, max_waiting_ = 0;
+};
+
+/// The numbers of a run, over the measured jobs. Names are the keys that files and reports use.
+struct Metrics {
+  std::uint32_t jobs = 0;
+  double avg_jct_s = 0;  ///< job completion time: end - submission
+  double median_jct_s = 0;
+  double p95_jct_s = 0;
+  double p99_jct_s = 0;
+  double avg_wait_s = 0;  ///< wait: completion time less the time spent running, so queueing after preemptions counts
+  double p99_wait_s = 0;
+  double avg_bounded_slowdown = 0;  ///< max(1, jct / max(work, 10 s)) (Feitelson and Rudolph, JSSPP 1998)
+  double makespan_s = 0;            ///< first submission to last end
+  double last_end_s = 0;            ///< on the trace's clock
+  /// The useful part of gpu_allocation: GPU time that advanced jobs (Engine::useful_time), so without preemption costs
+  /// and lost work, whatever the speed of the GPU. With a measure window: gpu_allocation times the useful share of the
+  /// measured jobs' GPU time.
+  double gpu_utilization = 0;
+  double gpu_allocation = 0;  ///< GPU time held by jobs (all, not only the measured) / GPUs over the makespan
+  std::uint64_t preemptions = 0;
+  std::optional<double> energy_kwh = {};  ///< of the GPUs (EnergyLog); nothing: what they draw is not known
+  /// Jain's index (sum x)^2 / (n sum x^2) over the finish-time ratios: 1 = all jobs are slowed alike (Jain, Chiu and
+  /// Hawe, DEC TR-301, 1984).
+  double jain_fairness = 1;
+  /// The largest finish-time ratio. Of a job: completion time / (work x contention), after Themis (Mahajan et al., NSDI
+  /// 2020, section 3), where an equal share of a contended cluster would stretch the work by the contention: the mean
+  /// over the job's life of max(1, GPUs asked for / GPUs there are). Above 1: worse off than with a share of its own.
+  /// Jobs without work have none.
+  double max_finish_time_ratio = 0;
+  std::uint64_t events = 0;  ///< of the whole run: submissions, finishes, retries and wakes
+};
+
+/// Signs that a run says more about its length than about its policy.
+struct Saturation {
+  /// GPU time that the jobs submitted need on the GPUs that they got / GPUs over the span of submissions; 1 or more
+  /// cannot be kept up with.
+  double offered_load = 0;
+  std::uint32_t backlog_jobs = 0;  ///< measured jobs that had not started at the last measured submission
+  std::int64_t max_waiting_jobs = 0;
+  /// At least 10 jobs and 5 % of the measured ones are that backlog, and the last quarter of them waited on average
+  /// more than twice as long as the second: the queue grows for as long as jobs arrive.
+  bool saturated = false;
+};
+
+inline constexpr Time slowdown_bound = whole_seconds(10);
+
+namespace detail {
+
+/// Percentile p in [0, 1] by the rule above; reorders `values`. Precondition: not empty.
+inline double percentile(std::span<std::int64_t> values, double p) {
+  const double position = p * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
+  std::nth_element(values.begin(), at, values.end());
+  const auto low = static_cast<double>(*at);
+  if (below + 1 >= values.size()) return low;
+  const auto high = static_cast<double>(*std::min_element(at + 1, values.end()));
+  return low + (high - low) * (position - static_cast<double>(below));
+}
+
+inline double seconds(double us) { return us / static_cast<double>(microseconds_per_second); }
+
+/// One home of the per-job quantities.
+struct JobOutcome {
+  Time jct{}, wait{};
+  double bounded_slowdown = 1;
+
+  JobOutcome(const Engine& engine, JobId job)
+      : jct(engine.end(job) - engine.jobs().submit(job)), wait(jct - engine.ran(job)) {
+    const Time bound = std::max(engine.jobs().work(job), slowdown_bound);
+    bounded_slowdown = std::max(1.0, static_cast<double>(jct.us) / static_cast<double>(bound.us));
+  }
+};
+
+}  // namespace detail
+
+/// How much longer the job took than with an equal share of the cluster (see Metrics::max_finish_time_ratio); nothing
+/// for a job without work. Precondition: the job finished.
+inline std::optional<double> finish_time_ratio(const Engine& engine, const RunLog& log, JobId job) {
+  const auto jct = static_cast<double>((engine.end(job) - engine.jobs().submit(job)).us);
+  const auto work = static_cast<double>(engine.jobs().work(job).us);
+  if (work <= 0) return std::nullopt;
+  // A job faster than the reference device may live shorter than its work; one of length 0 was never contended.
+  return jct <= 0 ? 0 : jct * jct / (work * log.contention_us(job));
+}
+
+/// Metrics of the measured jobs. Allocates one array of 8 bytes a measured job. Preconditions: every job finished;
+/// `log` watched the whole run with the same window; at least one job is measured.
+inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureWindow window = {}) {
+  const JobTable& jobs = engine.jobs();
+  const std::uint32_t end = window.end(jobs.size());
+  GPUSCHED_ASSERT(window.first < end, "no job is measured");
+  Metrics metrics;
+  metrics.jobs = end - window.first;
+  const auto count = static_cast<double>(metrics.jobs);
+  std::vector<std::int64_t> values(metrics.jobs);
+  detail::WideInt jct_sum = 0, wait_sum = 0, useful = 0, held = 0;
+  double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0;
+  std::uint32_t ratios = 0;
+  Time last_end = Time{std::numeric_limits<std::int64_t>::min()};
+  for (std::uint32_t i = window.first; i < end; ++i) {
+    const JobId job{i};
+    const detail::JobOutcome outcome(engine, job);
+    values[i - window.first] = outcome.jct.us;
+    jct_sum += outcome.jct.us;
+    wait_sum += outcome.wait.us;
+    slowdown_sum += outcome.bounded_slowdown;
+    metrics.preemptions += engine.preemptions(job);
+    const MilliGpu gpus = jobs.shape(job).gpu_milli();
+    useful += detail::WideInt{engine.useful_time(job).us} * gpus;
+    held += detail::WideInt{engine.ran(job).us} * gpus;
+    if (const auto ratio = finish_time_ratio(engine, log, job)) {
+      ratio_sum += *ratio;
+      ratio_squares += *ratio * *ratio;
+      metrics.max_finish_time_ratio = std::max(metrics.max_finish_time_ratio, *ratio);
+      ++ratios;
+    }
+    last_end = std::max(last_end, engine.end(job));
+  }
+  metrics.avg_jct_s = detail::seconds(static_cast<double>(jct_sum) / count);
+  metrics.avg_wait_s = detail::seconds(static_cast<double>(wait_sum) / count);
+  metrics.avg_bounded_slowdown = slowdown_sum / count;
+  if (ratio_squares > 0) metrics.jain_fairness = ratio_sum * ratio_sum / (ratios * ratio_squares);
+  metrics.median_jct_s = detail::seconds(detail::percentile(values, 0.50));
+  metrics.p95_jct_s = detail::seconds(detail::percentile(values, 0.95));
+  metrics.p99_jct_s = detail::seconds(detail::percentile(values, 0.99));
+  for (std::uint32_t i = window.first; i < end; ++i) {
+    values[i - window.first] = detail::JobOutcome(engine, JobId{i}).wait.us;
+  }
+  metrics.p99_wait_s = detail::seconds(detail::percentile(values, 0.99));
+  metrics.last_end_s = to_seconds(last_end);
+  metrics.makespan_s = to_seconds(last_end - jobs.submit(JobId{window.first}));
+  const double capacity_s = static_cast<double>(engine.view().cluster().total_gpus()) * metrics.makespan_s;
+  if (capacity_s > 0) {
+    metrics.gpu_allocation = log.held_gpu_s() / capacity_s;
+    metrics.gpu_utilization =
+        window.whole(jobs.size())
+            ? RunLog::gpu_seconds(useful) / capacity_s
+            : metrics.gpu_allocation * (held == 0 ? 1 : static_cast<double>(useful) / static_cast<double>(held));
+  }
+  metrics.events = engine.events_seen();
+  return metrics;
+}
+
+/// See Saturation. Preconditions as for compute_metrics.
+inline Saturation find_saturation(const Engine& engine, const RunLog& log, MeasureWindow window = {}) {
+  const JobTable& jobs = engine.jobs();
+  const std::uint32_t end = window.end(jobs.size());
+  const std::uint32_t count = end - window.first;
+  const Time last_submit = jobs.submit(JobId{end - 1});
+  Saturation found{.max_waiting_jobs = log.max_waiting_jobs()};
+  detail::WideInt needed = 0;
+  detail::WideInt wait_of_quarter[4] = {};
+  for (std::uint32_t i = window.first; i < end; ++i) {
+    const JobId job{i};
+    needed += detail::WideInt{engine.useful_time(job).us} * jobs.shape(job).gpu_milli();
+    wait_of_quarter[std::uint64_t{i - window.first} * 4 / count] += detail::JobOutcome(engine, job).wait.us;
+    if (engine.first_start(job) > last_submit) ++found.backlog_jobs;
+  }
+  const double span_s = to_seconds(last_submit - jobs.submit(JobId{window.first}));
+  const auto gpus = static_cast<double>(engine.view().cluster().total_gpus());
+  if (span_s > 0 && gpus > 0) found.offered_load = RunLog::gpu_seconds(needed) / (gpus * span_s);
+  found.saturated =
+      found.backlog_jobs >= 10 && found.backlog_jobs >= count / 20 && wait_of_quarter[3] > 2 * wait_of_quarter[1];
+  return found;
+}
+
+/// What jobs are split by.
+enum class SplitBy : std::uint8_t { gpus, user, vc, status };
+inline constexpr std::string_view split_names[] = {"gpus", "user", "vc", "status"};
+
+/// The measured jobs of one bucket, user, virtual cluster or status.
+struct SplitRow {
+  std::string key;  ///< "" = unknown
+  std::uint32_t jobs = 0;
+  double avg_jct_s = 0, median_jct_s = 0, avg_wait_s = 0, avg_bounded_slowdown = 0;
+  double gpu_hours = 0;  ///< held
+};
+
+namespace detail {
+
+/// GPU-count buckets: none, a share, then powers of two: 1, 2, 3-4, 5-8, ...
+inline std::uint32_t gpu_bucket(MilliGpu gpus) {
+  if (gpus == 0) return 0;
+  if (gpus < whole_gpu) return 1;
+  std::uint32_t bucket = 2;
+  for (MilliGpu most = whole_gpu; most < gpus; most *= 2) ++bucket;
+  return bucket;
+}
+
+inline std::string gpu_bucket_name(std::uint32_t bucket) {
+  if (bucket == 0) return "0";
+  if (bucket == 1) return "<1";
+  const std::uint64_t most = std::uint64_t{1} << (bucket - 2);
+  return most <= 2 ? std::to_string(most) : std::to_string(most / 2 + 1) + "-" + std::to_string(most);
+}
+
+inline std::uint32_t split_key(const JobTable& jobs, JobId job, SplitBy by) {
+  switch (by) {
+    case SplitBy::gpus: return gpu_bucket(jobs.shape(job).gpu_milli());
+    case SplitBy::user: return jobs.user(job);
+    case SplitBy::vc: return jobs.vc(job);
+    case SplitBy::status: break;
+  }
+  return static_cast<std::uint32_t>(jobs.status(job));
+}
+
+inline std::string split_key_name(const JobTable& jobs, std::uint32_t key, SplitBy by) {
+  switch (by) {
+    case SplitBy::gpus: return gpu_bucket_name(key);
+    case SplitBy::user: return jobs.users()[key];
+    case SplitBy::vc: return jobs.vcs()[key];
+    case SplitBy::status: break;
+  }
+  return std::string(to_string(static_cast<JobStatus>(key)));
+}
+
+}  // namespace detail
+
+/// Measured jobs grouped by `by`, in order of GPU count, of first appearance (users, virtual clusters) or of JobStatus.
+/// O(jobs). Preconditions as for compute_metrics.
+inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, MeasureWindow window = {}) {
+  const JobTable& jobs = engine.jobs();
+  const std::uint32_t end = window.end(jobs.size());
+  std::vector<std::uint32_t> begin_of_key;  // counting sort: sizes first, then offsets
+  for (std::uint32_t i = window.first; i < end; ++i) {
+    const std::uint32_t key = detail::split_key(jobs, JobId{i}, by);
+    if (key + 1 >= begin_of_key.size()) begin_of_key.resize(key + 2, 0);
+    ++begin_of_key[key + 1];
+  }
+  for (std::size_t key = 1; key < begin_of_key.size(); ++key) begin_of_key[key] += begin_of_key[key - 1];
+  struct Sums {
+    detail::WideInt jct = 0, wait = 0, held = 0;
+    double slowdown = 0;
+    std::uint32_t jobs = 0;
+  };
+  std::vector<Sums> sums(begin_of_key.size());
+  std::vector<std::int64_t> jcts(end - window.first);
+  for (std::uint32_t i = window.first; i < end; ++i) {
+    const JobId job{i};
+    const std::uint32_t key = detail::split_key(jobs, job, by);
+    const detail::JobOutcome outcome(engine, job);
+    Sums& sum = sums[key];
+    jcts[begin_of_key[key] + sum.jobs++] = outcome.jct.us;
+    sum.jct += outcome.jct.us;
+    sum.wait += outcome.wait.us;
+    sum.held += detail::WideInt{engine.ran(job).us} * jobs.shape(job).gpu_milli();
+    sum.slowdown += outcome.bounded_slowdown;
+  }
+  std::vector<SplitRow> rows;
+  for (std::uint32_t key = 0; key < sums.size(); ++key) {
+    const Sums& sum = sums[key];
+    if (sum.jobs == 0) continue;
+    const double count = sum.jobs;
+    rows.push_back({.key = detail::split_key_name(jobs, key, by),
+                    .jobs = sum.jobs,
+                    .avg_jct_s = detail::seconds(static_cast<double>(sum.jct) / count),
+                    .median_jct_s =
+                        detail::seconds(detail::percentile(std::span(jcts).subspan(begin_of_key[key], sum.jobs), 0.50)),
+                    .avg_wait_s = detail::seconds(static_cast<double>(sum.wait) / count),
+                    .avg_bounded_slowdown = sum.slowdown / count,
+                    .gpu_hours = RunLog::gpu_seconds(sum.held) / 3600});
+  }
+  return rows;
+}
+
+}  // namespace gpusched

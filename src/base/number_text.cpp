@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/base/number_text.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+
+namespace gpusched {
+
+// The C locale is never changed, so that the point is a point.
+std::string formatted(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string human_duration(double seconds) {
+  if (seconds < 59.95) return formatted("%.1f s", seconds);
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+  const auto two = [](std::uint64_t value) { return (value < 10 ? "0" : "") + std::to_string(value); };
+  if (whole < 3600) return std::to_string(whole / 60) + "m " + two(whole % 60) + "s";
+  const std::uint64_t minutes = whole / 60;
+  constexpr std::uint64_t minutes_per_day = 1440;
+  if (minutes < minutes_per_day) return std::to_string(minutes / 60) + "h " + two(minutes % 60) + "m";
+  return std::to_string(minutes / minutes_per_day) + "d " + two(minutes / 60 % 24) + ":" + two(minutes % 60);
+}
+
+std::string percent_text(double ratio) { return formatted("%.1f %%", 100 * ratio); }
+
+std::string signed_percent_text(double ratio) { return formatted("%+.1f%%", 100 * ratio); }
+
+std::string human_count(std::uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return digits;
+}
+
+std::string exact_seconds(Time t) {
+  std::string text;
+  append_seconds(text, t);
+  return text;
+}
+
+void append_integer(std::string& text, std::int64_t value) {
+  char digits[24];
+  text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+void append_decimal(std::string& text, std::int64_t value, std::int64_t scale) {
+  if (value < 0) text += '-';
+  const std::int64_t magnitude = value < 0 ? -value : value;
+  append_integer(text, magnitude / scale);
+  std::int64_t rest = magnitude % scale;
+  if (rest == 0) return;
+  text += '.';
+  for (std::int64_t place = scale / 10; rest > 0; place /= 10) {
+    text += static_cast<char>('0' + rest / place);
+    rest %= place;
+  }
+}
+
+void append_seconds(std::string& text, Time t) { append_decimal(text, t.us, microseconds_per_second); }
+
+}  // namespace gpusched

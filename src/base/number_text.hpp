@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Numbers as text: for people, rounded, and for files, exact. The same value gives the same bytes on every machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gpusched/core/types.hpp"
+
+namespace gpusched {
+
+/// `value` in printf's `format` for one double, "%.2f" say; less than 64 characters.
+std::string formatted(const char* format, double value);
+
+/// A span for people: "12.3 s", "4m 05s", "3h 12m", "1d 03:12".
+std::string human_duration(double seconds);
+/// "12.3 %".
+std::string percent_text(double ratio);
+/// "+12.3%", for differences.
+std::string signed_percent_text(double ratio);
+/// With thousands separated: "80,539".
+std::string human_count(std::uint64_t count);
+
+/// Exact seconds without trailing zeros: "12", "0.5", "-1.000001".
+std::string exact_seconds(Time t);
+
+// For long files: the same, at the end of `text`.
+void append_integer(std::string& text, std::int64_t value);
+/// value / scale, exact and without trailing zeros. Precondition: `scale` is a power of ten.
+void append_decimal(std::string& text, std::int64_t value, std::int64_t scale);
+void append_seconds(std::string& text, Time t);
+
+}  // namespace gpusched

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// JSON that people write, read strictly: a syntax error has its line, a key that appears twice is an error.
+/// Compiled parts only: it shows a JSON library's type.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "gpusched/core/result.hpp"
+
+namespace gpusched {
+
+/// Keeps the order of keys, so that the same value always gives the same bytes.
+using Json = nlohmann::ordered_json;
+
+/// `file` is for messages only.
+Result<Json> parse_json_strictly(std::string_view text, const std::string& file);
+
+/// Indented by `indent` blanks (-1: one line), with a line end. Bytes of names that are no UTF-8 become U+FFFD, as JSON
+/// can hold no others.
+std::string json_text(const Json& json, int indent = 2);
+
+/// The whole file as text. Error: it cannot be read, or is a folder.
+Result<std::string> read_text_file(const std::string& path);
+
+}  // namespace gpusched

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Work in a process of its own: cold starts, and jobs that share a device as strangers do.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+
+namespace gpusched {
+
+/// Seconds of the monotonic clock, which all processes of a machine share.
+double monotonic_s();
+
+/// A forked child that runs a function and sends back its numbers. Not copyable; the destructor ends the child.
+/// Precondition: the parent has no other threads that hold locks, and has not opened a CUDA device (a CUDA context does
+/// not survive a fork).
+class ChildProcess {
+ public:
+  /// Error: no process or socket to be had.
+  static Result<ChildProcess> start(const std::function<std::vector<double>()>& work);
+
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&&) = delete;
+  ~ChildProcess();
+
+  /// Readable when the child's numbers come or it ended without, for poll().
+  [[nodiscard]] int descriptor() const { return socket_; }
+
+  /// Waits for the child's numbers. Error: it ended without them.
+  Result<std::vector<double>> wait();
+
+ private:
+  ChildProcess(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  pid_t pid_;
+  int socket_;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A forked child that answers requests until its owner goes away.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "gpusched/core/result.hpp"
+
+namespace gpusched {
+
+/// Text in, text out. Not copyable; the destructor ends the child.
+class ServerProcess {
+ public:
+  using Handler = std::function<std::string(const std::string& request)>;
+
+  /// `make` runs in the child and gives what answers there. The child ignores interrupts, which are its owner's to
+  /// handle. Precondition: no other thread of this process holds a lock. Error: no process to be had.
+  static Result<ServerProcess> start(const std::function<Handler()>& make);
+
+  ServerProcess(ServerProcess&& other) noexcept;
+  ServerProcess& operator=(ServerProcess&&) = delete;
+  ~ServerProcess();
+
+  /// Error: the child ended, or has not answered within `limit_s`.
+  Result<std::string> ask(const std::string& request, double limit_s);
+
+ private:
+  ServerProcess(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  pid_t pid_;
+  int socket_;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,668 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/calibration/profile/device_profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "src/base/nearest_name.hpp"
+#include "src/base/output_files.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/calibration/profile/shipped_profiles.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::array<std::pair<Source, std::string_view>, 7> source_words = {{{Source::measured, "measured"},
+                                                                              {Source::fitted, "fitted"},
+                                                                              {Source::datasheet, "datasheet"},
+                                                                              {Source::literature, "literature"},
+                                                                              {Source::assumed, "assumed"},
+                                                                              {Source::recorded, "recorded"},
+                                                                              {Source::unavailable, "unavailable"}}};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> key_units = {{{"_us", "us"},
+                                                                                      {"_ns", "ns"},
+                                                                                      {"_s", "s"},
+                                                                                      {"_gbs", "GB/s"},
+                                                                                      {"_tflops", "TFLOP/s"},
+                                                                                      {"_w", "W"},
+                                                                                      {"_bytes", "B"},
+                                                                                      {"_mib", "MiB"},
+                                                                                      {"_mhz", "MHz"},
+                                                                                      {"_c", "degC"},
+                                                                                      {"_j_per_tflop", "J/TFLOP"},
+                                                                                      {"_j_per_gb", "J/GB"},
+                                                                                      {"_count", "1"},
+                                                                                      {"_ratio", "1"}}};
+
+const std::vector<std::string> peak_keys = {"fp64_tflops", "fp32_tflops", "tf32_tflops", "fp16_tflops",
+                                            "bf16_tflops", "memory_gbs",  "l2_gbs"};
+const std::vector<std::string> kinds = {"gpu", "cpu", "fpga", "npu"};
+const std::vector<std::string> backends = {"cuda", "cpu", "analytic", "datasheet"};
+const std::vector<std::string> modes = {"streams", "threads", "processes", "model"};
+const std::vector<std::string> sensors = {"energy_counter", "poll", "none"};
+const std::vector<std::string> bounds = {"at_least", "at_most"};
+const std::vector<std::string> statuses = {"pass", "fail", "not_run"};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " | ") + word;
+  return text;
+}
+
+/// A quantity that a reader would refuse, and why; "" when it is sound.
+std::string fault_of(const Quantity& quantity, std::string_view key) {
+  if (!std::isfinite(quantity.value)) return "value: expected a finite number";
+  if (quantity.unit != unit_of_key(key)) {
+    return "unit: expected '" + std::string(unit_of_key(key)) + "', found '" + quantity.unit + "'";
+  }
+  const bool needs_ref = quantity.source == Source::datasheet || quantity.source == Source::literature ||
+                         quantity.source == Source::assumed || quantity.source == Source::recorded;
+  if (needs_ref && quantity.ref.empty()) return "ref: a value that was not measured here needs its reference";
+  if (quantity.value < 0) return "value: expected a number of at least 0";
+  if (quantity.ci95 && !((*quantity.ci95)[0] <= (*quantity.ci95)[1])) return "ci95: expected [low, high]";
+  if (!quantity.bound.empty() && !quantity.ci95) return "bound: expected ci95 beside it";
+  return {};
+}
+
+/// Writes what describe() visits. Its twin is Reader.
+class Writer {
+ public:
+  explicit Writer(Json& at) : at_(&at) { at = Json::object(); }
+
+  void constant(const char* key, std::string_view word) { (*at_)[key] = std::string(word); }
+  void text(const char* key, const std::string& value) { (*at_)[key] = value; }
+  void optional_text(const char* key, const std::string& value) {
+    if (!value.empty()) (*at_)[key] = value;
+  }
+  void choice(const char* key, const std::string& value, const std::vector<std::string>&) { (*at_)[key] = value; }
+  void source(const char* key, Source value) { (*at_)[key] = std::string(to_string(value)); }
+  void number(const char* key, double value) { (*at_)[key] = value; }
+  void count(const char* key, std::uint32_t value) { (*at_)[key] = value; }
+  void optional_count(const char* key, std::uint32_t value, std::uint32_t left_out) {
+    if (value != left_out) count(key, value);
+  }
+  void texts(const char* key, const std::vector<std::string>& values) { (*at_)[key] = values; }
+  template <class Row>
+  void rows(const char* key, const std::vector<Row>& values, bool required) {
+    if (required || !values.empty()) (*at_)[key] = values;
+  }
+  void quantity(const char* key, const Quantity& value) { put((*at_)[key], value); }
+  void optional_quantity(const char* key, const std::optional<Quantity>& value) {
+    if (value) quantity(key, *value);
+  }
+  void text_map(const char* key, const std::map<std::string, std::string>& values) { (*at_)[key] = values; }
+  void quantity_map(const char* key, const std::map<std::string, Quantity>& values, const std::vector<std::string>&,
+                    const char* /*unit_key*/ = nullptr) {
+    Json& map = (*at_)[key] = Json::object();
+    for (const auto& [name, value] : values) put(map[name], value);
+  }
+  template <class T>
+  void object(const char* key, T& value) {
+    Writer child((*at_)[key]);
+    describe(child, value);
+  }
+  template <class T>
+  void optional_object(const char* key, std::optional<T>& value) {
+    if (value) object(key, *value);
+  }
+  template <class T>
+  void object_map(const char* key, std::map<std::string, T>& values) {
+    Json& map = (*at_)[key] = Json::object();
+    for (auto& [name, value] : values) {
+      Writer child(map[name]);
+      describe(child, value);
+    }
+  }
+  template <class T>
+  void object_list(const char* key, std::vector<T>& values) {
+    Json& list = (*at_)[key] = Json::array();
+    for (T& value : values) {
+      list.push_back(nullptr);
+      Writer child(list.back());
+      describe(child, value);
+    }
+  }
+
+ private:
+  static void put(Json& at, const Quantity& value) {
+    at = Json::object();
+    at["value"] = value.value;
+    at["unit"] = value.unit;
+    at["source"] = std::string(to_string(value.source));
+    if (!value.ref.empty()) at["ref"] = value.ref;
+    if (value.ci95) at["ci95"] = *value.ci95;
+    if (!value.bound.empty()) at["bound"] = value.bound;
+    if (value.n > 0) at["n"] = value.n;
+  }
+
+  Json* at_;
+};
+
+/// Reads what describe() visits; keeps the first error, and then visits without effect.
+class Reader {
+ public:
+  Reader(const Json& at, std::string path, std::optional<Error>& error)
+      : at_(&at), path_(std::move(path)), error_(&error) {
+    if (!at.is_object()) fail("", "expected an object");
+  }
+
+  void constant(const char* key, std::string_view word) {
+    const Json* value = find(key, true);
+    if (value != nullptr && (!value->is_string() || value->get<std::string>() != word)) {
+      fail(key, "expected \"" + std::string(word) + "\", found " + value->dump());
+    }
+  }
+  void text(const char* key, std::string& out) {
+    const Json* value = find(key, true);
+    if (value == nullptr) return;
+    if (!value->is_string() || value->get<std::string>().empty()) return fail(key, "expected a text");
+    out = value->get<std::string>();
+  }
+  void optional_text(const char* key, std::string& out) {
+    if (at_->is_object() && at_->contains(key)) text(key, out);
+  }
+  void choice(const char* key, std::string& out, const std::vector<std::string>& words) {
+    text(key, out);
+    if (!*error_ && std::find(words.begin(), words.end(), out) == words.end()) {
+      fail(key, "expected " + joined(words) + ", found '" + out + "'");
+    }
+  }
+  void optional_choice(const char* key, std::string& out, const std::vector<std::string>& words) {
+    known_.emplace_back(key);
+    if (at_->is_object() && at_->contains(key)) choice(key, out, words);
+  }
+  void source(const char* key, Source& out) {
+    std::string word;
+    text(key, word);
+    if (*error_) return;
+    const auto parsed = parse_source(word);
+    if (!parsed) return fail(key, unknown_source(word));
+    out = *parsed;
+  }
+  void number(const char* key, double& out) {
+    const Json* value = find(key, true);
+    if (value == nullptr) return;
+    if (!value->is_number()) return fail(key, "expected a finite number");
+    out = value->get<double>();
+  }
+  void count(const char* key, std::uint32_t& out) {
+    const Json* value = find(key, true);
+    if (value == nullptr) return;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (!value->is_number_unsigned() || value->get<std::uint64_t>() > most) {
+      return fail(key, "expected a whole number from 0 to " + std::to_string(most));
+    }
+    out = value->get<std::uint32_t>();
+  }
+  void texts(const char* key, std::vector<std::string>& out) {
+    const Json* value = find(key, true);
+    if (value == nullptr) return;
+    if (!value->is_array()) return fail(key, "expected a list of texts");
+    for (const Json& item : *value) {
+      if (!item.is_string()) return fail(key, "expected a list of texts");
+      out.push_back(item.get<std::string>());
+    }
+  }
+  template <class Row>
+  void rows(const char* key, std::vector<Row>& out, bool required) {
+    const Json* value = find(key, required);
+    if (value == nullptr) return;
+    if (!value->is_array()) return fail(key, "expected a list of rows");
+    for (std::size_t i = 0; i < value->size(); ++i) {
+      const Json& row = (*value)[i];
+      const bool numbers =
+          row.is_array() && std::all_of(row.begin(), row.end(), [](const Json& cell) { return cell.is_number(); });
+      Row cells{};
+      if (!numbers || !fits(cells, row.size())) {
+        return fail((std::string(key) + "/" + std::to_string(i)).c_str(), "expected a row of finite numbers");
+      }
+      for (std::size_t k = 0; k < row.size(); ++k) cells[k] = row[k].get<double>();
+      out.push_back(cells);
+    }
+  }
+  void optional_count(const char* key, std::uint32_t& out, std::uint32_t) {
+    if (at_->is_object() && at_->contains(key)) count(key, out);
+  }
+  void quantity(const char* key, Quantity& out) { quantity(key, key, out); }
+  void optional_quantity(const char* key, std::optional<Quantity>& out) {
+    if (at_->is_object() && at_->contains(key)) quantity(key, out.emplace());
+  }
+  void text_map(const char* key, std::map<std::string, std::string>& out) {
+    const Json* value = find_object(key);
+    if (value == nullptr) return;
+    for (const auto& [name, item] : value->items()) {
+      if (!item.is_string()) return fail((std::string(key) + "/" + name).c_str(), "expected a text");
+      out[name] = item.get<std::string>();
+    }
+  }
+  /// `names` empty: any name. `unit_key`: every value has that key's unit instead of its own name's.
+  void quantity_map(const char* key, std::map<std::string, Quantity>& out, const std::vector<std::string>& names,
+                    const char* unit_key = nullptr) {
+    const Json* value = find_object(key);
+    if (value == nullptr) return;
+    Reader child(*value, path_ + "/" + key, *error_);
+    for (const auto& [name, item] : value->items()) {
+      if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+        return child.fail(name.c_str(), "unknown key" + suggest_nearest(name, names));
+      }
+      child.quantity(name.c_str(), unit_key != nullptr ? unit_key : name.c_str(), out[name]);
+    }
+  }
+  template <class T>
+  void object(const char* key, T& out) {
+    const Json* value = find(key, true);
+    if (value != nullptr) visit(*value, path_ + "/" + key, out);
+  }
+  template <class T>
+  void optional_object(const char* key, std::optional<T>& out) {
+    if (at_->is_object() && at_->contains(key)) object(key, out.emplace());
+  }
+  template <class T>
+  void object_map(const char* key, std::map<std::string, T>& out) {
+    const Json* value = find_object(key);
+    if (value == nullptr) return;
+    for (const auto& [name, item] : value->items()) visit(item, path_ + "/" + key + "/" + name, out[name]);
+  }
+  template <class T>
+  void object_list(const char* key, std::vector<T>& out) {
+    const Json* value = find(key, false);
+    if (value == nullptr) return;
+    if (!value->is_array()) return fail(key, "expected a list");
+    for (std::size_t i = 0; i < value->size(); ++i) {
+      visit((*value)[i], path_ + "/" + key + "/" + std::to_string(i), out.emplace_back());
+    }
+  }
+
+  /// After the visit: every key of the object must have been asked for.
+  void refuse_unknown_keys() {
+    if (*error_ || !at_->is_object()) return;
+    for (const auto& [key, value] : at_->items()) {
+      if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+        return fail(key.c_str(), "unknown key" + suggest_nearest(key, known_));
+      }
+    }
+  }
+
+  void fail(const char* key, std::string message) {
+    if (*error_) return;
+    *error_ = Error{.message = std::move(message), .field = *key == '\0' ? path_ : path_ + "/" + key};
+    if ((*error_)->field.empty()) (*error_)->field = "/";
+  }
+
+ private:
+  static bool fits(std::array<double, 2>&, std::size_t size) { return size == 2; }
+  static bool fits(std::vector<double>& row, std::size_t size) {
+    row.resize(size);
+    return true;
+  }
+
+  static std::string unknown_source(const std::string& word) {
+    std::vector<std::string> words;
+    words.reserve(source_words.size());
+    for (const auto& row : source_words) words.emplace_back(row.second);
+    return "unknown source word '" + word + "'; expected " + joined(words);
+  }
+
+  const Json* find(const char* key, bool required) {
+    known_.emplace_back(key);
+    if (*error_) return nullptr;
+    const auto place = at_->find(key);
+    if (place != at_->end()) return &*place;
+    if (required) fail(key, "missing; expected by " + std::string(device_profile_schema));
+    return nullptr;
+  }
+  const Json* find_object(const char* key) {
+    const Json* value = find(key, false);
+    if (value == nullptr || value->is_object()) return value;
+    fail(key, "expected an object");
+    return nullptr;
+  }
+
+  void quantity(const char* key, const char* unit_key, Quantity& out) {
+    const Json* value = find(key, true);
+    if (value == nullptr) return;
+    Reader child(*value, path_ + "/" + key, *error_);
+    child.number("value", out.value);
+    child.text("unit", out.unit);
+    child.source("source", out.source);
+    child.optional_text("ref", out.ref);
+    child.interval("ci95", out.ci95);
+    child.optional_choice("bound", out.bound, bounds);
+    if (value->contains("n")) child.count("n", out.n);
+    child.refuse_unknown_keys();
+    if (*error_) return;
+    const std::string fault = fault_of(out, unit_key);
+    if (!fault.empty()) child.fail(fault.substr(0, fault.find(':')).c_str(), fault.substr(fault.find(':') + 2));
+  }
+
+  void interval(const char* key, std::optional<std::array<double, 2>>& out) {
+    const Json* value = find(key, false);
+    if (value == nullptr) return;
+    if (!value->is_array() || value->size() != 2 || !(*value)[0].is_number() || !(*value)[1].is_number()) {
+      return fail(key, "expected [low, high]");
+    }
+    out = {(*value)[0].get<double>(), (*value)[1].get<double>()};
+  }
+
+  template <class T>
+  void visit(const Json& at, const std::string& path, T& out) {
+    Reader child(at, path, *error_);
+    describe(child, out);
+    child.refuse_unknown_keys();
+  }
+
+  const Json* at_;
+  std::string path_;
+  std::optional<Error>* error_;
+  std::vector<std::string> known_;
+};
+
+// The one description of the format: Reader and Writer both follow it.
+
+template <class Io>
+void describe(Io& io, RooflineFit& fit) {
+  io.constant("model", "t0_pnorm_roofline");
+  io.quantity("t0_us", fit.t0_us);
+  io.quantity("p_tflops", fit.p_tflops);
+  io.quantity("w_gbs", fit.w_gbs);
+  io.quantity("gamma", fit.gamma);
+  io.optional_quantity("step_ns", fit.step_ns);
+  io.optional_count("tile_side", fit.tile_side, 1);
+  io.optional_quantity("train_mape_ratio", fit.train_mape_ratio);
+}
+
+template <class Io>
+void describe(Io& io, BandwidthFit& fit) {
+  io.quantity("t0_us", fit.t0_us);
+  io.quantity("w_gbs", fit.w_gbs);
+}
+
+template <class Io>
+void describe(Io& io, TransferFit& fit) {
+  io.rows("table_bytes_us", fit.table_bytes_us, true);
+  io.quantity("alpha_us", fit.alpha_us);
+  io.quantity("beta_gbs", fit.beta_gbs);
+}
+
+template <class Io>
+void describe(Io& io, LinkFact& link) {
+  io.text("link_class", link.link_class);
+  io.optional_quantity("alpha_us", link.alpha_us);
+  io.quantity("busbw_gbs", link.busbw_gbs);
+}
+
+template <class Io>
+void describe(Io& io, Interference& interference) {
+  io.choice("mode", interference.mode, modes);
+  io.source("source", interference.source);
+  io.texts("kernels", interference.kernels);
+  io.rows("slowdown", interference.slowdown, true);
+}
+
+template <class Io>
+void describe(Io& io, PowerModel& power) {
+  io.quantity("idle_w", power.idle_w);
+  io.quantity_map("active_w", power.active_w, {}, "active_w");
+  io.quantity("beta", power.beta);
+  io.rows("cap_curve", power.cap_curve, false);
+  io.optional_text("cap_curve_ref", power.cap_curve_ref);
+  io.choice("sensor", power.sensor, sensors);
+}
+
+template <class Io>
+void describe(Io& io, Gate& gate) {
+  io.text("name", gate.name);
+  io.choice("status", gate.status, statuses);
+  io.number("value_ratio", gate.value_ratio);
+  io.number("limit_ratio", gate.limit_ratio);
+  io.count("n", gate.n);
+  io.optional_text("note", gate.note);
+}
+
+template <class Io>
+void describe(Io& io, ValidationPoint& point) {
+  io.text("id", point.id);
+  io.number("timed_us", point.timed_us);
+  io.number("predicted_us", point.predicted_us);
+  io.number("roofline_us", point.roofline_us);
+}
+
+template <class Io>
+void describe(Io& io, Validation& validation) {
+  io.object_list("gates", validation.gates);
+  io.object_list("points", validation.points);
+  io.choice("verdict", validation.verdict, statuses);
+}
+
+template <class Io>
+void describe(Io& io, RawSamples& raw) {
+  io.text("file", raw.file);
+  io.text("fnv1a64", raw.fnv1a64);
+}
+
+template <class Io>
+void describe(Io& io, DeviceProfile& profile) {
+  io.constant("schema", device_profile_schema);
+  io.text("profile_id", profile.profile_id);
+  io.choice("kind", profile.kind, kinds);
+  io.text("vendor", profile.vendor);
+  io.text("model", profile.model);
+  io.choice("backend", profile.backend, backends);
+  io.text("created_utc", profile.created_utc);
+  io.text_map("tool", profile.tool);
+  io.text_map("environment", profile.environment);
+  io.quantity_map("resources", profile.resources, {});
+  io.quantity_map("peaks", profile.peaks, peak_keys);
+  io.object_map("fits", profile.fits);
+  io.object_map("ops", profile.ops);
+  io.object_map("transfers", profile.transfers);
+  io.object_list("links", profile.links);
+  io.quantity_map("cold_start", profile.cold_start, {});
+  io.optional_object("interference", profile.interference);
+  io.optional_object("process_interference", profile.process_interference);
+  io.optional_object("power", profile.power);
+  io.object("validation", profile.validation);
+  io.optional_object("raw", profile.raw);
+}
+
+/// Rules that span several values.
+void check_whole(const DeviceProfile& profile, std::optional<Error>& error) {
+  const auto fail = [&](std::string field, std::string message) {
+    if (!error) error = Error{.message = std::move(message), .field = std::move(field)};
+  };
+  const auto positive = [&](const Quantity& value, const std::string& path) {
+    if (value.source != Source::unavailable && value.value <= 0) fail(path + "/value", "expected a number above 0");
+  };
+  // A model whose parameters nobody knows is left out.
+  const auto known = [&](const Quantity& value, const std::string& path) {
+    if (value.source == Source::unavailable) fail(path + "/source", "a fit needs all its parameters; leave it out");
+  };
+  for (const auto& [name, peak] : profile.peaks) positive(peak, "/peaks/" + name);
+  for (const auto& [name, fit] : profile.fits) {
+    const std::string path = "/fits/" + name;
+    known(fit.t0_us, path + "/t0_us");
+    for (const auto& [key, rate] : {std::pair{"/p_tflops", &fit.p_tflops}, std::pair{"/w_gbs", &fit.w_gbs}}) {
+      known(*rate, path + key);
+      positive(*rate, path + key);
+    }
+    known(fit.gamma, path + "/gamma");
+    if (fit.step_ns) known(*fit.step_ns, path + "/step_ns");
+    if (fit.gamma.value < 1) fail(path + "/gamma/value", "expected a number of at least 1");
+  }
+  for (const auto& [name, op] : profile.ops) {
+    known(op.t0_us, "/ops/" + name + "/t0_us");
+    known(op.w_gbs, "/ops/" + name + "/w_gbs");
+    positive(op.w_gbs, "/ops/" + name + "/w_gbs");
+  }
+  for (const auto& [name, transfer] : profile.transfers) {
+    positive(transfer.beta_gbs, "/transfers/" + name + "/beta_gbs");
+    for (std::size_t i = 0; i < transfer.table_bytes_us.size(); ++i) {
+      const bool rises = i == 0 || transfer.table_bytes_us[i][0] > transfer.table_bytes_us[i - 1][0];
+      if (!rises || transfer.table_bytes_us[i][0] <= 0 || transfer.table_bytes_us[i][1] <= 0) {
+        fail("/transfers/" + name + "/table_bytes_us/" + std::to_string(i), "expected rising sizes and positive times");
+      }
+    }
+  }
+  const auto square = [&](const std::optional<Interference>& matrix, const char* path) {
+    if (!matrix) return;
+    const std::size_t size = matrix->kernels.size();
+    const auto& rows = matrix->slowdown;
+    const bool sound =
+        rows.size() == size && std::all_of(rows.begin(), rows.end(), [&](const auto& row) {
+          return row.size() == size && std::all_of(row.begin(), row.end(), [](double cell) { return cell > 0; });
+        });
+    if (!sound) fail(std::string(path) + "/slowdown", "expected one positive number for each pair of kernels");
+  };
+  square(profile.interference, "/interference");
+  square(profile.process_interference, "/process_interference");
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+}  // namespace
+
+std::string_view to_string(Source source) {
+  for (const auto& [value, word] : source_words) {
+    if (value == source) return word;
+  }
+  return "unavailable";
+}
+
+std::optional<Source> parse_source(std::string_view word) {
+  for (const auto& [value, known] : source_words) {
+    if (known == word) return value;
+  }
+  return std::nullopt;
+}
+
+std::string_view unit_of_key(std::string_view key) {
+  for (const auto& [ending, unit] : key_units) {
+    if (key.ends_with(ending)) return unit;
+  }
+  return "1";
+}
+
+Quantity quantity(std::string_view key, double value, Source source, std::string ref) {
+  return {.value = value, .unit = std::string(unit_of_key(key)), .source = source, .ref = std::move(ref)};
+}
+
+Quantity measured_quantity(std::string_view key, double value, std::size_t samples) {
+  Quantity measured = quantity(key, value, Source::measured);
+  measured.n = static_cast<std::uint32_t>(samples);
+  return measured;
+}
+
+Result<DeviceProfile> parse_device_profile(std::string_view text, const std::string& file) {
+  const auto json = parse_json_strictly(text, file);
+  if (!json) return Unexpected{json.error()};
+  std::optional<Error> error;
+  DeviceProfile profile;
+  Reader reader(*json, "", error);
+  describe(reader, profile);
+  reader.refuse_unknown_keys();
+  if (!error) check_whole(profile, error);
+  if (error) {
+    error->file = file;
+    return Unexpected{*error};
+  }
+  return profile;
+}
+
+Result<DeviceProfile> read_device_profile(const std::string& path) {
+  const auto text = read_text_file(path);
+  if (!text) return Unexpected{text.error()};
+  return parse_device_profile(*text, path);
+}
+
+std::string to_json(const DeviceProfile& profile) {
+  Json json;
+  Writer writer(json);
+  DeviceProfile copy = profile;  // describe() visits values that a reader may change
+  describe(writer, copy);
+  return json.dump(2) + "\n";
+}
+
+Result<void> write_device_profile(const DeviceProfile& profile, const std::string& path) {
+  const std::string text = to_json(profile);
+  const auto checked = parse_device_profile(text, path);
+  if (!checked) return Unexpected{checked.error()};
+  OutputFiles file;
+  if (auto written = file.write(path, text); !written) return written;
+  return file.commit();
+}
+
+std::vector<std::pair<std::string, Quantity>> all_quantities(const DeviceProfile& profile) {
+  std::vector<std::pair<std::string, Quantity>> all;
+  const auto add_map = [&](const std::string& section, const std::map<std::string, Quantity>& map) {
+    for (const auto& [name, value] : map) all.emplace_back("/" + section + "/" + name, value);
+  };
+  add_map("resources", profile.resources);
+  add_map("peaks", profile.peaks);
+  for (const auto& [name, fit] : profile.fits) {
+    const std::string path = "/fits/" + name;
+    all.emplace_back(path + "/t0_us", fit.t0_us);
+    all.emplace_back(path + "/p_tflops", fit.p_tflops);
+    all.emplace_back(path + "/w_gbs", fit.w_gbs);
+    all.emplace_back(path + "/gamma", fit.gamma);
+    if (fit.step_ns) all.emplace_back(path + "/step_ns", *fit.step_ns);
+    if (fit.train_mape_ratio) all.emplace_back(path + "/train_mape_ratio", *fit.train_mape_ratio);
+  }
+  for (const auto& [name, op] : profile.ops) {
+    all.emplace_back("/ops/" + name + "/t0_us", op.t0_us);
+    all.emplace_back("/ops/" + name + "/w_gbs", op.w_gbs);
+  }
+  for (const auto& [name, transfer] : profile.transfers) {
+    all.emplace_back("/transfers/" + name + "/alpha_us", transfer.alpha_us);
+    all.emplace_back("/transfers/" + name + "/beta_gbs", transfer.beta_gbs);
+  }
+  for (const LinkFact& link : profile.links) {
+    if (link.alpha_us) all.emplace_back("/links/" + link.link_class + "/alpha_us", *link.alpha_us);
+    all.emplace_back("/links/" + link.link_class + "/busbw_gbs", link.busbw_gbs);
+  }
+  add_map("cold_start", profile.cold_start);
+  if (profile.power) {
+    all.emplace_back("/power/idle_w", profile.power->idle_w);
+    add_map("power/active_w", profile.power->active_w);
+    all.emplace_back("/power/beta", profile.power->beta);
+  }
+  return all;
+}
+
+std::vector<std::string> shipped_profile_names() {
+  std::vector<std::string> names;
+  for (const ShippedProfile& shipped : shipped_profiles()) names.emplace_back(shipped.name);
+  return names;
+}
+
+Result<DeviceProfile> shipped_profile(std::string_view name) {
+  for (const ShippedProfile& shipped : shipped_profiles()) {
+    if (lower_case(shipped.name) == lower_case(name))
+      return parse_device_profile(shipped.json, "profiles/" + std::string(shipped.name) + ".json");
+  }
+  return unexpected("no device profile '" + std::string(name) + "'" + suggest_nearest(name, shipped_profile_names()) +
+                    "; shipped are " + joined(shipped_profile_names()) + ", or give a file");
+}
+
+std::optional<DeviceProfile> shipped_profile_of_model(std::string_view model) {
+  std::string longest;
+  for (const std::string& name : shipped_profile_names()) {
+    if (lower_case(model).starts_with(lower_case(name)) && name.size() > longest.size()) longest = name;
+  }
+  if (longest.empty()) return std::nullopt;
+  return shipped_profile(longest).value();
+}
+
+Result<DeviceProfile> find_device_profile(const std::string& name_or_path) {
+  std::error_code ignored;
+  const bool is_file = name_or_path.ends_with(".json") || std::filesystem::is_regular_file(name_or_path, ignored);
+  return is_file ? read_device_profile(name_or_path) : shipped_profile(name_or_path);
+}
+
+}  // namespace gpusched

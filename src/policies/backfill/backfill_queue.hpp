@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// BackfillQueue: the waiting jobs and believed ends of a run, for policies that look for the first waiting job that
+/// should end soon enough.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "src/policies/backfill/estimated_ends.hpp"
+#include "src/policies/orders/list_scheduler.hpp"
+#include "src/policies/queues/length_tree.hpp"
+
+namespace gpusched {
+
+class BackfillQueue {
+ public:
+  /// Which of the jobs that are short enough comes first.
+  enum class First : std::uint8_t { by_priority, by_submission };
+
+  BackfillQueue(PriorityOrder order, AnyDurationEstimator estimator, bool corrects, First first)
+      : queue_(std::move(order)), ends_(std::move(estimator), corrects), first_(first) {}
+
+  [[nodiscard]] bool clairvoyant() const { return ends_.clairvoyant() || queue_.order().estimator.clairvoyant(); }
+  [[nodiscard]] WaitingJobs& waiting() { return queue_.waiting(); }
+  [[nodiscard]] const EstimatedEnds& ends() const { return ends_; }
+
+  /// Takes in the instant's events.
+  void observe(const OracleView& view) {
+    ends_.observe(view);
+    queue_.observe(view);
+    for (const Event& event : view.events()) {
+      if (event.kind == EventKind::submit || event.kind == EventKind::retry) keep(view, event.job);
+    }
+  }
+
+  /// The decision just started this job.
+  void start(const View& view, JobId job) {
+    const std::uint32_t queue = view.queue_of(job), shape = view.shape_id(job);
+    if (many(queue, shape)) lengths_[queue][shape].erase(entry(queue_.waiting().claim(view, job)), view.now());
+    ends_.start(view, job);
+    queue_.waiting().erase(view, job);
+  }
+
+  /// The first waiting job of a shape among those believed to run no longer than `limit`, or no_job. O(log n).
+  [[nodiscard]] JobId first_within(const View& view, std::uint32_t queue, std::uint32_t shape, Time limit) {
+    return many(queue, shape) ? lengths_[queue][shape].first(limit, view.now()) : scan(view, queue, shape, limit);
+  }
+
+ private:
+  // Up to so many places, looking through all is quicker than keeping them in a tree as well.
+  static constexpr std::size_t few = 64;
+
+  [[nodiscard]] ClaimOrder order() const { return {first_ == First::by_priority && queue_.order().ages()}; }
+
+  // Equal weights leave the order to the job ids, and those follow submission.
+  [[nodiscard]] LengthTree::Entry entry(Claim claim) const {
+    if (first_ == First::by_submission) claim.weight = 0;
+    return {claim, ends_.estimate(claim.job)};
+  }
+
+  // True when those that wait are kept in a tree.
+  [[nodiscard]] bool many(std::uint32_t queue, std::uint32_t shape) {
+    return queue_.waiting().jobs(queue, shape).slots().size() > few;
+  }
+
+  // Precondition: the job has just joined those that wait, perhaps with others.
+  void keep(const View& view, JobId job) {
+    const std::uint32_t queue = view.queue_of(job), shape = view.shape_id(job);
+    if (!many(queue, shape)) return;
+    if (lengths_.empty()) lengths_.resize(view.queue_count());
+    if (lengths_[queue].empty()) lengths_[queue].assign(view.shape_count(), LengthTree(order()));
+    LengthTree& tree = lengths_[queue][shape];
+    const KineticTournament& jobs = queue_.waiting().jobs(queue, shape);
+    if (tree.size() == 0) {
+      fill(tree, jobs, view.now());
+    } else if (tree.size() < jobs.size()) {
+      tree.push(entry(queue_.waiting().claim(view, job)), view.now());
+    }
+  }
+
+  void fill(LengthTree& tree, const KineticTournament& jobs, Time now) const {
+    std::vector<LengthTree::Entry> entries;
+    for (const Claim& claim : jobs.slots()) {
+      if (claim.job != no_job) entries.push_back(entry(claim));
+    }
+    tree.fill(entries, now);
+  }
+
+  [[nodiscard]] JobId scan(const View& view, std::uint32_t queue, std::uint32_t shape, Time limit) {
+    Claim best;
+    for (const Claim& claim : queue_.waiting().jobs(queue, shape).slots()) {
+      if (claim.job == no_job || ends_.estimate(claim.job) > limit) continue;
+      const Claim other = entry(claim).claim;
+      if (best.job == no_job || order().before(other, best, view.now())) best = other;
+    }
+    return best.job;
+  }
+
+  OrderedQueue queue_;
+  EstimatedEnds ends_;
+  First first_;
+  std::vector<std::vector<LengthTree>> lengths_;  // [queue][shape], each empty or of all that wait
+};
+
+}  // namespace gpusched

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/backfill/capacity_profile.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace gpusched {
+
+CapacityProfile::CapacityProfile(const Cluster& cluster, const JobTable& jobs) {
+  for (const Shape& shape : jobs.shapes()) {
+    by_node_ = by_node_ || shape.gpu_milli_per_task > whole_gpu || shape.is_share() || shape.cpu_milli_per_task > 0 ||
+               shape.memory_mib_per_task > 0;
+  }
+  for (const Node& node : cluster.nodes) {
+    const Node& first = cluster.nodes.front();
+    by_node_ = by_node_ || node.vc != first.vc || node.gpu_type != first.gpu_type;
+  }
+  for (std::uint32_t id = 0; id < cluster.nodes.size(); ++id) {
+    const Node& node = cluster.nodes[id];
+    if (by_node_ || cells_ == 0) {
+      ++cells_;
+      node_of_cell_.push_back(NodeId{id});
+      empty_.push_back(0);
+    }
+    empty_.back() += node.gpus * whole_gpu;
+    if (by_node_) empty_.insert(empty_.end(), {node.cpu_milli, node.memory_mib});
+  }
+  for (const VirtualCluster& vc : cluster.vcs) empty_.push_back(vc.quota);
+  begins_.assign(1, Time{std::numeric_limits<std::int64_t>::min()});
+  free_ = empty_;
+}
+
+void CapacityProfile::drop_before(Time now) {
+  const std::size_t current = step_at(now);
+  if (current * 2 < begins_.size()) return;  // moving the rest up is paid by as many steps that are gone
+  begins_.erase(begins_.begin(), begins_.begin() + static_cast<std::ptrdiff_t>(current));
+  free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(current * width()));
+}
+
+std::size_t CapacityProfile::step_at(Time t) const {
+  return static_cast<std::size_t>(std::upper_bound(begins_.begin(), begins_.end(), t) - begins_.begin()) - 1;
+}
+
+std::size_t CapacityProfile::split_at(Time t) {
+  const std::size_t step = step_at(t);
+  if (begins_[step] == t) return step;
+  begins_.insert(begins_.begin() + static_cast<std::ptrdiff_t>(step) + 1, t);
+  free_.insert(free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width()), width(), 0);
+  std::copy_n(free_.begin() + static_cast<std::ptrdiff_t>(step * width()), width(),
+              free_.begin() + static_cast<std::ptrdiff_t>((step + 1) * width()));
+  return step + 1;
+}
+
+void CapacityProfile::join(std::size_t step) {
+  if (step == 0 || step == begins_.size() || !std::ranges::equal(row(step - 1), row(step))) return;
+  begins_.erase(begins_.begin() + static_cast<std::ptrdiff_t>(step));
+  const auto first = free_.begin() + static_cast<std::ptrdiff_t>(step * width());
+  free_.erase(first, first + static_cast<std::ptrdiff_t>(width()));
+}
+
+void CapacityProfile::change(Time start, Time end, const Gang& gang, int sign) {
+  start = std::max(start, begins_.front());
+  if (!(start < end)) return;
+  const std::size_t first = split_at(start);
+  const std::size_t last = split_at(end);
+  for (std::size_t step = first; step < last; ++step) add(step, gang, sign);
+  join(last);
+  join(first);
+}
+
+void CapacityProfile::add(std::size_t step, const Gang& gang, int sign) {
+  std::int64_t* const lanes = &free_[step * width()];
+  const std::int64_t gpu_milli = sign * gang.shape.gpu_milli();
+  if (const std::size_t quota = quota_lane(gang.queue); quota < width()) lanes[quota] += gpu_milli;
+  if (!by_node_) {
+    lanes[0] += gpu_milli;
+    return;
+  }
+  for (const Part& part : gang.parts) {
+    const std::int64_t tasks = sign * std::int64_t{part.tasks};
+    std::int64_t* const cell = lanes + part.cell * lanes_per_cell();
+    cell[0] += tasks * gang.shape.gpu_milli_per_task;
+    cell[1] += tasks * gang.shape.cpu_milli_per_task;
+    cell[2] += tasks * gang.shape.memory_mib_per_task;
+  }
+}
+
+bool CapacityProfile::is_free(Time start, Time end, const Gang& gang) const {
+  const std::int64_t wanted = gang.shape.gpu_milli();
+  for (std::size_t step = step_at(start); step < begins_.size() && begins_[step] < end; ++step) {
+    if (!holds(row(step), quota_lane(gang.queue), wanted)) return false;
+    if (!by_node_ && row(step)[0] < wanted) return false;
+    for (const Part& part : gang.parts) {
+      if (tasks_in(row(step), part.cell, gang.shape) < part.tasks) return false;
+    }
+  }
+  return true;
+}
+
+bool CapacityProfile::is_overdrawn(Time start, Time end) const {
+  for (std::size_t step = step_at(start); step < begins_.size() && begins_[step] < end; ++step) {
+    if (std::ranges::any_of(row(step), [](std::int64_t free) { return free < 0; })) return true;
+  }
+  return false;
+}
+
+// Precondition: by_node().
+std::int64_t CapacityProfile::tasks_in(Row row, std::uint32_t cell, const Shape& shape) {
+  const std::int64_t* const free = &row[std::size_t{cell} * 3];
+  std::int64_t tasks = shape.tasks;
+  if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, free[0] / shape.gpu_milli_per_task);
+  if (shape.cpu_milli_per_task > 0) tasks = std::min(tasks, free[1] / shape.cpu_milli_per_task);
+  if (shape.memory_mib_per_task > 0) tasks = std::min(tasks, free[2] / shape.memory_mib_per_task);
+  return std::max<std::int64_t>(tasks, 0);
+}
+
+std::vector<bool> CapacityProfile::allowed_cells(const Shape& shape, std::uint32_t queue,
+                                                 const ClusterState& cluster) const {
+  std::vector<bool> allowed(cells_);
+  for (std::uint32_t cell = 0; cell < cells_; ++cell) {
+    allowed[cell] = cluster.node_allowed(node_of_cell_[cell], shape, queue);
+  }
+  return allowed;
+}
+
+std::int64_t CapacityProfile::capacity_for(Row row, const Shape& shape, std::uint32_t queue,
+                                           const std::vector<bool>& allowed) const {
+  if (!holds(row, quota_lane(queue), shape.gpu_milli())) return 0;
+  std::int64_t tasks = 0;
+  for (std::uint32_t cell = 0; cell < cells_ && tasks < shape.tasks; ++cell) {
+    if (allowed[cell]) tasks += tasks_in(row, cell, shape);
+  }
+  return tasks;
+}
+
+// One cell for the whole gang, the one with the least room to spare; else the roomiest cells first.
+std::vector<CapacityProfile::Part> CapacityProfile::choose(Row row, const Shape& shape,
+                                                           const std::vector<bool>& allowed) const {
+  std::vector<std::tuple<std::int64_t, MilliGpu, std::uint32_t>> cells;  // tasks (negative), free, cell
+  for (std::uint32_t cell = 0; cell < cells_; ++cell) {
+    const std::int64_t tasks = allowed[cell] ? tasks_in(row, cell, shape) : 0;
+    if (tasks > 0) cells.emplace_back(-tasks, row[cell * lanes_per_cell()], cell);
+  }
+  std::sort(cells.begin(), cells.end());
+  std::vector<Part> parts;
+  std::int64_t left = shape.tasks;
+  for (const auto& [tasks, free, cell] : cells) {
+    if (left == 0) break;
+    parts.push_back({cell, static_cast<std::uint32_t>(std::min(left, -tasks))});
+    left -= parts.back().tasks;
+  }
+  return parts;
+}
+
+std::optional<CapacityProfile::Hole> CapacityProfile::find(Time now, Time length, const Shape& shape,
+                                                           std::uint32_t queue, const ClusterState& cluster) const {
+  if (!by_node_) {
+    if (!cluster.node_allowed(node_of_cell_.front(), shape, queue)) return std::nullopt;
+    const auto start = earliest(now, Time::max(), length, shape, queue);
+    return start ? std::optional(Hole{*start, {}}) : std::nullopt;
+  }
+  const std::vector<bool> allowed = allowed_cells(shape, queue, cluster);
+  const auto fits = [&](Row row) { return capacity_for(row, shape, queue, allowed) >= shape.tasks; };
+  std::vector<std::int64_t> common;
+  for (std::size_t start = step_at(now); start < begins_.size();) {
+    const Time begin = std::max(begins_[start], now);
+    common.assign(row(start).begin(), row(start).end());
+    std::size_t resume = start + 1;
+    bool holds = fits(common);
+    for (std::size_t step = start + 1; holds && step < begins_.size() && begins_[step] < begin + length; ++step) {
+      for (std::size_t i = 0; i < common.size(); ++i) {
+        common[i] = std::min(common[i], row(step)[i]);
+      }
+      holds = fits(common);
+      // A step without room by itself rules out every start up to it.
+      if (!holds && !fits(row(step))) resume = step + 1;
+    }
+    if (holds) return Hole{begin, choose(common, shape, allowed)};
+    start = resume;
+  }
+  return std::nullopt;
+}
+
+std::optional<Time> CapacityProfile::earliest(Time from, Time before, Time length, const Shape& shape,
+                                              std::uint32_t queue) const {
+  const std::int64_t wanted = shape.gpu_milli();
+  const std::size_t quota = quota_lane(queue);
+  const auto fits = [&](std::size_t step) { return row(step)[0] >= wanted && holds(row(step), quota, wanted); };
+  Time begin = from;
+  for (std::size_t step = step_at(from); step < begins_.size();) {
+    while (!fits(step)) {
+      if (++step == begins_.size()) return std::nullopt;
+      begin = begins_[step];
+    }
+    if (!(begin < before)) return std::nullopt;
+    const Time until = std::min(begin + length, before);
+    do ++step;
+    while (step < begins_.size() && begins_[step] < until && fits(step));
+    if (step == begins_.size() || begins_[step] >= until) return begin;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpusched

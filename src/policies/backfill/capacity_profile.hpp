@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// CapacityProfile: what will be free when, if everybody keeps to the plan; conservative backfilling looks for holes in
+/// it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/engine/view.hpp"
+
+namespace gpusched {
+
+/// A step function of time over cells: nodes, or, where only GPU counts decide (all nodes are of one owner and GPU
+/// type, and no job asks for more than one whole GPU a task, or for CPU or memory), all nodes together.
+///
+/// With S steps and C cells: change() is O(S C); earliest() O(S) where there is one cell; find() O(S) then, else
+/// O(S^2 C).
+class CapacityProfile {
+ public:
+  /// Tasks of a gang in one cell.
+  struct Part {
+    std::uint32_t cell = 0;
+    std::uint32_t tasks = 0;
+  };
+  /// What a gang wants, and where; without cells of their own (by_node() is false) gangs have no parts.
+  struct Gang {
+    const Shape& shape;
+    std::uint32_t queue = 0;
+    const std::vector<Part>& parts;
+  };
+  struct Hole {
+    Time start{};
+    std::vector<Part> parts;
+  };
+
+  /// Everything free, for ever.
+  CapacityProfile(const Cluster& cluster, const JobTable& jobs);
+
+  [[nodiscard]] bool by_node() const { return by_node_; }
+
+  /// Forgets what was before `now`.
+  void drop_before(Time now);
+
+  /// Takes (sign -1) or gives back (+1) capacity from `start` until `end`, as far as that is not forgotten. More may be
+  /// taken than is there.
+  void change(Time start, Time end, const Gang& gang, int sign);
+  /// True when the gang's parts are free from `start` until `end`.
+  [[nodiscard]] bool is_free(Time start, Time end, const Gang& gang) const;
+  /// True when more is taken than is there at some time from `start` until `end`.
+  [[nodiscard]] bool is_overdrawn(Time start, Time end) const;
+  /// The earliest hole of that length from `now` on; nothing when the empty cluster could not hold the gang.
+  [[nodiscard]] std::optional<Hole> find(Time now, Time length, const Shape& shape, std::uint32_t queue,
+                                         const ClusterState& cluster) const;
+  /// The earliest start from `from` on and before `before` of a gang that has its own place from then on: it must be
+  /// free for `length` or until `before`. Precondition: not by_node().
+  [[nodiscard]] std::optional<Time> earliest(Time from, Time before, Time length, const Shape& shape,
+                                             std::uint32_t queue) const;
+
+ private:
+  using Row = std::span<const std::int64_t>;
+
+  // A row holds what is free: of each cell GPU thousandths and, with nodes, CPU thousandths and MiB; then the quota of
+  // each virtual cluster.
+  [[nodiscard]] std::size_t lanes_per_cell() const { return by_node_ ? 3 : 1; }
+  [[nodiscard]] std::size_t width() const { return empty_.size(); }
+  // Where the quota of a scheduling queue is; width() when it has none.
+  [[nodiscard]] std::size_t quota_lane(std::uint32_t queue) const {
+    return std::min(width(), cells_ * lanes_per_cell() + queue);
+  }
+  void add(std::size_t step, const Gang& gang, int sign);
+  [[nodiscard]] static bool holds(Row row, std::size_t lane, std::int64_t wanted) {
+    return lane == row.size() || row[lane] >= wanted;
+  }
+
+  [[nodiscard]] static std::int64_t tasks_in(Row row, std::uint32_t cell, const Shape& shape);
+  [[nodiscard]] std::vector<bool> allowed_cells(const Shape& shape, std::uint32_t queue,
+                                                const ClusterState& cluster) const;
+  // Tasks that fit into the allowed cells and the quota, up to the gang's.
+  [[nodiscard]] std::int64_t capacity_for(Row row, const Shape& shape, std::uint32_t queue,
+                                          const std::vector<bool>& allowed) const;
+  [[nodiscard]] std::vector<Part> choose(Row row, const Shape& shape, const std::vector<bool>& allowed) const;
+
+  // The step in which `t` lies. Precondition: t is not before the first.
+  [[nodiscard]] std::size_t step_at(Time t) const;
+  // The same, made to begin at `t`.
+  std::size_t split_at(Time t);
+  // Makes the step one with that before it when they are alike.
+  void join(std::size_t step);
+  [[nodiscard]] Row row(std::size_t step) const { return Row(free_).subspan(step * width(), width()); }
+
+  bool by_node_ = false;
+  std::uint32_t cells_ = 0;
+  std::vector<NodeId> node_of_cell_;  // one node of it
+  std::vector<std::int64_t> empty_;   // the row of the empty cluster
+  // Steps lie side by side, because looking for a hole walks over them all: when each begins, and its row.
+  std::vector<Time> begins_;
+  std::vector<std::int64_t> free_;
+};
+
+}  // namespace gpusched

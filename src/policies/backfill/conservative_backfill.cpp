@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/backfill/conservative_backfill.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpusched {
+
+void ConservativeBackfill::decide(const OracleView& view, Decision& decision) {
+  // A wake for a start that was moved since is no event: believed ends are corrected at events.
+  const bool only_woken = view.events().size() == 1 && view.events().front().kind == EventKind::wake;
+  if (only_woken && view.now() != next_wake_) return;
+  const bool surprised = ends_.observe(view);
+  queue_.observe(view);
+  note_events(view);
+  profile_.drop_before(view.now());
+  if (surprised || stale_) {
+    stale_ = false;
+    settle(view);
+    improve(view);
+  }
+  do {
+    take_in(view);
+  } while (start_due(view, decision));  // what started leaves its reservation to the next
+  wake_for_next(view, decision);
+}
+
+void ConservativeBackfill::note_events(const View& view) {
+  if (runs_.empty()) runs_.resize(view.job_count());
+  for (const Event& event : view.events()) {
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+      departed_.push_back(std::exchange(runs_[index(event.job)], Plan{}));
+    }
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) unplanned_.push_back(event.job);
+  }
+  moved_.insert(moved_.end(), ends_.moved().begin(), ends_.moved().end());
+}
+
+// Gives new jobs their reservations, as far as the depth goes.
+void ConservativeBackfill::take_in(const View& view) {
+  while (next_unplanned_ < unplanned_.size() && plans_.size() < depth_) {
+    const JobId job = unplanned_[next_unplanned_++];
+    plans_.push_back({.job = job, .length = std::max(ends_.estimate(job), Time{1})});
+    reserve(view, plans_.back());
+  }
+  if (next_unplanned_ == unplanned_.size()) {
+    unplanned_.clear();
+    next_unplanned_ = 0;
+  }
+}
+
+// Brings the profile up to what is known now: running jobs, then every plan that still holds, then the others anew.
+void ConservativeBackfill::settle(const View& view) {
+  sort_by_priority(view);
+  mend_plans(view, settle_ends(view));
+}
+
+// Until when running jobs now hold what they did not hold before.
+Time ConservativeBackfill::settle_ends(const View& view) {
+  Time taken_until = view.now();
+  for (const Plan& run : departed_) {
+    if (!(view.now() < run.end())) continue;
+    change(view, run, view.now(), run.end(), +1);
+    room_again_ = true;
+  }
+  departed_.clear();
+  for (const JobId job : moved_) {
+    if (view.phase(job) != JobPhase::running) continue;
+    Plan& run = runs_[index(job)];
+    const Time held = std::max(run.end(), view.now());
+    const Time end = ends_.end(job);
+    change(view, run, held, end, -1);
+    change(view, run, end, held, +1);
+    room_again_ = room_again_ || end < held;
+    taken_until = std::max(taken_until, end);
+    run.length = end - run.start;
+  }
+  moved_.clear();
+  return taken_until;
+}
+
+// Plans that a running job now overlaps give up their place; those that still hold beside the others of higher priority
+// take it again, and the rest look for another. What overdraws nothing holds.
+void ConservativeBackfill::mend_plans(const View& view, Time taken_until) {
+  std::vector<Plan*> doubtful, broken;
+  for (Plan& plan : plans_) {
+    if (plan.start < view.now() || profile_.is_overdrawn(plan.start, std::min(plan.end(), taken_until))) {
+      doubtful.push_back(&plan);
+    }
+  }
+  for (const Plan* plan : doubtful) change(view, *plan, plan->start, plan->end(), +1);
+  for (Plan* plan : doubtful) {
+    const CapacityProfile::Gang gang{view.shape(plan->job), view.queue_of(plan->job), plan->parts};
+    if (plan->start >= view.now() && profile_.is_free(plan->start, plan->end(), gang)) {
+      change(view, *plan, plan->start, plan->end(), -1);
+    } else {
+      broken.push_back(plan);
+    }
+  }
+  for (Plan* plan : broken) reserve(view, *plan);
+  room_again_ = room_again_ || !broken.empty();
+}
+
+// Moves plans to earlier holes. Each finds at least the one it holds. Where nodes matter, a better choice of them may
+// open without an earlier start.
+void ConservativeBackfill::improve(const View& view) {
+  if (!room_again_ && !profile_.by_node()) return;
+  room_again_ = false;
+  for (Plan& plan : plans_) {
+    if (profile_.by_node()) {
+      change(view, plan, plan.start, plan.end(), +1);
+      reserve(view, plan);
+      continue;
+    }
+    const auto earlier =
+        profile_.earliest(view.now(), plan.start, plan.length, view.shape(plan.job), view.queue_of(plan.job));
+    if (!earlier) continue;
+    change(view, plan, plan.start, plan.end(), +1);
+    plan.start = *earlier;
+    change(view, plan, plan.start, plan.end(), -1);
+    room_again_ = true;  // for those before it, when they are looked at next
+  }
+}
+
+// A fixed order keeps what is sorted; in one that ages few have overtaken since.
+void ConservativeBackfill::sort_by_priority(const View& view) {
+  const auto before = [&](const Plan& a, const Plan& b) {
+    const std::uint32_t queue_a = view.queue_of(a.job);
+    const std::uint32_t queue_b = view.queue_of(b.job);
+    return queue_a != queue_b ? queue_a < queue_b : queue_.waiting().before(view, a.job, b.job);
+  };
+  const std::size_t from = queue_.order().ages() ? 0 : sorted_;
+  for (auto at = plans_.begin() + static_cast<std::ptrdiff_t>(from); at != plans_.end(); ++at) {
+    if (at == plans_.begin() || !before(*at, *(at - 1))) continue;
+    std::rotate(std::upper_bound(plans_.begin(), at, *at, before), at, at + 1);
+  }
+  sorted_ = plans_.size();
+}
+
+void ConservativeBackfill::reserve(const View& view, Plan& plan) {
+  auto hole = profile_.find(view.now(), plan.length, view.shape(plan.job), view.queue_of(plan.job), view.cluster());
+  GPUSCHED_ASSERT(hole.has_value(), "every job fits the empty cluster");
+  plan.start = hole->start;
+  plan.parts = std::move(hole->parts);
+  change(view, plan, plan.start, plan.end(), -1);
+}
+
+void ConservativeBackfill::change(const View& view, const Plan& plan, Time start, Time end, int sign) {
+  profile_.change(start, end, {view.shape(plan.job), view.queue_of(plan.job), plan.parts}, sign);
+}
+
+bool ConservativeBackfill::start_due(const View& view, Decision& decision) {
+  std::size_t kept = 0, sorted = 0;
+  for (std::size_t i = 0; i < plans_.size(); ++i) {
+    Plan& plan = plans_[i];
+    const bool due = plan.start <= view.now();
+    if (due && start(plan, decision)) {
+      ends_.start(view, plan.job);
+      queue_.waiting().erase(view, plan.job);
+      runs_[index(plan.job)] = std::move(plan);
+      continue;
+    }
+    if (due) stale_ = true;  // shares of GPUs that are free, but not on one device
+    if (i < sorted_) ++sorted;
+    if (kept != i) plans_[kept] = std::move(plan);
+    ++kept;
+  }
+  sorted_ = sorted;
+  const bool any = kept < plans_.size();
+  plans_.resize(kept);
+  return any;
+}
+
+bool ConservativeBackfill::start(const Plan& plan, Decision& decision) {
+  if (!profile_.by_node()) return decision.start(plan.job) == Verdict::ok;
+  std::vector<NodeTasks> nodes;
+  for (const CapacityProfile::Part& part : plan.parts)
+    nodes.push_back({.node = NodeId{part.cell}, .tasks = part.tasks});
+  return decision.start_on(plan.job, nodes) == Verdict::ok;
+}
+
+// A planned start need not be an event of its own: the job it waits for may outlive its estimate.
+void ConservativeBackfill::wake_for_next(const View& view, Decision& decision) {
+  Time next = Time::max();
+  for (const Plan& plan : plans_) {
+    if (plan.start > view.now()) next = std::min(next, plan.start);
+  }
+  if (next != Time::max() && next != next_wake_) decision.wake(next);
+  next_wake_ = next;
+}
+
+std::map<JobId, Time> ConservativeBackfill::reservations() const {
+  std::map<JobId, Time> starts;
+  for (const Plan& plan : plans_) starts.emplace(plan.job, plan.start);
+  return starts;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/// EASY backfilling and RLScheduler's variant of it, around any PriorityOrder.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/engine/decision.hpp"
+#include "src/policies/backfill/backfill_queue.hpp"
+
+namespace gpusched {
+
+/// When a job that does not fit now is believed to fit, and the cluster at that instant.
+class Reservation {
+ public:
+  /// Plays the estimated ends on a copy of the cluster, in order, until `job` finds a place.
+  void make(const View& view, const EstimatedEnds& ends, JobId job);
+
+  /// Time::max() when no number of ends makes room.
+  [[nodiscard]] Time time() const { return time_; }
+  /// Lets another job of the same queue hold these nodes at the reserved instant, if the reserved job still fits then.
+  bool take_beside(const Shape& shape, const std::vector<NodeTasks>& nodes);
+
+ private:
+  bool fits();
+
+  ClusterState cluster_;  // without the reserved job
+  Time time_{};
+  Shape shape_{};  // of the reserved job
+  std::uint32_t vc_ = 0;
+  Placement rule_ = Placement::consolidate;
+};
+
+/// Aggressive backfilling: the first waiting job that does not fit gets a reservation, made anew at every event; others
+/// start in priority order where they do not delay it: they should end by then, or they leave room for it on the nodes
+/// they take. Reservations are per scheduling queue and hold against jobs of that queue. While estimates are not
+/// exceeded, a job that stays first never starts later than its reservation.
+///
+/// An event costs O(shapes + log n), and as much for every start; with something to backfill, also a copy of the
+/// cluster and the ends up to the reservation. In an order that ages, read log^2 n, amortised.
+class EasyBackfill {
+ public:
+  EasyBackfill(PriorityOrder order, AnyDurationEstimator estimator)
+      : name_(order.name + "+easy"),
+        queue_(std::move(order), std::move(estimator), true, BackfillQueue::First::by_priority) {}
+
+  [[nodiscard]] std::string_view name() const { return name_; }
+  [[nodiscard]] bool clairvoyant() const { return queue_.clairvoyant(); }
+  void decide(const OracleView& view, Decision& decision);
+
+  /// The reserved time of `job`, if the last decision made one for it (it does so only when others might start first).
+  [[nodiscard]] std::optional<Time> reserved(JobId job) const {
+    return job == reserved_job_ ? std::optional(reservation_.time()) : std::nullopt;
+  }
+
+ private:
+  // Waiting jobs of one shape that may be backfilled now.
+  struct Lane {
+    std::uint32_t shape = 0;
+    JobId first = no_job;  // in priority order, of those that may start
+    bool limited = false;  // the shape has no room beside the reserved job: only jobs that end before it may start
+  };
+
+  void backfill(std::uint32_t queue, JobId head, const OracleView& view, Decision& decision);
+  bool open_lanes(std::uint32_t queue, JobId head, const View& view);
+  [[nodiscard]] JobId first_of(const Lane& lane, std::uint32_t queue, const View& view);
+  bool start_first(Lane& lane, std::uint32_t queue, const OracleView& view, Decision& decision);
+
+  std::string name_;
+  BackfillQueue queue_;
+  Reservation reservation_;
+  JobId reserved_job_ = no_job;
+  ClusterState present_;  // the cluster as this decision leaves it
+  std::vector<Lane> lanes_;
+  std::vector<NodeTasks> nodes_;
+};
+
+/// RLScheduler's variant (SC'20): the chosen job stays chosen until it fits, whatever arrives; its reservation is made
+/// once; meanwhile jobs start in order of submission if they fit and should end strictly before it. Estimates are not
+/// corrected. An event costs as much as with EASY, but the cluster is copied once a chosen job. The engine applies all
+/// events of an instant before a decision, which the protocol of the paper does not: for its figures see
+/// sc20_protocol.hpp.
+class Sc20Backfill {
+ public:
+  Sc20Backfill(PriorityOrder order, AnyDurationEstimator estimator)
+      : name_(order.name + "+sc20"),
+        queue_(std::move(order), std::move(estimator), false, BackfillQueue::First::by_submission) {}
+
+  [[nodiscard]] std::string_view name() const { return name_; }
+  [[nodiscard]] bool clairvoyant() const { return queue_.clairvoyant(); }
+  void decide(const OracleView& view, Decision& decision);
+
+ private:
+  struct Chosen {
+    JobId job = no_job;
+    Time reserved{};
+  };
+  // Waiting jobs of one shape that may start before the chosen one.
+  struct Lane {
+    std::uint32_t shape = 0;
+    JobId first = no_job;  // by submission
+  };
+
+  bool start(JobId job, const View& view, Decision& decision);
+  void start_before(const Chosen& chosen, std::uint32_t queue, const View& view, Decision& decision);
+
+  std::string name_;
+  BackfillQueue queue_;
+  Reservation reservation_;
+  std::vector<Chosen> chosen_;  // of each scheduling queue
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/// EstimatedEnds: when running jobs are believed to end; what every reservation is made from.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "src/policies/seam/duration_estimator.hpp"
+
+namespace gpusched {
+
+/// Running jobs in order of their estimated ends. A job that outlives its estimate is believed to need twice what it
+/// has had, again and again, unless `corrects` is false: then its end stays in the past. O(log n) a start or an end.
+class EstimatedEnds {
+ public:
+  struct End {
+    Time time{};
+    JobId job = no_job;
+    friend bool operator<(const End& a, const End& b) {
+      return a.time != b.time ? a.time < b.time : index(a.job) < index(b.job);
+    }
+  };
+
+  EstimatedEnds(AnyDurationEstimator estimator, bool corrects)
+      : estimator_(std::move(estimator)), corrects_(corrects) {}
+
+  [[nodiscard]] bool clairvoyant() const { return estimator_.clairvoyant(); }
+  [[nodiscard]] const std::set<End>& ends() const { return ends_; }
+  /// Precondition: the job is running.
+  [[nodiscard]] Time end(JobId job) const { return runs_[index(job)].end; }
+
+  /// Estimated run time of a job that waits, as of when it began to wait.
+  [[nodiscard]] Time estimate(JobId job) const { return runs_[index(job)].estimate; }
+
+  /// Running jobs whose end was moved by the last observe(), in no order that means anything; some may be in it twice.
+  [[nodiscard]] const std::vector<JobId>& moved() const { return moved_; }
+
+  /// Takes in the instant's events. True when some job ended at another time than believed, or outlived its estimate.
+  bool observe(const OracleView& view) {
+    if (runs_.empty()) runs_.resize(view.job_count());
+    estimator_.observe(view);
+    moved_.clear();
+    // Now that it runs, the place of a job is known to estimators that know everything; they count from the last change
+    // of its rate.
+    for (const JobId job : started_) {
+      if (view.phase(job) != JobPhase::running) continue;
+      const Time from = clairvoyant() ? view.running_since(job) : runs_[index(job)].start;
+      move(job, from + at_least(estimator_.estimate(view, job)));
+    }
+    started_.clear();
+    bool surprised = false;
+    for (const Event& event : view.events()) {
+      if (event.job == no_job) continue;
+      if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+        surprised = surprised || end(event.job) != view.now();
+        ends_.erase({end(event.job), event.job});
+      }
+      if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+        runs_[index(event.job)].estimate = at_least(estimator_.estimate(view, event.job));
+      }
+    }
+    while (corrects_ && !ends_.empty() && ends_.begin()->time <= view.now()) {
+      const JobId job = ends_.begin()->job;
+      const Time elapsed = view.now() - runs_[index(job)].start;
+      move(job, view.now() + std::max(elapsed, shortest_correction));
+      surprised = true;
+    }
+    return surprised;
+  }
+
+  /// The decision just started this job.
+  void start(const View& view, JobId job) {
+    runs_[index(job)].start = view.now();
+    runs_[index(job)].end = view.now() + estimate(job);
+    ends_.insert({end(job), job});
+    started_.push_back(job);
+  }
+
+ private:
+  struct Run {
+    Time estimate{};
+    Time start{};  // of the present run; View::running_since moves with every change of rate
+    Time end{};
+  };
+  static constexpr Time shortest_correction = whole_seconds(1);
+
+  // A run takes time, however short, and no sum of times overflows.
+  static Time at_least(Time estimate) {
+    constexpr Time longest = whole_seconds(std::int64_t{100} * 365 * 24 * 3600);
+    return std::clamp(estimate, Time{0}, longest);
+  }
+
+  void move(JobId job, Time end_time) {
+    ends_.erase({end(job), job});
+    runs_[index(job)].end = end_time;
+    ends_.insert({end_time, job});
+    moved_.push_back(job);
+  }
+
+  AnyDurationEstimator estimator_;
+  bool corrects_;
+  std::set<End> ends_;
+  std::vector<Run> runs_;  // by job
+  std::vector<JobId> started_, moved_;
+};
+
+}  // namespace gpusched

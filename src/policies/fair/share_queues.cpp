@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/fair/share_queues.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "gpusched/policy/most_freed.hpp"
+
+namespace gpusched {
+namespace {
+
+// Are there GPUs enough, counting those of all victims, wherever they are?
+bool could_suffice(const View& view, JobId job, const std::vector<JobId>& victims) {
+  const Shape& wanted = view.shape(job);
+  MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, view.queue_of(job));
+  for (const JobId victim : victims) missing -= most_freed(view.shape(victim), wanted);
+  return missing <= 0;
+}
+
+}  // namespace
+
+QueueTree::QueueTree(const std::vector<std::string>& names, const OwnerWeights& weights)
+    : owners_(static_cast<std::uint32_t>(names.size())) {
+  for (std::uint32_t owner = 0; owner < owners_; ++owner) {
+    const std::string& name = names[owner];
+    if (name.empty()) continue;
+    std::size_t queue = 0;
+    for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      queue = child(queue, name.substr(0, dot));
+    }
+    queue = child(queue, name);
+    queues_[queue].owner = owner;
+    queues_[queue].weight_milli = weights.milli(owner);
+  }
+}
+
+std::size_t QueueTree::child(std::size_t parent, const std::string& path) {
+  for (const std::size_t queue : queues_[parent].children) {
+    if (queues_[queue].path == path) return queue;
+  }
+  queues_.push_back({.path = path});
+  queues_[parent].children.push_back(queues_.size() - 1);
+  return queues_.size() - 1;
+}
+
+std::int64_t QueueTree::demand_below(std::size_t queue, const std::vector<std::int64_t>& demands) const {
+  std::int64_t sum = queues_[queue].owner == no_index ? 0 : demands[queues_[queue].owner];
+  for (const std::size_t below : queues_[queue].children) sum = std::min(unlimited, sum + demand_below(below, demands));
+  return sum;
+}
+
+std::vector<std::int64_t> QueueTree::divide(std::int64_t total, const std::vector<std::int64_t>& demands) const {
+  std::vector<std::int64_t> shares(owners_, 0);
+  divide(0, total, demands, shares);
+  return shares;
+}
+
+void QueueTree::divide(std::size_t queue, std::int64_t total, const std::vector<std::int64_t>& demands,
+                       std::vector<std::int64_t>& shares) const {
+  const Queue& here = queues_[queue];
+  std::vector<std::int64_t> weights, wanted;
+  for (const std::size_t below : here.children) {
+    weights.push_back(queues_[below].weight_milli);
+    wanted.push_back(demand_below(below, demands));
+  }
+  if (here.owner != no_index) {  // a queue with jobs of its own competes with those below it
+    weights.push_back(1000);
+    wanted.push_back(demands[here.owner]);
+  }
+  const std::vector<std::int64_t> parts = deserved_shares(total, weights, wanted);
+  for (std::size_t i = 0; i < here.children.size(); ++i) divide(here.children[i], parts[i], demands, shares);
+  if (here.owner != no_index) shares[here.owner] = parts.back();
+}
+
+ShareQueues::ShareQueues(Options options, QueueTree tree, MilliGpu total)
+    : options_(std::move(options)),
+      tree_(std::move(tree)),
+      total_(total),
+      demanded_(tree_.owners(), 0),
+      due_(tree_.divide(total, std::vector<std::int64_t>(tree_.owners(), unlimited))),
+      short_since_(tree_.owners(), Time::max()),
+      running_(tree_.owners()),
+      offers_(tree_.owners()) {}
+
+void ShareQueues::decide(const View& view, Decision& decision) {
+  started_.clear();
+  note(view);
+  if (options_.among_active) due_ = tree_.divide(total_, demanded_);
+  start_waiting(view, decision);
+  // A victim may leave more free than was needed.
+  if (options_.preempt_within && preempt_within(view, decision)) start_waiting(view, decision);
+  if (options_.reclaim) reclaim(view, decision);
+}
+
+void ShareQueues::note(const View& view) {
+  for (const Event& event : view.events()) {
+    if (event.job == no_job) continue;
+    const std::uint32_t owner = owner_of(options_.column, view, event.job);
+    const MilliGpu wanted = view.shape(event.job).gpu_milli();
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
+    if (event.kind == EventKind::finish) demanded_[owner] -= wanted;
+    if (event.kind == EventKind::submit) demanded_[owner] += wanted;
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+      waiting_.push(view, event.job, class_owner(view, event.job));
+    }
+  }
+}
+
+void ShareQueues::hold(const View& view, JobId job, std::int64_t sign) {
+  const std::uint32_t queue = owner_of(options_.column, view, job);
+  held_.add(queue, sign * view.shape(job).gpu_milli());
+  if (places_.empty()) places_.resize(view.job_count());
+  std::vector<JobId>& running = running_[queue];
+  if (sign > 0) {
+    places_[index(job)] = static_cast<std::uint32_t>(running.size());
+    running.push_back(job);
+  } else {
+    places_[index(running.back())] = places_[index(job)];
+    running[places_[index(job)]] = running.back();
+    running.pop_back();
+  }
+  offers_[queue].reset();
+  if (!options_.shares) return;
+  std::fill(offers_.begin(), offers_.end(), std::nullopt);  // the user may run jobs in any of them
+  options_.shares->add(view.user(job), view.shape(job), sign);
+  if (sign > 0) started_.push_back(job);
+}
+
+void ShareQueues::start_waiting(const View& view, Decision& decision) {
+  const auto score = [&](const Class& jobs) {
+    const MilliGpu due = due_[queue_of(jobs)];
+    const std::int64_t part = due > 0 ? mul_div(held_[queue_of(jobs)], 1'000'000, due) : unlimited;
+    return std::tuple(options_.by_share ? part : 0, options_.by_priority ? -std::int64_t{jobs.priority} : 0,
+                      options_.shares ? options_.shares->share(user_of(jobs)) : 0);
+  };
+  const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
+    return view.cluster().may_fit(view.shape_of_id(shape), queue);
+  };
+  waiting_.start_best(true, may_fit, score, [&](const Class& jobs) {
+    if (decision.start(jobs.first(), placement(view)) != Verdict::ok) return Attempt::no_room;
+    hold(view, jobs.first(), +1);
+    return Attempt::started;
+  });
+}
+
+bool ShareQueues::preempt_within(const View& view, Decision& decision) {
+  bool any = false;
+  for (bool again = true; again;) {
+    again = false;
+    std::vector<const Class*> urgent;
+    waiting_.for_each([&](const Class& jobs) {
+      if (may_take(view, jobs, offer(view, queue_of(jobs)))) urgent.push_back(&jobs);
+    });
+    const auto share = [&](const Class* jobs) { return options_.shares ? options_.shares->share(user_of(*jobs)) : 0; };
+    std::sort(urgent.begin(), urgent.end(), [&](const Class* a, const Class* b) {
+      if (a->priority != b->priority) return a->priority > b->priority;
+      return std::pair(share(a), a->first()) < std::pair(share(b), b->first());
+    });
+    for (const Class* const jobs : urgent) {
+      const std::vector<JobId> victims = victims_within(view, *jobs, offer(view, queue_of(*jobs)));
+      if (victims.empty() || !start_by_force(view, decision, *jobs, victims)) continue;
+      again = any = true;  // the classes have changed
+      break;
+    }
+  }
+  return any;
+}
+
+const ShareQueues::Offer& ShareQueues::offer(const View& view, std::uint32_t queue) {
+  std::optional<Offer>& known = offers_[queue];
+  if (known) return *known;
+  known.emplace();
+  for (const JobId job : running_[queue]) {
+    known->least_priority = std::min(known->least_priority, view.priority(job));
+    if (options_.shares)
+      known->greatest_share = std::max(known->greatest_share, options_.shares->share(view.user(job)));
+  }
+  return *known;
+}
+
+std::vector<JobId> ShareQueues::victims_within(const View& view, const Class& jobs, const Offer& offer) const {
+  if (offer.least_priority < jobs.priority) return lower_priorities(view, jobs);
+  if (options_.shares && offer.greatest_share >= share_then(view, jobs)) return richer_users(view, jobs);
+  return {};
+}
+
+// The least priority first, and of it the newest.
+std::vector<JobId> ShareQueues::lower_priorities(const View& view, const Class& jobs) const {
+  std::vector<JobId> victims;
+  for (const JobId job : running_[queue_of(jobs)]) {
+    if (view.priority(job) < jobs.priority) victims.push_back(job);
+  }
+  if (!could_suffice(view, jobs.first(), victims)) return {};
+  std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
+    return view.priority(a) != view.priority(b) ? view.priority(a) < view.priority(b) : a > b;
+  });
+  return victims;
+}
+
+// The richest user's first, and of them the newest, as long as each keeps what the rule wants.
+std::vector<JobId> ShareQueues::richer_users(const View& view, const Class& jobs) const {
+  const std::uint32_t taker = user_of(jobs);
+  const std::int64_t then = share_then(view, jobs);
+  std::vector<JobId> victims;
+  for (const JobId job : running_[queue_of(jobs)]) {
+    const bool outranks = view.priority(job) > jobs.priority;
+    if (outranks || view.user(job) == taker || options_.shares->share(view.user(job)) < then) continue;
+    if (std::find(started_.begin(), started_.end(), job) == started_.end()) victims.push_back(job);
+  }
+  if (!could_suffice(view, jobs.first(), victims)) return {};
+  std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
+    const std::int64_t share_a = options_.shares->share(view.user(a)), share_b = options_.shares->share(view.user(b));
+    return share_a != share_b ? share_a > share_b : a > b;
+  });
+  DominantShares left = *options_.shares;
+  std::erase_if(victims, [&](JobId job) {
+    const bool stays = left.share_after(view.user(job), view.shape(job), -1) < then;
+    if (!stays) left.add(view.user(job), view.shape(job), -1);
+    return stays;
+  });
+  return victims;
+}
+
+void ShareQueues::reclaim(const View& view, Decision& decision) {
+  std::vector<JobId> short_of(tree_.owners(), no_job);  // each queue's first job that it is due
+  waiting_.for_each([&](const Class& jobs) {
+    JobId& first = short_of[queue_of(jobs)];
+    if (is_due(view, jobs)) first = std::min(first, jobs.first());
+  });
+  for (std::uint32_t owner = 0; owner < tree_.owners(); ++owner) {
+    Time& since = short_since_[owner];
+    if (short_of[owner] == no_job) {
+      since = Time::max();
+      continue;
+    }
+    if (since == Time::max()) {
+      since = view.now();
+      decision.wake(since + options_.preemption_interval);
+    }
+    if (view.now() - since < options_.preemption_interval) continue;
+    since = Time::max();  // whatever comes of it, the next time is an interval away
+    for (bool again = true; again;) {
+      again = false;
+      const Class* first = nullptr;
+      waiting_.for_each([&](const Class& jobs) {
+        if (queue_of(jobs) != owner || !is_due(view, jobs)) return;
+        if (first == nullptr || jobs.first() < first->first()) first = &jobs;
+      });
+      if (first != nullptr) again = start_by_force(view, decision, *first, over_their_due(view));
+    }
+    start_waiting(view, decision);
+  }
+}
+
+bool ShareQueues::start_by_force(const View& view, Decision& decision, const Class& jobs,
+                                 const std::vector<JobId>& victims) {
+  const JobId job = jobs.first();
+  if (!could_suffice(view, job, victims)) return false;
+  const std::vector<JobId> stopped = make_room(job, placement(view), victims, decision);
+  if (view.phase(job) != JobPhase::running) return false;
+  waiting_.pop_first(view, job, jobs.owner);
+  hold(view, job, +1);
+  for (const JobId victim : stopped) {
+    hold(view, victim, -1);
+    waiting_.push(view, victim, class_owner(view, victim));
+  }
+  return true;
+}
+
+// Running jobs, newest first, as long as their queues keep more than they are due before each goes.
+std::vector<JobId> ShareQueues::over_their_due(const View& view) const {
+  std::vector<JobId> newest;
+  for (std::uint32_t owner = 0; owner < running_.size(); ++owner) {
+    if (held_[owner] > due_[owner]) newest.insert(newest.end(), running_[owner].begin(), running_[owner].end());
+  }
+  const auto start = [&](JobId job) { return std::pair(view.first_start(job), job); };
+  std::sort(newest.begin(), newest.end(), [&](JobId a, JobId b) { return start(b) < start(a); });
+  OwnerSums left = held_;
+  std::erase_if(newest, [&](JobId job) {
+    const std::uint32_t owner = owner_of(options_.column, view, job);
+    if (left[owner] <= due_[owner]) return true;
+    left.add(owner, -view.shape(job).gpu_milli());
+    return false;
+  });
+  return newest;
+}
+
+namespace {
+
+Result<AnyPolicy> make(ShareQueues::Options options, const PolicyParameters& parameters, const PolicyContext& context) {
+  const auto column = owner_column(options.name, parameters, context);
+  if (!column) return Unexpected{column.error()};
+  options.column = *column;
+  options.preemption_interval = from_seconds(parameters.number("preemption_interval_s"));
+  const JobTable& jobs = *context.jobs;
+  options.preempt_within = options.preempt_within && (jobs.has_priorities() || options.shares);
+  std::vector<std::string> names = (*column == OwnerColumn::user ? jobs.users() : jobs.vcs()).names();
+  if (!names.empty() && names[0].empty()) {
+    const auto owner = [&](JobId job) { return *column == OwnerColumn::user ? jobs.user(job) : jobs.vc(job); };
+    for (std::uint32_t i = 0; i < jobs.size() && names[0].empty(); ++i) {
+      if (owner(JobId{i}) == 0) names[0] = "(none)";  // jobs of no queue share one
+    }
+  }
+  return AnyPolicy(ShareQueues(std::move(options), QueueTree(names, OwnerWeights(parameters.list("weights"))),
+                               context.cluster->total_gpus() * whole_gpu));
+}
+
+ParameterInfo interval_parameter() {
+  return {.name = "preemption_interval_s",
+          .fallback = 15.0,
+          .meaning = "how long a queue waits below its due before it takes it back",
+          .least = 0.001,
+          .most = 1e9};
+}
+
+ParameterInfo flag(std::string name, bool fallback, std::string meaning) {
+  return {.name = std::move(name), .fallback = fallback, .meaning = std::move(meaning)};
+}
+
+}  // namespace
+
+PolicyInfo yarn_capacity_info() {
+  return {.name = "yarn-capacity",
+          .summary = "hierarchical queues with guaranteed shares, lent when idle and taken back by preemption",
+          .source =
+              "Apache Hadoop YARN documentation, Capacity Scheduler (preemption monitor; a gang is one container, "
+              "and no maximum capacity)",
+          .complexity = "O(queues x shapes + log n); O(running) a preemption",
+          .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
+                         flag("preemption", true, "take a guarantee back from queues above theirs")},
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            return make({.name = "yarn-capacity", .reclaim = parameters.flag("preemption")}, parameters, context);
+          },
+          .preemptive = true,
+          .work_conserving = true};
+}
+
+PolicyInfo yarn_fair_info() {
+  return {.name = "yarn-fair",
+          .summary = "hierarchical queues that share equally among those that have jobs, with preemption",
+          .source =
+              "Apache Hadoop YARN documentation, Fair Scheduler (single-resource fairness over GPUs; fair-share "
+              "preemption)",
+          .complexity = "O(queues x shapes + log n); O(running) a preemption",
+          .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
+                         flag("preemption", true, "take a fair share back from queues above theirs")},
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            return make({.name = "yarn-fair", .among_active = true, .reclaim = parameters.flag("preemption")},
+                        parameters, context);
+          },
+          .preemptive = true,
+          .work_conserving = true};
+}
+
+PolicyInfo volcano_info() {
+  return {
+      .name = "volcano",
+      .summary = "gang scheduling composed of plugins: proportion, priority, drf, binpack, preempt and reclaim",
+      .source =
+          "Volcano documentation, scheduler plugins and actions (drf: pkg/scheduler/plugins/drf, by namespace); gang "
+          "is the engine's rule, and a gang is evicted whole",
+      .complexity = "O(queues x priorities x shapes + log n); O(running) a preemption",
+      .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
+                     flag("proportion", true, "plugin: queues in order of what they hold of what they deserve"),
+                     flag("priority", true, "plugin: within a queue, higher job priority first"),
+                     flag("drf", false,
+                          "plugin: within a queue and priority, the user of the lowest dominant share first; preempt "
+                          "takes from users who keep as much"),
+                     flag("binpack", true, "plugin: pack nodes whatever the run's placement"),
+                     flag("preempt", true, "action: take from lower priorities of the same queue"),
+                     flag("reclaim", true, "action: take what a queue deserves from queues that hold more")},
+      .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+        ShareQueues::Options options{.name = "volcano",
+                                     .among_active = true,
+                                     .pack = parameters.flag("binpack"),
+                                     .by_share = parameters.flag("proportion"),
+                                     .by_priority = parameters.flag("priority"),
+                                     .preempt_within = parameters.flag("preempt"),
+                                     .reclaim = parameters.flag("reclaim")};
+        if (parameters.flag("drf")) {
+          if (!context.jobs->has_users()) {
+            return unexpected("policy volcano: drf=true shares between users, and the trace names none");
+          }
+          options.shares = DominantShares(*context.cluster);
+          options.users = context.jobs->users().size();
+        }
+        return make(std::move(options), parameters, context);
+      },
+      .preemptive = true,
+      .work_conserving = true};
+}
+
+}  // namespace gpusched

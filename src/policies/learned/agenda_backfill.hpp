@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// AgendaBackfill: the waiting jobs of an Agenda whose choices backfill, under a fixed order, kept so that a choice
+/// does not look at all of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/view.hpp"
+#include "gpusched/learn/detail/known_ends.hpp"
+#include "src/policies/queues/length_tree.hpp"
+
+namespace gpusched {
+
+/// Makes the choices of mode backfill or, with `blocks`, of select_blocking with sc20_backfill, as the order prefers.
+/// One costs O(shapes x log n), and O(running jobs) when it starts a job.
+class AgendaBackfill {
+ public:
+  explicit AgendaBackfill(bool blocks) : blocks_(blocks) {}
+
+  /// A job began to wait. `key`: its place in the order, smallest first; equal ones as they began to wait.
+  void wait(const View& view, JobId job, double key, Time known);
+  /// The run of a job ended.
+  void end(JobId job) { ends_.end(job); }
+
+  /// Starts what is to start. Call once an instant, after all that happened was told.
+  void decide(const View& view, Decision& decision);
+
+ private:
+  // A job's turn at waiting. Turns are numbered as they begin; to a LengthTree, which breaks ties by the lower job id,
+  // the number is the job.
+  struct Turn {
+    JobId job;
+    std::uint32_t lane;
+    Time known;
+    double key;
+  };
+  // The turns of one shape in one scheduling queue.
+  struct Lane {
+    MilliGpu milli = 0;
+    bool full = false;  // at this instant; what starts leaves no more room
+    LengthTree by_key{ClaimOrder{}};
+    LengthTree by_turn{ClaimOrder{}};  // blocks_ alone
+  };
+  using Order = LengthTree Lane::*;
+
+  [[nodiscard]] LengthTree::Entry entry(std::uint32_t turn, Order order) const;
+  [[nodiscard]] bool before(std::uint32_t a, std::uint32_t b, Order order) const;
+  template <class Limit>
+  [[nodiscard]] std::uint32_t first(Order order, Time now, Limit limit);
+  template <class Limit>
+  bool start_first(Order order, const View& view, Decision& decision, Limit limit);
+  bool start(std::uint32_t turn, const View& view, Decision& decision);
+  void leave(std::uint32_t turn, Time now);
+  [[nodiscard]] Time reservation(std::uint32_t turn, const View& view);
+
+  bool start_one(const View& view, Decision& decision);
+  void serve_chosen(const View& view, Decision& decision);
+
+  bool blocks_;
+  KnownEnds ends_;
+  std::vector<Turn> turns_;
+  std::vector<Lane> lanes_;            // [scheduling queue x shapes + shape]
+  std::vector<std::uint32_t> active_;  // lanes in which jobs wait, in no order
+  std::uint32_t chosen_ = no_index;    // a turn that is waited for (blocks_)
+  Time reserved_{};                    // for it, as of the choice
+};
+
+}  // namespace gpusched

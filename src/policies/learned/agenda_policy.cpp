@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/learned/agenda_policy.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gpusched {
+namespace {
+
+template <class T, std::size_t N>
+std::vector<std::string> words_of(const std::array<NamedValue<T>, N>& names) {
+  std::vector<std::string> words;
+  words.reserve(N);
+  for (const NamedValue<T>& entry : names) words.emplace_back(entry.name);
+  return words;
+}
+
+}  // namespace
+
+AgendaPolicy::AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs)
+    : agenda_(options, true_runs),
+      way_(way_of(options)),
+      known_(options.knowledge, true_runs),
+      backfill_(options.mode == ActionMode::select_blocking) {}
+
+AgendaPolicy::Way AgendaPolicy::way_of(const AgendaOptions& options) {
+  if (options.choose_nodes || options.starvation != Time::max() || options.max_jobs != no_index) return Way::choices;
+  switch (options.mode) {
+    case ActionMode::fit_or_wait:
+    case ActionMode::inspect: return Way::key;
+    case ActionMode::select_blocking: return options.sc20_backfill ? Way::backfill : Way::key;
+    case ActionMode::backfill: return Way::backfill;
+    case ActionMode::preempt: break;
+  }
+  return Way::choices;
+}
+
+void AgendaPolicy::decide(const View& view, Decision& decision) {
+  if (way_ == Way::choices) {
+    agenda_.observe(view);
+    while (agenda_.open(view, decision)) agenda_.act(agenda_.options().heuristic, view, decision);
+    return;
+  }
+  observe(view);
+  if (way_ == Way::backfill) {
+    backfill_.decide(view, decision);
+  } else {
+    start_by_key(decision);
+  }
+}
+
+void AgendaPolicy::start_by_key(Decision& decision) {
+  if (agenda_.options().mode != ActionMode::select_blocking) {
+    waiting_.start_in_order(decision, true);
+    return;
+  }
+  for (;;) {
+    if (chosen_ == no_job) chosen_ = waiting_.pop();
+    if (chosen_ == no_job || decision.start(chosen_) != Verdict::ok) return;
+    chosen_ = no_job;
+  }
+}
+
+void AgendaPolicy::observe(const View& view) {
+  for (const Event& event : view.events()) {
+    const bool ended = event.kind == EventKind::finish || event.kind == EventKind::retry;
+    if (ended && way_ == Way::backfill) backfill_.end(event.job);
+    if (event.kind == EventKind::finish) known_.finish(view, event.job);
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) wait(view, event.job);
+  }
+}
+
+void AgendaPolicy::wait(const View& view, JobId job) {
+  const float known_s = known_.seconds(view, job);
+  const double key = heuristic_key(agenda_.options().heuristic, known_s, gpus_of(view.shape(job)), view.submit(job).us);
+  if (way_ == Way::backfill) {
+    backfill_.wait(view, job, key, from_seconds(static_cast<double>(known_s)));
+  } else {
+    waiting_.push(view, job, {key, waits_++});
+  }
+}
+
+PolicyInfo agenda_info() {
+  return {.name = "agenda",
+          .summary = "the choices of a learned scheduler (rl:DIR), made by a fixed order",
+          .source =
+              "gpusched/learn/agenda.hpp; mode=select_blocking is the loop of RLScheduler (SC'20), mode=preempt "
+              "preempts",
+          .complexity = "O(shapes + log n) a start; mode=backfill and sc20_backfill: O(shapes log n + running)",
+          .parameters = {{.name = "mode",
+                          .fallback = std::string("fit_or_wait"),
+                          .meaning = "what is chosen",
+                          .words = words_of(action_mode_names)},
+                         {.name = "heuristic",
+                          .fallback = std::string("sjf"),
+                          .meaning = "the order",
+                          .words = words_of(heuristic_names)},
+                         {.name = "knowledge",
+                          .fallback = std::string("predicted"),
+                          .meaning = "where run times come from",
+                          .words = words_of(runtime_knowledge_names)},
+                         {.name = "sc20_backfill",
+                          .fallback = false,
+                          .meaning = "select_blocking: backfill while the chosen job waits"}},
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            AgendaOptions options;
+            options.mode = *value_from_name(action_mode_names, parameters.word("mode"));
+            options.heuristic = *value_from_name(heuristic_names, parameters.word("heuristic"));
+            options.knowledge = *value_from_name(runtime_knowledge_names, parameters.word("knowledge"));
+            options.sc20_backfill = parameters.flag("sc20_backfill");
+            options.max_jobs = no_index;  // an order needs no cap
+            if (const auto wrong = contradiction(options)) return unexpected("policy 'agenda': " + std::string(*wrong));
+            const bool oracle = options.knowledge == RuntimeKnowledge::oracle;
+            return AnyPolicy(AgendaPolicy(options, oracle ? context.jobs->works() : std::span<const Time>{}));
+          },
+          .preemptive = true};
+}
+
+}  // namespace gpusched

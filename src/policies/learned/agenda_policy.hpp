@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The decision process of learned schedulers under a fixed order: what an agent is compared with, choice for choice.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "gpusched/learn/agenda.hpp"
+#include "gpusched/learn/known_runs.hpp"
+#include "src/policies/learned/agenda_backfill.hpp"
+#include "src/policies/queues/job_heaps.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+
+/// Takes, at every choice that an Agenda offers, the one that its heuristic prefers. In the modes fit_or_wait and
+/// inspect that is the first job that fits, again and again, and in select_blocking the first job, which is then waited
+/// for: kept in heaps, without the Agenda's list of all that wait, O(shapes + log n) a start. Mode backfill, and
+/// sc20_backfill, do without it too (AgendaBackfill); mode preempt costs what PreemptiveOrder does.
+class AgendaPolicy {
+ public:
+  /// `true_runs`: as Agenda.
+  AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs);
+
+  [[nodiscard]] std::string_view name() const { return "agenda"; }
+  [[nodiscard]] bool clairvoyant() const { return agenda_.options().knowledge == RuntimeKnowledge::oracle; }
+  void decide(const View& view, Decision& decision);
+
+ private:
+  // What suffices to find the preferred choice.
+  enum class Way : std::uint8_t { choices, key, backfill };
+
+  static Way way_of(const AgendaOptions& options);
+  void observe(const View& view);
+  void wait(const View& view, JobId job);
+  void start_by_key(Decision& decision);
+
+  Agenda agenda_;
+  Way way_;
+  // The rest is used without the Agenda.
+  KnownRuns known_;
+  AgendaBackfill backfill_;
+  // All queues in one order; equal keys go to the job that began to wait first.
+  JobHeaps<std::pair<double, std::uint32_t>> waiting_{true};
+  std::uint32_t waits_ = 0;  // that began so far
+  JobId chosen_ = no_job;    // select_blocking
+};
+
+PolicyInfo agenda_info();
+
+}  // namespace gpusched

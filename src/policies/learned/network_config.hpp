@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The JSON form of a NetworkSpec, the same in a model and in a training configuration.
+#pragma once
+
+#include "src/base/json_fields.hpp"
+#include "src/policies/learned/score_network.hpp"
+
+namespace gpusched {
+
+inline void read_network_spec(JsonFields& fields, NetworkSpec& spec) {
+  fields.read_word("kind", spec.kind, network_kind_names);
+  fields.read("width", spec.width, 2, 4096);
+  fields.read("heads", spec.heads, 1, 64);
+  fields.read("critic_width", spec.critic_width, 1, 4096);
+  fields.read("alpha", spec.alpha, 0, 100);
+  if (spec.width % 2 != 0 || spec.width % spec.heads != 0) {
+    fields.fail("width", "expected an even multiple of heads");
+  }
+}
+
+}  // namespace gpusched

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/learned/rl_policy.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpusched {
+
+std::uint32_t best_action(std::span<const float> logits) {
+  return static_cast<std::uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+namespace {
+
+double log_sum_exp(std::span<const float> logits) {
+  const double greatest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  double sum = 0;
+  for (const float logit : logits) {
+    if (logit > masked_logit) sum += std::exp(static_cast<double>(logit) - greatest);
+  }
+  return greatest + std::log(sum);
+}
+
+}  // namespace
+
+double log_probability(std::span<const float> logits, std::uint32_t action) {
+  return static_cast<double>(logits[action]) - log_sum_exp(logits);
+}
+
+std::uint32_t sample_action(std::span<const float> logits, Rng& rng) {
+  const double total = log_sum_exp(logits);
+  double left = rng.uniform();
+  std::uint32_t last = best_action(logits);
+  for (std::uint32_t action = 0; action < logits.size(); ++action) {
+    if (logits[action] <= masked_logit) continue;
+    left -= std::exp(static_cast<double>(logits[action]) - total);
+    last = action;
+    if (left < 0) break;
+  }
+  return last;  // rounding may leave a rest: the last allowed action takes it
+}
+
+void RlPolicy::decide(const View& view, Decision& decision) {
+  agenda_.observe(view);
+  while (agenda_.open(view, decision)) {
+    score(view);
+    if (agenda_.ranks()) {
+      agenda_.rank(view, logits_);
+    } else {
+      agenda_.act(sample_ ? sample_action(logits_, rng_) : best_action(logits_), view, decision);
+    }
+  }
+}
+
+void RlPolicy::score(const View& view) {
+  observation_.shape(1, [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; });
+  agenda_.encode(view, observation_.slot(0));
+  forward_policy(model_.network, model_.parameters, model_.normaliser, observation_, logits_);
+}
+
+PolicyInfo rl_policy_info() {
+  return {.name = "rl:",
+          .summary = "a scheduler trained by `gpusched train`, read from the folder behind rl:",
+          .source = "this project's trainer; docs/results/rl.md",
+          .complexity = "O(waiting jobs x network) a choice; mode preempt: O(jobs that enter a level x network)",
+          .parameters =
+              {{.name = "sample",
+                .fallback = false,
+                .meaning = "draw actions from the policy's distribution instead of taking the likeliest"},
+               {.name = "seed", .fallback = 0.0, .meaning = "of the draws, beside the run's own seed", .most = 1e15}},
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            const std::string& name = context.spec_name;
+            auto model = load_model(name.substr(name.find(':') + 1));
+            if (!model) return Unexpected{model.error()};
+            if (model->agenda.mode == ActionMode::preempt && parameters.flag("sample")) {
+              return unexpected("policy '" + name + "', parameter 'sample': an agent of mode preempt draws nothing");
+            }
+            const bool oracle = model->agenda.knowledge == RuntimeKnowledge::oracle;
+            const auto works = oracle ? context.jobs->works() : std::span<const Time>{};
+            const std::uint64_t seed =
+                Rng(context.seed).split(static_cast<std::uint64_t>(parameters.number("seed"))).state()[0];
+            return AnyPolicy(RlPolicy(name, *std::move(model), works, parameters.flag("sample"), seed));
+          },
+          .preemptive = true};
+}
+
+}  // namespace gpusched

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A trained scheduler as a policy: `--policy rl:DIR`. Needs no Torch.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/rng.hpp"
+#include "gpusched/learn/agenda.hpp"
+#include "src/policies/learned/trained_model.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+
+/// Chooses, at every instant, the action of the greatest logit until it waits or nothing is left to choose; or draws
+/// from the policy's distribution. In mode preempt the logits rank the jobs. O(waiting jobs x network) a choice.
+class RlPolicy {
+ public:
+  /// `true_runs`: JobTable::works() for a model that was trained with RuntimeKnowledge::oracle, else unused.
+  RlPolicy(std::string name, TrainedModel model, std::span<const Time> true_runs, bool sample, std::uint64_t seed)
+      : name_(std::move(name)),
+        model_(std::move(model)),
+        agenda_(model_.agenda, true_runs),
+        sample_(sample),
+        rng_(Rng(seed).split("rl policy")) {}
+
+  [[nodiscard]] std::string_view name() const { return name_; }
+  [[nodiscard]] bool clairvoyant() const { return model_.agenda.knowledge == RuntimeKnowledge::oracle; }
+
+  void decide(const View& view, Decision& decision);
+
+ private:
+  void score(const View& view);
+
+  std::string name_;
+  TrainedModel model_;
+  Agenda agenda_;
+  bool sample_;
+  Rng rng_;
+  Observation observation_;
+  std::vector<float> logits_;
+};
+
+/// An action drawn from softmax(logits); masked ones are never drawn. Precondition: one is not masked.
+std::uint32_t sample_action(std::span<const float> logits, Rng& rng);
+/// The first action of the greatest logit.
+std::uint32_t best_action(std::span<const float> logits);
+/// Natural logarithm of the probability of `action`.
+double log_probability(std::span<const float> logits, std::uint32_t action);
+
+/// The row of every `rl:DIR`; DIR is read when the policy is made.
+PolicyInfo rl_policy_info();
+
+}  // namespace gpusched

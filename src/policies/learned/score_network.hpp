@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The networks of learned schedulers, without Torch: their shape, their parameters in one flat vector, and the forward
+/// pass that acts. The trainer (src/rl) differentiates the same formulas over the same vector.
+///
+/// Every token is scored; the logit of an action is alpha x prior + score. Scores are zero
+/// at the start: the untrained agent's best action is the heuristic's, and it never waits while a job may start.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/named_value.hpp"
+#include "gpusched/core/result.hpp"
+#include "gpusched/core/rng.hpp"
+#include "gpusched/learn/agenda_options.hpp"
+#include "gpusched/learn/observation.hpp"
+
+namespace gpusched {
+
+/// How the set of waiting jobs is read.
+enum class NetworkKind : std::uint8_t {
+  kernel,     ///< each job alone, 8 features: 8-32-16-8-1, the 961 parameters of RLScheduler (SC'20)
+  deepsets,   ///< each job with a context: mean and maximum over the encoded set (Zaheer et al., 2017), groups, global
+  attention,  ///< deepsets over tokens that first look at each other (one block of multi-head attention)
+  index,      ///< each job alone, linear in the products of `index_terms`: few enough parameters for a direct search
+  rank        ///< the same of `rank_terms`, for mode preempt and nothing else
+};
+
+inline constexpr std::array<NamedValue<NetworkKind>, 5> network_kind_names{{
+    {"kernel", NetworkKind::kernel},
+    {"deepsets", NetworkKind::deepsets},
+    {"attention", NetworkKind::attention},
+    {"index", NetworkKind::index},
+    {"rank", NetworkKind::rank},
+}};
+
+struct NetworkSpec {
+  NetworkKind kind = NetworkKind::deepsets;
+  std::uint32_t width = 32;         ///< of hidden layers; a multiple of heads
+  std::uint32_t heads = 4;          ///< attention only
+  std::uint32_t critic_width = 64;  ///< of the critic's hidden layers
+  double alpha = 3;                 ///< initial weight of the prior; it is learned
+
+  friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
+};
+
+/// A dense layer: outputs x inputs weights, row by row, then the biases, from `offset` on in the flat vector.
+struct DenseLayer {
+  std::uint32_t inputs = 0, outputs = 0;
+  std::size_t offset = 0;
+  [[nodiscard]] std::size_t bias() const { return offset + std::size_t{inputs} * outputs; }
+  [[nodiscard]] std::size_t end() const { return bias() + outputs; }
+};
+
+/// Where everything lies in the flat vector. The policy comes first, the critic last.
+struct NetworkLayout {
+  std::size_t alpha = 0;
+  DenseLayer encode1, encode2;        ///< job features -> width -> width; kernel: 8 -> 32 -> 16
+  DenseLayer query, key, value, mix;  ///< attention; mix follows the heads
+  DenseLayer group;                   ///< group features -> width / 2
+  DenseLayer context;                 ///< pooled jobs and groups, global -> width
+  DenseLayer score1, score2;  ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index and rank: score2 alone
+  DenseLayer wait;            ///< context -> 1; index: index_wait_features -> 1
+  DenseLayer critic1, critic2, critic3;
+  std::size_t policy_size = 0;  ///< parameters that acting needs
+  std::size_t size = 0;
+};
+
+/// Features of a job that the kernel network reads.
+inline constexpr std::uint32_t kernel_features = 8;
+/// A product that the index network weighs: a feature of the job times another one, a global feature, or 1. Features
+/// are normalised first; every factor also stands alone, so that the shifts of the normaliser change nothing.
+struct IndexTerm {
+  enum Times : std::uint8_t { one, job, global };
+  std::uint8_t feature;
+  Times times = one;
+  std::uint8_t by = 0;
+};
+inline constexpr std::array<IndexTerm, 22> index_terms{{
+    {log_known},
+    {log_gpus},
+    {gpus_over_total},
+    {log_wait},
+    {log_slowdown},
+    {user_share},
+    {fills_nodes},
+    {log_known, IndexTerm::job, log_known},
+    {log_known, IndexTerm::job, log_gpus},
+    {log_known, IndexTerm::job, gpus_over_total},
+    {log_gpus, IndexTerm::job, log_gpus},
+    {fits_now},
+    {fits_now, IndexTerm::job, log_known},
+    {fits_now, IndexTerm::job, gpus_over_total},
+    {fits_now, IndexTerm::global, free_fraction},
+    {fits_now, IndexTerm::global, log_queue},
+    {log_earliest_start},
+    {log_earliest_start, IndexTerm::job, log_earliest_start},
+    {log_earliest_start, IndexTerm::job, log_known},
+    {log_earliest_start, IndexTerm::job, gpus_over_total},
+    {log_earliest_start, IndexTerm::global, free_fraction},
+    {log_earliest_start, IndexTerm::global, log_queue},
+}};
+/// Products of RankFeature that the rank network weighs.
+inline constexpr std::array<IndexTerm, 24> rank_terms{{
+    {rank_running},
+    {rank_service},
+    {rank_wait},
+    {rank_gpus},
+    {rank_known},
+    {rank_left},
+    {rank_overrun},
+    {rank_ending},
+    {rank_attempts},
+    {rank_running, IndexTerm::job, rank_service},
+    {rank_running, IndexTerm::job, rank_gpus},
+    {rank_running, IndexTerm::job, rank_left},
+    {rank_service, IndexTerm::job, rank_service},
+    {rank_service, IndexTerm::job, rank_gpus},
+    {rank_service, IndexTerm::job, rank_known},
+    {rank_service, IndexTerm::job, rank_wait},
+    {rank_gpus, IndexTerm::job, rank_gpus},
+    {rank_gpus, IndexTerm::job, rank_known},
+    {rank_gpus, IndexTerm::job, rank_wait},
+    {rank_gpus, IndexTerm::job, rank_ending},
+    {rank_known, IndexTerm::job, rank_known},
+    {rank_wait, IndexTerm::job, rank_wait},
+    {rank_left, IndexTerm::job, rank_gpus},
+    {rank_ending, IndexTerm::job, rank_service},
+}};
+/// Global features that WAIT's score is linear in.
+inline constexpr std::array<std::uint8_t, 2> index_wait_features{free_fraction, log_queue};
+/// What the critic reads: mean job and group tokens, global and privileged features.
+inline constexpr std::uint32_t critic_inputs = std::uint32_t{job_features} + std::uint32_t{group_features} +
+                                               std::uint32_t{global_features} + std::uint32_t{privileged_features};
+
+/// The network rank, and no other, gives the order that mode preempt asks for.
+constexpr bool matches(NetworkKind kind, ActionMode mode) {
+  return (kind == NetworkKind::rank) == (mode == ActionMode::preempt);
+}
+
+/// Preconditions: width and heads positive, width a multiple of heads and even.
+NetworkLayout layout_of(const NetworkSpec& spec);
+
+/// Orthogonal rows (Saxe et al., 2014) with gain sqrt 2, 1 in the critic's last layer, zeros in the layers that give
+/// logits; biases 0.
+std::vector<float> initial_parameters(const NetworkSpec& spec, Rng rng);
+
+/// Shifts and scales of the inputs, saved with the model.
+struct Normaliser {
+  std::vector<float> job_mean = std::vector<float>(job_features, 0.0f);
+  std::vector<float> job_scale = std::vector<float>(job_features, 1.0f);
+  std::vector<float> global_mean = std::vector<float>(global_features, 0.0f);
+  std::vector<float> global_scale = std::vector<float>(global_features, 1.0f);
+
+  friend bool operator==(const Normaliser&, const Normaliser&) = default;
+
+  /// Mean and 1 / standard deviation over these observations (features that hardly vary keep scale 1).
+  static Normaliser fit(std::span<const Observation> observations);
+};
+
+/// Logits of every action of every state, as Observation::mask counts them; masked ones are `masked_logit`.
+/// Precondition: `parameters` has at least layout.policy_size entries.
+void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
+                    const Observation& observation, std::vector<float>& logits);
+
+/// The critic's value of every state, in units of its own normalisation.
+void forward_critic(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
+                    const Observation& observation, std::vector<float>& values);
+
+/// Writes what the critic reads of every state: [states x critic_inputs].
+void critic_features(const Normaliser& normaliser, const Observation& observation, std::vector<float>& out);
+
+/// Finite, so that 0 x log 0 stays 0 in an entropy; exp() of it is exactly 0.
+inline constexpr float masked_logit = -1e30f;
+
+}  // namespace gpusched

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/learned/trained_model.hpp"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "src/base/atomic_file.hpp"
+#include "src/base/json_fields.hpp"
+#include "src/policies/learned/network_config.hpp"
+
+namespace gpusched {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "weights.bin is little-endian");
+
+constexpr const char* format_name = "gpusched trained scheduler";
+constexpr std::uint32_t format_version = 1;
+
+std::string model_json(const TrainedModel& model, std::uint32_t checksum) {
+  const bool guarded = model.agenda.starvation != Time::max();
+  Json json{{"format", format_name},
+            {"version", format_version},
+            {"job_features", static_cast<std::uint32_t>(job_features)},
+            {"global_features", static_cast<std::uint32_t>(global_features)},
+            {"group_features", static_cast<std::uint32_t>(group_features)},
+            {"agenda",
+             {{"mode", name_of(action_mode_names, model.agenda.mode)},
+              {"knowledge", name_of(runtime_knowledge_names, model.agenda.knowledge)},
+              {"heuristic", name_of(heuristic_names, model.agenda.heuristic)},
+              {"max_jobs", model.agenda.max_jobs},
+              {"choose_nodes", model.agenda.choose_nodes},
+              {"sc20_backfill", model.agenda.sc20_backfill},
+              {"starvation_s", guarded ? to_seconds(model.agenda.starvation) : 0.0}}},
+            {"network",
+             {{"kind", name_of(network_kind_names, model.network.kind)},
+              {"width", model.network.width},
+              {"heads", model.network.heads},
+              {"critic_width", model.network.critic_width},
+              {"alpha", model.network.alpha}}},
+            {"normaliser",
+             {{"job_mean", model.normaliser.job_mean},
+              {"job_scale", model.normaliser.job_scale},
+              {"global_mean", model.normaliser.global_mean},
+              {"global_scale", model.normaliser.global_scale}}},
+            {"parameters", model.parameters.size()},
+            {"weights_crc32c", checksum}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  static const auto table = [] {
+    std::array<std::uint32_t, 256> entries{};
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      std::uint32_t rest = i;
+      for (int bit = 0; bit < 8; ++bit) rest = (rest >> 1) ^ ((rest & 1u) != 0 ? 0x82F63B78u : 0u);
+      entries[i] = rest;
+    }
+    return entries;
+  }();
+  std::uint32_t sum = ~0u;
+  for (const char byte : bytes) sum = (sum >> 8) ^ table[(sum ^ static_cast<unsigned char>(byte)) & 0xFFu];
+  return ~sum;
+}
+
+Result<void> save_model(const TrainedModel& model, const std::string& folder) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) return Unexpected{Error{.message = "the folder cannot be made", .file = folder}};
+  const std::string_view bytes(reinterpret_cast<const char*>(model.parameters.data()),
+                               model.parameters.size() * sizeof(float));
+  if (auto done = replace_file(folder + "/weights.bin", bytes); !done) return done;
+  return replace_file(folder + "/model.json", model_json(model, crc32c(bytes)));
+}
+
+Result<TrainedModel> load_model(const std::string& folder) {
+  const std::string file = folder + "/model.json";
+  const auto text = read_text_file(file);
+  if (!text) return Unexpected{text.error()};
+  const auto json = parse_json_strictly(*text, file);
+  if (!json) return Unexpected{json.error()};
+
+  TrainedModel model;
+  std::string format;
+  std::uint32_t version = 0;
+  std::uint32_t features[3] = {};
+  std::uint64_t count = 0;
+  std::uint32_t checksum = 0;
+  JsonFields fields(*json, file);
+  for (const char* key : {"format", "version", "agenda", "network", "normaliser", "parameters", "weights_crc32c"}) {
+    fields.require(key);
+  }
+  fields.read("format", format);
+  if (format != format_name) fields.fail("format", std::string("expected \"") + format_name + "\"");
+  fields.read("version", version);
+  if (version != format_version) {
+    fields.fail("version",
+                "is " + std::to_string(version) + "; this build reads version " + std::to_string(format_version));
+  }
+  fields.read("job_features", features[0]);
+  fields.read("global_features", features[1]);
+  fields.read("group_features", features[2]);
+  if (features[0] != job_features || features[1] != global_features || features[2] != group_features) {
+    fields.fail("job_features", "the model was trained on other features than this build has");
+  }
+  fields.read_object("agenda", [&](JsonFields& agenda) {
+    double starvation_s = 0;
+    agenda.read_word("mode", model.agenda.mode, action_mode_names);
+    agenda.read_word("knowledge", model.agenda.knowledge, runtime_knowledge_names);
+    agenda.read_word("heuristic", model.agenda.heuristic, heuristic_names);
+    agenda.read("max_jobs", model.agenda.max_jobs, 4, 100'000);
+    agenda.read("choose_nodes", model.agenda.choose_nodes);
+    agenda.read("sc20_backfill", model.agenda.sc20_backfill);
+    agenda.read("starvation_s", starvation_s, 0, 1e9);
+    if (starvation_s > 0) model.agenda.starvation = from_seconds(starvation_s);
+  });
+  fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, model.network); });
+  fields.read_object("normaliser", [&](JsonFields& normaliser) {
+    normaliser.read("job_mean", model.normaliser.job_mean, job_features);
+    normaliser.read("job_scale", model.normaliser.job_scale, job_features);
+    normaliser.read("global_mean", model.normaliser.global_mean, global_features);
+    normaliser.read("global_scale", model.normaliser.global_scale, global_features);
+  });
+  fields.read("parameters", count);
+  fields.read("weights_crc32c", checksum);
+  if (const auto wrong = contradiction(model.agenda)) fields.fail("agenda", std::string(*wrong));
+  if (!matches(model.network.kind, model.agenda.mode)) {
+    fields.fail("network", "the network rank goes with mode preempt, and no other does");
+  }
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
+
+  const std::size_t expected = layout_of(model.network).size;
+  if (count != expected) {
+    return Unexpected{
+        Error{.message = "has " + std::to_string(count) + " parameters; this network has " + std::to_string(expected),
+              .file = file,
+              .field = "/parameters"}};
+  }
+  const std::string weights_file = folder + "/weights.bin";
+  const auto bytes = read_text_file(weights_file);
+  if (!bytes) return Unexpected{bytes.error()};
+  if (bytes->size() != expected * sizeof(float)) {
+    return Unexpected{Error{.message = "has " + std::to_string(bytes->size()) + " bytes; expected " +
+                                       std::to_string(expected * sizeof(float)) + " (cut off?)",
+                            .file = weights_file}};
+  }
+  if (crc32c(*bytes) != checksum) {
+    return Unexpected{Error{.message = "does not match the checksum in model.json", .file = weights_file}};
+  }
+  model.parameters.resize(expected);
+  std::memcpy(model.parameters.data(), bytes->data(), bytes->size());
+  for (const float value : model.parameters) {
+    if (!std::isfinite(value)) {
+      return Unexpected{Error{.message = "holds a parameter that is not finite", .file = weights_file}};
+    }
+  }
+  return model;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/// ListScheduler: starts waiting jobs in a PriorityOrder, without preemption. Most published orders are this policy
+/// with a score of their own.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "gpusched/engine/decision.hpp"
+#include "src/policies/queues/waiting_jobs.hpp"
+#include "src/policies/seam/priority_order.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+
+/// A PriorityOrder together with the jobs that wait in it; keeps up with the instant's events.
+class OrderedQueue {
+ public:
+  explicit OrderedQueue(PriorityOrder order) : order_(std::move(order)), waiting_(order_.ages()) {}
+
+  [[nodiscard]] const PriorityOrder& order() const { return order_; }
+  [[nodiscard]] WaitingJobs& waiting() { return waiting_; }
+
+  /// Learns from the jobs that finished and takes in those that began to wait.
+  void observe(const OracleView& view) {
+    order_.estimator.observe(view);
+    for (const Event& event : view.events()) {
+      if (event.kind == EventKind::submit || event.kind == EventKind::retry) push(view, event.job);
+    }
+  }
+
+  void push(const OracleView& view, JobId job) {
+    const JobFacts facts = facts_of(view, job, order_.estimator.estimate(view, job));
+    waiting_.push(view, job, order_.ages() ? order_.growth(facts) : order_.score(facts));
+  }
+
+ private:
+  PriorityOrder order_;
+  WaitingJobs waiting_;
+};
+
+/// The first job that does not fit blocks its scheduling queue, or is passed over with `skip`.
+/// O(shapes + log n) an event in a fixed order; O(shapes + log^2 n) amortised in one that ages.
+class ListScheduler {
+ public:
+  ListScheduler(PriorityOrder order, bool skip) : queue_(std::move(order)), skip_(skip) {}
+
+  [[nodiscard]] std::string_view name() const { return queue_.order().name; }
+  [[nodiscard]] bool clairvoyant() const { return queue_.order().estimator.clairvoyant(); }
+
+  void decide(const OracleView& view, Decision& decision) {
+    queue_.observe(view);
+    WaitingJobs& waiting = queue_.waiting();
+    for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+      waiting.begin_pass(queue);
+      for (JobId job = waiting.first(queue, view.now()); job != no_job; job = waiting.first(queue, view.now())) {
+        if (decision.start(job) == Verdict::ok) {
+          waiting.erase(view, job);
+        } else if (skip_) {
+          waiting.pass_over_shape_of(view, job);
+        } else {
+          break;
+        }
+      }
+    }
+  }
+
+ private:
+  OrderedQueue queue_;
+  bool skip_;
+};
+
+/// Completes the registry row of a policy that is nothing but a score: parameters skip, estimate and noise_sigma, the
+/// order for backfilling, and the maker. `score` and `growth` are as in PriorityOrder; they get the row's parameters.
+struct ListPolicy {
+  using Formula = std::function<double(const JobFacts&)>;
+  std::function<Formula(const PolicyParameters&)> score;
+  std::function<Formula(const PolicyParameters&)> growth = {};
+  std::string estimate = "requested";  ///< default estimator
+  /// What the jobs must have, if anything: an error when they lack it.
+  std::function<Result<void>(const JobTable&)> needs = {};
+};
+PolicyInfo list_policy_info(PolicyInfo row, const ListPolicy& policy);
+
+}  // namespace gpusched

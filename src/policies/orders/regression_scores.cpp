@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/orders/regression_scores.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "src/policies/orders/list_scheduler.hpp"
+
+namespace gpusched {
+namespace {
+
+// RLScheduler's guard, which keeps a submission at the origin in the domain.
+double log10_of(double x) { return std::log10(x <= 0 ? 0.1 : x); }
+
+PolicyInfo regression_info(const char* name, const char* formula, double (*score)(const JobFacts&)) {
+  return list_policy_info({.name = name,
+                           .summary = std::string("regressed score, smallest first: ") + formula,
+                           .source = "Carastan-Santos and Camargo, Obtaining dynamic scheduling policies with "
+                                     "simulation and machine learning, SC'17",
+                           .complexity = {},
+                           .parameters = {},
+                           .make = {}},
+                          {.score = [score](const PolicyParameters&) { return score; }});
+}
+
+}  // namespace
+
+PolicyInfo f1_info() {
+  return regression_info("f1", "log10(r) n + 870 log10(s)", [](const JobFacts& job) {
+    return log10_of(job.requested_s) * job.processors + 870 * log10_of(job.submit_s);
+  });
+}
+
+PolicyInfo f2_info() {
+  return regression_info("f2", "sqrt(r) n + 25600 log10(s)", [](const JobFacts& job) {
+    return std::sqrt(job.requested_s) * job.processors + 25600 * log10_of(job.submit_s);
+  });
+}
+
+PolicyInfo f3_info() {
+  return regression_info("f3", "r n + 6860000 log10(s)", [](const JobFacts& job) {
+    return job.requested_s * job.processors + 6860000 * log10_of(job.submit_s);
+  });
+}
+
+PolicyInfo f4_info() {
+  return regression_info("f4", "r sqrt(n) + 530000 log10(s)", [](const JobFacts& job) {
+    return job.requested_s * std::sqrt(job.processors) + 530000 * log10_of(job.submit_s);
+  });
+}
+
+}  // namespace gpusched

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/orders/unicep.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/policies/orders/list_scheduler.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr double tiny = 1e-15;
+
+double divisor(const JobFacts& job) { return std::log2(job.processors + tiny) * job.requested_s; }
+
+double score(const JobFacts& job, double wait_s) { return -(wait_s + tiny) / divisor(job); }
+
+// A share of a GPU would make the logarithm negative, and the job wait for ever; it counts as one GPU.
+JobFacts whole(JobFacts job) {
+  job.processors = std::max(job.processors, 1.0);
+  return job;
+}
+
+}  // namespace
+
+PolicyInfo unicep_info() {
+  return list_policy_info(
+      {.name = "unicep",
+       .summary = "-w/(log2(n) r), smallest first: long waits relative to the run time, and small jobs",
+       .source = "Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P systems, Cluster'09",
+       .complexity = {},
+       .parameters = {},
+       .make = {}},
+      {.score =
+           [](const PolicyParameters&) { return [](const JobFacts& job) { return score(whole(job), job.wait_s); }; },
+       .growth = [](const PolicyParameters&) { return [](const JobFacts& job) { return 1 / divisor(whole(job)); }; }});
+}
+
+PolicyInfo unicep_sc20_info() {
+  return list_policy_info(
+      {.name = "unicep@sc20",
+       .summary = "UNICEP as RLScheduler computes it: one-GPU jobs last",
+       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting",
+       .complexity = {},
+       .parameters = {},
+       .make = {}},
+      {.score = [](const PolicyParameters&) {
+        return [](const JobFacts& job) { return score(whole(job), -1 - job.submit_s); };
+      }});
+}
+
+}  // namespace gpusched

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/orders/wfp3.hpp"
+
+#include <cmath>
+
+#include "src/policies/orders/list_scheduler.hpp"
+
+namespace gpusched {
+namespace {
+
+double score(const JobFacts& job, double wait_s) {
+  const double ratio = wait_s / job.requested_s;
+  return -(ratio * ratio * ratio) * job.processors;
+}
+
+}  // namespace
+
+PolicyInfo wfp3_info() {
+  return list_policy_info(
+      {.name = "wfp3",
+       .summary = "-(w/r)^3 n, smallest first: long waits relative to the run time, and large jobs",
+       .source = "Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P systems, Cluster'09",
+       .complexity = {},
+       .parameters = {},
+       .make = {}},
+      {.score = [](const PolicyParameters&) { return [](const JobFacts& job) { return score(job, job.wait_s); }; },
+       .growth =
+           [](const PolicyParameters&) {
+             return [](const JobFacts& job) { return std::cbrt(job.processors) / job.requested_s; };
+           }});
+}
+
+PolicyInfo wfp3_sc20_info() {
+  return list_policy_info(
+      {.name = "wfp3@sc20",
+       .summary = "WFP3 as RLScheduler computes it: long jobs first",
+       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting",
+       .complexity = {},
+       .parameters = {},
+       .make = {}},
+      {.score = [](const PolicyParameters&) {
+        return [](const JobFacts& job) { return score(job, -1 - job.submit_s); };
+      }});
+}
+
+}  // namespace gpusched

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/packing/packing.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+namespace gpusched {
+namespace {
+
+// The simulator scales by one size for every node: 128 cores and eight GPUs.
+constexpr double scale_cpu_milli = 128'000;
+constexpr double scale_gpu_milli = 8'000;
+
+// Nodes that do not bound their CPU count as nodes of the scale.
+double free_cpu(const ClusterState& cluster, NodeId node) {
+  return std::min(static_cast<double>(cluster.node_free_cpu_milli(node)), scale_cpu_milli);
+}
+
+bool is_taken(const std::vector<NodeTasks>& taken, NodeId node) {
+  return std::any_of(taken.begin(), taken.end(), [&](const NodeTasks& part) { return part.node == node; });
+}
+
+std::int32_t best_fit(const ClusterState& cluster, const Shape& shape, NodeId node) {
+  const double cpu = free_cpu(cluster, node) - static_cast<double>(shape.cpu_milli_per_task);
+  const auto gpu = static_cast<double>(cluster.node_free_gpu_milli(node) - shape.gpu_milli_per_task);
+  return static_cast<std::int32_t>(100 * (1 - (0.5 * cpu / scale_cpu_milli + 0.5 * gpu / scale_gpu_milli)));
+}
+
+std::int32_t dot_prod(const ClusterState& cluster, const Shape& shape, NodeId node) {
+  const double cpu =
+      free_cpu(cluster, node) / scale_cpu_milli * static_cast<double>(shape.cpu_milli_per_task) / scale_cpu_milli;
+  const double gpu = static_cast<double>(cluster.node_free_gpu_milli(node)) / scale_gpu_milli *
+                     static_cast<double>(shape.gpu_milli_per_task) / scale_gpu_milli;
+  return static_cast<std::int32_t>(100 * (1 - (cpu + gpu) / 2));
+}
+
+// 0 = shared, k = k whole cards. Precondition: the pod asks for a GPU.
+std::uint32_t class_of(const Shape& shape) { return shape.is_share() ? 0 : cards_of(shape); }
+
+}  // namespace
+
+void NodePacker::prepare(const View& view) {
+  if (!order_.empty()) return;
+  const std::uint32_t nodes = view.cluster().node_count();
+  std::uint32_t most_gpus = 0;
+  for (std::uint32_t i = 0; i < nodes; ++i) {
+    order_.push_back(NodeId{i});
+    most_gpus = std::max(most_gpus, view.cluster().node_gpus(NodeId{i}));
+  }
+  rng_.split("order").shuffle(order_.data(), order_.size());
+  version_.assign(nodes, 1);
+  kept_.assign(view.shape_count(), std::vector<Score>(nodes));
+  fragmentation_.assign(nodes, -1);
+  class_counts_.assign(nodes, std::vector<std::uint32_t>(most_gpus + 1, 0));
+}
+
+NodePacker::Choice NodePacker::choose(const View& view, JobId job, const std::vector<NodeTasks>& taken) {
+  prepare(view);
+  const Shape& shape = view.shape(job);
+  const std::uint32_t queue = view.queue_of(job);
+  if (rule_ == PackingRule::random) return choose_random(view, shape, queue, taken);
+  const ClusterState& cluster = view.cluster();
+  Choice best;
+  std::int32_t best_value = 0;
+  for (const NodeId node : order_) {
+    if (cluster.tasks_that_fit(node, shape) == 0 || is_taken(taken, node)) continue;
+    const Score& candidate = score(view, shape, view.shape_id(job), node);
+    if (best.node != no_node && candidate.value <= best_value) continue;
+    if (!cluster.node_allowed(node, shape, queue)) continue;
+    best = {node, candidate.device};
+    best_value = candidate.value;
+  }
+  return best;
+}
+
+NodePacker::Choice NodePacker::choose_random(const View& view, const Shape& shape, std::uint32_t queue,
+                                             const std::vector<NodeTasks>& taken) {
+  const ClusterState& cluster = view.cluster();
+  Choice chosen;
+  std::uint64_t seen = 0;
+  for (const NodeId node : order_) {
+    if (cluster.tasks_that_fit(node, shape) == 0 || is_taken(taken, node)) continue;
+    if (!cluster.node_allowed(node, shape, queue)) continue;
+    if (rng_.below(++seen) == 0) chosen.node = node;  // a reservoir of one is a uniform draw
+  }
+  if (chosen.node == no_node || !shape.is_share() || !cluster.node_has_devices(chosen.node)) return chosen;
+  seen = 0;
+  for (std::uint32_t device = 0; device < cluster.node_gpus(chosen.node); ++device) {
+    if (cluster.node_device_left(chosen.node, device) < shape.gpu_milli_per_task) continue;
+    if (rng_.below(++seen) == 0) chosen.device = device;
+  }
+  return chosen;
+}
+
+const NodePacker::Score& NodePacker::score(const View& view, const Shape& shape, std::uint32_t shape_id, NodeId node) {
+  Score& kept = kept_[shape_id][index(node)];
+  if (kept.version != version_[index(node)]) {
+    kept = compute(view.cluster(), shape, node);
+    kept.version = version_[index(node)];
+  }
+  return kept;
+}
+
+NodePacker::Score NodePacker::compute(const ClusterState& cluster, const Shape& shape, NodeId node) {
+  switch (rule_) {
+    case PackingRule::fgd: return compute_fgd(cluster, shape, node);
+    case PackingRule::best_fit: return {.value = best_fit(cluster, shape, node)};
+    case PackingRule::dot_prod: return {.value = dot_prod(cluster, shape, node)};
+    case PackingRule::gpu_packing: return {.value = gpu_packing(cluster, shape, node)};
+    case PackingRule::gpu_clustering: return {.value = gpu_clustering(cluster, shape, node)};
+    case PackingRule::random: break;
+  }
+  return {};
+}
+
+NodePacker::Score NodePacker::compute_fgd(const ClusterState& cluster, const Shape& shape, NodeId node) {
+  cards_.clear();
+  for (std::uint32_t device = 0; cluster.node_has_devices(node) && device < cluster.node_gpus(node); ++device) {
+    cards_.push_back(cluster.node_device_left(node, device));
+  }
+  NodeCapacity capacity{cluster.node_free_cpu_milli(node), cards_, node};
+  double& before = fragmentation_[index(node)];
+  if (before < 0) before = fragmentation(pods_, capacity, cluster);
+  capacity.cpu_milli -= shape.cpu_milli_per_task;
+  const auto value_now = [&] {
+    return static_cast<std::int32_t>(
+        100 / (1 + std::exp(-(before - fragmentation(pods_, capacity, cluster)) / static_cast<double>(whole_gpu))));
+  };
+  if (!shape.is_share()) {
+    std::uint32_t needed = cards_of(shape);
+    for (MilliGpu& left : cards_) {
+      if (needed == 0) break;
+      if (left < whole_gpu) continue;
+      left = 0;
+      --needed;
+    }
+    return {.value = value_now()};
+  }
+  Score best;
+  for (std::uint32_t device = 0; device < cards_.size(); ++device) {
+    if (cards_[device] < shape.gpu_milli_per_task) continue;
+    // A card with as much left as an earlier one scores the same, and the first wins.
+    if (std::find(cards_.begin(), cards_.begin() + device, cards_[device]) != cards_.begin() + device) continue;
+    cards_[device] -= shape.gpu_milli_per_task;
+    const std::int32_t value = value_now();
+    cards_[device] += shape.gpu_milli_per_task;
+    if (best.device == no_index || value > best.value) best = {.value = value, .device = device};
+  }
+  return best;
+}
+
+// Precondition of both: the node passed the filter.
+std::int32_t NodePacker::gpu_packing(const ClusterState& cluster, const Shape& shape, NodeId node) const {
+  if (shape.gpu_milli_per_task == 0) return 0;
+  const std::uint32_t cards = cluster.node_gpus(node);
+  const std::uint32_t idle = cluster.node_idle_gpus(node);
+  if (idle == cards) return 33 - static_cast<std::int32_t>(cards);
+  // By least left that fits, a share goes to the fullest card it fits and whole GPUs to idle ones.
+  if (!shape.is_share()) return std::max(50 - static_cast<std::int32_t>(cards_of(shape)), 33);
+  MilliGpu least = whole_gpu;
+  for (std::uint32_t device = 0; cluster.node_has_devices(node) && device < cards; ++device) {
+    const MilliGpu left = cluster.node_device_left(node, device);
+    if (left >= shape.gpu_milli_per_task) least = std::min(least, left);
+  }
+  if (least == whole_gpu) return 49;  // max(50 - 1, 33): one idle card
+  const MilliGpu percent = least * 100 / whole_gpu;
+  return static_cast<std::int32_t>(std::max<MilliGpu>(100 - percent / 10, 50));
+}
+
+std::int32_t NodePacker::gpu_clustering(const ClusterState& cluster, const Shape& shape, NodeId node) const {
+  if (shape.gpu_milli_per_task == 0) return 0;
+  const double used = scale_gpu_milli - static_cast<double>(cluster.node_free_gpu_milli(node));
+  const auto base = static_cast<std::int32_t>(std::floor(25 * used / scale_gpu_milli));
+  const std::vector<std::uint32_t>& counts = class_counts_[index(node)];
+  const bool same = counts[class_of(shape)] > 0;
+  const auto classes = std::count_if(counts.begin(), counts.end(), [](std::uint32_t count) { return count > 0; });
+  if (classes == 0) return base + 25;
+  if (!same) return base;
+  return base + (classes == 1 ? 75 : 50);
+}
+
+void NodePacker::changed(NodeId node, const Shape& shape, int tasks) {
+  ++version_[index(node)];
+  fragmentation_[index(node)] = -1;
+  if (shape.gpu_milli_per_task == 0) return;
+  std::uint32_t& count = class_counts_[index(node)][class_of(shape)];
+  count = static_cast<std::uint32_t>(static_cast<int>(count) + tasks);
+}
+
+std::string_view Packing::name() const {
+  static constexpr std::array<std::string_view, 6> names = {"fgd",         "bestfit",        "dotprod",
+                                                            "gpu-packing", "gpu-clustering", "random-node"};
+  return names[static_cast<std::size_t>(rule_)];
+}
+
+void Packing::decide(const View& view, Decision& decision) {
+  if (nodes_of_.empty()) {
+    nodes_of_.resize(view.job_count());
+    waiting_.resize(std::size_t{view.queue_count()} * view.shape_count());
+  }
+  bool freed = false;
+  for (const Event& event : view.events()) {
+    if (event.kind != EventKind::finish && event.kind != EventKind::retry) continue;
+    for (const NodeTasks& part : nodes_of_[index(event.job)]) {
+      packer_.changed(part.node, view.shape(event.job), -static_cast<int>(part.tasks));
+    }
+    nodes_of_[index(event.job)].clear();
+    freed = true;
+    if (event.kind == EventKind::finish) continue;
+    auto& waiting = waiting_of(view, event.job);
+    waiting.insert(std::upper_bound(waiting.begin(), waiting.end(), event.job), event.job);
+  }
+  if (freed) start_waiting(view, decision);
+  for (const Event& event : view.events()) {
+    if (event.kind != EventKind::submit) continue;
+    auto& waiting = waiting_of(view, event.job);
+    // One that waits for the same thing has the right of way.
+    if (!waiting.empty() || !try_start(view, decision, event.job)) waiting.push_back(event.job);
+  }
+}
+
+std::deque<JobId>& Packing::waiting_of(const View& view, JobId job) {
+  return waiting_[view.queue_of(job) * view.shape_count() + view.shape_id(job)];
+}
+
+void Packing::start_waiting(const View& view, Decision& decision) {
+  blocked_.assign(waiting_.size(), 0);
+  for (;;) {
+    std::size_t next = waiting_.size();
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      if (blocked_[i] || waiting_[i].empty()) continue;
+      if (next == waiting_.size() || index(waiting_[i].front()) < index(waiting_[next].front())) next = i;
+    }
+    if (next == waiting_.size()) return;
+    if (try_start(view, decision, waiting_[next].front())) {
+      waiting_[next].pop_front();
+    } else {
+      blocked_[next] = 1;
+    }
+  }
+}
+
+// The scores are of single pods and see no earlier pod of the same gang: tasks that must meet on a node go by the run's
+// placement rule.
+bool Packing::start_gang(const View& view, Decision& decision, JobId job) {
+  if (decision.start(job) != Verdict::ok) return false;
+  view.for_each_grant(job, [&](const Grant& grant) {
+    packer_.changed(grant.node, view.shape(job), static_cast<int>(grant.tasks));
+    nodes_of_[index(job)].push_back({.node = grant.node, .tasks = grant.tasks});
+  });
+  return true;
+}
+
+bool Packing::try_start(const View& view, Decision& decision, JobId job) {
+  const Shape& shape = view.shape(job);
+  if (!view.cluster().may_fit(shape, view.queue_of(job))) return false;
+  std::vector<NodeTasks> nodes;
+  for (std::uint32_t left = shape.tasks; left > 0;) {
+    const NodePacker::Choice choice = packer_.choose(view, job, nodes);
+    if (choice.node == no_node) return shape.tasks > 1 && start_gang(view, decision, job);
+    const bool one_card = choice.device != no_index;
+    const std::uint32_t fit = one_card ? 1 : std::min(left, view.cluster().tasks_that_fit(choice.node, shape));
+    nodes.push_back({choice.node, fit, choice.device});
+    left -= fit;
+  }
+  if (decision.start_on(job, nodes) != Verdict::ok) return false;
+  for (const NodeTasks& part : nodes) packer_.changed(part.node, shape, static_cast<int>(part.tasks));
+  nodes_of_[index(job)] = std::move(nodes);
+  return true;
+}
+
+namespace {
+
+PolicyInfo packing_info(PackingRule rule, std::string summary, std::string source) {
+  return {.name = std::string(Packing(rule, 0, {}).name()),
+          .summary = std::move(summary),
+          .source = std::move(source),
+          .complexity = "O(nodes) a job",
+          .parameters = {},
+          .make = [rule](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
+            std::vector<TypicalPod> pods;
+            if (rule == PackingRule::fgd) pods = typical_pods(*context.jobs);
+            return AnyPolicy(Packing(rule, context.seed, std::move(pods)));
+          },
+          .work_conserving = true};
+}
+
+}  // namespace
+
+PolicyInfo fgd_info() {
+  return packing_info(PackingRule::fgd, "places each pod where fragmentation of GPUs grows least",
+                      "FGD (ATC'23); typical pods are counted over the whole trace, as in the authors' simulator");
+}
+PolicyInfo best_fit_info() {
+  return packing_info(PackingRule::best_fit, "places each pod on the node with the least left of CPU and GPU",
+                      "BestFit baseline of FGD (ATC'23)");
+}
+PolicyInfo dot_prod_info() {
+  return packing_info(PackingRule::dot_prod, "places each pod by the dot product of its demand and what is free",
+                      "DotProd baseline of FGD (ATC'23), after Tetris (SIGCOMM'14)");
+}
+PolicyInfo gpu_packing_info() {
+  return packing_info(PackingRule::gpu_packing, "places each pod on GPUs in use first, then on nodes in use",
+                      "GpuPacking baseline of FGD (ATC'23), after MLaaS (NSDI'22)");
+}
+PolicyInfo gpu_clustering_info() {
+  return packing_info(PackingRule::gpu_clustering, "places each pod beside pods of the same GPU demand",
+                      "GpuClustering baseline of FGD (ATC'23), after Gandiva (OSDI'18)");
+}
+PolicyInfo random_node_info() {
+  return packing_info(PackingRule::random, "places each pod on a random node that fits",
+                      "Random baseline of FGD (ATC'23)");
+}
+
+}  // namespace gpusched

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/preemptive/attained_service.hpp"
+
+#include <numeric>
+
+namespace gpusched {
+namespace {
+
+constexpr std::int64_t gpu_us(double gpu_seconds) {
+  return static_cast<std::int64_t>(gpu_seconds * static_cast<double>(microseconds_per_second));
+}
+
+}  // namespace
+
+double gittins_index(const std::vector<std::int64_t>& services, std::int64_t attained) {
+  const auto first = std::upper_bound(services.begin(), services.end(), attained);
+  const auto alive = static_cast<double>(services.end() - first);
+  double best = 0;
+  double finished = 0;
+  double service_of_finished = 0;
+  for (auto at = first; at != services.end(); ++at) {
+    const auto further = static_cast<double>(*at - attained);
+    finished += 1;
+    service_of_finished += further;
+    best = std::max(best, finished / (service_of_finished + (alive - finished) * further));
+  }
+  return best;
+}
+
+AttainedService::AttainedService(AttainedServiceOptions options, const NameTable& families)
+    : options_(std::move(options)) {
+  if (!options_.skewed.empty()) {
+    for (const std::string& family : families.names()) {
+      const auto begins = [&](const std::string& skewed) { return family.starts_with(skewed); };
+      is_skewed_.push_back(std::any_of(options_.skewed.begin(), options_.skewed.end(), begins));
+    }
+  }
+  services_ = options_.history_gpu_us;
+  rank_.resize(options_.levels.count());
+  std::iota(rank_.begin(), rank_.end(), 0u);
+}
+
+// What PreemptiveOrder asks while it places jobs.
+struct AttainedService::Hooks {
+  AttainedService& policy;
+  const View& view;
+
+  Key before_start(JobId id) const {
+    Job& job = policy.jobs_[index(id)];
+    job.promotion = Time::max();
+    job.origin = view.now() - (job.ran - job.ran_base);
+    policy.runs_of(view, id).insert(policy.run_of(id));
+    policy.plan_crossing(view.shape(id), id);
+    const Time first = view.first_start(id) == Time::max() ? view.now() : view.first_start(id);
+    return policy.options_.by_first_start ? Key{policy.order_.key(id).rank, first.us} : policy.order_.key(id);
+  }
+  void before_preempt(JobId id) const {
+    Job& job = policy.jobs_[index(id)];
+    policy.runs_of(view, id).erase(policy.run_of(id));
+    job.ran = job.ran_base + (view.now() - job.origin);  // view.ran() does not know a start of this decision
+    policy.plan_promotion(view, id);
+  }
+  void restored(JobId id) const { policy.runs_of(view, id).insert(policy.run_of(id)); }
+  void before_displace() const { policy.cross_levels(view); }
+  [[nodiscard]] Placement placement(JobId id) const {
+    if (policy.is_skewed_.empty() || view.family(id) == 0) return view.options().placement;
+    return policy.is_skewed_[view.family(id)] ? Placement::consolidate : Placement::best_fit;
+  }
+};
+
+void AttainedService::decide(const View& view, Decision& decision) {
+  if (jobs_.empty()) {
+    jobs_.resize(view.job_count());
+    runs_.resize(std::size_t{view.queue_count()} * view.shape_count());
+  }
+  note_events(view);
+  if (options_.gittins && services_.size() >= rank_again_at_) rank_levels(view);
+  if (overtaking_ <= view.now()) cross_levels(view);
+  promote_starved(view);
+  Hooks hooks{*this, view};
+  order_.fill(view, decision, hooks);
+  ask_to_wake(view, decision);
+}
+
+AttainedService::Key AttainedService::key_of(const View& view, JobId id) const {
+  const Job& job = jobs_[index(id)];
+  const std::uint32_t rank = options_.gittins ? rank_[job.level] : job.level;
+  // Jobs that never ran have no first start, and stand in order of submission.
+  return {rank, options_.by_first_start ? view.first_start(id).us : job.entered};
+}
+
+void AttainedService::note_events(const View& view) {
+  for (const Event& event : view.events()) {
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+      order_.leave(view, event.job);
+      runs_of(view, event.job).erase(run_of(event.job));
+      jobs_[index(event.job)].crossing = Time::max();
+      if (event.kind == EventKind::finish && options_.gittins) services_.push_back(view.attained_gpu_us(event.job));
+    }
+    if (event.kind == EventKind::retry) {
+      jobs_[index(event.job)].ran = view.ran(event.job);
+      catch_up(view, event.job);
+      plan_promotion(view, event.job);
+      order_.wait(view, event.job, key_of(view, event.job));
+    }
+    if (event.kind == EventKind::submit) {
+      jobs_[index(event.job)].entered = view.now().us;
+      order_.wait(view, event.job, key_of(view, event.job));
+    }
+  }
+}
+
+// The level of a job that runs, or ran until now, and since when it has it.
+void AttainedService::catch_up(const View& view, JobId id) {
+  Job& job = jobs_[index(id)];
+  const Shape& shape = view.shape(id);
+  const std::uint32_t level =
+      options_.levels.level(mul_div((view.now() - job.origin).us, shape.gpu_milli(), whole_gpu));
+  if (level == job.level) return;
+  job.level = level;
+  job.entered = (job.origin + time_to(shape, level)).us;
+}
+
+void AttainedService::cross_levels(const View& view) {
+  while (!crossings_.empty() && crossings_.front().time <= view.now()) {
+    const Due due = crossings_.front();
+    pop(crossings_);
+    if (jobs_[index(due.job)].crossing != due.time || view.phase(due.job) != JobPhase::running) continue;
+    catch_up(view, due.job);  // several levels may have passed
+    order_.rekey(view, due.job, key_of(view, due.job));
+    plan_crossing(view.shape(due.job), due.job);
+  }
+}
+
+void AttainedService::promote_starved(const View& view) {
+  while (!promotions_.empty() && promotions_.front().time <= view.now()) {
+    const Due due = promotions_.front();
+    pop(promotions_);
+    Job& job = jobs_[index(due.job)];
+    if (job.promotion != due.time || view.phase(due.job) != JobPhase::pending) continue;
+    job.promotion = Time::max();
+    job.ran_base = job.ran;
+    job.level = 0;
+    job.entered = view.now().us;
+    order_.rekey(view, due.job, key_of(view, due.job));
+  }
+}
+
+// The index moves slowly once there is history: ranked anew whenever it grew by half.
+void AttainedService::rank_levels(const View& view) {
+  rank_again_at_ = services_.size() + services_.size() / 2 + 1;
+  std::sort(services_.begin(), services_.end());
+  std::vector<double> gittins;
+  for (std::uint32_t level = 0; level < rank_.size(); ++level) {
+    gittins.push_back(gittins_index(services_, options_.levels.begin(level)));
+  }
+  std::vector<std::uint32_t> levels(rank_.size());
+  std::iota(levels.begin(), levels.end(), 0u);
+  std::stable_sort(levels.begin(), levels.end(), [&](auto a, auto b) { return gittins[a] > gittins[b]; });
+  const std::vector<std::uint32_t> before = rank_;
+  for (std::uint32_t place = 0; place < levels.size(); ++place) rank_[levels[place]] = place;
+  if (rank_ == before) return;  // the rule: a few levels change places a few times, early
+  for (const JobId job : view.running()) order_.rekey(view, job, key_of(view, job));
+  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+    for (const JobId job : view.queue(queue)) order_.rekey(view, job, key_of(view, job));
+  }
+}
+
+// How long a job of that shape runs until it enters `level`; max() = never.
+Time AttainedService::time_to(const Shape& shape, std::uint32_t level) const {
+  const std::int64_t service = options_.levels.begin(level);
+  if (service == std::numeric_limits<std::int64_t>::max() || shape.gpu_milli() == 0) return Time::max();
+  return {mul_div_up(service, whole_gpu, shape.gpu_milli())};
+}
+
+std::set<AttainedService::Run>& AttainedService::runs_of(const View& view, JobId id) {
+  return runs_[std::size_t{view.queue_of(id)} * view.shape_count() + view.shape_id(id)];
+}
+
+void AttainedService::plan_crossing(const Shape& shape, JobId id) {
+  Job& job = jobs_[index(id)];
+  const Time wanted = time_to(shape, job.level + 1);
+  job.crossing = wanted == Time::max() ? wanted : job.origin + wanted;
+  if (wanted != Time::max()) push(crossings_, {job.crossing, id});
+}
+
+// The job is about to wait.
+void AttainedService::plan_promotion(const View& view, JobId id) {
+  Job& job = jobs_[index(id)];
+  const Time ran = job.ran - job.ran_base;
+  if (options_.promote_knob <= 0 || job.level == 0 || ran.us == 0) return;
+  const Time wait = from_seconds(to_seconds(ran) * options_.promote_knob);
+  job.promotion = view.now() + Time{std::max<std::int64_t>(wait.us, 1)};
+  push(promotions_, {job.promotion, id});
+}
+
+// Falling behind a waiting job is news only when it is the first of its shape (behind the others means that it was
+// behind that one before), and happens on entering its level or the next. When many levels wait, any crossing counts.
+Time AttainedService::next_overtaking(const View& view) {
+  constexpr std::size_t many = 8;
+  Time next = Time::max();
+  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+    note_boundaries(view, queue);
+    if (boundaries_.size() > many) {
+      cross_levels(view);
+      return crossings_.empty() ? Time::max() : crossings_.front().time;
+    }
+    if (boundaries_.empty()) continue;
+    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+      const std::set<Run>& runs = runs_[std::size_t{queue} * view.shape_count() + shape];
+      if (runs.empty()) continue;
+      for (const std::uint32_t level : boundaries_) {
+        const Time wanted = time_to(view.shape_of_id(shape), level);
+        if (wanted == Time::max()) continue;
+        const auto first = runs.upper_bound({view.now() - wanted, no_job});  // that has not entered it yet
+        if (first != runs.end()) next = {std::min(next.us, (first->origin + wanted).us)};
+      }
+    }
+  }
+  return next;
+}
+
+void AttainedService::note_boundaries(const View& view, std::uint32_t queue) {
+  boundaries_.clear();
+  if (view.queue(queue).empty()) return;
+  if (options_.gittins) {  // levels are served in any order
+    for (std::uint32_t level = 1; level < rank_.size(); ++level) boundaries_.push_back(level);
+    return;
+  }
+  for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+    const Key* const first = order_.first_waiting(view, queue, shape);
+    if (first == nullptr) continue;
+    for (const std::uint32_t level : {first->rank, first->rank + 1}) {
+      if (level > 0 && std::find(boundaries_.begin(), boundaries_.end(), level) == boundaries_.end()) {
+        boundaries_.push_back(level);
+      }
+    }
+  }
+}
+
+void AttainedService::ask_to_wake(const View& view, Decision& decision) {
+  overtaking_ = view.pending_count() > 0 ? next_overtaking(view) : Time::max();
+  while (!promotions_.empty() && jobs_[index(promotions_.front().job)].promotion != promotions_.front().time) {
+    pop(promotions_);
+  }
+  const Time promotion = promotions_.empty() ? Time::max() : promotions_.front().time;
+  const Time wake = promotion < overtaking_ ? promotion : overtaking_;
+  if (wake == next_wake_ || wake == Time::max()) return;
+  if (decision.wake(wake) == Verdict::ok) next_wake_ = wake;
+}
+
+void AttainedService::push(std::vector<Due>& heap, Due due) {
+  heap.push_back(due);
+  std::push_heap(heap.begin(), heap.end());
+}
+
+void AttainedService::pop(std::vector<Due>& heap) {
+  std::pop_heap(heap.begin(), heap.end());
+  heap.pop_back();
+}
+
+namespace {
+
+// Names joined by ':', as in "vgg:alexnet".
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(':', begin), text.size());
+    if (end > begin) names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+Result<std::vector<std::int64_t>> service_list(const std::string& policy, const std::vector<double>& gpu_seconds) {
+  std::vector<std::int64_t> list;
+  for (const double value : gpu_seconds) {
+    if (!list.empty() && gpu_us(value) <= list.back()) {
+      return unexpected("policy '" + policy + "', parameter 'queue_limits_gpu_s': expected ascending numbers");
+    }
+    list.push_back(gpu_us(value));
+  }
+  return list;
+}
+
+Result<AnyPolicy> make_tiresias(const std::string& name, bool gittins, const PolicyParameters& parameters,
+                                const PolicyContext& context) {
+  auto limits = service_list(name, parameters.list("queue_limits_gpu_s"));
+  if (!limits) return Unexpected{limits.error()};
+  AttainedServiceOptions options{.name = name,
+                                 .levels = ServiceLevels::cut_at(std::move(*limits)),
+                                 .by_first_start = true,
+                                 .promote_knob = parameters.number("promote_knob"),
+                                 .gittins = gittins,
+                                 .skewed = split_names(parameters.word("skewed_families"))};
+  if (gittins) {
+    for (const double service : parameters.list("history_gpu_s")) options.history_gpu_us.push_back(gpu_us(service));
+  }
+  return AnyPolicy(AttainedService(std::move(options), context.jobs->families()));
+}
+
+std::vector<ParameterInfo> tiresias_parameters() {
+  return {
+      {.name = "queue_limits_gpu_s",
+       .fallback = std::vector<double>{3250, 7200},
+       .meaning = "attained GPU-seconds at which a job leaves queue 0, 1, ...; ascending",
+       .least = 1e-6,
+       .most = 9e12},
+      {.name = "promote_knob",
+       .fallback = 0.0,
+       .meaning = "a job waiting this many times what it ran returns to queue 0; 0 = never",
+       .most = 1e6},
+      {.name = "skewed_families",
+       .fallback = std::string("vgg:alexnet"),
+       .meaning = "model families of high skew (beginnings of names, joined by ':'), whose tasks are consolidated"}};
+}
+
+}  // namespace
+
+PolicyInfo las_info() {
+  return {.name = "las",
+          .summary = "least attained GPU service first, preemptive; equals take turns, a quantum each",
+          .source =
+              "Nuyens & Wierman, 'The foreground-background queue' (2008), over GPU service as in Tiresias "
+              "(NSDI'19, section 3.2); service is compared in whole quanta",
+          .complexity = "O(shapes x log n)",
+          .parameters = {{.name = "quantum_gpu_s",
+                          .fallback = 3600.0,
+                          .meaning = "GPU-seconds that a job may be ahead of a waiting one before it yields",
+                          .least = 1e-3,
+                          .most = 9e9}},
+          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+            return AnyPolicy(AttainedService(
+                {.name = "las", .levels = ServiceLevels::even(gpu_us(parameters.number("quantum_gpu_s")))},
+                context.jobs->families()));
+          },
+          .preemptive = true,
+          .work_conserving = true};
+}
+
+PolicyInfo tiresias_info() {
+  return {
+      .name = "tiresias",
+      .summary = "discretised two-dimensional LAS: queues by attained GPU service, each in order of first start",
+      .source = "Tiresias (NSDI'19), sections 3.2 to 3.4: PromoteKnob, placement by model skew; limits of its artifact",
+      .complexity = "O(shapes x log n)",
+      .parameters = tiresias_parameters(),
+      .make = [](const PolicyParameters& parameters,
+                 const PolicyContext& context) { return make_tiresias("tiresias", false, parameters, context); },
+      .preemptive = true,
+      .work_conserving = true};
+}
+
+PolicyInfo tiresias_gittins_info() {
+  auto parameters = tiresias_parameters();
+  parameters.push_back({.name = "history_gpu_s",
+                        .fallback = std::vector<double>{},
+                        .meaning = "GPU-seconds of past jobs, known before the first job of the run finishes"});
+  return {.name = "tiresias-gittins",
+          .summary = "the queues of tiresias, served by falling Gittins index of the GPU service seen so far",
+          .source =
+              "Tiresias (NSDI'19), section 3.2: 2D-Gittins, discretised; the distribution is that of jobs already "
+              "finished and of history_gpu_s",
+          .complexity =
+              "O(shapes x log n), and O(n log n) when two levels change places, looked for whenever the history "
+              "grew by half",
+          .parameters = parameters,
+          .make = [](const PolicyParameters& given,
+                     const PolicyContext& context) { return make_tiresias("tiresias-gittins", true, given, context); },
+          .preemptive = true,
+          .work_conserving = true};
+}
+
+}  // namespace gpusched

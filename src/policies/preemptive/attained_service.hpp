@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Policies that need no run times: they rank jobs by the GPU service attained so far. `las`, `tiresias` and
+/// `tiresias-gittins` do what the papers say; what published programs do instead is in las_queues.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpusched/policy/preemptive_order.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+
+/// Attained GPU service cut into levels; a lower level comes first.
+class ServiceLevels {
+ public:
+  /// A level for each `quantum_gpu_us` of service: level k holds [k, k + 1) quanta.
+  static ServiceLevels even(std::int64_t quantum_gpu_us) { return ServiceLevels({}, quantum_gpu_us); }
+  /// Level k ends at limits_gpu_us[k]; the last has no end. Precondition: ascending.
+  static ServiceLevels cut_at(std::vector<std::int64_t> limits_gpu_us) {
+    return ServiceLevels(std::move(limits_gpu_us), 0);
+  }
+
+  [[nodiscard]] std::uint32_t level(std::int64_t gpu_us) const {
+    if (quantum_ > 0) return static_cast<std::uint32_t>(gpu_us / quantum_);
+    return static_cast<std::uint32_t>(std::upper_bound(limits_.begin(), limits_.end(), gpu_us) - limits_.begin());
+  }
+  /// Service at which `level` ends; the largest integer when it does not.
+  [[nodiscard]] std::int64_t end(std::uint32_t level) const {
+    if (quantum_ > 0) return (std::int64_t{level} + 1) * quantum_;
+    return level < limits_.size() ? limits_[level] : std::numeric_limits<std::int64_t>::max();
+  }
+  /// Service at which `level` begins.
+  [[nodiscard]] std::int64_t begin(std::uint32_t level) const { return level == 0 ? 0 : end(level - 1); }
+  /// Number of levels; 0 = without end.
+  [[nodiscard]] std::uint32_t count() const {
+    return quantum_ > 0 ? 0 : static_cast<std::uint32_t>(limits_.size() + 1);
+  }
+
+ private:
+  ServiceLevels(std::vector<std::int64_t> limits, std::int64_t quantum)
+      : limits_(std::move(limits)), quantum_(quantum) {}
+
+  std::vector<std::int64_t> limits_;
+  std::int64_t quantum_;
+};
+
+/// What sets the policies of this family apart.
+struct AttainedServiceOptions {
+  std::string name;
+  ServiceLevels levels = ServiceLevels::even(1);
+  /// Order within a level: by first start, jobs that never ran last (Tiresias), or by when the job entered the level,
+  /// so that equals take turns (LAS).
+  bool by_first_start = false;
+  /// A waiting job that ran returns to level 0 when it has waited this many times what it ran since it last was there
+  /// (PromoteKnob); 0 = never.
+  double promote_knob = 0;
+  /// Serve levels by falling Gittins index, learned from finished jobs, instead of ascending.
+  bool gittins = false;
+  /// GPU service of past jobs (GPU-microseconds) that the Gittins index knows before the first job finishes.
+  std::vector<std::int64_t> history_gpu_us = {};
+  /// Model families of high skew, by the beginning of their name: their tasks are consolidated, all others fill
+  /// fragments. Empty: all jobs go by the run's placement rule.
+  std::vector<std::string> skewed = {};
+};
+
+/// Gittins index of a job that attained `attained` of a service drawn like `services` (ascending): the greatest ratio,
+/// over all further service d, of the probability to finish within d to the service expected until then. In jobs a
+/// service unit; 0 when no sample is larger.
+double gittins_index(const std::vector<std::int64_t>& services, std::int64_t attained);
+
+/// Preemptive, greedy in the order (level, place in the level). A running job enters its next level at the instant at
+/// which its service reaches it. Levels are brought up to date only when they decide who goes, and the policy wakes
+/// only for a job that may fall behind a waiting one; an event costs O(shapes x log n).
+class AttainedService {
+ public:
+  AttainedService(AttainedServiceOptions options, const NameTable& families);
+
+  [[nodiscard]] std::string_view name() const { return options_.name; }
+  void decide(const View& view, Decision& decision);
+
+ private:
+  struct Key {
+    std::uint32_t rank = 0;  // of the level
+    std::int64_t order = 0;  // within the level, microseconds
+    friend bool operator<(const Key& a, const Key& b) { return a.rank != b.rank ? a.rank < b.rank : a.order < b.order; }
+  };
+  struct Job {
+    Time ran{};       // as of the last stop
+    Time ran_base{};  // ran() at the last promotion
+    Time origin{};    // when the present run would have begun, had it no pause since the last promotion
+    Time crossing = Time::max();
+    Time promotion = Time::max();
+    std::int64_t entered = 0;  // when it entered its level
+    std::uint32_t level = 0;
+  };
+  // A time at which a job is due for something; stale when the job's own time differs.
+  struct Due {
+    Time time;
+    JobId job;
+    friend bool operator<(const Due& a, const Due& b) {  // for a heap whose top is the earliest
+      return a.time != b.time ? b.time < a.time : index(b.job) < index(a.job);
+    }
+  };
+  // A running job in the order in which those of its shape enter any level.
+  struct Run {
+    Time origin;
+    JobId job;
+    friend bool operator<(const Run& a, const Run& b) {
+      return a.origin != b.origin ? a.origin < b.origin : index(a.job) < index(b.job);
+    }
+  };
+  struct Hooks;
+
+  [[nodiscard]] Key key_of(const View& view, JobId id) const;
+  void note_events(const View& view);
+  void catch_up(const View& view, JobId id);
+  void cross_levels(const View& view);
+  void promote_starved(const View& view);
+  void rank_levels(const View& view);
+  [[nodiscard]] Time time_to(const Shape& shape, std::uint32_t level) const;
+  void plan_crossing(const Shape& shape, JobId id);
+  void plan_promotion(const View& view, JobId id);
+  [[nodiscard]] Time next_overtaking(const View& view);
+  void note_boundaries(const View& view, std::uint32_t queue);
+  std::set<Run>& runs_of(const View& view, JobId id);
+  [[nodiscard]] Run run_of(JobId id) const { return {jobs_[index(id)].origin, id}; }
+  void ask_to_wake(const View& view, Decision& decision);
+  static void push(std::vector<Due>& heap, Due due);
+  static void pop(std::vector<Due>& heap);
+
+  AttainedServiceOptions options_;
+  std::vector<std::uint8_t> is_skewed_;  // by family; empty: the run's rule
+  PreemptiveOrder<Key> order_;
+  std::vector<Job> jobs_;
+  std::vector<std::set<Run>> runs_;          // [queue x shape], of running jobs
+  std::vector<Due> crossings_, promotions_;  // heaps
+  Time overtaking_ = Time::max();            // when a running job may next fall behind a waiting one
+  std::vector<std::uint32_t> boundaries_;    // of the present queue: levels in whose entering lies that danger
+  std::vector<std::uint32_t> rank_;          // by level, gittins only
+  std::vector<std::int64_t> services_;       // of finished jobs, gittins only
+  std::size_t rank_again_at_ = 1;            // number of services
+  Time next_wake_ = Time::max();
+};
+
+PolicyInfo las_info();
+PolicyInfo tiresias_info();
+PolicyInfo tiresias_gittins_info();
+
+}  // namespace gpusched

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Gandiva-style time slicing (Xiao et al., OSDI'18): jobs that do not fit together take turns on the GPUs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/view.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+
+/// Round robin over whole jobs (suspend and resume). Waiting jobs stand in the order in which they began to wait and
+/// start whenever they fit, passing over those that do not. At each multiple of the slice while any job waits,
+/// jobs that have run for a slice or longer make room for them, the longest-running first, and queue up again; as many
+/// as the waiting job needs, or none. Cost: O(log n) a start or suspension and O(shapes) an event.
+///
+/// With migration (section 3.2 of the paper), a job that wants GPUs of one node, and finds them idle on several, first
+/// has small jobs moved away from the node that needs the fewest GPUs more: each in whole to the fullest other node
+/// that holds it, at `migration` of extra work. What wants one node is a task of several GPUs, or a gang under a
+/// placement that keeps it on one. O(nodes + running) for such a shape at a slice. Packing is not here: jobs keep
+/// the GPUs, or shares of them, that they ask for.
+class Gandiva {
+ public:
+  struct Options {
+    Time slice = whole_seconds(60);
+    bool migrates = false;
+    Time migration = whole_seconds(5);
+  };
+
+  explicit Gandiva(Time slice) : Gandiva(Options{.slice = slice}) {}
+  explicit Gandiva(const Options& options) : options_(options) {}
+
+  [[nodiscard]] std::string_view name() const { return "gandiva"; }
+  void decide(const View& view, Decision& decision);
+
+ private:
+  using Turn = std::pair<std::int64_t, std::uint32_t>;  // since when (microseconds), job id
+
+  void note_events(const View& view);
+  void serve(const View& view, Decision& decision, bool may_suspend);
+  bool make_room(const View& view, Decision& decision, JobId job);
+
+  // A running job that lies on one node, and how many GPUs it takes of it.
+  struct Movable {
+    std::uint32_t gpus = 0;
+    JobId job = no_job;
+  };
+  struct Move {
+    JobId job = no_job;
+    NodeTasks to;
+  };
+  bool gather_on_one_node(const View& view, Decision& decision, JobId job);
+  void find_movables(const View& view);
+  [[nodiscard]] std::vector<Move> clear_node(const View& view, std::uint32_t node, std::uint32_t wanted) const;
+
+  Options options_;
+  Time next_wake_ = Time::max();
+  std::vector<std::int64_t> since_;  // by job: when it began to run or to wait
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::set<Turn>> waiting_;  // by (scheduling queue, shape)
+  std::vector<std::set<Turn>> running_;                                        // by scheduling queue
+  std::vector<std::vector<Movable>> movables_;                                 // by node, of one attempt to gather
+};
+
+PolicyInfo gandiva_info();
+
+}  // namespace gpusched

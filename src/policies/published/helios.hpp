@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The policies of HeliosArtifact (Hu et al., "Characterization and Prediction of Deep Learning Workloads in
+/// Large-Scale GPU Datacenters", SC'21; github.com/S-Lab-System-Group/HeliosArtifact, framework/QSSF Service):
+/// `fifo@helios`, `sjf@helios`, `qssf@helios` and `srtf@helios`. They reproduce that simulator, not the paper. What all
+/// four share:
+///  - virtual clusters know nothing of each other; a job of one that has no nodes is refused;
+///  - time goes in whole seconds: at each, jobs end, then arrive, then start;
+///  - gangs go where Placement::helios puts them, whatever the run's placement: one that fits no node in that way
+///  waits,
+///    though GPUs enough are idle.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "src/policies/queues/waiting_by_size.hpp"
+#include "src/policies/seam/duration_estimator.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+
+/// The three without preemption. The first job that finds no place blocks its virtual cluster.
+///  - fifo: in order of submission; sjf: by run time, then submission.
+///  - qssf: by run time x GPUs, then GPUs, then submission. Quirk: a priority is given once, at the first second at
+///    which an older job waits too; jobs that arrive to an empty queue are tried by GPUs alone at that second, and get
+///    their priorities at the next. The artifact's estimates are a file of its own; here `estimate` says where run
+///    times come from.
+/// O(log n) a job; O(waiting that arrived together) for qssf at an empty queue.
+class HeliosList {
+ public:
+  enum class Kind : std::uint8_t { fifo, sjf, qssf };
+
+  HeliosList(Kind kind, AnyDurationEstimator estimator) : kind_(kind), estimator_(std::move(estimator)) {}
+
+  [[nodiscard]] std::string_view name() const;
+  [[nodiscard]] bool clairvoyant() const { return estimator_.clairvoyant(); }
+  void decide(const OracleView& view, Decision& decision);
+
+ private:
+  // Order of a queue: score, GPUs, id. fifo and sjf leave out what they do not look at.
+  using Place = std::tuple<std::int64_t, std::uint32_t, std::uint32_t>;
+  struct Queue {
+    std::set<Place> rated;
+    std::vector<JobId> unrated;  // in order of submission
+    bool waited = false;         // some of `unrated` were there at the last second
+  };
+
+  [[nodiscard]] Place place_of(const OracleView& view, JobId job);
+  void start_unrated(Queue& queue, const OracleView& view, Decision& decision);
+  static void start_rated(Queue& queue, Decision& decision);
+
+  Kind kind_;
+  AnyDurationEstimator estimator_;
+  std::vector<Queue> queues_;
+};
+
+/// Shortest remaining time first, with preemption. At every second waiting and running jobs are sorted by remaining
+/// time (stable; waiting ones first, in order of joining them), and the GPUs of the virtual cluster are handed out by
+/// count, greedily. Running jobs that get none are stopped and lose a checkpoint of 7 s (1 GPU), 30 s (up to 8) or 60
+/// s; then waiting ones that got some are placed. Quirks: one that finds no place keeps its GPUs from the others all
+/// the same; a job ends one second late. O(running + log waiting) at events only, as running jobs are counted up to
+/// every waiting one that may start: in between nothing can change, as running jobs only move forward past waiting
+/// ones. Where virtual clusters share nodes, which the artifact does not know, all of them are looked at, and again a
+/// second after one stopped a job.
+class HeliosSrtf {
+ public:
+  /// `gpus`: of each scheduling queue. `share_nodes`: some node serves several.
+  HeliosSrtf(std::vector<std::int64_t> gpus, bool share_nodes) : gpus_(std::move(gpus)), share_nodes_(share_nodes) {}
+
+  [[nodiscard]] std::string_view name() const { return "srtf@helios"; }
+  void decide(const OracleView& view, Decision& decision);
+
+ private:
+  // Waiting and running jobs each in this order; of equal remaining time the waiting come first.
+  struct Place {
+    std::int64_t remaining_us = 0;
+    std::uint64_t joined = 0;  // number in the order of joining either list
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  struct Run {
+    Place place;
+    JobId job = no_job;
+    std::int64_t gpus = 0;
+    friend bool operator<(const Run& a, const Run& b) { return a.place < b.place; }
+  };
+  using Waiting = WaitingBySize<Place>;
+  struct Chosen {
+    Waiting::Entry entry;
+    std::int64_t gpus = 0;
+  };
+  struct Queue {
+    Waiting waiting;
+    std::vector<JobId> joining;  // the waiting ones, whose remaining time is known at the next event
+    std::vector<Run> running;
+    bool changed = false;
+  };
+
+  void note_events(const OracleView& view);
+  void schedule(std::uint32_t number, const OracleView& view, Decision& decision);
+  void bring_up_to_now(Queue& queue, const OracleView& view);
+  void choose_before(Queue& queue, const Place& place, std::int64_t& quota);
+  void checkpoint(Queue& queue, const Run& run, Decision& decision);
+  void start(Queue& queue, const Chosen& chosen, Decision& decision);
+  [[nodiscard]] std::int64_t remaining_us(const OracleView& view, JobId job) const;
+
+  std::vector<std::int64_t> gpus_;
+  bool share_nodes_;
+  bool stopped_ = false;  // some job, in this decision
+  std::vector<Queue> queues_;
+  std::uint64_t joins_ = 0;
+  std::vector<Chosen> chosen_;  // of the queue at hand
+  std::vector<Time> owed_;      // by job: what the next start adds to its work: the late second, then checkpoints
+};
+
+PolicyInfo fifo_helios_info();
+PolicyInfo sjf_helios_info();
+PolicyInfo qssf_helios_info();
+PolicyInfo srtf_helios_info();
+
+}  // namespace gpusched

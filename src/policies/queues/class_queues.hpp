@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What fair-share policies have in common: whose jobs they are (Owners), what each owner holds (usage), and waiting
+/// jobs kept as one first-come queue for each class of jobs that such a policy cannot tell apart (ClassQueues).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/view.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+
+/// Which column says who owns a job.
+enum class OwnerColumn : std::uint8_t { user, vc };
+
+/// The parameter `by` of a policy that is fair between owners.
+ParameterInfo owner_parameter(std::string fallback);
+/// What `by` says, or one line that names the missing column.
+Result<OwnerColumn> owner_column(std::string_view policy, const PolicyParameters& parameters,
+                                 const PolicyContext& context);
+
+[[nodiscard]] inline std::uint32_t owner_of(OwnerColumn column, const View& view, JobId job) {
+  return column == OwnerColumn::user ? view.user(job) : view.vc(job);
+}
+
+/// Weights of owners in order of first appearance in the trace, in thousandths; an owner beyond the list weighs one.
+class OwnerWeights {
+ public:
+  OwnerWeights() = default;
+  /// Entry 0 of a name table is the unknown owner; the list starts with the first named one.
+  explicit OwnerWeights(const std::vector<double>& weights) : milli_{1000} {
+    for (const double weight : weights) milli_.push_back(std::llround(weight * 1000));
+  }
+  [[nodiscard]] std::int64_t milli(std::uint32_t owner) const { return owner < milli_.size() ? milli_[owner] : 1000; }
+
+ private:
+  std::vector<std::int64_t> milli_;
+};
+
+ParameterInfo weights_parameter();
+
+/// What happened to an attempt to start the first job of a class.
+enum class Attempt : std::uint8_t {
+  started,
+  no_room,      ///< the cluster has no place for the shape: no other class of it is tried at this instant
+  not_allowed,  ///< the policy's own limit: only this class is done for this instant
+};
+
+/// Waiting jobs by class: equal owner, priority, scheduling queue and shape. Within a class, first come first served.
+class ClassQueues {
+ public:
+  struct Class {
+    std::uint32_t owner = 0;
+    std::int32_t priority = 0;
+    std::uint32_t queue = 0;
+    std::uint32_t shape = 0;
+    std::vector<JobId> jobs = {};  ///< a heap with the lowest id at the front
+
+    [[nodiscard]] JobId first() const { return jobs.front(); }
+  };
+
+  void push(const View& view, JobId job, std::uint32_t owner) {
+    const auto key = std::tuple(owner, view.priority(job), view.queue_of(job), view.shape_id(job));
+    const auto [place, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(classes_.size()));
+    if (added) add_class(owner, view.priority(job), view.queue_of(job), view.shape_id(job));
+    std::vector<JobId>& jobs = classes_[place->second].jobs;
+    if (jobs.empty()) activate(place->second);
+    jobs.push_back(job);
+    std::push_heap(jobs.begin(), jobs.end(), std::greater<>());
+  }
+
+  /// Calls `attempt(class)`, which tries to start the class's first job, for the class of the lowest
+  /// (score(class), first job), until none is left to try. Without `skip`, a job without room ends its scheduling
+  /// queue. Precondition: starting a job lowers no score at this instant. O(classes), and O(classes alike in scheduling
+  /// queue and shape) a start.
+  template <class Score, class Try>
+  void start_best(bool skip, Score score, Try attempt) {
+    start_best(
+        skip, [](std::uint32_t, std::uint32_t) { return true; }, score, attempt);
+  }
+
+  /// The same among the classes whose `may_fit(queue, shape)` is true, which costs only those: for policies that pass
+  /// over whatever does not fit. What it leaves out must have no room.
+  template <class MayFit, class Score, class Try>
+  void start_best(bool skip, MayFit may_fit, Score score, Try attempt) {
+    using Value = decltype(score(classes_[0]));
+    struct Leader {  // the first class of a kind, with its score when it was elected
+      std::size_t kind = 0;
+      std::uint32_t number = no_index;
+      Value value = {};
+    };
+    const auto before = [this](const Value& a, std::uint32_t class_a, const Value& b, std::uint32_t class_b) {
+      return a < b || (!(b < a) && classes_[class_a].first() < classes_[class_b].first());
+    };
+    const auto elect = [&](std::size_t kind) {
+      Leader leader{.kind = kind};
+      for (const std::uint32_t number : kinds_[kind].active) {
+        if (places_[number].given_up == pass_) continue;
+        const Value value = score(std::as_const(classes_[number]));
+        if (leader.number == no_index || before(value, number, leader.value, leader.number)) {
+          leader.number = number;
+          leader.value = value;
+        }
+      }
+      return leader;
+    };
+    ++pass_;
+    std::vector<Leader> leaders;
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      if (kinds_[kind].active.empty() || !may_fit(kinds_[kind].queue, kinds_[kind].shape)) continue;
+      leaders.push_back(elect(kind));
+    }
+    while (!leaders.empty()) {
+      const auto best = std::min_element(leaders.begin(), leaders.end(), [&](const Leader& a, const Leader& b) {
+        return before(a.value, a.number, b.value, b.number);
+      });
+      const Class& jobs = classes_[best->number];
+      if (score(jobs) == best->value) {  // else something started since; others of its kind may come first now
+        const Attempt outcome = attempt(jobs);
+        if (outcome == Attempt::no_room) {
+          std::erase_if(leaders, [&](const Leader& leader) {
+            const Kind& kind = kinds_[leader.kind];
+            return kind.queue == jobs.queue && (!skip || kind.shape == jobs.shape);
+          });
+          continue;
+        }
+        if (outcome == Attempt::started) pop(best->number);
+        if (outcome == Attempt::not_allowed) places_[best->number].given_up = pass_;
+      }
+      *best = elect(best->kind);
+      if (best->number == no_index) leaders.erase(best);
+    }
+  }
+
+  /// Classes that have waiting jobs, in no order that means anything.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const Kind& kind : kinds_) {
+      for (const std::uint32_t number : kind.active) visit(classes_[number]);
+    }
+  }
+
+  /// Takes `job` out. Precondition: it is the first of its class.
+  void pop_first(const View& view, JobId job, std::uint32_t owner) {
+    pop(numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.shape_id(job))));
+  }
+
+ private:
+  // Classes of equal scheduling queue and shape: they fit together, or none does.
+  struct Kind {
+    std::uint32_t queue = 0;
+    std::uint32_t shape = 0;
+    std::vector<std::uint32_t> active = {};  // classes with waiting jobs
+  };
+  // Where a class stands.
+  struct Place {
+    std::uint32_t kind = 0;
+    std::uint32_t at = 0;        // in Kind::active
+    std::uint64_t given_up = 0;  // the last pass in which the policy did not allow it
+  };
+
+  void add_class(std::uint32_t owner, std::int32_t priority, std::uint32_t queue, std::uint32_t shape) {
+    const auto same = std::find_if(kinds_.begin(), kinds_.end(),
+                                   [&](const Kind& kind) { return kind.queue == queue && kind.shape == shape; });
+    places_.push_back({.kind = static_cast<std::uint32_t>(same - kinds_.begin())});
+    if (same == kinds_.end()) kinds_.push_back({.queue = queue, .shape = shape});
+    classes_.push_back({.owner = owner, .priority = priority, .queue = queue, .shape = shape});
+  }
+
+  void activate(std::uint32_t number) {
+    std::vector<std::uint32_t>& active = kinds_[places_[number].kind].active;
+    places_[number].at = static_cast<std::uint32_t>(active.size());
+    active.push_back(number);
+  }
+
+  void pop(std::uint32_t number) {
+    std::vector<JobId>& jobs = classes_[number].jobs;
+    std::pop_heap(jobs.begin(), jobs.end(), std::greater<>());
+    jobs.pop_back();
+    if (!jobs.empty()) return;
+    std::vector<std::uint32_t>& active = kinds_[places_[number].kind].active;
+    active[places_[number].at] = active.back();  // the last takes its place
+    places_[active.back()].at = places_[number].at;
+    active.pop_back();
+  }
+
+  std::map<std::tuple<std::uint32_t, std::int32_t, std::uint32_t, std::uint32_t>, std::uint32_t> numbers_;
+  std::vector<Class> classes_;
+  std::vector<Place> places_;  // [class]
+  std::vector<Kind> kinds_;
+  std::uint64_t pass_ = 0;
+};
+
+/// GPU thousandths by owner, grown on demand.
+class OwnerSums {
+ public:
+  [[nodiscard]] std::int64_t operator[](std::uint32_t owner) const { return owner < sums_.size() ? sums_[owner] : 0; }
+  void add(std::uint32_t owner, std::int64_t amount) {
+    if (owner >= sums_.size()) sums_.resize(owner + 1, 0);
+    sums_[owner] += amount;
+  }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(sums_.size()); }
+
+ private:
+  std::vector<std::int64_t> sums_;
+};
+
+/// Preempts `victims` in turn until `job` can start where `rule` puts it, then gives those back their place that need
+/// not have gone. Returns the jobs that stay preempted, or nothing and everything as before when even all of them do
+/// not suffice.
+std::vector<JobId> make_room(JobId job, Placement rule, const std::vector<JobId>& victims, Decision& decision);
+
+/// Divides `total` by weight so that nobody gets more than it demands and what one leaves goes to the others: weighted
+/// max-min. `weights` and `demands` have one entry an owner; integers, rounded down.
+std::vector<std::int64_t> deserved_shares(std::int64_t total, const std::vector<std::int64_t>& weights,
+                                          const std::vector<std::int64_t>& demands);
+
+}  // namespace gpusched

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/seam/registry.hpp"
+
+#include <algorithm>
+
+#include "src/base/field_parser.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/policies/seam/priority_order.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+         c == '@' || c == '.' || c == ':' || c == '/';
+}
+
+// A cursor over the text of a policy list. Grammar: list = policy {"," policy}; policy = name ["{" [pair {"," pair}]
+// "}"]; pair = name "=" value; value = "true" | "false" | number | word | "[" number {"," number} "]".
+class SpecParser {
+ public:
+  explicit SpecParser(std::string_view text) : text_(text) {}
+
+  Result<std::vector<PolicySpec>> list() {
+    std::vector<PolicySpec> specs;
+    do {
+      auto spec = policy();
+      if (!spec) return Unexpected{spec.error()};
+      specs.push_back(std::move(*spec));
+    } while (take(','));
+    if (at_ != text_.size()) return fail("',' between policies");
+    return specs;
+  }
+
+ private:
+  Result<PolicySpec> policy() {
+    skip_spaces();
+    const std::size_t begin = at_;
+    PolicySpec spec;
+    // rl:DIR names a folder, so that everything up to the next comma or brace belongs to the name.
+    if (text_.substr(at_).starts_with("rl:")) {
+      at_ = std::min(text_.find_first_of(",{", at_), text_.size());
+      spec.name = text_.substr(begin, at_ - begin);
+    } else {
+      spec.name = word();
+    }
+    if (spec.name.empty()) return fail("a policy name");
+    if (take('{') && !take('}')) {
+      do {
+        skip_spaces();
+        const std::string key = word();
+        if (key.empty()) return fail("a parameter name");
+        if (!take('=')) return fail("'=' after parameter '" + key + "'");
+        auto parsed = value();
+        if (!parsed) return Unexpected{parsed.error()};
+        if (!spec.given.emplace(key, std::move(*parsed)).second) return fail("parameter '" + key + "' only once");
+      } while (take(','));
+      if (!take('}')) return fail("',' or '}'");
+    }
+    spec.text = text_.substr(begin, at_ - begin);
+    return spec;
+  }
+
+  Result<ParameterValue> value() {
+    skip_spaces();
+    if (take('[')) {
+      std::vector<double> numbers;
+      if (take(']')) return ParameterValue{numbers};
+      do {
+        skip_spaces();
+        const auto parsed = parse_number(word());
+        if (!parsed) return fail("a number");
+        numbers.push_back(*parsed);
+      } while (take(','));
+      if (!take(']')) return fail("',' or ']'");
+      return ParameterValue{numbers};
+    }
+    const std::string text = word();
+    if (text.empty()) return fail("a value");
+    if (text == "true" || text == "false") return ParameterValue{text == "true"};
+    if (const auto number = parse_number(text)) return ParameterValue{*number};
+    return ParameterValue{text};
+  }
+
+  std::string word() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && (is_name_character(text_[at_]) || text_[at_] == '+')) ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  void skip_spaces() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+
+  bool take(char c) {
+    skip_spaces();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  [[nodiscard]] Unexpected fail(const std::string& expected) const {
+    return unexpected("policy list '" + std::string(text_) + "', character " + std::to_string(at_ + 1) + ": expected " +
+                      expected);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+std::string type_name(const ParameterValue& value) {
+  static constexpr std::string_view names[] = {"true or false", "a number", "a word", "a list of numbers"};
+  return std::string(names[value.index()]);
+}
+
+Result<void> check_value(const PolicyInfo& policy, const ParameterInfo& parameter, const ParameterValue& value) {
+  const auto fail = [&](const std::string& why) {
+    return Unexpected{Error{.message = why, .field = "policy " + policy.name + ", parameter " + parameter.name}};
+  };
+  if (value.index() != parameter.fallback.index()) return fail("expected " + type_name(parameter.fallback));
+  const auto outside = [&](double x) { return !(x >= parameter.least && x <= parameter.most); };
+  const auto range = [&] {
+    const auto text = [](double x) {
+      std::string digits(32, ' ');
+      digits.resize(static_cast<std::size_t>(std::to_chars(digits.data(), digits.data() + 32, x).ptr - digits.data()));
+      return digits;
+    };
+    return "expected a number between " + text(parameter.least) + " and " + text(parameter.most);
+  };
+  if (const auto* number = std::get_if<double>(&value); number != nullptr && outside(*number)) return fail(range());
+  if (const auto* list = std::get_if<std::vector<double>>(&value)) {
+    if (std::any_of(list->begin(), list->end(), outside)) return fail(range() + " in every entry");
+  }
+  if (const auto* word = std::get_if<std::string>(&value); word != nullptr && !parameter.words.empty()) {
+    if (std::find(parameter.words.begin(), parameter.words.end(), *word) == parameter.words.end()) {
+      return fail("expected one of " + joined(parameter.words, "|") + suggest_nearest(*word, parameter.words));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<PolicySpec>> parse_policy_list(std::string_view text) { return SpecParser(text).list(); }
+
+Result<const PolicyInfo*> PolicyRegistry::find(std::string_view name) const {
+  for (const PolicyInfo& row : prefixes_) {
+    if (name.starts_with(row.name)) return &row;
+  }
+  std::vector<std::string> known;
+  for (const PolicyInfo& row : rows_) {
+    if (row.name == name || std::find(row.aliases.begin(), row.aliases.end(), name) != row.aliases.end()) return &row;
+    known.push_back(row.name);
+    known.insert(known.end(), row.aliases.begin(), row.aliases.end());
+  }
+  return unexpected("unknown policy '" + std::string(name) + "'" + suggest_nearest(name, known) +
+                    "; `gpusched policies` lists all");
+}
+
+Result<PolicyParameters> complete_parameters(const PolicyInfo& policy, const PolicySpec& spec) {
+  std::map<std::string, ParameterValue> values;
+  std::vector<std::string> known;
+  for (const ParameterInfo& parameter : policy.parameters) {
+    values.emplace(parameter.name, parameter.fallback);
+    known.push_back(parameter.name);
+  }
+  for (const auto& [name, value] : spec.given) {
+    const auto parameter = std::find_if(policy.parameters.begin(), policy.parameters.end(),
+                                        [&, key = &name](const ParameterInfo& p) { return p.name == *key; });
+    if (parameter == policy.parameters.end()) {
+      return unexpected("policy " + policy.name + " has no parameter '" + name + "'" + suggest_nearest(name, known));
+    }
+    if (auto checked = check_value(policy, *parameter, value); !checked) return Unexpected{checked.error()};
+    values[name] = value;
+  }
+  return PolicyParameters(std::move(values));
+}
+
+Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyContext& context) const {
+  const auto row = find(spec.name);
+  if (!row) return Unexpected{row.error()};
+  const auto parameters = complete_parameters(**row, spec);
+  if (!parameters) return Unexpected{parameters.error()};
+  PolicyContext named = context;
+  named.spec_name = spec.name;
+  return (*row)->make(*parameters, named);
+}
+
+Result<PriorityOrder> PolicyRegistry::make_order(const PolicySpec& spec, const PolicyContext& context) const {
+  const auto row = find(spec.name);
+  if (!row) return Unexpected{row.error()};
+  if (!(*row)->order) {
+    std::vector<std::string> ordered;
+    for (const PolicyInfo& other : rows_) {
+      if (other.order) ordered.push_back(other.name);
+    }
+    return unexpected("policy " + (*row)->name + " is not an order of starting alone; expected one of " +
+                      joined(ordered, ", "));
+  }
+  const auto parameters = complete_parameters(**row, spec);
+  if (!parameters) return Unexpected{parameters.error()};
+  return (*row)->order(*parameters, context);
+}
+
+}  // namespace gpusched

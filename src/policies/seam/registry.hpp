@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The registry of policies: one explicit table row a policy, with everything that `gpusched policies` prints. A value:
+/// an embedder copies it and adds rows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/policy/policy.hpp"
+
+namespace gpusched {
+
+/// A parameter value: flag, number, word, or list of numbers.
+using ParameterValue = std::variant<bool, double, std::string, std::vector<double>>;
+
+/// A parameter that a policy takes. The type of `fallback` is the type that a user must give.
+struct ParameterInfo {
+  std::string name;  ///< with its unit at the end: queue_limits_gpu_s
+  ParameterValue fallback;
+  std::string meaning;  ///< one line
+  double least = 0;     ///< numbers (and list entries) lie in [least, most]
+  double most = 1e18;
+  std::vector<std::string> words = {};  ///< the allowed words of a word parameter
+};
+
+/// The parameters of one policy, complete and checked against its ParameterInfo list.
+class PolicyParameters {
+ public:
+  explicit PolicyParameters(std::map<std::string, ParameterValue> values) : values_(std::move(values)) {}
+  // Precondition of each: the policy declares a parameter of that name and type.
+  [[nodiscard]] bool flag(const std::string& name) const { return std::get<bool>(values_.at(name)); }
+  [[nodiscard]] double number(const std::string& name) const { return std::get<double>(values_.at(name)); }
+  [[nodiscard]] const std::string& word(const std::string& name) const {
+    return std::get<std::string>(values_.at(name));
+  }
+  [[nodiscard]] const std::vector<double>& list(const std::string& name) const {
+    return std::get<std::vector<double>>(values_.at(name));
+  }
+
+ private:
+  std::map<std::string, ParameterValue> values_;
+};
+
+/// What a policy may look at while it is made: the run it is made for.
+struct PolicyContext {
+  const JobTable* jobs = nullptr;    ///< borrowed for the policy's life
+  const Cluster* cluster = nullptr;  ///< borrowed for the call
+  std::uint64_t seed = 0;
+  std::string spec_name = {};  ///< the policy as written, which holds the folder of `rl:DIR`; set by the registry
+};
+
+struct PriorityOrder;  // priority_order.hpp
+
+/// One row of the registry.
+struct PolicyInfo {
+  std::string name;
+  std::string summary;     ///< what it does, one line
+  std::string source;      ///< paper section or file, with the quirks of a faithful variant
+  std::string complexity;  ///< cost of an event
+  std::vector<ParameterInfo> parameters;
+  std::function<Result<AnyPolicy>(const PolicyParameters&, const PolicyContext&)> make;
+  bool preemptive = false;
+  bool work_conserving = false;  ///< never leaves a waiting job that would fit
+  std::vector<std::string> aliases = {};
+  /// For a policy that is nothing but an order of starting: that order, so that backfilling can be laid around it.
+  std::function<Result<PriorityOrder>(const PolicyParameters&, const PolicyContext&)> order = {};
+};
+
+/// A policy as written on the command line: `tiresias{queue_limits_gpu_s=[3250,7200]}`.
+struct PolicySpec {
+  std::string text;  ///< as written
+  std::string name;
+  std::map<std::string, ParameterValue> given;
+};
+
+/// Splits "a,b{x=1,y=[2,3]},c" at the commas between policies and parses each. Errors name the place.
+Result<std::vector<PolicySpec>> parse_policy_list(std::string_view text);
+
+class PolicyRegistry {
+ public:
+  /// Every policy of the project.
+  static PolicyRegistry standard();
+
+  void add(PolicyInfo info) { rows_.push_back(std::move(info)); }
+  /// A policy for every name that begins with info.name ("rl:"); not in rows(), as it cannot be made from that alone.
+  void add_prefix(PolicyInfo info) { prefixes_.push_back(std::move(info)); }
+  [[nodiscard]] const std::vector<PolicyInfo>& rows() const { return rows_; }
+
+  /// The row of that name or alias; the error names the nearest one.
+  [[nodiscard]] Result<const PolicyInfo*> find(std::string_view name) const;
+
+  /// A fresh policy; errors on unknown names, parameters, types and ranges.
+  [[nodiscard]] Result<AnyPolicy> make(const PolicySpec& spec, const PolicyContext& context) const;
+
+  /// The order in which that policy starts jobs; errors as make() does, and when the policy is more than an order.
+  [[nodiscard]] Result<PriorityOrder> make_order(const PolicySpec& spec, const PolicyContext& context) const;
+
+ private:
+  std::vector<PolicyInfo> rows_;
+  std::vector<PolicyInfo> prefixes_;
+};
+
+/// The parameters of `spec`, complete and checked against `policy`; errors name the parameter and what was expected.
+Result<PolicyParameters> complete_parameters(const PolicyInfo& policy, const PolicySpec& spec);
+
+}  // namespace gpusched

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What to tell the user of a run that did not finish.
+#pragma once
+
+#include <string>
+
+#include "gpusched/policy/simulate.hpp"
+
+namespace gpusched {
+
+/// Why simulate() returned false, to follow a policy's name: "left 2 jobs waiting for ever".
+inline std::string why_unfinished(const Engine& engine) {
+  const std::string jobs = std::to_string(engine.view().job_count() - engine.view().finished()) + " jobs";
+  if (!ends_in_turns(engine)) return "left " + jobs + " waiting for ever";
+  return "makes " + jobs +
+         " take turns for ever: preemption costs them as much as they do in a turn; give longer turns "
+         "or cheaper restarts";
+}
+
+}  // namespace gpusched

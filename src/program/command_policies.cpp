@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpusched policies [NAME]: what can be compared.
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "src/program/commands.hpp"
+#include "src/sim/policy_text.hpp"
+
+namespace gpusched {
+
+void add_policies_command(CLI::App& program, int& exit_code) {
+  auto* command = program.add_subcommand("policies", "List every policy, or describe one");
+  const auto name = std::make_shared<std::string>();
+  command->add_option("name", *name, "the policy to describe");
+  command->callback([name, &exit_code] {
+    const PolicyRegistry registry = PolicyRegistry::standard();
+    if (name->empty()) {
+      std::fputs(policy_list_text(registry).c_str(), stdout);
+      return;
+    }
+    const auto policy = registry.find(*name);
+    if (!policy) {
+      exit_code = complain(policy.error());
+      return;
+    }
+    std::fputs(policy_text(**policy).c_str(), stdout);
+  });
+}
+
+}  // namespace gpusched

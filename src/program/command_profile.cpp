@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpusched profile show|validate|compare: look at device profiles.
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "src/calibration/profile/device_profile.hpp"
+#include "src/calibration/profile/profile_tables.hpp"
+#include "src/program/commands.hpp"
+
+namespace gpusched {
+
+void add_profile_command(CLI::App& program, int& exit_code) {
+  auto* command = program.add_subcommand("profile", "Look at device profiles: files, or shipped ones");
+  command->require_subcommand(1);
+  const auto first = std::make_shared<std::string>();
+  const auto second = std::make_shared<std::string>();
+
+  auto* show = command->add_subcommand("show", "Every value with its source, and the gates");
+  show->add_option("profile", *first, "FILE or NAME")->required();
+  show->callback([first, &exit_code] {
+    const auto profile = find_device_profile(*first);
+    if (!profile) {
+      exit_code = complain(profile.error());
+      return;
+    }
+    std::fputs(show_device_profile(*profile).c_str(), stdout);
+  });
+
+  auto* validate =
+      command->add_subcommand("validate", "Check a file against the format; exit code 2 if it is not sound");
+  validate->add_option("profile", *first, "FILE or NAME")->required();
+  validate->callback([first, &exit_code] {
+    const auto profile = find_device_profile(*first);
+    if (!profile) {
+      exit_code = complain(profile.error());
+      return;
+    }
+    std::printf("%s: a sound profile of %s; verdict of its calibration: %s\n", first->c_str(), profile->model.c_str(),
+                profile->validation.verdict.c_str());
+  });
+
+  auto* compare = command->add_subcommand(
+      "compare", "Two profiles side by side, and how much faster kernels and training steps are");
+  compare->add_option("a", *first, "FILE or NAME")->required();
+  compare->add_option("b", *second, "FILE or NAME")->required();
+  compare->callback([first, second, &exit_code] {
+    const auto a = find_device_profile(*first);
+    const auto b = find_device_profile(*second);
+    if (!a || !b) {
+      exit_code = complain(a ? b.error() : a.error());
+      return;
+    }
+    std::fputs(compare_device_profiles(*a, *b).c_str(), stdout);
+    std::fputs(speed_up_table(*a, *b).c_str(), stdout);
+  });
+
+  std::string names = "Shipped:";
+  for (const std::string& name : shipped_profile_names()) names += " " + name;
+  command->footer(names + "\n\nExamples:\n  gpusched profile show A100\n  gpusched profile compare H100 H200\n");
+}
+
+}  // namespace gpusched

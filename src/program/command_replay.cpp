@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpusched replay: a trace through one policy or several, side by side.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "src/base/nearest_name.hpp"
+#include "src/base/process_info.hpp"
+#include "src/base/wrapped_text.hpp"
+#include "src/program/commands.hpp"
+#include "src/program/progress_bar.hpp"
+#include "src/sim/replay.hpp"
+#include "src/sim/report.hpp"
+#include "src/sim/scenario.hpp"
+#include "traces/core/cluster_reader.hpp"
+
+namespace gpusched {
+namespace {
+
+// What the user wrote, until everything is known.
+struct ReplayArguments {
+  std::string config;
+  std::map<std::string, std::string> flags;  // by field path
+  std::map<std::string, bool> switches;
+  std::vector<std::string> settings;
+  bool print_config = false, print_schema = false;
+};
+
+// Later wins: file, flags, --set.
+Result<Scenario> scenario_from(const ReplayArguments& arguments) {
+  Scenario scenario;
+  if (!arguments.config.empty()) {
+    if (auto done = read_scenario_file(scenario, arguments.config); !done) return Unexpected{done.error()};
+  }
+  for (const ScenarioField& field : scenario_fields(scenario)) {
+    const auto given = arguments.flags.find(field.path);
+    const auto on = arguments.switches.find(field.path);
+    Result<void> done;
+    if (given != arguments.flags.end()) done = set_field(field, given->second);
+    if (on != arguments.switches.end() && on->second) done = set_field(field, "true");
+    if (!done) {
+      Error error = done.error();
+      if (!error.field.empty()) error.field = field.flag;
+      return Unexpected{error};
+    }
+  }
+  for (const std::string& setting : arguments.settings) {
+    if (auto done = apply_setting(scenario, setting); !done) {
+      return Unexpected{Error{.message = done.error().to_string(), .field = "--set"}};
+    }
+  }
+  return scenario;
+}
+
+std::vector<std::string> unfinished_lines(const std::vector<PolicyRun>& runs) {
+  std::vector<std::string> lines;
+  for (const PolicyRun& run : runs) {
+    if (run.unfinished == 0) continue;
+    lines.push_back("policy " + run.policy + " " + run.why_unfinished + "; no results were written");
+  }
+  return lines;
+}
+
+int replay(const Scenario& scenario) {
+  Execution execution{.started = utc_now()};
+  const auto begin = std::chrono::steady_clock::now();
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  if (auto checked = check_scenario(scenario); !checked) return complain(checked.error());
+  std::error_code ignored;
+  if (std::filesystem::exists(scenario.out, ignored) && !std::filesystem::is_directory(scenario.out, ignored)) {
+    return complain("--out: " + scenario.out + " is not a folder");
+  }
+  auto input = load_replay(scenario, registry);
+  if (!input) return complain(input.error());
+
+  const bool to_files = !scenario.out.empty();
+  ReplayProgress progress;
+  auto runs = [&] {
+    const ProgressBar bar(progress.finished_jobs, std::uint64_t{input->trace.jobs.size()} * input->specs.size());
+    return run_replay(*input, registry, scenario.threads,
+                      {.splits = to_files || scenario.split != "none", .job_files = to_files}, progress);
+  }();
+  if (!runs) return complain(runs.error());
+  if (const auto lines = unfinished_lines(*runs); !lines.empty()) {
+    for (const std::string& line : lines) complain(line);
+    return exit_failed;
+  }
+
+  execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  execution.peak_memory_bytes = peak_memory_bytes();
+  if (to_files) {
+    if (auto written = write_report_files(scenario.out, scenario, *input, *runs, execution); !written) {
+      return complain(written.error().to_string(), exit_failed);
+    }
+  }
+  const std::string text =
+      scenario.json ? json_report(scenario, *input, *runs, execution) : comparison_table(scenario, *input, *runs);
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);  // before the notes
+  for (const std::string& line : report_warnings(*input, *runs)) note(line);
+  return exit_done;
+}
+
+// What a field of the default scenario holds, as --help shows it.
+std::string default_text(const ScenarioField& field) {
+  std::ostringstream text;
+  std::visit(
+      [&](const auto* value) {
+        using Value = std::remove_cvref_t<decltype(*value)>;
+        if constexpr (std::is_same_v<Value, Time>) {
+          text << to_seconds(*value);
+        } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+          for (const std::string& entry : *value) text << (&entry == value->data() ? "" : ",") << entry;
+        } else {
+          text << *value;
+        }
+      },
+      field.target);
+  return text.str();
+}
+
+std::string names_for_help() {
+  std::string text = "Clusters by name:\n";
+  for (const BuiltinCluster& cluster : builtin_clusters()) text += "  " + cluster.name + "  " + cluster.summary + "\n";
+  std::vector<std::string> formats;
+  for (const TraceFormatInfo& format : trace_formats()) formats.push_back(format.name);
+  text += "Trace formats:\n  " + wrapped(joined(formats, " "), terminal_columns - 2, 2);
+  return text +
+         "\nExamples:\n"
+         "  gpusched replay --trace jobs.csv --cluster 352x8 --policy fifo,sjf,srtf\n"
+         "  gpusched replay --trace log.swf.gz --policy fifo --json > result.json\n"
+         "  gpusched replay --config run.json --set seed=7 --out results\n"
+         "  gpusched replay --config results/manifest.json --out again\n"
+         "  gpusched replay --trace mine.csv --columns submit=t,gpus=n,duration=d \\\n"
+         "                  --cluster 64 --policy srtf\n";
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& program, int& exit_code) {
+  auto* command = program.add_subcommand("replay", "Run a trace through policies and compare them");
+  const auto arguments = std::make_shared<ReplayArguments>();
+  command->add_option("--config", arguments->config, "JSON file with any of the options below");
+  Scenario defaults;
+  for (const ScenarioField& field : scenario_fields(defaults)) {
+    std::string meaning = field.meaning;
+    if (std::holds_alternative<bool*>(field.target)) {
+      command->add_flag(field.flag, arguments->switches[field.path], meaning);
+      continue;
+    }
+    std::string words;
+    for (const std::string& word : field.words) words += (words.empty() ? ": " : "|") + word;
+    command
+        ->add_option_function<std::string>(
+            field.flag, [arguments, path = field.path](const std::string& text) { arguments->flags[path] = text; },
+            meaning + words)
+        ->default_str(default_text(field));
+  }
+  command->add_option("--set", arguments->settings, "path.to.key=value, as in the JSON file; may be repeated")
+      ->allow_extra_args(false);
+  command->add_flag("--print-config", arguments->print_config, "print the configuration in effect and stop");
+  command->add_flag("--print-schema", arguments->print_schema, "print the JSON Schema of --config files and stop");
+  command->footer(names_for_help());
+  command->callback([arguments, &exit_code] {
+    if (arguments->print_schema) {
+      std::fputs(scenario_schema().c_str(), stdout);
+      return;
+    }
+    const auto scenario = scenario_from(*arguments);
+    if (!scenario) {
+      exit_code = complain(scenario.error());
+    } else if (arguments->print_config) {
+      std::fputs(scenario_json(*scenario, true).c_str(), stdout);
+    } else {
+      exit_code = replay(*scenario);
+    }
+  });
+}
+
+}  // namespace gpusched

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpusched trace: look at a trace, check it, translate it, make one (command_trace_generate.cpp).
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "src/base/number_text.hpp"
+#include "src/base/wrapped_text.hpp"
+#include "src/program/commands.hpp"
+#include "src/sim/report.hpp"
+#include "traces/core/cluster_reader.hpp"
+#include "traces/core/trace.hpp"
+#include "traces/tools/trace_convert.hpp"
+#include "traces/tools/trace_info.hpp"
+#include "traces/tools/trace_validate.hpp"
+
+namespace gpusched {
+namespace {
+
+struct TraceArguments {
+  std::string path, cluster, to = "native", out;
+  ReadOptions read;
+  bool json = false;
+};
+
+int info(const TraceArguments& arguments) {
+  Cluster cluster;
+  if (!arguments.cluster.empty()) {
+    auto found = parse_cluster(arguments.cluster);
+    if (!found) return complain(found.error());
+    cluster = *std::move(found);
+  }
+  const auto trace = read_trace(arguments.path, arguments.read);
+  if (!trace) return complain(trace.error());
+  if (trace->jobs.size() == 0) return complain(arguments.path + ": has no jobs");
+  const TraceSummary summary = summarize(*trace, arguments.cluster.empty() ? nullptr : &cluster);
+  std::fputs((arguments.json ? summary_json(summary) : summary_text(summary)).c_str(), stdout);
+  return exit_done;
+}
+
+// A trace that replay would refuse is bad input, and what it lists is the result.
+int validate(const TraceArguments& arguments) {
+  const auto validation = validate_trace(arguments.path, arguments.read);
+  if (!validation) return complain(validation.error());
+  std::fputs((arguments.json ? validation_json(*validation) : validation_text(*validation)).c_str(), stdout);
+  return validation->refusals == 0 ? exit_done : exit_bad_input;
+}
+
+int convert(const TraceArguments& arguments) {
+  const auto trace = read_trace(arguments.path, arguments.read);
+  if (!trace) return complain(trace.error());
+  const auto notes = convert_trace(trace->jobs, arguments.to, arguments.out);
+  if (!notes) return complain(notes.error(), notes.error().file == arguments.out ? exit_failed : exit_bad_input);
+  for (const std::string& line : left_out_lines(trace->report)) note(line);
+  for (const std::string& line : *notes) note(line);
+  std::printf("%s: %s jobs\n", arguments.out.c_str(), human_count(trace->jobs.size()).c_str());
+  return exit_done;
+}
+
+// What every one of these commands takes.
+CLI::App* add_reading_command(CLI::App& parent, const std::string& name, const std::string& meaning,
+                              TraceArguments& arguments) {
+  auto* command = parent.add_subcommand(name, meaning);
+  command->add_option("trace", arguments.path, "trace file, or synthetic:NAME")->required();
+  command->add_option("--format", arguments.read.format, "format of the trace")->capture_default_str();
+  command->add_option("--columns", arguments.read.columns,
+                      "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]");
+  return command;
+}
+
+std::string formats_for_help() {
+  std::string text = "Formats:\n";
+  for (const TraceFormatInfo& format : trace_formats()) {
+    text += "  " + format.name + std::string(12 - format.name.size(), ' ') +
+            wrapped(format.summary, terminal_columns - 14, 14) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_trace_command(CLI::App& program, int& exit_code) {
+  auto* trace = program.add_subcommand("trace", "Look at a trace, check it, translate it, or make one");
+  trace->require_subcommand(1);
+  const auto arguments = std::make_shared<TraceArguments>();
+
+  auto* info_command =
+      add_reading_command(*trace, "info", "Show what a trace holds: span, jobs, sizes, load", *arguments);
+  info_command->add_option("--cluster", arguments->cluster, "cluster that the load refers to");
+  info_command->add_flag("--json", arguments->json, "print one JSON object");
+  info_command->callback([arguments, &exit_code] { exit_code = info(*arguments); });
+
+  auto* validate_command =
+      add_reading_command(*trace, "validate", "List oddities by line; exit code 2 if refused", *arguments);
+  validate_command->add_flag("--json", arguments->json, "print one JSON object");
+  validate_command->callback([arguments, &exit_code] { exit_code = validate(*arguments); });
+
+  auto* convert_command = add_reading_command(*trace, "convert", "Write a trace in another format", *arguments);
+  convert_command->add_option("--to", arguments->to, "native (keeps everything) or swf")->capture_default_str();
+  convert_command->add_option("--out", arguments->out, "the file to write")->required();
+  convert_command->add_flag("--drop-bad-rows", arguments->read.drop_bad_rows, "leave out rows with bad values");
+  convert_command->callback([arguments, &exit_code] { exit_code = convert(*arguments); });
+
+  add_trace_generate_command(*trace, exit_code);
+
+  trace->footer(formats_for_help() +
+                "\nExamples:\n"
+                "  gpusched trace info jobs.csv --cluster 352x8\n"
+                "  gpusched trace validate mine.txt --format sacct\n"
+                "  gpusched trace convert log.swf.gz --out log.csv\n"
+                "  gpusched trace generate --jobs 100000 --out big.csv");
+}
+
+}  // namespace gpusched

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpusched trace generate: a synthetic trace, or the model behind one.
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "src/base/atomic_file.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/program/commands.hpp"
+#include "traces/core/cluster_reader.hpp"
+#include "traces/core/trace.hpp"
+#include "traces/synthetic/synthetic.hpp"
+#include "traces/synthetic/trace_fit.hpp"
+#include "traces/tools/trace_convert.hpp"
+
+namespace gpusched {
+namespace {
+
+struct GenerateArguments {
+  std::string model = "philly", like, model_out, cluster, out;
+  ReadOptions read;
+  std::optional<double> like_from_s, load;
+  double week_start_s = 0;
+  std::optional<std::uint32_t> jobs;
+  std::uint64_t seed = 0;
+};
+
+// A name of a built-in model, or a file: whatever has a dot or a slash.
+Result<SyntheticModel> model_from(const std::string& text) {
+  if (text.find_first_of("./") == std::string::npos) return builtin_model(text);
+  const auto json = read_text_file(text);
+  if (!json) return Unexpected{json.error()};
+  return read_model(*json, text);
+}
+
+Result<SyntheticModel> chosen_model(const GenerateArguments& arguments) {
+  if (arguments.like.empty()) return model_from(arguments.model);
+  const auto trace = read_trace(arguments.like, arguments.read);
+  if (!trace) return Unexpected{trace.error()};
+  FitOptions options{.week_start = from_seconds(arguments.week_start_s)};
+  if (arguments.like_from_s) options.from = from_seconds(*arguments.like_from_s);
+  auto model = fit_model(trace->jobs, options);
+  if (!model) {
+    Error error = model.error();
+    error.file = arguments.like;
+    return Unexpected{error};
+  }
+  model->about = "Fitted to " + std::to_string(model->default_jobs) + " jobs of " + arguments.like + ".";
+  if (!trace->report.sha256.empty()) model->sources["all"] = "fitted; SHA-256 of the trace " + trace->report.sha256;
+  return model;
+}
+
+Result<SyntheticOptions> options_for(const GenerateArguments& arguments, const SyntheticModel& model) {
+  SyntheticOptions options = default_options(model);
+  options.seed = arguments.seed;
+  if (arguments.jobs) options.jobs = *arguments.jobs;
+  if (arguments.load) options.offered_load = *arguments.load;
+  if (!arguments.cluster.empty()) {
+    const auto cluster = parse_cluster(arguments.cluster);
+    if (!cluster) return Unexpected{cluster.error()};
+    options.cluster_gpus = cluster->total_gpus();
+  }
+  return options;
+}
+
+int generate(const GenerateArguments& arguments) {
+  if (arguments.out.empty() && arguments.model_out.empty())
+    return complain("give --out FILE.csv, or --model-out FILE.json");
+  const auto model = chosen_model(arguments);
+  if (!model) return complain(model.error());
+  if (!arguments.out.empty()) {
+    const auto options = options_for(arguments, *model);
+    if (!options) return complain(options.error());
+    const auto jobs = generate_synthetic(*model, *options);
+    if (!jobs) return complain("--" + jobs.error().to_string());  // the field is the option's name
+    if (auto done = convert_trace(*jobs, "native", arguments.out); !done) return complain(done.error(), exit_failed);
+    const double days = to_seconds(jobs->submits().back() - jobs->submits().front()) / 86400;
+    std::printf("%s: %s jobs in %.1f days, offered load %.3f on %s GPUs\n", arguments.out.c_str(),
+                human_count(jobs->size()).c_str(), days, offered_load(*jobs, options->cluster_gpus),
+                human_count(static_cast<std::uint64_t>(options->cluster_gpus)).c_str());
+  }
+  if (!arguments.model_out.empty()) {
+    if (auto done = replace_file(arguments.model_out, write_model(*model)); !done) {
+      return complain(done.error(), exit_failed);
+    }
+    std::printf("%s: the model\n", arguments.model_out.c_str());
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+void add_trace_generate_command(CLI::App& trace, int& exit_code) {
+  auto* command = trace.add_subcommand("generate", "Draw a synthetic trace from a model, or fit a model");
+  const auto arguments = std::make_shared<GenerateArguments>();
+  const std::string names = joined(builtin_model_names(), ", ");
+  auto* model = command->add_option("--model", arguments->model, "built-in model (" + names + ") or FILE.json")
+                    ->capture_default_str();
+  command->add_option("--like", arguments->like, "fit the model to this trace instead")->excludes(model);
+  command->add_option("--format", arguments->read.format, "format of the --like trace")->capture_default_str();
+  command->add_option("--columns", arguments->read.columns,
+                      "for format csv: submit=COLUMN,gpus=COLUMN,duration=COLUMN");
+  command->add_option("--like-from", arguments->like_from_s, "leave out jobs of --like submitted before this second");
+  command->add_option("--week-start", arguments->week_start_s, "a second of --like at which a Monday begins")
+      ->capture_default_str();
+  command->add_option("--jobs", arguments->jobs, "number of jobs; else what the model recommends");
+  command->add_option("--load", arguments->load, "GPU time asked for over GPU time of --cluster; else the model's");
+  command->add_option("--cluster", arguments->cluster, "cluster that --load refers to; else the model's");
+  command->add_option("--seed", arguments->seed, "seed of the random numbers")->capture_default_str();
+  command->add_option("--out", arguments->out, "write the trace here (csv)");
+  command->add_option("--model-out", arguments->model_out, "write the model here (JSON)");
+  command->footer(
+      "Examples:\n"
+      "  gpusched trace generate --model philly --jobs 100000 --load 0.8 \\\n"
+      "                          --cluster 352x8 --out big.csv\n"
+      "  gpusched trace generate --like my.csv --jobs 100000 --out alike.csv \\\n"
+      "                          --model-out mine.json\n");
+  command->callback([arguments, &exit_code] { exit_code = generate(*arguments); });
+}
+
+}  // namespace gpusched

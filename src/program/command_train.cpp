@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpusched train: becomes the program gpusched-train (train_main.cpp) where that was built.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/program/commands.hpp"
+
+namespace gpusched {
+namespace {
+
+#ifdef GPUSCHED_HAS_RL
+
+// Returns only when the program beside this one cannot be started.
+int become_trainer(std::vector<std::string> arguments) {
+  std::error_code why;
+  const std::string trainer =
+      (std::filesystem::read_symlink("/proc/self/exe", why).parent_path() / "gpusched-train").string();
+  arguments.insert(arguments.begin(), trainer);
+  std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execv(trainer.c_str(), pointers.data());
+  return complain(trainer + " cannot be started: " + std::strerror(errno), exit_failed);
+}
+
+#else
+
+int become_trainer(const std::vector<std::string>&) {
+  return complain("this build has no trainer: configure with -DGPUSCHED_WITH_TORCH=ON where LibTorch is installed",
+                  exit_failed);
+}
+
+#endif
+
+}  // namespace
+
+void add_train_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("train", "Learn a scheduler by PPO or direct search");
+  command->prefix_command();  // its options are the trainer's to read, --help too
+  command->set_help_flag();
+  command->callback([command, &exit_code] { exit_code = become_trainer(command->remaining()); });
+}
+
+}  // namespace gpusched

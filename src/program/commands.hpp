@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The program's subcommands. Each adds its options to the parser and says there what to call when it was chosen.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "gpusched/core/result.hpp"
+
+namespace gpusched {
+
+inline constexpr int exit_done = 0;
+inline constexpr int exit_failed = 1;     ///< the run failed
+inline constexpr int exit_bad_input = 2;  ///< bad usage or input
+
+/// One line that a terminal shows as it is: control characters, which a trace's fields may hold, become \xNN.
+inline std::string one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code >= 0x20 && code != 0x7f) {
+      line += c;
+      continue;
+    }
+    char escaped[8];
+    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(code));
+    line += escaped;
+  }
+  return line;
+}
+
+/// Says what is wrong on standard error and gives the exit code to return.
+inline int complain(const std::string& message, int code = exit_bad_input) {
+  std::fprintf(stderr, "gpusched: %s\n", one_line(message).c_str());
+  return code;
+}
+inline int complain(const Error& error, int code = exit_bad_input) { return complain(error.to_string(), code); }
+
+/// What a careful reader should know before using a result.
+inline void note(const std::string& message) { std::fprintf(stderr, "note: %s\n", one_line(message).c_str()); }
+
+/// The body of a main(): says what the machine refused (memory, threads) instead of aborting, and that a result did not
+/// get to where standard output goes.
+template <class Body>
+int run_guarded(Body body) noexcept {
+  try {
+    const int code = body();
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush().good();
+    return written || code != exit_done ? code : complain("standard output cannot be written", exit_failed);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory", exit_failed);
+  } catch (const std::exception& error) {
+    return complain(error.what(), exit_failed);
+  }
+}
+
+// Each sets `exit_code` when its command was chosen and ran.
+void add_replay_command(CLI::App& program, int& exit_code);
+void add_trace_command(CLI::App& program, int& exit_code);
+void add_trace_generate_command(CLI::App& trace, int& exit_code);  ///< below `trace`
+void add_policies_command(CLI::App& program, int& exit_code);
+void add_evaluate_command(CLI::App& program, int& exit_code);
+void add_train_command(CLI::App& program, int& exit_code);
+void add_calibrate_command(CLI::App& program, int& exit_code);
+void add_profile_command(CLI::App& program, int& exit_code);
+
+}  // namespace gpusched

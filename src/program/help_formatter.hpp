@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// HelpFormatter: --help that fits a terminal of 80 columns.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "src/base/wrapped_text.hpp"
+
+namespace gpusched {
+
+/// Breaks what an option means into lines beside the option names and adds its default, and leaves out the type words:
+/// the meaning says what a value is.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(28); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_required() ? " (required)" : "";
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::size_t width = terminal_columns - get_column_width() - 1;
+    return wrapped(CLI::Formatter::make_option_desc(option) + default_note(option->get_default_str()), width);
+  }
+
+ private:
+  // Of nothing, an empty list or 0 the meaning says what it stands for.
+  static std::string default_note(const std::string& value) {
+    return value.empty() || value == "0" || value == "[]" ? "" : " (default " + value + ")";
+  }
+};
+
+}  // namespace gpusched

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Rules of the reference simulator that backfill around an order. Run times of reservations are whole seconds.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tests/differential/reference_estimates.hpp"
+#include "tests/differential/reference_orders.hpp"
+#include "tests/differential/reference_simulator.hpp"
+
+namespace gpusched::test {
+
+/// An order, where its run times come from, and where those of reservations do.
+struct ReferenceBackfill {
+  ReferenceOrder before;
+  ReferenceEstimator order_estimator = {};
+  ReferenceEstimator estimator = ReferenceEstimator("exact", &ReferenceJob::planned_us);
+
+  /// Waiting jobs in order.
+  [[nodiscard]] std::vector<ReferenceJob*> waiting(const ReferenceSimulator& world) const {
+    auto jobs = world.waiting();
+    std::sort(jobs.begin(), jobs.end(), [&](auto* a, auto* b) { return before(*a, *b, world.now()); });
+    return jobs;
+  }
+  void observe(ReferenceSimulator& world) {
+    order_estimator.observe(world);
+    estimator.observe(world);
+  }
+};
+
+inline std::int64_t planned_s(const ReferenceJob& job) { return job.planned_us / 1'000'000; }
+
+inline void start_as_planned(ReferenceSimulator& world, ReferenceJob& job) {
+  world.start(job);
+  job.planned_end = world.now() + planned_s(job);
+}
+
+/// Jobs that outlived their estimate are believed to need twice what they have had. True when there was one.
+inline bool correct_planned_ends(const ReferenceSimulator& world) {
+  bool any = false;
+  for (ReferenceJob* job : world.running()) {
+    if (job->planned_end > world.now()) continue;
+    job->planned_end = world.now() + std::max<std::int64_t>(job->ran_this_run, 1);
+    any = true;
+  }
+  return any;
+}
+
+/// The second at which `gpus` are free if running jobs end as planned, and how many are then.
+inline std::pair<std::int64_t, std::int64_t> planned_room(const ReferenceSimulator& world, std::int64_t gpus) {
+  std::int64_t least = -1;
+  const auto free_at = [&](std::int64_t second) {
+    std::int64_t free = world.free();
+    for (const ReferenceJob* job : world.running()) free += job->planned_end <= second ? job->gpus : 0;
+    return free;
+  };
+  for (const ReferenceJob* job : world.running()) {
+    const std::int64_t end = job->planned_end;
+    if (free_at(end) >= gpus && (least < 0 || end < least)) least = end;
+  }
+  return {least, free_at(least)};
+}
+
+/// The first waiting job that does not fit has a reservation, made anew at every event; others start, in order, where
+/// they should end by then or leave room for it.
+struct ReferenceEasy {
+  ReferenceBackfill how;
+
+  void operator()(ReferenceSimulator& world) {
+    how.observe(world);
+    correct_planned_ends(world);
+    for (;;) {
+      const auto waiting = how.waiting(world);
+      if (waiting.empty()) return;
+      if (waiting.front()->gpus > world.free()) break;
+      start_as_planned(world, *waiting.front());
+    }
+    const auto waiting = how.waiting(world);
+    const auto [reserved, room] = planned_room(world, waiting.front()->gpus);
+    std::int64_t beside = room - waiting.front()->gpus;
+    for (ReferenceJob* job : waiting) {
+      if (job->gpus > world.free()) continue;
+      const bool in_time = world.now() + planned_s(*job) <= reserved;
+      if (!in_time && job->gpus > beside) continue;
+      if (!in_time) beside -= job->gpus;
+      start_as_planned(world, *job);
+    }
+  }
+};
+
+/// The chosen job stays chosen until it fits; its reservation is made once, and overrun estimates are not corrected.
+/// Meanwhile others start, in order of submission, that fit and should end strictly before it.
+struct ReferenceSc20 {
+  ReferenceBackfill how;
+  ReferenceJob* chosen = nullptr;
+  std::int64_t reserved = 0;
+
+  void operator()(ReferenceSimulator& world) {
+    how.observe(world);
+    for (;;) {
+      const bool fresh = chosen == nullptr;
+      if (fresh) {
+        const auto waiting = how.waiting(world);
+        if (waiting.empty()) return;
+        chosen = waiting.front();
+      }
+      if (chosen->gpus > world.free()) {
+        if (fresh) reserved = planned_room(world, chosen->gpus).first;
+        break;
+      }
+      start_as_planned(world, *std::exchange(chosen, nullptr));
+    }
+    auto waiting = world.waiting();
+    std::sort(waiting.begin(), waiting.end(), [](auto* a, auto* b) { return a->id < b->id; });
+    for (ReferenceJob* job : waiting) {
+      if (job == chosen || job->gpus > world.free() || world.now() + planned_s(*job) >= reserved) continue;
+      start_as_planned(world, *job);
+    }
+  }
+};
+
+/// Every waiting job has a reservation, made when it comes: the earliest hole. After an end that was not expected,
+/// reservations that no longer hold are made anew, in order, and then each job in order moves to its earliest hole. At
+/// most `depth` jobs have reservations, in order of arrival.
+class ReferenceConservative {
+ public:
+  ReferenceConservative(ReferenceBackfill how, std::size_t depth) : how_(std::move(how)), depth_(depth) {}
+
+  void operator()(ReferenceSimulator& world) {
+    how_.observe(world);
+    const bool woken = world.ended().empty() && world.came().empty();
+    const auto due = [&](const Plan& plan) { return plan.start <= world.now(); };
+    if (woken && std::none_of(plans_.begin(), plans_.end(), due)) return;
+    bool surprised = false;
+    for (const ReferenceJob* job : world.ended()) surprised = surprised || job->planned_end != world.now();
+    surprised = correct_planned_ends(world) || surprised;
+    if (surprised) plan_anew(world);
+    unplanned_.insert(unplanned_.end(), world.came().begin(), world.came().end());
+    for (bool started = true; started;) {
+      take_in(world);
+      started = start_due(world);
+    }
+    for (const Plan& plan : plans_) world.wake_at(plan.start);
+  }
+
+ private:
+  struct Plan {
+    ReferenceJob* job = nullptr;
+    std::int64_t start = 0;
+    [[nodiscard]] std::int64_t length() const { return planned_s(*job); }
+  };
+
+  // The earliest second from which the job fits for as long as planned, beside running jobs and `plans`.
+  static std::int64_t hole(const ReferenceSimulator& world, const ReferenceJob& job, const std::vector<Plan>& plans) {
+    const std::int64_t now = world.now();
+    std::vector<std::int64_t> free;
+    const auto take = [&](std::int64_t gpus, std::int64_t begin, std::int64_t end) {
+      if (std::ssize(free) < end - now) free.resize(static_cast<std::size_t>(end - now), world.gpus());
+      for (std::int64_t t = std::max(begin, now); t < end; ++t) free[static_cast<std::size_t>(t - now)] -= gpus;
+    };
+    for (const ReferenceJob* running : world.running()) take(running->gpus, now, running->planned_end);
+    for (const Plan& plan : plans) take(plan.job->gpus, plan.start, plan.start + plan.length());
+    std::int64_t start = 0;
+    for (std::int64_t t = 0; t < std::min(start + planned_s(job), std::ssize(free)); ++t) {
+      if (free[static_cast<std::size_t>(t)] < job.gpus) start = t + 1;
+    }
+    return now + start;
+  }
+
+  // Is there room for the plan beside running jobs and `plans`?
+  static bool holds(const ReferenceSimulator& world, const Plan& plan, const std::vector<Plan>& plans) {
+    if (plan.start < world.now()) return false;
+    for (std::int64_t t = plan.start; t < plan.start + plan.length(); ++t) {
+      std::int64_t free = world.gpus();
+      for (const ReferenceJob* job : world.running()) free -= t < job->planned_end ? job->gpus : 0;
+      for (const Plan& other : plans) {
+        free -= other.start <= t && t < other.start + other.length() ? other.job->gpus : 0;
+      }
+      if (free < plan.job->gpus) return false;
+    }
+    return true;
+  }
+
+  void plan_anew(const ReferenceSimulator& world) {
+    std::sort(plans_.begin(), plans_.end(),
+              [&](const Plan& a, const Plan& b) { return how_.before(*a.job, *b.job, world.now()); });
+    std::vector<Plan> kept, broken;
+    for (const Plan& plan : plans_) (holds(world, plan, kept) ? kept : broken).push_back(plan);
+    for (Plan& plan : broken) {
+      plan.start = hole(world, *plan.job, kept);
+      kept.push_back(plan);
+    }
+    for (Plan& plan : plans_) {
+      const auto same = [&](const Plan& other) { return other.job == plan.job; };
+      std::erase_if(kept, same);
+      plan.start = hole(world, *plan.job, kept);
+      kept.push_back(plan);
+    }
+  }
+
+  void take_in(const ReferenceSimulator& world) {
+    while (!unplanned_.empty() && plans_.size() < depth_) {
+      plans_.push_back({unplanned_.front(), hole(world, *unplanned_.front(), plans_)});
+      unplanned_.erase(unplanned_.begin());
+    }
+  }
+
+  bool start_due(ReferenceSimulator& world) {
+    const auto starts = [&](const Plan& plan) {
+      if (plan.start > world.now()) return false;
+      start_as_planned(world, *plan.job);
+      return true;
+    };
+    return std::erase_if(plans_, starts) > 0;
+  }
+
+  ReferenceBackfill how_;
+  std::size_t depth_;
+  std::vector<Plan> plans_;
+  std::vector<ReferenceJob*> unplanned_;
+};
+
+}  // namespace gpusched::test

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A slow, obvious world of nodes and cards to compare the engine with where who owns a job, several resources or the
+/// place of a job matter. It walks second by second, calls a rule whenever something happened, and shares no code with
+/// the engine: Row and Cluster are its input alone. Whole seconds, thousandths of a GPU or core, MiB.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <ostream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpusched/data/cluster.hpp"
+#include "tests/program/run_support.hpp"
+
+namespace gpusched::test {
+
+/// Where one task of a job lies: its cards, none on a pool or for a task without GPUs.
+struct WorldTask {
+  std::size_t node = 0;
+  std::vector<std::size_t> cards = {};
+};
+
+/// A start as a log line: who, when and on which (node, card); card -1 = a task on a node that does not name its cards.
+struct WorldStart {
+  std::int64_t second = 0;
+  std::int64_t job = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> places = {};
+  friend bool operator==(const WorldStart&, const WorldStart&) = default;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const WorldStart& start) {
+  out << "\n  " << start.second << " s: job " << start.job << " on";
+  for (const auto& [node, card] : start.places) out << ' ' << node << '/' << card;
+  return out;
+}
+
+struct WorldJob {
+  std::int64_t id = 0;
+  std::int64_t submit = 0;
+  std::vector<std::int64_t> attempts = {};
+  std::int64_t tasks = 1;
+  std::int64_t gpu = 0, cpu = 0, memory = 0;  ///< of each task
+  std::string user = {}, vc = {};
+  std::int64_t priority = 0;
+
+  bool waiting = false;
+  bool running = false;
+  bool paused = false;        ///< holds its place and does not work
+  bool freed = false;         ///< running, but its place was taken from it for a trial
+  bool must_restart = false;  ///< was preempted
+  std::size_t attempt = 0;
+  std::int64_t remaining = 0;               ///< seconds of the attempt, overheads included
+  std::int64_t started = -1;                ///< of the present run
+  std::int64_t started_by = 0;              ///< the number of the rule's call that did it
+  std::int64_t first_start = -1, end = -1;  ///< -1 = not yet
+  std::vector<std::int64_t> seconds = {};   ///< those in which it ran
+  std::vector<WorldTask> places = {};
+
+  [[nodiscard]] std::int64_t gpus_milli() const { return tasks * gpu; }
+  [[nodiscard]] bool shares_card() const { return gpu % 1000 != 0; }
+};
+
+struct WorldNode {
+  bool pool = false;
+  std::int64_t size = 0;                 ///< GPUs
+  std::vector<std::int64_t> cards = {};  ///< what is left of each; empty in a pool
+  std::int64_t pool_left = 0;
+  std::int64_t cpu = 0, memory = 0;  ///< left
+  std::string owner = {};            ///< virtual cluster; "" = anyone
+
+  [[nodiscard]] std::int64_t free_milli() const {
+    std::int64_t sum = pool_left;
+    for (const std::int64_t left : cards) sum += left;
+    return sum;
+  }
+  [[nodiscard]] std::int64_t idle_cards() const {
+    return pool ? pool_left / 1000 : std::count(cards.begin(), cards.end(), 1000);
+  }
+};
+
+struct WorldCosts {
+  std::int64_t restart = 0;
+  std::int64_t checkpoint_interval = 0;
+};
+
+class World {
+ public:
+  /// Called after all that happened in a second, and again in that second after jobs of no work ended.
+  using Rule = std::function<void(World&)>;
+
+  World(const std::vector<Row>& rows, const Cluster& cluster, WorldCosts costs = {}) : costs_(costs) {
+    for (const Node& given : cluster.nodes) {
+      WorldNode node{.pool = given.counts_only, .size = given.gpus, .cpu = given.cpu_milli, .memory = given.memory_mib};
+      if (node.pool) node.pool_left = node.size * 1000;
+      if (!node.pool) node.cards.assign(given.gpus, 1000);
+      if (given.vc != no_index) node.owner = cluster.vcs[given.vc].name;
+      nodes.push_back(std::move(node));
+    }
+    for (const VirtualCluster& vc : cluster.vcs) quotas_[vc.name] = vc.quota;
+    for (const Row& row : rows) add_job(row);
+  }
+
+  std::vector<WorldJob> jobs;
+  std::vector<WorldNode> nodes;
+  std::int64_t now = 0;
+  std::set<std::int64_t> timers;  ///< seconds at which the rule wants to be called
+  std::vector<WorldStart> starts;
+  std::vector<std::pair<std::int64_t, std::int64_t>> stops;  ///< (second, job)
+
+  /// Second by second until every job ended or `horizon` has passed.
+  void run(const Rule& rule, std::int64_t horizon = 100'000) {
+    for (; ended_ < jobs.size() && now < horizon; ++now) {
+      for (bool first = true;; first = false) {  // a job of no work ends in the second in which it starts
+        bool something = end_jobs();
+        if (first) {
+          const bool timed = timers.erase(now) > 0;
+          const bool submitted = submit_jobs();
+          something = something || timed || submitted;
+        }
+        if (!something) break;
+        ++decisions_;
+        rule(*this);
+      }
+      for (WorldJob& job : jobs) {
+        if (!job.running) continue;
+        job.seconds.push_back(now);
+        if (!job.paused) --job.remaining;
+      }
+    }
+  }
+
+  /// Waiting jobs by id.
+  std::vector<WorldJob*> waiting() {
+    std::vector<WorldJob*> list;
+    for (WorldJob& job : jobs) {
+      if (job.waiting) list.push_back(&job);
+    }
+    return list;
+  }
+  std::vector<WorldJob*> running() {
+    std::vector<WorldJob*> list;
+    for (WorldJob& job : jobs) {
+      if (job.running) list.push_back(&job);
+    }
+    return list;
+  }
+
+  /// The queue that a job waits in: its virtual cluster if the machines know it.
+  [[nodiscard]] std::string queue_of(const WorldJob& job) const { return quotas_.contains(job.vc) ? job.vc : ""; }
+
+  [[nodiscard]] std::int64_t total_gpus() const {
+    std::int64_t sum = 0;
+    for (const WorldNode& node : nodes) sum += node.size;
+    return sum;
+  }
+
+  [[nodiscard]] bool may_use(const WorldNode& node, const WorldJob& job) const {
+    return node.owner.empty() || queue_of(job).empty() || node.owner == job.vc;
+  }
+  /// Tasks of `job` that the node could take now and may.
+  [[nodiscard]] std::int64_t fit(const WorldNode& node, const WorldJob& job) const {
+    if (!may_use(node, job)) return 0;
+    std::int64_t tasks = job.tasks;
+    if (job.cpu > 0) tasks = std::min(tasks, node.cpu / job.cpu);
+    if (job.memory > 0) tasks = std::min(tasks, node.memory / job.memory);
+    if (job.gpu == 0) return tasks;
+    if (!job.shares_card()) return std::min(tasks, node.idle_cards() / (job.gpu / 1000));
+    std::int64_t here = node.pool_left / job.gpu;
+    for (const std::int64_t left : node.cards) here += left / job.gpu;
+    return std::min(tasks, here);
+  }
+
+  /// May the virtual cluster of `job` hold so much more?
+  [[nodiscard]] bool within_quota(const WorldJob& job) const {
+    const auto quota = quotas_.find(job.vc);
+    if (quota == quotas_.end()) return true;
+    std::int64_t held = job.gpus_milli();
+    for (const WorldJob& other : jobs) {
+      if (other.running && !other.freed && other.vc == job.vc) held += other.gpus_milli();
+    }
+    return held <= quota->second;
+  }
+
+  /// Starts a waiting job where the rule "consolidate" puts it: on the fullest node that holds all tasks that are left,
+  /// else as many as fit on the emptiest; fewest cards idle is full, or for shares of cards least left on them. Ties go
+  /// to the first node. With `pack`, the rule "best-fit": else as many as fit on the fullest that holds any.
+  bool start(WorldJob& job, bool pack = false) {
+    if (!within_quota(job)) return false;
+    std::vector<WorldTask> places;
+    const std::vector<WorldNode> before = nodes;
+    for (std::int64_t left = job.tasks; left > 0;) {
+      const std::size_t node = choose_node(job, left, pack);
+      const std::int64_t here = node == nodes.size() ? 0 : std::min(left, fit(nodes[node], job));
+      if (here == 0) {
+        nodes = before;
+        return false;
+      }
+      for (std::int64_t task = 0; task < here; ++task) places.push_back(take(node, job));
+      left -= here;
+    }
+    begin(job, std::move(places));
+    return true;
+  }
+
+  /// Was it started in this call of the rule?
+  [[nodiscard]] bool just_started(const WorldJob& job) const { return job.running && job.started_by == decisions_; }
+
+  /// Starts a waiting job with a task on each of these (node, card), where card matters for shares alone (-1: the
+  /// fullest that fits). Precondition: they fit.
+  void start_on(WorldJob& job, const std::vector<std::pair<std::size_t, std::int64_t>>& tasks) {
+    std::vector<WorldTask> places;
+    places.reserve(tasks.size());
+    for (const auto& [node, card] : tasks) places.push_back(take(node, job, card));
+    begin(job, std::move(places));
+  }
+
+  /// Frees what a running job holds; then it must be resume()d or stop()ped.
+  void free(WorldJob& job) {
+    for (const WorldTask& task : job.places) change(task, job, +1);
+    job.freed = true;
+  }
+  /// Takes a freed job's place again, unless some of it is gone.
+  bool resume(WorldJob& job) {
+    if (!within_quota(job)) return false;
+    const std::vector<WorldNode> before = nodes;
+    for (const WorldTask& task : job.places) {
+      change(task, job, -1);
+      const WorldNode& node = nodes[task.node];
+      const bool gone = std::any_of(node.cards.begin(), node.cards.end(), [](std::int64_t left) { return left < 0; });
+      if (gone || node.pool_left < 0 || node.cpu < 0 || node.memory < 0) {
+        nodes = before;
+        return false;
+      }
+    }
+    job.freed = false;
+    return true;
+  }
+  /// Takes the places of `from` one by one until the job starts; then those get theirs back that need not have gone,
+  /// and the others wait.
+  bool start_by_force(WorldJob& job, const std::vector<WorldJob*>& from, bool pack = false) {
+    std::vector<WorldJob*> freed;
+    bool started = start(job, pack);
+    for (WorldJob* const victim : from) {
+      if (started) break;
+      free(*victim);
+      freed.push_back(victim);
+      started = start(job, pack);
+    }
+    for (WorldJob* const victim : freed) {
+      if (!resume(*victim)) stop(*victim);
+    }
+    return started;
+  }
+  /// A running job goes on elsewhere: all its tasks on that node. Precondition: they fit.
+  void move(WorldJob& job, std::size_t node) {
+    for (const WorldTask& task : job.places) change(task, job, +1);
+    job.places.clear();
+    for (std::int64_t task = 0; task < job.tasks; ++task) job.places.push_back(take(node, job));
+  }
+  /// Makes a freed job wait again.
+  void stop(WorldJob& job) {
+    job.running = job.freed = false;
+    job.waiting = true;
+    job.must_restart = true;
+    job.places.clear();
+    stops.push_back({now, job.id});
+    if (job.started_by == decisions_) {  // started and stopped at once: it ran nowhere
+      const auto of_job = [&](const WorldStart& start) { return start.job == job.id; };
+      std::find_if(starts.rbegin(), starts.rend(), of_job)->places.clear();
+    }
+    const std::int64_t ran = now - job.started;
+    if (costs_.checkpoint_interval > 0) job.remaining += ran % costs_.checkpoint_interval;
+  }
+
+ private:
+  void add_job(const Row& row) {
+    const bool plain = row.shape == Shape{};
+    jobs.push_back({.id = static_cast<std::int64_t>(jobs.size()),
+                    .submit = row.submit,
+                    .attempts = row.attempts.empty() ? std::vector<std::int64_t>{row.work} : row.attempts,
+                    .tasks = plain ? row.gpus : row.shape.tasks,
+                    .gpu = plain ? 1000 : row.shape.gpu_milli_per_task,
+                    .cpu = plain ? 0 : row.shape.cpu_milli_per_task,
+                    .memory = plain ? 0 : row.shape.memory_mib_per_task,
+                    .user = std::string(row.user),
+                    .vc = std::string(row.vc),
+                    .priority = row.priority});
+  }
+
+  bool end_jobs() {
+    bool any = false;
+    for (WorldJob& job : jobs) {
+      if (!job.running || job.paused || job.remaining > 0) continue;
+      any = true;
+      free(job);
+      job.places.clear();
+      job.running = job.freed = false;
+      if (++job.attempt == job.attempts.size()) {
+        job.end = now;
+        ++ended_;
+      } else {
+        job.remaining = job.attempts[job.attempt];
+        job.waiting = true;
+      }
+    }
+    return any;
+  }
+
+  bool submit_jobs() {
+    bool any = false;
+    for (WorldJob& job : jobs) {
+      if (job.submit != now) continue;
+      job.remaining = job.attempts.front();
+      job.waiting = any = true;
+    }
+    return any;
+  }
+
+  [[nodiscard]] std::size_t choose_node(const WorldJob& job, std::int64_t left, bool pack) const {
+    const auto free = [&](std::size_t i) { return job.shares_card() ? nodes[i].free_milli() : nodes[i].idle_cards(); };
+    std::size_t whole = nodes.size(), fullest = nodes.size(), emptiest = nodes.size();
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const std::int64_t here = fit(nodes[i], job);
+      if (here >= left && (whole == nodes.size() || free(i) < free(whole))) whole = i;
+      if (here > 0 && (fullest == nodes.size() || free(i) < free(fullest))) fullest = i;
+      if (here > 0 && (emptiest == nodes.size() || free(i) > free(emptiest))) emptiest = i;
+    }
+    return whole < nodes.size() ? whole : pack ? fullest : emptiest;
+  }
+
+  // Whole GPUs: the first idle cards. A share: `card`, or the card with the least left that holds it, first on ties.
+  WorldTask take(std::size_t node, const WorldJob& job, std::int64_t card = -1) {
+    WorldTask task{.node = node};
+    const std::vector<std::int64_t>& cards = nodes[node].cards;
+    if (job.shares_card()) {
+      std::size_t best = card < 0 ? cards.size() : static_cast<std::size_t>(card);
+      for (std::size_t i = 0; card < 0 && i < cards.size(); ++i) {
+        if (cards[i] >= job.gpu && (best == cards.size() || cards[i] < cards[best])) best = i;
+      }
+      if (best < cards.size()) task.cards.push_back(best);
+    } else {
+      for (std::size_t i = 0; i < cards.size() && static_cast<std::int64_t>(task.cards.size()) < job.gpu / 1000; ++i) {
+        if (cards[i] == 1000) task.cards.push_back(i);
+      }
+    }
+    change(task, job, -1);
+    return task;
+  }
+
+  void change(const WorldTask& task, const WorldJob& job, std::int64_t sign) {
+    WorldNode& node = nodes[task.node];
+    node.cpu += sign * job.cpu;
+    node.memory += sign * job.memory;
+    if (node.pool) node.pool_left += sign * job.gpu;
+    for (const std::size_t card : task.cards) node.cards[card] += sign * std::min<std::int64_t>(job.gpu, 1000);
+  }
+
+  void begin(WorldJob& job, std::vector<WorldTask> places) {
+    WorldStart start{.second = now, .job = job.id};
+    for (const WorldTask& task : places) {
+      const auto node = static_cast<std::int64_t>(task.node);
+      for (const std::size_t card : task.cards) start.places.push_back({node, static_cast<std::int64_t>(card)});
+      if (task.cards.empty()) start.places.push_back({node, -1});
+    }
+    std::sort(start.places.begin(), start.places.end());
+    starts.push_back(std::move(start));
+    if (job.first_start < 0) job.first_start = now;
+    if (job.must_restart) job.remaining += costs_.restart;
+    job.must_restart = false;
+    job.waiting = false;
+    job.running = true;
+    job.started = now;
+    job.started_by = decisions_;
+    job.places = std::move(places);
+  }
+
+  WorldCosts costs_;
+  std::map<std::string, std::int64_t> quotas_;
+  std::size_t ended_ = 0;
+  std::int64_t decisions_ = 0;
+};
+
+}  // namespace gpusched::test

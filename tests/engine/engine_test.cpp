@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small runs worked out by hand.
+#include "gpusched/engine/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "gpusched/watch/history_hash.hpp"
+#include "src/policies/orders/fifo.hpp"
+#include "src/policies/orders/sjf.hpp"
+#include "src/policies/preemptive/srtf.hpp"
+#include "tests/program/run_support.hpp"
+
+namespace gpusched::test {
+namespace {
+
+using Spans = std::vector<Span>;
+
+TEST(Engine, FifoBlocksBehindTheFirstThatDoesNotFit) {
+  const JobTable jobs = table_of({{0, 10, 2}, {1, 5, 4}, {2, 3, 1}});
+  EXPECT_EQ(run(jobs, Cluster::pool(4), Fifo{}), (Spans{{0, 10}, {10, 15}, {15, 18}}));
+}
+
+TEST(Engine, FifoSkipPassesOverIt) {
+  const JobTable jobs = table_of({{0, 10, 2}, {1, 5, 4}, {2, 3, 1}});
+  EXPECT_EQ(run(jobs, Cluster::pool(4), FifoSkip{}), (Spans{{0, 10}, {10, 15}, {2, 5}}));
+}
+
+TEST(Engine, SjfTakesTheShortestWaiting) {
+  const JobTable jobs = table_of({{0, 10, 1}, {1, 5, 1}, {2, 3, 1}, {3, 4, 1}});
+  EXPECT_EQ(run(jobs, Cluster::pool(1), Sjf{}), (Spans{{0, 10}, {17, 22}, {10, 13}, {13, 17}}));
+}
+
+TEST(Engine, SrtfPreemptsForLessWork) {
+  const JobTable jobs = table_of({{0, 10, 1}, {2, 3, 1}});
+  EXPECT_EQ(run(jobs, Cluster::pool(1), ShortestRemaining(false)), (Spans{{0, 13}, {2, 5}}));
+}
+
+TEST(Engine, PreemptionCostsProlongTheNextRun) {
+  const JobTable jobs = table_of({{0, 10, 1}, {2, 3, 1}});
+  EngineOptions options;
+  options.preemption = {.checkpoint = whole_seconds(2), .restart = whole_seconds(5)};
+  EXPECT_EQ(run(jobs, Cluster::pool(1), ShortestRemaining(false), options), (Spans{{0, 20}, {2, 5}}));
+}
+
+TEST(Engine, WorkSinceTheLastCheckpointIsLost) {
+  // 7 of 20 seconds done at the preemption, of which a checkpoint every 4 s saves 4: 16 are left at 10.
+  const JobTable jobs = table_of({{0, 20, 1}, {7, 3, 1}});
+  EngineOptions options;
+  options.preemption = {.restart = whole_seconds(1), .checkpoint_interval = whole_seconds(4)};
+  Engine engine(jobs, Cluster::pool(1), options);
+  ShortestRemaining policy(false);
+  ASSERT_TRUE(simulate(engine, policy));
+  EXPECT_EQ(engine.end(JobId{0}), whole_seconds(10 + 1 + 16));
+  EXPECT_EQ(engine.ran(JobId{0}), whole_seconds(7 + 1 + 16));
+  EXPECT_EQ(engine.preemptions(JobId{0}), 1u);
+}
+
+TEST(Engine, AnAttemptThatEndsQueuesAgainBehindTheOthers) {
+  const JobTable jobs = table_of({{.submit = 0, .attempts = {3, 4}}, {.submit = 1, .work = 5}});
+  EXPECT_EQ(run(jobs, Cluster::pool(1), Fifo{}), (Spans{{0, 12}, {3, 8}}));
+}
+
+TEST(Engine, AJobOfNoWorkEndsWhenItStarts) {
+  const JobTable jobs = table_of({{0, 5, 1}, {1, 0, 1}, {1, 2, 1}});
+  EXPECT_EQ(run(jobs, Cluster::pool(1), Fifo{}), (Spans{{0, 5}, {5, 5}, {5, 7}}));
+}
+
+TEST(Engine, VirtualClustersQueueApartWithinTheirQuotas) {
+  Cluster cluster = Cluster::pool(4);
+  cluster.vcs = {{.name = "a", .quota = 1 * whole_gpu}, {.name = "b", .quota = 3 * whole_gpu}};
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .gpus = 1, .vc = "a"},
+                                  {.submit = 0, .work = 10, .gpus = 1, .vc = "a"},
+                                  {.submit = 1, .work = 4, .gpus = 3, .vc = "b"},
+                                  {.submit = 1, .work = 4, .gpus = 1, .vc = "nobody"}});
+  // The second job of a waits for its quota though GPUs idle; a job of no virtual cluster waits for a free GPU.
+  EXPECT_EQ(run(jobs, cluster, Fifo{}), (Spans{{0, 10}, {10, 20}, {1, 5}, {5, 9}}));
+}
+
+TEST(Engine, OwnedNodesServeTheirOwner) {
+  Cluster cluster = Cluster::homogeneous(2, 2);
+  cluster.vcs = {{.name = "a"}, {.name = "b"}};
+  cluster.nodes[0].vc = 0;
+  cluster.nodes[1].vc = 1;
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .gpus = 2, .vc = "a"},
+                                  {.submit = 1, .work = 10, .gpus = 1, .vc = "a"},
+                                  {.submit = 2, .work = 10, .gpus = 2, .vc = "b"}});
+  EXPECT_EQ(run(jobs, cluster, Fifo{}), (Spans{{0, 10}, {10, 20}, {2, 12}}));
+}
+
+TEST(Engine, SharesOfOneGpuRunTogether) {
+  const Shape half{.gpu_milli_per_task = 500}, most{.gpu_milli_per_task = 700};
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .shape = half},
+                                  {.submit = 0, .work = 10, .shape = half},
+                                  {.submit = 0, .work = 10, .shape = most},
+                                  {.submit = 0, .work = 10, .shape = half}});
+  EXPECT_EQ(run(jobs, Cluster::homogeneous(1, 2), Fifo{}), (Spans{{0, 10}, {0, 10}, {0, 10}, {10, 20}}));
+}
+
+TEST(Engine, CpuStarvationBlocksGpuJobs) {
+  Cluster cluster = Cluster::homogeneous(1, 8);
+  cluster.nodes[0].cpu_milli = 10'000;
+  const JobTable jobs =
+      table_of({{.submit = 0, .work = 10, .shape = {.cpu_milli_per_task = 8'000}},
+                {.submit = 1, .work = 5, .shape = {.gpu_milli_per_task = whole_gpu, .cpu_milli_per_task = 4'000}},
+                {.submit = 1, .work = 5, .shape = {.gpu_milli_per_task = whole_gpu, .cpu_milli_per_task = 2'000}}});
+  EXPECT_EQ(run(jobs, cluster, FifoSkip{}), (Spans{{0, 10}, {10, 15}, {1, 6}}));
+}
+
+TEST(Engine, AGangRunsAtTheRateOfItsSlowestNode) {
+  Cluster cluster = Cluster::homogeneous(2, 1);
+  cluster.gpu_types = {"fast", "slow"};
+  cluster.nodes[1].gpu_type = 1;
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .gpus = 1, .gpu_spec = "fast", .family = "resnet"},
+                                  {.submit = 20, .work = 10, .gpus = 2, .family = "resnet"},
+                                  {.submit = 60, .work = 10, .gpus = 1, .gpu_spec = "slow", .family = "bert"}});
+  RuntimeModel runtime(static_cast<std::uint32_t>(jobs.families().size()), 2);
+  const std::uint32_t resnet = jobs.families().find("resnet");
+  runtime.set(resnet, 0, 2 * reference_rate);
+  runtime.set(resnet, 1, reference_rate / 2);
+  EXPECT_EQ(run(jobs, cluster, Fifo{}, {}, &runtime), (Spans{{0, 5}, {20, 40}, {60, 70}}));
+}
+
+TEST(Engine, AFinishNeverComesEarlyWhateverTheRate) {
+  Cluster cluster = Cluster::pool(1);
+  const JobTable jobs = table_of({{0, 10, 1}});
+  RuntimeModel runtime(1, 1);
+  runtime.set(0, 0, 3 * reference_rate);
+  Engine engine(jobs, cluster, {}, &runtime);
+  Fifo policy;
+  ASSERT_TRUE(simulate(engine, policy));
+  EXPECT_EQ(engine.end(JobId{0}), Time{3'333'334});
+}
+
+// ---- commands ----
+
+TEST(Decision, RefusesWhatIsNotPossibleAndChangesNothing) {
+  const JobTable jobs = table_of({{0, 10, 2}, {0, 10, 3}, {5, 1, 1}});
+  Engine engine(jobs, Cluster::pool(4));
+  ASSERT_TRUE(engine.advance());
+  Decision decision = engine.decision();
+  EXPECT_EQ(decision.preempt(JobId{0}), Verdict::wrong_phase);
+  EXPECT_EQ(decision.restore(JobId{0}), Verdict::wrong_phase);
+  EXPECT_EQ(decision.adjust_work(JobId{0}, whole_seconds(1)), Verdict::wrong_phase);
+  EXPECT_EQ(decision.start(JobId{2}), Verdict::wrong_phase);  // not yet submitted
+  EXPECT_EQ(decision.start(JobId{0}), Verdict::ok);
+  EXPECT_EQ(decision.start(JobId{0}), Verdict::wrong_phase);
+  EXPECT_FALSE(decision.fits(JobId{1}));
+  EXPECT_EQ(decision.start(JobId{1}), Verdict::does_not_fit);
+  const NodeTasks elsewhere{.node = NodeId{1}, .tasks = 3};
+  EXPECT_EQ(decision.start_on(JobId{1}, {&elsewhere, 1}), Verdict::does_not_fit);
+  EXPECT_EQ(decision.wake(engine.view().now()), Verdict::in_the_past);
+  engine.apply();
+  EXPECT_TRUE(engine.consistent());
+  EXPECT_EQ(engine.view().cluster().free_gpu_milli(), 2 * whole_gpu);
+  EXPECT_EQ(engine.view().phase(JobId{1}), JobPhase::pending);
+}
+
+TEST(Decision, APreemptionTakenBackLeavesNoTrace) {
+  const JobTable jobs = table_of({{0, 10, 2}, {4, 3, 2}});
+  EngineOptions options;
+  options.preemption.restart = whole_seconds(100);
+  Engine engine(jobs, Cluster::homogeneous(1, 2), options);
+  engine.advance();
+  engine.decision().start(JobId{0});
+  engine.apply();
+  engine.advance();
+  Decision decision = engine.decision();
+  EXPECT_EQ(decision.preempt(JobId{0}), Verdict::ok);
+  EXPECT_EQ(decision.start(JobId{1}), Verdict::ok);
+  EXPECT_EQ(decision.restore(JobId{0}), Verdict::does_not_fit);
+  EXPECT_EQ(decision.preempt(JobId{1}), Verdict::ok);
+  EXPECT_EQ(decision.restore(JobId{0}), Verdict::ok);
+  engine.apply();
+  EXPECT_TRUE(engine.consistent());
+  EXPECT_EQ(engine.preemptions(JobId{0}), 0u);
+  engine.advance();
+  EXPECT_EQ(engine.end(JobId{0}), whole_seconds(10));
+}
+
+TEST(Decision, AnAdjustmentMovesTheFinish) {
+  const JobTable jobs = table_of({{0, 10, 1}, {4, 0, 1}});
+  Engine engine(jobs, Cluster::pool(2));
+  engine.advance();
+  engine.decision().start(JobId{0});
+  engine.apply();
+  engine.advance();
+  EXPECT_EQ(engine.decision().adjust_work(JobId{0}, whole_seconds(7)), Verdict::ok);
+  engine.decision().start(JobId{1});
+  engine.apply();
+  while (engine.advance()) engine.apply();
+  EXPECT_EQ(engine.end(JobId{0}), whole_seconds(17));
+  EXPECT_EQ(engine.ran(JobId{0}), whole_seconds(17));
+}
+
+TEST(Decision, WakesComeOnceAnInstantAndBeforeSubmissions) {
+  const JobTable jobs = table_of({{0, 1, 1}, {7, 1, 1}});
+  Engine engine(jobs, Cluster::pool(1));
+  engine.advance();
+  EXPECT_EQ(engine.decision().wake(whole_seconds(7)), Verdict::ok);
+  EXPECT_EQ(engine.decision().wake(whole_seconds(7)), Verdict::ok);
+  EXPECT_EQ(engine.decision().wake(whole_seconds(5)), Verdict::ok);
+  engine.apply();
+  ASSERT_TRUE(engine.advance());
+  EXPECT_EQ(engine.view().now(), whole_seconds(5));
+  ASSERT_TRUE(engine.advance());
+  const std::vector<Event> events(engine.events().begin(), engine.events().end());
+  EXPECT_EQ(events, (std::vector<Event>{{EventKind::wake, no_job}, {EventKind::submit, JobId{1}}}));
+}
+
+// ---- time ----
+
+TEST(Engine, EventsOfOneInstantComeTogether) {
+  const JobTable jobs = table_of({{0, 5, 1}, {0, 5, 1}, {5, 1, 2}});
+  Engine engine(jobs, Cluster::pool(2));
+  Fifo policy;
+  engine.advance();
+  Decision decision = engine.decision();
+  policy.decide(engine.view(), decision);
+  engine.apply();
+  ASSERT_TRUE(engine.advance());
+  EXPECT_EQ(engine.view().now(), whole_seconds(5));
+  const std::vector<Event> events(engine.events().begin(), engine.events().end());
+  EXPECT_EQ(events, (std::vector<Event>{
+                        {EventKind::finish, JobId{0}}, {EventKind::finish, JobId{1}}, {EventKind::submit, JobId{2}}}));
+}
+
+TEST(Engine, OrOneByOneSubmissionsFirst) {
+  const JobTable jobs = table_of({{0, 10, 1}, {10, 5, 1}, {10, 3, 1}});
+  Engine engine(jobs, Cluster::pool(1), {.one_event_a_step = true});
+  Fifo policy;
+  Decision decision = engine.decision();
+  std::vector<std::pair<EventKind, std::uint32_t>> seen;
+  while (engine.advance()) {
+    ASSERT_EQ(engine.events().size(), 1u);
+    seen.emplace_back(engine.events()[0].kind, index(engine.events()[0].job));
+    policy.decide(engine.view(), decision);
+    engine.apply();
+  }
+  using enum EventKind;
+  EXPECT_EQ(seen, (std::vector<std::pair<EventKind, std::uint32_t>>{
+                      {submit, 0}, {submit, 1}, {submit, 2}, {finish, 0}, {finish, 1}, {finish, 2}}));
+  EXPECT_EQ(engine.end(JobId{2}), whole_seconds(18));
+}
+
+TEST(Engine, AdvanceToStopsWhereItIsTold) {
+  const JobTable jobs = table_of({{3, 5, 1}});
+  Engine engine(jobs, Cluster::pool(1));
+  EXPECT_FALSE(engine.advance_to(whole_seconds(2)));
+  EXPECT_EQ(engine.next_event_time(), whole_seconds(3));
+  EXPECT_TRUE(engine.advance_to(whole_seconds(3)));
+  engine.decision().start(JobId{0});
+  engine.apply();
+  EXPECT_FALSE(engine.advance_to(whole_seconds(6)));
+  EXPECT_EQ(engine.view().now(), whole_seconds(6));
+  EXPECT_EQ(engine.view().ran(JobId{0}), whole_seconds(3));
+  EXPECT_EQ(engine.view().remaining(JobId{0}), whole_seconds(2));
+  EXPECT_TRUE(engine.advance_to(whole_seconds(100)));
+  EXPECT_EQ(engine.view().now(), whole_seconds(8));
+  EXPECT_FALSE(engine.advance_to(whole_seconds(100)));
+  EXPECT_TRUE(engine.all_finished());
+}
+
+TEST(Engine, JobsThatNobodyStartsWaitForEver) {
+  const JobTable jobs = table_of({{0, 5, 3}});
+  Engine engine(jobs, Cluster::pool(2));
+  Fifo policy;
+  EXPECT_FALSE(simulate(engine, policy));
+  EXPECT_EQ(engine.first_start(JobId{0}), Time::max());
+}
+
+TEST(Engine, NoJobsIsARunOfNothing) {
+  const JobTable jobs = table_of({});
+  Engine engine(jobs, Cluster::pool(2));
+  Fifo policy;
+  EXPECT_TRUE(simulate(engine, policy));
+  EXPECT_EQ(engine.events_seen(), 0u);
+}
+
+TEST(View, AttainedServiceCountsGpusAndShares) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .gpus = 3},
+                                  {.submit = 0, .work = 10, .shape = {.gpu_milli_per_task = 250}},
+                                  {.submit = 4, .work = 1}});
+  Engine engine(jobs, Cluster::homogeneous(1, 8));
+  FifoSkip policy;
+  Decision decision = engine.decision();
+  for (int instant = 0; instant < 2; ++instant) {
+    engine.advance();
+    policy.decide(engine.view(), decision);
+    engine.apply();
+  }
+  EXPECT_EQ(engine.view().attained_gpu_us(JobId{0}), 12'000'000);
+  EXPECT_EQ(engine.view().attained_gpu_us(JobId{1}), 1'000'000);
+  std::uint32_t tasks = 0;
+  engine.view().for_each_grant(JobId{0}, [&](const Grant& grant) { tasks += grant.tasks; });
+  EXPECT_EQ(tasks, 3u);
+}
+
+TEST(HistoryHash, TellsRunsApart) {
+  const JobTable jobs = table_of({{0, 10, 1}, {1, 5, 1}, {2, 3, 1}});
+  const auto hash = [&](auto policy) {
+    Engine engine(jobs, Cluster::pool(1));
+    HistoryHash history;
+    simulate(engine, policy, history);
+    return history.value();
+  };
+  EXPECT_EQ(hash(Fifo{}), hash(Fifo{}));
+  EXPECT_NE(hash(Fifo{}), hash(Sjf{}));
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Keeps the table "Folders are layers" of ARCHITECTURE.md: a file includes only what its folder may include, and no
+file includes itself by way of others.
+
+    tests/layers_test.py SOURCE_DIR
+
+The table is read from ARCHITECTURE.md itself: its first column is a folder, its third the folders that it may include
+(itself always; a folder stands for what lies below it unless the table has a row for that). Prints every include that
+breaks a rule; exit code 1 if there is one.
+"""
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]', re.MULTILINE)
+# What is compiled into programs of its own by foreign rules: headers in the place of NVIDIA's.
+FOREIGN = ("tests/cuda/on_cpu/include",)
+CODE = ("include", "src", "traces", "cuda", "tests", "bench", "examples", "experiments")
+
+
+def read_table(text):
+    """{folder: set of folders it may include}, from the rows `| `folder` | what | may include |`; `gpusched/...` is
+    short for `include/gpusched/...`."""
+    section = text.split("## Folders are layers", 1)[1].split("\n## ", 1)[0]
+    table = {}
+    for row in re.findall(r"^\| `([^|]*)` \|[^|]*\|([^|]*)\|$", section, re.MULTILINE):
+        names = [row[0]] + re.findall(r"`([^`]+)`", row[1])
+        names = ["include/" + name if name.startswith("gpusched/") else name for name in names]
+        table[names[0]] = set(names)
+    return table
+
+
+def row_of(path, table):
+    """The longest row of the table that `path` lies in, or None. A row may name a file."""
+    rows = [row for row in table if path == row or path.startswith(row + "/")]
+    return max(rows, key=len, default=None)
+
+
+def allowed(row, target, table):
+    """Whether a file of `row` may include `target`: the target's own row, or one above it, is listed."""
+    target_row = row_of(target, table)
+    return target_row in table[row] or any(
+        listed.endswith("/*") and target.startswith(listed[:-1]) for listed in table[row])
+
+
+def find_cycle(graph):
+    """One cycle of `graph` {file: files it includes} as a list, or None."""
+    state = {}
+
+    def visit(node, path):
+        state[node] = "open"
+        for target in graph.get(node, ()):
+            if state.get(target) == "open":
+                return path[path.index(target):] + [target] if target in path else [node, target]
+            if target not in state:
+                found = visit(target, path + [target])
+                if found:
+                    return found
+        state[node] = "done"
+        return None
+
+    for start in sorted(graph):
+        if start not in state:
+            found = visit(start, [start])
+            if found:
+                return found
+    return None
+
+
+def check(root):
+    table = read_table((root / "ARCHITECTURE.md").read_text())
+    if not table:
+        return ["ARCHITECTURE.md has no table of folders"]
+    problems, graph, used = [], {}, set()
+    for top in CODE:
+        for file in sorted((root / top).rglob("*")):
+            path = file.relative_to(root).as_posix()
+            if file.suffix not in (".hpp", ".cpp", ".cu") or path.startswith(FOREIGN) or "/build/" in path:
+                continue
+            row = row_of(path, table)
+            if row is None:
+                problems.append(f"{path}: no row of the table in ARCHITECTURE.md holds this folder")
+                continue
+            used.add(row)
+            graph[path] = []
+            for quote, name in INCLUDE.findall(file.read_text()):
+                target = "include/" + name if name.startswith("gpusched/") else name
+                if not (root / target).is_file():
+                    if quote == '"' and (root / file.parent / name).is_file():
+                        target = (file.parent / name).relative_to(root).as_posix()
+                    elif path.startswith("include/") and not re.fullmatch(r"[a-z_0-9]+", name):
+                        problems.append(f"{path}: the header library includes <{name}>; only the standard library may")
+                        continue
+                    else:
+                        continue
+                graph[path].append(target)
+                if not allowed(row, target, table):
+                    problems.append(f"{path}: {row} may not include {target}")
+    for row in sorted(set(table) - used):
+        problems.append(f"ARCHITECTURE.md: the table's row {row} holds no code")
+    cycle = find_cycle(graph)
+    if cycle:
+        problems.append("a cycle: " + " -> ".join(cycle))
+    return problems
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    found = check(pathlib.Path(sys.argv[1]).resolve())
+    print("\n".join(found) if found else "every include follows the table of ARCHITECTURE.md")
+    sys.exit(1 if found else 0)

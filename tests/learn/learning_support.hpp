@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the tests of environments, networks and training share.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/policies/learned/score_network.hpp"
+#include "tests/program/run_support.hpp"
+
+namespace gpusched::test {
+
+/// Jobs of few shapes and heavy-tailed run times, some below 10 s, from four users and, if asked, two virtual clusters.
+inline JobTable some_jobs(std::uint64_t seed, std::uint32_t count, bool with_vcs = false) {
+  Rng rng = Rng(seed).split("jobs");
+  const std::string_view users[] = {"ann", "bob", "cy", "di"};
+  const std::string_view vcs[] = {"a", "b"};
+  JobTableBuilder builder;
+  double submit = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    submit += rng.exponential(20);
+    builder.add({.submit = from_seconds(submit),
+                 .work = from_seconds(rng.lognormal(4, 2)),
+                 .shape = {.tasks = static_cast<std::uint32_t>(1 + rng.below(4)), .gpu_milli_per_task = whole_gpu},
+                 .user = users[rng.below(4)],
+                 .vc = with_vcs ? vcs[rng.below(2)] : std::string_view{}});
+  }
+  return *std::move(builder).build();
+}
+
+/// Parameters that are all far from zero.
+inline std::vector<float> random_parameters(const NetworkSpec& spec, std::uint64_t seed) {
+  Rng rng = Rng(seed).split("parameters");
+  std::vector<float> parameters(layout_of(spec).size);
+  for (float& value : parameters) value = static_cast<float>(0.4 * rng.normal());
+  return parameters;
+}
+
+/// `states` states of 2 to 12 jobs, 1 to 4 groups, with at least two allowed actions each.
+inline Observation random_observation(std::uint32_t states, std::uint64_t seed) {
+  Rng rng = Rng(seed).split("observation");
+  Observation seen;
+  seen.shape(states, [&](std::uint32_t) {
+    return std::pair{static_cast<std::uint32_t>(2 + rng.below(11)), static_cast<std::uint32_t>(1 + rng.below(4))};
+  });
+  for (auto* values : {&seen.jobs, &seen.prior, &seen.groups, &seen.global, &seen.privileged}) {
+    for (float& value : *values) value = static_cast<float>(rng.normal());
+  }
+  for (std::uint32_t s = 0; s < states; ++s) {
+    std::uint8_t* mask = seen.slot(s).mask;
+    for (std::uint32_t i = 0; i <= seen.tokens(s); ++i) mask[i] = rng.below(3) == 0 ? 0 : 1;
+    mask[0] = mask[1] = 1;
+  }
+  return seen;
+}
+
+}  // namespace gpusched::test

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/backfill/backfill.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/policies/backfill/conservative_backfill.hpp"
+#include "src/policies/backfill/easy_backfill.hpp"
+#include "tests/differential/check_many.hpp"
+#include "tests/differential/random_cases.hpp"
+#include "tests/program/run_support.hpp"
+
+namespace gpusched {
+namespace {
+
+using test::Row;
+using test::Span;
+using Spans = std::vector<Span>;
+
+PriorityOrder fifo_order() {
+  return {.name = "fifo",
+          .score = [](const JobFacts& job) { return job.submit_s; },
+          .growth = {},
+          .estimator = AnyDurationEstimator(NoDuration{})};
+}
+
+Result<AnyPolicy> make(const std::string& policy, const std::string& backfill, const JobTable& jobs,
+                       const Cluster& cluster) {
+  const auto specs = parse_policy_list(policy);
+  const auto way = parse_backfill(backfill);
+  if (!way) return Unexpected{way.error()};
+  return make_backfilled(PolicyRegistry::standard(), specs->front(), *way, {.jobs = &jobs, .cluster = &cluster});
+}
+
+Spans run(const std::string& policy, const std::string& backfill, const JobTable& jobs, const Cluster& cluster) {
+  auto made = make(policy, backfill, jobs, cluster);
+  EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().to_string());
+  return test::run(jobs, cluster, *std::move(made));
+}
+
+// 10 GPUs. Job 1 cannot start before 100 s. Beside it, 2 GPUs stay free.
+const std::vector<Row> example{{.submit = 0, .work = 100, .gpus = 6}, {.submit = 1, .work = 50, .gpus = 8},
+                               {.submit = 2, .work = 200, .gpus = 4},  // too long, and too wide to run beside job 1
+                               {.submit = 3, .work = 97, .gpus = 1},   // ends at 100 s
+                               {.submit = 4, .work = 500, .gpus = 2},  // fits beside job 1
+                               {.submit = 5, .work = 20, .gpus = 1}};
+
+TEST(EasyBackfill, StartsWhatDelaysNobody) {
+  const JobTable jobs = test::table_of(example);
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::pool(10)),
+            (Spans{{0, 100}, {100, 150}, {150, 350}, {3, 100}, {4, 504}, {5, 25}}));
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::homogeneous(5, 2)),
+            (Spans{{0, 100}, {100, 150}, {150, 350}, {3, 100}, {4, 504}, {5, 25}}));
+}
+
+TEST(EasyBackfill, KeepsThePriorityOrder) {
+  // Both waiting one-GPU jobs end in time; there is room for one. SJF takes the shorter, FIFO the earlier.
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 3},
+                                        {.submit = 1, .work = 200, .gpus = 4},
+                                        {.submit = 2, .work = 60, .gpus = 1},
+                                        {.submit = 2, .work = 50, .gpus = 1}});
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {100, 300}, {2, 62}, {300, 350}}));
+  const JobTable two = test::table_of({{.submit = 0, .work = 100, .gpus = 3},
+                                       {.submit = 1, .work = 10, .gpus = 4},
+                                       {.submit = 2, .work = 60, .gpus = 1},
+                                       {.submit = 2, .work = 50, .gpus = 1}});
+  EXPECT_EQ(run("sjf", "easy{estimate=exact}", two, Cluster::pool(4)),
+            (Spans{{0, 100}, {100, 110}, {110, 170}, {2, 52}}));
+}
+
+TEST(EasyBackfill, ReservesByNode) {
+  // Two nodes of 4. Job 1 needs a whole node: node 0, at 50 s. Job 2 would fit into it until long after, and must not;
+  // on node 1 nothing is free.
+  const JobTable jobs =
+      test::table_of({{.submit = 0, .work = 50, .gpus = 2},
+                      {.submit = 0, .work = 500, .shape = {.tasks = 1, .gpu_milli_per_task = 4 * whole_gpu}},
+                      {.submit = 1, .work = 30, .shape = {.tasks = 1, .gpu_milli_per_task = 4 * whole_gpu}},
+                      {.submit = 2, .work = 100, .gpus = 2},
+                      {.submit = 3, .work = 40, .gpus = 1}});
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::homogeneous(2, 4)),
+            (Spans{{0, 50}, {0, 500}, {50, 80}, {80, 180}, {3, 43}}));
+}
+
+TEST(EasyBackfill, ReservesCpuAndMemory) {
+  // 4 GPUs and 8 cores. The head wants 8 cores; a CPU-hungry job may not run past 10 s, a frugal one cannot either.
+  Cluster cluster = Cluster::homogeneous(1, 4);
+  cluster.nodes[0].cpu_milli = 8000;
+  const auto shape = [](std::int64_t cores) {
+    return Shape{.tasks = 1, .gpu_milli_per_task = whole_gpu, .cpu_milli_per_task = std::int64_t{cores} * 1000};
+  };
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 10, .shape = shape(4)},
+                                        {.submit = 1, .work = 10, .shape = shape(8)},
+                                        {.submit = 2, .work = 9, .shape = shape(4)},
+                                        {.submit = 2, .work = 8, .shape = shape(3)}});
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, cluster), (Spans{{0, 10}, {10, 20}, {20, 29}, {2, 10}}));
+  EXPECT_EQ(run("fifo", "conservative{estimate=exact}", jobs, cluster), (Spans{{0, 10}, {10, 20}, {20, 29}, {2, 10}}));
+}
+
+TEST(EasyBackfill, SchedulesEachVirtualClusterByItself) {
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 3, .vc = "a"},
+                                        {.submit = 1, .work = 10, .gpus = 4, .vc = "a"},
+                                        {.submit = 2, .work = 20, .gpus = 1, .vc = "a"},
+                                        {.submit = 3, .work = 500, .gpus = 4, .vc = "b"}});
+  Cluster cluster = Cluster::homogeneous(2, 4);
+  cluster.vcs = {{"a", 4 * whole_gpu}, {"b", 4 * whole_gpu}};
+  cluster.nodes[0].vc = 0;
+  cluster.nodes[1].vc = 1;
+  for (const char* way : {"easy{estimate=exact}", "conservative{estimate=exact}", "sc20{estimate=exact}"}) {
+    EXPECT_EQ(run("fifo", way, jobs, cluster), (Spans{{0, 100}, {100, 110}, {2, 22}, {3, 503}})) << way;
+  }
+}
+
+TEST(EasyBackfill, CorrectsEstimatesThatJobsOutlive) {
+  // Job 0 said 10 s and takes 100. At 20 s it is believed to end at 40 s, so that job 2 (30 s) may not start, job 3
+  // may.
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 3, .estimate = 10},
+                                        {.submit = 20, .work = 10, .gpus = 4, .estimate = 10},
+                                        {.submit = 20, .work = 30, .gpus = 1, .estimate = 30},
+                                        {.submit = 20, .work = 20, .gpus = 1, .estimate = 20}});
+  const Spans spans = run("fifo", "easy{estimate=user}", jobs, Cluster::pool(4));
+  EXPECT_EQ(spans[3], (Span{20, 40}));
+  EXPECT_EQ(spans[1], (Span{100, 110}));
+  // At 40 s job 3 ends and job 0 is believed to end at 80 s: room for job 2.
+  EXPECT_EQ(spans[2], (Span{40, 70}));
+}
+
+TEST(ConservativeBackfill, DelaysNoReservation) {
+  // 4 GPUs. Reservations: job 1 at 10 s, job 2 at 20 s. Job 3 (15 s) would not delay job 1 but job 2 if started at 3 s.
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 10, .gpus = 3},
+                                        {.submit = 1, .work = 10, .gpus = 3},
+                                        {.submit = 2, .work = 10, .gpus = 4},
+                                        {.submit = 3, .work = 18, .gpus = 1},
+                                        {.submit = 4, .work = 16, .gpus = 1}});
+  EXPECT_EQ(run("fifo", "conservative{estimate=exact}", jobs, Cluster::pool(4)),
+            (Spans{{0, 10}, {10, 20}, {20, 30}, {30, 48}, {4, 20}}));
+  EXPECT_EQ(run("fifo", "easy{estimate=exact}", jobs, Cluster::pool(4)),
+            (Spans{{0, 10}, {10, 20}, {21, 31}, {3, 21}, {31, 47}}));
+}
+
+TEST(ConservativeBackfill, MovesUpWhenJobsEndEarly) {
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 10, .gpus = 4, .estimate = 100},
+                                        {.submit = 1, .work = 5, .gpus = 4, .estimate = 5},
+                                        {.submit = 2, .work = 5, .gpus = 4, .estimate = 5}});
+  EXPECT_EQ(run("fifo", "conservative{estimate=user}", jobs, Cluster::pool(4)), (Spans{{0, 10}, {10, 15}, {15, 20}}));
+}
+
+TEST(ConservativeBackfill, SurvivesEstimatesThatJobsOutlive) {
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 4, .estimate = 10},
+                                        {.submit = 1, .work = 5, .gpus = 4, .estimate = 5},
+                                        {.submit = 2, .work = 5, .gpus = 2, .estimate = 1}});
+  EXPECT_EQ(run("fifo", "conservative{estimate=user}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {100, 105}, {105, 110}}));
+}
+
+TEST(Sc20Backfill, CommitsToTheChosenJob) {
+  // SJF chooses job 1 at 1 s; job 2 is shorter but comes later and, not ending strictly before 100 s, has to wait.
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 3},
+                                        {.submit = 1, .work = 99, .gpus = 4},
+                                        {.submit = 2, .work = 98, .gpus = 1},
+                                        {.submit = 3, .work = 96, .gpus = 1}});
+  EXPECT_EQ(run("sjf", "sc20{estimate=exact}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {100, 199}, {199, 297}, {3, 99}}));
+  // EASY lets job 2 end at the reserved instant, and job 3, the shorter, be chosen then.
+  EXPECT_EQ(run("sjf", "easy{estimate=exact}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {196, 295}, {2, 100}, {100, 196}}));
+}
+
+TEST(Backfill, RefusesWhatItCannotWrap) {
+  const JobTable jobs = test::table_of(example);
+  const Cluster cluster = Cluster::pool(10);
+  EXPECT_NE(
+      make("srtf", "easy", jobs, cluster).error().to_string().find("policy srtf is not an order of starting alone"),
+      std::string::npos);
+  EXPECT_EQ(make("fifo", "easy{estimate=user}", jobs, cluster).error().to_string(),
+            "backfill easy, estimator user: the trace has no column estimate");
+  EXPECT_FALSE(make("fifo", "easy{depth=3}", jobs, cluster).has_value());
+  EXPECT_FALSE(make("fifo", "conservative{depth=0}", jobs, cluster).has_value());
+  EXPECT_NE(parse_backfill("eazy").error().message.find("easy"), std::string::npos);
+  EXPECT_FALSE(parse_backfill("easy,sc20").has_value());
+}
+
+// ---- reservations are never delayed ------------------------------------------------------------------------------
+
+struct Case {
+  JobTable jobs;
+  Cluster cluster;
+};
+
+// Jobs whose estimates are never exceeded, on clusters where nodes, cores and GPU sizes matter, or on a pool.
+Case any_case() {
+  std::vector<Row> rows;
+  const bool by_node = *rc::gen::arbitrary<bool>();
+  std::int64_t submit = 0;
+  const auto drawn = *rc::gen::container<std::vector<std::tuple<int, int, int, int>>>(
+      rc::gen::tuple(rc::gen::inRange(0, 8), rc::gen::inRange(1, 40), rc::gen::inRange(1, 9), rc::gen::inRange(0, 30)));
+  for (const auto& [pause, work, size, slack] : drawn) {
+    submit += pause;
+    Row row{.submit = submit, .work = work, .gpus = static_cast<std::uint32_t>(size)};
+    row.estimate = work + (slack > 20 ? slack : 0);
+    if (by_node && size <= 4) {
+      row.shape = {
+          .tasks = 1, .gpu_milli_per_task = size * whole_gpu, .cpu_milli_per_task = std::int64_t{slack % 5} * 1000};
+    }
+    rows.push_back(row);
+  }
+  Cluster cluster = by_node ? Cluster::homogeneous(3, 4) : Cluster::pool(8);
+  if (by_node) {
+    for (Node& node : cluster.nodes) node.cpu_milli = 6000;
+  }
+  return {test::table_of(rows), cluster};
+}
+
+// The same on machines of more GPUs than anybody needs: cores and memory decide, by node or in a pool.
+Case scarce_case() {
+  Cluster cluster = *rc::gen::arbitrary<bool>() ? Cluster::homogeneous(3, 32) : Cluster::pool(64);
+  for (Node& node : cluster.nodes) {
+    node.cpu_milli = *rc::gen::inRange<std::int64_t>(4, 10) * 1000;
+    node.memory_mib = *rc::gen::inRange<std::int64_t>(4, 10) * 128;
+  }
+  const auto drawn = *rc::gen::container<std::vector<std::tuple<int, int, int, int, int, int>>>(
+      rc::gen::tuple(rc::gen::inRange(0, 8), rc::gen::inRange(1, 40), rc::gen::inRange(1, 4), rc::gen::inRange(0, 30),
+                     rc::gen::inRange(0, 6), rc::gen::inRange(1, 6)));
+  std::vector<Row> rows;
+  std::int64_t submit = 0;
+  for (const auto& [pause, work, tasks, slack, cores, memory] : drawn) {
+    submit += pause;
+    rows.push_back({.submit = submit,
+                    .work = work,
+                    .shape = {.tasks = static_cast<std::uint32_t>(tasks),
+                              .gpu_milli_per_task = slack % 3 * whole_gpu,
+                              .cpu_milli_per_task = std::int64_t{cores} * 1000,
+                              .memory_mib_per_task = std::int64_t{memory} * 128},
+                    .estimate = work + (slack > 20 ? slack : 0)});
+  }
+  rows = test::rows_that_fit(rows, cluster);
+  return {test::table_of(rows), cluster};
+}
+
+AnyDurationEstimator asked_for(const JobTable& jobs) {
+  return *make_duration_estimator({.name = "requested"}, {.jobs = &jobs});
+}
+
+/// What the policy has promised so far.
+class Promises {
+ public:
+  void note(const OracleView& view, JobId job, Time time) {
+    const auto [known, fresh] = promised_.try_emplace(job, time);
+    RC_ASSERT(time <= known->second);
+    known->second = time;
+    if (time > view.now() && view.shape(job).gpu_milli() <= view.cluster().free_gpu_milli()) ++with_enough_gpus_;
+  }
+  void check_kept(const Engine& engine) const {
+    RC_ASSERT(engine.all_finished());
+    for (const auto& [job, time] : promised_) RC_ASSERT(engine.first_start(job) <= time);
+  }
+  /// Promises of a later start to jobs for which there were GPUs enough.
+  [[nodiscard]] int with_enough_gpus() const { return with_enough_gpus_; }
+
+ private:
+  std::map<JobId, Time> promised_;
+  int with_enough_gpus_ = 0;
+};
+
+Promises run_easy(const Case& c) {
+  Engine engine(c.jobs, c.cluster);
+  EasyBackfill policy(fifo_order(), asked_for(c.jobs));
+  Promises promises;
+  Decision decision = engine.decision();
+  while (engine.advance()) {
+    const OracleView view = engine.view();
+    policy.decide(view, decision);
+    for (std::uint32_t i = 0; i < view.job_count(); ++i) {
+      if (const auto time = policy.reserved(JobId{i})) promises.note(view, JobId{i}, *time);
+    }
+    engine.apply();
+  }
+  promises.check_kept(engine);
+  return promises;
+}
+
+Promises run_conservative(const Case& c) {
+  Engine engine(c.jobs, c.cluster);
+  const auto depth = static_cast<std::uint32_t>(*rc::gen::element(2, 1000));
+  ConservativeBackfill policy(fifo_order(), asked_for(c.jobs), CapacityProfile(c.cluster, c.jobs), depth);
+  Promises promises;
+  Decision decision = engine.decision();
+  while (engine.advance()) {
+    policy.decide(engine.view(), decision);
+    for (const auto& [job, time] : policy.reservations()) promises.note(engine.view(), job, time);
+    engine.apply();
+  }
+  promises.check_kept(engine);
+  return promises;
+}
+
+RC_GTEST_PROP(EasyBackfill, NeverDelaysAReservation, ()) { run_easy(any_case()); }
+
+RC_GTEST_PROP(ConservativeBackfill, NeverDelaysAReservation, ()) { run_conservative(any_case()); }
+
+TEST(EasyBackfill, NeverDelaysAReservationThatWaitsForCoresOrMemory) {
+  int bound_otherwise = 0;
+  test::check_many(1000, [&] { bound_otherwise += run_easy(scarce_case()).with_enough_gpus(); });
+  EXPECT_GT(bound_otherwise, 1000);
+}
+
+TEST(ConservativeBackfill, NeverDelaysAReservationThatWaitsForCoresOrMemory) {
+  int bound_otherwise = 0;
+  test::check_many(1000, [&] { bound_otherwise += run_conservative(scarce_case()).with_enough_gpus(); });
+  EXPECT_GT(bound_otherwise, 1000);
+}
+
+// Wrong estimates may cost time, but no job is lost, and no capacity is exceeded.
+RC_GTEST_PROP(Backfill, FinishesEveryJobWhateverTheEstimates, ()) {
+  const Case c = any_case();
+  for (const char* way : {"easy{estimate=noisy,noise_sigma=2}", "conservative{estimate=noisy,noise_sigma=2}",
+                          "sc20{estimate=noisy,noise_sigma=2}", "easy{estimate=quantile}"}) {
+    for (const char* policy : {"fifo", "wfp3", "saf"}) {
+      auto made = make(policy, way, c.jobs, c.cluster);
+      Engine engine(c.jobs, c.cluster);
+      RC_ASSERT(simulate(engine, *made));
+      RC_ASSERT(engine.consistent());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpusched

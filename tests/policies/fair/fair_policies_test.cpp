@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fair-share policies and the schedulers of the field, by examples worked out by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/policies/fair/lsf.hpp"
+#include "src/policies/fair/share_queues.hpp"
+#include "src/policies/fair/slurm.hpp"
+#include "src/policies/packing/k8s.hpp"
+#include "src/policies/queues/class_queues.hpp"
+#include "tests/policies/policy_support.hpp"
+
+namespace gpusched::test {
+namespace {
+
+/// Jobs started at the first instant, by user.
+std::map<std::string, int> started_at_once(const std::string& policy, const JobTable& jobs, const Cluster& cluster) {
+  std::map<std::string, int> started;
+  const Spans spans = run_policy(policy, jobs, cluster);
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    if (spans[i].start == 0) ++started[jobs.users()[jobs.user(JobId{i})]];
+  }
+  return started;
+}
+using Started = std::map<std::string, int>;
+
+std::vector<Row> rows_of(int count, Row row) { return std::vector<Row>(static_cast<std::size_t>(count), row); }
+
+std::vector<Row> join(std::vector<Row> a, const std::vector<Row>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// ---- dominant resource fairness ----
+
+// The example of the paper (NSDI'11, section 4.1): 9 CPUs and 18 GB, A wants <1 CPU, 4 GB> a task, B <3 CPU, 1 GB>.
+TEST(Drf, GivesThePapersWorkedExample) {
+  Cluster cluster = Cluster::homogeneous(1, 0);
+  cluster.nodes[0].cpu_milli = 9000;
+  cluster.nodes[0].memory_mib = 18 * 1024;
+  const Row a{.work = 100, .user = "A", .shape = {.cpu_milli_per_task = 1000, .memory_mib_per_task = 4 * 1024}};
+  const Row b{.work = 100, .user = "B", .shape = {.cpu_milli_per_task = 3000, .memory_mib_per_task = 1024}};
+  const JobTable jobs = table_of(join(rows_of(10, a), rows_of(10, b)));
+  EXPECT_EQ(started_at_once("drf", jobs, cluster), (Started{{"A", 3}, {"B", 2}}));
+}
+
+TEST(Drf, WeightsDivideTheShares) {
+  const JobTable jobs = table_of(join(rows_of(9, {.work = 10, .user = "A"}), rows_of(9, {.work = 10, .user = "B"})));
+  EXPECT_EQ(started_at_once("drf", jobs, Cluster::pool(6)), (Started{{"A", 3}, {"B", 3}}));
+  EXPECT_EQ(started_at_once("drf{weights=[2,1]}", jobs, Cluster::pool(6)), (Started{{"A", 4}, {"B", 2}}));
+}
+
+TEST(Drf, TheHierarchySharesBetweenVirtualClustersFirst) {
+  const JobTable jobs = table_of(
+      join(join(rows_of(9, {.work = 10, .user = "A", .vc = "x"}), rows_of(9, {.work = 10, .user = "B", .vc = "x"})),
+           rows_of(9, {.work = 10, .user = "C", .vc = "y"})));
+  EXPECT_EQ(started_at_once("drf", jobs, Cluster::pool(12)), (Started{{"A", 4}, {"B", 4}, {"C", 4}}));
+  EXPECT_EQ(started_at_once("hdrf", jobs, Cluster::pool(12)), (Started{{"A", 3}, {"B", 3}, {"C", 6}}));
+}
+
+TEST(FairPolicies, SayInOneLineWhichColumnIsMissing) {
+  const JobTable bare = table_of({{0, 1, 1}});
+  const JobTable with_vcs = table_of({{.work = 1, .vc = "a"}});
+  const Cluster cluster = Cluster::pool(1);
+  for (const std::string name : {"drf", "slurm", "lsf"}) {
+    const auto none = make(name, bare, cluster);
+    ASSERT_FALSE(none) << name;
+    EXPECT_EQ(none.error().message, "policy " + name + " shares between users, and the trace names none");
+    const auto other = make(name, with_vcs, cluster);
+    ASSERT_FALSE(other) << name;
+    EXPECT_THAT(other.error().message, testing::HasSubstr("give by=vc"));
+    EXPECT_TRUE(make(name + "{by=vc}", with_vcs, cluster)) << name;
+  }
+  for (const std::string name : {"yarn-capacity", "yarn-fair", "volcano"}) {
+    const auto none = make(name, bare, cluster);
+    ASSERT_FALSE(none) << name;
+    EXPECT_THAT(none.error().message, testing::HasSubstr("virtual clusters, and the trace names none"));
+  }
+  EXPECT_THAT(make("hdrf", with_vcs, cluster).error().message, testing::HasSubstr("lacks users"));
+}
+
+// ---- static partition ----
+
+TEST(StaticPartition, NeverLendsAnIdlePartition) {
+  const JobTable jobs =
+      table_of(join(rows_of(4, {.work = 10, .user = "ann"}), {{.submit = 15, .work = 10, .user = "bob"}}));
+  // Two of four GPUs are bob's and idle until 15; ann's four jobs run two by two all the same.
+  EXPECT_EQ(run_policy("static-partition", jobs, Cluster::pool(4)),
+            (Spans{{0, 10}, {0, 10}, {10, 20}, {10, 20}, {15, 25}}));
+}
+
+TEST(StaticPartition, RefusesAJobThatCanNeverRun) {
+  const JobTable jobs = table_of({{.work = 1, .gpus = 3, .user = "ann"}, {.work = 1, .user = "bob"}});
+  const auto policy = make("static-partition", jobs, Cluster::pool(4));
+  ASSERT_FALSE(policy);
+  EXPECT_THAT(policy.error().message, testing::HasSubstr("job 0 wants 3 GPUs, and the partition of 'ann' has 2"));
+  EXPECT_TRUE(make("static-partition{weights=[3,1]}", jobs, Cluster::pool(4)));
+}
+
+TEST(StaticPartition, TakesWhicheverOwnerTheTraceNames) {
+  const JobTable with_vcs =
+      table_of(join(rows_of(4, {.work = 10, .vc = "a"}), {{.submit = 15, .work = 10, .vc = "b"}}));
+  EXPECT_EQ(run_policy("static-partition", with_vcs, Cluster::pool(4)),
+            (Spans{{0, 10}, {0, 10}, {10, 20}, {10, 20}, {15, 25}}));
+  const JobTable bare = table_of({{.work = 1}});
+  EXPECT_EQ(make("static-partition", bare, Cluster::pool(4)).error().message,
+            "policy static-partition divides GPUs between users or virtual clusters, and the trace names neither "
+            "(columns user, vc)");
+}
+
+TEST(StaticPartition, PartsByDemandHoldTheLargestJob) {
+  // GPU time 60 (in 6 jobs), 20 and 4 (on 4 GPUs). Of 12 GPUs cat's share would be 0 and must be 4; the other 8 fall 6
+  // to 2.
+  const JobTable jobs =
+      table_of(join(join(rows_of(6, {.work = 10, .user = "ann"}), rows_of(2, {.work = 10, .user = "bob"})),
+                    {{.work = 1, .gpus = 4, .user = "cat"}}));
+  EXPECT_EQ(run_policy("static-partition{parts=demand}", jobs, Cluster::pool(12)),
+            (Spans{{0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 1}}));
+  // Of 8 GPUs the other 4 fall 3 to 1.
+  EXPECT_EQ(run_policy("static-partition{parts=demand}", jobs, Cluster::pool(8)),
+            (Spans{{0, 10}, {0, 10}, {0, 10}, {10, 20}, {10, 20}, {10, 20}, {0, 10}, {10, 20}, {0, 1}}));
+  const JobTable wide = table_of({{.work = 1, .gpus = 3, .user = "ann"}, {.work = 1, .gpus = 3, .user = "bob"}});
+  EXPECT_EQ(make("static-partition{parts=demand}", wide, Cluster::pool(4)).error().message,
+            "static-partition: parts that hold each owner's largest job add up to 6 GPUs, and the cluster has 4");
+}
+
+// ---- Slurm and LSF ----
+
+TEST(Slurm, UsageHalvesWithEachHalfLife) {
+  DecayingUsage usage(3600);
+  usage.hold(Time{}, 2 * whole_gpu);
+  usage.hold(whole_seconds(3600), -2 * whole_gpu);
+  // The integral of 2 x 2^-(t/3600) over an hour: 2 x 3600 / ln 2 x (1 - 1/2).
+  EXPECT_NEAR(usage.at(whole_seconds(3600)), 5193.70, 0.01);
+  EXPECT_NEAR(usage.at(whole_seconds(7200)), 5193.70 / 2, 0.01);
+}
+
+TEST(Slurm, ThoseWhoUsedLessComeFirst) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "heavy"},
+                                  {.submit = 10, .work = 10, .user = "heavy"},
+                                  {.submit = 20, .work = 10, .user = "light"}});
+  EXPECT_EQ(run_policy("slurm", jobs, Cluster::pool(1)), (Spans{{0, 100}, {110, 120}, {100, 110}}));
+  // Without the fair-share term, age decides.
+  EXPECT_EQ(run_policy("slurm{weight_fair_share=0,weight_age=1e9}", jobs, Cluster::pool(1)),
+            (Spans{{0, 100}, {100, 110}, {110, 120}}));
+}
+
+// Alike but for their partitions, so that one queue must not hide the later job behind the earlier.
+TEST(Slurm, ABetterPartitionOvertakesWithinAnOwner) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "ann", .vc = "slow"},
+                                  {.submit = 10, .work = 10, .user = "ann", .vc = "slow"},
+                                  {.submit = 20, .work = 10, .user = "ann", .vc = "fast"}});
+  EXPECT_EQ(run_policy("slurm{partition_factors=[0.1,0.9]}", jobs, Cluster::pool(1)),
+            (Spans{{0, 100}, {110, 120}, {100, 110}}));
+}
+
+TEST(Slurm, PrintsItsTerms) {
+  const JobTable jobs = table_of({{.work = 10, .gpus = 2, .user = "ann", .vc = "fast", .priority = 3}});
+  Engine engine(jobs, Cluster::pool(8));
+  engine.advance();
+  engine.advance_to(whole_seconds(302'400));
+  const Slurm slurm({.partition_factors = {0.5}, .least_qos = 1, .most_qos = 5});
+  const SlurmTerms terms = slurm.terms(engine.view(), JobId{0});
+  // Half of the maximum age, 2 of 8 GPUs, half of the best partition, half way between the QoS 1 and 5.
+  EXPECT_EQ(terms.to_string(), "priority 12250 = age 500 + fair-share 10000 + size 250 + partition 500 + qos 1000");
+}
+
+TEST(Lsf, DynamicPriorityFollowsTheFormula) {
+  const JobTable jobs =
+      table_of({{.work = 7200, .gpus = 2, .user = "ann"}, {.submit = 3600, .work = 1, .user = "bob"}});
+  Engine engine(jobs, Cluster::pool(4));
+  Lsf lsf({});
+  Decision decision = engine.decision();
+  engine.advance();
+  lsf.decide(engine.view(), decision);
+  engine.apply();
+  const Time hour = whole_seconds(3600);
+  engine.advance_to(hour);
+  const std::uint32_t ann = jobs.user(JobId{0}), bob = jobs.user(JobId{1});
+  EXPECT_DOUBLE_EQ(lsf.dynamic_priority(bob, hour), 1.0 / 3);
+  // Two GPUs for an hour, of which a history of 5 hours to a tenth keeps 2 x (1 - 10^-0.2) x 5 / ln 10.
+  const double past = 2 * (1 - std::pow(10, -0.2)) * 5 / std::log(10.0);
+  EXPECT_NEAR(lsf.dynamic_priority(ann, hour), 1 / (past * 0.7 + 1 * 0.7 + 3 * 3), 1e-9);
+}
+
+// ---- queues with shares ----
+
+TEST(DeservedShares, WhatOneLeavesGoesToTheOthersByWeight) {
+  EXPECT_EQ(deserved_shares(100, {1, 1, 2}, {10, 1000, 1000}), (std::vector<std::int64_t>{10, 30, 60}));
+  EXPECT_EQ(deserved_shares(100, {1, 1}, {10, 20}), (std::vector<std::int64_t>{10, 20}));
+  EXPECT_EQ(deserved_shares(90, {1, 1, 1}, {1000, 1000, 1000}), (std::vector<std::int64_t>{30, 30, 30}));
+}
+
+TEST(QueueTree, SharesMultiplyDownTheTree) {
+  const QueueTree tree({"", "prod", "dev.a", "dev.b"}, OwnerWeights({1, 3, 1}));
+  const std::vector<std::int64_t> much(4, 1000);
+  EXPECT_EQ(tree.divide(800, much), (std::vector<std::int64_t>{0, 400, 300, 100}));
+  // dev.a asks for little: its part goes to its sibling first, and only what both leave goes to prod.
+  EXPECT_EQ(tree.divide(800, {0, 1000, 100, 250}), (std::vector<std::int64_t>{0, 450, 100, 250}));
+  EXPECT_EQ(tree.divide(800, {0, 1000, 100, 1000}), (std::vector<std::int64_t>{0, 400, 100, 300}));
+}
+
+class Yarn : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Schedulers, Yarn, testing::Values("yarn-capacity", "yarn-fair", "volcano"));
+
+TEST_P(Yarn, AShareIsRestoredWithinOnePreemptionInterval) {
+  // a fills 8 GPUs; b is due four and gets them 15 s after it asked, from a's newest jobs, which finish later.
+  const JobTable jobs =
+      table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 10, .work = 20, .gpus = 4, .vc = "b"}}));
+  const Spans spans = run_policy(GetParam() + "{preemption_interval_s=15}", jobs, Cluster::pool(8));
+  EXPECT_EQ(spans[8], (Span{25, 45}));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(spans[i], (Span{0, 100})) << i;
+  for (std::size_t i = 4; i < 8; ++i) EXPECT_EQ(spans[i], (Span{0, 120})) << i;
+}
+
+TEST_P(Yarn, WhatNobodyElseWantsIsLent) {
+  const JobTable jobs =
+      table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 500, .work = 20, .gpus = 4, .vc = "b"}}));
+  const Spans spans = run_policy(GetParam(), jobs, Cluster::pool(8));
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(spans[i], (Span{0, 100})) << i;
+}
+
+TEST(Yarn, WithoutPreemptionAQueueWaits) {
+  const JobTable jobs =
+      table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 10, .work = 20, .gpus = 4, .vc = "b"}}));
+  EXPECT_EQ(run_policy("yarn-capacity{preemption=false}", jobs, Cluster::pool(8))[8], (Span{100, 120}));
+}
+
+TEST(Volcano, PreemptsLowerPrioritiesOfTheSameQueue) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 4, .vc = "a", .priority = 1},
+                                  {.submit = 0, .work = 100, .gpus = 4, .vc = "a", .priority = 2},
+                                  {.submit = 10, .work = 20, .gpus = 4, .vc = "a", .priority = 3}});
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(8)), (Spans{{0, 120}, {0, 100}, {10, 30}}));
+  EXPECT_EQ(run_policy("volcano{preempt=false}", jobs, Cluster::pool(8)), (Spans{{0, 100}, {0, 100}, {100, 120}}));
+}
+
+// Nodes of 1, 2 and 2 GPUs. Job 0 lies on the second; job 1 stops it and is packed: the first node, the second, and one
+// GPU of the third. Consolidated it would leave the first idle.
+TEST(Volcano, BinpackPacksWhatPreemptStarts) {
+  const JobTable jobs = table_of({{.work = 100, .gpus = 2, .vc = "a", .priority = 1},
+                                  {.submit = 10, .work = 20, .gpus = 4, .vc = "a", .priority = 2}});
+  Cluster cluster = Cluster::homogeneous(3, 2);
+  cluster.nodes[0].gpus = 1;
+  const auto idle_at_ten = [&](const std::string& text) {
+    Engine engine(jobs, cluster);
+    auto policy = make(text, jobs, cluster);
+    Decision decision = engine.decision();
+    while (engine.advance_to(whole_seconds(10))) {
+      policy->decide(engine.view(), decision);
+      engine.apply();
+    }
+    std::vector<std::uint32_t> idle;
+    for (std::uint32_t n = 0; n < 3; ++n) idle.push_back(engine.view().cluster().node_idle_gpus(NodeId{n}));
+    return idle;
+  };
+  EXPECT_EQ(idle_at_ten("volcano"), (std::vector<std::uint32_t>{0, 0, 1}));
+  EXPECT_EQ(idle_at_ten("volcano{binpack=false}"), (std::vector<std::uint32_t>{1, 0, 0}));
+}
+
+// ---- Volcano's plugin drf ----
+
+TEST(Volcano, DrfServesThePoorerUserOfAQueueFirst) {
+  const JobTable jobs = table_of({{.work = 100, .gpus = 3, .user = "A", .vc = "q"},
+                                  {.submit = 1, .work = 50, .user = "A", .vc = "q"},
+                                  {.submit = 1, .work = 50, .user = "B", .vc = "q"}});
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(4)), (Spans{{0, 100}, {1, 51}, {51, 101}}));
+  EXPECT_EQ(run_policy("volcano{drf=true}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {51, 101}, {1, 51}}));
+}
+
+TEST(Volcano, DrfPreemptsWhereTheOtherKeepsAsMuch) {
+  // At 10 s B would have 1/2 and A 1/2: job 1, the newer, goes. At 20 s B would have all and A nothing: job 3 waits,
+  // and goes first at 60 s as B then holds nothing.
+  const JobTable jobs = table_of({{.work = 100, .gpus = 2, .user = "A", .vc = "q"},
+                                  {.work = 100, .gpus = 2, .user = "A", .vc = "q"},
+                                  {.submit = 10, .work = 50, .gpus = 2, .user = "B", .vc = "q"},
+                                  {.submit = 20, .work = 10, .gpus = 2, .user = "B", .vc = "q"}});
+  EXPECT_EQ(run_policy("volcano{drf=true}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {0, 160}, {10, 60}, {60, 70}}));
+  EXPECT_EQ(run_policy("volcano{drf=true,preempt=false}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {0, 100}, {100, 150}, {100, 110}}));
+  const JobTable nobody = table_of({{.work = 1, .vc = "q"}});
+  EXPECT_EQ(make("volcano{drf=true}", nobody, Cluster::pool(1)).error().message,
+            "policy volcano: drf=true shares between users, and the trace names none");
+}
+
+TEST(Volcano, DrfLooksAtTheDominantResource) {
+  Cluster cluster = Cluster::homogeneous(1, 4);
+  cluster.nodes[0].cpu_milli = 10'000;
+  DominantShares shares(cluster);
+  const Shape gpu{.gpu_milli_per_task = whole_gpu, .cpu_milli_per_task = 1000};
+  const Shape cores{.cpu_milli_per_task = 6000, .memory_mib_per_task = 512};
+  shares.add(1, gpu, +1);
+  EXPECT_EQ(shares.share(1), DominantShares::whole / 4);
+  EXPECT_EQ(shares.share_after(1, cores, +1), DominantShares::whole * 7 / 10);  // memory is not bounded
+  EXPECT_EQ(shares.share(1), DominantShares::whole / 4);
+  shares.add(1, gpu, -1);
+  EXPECT_EQ(shares.share(1), 0);
+}
+
+// ---- Kubernetes ----
+
+TEST(K8s, ScoresSpreadOrPack) {
+  const JobTable jobs = table_of({{0, 10, 1}, {0, 10, 1}, {0, 10, 4}});
+  const Cluster cluster = Cluster::homogeneous(2, 4);
+  const auto nodes_used_by_two = [&](const std::string& text) {
+    Engine engine(jobs, cluster);
+    auto policy = make(text, jobs, cluster);
+    engine.advance();
+    Decision decision = engine.decision();
+    policy->decide(engine.view(), decision);
+    engine.apply();
+    std::map<std::uint32_t, int> nodes;
+    for (const JobId job : {JobId{0}, JobId{1}}) {
+      engine.view().for_each_grant(job, [&](const Grant& grant) { ++nodes[index(grant.node)]; });
+    }
+    return nodes.size();
+  };
+  EXPECT_EQ(nodes_used_by_two("k8s"), 2u);
+  EXPECT_EQ(nodes_used_by_two("k8s{score=most-allocated}"), 1u);
+}
+
+// Two jobs of three pods on four GPUs, created side by side: each binds two pods and waits for ever for its third.
+// Scheduled as gangs, one runs after the other.
+TEST(K8s, PartialGangsDeadlockWhereGangSchedulingDoesNot) {
+  const JobTable jobs = table_of({{0, 60, 3}, {0, 60, 3}});
+  const Cluster cluster = Cluster::pool(4);
+  EXPECT_EQ(run_policy("k8s", jobs, cluster), (Spans{{0, 60}, {60, 120}}));
+
+  const JobTable pods = *split_into_pods(jobs, whole_seconds(1));
+  ASSERT_EQ(pods.size(), 6u);
+  Engine engine(pods, cluster);
+  auto policy = make("k8s{pods=true}", pods, cluster);
+  Decision decision = engine.decision();
+  while (engine.advance_to(whole_seconds(86'400))) {
+    policy->decide(engine.view(), decision);
+    engine.apply();
+  }
+  EXPECT_EQ(engine.view().finished(), 0u);  // after a day
+  EXPECT_EQ(engine.view().running().size(), 4u);
+  EXPECT_EQ(engine.view().pending_count(), 2u);
+  EXPECT_EQ(engine.view().cluster().idle_gpus(), 0);  // all GPUs are held and none works
+}
+
+TEST(K8s, PodsWorkFromWhenTheLastIsBound) {
+  const JobTable jobs = table_of({{0, 60, 3}, {200, 5, 1}});
+  const JobTable pods = *split_into_pods(jobs, whole_seconds(10));  // pods at 0, 10 and 20
+  EXPECT_EQ(run_policy("k8s{pods=true}", pods, Cluster::pool(4)), (Spans{{0, 80}, {10, 80}, {20, 80}, {200, 205}}));
+}
+
+// Two halves of a GPU at 1/2 when side by side. The first pod waits for the second alone for 10 s; both then take 120
+// s.
+TEST(K8s, PodsThatWaitKeepTheirWorkAtAnyRate) {
+  const JobTable jobs = table_of({{.work = 60, .family = "a", .shape = {.tasks = 2, .gpu_milli_per_task = 500}}});
+  const JobTable pods = *split_into_pods(jobs, whole_seconds(10));
+  RuntimeModel model(pods.families().size(), 1);
+  const std::uint32_t a = pods.families().find("a");
+  model.set_extra(a, a, 0, 1'000'000);
+  const Cluster cluster = Cluster::homogeneous(1, 1);
+  for (const std::uint32_t rate : {1'000'000u, 500'000u}) {
+    model.set(a, 0, rate);
+    auto policy = make("k8s{pods=true}", pods, cluster);
+    const double end = 10 + 120.0 * 1'000'000 / rate;
+    EXPECT_EQ(run(pods, cluster, *std::move(policy), {}, &model), (Spans{{0, end}, {10, end}}));
+  }
+}
+
+}  // namespace
+}  // namespace gpusched::test

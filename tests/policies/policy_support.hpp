@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Policies by their text, as the command line takes it, and runs under them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "src/policies/seam/registry.hpp"
+#include "tests/program/run_support.hpp"
+
+namespace gpusched::test {
+
+using Spans = std::vector<Span>;
+
+inline Result<AnyPolicy> make(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  const auto specs = parse_policy_list(text);
+  if (!specs) return Unexpected{specs.error()};
+  return PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1});
+}
+
+inline Spans run_policy(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  auto policy = make(text, jobs, cluster);
+  EXPECT_TRUE(policy) << (policy ? "" : policy.error().to_string());
+  return run(jobs, cluster, *std::move(policy));
+}
+
+}  // namespace gpusched::test

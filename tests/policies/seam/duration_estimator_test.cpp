@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/seam/duration_estimator.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gpusched/core/rng.hpp"
+#include "src/policies/orders/fifo.hpp"
+#include "tests/program/run_support.hpp"
+
+namespace gpusched {
+namespace {
+
+struct Job {
+  std::int64_t submit_s;
+  std::int64_t work_s;
+  std::uint32_t gpus = 1;
+  std::string user = "ann";
+  std::string name = "train";
+  std::int64_t asked_s = 100;  // -1: nothing
+};
+
+JobTable table_of(const std::vector<Job>& rows) {
+  JobTableBuilder builder;
+  for (const Job& job : rows) {
+    builder.add({.submit = whole_seconds(job.submit_s),
+                 .work = whole_seconds(job.work_s),
+                 .estimate = job.asked_s < 0 ? Time::max() : whole_seconds(job.asked_s),
+                 .shape = {.tasks = job.gpus, .gpu_milli_per_task = whole_gpu},
+                 .user = job.user,
+                 .group = job.user,
+                 .name = job.name});
+  }
+  return *std::move(builder).build();
+}
+
+// Asks for an estimate of each job as it arrives, in a cluster where none waits.
+class Recorder {
+ public:
+  Recorder(AnyDurationEstimator estimator, std::vector<double>* estimates)
+      : estimator_(std::move(estimator)), estimates_(estimates) {}
+  [[nodiscard]] std::string_view name() const { return "recorder"; }
+  void decide(const OracleView& view, Decision& decision) {
+    estimator_.observe(view);
+    for (const Event& event : view.events()) {
+      if (event.kind != EventKind::submit) continue;
+      estimates_->push_back(to_seconds(estimator_.estimate(view, event.job)));
+      decision.start(event.job);
+    }
+  }
+
+ private:
+  AnyDurationEstimator estimator_;
+  std::vector<double>* estimates_;
+};
+
+std::vector<double> estimates(const std::string& estimator, const JobTable& jobs) {
+  auto made = make_duration_estimator({.name = estimator}, {.jobs = &jobs, .seed = 5});
+  EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
+  std::vector<double> result;
+  Recorder recorder(*made, &result);
+  Engine engine(jobs, Cluster::pool(100'000));
+  simulate(engine, recorder);
+  return result;
+}
+
+std::vector<double> estimates(const std::string& estimator, const std::vector<Job>& rows) {
+  return estimates(estimator, table_of(rows));
+}
+
+using Seconds = std::vector<double>;
+
+TEST(DurationEstimator, GivenByTruthOrUser) {
+  const std::vector<Job> jobs{{.submit_s = 0, .work_s = 30}, {.submit_s = 1, .work_s = 300}};
+  EXPECT_EQ(estimates("exact", jobs), (Seconds{30, 300}));
+  EXPECT_EQ(estimates("user", jobs), (Seconds{100, 100}));
+  EXPECT_EQ(estimates("requested", jobs), (Seconds{100, 100}));
+}
+
+// A job without a request must not be given its true run time: "requested" once did that.
+TEST(DurationEstimator, NoRequestIsNoReasonToKnowTheTruth) {
+  const std::vector<Job> jobs{{.submit_s = 0, .work_s = 30, .asked_s = -1},
+                              {.submit_s = 50, .work_s = 7, .asked_s = -1},
+                              {.submit_s = 60, .work_s = 7, .asked_s = 25}};
+  const Seconds guessed = estimates("requested", jobs);
+  EXPECT_EQ(guessed[0], 3600);        // nothing has finished
+  EXPECT_NEAR(guessed[1], 30, 1e-5);  // one job has, alike in everything
+  EXPECT_EQ(guessed[2], 25);
+  EXPECT_EQ(estimates("user", jobs), (Seconds{365.0 * 86400, 365.0 * 86400, 25}));
+}
+
+// log(1 + t) of ann's one-GPU job is a, of bob's two-GPU job b. Each mean weighs its own jobs and 4 of the level above.
+TEST(DurationEstimator, HistoryRefinesByShapeAndUser) {
+  const std::vector<Job> jobs{{.submit_s = 0, .work_s = 99, .gpus = 1, .user = "ann"},
+                              {.submit_s = 0, .work_s = 9, .gpus = 2, .user = "bob"},
+                              {.submit_s = 200, .work_s = 1, .gpus = 1, .user = "ann"},
+                              {.submit_s = 200, .work_s = 1, .gpus = 4, .user = "cat"}};
+  const double a = std::log(100), b = std::log(10), all = (a + b) / 2;
+  const double of_vc = (a + b + 4 * all) / 6, of_shape = (a + 4 * of_vc) / 5, of_ann = (a + 4 * of_shape) / 5;
+  const Seconds guessed = estimates("history", jobs);
+  EXPECT_NEAR(guessed[2], std::exp(of_ann) - 1, 1e-5);
+  EXPECT_NEAR(guessed[3], std::exp(of_vc) - 1, 1e-5);
+}
+
+TEST(DurationEstimator, RunningMeans) {
+  const std::vector<Job> jobs{{.submit_s = 0, .work_s = 10, .gpus = 1, .user = "ann"},
+                              {.submit_s = 20, .work_s = 30, .gpus = 2, .user = "ann"},
+                              {.submit_s = 60, .work_s = 1, .gpus = 2, .user = "ann"},
+                              {.submit_s = 70, .work_s = 1, .gpus = 2, .user = "bob"}};
+  // Nothing known; one of 10 s; ann's mean of 10 and 30 s, or her two-GPU job; bob gets the mean of all.
+  EXPECT_EQ(estimates("user-mean", jobs), (Seconds{3600, 10, 20, (10 + 30 + 1) / 3.0 - 2e-6 / 3}));
+  EXPECT_EQ(estimates("user-gpu-mean", jobs), (Seconds{3600, 10, 30, (10 + 30 + 1) / 3.0 - 2e-6 / 3}));
+  EXPECT_EQ(estimates("group-mean", jobs), estimates("user-mean", jobs));
+  EXPECT_EQ(estimates("group-gpu-mean", jobs), estimates("user-gpu-mean", jobs));
+}
+
+TEST(DurationEstimator, NameHistory) {
+  const std::vector<Job> jobs{{.submit_s = 0, .work_s = 10, .name = "bert-1"},
+                              {.submit_s = 20, .work_s = 30, .name = "bert-1"},
+                              {.submit_s = 60, .work_s = 50, .name = "bert-1"},
+                              {.submit_s = 200, .work_s = 1, .name = "bert-1"},                 // (30 + 50) / 2
+                              {.submit_s = 300, .work_s = 1, .name = "bert-77"},                // alike: (50 + 1) / 2
+                              {.submit_s = 400, .work_s = 1, .user = "bob", .name = "bert-3"},  // (1 + 1) / 2
+                              {.submit_s = 500, .work_s = 9, .user = "bob", .name = "eval"},    // bob's
+                              {.submit_s = 600, .work_s = 9, .user = "cat", .name = "plot"}};   // (1 + 9) / 2 of all
+  EXPECT_EQ(estimates("name-history", jobs), (Seconds{3600, 10, 20, 40, 25.5, 1, 1, 5}));
+}
+
+TEST(DurationEstimator, NoiseIsSeededAndHasTheStatedSpread) {
+  std::vector<Job> jobs;
+  for (int i = 0; i < 4000; ++i) jobs.push_back({.submit_s = i, .work_s = 1000});
+  const Seconds noisy = estimates("noisy", jobs);
+  EXPECT_EQ(noisy, estimates("noisy", jobs));
+  double sum = 0;
+  double squares = 0;
+  for (const double s : noisy) {
+    sum += std::log(s / 1000);
+    squares += std::log(s / 1000) * std::log(s / 1000);
+  }
+  EXPECT_NEAR(sum / 4000, 0, 4 * 0.5 / std::sqrt(4000));
+  EXPECT_NEAR(std::sqrt(squares / 4000), 0.5, 0.03);
+}
+
+TEST(DurationEstimator, QuantileRegressionFindsTheConditionalMedian) {
+  // Run times are half or twice 100 s x GPUs, half of the jobs each, with noise around; after training the prediction
+  // for 8 GPUs must be above that for 1 GPU by about the factor 8, and sit near the middle.
+  Rng rng(3);
+  std::vector<Job> jobs;
+  for (int i = 0; i < 3000; ++i) {
+    const auto gpus = std::uint32_t{1} << rng.below(4);
+    const double seconds = 100.0 * gpus * rng.lognormal(0, 0.4);
+    jobs.push_back({.submit_s = i * 50, .work_s = static_cast<std::int64_t>(seconds), .gpus = gpus});
+  }
+  const Seconds predicted = estimates("quantile", jobs);
+  double below = 0;
+  for (std::size_t i = 1000; i < jobs.size(); ++i) below += static_cast<double>(jobs[i].work_s) < predicted[i] ? 1 : 0;
+  EXPECT_NEAR(below / 2000, 0.5, 0.05);
+  double log_ratio = 0;
+  int ones = 0;
+  int eights = 0;
+  for (std::size_t i = 1000; i < jobs.size(); ++i) {
+    if (jobs[i].gpus == 8) log_ratio += std::log(predicted[i]), ++eights;
+  }
+  log_ratio /= eights;
+  double log_one = 0;
+  for (std::size_t i = 1000; i < jobs.size(); ++i) {
+    if (jobs[i].gpus == 1) log_one += std::log(predicted[i]), ++ones;
+  }
+  EXPECT_NEAR(log_ratio - log_one / ones, std::log(8.0), 0.3);
+}
+
+// No estimate may depend on what lies ahead: run times of jobs that have not finished when the estimate is made.
+RC_GTEST_PROP(DurationEstimator, NeverSeesTheFuture, ()) {
+  const auto works = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(1, 200)));
+  const auto cut = static_cast<std::int64_t>(*rc::gen::inRange<int>(0, static_cast<int>(works.size()) * 10));
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    jobs.push_back({.submit_s = static_cast<std::int64_t>(i) * 10,
+                    .work_s = works[i],
+                    .gpus = 1 + static_cast<std::uint32_t>(works[i]) % 4,
+                    .user = works[i] % 3 == 0 ? "ann" : "bob",
+                    .name = "job" + std::to_string(works[i] % 5),
+                    .asked_s = i % 2 == 0 ? 100 : -1});
+  }
+  std::vector<Job> other = jobs;
+  for (Job& job : other) {
+    if (job.submit_s + job.work_s > cut) job.work_s += 100'000 - job.work_s / 2;
+  }
+  for (const char* estimator : {"user", "requested", "history", "user-mean", "user-gpu-mean", "group-mean",
+                                "group-gpu-mean", "name-history", "quantile"}) {
+    const Seconds one = estimates(estimator, jobs);
+    const Seconds two = estimates(estimator, other);
+    for (std::size_t i = 0; i < jobs.size() && jobs[i].submit_s <= cut; ++i) RC_ASSERT(one[i] == two[i]);
+  }
+}
+
+TEST(DurationEstimator, OnlyTheTrueOnesAreClairvoyant) {
+  const JobTable jobs = table_of({{.submit_s = 0, .work_s = 30}});
+  for (const DurationEstimatorInfo& row : duration_estimators()) {
+    const auto made = make_duration_estimator({.name = row.name}, {.jobs = &jobs});
+    ASSERT_TRUE(made.has_value()) << row.name;
+    const bool truth = row.name == "exact" || row.name == "noisy";
+    EXPECT_EQ(made->clairvoyant(), truth) << row.name;
+  }
+}
+
+TEST(DurationEstimator, UnknownNameGetsTheNearest) {
+  const JobTable jobs;
+  EXPECT_NE(make_duration_estimator({.name = "exakt"}, {.jobs = &jobs}).error().message.find("exact"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpusched

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as its users meet it: exit codes, one clear line for bad input, the same bytes every time, and published
+// figures through the command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/files.hpp"
+
+namespace gpusched::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+class Program : public testing::Test {
+ protected:
+  // `arguments` as a shell reads them.
+  Outcome run(const std::string& arguments) const {
+    Outcome outcome = run_into(folder_.path() + "/stdout", arguments);
+    outcome.out = bytes_of(folder_.path() + "/stdout");
+    return outcome;
+  }
+  Outcome run_into(const std::string& out, const std::string& arguments) const {
+    const std::string err = folder_.path() + "/stderr";
+    const int status =
+        std::system((std::string(GPUSCHED_PROGRAM) + " " + arguments + " >" + out + " 2>" + err).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", bytes_of(err)};
+  }
+
+  // Bad input: exit 2, nothing on standard output, one line that says what is wrong.
+  void expect_refused(const std::string& arguments, const std::string& reason) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_THAT(outcome.err, StartsWith("gpusched: ")) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(reason)) << arguments;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+
+  json metrics(const std::string& arguments) const {
+    const Outcome outcome = run(arguments + " --json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const json report = json::parse(outcome.out, nullptr, false);
+    EXPECT_FALSE(report.is_discarded()) << outcome.out;
+    return report.is_discarded() ? json() : report["runs"];
+  }
+
+  std::string small_trace() const {
+    return folder_.write("small.csv",
+                         "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc\n"
+                         "a,0,10,2,1000,x\n"
+                         "b,2,4,1,1000,y\n"
+                         "c,4,30.5,1,500,x\n");
+  }
+
+  TempFolder folder_;
+};
+
+std::string rounded(const json& value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value.get<double>());
+  return text;
+}
+
+TEST_F(Program, HelpsWithoutArguments) {
+  const Outcome outcome = run("");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("gpusched replay --trace"));
+  EXPECT_THAT(run("--help").out, HasSubstr("replay"));
+  EXPECT_THAT(run("replay --help").out, HasSubstr("--policy"));
+  EXPECT_THAT(run("--version").out, StartsWith("gpusched "));
+}
+
+TEST_F(Program, WithoutACudaDeviceCalibrationSaysSoInOneLine) {
+  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "-1", 1), 0);
+  const Outcome outcome = run("calibrate --backend cuda --out " + folder_.path() + "/none.json");
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, StartsWith("gpusched: "));
+  EXPECT_THAT(outcome.err, HasSubstr("CUDA"));
+  EXPECT_THAT(outcome.err, HasSubstr("--backend cpu measures the processor"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/none.json"));
+}
+
+TEST_F(Program, FitsItsHelpIntoEightyColumns) {
+  for (const std::string arguments :
+       {"--help", "replay --help", "evaluate --help", "trace --help", "trace validate --help", "trace generate --help",
+        "policies qssf", "policies slurm", "policies tiresias@code"}) {
+    std::istringstream text(run(arguments).out);
+    for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80u) << arguments << ": " << line;
+  }
+}
+
+TEST_F(Program, PrintsATable) {
+  const Outcome outcome = run("replay --trace " + small_trace() + " --cluster 2x2 --policy fifo,srtf");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("3 jobs of small.csv on 2x2 (4 GPUs on 2 nodes)"));
+  EXPECT_THAT(outcome.out, HasSubstr("srtf*"));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Program, JsonIsOneObjectWithTheKeysThatScriptsRelyOn) {
+  const Outcome outcome = run("replay --json --trace " + small_trace() + " --cluster 2x2 --policy fifo,srtf");
+  const json report = json::parse(outcome.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << outcome.out;
+  EXPECT_EQ(report.size(), 2u);
+  EXPECT_EQ(report["manifest"]["trace"]["kept"], 3);
+  EXPECT_EQ(report["manifest"]["trace"]["sha256"].get<std::string>().size(), 64u);
+  ASSERT_EQ(report["runs"].size(), 2u);
+  const json& run = report["runs"][1];
+  EXPECT_EQ(run.size(), 4u);
+  EXPECT_EQ(run["policy"], "srtf");
+  EXPECT_EQ(run["cluster"], "2x2");
+  for (const char* key :
+       {"jobs", "avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s",
+        "avg_bounded_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions",
+        "energy_kwh", "jain_fairness", "max_finish_time_ratio", "events", "sim_seconds", "jobs_per_s"}) {
+    EXPECT_TRUE(run["metrics"].contains(key)) << key;
+  }
+  EXPECT_EQ(run["metrics"].size(), 19u);
+}
+
+TEST_F(Program, WritesTheFilesOfEachPolicy) {
+  const std::string out = folder_.path() + "/new/results";
+  ASSERT_EQ(run("replay --trace " + small_trace() + " --cluster 2x2 --policy fifo --out " + out).code, 0);
+  EXPECT_EQ(bytes_of(out + "/fifo/jobs.csv"),
+            "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status\n"
+            "a,,,2,0,0,10,10,0,10,0,unknown\n"
+            "b,,,1,2,2,6,4,0,4,0,unknown\n"
+            "c,,,0.5,4,4,34.5,30.5,0,30.5,0,unknown\n");
+  EXPECT_THAT(bytes_of(out + "/fifo/intervals.csv"), StartsWith("job_id,node,gpus,start_s,end_s\na,0,2,0,10\n"));
+  EXPECT_TRUE(json::parse(bytes_of(out + "/fifo/summary.json"), nullptr, false).is_object());
+  EXPECT_TRUE(json::parse(bytes_of(out + "/manifest.json"), nullptr, false).is_object());
+}
+
+TEST_F(Program, WritesTheSameBytesAgainAndOnTwoThreads) {
+  const auto files = [&](const std::string& name, const std::string& more) {
+    const std::string out = folder_.path() + "/" + name;
+    EXPECT_EQ(run("replay --trace " + small_trace() + " --cluster 1x2 --placement random --seed 3" +
+                  " --policy fifo,srtf,srsf,fifo --split vc --out " + out + more)
+                  .code,
+              0);
+    std::string all;
+    for (const char* policy : {"fifo", "srtf", "srsf", "fifo-2"}) {
+      for (const char* file : {"/summary.json", "/jobs.csv", "/intervals.csv"}) {
+        all += bytes_of(out + "/" + policy + file);
+      }
+    }
+    json manifest = json::parse(bytes_of(out + "/manifest.json"));
+    manifest.erase("execution");
+    return all + manifest.dump();
+  };
+  const std::string first = files("one", "");
+  EXPECT_GT(first.size(), 2000u);
+  EXPECT_EQ(files("two", ""), first);
+  EXPECT_EQ(files("three", " --jobs 3"), first);
+}
+
+TEST_F(Program, RefusesBadUsageInOneLine) {
+  const std::string trace = " --trace " + small_trace();
+  expect_refused("bogus", "unknown command 'bogus'");
+  expect_refused("reply", "did you mean 'replay'?");
+  expect_refused("replay --policy fifo", "no trace");
+  expect_refused("replay --cluster 4" + trace, "no policy");
+  expect_refused("replay --cluster 4 --policy fifoo" + trace, "did you mean 'fifo'?");
+  expect_refused("replay --cluster 4 --policy 'fifo{x=1}'" + trace, "no parameter 'x'");
+  expect_refused("replay --cluster 4 --policy 'fifo{'" + trace, "expected a parameter name");
+  expect_refused("replay --cluster phily --policy fifo" + trace, "did you mean 'philly'?");
+  expect_refused("replay --policy fifo" + trace, "--cluster");
+  expect_refused("replay --cluster 4 --policy fifo --placement worst" + trace, "--placement: expected one of");
+  expect_refused("replay --cluster 4 --policy fifo --seed -1" + trace, "--seed: expected a whole number");
+  expect_refused("replay --cluster 4 --policy fifo --set sed=1" + trace, "did you mean 'seed'?");
+  expect_refused("replay --cluster 4 --policy fifo --warmup-jobs 3" + trace, "no job is left to measure");
+  expect_refused("replay --cluster 4 --policy fifo --frobnicate" + trace, "--frobnicate");
+  expect_refused("policies fifoo", "did you mean 'fifo'?");
+  const std::string config = folder_.write("run.json", R"({"policies": ["fifo"], "clutser": "4"})");
+  expect_refused("replay --config " + config + trace, "/clutser: unknown key (did you mean 'cluster'?)");
+  expect_refused("replay --cluster 4 --policy fifo --out " + config + trace, "is not a folder");
+}
+
+TEST_F(Program, SaysWhichOptionIsWrongAndWhatItTakes) {
+  const std::string replay = "replay --cluster 4 --trace " + small_trace() + " ";
+  expect_refused(replay + "--polcy fifo", "unknown option '--polcy' (did you mean '--policy'?)");
+  expect_refused(replay + "--policy fifo extra", "unexpected argument 'extra' (see `gpusched replay --help`)");
+  expect_refused(replay + "--policy fifo --policy sjf", "--policy: given more than once");
+  expect_refused(replay + "--policy", "--policy: expected a value behind it");
+  expect_refused(replay + "--policy srft", "did you mean 'srtf'?");
+  expect_refused(replay + "--policy FIFO", "did you mean 'fifo'?");
+  expect_refused(replay + "--policy fifo --format swv", "--format: expected one of auto|native|");
+  expect_refused("--jsn", "unknown option '--jsn'");
+  expect_refused("trace infos", "did you mean 'info'?); `gpusched trace --help` lists all");
+  expect_refused("trace generate --jobs 1e3 --out x", "--jobs: expected a whole number, 0 or more, not '1e3'");
+  expect_refused("calibrate --out x --backend cud",
+                 "--backend: expected one of cuda|cpu|analytic, not 'cud' (did you mean 'cuda'?)");
+  expect_refused("trace generate --like x --model pai --out x", "exclude each other");
+  expect_refused("replay --policy fifo --cluster 1000000x1000000 --trace " + small_trace(),
+                 "1,000,000,000 GPUs in all");
+}
+
+TEST_F(Program, AFullDiskUnderStandardOutputIsAFailedRun) {
+  const std::string trace = small_trace();
+  for (const std::string& arguments :
+       {std::string("policies"), std::string("policies fifo"), std::string("--help"), std::string("replay --help"),
+        std::string("--version"), std::string("replay --print-schema"), std::string("profile show A100"),
+        "trace info " + trace, "trace info --json " + trace, "trace validate " + trace,
+        "replay --cluster 4 --policy fifo --trace " + trace,
+        "replay --cluster 4 --policy fifo --json --trace " + trace}) {
+    const Outcome full = run_into("/dev/full", arguments);
+    EXPECT_EQ(full.code, 1) << arguments;
+    EXPECT_EQ(full.err, "gpusched: standard output cannot be written\n") << arguments;
+  }
+}
+
+TEST_F(Program, AFileThatCannotBeWrittenIsAFailedRun) {
+  const std::string trace = small_trace();
+  for (const std::string& arguments :
+       {"trace convert " + trace + " --out ", std::string("trace generate --jobs 9 --out "),
+        std::string("trace generate --model-out ")}) {
+    EXPECT_EQ(run(arguments + folder_.path() + "/none/x").code, 1) << arguments;
+    const Outcome full = run(arguments + "/dev/full");
+    EXPECT_EQ(full.code, 1) << arguments;
+    EXPECT_THAT(full.err, HasSubstr("/dev/full: cannot write: No space left on device"));
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/full")) << arguments;
+  }
+  EXPECT_EQ(run("trace convert " + trace + " --to sfw --out x").code, 2);
+  EXPECT_THAT(run("trace convert " + trace + " --out /dev/stdout").out, StartsWith("job_id,submit_s,"));
+}
+
+TEST_F(Program, ShowsWhatIsNoTextAsEscapes) {
+  const std::string columns = " --cluster 4 --policy fifo --columns submit=t,gpus=g,duration=d,user=u";
+  const std::string raw = folder_.write("raw.csv", "t,g,d,\x1b[31m\n0,1,2,x\n");
+  expect_refused("replay --trace " + raw + columns, "the header has t,g,d,\\x1b[31m");
+  // Names need not be UTF-8, and JSON that holds them must be.
+  const std::string latin = folder_.write("latin.csv", "t,g,d,u\n0,1,2,\xe9\n");
+  const std::string out = folder_.path() + "/latin";
+  ASSERT_EQ(run("replay --split user --trace " + latin + columns + " --out " + out).code, 0);
+  const json summary = json::parse(bytes_of(out + "/fifo/summary.json"), nullptr, false);
+  ASSERT_TRUE(summary.is_object());
+  EXPECT_EQ(summary["splits"]["user"][0]["key"], "\xef\xbf\xbd");
+}
+
+TEST_F(Program, JsonHasTheSplitThatWasAskedFor) {
+  const std::string command = "replay --cluster 2x2 --policy fifo --json --trace " + small_trace();
+  const json split = json::parse(run(command + " --split vc").out, nullptr, false);
+  ASSERT_TRUE(split.is_object());
+  EXPECT_EQ(split["runs"][0]["splits"].size(), 1u);
+  EXPECT_EQ(split["runs"][0]["splits"]["vc"][0]["key"], "x");
+  EXPECT_EQ(split["runs"][0]["splits"]["vc"][0]["jobs"], 2);
+  EXPECT_FALSE(json::parse(run(command).out, nullptr, false)["runs"][0].contains("splits"));
+}
+
+TEST_F(Program, RunsAManifestAgain) {
+  const std::string trace = small_trace(),
+                    cluster = folder_.write("lab.json", R"({"nodes": [{"gpus": 2, "count": 2}]})");
+  const std::string first = folder_.path() + "/first", second = folder_.path() + "/second";
+  const std::string replay = "replay --policy 'srtf,sjf{skip=true}' --seed 7 ";
+  ASSERT_EQ(run(replay + "--trace " + trace + " --cluster " + cluster + " --out " + first).code, 0);
+  const Outcome again = run("replay --config " + first + "/manifest.json --out " + second);
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.err, "");
+  json manifests[] = {json::parse(bytes_of(first + "/manifest.json"), nullptr, false),
+                      json::parse(bytes_of(second + "/manifest.json"), nullptr, false)};
+  for (json& manifest : manifests) manifest.erase("execution");
+  EXPECT_EQ(manifests[0], manifests[1]);
+  ASSERT_EQ(manifests[0]["files"].size(), 1u);
+  EXPECT_EQ(manifests[0]["files"][0]["path"], cluster);
+  EXPECT_EQ(manifests[0]["files"][0]["sha256"].get<std::string>().size(), 64u);
+  const std::string folder = manifests[0]["policies"][1]["folder"];
+  EXPECT_TRUE(std::filesystem::exists(first + "/" + folder + "/jobs.csv"));
+
+  folder_.write("small.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\na,0,1,1,1000\n");
+  EXPECT_THAT(run("replay --config " + first + "/manifest.json").err, HasSubstr("its SHA-256 differs"));
+  const std::string wrong = folder_.write("wrong.json", R"({"program": "gpusched", "config": {"sed": 1}})");
+  expect_refused("replay --config " + wrong, "wrong.json: /config/sed: unknown key (did you mean 'seed'?)");
+}
+
+TEST_F(Program, RefusesBadTracesInOneLine) {
+  const std::string header = "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n";
+  const auto refused = [&](const std::string& rows, const std::string& reason) {
+    const std::string out = folder_.path() + "/never";
+    expect_refused("replay --cluster 4 --policy fifo --out " + out + " --trace " + folder_.write("bad.csv", rows),
+                   reason);
+    EXPECT_FALSE(std::filesystem::exists(out));
+  };
+  refused("", "empty");
+  refused(header + "1,0,x,1,1000\n", "bad.csv:2: work_s");
+  refused(header + "1,0,-5,1,1000\n", "bad.csv:2: work_s");
+  refused(header + "1,0,nan,1,1000\n", "bad.csv:2: work_s");
+  refused(header + "1,0,5,0,1000\n", "bad.csv:2: tasks");
+  refused(header + "1,0,5,1\n", "bad.csv:2");
+  refused(header + "1,0,5,1,1000,9\n", "bad.csv:2");
+  refused(header + "1,0,5,1,1000\n1,1,5,1,1000\n", "ids must be distinct");
+  refused(header + "1,0,5,5,1000\n", "1");  // more GPUs than there are
+  expect_refused("replay --cluster 4 --policy fifo --trace " + folder_.path(), folder_.path());
+  expect_refused("replay --cluster 4 --policy fifo --trace " + folder_.path() + "/none.csv", "none.csv");
+}
+
+TEST_F(Program, DropsOrClampsWhatIsTooLarge) {
+  const std::string trace = folder_.write("large.csv",
+                                          "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n"
+                                          "1,0,5,8,1000\n2,0,5,1,1000\n");
+  const std::string base = "replay --cluster 4 --policy fifo --trace " + trace;
+  expect_refused(base, "job '1' asks for 8 GPUs, which cluster 4 (4 GPUs) can never give; jobs like it: 1; use");
+  EXPECT_EQ(metrics(base + " --oversize drop")[0]["metrics"]["jobs"], 1);
+  EXPECT_EQ(metrics(base + " --oversize clamp")[0]["metrics"]["jobs"], 2);
+  EXPECT_THAT(run(base + " --oversize drop").err, HasSubstr("1 of 2 rows left out"));
+}
+
+TEST_F(Program, EvaluatesPoliciesGroupsAndTransfer) {
+  const std::string one = "--trace synthetic:philly --cluster 2x8 --window-jobs 200 --oversize drop ";
+  const Outcome table = run("evaluate " + one + "--policy fifo,sjf --group 'both=sjf,saf' --from 0.5 --backfill easy");
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("backfilling easy (agents: as trained)\ncompared with fifo"));
+  EXPECT_THAT(table.out, HasSubstr("both: interquartile mean of 2 training seeds"));
+  EXPECT_THAT(table.err, HasSubstr("rows left out: larger than the cluster"));
+  EXPECT_EQ(run("evaluate " + one + "--policy fifo,sjf --group 'both=sjf,saf' --from 0.5 --backfill easy").out,
+            table.out);
+
+  const Outcome nobody_waits =
+      run("evaluate --trace synthetic:philly --cluster 100000 --policy fifo,sjf --from 0.5 --figure avg_wait_s");
+  EXPECT_THAT(nobody_waits.out, AllOf(HasSubstr("+0.0%"), Not(HasSubstr("nan"))));
+  const Outcome matrix = run("evaluate " + one + "--trace synthetic:pai --policy fifo,sjf --from 0.5");
+  EXPECT_EQ(matrix.code, 0) << matrix.err;
+  EXPECT_THAT(matrix.out, HasSubstr("policy  "));
+  EXPECT_THAT(matrix.out, HasSubstr("synthetic:pai: "));
+
+  const Outcome few = run("evaluate " + one + "--policy fifo,sjf --from 0.97 --json");
+  const json report = json::parse(few.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << few.err;
+  EXPECT_EQ(report["runs"][1]["comparison"]["verdict"], "too few windows");
+  EXPECT_TRUE(report["runs"][1]["comparison"]["interval_95"].is_null());
+}
+
+TEST_F(Program, EvaluatesWithACostOfPreemption) {
+  const auto means = [this](const std::string& cost) {
+    const Outcome outcome = run("evaluate --trace synthetic:philly --cluster 2x8 --window-jobs 200 --oversize drop " +
+                                cost + "--policy las,sjf --from 0.8 --json");
+    const json report = json::parse(outcome.out, nullptr, false);
+    EXPECT_TRUE(report.is_object()) << outcome.err;
+    return std::pair{report["runs"][0]["metrics"]["avg_jct_s"].get<double>(),
+                     report["runs"][1]["metrics"]["avg_jct_s"].get<double>()};
+  };
+  const auto [las, sjf] = means("");
+  const auto [restarted_las, restarted_sjf] = means("--restart-cost 60 ");
+  EXPECT_GT(restarted_las, las + 100);
+  EXPECT_EQ(restarted_sjf, sjf);
+  EXPECT_EQ(means("--checkpoint-cost 25 --restart-cost 35 ").first, restarted_las);
+}
+
+TEST_F(Program, RefusesNonsenseToEvaluate) {
+  const std::string one = "evaluate --trace synthetic:philly --window-jobs 200 ";
+  expect_refused(one + "--cluster 2x2 --policy fifo", "use --oversize drop or --oversize clamp");
+  expect_refused(one + "--oversize drop --cluster 8x8 --cluster 2x2 --policy fifo", "--cluster: given 2 times for 1");
+  expect_refused(one + "--policy fifo --backfill eazy", "did you mean 'easy'?");
+  expect_refused(one + "--group a", "--group: expected NAME=POLICY,POLICY,... and not 'a'");
+  expect_refused(one + "--group a=sjff", "unknown policy 'sjff'");
+  expect_refused(one, "nobody to compare: give --policy or --group");
+  expect_refused(one + "--policy fifo --against sjf", "--against: sjf is not among the policies and groups");
+  expect_refused(one + "--policy fifo --from 0.99", "no window of 200 jobs fits between jobs");
+  expect_refused(one + "--policy fifo --protocol sc20 --group a=sjf", "--protocol sc20: takes one --trace and no");
+  expect_refused(one + "--policy rl:/nowhere", "/nowhere/model.json");
+  expect_refused(one + "--policy fifo --checkpoint-cost nan", "--checkpoint-cost: expected a number from 0 to 1e+09");
+  expect_refused(one + "--policy fifo --from nan", "--from: expected a number from 0 to 1, not 'nan'");
+  expect_refused(one + "--policy fifo --seed -1", "--seed: expected a whole number, 0 or more, not '-1'");
+  expect_refused(one + "--policy fifo --stride 0", "--stride: expected a whole number, 1 to 1000000000, not '0'");
+  expect_refused(one + "--policy fifo --windows 3 --stride 5", "exclude each other");
+}
+
+TEST_F(Program, AnEvaluationThatNeverEndsIsAFailedRun) {
+  const Outcome outcome = run("evaluate --trace " + small_trace() +
+                              " --cluster 2 --window-jobs 3 --policy 'las{quantum_gpu_s=0.1}' --restart-cost 100");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("take turns for ever"));
+}
+
+TEST_F(Program, EvaluatesAnyCsvAndSaysWhatItRead) {
+  const std::string csv = folder_.write("mine.csv", "t,n,d\n0,1,5\n1,2,x\n2,1,7\n3,2,4\n");
+  const std::string command =
+      "evaluate --columns submit=t,gpus=n,duration=d --cluster 2 --policy fifo,sjf "
+      "--window-jobs 3 --json --trace " +
+      csv;
+  expect_refused(command, "mine.csv:3: d: expected a number of seconds");
+  const Outcome outcome = run(command + " --drop-bad-rows --group 'both=sjf,saf' --to 1");
+  const json report = json::parse(outcome.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << outcome.err;
+  const json& manifest = report["manifest"];
+  EXPECT_EQ(manifest["windows"][0]["trace"]["kept"], 3);
+  EXPECT_EQ(manifest["windows"][0]["trace"]["sha256"].get<std::string>().size(), 64u);
+  EXPECT_EQ(manifest["windows"][0]["cluster"]["gpus"], 2);
+  EXPECT_EQ(manifest["config"]["policies"], "fifo,sjf");
+  EXPECT_EQ(manifest["config"]["groups"][0], "both=sjf,saf");
+  EXPECT_TRUE(manifest.contains("build_type"));
+}
+
+TEST_F(Program, DescribesChecksAndConvertsTraces) {
+  const std::string trace = small_trace();
+  EXPECT_THAT(run("trace info " + trace + " --cluster 2x2").out, HasSubstr("offered load"));
+  EXPECT_TRUE(json::parse(run("trace info --json " + trace).out, nullptr, false).is_object());
+  EXPECT_EQ(run("trace validate " + trace).code, 0);
+  const Outcome bad = run("trace validate " + folder_.write("bad.csv",
+                                                            "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n"
+                                                            "1,0,x,1,1000\n2,0,-1,1,1000\n"));
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.out, HasSubstr("line 3"));
+  const std::string swf = folder_.path() + "/small.swf";
+  EXPECT_EQ(run("trace convert " + trace + " --to swf --out " + swf).code, 0);
+  EXPECT_EQ(metrics("replay --cluster 4 --policy fifo --trace " + swf)[0]["metrics"]["jobs"], 3);
+  expect_refused("trace convert " + trace, "--out");
+  expect_refused("trace convert " + trace + " --to sfw --out " + swf, "expected native or swf");
+  expect_refused("trace inf", "did you mean 'info'?");
+  expect_refused("trace", "expected a command: info|validate|convert|generate");
+}
+
+TEST_F(Program, CountsJobsOutsideTheVirtualClusters) {
+  const std::string cluster =
+      folder_.write("lab.json", R"({"vcs": [{"name": "x"}], "nodes": [{"gpus": 4, "vc": "x"}]})");
+  const Outcome outcome = run("replay --trace " + small_trace() + " --policy fifo --cluster " + cluster);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("1 jobs belong to no virtual cluster"));
+}
+
+TEST_F(Program, TakesAConfigurationFile) {
+  const std::string trace = small_trace();
+  const std::string config =
+      folder_.write("run.json", R"({"trace": {"path": ")" + trace + R"("}, "cluster": "1", "policies": ["srtf"]})");
+  const json runs = metrics("replay --config " + config + " --cluster 1x2 --set policies=fifo,srsf");
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["policy"], "fifo");
+  EXPECT_EQ(runs[0]["cluster"], "1x2");
+}
+
+// Tiresias simulator, its 60-job example on 4 nodes of 4 GPUs (NSDI'19 artifact).
+TEST_F(Program, RepeatsTheTiresiasSimulator) {
+  const std::string trace = real_trace("small/tiresias_60_job.csv");
+  GPUSCHED_NEEDS_TRACE(trace, "small/tiresias_60_job.csv");
+  const json runs = metrics("replay --cluster 4x4 --placement count --policy fifo,fjf,srtf,srsf --trace " + trace);
+  ASSERT_EQ(runs.size(), 4u);
+  const char* const expected[4][2] = {
+      {"200.82", "22.40"}, {"190.68", "12.27"}, {"192.12", "13.70"}, {"195.90", "17.48"}};
+  const int makespans[] = {3335, 3271, 3271, 3315};
+  const int preemptions[] = {0, 0, 4, 7};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const json& m = runs[i]["metrics"];
+    EXPECT_EQ(rounded(m["avg_jct_s"]), expected[i][0]);
+    EXPECT_EQ(rounded(m["avg_wait_s"]), expected[i][1]);
+    EXPECT_EQ(m["makespan_s"], makespans[i]);
+    EXPECT_EQ(m["preemptions"], preemptions[i]);
+  }
+}
+
+// An independent strict FIFO written for SimGrid, 600 GPUs.
+TEST_F(Program, RepeatsAnIndependentFifo) {
+  const std::string trace = real_trace("alibaba/pai2020/philly_in_pai_columns_20k.csv");
+  GPUSCHED_NEEDS_TRACE(trace, "alibaba/pai2020/philly_in_pai_columns_20k.csv");
+  const json runs = metrics("replay --cluster 600 --policy fifo --trace " + trace);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(rounded(runs[0]["metrics"]["avg_jct_s"]), "9260.79");
+  EXPECT_EQ(rounded(runs[0]["metrics"]["avg_wait_s"]), "1089.01");
+  EXPECT_EQ(runs[0]["metrics"]["last_end_s"], 1949790);
+}
+
+TEST_F(Program, ReplaysPhillyOnItsClusters) {
+  const std::string trace = real_trace("philly/philly_jobs.csv");
+  GPUSCHED_NEEDS_TRACE(trace, "philly/philly_jobs.csv");
+  EXPECT_EQ(metrics("replay --cluster philly --policy fifo,sjf,srtf --jobs 2 --trace " + trace).size(), 3u);
+  const json runs = metrics("replay --cluster philly-vc --policy fifo --trace " + trace);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0]["metrics"]["jobs"], 80'539);
+}
+
+TEST_F(Program, GeneratesATraceThatReplays) {
+  const std::string csv = folder_.path() + "/made.csv", twin = folder_.path() + "/twin.csv";
+  const std::string options = "trace generate --model philly --jobs 2000 --load 0.7 --cluster 20x8 --seed 5 --out ";
+  const Outcome made = run(options + csv);
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("2,000 jobs"));
+  EXPECT_THAT(made.out, HasSubstr("offered load 0.70"));
+  EXPECT_THAT(made.out, HasSubstr("on 160 GPUs"));
+  EXPECT_EQ(run(options + twin).code, 0);
+  EXPECT_EQ(bytes_of(csv), bytes_of(twin));
+  const json runs = metrics("replay --trace " + csv + " --cluster 20x8 --policy fifo");
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0]["metrics"]["jobs"], 2000);
+}
+
+TEST_F(Program, FitsAModelAndDrawsFromItsFile) {
+  const std::string csv = folder_.path() + "/made.csv", model = folder_.path() + "/model.json";
+  ASSERT_EQ(run("trace generate --jobs 3000 --out " + csv).code, 0);
+  const Outcome fitted = run("trace generate --like " + csv + " --model-out " + model);
+  EXPECT_EQ(fitted.code, 0) << fitted.err;
+  const std::string again = folder_.path() + "/again.csv";
+  const Outcome drawn = run("trace generate --model " + model + " --jobs 500 --out " + again);
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
+  EXPECT_THAT(drawn.out, HasSubstr("500 jobs"));
+  EXPECT_EQ(run("replay --trace synthetic:helios --policy fifo").code, 0);
+}
+
+TEST_F(Program, RefusesToGenerateNonsense) {
+  const std::string out = folder_.path() + "/never.csv";
+  expect_refused("trace generate", "--out");
+  expect_refused("trace generate --model phily --out " + out, "did you mean 'philly'?");
+  expect_refused("trace generate --model " + folder_.path() + "/none.json --out " + out, "cannot be opened");
+  expect_refused("trace generate --jobs 0 --out " + out, "--jobs");
+  expect_refused("trace generate --load -1 --out " + out, "--load");
+  expect_refused("trace generate --load nan --out " + out, "--load");
+  expect_refused("trace generate --jobs many --out " + out, "--jobs");
+  expect_refused("trace generate --cluster 0x8 --out " + out, "cluster");
+  expect_refused("trace generate --like " + small_trace() + " --out " + out, "at least 100 jobs");
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+}  // namespace
+}  // namespace gpusched::test

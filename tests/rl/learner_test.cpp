@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The learner: its network on Torch against the one that acts, and what a step of it does.
+#include "src/rl/learner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <vector>
+
+#include "src/rl/rollout.hpp"
+#include "tests/learn/learning_support.hpp"
+
+namespace gpusched {
+namespace {
+
+class EveryNetwork : public testing::TestWithParam<NetworkKind> {
+ protected:
+  [[nodiscard]] static NetworkSpec spec() { return {.kind = GetParam(), .width = 16, .heads = 4, .critic_width = 16}; }
+  [[nodiscard]] static Normaliser normaliser() {
+    const std::vector<Observation> seen{test::random_observation(20, 9)};
+    return Normaliser::fit(seen);
+  }
+  [[nodiscard]] static Learner learner_with(const std::vector<float>& parameters) {
+    auto learner = Learner::create(spec(), normaliser(), "cpu");
+    EXPECT_TRUE(learner);
+    learner->set_state(
+        parameters, {.first = std::vector<float>(parameters.size()), .second = std::vector<float>(parameters.size())});
+    return *std::move(learner);
+  }
+  [[nodiscard]] static Minibatch minibatch() {
+    Minibatch batch;
+    batch.observation = test::random_observation(24, 4);
+    for (int s = 0; s < 24; ++s) {
+      batch.actions.push_back(s % 2);
+      batch.old_log_probability.push_back(-1.0f);
+      batch.advantage.push_back(s % 3 == 0 ? 1.0f : -0.5f);
+      batch.value_target.push_back(0.1f * static_cast<float>(s));
+      batch.old_value.push_back(0.0f);
+    }
+    return batch;
+  }
+};
+
+TEST_P(EveryNetwork, TorchAndEigenAgree) {
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  const Learner learner = learner_with(parameters);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Observation seen = test::random_observation(8, seed);
+    std::vector<float> logits, values;
+    forward_policy(spec(), parameters, normaliser(), seen, logits);
+    forward_critic(spec(), parameters, normaliser(), seen, values);
+    const std::vector<float> torch_logits = learner.logits(seen);
+    const std::vector<float> torch_values = learner.values(seen);
+    ASSERT_EQ(logits.size(), torch_logits.size());
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      EXPECT_NEAR(logits[i], torch_logits[i], 1e-5 * std::max(1.0f, std::fabs(logits[i])));
+      EXPECT_EQ(logits[i] == masked_logit, seen.mask[i] == 0);
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], torch_values[i], 1e-5);
+  }
+}
+
+// The same parameters and steps, three times over: what the device makes of them is what the CPU does.
+TEST_P(EveryNetwork, AFixedUpdateOnTheGpuIsTheCpus) {
+  auto on_device = Learner::create(spec(), normaliser(), "cuda");
+  if (!on_device) GTEST_SKIP() << on_device.error().to_string();
+  EXPECT_EQ(on_device->device().substr(0, 4), "cuda");
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  const std::vector<float> zeros(parameters.size());
+  on_device->set_state(parameters, {.first = zeros, .second = zeros});
+  Learner on_cpu = learner_with(parameters);
+  const Minibatch batch = minibatch();
+  constexpr double rate = 1e-3;
+  for (int step = 0; step < 3; ++step) {
+    const auto cpu = on_cpu.improve(batch, {}, rate);
+    const auto gpu = on_device->improve(batch, {}, rate);
+    ASSERT_TRUE(cpu && gpu);
+    EXPECT_NEAR(cpu->policy_loss, gpu->policy_loss, 1e-5);
+    EXPECT_NEAR(cpu->value_loss, gpu->value_loss, 1e-5 * std::max(1.0, cpu->value_loss));
+    EXPECT_NEAR(cpu->gradient_norm, gpu->gradient_norm, 1e-4 * cpu->gradient_norm);
+  }
+  const std::vector<float> cpu = on_cpu.parameters();
+  const std::vector<float> gpu = on_device->parameters();
+  double largest = 0;
+  for (std::size_t i = 0; i < cpu.size(); ++i) largest = std::max<double>(largest, std::fabs(cpu[i] - gpu[i]));
+  // Three steps of Adam move a parameter by up to 3 rates: agreement to a hundredth of that.
+  EXPECT_LE(largest, 0.03 * rate);
+  std::printf("largest difference of a parameter: %.3g after moves of up to %.3g\n", largest, 3 * rate);
+}
+
+// Short and long queues are padded in buckets of their own, which must show in nothing: the gradient of a minibatch is
+// the mean of its halves', whatever buckets the other half makes.
+TEST_P(EveryNetwork, TheGradientOfAMinibatchIsTheMeanOfItsHalves) {
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  Rng rng(3);
+  const auto states_of = [&](std::initializer_list<std::uint32_t> sizes) {
+    Minibatch batch;
+    const std::vector<std::uint32_t> tokens(sizes);
+    const auto count = static_cast<std::uint32_t>(tokens.size());
+    batch.observation.shape(count, [&](std::uint32_t e) { return std::pair{tokens[e], 1 + e % 3}; });
+    Observation& seen = batch.observation;
+    for (auto* values : {&seen.jobs, &seen.prior, &seen.groups, &seen.global, &seen.privileged}) {
+      for (float& value : *values) value = static_cast<float>(rng.normal());
+    }
+    std::fill(seen.mask.begin(), seen.mask.end(), std::uint8_t{1});
+    for (std::uint32_t e = 0; e < count; ++e) {
+      batch.actions.push_back(e % tokens[e]);
+      batch.old_log_probability.push_back(-2.0f);
+      batch.advantage.push_back(static_cast<float>(rng.normal()));
+      batch.value_target.push_back(static_cast<float>(rng.normal()));
+      batch.old_value.push_back(0.0f);
+    }
+    return batch;
+  };
+  const auto joined = [](const Minibatch& a, const Minibatch& b) {
+    Minibatch all;
+    for (std::uint32_t e = 0; e < a.actions.size(); ++e) {  // one of each in turn
+      for (const Minibatch* from : {&a, &b}) {
+        append_state(all.observation, from->observation, e);
+        all.actions.push_back(from->actions[e]);
+        all.old_log_probability.push_back(from->old_log_probability[e]);
+        all.advantage.push_back(from->advantage[e]);
+        all.value_target.push_back(from->value_target[e]);
+        all.old_value.push_back(from->old_value[e]);
+      }
+    }
+    return all;
+  };
+  // Adam's first memory after one step is a tenth of the gradient.
+  const auto gradient = [&](const Minibatch& batch) {
+    Learner learner = learner_with(parameters);
+    PpoOptions options;
+    options.max_gradient_norm = 1e6;
+    EXPECT_TRUE(learner.improve(batch, options, 1e-3));
+    return learner.adam().first;
+  };
+  const Minibatch few = states_of({1, 2, 8, 9, 12});
+  const Minibatch many = states_of({70, 3, 13, 40, 16});
+  const std::vector<float> of_few = gradient(few);
+  const std::vector<float> of_many = gradient(many);
+  const std::vector<float> of_both = gradient(joined(few, many));
+  for (std::size_t i = 0; i < of_both.size(); ++i) {
+    const double mean = 0.5 * (static_cast<double>(of_few[i]) + static_cast<double>(of_many[i]));
+    EXPECT_NEAR(of_both[i], mean, 1e-5 * std::max(1.0, std::fabs(mean))) << i;
+  }
+}
+
+// The first step of Adam moves every parameter by the learning rate against its gradient's sign, so that a small one
+// must lower the loss that it reports.
+TEST_P(EveryNetwork, AStepLowersTheLoss) {
+  Learner learner = learner_with(test::random_parameters(spec(), 7));
+  PpoOptions options;
+  options.entropy = 0;
+  const auto before = learner.improve(minibatch(), options, 1e-4);
+  ASSERT_TRUE(before);
+  const auto after = learner.improve(minibatch(), options, 1e-4);
+  ASSERT_TRUE(after);
+  EXPECT_LT(after->policy_loss + options.value * after->value_loss,
+            before->policy_loss + options.value * before->value_loss);
+  const auto imitated = learner.imitate(minibatch(), options, 1e-2);
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(learner.imitate(minibatch(), options, 1e-2));
+  EXPECT_LT(learner.imitate(minibatch(), options, 1e-2)->policy_loss, 0.9 * imitated->policy_loss);
+}
+
+TEST_P(EveryNetwork, ALossThatIsNoNumberChangesNothing) {
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  Learner learner = learner_with(parameters);
+  Minibatch batch = minibatch();
+  batch.advantage[3] = std::numeric_limits<float>::quiet_NaN();
+  auto result = learner.improve(batch, {}, 1e-3);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "the policy loss is not a number");
+  batch = minibatch();
+  batch.value_target[3] = std::numeric_limits<float>::infinity();
+  result = learner.improve(batch, {}, 1e-3);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "the value loss is not a number");
+  EXPECT_EQ(learner.parameters(), parameters);
+  EXPECT_EQ(learner.adam().steps, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Learner, EveryNetwork,
+                         testing::Values(NetworkKind::kernel, NetworkKind::deepsets, NetworkKind::attention,
+                                         NetworkKind::index),
+                         [](const auto& test) { return std::string(name_of(network_kind_names, test.param)); });
+
+}  // namespace
+}  // namespace gpusched

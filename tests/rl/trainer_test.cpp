@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// PPO from its first iteration to its files and failures.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "src/base/strict_json.hpp"
+#include "src/policies/learned/trained_model.hpp"
+#include "src/rl/rollout.hpp"
+#include "src/rl/training_windows.hpp"
+#include "tests/rl/training_run.hpp"
+
+namespace gpusched {
+namespace {
+
+using test::TrainingRun;
+
+TEST_F(TrainingRun, LearnsToBeatItsHeuristic) {
+  config_.ppo.windows = 4;
+  config_.ppo.group = 4;
+  const auto summary = run(25, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
+  // The folder holds the model that was best.
+  const auto model = load_model(folder_);
+  ASSERT_TRUE(model) << model.error().to_string();
+  const auto windows = make_windows(jobs_, config_.windows, Split::validation);
+  const Actor actor{&model->network, &model->normaliser, model->parameters};
+  double slowdown = 0;
+  for (const RewardVector& totals :
+       evaluate_windows(pointers_to(*windows), cluster_, config_.env, actor, Acting::best, Heuristic::fcfs)) {
+    slowdown -= totals[reward_bounded_slowdown] / config_.windows.jobs / static_cast<double>(windows->size());
+  }
+  EXPECT_NEAR(slowdown, summary->best_validation, 1e-9 * slowdown);
+}
+
+// What `gpusched train` does without a configuration, cut short.
+TEST_F(TrainingRun, TheDefaultConfigurationLearnsVisibly) {
+  TrainConfig config = default_train_config();
+  config.ppo.iterations = 8;
+  config.ppo.validate_every = 8;
+  const auto input = load_train_input(config);
+  ASSERT_TRUE(input) << input.error().to_string();
+  EXPECT_EQ(input->cluster.name, "8x8");
+  const auto summary = train(config, input->trace.jobs, input->cluster, folder_, false, [](const TrainProgress&) {});
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_EQ(summary->best_iteration, 8u);  // not the first, after which it is validated too
+  EXPECT_LT(summary->best_validation, 0.6 * summary->validation_heuristic);
+
+  ASSERT_TRUE(summary->held_out);
+  EXPECT_GE(summary->held_out->windows, 5u);
+  ASSERT_EQ(summary->held_out->rows.size(), 4u);  // las and srtf are of mode preempt
+  const HeldOutRow& fcfs = summary->held_out->rows.front();
+  EXPECT_EQ(fcfs.heuristic, Heuristic::fcfs);
+  EXPECT_LT(summary->held_out->agent, fcfs.loss);
+  EXPECT_TRUE(fcfs.interval);
+}
+
+TEST_F(TrainingRun, ImitatesATeacher) {
+  config_.ppo.imitate_iterations = 12;
+  config_.ppo.teacher = Heuristic::sjf;
+  config_.ppo.learning_rate = 5e-3;
+  ASSERT_TRUE(run(12, folder_));
+  const auto model = load_model(folder_);
+  ASSERT_TRUE(model);
+  const auto windows = make_windows(jobs_, config_.windows, Split::validation);
+  const auto mean_slowdown = [&](Acting acting, Heuristic heuristic) {
+    const Actor actor{&model->network, &model->normaliser, model->parameters};
+    double sum = 0;
+    for (const RewardVector& t :
+         evaluate_windows(pointers_to(*windows), cluster_, config_.env, actor, acting, heuristic)) {
+      sum -= t[reward_bounded_slowdown];
+    }
+    return sum;
+  };
+  const double teacher = mean_slowdown(Acting::heuristic, Heuristic::sjf);
+  const double prior = mean_slowdown(Acting::heuristic, Heuristic::fcfs);
+  ASSERT_LT(teacher, 0.6 * prior);
+  EXPECT_LT(mean_slowdown(Acting::best, Heuristic::fcfs), teacher + 0.3 * (prior - teacher));
+}
+
+TEST_F(TrainingRun, GoesOnBitForBit) {
+  ASSERT_TRUE(run(5, folder_ + "_other"));
+  ASSERT_TRUE(run(2, folder_));
+  ASSERT_TRUE(run(5, folder_, true));
+  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+}
+
+class TrainingRunWithEveryOption : public TrainingRun {
+ protected:
+  void SetUp() override {
+    TrainingRun::SetUp();
+    config_.ppo.adapt_learning_rate = false;
+    config_.ppo.anneal = 10;
+    config_.ppo.average_reward = true;
+    config_.ppo.horizon_jobs = 15;
+    config_.ppo.horizon_iterations = 4;
+    config_.ppo.cluster_scales = {1, 1.5};
+    config_.ppo.baseline = Baseline::self_critic;
+    config_.shuffle = {.windows = 9, .stretch = 0.1};
+  }
+};
+
+TEST_F(TrainingRunWithEveryOption, GoesOnBitForBit) {
+  ASSERT_TRUE(run(5, folder_ + "_other"));
+  ASSERT_TRUE(run(2, folder_));
+  ASSERT_TRUE(run(5, folder_, true));
+  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+  EXPECT_NE(checkpoint(folder_).reward_per_s, 0);
+  EXPECT_NEAR(checkpoint(folder_).learning_rate, config_.ppo.learning_rate * (1 - 4 / 10.0), 1e-15);
+}
+
+TEST_F(TrainingRunWithEveryOption, ThreadsDoNotChangeIt) { expect_threads_change_nothing(); }
+
+TEST_F(TrainingRunWithEveryOption, EachChangesWhatIsLearned) {
+  ASSERT_TRUE(run(2, folder_));
+  const std::vector<float> all = checkpoint(folder_).parameters;
+  const TrainConfig every = config_;
+  const auto differs_without = [&](const auto& leave_out) {
+    config_ = every;
+    leave_out(config_.ppo);
+    std::filesystem::remove_all(folder_ + "_other");
+    EXPECT_TRUE(run(2, folder_ + "_other"));
+    return checkpoint(folder_ + "_other").parameters != all;
+  };
+  EXPECT_TRUE(differs_without([&](PpoOptions&) { config_.shuffle.windows = 0; }));
+  EXPECT_TRUE(differs_without([&](PpoOptions&) { config_.shuffle.stretch = 0; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.anneal = 0; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.average_reward = false; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.horizon_iterations = ppo.horizon_jobs = 0; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.cluster_scales = {1}; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.baseline = Baseline::both; }));
+}
+
+// A gentle task, so that these are seen to learn and not only to run.
+TEST_F(TrainingRunWithEveryOption, StillLearns) {
+  config_.ppo.windows = 4;
+  config_.ppo.group = 4;
+  config_.ppo.anneal = 40;
+  config_.ppo.learning_rate = 3e-3;
+  const auto summary = run(25, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
+}
+
+TEST_F(TrainingRun, WithAHorizonThatHoldsNoChoiceSaysSo) {
+  config_.ppo.horizon_jobs = 1;
+  config_.ppo.horizon_iterations = 4;
+  const auto result = run(1, folder_);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().to_string(),
+            "/ppo/horizon_jobs: no training window has a choice before its end; expected more jobs");
+}
+
+TEST_F(TrainingRun, SurvivesBeingKilledAtAnyMoment) {
+  ASSERT_NO_FATAL_FAILURE(run_killed_after(folder_ + "/checkpoint.bin", 100'000));
+
+  const std::uint32_t reached = checkpoint(folder_).iteration;
+  ASSERT_GE(reached, 1u);
+  ASSERT_TRUE(run(reached + 1, folder_, true));
+  ASSERT_TRUE(run(reached + 1, folder_ + "_other"));
+  // The last iteration of a run is validated, which the killed run's were not at the same places: compare what is
+  // trained.
+  const Checkpoint resumed = checkpoint(folder_);
+  const Checkpoint straight = checkpoint(folder_ + "_other");
+  EXPECT_EQ(resumed.iteration, straight.iteration);
+  EXPECT_EQ(resumed.parameters, straight.parameters);
+  EXPECT_EQ(resumed.adam.first, straight.adam.first);
+  EXPECT_EQ(resumed.adam.second, straight.adam.second);
+  EXPECT_EQ(resumed.learning_rate, straight.learning_rate);
+}
+
+TEST_F(TrainingRun, ThreadsDoNotChangeIt) { expect_threads_change_nothing(); }
+
+TEST_F(TrainingRun, WithLossesThatAreNoNumbersStopsAndKeepsTheCheckpoint) {
+  ASSERT_TRUE(run(2, folder_));
+  Checkpoint broken = checkpoint(folder_);
+  broken.return_mean = 1e300;  // overflows the critic's units
+  ASSERT_TRUE(save_checkpoint(broken, folder_ + "/checkpoint.bin"));
+  const std::string before = *read_text_file(folder_ + "/checkpoint.bin");
+  const std::string model = *read_text_file(folder_ + "/weights.bin");
+  const auto result = run(5, folder_, true);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().to_string(),
+            "the policy loss is not a number in iteration 3; the last good checkpoint and "
+            "model are kept in " +
+                folder_);
+  EXPECT_EQ(*read_text_file(folder_ + "/checkpoint.bin"), before);
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), model);
+}
+
+TEST_F(TrainingRun, RefusesCheckpointsThatDoNotFit) {
+  ASSERT_TRUE(run(1, folder_));
+  const std::string path = folder_ + "/checkpoint.bin";
+  const auto refusal = [&](const NetworkSpec& spec) {
+    const auto loaded = load_checkpoint(path, spec);
+    return loaded ? "" : loaded.error().message;
+  };
+  EXPECT_EQ(refusal({.kind = NetworkKind::kernel, .critic_width = 8}),
+            "holds a network of 1008 parameters; the configuration's has 1339");
+  const std::string whole = *read_text_file(path);
+  std::filesystem::resize_file(path, whole.size() / 2);
+  EXPECT_EQ(refusal(config_.network), "is cut off or altered");
+  std::filesystem::resize_file(path, 10);
+  EXPECT_EQ(refusal(config_.network), "is no checkpoint of this version");
+  std::ofstream(path, std::ios::binary) << whole;
+  EXPECT_EQ(refusal(config_.network), "");
+  config_.ppo.clip = 0.1;
+  const auto result = run(2, folder_, true);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().to_string(), path + ": was made with another configuration than config.json beside it");
+}
+
+TEST_F(TrainingRun, NamesThePartOfTheTraceThatIsTooShort) {
+  config_.windows.jobs = 200;
+  const auto result = run(1, folder_);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().to_string(),
+            "windows: the validation part has 120 jobs; expected at least the 200 of one window");
+}
+
+TEST_F(TrainingRun, WritesAMetricsRowForEachIteration) {
+  ASSERT_TRUE(run(2, folder_));
+  ASSERT_TRUE(run(3, folder_, true));
+  std::istringstream csv(*read_text_file(folder_ + "/metrics.csv"));
+  std::string line;
+  std::getline(csv, line);
+  const auto columns = std::count(line.begin(), line.end(), ',');
+  int rows = 0;
+  while (std::getline(csv, line)) {
+    EXPECT_TRUE(line.starts_with(std::to_string(++rows) + ",")) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), columns) << line;
+  }
+  EXPECT_EQ(rows, 3);
+}
+
+}  // namespace
+}  // namespace gpusched

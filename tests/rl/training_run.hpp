@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A small training run in a folder of its own, which the tests of both methods start from.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "src/rl/checkpoint.hpp"
+#include "src/rl/trainer.hpp"
+#include "tests/learn/learning_support.hpp"
+#include "tests/support/files.hpp"
+
+namespace gpusched::test {
+
+class TrainingRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = temporary_.path() + "/run";
+    config_.trace = "synthetic";
+    config_.env.agenda = {
+        .mode = ActionMode::select_blocking, .knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::fcfs};
+    config_.windows = {.jobs = 40, .stride = 20, .train_fraction = 0.6, .validation_fraction = 0.3};
+    config_.network = {.kind = NetworkKind::deepsets, .width = 8, .heads = 2, .critic_width = 8, .alpha = 1};
+    config_.ppo.windows = 2;
+    config_.ppo.group = 2;
+    config_.ppo.minibatch = 64;
+    config_.ppo.validate_every = 2;
+  }
+  Result<TrainSummary> run(std::uint32_t iterations, const std::string& folder, bool resume = false) {
+    config_.ppo.iterations = iterations;
+    return train(config_, jobs_, cluster_, folder, resume, [](const TrainProgress&) {});
+  }
+
+  [[nodiscard]] Checkpoint checkpoint(const std::string& folder) const {
+    auto loaded = load_checkpoint(folder + "/checkpoint.bin", config_.network);
+    EXPECT_TRUE(loaded) << loaded.error().to_string();
+    return *std::move(loaded);
+  }
+
+  /// Runs for long in another process, which is killed a while after it has written `file`.
+  void run_killed_after(const std::string& file, std::uint32_t iterations) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      static_cast<void>(run(iterations, folder_));
+      _exit(0);
+    }
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + std::chrono::seconds(60);
+    while (!std::filesystem::exists(file) && Clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(237));
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+
+  static void expect_same(const Checkpoint& a, const Checkpoint& b) {
+    EXPECT_EQ(a.iteration, b.iteration);
+    EXPECT_EQ(a.steps, b.steps);
+    EXPECT_EQ(a.parameters, b.parameters);
+    EXPECT_EQ(a.adam.first, b.adam.first);
+    EXPECT_EQ(a.adam.second, b.adam.second);
+    EXPECT_EQ(a.adam.steps, b.adam.steps);
+    EXPECT_EQ(a.learning_rate, b.learning_rate);
+    EXPECT_EQ(a.return_mean, b.return_mean);
+    EXPECT_EQ(a.return_scale, b.return_scale);
+    EXPECT_EQ(a.reward_per_s, b.reward_per_s);
+    EXPECT_EQ(a.best_iteration, b.best_iteration);
+    EXPECT_EQ(a.best_validation, b.best_validation);
+    EXPECT_EQ(a.normaliser, b.normaliser);
+  }
+
+  void expect_threads_change_nothing() {
+    ASSERT_TRUE(run(2, folder_));
+    config_.threads = 3;
+    ASSERT_TRUE(run(2, folder_ + "_other"));
+    expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+  }
+
+  JobTable jobs_ = some_jobs(11, 400);
+  Cluster cluster_ = Cluster::homogeneous(1, 4);
+  TrainConfig config_;
+  TempFolder temporary_;
+  std::string folder_;
+};
+
+}  // namespace gpusched::test

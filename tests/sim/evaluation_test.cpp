@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/evaluation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/learned/trained_model.hpp"
+#include "src/policies/orders/fifo.hpp"
+#include "tests/learn/learning_support.hpp"
+#include "tests/support/files.hpp"
+
+namespace gpusched {
+namespace {
+
+std::vector<PolicyScores> scores_of(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
+                                    const std::string& policies) {
+  std::atomic<std::uint64_t> done = 0;
+  const auto specs = parse_policy_list(policies);
+  auto scores = evaluate_policies(trace, cluster, options, *specs, PolicyRegistry::standard(), done);
+  EXPECT_TRUE(scores) << scores.error().to_string();
+  EXPECT_EQ(done, specs->size() * scores->front().windows.size());
+  return *std::move(scores);
+}
+
+TEST(Evaluation, WindowsLieWithinTheirBounds) {
+  const auto starts = window_starts({.jobs = 10, .warm_up = 5, .stride = 7, .first = 20, .last = 45}, 100);
+  ASSERT_TRUE(starts);
+  EXPECT_EQ(*starts, (std::vector<std::uint32_t>{20, 27, 34}));
+  const auto none = window_starts({.jobs = 10, .first = 95}, 100);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "no window of 10 jobs fits between jobs 95 and 100");
+}
+
+TEST(Evaluation, EachWindowIsARunOfItsOwn) {
+  const JobTable trace = test::some_jobs(3, 300);
+  const Cluster cluster = Cluster::homogeneous(1, 4);
+  const EvaluationOptions options{.engine = {}, .windows = {.jobs = 50, .warm_up = 10, .stride = 50}};
+  const auto scores = scores_of(trace, cluster, options, "fifo,sjf{skip=true}");
+  ASSERT_EQ(scores.at(0).windows.size(), 5u);
+  // The second window by hand: jobs 50 to 109, of which the last fifty count.
+  const JobTable jobs = trace.slice(50, 60);
+  double sum = 0;
+  const auto spans = test::run(jobs, cluster, Fifo{});
+  for (std::uint32_t i = 10; i < 60; ++i) sum += spans[i].end - to_seconds(jobs.submit(JobId{i}));
+  EXPECT_NEAR(scores.at(0).windows[1].avg_jct_s, sum / 50, 1e-6);
+
+  const Contestant fifo{"fifo", {scores[0]}};
+  const Contestant sjf{"sjf", {scores[1]}};
+  const Comparison pair = compare(sjf, fifo, &Metrics::avg_jct_s, options.windows.block(), 1);
+  EXPECT_EQ(pair.verdict, "better");
+  EXPECT_EQ(pair.win_rate, 1);
+  EXPECT_LT(pair.interval->difference.low, pair.mean - pair.other_mean);
+  EXPECT_GT(pair.interval->difference.high, pair.mean - pair.other_mean);
+  const Comparison self = compare(fifo, fifo, &Metrics::avg_jct_s, options.windows.block(), 1);
+  EXPECT_EQ(self.verdict, "no difference detected");
+  EXPECT_EQ(self.win_rate, 0.5);
+}
+
+TEST(Evaluation, FewerThanTwoBlocksGiveNoVerdict) {
+  const JobTable trace = test::some_jobs(3, 100);
+  const Cluster cluster = Cluster::homogeneous(1, 4);
+  // Windows that overlap by half: two to a block, and three of them.
+  const EvaluationOptions options{.engine = {}, .windows = {.jobs = 50, .stride = 25}};
+  const auto scores = scores_of(trace, cluster, options, "fifo,sjf{skip=true}");
+  ASSERT_EQ(scores.at(0).windows.size(), 3u);
+  const Comparison pair =
+      compare({"sjf", {scores[1]}}, {"fifo", {scores[0]}}, &Metrics::avg_jct_s, options.windows.block(), 1);
+  EXPECT_EQ(pair.verdict, "too few windows");
+  EXPECT_FALSE(pair.interval);
+}
+
+TEST(Evaluation, AGroupIsTheInterquartileMeanOfItsSeeds) {
+  const auto scores_at = [](double level) {
+    PolicyScores scores;
+    for (int w = 0; w < 8; ++w) scores.windows.push_back({.avg_jct_s = level + w});
+    return scores;
+  };
+  const Contestant group{"group", {scores_at(100), scores_at(200), scores_at(300), scores_at(1e6)}};
+  const Contestant other{"other", {scores_at(250)}};
+  const Comparison pair = compare(group, other, &Metrics::avg_jct_s, 1, 1);
+  EXPECT_DOUBLE_EQ(pair.mean, 250 + 3.5);
+  EXPECT_DOUBLE_EQ(pair.other_mean, 250 + 3.5);
+  EXPECT_DOUBLE_EQ(pair.win_rate, 0.5);
+  EXPECT_EQ(pair.verdict, "no difference detected");
+  EXPECT_LE(pair.interval->difference.low, -100);  // the seeds differ by far more than the windows
+}
+
+TEST(Evaluation, BackfillsAroundOrdersAndLeavesAgentsAlone) {
+  const JobTable trace = test::some_jobs(4, 200);
+  const Cluster cluster = Cluster::homogeneous(1, 4);
+  EvaluationOptions options{.engine = {}, .windows = {.jobs = 200, .stride = 200}};
+  const std::string policies = "fifo,agenda{heuristic=fcfs}";
+  const auto plain = scores_of(trace, cluster, options, policies);
+  options.backfill = *parse_backfill("easy{estimate=exact}");
+  const auto filled = scores_of(trace, cluster, options, policies);
+  EXPECT_LT(filled[0].windows[0].avg_jct_s, plain[0].windows[0].avg_jct_s);
+  EXPECT_EQ(filled[1].windows[0].avg_jct_s, plain[1].windows[0].avg_jct_s);
+
+  std::atomic<std::uint64_t> done = 0;
+  const auto refused =
+      evaluate_policies(trace, cluster, options, *parse_policy_list("las"), PolicyRegistry::standard(), done);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().message.starts_with("policy las is not an order of starting alone"));
+}
+
+// A sampled agent draws afresh in every window, the same draws every time, others for another seed.
+TEST(Evaluation, SampledAgentsAreRepeatable) {
+  const test::TempFolder temporary;
+  const std::string folder = temporary.path();
+  TrainedModel model;
+  model.network = {.kind = NetworkKind::deepsets, .width = 8, .heads = 2, .critic_width = 8};
+  model.parameters = test::random_parameters(model.network, 5);
+  ASSERT_TRUE(save_model(model, folder));
+  const JobTable trace = test::some_jobs(3, 120);
+  const Cluster cluster = Cluster::homogeneous(1, 4);
+  const EvaluationOptions options{.engine = {.seed = 7}, .windows = {.jobs = 60, .stride = 60}};
+  const std::string agent = "rl:" + folder;
+  const auto scores =
+      scores_of(trace, cluster, options,
+                agent + "," + agent + "{sample=true}," + agent + "{sample=true}," + agent + "{sample=true,seed=1}");
+  const auto jct = [&](std::size_t policy) { return scores[policy].values(&Metrics::avg_jct_s); };
+  EXPECT_NE(jct(0), jct(1));
+  EXPECT_EQ(jct(1), jct(2));
+  EXPECT_NE(jct(1), jct(3));
+}
+
+}  // namespace
+}  // namespace gpusched

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/core/cluster_reader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/support/files.hpp"
+
+namespace gpusched {
+namespace {
+
+using test::real_trace;
+using test::TempFolder;
+
+// GPUs by type name.
+std::map<std::string, std::int64_t> gpus_by_type(const Cluster& cluster) {
+  std::map<std::string, std::int64_t> sums;
+  for (const Node& node : cluster.nodes) sums[cluster.gpu_types[node.gpu_type]] += node.gpus;
+  return sums;
+}
+
+TEST(ParseCluster, SizesAreNodesOrOnePool) {
+  const Cluster nodes = *parse_cluster("75x8");
+  EXPECT_EQ(nodes.nodes.size(), 75u);
+  EXPECT_EQ(nodes.total_gpus(), 600);
+  EXPECT_FALSE(nodes.nodes.front().counts_only);
+  const Cluster pool = *parse_cluster("600");
+  ASSERT_EQ(pool.nodes.size(), 1u);
+  EXPECT_EQ(pool.total_gpus(), 600);
+  EXPECT_TRUE(pool.nodes.front().counts_only);
+}
+
+TEST(ParseCluster, PhillyIsOneQueueAndPhillyVcHasElevenOwners) {
+  const Cluster whole = *parse_cluster("philly");
+  EXPECT_EQ(whole.nodes.size(), 352u);
+  EXPECT_EQ(whole.total_gpus(), 2816);
+  EXPECT_TRUE(whole.vcs.empty());
+  const Cluster split = *parse_cluster("philly-vc");
+  EXPECT_EQ(split.vcs.size(), 11u);
+  EXPECT_EQ(split.total_gpus(), 2816);
+  EXPECT_EQ(std::count_if(split.nodes.begin(), split.nodes.end(),
+                          [&](const Node& node) { return split.vcs[node.vc].name == "ed69ec"; }),
+            8);
+}
+
+TEST(ParseCluster, RefusesWhatItDoesNotKnowWithTheNearestName) {
+  for (const std::string spec : {"phily", "0", "0x8", "8x0", "x8", "8x", "-3", "75x8x2", "99999999999999999999",
+                                 "10000001", "10000001x1", "1x1000001", "1000000x1000000"}) {
+    const auto cluster = parse_cluster(spec);
+    ASSERT_FALSE(cluster) << spec;
+    EXPECT_NE(cluster.error().message.find("cluster '" + spec + "'"), std::string::npos);
+  }
+  EXPECT_NE(parse_cluster("1000000x1000000").error().message.find("1,000,000,000 GPUs in all"), std::string::npos);
+  EXPECT_NE(parse_cluster("phily").error().message.find("did you mean 'philly'"), std::string::npos);
+}
+
+TEST(ReadCluster, OpenbNodesHaveTypesCoresAndMemory) {
+  const TempFolder folder;
+  const Cluster cluster = *parse_cluster(folder.write(
+      "nodes.csv",
+      "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,32000,131072,0,\nn2,96000,393216,8,T4\n"));
+  EXPECT_EQ(cluster.name, "nodes");
+  ASSERT_EQ(cluster.nodes.size(), 3u);
+  EXPECT_EQ(gpus_by_type(cluster), (std::map<std::string, std::int64_t>{{"GPU", 0}, {"P100", 2}, {"T4", 8}}));
+  EXPECT_EQ(cluster.nodes[0].cpu_milli, 64000);
+  EXPECT_EQ(cluster.nodes[1].memory_mib, 131072);
+  EXPECT_EQ(cluster.nodes[2].name, "n2");
+}
+
+TEST(ReadCluster, PaiMachinesWithAndWithoutHeader) {
+  const TempFolder folder;
+  const std::string rows = "m1,CPU,96,512,0\nm2,V100,96,384,8\n";
+  for (const std::string& text : {rows, "machine,gpu_type,cap_cpu,cap_mem,cap_gpu\n" + rows}) {
+    const Cluster cluster = *read_cluster(folder.write("machines.csv", text));
+    ASSERT_EQ(cluster.nodes.size(), 2u);
+    EXPECT_EQ(cluster.nodes[0].cpu_milli, 96'000);
+    EXPECT_EQ(cluster.nodes[1].memory_mib, 384 * 1024);
+    EXPECT_EQ(gpus_by_type(cluster), (std::map<std::string, std::int64_t>{{"GPU", 0}, {"V100", 8}}));
+  }
+}
+
+TEST(ReadCluster, SpotPhillyAndVirtualClusterLists) {
+  const TempFolder folder;
+  const Cluster spot = *read_cluster(folder.write(
+      "spot.csv", "gpu_model,gpu_capacity_num,cpu_num,node_name\nGPU-series-1,4,192,0\nGPU-series-2,8,128,1\n"));
+  EXPECT_EQ(spot.total_gpus(), 12);
+  EXPECT_EQ(spot.nodes[0].cpu_milli, 192'000);
+  EXPECT_EQ(spot.nodes[0].memory_mib, unlimited);
+  const Cluster philly = *read_cluster(
+      folder.write("cluster_machine_list", "machineId,number of GPUs,single GPU mem\nm31,8, 24GB\nm32,2, 12GB\n"));
+  EXPECT_EQ(gpus_by_type(philly), (std::map<std::string, std::int64_t>{{"24GB", 8}, {"12GB", 2}}));
+  const Cluster vcs = *read_cluster(folder.write("vcs.csv", "vc,node num\na,2\nb,1\n"));
+  EXPECT_EQ(vcs.total_gpus(), 24);
+  ASSERT_EQ(vcs.vcs.size(), 2u);
+  EXPECT_EQ(vcs.nodes[2].vc, 1u);
+}
+
+TEST(ReadCluster, JsonGivesOwnersQuotasAndTypes) {
+  const Cluster cluster = *cluster_from_json(R"({
+    "name": "lab",
+    "vcs": [{"name": "a", "quota_gpus": 12.5}, {"name": "b"}],
+    "nodes": [{"count": 2, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "b",
+               "rack": "r1"},
+              {"gpus": 4, "name": "old"}, {"gpus": 8, "gpu_type": "V100", "rack": "r1"}]})",
+                                             "lab.json");
+  EXPECT_EQ(cluster.name, "lab");
+  ASSERT_EQ(cluster.nodes.size(), 4u);
+  EXPECT_EQ(cluster.nodes[1].rack, cluster.nodes[3].rack);
+  EXPECT_NE(cluster.nodes[1].rack, cluster.nodes[2].rack);
+  EXPECT_EQ(cluster.vcs[0].quota, 12'500);
+  EXPECT_EQ(cluster.vcs[1].quota, unlimited);
+  EXPECT_EQ(cluster.nodes[1].vc, 1u);
+  EXPECT_EQ(cluster.nodes[1].cpu_milli, 96'000);
+  EXPECT_EQ(cluster.nodes[1].memory_mib, 512 * 1024);
+  EXPECT_EQ(cluster.nodes[2].vc, no_index);
+  EXPECT_EQ(cluster.nodes[2].name, "old");
+  EXPECT_EQ(cluster.nodes[2].cpu_milli, unlimited);
+  EXPECT_EQ(gpus_by_type(cluster), (std::map<std::string, std::int64_t>{{"V100", 24}, {"GPU", 4}}));
+}
+
+TEST(ReadCluster, JsonErrorsNameThePath) {
+  struct Case {
+    const char* json;
+    const char* field;
+    const char* message;
+  };
+  for (const Case& bad : {
+           Case{R"({"nodes": [{"gpu": 8}]})", "/nodes/0/gpus", "missing"},
+           Case{R"({"nodes": [{"gpus": 8, "gpu_typ": "T4"}]})", "/nodes/0/gpu_typ", "did you mean 'gpu_type'"},
+           Case{R"({"nodes": [{"gpus": 8}], "vc": []})", "/vc", "did you mean 'vcs'"},
+           Case{R"({"nodes": [{"gpus": "8"}]})", "/nodes/0/gpus", "expected an integer"},
+           Case{R"({"nodes": [{"gpus": 2.5}]})", "/nodes/0/gpus", "expected an integer"},
+           Case{R"({"nodes": [{"gpus": -1}]})", "/nodes/0/gpus", "expected an integer from 0"},
+           Case{R"({"nodes": [{"gpus": 18446744073709551615}]})", "/nodes/0/gpus", "expected an integer from 0"},
+           Case{R"({"nodes": [{"gpus": 1}, {"gpus": 8, "vc": "x"}]})", "/nodes/1/vc", "not the name of an entry"},
+           Case{R"({"vcs": [{"name": "a"}, {"name": "a"}], "nodes": [{"gpus": 1}]})", "/vcs/1/name", "twice"},
+           Case{R"({"nodes": []})", "/nodes", "at least one node"},
+           Case{R"({"nodes": {}})", "/nodes", "expected an array"},
+           Case{R"([])", "", "expected an object"},
+           Case{R"({"nodes": [{"gpus": 1}], "nodes": []})", "", "key 'nodes' appears twice"},
+       }) {
+    const auto cluster = cluster_from_json(bad.json, "lab.json");
+    ASSERT_FALSE(cluster) << bad.json;
+    EXPECT_EQ(cluster.error().file, "lab.json");
+    EXPECT_EQ(cluster.error().field, bad.field) << bad.json;
+    EXPECT_NE(cluster.error().message.find(bad.message), std::string::npos) << cluster.error().message;
+  }
+  const auto broken = cluster_from_json("{\n\"nodes\": [\n", "lab.json");
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().line, 3u);
+}
+
+TEST(ReadCluster, ErrorsNameFileLineAndColumn) {
+  const TempFolder folder;
+  const std::string path = folder.write("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn0,1,1,2,T4\nn1,1,1,two,T4\n");
+  const auto cluster = read_cluster(path);
+  ASSERT_FALSE(cluster);
+  EXPECT_EQ(cluster.error().to_string(), path + ":3: gpu: expected an integer >= 0, found 'two'");
+  EXPECT_FALSE(read_cluster(folder.write("jobs.csv", "a,b\n1,2\n")));
+  EXPECT_FALSE(read_cluster(folder.write("none.csv", "sn,cpu_milli,memory_mib,gpu,model\n")));
+  EXPECT_FALSE(read_cluster(folder.write("empty", "")));
+  EXPECT_FALSE(read_cluster(folder.path()));
+}
+
+TEST(ReadCluster, RealOpenbNodes) {
+  const std::string gpu_nodes = real_trace("alibaba/openb2023/openb_node_list_gpu_node.csv");
+  GPUSCHED_NEEDS_TRACE(gpu_nodes, "openb_node_list_gpu_node.csv");
+  const Cluster cluster = *read_cluster(gpu_nodes);
+  EXPECT_EQ(cluster.nodes.size(), 1213u);
+  EXPECT_EQ(cluster.total_gpus(), 6212);
+  EXPECT_EQ(gpus_by_type(cluster).size(), 7u);
+  EXPECT_EQ(read_cluster(real_trace("alibaba/openb2023/openb_node_list_all_node.csv"))->nodes.size(), 1523u);
+}
+
+TEST(ReadCluster, RealPaiSpotAndPhillyLists) {
+  const std::string machines = real_trace("alibaba/pai2020/pai_machine_spec.tar.gz");
+  GPUSCHED_NEEDS_TRACE(machines, "pai_machine_spec.tar.gz");
+  EXPECT_EQ(read_cluster(machines)->nodes.size(), 1897u);
+  EXPECT_EQ(read_cluster(real_trace("alibaba/spot2026/node_info_df.csv"))->nodes.size(), 4278u);
+  const Cluster listed = *read_cluster(real_trace("philly/philly_vc_nodes.csv"));
+  const Cluster builtin = *parse_cluster("philly-vc");
+  ASSERT_EQ(listed.vcs.size(), builtin.vcs.size());
+  ASSERT_EQ(listed.nodes.size(), builtin.nodes.size());
+  for (std::size_t i = 0; i < listed.nodes.size(); ++i) {
+    EXPECT_EQ(listed.vcs[listed.nodes[i].vc].name, builtin.vcs[builtin.nodes[i].vc].name);
+  }
+}
+
+}  // namespace
+}  // namespace gpusched

@@ -1,0 +1,703 @@
+// SPDX-License-Identifier: Apache-2.0
+// Readers: exact values of every hand-made sample, what all formats have in common, bad input, and the real traces.
+#include <archive.h>
+#include <archive_entry.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <sstream>
+
+#include "gpusched/core/rng.hpp"
+#include "tests/support/files.hpp"
+#include "traces/core/cluster_reader.hpp"
+#include "traces/core/trace.hpp"
+
+namespace gpusched {
+namespace {
+
+using test::bytes_of;
+using test::fixture;
+using test::real_trace;
+using test::TempFolder;
+
+// Everything a table knows of its jobs, one line a job. Parts with default values are left out.
+std::vector<std::string> describe(const JobTable& jobs) {
+  std::vector<std::string> lines;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    const Shape& shape = jobs.shape(job);
+    std::ostringstream line;
+    line << jobs.external_id(job) << " at " << jobs.submit(job).us << "us for " << jobs.work(job).us << "us "
+         << shape.tasks << "x" << shape.gpu_milli_per_task;
+    const auto add = [&](const char* name, const auto& value, const auto& fallback) {
+      if (value != fallback) line << ' ' << name << '=' << value;
+    };
+    add("cpu", shape.cpu_milli_per_task, 0);
+    add("mem", shape.memory_mib_per_task, 0);
+    add("on", jobs.gpu_specs()[shape.gpu_spec], "");
+    add("estimate", jobs.estimate(job).us, Time::max().us);
+    add("deadline", jobs.deadline(job).us, Time::max().us);
+    add("user", jobs.users()[jobs.user(job)], "");
+    add("group", jobs.groups()[jobs.group(job)], "");
+    add("vc", jobs.vcs()[jobs.vc(job)], "");
+    add("name", jobs.names()[jobs.name(job)], "");
+    add("family", jobs.families()[jobs.family(job)], "");
+    add("status", to_string(jobs.status(job)), "unknown");
+    add("priority", jobs.priority(job), 0);
+    for (std::uint32_t k = 0; jobs.attempts(job) > 1 && k < jobs.attempts(job); ++k) {
+      line << (k == 0 ? " attempts=" : ";") << jobs.attempt_work(job, k).us;
+    }
+    lines.push_back(line.str());
+  }
+  return lines;
+}
+
+std::vector<std::string> sorted(std::vector<std::string> lines) {
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+std::map<std::string, std::uint64_t> dropped(const TraceReport& report) {
+  std::map<std::string, std::uint64_t> rows;
+  for (const DroppedRows& entry : report.dropped) rows[entry.reason] = entry.rows;
+  return rows;
+}
+
+using Lines = std::vector<std::string>;
+using Counts = std::map<std::string, std::uint64_t>;
+
+// A sample of one format, and what reading it gives.
+struct Sample {
+  std::string format;
+  std::string file;
+  Lines jobs;
+  Counts left_out = {};
+  std::uint64_t rows = 0;
+  std::string columns = {};
+  bool by_name = false;  // nothing in the file tells the format
+};
+
+void PrintTo(const Sample& sample, std::ostream* out) { *out << sample.file; }
+
+const std::vector<Sample>& samples() {
+  static const std::vector<Sample> all = {
+      {"native",
+       "native.csv",
+       {"a1 at 0us for 3600500000us 4x1000 cpu=8000 mem=65536 on=A100|V100 estimate=7200000000 deadline=90000000000 "
+        "user=ann group=vision vc=vc1 name=train, v2 family=resnet50 status=passed priority=3",
+        "a2 at 10000001us for 90000000us 1x250 cpu=500 mem=1024 user=bob vc=vc2 name=notebook status=killed "
+        "priority=-1",
+        "a3 at 20000000us for 300000000us 2x2000 estimate=600000000 user=ann group=vision vc=vc1 name=say \"hi\" "
+        "family=bert status=failed attempts=100000000;200000000"},
+       {},
+       3},
+      {"philly-csv",
+       "philly_jobs.csv",
+       {"0 at 0us for 3613033000000us 1x1000", "1 at 266563000000us for 3222990000000us 8x1000 vc=ee9e8c",
+        "2 at 266564000000us for 90000000us 16x1000 vc=6214e9"},
+       {},
+       3},
+      {"philly",
+       "cluster_job_log.json",
+       {"application_1_0001 at 1507338699000000us for 193256000000us 4x1000 user=ce2f4c vc=ee9e8c status=passed "
+        "attempts=74000000;193182000000",
+        "application_1_0003 at 1507341540000000us for 10000000us 1x1000 user=aa0001 vc=6214e9 status=failed"},
+       {{"never started", 1}, {"still running at the end of the trace", 1}},
+       4},
+      {"pai",
+       "pai_tables",
+       {"job1 at 1000000000us for 670500000us 4x500 cpu=8000 mem=60000 on=T4 user=user1 group=group1 family=bert "
+        "status=passed",
+        "job2 at 2000000000us for 93000000us 1x2000 cpu=4000 mem=30000 user=user2 group=group2 status=failed",
+        "job3 at 3000000000us for 490000000us 3x1000 cpu=6000 mem=30000 on=V100 user=user1 group=group1 family=ctr "
+        "status=passed",
+        "job5 at 5000000000us for 80000000us 2x0 cpu=3000 mem=10000 user=user3 status=passed"},
+       {{"pai_job_table: still running at the end of the trace", 1}, {"no row in pai_task_table", 1}},
+       6},
+      {"pai-sim",
+       "pai_sim.csv",
+       {"11 at 0us for 120000000us 8x1000 cpu=4000 on=V100 estimate=1000000000 user=u1",
+        "12 at 60000000us for 30000000us 2x500 cpu=6000 estimate=25500000 user=u2",
+        "13 at 60000000us for 5000000us 1x0 cpu=4000 estimate=5000000 user=u1"},
+       {},
+       3},
+      {"openb",
+       "openb_pods.csv",
+       {"pod-0 at 0us for 12537496000000us 1x1000 cpu=12000 mem=16384 group=LS",
+        "pod-1 at 427061000000us for 96000000us 1x460 cpu=6000 mem=12288 on=V100M16|V100M32 group=LS status=passed",
+        "pod-2 at 427100000000us for 700000000us 1x8000 cpu=88000 mem=327680 group=Burstable status=failed",
+        "pod-4 at 600000000000us for 9000000us 1x0 cpu=4000 mem=1024 group=BE status=passed"},
+       {{"never scheduled", 1}},
+       5},
+      {"openb-pods",
+       "openb_pods.csv",
+       {"pod-0 at 0us for 0us 1x1000 cpu=12000 mem=16384 group=LS",
+        "pod-1 at 0us for 0us 1x460 cpu=6000 mem=12288 on=V100M16|V100M32 group=LS",
+        "pod-2 at 0us for 0us 1x8000 cpu=88000 mem=327680 group=Burstable",
+        "pod-3 at 0us for 0us 1x0 cpu=8000 mem=30517 group=BE", "pod-4 at 0us for 0us 1x0 cpu=4000 mem=1024 group=BE"},
+       {},
+       5,
+       "",
+       true},
+      {"helios",
+       "helios_cluster_log.csv",
+       {"1425511 at 1591728061000000us for 36848000000us 1x1000 cpu=1000 user=uXBbc vc=vcJkd status=passed",
+        "1425512 at 1591728087000000us for 249000000us 2x8000 cpu=32000 user=uVMrF vc=vchbv status=failed",
+        "1425514 at 1591728120000000us for 60000000us 1x0 cpu=24000 user=uzqls vc=vcpDC status=failed"},
+       {{"never started", 1}},
+       4},
+      {"acme",
+       "acme_trace_kalos.csv",
+       {"dlc1 at 1684321258000000us for 18000000us 8x8000 user=uf794 family=Pretrain status=failed",
+        "dlc2 at 1684322922000000us for 82000000us 1x2000 user=uf794 family=Evaluation status=killed"},
+       {{"never started", 1}},
+       3},
+      {"swf",
+       "swf.swf",
+       {"1 at 0us for 1451000000us 128x1000 user=1 group=1",
+        "2 at 1460000000us for 552210000us 32x1000 estimate=3600000000 user=7 group=2 vc=3 status=passed",
+        "5 at 1700000000us for 60000000us 4x1000 estimate=60000000 user=8 group=2 vc=3 status=killed"},
+       {{"no run time", 1}, {"no processors", 1}, {"part of a job (another line sums it up)", 1}},
+       6},
+      {"sacct",
+       "sacct.txt",
+       {"101 at 1709280000000000us for 7200000000us 2x4000 cpu=32000 mem=262144 estimate=86400000000 user=ann group=ml "
+        "vc=gpu name=train status=passed",
+        "103_4 at 1709280300000000us for 3600000000us 1x3000 cpu=6000 mem=4000 estimate=3600000000 user=bob group=ml "
+        "vc=gpu name=sweep status=failed",
+        "104 at 1709280420000000us for 45000000us 1x0 cpu=16000 mem=32768 user=cyd group=bio vc=cpu name=align "
+        "status=failed"},
+       {{"step of a job", 1}, {"never started", 1}, {"still running", 1}},
+       6},
+      {"tiresias",
+       "tiresias.csv",
+       {"0 at 0us for 164000000us 1x1000 family=vgg19", "1 at 30000000us for 147000000us 8x1000 family=vgg11",
+        "2 at 53000000us for 12000000us 2x1000 family=resnet50"},
+       {},
+       3},
+      // Milliseconds; work = iterations x iteration_time x 1.015.
+      {"tiresias",
+       "muri.csv",
+       {"0 at 0us for 336980000us 16x1000 family=vgg16",
+        "1 at 27069000us for 1050525000us 1x1000 family=a2c priority=1"},
+       {},
+       2},
+      {"csv",
+       "any.csv",
+       {"0 at 1709280000000000us for 3600000000us 4x1000 estimate=7200000000 user=ann vc=gold family=gold",
+        "1 at 1709280010000000us for 1500000us 1x500 user=bob vc=iron family=iron"},
+       {},
+       2,
+       "submit=when,gpus=cards,start=began,end=finished,user=who,vc=queue,estimate=limit,family=queue"},
+  };
+  return all;
+}
+
+ReadOptions options_of(const Sample& sample) {
+  return {.format = sample.by_name ? sample.format : "auto", .columns = sample.columns};
+}
+
+bool is_lines(const Sample& sample) { return sample.format != "philly" && sample.format != "pai"; }
+bool is_file(const Sample& sample) { return sample.format != "pai"; }
+
+// `bytes` packed by one filter of libarchive, alone or as a tar archive of one file.
+std::string packed(const std::string& bytes, int filter, bool as_tar = false) {
+  std::string out(bytes.size() + (1 << 20), '\0');
+  std::size_t used = 0;
+  archive* const writer = archive_write_new();
+  archive_write_add_filter(writer, filter);
+  as_tar ? archive_write_set_format_pax_restricted(writer) : archive_write_set_format_raw(writer);
+  archive_write_open_memory(writer, out.data(), out.size(), &used);
+  archive_entry* const entry = archive_entry_new();
+  archive_entry_set_pathname(entry, "trace");
+  archive_entry_set_filetype(entry, AE_IFREG);
+  archive_entry_set_size(entry, static_cast<la_int64_t>(bytes.size()));
+  archive_write_header(writer, entry);
+  archive_write_data(writer, bytes.data(), bytes.size());
+  archive_entry_free(entry);
+  archive_write_close(writer);
+  archive_write_free(writer);
+  out.resize(used);
+  return out;
+}
+
+std::string with_crlf(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n') out += '\r';
+    out += c;
+  }
+  return out;
+}
+
+Lines lines_of(const std::string& text) {
+  Lines lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Reads bytes as a file of the sample's format.
+Result<Trace> read_bytes(const TempFolder& folder, const Sample& sample, const std::string& bytes) {
+  return read_trace(folder.write("trace", bytes), options_of(sample));
+}
+
+std::string error_of(const Result<Trace>& trace) { return trace ? "no error" : trace.error().to_string(); }
+
+class Samples : public testing::TestWithParam<Sample> {};
+
+INSTANTIATE_TEST_SUITE_P(Formats, Samples, testing::ValuesIn(samples()), [](const auto& sample) {
+  const std::string file = sample.param.file.substr(0, sample.param.file.find('.'));
+  return sample.param.by_name ? file + "_by_name" : file;
+});
+
+TEST_P(Samples, GivesExactlyTheseJobs) {
+  const auto trace = read_trace(fixture(GetParam().file), options_of(GetParam()));
+  ASSERT_TRUE(trace) << trace.error().to_string();
+  EXPECT_EQ(describe(trace->jobs), GetParam().jobs);
+  EXPECT_EQ(trace->report.format, GetParam().format);
+  EXPECT_EQ(trace->report.rows, GetParam().rows);
+  EXPECT_EQ(trace->report.kept, GetParam().jobs.size());
+  EXPECT_EQ(dropped(trace->report), GetParam().left_out);
+  EXPECT_EQ(trace->report.sha256.size(), is_file(GetParam()) ? 64u : 0u);
+}
+
+TEST_P(Samples, ReadTheSameWithCrlfByteOrderMarkAndNoLastLineEnd) {
+  if (!is_file(GetParam())) GTEST_SKIP() << "several files";
+  const TempFolder folder;
+  const std::string text = bytes_of(fixture(GetParam().file));
+  for (const std::string& variant :
+       {with_crlf(text), "\xEF\xBB\xBF" + text, text.substr(0, text.size() - 1), text + "\n\n"}) {
+    const auto trace = read_bytes(folder, GetParam(), variant);
+    ASSERT_TRUE(trace) << error_of(trace);
+    EXPECT_EQ(describe(trace->jobs), GetParam().jobs);
+    EXPECT_EQ(trace->report.format, GetParam().format);
+  }
+}
+
+TEST_P(Samples, ReadTheSameCompressed) {
+  if (!is_file(GetParam())) GTEST_SKIP() << "several files";
+  const TempFolder folder;
+  const std::string text = bytes_of(fixture(GetParam().file));
+  for (const int filter : {ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_ZSTD, ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_BZIP2}) {
+    for (const bool as_tar : {false, true}) {
+      const auto trace = read_bytes(folder, GetParam(), packed(text, filter, as_tar));
+      ASSERT_TRUE(trace) << error_of(trace);
+      EXPECT_EQ(describe(trace->jobs), GetParam().jobs) << "filter " << filter << " tar " << as_tar;
+    }
+  }
+}
+
+TEST_P(Samples, RefuseATruncatedArchive) {
+  if (!is_file(GetParam())) GTEST_SKIP() << "several files";
+  const TempFolder folder;
+  const std::string whole = packed(bytes_of(fixture(GetParam().file)), ARCHIVE_FILTER_GZIP);
+  for (const std::size_t kept : {whole.size() / 2, whole.size() - 9}) {
+    const auto trace = read_bytes(folder, GetParam(), whole.substr(0, kept));
+    ASSERT_FALSE(trace) << kept << " of " << whole.size();
+    EXPECT_NE(trace.error().message.find("damaged archive"), std::string::npos) << error_of(trace);
+  }
+}
+
+TEST_P(Samples, AnyOrderOfRowsGivesTheSameJobs) {
+  if (!is_lines(GetParam())) GTEST_SKIP() << "not one line a job";
+  const TempFolder folder;
+  const Lines lines = lines_of(bytes_of(fixture(GetParam().file)));
+  const std::size_t first = GetParam().format == "swf" ? 4 : 1;
+  std::string reversed;
+  for (std::size_t i = 0; i < first; ++i) reversed += lines[i] + "\n";
+  for (std::size_t i = lines.size(); i-- > first;) reversed += lines[i] + "\n";
+  const auto trace = read_bytes(folder, GetParam(), reversed);
+  ASSERT_TRUE(trace) << error_of(trace);
+  if (GetParam().format != "csv") {  // without ids, rows name the jobs
+    EXPECT_EQ(sorted(describe(trace->jobs)), sorted(GetParam().jobs));
+  }
+  const auto& submits = trace->jobs.submits();
+  EXPECT_TRUE(std::is_sorted(submits.begin(), submits.end()));
+  if (GetParam().format == "openb-pods") return;  // all submitted at 0
+  const auto& notes = trace->report.notes;
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.find("submitted before the row above") != std::string::npos;
+  }));
+}
+
+TEST_P(Samples, RefuseARowCutShortNamingItsLine) {
+  if (!is_lines(GetParam())) GTEST_SKIP() << "not one line a job";
+  const TempFolder folder;
+  const std::string text = bytes_of(fixture(GetParam().file));
+  const std::size_t lines = lines_of(text).size();
+  const std::size_t last = text.rfind('\n', text.size() - 2);
+  const auto trace = read_bytes(folder, GetParam(), text.substr(0, last + 9));
+  ASSERT_FALSE(trace);
+  EXPECT_EQ(trace.error().line, lines);
+  EXPECT_EQ(trace.error().field, "row");
+  ReadOptions tolerant = options_of(GetParam());
+  tolerant.drop_bad_rows = true;
+  const auto rest = read_trace(folder.path() + "/trace", tolerant);
+  ASSERT_TRUE(rest) << error_of(rest);
+  EXPECT_TRUE(std::any_of(rest->report.dropped.begin(), rest->report.dropped.end(), [&](const DroppedRows& entry) {
+    return entry.reason.starts_with("bad row") && entry.rows == 1 && entry.first_line == lines;
+  }));
+}
+
+// One to three places overwritten, cut out, said twice, or replaced by what readers trip over.
+std::string broken(std::string text, Rng rng) {
+  static const Lines oddities = {
+      "-1",       "1e400", "nan", "9223372036854775808", "18446744073709551615", "0.5", "\"", ",", ";", "\n", " ",
+      "\xFF\xFE", "[",     "}"};
+  for (std::uint64_t left = 1 + rng.below(3); left > 0; --left) {
+    const std::size_t at = rng.below(text.size());
+    const std::size_t length = std::min<std::size_t>(rng.below(12), text.size() - at);
+    switch (rng.below(4)) {
+      case 0: text[at] = static_cast<char>(rng.below(256)); break;
+      case 1: text.insert(at, text.substr(at, length)); break;
+      case 2: text.replace(at, length, oddities[rng.below(oddities.size())]); break;
+      default:
+        if (length < text.size()) text.erase(at, length);
+    }
+  }
+  return text;
+}
+
+// The same file or folder of files, broken.
+std::string broken_copy(const Sample& sample, const TempFolder& folder, const Rng& rng) {
+  if (is_file(sample)) return folder.write("trace", broken(bytes_of(fixture(sample.file)), rng));
+  for (const auto& entry : std::filesystem::directory_iterator(fixture(sample.file))) {
+    const std::string name = entry.path().filename().string();
+    folder.write("tables/" + name, broken(bytes_of(entry.path().string()), rng.split(name)));
+  }
+  return folder.path() + "/tables";
+}
+
+// What sanitizers and assertions watch: no bytes do harm, and what is refused is refused by a file's name.
+TEST_P(Samples, ReadOrRefuseBrokenBytes) {
+  const TempFolder folder;
+  const Rng rng = Rng(2026).split(GetParam().file);
+  int refused = 0;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const std::string path = broken_copy(GetParam(), folder, rng.split(i));
+    for (const bool by_name : {false, true}) {
+      ReadOptions options = options_of(GetParam());
+      if (by_name) options.format = GetParam().format;
+      options.drop_bad_rows = i % 4 == 3;
+      const auto trace = read_trace(path, options);
+      if (!trace) {
+        ++refused;
+        EXPECT_TRUE(trace.error().file.starts_with(path)) << error_of(trace);
+        EXPECT_EQ(error_of(trace).find('\n'), std::string::npos) << error_of(trace);
+        continue;
+      }
+      EXPECT_GT(trace->jobs.size(), 0u);
+      EXPECT_TRUE(std::is_sorted(trace->jobs.submits().begin(), trace->jobs.submits().end()));
+      for (std::uint32_t job = 0; job < trace->jobs.size(); ++job) EXPECT_GE(trace->jobs.work(JobId{job}), Time{});
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST_P(Samples, RefuseATwinIdNamingBothLines) {
+  if (!is_lines(GetParam()) || GetParam().format == "csv") GTEST_SKIP() << "no ids, or not one line a job";
+  const TempFolder folder;
+  const std::string text = bytes_of(fixture(GetParam().file));
+  const Lines lines = lines_of(text);
+  const std::size_t first = GetParam().format == "swf" ? 4 : 1;
+  const auto trace = read_bytes(folder, GetParam(), text + lines[first] + "\n");
+  ASSERT_FALSE(trace);
+  EXPECT_EQ(trace.error().line, lines.size() + 1);
+  EXPECT_NE(trace.error().message.find("stands at line " + std::to_string(first + 1) + " already"), std::string::npos)
+      << error_of(trace);
+}
+
+TEST_P(Samples, RefuseAFileWithoutJobs) {
+  if (!is_lines(GetParam())) GTEST_SKIP() << "not one line a job";
+  const TempFolder folder;
+  const Lines lines = lines_of(bytes_of(fixture(GetParam().file)));
+  const auto trace = read_bytes(folder, GetParam(), lines.front() + "\n");
+  ASSERT_FALSE(trace);
+  EXPECT_NE(trace.error().message.find("holds no job"), std::string::npos) << error_of(trace);
+}
+
+TEST(TraceFormats, EachHasASample) {
+  for (const TraceFormatInfo& format : trace_formats()) {
+    EXPECT_TRUE(std::any_of(samples().begin(), samples().end(), [&](const Sample& sample) {
+      return sample.format == format.name;
+    })) << format.name;
+    EXPECT_FALSE(format.summary.empty());
+  }
+}
+
+TEST(TraceFormats, UnknownNamesGetTheNearest) {
+  const auto trace = read_trace(fixture("swf.swf"), {.format = "swff"});
+  ASSERT_FALSE(trace);
+  EXPECT_NE(trace.error().message.find("did you mean 'swf'"), std::string::npos) << error_of(trace);
+}
+
+TEST(TraceFormats, PaiTablesInOneTarArchiveReadTheSame) {
+  // ustar by hand: name at 0, mode at 100, size in octal at 124, checksum at 148, type '0' at 156, magic at 257.
+  std::string tar;
+  for (const char* name : {"pai_group_tag_table.csv", "pai_instance_table.csv", "pai_job_table.csv",
+                           "pai_job_table.header", "pai_task_table.csv"}) {
+    const std::string bytes = bytes_of(fixture("pai_tables/" + std::string(name)));
+    std::string header(512, '\0');
+    const std::string path = "data/" + std::string(name);
+    header.replace(0, path.size(), path);
+    header.replace(100, 7, "0000644");
+    std::ostringstream octal;
+    octal << std::oct << bytes.size();
+    header.replace(124, 11, std::string(11 - octal.str().size(), '0') + octal.str());
+    header[156] = '0';
+    header.replace(257, 8,
+                   std::string("ustar\0"
+                               "00",
+                               8));
+    header.replace(148, 8, "        ");
+    unsigned sum = 0;
+    for (const char c : header) sum += static_cast<unsigned char>(c);
+    std::ostringstream check;
+    check << std::oct << sum;
+    header.replace(148, 7, std::string(6 - check.str().size(), '0') + check.str() + std::string(1, '\0'));
+    tar += header + bytes + std::string((512 - bytes.size() % 512) % 512, '\0');
+  }
+  tar += std::string(1024, '\0');
+  const TempFolder folder;
+  const auto trace = read_trace(folder.write("tables.tar", tar));
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(describe(trace->jobs), describe(read_trace(fixture("pai_tables"))->jobs));
+}
+
+TEST(TraceFormats, PaiTablesAreEnoughWithoutInstancesAndTags) {
+  const TempFolder folder;
+  for (const char* name : {"pai_job_table.csv", "pai_task_table.csv"}) {
+    folder.write(name, bytes_of(fixture("pai_tables/" + std::string(name))));
+  }
+  const auto trace = read_trace(folder.path());
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(describe(trace->jobs).front(),
+            "job1 at 1000000000us for 690000000us 4x500 cpu=8000 mem=60000 on=T4 user=user1 status=passed");
+}
+
+TEST(TraceFormats, ColumnsThatNobodyReadsAreNoted) {
+  const auto trace = read_trace(fixture("philly_jobs.csv"));
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->report.notes, (Lines{"columns not used: run_s"}));
+}
+
+// A sample with one text replaced by another, and the error that this must give. {} stands for the file's path.
+struct BadInput {
+  std::string file;
+  std::string from;
+  std::string to;
+  std::string error;
+  std::string columns = {};
+};
+
+void PrintTo(const BadInput& bad, std::ostream* out) { *out << bad.file << " with " << bad.to; }
+
+class BadTraces : public testing::TestWithParam<BadInput> {};
+
+const std::string any_columns = "submit=when,gpus=cards,start=began,end=finished";
+
+INSTANTIATE_TEST_SUITE_P(
+    Readers, BadTraces,
+    testing::Values(
+        // Missing columns.
+        BadInput{"philly_jobs.csv", "job_id,", "id,", "{}:1: missing column 'job_id'; the header has id,submit_s"},
+        BadInput{"helios_cluster_log.csv", "job_id", "job", "{}:1: missing column 'job_id'"},
+        BadInput{"sacct.txt", "ReqTRES|AllocTRES", "ReqMem|AllocGRES", "{}:1: missing column 'ReqTRES' or 'AllocTRES'"},
+        BadInput{"any.csv", "cards", "gpus", "{}:1: missing column 'cards'", any_columns},
+        BadInput{"any.csv", "when", "who", "{}:1: column 'who' appears twice in the header", any_columns},
+        // Text, negative and NaN where a number belongs.
+        BadInput{"philly_jobs.csv", ",3613033", ",soon",
+                 "{}:2: duration_s: expected a number of seconds >= 0, found 'soon'"},
+        BadInput{"philly_jobs.csv", "266563", "-1", "{}:3: submit_s: expected a number of seconds >= 0, found '-1'"},
+        BadInput{"philly_jobs.csv", "266563", "nan", "{}:3: submit_s: expected a number of seconds >= 0, found 'nan'"},
+        BadInput{"philly_jobs.csv", "3222990", "1e400", "{}:3: duration_s: expected a number of seconds"},
+        BadInput{"philly_jobs.csv", "3222990", "99999999999999999999",
+                 "{}:3: duration_s: expected a number of seconds"},
+        BadInput{"pai_sim.csv", ",120,", ",inf,", "{}:2: duration: expected a number of seconds >= 0, found 'inf'"},
+        BadInput{"pai_sim.csv", ",0.5,", ",1.5,", "{}:3: num_gpu: expected a whole number of GPUs, or a share below 1"},
+        BadInput{"pai_sim.csv", ",0.5,", ",1000000001,", "{}:3: num_gpu: expected at most 1000000000 GPUs in all"},
+        BadInput{"openb_pods.csv", ",460,", ",1460,", "{}:3: gpu_milli: expected 1 to 1000 thousandths of a GPU"},
+        BadInput{"tiresias.csv", "1,8,30", "1,8.5,30", "{}:3: num_gpu: expected an integer >= 1, found '8.5'"},
+        BadInput{"muri.csv", ",332,83", ",9000000000000,83", "{}:2: iteration_time: expected at most 1e15 ms"},
+        BadInput{"swf.swf", " 1460 ", " soon ", "{}:6: field 2: expected a number >= 0, found 'soon'"},
+        BadInput{"swf.swf", " 1460 ", " -1 ", "{}:6: field 2: expected a number >= 0, found '-1'"},
+        BadInput{"swf.swf", "552.21", "-5", "{}:6: field 4: expected a number >= 0 or -1, found '-5'"},
+        BadInput{"sacct.txt", "|7200|1-00", "|two|1-00",
+                 "{}:2: ElapsedRaw: expected a number of seconds >= 0, found 'two'"},
+        BadInput{"sacct.txt", "gres/gpu=8,mem=512G,node=2|b", "gres/gpu=lots|b",
+                 "{}:2: ReqTRES: expected resources like"},
+        BadInput{"helios_cluster_log.csv", "2020-06-09 18:41:27", "yesterday",
+                 "{}:3: submit_time: expected seconds or a time"},
+        BadInput{"native.csv", ",1,250,", ",0,250,", "{}:3: tasks: expected an integer >= 1, found '0'"},
+        BadInput{"native.csv", "2,2000", "2,1500",
+                 "{}:4: gpu_milli_per_task: expected a share below 1000 or a multiple"},
+        BadInput{"native.csv", "100;200", "100;201", "{}:4: attempts_s: expected attempts that add up to work_s"},
+        BadInput{"native.csv", "100;200", "9100000000000;9100000000000",
+                 "{}:4: attempts_s: expected attempts that add up to work_s"},
+        BadInput{"native.csv", "100;200", "100;100", "{}:4: attempts_s: expected attempts that add up to work_s"},
+        BadInput{"native.csv", "100;200", "100;-1;201", "{}:4: attempts_s: expected seconds joined by ';'"},
+        BadInput{"any.csv", "2024-03-01 09:10:00", "4600000000001", "{}:2: finished: expected seconds or a time",
+                 any_columns},
+        BadInput{"cluster_job_log.json", "\"2017-10-07 01:11:39\"", "\"noon\"",
+                 "{}:2: submitted_time: expected a time like"},
+        // End before start.
+        BadInput{"helios_cluster_log.csv", "2020-06-09 18:45:46", "2020-06-09 18:41:30",
+                 "{}:3: end_time: expected an end"},
+        BadInput{"openb_pods.csv", "427161", "427064",
+                 "{}:3: deletion_time: expected a deletion not before scheduled_time"},
+        BadInput{"cluster_job_log.json", "01:13:23", "01:12:08",
+                 "{}:2: end_time: expected an end not before the start"},
+        BadInput{"any.csv", "2024-03-01 09:10:00", "2024-03-01 08:09:59", "{}:2: finished: expected an end",
+                 any_columns},
+        // Zero and too many GPUs.
+        BadInput{"philly_jobs.csv", "0,0,1,", "0,0,0,", "{}:2: num_gpus: expected an integer >= 1, found '0'"},
+        BadInput{"philly_jobs.csv", "0,0,1,", "0,0,5000000000,", "{}:2: num_gpus: expected an integer"},
+        // Broken text.
+        BadInput{"native.csv", "\"train, v2\"", "\"train, v2", "{}:2: row: expected 18 fields, a quote is not closed"},
+        BadInput{"philly_jobs.csv", "1,266563", "1,2,266563", "{}:3: row: expected 6 fields, found 7"},
+        BadInput{"cluster_job_log.json", "\"Killed\",", "\"Killed\"", "{}:17: is not valid JSON here"},
+        BadInput{"any.csv", "when", "at", "{}:1: missing column 'when'", any_columns},
+        BadInput{"any.csv", "when", "when",
+                 "{}: --columns: expected ROLE=COLUMN, found 'gpu=cards' (did you mean 'gpus'?)",
+                 "submit=when,gpu=cards"},
+        BadInput{"any.csv", "when", "when", "{}:1: format not recognised"}));
+
+TEST_P(BadTraces, AreRefusedInOneClearLine) {
+  const TempFolder folder;
+  std::string text = bytes_of(fixture(GetParam().file));
+  const std::size_t place = text.find(GetParam().from);
+  ASSERT_NE(place, std::string::npos) << GetParam().from;
+  text.replace(place, GetParam().from.size(), GetParam().to);
+  const std::string path = folder.write("trace", text);
+  const auto trace = read_trace(path, {.columns = GetParam().columns});
+  ASSERT_FALSE(trace) << GetParam().error;
+  const std::string expected = path + GetParam().error.substr(2);
+  EXPECT_EQ(error_of(trace).substr(0, expected.size()), expected);
+  EXPECT_EQ(error_of(trace).find('\n'), std::string::npos);
+}
+
+TEST(BadFiles, AreRefusedInOneClearLine) {
+  const TempFolder folder;
+  const std::string missing = folder.path() + "/none.csv";
+  EXPECT_EQ(error_of(read_trace(missing)), missing + ": cannot open: No such file or directory");
+  EXPECT_EQ(error_of(read_trace(folder.path())), folder.path() + ": is a folder; expected a file");
+  const std::string empty = folder.write("empty.csv", "");
+  EXPECT_EQ(error_of(read_trace(empty)), empty + ": is empty; expected a trace");
+  const std::string hollow = folder.write("empty.csv.gz", packed("", ARCHIVE_FILTER_GZIP));
+  EXPECT_EQ(error_of(read_trace(hollow)), hollow + ": is empty; expected a trace");
+  const std::string binary = folder.write("noise", std::string("\x7f"
+                                                               "ELF\0\1\2\3",
+                                                               8));
+  EXPECT_EQ(error_of(read_trace(binary)).substr(0, binary.size() + 25), binary + ":1: format not recognised");
+}
+
+// Such times wrapped around, and the replay told of jobs that ended before they came.
+TEST(BadFiles, WithTimesThatNoClockCountsAreRefused) {
+  const TempFolder folder;
+  const auto error = [&](const std::string& rows) {
+    return error_of(read_trace(folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n" + rows)));
+  };
+  const std::string refused = folder.path() +
+                              "/jobs.csv: submissions and run times together are longer than 292,000 years, which no "
+                              "clock here counts";
+  EXPECT_EQ(error("0,0,9100000000000,1,1000\n"), "no error");
+  EXPECT_EQ(error("0,0,9100000000000,1,1000\n1,0,9100000000000,1,1000\n"), refused);
+  EXPECT_EQ(error("0,-4500000000000,1,1,1000\n1,4500000000000,1,1,1000\n"), "no error");
+  EXPECT_EQ(error("0,-4500000000000,500000000000,1,1000\n1,4500000000000,1,1,1000\n"), refused);
+}
+
+TEST(Sacct, ANegativeTimeLimitIsNone) {
+  const TempFolder folder;
+  const std::string rows = "1|2024-01-01T00:00:00|60|10|gres/gpu=1\n2|2024-01-01T00:00:01|60|-10|gres/gpu=1\n";
+  const auto trace = read_trace(folder.write("jobs.txt", "JobID|Submit|ElapsedRaw|TimelimitRaw|ReqTRES\n" + rows));
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(trace->jobs.estimate(JobId{0}), whole_seconds(600));
+  EXPECT_EQ(trace->jobs.estimate(JobId{1}), Time::max());
+}
+
+TEST(FitToCluster, RefusesDropsOrClampsWhatIsTooLarge) {
+  const Trace trace = *read_trace(fixture("philly_jobs.csv"));  // 1, 8 and 16 GPUs
+  const Cluster small = *parse_cluster("1x8");
+  const auto refused = fit_to_cluster(trace, small, Oversize::refuse);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("job '2' asks for 16 GPUs, which cluster 1x8 (8 GPUs)"), std::string::npos);
+  const Trace fewer = *fit_to_cluster(trace, small, Oversize::drop);
+  EXPECT_EQ(fewer.jobs.size(), 2u);
+  EXPECT_EQ(fewer.report.kept, 2u);
+  EXPECT_EQ(dropped(fewer.report), (Counts{{"larger than the cluster", 1}}));
+  const Trace clamped = *fit_to_cluster(trace, small, Oversize::clamp);
+  ASSERT_EQ(clamped.jobs.size(), 3u);
+  EXPECT_EQ(clamped.jobs.shape(JobId{2}).tasks, 8u);
+  EXPECT_EQ(clamped.jobs.external_id(JobId{2}), "2");
+  EXPECT_EQ(describe(fit_to_cluster(trace, *parse_cluster("2x8"), Oversize::refuse)->jobs), describe(trace.jobs));
+}
+
+TEST(FitToCluster, KeepsVirtualClustersToTheirNodes) {
+  const Trace trace = *read_trace(fixture("philly_jobs.csv"));  // 16 GPUs in 6214e9
+  const Cluster cluster = *cluster_from_json(
+      R"({"vcs": [{"name": "6214e9"}, {"name": "ee9e8c"}],
+          "nodes": [{"gpus": 8, "vc": "6214e9"}, {"count": 4, "gpus": 8, "vc": "ee9e8c"}]})",
+      "vcs.json");
+  EXPECT_FALSE(fit_to_cluster(trace, cluster, Oversize::refuse));
+}
+
+// The real traces: how many rows, and a few values looked up by hand in the files.
+struct RealTrace {
+  std::string file;
+  std::string format;
+  std::uint64_t rows;
+  std::uint64_t kept;
+};
+
+void PrintTo(const RealTrace& real, std::ostream* out) { *out << real.file; }
+
+class RealTraces : public testing::TestWithParam<RealTrace> {};
+
+INSTANTIATE_TEST_SUITE_P(Shared, RealTraces,
+                         testing::Values(RealTrace{"philly/philly_jobs.csv", "philly-csv", 80539, 80539},
+                                         RealTrace{"philly/philly_attempts_4plus_gpus.json", "philly", 2037, 2037},
+                                         RealTrace{"philly/muri_trace1.csv", "tiresias", 1494, 1494},
+                                         RealTrace{"philly/muri_trace2.csv", "tiresias", 5755, 5755},
+                                         RealTrace{"small/tiresias_60_job.csv", "tiresias", 60, 60},
+                                         RealTrace{"alibaba/openb2023/openb_pod_list_default.csv", "openb", 8152, 7255},
+                                         RealTrace{"alibaba/pai2020/philly_in_pai_columns_20k.csv", "pai-sim", 20000,
+                                                   20000},
+                                         RealTrace{"swf/NASA-iPSC-1993-3.1-cln.swf.gz", "swf", 18239, 18239},
+                                         RealTrace{"swf/hpc2n_head_alea.swf", "swf", 3170, 3145},
+                                         RealTrace{"swf/lublin_256.swf", "swf", 10000, 10000}),
+                         [](const auto& real) {
+                           std::string name = std::filesystem::path(real.param.file).stem().string();
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+                           return name;
+                         });
+
+TEST_P(RealTraces, ReadWhole) {
+  const std::string path = real_trace(GetParam().file);
+  GPUSCHED_NEEDS_TRACE(path, GetParam().file);
+  const auto trace = read_trace(path);
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(trace->report.format, GetParam().format);
+  EXPECT_EQ(trace->report.rows, GetParam().rows);
+  EXPECT_EQ(trace->report.kept, GetParam().kept);
+  std::uint64_t left_out = 0;
+  for (const DroppedRows& entry : trace->report.dropped) left_out += entry.rows;
+  EXPECT_EQ(trace->report.rows, trace->report.kept + left_out);
+}
+
+TEST(RealPhilly, HasTheValuesOfTheFileAndItsChecksum) {
+  const std::string path = real_trace("philly/philly_jobs.csv");
+  GPUSCHED_NEEDS_TRACE(path, "philly/philly_jobs.csv");
+  const Trace trace = *read_trace(path);
+  EXPECT_EQ(trace.jobs.work(JobId{0}), whole_seconds(3613033));
+  EXPECT_EQ(trace.jobs.submit(JobId{2}), whole_seconds(266564));
+  EXPECT_EQ(trace.jobs.vcs().size(), 14u);
+  EXPECT_EQ(trace.jobs.shape(JobId{0}), (Shape{.tasks = 1, .gpu_milli_per_task = whole_gpu}));
+}
+
+}  // namespace
+}  // namespace gpusched

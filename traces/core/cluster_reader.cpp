@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/core/cluster_reader.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "src/base/nearest_name.hpp"
+#include "src/base/strict_json.hpp"
+#include "traces/core/trace_reader.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::int64_t most_nodes = 10'000'000;
+constexpr std::int64_t most_gpus = 1'000'000;             // of a node
+constexpr std::int64_t most_gpus_in_all = 1'000'000'000;  // each node keeps an index of its GPUs: half a gigabyte
+constexpr std::int64_t mib_per_gib = 1024;
+
+struct VcNodes {
+  std::string_view name;
+  std::uint32_t nodes;
+};
+
+// Virtual clusters of Philly and their 8-GPU nodes as the authors of Helios set them to replay Philly
+// (S-Lab-System-Group/HeliosArtifact, SC'21). They add up to 352 nodes, 2,816 GPUs.
+constexpr VcNodes philly_vcs[] = {{"6214e9", 64}, {"7f04ca", 32}, {"11cb48", 16}, {"b436b2", 64},
+                                  {"ee9e8c", 64}, {"e13805", 16}, {"6c71a0", 32}, {"2869ce", 16},
+                                  {"ed69ec", 8},  {"103959", 8},  {"0e4a51", 32}};
+constexpr std::uint32_t philly_gpus_per_node = 8;
+
+Cluster philly_vc() {
+  Cluster cluster{.name = "philly-vc"};
+  for (const VcNodes& vc : philly_vcs) {
+    const auto number = static_cast<std::uint32_t>(cluster.vcs.size());
+    cluster.vcs.push_back({.name = std::string(vc.name)});
+    cluster.nodes.insert(cluster.nodes.end(), vc.nodes, Node{.gpus = philly_gpus_per_node, .vc = number, .name = {}});
+  }
+  return cluster;
+}
+
+Cluster philly() {
+  std::uint32_t nodes = 0;
+  for (const VcNodes& vc : philly_vcs) nodes += vc.nodes;
+  Cluster cluster = Cluster::homogeneous(nodes, philly_gpus_per_node);
+  cluster.name = "philly";
+  return cluster;
+}
+
+// Nodes as a reader finds them, with GPU types and virtual clusters numbered by first appearance.
+class ClusterBuilder {
+ public:
+  ClusterBuilder() { cluster_.gpu_types.clear(); }
+
+  void add(Node node, std::string_view gpu_type) {
+    node.gpu_type = number_of(cluster_.gpu_types, gpu_type.empty() ? any_gpu_type : gpu_type);
+    gpus_ += node.gpus;
+    cluster_.nodes.push_back(std::move(node));
+  }
+  // Before memory runs out, or an index overflows.
+  [[nodiscard]] bool too_large() const {
+    return static_cast<std::int64_t>(cluster_.nodes.size()) > most_nodes || gpus_ > most_gpus_in_all;
+  }
+  std::uint32_t vc(std::string_view name) {
+    const auto place = std::find_if(cluster_.vcs.begin(), cluster_.vcs.end(),
+                                    [&](const VirtualCluster& known) { return known.name == name; });
+    if (place != cluster_.vcs.end()) return static_cast<std::uint32_t>(place - cluster_.vcs.begin());
+    cluster_.vcs.push_back({.name = std::string(name)});
+    return static_cast<std::uint32_t>(cluster_.vcs.size() - 1);
+  }
+  // Racks are numbered by first appearance; nodes that name none stand in one rack.
+  std::uint32_t rack(std::string_view name) { return number_of(racks_, name); }
+  [[nodiscard]] Cluster& cluster() { return cluster_; }
+
+ private:
+  static std::uint32_t number_of(std::vector<std::string>& names, std::string_view name) {
+    const auto place = std::find(names.begin(), names.end(), name);
+    const auto number = static_cast<std::uint32_t>(place - names.begin());
+    if (place == names.end()) names.emplace_back(name);
+    return number;
+  }
+
+  Cluster cluster_;
+  std::int64_t gpus_ = 0;
+  std::vector<std::string> racks_;
+};
+
+constexpr const char* too_large_text = "at most 10,000,000 nodes and 1,000,000,000 GPUs in all";
+
+std::uint32_t gpus_of(RowReader& row, Column column) {
+  const std::int64_t gpus = row.integer(column);
+  if (gpus > most_gpus) row.expect(column, "at most " + std::to_string(most_gpus) + " GPUs");
+  return static_cast<std::uint32_t>(gpus);
+}
+
+// Cores or gibibytes, possibly a fraction, in thousandths or mebibytes.
+std::int64_t scaled(RowReader& row, Column column, std::int64_t scale) {
+  if (!column || row.is_blank(column)) return unlimited;
+  return std::llround(row.number(column) * static_cast<double>(scale));
+}
+
+// A node list: how to recognise it and which columns say what. `cpu_scale` and `memory_scale` turn the file's units
+// into thousandths of a core and mebibytes.
+struct NodeListFormat {
+  std::vector<std::string> header;  // of a file without header line; empty: the file has one
+  std::string_view name, gpus, gpu_type, cpu, memory;
+  std::int64_t cpu_scale = 1;
+  std::int64_t memory_scale = 1;
+};
+
+const NodeListFormat& openb_nodes() {
+  static const NodeListFormat format{
+      .header = {}, .name = "sn", .gpus = "gpu", .gpu_type = "model", .cpu = "cpu_milli", .memory = "memory_mib"};
+  return format;
+}
+// cap_cpu counts cores; cap_mem is in units of 1024 MiB (the tables' plan_mem values are whole MiB / 1024).
+const NodeListFormat& pai_nodes() {
+  static const NodeListFormat format{.header = {},
+                                     .name = "machine",
+                                     .gpus = "cap_gpu",
+                                     .gpu_type = "gpu_type",
+                                     .cpu = "cap_cpu",
+                                     .memory = "cap_mem",
+                                     .cpu_scale = 1000,
+                                     .memory_scale = mib_per_gib};
+  return format;
+}
+const NodeListFormat& headerless_pai_nodes() {
+  static const NodeListFormat format = [] {
+    NodeListFormat without = pai_nodes();
+    without.header = {"machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu"};
+    return without;
+  }();
+  return format;
+}
+const NodeListFormat& spot_nodes() {
+  static const NodeListFormat format{.header = {},
+                                     .name = "node_name",
+                                     .gpus = "gpu_capacity_num",
+                                     .gpu_type = "gpu_model",
+                                     .cpu = "cpu_num",
+                                     .memory = "",
+                                     .cpu_scale = 1000};
+  return format;
+}
+// github.com/msr-fiddle/philly-traces, cluster_machine_list; the GPU's memory ("24GB") tells its type.
+const NodeListFormat& philly_nodes() {
+  static const NodeListFormat format{.header = {},
+                                     .name = "machineId",
+                                     .gpus = "number of GPUs",
+                                     .gpu_type = "single GPU mem",
+                                     .cpu = "",
+                                     .memory = ""};
+  return format;
+}
+
+bool is_headerless_pai(std::string_view head) {
+  CsvSplitter splitter;
+  if (!splitter.split(first_line(head)) || splitter.fields().size() != 5) return false;
+  const auto& fields = splitter.fields();
+  return std::all_of(fields.begin() + 2, fields.end(), [](std::string_view text) { return parse_number(text); });
+}
+
+Result<void> read_node_list(RowReader& rows, ReadContext& context, const NodeListFormat& format,
+                            ClusterBuilder& cluster) {
+  if (!format.header.empty()) {
+    rows.set_header(format.header);
+  } else if (auto header = rows.read_header(); !header) {
+    return header;
+  }
+  const Column gpus = rows.require({format.gpus});
+  const auto find = [&](std::string_view column) { return column.empty() ? Column{} : rows.find({column}); };
+  const Column name = find(format.name);
+  const Column type = find(format.gpu_type);
+  const Column cpu = find(format.cpu);
+  const Column memory = find(format.memory);
+  return for_each_row(rows, context, [&](RowReader& row) {
+    Node node{.gpus = gpus_of(row, gpus), .name = std::string(row.text(name))};
+    node.cpu_milli = scaled(row, cpu, format.cpu_scale);
+    node.memory_mib = scaled(row, memory, format.memory_scale);
+    const std::string_view gpu_type = node.gpus == 0 ? std::string_view() : row.text(type);
+    if (!row.bad()) cluster.add(std::move(node), gpu_type);
+    if (cluster.too_large()) row.expect(gpus, too_large_text);
+  });
+}
+
+Result<void> read_vc_nodes(RowReader& rows, ReadContext& context, ClusterBuilder& cluster) {
+  if (auto header = rows.read_header(); !header) return header;
+  const Column vc = rows.find({"vc"});
+  const Column count = rows.find({"node num"});
+  return for_each_row(rows, context, [&](RowReader& row) {
+    const std::int64_t nodes = row.integer(count);
+    if (nodes > most_nodes) row.expect(count, "at most " + std::to_string(most_nodes) + " nodes");
+    if (row.bad()) return;
+    const std::uint32_t owner = cluster.vc(row.text(vc));
+    for (std::int64_t i = 0; i < nodes; ++i) {
+      cluster.add({.gpus = philly_gpus_per_node, .vc = owner, .name = {}}, {});
+    }
+    if (cluster.too_large()) row.expect(count, too_large_text);
+  });
+}
+
+// The members of one JSON object, checked as they are taken; the first thing wrong is kept.
+class ObjectReader {
+ public:
+  ObjectReader(const Json& object, std::string path, std::optional<Error>& error)
+      : object_(object), path_(std::move(path)), error_(error) {
+    if (!object_.is_object()) fail("", "expected an object, found " + std::string(object_.type_name()));
+  }
+
+  std::string text(const char* key) {
+    const Json* value = take(key, false);
+    if (value == nullptr) return {};
+    if (value->is_string()) return value->get<std::string>();
+    fail(key, "expected text, found " + value->dump());
+    return {};
+  }
+  std::int64_t integer(const char* key, std::int64_t least, std::int64_t most, std::optional<std::int64_t> fallback) {
+    const Json* value = take(key, !fallback);
+    if (value == nullptr) return fallback.value_or(least);
+    // A larger unsigned value does not fit 64 signed bits; it is refused with the rest.
+    const bool fits =
+        value->is_number_integer() && !(value->is_number_unsigned() && value->get<std::uint64_t>() > 1ull << 62);
+    if (fits && value->get<std::int64_t>() >= least && value->get<std::int64_t>() <= most) {
+      return value->get<std::int64_t>();
+    }
+    fail(key, "expected an integer from " + std::to_string(least) + " to " + std::to_string(most) + ", found " +
+                  value->dump());
+    return least;
+  }
+  // A quantity in thousandths (or other parts) of the file's unit; unlimited when it is not given.
+  std::int64_t quantity(const char* key, std::int64_t parts) {
+    const Json* value = take(key, false);
+    if (value == nullptr) return unlimited;
+    if (value->is_number() && value->get<double>() >= 0 && value->get<double>() <= 1e12) {
+      return std::llround(value->get<double>() * static_cast<double>(parts));
+    }
+    fail(key, "expected a number from 0 to 1e12, found " + value->dump());
+    return unlimited;
+  }
+  // The entries of an array that may be absent.
+  const Json& array(const char* key, bool required) {
+    static const Json none = Json::array();
+    const Json* value = take(key, required);
+    if (value == nullptr) return none;
+    if (value->is_array()) return *value;
+    fail(key, "expected an array, found " + std::string(value->type_name()));
+    return none;
+  }
+  // Call last: every key that was not asked for is unknown.
+  void refuse_others() {
+    if (!object_.is_object()) return;
+    for (const auto& [key, value] : object_.items()) {
+      if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+        fail(key, "unknown key" + suggest_nearest(key, known_));
+      }
+    }
+  }
+  void fail(const std::string& key, const std::string& message) {
+    if (!error_) error_ = Error{.message = message, .field = path_ + (key.empty() ? "" : "/" + key)};
+  }
+
+ private:
+  const Json* take(const char* key, bool required) {
+    known_.emplace_back(key);
+    if (!object_.is_object()) return nullptr;
+    const auto place = object_.find(key);
+    if (place != object_.end()) return &*place;
+    if (required) fail(key, "missing");
+    return nullptr;
+  }
+
+  const Json& object_;
+  std::string path_;
+  std::optional<Error>& error_;
+  std::vector<std::string> known_;
+};
+
+void read_json_node(const Json& entry, const std::string& path, const std::vector<VirtualCluster>& vcs,
+                    ClusterBuilder& cluster, std::optional<Error>& error) {
+  ObjectReader object(entry, path, error);
+  const std::int64_t count = object.integer("count", 1, most_nodes, 1);
+  Node node;
+  node.gpus = static_cast<std::uint32_t>(object.integer("gpus", 0, most_gpus, std::nullopt));
+  const std::string type = object.text("gpu_type");
+  node.cpu_milli = object.quantity("cpus", 1000);
+  node.memory_mib = object.quantity("memory_gib", mib_per_gib);
+  node.name = object.text("name");
+  node.rack = cluster.rack(object.text("rack"));
+  const std::string owner = object.text("vc");
+  object.refuse_others();
+  if (!owner.empty()) {
+    std::vector<std::string> known;
+    known.reserve(vcs.size());
+    for (const VirtualCluster& vc : vcs) known.push_back(vc.name);
+    node.vc = static_cast<std::uint32_t>(std::find(known.begin(), known.end(), owner) - known.begin());
+    if (node.vc == known.size()) {
+      object.fail("vc", "'" + owner + "' is not the name of an entry of /vcs" + suggest_nearest(owner, known));
+    }
+  }
+  if (error) return;
+  for (std::int64_t i = 0; i < count; ++i) cluster.add(node, type);
+}
+
+Result<std::string> read_all(InputFile& file) {
+  std::string text;
+  for (std::string_view block = file.next_block(); !block.empty(); block = file.next_block()) text += block;
+  if (file.failure()) return Unexpected{*file.failure()};
+  return text;
+}
+
+const NodeListFormat* recognise_node_list(std::string_view head) {
+  if (header_has(head, {"sn", "cpu_milli", "memory_mib", "gpu", "model"})) return &openb_nodes();
+  if (header_has(head, {"machine", "gpu_type", "cap_gpu"})) return &pai_nodes();
+  if (header_has(head, {"gpu_model", "gpu_capacity_num"})) return &spot_nodes();
+  if (header_has(head, {"machineId", "number of GPUs"})) return &philly_nodes();
+  if (is_headerless_pai(head)) return &headerless_pai_nodes();
+  return nullptr;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// NODESxGPUS or GPUS.
+bool is_size(std::string_view spec) {
+  const std::size_t cross = spec.find('x');
+  if (cross == std::string_view::npos) return is_number(spec);
+  return is_number(spec.substr(0, cross)) && is_number(spec.substr(cross + 1));
+}
+
+std::optional<Cluster> cluster_of_size(std::string_view spec) {
+  const std::size_t cross = spec.find('x');
+  const auto number = [](std::string_view text, std::int64_t most) {
+    const auto value = parse_integer(text);
+    return static_cast<std::uint32_t>(value && *value <= most ? *value : 0);
+  };
+  if (cross == std::string_view::npos) {
+    const std::uint32_t gpus = number(spec, most_nodes);
+    return gpus > 0 ? std::optional(Cluster::pool(gpus)) : std::nullopt;
+  }
+  const std::uint32_t nodes = number(spec.substr(0, cross), most_nodes);
+  const std::uint32_t gpus = number(spec.substr(cross + 1), most_gpus);
+  const bool possible = nodes > 0 && gpus > 0 && std::int64_t{nodes} * gpus <= most_gpus_in_all;
+  return possible ? std::optional(Cluster::homogeneous(nodes, gpus)) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<BuiltinCluster> builtin_clusters() {
+  return {{"philly", "352 nodes of 8 GPUs", "HeliosArtifact (SC'21)"},
+          {"philly-vc", "the same, each node owned by one of 11 virtual clusters", "HeliosArtifact (SC'21)"}};
+}
+
+Result<Cluster> parse_cluster(const std::string& spec) {
+  if (spec == "philly") return philly();
+  if (spec == "philly-vc") return philly_vc();
+  if (is_size(spec)) {
+    if (auto cluster = cluster_of_size(spec)) return *std::move(cluster);
+    return unexpected("cluster '" + spec +
+                      "': expected 1 to 10,000,000 nodes of 1 to 1,000,000 GPUs, 1,000,000,000 GPUs in all at most, "
+                      "or a pool of 1 to 10,000,000");
+  }
+  std::error_code ignored;
+  if (std::filesystem::exists(spec, ignored)) return read_cluster(spec);
+  std::vector<std::string> known;
+  for (const BuiltinCluster& cluster : builtin_clusters()) known.push_back(cluster.name);
+  return unexpected("cluster '" + spec + "' is no known name" + suggest_nearest(spec, known) +
+                    ", size or file; expected philly, philly-vc, NODESxGPUS (75x8), GPUS (600) or a path");
+}
+
+Result<Cluster> cluster_from_json(std::string_view text, const std::string& file) {
+  const auto parsed = parse_json_strictly(text, file);
+  if (!parsed) return Unexpected{parsed.error()};
+  const Json& json = *parsed;
+  std::optional<Error> error;
+
+  ClusterBuilder cluster;
+  ObjectReader object(json, "", error);
+  cluster.cluster().name = object.text("name");
+  const Json& vcs = object.array("vcs", false);
+  const Json& nodes = object.array("nodes", true);
+  object.refuse_others();
+  for (std::size_t i = 0; i < vcs.size(); ++i) {
+    ObjectReader entry(vcs[i], "/vcs/" + std::to_string(i), error);
+    VirtualCluster vc{.name = entry.text("name"), .quota = entry.quantity("quota_gpus", whole_gpu)};
+    entry.refuse_others();
+    if (vc.name.empty()) entry.fail("name", "missing");
+    if (!error && cluster.vc(vc.name) != i) entry.fail("name", "'" + vc.name + "' appears twice");
+    if (!error) cluster.cluster().vcs[i] = std::move(vc);
+  }
+  for (std::size_t i = 0; i < nodes.size() && !error; ++i) {
+    const std::string place = "/nodes/" + std::to_string(i);
+    read_json_node(nodes[i], place, cluster.cluster().vcs, cluster, error);
+    if (!error && cluster.too_large())
+      error = Error{.message = std::string("expected ") + too_large_text, .field = place};
+  }
+  if (!error && cluster.cluster().nodes.empty()) object.fail("nodes", "expected at least one node");
+  if (error) {
+    error->file = file;
+    return Unexpected{*std::move(error)};
+  }
+  return std::move(cluster.cluster());
+}
+
+Result<Cluster> read_cluster(const std::string& path) {
+  auto file = InputFile::open(path);
+  if (!file) return Unexpected{file.error()};
+  const std::string_view head = file->head();
+  const std::size_t start = head.find_first_not_of(" \t\r\n");
+  if (start != std::string_view::npos && (head[start] == '{' || head[start] == '[')) {
+    const auto text = read_all(*file);
+    if (!text) return Unexpected{text.error()};
+    auto cluster = cluster_from_json(*text, path);
+    if (cluster && cluster->name.empty()) cluster->name = std::filesystem::path(path).stem().string();
+    return cluster;
+  }
+
+  const ReadOptions options;
+  JobTableBuilder no_jobs;
+  TraceReport report;
+  ReadContext context{*file, options, no_jobs, report};
+  RowReader rows(context);
+  ClusterBuilder cluster;
+  Result<void> outcome;
+  if (header_has(head, {"vc", "node num"})) {
+    outcome = read_vc_nodes(rows, context, cluster);
+  } else if (const NodeListFormat* format = recognise_node_list(head)) {
+    outcome = read_node_list(rows, context, *format, cluster);
+  } else {
+    return Unexpected{Error{.message =
+                                "not a cluster: expected JSON, or the node list of openb, PAI, the 2026 spot trace "
+                                "or Philly",
+                            .file = path,
+                            .line = 1}};
+  }
+  if (!outcome) return Unexpected{outcome.error()};
+  if (cluster.cluster().nodes.empty()) return Unexpected{Error{.message = "lists no node", .file = path}};
+  cluster.cluster().name = std::filesystem::path(path).stem().string();
+  return std::move(cluster.cluster());
+}
+
+}  // namespace gpusched

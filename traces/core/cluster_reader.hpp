@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Clusters by name, by size or from a file.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+
+namespace gpusched {
+
+/// What `--cluster` takes: a built-in name, "NODESxGPUS" ("75x8": 75 nodes of 8 GPUs), "GPUS" ("600": one pool that
+/// only counts), or the path of a file that read_cluster() reads. The error names what is known.
+Result<Cluster> parse_cluster(const std::string& spec);
+
+/// Reads a cluster from a file, plain or compressed: the node list of openb (sn,cpu_milli,memory_mib,gpu,model), of
+/// PAI-2020 (pai_machine_spec, with or without a header line) or of the 2026 spot trace
+/// (gpu_model,gpu_capacity_num,cpu_num,node_name), Philly's cluster_machine_list, virtual clusters of 8-GPU nodes
+/// (vc,node num), or gpusched's own JSON (cluster_from_json()). Errors carry file, line and field.
+Result<Cluster> read_cluster(const std::string& path);
+
+/// Reads gpusched's JSON form, strictly:
+///   {"name": "lab", "vcs": [{"name": "a", "quota_gpus": 32}],
+///    "nodes": [{"count": 4, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "a", "rack": "r1",
+///               "name": "n"}]}
+/// Only `nodes` and its `gpus` are needed; CPU and memory are unlimited where they are not given, a node without `vc`
+/// serves everyone, and nodes without `rack` stand in one. `file` is for messages only. Errors carry the JSON path.
+Result<Cluster> cluster_from_json(std::string_view text, const std::string& file);
+
+/// A cluster that needs no file.
+struct BuiltinCluster {
+  std::string name;
+  std::string summary;
+  std::string source;
+};
+std::vector<BuiltinCluster> builtin_clusters();
+
+}  // namespace gpusched

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// InputFile: the lines of a trace file, plain or compressed (gz, zst, xz, bz2, also inside tar), in one streaming
+/// pass.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+
+namespace gpusched {
+
+/// Reads a file once from front to back. Line ends may be LF or CRLF; a UTF-8 byte-order mark is skipped.
+class InputFile {
+ public:
+  /// Opens `path`; of a tar archive, the entry whose name ends in `entry` (or the first file). Errors: missing, a
+  /// directory, empty, no such entry, damaged.
+  static Result<InputFile> open(const std::string& path, const std::string& entry = "");
+
+  /// True when `path` is a tar archive (compressed or not) with an entry whose name ends in `entry`.
+  static bool has_entry(const std::string& path, const std::string& entry);
+
+  InputFile(InputFile&&) noexcept;
+  InputFile& operator=(InputFile&&) noexcept;
+  ~InputFile();
+
+  /// The next line without its end; the view lives until the next call. False at the end of the file or after damage:
+  /// failure() tells which.
+  bool next_line(std::string_view& line);
+
+  /// The next bytes, for formats without lines; empty at the end or after damage.
+  std::string_view next_block();
+
+  /// The first bytes of the content (up to 64 KiB), without consuming them.
+  [[nodiscard]] std::string_view head() const;
+
+  /// Number of the line that next_line() gave last, from 1.
+  [[nodiscard]] std::uint64_t line_number() const;
+  [[nodiscard]] const std::optional<Error>& failure() const;
+  [[nodiscard]] const std::string& path() const;
+
+  /// SHA-256 of the file as it lies on disk, hexadecimal. Reads what is left of it.
+  std::string sha256();
+
+ private:
+  struct State;
+  explicit InputFile(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gpusched

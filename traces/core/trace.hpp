@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Reading traces: any of the field's published job logs into a JobTable, with a report of what was kept and what was
+/// not. Nothing is dropped silently.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_table.hpp"
+
+namespace gpusched {
+
+/// How to read.
+struct ReadOptions {
+  std::string format = "auto";  ///< a name of trace_formats(), or "auto"
+  std::string columns = {};     ///< for format csv: "submit=COLUMN,gpus=COLUMN,duration=COLUMN[,user=...]"
+  std::uint64_t seed = 0;       ///< of a synthetic trace
+  bool drop_bad_rows = false;   ///< count rows with bad values as dropped instead of refusing the trace
+};
+
+/// Rows left out for one reason.
+struct DroppedRows {
+  std::string reason;
+  std::uint64_t rows = 0;
+  std::uint64_t first_line = 0;  ///< 0 when the format has no lines
+};
+
+/// What reading did.
+struct TraceReport {
+  std::string path;
+  std::string format;
+  std::string sha256;  ///< of the file on disk; empty for a folder or a synthetic trace
+  std::uint64_t rows = 0;
+  std::uint64_t kept = 0;
+  std::vector<DroppedRows> dropped;  ///< in order of first appearance
+  std::vector<std::string> notes;    ///< other things a user should know: unsorted rows, clamped jobs
+  std::string cluster = {};          ///< the cluster, as --cluster takes it, that a synthetic trace was drawn for
+  std::int64_t machine_gpus = 0;     ///< size of the machine as the trace states it (SWF MaxProcs); 0 = not stated
+
+  /// Counts rows left out for `reason`, the first of them at `line`.
+  void drop(const std::string& reason, std::uint64_t line, std::uint64_t count = 1) {
+    for (DroppedRows& entry : dropped) {
+      if (entry.reason == reason) {
+        entry.rows += count;
+        return;
+      }
+    }
+    dropped.push_back({reason, count, line});
+  }
+};
+
+struct Trace {
+  JobTable jobs;
+  TraceReport report;
+};
+
+/// Reads `path` (plain or compressed), or draws "synthetic:NAME". Errors carry file, line and field. Refuses a trace
+/// whose submissions and run times together exceed what a Time holds.
+Result<Trace> read_trace(const std::string& path, const ReadOptions& options = {});
+
+/// A format as `gpusched trace --help` lists it.
+struct TraceFormatInfo {
+  std::string name;
+  std::string summary;
+  std::string source;
+};
+std::vector<TraceFormatInfo> trace_formats();
+
+/// What to do with a job that asks for more than the cluster has.
+enum class Oversize : std::uint8_t { refuse, drop, clamp };
+
+/// As written by a user. Precondition: "error", "drop" or "clamp".
+constexpr Oversize oversize_from_word(std::string_view word) {
+  if (word == "drop") return Oversize::drop;
+  return word == "clamp" ? Oversize::clamp : Oversize::refuse;
+}
+
+/// Makes every job fit the empty cluster: refuses with an error that names the first that does not, drops such jobs
+/// (the report counts them), or clamps gangs to as many tasks as fit.
+Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode);
+
+}  // namespace gpusched

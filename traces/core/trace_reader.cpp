@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/core/trace_reader.hpp"
+
+#include <algorithm>
+
+#include "src/base/nearest_name.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::size_t most_header_shown = 300;  // characters of it in a message
+
+}  // namespace
+
+bool header_has(std::string_view head, std::initializer_list<std::string_view> columns, char separator) {
+  CsvSplitter splitter(separator);
+  if (!splitter.split(first_line(head))) return false;
+  return std::all_of(columns.begin(), columns.end(), [&](std::string_view column) {
+    return std::any_of(splitter.fields().begin(), splitter.fields().end(),
+                       [&](std::string_view name) { return trim(name) == column; });
+  });
+}
+
+Result<void> RowReader::read_header() {
+  std::string_view line;
+  if (!context_.file.next_line(line)) {
+    if (context_.file.failure()) return Unexpected{*context_.file.failure()};
+    return Unexpected{Error{.message = "is empty; expected a header line", .file = context_.file.path()}};
+  }
+  if (!splitter_.split(line)) {
+    return Unexpected{Error{.message = "a quote in the header is not closed", .file = context_.file.path(), .line = 1}};
+  }
+  names_.clear();
+  for (const std::string_view name : splitter_.fields()) {
+    if (std::find(names_.begin(), names_.end(), trim(name)) != names_.end() && !trim(name).empty()) {
+      return Unexpected{Error{.message = "column '" + std::string(trim(name)) + "' appears twice in the header",
+                              .file = context_.file.path(),
+                              .line = 1}};
+    }
+    names_.emplace_back(trim(name));
+  }
+  used_.assign(names_.size(), false);
+  return {};
+}
+
+Column RowReader::find(std::initializer_list<std::string_view> names) const {
+  for (const std::string_view name : names) {
+    const auto place = std::find(names_.begin(), names_.end(), name);
+    if (place == names_.end()) continue;
+    used_[static_cast<std::size_t>(place - names_.begin())] = true;
+    return {static_cast<std::uint32_t>(place - names_.begin())};
+  }
+  return {};
+}
+
+Column RowReader::require(std::initializer_list<std::string_view> names) {
+  const Column column = find(names);
+  if (column || fatal_) return column;
+  std::string wanted;
+  for (const std::string_view name : names) wanted += (wanted.empty() ? "'" : " or '") + std::string(name) + "'";
+  std::string known = joined(names_, ",");
+  if (known.size() > most_header_shown) known = known.substr(0, most_header_shown) + "...";
+  fatal_ = Error{
+      .message = "missing column " + wanted + "; the header has " + known, .file = context_.file.path(), .line = 1};
+  return column;
+}
+
+bool RowReader::next() {
+  if (fatal_) return false;
+  row_error_.reset();
+  std::string_view line;
+  do {
+    if (!context_.file.next_line(line)) {
+      fatal_ = context_.file.failure();
+      return false;
+    }
+  } while (trim(line).empty());
+  const bool closed = splitter_.split(line);
+  if (!closed || splitter_.fields().size() != names_.size()) {
+    const std::string found = closed ? "found " + std::to_string(splitter_.fields().size()) : "a quote is not closed";
+    row_error_ = Error{.message = "expected " + std::to_string(names_.size()) + " fields, " + found,
+                       .file = context_.file.path(),
+                       .line = context_.file.line_number(),
+                       .field = "row"};
+  }
+  return true;
+}
+
+void RowReader::expect(Column column, const std::string& expected) {
+  if (row_error_) return;
+  row_error_ = Error{.message = "expected " + expected + ", found '" + std::string(text(column)) + "'",
+                     .file = context_.file.path(),
+                     .line = line(),
+                     .field = column_name(column)};
+}
+
+Time RowReader::seconds(Column column) {
+  const auto value = parse_seconds(text(column));
+  if (value && value->us >= 0) return *value;
+  expect(column, "a number of seconds >= 0");
+  return {};
+}
+
+Time RowReader::instant(Column column) {
+  constexpr Time most = whole_seconds(4'600'000'000'000);  // so that two can be subtracted
+  const std::string_view value = text(column);
+  if (const auto time = parse_seconds(value); time && *time <= most && Time{} - *time <= most) return *time;
+  if (const auto time = parse_calendar(value)) return *time;
+  expect(column, "seconds or a time like 2017-10-07 01:12:09");
+  return {};
+}
+
+std::int64_t RowReader::integer(Column column, std::int64_t least) {
+  constexpr std::int64_t most = 1'000'000'000;
+  const auto value = parse_integer(text(column));
+  if (value && *value >= least && *value <= most) return *value;
+  expect(column, "an integer >= " + std::to_string(least) + (value && *value > most ? " and <= 1000000000" : ""));
+  return least;
+}
+
+double RowReader::number(Column column) {
+  const auto value = parse_number(text(column));
+  if (value && *value >= 0 && *value <= 1e15) return *value;
+  expect(column, "a number >= 0");
+  return 0;
+}
+
+bool RowReader::tolerate_bad_row() {
+  if (context_.tolerate(*row_error_)) {
+    row_error_.reset();
+    return true;
+  }
+  fatal_ = row_error_;
+  return false;
+}
+
+void RowReader::note_unused_columns() {
+  std::vector<std::string> unused;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (!used_[i]) unused.push_back(names_[i]);
+  }
+  if (!unused.empty()) context_.report.notes.push_back("columns not used: " + joined(unused, ", "));
+}
+
+Result<void> RowReader::outcome() const {
+  if (fatal_) return Unexpected{*fatal_};
+  return {};
+}
+
+JobStatus status_from_word(std::string_view word) {
+  std::string lower(word);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const auto is_any = [&](std::initializer_list<std::string_view> words) {
+    return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return lower.starts_with(w); });
+  };
+  if (is_any({"pass", "completed", "succe", "terminated"})) return JobStatus::passed;
+  if (is_any({"fail", "node_fail", "out_of_memory", "timeout", "boot_fail"})) return JobStatus::failed;
+  if (is_any({"kill", "cancel", "preempted", "revoked", "deadline"})) return JobStatus::killed;
+  return JobStatus::unknown;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// philly: cluster_job_log of Microsoft's Philly (github.com/msr-fiddle/philly-traces, ATC'19), a JSON array of jobs:
+// status, vc, jobid, user, submitted_time and attempts, each with start_time, end_time and detail (the GPUs it got, by
+// machine). Times are calendar times of one zone. A job's work is the sum of its attempts' run times, each kept as an
+// attempt; its GPUs are the most that an attempt held. As its authors say, a job may have no attempt, and an attempt no
+// start or end: such attempts are not counted, and a job without any other is left out. Extracts that give num_gpus and
+// id in place of detail and jobid are read too.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <streambuf>
+
+#include "traces/core/trace_reader.hpp"
+
+namespace gpusched {
+namespace {
+
+// The bytes of an InputFile for the JSON parser, with the line that it has come to.
+class FileBytes : public std::streambuf {
+ public:
+  explicit FileBytes(InputFile& file) : file_(file) {}
+  [[nodiscard]] std::uint64_t line() const { return lines_before_ + count_lines(eback(), gptr()) + 1; }
+
+ protected:
+  int_type underflow() override {
+    lines_before_ += count_lines(eback(), egptr());
+    const std::string_view block = file_.next_block();
+    // The parser only reads; streambuf wants a pointer to mutable bytes.
+    auto* const first = const_cast<char*>(block.data());
+    setg(first, first, first + block.size());
+    return block.empty() ? traits_type::eof() : traits_type::to_int_type(*first);
+  }
+
+ private:
+  static std::uint64_t count_lines(const char* from, const char* to) {
+    return static_cast<std::uint64_t>(std::count(from, to, '\n'));
+  }
+
+  InputFile& file_;
+  std::uint64_t lines_before_ = 0;
+};
+
+struct Attempt {
+  std::string start, end;
+  std::int64_t gpus = 0;
+};
+
+struct PhillyJob {
+  std::string id, vc, user, status, submitted;
+  std::vector<Attempt> attempts;
+  std::int64_t gpus = 0;  // as the job states it (num_gpus)
+  std::uint64_t line = 0;
+};
+
+// Receives the parser's events and hands over each finished job. Containers that the format does not know are skipped
+// over, whatever they hold.
+class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  PhillyEvents(ReadContext& context, const FileBytes& bytes) : context_(context), bytes_(bytes) {}
+
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+  bool null() override { return text({}); }
+  bool boolean(bool) override { return text({}); }
+  bool number_integer(number_integer_t value) override { return number(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return number(static_cast<std::int64_t>(std::min<number_unsigned_t>(value, most_gpus + 1)));
+  }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t& value) override { return text(value); }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t& name) override {
+    key_ = name;
+    return true;
+  }
+
+  bool start_object(std::size_t) override {
+    switch (place()) {
+      case Place::jobs:
+        job_ = {};
+        job_.line = bytes_.line();
+        return enter(Place::job);
+      case Place::attempts: job_.attempts.emplace_back(); return enter(Place::attempt);
+      case Place::details: return enter(Place::detail);
+      case Place::top: return fail("", "expected an array of jobs");
+      default: return enter(Place::elsewhere);
+    }
+  }
+  bool end_object() override {
+    const bool job_ends = place() == Place::job;
+    path_.pop_back();
+    return !job_ends || finish_job();
+  }
+  bool start_array(std::size_t) override {
+    switch (place()) {
+      case Place::top: return enter(Place::jobs);
+      case Place::job: return enter(key_ == "attempts" ? Place::attempts : Place::elsewhere);
+      case Place::attempt: return enter(key_ == "detail" ? Place::details : Place::elsewhere);
+      case Place::detail: return enter(key_ == "gpus" ? Place::gpus : Place::elsewhere);
+      default: return enter(Place::elsewhere);
+    }
+  }
+  bool end_array() override {
+    path_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return fail("", "is not valid JSON here");
+  }
+
+ private:
+  enum class Place { top, jobs, job, attempts, attempt, details, detail, gpus, elsewhere };
+  static constexpr std::int64_t most_gpus = 1'000'000;
+
+  [[nodiscard]] Place place() const { return path_.empty() ? Place::top : path_.back(); }
+  bool enter(Place place) {
+    path_.push_back(place);
+    return true;
+  }
+  bool fail(const std::string& field, const std::string& message) {
+    error_ = Error{.message = message, .file = context_.file.path(), .line = bytes_.line(), .field = field};
+    return false;
+  }
+
+  bool text(const std::string& value) {
+    if (place() == Place::job) {
+      if (key_ == "jobid" || key_ == "id") job_.id = value;
+      if (key_ == "vc") job_.vc = value;
+      if (key_ == "user") job_.user = value;
+      if (key_ == "status") job_.status = value;
+      if (key_ == "submitted_time") job_.submitted = value;
+    } else if (place() == Place::attempt) {
+      if (key_ == "start_time") job_.attempts.back().start = value;
+      if (key_ == "end_time") job_.attempts.back().end = value;
+    } else if (place() == Place::gpus) {
+      ++job_.attempts.back().gpus;
+    } else if (place() == Place::jobs) {
+      return fail("", "expected a job, found '" + value + "'");
+    }
+    return true;
+  }
+  bool number(std::int64_t value) {
+    if (place() != Place::job || key_ != "num_gpus") return true;
+    if (value < 0 || value > most_gpus) return fail("num_gpus", "expected an integer from 0 to 1000000");
+    job_.gpus = value;
+    return true;
+  }
+
+  static bool is_blank(const std::string& time) { return time.empty() || time == "None"; }
+
+  // The instant that `text` says; false when it is none and reading must stop. A bad value leaves `bad` set.
+  Time instant(const std::string& field, const std::string& text, bool& bad) {
+    const auto time = parse_calendar(text);
+    if (time) return *time;
+    if (!bad)
+      row_error_ = {.message = "expected a time like 2017-10-07 01:12:09, found '" + text + "'", .field = field};
+    bad = true;
+    return {};
+  }
+
+  bool finish_job() {
+    ++context_.report.rows;
+    const auto drop = [&](const char* reason) {
+      context_.drop(reason, job_.line);
+      return true;
+    };
+    if (job_.attempts.empty()) return drop("never started");
+    if (is_blank(job_.attempts.back().end)) return drop("still running at the end of the trace");
+
+    bool bad = false;
+    std::int64_t gpus = job_.gpus;
+    JobRecord job{.id = job_.id, .submit = instant("submitted_time", job_.submitted, bad)};
+    works_.clear();
+    for (const Attempt& attempt : job_.attempts) {
+      gpus = std::max(gpus, attempt.gpus);
+      if (is_blank(attempt.start) || is_blank(attempt.end)) continue;
+      const Time start = instant("start_time", attempt.start, bad);
+      const Time end = instant("end_time", attempt.end, bad);
+      if (end < start && !bad) {
+        row_error_ = {
+            .message = "expected an end not before the start " + attempt.start + ", found '" + attempt.end + "'",
+            .field = "end_time"};
+        bad = true;
+      }
+      works_.push_back(end - start);
+      job.work += works_.back();
+    }
+    if (job_.id.empty() && !bad) {
+      row_error_ = {.message = "missing", .field = "jobid"};
+      bad = true;
+    }
+    if (bad) {
+      row_error_.file = context_.file.path();
+      row_error_.line = job_.line;
+      if (context_.tolerate(row_error_)) return true;
+      error_ = row_error_;
+      return false;
+    }
+    if (works_.empty()) return drop("no attempt with start and end");
+    if (gpus == 0) return drop("no GPU");
+    job.attempts = works_;
+    job.shape = gang_of(gpus);
+    job.user = job_.user;
+    job.vc = job_.vc;
+    job.status = status_from_word(job_.status);
+    context_.add(job, job_.line);
+    return true;
+  }
+
+  ReadContext& context_;
+  const FileBytes& bytes_;
+  std::vector<Place> path_;
+  std::string key_;
+  PhillyJob job_;
+  std::vector<Time> works_;
+  Error row_error_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<void> read_philly_json(ReadContext& context) {
+  FileBytes bytes(context.file);
+  std::istream stream(&bytes);
+  PhillyEvents events(context, bytes);
+  const bool parsed = nlohmann::json::sax_parse(stream, &events);
+  if (context.file.failure()) return Unexpected{*context.file.failure()};
+  if (!parsed) return Unexpected{*events.error()};
+  return {};
+}
+
+}  // namespace gpusched

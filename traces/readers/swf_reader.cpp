@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// swf: the Standard Workload Format of the Parallel Workloads Archive (version 2.2), 18 blank-separated numbers a job,
+// -1 for unknown, comments from ';'. A processor plays the part of a GPU. Processors are field 8 (requested), or field
+// 5 (used) where that is larger or field 8 unknown. Jobs without a run time or processors never ran, and codes 2 to 4
+// are parts of a job that another line sums up; they are left out.
+#include <algorithm>
+#include <array>
+
+#include "traces/core/trace_reader.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::size_t swf_fields = 18;
+
+// "; MaxProcs: 256" -> 256, for the header line of that name.
+std::int64_t header_number(std::string_view line, std::string_view name) {
+  line.remove_prefix(1);
+  line = trim(line);
+  if (!line.starts_with(name)) return 0;
+  line = trim(line.substr(name.size()));
+  if (!line.starts_with(':')) return 0;
+  return parse_integer(line.substr(1)).value_or(0);
+}
+
+void split_blanks(std::string_view line, std::vector<std::string_view>& fields) {
+  fields.clear();
+  while (!(line = trim(line)).empty()) {
+    const std::size_t stop = std::min(line.find_first_of(" \t"), line.size());
+    fields.push_back(line.substr(0, stop));
+    line.remove_prefix(stop);
+  }
+}
+
+// The fields by their number in the format's description, so [1] is the job number.
+using SwfRow = std::array<double, swf_fields + 1>;
+
+enum SwfField : std::size_t {
+  submit_field = 2,
+  run_field = 4,
+  used_processors = 5,
+  requested_processors = 8,
+  requested_time = 9,
+  status_field = 11,
+  user_field = 12,
+  group_field = 13,
+  queue_field = 15
+};
+
+Result<SwfRow> parse_row(const std::vector<std::string_view>& fields) {
+  if (fields.size() != swf_fields) {
+    return Unexpected{Error{.message = "expected 18 fields, found " + std::to_string(fields.size()), .field = "row"}};
+  }
+  constexpr double most = 1e12;  // of seconds, processors, kilobytes; keeps every product in range
+  SwfRow row{};
+  for (std::size_t i = 1; i <= swf_fields; ++i) {
+    const auto value = parse_number(fields[i - 1]);
+    const bool unknown = value && *value == -1 && i != submit_field;
+    if (!value || *value > most || (*value < 0 && !unknown)) {
+      return Unexpected{Error{.message = "expected a number >= 0" + std::string(i == submit_field ? "" : " or -1") +
+                                         ", found '" + std::string(fields[i - 1]) + "'",
+                              .field = "field " + std::to_string(i)}};
+    }
+    row[i] = *value;
+  }
+  if (std::max(row[used_processors], row[requested_processors]) > 1e9) {
+    return Unexpected{Error{.message = "expected at most 1000000000 processors", .field = "field 8"}};
+  }
+  return row;
+}
+
+double processors(const SwfRow& row) { return std::max(row[used_processors], row[requested_processors]); }
+
+// Null: the row is a job that ran.
+const char* why_left_out(const SwfRow& row) {
+  const double status = row[status_field];
+  if (status >= 2 && status <= 4) return "part of a job (another line sums it up)";
+  if (row[run_field] < 0) return "no run time";
+  if (processors(row) < 1) return "no processors";
+  return nullptr;
+}
+
+JobStatus swf_status(std::int64_t code) {
+  switch (code) {
+    case 1: return JobStatus::passed;
+    case 0: return JobStatus::failed;
+    case 5: return JobStatus::killed;
+    default: return JobStatus::unknown;
+  }
+}
+
+JobRecord job_of(const SwfRow& row, const std::vector<std::string_view>& fields) {
+  const auto known = [&](SwfField field) { return row[field] >= 0 ? fields[field - 1] : std::string_view(); };
+  JobRecord job{.id = fields[0], .submit = from_seconds(row[submit_field]), .work = from_seconds(row[run_field])};
+  if (row[requested_time] >= 0) job.estimate = from_seconds(row[requested_time]);
+  job.shape = gang_of(static_cast<std::int64_t>(processors(row)));
+  job.status = swf_status(static_cast<std::int64_t>(row[status_field]));
+  job.user = known(user_field);
+  job.group = known(group_field);
+  job.vc = known(queue_field);
+  return job;
+}
+
+}  // namespace
+
+Result<void> read_swf(ReadContext& context) {
+  std::string_view line;
+  std::vector<std::string_view> fields;
+  std::int64_t nodes = 0;
+  while (context.file.next_line(line)) {
+    if (trim(line).empty()) continue;
+    if (line.starts_with(';')) {
+      context.report.machine_gpus = std::max(context.report.machine_gpus, header_number(line, "MaxProcs"));
+      nodes = std::max(nodes, header_number(line, "MaxNodes"));
+      continue;
+    }
+    ++context.report.rows;
+    const std::uint64_t at = context.file.line_number();
+    split_blanks(line, fields);
+    const auto row = parse_row(fields);
+    if (!row) {
+      Error error = row.error();
+      error.file = context.file.path();
+      error.line = at;
+      if (context.tolerate(error)) continue;
+      return Unexpected{std::move(error)};
+    }
+    if (const char* reason = why_left_out(*row)) {
+      context.drop(reason, at);
+    } else {
+      context.add(job_of(*row, fields), at);
+    }
+  }
+  if (context.report.machine_gpus == 0) context.report.machine_gpus = nodes;
+  if (context.file.failure()) return Unexpected{*context.file.failure()};
+  return {};
+}
+
+}  // namespace gpusched

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// The JSON form of SyntheticModel, its rules, and the models compiled in.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "src/base/nearest_name.hpp"
+#include "src/base/strict_json.hpp"
+#include "traces/builtin_models.hpp"
+#include "traces/synthetic/quantile_table.hpp"
+#include "traces/synthetic/synthetic.hpp"
+
+namespace gpusched {
+namespace {
+
+Unexpected wrong(std::string path, std::string message) {
+  return {Error{.message = std::move(message), .field = std::move(path)}};
+}
+
+std::string index_path(const std::string& path, std::size_t i) { return path + "/" + std::to_string(i); }
+
+/// Reads the keys of one JSON object. The first thing wrong is kept; later reads then do nothing.
+class ObjectReader {
+ public:
+  ObjectReader(const Json& object, std::string path, Error& error)
+      : object_(object), path_(std::move(path)), error_(error) {
+    if (!object_.is_object()) fail("", "expected an object");
+  }
+
+  void read(const std::string& key, std::string& value) {
+    if (const Json* found = find(key, &Json::is_string, "a text")) value = found->get<std::string>();
+  }
+  void read(const std::string& key, double& value) {
+    if (const Json* found = find(key, &Json::is_number, "a number")) value = found->get<double>();
+  }
+  void read(const std::string& key, std::uint32_t& value) {
+    const Json* found = find(key, &Json::is_number_unsigned, "a whole number >= 0");
+    if (found == nullptr) return;
+    const auto number = found->get<std::uint64_t>();
+    if (number > 4'000'000'000) return fail(key, "expected at most 4000000000");
+    value = static_cast<std::uint32_t>(number);
+  }
+  void read(const std::string& key, std::vector<double>& values) {
+    const Json* found = find(key, &Json::is_array, "a list of numbers");
+    if (found == nullptr) return;
+    for (std::size_t i = 0; i < found->size(); ++i) {
+      if (!(*found)[i].is_number()) return fail(index_path(key, i), "expected a number");
+      values.push_back((*found)[i].get<double>());
+    }
+  }
+  template <std::size_t n>
+  void read(const std::string& key, std::array<double, n>& values) {
+    std::vector<double> list;
+    read(key, list);
+    if (failed()) return;
+    if (list.size() != n)
+      return fail(key, "expected " + std::to_string(n) + " numbers, found " + std::to_string(list.size()));
+    std::copy(list.begin(), list.end(), values.begin());
+  }
+  /// A table is a list of [probability, value] pairs.
+  void read(const std::string& key, QuantileTable& table) {
+    const Json* found = find(key, &Json::is_array, "a list of [probability, value] pairs");
+    if (found == nullptr) return;
+    for (std::size_t i = 0; i < found->size(); ++i) {
+      const Json& pair = (*found)[i];
+      const bool good = pair.is_array() && pair.size() == 2 && pair[0].is_number() && pair[1].is_number();
+      if (!good) return fail(index_path(key, i), "expected a [probability, value] pair of numbers");
+      table.probability.push_back(pair[0].get<double>());
+      table.value.push_back(pair[1].get<double>());
+    }
+  }
+  void read(const std::string& key, std::map<std::string, std::string>& texts) {
+    const Json* found = find(key, &Json::is_object, "an object of texts");
+    if (found == nullptr) return;
+    for (const auto& [name, text] : found->items()) {
+      if (!text.is_string()) {
+        fail(std::string(key).append("/").append(name), "expected a text");
+        return;
+      }
+      texts[name] = text.get<std::string>();
+    }
+  }
+  /// Calls read_item(reader) for each object of a list.
+  template <class Item, class ReadItem>
+  void read_list(const std::string& key, std::vector<Item>& items, ReadItem&& read_item) {
+    const Json* found = find(key, &Json::is_array, "a list of objects");
+    if (found == nullptr) return;
+    for (std::size_t i = 0; i < found->size() && !failed(); ++i) {
+      ObjectReader reader((*found)[i], index_path(path_ + "/" + key, i), error_);
+      read_item(reader, items.emplace_back());
+      reader.refuse_unknown_keys();
+    }
+  }
+  template <class ReadItem>
+  void read_object(const std::string& key, ReadItem&& read_item) {
+    const Json* found = find(key, &Json::is_object, "an object");
+    if (found == nullptr) return;
+    ObjectReader reader(*found, path_ + "/" + key, error_);
+    read_item(reader);
+    reader.refuse_unknown_keys();
+  }
+  [[nodiscard]] bool has(const std::string& key) {
+    known_.push_back(key);
+    return !failed() && object_.contains(key);
+  }
+
+  void refuse_unknown_keys() {
+    if (failed()) return;
+    for (const auto& [key, value] : object_.items()) {
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      return fail(key, "unknown key" + suggest_nearest(key, known_));
+    }
+  }
+
+ private:
+  [[nodiscard]] bool failed() const { return !error_.message.empty(); }
+  void fail(const std::string& key, std::string message) {
+    if (failed()) return;
+    error_.field = key.empty() ? (path_.empty() ? "/" : path_) : path_ + "/" + key;
+    error_.message = std::move(message);
+  }
+  const Json* find(const std::string& key, bool (Json::*is_type)() const noexcept, const std::string& type) {
+    known_.push_back(key);
+    if (failed()) return nullptr;
+    const auto place = object_.find(key);
+    if (place == object_.end()) {
+      fail(key, "missing; expected " + type);
+      return nullptr;
+    }
+    if (((*place).*is_type)()) return &*place;
+    fail(key, "expected " + type);
+    return nullptr;
+  }
+
+  const Json& object_;
+  std::string path_;
+  Error& error_;
+  std::vector<std::string> known_;
+};
+
+constexpr std::array<JobStatus, 4> statuses{JobStatus::unknown, JobStatus::passed, JobStatus::failed,
+                                            JobStatus::killed};
+
+void read_class(ObjectReader& reader, JobClass& job_class) {
+  reader.read("max_gpus", job_class.max_gpus);
+  reader.read("run_s", job_class.run_s);
+  reader.read("session_jobs", job_class.session_jobs);
+  reader.read("attempt_weights", job_class.attempt_weights);
+  reader.read_object("status_weights", [&](ObjectReader& weights) {
+    job_class.status_weights = {};
+    for (const JobStatus status : statuses) {
+      const std::string key(to_string(status));
+      if (weights.has(key)) weights.read(key, job_class.status_weights[static_cast<std::size_t>(status)]);
+    }
+  });
+}
+
+void read_all(ObjectReader& reader, SyntheticModel& model) {
+  reader.read("name", model.name);
+  reader.read("about", model.about);
+  reader.read("sources", model.sources);
+  reader.read("default_cluster", model.default_cluster);
+  reader.read("default_jobs", model.default_jobs);
+  if (reader.has("default_load")) reader.read("default_load", model.default_load.emplace());
+  reader.read("jobs_per_hour", model.jobs_per_hour);
+  reader.read("hour_weights", model.hour_weights);
+  reader.read("day_weights", model.day_weights);
+  reader.read("session_gap_s", model.session_gap_s);
+  reader.read("gap_correlation", model.gap_correlation);
+  reader.read("run_correlation", model.run_correlation);
+  reader.read_object("users", [&](ObjectReader& users) {
+    users.read("count", model.users.count);
+    users.read("zipf_exponent", model.users.zipf_exponent);
+  });
+  reader.read("gpu_counts", model.gpu_counts);
+  reader.read_list("vcs", model.vcs, [](ObjectReader& vc, VcMix& mix) {
+    vc.read("name", mix.name);
+    vc.read("weight", mix.weight);
+    vc.read("gpu_weights", mix.gpu_weights);
+  });
+  reader.read_list("classes", model.classes, read_class);
+  reader.refuse_unknown_keys();
+}
+
+template <class Weights>
+Result<void> check_weights(const std::string& path, const Weights& weights) {
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (!(weights[i] >= 0) || !std::isfinite(weights[i])) return wrong(index_path(path, i), "expected a number >= 0");
+    sum += weights[i];
+  }
+  if (!(sum > 0)) return wrong(path, "expected at least one weight above 0");
+  return {};
+}
+
+Result<void> check_table(const std::string& path, const QuantileTable& table, double most) {
+  const std::size_t n = table.probability.size();
+  if (n < 2 || table.value.size() != n) return wrong(path, "expected at least two [probability, value] pairs");
+  if (table.probability.front() != 0 || table.probability.back() != 1) {
+    return wrong(path, "expected probabilities from 0 to 1");
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!(table.value[i] >= 0) || !(table.value[i] <= most)) {
+      return wrong(index_path(path, i),
+                   "expected a value from 0 to " + std::to_string(static_cast<std::int64_t>(most)));
+    }
+    if (i == 0) continue;
+    if (!(table.probability[i] > table.probability[i - 1]))
+      return wrong(index_path(path, i), "expected ascending probabilities");
+    if (table.value[i] < table.value[i - 1]) return wrong(index_path(path, i), "expected values that do not fall");
+  }
+  return {};
+}
+
+Result<void> check_correlation(const std::string& path, double value) {
+  if (!(value >= 0 && value <= 1)) return wrong(path, "expected a number from 0 to 1");
+  return {};
+}
+
+Result<void> check_gpu_counts(const std::vector<double>& counts) {
+  if (counts.empty()) return wrong("/gpu_counts", "expected at least one GPU count");
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const bool share = counts[i] >= 0.001 && counts[i] < 1;
+    const bool whole = counts[i] >= 1 && counts[i] <= 1e6 && counts[i] == std::floor(counts[i]);
+    if (!share && !whole) {
+      return wrong(index_path("/gpu_counts", i),
+                   "expected a whole number from 1 to 1000000, or a share from 0.001 to 1");
+    }
+    if (i > 0 && counts[i] <= counts[i - 1])
+      return wrong(index_path("/gpu_counts", i), "expected ascending GPU counts");
+  }
+  return {};
+}
+
+constexpr double most_seconds = 3.2e9;  // a century: far above any job, far below what Time holds
+constexpr double most_session_jobs = 1e5;
+constexpr double most_gap_seconds = 1e6;  // 12 days
+
+Result<void> check_class(const std::string& path, const JobClass& job_class) {
+  if (auto good = check_table(path + "/run_s", job_class.run_s, most_seconds); !good) return good;
+  if (!(job_class.run_s.value.back() > 0)) return wrong(path + "/run_s", "expected a run time above 0");
+  if (auto good = check_table(path + "/session_jobs", job_class.session_jobs, most_session_jobs); !good) return good;
+  if (auto good = check_weights(path + "/attempt_weights", job_class.attempt_weights); !good) return good;
+  return check_weights(path + "/status_weights", job_class.status_weights);
+}
+
+Result<void> check_mix(const SyntheticModel& model) {
+  if (auto good = check_gpu_counts(model.gpu_counts); !good) return good;
+  if (model.vcs.empty()) return wrong("/vcs", "expected at least one virtual cluster (its name may be empty)");
+  std::vector<double> weights;
+  for (std::size_t i = 0; i < model.vcs.size(); ++i) {
+    const std::string path = index_path("/vcs", i) + "/gpu_weights";
+    if (model.vcs[i].gpu_weights.size() != model.gpu_counts.size()) {
+      return wrong(path,
+                   "expected " + std::to_string(model.gpu_counts.size()) + " numbers, one for each of gpu_counts");
+    }
+    if (auto good = check_weights(path, model.vcs[i].gpu_weights); !good) return good;
+    weights.push_back(model.vcs[i].weight);
+  }
+  if (auto good = check_weights("/vcs (weight)", weights); !good) return good;
+  if (model.classes.empty()) return wrong("/classes", "expected at least one class");
+  for (std::size_t i = 0; i < model.classes.size(); ++i) {
+    if (i > 0 && !(model.classes[i].max_gpus > model.classes[i - 1].max_gpus)) {
+      return wrong(index_path("/classes", i) + "/max_gpus", "expected ascending max_gpus");
+    }
+    if (auto good = check_class(index_path("/classes", i), model.classes[i]); !good) return good;
+  }
+  if (!(model.classes.back().max_gpus >= model.gpu_counts.back())) {
+    return wrong("/classes", "expected the last max_gpus to cover the largest GPU count");
+  }
+  return {};
+}
+
+Json table_json(const QuantileTable& table) {
+  Json pairs = Json::array();
+  for (std::size_t i = 0; i < table.value.size(); ++i) pairs.push_back({table.probability[i], table.value[i]});
+  return pairs;
+}
+
+Json class_json(const JobClass& job_class) {
+  Json status = Json::object();
+  for (const JobStatus s : statuses) {
+    const double weight = job_class.status_weights[static_cast<std::size_t>(s)];
+    if (weight > 0) status[std::string(to_string(s))] = weight;
+  }
+  return {{"max_gpus", job_class.max_gpus},
+          {"run_s", table_json(job_class.run_s)},
+          {"session_jobs", table_json(job_class.session_jobs)},
+          {"attempt_weights", job_class.attempt_weights},
+          {"status_weights", std::move(status)}};
+}
+
+/// One key a line; objects of a list, and keys of an object in such a list, one a line as well; lists of numbers
+/// inline.
+void write_lines(const Json& value, const std::string& indent, std::string& text) {
+  const bool object = value.is_object();
+  const bool list_of_objects = value.is_array() && !value.empty() && value.front().is_object();
+  if (!object && !list_of_objects) {
+    text += value.dump();
+    return;
+  }
+  text += object ? "{" : "[";
+  const char* separator = "\n";
+  for (const auto& [key, item] : value.items()) {
+    text += separator + indent + "  ";
+    if (object) text += Json(key).dump() + ": ";
+    write_lines(item, indent + "  ", text);
+    separator = ",\n";
+  }
+  text += "\n" + indent + (object ? "}" : "]");
+}
+
+}  // namespace
+
+Result<void> check_model(const SyntheticModel& model) {
+  if (!(model.jobs_per_hour > 0) || !(model.jobs_per_hour <= 1e9)) {
+    return wrong("/jobs_per_hour", "expected a number above 0, at most 1e9");
+  }
+  if (model.default_jobs < 2) return wrong("/default_jobs", "expected at least 2");
+  if (gpus_of_size(model.default_cluster) == 0) return wrong("/default_cluster", "expected NODESxGPUS, such as 40x8");
+  if (model.default_load && (!(*model.default_load > 0) || *model.default_load > 1000)) {
+    return wrong("/default_load", "expected a number in (0, 1000]");
+  }
+  if (auto good = check_weights("/hour_weights", model.hour_weights); !good) return good;
+  if (auto good = check_weights("/day_weights", model.day_weights); !good) return good;
+  if (auto good = check_table("/session_gap_s", model.session_gap_s, most_gap_seconds); !good) return good;
+  if (auto good = check_correlation("/gap_correlation", model.gap_correlation); !good) return good;
+  if (auto good = check_correlation("/run_correlation", model.run_correlation); !good) return good;
+  if (model.users.count > 10'000'000) return wrong("/users/count", "expected at most 10000000");
+  if (!(model.users.zipf_exponent >= 0 && model.users.zipf_exponent <= 10)) {
+    return wrong("/users/zipf_exponent", "expected a number from 0 to 10");
+  }
+  return check_mix(model);
+}
+
+Result<SyntheticModel> read_model(std::string_view json, const std::string& file) {
+  const auto parsed = parse_json_strictly(json, file);
+  if (!parsed) return Unexpected{parsed.error()};
+  Error error;
+  SyntheticModel model;
+  ObjectReader reader(*parsed, "", error);
+  read_all(reader, model);
+  if (error.message.empty()) {
+    if (auto good = check_model(model); !good) error = good.error();
+  }
+  if (error.message.empty()) return model;
+  error.file = file;
+  return Unexpected{std::move(error)};
+}
+
+std::string write_model(const SyntheticModel& model) {
+  Json json{{"name", model.name},
+            {"about", model.about},
+            {"sources", model.sources},
+            {"default_cluster", model.default_cluster},
+            {"default_jobs", model.default_jobs}};
+  if (model.default_load) json["default_load"] = *model.default_load;
+  json["jobs_per_hour"] = model.jobs_per_hour;
+  json["hour_weights"] = model.hour_weights;
+  json["day_weights"] = model.day_weights;
+  json["session_gap_s"] = table_json(model.session_gap_s);
+  json["gap_correlation"] = model.gap_correlation;
+  json["run_correlation"] = model.run_correlation;
+  json["users"] = {{"count", model.users.count}, {"zipf_exponent", model.users.zipf_exponent}};
+  json["gpu_counts"] = model.gpu_counts;
+  json["vcs"] = Json::array();
+  for (const VcMix& vc : model.vcs) {
+    json["vcs"].push_back({{"name", vc.name}, {"weight", vc.weight}, {"gpu_weights", vc.gpu_weights}});
+  }
+  json["classes"] = Json::array();
+  for (const JobClass& job_class : model.classes) json["classes"].push_back(class_json(job_class));
+  std::string text;
+  write_lines(json, "", text);
+  return text + "\n";
+}
+
+std::vector<std::string> builtin_model_names() {
+  std::vector<std::string> names;
+  names.reserve(builtin_models.size());
+  for (const BuiltinModel& model : builtin_models) names.emplace_back(model.name);
+  return names;
+}
+
+Result<SyntheticModel> builtin_model(std::string_view name) {
+  for (const BuiltinModel& model : builtin_models) {
+    if (model.name == name) return read_model(model.json, "traces/" + std::string(name) + ".json (built in)");
+  }
+  const std::vector<std::string> names = builtin_model_names();
+  return unexpected("no synthetic model '" + std::string(name) + "'" + suggest_nearest(name, names) +
+                    "; there are: " + joined(names, ", "));
+}
+
+}  // namespace gpusched

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Fits a SyntheticModel to a trace: `gpusched trace generate --like FILE`.
+#pragma once
+
+#include <optional>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/core/types.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "traces/synthetic/synthetic.hpp"
+
+namespace gpusched {
+
+/// How to fit.
+struct FitOptions {
+  /// Any Monday 00:00 in the trace's time; only the phase of the rhythm depends on it.
+  Time week_start{};
+  /// Jobs submitted earlier count nowhere: a way past the slow start of a trace.
+  std::optional<Time> from = std::nullopt;
+  /// A longer pause of one virtual cluster, user and GPU count ends a session.
+  Time session_gap = whole_seconds(900);
+};
+
+/// The model whose sessions, rhythm, mixes, run times, attempts and statuses are those of `jobs`. Jobs without a GPU
+/// are left out; a gang counts by its total of GPUs, rounded up to whole ones above one. Errors: fewer than 100 jobs,
+/// or all submitted at once.
+Result<SyntheticModel> fit_model(const JobTable& jobs, const FitOptions& options = {});
+
+}  // namespace gpusched

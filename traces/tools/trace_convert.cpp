@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/tools/trace_convert.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/atomic_file.hpp"
+#include "src/base/field_parser.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
+
+namespace gpusched {
+namespace {
+
+// A csv field: quoted where it holds a separator or a quote.
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string field = "\"";
+  for (const char c : text) {
+    if (c == '"') field += '"';
+    field += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return field + '"';
+}
+
+std::string seconds_or_blank(Time t) { return t == Time::max() ? std::string() : exact_seconds(t); }
+
+std::string attempts_text(const JobTable& jobs, JobId job) {
+  std::string text;
+  if (jobs.attempts(job) < 2) return text;
+  for (std::uint32_t k = 0; k < jobs.attempts(job); ++k) {
+    text += (k == 0 ? "" : ";") + exact_seconds(jobs.attempt_work(job, k));
+  }
+  return text;
+}
+
+// A column that native may leave out.
+struct OptionalColumn {
+  const char* name;
+  bool is_there;
+  std::string (*value)(const JobTable& jobs, JobId job);
+};
+
+std::vector<OptionalColumn> optional_columns(const JobTable& jobs) {
+  const auto any_shape = [&](auto has) { return std::any_of(jobs.shapes().begin(), jobs.shapes().end(), has); };
+  return {
+      {"cpu_milli_per_task", any_shape([](const Shape& shape) { return shape.cpu_milli_per_task > 0; }),
+       [](const JobTable& table, JobId job) { return std::to_string(table.shape(job).cpu_milli_per_task); }},
+      {"memory_mib_per_task", any_shape([](const Shape& shape) { return shape.memory_mib_per_task > 0; }),
+       [](const JobTable& table, JobId job) { return std::to_string(table.shape(job).memory_mib_per_task); }},
+      {"gpu_spec", jobs.gpu_specs().size() > 1,
+       [](const JobTable& table, JobId job) { return quoted(table.gpu_specs()[table.shape(job).gpu_spec]); }},
+      {"estimate_s", jobs.has_estimates(),
+       [](const JobTable& table, JobId job) { return seconds_or_blank(table.estimate(job)); }},
+      {"deadline_s", jobs.has_deadlines(),
+       [](const JobTable& table, JobId job) { return seconds_or_blank(table.deadline(job)); }},
+      {"user", jobs.has_users(),
+       [](const JobTable& table, JobId job) { return quoted(table.users()[table.user(job)]); }},
+      {"group", jobs.has_groups(),
+       [](const JobTable& table, JobId job) { return quoted(table.groups()[table.group(job)]); }},
+      {"vc", jobs.has_vcs(), [](const JobTable& table, JobId job) { return quoted(table.vcs()[table.vc(job)]); }},
+      {"name", jobs.has_names(),
+       [](const JobTable& table, JobId job) { return quoted(table.names()[table.name(job)]); }},
+      {"family", jobs.families().size() > 1,
+       [](const JobTable& table, JobId job) { return quoted(table.families()[table.family(job)]); }},
+      {"status", jobs.has_statuses(),
+       [](const JobTable& table, JobId job) { return std::string(to_string(table.status(job))); }},
+      {"priority", jobs.has_priorities(),
+       [](const JobTable& table, JobId job) { return std::to_string(table.priority(job)); }},
+      {"attempts_s", jobs.has_attempts(), attempts_text},
+  };
+}
+
+// Every id as a positive number, or none when one of them is not, or two are the same number.
+std::vector<std::uint64_t> numeric_ids(const JobTable& jobs) {
+  std::vector<std::uint64_t> ids;
+  std::set<std::uint64_t> seen;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const auto number = parse_exact<std::uint64_t>(jobs.external_id(JobId{i}));
+    if (!number || *number == 0 || !seen.insert(*number).second) return {};
+    ids.push_back(*number);
+  }
+  return ids;
+}
+
+// The format's code: 1 completed, 0 failed, 5 cancelled, -1 unknown.
+int swf_status(JobStatus status) {
+  switch (status) {
+    case JobStatus::passed: return 1;
+    case JobStatus::failed: return 0;
+    case JobStatus::killed: return 5;
+    case JobStatus::unknown: break;
+  }
+  return -1;
+}
+
+// Entry 0 of every name table is "unknown", which is -1 here.
+std::string swf_number(std::uint32_t name) { return name == 0 ? "-1" : std::to_string(name); }
+
+void note(std::vector<std::string>& notes, std::uint64_t jobs, const char* what) {
+  if (jobs > 0) notes.push_back(human_count(jobs) + " jobs " + what);
+}
+
+}  // namespace
+
+TraceText write_native(const JobTable& jobs) {
+  std::vector<OptionalColumn> columns = optional_columns(jobs);
+  std::erase_if(columns, [](const OptionalColumn& column) { return !column.is_there; });
+  std::string text = "job_id,submit_s,work_s,tasks,gpu_milli_per_task";
+  for (const OptionalColumn& column : columns) text += std::string(",") + column.name;
+  text += "\n";
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    const Shape& shape = jobs.shape(job);
+    text += quoted(jobs.external_id(job)) + "," + exact_seconds(jobs.submit(job)) + "," +
+            exact_seconds(jobs.work(job)) + "," + std::to_string(shape.tasks) + "," +
+            std::to_string(shape.gpu_milli_per_task);
+    for (const OptionalColumn& column : columns) text += "," + column.value(jobs, job);
+    text += "\n";
+  }
+  return {.text = std::move(text), .notes = {}};
+}
+
+TraceText write_swf(const JobTable& jobs) {
+  const std::vector<std::uint64_t> ids = numeric_ids(jobs);
+  const Time first = jobs.size() == 0 ? Time{} : whole_seconds(jobs.submits().front().us / microseconds_per_second);
+  std::string rows;
+  std::uint64_t written = 0, without_gpu = 0, shares = 0, typed = 0, attempts = 0, several_gpus_a_task = 0;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    const Shape& shape = jobs.shape(job);
+    if (shape.gpu_milli_per_task == 0) {
+      ++without_gpu;
+      continue;
+    }
+    const std::int64_t processors =
+        std::int64_t{shape.tasks} * ((shape.gpu_milli_per_task + whole_gpu - 1) / whole_gpu);
+    shares += shape.is_share() ? 1 : 0;
+    typed += shape.gpu_spec != 0 ? 1 : 0;
+    attempts += jobs.attempts(job) > 1 ? 1 : 0;
+    several_gpus_a_task += shape.gpu_milli_per_task > whole_gpu ? 1 : 0;
+    ++written;
+    const std::string processors_text = std::to_string(processors);
+    const bool has_estimate = jobs.estimate(job) != Time::max();
+    rows += std::to_string(ids.empty() ? written : ids[i]) + " " + exact_seconds(jobs.submit(job) - first) + " -1 " +
+            exact_seconds(jobs.work(job)) + " " + processors_text + " -1 -1 " + processors_text + " " +
+            (has_estimate ? exact_seconds(jobs.estimate(job)) : "-1") + " -1 " +
+            std::to_string(swf_status(jobs.status(job))) + " " + swf_number(jobs.user(job)) + " " +
+            swf_number(jobs.group(job)) + " -1 " + swf_number(jobs.vc(job)) + " -1 -1 -1\n";
+  }
+  TraceText swf{.text = "; Version: 2.2\n; Conversion: gpusched, one processor for each GPU\n; MaxJobs: " +
+                        std::to_string(written) + "\n; MaxRecords: " + std::to_string(written) +
+                        "\n; UnixStartTime: " + exact_seconds(first) + "\n" + rows,
+                .notes = {}};
+  if (ids.empty() && jobs.size() > 0)
+    swf.notes.emplace_back("ids are not distinct positive numbers; jobs are renumbered from 1");
+  note(swf.notes, without_gpu, "ask for no GPU and are left out");
+  note(swf.notes, shares, "ask for a share of a GPU and get a whole processor");
+  note(swf.notes, several_gpus_a_task, "have tasks of several GPUs, which become single processors");
+  note(swf.notes, typed, "ask for a type of GPU, which is lost");
+  note(swf.notes, attempts, "have several attempts, which become one");
+  return swf;
+}
+
+std::vector<std::string> writable_trace_formats() { return {"native", "swf"}; }
+
+Result<std::vector<std::string>> convert_trace(const JobTable& jobs, const std::string& format,
+                                               const std::string& path) {
+  if (format != "native" && format != "swf") {
+    return unexpected("cannot write format '" + format + "'" + suggest_nearest(format, writable_trace_formats()) +
+                      "; expected native or swf");
+  }
+  TraceText trace = format == "swf" ? write_swf(jobs) : write_native(jobs);
+  if (auto written = replace_file(path, trace.text); !written) return Unexpected{written.error()};
+  return std::move(trace.notes);
+}
+
+}  // namespace gpusched

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Writing traces: `gpusched trace convert`. Any trace that read_trace() reads becomes gpusched's own csv, which keeps
+/// everything, or the Standard Workload Format, which other simulators read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "traces/core/trace.hpp"
+
+namespace gpusched {
+
+/// The text of a trace file, and what the format could not say.
+struct TraceText {
+  std::string text;
+  std::vector<std::string> notes;
+};
+
+/// The native csv. Reading it gives the same jobs with the same ids, except that a line break within a name becomes a
+/// blank. Columns that no job has a value for are not written.
+TraceText write_native(const JobTable& jobs);
+
+/// The Standard Workload Format 2.2. GPUs become processors, a share of a GPU a whole one; times count from the first
+/// submission (UnixStartTime in the header); users, groups and virtual clusters become numbers in order of first
+/// appearance. Jobs without a GPU are left out. Ids that are not distinct positive numbers become 1, 2, ... The notes
+/// say how many jobs each of these touched.
+TraceText write_swf(const JobTable& jobs);
+
+/// Formats that convert_trace() writes: "native", "swf".
+std::vector<std::string> writable_trace_formats();
+
+/// Writes the trace to `path` in `format` under a temporary name, then renames. Returns the notes. Errors: unknown
+/// format (with the nearest name), or the file cannot be written.
+Result<std::vector<std::string>> convert_trace(const JobTable& jobs, const std::string& format,
+                                               const std::string& path);
+
+}  // namespace gpusched

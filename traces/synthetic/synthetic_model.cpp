@@ -7,7 +7,7 @@
 
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
-#include "traces/builtin_models.hpp"
+#include "traces/synthetic/builtin_models.hpp"
 #include "traces/synthetic/quantile_table.hpp"
 #include "traces/synthetic/synthetic.hpp"
 

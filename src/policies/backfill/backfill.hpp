@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Backfilling by name, around any policy that is an order of starting.
+/// The table of backfilling methods. Each can be combined with any policy that is an order of starting.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/policies/seam/priority_order.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 
-/// The ways of backfilling. Rows as in the policy registry; each takes the parameters estimate, noise_sigma and
-/// quantile, for the run times that reservations are made from. Their makers are not to be called: use
-/// make_backfilled().
-const std::vector<PolicyInfo>& backfill_infos();
+/// One row of the table.
+struct BackfillInfo {
+  std::string name;
+  std::string summary;     ///< what it does, one line
+  std::string source;      ///< paper section or file, with the quirks of a faithful variant
+  std::string complexity;  ///< cost of an event
+  /// Among them estimate, noise_sigma and quantile: the run times that reservations are made from.
+  std::vector<ParameterInfo> parameters;
+  /// The policy that starts jobs in this order and backfills by these run times.
+  std::function<AnyPolicy(PriorityOrder, AnyDurationEstimator, const PolicyParameters&, const PolicyContext&)> make;
+};
+
+/// Every backfilling method. A new one is a function that returns its row, and a line in backfill.cpp.
+const std::vector<BackfillInfo>& backfill_infos();
+
+/// The row of that name; the error names the nearest one.
+Result<const BackfillInfo*> find_backfill(std::string_view name);
 
 /// Reads "easy", "conservative{depth=50}", "sc20{estimate=user}". Errors name what was expected.
 Result<PolicySpec> parse_backfill(std::string_view text);
 
-/// `policy` with `backfill` around it. Errors: what either refuses, and a policy that is more than an order.
+/// `policy` combined with `backfill`. Errors: what either refuses, and a policy that is more than an order.
 Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySpec& policy, const PolicySpec& backfill,
                                   const PolicyContext& context);
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/policies/backfill/backfill.hpp"
+
 namespace gpusched {
 
 void ConservativeBackfill::decide(const OracleView& view, Decision& decision) {
@@ -193,6 +195,27 @@ std::map<JobId, Time> ConservativeBackfill::reservations() const {
   std::map<JobId, Time> starts;
   for (const Plan& plan : plans_) starts.emplace(plan.job, plan.start);
   return starts;
+}
+
+BackfillInfo conservative_backfill_info() {
+  BackfillInfo info{
+      .name = "conservative",
+      .summary = "every waiting job has a reservation; others start where they delay none",
+      .source = "Mu'alem and Feitelson, TPDS 2001",
+      .complexity = "an arrival: O(steps of the profile); an early or late end: that for every reservation",
+      .parameters = estimate_parameters("requested"),
+      .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters& parameters,
+                 const PolicyContext& context) {
+        return AnyPolicy(ConservativeBackfill(std::move(order), std::move(estimator),
+                                              CapacityProfile(*context.cluster, *context.jobs),
+                                              static_cast<std::uint32_t>(parameters.number("depth"))));
+      }};
+  info.parameters.push_back({.name = "depth",
+                             .fallback = 100.0,
+                             .meaning = "most waiting jobs with a reservation; later ones wait for one",
+                             .least = 1,
+                             .most = 1e9});
+  return info;
 }
 
 }  // namespace gpusched

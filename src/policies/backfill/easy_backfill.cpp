@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "src/policies/backfill/backfill.hpp"
 
 namespace gpusched {
 
@@ -109,55 +112,14 @@ bool EasyBackfill::start_first(Lane& lane, std::uint32_t queue, const OracleView
   return lane.first != no_job;
 }
 
-void Sc20Backfill::decide(const OracleView& view, Decision& decision) {
-  queue_.observe(view);
-  if (chosen_.empty()) chosen_.resize(view.queue_count());
-  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
-    Chosen& chosen = chosen_[queue];
-    for (;;) {
-      const bool fresh = chosen.job == no_job;
-      if (fresh) {
-        queue_.waiting().begin_pass(queue);
-        chosen.job = queue_.waiting().first(queue, view.now());
-        if (chosen.job == no_job) break;
-      }
-      if (start(chosen.job, view, decision)) {
-        chosen.job = no_job;
-        continue;
-      }
-      if (fresh) {
-        reservation_.make(view, queue_.ends(), chosen.job);
-        chosen.reserved = reservation_.time();
-      }
-      start_before(chosen, queue, view, decision);
-      break;
-    }
-  }
-}
-
-bool Sc20Backfill::start(JobId job, const View& view, Decision& decision) {
-  if (decision.start(job) != Verdict::ok) return false;
-  queue_.start(view, job);
-  return true;
-}
-
-// One pass in order of submission over those that should end strictly before the reserved instant.
-void Sc20Backfill::start_before(const Chosen& chosen, std::uint32_t queue, const View& view, Decision& decision) {
-  const Time longest = chosen.reserved - view.now() - Time{1};
-  lanes_.clear();
-  for (const std::uint32_t shape : queue_.waiting().shapes(queue)) {
-    if (shape == view.shape_id(chosen.job) || !view.cluster().may_fit(view.shape_of_id(shape), queue)) continue;
-    const JobId first = queue_.first_within(view, queue, shape, longest);
-    if (first != no_job) lanes_.push_back({.shape = shape, .first = first});
-  }
-  while (!lanes_.empty()) {
-    const auto next = std::min_element(lanes_.begin(), lanes_.end(),
-                                       [](const Lane& a, const Lane& b) { return index(a.first) < index(b.first); });
-    // When one of a shape does not fit, none does.
-    const bool started = start(next->first, view, decision);
-    next->first = started ? queue_.first_within(view, queue, next->shape, longest) : no_job;
-    if (next->first == no_job) lanes_.erase(next);
-  }
+BackfillInfo easy_backfill_info() {
+  return {.name = "easy",
+          .summary = "the first waiting job has a reservation; others start where they do not delay it",
+          .source = "Lifka, The ANL/IBM SP scheduling system, JSSPP'95; Mu'alem and Feitelson, TPDS 2001",
+          .complexity = "O(shapes + log n) a start; with something to backfill, O(nodes + running jobs) too",
+          .parameters = estimate_parameters("requested"),
+          .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters&,
+                     const PolicyContext&) { return AnyPolicy(EasyBackfill(std::move(order), std::move(estimator))); }};
 }
 
 }  // namespace gpusched

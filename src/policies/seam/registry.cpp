@@ -113,9 +113,9 @@ std::string type_name(const ParameterValue& value) {
   return std::string(names[value.index()]);
 }
 
-Result<void> check_value(const PolicyInfo& policy, const ParameterInfo& parameter, const ParameterValue& value) {
+Result<void> check_value(const std::string& owner, const ParameterInfo& parameter, const ParameterValue& value) {
   const auto fail = [&](const std::string& why) {
-    return Unexpected{Error{.message = why, .field = "policy " + policy.name + ", parameter " + parameter.name}};
+    return Unexpected{Error{.message = why, .field = owner + ", parameter " + parameter.name}};
   };
   if (value.index() != parameter.fallback.index()) return fail("expected " + type_name(parameter.fallback));
   const auto outside = [&](double x) { return !(x >= parameter.least && x <= parameter.most); };
@@ -157,20 +157,21 @@ Result<const PolicyInfo*> PolicyRegistry::find(std::string_view name) const {
                     "; `gpusched policies` lists all");
 }
 
-Result<PolicyParameters> complete_parameters(const PolicyInfo& policy, const PolicySpec& spec) {
+Result<PolicyParameters> complete_parameters(const std::string& owner, const std::vector<ParameterInfo>& parameters,
+                                             const PolicySpec& spec) {
   std::map<std::string, ParameterValue> values;
   std::vector<std::string> known;
-  for (const ParameterInfo& parameter : policy.parameters) {
+  for (const ParameterInfo& parameter : parameters) {
     values.emplace(parameter.name, parameter.fallback);
     known.push_back(parameter.name);
   }
   for (const auto& [name, value] : spec.given) {
-    const auto parameter = std::find_if(policy.parameters.begin(), policy.parameters.end(),
+    const auto parameter = std::find_if(parameters.begin(), parameters.end(),
                                         [&, key = &name](const ParameterInfo& p) { return p.name == *key; });
-    if (parameter == policy.parameters.end()) {
-      return unexpected("policy " + policy.name + " has no parameter '" + name + "'" + suggest_nearest(name, known));
+    if (parameter == parameters.end()) {
+      return unexpected(owner + " has no parameter '" + name + "'" + suggest_nearest(name, known));
     }
-    if (auto checked = check_value(policy, *parameter, value); !checked) return Unexpected{checked.error()};
+    if (auto checked = check_value(owner, *parameter, value); !checked) return Unexpected{checked.error()};
     values[name] = value;
   }
   return PolicyParameters(std::move(values));
@@ -179,7 +180,7 @@ Result<PolicyParameters> complete_parameters(const PolicyInfo& policy, const Pol
 Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyContext& context) const {
   const auto row = find(spec.name);
   if (!row) return Unexpected{row.error()};
-  const auto parameters = complete_parameters(**row, spec);
+  const auto parameters = complete_parameters("policy " + (*row)->name, (*row)->parameters, spec);
   if (!parameters) return Unexpected{parameters.error()};
   PolicyContext named = context;
   named.spec_name = spec.name;
@@ -197,7 +198,7 @@ Result<PriorityOrder> PolicyRegistry::make_order(const PolicySpec& spec, const P
     return unexpected("policy " + (*row)->name + " is not an order of starting alone; expected one of " +
                       joined(ordered, ", "));
   }
-  const auto parameters = complete_parameters(**row, spec);
+  const auto parameters = complete_parameters("policy " + (*row)->name, (*row)->parameters, spec);
   if (!parameters) return Unexpected{parameters.error()};
   return (*row)->order(*parameters, context);
 }

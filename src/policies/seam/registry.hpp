@@ -108,7 +108,9 @@ class PolicyRegistry {
   std::vector<PolicyInfo> prefixes_;
 };
 
-/// The parameters of `spec`, complete and checked against `policy`; errors name the parameter and what was expected.
-Result<PolicyParameters> complete_parameters(const PolicyInfo& policy, const PolicySpec& spec);
+/// What `spec` gives and, for the rest, the defaults of `parameters`. Errors name `owner` ("policy las"), the parameter
+/// and what was expected.
+Result<PolicyParameters> complete_parameters(const std::string& owner, const std::vector<ParameterInfo>& parameters,
+                                             const PolicySpec& spec);
 
 }  // namespace gpusched

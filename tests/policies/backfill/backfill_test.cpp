@@ -179,6 +179,8 @@ TEST(Backfill, RefusesWhatItCannotWrap) {
       std::string::npos);
   EXPECT_EQ(make("fifo", "easy{estimate=user}", jobs, cluster).error().to_string(),
             "backfill easy, estimator user: the trace has no column estimate");
+  EXPECT_EQ(make("fifo", "conservative{dept=3}", jobs, cluster).error().message,
+            "backfill conservative has no parameter 'dept' (did you mean 'depth'?)");
   EXPECT_FALSE(make("fifo", "easy{depth=3}", jobs, cluster).has_value());
   EXPECT_FALSE(make("fifo", "conservative{depth=0}", jobs, cluster).has_value());
   EXPECT_NE(parse_backfill("eazy").error().message.find("easy"), std::string::npos);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The average JCT that the Muri artifact (SIGCOMM'22) published for its baselines on its traces, 8 nodes of 8 GPUs.
-#include "src/policies/published/las_queues.hpp"
-#include "src/policies/published/muri.hpp"
+#include "src/policies/published/muri_shortest.hpp"
+#include "src/policies/published/tiresias_code_muri.hpp"
 #include "tests/golden/golden_support.hpp"
 #include "traces/core/trace.hpp"
 

@@ -2,7 +2,7 @@
 // What the Tiresias simulator (NSDI'19 artifact) gives for its schedules `dlas-gpu`, `shortest` and `shortest-gpu`,
 // counting GPUs only.
 #include "src/policies/preemptive/srtf.hpp"
-#include "src/policies/published/las_queues.hpp"
+#include "src/policies/published/tiresias_code_muri.hpp"
 #include "tests/golden/golden_support.hpp"
 
 namespace gpusched {

@@ -3,6 +3,34 @@
 
 namespace gpusched {
 
+void Drf::decide(const View& view, Decision& decision) {
+  for (const Event& event : view.events()) {
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+      waiting_.push(view, event.job, owner(view, event.job));
+    }
+  }
+  const auto score = [this](const ClassQueues::Class& jobs) {
+    const std::uint32_t parent = hierarchical_ ? users_[jobs.owner].vc : jobs.owner;
+    return std::pair(owners_.share(parent), hierarchical_ ? members_.share(jobs.owner) : 0);
+  };
+  waiting_.start_while_any_fits(view, decision, score, [&](JobId job) { hold(view, job, +1); });
+}
+
+std::uint32_t Drf::owner(const View& view, JobId job) {
+  if (!hierarchical_) return owner_of(column_, view, job);
+  const auto [place, added] =
+      numbers_.try_emplace(std::pair(view.vc(job), view.user(job)), static_cast<std::uint32_t>(users_.size()));
+  if (added) users_.push_back({view.vc(job), view.user(job)});
+  return place->second;
+}
+
+void Drf::hold(const View& view, JobId job, std::int64_t sign) {
+  const std::uint32_t who = owner(view, job);
+  owners_.add(hierarchical_ ? users_[who].vc : who, view.shape(job), sign);
+  if (hierarchical_) members_.add(who, view.shape(job), sign);
+}
+
 PolicyInfo drf_info() {
   return {
       .name = "drf",

@@ -1,7 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/fair/lsf.hpp"
 
+#include <cmath>
+
 namespace gpusched {
+
+void Lsf::decide(const View& view, Decision& decision) {
+  for (const Event& event : view.events()) {
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+      waiting_.push(view, event.job, owner_of(options_.column, view, event.job));
+    }
+  }
+  const auto score = [&](const ClassQueues::Class& jobs) { return -priority_now(jobs.owner, view.now()); };
+  waiting_.start_while_any_fits(view, decision, score, [&](JobId job) { hold(view, job, +1); });
+}
+
+double Lsf::dynamic_priority(std::uint32_t owner, Time now) const {
+  const double shares = static_cast<double>(options_.shares.milli(owner)) / 1000;
+  const Account account = owner < accounts_.size() ? accounts_[owner] : Account(half_life_s());
+  const double gpus = static_cast<double>(account.held) / static_cast<double>(whole_gpu);
+  return shares / (account.past.at(now) / 3600 * options_.used_factor +
+                   account.running_s(now) / 3600 * options_.run_time_factor + (1 + gpus) * options_.run_job_factor);
+}
+
+// In billionths, kept until the owner's holdings or the time change: an owner has many classes.
+std::int64_t Lsf::priority_now(std::uint32_t owner, Time now) {
+  if (owner >= priorities_.size()) priorities_.resize(owner + 1);
+  PriorityNow& priority = priorities_[owner];
+  if (priority.time != now) priority = {now, std::llround(dynamic_priority(owner, now) * 1e9)};
+  return priority.value;
+}
+
+// "A tenth after history_hours" as a half-life.
+double Lsf::half_life_s() const { return options_.history_hours * 3600 * std::log10(2.0); }
+
+void Lsf::hold(const View& view, JobId job, std::int64_t sign) {
+  const std::uint32_t owner = owner_of(options_.column, view, job);
+  if (owner >= accounts_.size()) accounts_.resize(owner + 1, Account(half_life_s()));
+  Account& account = accounts_[owner];
+  const MilliGpu change = sign * view.shape(job).gpu_milli();
+  account.past.hold(view.now(), change);
+  account.held += change;
+  account.jobs += sign;
+  if (started_.empty()) started_.resize(view.job_count());
+  if (sign > 0) started_[index(job)] = view.now();
+  account.start_sum_us += sign * started_[index(job)].us;
+  if (owner < priorities_.size()) priorities_[owner].time = Time::max();
+}
+
 namespace {
 
 Result<AnyPolicy> make(const PolicyParameters& parameters, const PolicyContext& context) {

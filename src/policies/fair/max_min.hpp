@@ -11,50 +11,45 @@
 
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
-#include "src/policies/seam/registry.hpp"
+#include "src/policies/queues/owners.hpp"
 
 namespace gpusched {
 
-/// Whose share is kept fair.
-enum class FairParty : std::uint8_t { user, group, vc };
-
-/// Progressive filling: again and again the party that holds the fewest GPUs and has a waiting job
-/// that fits gets its earliest such job started; ties go to the party named first in the trace. O(log parties) a start
-/// and O(waiting parties x shapes) an event.
+/// Progressive filling: again and again the earliest job that fits starts of the owner who holds the fewest GPUs and
+/// has such a job; ties go to the owner named first in the trace. O(log owners) a start and O(waiting owners x shapes)
+/// an event.
 ///
-/// With preemption, a job that does not fit may take GPUs from richer parties: their running jobs stop, of the richest
-/// party and newest first, as long as each party keeps at least what the taker then has, if that makes room. Whoever is
-/// poorer gains, nobody falls below the taker, so that it comes to an end. O(parties + running log running) for the
-/// first job of a shape that does not fit.
+/// With preemption, a job that does not fit may take GPUs from owners who hold more: their running jobs stop, those of
+/// the owner with the most GPUs first and of one owner the newest first, as long as each owner keeps at least what the
+/// taker then has, and only if that makes room. Every preemption makes the holdings more equal, so the loop ends.
+/// O(owners + running log running) for the first job of a shape that does not fit.
 class MaxMin {
  public:
-  explicit MaxMin(FairParty party, bool preempts = false) : party_(party), preempts_(preempts) {}
+  explicit MaxMin(OwnerColumn column, bool preempts = false) : column_(column), preempts_(preempts) {}
 
   [[nodiscard]] std::string_view name() const { return "max-min"; }
   void decide(const View& view, Decision& decision);
 
  private:
-  struct Party {
+  struct Owner {
     MilliGpu held = 0;
     std::uint32_t waiting = 0;
     std::vector<std::deque<JobId>> by_shape;  // in order of submission; empty until it is first needed
   };
 
-  [[nodiscard]] std::uint32_t party_of(const View& view, JobId job) const;
+  [[nodiscard]] std::uint32_t number_of(const View& view, JobId job) const { return owner_of(column_, view, job); }
   void note_events(const View& view);
-  JobId first_that_may_fit(const View& view, const Party& party) const;
+  JobId first_that_may_fit(const View& view, const Owner& owner) const;
   void wait(const View& view, JobId job);
   void started(const View& view, JobId job);
   bool start_by_force(const View& view, Decision& decision, JobId job);
   [[nodiscard]] std::vector<JobId> victims_for(const View& view, JobId job) const;
 
-  FairParty party_;
+  OwnerColumn column_;
   bool preempts_;
-  std::vector<Party> parties_;
-  std::set<std::pair<MilliGpu, std::uint32_t>> hungry_;  // (held, party) of those with waiting jobs
+  std::vector<Owner> owners_;
+  std::set<std::pair<MilliGpu, std::uint32_t>> hungry_;  // (held, owner) of those with waiting jobs
   std::vector<std::vector<std::uint8_t>> blocked_;       // [scheduling queue][shape], of this instant
 };
-
-PolicyInfo max_min_info();
 
 }  // namespace gpusched

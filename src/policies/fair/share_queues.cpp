@@ -133,14 +133,7 @@ void ShareQueues::start_waiting(const View& view, Decision& decision) {
     return std::tuple(options_.by_share ? part : 0, options_.by_priority ? -std::int64_t{jobs.priority} : 0,
                       options_.shares ? options_.shares->share(user_of(jobs)) : 0);
   };
-  const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
-    return view.cluster().may_fit(view.shape_of_id(shape), queue);
-  };
-  waiting_.start_best(true, may_fit, score, [&](const Class& jobs) {
-    if (decision.start(jobs.first(), placement(view)) != Verdict::ok) return Attempt::no_room;
-    hold(view, jobs.first(), +1);
-    return Attempt::started;
-  });
+  waiting_.start_while_any_fits(view, decision, placement(view), true, score, [&](JobId job) { hold(view, job, +1); });
 }
 
 bool ShareQueues::preempt_within(const View& view, Decision& decision) {
@@ -294,11 +287,10 @@ Result<AnyPolicy> make(ShareQueues::Options options, const PolicyParameters& par
   options.preemption_interval = from_seconds(parameters.number("preemption_interval_s"));
   const JobTable& jobs = *context.jobs;
   options.preempt_within = options.preempt_within && (jobs.has_priorities() || options.shares);
-  std::vector<std::string> names = (*column == OwnerColumn::user ? jobs.users() : jobs.vcs()).names();
+  std::vector<std::string> names = names_of(*column, jobs).names();
   if (!names.empty() && names[0].empty()) {
-    const auto owner = [&](JobId job) { return *column == OwnerColumn::user ? jobs.user(job) : jobs.vc(job); };
     for (std::uint32_t i = 0; i < jobs.size() && names[0].empty(); ++i) {
-      if (owner(JobId{i}) == 0) names[0] = "(none)";  // jobs of no queue share one
+      if (owner_of(*column, jobs, JobId{i}) == 0) names[0] = "(none)";  // jobs of no queue share one
     }
   }
   return AnyPolicy(ShareQueues(std::move(options), QueueTree(names, OwnerWeights(parameters.list("weights"))),

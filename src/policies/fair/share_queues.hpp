@@ -12,6 +12,7 @@
 
 #include "src/policies/queues/class_queues.hpp"
 #include "src/policies/queues/dominant_shares.hpp"
+#include "src/policies/queues/owners.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
@@ -132,9 +133,5 @@ class ShareQueues {
   std::vector<std::optional<Offer>> offers_;  // of each queue; nothing: to be looked up
   std::vector<JobId> started_;                // of this decision, with `shares`: no poorer user takes from them
 };
-
-PolicyInfo yarn_capacity_info();
-PolicyInfo yarn_fair_info();
-PolicyInfo volcano_info();
 
 }  // namespace gpusched

@@ -1,11 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/fair/slurm.hpp"
 
+#include <cmath>
 #include <set>
 
 #include "src/policies/fair/slurm_log.hpp"
 
 namespace gpusched {
+
+void Slurm::decide(const View& view, Decision& decision) {
+  for (const Event& event : view.events()) {
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+      waiting_.push(view, event.job, class_of(view, event.job));
+    }
+  }
+  // Within a class all factors but age are equal, and the first has waited longest.
+  const auto score = [&](const ClassQueues::Class& jobs) {
+    const std::uint32_t owner = owner_of(options_.column, view, jobs.first());
+    return -terms(view, jobs.first(), fair_share_now(owner, view.now())).priority();
+  };
+  waiting_.start_while_any_fits(view, decision, view.options().placement, options_.skip, score,
+                                [&](JobId job) { hold(view, job, +1); });
+}
+
+void Slurm::account(const View& view, const Event& event) {
+  if (event.kind == EventKind::start) hold(view, event.job, +1);
+  const bool stops = event.kind == EventKind::finish || event.kind == EventKind::retry;
+  if (stops || event.kind == EventKind::preempt) hold(view, event.job, -1);
+}
+
+SlurmTerms Slurm::terms(const View& view, JobId job) const {
+  return terms(view, job, fair_share(owner_of(options_.column, view, job), view.now()));
+}
+
+double Slurm::fair_share(std::uint32_t owner, Time now) const {
+  const double all = all_.at(now);
+  if (all <= 0 || owner >= used_.size()) return 1;
+  const double part = static_cast<double>(options_.shares.milli(owner)) / static_cast<double>(options_.share_sum_milli);
+  return std::exp2(-used_[owner].at(now) / all / part);
+}
+
+SlurmTerms Slurm::terms(const View& view, JobId job, double fair_share_factor) const {
+  const auto term = [](double weight, double factor) {
+    return static_cast<std::int64_t>(std::llround(weight * factor));
+  };
+  const double age = std::min(1.0, to_seconds(view.now() - view.submit(job)) / options_.max_age_s);
+  const double total = static_cast<double>(view.cluster().total_gpus()) * static_cast<double>(whole_gpu);
+  const double size = total > 0 ? static_cast<double>(view.shape(job).gpu_milli()) / total : 0;
+  return {.age = term(options_.weight_age, age),
+          .fair_share = term(options_.weight_fair_share, fair_share_factor),
+          .size = term(options_.weight_size, size),
+          .partition = term(options_.weight_partition, partition_factor(view.vc(job))),
+          .qos = term(options_.weight_qos, qos_factor(view.priority(job)))};
+}
+
+// The same at one instant, whatever starts meanwhile; an owner has many classes.
+double Slurm::fair_share_now(std::uint32_t owner, Time now) {
+  if (owner >= shares_now_.size()) shares_now_.resize(owner + 1);
+  ShareNow& share = shares_now_[owner];
+  if (share.time != now) share = {now, fair_share(owner, now)};
+  return share.factor;
+}
+
+void Slurm::hold(const View& view, JobId job, std::int64_t sign) {
+  const std::uint32_t owner = owner_of(options_.column, view, job);
+  if (owner >= used_.size()) used_.resize(owner + 1, DecayingUsage(options_.half_life_s));
+  const MilliGpu change = sign * view.shape(job).gpu_milli();
+  used_[owner].hold(view.now(), change);
+  all_.hold(view.now(), change);
+}
+
+// Jobs of one owner whose partitions have factors of their own are told apart.
+std::uint32_t Slurm::class_of(const View& view, JobId job) const {
+  const std::uint32_t owner = owner_of(options_.column, view, job);
+  const bool partitions_differ = options_.column != OwnerColumn::vc && !options_.partition_factors.empty();
+  return partitions_differ ? view.vc(job) * options_.owners + owner : owner;
+}
+
+double Slurm::partition_factor(std::uint32_t vc) const {
+  return vc >= 1 && vc - 1 < options_.partition_factors.size() ? options_.partition_factors[vc - 1] : 1;
+}
+
+double Slurm::qos_factor(std::int32_t priority) const {
+  if (options_.most_qos == options_.least_qos) return 0;
+  return (static_cast<double>(priority) - options_.least_qos) /
+         (static_cast<double>(options_.most_qos) - options_.least_qos);
+}
+
 namespace {
 
 Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext& context) {
@@ -13,6 +95,7 @@ Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext
   if (!column) return Unexpected{column.error()};
   Slurm::Options options{.column = *column,
                          .shares = OwnerWeights(parameters.list("weights")),
+                         .owners = names_of(*column, *context.jobs).size(),
                          .share_sum_milli = 0,
                          .weight_age = parameters.number("weight_age"),
                          .weight_fair_share = parameters.number("weight_fair_share"),
@@ -27,7 +110,7 @@ Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext
   const JobTable& jobs = *context.jobs;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
-    owners.insert(*column == OwnerColumn::user ? jobs.user(job) : jobs.vc(job));
+    owners.insert(owner_of(*column, jobs, job));
     options.least_qos = i == 0 ? jobs.priority(job) : std::min(options.least_qos, jobs.priority(job));
     options.most_qos = i == 0 ? jobs.priority(job) : std::max(options.most_qos, jobs.priority(job));
   }
@@ -79,7 +162,7 @@ PolicyInfo slurm_info() {
 }
 
 Result<Slurm> make_slurm(const PolicySpec& spec, const PolicyContext& context) {
-  const auto parameters = complete_parameters(slurm_info(), spec);
+  const auto parameters = complete_parameters("policy slurm", slurm_info().parameters, spec);
   if (!parameters) return Unexpected{parameters.error()};
   return slurm_from(*parameters, context);
 }

@@ -5,15 +5,33 @@
 #include <numeric>
 
 namespace gpusched {
+
+void StaticPartition::decide(const View& view, Decision& decision) {
+  for (const Event& event : view.events()) {
+    const std::uint32_t owner = event.job == no_job ? 0 : owner_of(column_, view, event.job);
+    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+      held_.add(owner, -view.shape(event.job).gpu_milli());
+    }
+    if (event.kind == EventKind::submit || event.kind == EventKind::retry) waiting_.push(view, event.job, owner);
+  }
+  blocked_.assign(quotas_.size(), false);
+  const auto score = [](const ClassQueues::Class&) { return 0; };  // in order of submission
+  waiting_.start_best(true, score, [&](const ClassQueues::Class& jobs) {
+    const MilliGpu wanted = view.shape(jobs.first()).gpu_milli();
+    if (blocked_[jobs.owner] || held_[jobs.owner] + wanted > quotas_[jobs.owner]) {
+      blocked_[jobs.owner] = true;  // the owner's next job waits behind this one
+      return Attempt::not_allowed;
+    }
+    if (decision.start(jobs.first()) != Verdict::ok) {
+      blocked_[jobs.owner] = true;
+      return Attempt::not_allowed;
+    }
+    held_.add(jobs.owner, wanted);
+    return Attempt::started;
+  });
+}
+
 namespace {
-
-const NameTable& names_of(OwnerColumn column, const JobTable& jobs) {
-  return column == OwnerColumn::user ? jobs.users() : jobs.vcs();
-}
-
-std::uint32_t owner_in(OwnerColumn column, const JobTable& jobs, JobId job) {
-  return column == OwnerColumn::user ? jobs.user(job) : jobs.vc(job);
-}
 
 struct OwnerDemand {
   std::int64_t gpu_us = 0;   // GPU time of all jobs
@@ -23,7 +41,7 @@ struct OwnerDemand {
 std::vector<OwnerDemand> demands_of(OwnerColumn column, const JobTable& jobs) {
   std::vector<OwnerDemand> demands(names_of(column, jobs).size());
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    OwnerDemand& demand = demands[owner_in(column, jobs, JobId{i})];
+    OwnerDemand& demand = demands[owner_of(column, jobs, JobId{i})];
     const MilliGpu gpus = jobs.shape(JobId{i}).gpu_milli();
     demand.gpu_us += mul_div(jobs.work(JobId{i}).us, gpus, whole_gpu);
     demand.largest = std::max(demand.largest, (gpus + whole_gpu - 1) / whole_gpu);
@@ -84,8 +102,9 @@ std::vector<std::int64_t> parts_by_demand(const std::vector<OwnerDemand>& demand
 
 Result<OwnerColumn> partition_column(const PolicyParameters& parameters, const PolicyContext& context) {
   if (parameters.word("by") != "any") return owner_column("static-partition", parameters, context);
-  if (context.jobs->has_users()) return OwnerColumn::user;
-  if (context.jobs->has_vcs()) return OwnerColumn::vc;
+  for (const OwnerColumn column : {OwnerColumn::user, OwnerColumn::vc}) {
+    if (has_owners(column, *context.jobs)) return column;
+  }
   return unexpected(
       "policy static-partition divides GPUs between users or virtual clusters, and the trace names "
       "neither (columns user, vc)");
@@ -107,7 +126,7 @@ Result<AnyPolicy> make(const PolicyParameters& parameters, const PolicyContext& 
   }
   for (MilliGpu& quota : quotas) quota *= whole_gpu;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    const std::uint32_t owner = owner_in(*column, jobs, JobId{i});
+    const std::uint32_t owner = owner_of(*column, jobs, JobId{i});
     if (jobs.shape(JobId{i}).gpu_milli() <= quotas[owner]) continue;
     return unexpected("static-partition: job " + jobs.external_id(JobId{i}) + " wants " +
                       std::to_string((jobs.shape(JobId{i}).gpu_milli() + whole_gpu - 1) / whole_gpu) +
@@ -128,7 +147,7 @@ PolicyInfo static_partition_info() {
           .parameters = {{.name = "by",
                           .fallback = std::string("any"),
                           .meaning = "whose parts they are; any: users, or virtual clusters where no user is named",
-                          .words = {"any", "user", "vc"}},
+                          .words = {"any", "user", "group", "vc"}},
                          {.name = "parts",
                           .fallback = std::string("weights"),
                           .meaning = "parts by weights, or by demand: the GPU time of the owner's jobs in the trace, "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/policies/queues/class_queues.hpp"
+#include "src/policies/queues/owners.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
@@ -21,30 +22,7 @@ class StaticPartition {
 
   [[nodiscard]] std::string_view name() const { return "static-partition"; }
 
-  void decide(const View& view, Decision& decision) {
-    for (const Event& event : view.events()) {
-      const std::uint32_t owner = event.job == no_job ? 0 : owner_of(column_, view, event.job);
-      if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
-        held_.add(owner, -view.shape(event.job).gpu_milli());
-      }
-      if (event.kind == EventKind::submit || event.kind == EventKind::retry) waiting_.push(view, event.job, owner);
-    }
-    blocked_.assign(quotas_.size(), false);
-    const auto score = [](const ClassQueues::Class&) { return 0; };  // in order of submission
-    waiting_.start_best(true, score, [&](const ClassQueues::Class& jobs) {
-      const MilliGpu wanted = view.shape(jobs.first()).gpu_milli();
-      if (blocked_[jobs.owner] || held_[jobs.owner] + wanted > quotas_[jobs.owner]) {
-        blocked_[jobs.owner] = true;  // the owner's next job waits behind this one
-        return Attempt::not_allowed;
-      }
-      if (decision.start(jobs.first()) != Verdict::ok) {
-        blocked_[jobs.owner] = true;
-        return Attempt::not_allowed;
-      }
-      held_.add(jobs.owner, wanted);
-      return Attempt::started;
-    });
-  }
+  void decide(const View& view, Decision& decision);
 
  private:
   OwnerColumn column_;
@@ -53,7 +31,5 @@ class StaticPartition {
   OwnerSums held_;
   std::vector<bool> blocked_;
 };
-
-PolicyInfo static_partition_info();
 
 }  // namespace gpusched

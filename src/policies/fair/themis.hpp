@@ -121,6 +121,4 @@ class Themis {
   std::vector<std::uint8_t> blocked_;  // [queue x shape]: nothing more of it fits in this pass
 };
 
-PolicyInfo themis_info();
-
 }  // namespace gpusched

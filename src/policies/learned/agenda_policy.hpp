@@ -48,6 +48,4 @@ class AgendaPolicy {
   JobId chosen_ = no_job;    // select_blocking
 };
 
-PolicyInfo agenda_info();
-
 }  // namespace gpusched

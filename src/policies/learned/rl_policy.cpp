@@ -58,6 +58,7 @@ void RlPolicy::score(const View& view) {
   forward_policy(model_.network, model_.parameters, model_.normaliser, observation_, logits_);
 }
 
+// The row of every `rl:DIR`; DIR is read when the policy is made.
 PolicyInfo rl_policy_info() {
   return {.name = "rl:",
           .summary = "a scheduler trained by `gpusched train`, read from the folder behind rl:",

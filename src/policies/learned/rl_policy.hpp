@@ -51,7 +51,4 @@ std::uint32_t best_action(std::span<const float> logits);
 /// Natural logarithm of the probability of `action`.
 double log_probability(std::span<const float> logits, std::uint32_t action);
 
-/// The row of every `rl:DIR`; DIR is read when the policy is made.
-PolicyInfo rl_policy_info();
-
 }  // namespace gpusched

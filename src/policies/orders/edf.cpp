@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/policies/orders/edf.hpp"
-
+// Earliest deadline first, without preemption.
 #include "src/policies/orders/list_scheduler.hpp"
 
 namespace gpusched {

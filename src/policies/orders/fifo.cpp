@@ -2,6 +2,7 @@
 #include "src/policies/orders/fifo.hpp"
 
 #include "src/policies/seam/priority_order.hpp"
+#include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 

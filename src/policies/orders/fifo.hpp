@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "src/policies/queues/job_heaps.hpp"
-#include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 
@@ -40,8 +39,5 @@ struct FifoSkip {
  private:
   JobHeaps<std::uint32_t> waiting_;  // ids follow submission
 };
-
-PolicyInfo fifo_info();
-PolicyInfo fifo_skip_info();
 
 }  // namespace gpusched

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/policies/orders/qssf.hpp"
-
+// Quasi-shortest-service-first of Helios: the job of the smallest predicted GPU time (estimate x GPUs, fixed when the
+// job begins to wait) goes first within its virtual cluster. Helios blends a rolling mean over the user's similar jobs
+// with a learned model; here the parameter `estimate` chooses the predictor. The default, history, needs no column.
 #include "src/policies/orders/list_scheduler.hpp"
 
 namespace gpusched {

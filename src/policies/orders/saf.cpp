@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/policies/orders/saf.hpp"
-
+// Smallest area (estimated run time x GPUs) first, without preemption.
 #include "src/policies/orders/list_scheduler.hpp"
 
 namespace gpusched {

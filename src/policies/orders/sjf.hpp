@@ -6,10 +6,7 @@
 
 namespace gpusched {
 
-/// Shortest estimated run time first; with the default estimate "exact" the textbook's clairvoyant baseline.
-PolicyInfo sjf_info();
-
-/// The clairvoyant baseline itself, for embedders that need no registry.
+/// Shortest true run time first: the textbook's clairvoyant baseline, for callers that need no registry.
 class Sjf : public ListScheduler {
  public:
   /// `skip`: pass over jobs that do not fit instead of waiting for them.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/policies/orders/unicep.hpp"
-
+// UNICEP: the wait relative to the run time, favouring small jobs. Score -w / (log2(n) r) with w the wait, r the
+// estimated run time and n the number of GPUs. The score is linear in the wait, so that the order is kept without
+// sorting. As in RLScheduler, e = 1e-15 is added to w and n; log2(1 + e) is then not 0, and one-GPU jobs come before
+// all others.
 #include <algorithm>
 #include <cmath>
 
@@ -36,6 +38,8 @@ PolicyInfo unicep_info() {
        .growth = [](const PolicyParameters&) { return [](const JobFacts& job) { return 1 / divisor(whole(job)); }; }});
 }
 
+// RLScheduler's code computes the wait from scheduled_time, which is -1 while a job waits: w = -1 - s. The priority is
+// therefore inverted (one-GPU jobs last) and does not change over time.
 PolicyInfo unicep_sc20_info() {
   return list_policy_info(
       {.name = "unicep@sc20",

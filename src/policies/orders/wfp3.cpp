@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/policies/orders/wfp3.hpp"
-
+// WFP3: the wait relative to the run time, weighted by size. Score -(w/r)^3 n with w the wait, r the estimated run time
+// and n the number of GPUs. At any instant its order is that of cbrt(n)/r x w, which grows linearly with the wait, so
+// that the order is kept without sorting.
 #include <cmath>
 
 #include "src/policies/orders/list_scheduler.hpp"
@@ -30,6 +31,8 @@ PolicyInfo wfp3_info() {
            }});
 }
 
+// RLScheduler's code computes the wait from scheduled_time, which is -1 while a job waits: w = -1 - s. The priority is
+// therefore inverted (long jobs first) and does not change over time.
 PolicyInfo wfp3_sc20_info() {
   return list_policy_info(
       {.name = "wfp3@sc20",

@@ -55,6 +55,4 @@ class K8s {
 /// builder).
 Result<JobTable> split_into_pods(const JobTable& jobs, Time creation_interval);
 
-PolicyInfo k8s_info();
-
 }  // namespace gpusched

@@ -99,11 +99,4 @@ class Packing {
   std::vector<std::uint8_t> blocked_;             // scratch, alike
 };
 
-PolicyInfo fgd_info();
-PolicyInfo best_fit_info();
-PolicyInfo dot_prod_info();
-PolicyInfo gpu_packing_info();
-PolicyInfo gpu_clustering_info();
-PolicyInfo random_node_info();
-
 }  // namespace gpusched

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Policies that need no run times: they rank jobs by the GPU service attained so far. `las`, `tiresias` and
-/// `tiresias-gittins` do what the papers say; what published programs do instead is in las_queues.hpp.
+/// `tiresias-gittins` do what the papers say; what published programs do instead is in src/policies/published.
 #pragma once
 
 #include <algorithm>
@@ -148,9 +148,5 @@ class AttainedService {
   std::size_t rank_again_at_ = 1;            // number of services
   Time next_wake_ = Time::max();
 };
-
-PolicyInfo las_info();
-PolicyInfo tiresias_info();
-PolicyInfo tiresias_gittins_info();
 
 }  // namespace gpusched

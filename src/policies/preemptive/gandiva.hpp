@@ -67,6 +67,4 @@ class Gandiva {
   std::vector<std::vector<Movable>> movables_;                                 // by node, of one attempt to gather
 };
 
-PolicyInfo gandiva_info();
-
 }  // namespace gpusched

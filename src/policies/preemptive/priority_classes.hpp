@@ -48,6 +48,4 @@ class PriorityClasses {
   std::vector<Place> victims_;
 };
 
-PolicyInfo priority_info();
-
 }  // namespace gpusched

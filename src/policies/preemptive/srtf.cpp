@@ -2,6 +2,181 @@
 #include "src/policies/preemptive/srtf.hpp"
 
 namespace gpusched {
+
+void ShortestRemaining::decide(const OracleView& view, Decision& decision) {
+  jobs_.prepare(view);
+  note_outcome(view);
+  touched_.assign(view.queue_count(), false);
+  for (const Event& event : view.events()) note(view, event);
+  for (bool again = true; again;) {
+    again = false;
+    for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+      if (!touched_[queue]) continue;
+      touched_[queue] = false;
+      if (!view.queue(queue).empty() && fill(queue, view, decision)) again = touch_all();
+    }
+  }
+}
+
+std::int64_t ShortestRemaining::key(JobId job, Time remaining, const View& view) const {
+  return by_service_ ? mul_div(remaining.us, view.shape(job).gpu_milli(), whole_gpu) : remaining.us;
+}
+
+MilliGpu ShortestRemaining::slope(JobId job, const View& view) const {
+  return by_service_ ? view.shape(job).gpu_milli() : 0;
+}
+
+// Joins the end of the list.
+ShortestRemaining::Rank ShortestRemaining::newcomer(JobId job, std::int64_t key_now) {
+  return {.key = key_now, .since = 2 * decision_ + 1, .sequence = ++last_sequence_, .job = job};
+}
+
+ShortestRemaining::Rank ShortestRemaining::rank(const Running& running, const OracleView& view) const {
+  if (running.start.time == view.now().us) return running.before;  // no time has passed since
+  return {.key = key(running.job, view.remaining(running.job), view),
+          .since = 2 * first_of_instant_,
+          .slope = slope(running.job, view),
+          .start = running.start,
+          .job = running.job};
+}
+
+// What the last decision brought about shows only now: what preemption cost the stopped jobs, and when the started
+// ones end.
+void ShortestRemaining::note_outcome(const OracleView& view) {
+  std::set<Rank> stopped;
+  for (const auto& [job, displaced] : displaced_) {
+    if (view.phase(job) == JobPhase::pending) stopped.insert(displaced.rank);
+  }
+  for (const Rank& before : stopped) {
+    const std::int64_t now = key(before.job, view.remaining(before.job), view);
+    if (before.key != now) {
+      replace(before, newcomer(before.job, now), view);
+    } else if (before.since == 2 * first_of_instant_) {
+      stopped_.insert(before);
+    }
+  }
+  displaced_.clear();
+  for (const bool prolonged : {false, true}) {
+    for (const Rank& started : started_) note_start(started, prolonged, view);
+  }
+  started_.clear();
+  ++decision_;
+  if (decided_at_ == view.now()) return;
+  number_stopped(view);
+  decided_at_ = view.now();
+  first_of_instant_ = decision_;
+}
+
+void ShortestRemaining::replace(const Rank& before, const Rank& after, const View& view) {
+  auto& waiting = jobs_.of(view, before.job).waiting;
+  waiting.erase(before);
+  waiting.insert(after);
+}
+
+// The instant is over; those that it stopped and did not start again get numbers instead of their past.
+void ShortestRemaining::number_stopped(const View& view) {
+  for (const Rank& before : stopped_) {
+    if (!jobs_.of(view, before.job).waiting.contains(before)) continue;
+    replace(before, {.key = before.key, .since = before.since, .sequence = ++last_sequence_, .job = before.job}, view);
+  }
+  stopped_.clear();
+}
+
+// Notes the start if the restart cost did, or did not, prolong the job; one of no work has already ended.
+void ShortestRemaining::note_start(const Rank& started, bool prolonged, const OracleView& view) {
+  const JobId job = started.job;
+  if (view.phase(job) != JobPhase::running) return;
+  const Time start = view.running_since(job), end = view.expected_end(job);
+  const std::int64_t at_start = key(job, end - start, view);
+  if ((started.key != at_start) != prolonged) return;
+  const Rank before = prolonged ? newcomer(job, at_start) : started;
+  // One that was stopped and started again at the same instant goes on as if it had run through.
+  const bool ran_on = before.since == 2 * first_of_instant_;
+  const bool waited = before.since < 2 * first_of_instant_;
+  const Start order = ran_on ? before.start : Start{waited, start.us, before.since, before.sequence};
+  jobs_.of(view, job).running.insert({end.us, order, job, before});
+}
+
+void ShortestRemaining::note(const OracleView& view, const Event& event) {
+  if (event.job == no_job) return;
+  Jobs& jobs = jobs_.of(view, event.job);
+  touched_[view.queue_of(event.job)] = true;
+  if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+    auto ended = jobs.running.begin();  // it is among the few that end now, unless it never took any time
+    while (ended != jobs.running.end() && ended->end == view.now().us && ended->job != event.job) ++ended;
+    if (ended != jobs.running.end() && ended->job == event.job) jobs.running.erase(ended);
+    touch_all();
+  }
+  if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+    jobs.waiting.insert(newcomer(event.job, key(event.job, view.remaining(event.job), view)));
+  }
+}
+
+// Capacity that one queue gives up, another may use, unless each has machines of its own.
+bool ShortestRemaining::touch_all() {
+  touched_.assign(touched_.size(), true);
+  return true;
+}
+
+// Gives the queue's waiting jobs what they may have; true when that preempted others.
+bool ShortestRemaining::fill(std::uint32_t queue, const OracleView& view, Decision& decision) {
+  bool preempted = false;
+  blocked_.assign(view.shape_count(), 0);
+  for (;;) {
+    const std::uint32_t shape = jobs_.best_waiting(view, queue, blocked_);
+    if (shape == no_index) return preempted;
+    Jobs& jobs = jobs_.of(view, queue, shape);
+    const Rank candidate = *jobs.waiting.begin();
+    if (!place(queue, candidate, view, decision)) {
+      blocked_[shape] = 1;
+      continue;
+    }
+    preempted = preempted || !victims_.empty();
+    jobs.waiting.erase(candidate);
+  }
+}
+
+bool ShortestRemaining::place(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision) {
+  victims_.clear();
+  if (const auto displaced = displaced_.find(candidate.job);
+      displaced != displaced_.end() && decision.restore(candidate.job) == Verdict::ok) {
+    jobs_.of(view, candidate.job).running.insert(displaced->second.running);  // it still has its place
+    return true;
+  }
+  if (decision.start(candidate.job) != Verdict::ok && !displace(queue, candidate, view, decision)) return false;
+  started_.push_back(candidate);
+  return true;
+}
+
+// Preempts the lowest-ranked running jobs behind the candidate until it fits. Those that need not have gone get their
+// place back when their turn in the order comes.
+bool ShortestRemaining::displace(std::uint32_t queue, const Rank& candidate, const OracleView& view,
+                                 Decision& decision) {
+  const auto place_of = [&](const Running& running) { return rank(running, view); };
+  if (!jobs_.could_fit(view, queue, candidate, place_of)) return false;
+  bool placed = false;
+  while (!placed) {
+    const Running* const last = jobs_.last_running_behind(view, queue, candidate, place_of);
+    if (last == nullptr) break;
+    const Displaced victim{*last, rank(*last, view)};
+    jobs_.of(view, last->job).running.erase(victim.running);
+    victims_.push_back(victim);
+    decision.preempt(victim.rank.job);
+    placed = decision.start(candidate.job) == Verdict::ok;
+  }
+  for (const Displaced& victim : victims_) {
+    const JobId job = victim.rank.job;
+    if (placed) {
+      jobs_.of(view, job).waiting.insert(victim.rank);
+      displaced_.insert_or_assign(job, victim);
+    } else {
+      decision.restore(job);
+      jobs_.of(view, job).running.insert(victim.running);
+    }
+  }
+  return placed;
+}
+
 namespace {
 
 PolicyInfo shortest_remaining_info(bool by_service) {

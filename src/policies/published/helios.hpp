@@ -117,9 +117,4 @@ class HeliosSrtf {
   std::vector<Time> owed_;      // by job: what the next start adds to its work: the late second, then checkpoints
 };
 
-PolicyInfo fifo_helios_info();
-PolicyInfo sjf_helios_info();
-PolicyInfo qssf_helios_info();
-PolicyInfo srtf_helios_info();
-
 }  // namespace gpusched

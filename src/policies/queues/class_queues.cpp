@@ -3,33 +3,6 @@
 
 namespace gpusched {
 
-ParameterInfo owner_parameter(std::string fallback) {
-  return {.name = "by",
-          .fallback = std::move(fallback),
-          .meaning = "whose shares are kept: the users of the trace or its virtual clusters (queues, partitions)",
-          .words = {"user", "vc"}};
-}
-
-ParameterInfo weights_parameter() {
-  return {.name = "weights",
-          .fallback = std::vector<double>{},
-          .meaning = "weights of the owners in order of their first job; those beyond the list weigh 1",
-          .least = 0.001,
-          .most = 1e6};
-}
-
-Result<OwnerColumn> owner_column(std::string_view policy, const PolicyParameters& parameters,
-                                 const PolicyContext& context) {
-  const bool by_user = parameters.word("by") == "user";
-  const bool users = context.jobs->has_users(), vcs = context.jobs->has_vcs();
-  if (by_user ? users : vcs) return by_user ? OwnerColumn::user : OwnerColumn::vc;
-  const std::string missing = by_user ? "users" : "virtual clusters";
-  const std::string other =
-      by_user ? (vcs ? "; it has virtual clusters: give by=vc" : "") : (users ? "; it has users: give by=user" : "");
-  return unexpected("policy " + std::string(policy) + " shares between " + missing + ", and the trace names none" +
-                    other);
-}
-
 std::vector<JobId> make_room(JobId job, Placement rule, const std::vector<JobId>& victims, Decision& decision) {
   std::vector<JobId> stopped;
   bool started = decision.start(job, rule) == Verdict::ok;

@@ -1,52 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What fair-share policies have in common: whose jobs they are (Owners), what each owner holds (usage), and waiting
-/// jobs kept as one first-come queue for each class of jobs that such a policy cannot tell apart (ClassQueues).
+/// ClassQueues: waiting jobs kept as one first-come queue for each class of jobs that a fair-share policy cannot tell
+/// apart, and the loop that starts them.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
-#include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
-
-/// Which column says who owns a job.
-enum class OwnerColumn : std::uint8_t { user, vc };
-
-/// The parameter `by` of a policy that is fair between owners.
-ParameterInfo owner_parameter(std::string fallback);
-/// What `by` says, or one line that names the missing column.
-Result<OwnerColumn> owner_column(std::string_view policy, const PolicyParameters& parameters,
-                                 const PolicyContext& context);
-
-[[nodiscard]] inline std::uint32_t owner_of(OwnerColumn column, const View& view, JobId job) {
-  return column == OwnerColumn::user ? view.user(job) : view.vc(job);
-}
-
-/// Weights of owners in order of first appearance in the trace, in thousandths; an owner beyond the list weighs one.
-class OwnerWeights {
- public:
-  OwnerWeights() = default;
-  /// Entry 0 of a name table is the unknown owner; the list starts with the first named one.
-  explicit OwnerWeights(const std::vector<double>& weights) : milli_{1000} {
-    for (const double weight : weights) milli_.push_back(std::llround(weight * 1000));
-  }
-  [[nodiscard]] std::int64_t milli(std::uint32_t owner) const { return owner < milli_.size() ? milli_[owner] : 1000; }
-
- private:
-  std::vector<std::int64_t> milli_;
-};
-
-ParameterInfo weights_parameter();
 
 /// What happened to an attempt to start the first job of a class.
 enum class Attempt : std::uint8_t {
@@ -141,6 +109,27 @@ class ClassQueues {
     }
   }
 
+  /// The greedy loop of a fair policy: while a job fits, the first job of the class of the lowest (score(class), first
+  /// job) starts where `rule` puts it, and `started(job)` counts it. Jobs that do not fit are passed over, or without
+  /// `skip` end their scheduling queue. Precondition and cost as start_best().
+  template <class Score, class Started>
+  void start_while_any_fits(const View& view, Decision& decision, Placement rule, bool skip, Score score,
+                            Started started) {
+    const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
+      return !skip || view.cluster().may_fit(view.shape_of_id(shape), queue);
+    };
+    start_best(skip, may_fit, score, [&](const Class& jobs) {
+      if (decision.start(jobs.first(), rule) != Verdict::ok) return Attempt::no_room;
+      started(jobs.first());
+      return Attempt::started;
+    });
+  }
+  /// The same with the run's placement rule, passing over what does not fit.
+  template <class Score, class Started>
+  void start_while_any_fits(const View& view, Decision& decision, Score score, Started started) {
+    start_while_any_fits(view, decision, view.options().placement, true, score, started);
+  }
+
   /// Classes that have waiting jobs, in no order that means anything.
   template <class Visit>
   void for_each(Visit visit) const {
@@ -198,20 +187,6 @@ class ClassQueues {
   std::vector<Place> places_;  // [class]
   std::vector<Kind> kinds_;
   std::uint64_t pass_ = 0;
-};
-
-/// GPU thousandths by owner, grown on demand.
-class OwnerSums {
- public:
-  [[nodiscard]] std::int64_t operator[](std::uint32_t owner) const { return owner < sums_.size() ? sums_[owner] : 0; }
-  void add(std::uint32_t owner, std::int64_t amount) {
-    if (owner >= sums_.size()) sums_.resize(owner + 1, 0);
-    sums_[owner] += amount;
-  }
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(sums_.size()); }
-
- private:
-  std::vector<std::int64_t> sums_;
 };
 
 /// Preempts `victims` in turn until `job` can start where `rule` puts it, then gives those back their place that need

@@ -11,7 +11,7 @@
 
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
-#include "src/policies/queues/class_queues.hpp"
+#include "src/policies/queues/owners.hpp"
 
 namespace gpusched {
 

@@ -5,7 +5,7 @@
 #include "src/policies/fair/max_min.hpp"
 #include "src/policies/fair/themis.hpp"
 #include "src/policies/preemptive/gandiva.hpp"
-#include "src/policies/published/tiresias_rounds.hpp"
+#include "src/policies/published/tiresias_pollux_lucid.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "tests/program/run_support.hpp"
 
@@ -106,7 +106,7 @@ TEST(MaxMin, TheUserWithTheFewestGpusGoesNext) {
                                   {.work = 100, .user = "b"},
                                   {.work = 100, .user = "b"}});
   // a 2, b 1, b 2; then nobody's job fits but at 100.
-  EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(FairParty::user)),
+  EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(OwnerColumn::user)),
             (std::vector<Span>{{0, 100}, {100, 200}, {0, 100}, {0, 100}}));
 }
 
@@ -116,9 +116,9 @@ TEST(MaxMin, TakesFromTheRicherWhatLeavesThemAsMuch) {
                                   {.submit = 10, .work = 100, .user = "b"},
                                   {.submit = 12, .work = 10, .gpus = 2, .user = "b"}});
   // At 10 s a keeps 2 against b's 1: the newer of its jobs goes. For job 3 b would have 3 and a 0, so that it waits.
-  EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(FairParty::user, true)),
+  EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(OwnerColumn::user, true)),
             (std::vector<Span>{{0, 100}, {0, 190}, {10, 110}, {110, 120}}));
-  EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(FairParty::user)),
+  EXPECT_EQ(run(jobs, Cluster::pool(4), MaxMin(OwnerColumn::user)),
             (std::vector<Span>{{0, 100}, {0, 100}, {100, 200}, {100, 110}}));
 }
 
@@ -128,7 +128,7 @@ TEST(MaxMin, TakesAShareFromTheRicherWhereTheCardIsWanted) {
   const JobTable jobs = table_of({{.work = 20, .user = "a", .shape = {.gpu_milli_per_task = 300}},
                                   {.work = 20, .user = "a"},
                                   {.submit = 10, .work = 5, .user = "b"}});
-  EXPECT_EQ(run(jobs, Cluster::homogeneous(1, 2), MaxMin(FairParty::user, true)),
+  EXPECT_EQ(run(jobs, Cluster::homogeneous(1, 2), MaxMin(OwnerColumn::user, true)),
             (std::vector<Span>{{0, 25}, {0, 20}, {10, 15}}));
 }
 
@@ -142,7 +142,8 @@ TEST(MaxMin, WhoGrowsRicherInTheSameInstantIsTakenFrom) {
        {.submit = 8, .work = 20, .user = "c", .shape = {.gpu_milli_per_task = 300, .cpu_milli_per_task = 4000}},
        {.submit = 8, .work = 10, .user = "a", .shape = {.gpu_milli_per_task = 500, .cpu_milli_per_task = 4000}},
        {.submit = 8, .work = 30, .user = "c", .shape = {.gpu_milli_per_task = 1000, .cpu_milli_per_task = 500}}});
-  EXPECT_EQ(run(jobs, cluster, MaxMin(FairParty::user, true)), (std::vector<Span>{{0, 8}, {8, 38}, {8, 18}, {8, 38}}));
+  EXPECT_EQ(run(jobs, cluster, MaxMin(OwnerColumn::user, true)),
+            (std::vector<Span>{{0, 8}, {8, 38}, {8, 18}, {8, 38}}));
 }
 
 TEST(MaxMin, SaysThatTheTraceHasNoUsers) {
@@ -155,15 +156,15 @@ TEST(MaxMin, SaysThatTheTraceHasNoUsers) {
   EXPECT_NE(made.error().message.find("the trace names none"), std::string::npos);
 }
 
-TEST(TiresiasRounds, PolluxDecidesEveryMinuteAndChargesEveryStart) {
+TEST(TiresiasPolluxLucid, PolluxDecidesEveryMinuteAndChargesEveryStart) {
   const JobTable jobs = table_of({{.work = 100}, {.submit = 10, .work = 50}});
-  EXPECT_EQ(run(jobs, Cluster::pool(1), TiresiasRounds(TiresiasRoundsForm::pollux)),
+  EXPECT_EQ(run(jobs, Cluster::pool(1), TiresiasPolluxLucid(PolluxLucidForm::pollux)),
             (std::vector<Span>{{0, 130}, {180, 260}}));
 }
 
-TEST(TiresiasRounds, LucidDemotesAt18000GpuSecondsAndChargesThePreemption) {
+TEST(TiresiasPolluxLucid, LucidDemotesAt18000GpuSecondsAndChargesThePreemption) {
   const JobTable jobs = table_of({{.work = 20000}, {.submit = 30, .work = 100}});
-  EXPECT_EQ(run(jobs, Cluster::pool(1), TiresiasRounds(TiresiasRoundsForm::lucid)),
+  EXPECT_EQ(run(jobs, Cluster::pool(1), TiresiasPolluxLucid(PolluxLucidForm::lucid)),
             (std::vector<Span>{{0, 20160}, {18000, 18100}}));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/policies/published/muri.hpp"
+#include "src/policies/published/muri_shortest.hpp"
 
 #include <gtest/gtest.h>
 

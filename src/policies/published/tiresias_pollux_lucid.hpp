@@ -19,15 +19,15 @@
 
 namespace gpusched {
 
-enum class TiresiasRoundsForm : std::uint8_t { pollux, lucid };
+enum class PolluxLucidForm : std::uint8_t { pollux, lucid };
 
 /// O(running + log waiting) a round in which something changed: a job came, ended, or reached the limit.
-class TiresiasRounds {
+class TiresiasPolluxLucid {
  public:
-  explicit TiresiasRounds(TiresiasRoundsForm form) : form_(form) {}
+  explicit TiresiasPolluxLucid(PolluxLucidForm form) : form_(form) {}
 
   [[nodiscard]] std::string_view name() const {
-    return form_ == TiresiasRoundsForm::pollux ? "tiresias@pollux" : "tiresias@lucid";
+    return form_ == PolluxLucidForm::pollux ? "tiresias@pollux" : "tiresias@lucid";
   }
   void decide(const View& view, Decision& decision);
 
@@ -55,7 +55,7 @@ class TiresiasRounds {
   /// What a start costs, in work.
   [[nodiscard]] Time start_cost(const Shape& shape, bool preempted) const;
 
-  TiresiasRoundsForm form_;
+  PolluxLucidForm form_;
   bool changed_ = false;           // since the last round
   Time next_limit_ = Time::max();  // the round after the next running job reaches the limit
   Time next_wake_ = Time::max();
@@ -65,8 +65,5 @@ class TiresiasRounds {
   std::vector<JobId> joining_;          // the waiting ones, whose service is known at the next round
   std::vector<Waiting::Entry> chosen_;  // of the present round
 };
-
-PolicyInfo tiresias_pollux_info();
-PolicyInfo tiresias_lucid_info();
 
 }  // namespace gpusched

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/policies/published/tiresias_rounds.hpp"
+#include "src/policies/published/tiresias_pollux_lucid.hpp"
 
 #include <algorithm>
 #include <string>
@@ -14,17 +14,17 @@ Time round_from(Time t) { return {(t.us + round_length.us - 1) / round_length.us
 
 }  // namespace
 
-std::int64_t TiresiasRounds::limit_gpu_us() const {
-  return whole_seconds(form_ == TiresiasRoundsForm::pollux ? 16 * 3600 : 18'000).us;
+std::int64_t TiresiasPolluxLucid::limit_gpu_us() const {
+  return whole_seconds(form_ == PolluxLucidForm::pollux ? 16 * 3600 : 18'000).us;
 }
 
-Time TiresiasRounds::start_cost(const Shape& shape, bool preempted) const {
-  if (form_ == TiresiasRoundsForm::pollux) return whole_seconds(30);
+Time TiresiasPolluxLucid::start_cost(const Shape& shape, bool preempted) const {
+  if (form_ == PolluxLucidForm::pollux) return whole_seconds(30);
   if (!preempted) return {};
   return whole_seconds(shape.gpu_milli() > 8 * whole_gpu ? 60 : 40);
 }
 
-void TiresiasRounds::decide(const View& view, Decision& decision) {
+void TiresiasPolluxLucid::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
     changed_ = changed_ || event.kind != EventKind::wake;
     if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
@@ -46,7 +46,7 @@ void TiresiasRounds::decide(const View& view, Decision& decision) {
   if (wake != Time::max() && wake != next_wake_ && decision.wake(wake) == Verdict::ok) next_wake_ = wake;
 }
 
-void TiresiasRounds::schedule(const View& view, Decision& decision) {
+void TiresiasPolluxLucid::schedule(const View& view, Decision& decision) {
   preempted_.resize(view.job_count());
   bring_up_to_now(view);
   // Who gets GPUs is a matter of count; all that lose theirs leave before anyone starts.
@@ -77,7 +77,7 @@ void TiresiasRounds::schedule(const View& view, Decision& decision) {
 }
 
 // Waiting jobs stand where they stood; running ones may have reached the limit.
-void TiresiasRounds::bring_up_to_now(const View& view) {
+void TiresiasPolluxLucid::bring_up_to_now(const View& view) {
   for (const JobId job : joining_) {
     waiting_.insert(view.shape(job).gpu_milli(), {{limit_of(view, job) == view.now(), index(job)}, job});
   }
@@ -90,7 +90,7 @@ void TiresiasRounds::bring_up_to_now(const View& view) {
   if (moved) std::sort(running_.begin(), running_.end());
 }
 
-Time TiresiasRounds::limit_of(const View& view, JobId job) const {
+Time TiresiasPolluxLucid::limit_of(const View& view, JobId job) const {
   const MilliGpu gpu_milli = view.shape(job).gpu_milli();
   if (gpu_milli == 0) return Time::max();
   const Time whole{mul_div_up(limit_gpu_us(), whole_gpu, gpu_milli)};
@@ -98,7 +98,7 @@ Time TiresiasRounds::limit_of(const View& view, JobId job) const {
 }
 
 // Chooses among the waiting jobs before `place`.
-void TiresiasRounds::choose_before(const Place& place, MilliGpu& free) {
+void TiresiasPolluxLucid::choose_before(const Place& place, MilliGpu& free) {
   waiting_.walk_to(place, [&](const Waiting::Entry& next, MilliGpu wanted) {
     if (wanted > free) return false;
     free -= wanted;
@@ -107,7 +107,7 @@ void TiresiasRounds::choose_before(const Place& place, MilliGpu& free) {
   });
 }
 
-void TiresiasRounds::start_chosen(const View& view, Decision& decision) {
+void TiresiasPolluxLucid::start_chosen(const View& view, Decision& decision) {
   for (const Waiting::Entry& chosen : chosen_) {
     const Shape& shape = view.shape(chosen.job);
     const Run run{chosen.place, shape.gpu_milli(), limit_of(view, chosen.job)};
@@ -124,14 +124,14 @@ void TiresiasRounds::start_chosen(const View& view, Decision& decision) {
 
 namespace {
 
-PolicyInfo rounds_info(TiresiasRoundsForm form, std::string summary, std::string source) {
-  return {.name = std::string(TiresiasRounds(form).name()),
+PolicyInfo rounds_info(PolluxLucidForm form, std::string summary, std::string source) {
+  return {.name = std::string(TiresiasPolluxLucid(form).name()),
           .summary = std::move(summary),
           .source = std::move(source),
           .complexity = "O(running + log waiting) a round",
           .parameters = {},
           .make = [form](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> {
-            return AnyPolicy(TiresiasRounds(form));
+            return AnyPolicy(TiresiasPolluxLucid(form));
           },
           .preemptive = true};
 }
@@ -139,12 +139,11 @@ PolicyInfo rounds_info(TiresiasRoundsForm form, std::string summary, std::string
 }  // namespace
 
 PolicyInfo tiresias_pollux_info() {
-  return rounds_info(TiresiasRoundsForm::pollux, "Tiresias as the Pollux artifact runs it: 60 s rounds, 30 s a start",
+  return rounds_info(PolluxLucidForm::pollux, "Tiresias as the Pollux artifact runs it: 60 s rounds, 30 s a start",
                      "Pollux artifact (OSDI'21): two queues at 16 GPU-hours, no promotion");
 }
 PolicyInfo tiresias_lucid_info() {
-  return rounds_info(TiresiasRoundsForm::lucid,
-                     "Tiresias as the Lucid artifact runs it: 60 s rounds, costly preemption",
+  return rounds_info(PolluxLucidForm::lucid, "Tiresias as the Lucid artifact runs it: 60 s rounds, costly preemption",
                      "Lucid artifact (ASPLOS'23): two queues at 18,000 GPU-seconds, no promotion");
 }
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Owners: the users, groups or virtual clusters between which a policy is fair. An owner is its number in the trace's
+/// table of names; number 0 is the unknown owner.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/engine/view.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+
+/// The column of the trace that says who owns a job.
+enum class OwnerColumn : std::uint8_t { user, group, vc };
+
+/// The owner of a job.
+[[nodiscard]] inline std::uint32_t owner_of(OwnerColumn column, const View& view, JobId job) {
+  if (column == OwnerColumn::user) return view.user(job);
+  return column == OwnerColumn::group ? view.group(job) : view.vc(job);
+}
+[[nodiscard]] std::uint32_t owner_of(OwnerColumn column, const JobTable& jobs, JobId job);
+
+/// The names of all owners; their count is the bound of owner numbers.
+[[nodiscard]] const NameTable& names_of(OwnerColumn column, const JobTable& jobs);
+
+/// Whether the trace names owners of that kind.
+[[nodiscard]] bool has_owners(OwnerColumn column, const JobTable& jobs);
+
+/// The parameter `by` of a policy that is fair between owners.
+ParameterInfo owner_parameter(std::string fallback);
+/// What `by` says, or one line that names what the trace lacks.
+Result<OwnerColumn> owner_column(std::string_view policy, const PolicyParameters& parameters,
+                                 const PolicyContext& context);
+
+/// Weights of owners in order of first appearance in the trace, in thousandths; an owner beyond the list weighs one.
+class OwnerWeights {
+ public:
+  OwnerWeights() = default;
+  /// Entry 0 of a name table is the unknown owner; the list starts with the first named one.
+  explicit OwnerWeights(const std::vector<double>& weights) : milli_{1000} {
+    for (const double weight : weights) milli_.push_back(std::llround(weight * 1000));
+  }
+  [[nodiscard]] std::int64_t milli(std::uint32_t owner) const { return owner < milli_.size() ? milli_[owner] : 1000; }
+
+ private:
+  std::vector<std::int64_t> milli_;
+};
+
+/// The parameter `weights`, a list for OwnerWeights.
+ParameterInfo weights_parameter();
+
+/// A sum for each owner, such as the GPU thousandths that it holds; grows on demand.
+class OwnerSums {
+ public:
+  [[nodiscard]] std::int64_t operator[](std::uint32_t owner) const { return owner < sums_.size() ? sums_[owner] : 0; }
+  void add(std::uint32_t owner, std::int64_t amount) {
+    if (owner >= sums_.size()) sums_.resize(owner + 1, 0);
+    sums_[owner] += amount;
+  }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(sums_.size()); }
+
+ private:
+  std::vector<std::int64_t> sums_;
+};
+
+}  // namespace gpusched

@@ -83,6 +83,50 @@ TEST(FairPolicies, SayInOneLineWhichColumnIsMissing) {
   EXPECT_THAT(make("hdrf", with_vcs, cluster).error().message, testing::HasSubstr("lacks users"));
 }
 
+TEST(FairPolicies, ShareBetweenGroupsToo) {
+  JobTableBuilder builder;
+  for (int i = 0; i < 18; ++i) {
+    const std::string name = i < 9 ? "A" : "B";
+    builder.add({.work = whole_seconds(10),
+                 .shape = {.tasks = 1, .gpu_milli_per_task = whole_gpu},
+                 .user = name,
+                 .group = name,
+                 .vc = name});
+  }
+  const JobTable jobs = *std::move(builder).build();
+  for (const std::string name : {"drf", "slurm", "lsf", "max-min", "yarn-capacity", "yarn-fair", "volcano"}) {
+    EXPECT_EQ(started_at_once(name + "{by=group}", jobs, Cluster::pool(6)), (Started{{"A", 3}, {"B", 3}})) << name;
+  }
+}
+
+// ---- longest-waiting user ----
+
+// One GPU and jobs of 10 s. A was served at 0 and 10, B waits since 1 and C since 12: B goes at 10, A (last start 0,
+// before 12) at 20, C at 30.
+TEST(LongestWaitingUser, GoesNext) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .user = "A"},
+                                  {.submit = 0, .work = 10, .user = "A"},
+                                  {.submit = 1, .work = 10, .user = "B"},
+                                  {.submit = 12, .work = 10, .user = "C"},
+                                  {.submit = 13, .work = 10, .user = "A"}});
+  EXPECT_EQ(run_policy("longest-waiting-user", jobs, Cluster::pool(1)),
+            (Spans{{0, 10}, {20, 30}, {10, 20}, {30, 40}, {40, 50}}));
+}
+
+// A had nothing to wait for between 10 and 30; the time before a user has a waiting job is no wait.
+TEST(LongestWaitingUser, EarnsNothingWhileIdle) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .user = "A"},
+                                  {.submit = 20, .work = 20, .user = "B"},
+                                  {.submit = 21, .work = 10, .user = "B"},
+                                  {.submit = 30, .work = 10, .user = "A"}});
+  EXPECT_EQ(run_policy("longest-waiting-user", jobs, Cluster::pool(1)), (Spans{{0, 10}, {20, 40}, {40, 50}, {50, 60}}));
+}
+
+TEST(LongestWaitingUser, NeedsUsers) {
+  EXPECT_EQ(make("longest-waiting-user", table_of({{0, 1, 1}}), Cluster::pool(1)).error().message,
+            "policy longest-waiting-user: the trace names no users (column user)");
+}
+
 // ---- static partition ----
 
 TEST(StaticPartition, NeverLendsAnIdlePartition) {

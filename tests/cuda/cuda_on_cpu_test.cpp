@@ -3,9 +3,9 @@
 // shows mistakes, then the kernels against their references, then the code that drives them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <tests/cuda/on_cpu/include/cuda_bf16.h>
-#include <tests/cuda/on_cpu/include/cuda_fp16.h>
-#include <tests/cuda/on_cpu/include/cuda_runtime.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
 
 #include <cmath>
 #include <set>

@@ -4,7 +4,7 @@
 // thread has to wait is put aside for it, so that kernels without barriers never switch.
 #include <setjmp.h>
 #include <sys/mman.h>
-#include <tests/cuda/on_cpu/include/cuda_runtime.h>
+#include <cuda_runtime.h>
 #include <ucontext.h>
 
 #include <algorithm>

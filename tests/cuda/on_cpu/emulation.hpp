@@ -4,7 +4,7 @@
 /// device is it knows nothing.
 #pragma once
 
-#include <tests/cuda/on_cpu/include/cuda_runtime_api.h>
+#include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -12,7 +12,7 @@
 //  - a device that is lost stays lost: every later call answers with the same error.
 #include <signal.h>
 #include <sys/mman.h>
-#include <tests/cuda/on_cpu/include/cuda_runtime.h>
+#include <cuda_runtime.h>
 #include <unistd.h>
 
 #include <array>

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/cuda/on_cpu/include/cuda_runtime.h"
+#include "cuda_runtime.h"
 
 struct __nv_bfloat16 {
   std::uint16_t bits;

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "tests/cuda/on_cpu/include/cuda_runtime_api.h"
+#include "cuda_runtime_api.h"
 
 #define __CUDA_ARCH__ 900
 #define __global__

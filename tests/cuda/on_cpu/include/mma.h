@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdint>
 
-#include "tests/cuda/on_cpu/include/cuda_bf16.h"
+#include "cuda_bf16.h"
 
 namespace nvcuda::wmma {
 

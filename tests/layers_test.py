@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Keeps the table "Folders are layers" of ARCHITECTURE.md: a file includes only what its folder may include, and no
-file includes itself by way of others.
+"""Keeps the table "Folders are layers" of ARCHITECTURE.md: a file includes only what its folder may include, no file
+includes itself by way of others, and every folder of the table has a README.md that says the same.
 
     tests/layers_test.py SOURCE_DIR
 
 The table is read from ARCHITECTURE.md itself: its first column is a folder, its third the folders that it may include
-(itself always; a folder stands for what lies below it unless the table has a row for that). Prints every include that
-breaks a rule; exit code 1 if there is one.
+(itself always; a folder stands for what lies below it unless the table has a row for that). A folder's README.md has
+the paragraphs "May include ..." (the folders of the third column) and "Read first: ..." (files of that folder). Prints
+everything that breaks a rule; exit code 1 if there is something.
 """
 import pathlib
 import re
@@ -18,16 +19,35 @@ FOREIGN = ("tests/cuda/on_cpu/include",)
 CODE = ("include", "src", "traces", "cuda", "tests", "bench", "examples", "experiments")
 
 
+def quoted(text):
+    """The names between backquotes; `gpusched/...` is short for `include/gpusched/...`."""
+    return ["include/" + name if name.startswith("gpusched/") else name for name in re.findall(r"`([^`]+)`", text)]
+
+
 def read_table(text):
-    """{folder: set of folders it may include}, from the rows `| `folder` | what | may include |`; `gpusched/...` is
-    short for `include/gpusched/...`."""
+    """{folder: set of folders it may include}, from the rows `| `folder` | what | may include |`."""
     section = text.split("## Folders are layers", 1)[1].split("\n## ", 1)[0]
     table = {}
-    for row in re.findall(r"^\| `([^|]*)` \|[^|]*\|([^|]*)\|$", section, re.MULTILINE):
-        names = [row[0]] + re.findall(r"`([^`]+)`", row[1])
-        names = ["include/" + name if name.startswith("gpusched/") else name for name in names]
+    for folder, may_include in re.findall(r"^\| (`[^|]*`) \|[^|]*\|([^|]*)\|$", section, re.MULTILINE):
+        names = quoted(folder + may_include)
         table[names[0]] = set(names)
     return table
+
+
+def check_readme(root, folder, may_include):
+    """What is wrong with the README.md of a folder of the table, as a list of lines."""
+    path = f"{folder}/README.md"
+    if not (root / path).is_file():
+        return [f"{path}: missing; expected what lives here, what it may include, which file to read first"]
+    paragraphs = (root / path).read_text().split("\n\n")
+    said = [set(quoted(text)) for text in paragraphs if text.startswith("May include ")]
+    first = [quoted(text) for text in paragraphs if text.startswith("Read first: ")]
+    problems = []
+    if said != [may_include - {folder}]:
+        problems.append(f"{path}: expected one paragraph \"May include ...\" with the folders of ARCHITECTURE.md's table")
+    if len(first) != 1 or not first[0] or not all((root / folder / name).is_file() for name in first[0]):
+        problems.append(f"{path}: expected one paragraph \"Read first: ...\" with files of this folder")
+    return problems
 
 
 def row_of(path, table):
@@ -98,6 +118,9 @@ def check(root):
                     problems.append(f"{path}: {row} may not include {target}")
     for row in sorted(set(table) - used):
         problems.append(f"ARCHITECTURE.md: the table's row {row} holds no code")
+    for row in sorted(used):
+        if (root / row).is_dir():
+            problems += check_readme(root, row, table[row])
     cycle = find_cycle(graph)
     if cycle:
         problems.append("a cycle: " + " -> ".join(cycle))
@@ -108,5 +131,5 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     found = check(pathlib.Path(sys.argv[1]).resolve())
-    print("\n".join(found) if found else "every include follows the table of ARCHITECTURE.md")
+    print("\n".join(found) if found else "every include and every folder's README.md follow the table of ARCHITECTURE.md")
     sys.exit(1 if found else 0)

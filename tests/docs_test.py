@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""Checks that what the documentation names exists and that its examples print what it shows.
+
+    tests/docs_test.py SOURCE_DIR PROGRAM
+
+Over every Markdown page of the project: relative links and their headings; paths of the repository in code; in command
+lines the program's subcommands, options and replay's policies, scripts and their options, and files (of ../shared only
+where that folder is); options in running text. Lines "$ gpusched ..." of ```console blocks are run, and what follows
+them must be their output. Before that, the checks must find the errors planted in a page of their own. Prints every
+problem; exit code 1 if there is one.
+"""
+import functools
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+FOLDERS = ("bench", "cmake", "cuda", "docs", "examples", "experiments", "include", "profiles", "scripts", "src", "tests",
+           "traces")
+PLANTED = """
+[gone](no_such_page.md) [gone](README.md#no-such-heading) `src/no_such_file.cpp` `--no-such-option`
+
+    gpusched replay --trace synthetic:philly --no-such-option 1
+    gpusched replay --trace synthetic:philly --policy fifo,no-such-policy
+    gpusched no-such-command
+    gpusched trace no-such-command
+    scripts/no_such_script.sh
+    scripts/gpu_check.sh --no-such-option
+    build/release/bench/no_such_bench
+    gpusched train --config experiments/rl/no_such_file.json
+
+```console
+$ gpusched policies fifo
+no such output
+```
+"""
+
+
+class Program:
+    """What `gpusched --help` and the help of its subcommands tell."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def run(self, words, folder):
+        return subprocess.run([self.path, *words], cwd=folder, capture_output=True, text=True, check=False)
+
+    @functools.lru_cache(maxsize=None)
+    def help(self, *command):
+        """(subcommands, options) of a subcommand, or None where the program has no help for it (train, not built)."""
+        result = self.run([*command, "--help"], None)
+        if result.returncode != 0:
+            return None
+        section = re.search(r"^Subcommands:\n((?:  .*\n)*)", result.stdout, re.MULTILINE)
+        names = re.findall(r"^  ([a-z][a-z-]*)", section.group(1), re.MULTILINE) if section else []
+        return set(names), set(re.findall(r"(?:^  |,)(--[a-z][a-z-]*)", result.stdout, re.MULTILINE))
+
+    @functools.cached_property
+    def options(self):
+        """All options of all subcommands."""
+        options, open_commands = set(), [()]
+        while open_commands:
+            command = open_commands.pop()
+            names, found = self.help(*command) or (set(), set())
+            options |= found
+            open_commands += [(*command, name) for name in names]
+        return options
+
+    @functools.cached_property
+    def policies(self):
+        return set(re.findall(r"^(\S+)  ", self.run(["policies"], None).stdout, re.MULTILINE))
+
+
+class Page:
+    """One Markdown page of `root`, as text, code blocks and spans of code."""
+
+    def __init__(self, root, file, text):
+        self.root, self.file = root, file
+        self.blocks, kept, block = [], [], None  # (language, lines)
+        for line in text.split("\n"):
+            fence = re.match(r"```(\w*)", line)
+            if fence and block is None:
+                block = (fence.group(1), [])
+            elif fence:
+                self.blocks.append(block)
+                block = None
+            elif block is not None:
+                block[1].append(line)
+            elif line.startswith("    ") and (not kept or kept[-1] == "" or kept[-1] is None):
+                kept.append(None)
+                self.blocks.append(("", [line[4:]]))
+            elif line.startswith("    ") and kept[-1] is None:
+                self.blocks[-1][1].append(line[4:])
+            else:
+                kept.append(line)
+        self.text = "\n".join(line or "" for line in kept)
+        self.spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", self.text)]
+
+    def command_lines(self):
+        """The commands of code blocks and of spans that begin with the program's name, without comments."""
+        for language, lines in self.blocks:
+            if language in ("", "sh", "console"):
+                for line in re.sub(r"\\\n\s*", " ", "\n".join(lines)).split("\n"):
+                    yield re.sub(r"(^|\s)#.*", "", line).removeprefix("$ ")
+        yield from (span for span in self.spans if span.startswith("gpusched "))
+
+
+def headings(text):
+    """The anchors of a page, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
+
+
+def check_links(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.root / page.file).parent / path if path else page.root / page.file
+        if not file.exists():
+            yield f"the link {target} leads nowhere"
+        elif anchor and anchor not in headings(file.read_text()):
+            yield f"the link {target} names no heading of that page"
+
+
+def missing_path(page, word):
+    """A problem if `word` is a path that should exist and does not."""
+    word = word.strip("'\",;")
+    shared = page.root / "../shared"
+    if word.startswith("../shared/"):
+        exists = not shared.is_dir() or (page.root / word).exists()
+    elif word.split("/")[0] in FOLDERS and re.fullmatch(r"[\w./@*{},+-]+", word) and not re.search(r"[A-Z]{4}|\.\.\.", word):
+        alternatives = re.fullmatch(r"(.*)\{(.*)\}(.*)", word)
+        words = [word]
+        if alternatives:
+            before, middle, after = alternatives.groups()
+            words = [before + choice + after for choice in middle.split(",")]
+        exists = all(any(page.root.glob(one)) for one in words)
+    else:
+        return
+    if not exists:
+        yield f"there is no {word}"
+
+
+@functools.lru_cache(maxsize=None)
+def other_options(root):
+    """The text of all scripts and programs but gpusched: an option that is in it may be named."""
+    files = [root / "src/program/train_main.cpp"]  # not built everywhere, and then it has no --help
+    for folder in ("scripts", "bench", "tests", "experiments"):
+        files += [file for file in sorted((root / folder).rglob("*")) if file.suffix in (".sh", ".py", ".cpp")]
+    return "\n".join(file.read_text() for file in files if file.name != "docs_test.py")
+
+
+def check_spans(page, program):
+    beside = (page.root / page.file).parent
+    known = other_options(page.root)
+    for span in page.spans:
+        if "/" in span and " " not in span and not (beside / span).exists():
+            yield from missing_path(page, span)
+        option = re.match(r"--[a-z][a-z-]+", span)
+        if option and option.group() not in program.options and option.group() not in known:
+            yield f"no command has the option {option.group()}"
+
+
+def check_gpusched(page, program, words):
+    command, rest = (), list(words[1:])
+    while rest and re.match(r"[a-z]", rest[0]):
+        names = rest[0].split("|")
+        known = program.help(*command)
+        if known is None or not known[0]:
+            break
+        unknown = [name for name in names if name not in known[0]]
+        if unknown:
+            yield f"gpusched has no command {' '.join((*command, unknown[0]))}"
+            return
+        command = (*command, names[0])
+        rest.pop(0)
+    known = program.help(*command)
+    if known is None:
+        return
+    for word in rest:
+        option = re.match(r"--[a-z][a-z-]*", word)
+        if option and option.group() not in known[1]:
+            yield f"gpusched {' '.join(command)} has no option {option.group()}"
+    if command == ("replay",) and "--policy" in rest[:-1]:
+        value = re.sub(r"\{[^{}]*\}", "", rest[rest.index("--policy") + 1])
+        for policy in value.split(","):
+            if not policy.startswith("rl:") and policy.split("+")[0] not in program.policies | {"NAME"}:
+                yield f"there is no policy {policy}"
+
+
+def check_commands(page, program):
+    for line in page.command_lines():
+        try:
+            split = shlex.shlex(line, posix=True, punctuation_chars="&;")
+            split.whitespace_split = True
+            words = list(split)
+        except ValueError:
+            words = line.split()
+        while words:
+            end = next((at for at, word in enumerate(words) if word in ("&&", ";")), len(words))
+            command, words = [word for word in words[:end]], words[end + 1:]
+            while command and (re.match(r"[A-Z_]+=", command[0]) or command[0] in ("nice", "./")):
+                command.pop(0)
+            if not command:
+                continue
+            name = command[0].removeprefix("./")
+            if name == "gpusched":
+                yield from check_gpusched(page, program, command)
+            elif name.startswith("build/"):
+                source = os.path.basename(name)
+                if source != "gpusched" and not any(page.root.glob(f"*/**/{source}.cpp")):
+                    yield f"nothing builds {name}"
+            elif name.split("/")[0] in FOLDERS and "/" in name:
+                yield from missing_path(page, name)
+                if (page.root / name).is_file():
+                    text = (page.root / name).read_text()
+                    for word in command[1:]:
+                        if word.startswith("--") and word.split("=")[0] not in text:
+                            yield f"{name} has no option {word}"
+            for word in command[1:]:
+                if "/" in word:
+                    yield from missing_path(page, word)
+
+
+def check_examples(page, program):
+    for language, lines in page.blocks:
+        if language != "console":
+            continue
+        for example in re.split(r"^\$ ", "\n".join(lines), flags=re.MULTILINE)[1:]:
+            command, _, expected = example.partition("\n")
+            words = shlex.split(command)
+            if words[0] != "gpusched":
+                yield f"only gpusched is run in examples, not {words[0]}"
+                continue
+            found = program.run(words[1:], page.root)
+            if found.stdout.strip("\n") != expected.strip("\n"):
+                yield f"`{command}` prints otherwise:\n{found.stdout}{found.stderr}"
+
+
+def check(page, program):
+    problems = [*check_links(page), *check_spans(page, program), *check_commands(page, program),
+                *check_examples(page, program)]
+    return [f"{page.file}: {problem}" for problem in dict.fromkeys(problems)]
+
+
+def pages(root):
+    for file in sorted(root.rglob("*.md")):
+        path = file.relative_to(root)
+        if path.parts[0] not in ("build", ".git"):
+            yield Page(root, path.as_posix(), file.read_text())
+
+
+def main(root, program):
+    planted = check(Page(root, "PLANTED.md", PLANTED), program)
+    if len(planted) != 13:
+        print("\n".join(planted))
+        return [f"13 errors are planted, {len(planted)} were found"]
+    return [problem for page in pages(root) for problem in check(page, program)]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    found = main(pathlib.Path(sys.argv[1]).resolve(), Program(os.path.abspath(sys.argv[2])))
+    print("\n".join(found) if found else "every link, path, command and example of the documentation holds")
+    sys.exit(1 if found else 0)

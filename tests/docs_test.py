@@ -25,7 +25,7 @@ PLANTED = """
 
     gpusched replay --trace synthetic:philly --no-such-option 1
     gpusched replay --trace synthetic:philly --policy fifo,no-such-policy
-    gpusched no-such-command
+    zcat jobs.csv.gz | gpusched no-such-command
     gpusched trace no-such-command
     scripts/no_such_script.sh
     scripts/gpu_check.sh --no-such-option
@@ -201,8 +201,8 @@ def check_commands(page, program):
         except ValueError:
             words = line.split()
         while words:
-            end = next((at for at, word in enumerate(words) if word in ("&&", ";")), len(words))
-            command, words = [word for word in words[:end]], words[end + 1:]
+            end = next((at for at, word in enumerate(words) if word in ("&&", ";", "|")), len(words))
+            command, words = words[:end], words[end + 1:]
             while command and (re.match(r"[A-Z_]+=", command[0]) or command[0] in ("nice", "./")):
                 command.pop(0)
             if not command:

@@ -369,7 +369,7 @@ Result<std::uint64_t> Device::hold(std::span<const KernelCall> step) {
 
 Result<void> Device::run_held(std::uint64_t number, std::uint64_t times) {
   const auto held = held_.find(number);
-  if (held == held_.end()) return unexpected("CUDA: no such step is held");
+  if (held == held_.end()) return unexpected("CUDA: unknown step");
   Status status;
   for (std::uint64_t i = 0; i < times && status.good(); ++i) queue_all(held->second, stream_.get(), status);
   status.note(cudaStreamSynchronize(stream_.get()), "running a step");

@@ -61,7 +61,7 @@ Error duplicate_error(const std::string& path, const ReadOptions& options, Error
   if (twin == log.jobs.end()) return error;
   error.line = (twin + 1)->line;
   error.message =
-      "job id '" + twin->id + "' stands at line " + std::to_string(twin->line) + " already; ids must be distinct";
+      "job id '" + twin->id + "' is already used at line " + std::to_string(twin->line) + "; ids must be unique";
   return error;
 }
 
@@ -79,7 +79,7 @@ Result<void> check_times(const JobTable& jobs, const std::string& path) {
                     std::all_of(jobs.works().begin(), jobs.works().end(), take);
   if (fits) return {};
   return Unexpected{
-      Error{.message = "submissions and run times together are longer than 292,000 years, which no clock here counts",
+      Error{.message = "submissions and run times together exceed 292,000 years, the range of a clock in microseconds",
             .file = path}};
 }
 
@@ -90,7 +90,7 @@ const std::vector<TraceFormat>& trace_format_table() {
          return header_has(head, {"submit_s", "work_s", "gpu_milli_per_task"});
        },
        read_native},
-      {"philly-csv", "Microsoft Philly, a line a job: job_id,submit_s,num_gpus,duration_s",
+      {"philly-csv", "Microsoft Philly, one line per job: job_id,submit_s,num_gpus,duration_s",
        "Jeon et al., ATC'19; as prepared by RFold",
        [](std::string_view head) {
          return header_has(head, {"submit_s", "num_gpus", "duration_s"});
@@ -110,7 +110,7 @@ const std::vector<TraceFormat>& trace_format_table() {
          return header_has(head, {"cpu_milli", "gpu_milli", "num_gpu", "creation_time"});
        },
        read_openb},
-      {"openb-pods", "the same pods as mere demands, times ignored (packing experiments)",
+      {"openb-pods", "the same pods without their times (packing experiments)",
        "Weng et al., ATC'23, cluster-trace-gpu-v2023", [](std::string_view) { return false; }, read_openb_pods},
       {"tiresias", "Tiresias simulator jobs; with iteration_time Muri's, in milliseconds",
        "Gu et al., NSDI'19 artifact; Zhao et al., SIGCOMM'22 artifact",
@@ -135,7 +135,7 @@ const std::vector<TraceFormat>& trace_format_table() {
          return header_has(head, {"JobID", "Submit"}, '|');
        },
        read_sacct},
-      {"csv", "any csv with a header, through --columns", "", nullptr, read_any_csv},
+      {"csv", "any csv with a header line; needs --columns", "", nullptr, read_any_csv},
   };
   return table;
 }

@@ -197,7 +197,7 @@ TEST_F(CudaOnCpuBackend, TheProgramKeepsItsSamplesThroughCtrlC) {
               rows + " ] && break; done; kill -INT $pid; wait $pid"),
         1);
     const std::string said = test::bytes_of(folder_.path() + "/err");
-    EXPECT_THAT(said, HasSubstr("measurements kept; the same command goes on from there"));
+    EXPECT_THAT(said, HasSubstr("measurements kept; the same command continues from there"));
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
     const std::string after = test::bytes_of(samples_);
     EXPECT_TRUE(after.starts_with(before) && after.size() > before.size()) << after;

@@ -317,7 +317,7 @@ TEST_F(Program, DropsOrClampsWhatIsTooLarge) {
                                           "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n"
                                           "1,0,5,8,1000\n2,0,5,1,1000\n");
   const std::string base = "replay --cluster 4 --policy fifo --trace " + trace;
-  expect_refused(base, "job '1' asks for 8 GPUs, which cluster 4 (4 GPUs) can never give; jobs like it: 1; use");
+  expect_refused(base, "job '1' asks for 8 GPUs, which cluster 4 (4 GPUs) can never provide; such jobs: 1; use");
   EXPECT_EQ(metrics(base + " --oversize drop")[0]["metrics"]["jobs"], 1);
   EXPECT_EQ(metrics(base + " --oversize clamp")[0]["metrics"]["jobs"], 2);
   EXPECT_THAT(run(base + " --oversize drop").err, HasSubstr("1 of 2 rows left out"));

@@ -406,7 +406,7 @@ TEST_P(Samples, RefuseATwinIdNamingBothLines) {
   const auto trace = read_bytes(folder, GetParam(), text + lines[first] + "\n");
   ASSERT_FALSE(trace);
   EXPECT_EQ(trace.error().line, lines.size() + 1);
-  EXPECT_NE(trace.error().message.find("stands at line " + std::to_string(first + 1) + " already"), std::string::npos)
+  EXPECT_NE(trace.error().message.find("is already used at line " + std::to_string(first + 1)), std::string::npos)
       << error_of(trace);
 }
 

@@ -105,7 +105,7 @@ TEST(Convert, SwfKeepsWhatItCanAndSaysWhatItCannot) {
                                               "1 jobs ask for no GPU and are left out",
                                               "1 jobs ask for a share of a GPU and get a whole processor",
                                               "1 jobs have tasks of several GPUs, which become single processors",
-                                              "1 jobs ask for a type of GPU, which is lost"}));
+                                              "1 jobs ask for a GPU type, which SWF cannot express"}));
   const Trace again = *read_trace(path);
   EXPECT_EQ(again.report.format, "swf");
   ASSERT_EQ(again.jobs.size(), 3u);
@@ -158,8 +158,8 @@ TEST(Validate, ListsEveryOddityWithItsLine) {
   EXPECT_EQ(validation->refusals, 2u);
   const std::string text = validation_text(*validation);
   EXPECT_NE(text.find("line 6: work_s: expected a number of seconds >= 0, found '-5'"), std::string::npos) << text;
-  EXPECT_NE(text.find("line 5: job id 'a' stands at line 2 already"), std::string::npos) << text;
-  EXPECT_NE(text.find("2 oddities keep it from being replayed"), std::string::npos) << text;
+  EXPECT_NE(text.find("line 5: job id 'a' is already used at line 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("2 irregularities prevent a replay"), std::string::npos) << text;
   const auto json = nlohmann::json::parse(validation_json(*validation));
   EXPECT_EQ(json["refusals"], 2);
   EXPECT_EQ(json["oddities"].size(), 5u);

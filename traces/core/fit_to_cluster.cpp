@@ -110,7 +110,7 @@ Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode)
     return Unexpected{Error{.message = "job '" + trace.jobs.external_id(job) + "' asks for " +
                                        demand(trace.jobs.shape(job)) + (spec.empty() ? "" : " of type " + spec) +
                                        ", which cluster " + cluster.name + " (" + std::to_string(cluster.total_gpus()) +
-                                       " GPUs) can never give; jobs like it: " + std::to_string(misfits.size()) +
+                                       " GPUs) can never provide; such jobs: " + std::to_string(misfits.size()) +
                                        "; use --oversize drop or --oversize clamp",
                             .file = trace.report.path}};
   }

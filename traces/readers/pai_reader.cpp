@@ -138,7 +138,7 @@ class PaiJoin {
       report_.notes.push_back(std::to_string(orphans_) + " rows of other tables belong to no job that is kept");
     if (mixed_ > 0) {
       report_.notes.push_back(std::to_string(mixed_) +
-                              " jobs have GPU roles of several sizes; the largest stands for all");
+                              " jobs have GPU roles of several sizes; the largest size is used for all");
     }
     return {};
   }

@@ -157,7 +157,7 @@ TraceText write_swf(const JobTable& jobs) {
   note(swf.notes, without_gpu, "ask for no GPU and are left out");
   note(swf.notes, shares, "ask for a share of a GPU and get a whole processor");
   note(swf.notes, several_gpus_a_task, "have tasks of several GPUs, which become single processors");
-  note(swf.notes, typed, "ask for a type of GPU, which is lost");
+  note(swf.notes, typed, "ask for a GPU type, which SWF cannot express");
   note(swf.notes, attempts, "have several attempts, which become one");
   return swf;
 }

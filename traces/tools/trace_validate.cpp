@@ -20,7 +20,7 @@ std::vector<TraceOddity> twin_ids(std::vector<ReadLog::Job> jobs) {
       continue;
     }
     found.push_back({"twin id", jobs[i].line,
-                     "job id '" + jobs[i].id + "' stands at line " + std::to_string(jobs[first].line) + " already"});
+                     "job id '" + jobs[i].id + "' is already used at line " + std::to_string(jobs[first].line)});
   }
   return found;
 }
@@ -29,9 +29,9 @@ void check_job(const ReadLog::Job& job, const ReadLog::Job* above, std::int64_t 
                std::vector<TraceOddity>& oddities) {
   const std::string who = "job '" + job.id + "' ";
   if (above != nullptr && job.submit < above->submit) {
-    oddities.push_back(
-        {"out of order", job.line,
-         who + "is submitted " + human_duration(to_seconds(above->submit - job.submit)) + " before the job above it"});
+    oddities.push_back({"out of order", job.line,
+                        who + "is submitted " + human_duration(to_seconds(above->submit - job.submit)) +
+                            " before the job of the line above"});
   }
   if (job.work == Time{}) oddities.push_back({"no work", job.line, who + "runs for 0 s"});
   if (job.work > job.estimate) {
@@ -84,7 +84,7 @@ std::string validation_text(const TraceValidation& validation, std::size_t most)
   std::string text = report.path + ": " + report.format + ", " + human_count(report.rows) + " rows, " +
                      human_count(report.kept) + " jobs; ";
   text += validation.refusals == 0 ? "it can be replayed\n"
-                                   : human_count(validation.refusals) + " oddities keep it from being replayed\n";
+                                   : human_count(validation.refusals) + " irregularities prevent a replay\n";
   if (validation.oddities.empty()) return text + "nothing odd found\n";
   for (const char* kind : kinds) {
     std::size_t count = 0;

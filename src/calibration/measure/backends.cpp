@@ -6,7 +6,7 @@ namespace gpusched {
 Result<std::unique_ptr<Backend>> open_backend(std::string_view name, const BackendOptions& options) {
   if (name == "cpu") return make_cpu_backend(options.threads);
   if (name == "analytic") return make_analytic_backend({.seed = options.seed});
-  if (name != "cuda") return unexpected("no backend '" + std::string(name) + "'; there are cuda, cpu and analytic");
+  if (name != "cuda") return unexpected("no backend '" + std::string(name) + "'; expected cuda, cpu or analytic");
 #ifdef GPUSCHED_HAS_CUDA_BACKEND
   return open_cuda_backend();
 #else

@@ -24,11 +24,11 @@ double checkpoint_bytes(SuiteScale scale) {
 Result<void> check_room(const std::string& folder, double bytes) {
   std::error_code failed;
   const auto space = std::filesystem::space(folder, failed);
-  if (failed) return Unexpected{Error{.message = "no checkpoint can be written here", .file = folder}};
+  if (failed) return Unexpected{Error{.message = "cannot write a checkpoint to this folder", .file = folder}};
   if (static_cast<double>(space.available) > bytes) return {};
   const auto mib = [](double size) { return std::to_string(static_cast<std::uint64_t>(size / 1048576)) + " MiB"; };
-  return Unexpected{Error{.message = "a checkpoint of " + mib(bytes) +
-                                     " has no room here: " + mib(static_cast<double>(space.available)) + " are free",
+  return Unexpected{Error{.message = "a checkpoint of " + mib(bytes) + " does not fit on this disk: " +
+                                     mib(static_cast<double>(space.available)) + " are free",
                           .file = folder}};
 }
 

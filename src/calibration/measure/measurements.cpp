@@ -248,7 +248,7 @@ Result<std::vector<double>> Sampler::measure(const std::string& id, const Take& 
   if (const std::vector<double>* kept = store_.find(id)) return *kept;
   if (options_.stop.stop_requested()) {
     return unexpected("stopped with " + std::to_string(store_.size()) +
-                      " measurements kept; the same command goes on from there");
+                      " measurements kept; the same command continues from there");
   }
   Result<std::vector<double>> samples = take();
   if (!samples) return Unexpected{Error{.message = id + ": " + samples.error().to_string()}};

@@ -106,7 +106,7 @@ std::vector<double> run_pairs(const OpenBackend& open, std::span<const KernelCal
 Result<std::vector<std::vector<double>>> co_locate_processes(const OpenBackend& open, std::span<const KernelCall> calls,
                                                              double seconds) {
   const Rendezvous rendezvous;
-  if (!rendezvous.usable()) return unexpected("no memory that two processes share");
+  if (!rendezvous.usable()) return unexpected("cannot allocate memory that two processes share");
   const auto start = [&](int own) {
     return ChildProcess::start([&, own] { return run_pairs(open, calls, seconds / 3, own, rendezvous); });
   };

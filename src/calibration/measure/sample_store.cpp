@@ -44,10 +44,11 @@ bool parse_row(const std::string& line, std::string& id, std::vector<double>& sa
 
 Result<void> append(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "ab");
-  if (file == nullptr) return Unexpected{Error{.message = "cannot write samples here", .file = path}};
+  if (file == nullptr) return Unexpected{Error{.message = "cannot write samples to this file", .file = path}};
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if ((std::fclose(file) == 0) && written) return {};
-  return Unexpected{Error{.message = "no room for more samples; those before are kept", .file = path}};
+  return Unexpected{
+      Error{.message = "cannot write more samples (disk full?); those written before are kept", .file = path}};
 }
 
 /// A disk that was full, or a program that was ended, may leave a last row without its end: it goes, so that the rows
@@ -64,7 +65,7 @@ Result<void> drop_cut_row(const std::string& path) {
   if (whole == size) return {};
   std::error_code failed;
   std::filesystem::resize_file(path, whole, failed);
-  if (failed) return Unexpected{Error{.message = "cannot write samples here", .file = path}};
+  if (failed) return Unexpected{Error{.message = "cannot write samples to this file", .file = path}};
   return {};
 }
 

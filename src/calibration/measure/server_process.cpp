@@ -47,13 +47,13 @@ void serve(int socket, const std::function<ServerProcess::Handler()>& make) {
 Result<ServerProcess> ServerProcess::start(const std::function<Handler()>& make) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return unexpected("no socket for a child process");
+    return unexpected("cannot open a socket to a child process");
   }
   const pid_t pid = ::fork();
   if (pid < 0) {
     ::close(ends[0]);
     ::close(ends[1]);
-    return unexpected("no child process to be had");
+    return unexpected("cannot start a child process");
   }
   if (pid == 0) {
     ::close(ends[0]);

@@ -108,7 +108,7 @@ std::vector<UsedValue> interference_sources(const DeviceProfile& profile, std::s
   const Interference* matrix = interference_of(profile);
   if (matrix == nullptr) {
     return {{profile.profile_id, "/interference", 0, "1", Source::assumed,
-             "no matrix: the sum of two jobs' busy shares beyond one device"}};
+             "no matrix: from the busy shares of the two jobs, max(1, u_a + u_b)"}};
   }
   const std::string path = profile.process_interference ? "/process_interference" : "/interference";
   std::vector<UsedValue> used = {
@@ -253,8 +253,8 @@ Result<CalibratedRuntime> runtime_model_from_profiles(const NameTable& families,
   note_assumed(runtime.notes, "energy rests on ", runtime.power_used);
   if (!unknown.empty()) {
     runtime.notes.push_back(std::to_string(unknown.size()) +
-                            (unknown.size() == 1 ? " job family is of no known kind and runs as 'mixed': "
-                                                 : " job families are of no known kind and run as 'mixed': ") +
+                            (unknown.size() == 1 ? " job family is unknown and runs as 'mixed': "
+                                                 : " job families are unknown and run as 'mixed': ") +
                             unknown.front() + (unknown.size() > 1 ? ", ..." : ""));
   }
   return runtime;

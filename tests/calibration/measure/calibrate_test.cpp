@@ -96,7 +96,7 @@ TEST(Calibrate, AFolderWithoutRoomForCheckpointsIsToldFirst) {
       .progress = [](std::uint32_t, std::uint32_t, const std::string& what) { FAIL() << what; }};
   const auto profile = calibrate(*device, options);
   ASSERT_FALSE(profile);
-  EXPECT_EQ(profile.error().to_string(), "/proc: a checkpoint of 1024 MiB has no room here: 0 MiB are free");
+  EXPECT_EQ(profile.error().to_string(), "/proc: a checkpoint of 1024 MiB does not fit on this disk: 0 MiB are free");
 }
 
 // One thread: handing work to a second one waits for a time slice each time where other programs run.
@@ -335,7 +335,7 @@ TEST(SampleStore, RefusesForeignFilesAndMeasuresACutRowAgain) {
 TEST(Backends, NamesAndAbsentCuda) {
   EXPECT_EQ(open_backend("cpu", {}).value()->name(), "cpu");
   EXPECT_EQ(open_backend("analytic", {}).value()->name(), "analytic");
-  EXPECT_THAT(open_backend("abacus", {}).error().to_string(), HasSubstr("there are cuda, cpu and analytic"));
+  EXPECT_THAT(open_backend("abacus", {}).error().to_string(), HasSubstr("expected cuda, cpu or analytic"));
 }
 
 }  // namespace

@@ -76,8 +76,7 @@ TEST(CalibratedRuntime, TheReferenceRunsAtOneAndFasterDevicesFaster) {
   EXPECT_LT(runtime->model.rate(1, 1), runtime->model.rate(0, 1));
   EXPECT_THAT(runtime->used, testing::Contains(testing::Field(&UsedValue::source, Source::datasheet)));
   EXPECT_THAT(runtime->notes, testing::Contains(HasSubstr("assumed value")));
-  EXPECT_THAT(runtime->notes,
-              testing::Contains(HasSubstr("1 job family is of no known kind and runs as 'mixed': 'mystery'")));
+  EXPECT_THAT(runtime->notes, testing::Contains(HasSubstr("1 job family is unknown and runs as 'mixed': 'mystery'")));
 }
 
 // A name table always holds the empty name; it was counted as a family that nobody knows.

@@ -17,7 +17,7 @@ Unexpected cannot(const char* doing, const std::string& path) {
   return Unexpected{Error{.message = std::string("cannot ") + doing + ": " + std::strerror(errno), .file = path}};
 }
 
-// Writes `text` into `place`; on an error `errno` says why. A pipe or device knows no fsync.
+// Writes `text` into `place`; on an error `errno` says why. A pipe or device has no fsync.
 const char* failed_step(const std::string& place, std::string_view text, bool to_disk) {
   std::FILE* file = std::fopen(place.c_str(), "wb");
   if (file == nullptr) return "create";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Writing a result file so that a reader never sees half of one.
+/// Writes a result file so that a reader never sees a part of it.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace gpusched {
 
-/// Writes `text` to a temporary file beside `path` and renames it over `path`. On any error (no such folder, full disk)
-/// the temporary is removed and what was at `path` stays. A link is followed; a device or pipe (/dev/stdout) is written
-/// to as it is.
+/// Writes `text` to a temporary file beside `path` and renames it to `path`. On any error (no such folder, full disk)
+/// the temporary file is removed and the old file stays. A link is followed; a device or pipe (/dev/stdout) is written
+/// to directly.
 Result<void> replace_file(const std::string& path, std::string_view text);
 
 }  // namespace gpusched

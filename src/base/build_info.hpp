@@ -15,7 +15,7 @@ struct BuildInfo {
   bool with_cuda = false;       ///< the CUDA backend is compiled in
 };
 
-/// The facts of this very library.
+/// What this library was built from and with.
 BuildInfo build_info();
 
 }  // namespace gpusched

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Text to values, exact and locale-free. Every function gives nothing when the whole text is not such a value.
+/// Text to values, exactly and independent of the locale. Every function returns nothing unless the whole text is such
+/// a value.
 #pragma once
 
 #include <charconv>

@@ -20,7 +20,7 @@
 
 namespace gpusched {
 
-/// The fields of one object. Call read() for each known key, then finish(); the first thing wrong is kept.
+/// The fields of one object. Call read() for each known key, then finish(); the first error is kept.
 class JsonFields {
  public:
   /// `path` is the object's JSON path ("" at the top); `file` is for messages only. Borrows `object`.
@@ -70,7 +70,7 @@ class JsonFields {
     target = value->get<std::vector<T>>();
   }
 
-  /// A word of a table.
+  /// The value of a name in a table of names.
   template <class T, std::size_t N>
   void read_word(const std::string& key, T& target, const std::array<NamedValue<T>, N>& names) {
     std::string word(name_of(names, target));
@@ -94,7 +94,7 @@ class JsonFields {
     if (auto done = fields.finish(); !done && !error_) error_ = done.error();
   }
 
-  /// Fails for a key that must be there.
+  /// Makes a missing key an error.
   void require(const std::string& key) {
     if (object_->is_object() && !object_->contains(key)) fail(key, "is missing");
   }

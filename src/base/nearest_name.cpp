@@ -14,8 +14,8 @@ bool alike(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-// Edits that turn `a` into `b`: a letter more, less or other, or two neighbours that change places (optimal string
-// alignment). The case of a letter does not count. Three rows of the table at a time.
+// Edits that turn `a` into `b`: inserting, deleting or replacing a letter, or swapping two neighbours (optimal string
+// alignment). The case of a letter does not count. Only three rows of the table are kept.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, above(b.size() + 1);
   std::iota(above.begin(), above.end(), std::size_t{0});

@@ -8,7 +8,7 @@
 
 namespace gpusched {
 
-// The C locale is never changed, so that the point is a point.
+// The program never changes the C locale, so that the decimal separator is a point.
 std::string formatted(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);

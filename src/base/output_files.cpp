@@ -23,7 +23,7 @@ Unexpected cannot(const std::string& what, const std::string& path, const std::e
 OutputFiles::~OutputFiles() {
   std::error_code ignored;
   for (const std::string& path : paths_) fs::remove(temporary_name(path), ignored);
-  // Innermost first; a folder that others use by now is not empty and stays.
+  // Innermost first; a folder that another process has put files into is not empty and stays.
   std::for_each(folders_.rbegin(), folders_.rend(), [&](const std::string& folder) { fs::remove(folder, ignored); });
 }
 

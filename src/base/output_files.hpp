@@ -10,8 +10,8 @@
 
 namespace gpusched {
 
-/// Every file is written under a temporary name beside its place; commit() renames all. Whatever was not committed is
-/// removed again, with the folders made for it.
+/// Every file is written under a temporary name in its folder; commit() renames all of them. Without commit() the files
+/// are removed again, with the folders that were made for them.
 class OutputFiles {
  public:
   OutputFiles() = default;

@@ -29,7 +29,7 @@ double interquartile_mean_of_runs(const RunScores& runs) {
 
 namespace {
 
-// Neighbours in runs of `block`, from anywhere, until as many are drawn as there are.
+// Blocks of `block` neighbours from random places, until as many values are drawn as there are.
 void draw_blocks(std::vector<std::size_t>& drawn, std::size_t block, Rng& rng) {
   for (std::size_t taken = 0; taken < drawn.size();) {
     const std::size_t first = rng.below(drawn.size() - block + 1);
@@ -43,7 +43,7 @@ double mean_at(const std::vector<double>& values, const std::vector<std::size_t>
   return sum / static_cast<double>(places.size());
 }
 
-// Of as many runs as there are, drawn with replacement, on the windows drawn. A single run needs no draw.
+// The mean of as many runs as there are, drawn with replacement, on the drawn windows. A single run needs no draw.
 double drawn_mean(const RunScores& runs, const std::vector<std::size_t>& windows, Rng& rng) {
   if (runs.size() == 1) return mean_at(runs.front(), windows);
   std::vector<double> means;

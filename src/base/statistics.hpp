@@ -47,8 +47,8 @@ struct PairedIntervals {
 PairedIntervals stratified_bootstrap(const RunScores& ours, const RunScores& theirs, std::size_t block, Rng rng,
                                      std::uint32_t resamples = 10'000);
 
-/// True when at least two blocks fit beside each other: with fewer, every resample is nearly the whole, and the
-/// interval would say more than the windows do.
+/// True when at least two disjoint blocks fit: with fewer, every resample is nearly the whole sample, and the interval
+/// would be too narrow.
 constexpr bool enough_for_blocks(std::size_t values, std::size_t block) { return values >= 2 * block; }
 
 /// The verdict where there is no interval.

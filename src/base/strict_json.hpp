@@ -17,8 +17,8 @@ using Json = nlohmann::ordered_json;
 /// `file` is for messages only.
 Result<Json> parse_json_strictly(std::string_view text, const std::string& file);
 
-/// Indented by `indent` blanks (-1: one line), with a line end. Bytes of names that are no UTF-8 become U+FFFD, as JSON
-/// can hold no others.
+/// Indented by `indent` blanks (-1: one line), with a line end. Bytes of names that are not valid UTF-8 become U+FFFD,
+/// because JSON cannot hold them.
 std::string json_text(const Json& json, int indent = 2);
 
 /// The whole file as text. Error: it cannot be read, or is a folder.

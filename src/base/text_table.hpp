@@ -11,7 +11,7 @@
 
 namespace gpusched {
 
-/// The first column is a name and stands left; the others are numbers and stand right.
+/// The first column holds names, aligned left; the others hold numbers, aligned right.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
@@ -34,7 +34,7 @@ class TextTable {
   }
 
  private:
-  // Characters of UTF-8 text: bytes that do not continue one.
+  // Characters of UTF-8 text: bytes that are not continuation bytes.
   static std::size_t columns(std::string_view text) {
     return static_cast<std::size_t>(std::count_if(
         text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Text for a terminal of few columns.
+/// Text wrapped for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace gpusched {
 
 inline constexpr std::size_t terminal_columns = 80;
 
-/// `text` in lines of `width` columns as far as its words are that short, each but the first behind `indent` blanks.
-/// Lists like a|b|c may be broken behind a bar. Precondition: `width` > 0.
+/// `text` in lines of at most `width` columns, except where one word is longer; each line but the first begins with
+/// `indent` blanks. Lists like a|b|c may be broken after a bar. Precondition: `width` > 0.
 inline std::string wrapped(std::string_view text, std::size_t width, std::size_t indent = 0) {
   std::string lines;
   while (text.size() > width) {

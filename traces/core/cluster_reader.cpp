@@ -57,7 +57,7 @@ class ClusterBuilder {
     gpus_ += node.gpus;
     cluster_.nodes.push_back(std::move(node));
   }
-  // Before memory runs out, or an index overflows.
+  // Limits that keep memory and indexes from overflowing.
   [[nodiscard]] bool too_large() const {
     return static_cast<std::int64_t>(cluster_.nodes.size()) > most_nodes || gpus_ > most_gpus_in_all;
   }
@@ -200,7 +200,7 @@ Result<void> read_vc_nodes(RowReader& rows, ReadContext& context, ClusterBuilder
   });
 }
 
-// The members of one JSON object, checked as they are taken; the first thing wrong is kept.
+// The members of one JSON object, checked as they are read; the first error is kept.
 class ObjectReader {
  public:
   ObjectReader(const Json& object, std::string path, std::optional<Error>& error)

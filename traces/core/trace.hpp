@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reading traces: any of the field's published job logs into a JobTable, with a report of what was kept and what was
-/// not. Nothing is dropped silently.
+/// Reads job logs of published formats into a JobTable, with a report of the rows that were kept and left out. No row
+/// is dropped silently.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@
 
 namespace gpusched {
 
-/// What reading saw row by row. Kept only when somebody asks: `trace validate`, and the search for a duplicate id.
+/// What reading found, row by row. Kept only for `trace validate` and for the search for a duplicate id.
 struct ReadLog {
   /// A job as it was added, in order of rows.
   struct Job {
@@ -59,7 +59,7 @@ struct ReadContext {
     report.drop(reason, line);
     if (log != nullptr) log->left_out.push_back({line, reason});
   }
-  /// Of a row with a bad value: true when it is counted as dropped (ReadOptions::drop_bad_rows), false when reading
+  /// For a row with a bad value: true when it is counted as dropped (ReadOptions::drop_bad_rows), false when reading
   /// must stop with that error.
   bool tolerate(const Error& error) {
     if (!options.drop_bad_rows) return false;
@@ -193,7 +193,7 @@ inline Shape gang_on_nodes(std::int64_t gpus, std::int64_t nodes) {
   return shape;
 }
 
-/// The project's word for the ending that a trace names ("Pass", "COMPLETED", "Killed"...).
+/// The JobStatus for the word of a trace ("Pass", "COMPLETED", "Killed"...).
 JobStatus status_from_word(std::string_view word);
 
 // The readers, one file each.
@@ -215,7 +215,7 @@ Result<void> read_pai_tables(const std::string& path, const ReadOptions& options
 /// True when `path` is a folder, or a tar archive with a pai_job_table.
 bool has_pai_tables(const std::string& path);
 
-/// An error when the jobs one after the other would take longer than a Time holds, 292,000 years. `path` is for the
+/// An error when all jobs run one after another would take longer than a Time holds, 292,000 years. `path` is for the
 /// message only. Precondition: there are jobs.
 Result<void> check_times(const JobTable& jobs, const std::string& path);
 

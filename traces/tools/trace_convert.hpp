@@ -12,7 +12,7 @@
 
 namespace gpusched {
 
-/// The text of a trace file, and what the format could not say.
+/// The text of a trace file, and notes on what the format cannot express.
 struct TraceText {
   std::string text;
   std::vector<std::string> notes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a trace is like: `gpusched trace info`.
+/// A summary of a trace: `gpusched trace info`.
 #pragma once
 
 #include <cstdint>

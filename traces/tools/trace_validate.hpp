@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Every oddity of a trace with its line: `gpusched trace validate`.
+/// Every irregularity of a trace with its line: `gpusched trace validate`.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct TraceValidation {
   std::uint64_t refusals = 0;         ///< how many of them read_trace() would refuse
 };
 
-/// Reads the whole trace and lists what is odd in it. An error only where reading cannot go on: a file that is missing
-/// or damaged, an unknown format, a missing column.
+/// Reads the whole trace and lists its irregularities. An error only where reading cannot continue: a missing or
+/// damaged file, an unknown format, a missing column.
 Result<TraceValidation> validate_trace(const std::string& path, const ReadOptions& options = {});
 
 /// For people: the verdict, then each kind with its count and its first `most` lines.

@@ -39,10 +39,10 @@ struct DeviceFacts {
   /// Work too small to fill the device takes as long as its longest chain of steps: fits have a floor for that.
   bool has_step_floor = false;
   std::map<Kernel, std::uint32_t> tile_sides = {};  ///< of products that compute whole square tiles of cells
-  /// The quantile of a point's samples that stands for it: the median, or less where other programs take turns and
-  /// caches, which only ever lengthens a sample.
+  /// The quantile of a point's samples that is its time: the median, or a lower one where other programs share
+  /// processor and caches, which can only lengthen a sample.
   double typical_quantile = 0.5;
-  /// How often each pass comes round to every point, to keep the fastest turn: more than once where disturbances last
+  /// How often each pass measures every point, of which the fastest turn counts: more than once where disturbances last
   /// longer than a point.
   std::uint32_t turns = 1;
 };
@@ -78,7 +78,7 @@ class Backend {
   [[nodiscard]] virtual DeviceFacts facts() const = 0;
   [[nodiscard]] virtual bool supports(Kernel kernel) const = 0;
 
-  /// Seconds on the clock by which measurements take time: this machine's, but for a device that is made up.
+  /// Seconds on the clock of the measurements: this machine's, or the simulated one of the analytic device.
   [[nodiscard]] virtual double clock_s() const;
 
   /// Runs the calls of a step one after another, `samples` times after a warm-up; time of each run in microseconds.

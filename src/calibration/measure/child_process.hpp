@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Work in a process of its own: cold starts, and jobs that share a device as strangers do.
+/// Work in a process of its own: for cold starts, and for jobs that share a device without sharing a process.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ double monotonic_s();
 /// not survive a fork).
 class ChildProcess {
  public:
-  /// Error: no process or socket to be had.
+  /// Error: no process or socket could be created.
   static Result<ChildProcess> start(const std::function<std::vector<double>()>& work);
 
   ChildProcess(ChildProcess&& other) noexcept;

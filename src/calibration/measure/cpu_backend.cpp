@@ -111,7 +111,7 @@ class CpuBackend final : public Backend {
     facts.limits = {.memory_bytes = std::min(memory / 16, 256e6),
                     .flops = 1e9 * threads_,
                     .cache_bytes = cache,
-                    // One that cannot be exceeded threefold has no line of its own: memory is then all that is beyond.
+                    // The suite's operands (256 MB) must exceed the last cache well; else it gets no line of its own.
                     .last_cache_bytes = last_cache < 256e6 / 5 ? last_cache : 0,
                     .gemm_most = 1536};
     return facts;
@@ -124,7 +124,8 @@ class CpuBackend final : public Backend {
     if (!handover_measured_) team_.measure_handover();
     handover_measured_ = true;
     std::vector<CpuKernel> kernels = make_kernels(step, team_, emptied_memory(memory_bytes(step, team_)));
-    // The first run brings pages and code, and tells how many make a sample; a short one is better asked again.
+    // The first run loads pages and code, and its time tells how many runs make a sample; a short time is measured
+    // again.
     double once_us = 0;
     for (int i = 0; i < 2 && once_us < least_sample_us; ++i) {
       team_.take_busy_us();
@@ -166,7 +167,7 @@ class CpuBackend final : public Backend {
     CpuKernel kernel_b(b, other_team, memory, 2);
     kernel_a.run();
     kernel_b.run();
-    // Alone and beside by turns, so that a disturbance from outside meets both.
+    // Alone and beside the other in turns, so that a disturbance affects both.
     constexpr int rounds = 3;
     const double turn_s = seconds / (3 * rounds);
     std::array<std::vector<double>, 4> times;  // alone a, alone b, a beside b, b beside a

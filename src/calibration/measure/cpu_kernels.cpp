@@ -40,7 +40,8 @@ struct Cells {
   Index first_row, last_row, first_column, last_column;
 };
 
-// A block of 16 x 16 cells goes through k in step, as the threads of a block do on a GPU, and keeps nothing near.
+// The 16 x 16 cells of a block advance through k together, as the threads of a GPU's block do, without any blocking for
+// caches.
 void multiply_naive(const float* a, const float* b, float* c, const Cells& cells, Index n, Index k) {
   constexpr Index side = 16;
   for (Index i0 = cells.first_row; i0 < cells.last_row; i0 += side) {
@@ -57,7 +58,7 @@ void multiply_naive(const float* a, const float* b, float* c, const Cells& cells
           }
         }
       };
-      // A width that is known when compiling becomes vector operations.
+      // With a width known at compile time the compiler emits vector operations.
       if (n >= side) {
         add_up(std::integral_constant<Index, side>());
       } else {
@@ -68,8 +69,8 @@ void multiply_naive(const float* a, const float* b, float* c, const Cells& cells
   }
 }
 
-// A panel of B of 64 x 256 floats (64 KiB) stays in the cache while rows of A pass over it. Sums are the thread's own
-// while they grow: cells beside each other may belong to two threads.
+// A panel of B of 64 x 256 floats (64 KiB) stays in the cache while rows of A are multiplied with it. Sums are kept in
+// the thread until they are complete, because neighbouring cells may belong to two threads and share a cache line.
 void multiply_tiled(const float* a, const float* b, float* c, const Cells& cells, Index n, Index k) {
   constexpr Index tile_k = 64;
   constexpr Index tile_n = 256;

@@ -25,7 +25,8 @@ CpuMemory::CpuMemory(std::size_t bytes) : size_(rounded_up(bytes, huge_page)) {
       if (random_.mapping != nullptr) ::munmap(random_.mapping, mapped);
       throw std::bad_alloc();
     }
-    // Advice: without huge pages times are less even; pages that a child shares would be copied when written.
+    // Both calls are advice only: without huge pages times vary more; pages shared with a child would be copied when
+    // written.
     ::madvise(memory, mapped, MADV_HUGEPAGE);
     ::madvise(memory, mapped, MADV_DONTFORK);
     const std::size_t misplaced = reinterpret_cast<std::uintptr_t>(memory) % huge_page;

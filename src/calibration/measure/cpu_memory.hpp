@@ -8,10 +8,10 @@
 
 namespace gpusched {
 
-/// Two stretches of memory on huge pages, one of random floats and one of room for the rest, handed out from the front.
-/// After restart() the same requests get the same addresses and the same pages again: which cache lines two operands
-/// share, which pages they lie on and whether those were ever touched would else differ from one timing to the next, by
-/// more than what is timed. A forked child does not have it.
+/// Two areas of memory on huge pages, one of random floats and one for everything else, allocated from the front. After
+/// restart() the same requests get the same addresses and pages again. Otherwise the cache lines that two operands
+/// share, and the pages they lie on, would differ between timings and change the times by more than the effect that is
+/// measured. A forked child does not have this memory.
 class CpuMemory {
  public:
   /// Reserves addresses; pages come when they are first used. Throws std::bad_alloc where there are none.

@@ -118,7 +118,7 @@ Gate energy_gate(const DeviceProfile& profile, const Measurements& measured) {
 }  // namespace
 
 void judge_profile(DeviceProfile& profile, const Backend& backend, const Measurements& measured) {
-  // The vendor's sheet where one is shipped, else the ceilings just measured.
+  // The vendor's datasheet where one is shipped, else the peaks just measured.
   const auto shipped = shipped_profile_of_model(profile.model);
   const DeviceProfile& sheet = shipped ? *shipped : profile;
   const std::string against = shipped ? "datasheet roofline" : "roofline of measured peaks";
@@ -127,7 +127,7 @@ void judge_profile(DeviceProfile& profile, const Backend& backend, const Measure
   const Judged held_out = judge(profile, sheet, measured, PointRole::held_out);
   const Judged steps = judge(profile, sheet, measured, PointRole::composite);
   gates.push_back(error_gate("held-out sizes", held_out.errors(), 0.10, 0.20));
-  // Each product by itself as well: many good predictions of one must not hide bad ones of another.
+  // Each product separately too: good predictions of one product must not hide bad ones of another.
   for (const Kernel product : {Kernel::gemm_naive16, Kernel::gemm_tiled, Kernel::gemm_fp32, Kernel::gemm_bf16}) {
     if (!backend.supports(product)) continue;
     const Judged of_product = judge(profile, sheet, measured, PointRole::held_out, product);

@@ -131,7 +131,7 @@ Result<std::vector<MixJob>> make_job_mix(const Backend& backend, const DevicePro
     total_s += job.predicted_s;
     jobs.push_back(std::move(job));
   }
-  // A mean gap as long as half a job: twice what one device serves, until the last has come.
+  // The mean gap is half a job's length: twice the load that one device serves, until the last job has arrived.
   double submit_s = 0;
   for (MixJob& job : jobs) {
     job.submit_s = submit_s;

@@ -47,7 +47,7 @@ double mean_jct_s(std::span<const MixJob> jobs, const MixTimes& times);
 /// again. The median over the kinds.
 Result<double> measure_job_start_s(const OpenBackend& open, std::span<const MixJob> jobs);
 
-/// Runs the jobs on the device, each in a process of its own. Errors: no process to be had, or a job that ends early.
+/// Runs the jobs on the device, each in a process of its own. Errors: a process cannot be started, or a job ends early.
 Result<MixTimes> run_job_mix(const OpenBackend& open, std::span<const MixJob> jobs, MixSchedule schedule);
 
 /// The same in the simulator: durations and slowdowns from the profile, `job_start_s` besides each job's steps. Error:

@@ -45,7 +45,8 @@ Protocol protocol_of(SuiteScale scale) {
   return {};
 }
 
-/// Standard deviation over mean of the samples' middle nine tenths: an interruption is not the device's noise.
+/// Standard deviation over mean of the samples' middle nine tenths, so that an interruption does not count as noise of
+/// the device.
 double noise_of(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   samples.resize(std::max<std::size_t>(2, samples.size() * 9 / 10));
@@ -97,8 +98,7 @@ Result<void> check_results(const Taking& taking, std::span<const KernelCall> cal
   return {};
 }
 
-/// A point's time in a pass is that of the fastest turn, which is the typical one of the turn's samples: a disturbance
-/// only ever lengthens them.
+/// A point's time in a pass is that of its fastest turn, because a disturbance can only lengthen a turn.
 Result<void> time_suite(const Taking& taking, Measurements& found) {
   std::array<std::vector<std::vector<double>>, 2> turn_us;  // by pass and point
   turn_us.fill(std::vector<std::vector<double>>(found.suite.size()));

@@ -16,8 +16,8 @@ namespace gpusched {
 using OpenBackend = std::function<Result<std::unique_ptr<Backend>>()>;
 
 /// slowdown[a][b]: how many times longer call a takes while another process runs call b, each looping for about
-/// `seconds` / 3 alone and `seconds` / 3 beside. Takes `seconds` for every pair. Errors: no process to be had, or one
-/// of the two ends early.
+/// `seconds` / 3 alone and `seconds` / 3 beside the other. Takes `seconds` for every pair. Errors: a process cannot be
+/// started, or one of the two ends early.
 Result<std::vector<std::vector<double>>> co_locate_processes(const OpenBackend& open, std::span<const KernelCall> calls,
                                                              double seconds);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What else ran on this machine: how far times taken here can be trusted.
+/// How much other programs and the host used the processors during a measurement.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct ProcessorUse {
   double own_s = 0;     ///< running this process and the children that it has waited for
 };
 
-/// nullopt where the system does not tell.
+/// nullopt where the system does not provide it.
 std::optional<ProcessorUse> processor_use();
 
 /// "12.3 %": the part of the processors' time between the two that other programs took.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What every kernel must compute: random operands, and the result in double precision by the plainest loop. A backend
-/// whose result differs by more than error_limit() is broken, and its times mean nothing.
+/// What every kernel must compute: random operands, and the result in double precision by the simplest loop. A backend
+/// whose result differs by more than error_limit() is wrong, and its times are refused.
 #pragma once
 
 #include <cstdint>

@@ -51,8 +51,8 @@ Result<void> append(const std::string& path, const std::string& text) {
       Error{.message = "cannot write more samples (disk full?); those written before are kept", .file = path}};
 }
 
-/// A disk that was full, or a program that was ended, may leave a last row without its end: it goes, so that the rows
-/// to come begin on a line of their own and half a number is not taken for a sample.
+/// A full disk or a killed program may leave an incomplete last row. It is removed, so that half a number is not read
+/// as a sample and the next row begins on a line of its own.
 Result<void> drop_cut_row(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// SampleStore: the raw samples of a calibration, kept in a file as they come, so that an interrupted run goes on where
-/// it stopped and every fit can be redone.
+/// SampleStore: the raw samples of a calibration, written to a file as they are taken, so that an interrupted run can
+/// continue and every fit can be repeated.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class SampleStore {
   /// The samples of a measurement, or nullptr.
   [[nodiscard]] const std::vector<double>* find(const std::string& id) const;
 
-  /// Keeps them, on disk before it returns. Error: no room; the rows that were there stay whole.
+  /// Adds them; they are on disk when it returns. Error: the disk is full; the rows written before stay valid.
   Result<void> add(const std::string& id, const std::vector<double>& samples);
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(samples_.size()); }

@@ -16,8 +16,8 @@ class ServerProcess {
  public:
   using Handler = std::function<std::string(const std::string& request)>;
 
-  /// `make` runs in the child and gives what answers there. The child ignores interrupts, which are its owner's to
-  /// handle. Precondition: no other thread of this process holds a lock. Error: no process to be had.
+  /// `make` runs in the child and returns the function that answers requests. The child ignores interrupts, which the
+  /// owner handles. Precondition: no other thread of this process holds a lock. Error: the process cannot be started.
   static Result<ServerProcess> start(const std::function<Handler()>& make);
 
   ServerProcess(ServerProcess&& other) noexcept;

@@ -129,7 +129,7 @@ class SuiteMaker {
     }
   }
 
-  /// Sizes well inside each cache and well beyond the last; the edge between two fits neither line.
+  /// Sizes well inside each cache and well beyond the last one; sizes near the edge of a cache follow neither line.
   void add_bandwidth(Kernel kernel) {
     const double cache = limits_.cache_bytes;
     const double last = std::max(cache, limits_.last_cache_bytes);

@@ -17,8 +17,9 @@
 
 namespace gpusched {
 
-/// Keeps the calling thread on one processor while it lives. Two threads that the system puts on one take turns, each
-/// then faster than beside the other on two that share a core: the same work would take one time or the other.
+/// Pins the calling thread to one processor while the object lives. Two threads that the system puts on one processor
+/// take turns, and each is then faster than on two processors that share a core; so without pinning the same work would
+/// have one of two times.
 class PinnedThread {
  public:
   explicit PinnedThread(int processor) {

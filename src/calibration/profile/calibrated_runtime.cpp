@@ -40,7 +40,7 @@ Result<DeviceProfile> profile_of(const std::string& gpu_type, std::span<const Ty
                     "=FILE_OR_NAME");
 }
 
-/// What a family's step is like on a device.
+/// What a family's step consists of on a device.
 struct StepMix {
   std::map<std::string, double> shares;  ///< of the device's time, by representative kernel; they add up to 1
   double busy_share = 1;                 ///< of the step's time; the rest is the host's
@@ -143,7 +143,7 @@ bool has_power(const DeviceProfile& profile) {
   return profile.power && profile.power->idle_w.source != Source::unavailable && !profile.power->active_w.empty();
 }
 
-/// Draw of the kernel; that of a product, or whatever the profile has, where it has no figure of its own.
+/// Power of the kernel; where the profile has none for it, that of a product, or any that the profile has.
 std::pair<std::string, Quantity> active_power(const PowerModel& power, const std::string& kernel) {
   auto place = power.active_w.find(kernel);
   if (place == power.active_w.end()) place = power.active_w.find("gemm");
@@ -176,7 +176,7 @@ Result<void> add_power(CalibratedRuntime& runtime, const DeviceProfile& profile,
   return {};
 }
 
-/// "durations rest on 2 assumed values of datasheet-v100", one line a profile.
+/// "durations rest on 2 assumed values of datasheet-v100", one line per profile.
 void note_assumed(std::vector<std::string>& notes, const std::string& what, const std::vector<UsedValue>& used) {
   std::map<std::string, std::uint32_t> assumed;
   for (const UsedValue& value : used) {

@@ -18,13 +18,13 @@
 
 namespace gpusched {
 
-/// Which profile stands for which GPU type.
+/// The profile to use for a GPU type.
 struct TypeProfile {
   std::string gpu_type;  ///< of Cluster::gpu_types; empty: the profile's own model, or any type without a profile
   DeviceProfile profile;
 };
 
-/// A runtime model with everything that it was made from.
+/// A runtime model and the values that it was computed from.
 struct CalibratedRuntime {
   RuntimeModel model = {};
   std::vector<UsedValue> used = {};      ///< each value once
@@ -36,11 +36,11 @@ struct CalibratedRuntime {
 /// Time of a training step of the family on the device, host part included.
 Result<Prediction> predict_step(const DeviceProfile& profile, const std::string& family);
 
-/// What a runtime model is to hold.
+/// What a runtime model is made for.
 struct RuntimeOptions {
   double slowdown = 1;        ///< factor on every duration
   bool interference = false;  ///< jobs that share a card slow each other, as co_location_slowdown() says
-  /// GPU types (indices) of which the cluster has no GPU: no job runs there, so that they need no profile.
+  /// GPU types (indices) without a GPU in the cluster: no job runs there, so they need no profile.
   std::vector<std::uint32_t> empty_types = {};
 };
 

@@ -52,7 +52,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// A quantity that a reader would refuse, and why; "" when it is sound.
+/// Why a reader would refuse the quantity; "" when it is valid.
 std::string fault_of(const Quantity& quantity, std::string_view key) {
   if (!std::isfinite(quantity.value)) return "value: expected a finite number";
   if (quantity.unit != unit_of_key(key)) {
@@ -476,7 +476,7 @@ void check_whole(const DeviceProfile& profile, std::optional<Error>& error) {
   const auto positive = [&](const Quantity& value, const std::string& path) {
     if (value.source != Source::unavailable && value.value <= 0) fail(path + "/value", "expected a number above 0");
   };
-  // A model whose parameters nobody knows is left out.
+  // A model without any known parameter is left out.
   const auto known = [&](const Quantity& value, const std::string& path) {
     if (value.source == Source::unavailable) fail(path + "/source", "a fit needs all its parameters; leave it out");
   };

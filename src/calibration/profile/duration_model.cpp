@@ -8,7 +8,7 @@
 namespace gpusched {
 namespace {
 
-// A kernel launch that nobody measured; a few microseconds on every platform of the last decade.
+// Assumed where no kernel launch was measured; a few microseconds on every platform of the last decade.
 constexpr double assumed_launch_us = 5;
 constexpr double assumed_link_gbs = 12;
 
@@ -43,7 +43,7 @@ Prediction from_bandwidth(const DeviceProfile& profile, const std::string& name,
   return prediction;
 }
 
-/// Operands in a cache run by the fit of that cache, where the profile tells them apart.
+/// Where the profile has a fit for a cache, it is used for operands that fit in that cache.
 const BandwidthFit* op_fit(const DeviceProfile& profile, std::string& name, const KernelCall& call) {
   for (const std::string level : {"l2", "l3"}) {
     const auto cache = profile.resources.find(level + "_bytes");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// DurationModel: how long kernels take on a device, from its profile. The fit where there is one, else the roofline
-/// of the peaks; every answer says where it comes from.
+/// DurationModel: how long kernels take on a device, from its profile: by the fitted model where there is one, else by
+/// the roofline of the peaks. Every answer names the values it was computed from.
 #pragma once
 
 #include <span>
@@ -39,7 +39,8 @@ Result<Prediction> predict(const DeviceProfile& profile, const KernelCall& call)
 /// Sum over the calls of a step, which run one after another.
 Result<Prediction> predict(const DeviceProfile& profile, std::span<const KernelCall> step);
 
-/// What the peaks alone say: max(F/P, B/W), no launch time. The baseline that a calibration must beat. Error: no peak.
+/// The prediction of the peaks alone: max(F/P, B/W), without launch time. A calibration must be better than this.
+/// Error: no peak.
 Result<double> predict_from_peaks(const DeviceProfile& profile, std::span<const KernelCall> step);
 
 }  // namespace gpusched

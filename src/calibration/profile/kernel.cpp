@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, kernel_count> names = {
     "gemm_tiled", "gemm_fp32", "gemm_bf16",  "reduce",       "softmax",    "layernorm",    "conv2d",   "stencil7",
     "gather",     "histogram", "h2d_pinned", "h2d_pageable", "d2h_pinned", "d2h_pageable", "peer_copy"};
 
-// What a random read of 4 bytes costs: a whole sector of memory.
+// A random read of 4 bytes moves a whole sector of memory.
 constexpr double sector_bytes = 32;
 
 }  // namespace

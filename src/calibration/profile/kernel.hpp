@@ -50,7 +50,8 @@ constexpr bool operator==(const KernelCall& a, const KernelCall& b) {  // nvcc r
   return a.kernel == b.kernel && a.m == b.m && a.n == b.n && a.k == b.k;
 }
 
-/// What the program that this suite began with computed: a product of matrices of ones and twos, 2048 in every cell.
+/// The computation of the seed program, from which this suite was developed: a product of matrices of ones and twos,
+/// 2048 in every cell.
 inline constexpr KernelCall seed_program = {Kernel::gemm_naive16, 1024, 1024, 1024};
 
 /// "gemm_naive16": the name in profiles and reports.
@@ -66,8 +67,8 @@ std::optional<KernelCall> parse_call(std::string_view text);
 double flops_of(const KernelCall& call);
 /// Bytes that must move between memory and processor, or over the link, each once.
 double bytes_of(const KernelCall& call);
-/// Steps of a call that wait for one another, however many processors share the rest: the terms of one cell's sum.
-/// 0: not counted (operations bound by memory; a library splits sums as it likes).
+/// Length of the longest chain of dependent steps of a call, which no number of processors shortens: the terms of one
+/// cell's sum. 0: not counted (operations bound by memory; libraries split sums in their own way).
 double depth_of(const KernelCall& call);
 /// The product with rows and columns rounded up to whole tiles.
 KernelCall in_whole_tiles(KernelCall call, std::int64_t side);

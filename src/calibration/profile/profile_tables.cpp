@@ -23,8 +23,7 @@ std::string cell(const std::string& text, std::size_t width) {
   return text.size() >= width ? text + " " : text + std::string(width - text.size(), ' ');
 }
 
-/// True when all of a's interval lies below all of b's; an open end lies beyond everything. Precondition: both have
-/// one.
+/// True when a's interval lies entirely below b's; an open end is infinite. Precondition: both have an interval.
 bool below(const Quantity& a, const Quantity& b) {
   return a.bound != "at_least" && b.bound != "at_most" && (*a.ci95)[1] < (*b.ci95)[0];
 }
@@ -59,7 +58,7 @@ std::size_t width_of(const Range& rows, Text text) {
   return width + 1;
 }
 
-/// The training steps and the seed program's product: what was never fitted and has a name that people know.
+/// The training steps and the seed program's product: work with well-known names that was never used in a fit.
 std::string show_steps(const std::vector<ValidationPoint>& points) {
   const std::string seed_id = "held " + describe(seed_program);
   std::vector<ValidationPoint> shown;

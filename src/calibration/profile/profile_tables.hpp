@@ -14,8 +14,8 @@ std::string show_device_profile(const DeviceProfile& profile);
 /// Every quantity that both profiles or only one has, with the ratio b/a; states where intervals do not overlap.
 std::string compare_device_profiles(const DeviceProfile& a, const DeviceProfile& b);
 
-/// How long the suite's kernels at one large size, and training steps of known families, take on each of the two, by
-/// their profiles, and how many times faster b is. Where a profile cannot tell, the row says so.
+/// Predicted times of the suite's kernels at one large size, and of training steps of known families, on both devices,
+/// and how many times faster b is. Where a profile has no prediction, the row says so.
 std::string speed_up_table(const DeviceProfile& a, const DeviceProfile& b);
 
 }  // namespace gpusched

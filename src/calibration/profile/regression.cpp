@@ -48,8 +48,8 @@ double log_prediction(const Vector5& x, const WorkPoint& point, Vector5* gradien
   return std::log(total);
 }
 
-/// Where the parameters may be, in logs. A rate that never bounds any point is not determined by them: it stays below
-/// `rate_limit` times what the points reached instead of running away.
+/// Bounds of the parameters, in logs. A rate that limits no point is not determined by the points: it stays below
+/// `rate_limit` times the rates that they reached.
 constexpr double rate_limit = 100;
 constexpr double step_range = 1e4;
 struct Box {
@@ -207,8 +207,9 @@ ConfidenceInterval interval_of(double estimate, std::span<const double> log_draw
   return {estimate * std::exp(-t * std::sqrt(variance)), estimate * std::exp(t * std::sqrt(variance)), Bound::both};
 }
 
-/// Which parameters the points cannot tell: by linear theory (noise^2 times the inverse of the gradients' products) the
-/// 95 % interval of such a one would reach further than tenfold. Refits do not show it: they stay where they begin.
+/// The parameters that the points do not determine: by linear theory (noise^2 times the inverse of the gradients'
+/// products) the 95 % interval of such a parameter reaches further than tenfold. Refits do not show this, because they
+/// stay near their start.
 std::array<bool, 5> undetermined(const Eigen::MatrixXd& gradients, double noise) {
   Eigen::MatrixXd products = gradients.transpose() * gradients;
   products.diagonal().array() += 1e-10 * products.trace();
@@ -341,7 +342,8 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
     const auto at = static_cast<Eigen::Index>(k);
     estimate.ci95[k] = interval_in_box(x[at], drawn[k], points.size() - parameters, box.least[at], box.most[at]);
   }
-  // What is known of a parameter that the points cannot tell: no time is shorter than t0, and what some point reached.
+  // The interval of a parameter that the points do not determine: t0 is at most the shortest time, a rate at least the
+  // highest that some point reached.
   const auto [reached_p, reached_w] = reached_rates(points);
   const double shortest = std::exp(*std::min_element(log_times.begin(), log_times.end()));
   if (lost[0]) estimate.ci95[0] = {0, shortest, Bound::at_most};

@@ -32,8 +32,8 @@ struct Roofline {
   [[nodiscard]] double predict_us(double flops, double bytes, double depth = 0) const;
 };
 
-/// Which ends of a parameter's interval the points determine. A rate that bounds none of them could be anything above
-/// what they reached, a launch time far below all times anything down to 0.
+/// Which ends of a parameter's interval the points determine. A rate that limits none of them could be any rate above
+/// those reached; a launch time far below all times could be anything down to 0.
 enum class Bound : std::uint8_t { both, at_least, at_most };
 
 /// A 95 % interval.
@@ -86,8 +86,8 @@ double fit_power_beta(double idle_w, double active_w, std::span<const PowerPoint
 /// (cells <= 0 are unknown). Fills unknown cells; the fallback for kernels that were never paired.
 std::vector<std::vector<double>> complete_interference(const std::vector<std::vector<double>>& slowdown);
 
-/// Without any pair timed: two kernels that use shares u_a and u_b of the scarcest resource slow each other by what
-/// they ask beyond one device.
+/// For kernels of which no pair was timed: two that use shares u_a and u_b of the scarcest resource slow each other by
+/// the factor max(1, u_a + u_b).
 constexpr double default_slowdown(double u_a, double u_b) { return u_a + u_b > 1 ? u_a + u_b : 1; }
 
 /// Errors of predictions against what was timed.

@@ -17,6 +17,7 @@ class IdSet {
  public:
   IdSet() = default;
 
+  /// The empty subset of {0, ..., capacity - 1}.
   explicit IdSet(std::uint32_t capacity) {
     std::uint32_t words = capacity;
     do {
@@ -26,11 +27,13 @@ class IdSet {
     } while (words > 1);
   }
 
+  /// True when the set has no member.
   [[nodiscard]] bool empty() const { return words_.empty() || words_.back() == 0; }
 
+  /// Whether `id` is a member. Precondition: id < capacity.
   [[nodiscard]] bool contains(std::uint32_t id) const { return (words_[id / 64] >> (id % 64) & 1u) != 0; }
 
-  /// Adding a member again changes nothing.
+  /// Adds `id`; no effect when it is a member. Precondition: id < capacity.
   void insert(std::uint32_t id) {
     for (const std::uint32_t begin : level_begin_) {
       std::uint64_t& word = words_[begin + id / 64];
@@ -41,7 +44,7 @@ class IdSet {
     }
   }
 
-  /// Removing a stranger changes nothing.
+  /// Removes `id`; no effect when it is not a member. Precondition: id < capacity.
   void erase(std::uint32_t id) {
     for (const std::uint32_t begin : level_begin_) {
       std::uint64_t& word = words_[begin + id / 64];

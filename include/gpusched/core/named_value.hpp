@@ -12,8 +12,8 @@ namespace gpusched {
 /// One row of a table of names.
 template <class T>
 struct NamedValue {
-  std::string_view name;
-  T value;
+  std::string_view name;  ///< as written in files and on the command line
+  T value;                ///< the value that this name stands for
 };
 
 /// The value called `name`, if any.

@@ -36,7 +36,7 @@ struct Error {
 
 /// Wraps an Error so that it converts to any Result: `return Unexpected{Error{...}};`.
 struct Unexpected {
-  Error error;
+  Error error;  ///< the reason that the Result carries
 };
 
 /// Shorthand for an error that has no place in a file.
@@ -46,12 +46,18 @@ inline Unexpected unexpected(std::string message) { return {Error{.message = std
 template <class T>
 class [[nodiscard]] Result {
  public:
+  /// A success.
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  /// A failure.
   Result(Unexpected unexpected) : state_(std::in_place_index<1>, std::move(unexpected.error)) {}
 
+  /// True when it holds a value.
   [[nodiscard]] bool has_value() const { return state_.index() == 0; }
+  /// The same, for `if (result)`.
   explicit operator bool() const { return has_value(); }
 
+  /// The value. Precondition: has_value().
+  /// \{
   [[nodiscard]] T& value() & {
     GPUSCHED_ASSERT(has_value(), "Result holds an error");
     return *std::get_if<0>(&state_);
@@ -69,7 +75,9 @@ class [[nodiscard]] Result {
   T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
+  /// \}
 
+  /// The error. Precondition: no value.
   [[nodiscard]] const Error& error() const {
     GPUSCHED_ASSERT(!has_value(), "Result holds a value");
     return *std::get_if<1>(&state_);
@@ -84,10 +92,14 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
+  /// A failure.
   Result(Unexpected unexpected) : error_(std::move(unexpected.error)), failed_(true) {}
 
+  /// True when the operation succeeded.
   [[nodiscard]] bool has_value() const { return !failed_; }
+  /// The same, for `if (result)`.
   explicit operator bool() const { return has_value(); }
+  /// The error. Precondition: the operation failed.
   [[nodiscard]] const Error& error() const {
     GPUSCHED_ASSERT(failed_, "Result holds no error");
     return error_;

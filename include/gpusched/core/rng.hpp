@@ -31,6 +31,7 @@ GPUSCHED_HD constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std:
 /// A stream of random numbers. A value: a copy continues independently from the same place.
 class Rng {
  public:
+  /// The stream of `seed`, from its beginning.
   explicit constexpr GPUSCHED_HD Rng(std::uint64_t seed = 0) : key_(seed) {}
 
   /// An independent stream for item `index` of this one; does not advance this one.
@@ -94,6 +95,7 @@ class Rng {
 
   /// Key and position, which are the whole state: `Rng::restore` continues the stream exactly.
   [[nodiscard]] constexpr std::array<std::uint64_t, 2> state() const { return {key_, position_}; }
+  /// The stream whose state() was `state`.
   [[nodiscard]] static constexpr Rng restore(std::array<std::uint64_t, 2> state) {
     Rng rng(state[0]);
     rng.position_ = state[1];

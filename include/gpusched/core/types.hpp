@@ -19,6 +19,8 @@ struct Time {
   static constexpr GPUSCHED_HD Time max() { return {std::numeric_limits<std::int64_t>::max()}; }
 
   // Spelled out because a defaulted operator<=> cannot be called from device code.
+  /// Exact comparison, sum and difference of microseconds; sums are not checked for overflow.
+  /// \{
   friend constexpr GPUSCHED_HD bool operator==(Time a, Time b) { return a.us == b.us; }
   friend constexpr GPUSCHED_HD bool operator!=(Time a, Time b) { return a.us != b.us; }
   friend constexpr GPUSCHED_HD bool operator<(Time a, Time b) { return a.us < b.us; }
@@ -35,9 +37,10 @@ struct Time {
     us -= b.us;
     return *this;
   }
+  /// \}
 };
 
-inline constexpr std::int64_t microseconds_per_second = 1'000'000;
+inline constexpr std::int64_t microseconds_per_second = 1'000'000;  ///< the unit of Time
 
 /// Nearest microsecond to `s` seconds, halves away from zero. Precondition: |s| < 9.2e12.
 inline Time from_seconds(double s) {
@@ -59,15 +62,16 @@ enum class NodeId : std::uint32_t {};
 
 /// The column index of an id.
 constexpr GPUSCHED_HD std::uint32_t index(JobId id) { return static_cast<std::uint32_t>(id); }
+/// The column index of an id.
 constexpr GPUSCHED_HD std::uint32_t index(NodeId id) { return static_cast<std::uint32_t>(id); }
 
-inline constexpr std::uint32_t no_index = std::numeric_limits<std::uint32_t>::max();
-inline constexpr JobId no_job{no_index};
-inline constexpr NodeId no_node{no_index};
+inline constexpr std::uint32_t no_index = std::numeric_limits<std::uint32_t>::max();  ///< "none" among indexes
+inline constexpr JobId no_job{no_index};    ///< no job: the job of a wake event
+inline constexpr NodeId no_node{no_index};  ///< no node: the gang fits nowhere
 
 /// Thousandths of one GPU; a whole GPU is 1000.
 using MilliGpu = std::int64_t;
-inline constexpr MilliGpu whole_gpu = 1000;
+inline constexpr MilliGpu whole_gpu = 1000;  ///< thousandths in one GPU
 
 /// a * b / c rounded down, without overflow in between. Preconditions: a, b >= 0, c > 0, the result fits.
 constexpr GPUSCHED_HD std::int64_t mul_div(std::int64_t a, std::int64_t b, std::int64_t c) {

@@ -16,23 +16,24 @@
 
 namespace gpusched {
 
+/// A capacity or quota without a bound; two of them still add up within 64 bits.
 inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max() / 4;
 
 /// One machine. CPU and memory are unlimited unless the cluster file gives them.
 struct Node {
-  std::uint32_t gpus = 0;
+  std::uint32_t gpus = 0;       ///< GPUs of the node; 0 = CPU only
   std::uint32_t gpu_type = 0;   ///< index into Cluster::gpu_types
   std::uint32_t vc = no_index;  ///< virtual cluster that owns the node (index into Cluster::vcs); no_index = anyone
-  std::int64_t cpu_milli = unlimited;  ///< thousandths of a core
-  std::int64_t memory_mib = unlimited;
-  std::uint32_t rack = 0;    ///< nodes of equal numbers share a rack (placement "rack")
-  bool counts_only = false;  ///< a pool: GPUs are a number, not devices (always so above 64 GPUs)
-  std::string name = {};
+  std::int64_t cpu_milli = unlimited;   ///< thousandths of a core
+  std::int64_t memory_mib = unlimited;  ///< MiB
+  std::uint32_t rack = 0;               ///< nodes of equal numbers share a rack (placement "rack")
+  bool counts_only = false;             ///< a pool: GPUs are a number, not devices (always so above 64 GPUs)
+  std::string name = {};                ///< for reports; may be empty
 };
 
 /// A virtual cluster: a share of the machines that schedules its own queue.
 struct VirtualCluster {
-  std::string name;
+  std::string name;            ///< as jobs name it (JobRecord::vc)
   MilliGpu quota = unlimited;  ///< most GPU thousandths its jobs may hold at once
 };
 
@@ -41,11 +42,12 @@ inline constexpr std::string_view any_gpu_type = "GPU";
 
 /// The whole cluster, a plain value.
 struct Cluster {
-  std::string name = {};
-  std::vector<Node> nodes = {};
-  std::vector<std::string> gpu_types = {std::string(any_gpu_type)};
-  std::vector<VirtualCluster> vcs = {};  ///< empty: one queue, no quotas
+  std::string name = {};                                             ///< of the cluster, for reports
+  std::vector<Node> nodes = {};                                      ///< indexed by NodeId
+  std::vector<std::string> gpu_types = {std::string(any_gpu_type)};  ///< distinct names, indexed by Node::gpu_type
+  std::vector<VirtualCluster> vcs = {};                              ///< empty: one queue, no quotas
 
+  /// GPUs of all nodes.
   [[nodiscard]] std::int64_t total_gpus() const {
     std::int64_t sum = 0;
     for (const Node& node : nodes) sum += node.gpus;

@@ -25,19 +25,22 @@ namespace gpusched {
 /// What a job asks for: a gang of equal tasks, started all together or not at all. A task lives on one node; the
 /// tasks of a gang may live on different ones. A job that asks for "N GPUs, anywhere" is a gang of N one-GPU tasks.
 struct Shape {
-  std::uint32_t tasks = 1;              ///< >= 1
-  MilliGpu gpu_milli_per_task = 0;      ///< 0 (no GPU), 1..999 (a share of one GPU) or a multiple of 1000
-  std::int64_t cpu_milli_per_task = 0;  ///< thousandths of a core
-  std::int64_t memory_mib_per_task = 0;
-  std::uint32_t gpu_spec = 0;  ///< index into JobTable::gpu_specs(); 0 = any GPU type
+  std::uint32_t tasks = 1;               ///< >= 1
+  MilliGpu gpu_milli_per_task = 0;       ///< 0 (no GPU), 1..999 (a share of one GPU) or a multiple of 1000
+  std::int64_t cpu_milli_per_task = 0;   ///< thousandths of a core
+  std::int64_t memory_mib_per_task = 0;  ///< MiB
+  std::uint32_t gpu_spec = 0;            ///< index into JobTable::gpu_specs(); 0 = any GPU type
 
   /// All GPUs of the gang, in thousandths.
   [[nodiscard]] constexpr GPUSCHED_HD MilliGpu gpu_milli() const { return tasks * gpu_milli_per_task; }
   /// True when tasks share a GPU instead of owning whole ones.
   [[nodiscard]] constexpr GPUSCHED_HD bool is_share() const { return gpu_milli_per_task % whole_gpu != 0; }
 
+  /// Field by field; the order has no meaning beyond being total.
+  /// \{
   friend bool operator==(const Shape&, const Shape&) = default;
   friend auto operator<=>(const Shape&, const Shape&) = default;  // NOLINT(modernize-use-nullptr): misread by tidy 14
+  /// \}
 };
 
 /// How the trace says a job ended; used only to split reports.
@@ -69,8 +72,11 @@ class NameTable {
     const auto place = numbers_.find(std::string(name));
     return place == numbers_.end() ? no_index : place->second;
   }
+  /// The name of that number. Precondition: number < size().
   [[nodiscard]] const std::string& operator[](std::uint32_t number) const { return names_[number]; }
+  /// How many distinct names there are.
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(names_.size()); }
+  /// All names, in the order of their numbers.
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
  private:
@@ -81,21 +87,21 @@ class NameTable {
 
 /// One job as a reader or a test writes it down. Names may be empty ("unknown").
 struct JobRecord {
-  std::string_view id = {};     ///< empty: numbered by its row
-  Time submit{};                ///< any origin; kept as it is
-  Time work{};                  ///< true run time on the reference device, all attempts together; >= 0
-  Time estimate = Time::max();  ///< run time that the user asked for; max() = none given
-  Shape shape{};
-  std::string_view user = {};
-  std::string_view group = {};     ///< recurring-job group (PAI) or project
-  std::string_view vc = {};        ///< virtual cluster, queue or partition
-  std::string_view name = {};      ///< job name, for estimators that look for similar names
-  std::string_view gpu_spec = {};  ///< allowed GPU types joined by '|'; empty = any
-  std::string_view family = {};    ///< model family or job class, for RuntimeModel
-  JobStatus status = JobStatus::unknown;
-  std::int32_t priority = 0;            ///< larger is more urgent
-  Time deadline = Time::max();          ///< max() = none
-  std::span<const Time> attempts = {};  ///< work of each attempt in order; empty = one attempt of `work`
+  std::string_view id = {};               ///< empty: numbered by its row
+  Time submit{};                          ///< any origin; kept as it is
+  Time work{};                            ///< true run time on the reference device, all attempts together; >= 0
+  Time estimate = Time::max();            ///< run time that the user asked for; max() = none given
+  Shape shape{};                          ///< what it asks for; gpu_spec below replaces Shape::gpu_spec
+  std::string_view user = {};             ///< who submitted it
+  std::string_view group = {};            ///< recurring-job group (PAI) or project
+  std::string_view vc = {};               ///< virtual cluster, queue or partition
+  std::string_view name = {};             ///< job name, for estimators that look for similar names
+  std::string_view gpu_spec = {};         ///< allowed GPU types joined by '|'; empty = any
+  std::string_view family = {};           ///< model family or job class, for RuntimeModel
+  JobStatus status = JobStatus::unknown;  ///< how the trace says it ended
+  std::int32_t priority = 0;              ///< larger is more urgent
+  Time deadline = Time::max();            ///< max() = none
+  std::span<const Time> attempts = {};    ///< work of each attempt in order; empty = one attempt of `work`
 };
 
 class JobTableBuilder;
@@ -106,22 +112,31 @@ class JobTable {
   /// Number of jobs; ids run from 0 to size() - 1 by (submit, row).
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(submit_.size()); }
 
+  /// Instant of submission, on the trace's clock.
   [[nodiscard]] Time submit(JobId job) const { return submit_[index(job)]; }
   /// True run time on the reference device, all attempts together. Policies see it only through OracleView.
   [[nodiscard]] Time work(JobId job) const { return work_[index(job)]; }
   /// What the user asked for, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return estimate_.empty() ? Time::max() : estimate_[index(job)]; }
+  /// Number of the job's shape in shapes().
   [[nodiscard]] std::uint32_t shape_id(JobId job) const { return shape_[index(job)]; }
+  /// What the job asks for.
   [[nodiscard]] const Shape& shape(JobId job) const { return shapes_[shape_[index(job)]]; }
+  /// Number of the job's name in users(), groups(), vcs(), names() or families(); 0 = unknown.
+  /// \{
   [[nodiscard]] std::uint32_t user(JobId job) const { return user_.empty() ? 0 : user_[index(job)]; }
   [[nodiscard]] std::uint32_t group(JobId job) const { return group_.empty() ? 0 : group_[index(job)]; }
   [[nodiscard]] std::uint32_t vc(JobId job) const { return vc_.empty() ? 0 : vc_[index(job)]; }
   [[nodiscard]] std::uint32_t name(JobId job) const { return name_.empty() ? 0 : name_[index(job)]; }
   [[nodiscard]] std::uint32_t family(JobId job) const { return family_.empty() ? 0 : family_[index(job)]; }
+  /// \}
+  /// How the trace says that it ended.
   [[nodiscard]] JobStatus status(JobId job) const {
     return status_.empty() ? JobStatus::unknown : static_cast<JobStatus>(status_[index(job)]);
   }
+  /// Larger is more urgent; 0 where the trace has none.
   [[nodiscard]] std::int32_t priority(JobId job) const { return priority_.empty() ? 0 : priority_[index(job)]; }
+  /// Instant by which it should have ended, or Time::max().
   [[nodiscard]] Time deadline(JobId job) const { return deadline_.empty() ? Time::max() : deadline_[index(job)]; }
   /// Number of attempts, >= 1.
   [[nodiscard]] std::uint32_t attempts(JobId job) const {
@@ -148,13 +163,17 @@ class JobTable {
   [[nodiscard]] const std::vector<Shape>& shapes() const { return shapes_; }
   /// Distinct GPU demands as written ("V100M16|V100M32"); entry 0 is "" = any.
   [[nodiscard]] const NameTable& gpu_specs() const { return gpu_specs_; }
-  /// Entry 0 of each name table is "" (unknown).
+  /// The names behind the numbers of user(), group() and so on; entry 0 of each table is "" (unknown).
+  /// \{
   [[nodiscard]] const NameTable& users() const { return users_; }
   [[nodiscard]] const NameTable& groups() const { return groups_; }
   [[nodiscard]] const NameTable& vcs() const { return vcs_; }
   [[nodiscard]] const NameTable& names() const { return names_; }
   [[nodiscard]] const NameTable& families() const { return families_; }
+  /// \}
 
+  /// Whether any job has a value other than the default in that column.
+  /// \{
   [[nodiscard]] bool has_estimates() const { return !estimate_.empty(); }
   [[nodiscard]] bool has_users() const { return !user_.empty(); }
   [[nodiscard]] bool has_groups() const { return !group_.empty(); }
@@ -164,6 +183,7 @@ class JobTable {
   [[nodiscard]] bool has_attempts() const { return !attempt_begin_.empty(); }
   [[nodiscard]] bool has_priorities() const { return !priority_.empty(); }
   [[nodiscard]] bool has_deadlines() const { return !deadline_.empty(); }
+  /// \}
 
   /// `count` jobs from `first` on, as a table of their own with the same shapes, names and name numbers. Submissions
   /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load).
@@ -219,6 +239,7 @@ class JobTable {
 
   /// Direct access to the hot columns, each of size() entries.
   [[nodiscard]] std::span<const Time> submits() const { return submit_; }
+  /// The same of work().
   [[nodiscard]] std::span<const Time> works() const { return work_; }
 
  private:
@@ -252,12 +273,14 @@ class JobTableBuilder {
     }
   }
 
+  /// Makes room for that many jobs.
   void reserve(std::size_t jobs) {
     table_.submit_.reserve(jobs);
     table_.work_.reserve(jobs);
     table_.shape_.reserve(jobs);
   }
 
+  /// Jobs added so far.
   [[nodiscard]] std::uint32_t size() const { return table_.size(); }
 
   /// Number of rows submitted before the row above them; build() sorts them.

@@ -31,10 +31,11 @@ enum class Placement : std::uint8_t {
 /// True where a gang of one-GPU tasks is never refused while that many GPUs are idle.
 constexpr bool uses_remnants(Placement rule) { return rule != Placement::yarn && rule != Placement::helios; }
 
+/// A row of placement_names.
 struct PlacementName {
-  std::string_view name;
-  Placement placement;
-  std::string_view summary;
+  std::string_view name;     ///< as given to --placement
+  Placement placement;       ///< the rule
+  std::string_view summary;  ///< one line for help texts
 };
 
 /// Every placement rule by its command-line name. "count" is not here: it merges the nodes (Cluster::pooled).

@@ -12,7 +12,7 @@ namespace gpusched {
 
 /// Speed in parts per million of the reference device; 1,000,000 = work passes in real time.
 using RatePpm = std::uint32_t;
-inline constexpr RatePpm reference_rate = 1'000'000;
+inline constexpr RatePpm reference_rate = 1'000'000;  ///< the speed of the reference device
 
 /// A table family x GPU type -> rate, and, if any is set, one family x family x GPU type -> interference. Immutable
 /// once handed to an engine, which borrows it. Empty = everything runs at the reference rate.
@@ -38,7 +38,9 @@ class RuntimeModel {
     extras_[extra_place(own, beside, gpu_type)] = extra_ppm;
   }
 
+  /// True for the empty model: every job runs at the reference rate.
   [[nodiscard]] bool is_uniform() const { return rates_.empty(); }
+  /// True when jobs that share a card slow each other.
   [[nodiscard]] bool has_interference() const { return !extras_.empty(); }
 
   /// Rate of a job of `family` on `gpu_type`; a family or type outside the table runs at the reference rate.

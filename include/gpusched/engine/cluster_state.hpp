@@ -21,16 +21,16 @@ namespace gpusched {
 
 /// Tasks of one gang on one node. The grants of a job form a list in ClusterState's pool.
 struct Grant {
-  std::uint64_t devices = 0;  ///< bit d: GPU d of the node; 0 on a node that only counts, and for CPU-only tasks
-  NodeId node = no_node;
-  std::uint32_t tasks = 0;
-  std::uint32_t next = no_index;
+  std::uint64_t devices = 0;      ///< bit d: GPU d of the node; 0 on a node that only counts, and for CPU-only tasks
+  NodeId node = no_node;          ///< where the tasks run
+  std::uint32_t tasks = 0;        ///< how many of the gang's tasks
+  std::uint32_t next = no_index;  ///< next grant of the list; no_index = the last
 };
 
 /// Nodes of a policy's own choosing, for Decision::start_on.
 struct NodeTasks {
-  NodeId node = no_node;
-  std::uint32_t tasks = 0;
+  NodeId node = no_node;            ///< where the tasks go
+  std::uint32_t tasks = 0;          ///< how many of the gang's tasks
   std::uint32_t device = no_index;  ///< for a GPU share: the GPU to use; no_index = the fullest that fits
 };
 
@@ -56,7 +56,9 @@ class ClusterState {
     list_groups(cluster, specs);
   }
 
+  /// Nodes of the cluster; ids run from 0.
   [[nodiscard]] std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  /// GPUs of all nodes, free or not.
   [[nodiscard]] std::int64_t total_gpus() const { return total_gpus_; }
   /// GPU thousandths that no job holds.
   [[nodiscard]] MilliGpu free_gpu_milli() const { return free_gpu_milli_; }
@@ -66,10 +68,15 @@ class ClusterState {
     for (const Group& group : groups_) sum += group.idle_gpus;
     return sum;
   }
+  /// GPUs of the node, free or not.
   [[nodiscard]] std::uint32_t node_gpus(NodeId node) const { return nodes_[index(node)].gpus; }
+  /// Index into Cluster::gpu_types.
   [[nodiscard]] std::uint32_t node_gpu_type(NodeId node) const { return nodes_[index(node)].gpu_type; }
+  /// GPUs of the node of which no part is held.
   [[nodiscard]] std::uint32_t node_idle_gpus(NodeId node) const { return nodes_[index(node)].idle; }
+  /// Free thousandths of a core.
   [[nodiscard]] std::int64_t node_free_cpu_milli(NodeId node) const { return nodes_[index(node)].cpu_milli; }
+  /// Free MiB.
   [[nodiscard]] std::int64_t node_free_memory_mib(NodeId node) const { return nodes_[index(node)].memory_mib; }
   /// Free thousandths of the whole node.
   [[nodiscard]] MilliGpu node_free_gpu_milli(NodeId node) const { return nodes_[index(node)].free_milli; }
@@ -81,6 +88,7 @@ class ClusterState {
   }
   /// GPUs that are told apart, and the number of one of them among these. Precondition as above.
   [[nodiscard]] std::uint32_t card_count() const { return static_cast<std::uint32_t>(device_left_.size()); }
+  /// Number of GPU `device` of the node among all cards, below card_count().
   [[nodiscard]] std::uint32_t card(NodeId node, std::uint32_t device) const {
     return nodes_[index(node)].first_device + device;
   }
@@ -233,6 +241,7 @@ class ClusterState {
     }
   }
 
+  /// The grant at a place of a list (View::grants(), Grant::next).
   [[nodiscard]] const Grant& grant(std::uint32_t at) const { return grants_[at]; }
 
   /// True when nothing is held: what must hold after every running job gave its grants back. O(GPUs).

@@ -21,11 +21,13 @@ enum class Verdict : std::uint8_t {
 /// Borrowed from the engine for one instant; not kept.
 class Decision {
  public:
+  /// Used by Engine::decision().
   explicit Decision(detail::EngineState& state) : state_(&state) {}
 
   /// Starts a pending job on nodes chosen by the run's placement rule: the whole gang or nothing.
   Verdict start(JobId job) { return start(job, state_->options.placement); }
 
+  /// The same with another placement rule than the run's.
   Verdict start(JobId job, Placement rule) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     return commit_start(job, state_->cluster.place(state_->jobs->shape(job), quota_vc(job), rule));

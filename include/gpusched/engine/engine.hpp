@@ -20,6 +20,7 @@
 
 namespace gpusched {
 
+/// One simulation: jobs, cluster and clock. See the head of this file for its three ways to run.
 class Engine {
  public:
   /// An empty cluster before the first event. Virtual clusters of jobs and machines are matched by name; jobs of a
@@ -42,6 +43,7 @@ class Engine {
     if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
   }
 
+  /// The state as of now; valid until the engine moves.
   [[nodiscard]] OracleView view() const { return OracleView(state_); }
   /// The open decision of this instant. Commands take effect at apply().
   [[nodiscard]] Decision decision() { return Decision(state_); }
@@ -133,14 +135,19 @@ class Engine {
     return cluster.all_free() && waiting + running + state_.finished == state_.arrived;
   }
 
+  /// What the last advance() or apply() brought, in order.
   [[nodiscard]] std::span<const Event> events() const { return state_.events; }
+  /// True when every job of the table has finished.
   [[nodiscard]] bool all_finished() const { return state_.finished == state_.jobs->size(); }
   /// Events so far: submissions, finishes, retries and wakes.
   [[nodiscard]] std::uint64_t events_seen() const { return state_.events_seen; }
 
   // ---- results, read when a job is done (or Time::max() / so far before) ----
+  /// The table that the engine runs.
   [[nodiscard]] const JobTable& jobs() const { return *state_.jobs; }
+  /// Instant of the first start.
   [[nodiscard]] Time first_start(JobId job) const { return state_[job].first_start; }
+  /// Instant at which the job finished.
   [[nodiscard]] Time end(JobId job) const { return state_[job].end; }
   /// Wall time running, preemption costs and lost work included.
   [[nodiscard]] Time ran(JobId job) const { return state_[job].ran; }
@@ -152,6 +159,7 @@ class Engine {
     const Time worked = state_.worked[index(job)];
     return worked.us == 0 ? Time{} : Time{mul_div(ran(job).us, work.us, worked.us)};
   }
+  /// How often the job was preempted.
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return state_[job].preemptions; }
 
  private:

@@ -25,9 +25,9 @@ struct PreemptionCost {
 
 /// How a run behaves, besides its policy.
 struct EngineOptions {
-  Placement placement = Placement::consolidate;
-  PreemptionCost preemption = {};
-  std::uint64_t seed = 0;  ///< of the random placement
+  Placement placement = Placement::consolidate;  ///< rule for gangs whose nodes the policy does not choose
+  PreemptionCost preemption = {};                ///< none by default: preemption is free
+  std::uint64_t seed = 0;                        ///< of the random placement
   /// An instant's events come one at a time, submissions first, with a decision between any two: the stepping of
   /// RLScheduler's simulator (SC'20). Otherwise all events of an instant are applied before anyone decides.
   bool one_event_a_step = false;

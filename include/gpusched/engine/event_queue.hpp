@@ -24,9 +24,10 @@ enum class EventKind : std::uint8_t {
 
 /// Something that happened at the current instant.
 struct Event {
-  EventKind kind = EventKind::wake;
-  JobId job = no_job;  ///< no_job for wake
+  EventKind kind = EventKind::wake;  ///< what happened
+  JobId job = no_job;                ///< no_job for wake
 
+  /// Same kind and job.
   friend bool operator==(const Event&, const Event&) = default;
 };
 
@@ -34,22 +35,29 @@ struct Event {
 /// and the engine drops it when it surfaces.
 class EventQueue {
  public:
+  /// A planned event.
   struct Entry {
-    Time time;
-    std::uint64_t order = 0;  ///< kind in the top byte, sequence below
-    JobId job = no_job;
-    std::uint32_t generation = 0;
+    Time time;                     ///< when it is due
+    std::uint64_t order = 0;       ///< kind in the top byte, sequence below
+    JobId job = no_job;            ///< no_job for wake
+    std::uint32_t generation = 0;  ///< of the job's plan when this was planned
 
+    /// The kind, from `order`.
     [[nodiscard]] EventKind kind() const { return static_cast<EventKind>(order >> 56); }
+    /// The total order of events: time, kind, sequence.
     [[nodiscard]] bool before(const Entry& other) const {
       return time != other.time ? time < other.time : order < other.order;
     }
   };
 
+  /// True when nothing is planned.
   [[nodiscard]] bool empty() const { return heap_.empty(); }
+  /// Planned events, stale ones included.
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
+  /// The earliest. Precondition: not empty.
   [[nodiscard]] const Entry& top() const { return heap_.front(); }
 
+  /// Plans an event; the next sequence number is its own. O(log size).
   void push(Time time, EventKind kind, JobId job, std::uint32_t generation) {
     const Entry entry{time, std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | sequence_++, job, generation};
     std::size_t hole = heap_.size();
@@ -63,6 +71,7 @@ class EventQueue {
     heap_[hole] = entry;
   }
 
+  /// Removes the earliest; O(log size).
   /// Precondition: not empty.
   void pop() {
     const Entry moved = heap_.back();

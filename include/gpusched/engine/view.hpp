@@ -16,8 +16,11 @@ namespace gpusched {
 /// while iterating; take the next first.
 class JobRange {
  public:
+  /// A forward iterator over job ids.
   class Iterator {
    public:
+    /// What a std::forward_iterator has.
+    /// \{
     using value_type = JobId;
     using difference_type = std::ptrdiff_t;
     using iterator_category = std::forward_iterator_tag;
@@ -36,16 +39,23 @@ class JobRange {
       return before;
     }
     friend bool operator==(const Iterator& a, const Iterator& b) { return a.at_ == b.at_; }
+    /// \}
 
    private:
     const detail::EngineState* state_ = nullptr;
     std::uint32_t at_ = no_index;
   };
 
+  /// Used by View: a list of `state`, borrowed.
   JobRange(const detail::EngineState* state, const detail::JobList* list) : state_(state), list_(list) {}
+  /// The jobs of the list, first to last.
+  /// \{
   [[nodiscard]] Iterator begin() const { return {state_, list_->first}; }
   [[nodiscard]] Iterator end() const { return {state_, no_index}; }
+  /// \}
+  /// True when the list has no job.
   [[nodiscard]] bool empty() const { return list_->first == no_index; }
+  /// Jobs in the list; O(1).
   [[nodiscard]] std::uint32_t size() const { return list_->size; }
   /// Precondition: not empty.
   [[nodiscard]] JobId front() const { return JobId{list_->first}; }
@@ -58,34 +68,50 @@ class JobRange {
 /// Everything observable without knowing the future.
 class View {
  public:
+  /// Used by the engine.
   explicit View(const detail::EngineState& state) : state_(&state) {}
 
+  /// The present instant.
   [[nodiscard]] Time now() const { return state_->now; }
   /// What happened at this instant, in order; lets a policy keep its order incrementally.
   [[nodiscard]] std::span<const Event> events() const { return state_->events; }
 
   // ---- jobs as submitted ----
+  /// Jobs of the whole table, arrived or not.
   [[nodiscard]] std::uint32_t job_count() const { return state_->jobs->size(); }
+  /// Instant of submission.
   [[nodiscard]] Time submit(JobId job) const { return state_->jobs->submit(job); }
   /// The user's own estimate, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return state_->jobs->estimate(job); }
+  /// What the job asks for.
   [[nodiscard]] const Shape& shape(JobId job) const { return state_->jobs->shape(job); }
   /// The shape of that number, below shape_count().
   [[nodiscard]] const Shape& shape_of_id(std::uint32_t shape) const { return state_->jobs->shapes()[shape]; }
+  /// Number of the job's shape, below shape_count().
   [[nodiscard]] std::uint32_t shape_id(JobId job) const { return state_->jobs->shape_id(job); }
+  /// Distinct shapes of the whole table.
   [[nodiscard]] std::uint32_t shape_count() const { return static_cast<std::uint32_t>(state_->jobs->shapes().size()); }
+  /// Number of the job's name of that kind in the JobTable; 0 = unknown.
+  /// \{
   [[nodiscard]] std::uint32_t user(JobId job) const { return state_->jobs->user(job); }
   [[nodiscard]] std::uint32_t group(JobId job) const { return state_->jobs->group(job); }
   [[nodiscard]] std::uint32_t vc(JobId job) const { return state_->jobs->vc(job); }
   [[nodiscard]] std::uint32_t name(JobId job) const { return state_->jobs->name(job); }
   [[nodiscard]] std::uint32_t family(JobId job) const { return state_->jobs->family(job); }
+  /// \}
+  /// Larger is more urgent; 0 where the trace has none.
   [[nodiscard]] std::int32_t priority(JobId job) const { return state_->jobs->priority(job); }
+  /// Instant by which it should have ended, or Time::max().
   [[nodiscard]] Time deadline(JobId job) const { return state_->jobs->deadline(job); }
+  /// The names behind user(), name() and family(); number 0 is "".
+  /// \{
   [[nodiscard]] const NameTable& users() const { return state_->jobs->users(); }
   [[nodiscard]] const NameTable& names() const { return state_->jobs->names(); }
   [[nodiscard]] const NameTable& families() const { return state_->jobs->families(); }
+  /// \}
 
   // ---- jobs as they are ----
+  /// Where the job is in its life, commands of the open decision included.
   [[nodiscard]] JobPhase phase(JobId job) const { return (*state_)[job].phase; }
   /// Wall time running so far, start-up costs included. As of the last apply(), like OracleView::remaining: not defined
   /// for a job that the open decision has started or preempted.
@@ -101,6 +127,7 @@ class View {
   [[nodiscard]] Time first_start(JobId job) const { return (*state_)[job].first_start; }
   /// Start of the present run (or of the last change of its plan). Precondition: running.
   [[nodiscard]] Time running_since(JobId job) const { return (*state_)[job].since; }
+  /// How often the job was preempted so far.
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return (*state_)[job].preemptions; }
   /// 0-based number of the present attempt.
   [[nodiscard]] std::uint32_t attempt(JobId job) const { return (*state_)[job].attempt; }
@@ -118,9 +145,11 @@ class View {
   // ---- lists ----
   /// Scheduling queues: one for each virtual cluster of the Cluster plus one for jobs of none, or a single one.
   [[nodiscard]] std::uint32_t queue_count() const { return static_cast<std::uint32_t>(state_->queues.size()); }
+  /// The scheduling queue of the job, below queue_count().
   [[nodiscard]] std::uint32_t queue_of(JobId job) const { return state_->queue_of(job); }
   /// Pending jobs in the order in which they became pending.
   [[nodiscard]] JobRange queue(std::uint32_t queue) const { return {state_, &state_->queues[queue]}; }
+  /// Jobs pending in all queues; O(queues).
   [[nodiscard]] std::uint32_t pending_count() const {
     std::uint32_t sum = 0;
     for (const detail::JobList& list : state_->queues) sum += list.size;
@@ -129,18 +158,23 @@ class View {
   /// Running jobs; the order is deterministic and has no meaning.
   [[nodiscard]] JobRange running() const { return {state_, &state_->running}; }
 
+  /// What is free now and who holds what, commands of the open decision included.
   [[nodiscard]] const ClusterState& cluster() const { return state_->cluster; }
+  /// How this run behaves.
   [[nodiscard]] const EngineOptions& options() const { return state_->options; }
+  /// Jobs submitted so far: those of id below it.
   [[nodiscard]] std::uint32_t arrived() const { return state_->arrived; }
+  /// Jobs finished so far.
   [[nodiscard]] std::uint32_t finished() const { return state_->finished; }
 
  protected:
-  const detail::EngineState* state_;
+  const detail::EngineState* state_;  ///< borrowed from the engine
 };
 
 /// A View that also knows the true run times: for clairvoyant baselines, metrics and rewards.
 class OracleView : public View {
  public:
+  /// Used by the engine.
   using View::View;
 
   /// Work of all attempts on the reference device.
@@ -152,6 +186,7 @@ class OracleView : public View {
     const detail::JobState& state = (*state_)[job];
     return state.since + detail::EngineState::time_needed(state.rate, state.remaining);
   }
+  /// All columns of all jobs.
   [[nodiscard]] const JobTable& jobs() const { return *state_->jobs; }
 };
 

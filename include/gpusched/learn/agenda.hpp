@@ -36,6 +36,7 @@ class Agenda {
     GPUSCHED_ASSERT(!contradiction(options), "options that contradict each other");
   }
 
+  /// As given at construction.
   [[nodiscard]] const AgendaOptions& options() const { return options_; }
 
   /// Folds the events of this instant. Call once after every advance(), before open().
@@ -117,6 +118,7 @@ class Agenda {
     if (ranks()) return 2 * static_cast<std::uint32_t>(ranking_.asked().size());
     return placing() ? static_cast<std::uint32_t>(kinds_.size()) : tokens_.size();
   }
+  /// Groups of nodes in the observation of the open choice.
   [[nodiscard]] std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.rows().size()); }
 
   /// The job of token `action` of the open choice.

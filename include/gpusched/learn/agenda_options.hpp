@@ -43,6 +43,7 @@ enum class Heuristic : std::uint8_t {
   srtf,  ///< mode preempt: known run time left, as of the job's last level
 };
 
+/// The name of each mode.
 inline constexpr std::array<NamedValue<ActionMode>, 5> action_mode_names{{
     {"fit_or_wait", ActionMode::fit_or_wait},
     {"select_blocking", ActionMode::select_blocking},
@@ -50,12 +51,14 @@ inline constexpr std::array<NamedValue<ActionMode>, 5> action_mode_names{{
     {"inspect", ActionMode::inspect},
     {"preempt", ActionMode::preempt},
 }};
+/// The name of each kind of knowledge.
 inline constexpr std::array<NamedValue<RuntimeKnowledge>, 4> runtime_knowledge_names{{
     {"none", RuntimeKnowledge::none},
     {"user", RuntimeKnowledge::user},
     {"predicted", RuntimeKnowledge::predicted},
     {"oracle", RuntimeKnowledge::oracle},
 }};
+/// The name of each order.
 inline constexpr std::array<NamedValue<Heuristic>, 6> heuristic_names{{
     {"fcfs", Heuristic::fcfs},
     {"sjf", Heuristic::sjf},
@@ -84,8 +87,8 @@ inline double heuristic_key(Heuristic heuristic, float known_s, float gpu_count,
 
 /// The decision process that an Agenda offers. The defaults contradict nothing.
 struct AgendaOptions {
-  ActionMode mode = ActionMode::fit_or_wait;
-  RuntimeKnowledge knowledge = RuntimeKnowledge::predicted;
+  ActionMode mode = ActionMode::fit_or_wait;                 ///< what the agent chooses
+  RuntimeKnowledge knowledge = RuntimeKnowledge::predicted;  ///< what it is told about run times
   Heuristic heuristic = Heuristic::sjf;  ///< of the residual logits, of backfill's head and of inspect
   std::uint32_t max_jobs = 128;          ///< tokens at most, >= 4; above it, the union of four orders
   bool choose_nodes = false;      ///< a job that starts on one node: choose the kind of node too (Agenda::placing())

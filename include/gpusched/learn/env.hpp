@@ -34,8 +34,10 @@ enum RewardTerm : std::uint8_t {
   reward_fairness,          ///< Jain's index over users of mean bounded slowdown, minus 1
   reward_terms,
 };
+/// One value for each RewardTerm.
 using RewardVector = std::array<double, reward_terms>;
 
+/// The names of the terms in configurations and files.
 inline constexpr std::array<std::string_view, reward_terms> reward_names{
     "jct", "wait", "bounded_slowdown", "idle", "fragmentation", "energy", "fairness"};
 
@@ -44,8 +46,8 @@ inline constexpr double slowdown_bound_s = 10;
 
 /// An episode: what is chosen, on which engine, and what it is worth.
 struct EnvOptions {
-  AgendaOptions agenda = {};
-  EngineOptions engine = {};
+  AgendaOptions agenda = {};                     ///< what is chosen and observed
+  EngineOptions engine = {};                     ///< how the simulation behaves
   RewardVector weights = {0, 0, 1, 0, 0, 0, 0};  ///< of the scalar reward
   double discount_per_s = 0;                     ///< beta: a reward t seconds away counts exp(-beta t)
   double idle_gpu_w = 60;                        ///< watts of an idle GPU
@@ -59,12 +61,14 @@ struct StepResult {
   double seconds = 0;       ///< simulated time until the next choice
   bool terminated = false;  ///< every job has finished
   bool truncated = false;   ///< the window's end came first
+  /// True when the episode is over.
   [[nodiscard]] bool done() const { return terminated || truncated; }
 };
 
 /// One environment. A value: a copy is an exact snapshot that goes on independently. Borrows the window and cluster.
 class Env {
  public:
+  /// Borrows the cluster. reset() must come before anything else.
   Env(const Cluster& cluster, const EnvOptions& options) : cluster_(&cluster), options_(options) {}
 
   /// Episodes from the next reset() on take place on another cluster, which is borrowed.
@@ -112,12 +116,16 @@ class Env {
 
   /// The open choice.
   [[nodiscard]] const Agenda& agenda() const { return *agenda_; }
+  /// The simulated instant.
   [[nodiscard]] Time now() const { return engine_->view().now(); }
+  /// The window of the episode.
   [[nodiscard]] const Window& window() const { return *window_; }
+  /// The simulation behind the episode.
   [[nodiscard]] const Engine& engine() const { return *engine_; }
   /// Sums of the reward components since reset().
   [[nodiscard]] const RewardVector& totals() const { return totals_; }
 
+  /// Writes the observation of the open choice.
   void encode(const ObservationSlot& slot) const { agenda_->encode(engine_->view(), slot); }
 
   /// Writes privileged_features floats.

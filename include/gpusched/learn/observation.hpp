@@ -141,18 +141,20 @@ struct ObservationSlot {
 /// The observations of several environments, ragged: environment e's tokens are rows job_begin[e] to job_begin[e + 1],
 /// its prior and mask have one entry more (WAIT) and begin at job_begin[e] + e.
 struct Observation {
-  std::vector<float> jobs;               ///< [tokens x job_features]
-  std::vector<float> prior;              ///< [tokens + environments]
-  std::vector<std::uint8_t> mask;        ///< [tokens + environments]
-  std::vector<std::uint32_t> job_begin;  ///< [environments + 1]
-  std::vector<float> groups;             ///< [groups x group_features]
-  std::vector<std::uint32_t> group_begin;
-  std::vector<float> global;      ///< [environments x global_features]
-  std::vector<float> privileged;  ///< [environments x privileged_features]
+  std::vector<float> jobs;                 ///< [tokens x job_features]
+  std::vector<float> prior;                ///< [tokens + environments]
+  std::vector<std::uint8_t> mask;          ///< [tokens + environments]
+  std::vector<std::uint32_t> job_begin;    ///< [environments + 1]
+  std::vector<float> groups;               ///< [groups x group_features]
+  std::vector<std::uint32_t> group_begin;  ///< [environments + 1], as job_begin
+  std::vector<float> global;               ///< [environments x global_features]
+  std::vector<float> privileged;           ///< [environments x privileged_features]
 
+  /// Number of environments.
   [[nodiscard]] std::uint32_t count() const {
     return job_begin.empty() ? 0 : static_cast<std::uint32_t>(job_begin.size() - 1);
   }
+  /// Number of tokens of environment `e`.
   [[nodiscard]] std::uint32_t tokens(std::uint32_t e) const { return job_begin[e + 1] - job_begin[e]; }
 
   /// Makes room for the environments that size(e) -> (tokens, groups) describes.

@@ -22,8 +22,10 @@ namespace gpusched {
 /// Amounts of microseconds (times GPUs) cut into levels: below `first` is level 0, then every doubling is cut into
 /// `steps` equal ones. Precondition: `steps` is a power of two and divides `first`.
 struct DoublingLevels {
-  std::int64_t first, steps;
+  std::int64_t first;  ///< where level 0 ends, in microseconds (times GPUs)
+  std::int64_t steps;  ///< levels per doubling
 
+  /// The level that an amount lies in. Precondition: amount >= 0.
   [[nodiscard]] constexpr std::uint32_t level(std::int64_t amount) const {
     const std::int64_t units = amount / (first / steps);
     if (units < steps) return 0;
@@ -51,6 +53,7 @@ class Ranking {
   /// Of GPU service and of waiting time. On Philly, undivided doublings cost las 1.5 % of the average completion time
   /// against quarters.
   static constexpr DoublingLevels service_levels{whole_seconds(60).us, 4};
+  /// Of the time waited in all.
   static constexpr DoublingLevels wait_levels{whole_seconds(60).us, 1};
 
   /// A job began to wait, after its submission or after an attempt that ended; `known_s` is its known run time.
@@ -113,11 +116,14 @@ class Ranking {
   [[nodiscard]] float service_doublings(const View& view, JobId id) const {
     return service_levels.doublings(service_levels.level(service(view, jobs_[index(id)])));
   }
+  /// Known run time less the time run, in seconds; see rank_left for a job that outlived it.
   [[nodiscard]] float left_seconds(const View& view, JobId id) const {
     const Job& job = jobs_[index(id)];
     return left_seconds(ran_seconds(view, job), job.known_s);
   }
+  /// The known run time, in seconds.
   [[nodiscard]] float known_seconds(JobId id) const { return jobs_[index(id)].known_s; }
+  /// GPUs of the job, a share counting as its fraction.
   [[nodiscard]] float gpus(JobId id) const { return jobs_[index(id)].gpus; }
 
   /// Takes the scores of the rows of asked(), larger first; equals go by job number. A job that runs keeps its place

@@ -28,20 +28,20 @@ enum class AutoresetMode : std::uint8_t {
 
 /// What a step of all environments brought; borrowed from the VectorEnv until its next call.
 struct Batch {
-  Observation observation;
+  Observation observation;          ///< of the open choices
   std::vector<StepResult> results;  ///< [environments]
   /// Environments whose episode ended at this step, ascending, and (same_step) their last observations in this order.
   std::vector<std::uint32_t> ended;
-  Observation final_observation;
-  std::vector<RewardVector> episode_totals;  ///< of the ended episodes
-  std::vector<std::uint32_t> episode_window;
+  Observation final_observation;              ///< see ended
+  std::vector<RewardVector> episode_totals;   ///< of the ended episodes
+  std::vector<std::uint32_t> episode_window;  ///< of the ended episodes: number of the window
 };
 
 /// The environments, how many, and who steps them.
 struct VectorEnvOptions {
-  EnvOptions env = {};
-  AutoresetMode autoreset = AutoresetMode::same_step;
-  std::uint32_t environments = 16;
+  EnvOptions env = {};                                 ///< of every environment
+  AutoresetMode autoreset = AutoresetMode::same_step;  ///< when a finished environment starts anew
+  std::uint32_t environments = 16;                     ///< how many; a multiple of group
   std::uint32_t group = 1;    ///< neighbouring environments that share the windows of their episodes
   std::uint32_t threads = 1;  ///< never changes a result
 };
@@ -52,11 +52,11 @@ class VectorEnv {
  public:
   /// Everything that changes, as a value.
   struct State {
-    std::vector<Env> envs;
-    std::vector<std::uint64_t> episodes;
-    std::vector<std::uint32_t> windows;
-    std::vector<std::uint8_t> done;
-    std::uint64_t seed = 0;
+    std::vector<Env> envs;                ///< [environments]
+    std::vector<std::uint64_t> episodes;  ///< [environments]: number of the open episode, from 0
+    std::vector<std::uint32_t> windows;   ///< [environments]: window of the open episode
+    std::vector<std::uint8_t> done;       ///< [environments]: 1 = over and not started anew
+    std::uint64_t seed = 0;               ///< of reset()
   };
 
   /// Borrows windows, scales (empty, or one for each window: Env::reset) and cluster. Preconditions: at least one
@@ -83,7 +83,9 @@ class VectorEnv {
     standing_.assign(options.environments, {});
   }
 
+  /// Number of environments.
   [[nodiscard]] std::uint32_t size() const { return options_.environments; }
+  /// Environment `e`, below size().
   [[nodiscard]] const Env& env(std::uint32_t e) const { return state_.envs[e]; }
 
   /// Starts first episodes in every environment.
@@ -133,11 +135,14 @@ class VectorEnv {
     });
   }
 
+  /// What the last call brought.
   [[nodiscard]] const Batch& batch() const { return batch_; }
+  /// True when the episode of `e` is over and was not started anew.
   [[nodiscard]] bool is_done(std::uint32_t e) const { return state_.done[e] != 0; }
   /// The window of environment `e`'s episode.
   [[nodiscard]] std::uint32_t window(std::uint32_t e) const { return state_.windows[e]; }
 
+  /// A snapshot for restore().
   [[nodiscard]] State save() const { return state_; }
   /// Goes on exactly from where save() was called.
   const Batch& restore(const State& state) {

@@ -19,7 +19,7 @@ namespace gpusched {
 
 /// One stretch of a trace. Environments borrow it; it must outlive them.
 struct Window {
-  JobTable jobs;
+  JobTable jobs;                   ///< warm-up jobs first, then the scored ones
   std::uint32_t first_scored = 0;  ///< earlier jobs fill the cluster under the heuristic and count in no reward
   Time end = Time::max();          ///< the episode is truncated here; max() = it runs until the cluster is empty
   std::uint32_t start = 0;         ///< position of its first scored job in the trace
@@ -29,6 +29,7 @@ struct Window {
 /// The parts of a trace, by job number and so by time.
 enum class Split : std::uint8_t { train, validation, test };
 
+/// The word that messages and files use for a part.
 constexpr std::string_view to_string(Split split) {
   switch (split) {
     case Split::train: return "train";
@@ -38,6 +39,7 @@ constexpr std::string_view to_string(Split split) {
   return "test";
 }
 
+/// How a trace is cut into windows, and these into parts.
 struct WindowOptions {
   std::uint32_t jobs = 1024;         ///< scored jobs of a window
   std::uint32_t warm_up_jobs = 0;    ///< jobs before them that fill the cluster
@@ -52,7 +54,8 @@ struct WindowOptions {
 
 /// Jobs `begin` to `end` - 1 of a trace.
 struct TracePart {
-  std::uint32_t begin = 0, end = 0;
+  std::uint32_t begin = 0;  ///< first job
+  std::uint32_t end = 0;    ///< one past the last job
 };
 
 /// The jobs of one part of a trace. An error says how many they are when not even one window fits.

@@ -20,9 +20,10 @@ namespace gpusched {
 template <class Waiting, class Running = Waiting>
 class JobsByShape {
  public:
+  /// The jobs of one queue and shape.
   struct Jobs {
-    std::set<Waiting> waiting;
-    std::set<Running> running;
+    std::set<Waiting> waiting;  ///< in order of their places
+    std::set<Running> running;  ///< the same
   };
 
   /// Before anything else but empty().
@@ -32,10 +33,14 @@ class JobsByShape {
   /// Not prepared yet.
   [[nodiscard]] bool empty() const { return jobs_.empty(); }
 
+  /// The jobs of that queue and shape. Precondition: prepared.
+  /// \{
   Jobs& of(const View& view, std::uint32_t queue, std::uint32_t shape) { return jobs_[slot(view, queue, shape)]; }
   [[nodiscard]] const Jobs& of(const View& view, std::uint32_t queue, std::uint32_t shape) const {
     return jobs_[slot(view, queue, shape)];
   }
+  /// \}
+  /// The jobs of that job's queue and shape.
   Jobs& of(const View& view, JobId job) { return of(view, view.queue_of(job), view.shape_id(job)); }
 
   /// The shape whose first waiting job comes first of all, among those not blocked (by shape); no_index: there is none.

@@ -33,20 +33,27 @@ inline constexpr bool is_clairvoyant = Policy<P> && !requires(P policy, const Vi
 /// Any policy, by value.
 class AnyPolicy {
  public:
+  /// Holds `policy`.
   template <class P>
   requires(!std::same_as<P, AnyPolicy>) && Policy<P> explicit AnyPolicy(P policy)
       : self_(std::make_unique<Model<P>>(std::move(policy))) {}
 
+  /// A copy has a policy of its own, which decides as the original would.
   AnyPolicy(const AnyPolicy& other) : self_(other.self_->clone()) {}
+  /// The moved-from object holds no policy: it may only be assigned to or destroyed.
   AnyPolicy(AnyPolicy&&) noexcept = default;
+  /// Replaces the policy.
   AnyPolicy& operator=(AnyPolicy other) noexcept {
     self_ = std::move(other.self_);
     return *this;
   }
   ~AnyPolicy() = default;
 
+  /// The policy's name.
   [[nodiscard]] std::string_view name() const { return self_->name(); }
+  /// Whether it reads true run times (is_clairvoyant).
   [[nodiscard]] bool clairvoyant() const { return self_->clairvoyant(); }
+  /// Lets the policy decide; see Policy.
   void decide(const OracleView& view, Decision& decision) { self_->decide(view, decision); }
 
  private:

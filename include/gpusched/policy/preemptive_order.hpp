@@ -54,6 +54,7 @@ class PreemptiveOrder {
     keys_[index(job)] = key;
   }
 
+  /// The key of a waiting or running job.
   [[nodiscard]] const Key& key(JobId job) const { return keys_[index(job)]; }
 
   /// The key of the first waiting job of that queue and shape, or null.

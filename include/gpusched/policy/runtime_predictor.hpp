@@ -17,7 +17,7 @@ namespace gpusched {
 /// tables sliced from it).
 class RuntimePredictor {
  public:
-  static constexpr double prior_jobs = 4;
+  static constexpr double prior_jobs = 4;  ///< weight of the level above, in jobs
 
   /// Learns a finished job from what the scheduler saw of it.
   void learn(const View& view, JobId job) {
@@ -39,6 +39,7 @@ class RuntimePredictor {
     return predict_seconds(view.vc(job), view.shape_id(job), view.user(job));
   }
 
+  /// The same for a job of that virtual cluster, shape and user.
   [[nodiscard]] double predict_seconds(std::uint32_t vc, std::uint32_t shape, std::uint32_t user) const {
     double guess = all_.jobs > 0 ? all_.sum / all_.jobs : 0;
     guess = refine(guess, vcs_, vc);

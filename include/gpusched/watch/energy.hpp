@@ -20,10 +20,12 @@ namespace gpusched {
 
 /// Immutable; borrowed by EnergyLog.
 struct PowerTable {
+  /// What does not depend on the job.
   struct GpuType {
-    double idle_w = 0;
-    double beta = 1;
+    double idle_w = 0;  ///< of an idle card
+    double beta = 1;    ///< exponent of the busy share
   };
+  /// A job family on a GPU type.
   struct FamilyOnType {
     double active_w = 0;    ///< of a card that is always busy with this family
     double busy_share = 1;  ///< (0, 1] of the time that a job alone on a card keeps it busy
@@ -39,6 +41,7 @@ class EnergyLog {
   /// Watches nothing when `table` is null.
   explicit EnergyLog(const PowerTable* table, MeasureWindow window = {}) : table_(table), window_(window) {}
 
+  /// Adds up the energy since the last call and follows the events.
   void observe(const OracleView& view, std::span<const Event> events) {
     if (table_ == nullptr) return;
     if (loads_of_job_.empty()) begin(view);

@@ -13,6 +13,7 @@ namespace gpusched {
 /// An Observer that folds (time, kind, job) of every event into a 64-bit FNV-1a hash.
 class HistoryHash {
  public:
+  /// Folds the events of an instant.
   void observe(const View& view, std::span<const Event> events) {
     for (const Event& event : events) {
       fold(static_cast<std::uint64_t>(view.now().us));
@@ -20,6 +21,7 @@ class HistoryHash {
     }
   }
 
+  /// The hash of all events so far.
   [[nodiscard]] std::uint64_t value() const { return hash_; }
 
  private:

@@ -15,16 +15,17 @@ namespace gpusched {
 
 /// A job on one node, from a start or a move to the next preemption, move or end.
 struct Interval {
-  JobId job = no_job;
-  NodeId node = no_node;
-  MilliGpu gpu_milli = 0;
-  Time start{};
+  JobId job = no_job;      ///< who
+  NodeId node = no_node;   ///< where
+  MilliGpu gpu_milli = 0;  ///< GPU thousandths held on this node
+  Time start{};            ///< of the start or move
   Time end = Time::max();  ///< max() while it runs
 };
 
 /// An Observer that keeps every interval, in order of start. 32 bytes an interval and 4 a job.
 class IntervalLog {
  public:
+  /// Opens and closes intervals by the events of an instant.
   void observe(const View& view, std::span<const Event> events) {
     first_row_.resize(view.job_count(), no_index);
     for (const Event& event : events) {
@@ -42,6 +43,7 @@ class IntervalLog {
     }
   }
 
+  /// All intervals so far, in order of start.
   [[nodiscard]] std::span<const Interval> intervals() const { return intervals_; }
   /// Hands them over.
   [[nodiscard]] std::vector<Interval> take() && { return std::move(intervals_); }

@@ -29,21 +29,24 @@ __extension__ using WideInt = __int128;
 /// The jobs that are measured, a range of ids in order of submission: what precedes it warms the cluster up, what
 /// follows keeps it loaded.
 struct MeasureWindow {
-  std::uint32_t first = 0;
+  std::uint32_t first = 0;         ///< id of the first measured job
   std::uint32_t count = no_index;  ///< no_index: all that follow
 
   /// One past the last measured job of a trace of `jobs`.
   [[nodiscard]] std::uint32_t end(std::uint32_t jobs) const {
     return first >= jobs || count > jobs - first ? jobs : first + count;
   }
+  /// True when every job of a trace of `jobs` is measured.
   [[nodiscard]] bool whole(std::uint32_t jobs) const { return first == 0 && end(jobs) == jobs; }
 };
 
 /// An Observer of constant cost an event and 8 bytes a job. Reuse needs a fresh one for each run.
 class RunLog {
  public:
+  /// Watches a run for the metrics of the jobs of `window`.
   explicit RunLog(MeasureWindow window = {}) : window_(window) {}
 
+  /// Follows the events of an instant.
   void observe(const OracleView& view, std::span<const Event> events) {
     if (contention_us_.empty()) begin(view);
     pass_time(view.now());
@@ -125,13 +128,13 @@ class RunLog {
 
 /// The numbers of a run, over the measured jobs. Names are the keys that files and reports use.
 struct Metrics {
-  std::uint32_t jobs = 0;
-  double avg_jct_s = 0;  ///< job completion time: end - submission
-  double median_jct_s = 0;
-  double p95_jct_s = 0;
-  double p99_jct_s = 0;
-  double avg_wait_s = 0;  ///< wait: completion time less the time spent running, so queueing after preemptions counts
-  double p99_wait_s = 0;
+  std::uint32_t jobs = 0;   ///< measured jobs
+  double avg_jct_s = 0;     ///< job completion time: end - submission
+  double median_jct_s = 0;  ///< 50th percentile of the completion times
+  double p95_jct_s = 0;     ///< 95th percentile
+  double p99_jct_s = 0;     ///< 99th percentile
+  double avg_wait_s = 0;    ///< wait: completion time less the time spent running, so queueing after preemptions counts
+  double p99_wait_s = 0;    ///< 99th percentile of the waits
   double avg_bounded_slowdown = 0;  ///< max(1, jct / max(work, 10 s)) (Feitelson and Rudolph, JSSPP 1998)
   double makespan_s = 0;            ///< first submission to last end
   double last_end_s = 0;            ///< on the trace's clock
@@ -139,8 +142,8 @@ struct Metrics {
   /// and lost work, whatever the speed of the GPU. With a measure window: gpu_allocation times the useful share of the
   /// measured jobs' GPU time.
   double gpu_utilization = 0;
-  double gpu_allocation = 0;  ///< GPU time held by jobs (all, not only the measured) / GPUs over the makespan
-  std::uint64_t preemptions = 0;
+  double gpu_allocation = 0;      ///< GPU time held by jobs (all, not only the measured) / GPUs over the makespan
+  std::uint64_t preemptions = 0;  ///< of the measured jobs
   std::optional<double> energy_kwh = {};  ///< of the GPUs (EnergyLog); nothing: what they draw is not known
   /// Jain's index (sum x)^2 / (n sum x^2) over the finish-time ratios: 1 = all jobs are slowed alike (Jain, Chiu and
   /// Hawe, DEC TR-301, 1984).
@@ -158,13 +161,14 @@ struct Saturation {
   /// GPU time that the jobs submitted need on the GPUs that they got / GPUs over the span of submissions; 1 or more
   /// cannot be kept up with.
   double offered_load = 0;
-  std::uint32_t backlog_jobs = 0;  ///< measured jobs that had not started at the last measured submission
-  std::int64_t max_waiting_jobs = 0;
+  std::uint32_t backlog_jobs = 0;     ///< measured jobs that had not started at the last measured submission
+  std::int64_t max_waiting_jobs = 0;  ///< longest queue of the whole run
   /// At least 10 jobs and 5 % of the measured ones are that backlog, and the last quarter of them waited on average
   /// more than twice as long as the second: the queue grows for as long as jobs arrive.
   bool saturated = false;
 };
 
+/// Bounded slowdown divides by at least this (Feitelson and Rudolph, JSSPP 1998).
 inline constexpr Time slowdown_bound = whole_seconds(10);
 
 namespace detail {
@@ -290,13 +294,20 @@ inline Saturation find_saturation(const Engine& engine, const RunLog& log, Measu
 
 /// What jobs are split by.
 enum class SplitBy : std::uint8_t { gpus, user, vc, status };
+/// The names of SplitBy, in its order.
 inline constexpr std::string_view split_names[] = {"gpus", "user", "vc", "status"};
 
 /// The measured jobs of one bucket, user, virtual cluster or status.
 struct SplitRow {
-  std::string key;  ///< "" = unknown
-  std::uint32_t jobs = 0;
-  double avg_jct_s = 0, median_jct_s = 0, avg_wait_s = 0, avg_bounded_slowdown = 0;
+  std::string key;         ///< "" = unknown
+  std::uint32_t jobs = 0;  ///< measured jobs of this key
+  /// As in Metrics, over these jobs.
+  /// \{
+  double avg_jct_s = 0;
+  double median_jct_s = 0;
+  double avg_wait_s = 0;
+  double avg_bounded_slowdown = 0;
+  /// \}
   double gpu_hours = 0;  ///< held
 };
 

@@ -94,23 +94,23 @@ TEST(FairPolicies, ShareBetweenGroupsToo) {
                  .vc = name});
   }
   const JobTable jobs = *std::move(builder).build();
-  for (const std::string name : {"drf", "slurm", "lsf", "max-min", "yarn-capacity", "yarn-fair", "volcano"}) {
+  for (const std::string name : {"drf", "lsf", "max-min", "yarn-capacity", "yarn-fair", "volcano"}) {
     EXPECT_EQ(started_at_once(name + "{by=group}", jobs, Cluster::pool(6)), (Started{{"A", 3}, {"B", 3}})) << name;
   }
 }
 
 // ---- longest-waiting user ----
 
-// One GPU and jobs of 10 s. A was served at 0 and 10, B waits since 1 and C since 12: B goes at 10, A (last start 0,
-// before 12) at 20, C at 30.
+// One GPU and jobs of 10 s. At 10, A waits since 2 and B since 3: A goes. At 20, A waits since 10 and B goes. At 30, A
+// goes before C, who waits since 12.
 TEST(LongestWaitingUser, GoesNext) {
   const JobTable jobs = table_of({{.submit = 0, .work = 10, .user = "A"},
-                                  {.submit = 0, .work = 10, .user = "A"},
-                                  {.submit = 1, .work = 10, .user = "B"},
-                                  {.submit = 12, .work = 10, .user = "C"},
-                                  {.submit = 13, .work = 10, .user = "A"}});
+                                  {.submit = 2, .work = 10, .user = "A"},
+                                  {.submit = 2, .work = 10, .user = "A"},
+                                  {.submit = 3, .work = 10, .user = "B"},
+                                  {.submit = 12, .work = 10, .user = "C"}});
   EXPECT_EQ(run_policy("longest-waiting-user", jobs, Cluster::pool(1)),
-            (Spans{{0, 10}, {20, 30}, {10, 20}, {30, 40}, {40, 50}}));
+            (Spans{{0, 10}, {10, 20}, {30, 40}, {20, 30}, {40, 50}}));
 }
 
 // A had nothing to wait for between 10 and 30; the time before a user has a waiting job is no wait.

@@ -5,19 +5,16 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <memory>
-#include <sstream>
 #include <string>
-#include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "src/base/nearest_name.hpp"
 #include "src/base/process_info.hpp"
 #include "src/base/wrapped_text.hpp"
 #include "src/program/commands.hpp"
+#include "src/program/field_options.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/sim/replay.hpp"
 #include "src/sim/report.hpp"
@@ -27,38 +24,13 @@
 namespace gpusched {
 namespace {
 
-// What the user wrote, until everything is known.
-struct ReplayArguments {
-  std::string config;
-  std::map<std::string, std::string> flags;  // by field path
-  std::map<std::string, bool> switches;
-  std::vector<std::string> settings;
-  bool print_config = false, print_schema = false;
-};
-
 // Later wins: file, flags, --set.
-Result<Scenario> scenario_from(const ReplayArguments& arguments) {
+Result<Scenario> scenario_from(const FieldArguments& arguments) {
   Scenario scenario;
   if (!arguments.config.empty()) {
     if (auto done = read_scenario_file(scenario, arguments.config); !done) return Unexpected{done.error()};
   }
-  for (const ScenarioField& field : scenario_fields(scenario)) {
-    const auto given = arguments.flags.find(field.path);
-    const auto on = arguments.switches.find(field.path);
-    Result<void> done;
-    if (given != arguments.flags.end()) done = set_field(field, given->second);
-    if (on != arguments.switches.end() && on->second) done = set_field(field, "true");
-    if (!done) {
-      Error error = done.error();
-      if (!error.field.empty()) error.field = field.flag;
-      return Unexpected{error};
-    }
-  }
-  for (const std::string& setting : arguments.settings) {
-    if (auto done = apply_setting(scenario, setting); !done) {
-      return Unexpected{Error{.message = done.error().to_string(), .field = "--set"}};
-    }
-  }
+  if (auto done = set_given_fields(scenario_fields(scenario), arguments); !done) return Unexpected{done.error()};
   return scenario;
 }
 
@@ -111,24 +83,6 @@ int replay(const Scenario& scenario) {
   return exit_done;
 }
 
-// What a field of the default scenario holds, as --help shows it.
-std::string default_text(const ScenarioField& field) {
-  std::ostringstream text;
-  std::visit(
-      [&](const auto* value) {
-        using Value = std::remove_cvref_t<decltype(*value)>;
-        if constexpr (std::is_same_v<Value, Time>) {
-          text << to_seconds(*value);
-        } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-          for (const std::string& entry : *value) text << (&entry == value->data() ? "" : ",") << entry;
-        } else {
-          text << *value;
-        }
-      },
-      field.target);
-  return text.str();
-}
-
 std::string names_for_help() {
   std::string text = "Clusters by name:\n";
   for (const BuiltinCluster& cluster : builtin_clusters()) text += "  " + cluster.name + "  " + cluster.summary + "\n";
@@ -149,27 +103,9 @@ std::string names_for_help() {
 
 void add_replay_command(CLI::App& program, int& exit_code) {
   auto* command = program.add_subcommand("replay", "Run a trace through policies and compare them");
-  const auto arguments = std::make_shared<ReplayArguments>();
-  command->add_option("--config", arguments->config, "JSON file with any of the options below");
+  const auto arguments = std::make_shared<FieldArguments>();
   Scenario defaults;
-  for (const ScenarioField& field : scenario_fields(defaults)) {
-    std::string meaning = field.meaning;
-    if (std::holds_alternative<bool*>(field.target)) {
-      command->add_flag(field.flag, arguments->switches[field.path], meaning);
-      continue;
-    }
-    std::string words;
-    for (const std::string& word : field.words) words += (words.empty() ? ": " : "|") + word;
-    command
-        ->add_option_function<std::string>(
-            field.flag, [arguments, path = field.path](const std::string& text) { arguments->flags[path] = text; },
-            meaning + words)
-        ->default_str(default_text(field));
-  }
-  command->add_option("--set", arguments->settings, "path.to.key=value, as in the JSON file; may be repeated")
-      ->allow_extra_args(false);
-  command->add_flag("--print-config", arguments->print_config, "print the configuration in effect and stop");
-  command->add_flag("--print-schema", arguments->print_schema, "print the JSON Schema of --config files and stop");
+  add_field_options(*command, scenario_fields(defaults), *arguments);
   command->footer(names_for_help());
   command->callback([arguments, &exit_code] {
     if (arguments->print_schema) {

@@ -5,13 +5,15 @@
 
 #include "src/base/json_fields.hpp"
 #include "src/policies/learned/network_config.hpp"
+#include "traces/core/run_input.hpp"
 
 namespace gpusched {
 namespace {
 
 constexpr double most_count = 4e9;
 
-void read_env(JsonFields& fields, EnvOptions& env) {
+void read_env(JsonFields& fields, TrainConfig& config) {
+  EnvOptions& env = config.env;
   AgendaOptions& agenda = env.agenda;
   double starvation_s = 0;
   double checkpoint_s = 0;
@@ -26,11 +28,12 @@ void read_env(JsonFields& fields, EnvOptions& env) {
   fields.read("starvation_s", starvation_s, 0, 1e9);
   if (starvation_s > 0) agenda.starvation = from_seconds(starvation_s);
   fields.read("placement", placement);
-  if (!placement.empty()) {
+  config.count_gpus_only = placement == count_placement;
+  if (!placement.empty() && !config.count_gpus_only) {
     if (const auto rule = placement_from_name(placement)) {
       env.engine.placement = *rule;
     } else {
-      fields.fail("placement", "is no placement rule");
+      fields.fail("placement", "expected one of " + joined(placement_words(), "|"));
     }
   }
   fields.read("one_event_a_step", env.engine.one_event_a_step);
@@ -148,7 +151,7 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read("trace", config.trace);
   fields.read("trace_format", config.trace_format);
   fields.read("cluster", config.cluster);
-  fields.read_object("env", [&](JsonFields& env) { read_env(env, config.env); });
+  fields.read_object("env", [&](JsonFields& env) { read_env(env, config); });
   fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config.windows, config.shuffle); });
   fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, config.network); });
   fields.read_word("method", config.method, method_names);
@@ -172,15 +175,19 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   return config;
 }
 
+std::string placement_word(const TrainConfig& config) {
+  if (config.count_gpus_only) return std::string(count_placement);
+  for (const PlacementName& rule : placement_names) {
+    if (rule.placement == config.env.engine.placement) return std::string(rule.name);
+  }
+  return "";
+}
+
 std::string train_config_json(const TrainConfig& config) {
   const AgendaOptions& agenda = config.env.agenda;
   Json weights = Json::object();
   for (std::size_t term = 0; term < reward_terms; ++term) {
     weights[std::string(reward_names[term])] = config.env.weights[term];
-  }
-  std::string_view placement;
-  for (const PlacementName& rule : placement_names) {
-    if (rule.placement == config.env.engine.placement) placement = rule.name;
   }
   const PpoOptions& ppo = config.ppo;
   const SearchOptions& search = config.search;
@@ -195,7 +202,7 @@ std::string train_config_json(const TrainConfig& config) {
                     {"choose_nodes", agenda.choose_nodes},
                     {"sc20_backfill", agenda.sc20_backfill},
                     {"starvation_s", agenda.starvation == Time::max() ? 0.0 : to_seconds(agenda.starvation)},
-                    {"placement", placement},
+                    {"placement", placement_word(config)},
                     {"one_event_a_step", config.env.engine.one_event_a_step},
                     {"checkpoint_cost_s", to_seconds(config.env.engine.preemption.checkpoint)},
                     {"restart_cost_s", to_seconds(config.env.engine.preemption.restart)},

@@ -115,6 +115,7 @@ struct TrainConfig {
   std::string trace;  ///< a file or synthetic:NAME
   std::string trace_format = "auto";
   std::string cluster;
+  bool count_gpus_only = false;  ///< placement "count": the cluster is one pool
   EnvOptions env = {};
   WindowOptions windows = {};
   ShuffleOptions shuffle = {};
@@ -133,6 +134,9 @@ TrainConfig default_train_config();
 
 /// Strict: an unknown key, a wrong type or a value out of range is an error with `file` and the JSON path.
 Result<TrainConfig> read_train_config(std::string_view text, const std::string& file);
+
+/// The placement as --placement takes it.
+std::string placement_word(const TrainConfig& config);
 
 /// The effective configuration as JSON that read_train_config() takes.
 std::string train_config_json(const TrainConfig& config);

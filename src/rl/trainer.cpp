@@ -18,7 +18,6 @@
 #include "src/rl/rollout.hpp"
 #include "src/rl/run_clock.hpp"
 #include "src/rl/training_windows.hpp"
-#include "traces/core/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {
@@ -544,19 +543,13 @@ Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, cons
   return summary;
 }
 
-Result<TrainInput> load_train_input(const TrainConfig& config) {
-  auto trace = read_trace(config.trace, {.format = config.trace_format});
-  if (!trace) return Unexpected{trace.error()};
-  std::string name = config.cluster.empty() ? trace->report.cluster : config.cluster;
-  if (name.empty() && trace->report.machine_gpus > 0) name = std::to_string(trace->report.machine_gpus);
-  if (name.empty()) {
-    return Unexpected{Error{.message = "the trace names no cluster; give one", .field = "/cluster"}};
-  }
-  auto cluster = parse_cluster(name);
-  if (!cluster) return Unexpected{cluster.error()};
-  auto fitted = fit_to_cluster(*std::move(trace), *cluster, Oversize::drop);
-  if (!fitted) return Unexpected{fitted.error()};
-  return TrainInput{*std::move(fitted), *std::move(cluster)};
+Result<RunInput> load_train_input(const TrainConfig& config) {
+  return load_input({.trace = config.trace,
+                     .reading = {.format = config.trace_format},
+                     .cluster = config.cluster,
+                     .placement = placement_word(config),
+                     .oversize = Oversize::drop},
+                    {.cluster = "/cluster", .placement = "/env/placement"});
 }
 
 }  // namespace gpusched

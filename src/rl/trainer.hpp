@@ -13,7 +13,7 @@
 #include "gpusched/data/job_table.hpp"
 #include "src/base/statistics.hpp"
 #include "src/rl/train_config.hpp"
-#include "traces/core/trace.hpp"
+#include "traces/core/run_input.hpp"
 
 namespace gpusched {
 
@@ -55,12 +55,10 @@ struct TrainSummary {
   std::optional<HeldOut> held_out;  ///< with TrainConfig::test_at_end
 };
 
-/// What to train on: trace and cluster that a configuration names, jobs larger than the cluster left out.
-struct TrainInput {
-  Trace trace;
-  Cluster cluster;
-};
-Result<TrainInput> load_train_input(const TrainConfig& config);
+/// What to train on: trace, cluster and placement that a configuration names, jobs larger than the cluster left out. A
+/// synthetic trace is that of seed 0 whatever the configuration's: training seeds of one configuration see the same
+/// jobs.
+Result<RunInput> load_train_input(const TrainConfig& config);
 
 /// Trains and writes into `folder`: model.json and weights.bin (the best by validation; `--policy rl:FOLDER`),
 /// checkpoint.bin (a direct search: search.json), config.json, metrics.csv and TensorBoard events. With `resume`, goes

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/sim/manifest.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
 #include "src/base/build_info.hpp"
 #include "traces/core/input_file.hpp"
 
@@ -26,6 +30,27 @@ Json trace_json(const TraceReport& report) {
 
 Json cluster_json(const Cluster& cluster) {
   return {{"name", cluster.name}, {"nodes", cluster.nodes.size()}, {"gpus", cluster.total_gpus()}};
+}
+
+std::vector<std::string> existing_files(const std::vector<std::string>& names) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    std::error_code ignored;
+    const bool known = std::find(files.begin(), files.end(), name) != files.end();
+    if (!known && std::filesystem::is_regular_file(name, ignored)) files.push_back(name);
+  }
+  return files;
+}
+
+std::vector<std::string> files_of_policies(const std::vector<PolicySpec>& specs, const PolicyRegistry& registry) {
+  std::vector<std::string> all;
+  for (const PolicySpec& spec : specs) {
+    const auto info = registry.find(spec.name);
+    if (!info || !(*info)->files) continue;
+    const std::vector<std::string> files = (*info)->files(spec);
+    all.insert(all.end(), files.begin(), files.end());
+  }
+  return all;
 }
 
 Json file_json(const std::string& path) {

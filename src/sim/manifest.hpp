@@ -4,9 +4,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "gpusched/data/cluster.hpp"
 #include "src/base/strict_json.hpp"
+#include "src/policies/seam/registry.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -19,6 +21,11 @@ Json trace_json(const TraceReport& report);
 
 /// A cluster's name and size.
 Json cluster_json(const Cluster& cluster);
+
+/// Those of `names` that are files, each once.
+std::vector<std::string> existing_files(const std::vector<std::string>& names);
+/// The files that these policies read (PolicyInfo::files).
+std::vector<std::string> files_of_policies(const std::vector<PolicySpec>& specs, const PolicyRegistry& registry);
 
 /// {"path", "sha256"} of a file; the hash is null where it cannot be read.
 Json file_json(const std::string& path);

@@ -3,32 +3,21 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <optional>
-#include <thread>
+#include <utility>
 
 #include "gpusched/policy/simulate.hpp"
 #include "gpusched/watch/energy.hpp"
 #include "gpusched/watch/history_hash.hpp"
+#include "src/base/parallel.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/policy_log.hpp"
 #include "src/policies/seam/unfinished.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/sim/manifest.hpp"
+#include "traces/core/run_input.hpp"
 
 namespace gpusched {
 namespace {
-
-Result<Cluster> cluster_for(const Scenario& scenario, const TraceReport& report) {
-  std::string text = scenario.cluster;
-  if (text.empty()) text = report.cluster;
-  if (text.empty() && report.machine_gpus > 0) text = std::to_string(report.machine_gpus);
-  if (text.empty()) {
-    return Unexpected{Error{.message = "not given, and the trace does not state its machine; give --cluster 352x8, say",
-                            .field = "cluster"}};
-  }
-  auto cluster = parse_cluster(text);
-  if (!cluster || scenario.placement != "count") return cluster;
-  return cluster->pooled();
-}
 
 // [TYPE=]FILE_OR_NAME of each of --profile.
 std::vector<std::string> given_profiles(const Scenario& scenario) {
@@ -106,37 +95,17 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
   return window;
 }
 
-// The files that were read besides the trace, each once.
-std::vector<std::string> files_of(const Scenario& scenario, const std::vector<PolicySpec>& specs) {
+// The files that were read besides the trace.
+std::vector<std::string> files_of(const Scenario& scenario, const std::vector<PolicySpec>& specs,
+                                  const PolicyRegistry& registry) {
   std::vector<std::string> names = {scenario.cluster, scenario.reference_profile};
   for (const std::string& profile : given_profiles(scenario)) {
     names.push_back(profile);
     names.push_back(profile.substr(profile.find('=') + 1));  // TYPE=FILE
   }
-  for (const PolicySpec& spec : specs) {
-    if (!spec.name.starts_with("rl:")) continue;
-    const std::string folder = spec.name.substr(3);
-    names.insert(names.end(), {folder + "/model.json", folder + "/weights.bin"});
-  }
-  std::vector<std::string> files;
-  for (const std::string& name : names) {
-    std::error_code ignored;
-    const bool known = std::find(files.begin(), files.end(), name) != files.end();
-    if (!known && std::filesystem::is_regular_file(name, ignored)) files.push_back(name);
-  }
-  return files;
-}
-
-std::uint32_t count_outside_vcs(const JobTable& jobs, const Cluster& cluster) {
-  if (cluster.vcs.empty()) return 0;
-  std::vector<bool> has_queue(jobs.vcs().size(), false);
-  for (const VirtualCluster& vc : cluster.vcs) {
-    const std::uint32_t named = jobs.vcs().find(vc.name);
-    if (named != no_index) has_queue[named] = true;
-  }
-  std::uint32_t outside = 0;
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) outside += has_queue[jobs.vc(JobId{i})] ? 0 : 1;
-  return outside;
+  const std::vector<std::string> of_policies = files_of_policies(specs, registry);
+  names.insert(names.end(), of_policies.begin(), of_policies.end());
+  return existing_files(names);
 }
 
 // Adds what one run finishes to the common count, now and then.
@@ -159,28 +128,29 @@ PolicyContext context_of(const ReplayInput& input) {
   return {.jobs = &input.trace.jobs, .cluster = &input.cluster, .seed = input.options.seed};
 }
 
-// Notes Slurm's terms where the policy is slurm, and nothing otherwise.
-class TermsWatcher {
+// Passes on to the policy's own log, if it keeps one.
+class LogWatcher {
  public:
-  TermsWatcher(const ReplayInput& input, const PolicySpec& spec) {
-    if (spec.name != "slurm") return;
-    if (auto policy = make_slurm(spec, context_of(input))) log_.emplace(*std::move(policy));
-  }
-
+  explicit LogWatcher(PolicyLog* log) : log_(log) {}
   void observe(const View& view, std::span<const Event> events) {
-    if (log_) log_->observe(view, events);
+    if (log_ != nullptr) log_->observe(view, events);
   }
-
-  [[nodiscard]] std::vector<SlurmStart> take() && { return log_ ? std::move(*log_).take() : std::vector<SlurmStart>{}; }
 
  private:
-  std::optional<SlurmLog> log_;
+  PolicyLog* log_;
 };
 
-PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const PolicySpec& spec, ReplayDetail detail,
-                     ReplayProgress& progress) {
+// A policy and what is kept of its run.
+struct PreparedRun {
+  const PolicySpec* spec = nullptr;
+  std::optional<AnyPolicy> policy;
+  std::unique_ptr<PolicyLog> log;
+};
+
+PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetail detail, ReplayProgress& progress) {
   PolicyRun run;
-  run.policy = spec.text;
+  AnyPolicy& policy = *prepared.policy;
+  run.policy = prepared.spec->text;
   run.clairvoyant = policy.clairvoyant();
   auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model);
   RunLog log(input.window);
@@ -188,9 +158,9 @@ PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const PolicySpe
   IntervalLog intervals;
   HistoryHash history;
   ProgressWatcher watcher(progress);
-  TermsWatcher terms(input, spec);
+  LogWatcher own_log(prepared.log.get());
   const auto begin = std::chrono::steady_clock::now();
-  const bool finished = detail.job_files ? simulate(*engine, policy, log, energy, watcher, intervals, history, terms)
+  const bool finished = detail.job_files ? simulate(*engine, policy, log, energy, watcher, intervals, history, own_log)
                                          : simulate(*engine, policy, log, energy, watcher);
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!finished) {
@@ -210,7 +180,7 @@ PolicyRun run_policy(const ReplayInput& input, AnyPolicy policy, const PolicySpe
   if (detail.job_files) {
     run.history_hash = history.value();
     run.intervals = std::move(intervals).take();
-    run.slurm_starts = std::move(terms).take();
+    if (prepared.log) run.log_file = {prepared.log->file_name(), prepared.log->text()};
     run.engine = std::move(engine);
   }
   return run;
@@ -233,59 +203,53 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
     if (!backfill) return Unexpected{Error{.message = backfill.error().message, .field = "backfill"}};
     input.backfill = *std::move(backfill);
   }
-  auto trace = read_trace(scenario.trace, {.format = scenario.format,
-                                           .columns = scenario.columns,
-                                           .seed = scenario.seed,
-                                           .drop_bad_rows = scenario.drop_bad_rows});
-  if (!trace) return Unexpected{trace.error()};
-  if (!scenario.manifest_sha256.empty() && scenario.manifest_sha256 != trace->report.sha256) {
-    trace->report.notes.push_back(scenario.trace + " is not the trace of the manifest: its SHA-256 differs");
-  }
-  auto cluster = cluster_for(scenario, trace->report);
-  if (!cluster) return Unexpected{cluster.error()};
-  input.cluster = *std::move(cluster);
-  auto fitted = fit_to_cluster(*std::move(trace), input.cluster, oversize_from_word(scenario.oversize));
-  if (!fitted) return Unexpected{fitted.error()};
-  input.trace = *std::move(fitted);
-  if (input.trace.jobs.size() == 0) {
-    return Unexpected{Error{.message = "no jobs are left to replay", .file = scenario.trace}};
+  auto loaded = load_input({.trace = scenario.trace,
+                            .reading = {.format = scenario.format,
+                                        .columns = scenario.columns,
+                                        .seed = scenario.seed,
+                                        .drop_bad_rows = scenario.drop_bad_rows},
+                            .cluster = scenario.cluster,
+                            .placement = scenario.placement,
+                            .oversize = oversize_from_word(scenario.oversize)},
+                           {.cluster = "cluster", .placement = "placement"});
+  if (!loaded) return Unexpected{loaded.error()};
+  input.trace = std::move(loaded->trace);
+  input.cluster = std::move(loaded->cluster);
+  input.jobs_outside_vcs = loaded->jobs_outside_vcs;
+  TraceReport& report = input.trace.report;
+  if (!scenario.manifest_sha256.empty() && scenario.manifest_sha256 != report.sha256) {
+    report.notes.push_back(scenario.trace + " is not the trace of the manifest: its SHA-256 differs");
   }
   const auto window = window_for(scenario, input.trace.jobs);
   if (!window) return Unexpected{window.error()};
   input.window = *window;
-  input.options = {.placement = placement_from_name(scenario.placement).value_or(Placement::consolidate),
-                   .preemption = scenario.preemption,
-                   .seed = scenario.seed};
+  input.options = {.placement = loaded->placement, .preemption = scenario.preemption, .seed = scenario.seed};
   auto runtime = runtime_for(scenario, input.trace.jobs, input.cluster);
   if (!runtime) return Unexpected{runtime.error()};
   input.runtime = *std::move(runtime);
-  input.files = files_of(scenario, input.specs);
-  input.jobs_outside_vcs = count_outside_vcs(input.trace.jobs, input.cluster);
+  input.files = files_of(scenario, input.specs, registry);
   return input;
 }
 
 Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const PolicyRegistry& registry,
                                           std::uint64_t threads, ReplayDetail detail, ReplayProgress& progress) {
-  std::vector<std::optional<AnyPolicy>> policies;
+  std::vector<PreparedRun> prepared;
+  const PolicyContext context = context_of(input);
   for (const PolicySpec& spec : input.specs) {
-    const PolicyContext context = context_of(input);
     auto policy =
         input.backfill ? make_backfilled(registry, spec, *input.backfill, context) : registry.make(spec, context);
     if (!policy) return Unexpected{policy.error()};
-    policies.emplace_back(*std::move(policy));
-  }
-  std::vector<PolicyRun> runs(policies.size());
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < runs.size(); i = next++) {
-      runs[i] = run_policy(input, *std::move(policies[i]), input.specs[i], detail, progress);
-      policies[i].reset();
+    PreparedRun run{.spec = &spec, .policy = *std::move(policy), .log = {}};
+    if (detail.job_files) {
+      auto log = registry.make_log(spec, context);
+      if (!log) return Unexpected{log.error()};
+      run.log = *std::move(log);
     }
-  };
-  std::vector<std::thread> helpers;
-  for (std::uint64_t i = 1; i < std::min<std::uint64_t>(threads, runs.size()); ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+    prepared.push_back(std::move(run));
+  }
+  std::vector<PolicyRun> runs(prepared.size());
+  for_each_index(runs.size(), threads,
+                 [&](std::size_t i) { runs[i] = run_policy(input, std::move(prepared[i]), detail, progress); });
   return runs;
 }
 

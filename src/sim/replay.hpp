@@ -15,7 +15,6 @@
 #include "gpusched/watch/interval_log.hpp"
 #include "gpusched/watch/metrics.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
-#include "src/policies/fair/slurm_log.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "src/sim/scenario.hpp"
 #include "traces/core/trace.hpp"
@@ -51,8 +50,11 @@ struct PolicyRun {
   std::uint64_t history_hash = 0;
   std::vector<std::vector<SplitRow>> splits;  ///< by SplitBy; filled when asked for
   std::vector<Interval> intervals;            ///< filled when asked for
-  std::vector<SlurmStart> slurm_starts;       ///< of policy slurm; filled when asked for
-  std::unique_ptr<Engine> engine;             ///< the finished engine, kept when asked for
+  struct LogFile {
+    std::string name, text;
+  };
+  LogFile log_file;                ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
+  std::unique_ptr<Engine> engine;  ///< the finished engine, kept when asked for
 };
 
 /// How far all runs have come, readable from another thread.
@@ -63,7 +65,7 @@ struct ReplayProgress {
 /// What to keep besides metrics.
 struct ReplayDetail {
   bool splits = false;     ///< every split
-  bool job_files = false;  ///< engine, intervals, history hash and Slurm's terms, for the files of a policy
+  bool job_files = false;  ///< engine, intervals, history hash and the policy's own log, for the files of a policy
 };
 
 /// Runs every policy of `input`, up to `threads` at a time; the results do not depend on that number and come in the

@@ -5,49 +5,37 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <type_traits>
+#include <variant>
 
+#include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/output_files.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
 #include "src/sim/manifest.hpp"
+#include "src/sim/metric_table.hpp"
 
 namespace gpusched {
 namespace {
 
-// RFC 4180: quoted only when it must be.
-void append_field(std::string& text, std::string_view field) {
-  if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
-    text += field;
-    return;
+Json metrics_json(const Metrics& metrics) {
+  Json json = Json::object();
+  for (const MetricInfo& metric : metric_table()) {
+    std::visit(
+        [&](const auto member) {
+          const auto& value = metrics.*member;
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::optional<double>>) {
+            json[metric.name] = value ? Json(*value) : Json(nullptr);
+          } else {
+            json[metric.name] = value;
+          }
+        },
+        metric.member);
   }
-  text += '"';
-  for (const char c : field) {
-    if (c == '"') text += '"';
-    text += c;
-  }
-  text += '"';
-}
-
-Json metrics_json(const Metrics& m) {
-  return {{"jobs", m.jobs},
-          {"avg_jct_s", m.avg_jct_s},
-          {"median_jct_s", m.median_jct_s},
-          {"p95_jct_s", m.p95_jct_s},
-          {"p99_jct_s", m.p99_jct_s},
-          {"avg_wait_s", m.avg_wait_s},
-          {"p99_wait_s", m.p99_wait_s},
-          {"avg_bounded_slowdown", m.avg_bounded_slowdown},
-          {"makespan_s", m.makespan_s},
-          {"last_end_s", m.last_end_s},
-          {"gpu_utilization", m.gpu_utilization},
-          {"gpu_allocation", m.gpu_allocation},
-          {"preemptions", m.preemptions},
-          {"energy_kwh", m.energy_kwh ? Json(*m.energy_kwh) : Json(nullptr)},
-          {"jain_fairness", m.jain_fairness},
-          {"max_finish_time_ratio", m.max_finish_time_ratio},
-          {"events", m.events}};
+  return json;
 }
 
 Json saturation_json(const Saturation& s) {
@@ -176,9 +164,9 @@ std::string jobs_csv(const PolicyRun& run) {
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
     const Time jct = engine.end(job) - jobs.submit(job);
-    append_field(text, jobs.external_id(job));
-    append_field(text += ',', jobs.users()[jobs.user(job)]);
-    append_field(text += ',', jobs.groups()[jobs.group(job)]);
+    append_csv_field(text, jobs.external_id(job));
+    append_csv_field(text += ',', jobs.users()[jobs.user(job)]);
+    append_csv_field(text += ',', jobs.groups()[jobs.group(job)]);
     append_decimal(text += ',', jobs.shape(job).gpu_milli(), whole_gpu);
     append_seconds(text += ',', jobs.submit(job));
     append_seconds(text += ',', engine.first_start(job));
@@ -194,33 +182,18 @@ std::string jobs_csv(const PolicyRun& run) {
   return text;
 }
 
-std::string terms_csv(const JobTable& jobs, const std::vector<SlurmStart>& starts) {
-  std::string text = "job_id,start_s,priority,age,fair_share,size,partition,qos\n";
-  for (const SlurmStart& start : starts) {
-    append_field(text, jobs.external_id(start.job));
-    append_seconds(text += ',', start.time);
-    const SlurmTerms& terms = start.terms;
-    for (const std::int64_t term :
-         {terms.priority(), terms.age, terms.fair_share, terms.size, terms.partition, terms.qos}) {
-      append_integer(text += ',', term);
-    }
-    text += '\n';
-  }
-  return text;
-}
-
 std::string intervals_csv(const Cluster& cluster, const PolicyRun& run) {
   const JobTable& jobs = run.engine->jobs();
   std::string text = "job_id,node,gpus,start_s,end_s\n";
   text.reserve(run.intervals.size() * 48);
   for (const Interval& interval : run.intervals) {
-    append_field(text, jobs.external_id(interval.job));
+    append_csv_field(text, jobs.external_id(interval.job));
     text += ',';
     const std::string& name = cluster.nodes[index(interval.node)].name;
     if (name.empty()) {
       append_integer(text, index(interval.node));
     } else {
-      append_field(text, name);
+      append_csv_field(text, name);
     }
     append_decimal(text += ',', interval.gpu_milli, whole_gpu);
     append_seconds(text += ',', interval.start);
@@ -338,9 +311,8 @@ Result<void> write_report_files(const std::string& folder, const Scenario& scena
     if (auto done = files.write(place + "summary.json", json_text(summary)); !done) return done;
     if (auto done = files.write(place + "jobs.csv", jobs_csv(runs[i])); !done) return done;
     if (auto done = files.write(place + "intervals.csv", intervals_csv(input.cluster, runs[i])); !done) return done;
-    if (runs[i].slurm_starts.empty()) continue;
-    const std::string terms = terms_csv(runs[i].engine->jobs(), runs[i].slurm_starts);
-    if (auto done = files.write(place + "terms.csv", terms); !done) return done;
+    if (runs[i].log_file.name.empty()) continue;
+    if (auto done = files.write(place + runs[i].log_file.name, runs[i].log_file.text); !done) return done;
   }
   const std::string manifest = json_text(manifest_json(scenario, input, runs, execution));
   if (auto done = files.write(folder + "/manifest.json", manifest); !done) return done;

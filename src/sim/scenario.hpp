@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/engine/engine_state.hpp"
 #include "gpusched/watch/metrics.hpp"
+#include "src/base/field_table.hpp"
 
 namespace gpusched {
 
@@ -45,22 +45,11 @@ struct Scenario {
   std::string manifest_sha256;  ///< of the trace, where the scenario is a manifest's; a run tells when it differs
 };
 
-/// One field: where it stands in a file, its flag, what it means and where its value lives.
-struct ScenarioField {
-  std::string path;  ///< of a JSON file and of --set, with dots: "preemption.restart_s"
-  std::string flag;  ///< of the command line: "--seed"; empty: none
-  std::string meaning;
-  /// Seconds for a Time.
-  std::variant<std::string*, bool*, std::uint64_t*, double*, Time*, std::vector<std::string>*> target;
-  std::vector<std::string> words = {};  ///< what a text may be; empty: anything
-  bool changes_results = true;          ///< false: where results go and how fast they come
-};
+/// The policies of a list, each as written: it is split where policies end, not at every comma. Errors name the place.
+Result<std::vector<std::string>> split_policies(std::string_view list);
 
 /// Every field of `scenario`, in the order of a file. The pointers live as long as `scenario`.
-std::vector<ScenarioField> scenario_fields(Scenario& scenario);
-
-/// Sets the field from text. Error: not such a value, or not an allowed word.
-Result<void> set_field(const ScenarioField& field, std::string_view text);
+FieldTable scenario_fields(Scenario& scenario);
 
 /// Sets what a JSON text gives, or a manifest's "config", and leaves the rest. `file` is for messages only. Errors: not
 /// JSON, a key that does not exist (with its path and the nearest name) or appears twice, a value of another type.

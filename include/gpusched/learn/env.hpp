@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/core/slowdown_bound.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/learn/agenda.hpp"
@@ -41,8 +42,8 @@ using RewardVector = std::array<double, reward_terms>;
 inline constexpr std::array<std::string_view, reward_terms> reward_names{
     "jct", "wait", "bounded_slowdown", "idle", "fragmentation", "energy", "fairness"};
 
-/// Bounded slowdown divides by at least this (Feitelson's bound, as in the SC'20 program).
-inline constexpr double slowdown_bound_s = 10;
+/// Bounded slowdown divides by at least this.
+inline constexpr double slowdown_bound_s = to_seconds(slowdown_bound);
 
 /// An episode: what is chosen, on which engine, and what it is worth.
 struct EnvOptions {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpusched/core/slowdown_bound.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/engine/view.hpp"
@@ -167,9 +168,6 @@ struct Saturation {
   /// more than twice as long as the second: the queue grows for as long as jobs arrive.
   bool saturated = false;
 };
-
-/// Bounded slowdown divides by at least this (Feitelson and Rudolph, JSSPP 1998).
-inline constexpr Time slowdown_bound = whole_seconds(10);
 
 namespace detail {
 

@@ -36,7 +36,7 @@ std::vector<WorkPoint> points_of(const Measurements& measured, Kernel kernel, st
   return points;
 }
 
-Quantity fitted_quantity(std::string_view key, double value, const ConfidenceInterval& ci95, std::size_t n) {
+Quantity fitted_quantity(std::string_view key, double value, const ParameterInterval& ci95, std::size_t n) {
   Quantity fitted = quantity(key, value, Source::fitted);
   fitted.ci95 = {ci95.low, ci95.high};
   if (ci95.bound != Bound::both) fitted.bound = ci95.bound == Bound::at_least ? "at_least" : "at_most";

@@ -196,7 +196,7 @@ std::vector<double> without_leverage(std::span<const double> residuals, const Ei
 
 /// The 95 % interval of a positive parameter: symmetric in logs, from the spread of its bootstrap draws and Student's t
 /// (Cornish-Fisher: t = z + (z^3 + z) / 4 df), which needs far fewer draws than percentiles do.
-ConfidenceInterval interval_of(double estimate, std::span<const double> log_draws, std::size_t degrees_of_freedom) {
+ParameterInterval interval_of(double estimate, std::span<const double> log_draws, std::size_t degrees_of_freedom) {
   if (log_draws.size() < 2 || !(estimate > 0)) return {0, estimate, Bound::at_most};
   const auto n = static_cast<double>(log_draws.size());
   double mean = 0;
@@ -225,8 +225,8 @@ std::array<bool, 5> undetermined(const Eigen::MatrixXd& gradients, double noise)
 
 /// The same for a parameter that was searched for between `least` and `most` (all in logs). Draws that end there say
 /// that the points do not determine it on that side: the interval is then of percentiles and open.
-ConfidenceInterval interval_in_box(double log_estimate, const std::vector<double>& log_draws,
-                                   std::size_t degrees_of_freedom, double least, double most) {
+ParameterInterval interval_in_box(double log_estimate, const std::vector<double>& log_draws,
+                                  std::size_t degrees_of_freedom, double least, double most) {
   constexpr double touch = 1e-6;
   const auto share_of = [&](auto touches) {
     return static_cast<double>(std::count_if(log_draws.begin(), log_draws.end(), touches)) /
@@ -241,7 +241,7 @@ ConfidenceInterval interval_in_box(double log_estimate, const std::vector<double
 }
 
 /// The same for a parameter that was 0 in some of the `draws`: up to the 97.5th percentile of all.
-ConfidenceInterval interval_from_zero(std::span<const double> log_draws, std::size_t draws) {
+ParameterInterval interval_from_zero(std::span<const double> log_draws, std::size_t draws) {
   std::vector<double> values(draws, 0);
   std::transform(log_draws.begin(), log_draws.end(), values.begin(), [](double draw) { return std::exp(draw); });
   return {0, quantile(std::move(values), 0.975), Bound::at_most};
@@ -348,7 +348,7 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
   const double shortest = std::exp(*std::min_element(log_times.begin(), log_times.end()));
   if (lost[0]) estimate.ci95[0] = {0, shortest, Bound::at_most};
   const auto at_least = [&](std::size_t k, double low) {
-    ConfidenceInterval& interval = estimate.ci95[k];
+    ParameterInterval& interval = estimate.ci95[k];
     if (!lost[k] && interval.bound != Bound::at_least) return;
     interval = {std::min(low, interval.low), std::exp(box.most[static_cast<Eigen::Index>(k)]), Bound::at_least};
   };

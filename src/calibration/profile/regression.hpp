@@ -37,7 +37,7 @@ struct Roofline {
 enum class Bound : std::uint8_t { both, at_least, at_most };
 
 /// A 95 % interval.
-struct ConfidenceInterval {
+struct ParameterInterval {
   double low = 0;
   double high = 0;
   Bound bound = Bound::both;  ///< at_least: `high` is only where the search ended; at_most: so is `low`
@@ -47,7 +47,7 @@ struct ConfidenceInterval {
 /// 0 where no point has depth).
 struct RooflineEstimate {
   Roofline fit;
-  std::array<ConfidenceInterval, 5> ci95;
+  std::array<ParameterInterval, 5> ci95;
   double train_mape_ratio = 0;
 };
 
@@ -61,7 +61,7 @@ Result<RooflineEstimate> fit_roofline(std::span<const WorkPoint> points, std::ui
 struct BandwidthEstimate {
   double t0_us = 0;
   double w_gbs = 1;
-  std::array<ConfidenceInterval, 2> ci95;
+  std::array<ParameterInterval, 2> ci95;
   double train_mape_ratio = 0;
 
   [[nodiscard]] double predict_us(double bytes) const { return t0_us + bytes / (w_gbs * 1e3); }

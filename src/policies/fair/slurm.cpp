@@ -158,13 +158,13 @@ PolicyInfo slurm_info() {
             auto policy = slurm_from(parameters, context);
             if (!policy) return Unexpected{policy.error()};
             return AnyPolicy(*std::move(policy));
+          },
+          .log = [](const PolicyParameters& parameters,
+                    const PolicyContext& context) -> Result<std::unique_ptr<PolicyLog>> {
+            auto policy = slurm_from(parameters, context);
+            if (!policy) return Unexpected{policy.error()};
+            return std::unique_ptr<PolicyLog>(std::make_unique<SlurmLog>(*std::move(policy), *context.jobs));
           }};
-}
-
-Result<Slurm> make_slurm(const PolicySpec& spec, const PolicyContext& context) {
-  const auto parameters = complete_parameters("policy slurm", slurm_info().parameters, spec);
-  if (!parameters) return Unexpected{parameters.error()};
-  return slurm_from(*parameters, context);
 }
 
 }  // namespace gpusched

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "src/policies/fair/slurm.hpp"
+#include "src/policies/seam/policy_log.hpp"
 
 namespace gpusched {
 
@@ -18,28 +20,21 @@ struct SlurmStart {
 };
 
 /// Watches a run and notes the terms of every start. It keeps the usage of owners itself, from the same events as the
-/// policy, so that it gives what the policy saw. An observer for simulate().
-class SlurmLog {
+/// policy, so that it gives what the policy saw.
+class SlurmLog final : public PolicyLog {
  public:
-  /// The run's policy, before the run.
-  explicit SlurmLog(Slurm policy) : policy_(std::move(policy)) {}
+  /// `policy`: the run's, before the run; `jobs` is borrowed.
+  SlurmLog(Slurm policy, const JobTable& jobs) : policy_(std::move(policy)), jobs_(&jobs) {}
 
-  void observe(const View& view, std::span<const Event> events) {
-    for (const Event& event : events) {
-      if (event.kind == EventKind::start) starts_.push_back({event.job, view.now(), policy_.terms(view, event.job)});
-      policy_.account(view, event);
-    }
-  }
-
-  /// In order of time, and of starting at one instant.
-  [[nodiscard]] std::vector<SlurmStart> take() && { return std::move(starts_); }
+  void observe(const View& view, std::span<const Event> events) override;
+  [[nodiscard]] std::string file_name() const override { return "terms.csv"; }
+  /// A row a start, in order of time, and of starting at one instant.
+  [[nodiscard]] std::string text() const override;
 
  private:
   Slurm policy_;
+  const JobTable* jobs_;
   std::vector<SlurmStart> starts_;
 };
-
-/// The policy that `spec` describes (`slurm{...}`), for a log. Errors as the registry's.
-Result<Slurm> make_slurm(const PolicySpec& spec, const PolicyContext& context);
 
 }  // namespace gpusched

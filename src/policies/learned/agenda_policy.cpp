@@ -113,7 +113,8 @@ PolicyInfo agenda_info() {
             const bool oracle = options.knowledge == RuntimeKnowledge::oracle;
             return AnyPolicy(AgendaPolicy(options, oracle ? context.jobs->works() : std::span<const Time>{}));
           },
-          .preemptive = true};
+          .preemptive = true,
+          .agent = true};
 }
 
 }  // namespace gpusched

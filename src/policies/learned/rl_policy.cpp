@@ -58,6 +58,13 @@ void RlPolicy::score(const View& view) {
   forward_policy(model_.network, model_.parameters, model_.normaliser, observation_, logits_);
 }
 
+namespace {
+
+// "rl:runs/one" -> "runs/one".
+std::string folder_of(const std::string& name) { return name.substr(name.find(':') + 1); }
+
+}  // namespace
+
 // The row of every `rl:DIR`; DIR is read when the policy is made.
 PolicyInfo rl_policy_info() {
   return {.name = "rl:",
@@ -71,7 +78,7 @@ PolicyInfo rl_policy_info() {
                {.name = "seed", .fallback = 0.0, .meaning = "of the draws, beside the run's own seed", .most = 1e15}},
           .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
             const std::string& name = context.spec_name;
-            auto model = load_model(name.substr(name.find(':') + 1));
+            auto model = load_model(folder_of(name));
             if (!model) return Unexpected{model.error()};
             if (model->agenda.mode == ActionMode::preempt && parameters.flag("sample")) {
               return unexpected("policy '" + name + "', parameter 'sample': an agent of mode preempt draws nothing");
@@ -82,7 +89,13 @@ PolicyInfo rl_policy_info() {
                 Rng(context.seed).split(static_cast<std::uint64_t>(parameters.number("seed"))).state()[0];
             return AnyPolicy(RlPolicy(name, *std::move(model), works, parameters.flag("sample"), seed));
           },
-          .preemptive = true};
+          .preemptive = true,
+          .agent = true,
+          .files =
+              [](const PolicySpec& spec) {
+                const std::string folder = folder_of(spec.name);
+                return std::vector<std::string>{folder + "/model.json", folder + "/weights.bin"};
+              }};
 }
 
 }  // namespace gpusched

@@ -5,6 +5,7 @@
 
 #include "src/base/field_parser.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/policies/seam/policy_log.hpp"
 #include "src/policies/seam/priority_order.hpp"
 
 namespace gpusched {
@@ -37,12 +38,11 @@ class SpecParser {
     skip_spaces();
     const std::size_t begin = at_;
     PolicySpec spec;
-    // rl:DIR names a folder, so that everything up to the next comma or brace belongs to the name.
-    if (text_.substr(at_).starts_with("rl:")) {
+    spec.name = word();
+    // Behind a family's colon (rl:DIR) stands a path: everything up to the next comma or brace belongs to it.
+    if (spec.name.find(':') != std::string::npos) {
       at_ = std::min(text_.find_first_of(",{", at_), text_.size());
       spec.name = text_.substr(begin, at_ - begin);
-    } else {
-      spec.name = word();
     }
     if (spec.name.empty()) return fail("a policy name");
     if (take('{') && !take('}')) {
@@ -201,6 +201,16 @@ Result<PriorityOrder> PolicyRegistry::make_order(const PolicySpec& spec, const P
   const auto parameters = complete_parameters("policy " + (*row)->name, (*row)->parameters, spec);
   if (!parameters) return Unexpected{parameters.error()};
   return (*row)->order(*parameters, context);
+}
+
+Result<std::unique_ptr<PolicyLog>> PolicyRegistry::make_log(const PolicySpec& spec,
+                                                            const PolicyContext& context) const {
+  const auto row = find(spec.name);
+  if (!row) return Unexpected{row.error()};
+  if (!(*row)->log) return std::unique_ptr<PolicyLog>();
+  const auto parameters = complete_parameters("policy " + (*row)->name, (*row)->parameters, spec);
+  if (!parameters) return Unexpected{parameters.error()};
+  return (*row)->log(*parameters, context);
 }
 
 }  // namespace gpusched

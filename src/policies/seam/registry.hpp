@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -58,6 +59,8 @@ struct PolicyContext {
 };
 
 struct PriorityOrder;  // priority_order.hpp
+struct PolicySpec;
+class PolicyLog;  // policy_log.hpp
 
 /// One row of the registry.
 struct PolicyInfo {
@@ -72,6 +75,12 @@ struct PolicyInfo {
   std::vector<std::string> aliases = {};
   /// For a policy that is nothing but an order of starting: that order, so that backfilling can be laid around it.
   std::function<Result<PriorityOrder>(const PolicyParameters&, const PolicyContext&)> order = {};
+  /// Makes the choices of an Agenda: how it backfills is part of what it is, and nothing is laid around it.
+  bool agent = false;
+  /// The files that the policy reads when it is made; none where empty.
+  std::function<std::vector<std::string>(const PolicySpec&)> files = {};
+  /// For a policy that has more to tell of a run than the usual files: an observer that notes it.
+  std::function<Result<std::unique_ptr<PolicyLog>>(const PolicyParameters&, const PolicyContext&)> log = {};
 };
 
 /// A policy as written on the command line: `tiresias{queue_limits_gpu_s=[3250,7200]}`.
@@ -102,6 +111,9 @@ class PolicyRegistry {
 
   /// The order in which that policy starts jobs; errors as make() does, and when the policy is more than an order.
   [[nodiscard]] Result<PriorityOrder> make_order(const PolicySpec& spec, const PolicyContext& context) const;
+
+  /// A log for a run of that policy; null where its kind keeps none. Errors as make() does.
+  [[nodiscard]] Result<std::unique_ptr<PolicyLog>> make_log(const PolicySpec& spec, const PolicyContext& context) const;
 
  private:
   std::vector<PolicyInfo> rows_;

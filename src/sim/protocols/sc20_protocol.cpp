@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "gpusched/core/slowdown_bound.hpp"
 #include "gpusched/policy/simulate.hpp"
 #include "gpusched/watch/metrics.hpp"
 #include "src/base/field_parser.hpp"
@@ -146,7 +147,7 @@ class Sc20Window {
     std::push_heap(running_.begin(), running_.end(), EndsLater{});
     last_start_ = now_;
     const double run_s = to_seconds(job.run);
-    slowdowns_.push_back(std::max(1.0, (to_seconds(now_ - job.submit) + run_s) / std::max(run_s, 10.0)));
+    slowdowns_.push_back(std::max(1.0, (to_seconds(now_ - job.submit) + run_s) / std::max(run_s, to_seconds(slowdown_bound))));
     work_s_ += run_s * static_cast<double>(job.processors);
   }
 

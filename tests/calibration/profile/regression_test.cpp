@@ -108,11 +108,11 @@ TEST(RooflineFit, FindsTheFloorOfWorkThatWaitsForItself) {
 TEST(RooflineFit, ARateThatBoundsNoPointIsNotIdentified) {
   const auto fitted = fit_roofline(points_at({2e3, 1e4, 5e4}), 200, Rng(1));
   ASSERT_TRUE(fitted) << fitted.error().to_string();
-  const ConfidenceInterval& p = fitted->ci95[1];
+  const ParameterInterval& p = fitted->ci95[1];
   EXPECT_EQ(p.bound, Bound::both);
   EXPECT_LE(p.low, 100);
   EXPECT_GE(p.high, 100);
-  const ConfidenceInterval& w = fitted->ci95[2];
+  const ParameterInterval& w = fitted->ci95[2];
   EXPECT_EQ(w.bound, Bound::at_least);
   EXPECT_LT(w.low, 60);  // what the fastest point reached
   EXPECT_GT(w.high, 1000);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/program/field_options.hpp"
+
+#include <variant>
+
+#include "src/base/nearest_name.hpp"
+
+namespace gpusched {
+namespace {
+
+Result<void> set_from_flag(const Field& field, const std::vector<std::string>& given) {
+  if (field.repeats()) {
+    *std::get<std::vector<std::string>*>(field.target) = given;
+    return {};
+  }
+  auto done = set_field(field, given.back());
+  if (done) return done;
+  Error error = done.error();
+  if (!error.field.empty()) error.field = field.flag;
+  return Unexpected{error};
+}
+
+}  // namespace
+
+void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments) {
+  command.add_option("--config", arguments.config, "JSON file with any of the options below");
+  for (const Field& field : defaults) {
+    if (field.flag.empty()) continue;
+    if (std::holds_alternative<bool*>(field.target)) {
+      command.add_flag(field.flag, arguments.switches[field.path], field.meaning);
+      continue;
+    }
+    const std::string words = field.words.empty() ? "" : ": " + joined(field.words, "|");
+    const std::string meaning = field.meaning + words;
+    std::vector<std::string>& given = arguments.flags[field.path];
+    if (field.repeats()) {
+      command.add_option(field.flag, given, meaning)->allow_extra_args(false);
+    } else {
+      command
+          .add_option_function<std::string>(
+              field.flag, [&given](const std::string& text) { given = {text}; }, meaning)
+          ->default_str(field_text(field));
+    }
+  }
+  command.add_option("--set", arguments.settings, "path.to.key=value, as in the JSON file; may be repeated")
+      ->allow_extra_args(false);
+  command.add_flag("--print-config", arguments.print_config, "print the configuration in effect and stop");
+  command.add_flag("--print-schema", arguments.print_schema, "print the JSON Schema of --config files and stop");
+}
+
+Result<void> set_given_fields(const FieldTable& fields, const FieldArguments& arguments) {
+  for (const Field& field : fields) {
+    const auto given = arguments.flags.find(field.path);
+    const auto on = arguments.switches.find(field.path);
+    Result<void> done;
+    if (given != arguments.flags.end() && !given->second.empty()) done = set_from_flag(field, given->second);
+    if (on != arguments.switches.end() && on->second) done = set_from_flag(field, {"true"});
+    if (!done) return done;
+  }
+  for (const std::string& setting : arguments.settings) {
+    if (auto done = apply_setting(fields, setting); !done) {
+      return Unexpected{Error{.message = done.error().to_string(), .field = "--set"}};
+    }
+  }
+  return {};
+}
+
+}  // namespace gpusched

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The options of a command whose configuration is a table of fields.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "src/base/field_table.hpp"
+
+namespace gpusched {
+
+/// What the user wrote, until everything is known.
+struct FieldArguments {
+  std::string config;
+  std::map<std::string, std::vector<std::string>> flags;  ///< by field path
+  std::map<std::string, bool> switches;                   ///< by field path
+  std::vector<std::string> settings;                      ///< of --set
+  bool print_config = false, print_schema = false;
+};
+
+/// Adds an option for each row, with its default, and --config, --set, --print-config and --print-schema. `arguments`
+/// must outlive the command.
+void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments);
+
+/// Sets what was given: flags, then --set. Errors name the flag, or --set.
+Result<void> set_given_fields(const FieldTable& fields, const FieldArguments& arguments);
+
+}  // namespace gpusched

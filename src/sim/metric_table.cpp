@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/metric_table.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace gpusched {
+
+std::optional<double> MetricInfo::value(const Metrics& metrics) const {
+  return std::visit(
+      [&](const auto pointer) -> std::optional<double> {
+        const auto& held = metrics.*pointer;
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(held)>, std::optional<double>>) {
+          return held;
+        } else {
+          return static_cast<double>(held);
+        }
+      },
+      member);
+}
+
+const std::vector<MetricInfo>& metric_table() {
+  static const std::vector<MetricInfo> table{
+      {"jobs", &Metrics::jobs, Better::neither},
+      {"avg_jct_s", &Metrics::avg_jct_s},
+      {"median_jct_s", &Metrics::median_jct_s},
+      {"p95_jct_s", &Metrics::p95_jct_s},
+      {"p99_jct_s", &Metrics::p99_jct_s},
+      {"avg_wait_s", &Metrics::avg_wait_s},
+      {"p99_wait_s", &Metrics::p99_wait_s},
+      {"avg_bounded_slowdown", &Metrics::avg_bounded_slowdown},
+      {"makespan_s", &Metrics::makespan_s},
+      {"last_end_s", &Metrics::last_end_s},
+      {"gpu_utilization", &Metrics::gpu_utilization, Better::more},
+      {"gpu_allocation", &Metrics::gpu_allocation, Better::more},
+      {"preemptions", &Metrics::preemptions},
+      {"energy_kwh", &Metrics::energy_kwh},
+      {"jain_fairness", &Metrics::jain_fairness, Better::more},
+      {"max_finish_time_ratio", &Metrics::max_finish_time_ratio},
+      {"events", &Metrics::events, Better::neither},
+  };
+  return table;
+}
+
+const MetricInfo* find_metric(const std::string& name) {
+  const std::vector<MetricInfo>& table = metric_table();
+  const auto place = std::find_if(table.begin(), table.end(), [&](const MetricInfo& m) { return m.name == name; });
+  return place == table.end() ? nullptr : &*place;
+}
+
+std::vector<std::string> figure_names() {
+  std::vector<std::string> names;
+  for (const MetricInfo& metric : metric_table()) {
+    if (metric.better != Better::neither) names.push_back(metric.name);
+  }
+  return names;
+}
+
+}  // namespace gpusched

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/data/placement.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
@@ -21,8 +20,7 @@
 #include "src/sim/manifest.hpp"
 #include "src/sim/protocols/sc20_protocol.hpp"
 #include "src/sim/report.hpp"
-#include "traces/core/cluster_reader.hpp"
-#include "traces/core/trace.hpp"
+#include "traces/core/run_input.hpp"
 
 namespace gpusched {
 namespace {
@@ -143,41 +141,35 @@ struct EvaluationInput {
   std::string path;
   Trace trace;
   Cluster cluster;
+  Placement placement = Placement::consolidate;
 };
 
-Result<EvaluationInput> load_input(const EvaluateArguments& arguments, std::size_t index) {
+Result<EvaluationInput> input_of(const EvaluateArguments& arguments, std::size_t index) {
   const std::size_t count = arguments.traces.size();
   const auto format = value_for(arguments.formats, index, count, "--format", "auto");
   if (!format) return Unexpected{format.error()};
-  auto name = value_for(arguments.clusters, index, count, "--cluster", "");
+  const auto name = value_for(arguments.clusters, index, count, "--cluster", "");
   if (!name) return Unexpected{name.error()};
-  EvaluationInput input{.path = arguments.traces[index], .trace = {}, .cluster = {}};
   const auto columns = value_for(arguments.columns, index, count, "--columns", "");
   if (!columns) return Unexpected{columns.error()};
-  auto trace =
-      read_trace(input.path, {.format = *format, .columns = *columns, .drop_bad_rows = arguments.drop_bad_rows});
-  if (!trace) return Unexpected{trace.error()};
-  if (name->empty()) *name = trace->report.cluster;
-  if (name->empty() && trace->report.machine_gpus > 0) *name = std::to_string(trace->report.machine_gpus);
-  if (name->empty()) {
-    return Unexpected{Error{.message = "the trace does not state its machine; give NAME, FILE, NxG or GPUS",
-                            .file = input.path,
-                            .field = "--cluster"}};
-  }
-  auto cluster = parse_cluster(*name);
-  if (!cluster) return Unexpected{cluster.error()};
-  input.cluster = *std::move(cluster);
-  auto fitted = fit_to_cluster(*std::move(trace), input.cluster, oversize_from_word(arguments.oversize));
-  if (!fitted) return Unexpected{fitted.error()};
-  input.trace = *std::move(fitted);
-  return input;
+  auto input = load_input({.trace = arguments.traces[index],
+                           .reading = {.format = *format,
+                                       .columns = *columns,
+                                       .seed = arguments.seed,
+                                       .drop_bad_rows = arguments.drop_bad_rows},
+                           .cluster = *name,
+                           .placement = arguments.placement,
+                           .oversize = oversize_from_word(arguments.oversize)});
+  if (!input) return Unexpected{input.error()};
+  return EvaluationInput{.path = arguments.traces[index],
+                         .trace = std::move(input->trace),
+                         .cluster = std::move(input->cluster),
+                         .placement = input->placement};
 }
 
-Result<EvaluationOptions> options_of(const EvaluateArguments& arguments, std::uint32_t jobs) {
-  EvaluationOptions options{.engine = {.seed = arguments.seed}, .windows = windows_of(arguments, jobs)};
-  const auto placement = placement_from_name(arguments.placement);
-  if (!placement) return unexpected("--placement: no rule is called '" + arguments.placement + "'");
-  options.engine.placement = *placement;
+Result<EvaluationOptions> options_of(const EvaluateArguments& arguments, const EvaluationInput& input) {
+  EvaluationOptions options{.engine = {.placement = input.placement, .seed = arguments.seed},
+                            .windows = windows_of(arguments, input.trace.jobs.size())};
   options.engine.preemption = {.checkpoint = from_seconds(arguments.checkpoint_s),
                                .restart = from_seconds(arguments.restart_s)};
   if (arguments.backfill == "none") return options;
@@ -190,7 +182,7 @@ Result<EvaluationOptions> options_of(const EvaluateArguments& arguments, std::ui
 // Everything that may be wrong with what the user gave.
 Result<EvaluationOptions> checked_options(const EvaluateArguments& arguments, const Lineup& lineup,
                                           const EvaluationInput& input) {
-  auto options = options_of(arguments, input.trace.jobs.size());
+  auto options = options_of(arguments, input);
   if (!options) return options;
   const auto starts = window_starts(options->windows, input.trace.jobs.size());
   if (!starts) return Unexpected{Error{.message = starts.error().message, .file = input.path}};
@@ -253,7 +245,7 @@ int evaluate_windows(const EvaluateArguments& arguments, const Lineup& lineup) {
   std::vector<TraceEvaluation> evaluations;
   Json traces = Json::array();
   for (std::size_t i = 0; i < arguments.traces.size(); ++i) {
-    const auto input = load_input(arguments, i);
+    const auto input = input_of(arguments, i);
     if (!input) return complain(input.error());
     for (const std::string& line : left_out_lines(input->trace.report)) {
       note(input->path + ": " + line);

@@ -348,6 +348,30 @@ TEST_F(Program, EvaluatesPoliciesGroupsAndTransfer) {
   EXPECT_TRUE(report["runs"][1]["comparison"]["interval_95"].is_null());
 }
 
+// `evaluate --placement count` used to be an unknown rule, and its synthetic traces were always those of seed 0.
+TEST_F(Program, ReplayAndEvaluateMeanTheSameByTraceClusterAndPlacement) {
+  std::string csv = "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n";
+  for (int i = 0; i < 60; ++i) {
+    csv += std::to_string(i) + "," + std::to_string(i) + "," + std::to_string(5 + i * 7 % 23) + ",1," +
+           std::to_string(1000 * (1 + i % 3)) + "\n";
+  }
+  const std::string trace = "--trace " + folder_.write("gangs.csv", csv) + " --cluster 3x4 ";
+  std::vector<double> seen;
+  for (const std::string placement : {"count", "best-fit", "worst-fit"}) {
+    const std::string input = trace + "--policy sjf,las --placement " + placement;
+    const json replayed = metrics("replay " + input);
+    const json evaluated = metrics("evaluate " + input + " --window-jobs 60");
+    ASSERT_EQ(replayed.size(), 2u) << placement;
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(evaluated[i]["metrics"]["avg_jct_s"], replayed[i]["metrics"]["avg_jct_s"]) << placement;
+    }
+    seen.push_back(replayed[0]["metrics"]["avg_jct_s"]);
+  }
+  EXPECT_NE(seen[0], seen[1]);  // tasks of 2 and 3 GPUs leave remnants on nodes of 4
+  EXPECT_NE(seen[0], seen[2]);
+  expect_refused("evaluate " + trace + "--policy fifo --placement cuont", "--placement: expected one of count|");
+}
+
 TEST_F(Program, EvaluatesWithACostOfPreemption) {
   const auto means = [this](const std::string& cost) {
     const Outcome outcome = run("evaluate --trace synthetic:philly --cluster 2x8 --window-jobs 200 --oversize drop " +

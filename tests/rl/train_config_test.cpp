@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "src/rl/trainer.hpp"
+
 namespace gpusched {
 namespace {
 
@@ -25,6 +27,18 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   const auto read = read_train_config(text, "x.json");
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(train_config_json(*read), text);
+}
+
+// The placement "count" was unknown here, while replay pooled the cluster.
+TEST(TrainConfig, PlacementCountPoolsTheCluster) {
+  const auto config =
+      read_train_config(R"({"trace": "synthetic:philly", "cluster": "3x8", "env": {"placement": "count"}})", "x.json");
+  ASSERT_TRUE(config) << config.error().to_string();
+  EXPECT_NE(train_config_json(*config).find(R"("placement": "count")"), std::string::npos);
+  const auto input = load_train_input(*config);
+  ASSERT_TRUE(input) << input.error().to_string();
+  EXPECT_EQ(input->cluster.nodes.size(), 1u);
+  EXPECT_EQ(input->cluster.total_gpus(), 24);
 }
 
 TEST(TrainConfig, RefusesWhatItDoesNotKnow) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// CapacityProfile: what will be free when, if everybody keeps to the plan; conservative backfilling looks for holes in
-/// it.
+/// CapacityProfile: free capacity over future time, given the planned starts and ends of jobs; conservative backfilling
+/// searches it for holes.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class CapacityProfile {
     std::vector<Part> parts;
   };
 
-  /// Everything free, for ever.
+  /// Everything is free at all times.
   CapacityProfile(const Cluster& cluster, const JobTable& jobs);
 
   [[nodiscard]] bool by_node() const { return by_node_; }

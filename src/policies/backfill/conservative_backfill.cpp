@@ -23,7 +23,7 @@ void ConservativeBackfill::decide(const OracleView& view, Decision& decision) {
   }
   do {
     take_in(view);
-  } while (start_due(view, decision));  // what started leaves its reservation to the next
+  } while (start_due(view, decision));  // each start lets another job have a reservation
   wake_for_next(view, decision);
 }
 
@@ -38,7 +38,7 @@ void ConservativeBackfill::note_events(const View& view) {
   moved_.insert(moved_.end(), ends_.moved().begin(), ends_.moved().end());
 }
 
-// Gives new jobs their reservations, as far as the depth goes.
+// Makes reservations for new jobs, up to `depth` in all.
 void ConservativeBackfill::take_in(const View& view) {
   while (next_unplanned_ < unplanned_.size() && plans_.size() < depth_) {
     const JobId job = unplanned_[next_unplanned_++];
@@ -51,13 +51,14 @@ void ConservativeBackfill::take_in(const View& view) {
   }
 }
 
-// Brings the profile up to what is known now: running jobs, then every plan that still holds, then the others anew.
+// Updates the profile: ends of running jobs first, then the plans that still hold, then new plans for the others.
 void ConservativeBackfill::settle(const View& view) {
   sort_by_priority(view);
   mend_plans(view, settle_ends(view));
 }
 
-// Until when running jobs now hold what they did not hold before.
+// Updates the ends of running jobs in the profile. Returns the latest time at which one now holds capacity that it did
+// not hold before.
 Time ConservativeBackfill::settle_ends(const View& view) {
   Time taken_until = view.now();
   for (const Plan& run : departed_) {
@@ -81,8 +82,8 @@ Time ConservativeBackfill::settle_ends(const View& view) {
   return taken_until;
 }
 
-// Plans that a running job now overlaps give up their place; those that still hold beside the others of higher priority
-// take it again, and the rest look for another. What overdraws nothing holds.
+// Plans that no longer fit beside the running jobs are taken out of the profile. In priority order, those that still
+// fit are put back, and the others get the earliest hole. A plan whose time is not overdrawn still fits.
 void ConservativeBackfill::mend_plans(const View& view, Time taken_until) {
   std::vector<Plan*> doubtful, broken;
   for (Plan& plan : plans_) {
@@ -103,8 +104,8 @@ void ConservativeBackfill::mend_plans(const View& view, Time taken_until) {
   room_again_ = room_again_ || !broken.empty();
 }
 
-// Moves plans to earlier holes. Each finds at least the one it holds. Where nodes matter, a better choice of them may
-// open without an earlier start.
+// Moves plans to earlier holes; each can at least keep its own. Where nodes matter, a plan may also get better nodes at
+// the same start.
 void ConservativeBackfill::improve(const View& view) {
   if (!room_again_ && !profile_.by_node()) return;
   room_again_ = false;
@@ -124,7 +125,7 @@ void ConservativeBackfill::improve(const View& view) {
   }
 }
 
-// A fixed order keeps what is sorted; in one that ages few have overtaken since.
+// Insertion sort: in a fixed order only new plans are unsorted, and in an ageing one few have been overtaken.
 void ConservativeBackfill::sort_by_priority(const View& view) {
   const auto before = [&](const Plan& a, const Plan& b) {
     const std::uint32_t queue_a = view.queue_of(a.job);

@@ -21,9 +21,8 @@ namespace gpusched {
 /// some are, all reservations that no longer hold are made anew in priority order.
 ///
 /// At most `depth` jobs hold reservations, in order of arrival; the others wait for one. The profile is kept from event
-/// to event: an end that was not expected costs the difference that it makes, the search of each reservation for an
-/// earlier hole (capacity_profile.hpp: O(steps up to its own, or more where nodes matter)), and nothing at all for
-/// holes when no capacity was given back since the last search.
+/// to event. An end that was not expected costs its change of the profile and, if capacity was freed, one search for an
+/// earlier hole per reservation (capacity_profile.hpp: O(steps up to its own start, or more where nodes matter)).
 class ConservativeBackfill {
  public:
   ConservativeBackfill(PriorityOrder order, AnyDurationEstimator estimator, CapacityProfile profile,
@@ -77,7 +76,7 @@ class ConservativeBackfill {
   std::vector<JobId> unplanned_;  // by arrival; beyond the depth
   std::size_t next_unplanned_ = 0;
   Time next_wake_{};
-  bool stale_ = false;  // the profile no longer tells what happens
+  bool stale_ = false;  // a due job could not start: the profile no longer agrees with the cluster
 };
 
 }  // namespace gpusched

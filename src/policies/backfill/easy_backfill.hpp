@@ -13,13 +13,13 @@
 
 namespace gpusched {
 
-/// When a job that does not fit now is believed to fit, and the cluster at that instant.
+/// The earliest time at which a job that does not fit now should fit, by estimated ends, and the cluster at that time.
 class Reservation {
  public:
-  /// Plays the estimated ends on a copy of the cluster, in order, until `job` finds a place.
+  /// Releases running jobs on a copy of the cluster in order of their estimated ends until `job` fits.
   void make(const View& view, const EstimatedEnds& ends, JobId job);
 
-  /// Time::max() when no number of ends makes room.
+  /// Time::max() when the job does not fit even then.
   [[nodiscard]] Time time() const { return time_; }
   /// Lets another job of the same queue hold these nodes at the reserved instant, if the reserved job still fits then.
   bool take_beside(const Shape& shape, const std::vector<NodeTasks>& nodes);

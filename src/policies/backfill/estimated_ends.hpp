@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// EstimatedEnds: when running jobs are believed to end; what every reservation is made from.
+/// EstimatedEnds: the estimated ends of running jobs, from which reservations are made.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class EstimatedEnds {
   /// Estimated run time of a job that waits, as of when it began to wait.
   [[nodiscard]] Time estimate(JobId job) const { return runs_[index(job)].estimate; }
 
-  /// Running jobs whose end was moved by the last observe(), in no order that means anything; some may be in it twice.
+  /// Running jobs whose end was moved by the last observe(), in arbitrary order; a job may be listed twice.
   [[nodiscard]] const std::vector<JobId>& moved() const { return moved_; }
 
   /// Takes in the instant's events. True when some job ended at another time than believed, or outlived its estimate.

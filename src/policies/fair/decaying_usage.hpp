@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// DecayingUsage: past use that counts less the longer ago it was.
+/// DecayingUsage: past GPU time that counts half after each half-life.
 #pragma once
 
 #include <cmath>

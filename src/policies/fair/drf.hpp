@@ -15,10 +15,10 @@
 
 namespace gpusched {
 
-/// Of all owners that have a job that fits, the one with the lowest weighted dominant share gets its earliest such job,
-/// again and again (Ghodsi et al., "Dominant Resource Fairness", NSDI'11, Algorithm 1). In the hierarchical
-/// form the virtual cluster with the lowest weighted share comes first, then its user with the lowest share (of what it
-/// holds in that virtual cluster); users weigh the same. Ties go to the earliest job.
+/// While a waiting job fits, the owner with the lowest weighted dominant share among those with such a job starts its
+/// earliest one (Ghodsi et al., "Dominant Resource Fairness", NSDI'11, Algorithm 1). The hierarchical form chooses the
+/// virtual cluster with the lowest weighted share first, then the user in it with the lowest share of what that user
+/// holds in this virtual cluster; users have equal weights. Ties go to the earliest job.
 class Drf {
  public:
   struct Options {

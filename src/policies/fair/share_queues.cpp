@@ -9,7 +9,7 @@
 namespace gpusched {
 namespace {
 
-// Are there GPUs enough, counting those of all victims, wherever they are?
+// Whether free GPUs and those of all victims would be enough by count; their places are not looked at.
 bool could_suffice(const View& view, JobId job, const std::vector<JobId>& victims) {
   const Shape& wanted = view.shape(job);
   MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, view.queue_of(job));
@@ -87,7 +87,7 @@ void ShareQueues::decide(const View& view, Decision& decision) {
   note(view);
   if (options_.among_active) due_ = tree_.divide(total_, demanded_);
   start_waiting(view, decision);
-  // A victim may leave more free than was needed.
+  // A stopped gang may free more than was needed.
   if (options_.preempt_within && preempt_within(view, decision)) start_waiting(view, decision);
   if (options_.reclaim) reclaim(view, decision);
 }
@@ -190,7 +190,7 @@ std::vector<JobId> ShareQueues::lower_priorities(const View& view, const Class& 
   return victims;
 }
 
-// The richest user's first, and of them the newest, as long as each keeps what the rule wants.
+// Jobs of the user with the largest share first, of one user the newest first, as long as the drf rule allows it.
 std::vector<JobId> ShareQueues::richer_users(const View& view, const Class& jobs) const {
   const std::uint32_t taker = user_of(jobs);
   const std::int64_t then = share_then(view, jobs);
@@ -231,7 +231,7 @@ void ShareQueues::reclaim(const View& view, Decision& decision) {
       decision.wake(since + options_.preemption_interval);
     }
     if (view.now() - since < options_.preemption_interval) continue;
-    since = Time::max();  // whatever comes of it, the next time is an interval away
+    since = Time::max();  // the next attempt is an interval away
     for (bool again = true; again;) {
       again = false;
       const Class* first = nullptr;

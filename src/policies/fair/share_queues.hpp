@@ -46,11 +46,11 @@ class QueueTree {
   std::uint32_t owners_;
 };
 
-/// The queue that holds least of what it is due (in millionths; one that is due nothing comes last) starts its next
-/// job. A queue is short while a waiting job would keep it within its due. One that has been short for
-/// `preemption_interval` takes back what it is due from queues that hold more than theirs, newest jobs (by first start)
-/// first; whatever comes of it, its wait begins anew with the next event. Who is short is judged before anyone takes
-/// something back.
+/// Each queue has a due share of the GPUs. The queue that holds the smallest part of its due share (in millionths; a
+/// queue whose share is zero comes last) starts its next job. A queue is short while it has a waiting job that would
+/// not take it above its due share. A queue that has been short for `preemption_interval` preempts jobs of queues that
+/// hold more than their share, newest first start first; whether that succeeds or not, its interval then begins anew.
+/// All short queues are determined before any preemption of the instant.
 class ShareQueues {
  public:
   struct Options {
@@ -87,16 +87,16 @@ class ShareQueues {
   void reclaim(const View& view, Decision& decision);
   bool start_by_force(const View& view, Decision& decision, const Class& jobs, const std::vector<JobId>& victims);
   [[nodiscard]] std::vector<JobId> over_their_due(const View& view) const;
-  // What the running jobs of a queue have at most to offer: saves looking for victims where there are none.
+  // Bounds over the running jobs of a queue; they save the search for victims where there can be none.
   struct Offer {
     std::int32_t least_priority = std::numeric_limits<std::int32_t>::max();
     std::int64_t greatest_share = -1;  // of a user, with `shares`
   };
   const Offer& offer(const View& view, std::uint32_t queue);
-  // Could the class's first job take from running ones of its queue, should they suffice?
+  // Whether any running job of its queue may be a victim of the class's first job.
   [[nodiscard]] bool may_take(const View& view, const Class& jobs, const Offer& offer) const {
     if (offer.least_priority < jobs.priority) return true;
-    // The share now is the less, and known.
+    // The share now is a lower bound of the share after, and known already.
     return options_.shares && offer.greatest_share >= options_.shares->share(user_of(jobs)) - DominantShares::delta &&
            offer.greatest_share >= share_then(view, jobs);
   }
@@ -128,10 +128,10 @@ class ShareQueues {
   std::vector<std::int64_t> demanded_;  // held and waiting for
   std::vector<MilliGpu> due_;
   std::vector<Time> short_since_;             // waiting below its due since; max() = it is not
-  std::vector<std::vector<JobId>> running_;   // of each queue, in no order that means anything
+  std::vector<std::vector<JobId>> running_;   // of each queue, in arbitrary order
   std::vector<std::uint32_t> places_;         // by job: where it stands there
-  std::vector<std::optional<Offer>> offers_;  // of each queue; nothing: to be looked up
-  std::vector<JobId> started_;                // of this decision, with `shares`: no poorer user takes from them
+  std::vector<std::optional<Offer>> offers_;  // of each queue; empty: not yet computed
+  std::vector<JobId> started_;                // in this decision, with `shares`: never victims
 };
 
 }  // namespace gpusched

@@ -55,7 +55,7 @@ SlurmTerms Slurm::terms(const View& view, JobId job, double fair_share_factor) c
           .qos = term(options_.weight_qos, qos_factor(view.priority(job)))};
 }
 
-// The same at one instant, whatever starts meanwhile; an owner has many classes.
+// Constant during one instant, whatever starts; kept because an owner has many classes.
 double Slurm::fair_share_now(std::uint32_t owner, Time now) {
   if (owner >= shares_now_.size()) shares_now_.resize(owner + 1);
   ShareNow& share = shares_now_[owner];
@@ -71,7 +71,7 @@ void Slurm::hold(const View& view, JobId job, std::int64_t sign) {
   all_.hold(view.now(), change);
 }
 
-// Jobs of one owner whose partitions have factors of their own are told apart.
+// Where partitions have factors of their own, the jobs of an owner form one class per partition.
 std::uint32_t Slurm::class_of(const View& view, JobId job) const {
   const std::uint32_t owner = owner_of(options_.column, view, job);
   const bool partitions_differ = options_.column != OwnerColumn::vc && !options_.partition_factors.empty();

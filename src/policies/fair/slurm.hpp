@@ -64,10 +64,10 @@ class Slurm {
 
   void decide(const View& view, Decision& decision);
 
-  /// Notes what an event means for the usage of its owner; for an object that only watches (SlurmLog).
+  /// Updates the usage of the event's owner; for an observer that makes no decisions (SlurmLog).
   void account(const View& view, const Event& event);
 
-  /// Why a job stands where it stands.
+  /// The terms of the job's priority at view.now().
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job) const;
 
   /// 2^-(U/S); 1 when nobody used anything.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// SlurmLog: why each job of a slurm run started when it did.
+/// SlurmLog: the priority terms of each job of a slurm run at its start.
 #pragma once
 
 #include <span>
@@ -20,7 +20,7 @@ struct SlurmStart {
 };
 
 /// Watches a run and notes the terms of every start. It keeps the usage of owners itself, from the same events as the
-/// policy, so that it gives what the policy saw.
+/// policy, and so computes the same terms.
 class SlurmLog final : public PolicyLog {
  public:
   /// `policy`: the run's, before the run; `jobs` is borrowed.

@@ -18,8 +18,8 @@
 
 namespace gpusched {
 
-/// Serves the jobs that sharing hurts most. A job's finish-time fairness is rho = T_shared / T_ideal: T_shared is its
-/// time in the system if it ran from now on without a stop, T_ideal the time that it would take alone on 1/N of the
+/// Serves the jobs first that sharing slows most. A job's finish-time fairness is rho = T_shared / T_ideal: T_shared is
+/// its time in the system if it ran from now on without a stop, T_ideal the time that it would take alone on 1/N of the
 /// GPUs, N being the jobs in the system when it came (it runs at full speed if its GPUs are within that share, else
 /// slowed in proportion). GPUs are leased: at each multiple of the lease while any job waits, all jobs in falling order
 /// of rho get the cluster greedily; between, free GPUs go to waiting jobs in that order. Run times are the true ones

@@ -40,7 +40,7 @@ AttainedService::AttainedService(AttainedServiceOptions options, const NameTable
   std::iota(rank_.begin(), rank_.end(), 0u);
 }
 
-// What PreemptiveOrder asks while it places jobs.
+// The hooks that PreemptiveOrder calls while it places jobs.
 struct AttainedService::Hooks {
   AttainedService& policy;
   const View& view;
@@ -194,8 +194,9 @@ void AttainedService::plan_promotion(const View& view, JobId id) {
   push(promotions_, {job.promotion, id});
 }
 
-// Falling behind a waiting job is news only when it is the first of its shape (behind the others means that it was
-// behind that one before), and happens on entering its level or the next. When many levels wait, any crossing counts.
+// A running job can newly fall behind a waiting one only when it enters the waiting job's level or the next one, and
+// only the first waiting job of each shape matters: behind another it would already be behind the first. When waiting
+// jobs are in many levels, every crossing counts.
 Time AttainedService::next_overtaking(const View& view) {
   constexpr std::size_t many = 8;
   Time next = Time::max();

@@ -76,8 +76,8 @@ struct AttainedServiceOptions {
 double gittins_index(const std::vector<std::int64_t>& services, std::int64_t attained);
 
 /// Preemptive, greedy in the order (level, place in the level). A running job enters its next level at the instant at
-/// which its service reaches it. Levels are brought up to date only when they decide who goes, and the policy wakes
-/// only for a job that may fall behind a waiting one; an event costs O(shapes x log n).
+/// which its service reaches it. Levels are updated only when the order of jobs is needed, and the policy wakes only
+/// when a running job may fall behind a waiting one; an event costs O(shapes x log n).
 class AttainedService {
  public:
   AttainedService(AttainedServiceOptions options, const NameTable& families);
@@ -142,7 +142,7 @@ class AttainedService {
   std::vector<std::set<Run>> runs_;          // [queue x shape], of running jobs
   std::vector<Due> crossings_, promotions_;  // heaps
   Time overtaking_ = Time::max();            // when a running job may next fall behind a waiting one
-  std::vector<std::uint32_t> boundaries_;    // of the present queue: levels in whose entering lies that danger
+  std::vector<std::uint32_t> boundaries_;    // of the present queue: levels on whose entering that may happen
   std::vector<std::uint32_t> rank_;          // by level, gittins only
   std::vector<std::int64_t> services_;       // of finished jobs, gittins only
   std::size_t rank_again_at_ = 1;            // number of services

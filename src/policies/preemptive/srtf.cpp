@@ -40,8 +40,8 @@ ShortestRemaining::Rank ShortestRemaining::rank(const Running& running, const Or
           .job = running.job};
 }
 
-// What the last decision brought about shows only now: what preemption cost the stopped jobs, and when the started
-// ones end.
+// The outcome of the last decision is known only now: the work that preemption added to stopped jobs, and the ends of
+// started ones.
 void ShortestRemaining::note_outcome(const OracleView& view) {
   std::set<Rank> stopped;
   for (const auto& [job, displaced] : displaced_) {
@@ -73,7 +73,8 @@ void ShortestRemaining::replace(const Rank& before, const Rank& after, const Vie
   waiting.insert(after);
 }
 
-// The instant is over; those that it stopped and did not start again get numbers instead of their past.
+// The instant is over. Jobs that it stopped and did not start again are numbered in order, which replaces their
+// history.
 void ShortestRemaining::number_stopped(const View& view) {
   for (const Rank& before : stopped_) {
     if (!jobs_.of(view, before.job).waiting.contains(before)) continue;
@@ -82,7 +83,8 @@ void ShortestRemaining::number_stopped(const View& view) {
   stopped_.clear();
 }
 
-// Notes the start if the restart cost did, or did not, prolong the job; one of no work has already ended.
+// Records the start of a job that the restart cost prolonged, or did not, as `prolonged` says. A job without work has
+// already ended.
 void ShortestRemaining::note_start(const Rank& started, bool prolonged, const OracleView& view) {
   const JobId job = started.job;
   if (view.phase(job) != JobPhase::running) return;
@@ -112,13 +114,13 @@ void ShortestRemaining::note(const OracleView& view, const Event& event) {
   }
 }
 
-// Capacity that one queue gives up, another may use, unless each has machines of its own.
+// Another queue may use freed capacity, unless each queue has machines of its own.
 bool ShortestRemaining::touch_all() {
   touched_.assign(touched_.size(), true);
   return true;
 }
 
-// Gives the queue's waiting jobs what they may have; true when that preempted others.
+// Starts the queue's waiting jobs as far as the order allows; true when that preempted others.
 bool ShortestRemaining::fill(std::uint32_t queue, const OracleView& view, Decision& decision) {
   bool preempted = false;
   blocked_.assign(view.shape_count(), 0);

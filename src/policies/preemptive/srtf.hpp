@@ -21,10 +21,10 @@ namespace gpusched {
 /// join its end, and so does a job whose key a preemption cost raised, behind those that had that key before (of one
 /// decision, stopped jobs before started ones, each in list order).
 ///
-/// The outcome is that of emptying the cluster and walking the whole order, but the walk is never made. Time passing
-/// only moves running jobs forward, which changes no outcome; so between events the assignment stays greedy, and an
-/// event costs only the jobs it starts, the jobs they displace, and one test a shape: O(shapes x log n). The first
-/// waiting job of a shape is its best, and when it cannot be placed, no other of that shape can.
+/// The outcome equals that of emptying the cluster and placing all jobs in order, at less cost. Between events running
+/// jobs only move forward in the order, which keeps the assignment greedy; so an event costs only the jobs that it
+/// starts, the jobs that these displace, and one test per shape: O(shapes x log n). When the first waiting job of a
+/// shape cannot be placed, no other job of that shape can.
 class ShortestRemaining {
  public:
   explicit ShortestRemaining(bool by_service) : by_service_(by_service) {}
@@ -106,7 +106,7 @@ class ShortestRemaining {
 
   std::int64_t decision_ = 0;  // its number
   std::int64_t first_of_instant_ = 0;
-  std::set<Rank> stopped_;                // in this instant, to which they ran down
+  std::set<Rank> stopped_;                // in this instant, with the keys that they had reached
   std::vector<Rank> started_;             // by the last decision
   std::map<JobId, Displaced> displaced_;  // by the last decision
   std::vector<Displaced> victims_;        // of the present candidate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The two odd rules of time that the Muri artifact (SIGCOMM'22) shares among its baselines: a start-up overhead that a
-/// running job loses again at every event, and ends that nearly coincide and are made one.
+/// Two rules of time that all baselines of the Muri artifact (SIGCOMM'22) follow: a running job loses a start-up
+/// overhead again at every event, and ends that nearly coincide become one.
 #pragma once
 
 #include <algorithm>

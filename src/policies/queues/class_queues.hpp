@@ -92,7 +92,7 @@ class ClassQueues {
         return before(a.value, a.number, b.value, b.number);
       });
       const Class& jobs = classes_[best->number];
-      if (score(jobs) == best->value) {  // else something started since; others of its kind may come first now
+      if (score(jobs) == best->value) {  // else a start changed the score, and another of its kind may come first
         const Attempt outcome = attempt(jobs);
         if (outcome == Attempt::no_room) {
           std::erase_if(leaders, [&](const Leader& leader) {
@@ -130,7 +130,7 @@ class ClassQueues {
     start_while_any_fits(view, decision, view.options().placement, true, score, started);
   }
 
-  /// Classes that have waiting jobs, in no order that means anything.
+  /// Classes that have waiting jobs, in an arbitrary but repeatable order.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const Kind& kind : kinds_) {
@@ -189,13 +189,13 @@ class ClassQueues {
   std::uint64_t pass_ = 0;
 };
 
-/// Preempts `victims` in turn until `job` can start where `rule` puts it, then gives those back their place that need
-/// not have gone. Returns the jobs that stay preempted, or nothing and everything as before when even all of them do
-/// not suffice.
+/// Preempts `victims` one after another until `job` can start where `rule` puts it, then restores each victim whose
+/// place is still free. Returns the jobs that stay preempted. When preempting all victims does not suffice, all are
+/// restored and the list is empty.
 std::vector<JobId> make_room(JobId job, Placement rule, const std::vector<JobId>& victims, Decision& decision);
 
-/// Divides `total` by weight so that nobody gets more than it demands and what one leaves goes to the others: weighted
-/// max-min. `weights` and `demands` have one entry an owner; integers, rounded down.
+/// Weighted max-min: divides `total` by weight; no owner gets more than it demands, and what it leaves is divided among
+/// the others. `weights` and `demands` have one entry per owner; shares are rounded down.
 std::vector<std::int64_t> deserved_shares(std::int64_t total, const std::vector<std::int64_t>& weights,
                                           const std::vector<std::int64_t>& demands);
 

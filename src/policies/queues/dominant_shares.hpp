@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What each owner of jobs holds of the cluster, as dominant resource fairness measures it.
+/// DominantShares: each owner's dominant share of the cluster.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace gpusched {
 
 /// A share is the largest of held / total over GPUs, CPU and memory, divided by the owner's weight; a resource that the
-/// cluster does not bound does not count (Ghodsi et al., "Dominant Resource Fairness", NSDI'11). In units of 1e-12 and
-/// computed from exact sums, so that a copy can be asked what-if.
+/// cluster does not bound does not count (Ghodsi et al., "Dominant Resource Fairness", NSDI'11). In units of 1e-12,
+/// computed from exact sums, so that the order of changes does not matter.
 class DominantShares {
  public:
   static constexpr std::int64_t whole = 1'000'000'000'000;

@@ -16,9 +16,9 @@
 namespace gpusched {
 namespace {
 
-// What is believed before anything has finished.
+// The estimate before any job has finished.
 constexpr Time prior = whole_seconds(3600);
-// What a job without a request of its own is believed to need where requests are the only source.
+// The estimate for a job without a request, where requests are the only source.
 constexpr Time longest = whole_seconds(std::int64_t{365} * 24 * 3600);
 
 // Run time of one attempt of a job that has just finished.
@@ -35,7 +35,7 @@ struct UserRequest {
   [[nodiscard]] Time estimate(const View& view, JobId job) const { return std::min(view.estimate(job), longest); }
 };
 
-// What finished jobs of the virtual cluster, shape and user suggest, whichever of them the trace names.
+// Predicts from finished jobs of the same virtual cluster, shape and user, as far as the trace names these.
 class History {
  public:
   void observe(const View& view) {
@@ -86,7 +86,8 @@ class Mean {
   std::int64_t count_ = 0;
 };
 
-// Mean over finished jobs alike in user or group, and perhaps in GPUs; else over all finished jobs.
+// Mean over finished jobs of the same user or group, and with `by_gpus` of as many GPUs; where there is none, over all
+// finished jobs.
 class RunningMean {
  public:
   RunningMean(bool by_group, bool by_gpus) : by_group_(by_group), by_gpus_(by_gpus) {}

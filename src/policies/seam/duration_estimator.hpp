@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Duration estimators: what a scheduler believes about run times. All stand behind one interface, by value; those that
-/// learn see a View only, so that they learn from jobs that have finished and from nothing else.
+/// Duration estimators: a scheduler's estimates of run times, behind one interface. Those that learn see a View only,
+/// and so learn from finished jobs alone.
 #pragma once
 
 #include <concepts>
@@ -69,7 +69,7 @@ class AnyDurationEstimator {
   std::unique_ptr<Concept> self_;
 };
 
-/// The truth.
+/// The true run time.
 struct ExactDuration {
   [[nodiscard]] Time estimate(const OracleView& view, JobId job) const {
     if (view.phase(job) == JobPhase::running) return view.expected_end(job) - view.running_since(job);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// PriorityOrder: the order in which a list-scheduling policy starts waiting jobs. It is the seam between a score and
-/// its users: the list scheduler, every kind of backfilling, and the SC'20 evaluation protocol.
+/// PriorityOrder: the order in which a list-scheduling policy starts waiting jobs, a score for each. The list
+/// scheduler, every way of backfilling and the SC'20 evaluation protocol use it.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace gpusched {
 
-/// What a score may look at.
+/// The facts about a job from which its score is computed.
 struct JobFacts {
   double submit_s = 0;
   double requested_s = 0;  ///< the estimated run time
@@ -31,15 +31,16 @@ inline double processors_of(const Shape& shape) {
 struct PriorityOrder {
   std::string name;
   std::function<double(const JobFacts&)> score;
-  /// Empty: the score stays what it was when the job began to wait. Otherwise the order at any instant is that of
-  /// growth x wait, greatest first: the same order as that of `score`, in a form whose changes can be foreseen.
+  /// Empty: the score is computed once, when the job begins to wait. Otherwise jobs are ordered at any instant by
+  /// growth x wait, greatest first; it must be the order of `score`. A linear form lets the times of overtaking be
+  /// computed in advance.
   std::function<double(const JobFacts&)> growth;
   AnyDurationEstimator estimator;
 
   [[nodiscard]] bool ages() const { return static_cast<bool>(growth); }
 };
 
-/// Times beyond the end of time become infinite.
+/// Seconds of `t`; infinite for Time::max().
 inline double seconds_or_infinity(Time t) {
   return t == Time::max() ? std::numeric_limits<double>::infinity() : to_seconds(t);
 }

@@ -50,7 +50,7 @@ class PolicyParameters {
   std::map<std::string, ParameterValue> values_;
 };
 
-/// What a policy may look at while it is made: the run it is made for.
+/// The run that a policy is made for, which its maker may read.
 struct PolicyContext {
   const JobTable* jobs = nullptr;    ///< borrowed for the policy's life
   const Cluster* cluster = nullptr;  ///< borrowed for the call
@@ -71,9 +71,9 @@ struct PolicyInfo {
   std::vector<ParameterInfo> parameters;
   std::function<Result<AnyPolicy>(const PolicyParameters&, const PolicyContext&)> make;
   bool preemptive = false;
-  bool work_conserving = false;  ///< never leaves a waiting job that would fit
+  bool work_conserving = false;  ///< no waiting job that would fit is left waiting
   std::vector<std::string> aliases = {};
-  /// For a policy that is nothing but an order of starting: that order, so that backfilling can be laid around it.
+  /// Set for a policy that only orders starts (list scheduling): its order, with which backfilling can be combined.
   std::function<Result<PriorityOrder>(const PolicyParameters&, const PolicyContext&)> order = {};
   /// Makes the choices of an Agenda: how it backfills is part of what it is, and nothing is laid around it.
   bool agent = false;

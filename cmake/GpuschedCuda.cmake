@@ -1,5 +1,5 @@
-# Looks for a CUDA compiler as GPUSCHED_WITH_CUDA says and sets GPUSCHED_CUDA_FOUND, which decides on cuda/. Nothing of
-# CUDA need be there to run what is built: the runtime is linked in, cuBLAS and NVML are opened when they are there.
+# Looks for a CUDA compiler as GPUSCHED_WITH_CUDA says and sets GPUSCHED_CUDA_FOUND; cuda/ is built if it is true. The program
+# runs without CUDA installed: the runtime is linked in, and cuBLAS and NVML are opened at run time.
 set(GPUSCHED_CUDA_FOUND FALSE)
 set(GPUSCHED_CUDA_ARCHITECTURES "75-real;80-real;90" CACHE STRING
   "Compute capabilities to compile for, as CMAKE_CUDA_ARCHITECTURES")

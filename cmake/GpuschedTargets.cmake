@@ -16,11 +16,11 @@ function(gpusched_target_rules target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -ffp-contract=off>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${GPUSCHED_WERROR}>>:-Werror>
-    # GCC 12 sees overlaps in std::string concatenation that are not there (GCC bug 105651).
+    # GCC 12 warns of overlaps in std::string concatenation that do not exist (GCC bug 105651).
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 endfunction()
 
-# gpusched_add_sources(TARGET FOLDER [EXCEPT FILE...]): every .cpp below FOLDER, but those named, becomes a source of TARGET.
+# gpusched_add_sources(TARGET FOLDER [EXCEPT FILE...]): every .cpp below FOLDER, except those named, becomes a source of TARGET.
 function(gpusched_add_sources target folder)
   cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)

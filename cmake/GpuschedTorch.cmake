@@ -1,4 +1,4 @@
-# Looks for LibTorch as GPUSCHED_WITH_TORCH says and sets GPUSCHED_TORCH_FOUND, which decides on src/rl.
+# Looks for LibTorch as GPUSCHED_WITH_TORCH says and sets GPUSCHED_TORCH_FOUND; PPO is built if it is true.
 set(GPUSCHED_TORCH_FOUND FALSE)
 if(NOT GPUSCHED_WITH_TORCH STREQUAL OFF)
   # Torch's package for CUDA 12 and earlier asks for CUDA::nvToolsExt, which CUDA 13 replaced by CUDA::nvtx3.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Copies the libraries that gpusched and its tests need, headers and all, from a Debian machine into FOLDER, about 30 MiB,
-# so that it builds on a machine where they are missing and nothing can be fetched:
-#   scripts/collect_deps.sh FOLDER       here
-#   GPUSCHED_DEPS=FOLDER scripts/gpu_check.sh      there
+# Copies the libraries and headers that gpusched and its tests need from a Debian machine into FOLDER, about 30 MiB, so that
+# gpusched can be built on a machine without them and without network access:
+#   scripts/collect_deps.sh FOLDER                 on the Debian machine
+#   GPUSCHED_DEPS=FOLDER scripts/gpu_check.sh      on the other one
 set -euo pipefail
 
 if [ $# -ne 1 ]; then
@@ -24,8 +24,8 @@ done
 rm -rf "$include/eigen3/unsupported"
 
 for name in gtest gtest_main gmock gmock_main rapidcheck crypto; do copy "/usr/lib/$triplet/lib$name.a" "$library/"; done
-# Of libarchive only the reading of tar and of single compressed files is used: its archive and those of the
-# compressions, joined by a linker script. The two that Debian has as shared libraries only come along as such.
+# gpusched uses libarchive only to read tar and single compressed files: so the static libraries of libarchive and of the
+# compressions suffice, joined by a linker script. Two of these exist in Debian as shared libraries only.
 copy "/usr/lib/$triplet/libarchive.a" "$library/libarchive_static.a"
 for name in z bz2 lzma; do copy "/usr/lib/$triplet/lib$name.a" "$library/"; done
 for name in zstd lz4; do copy "/usr/lib/$triplet/lib$name.so.1" "$library/"; done
@@ -33,7 +33,7 @@ cat >"$library/libarchive.so" <<'SCRIPT'
 GROUP ( -l:libarchive_static.a -l:libz.a -l:libbz2.a -l:liblzma.a -l:libzstd.so.1 -l:liblz4.so.1 )
 SCRIPT
 
-# CMake's own finders do for libarchive, OpenSSL and GoogleTest; for the rest a few lines that know this folder.
+# CMake's own find modules find libarchive, OpenSSL and GoogleTest; the others get a package file for this folder.
 package() { # NAME VERSION TARGET INCLUDE_FOLDER [LIBRARY...]
   local at=$library/cmake/$1 links=()
   mkdir -p "$at"
@@ -56,7 +56,7 @@ package CLI11 "$(version_of libcli11-dev)" CLI11::CLI11 include
 package nlohmann_json "$(version_of nlohmann-json3-dev)" nlohmann_json::nlohmann_json include
 package Eigen3 "$(version_of libeigen3-dev)" Eigen3::Eigen include/eigen3
 package rapidcheck 0.0 rapidcheck include rapidcheck
-# rapidcheck's bridge to GoogleTest is headers only.
+# rapidcheck's support for GoogleTest is a header-only library.
 cat >>"$library/cmake/rapidcheck/rapidcheckConfig.cmake" <<'CONFIG'
 if(NOT TARGET rapidcheck_gtest)
   add_library(rapidcheck_gtest INTERFACE IMPORTED)

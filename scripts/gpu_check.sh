@@ -5,19 +5,19 @@
 #
 #   scripts/gpu_check.sh [--dry] [--quick] [STAGE...]      stages, by default all: build test calibrate sanitize train
 #
-# The stages are in the order of what is wanted most, should the device be gone before the last. Where a command may take
-# ten minutes only, one stage a command: what is built, what was measured and the table stay in the build folder. The log
-# and the table are written as things happen, so that a command which is cut off leaves what it found.
+# The most important stages come first, in case the device is lost before the last. Where a command may take only ten
+# minutes, run one stage per command: builds, measurements and the table stay in the build folder. Log and table are
+# written continuously, so that an interrupted command keeps what it found.
 #
-# --dry     the same steps on the CPU, where there is no device: tests the script itself
-# --quick   the short suite only; otherwise the full one comes after it
+# --dry     the same steps on the CPU, to test this script without a device
+# --quick   only the short suite; otherwise the full one follows
 #
-# Nothing is fetched. Environment:
+# No network access is needed. Environment:
 #   OUT            folder of the results, at most 8 files (default build/gpu_check/results)
 #   GPUSCHED_DEPS  folder made by scripts/collect_deps.sh, where Debian's packages are missing
-#   GPUSCHED_BUILD build folder (default build/gpu_check); what is in it already is not built again
-#   GPU_CHECK_LIMIT_S  longest that anything may take (default 420; a test at most 180), less where that would take its
-#                  stage beyond nine minutes; a calibration cut short goes on in the next run
+#   GPUSCHED_BUILD build folder (default build/gpu_check); what it already holds is not built again
+#   GPU_CHECK_LIMIT_S  time limit of each step in seconds (default 420; tests at most 180), less where its stage would
+#                  exceed nine minutes; an interrupted calibration continues in the next run
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -93,7 +93,7 @@ left() { # [AT_MOST]
   echo $((${1:-$most} < most ? ${1:-$most} : most))
 }
 
-# Runs a command with its output in the log as it comes; what it printed last explains a failure.
+# Runs a command and writes its output to the log continuously; its last lines explain a failure.
 logged() { # NAME COMMAND...
   local name=$1 status=0 begin=$SECONDS
   shift
@@ -132,7 +132,8 @@ configure() { # WITH_TESTS WITH_TORCH
 has_target() { ninja -C "$build" -t query "$1" >/dev/null 2>&1; }
 
 do_build() {
-  # A Torch that does not fit the toolkit stops CMake: the GPU's tests matter more. So does the program than any test.
+  # A LibTorch that does not match the toolkit stops CMake. Then build without it, because the GPU tests matter more; and
+  # without tests rather than without the program.
   local attempt done=0
   for attempt in "ON AUTO" "ON OFF" "OFF OFF"; do
     # shellcheck disable=SC2086 # two words on purpose
@@ -156,14 +157,14 @@ do_build() {
 
 # ---- tests ----
 
-# A GoogleTest program. With a device, its tests may not be skipped for want of one.
+# A GoogleTest program. With a device, tests that are skipped for lack of one are failures.
 test_program() { # NAME FILTER
   local program=$build/tests/$1 name=$1
   [ -x "$program" ] || {
     row "$1" skip "not built"
     return
   }
-  # A test that hangs must not take the time of what comes after it.
+  # A test that hangs must not use up the time of the next steps.
   if logged "$name" timeout -k 10 "$(left 180)" "$program" "--gtest_filter=$2"; then
     local skipped passed
     passed=$(grep -oE '\[  PASSED  \] [0-9]+' "$build/last.txt" | grep -oE '[0-9]+')
@@ -171,7 +172,7 @@ test_program() { # NAME FILTER
     if [ "${passed:-0}" -eq 0 ]; then
       row "$name" "$([ $dry -eq 1 ] && echo skip || echo fail)" "all ${skipped:-} tests skipped"
     elif [ $dry -eq 0 ] && [ "${skipped:-0}" -gt 2 ]; then
-      # One has no meaning with a device, one needs an energy counter.
+      # One test applies only without a device, one needs an energy counter.
       row "$name" fail "$skipped tests skipped though there is a device"
     else
       row "$name" pass "$passed passed, ${skipped:-0} skipped"
@@ -194,20 +195,20 @@ do_test() {
   esac
   test_program cuda_device_test '*'
   test_program cuda_backend_test '*'
-  # Also that this Torch, of whatever version, computes what the formulas say.
+  # Checks also that this version of LibTorch computes what the formulas say.
   test_program rl_test '*EveryNetwork*'
   grep -E 'largest difference of a parameter' "$build/last.txt" || true
 }
 
 # ---- calibration ----
 
-# NAME: "quick" or "full". What is measured is copied out whatever becomes of the rest.
+# NAME: "quick" or "full". Measurements are copied to the results even if a later step fails.
 calibrate() {
   local name=$1 program=$build/gpusched profile=$build/$1.json size=() status=0
   [ "$name" = full ] || size=(--quick)
   local mix=()
   [ "$name" = quick ] && [ $quick -eq 0 ] || mix=(--job-mix)
-  # Ctrl-C's signal, so that what was measured stays and the next run goes on from there.
+  # The signal of Ctrl-C, so that measurements are kept and the next run continues from there.
   logged "calibrate $name" timeout -s INT -k 30 "$(left)" "$program" calibrate --backend $device "${size[@]}" \
     "${mix[@]}" --checkpoint-folder "$build" --out "$profile" || status=$?
   cp "$profile.samples.csv" "$out/samples-$name.csv" 2>/dev/null
@@ -224,7 +225,7 @@ do_calibrate() {
     row calibrate fail "the program is not built"
     return
   }
-  # The short suite first: a minute after which there is a profile, whatever comes.
+  # The short suite first, so that there is a profile after a minute.
   local best=
   calibrate quick && best=quick
   [ $quick -eq 1 ] || { calibrate full && best=full; }
@@ -253,7 +254,7 @@ do_sanitize() {
   local sanitizer
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   if [ -x "$sanitizer" ] && [ -x "$build/tests/cuda_device_test" ] && [ $dry -eq 0 ]; then
-    # Times mean nothing under a checker: only what the kernels compute.
+    # A checker changes all times, so only the computed results are tested.
     for tool in memcheck racecheck; do
       if logged "compute-sanitizer $tool" timeout -k 10 "$(left 260)" "$sanitizer" --tool $tool --error-exitcode 1 \
         "$build/tests/cuda_device_test" '--gtest_filter=*EveryKernel*'; then
@@ -311,7 +312,7 @@ PYTHON
 
 # ---- all of it ----
 
-# cuBLAS, where only Python's packages brought it.
+# Finds cuBLAS where it is installed only as a Python package.
 python_libraries=$(python3 -c 'import glob, os, nvidia
 print(":".join(sorted({os.path.dirname(f) for p in nvidia.__path__ for f in glob.glob(p + "/**/libcublas.so*", recursive=True)})))' \
   2>/dev/null) || python_libraries=

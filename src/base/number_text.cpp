@@ -38,6 +38,11 @@ std::string human_count(std::uint64_t count) {
   return digits;
 }
 
+std::string exact_number(double value) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
 std::string exact_seconds(Time t) {
   std::string text;
   append_seconds(text, t);

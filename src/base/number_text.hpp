@@ -23,6 +23,8 @@ std::string human_count(std::uint64_t count);
 
 /// Exact seconds without trailing zeros: "12", "0.5", "-1.000001".
 std::string exact_seconds(Time t);
+/// The shortest decimal number that reads back as `value`.
+std::string exact_number(double value);
 
 // For long files: the same, at the end of `text`.
 void append_integer(std::string& text, std::int64_t value);

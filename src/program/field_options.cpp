@@ -22,7 +22,13 @@ Result<void> set_from_flag(const Field& field, const std::vector<std::string>& g
 
 }  // namespace
 
-void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments) {
+void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments,
+                       const std::string& positional) {
+  if (const Field* field = find_field(defaults, positional)) {
+    arguments.positional_path = positional;
+    auto* option = command.add_option(field->flag.substr(2), arguments.positional, field->meaning);
+    if (!field->repeats()) option->expected(1);
+  }
   command.add_option("--config", arguments.config, "JSON file with any of the options below");
   for (const Field& field : defaults) {
     if (field.flag.empty()) continue;
@@ -52,8 +58,16 @@ Result<void> set_given_fields(const FieldTable& fields, const FieldArguments& ar
   for (const Field& field : fields) {
     const auto given = arguments.flags.find(field.path);
     const auto on = arguments.switches.find(field.path);
+    std::vector<std::string> texts = given == arguments.flags.end() ? std::vector<std::string>{} : given->second;
+    if (field.path == arguments.positional_path) {
+      if (!field.repeats() && !texts.empty() && !arguments.positional.empty()) {
+        return unexpected(field.flag + ": given twice, as '" + texts.back() + "' and '" + arguments.positional.front() +
+                          "'");
+      }
+      texts.insert(texts.end(), arguments.positional.begin(), arguments.positional.end());
+    }
     Result<void> done;
-    if (given != arguments.flags.end() && !given->second.empty()) done = set_from_flag(field, given->second);
+    if (!texts.empty()) done = set_from_flag(field, texts);
     if (on != arguments.switches.end() && on->second) done = set_from_flag(field, {"true"});
     if (!done) return done;
   }

@@ -17,13 +17,17 @@ struct FieldArguments {
   std::string config;
   std::map<std::string, std::vector<std::string>> flags;  ///< by field path
   std::map<std::string, bool> switches;                   ///< by field path
-  std::vector<std::string> settings;                      ///< of --set
+  std::string positional_path;                            ///< of the field that may be given without its flag
+  std::vector<std::string> positional;
+  std::vector<std::string> settings;  ///< of --set
   bool print_config = false, print_schema = false;
 };
 
 /// Adds an option for each row, with its default, and --config, --set, --print-config and --print-schema. `arguments`
-/// must outlive the command.
-void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments);
+/// must outlive the command. The field whose path is `positional` can be given without its flag too; where it
+/// repeats(), several times.
+void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments,
+                       const std::string& positional = {});
 
 /// Sets what was given: flags, then --set. Errors name the flag, or --set.
 Result<void> set_given_fields(const FieldTable& fields, const FieldArguments& arguments);

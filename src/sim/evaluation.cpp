@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gpusched/policy/simulate.hpp"
+#include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/seam/unfinished.hpp"
@@ -25,13 +26,12 @@ Result<std::vector<std::uint32_t>> window_starts(const EvaluationWindows& window
   return starts;
 }
 
-bool is_agent(const PolicySpec& policy) { return policy.name.starts_with("rl:") || policy.name == "agenda"; }
-
 namespace {
 
 Result<AnyPolicy> make_policy(const PolicyRegistry& registry, const PolicySpec& policy,
                               const std::optional<PolicySpec>& backfill, const PolicyContext& context) {
-  if (!backfill || is_agent(policy)) return registry.make(policy, context);
+  const auto info = registry.find(policy.name);
+  if (!backfill || (info && (*info)->agent)) return registry.make(policy, context);
   return make_backfilled(registry, policy, *backfill, context);
 }
 
@@ -46,37 +46,61 @@ Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const
   return {};
 }
 
+namespace {
+
+// One policy on one window.
+struct WindowRun {
+  bool clairvoyant = false;
+  Metrics metrics;
+};
+
+Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
+                             const PolicySpec& spec, const PolicyRegistry& registry, std::uint32_t start) {
+  const EvaluationWindows& windows = options.windows;
+  const JobTable jobs = trace.slice(start - windows.warm_up, windows.warm_up + windows.jobs);
+  const MeasureWindow measured{.first = windows.warm_up, .count = windows.jobs};
+  const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
+  auto policy = make_policy(registry, spec, options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
+  if (!policy) return Unexpected{policy.error()};
+  Engine engine(jobs, cluster, options.engine);
+  RunLog log(measured);
+  if (!simulate(engine, *policy, log)) {
+    return unexpected("policy " + spec.text + ", window at job " + std::to_string(start) + ": it " +
+                      why_unfinished(engine));
+  }
+  return WindowRun{.clairvoyant = policy->clairvoyant(), .metrics = compute_metrics(engine, log, measured)};
+}
+
+}  // namespace
+
 Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const Cluster& cluster,
                                                     const EvaluationOptions& options,
                                                     std::span<const PolicySpec> policies,
-                                                    const PolicyRegistry& registry, std::atomic<std::uint64_t>& done) {
-  const EvaluationWindows& windows = options.windows;
-  const auto starts = window_starts(windows, trace.size());
+                                                    const PolicyRegistry& registry, std::uint64_t threads,
+                                                    std::atomic<std::uint64_t>& done) {
+  const auto starts = window_starts(options.windows, trace.size());
   if (!starts) return Unexpected{starts.error()};
+  std::vector<std::optional<Result<WindowRun>>> runs(starts->size() * policies.size());  // [window][policy]
+  std::atomic<bool> failed = false;
+  for_each_index(runs.size(), threads, [&](std::size_t i) {
+    if (failed) return;  // runs begin in order, so the first that fails was begun
+    runs[i] =
+        run_window(trace, cluster, options, policies[i % policies.size()], registry, (*starts)[i / policies.size()]);
+    if (!*runs[i]) failed = true;
+    ++done;
+  });
   std::vector<PolicyScores> scores;
   for (const PolicySpec& spec : policies) scores.push_back({.policy = spec.text, .windows = {}});
-  for (const std::uint32_t start : *starts) {
-    const JobTable jobs = trace.slice(start - windows.warm_up, windows.warm_up + windows.jobs);
-    const MeasureWindow measured{.first = windows.warm_up, .count = windows.jobs};
-    const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
-    for (std::size_t p = 0; p < policies.size(); ++p, ++done) {
-      auto policy =
-          make_policy(registry, policies[p], options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
-      if (!policy) return Unexpected{policy.error()};
-      scores[p].clairvoyant = policy->clairvoyant();
-      Engine engine(jobs, cluster, options.engine);
-      RunLog log(measured);
-      if (!simulate(engine, *policy, log)) {
-        return unexpected("policy " + policies[p].text + ", window at job " + std::to_string(start) + ": it " +
-                          why_unfinished(engine));
-      }
-      scores[p].windows.push_back(compute_metrics(engine, log, measured));
-    }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!*runs[i]) return Unexpected{runs[i]->error()};
+    PolicyScores& own = scores[i % policies.size()];
+    own.clairvoyant = (*runs[i])->clairvoyant;
+    own.windows.push_back((*runs[i])->metrics);
   }
   return scores;
 }
 
-RunScores Contestant::scores(double Metrics::*figure) const {
+RunScores Contestant::scores(const MetricInfo& figure) const {
   RunScores result;
   for (const PolicyScores& run : runs) result.push_back(run.values(figure));
   return result;
@@ -88,11 +112,13 @@ bool Contestant::clairvoyant() const {
 
 namespace {
 
-double win_rate_of(const RunScores& ours, const RunScores& theirs) {
+double win_rate_of(const RunScores& ours, const RunScores& theirs, Better better) {
+  const double sign = better == Better::more ? -1 : 1;
   double wins = 0;
   for (const auto& run : ours) {
     for (const auto& other : theirs) {
-      for (std::size_t w = 0; w < run.size(); ++w) wins += run[w] < other[w] ? 1 : run[w] == other[w] ? 0.5 : 0;
+      for (std::size_t w = 0; w < run.size(); ++w)
+        wins += sign * run[w] < sign * other[w] ? 1 : run[w] == other[w] ? 0.5 : 0;
     }
   }
   return wins / static_cast<double>(ours.size() * theirs.size() * ours.front().size());
@@ -100,7 +126,7 @@ double win_rate_of(const RunScores& ours, const RunScores& theirs) {
 
 }  // namespace
 
-Comparison compare(const Contestant& contestant, const Contestant& other, double Metrics::*figure, std::size_t block,
+Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure, std::size_t block,
                    std::uint64_t seed) {
   const RunScores ours = contestant.scores(figure);
   const RunScores theirs = other.scores(figure);
@@ -108,11 +134,13 @@ Comparison compare(const Contestant& contestant, const Contestant& other, double
   Comparison result{.mean = interquartile_mean_of_runs(ours),
                     .other_mean = interquartile_mean_of_runs(theirs),
                     .interval = {},
-                    .win_rate = win_rate_of(ours, theirs),
+                    .win_rate = win_rate_of(ours, theirs, figure.better),
                     .verdict = std::string(too_few_windows)};
   if (!enough_for_blocks(ours.front().size(), block)) return result;
   result.interval = stratified_bootstrap(ours, theirs, block, Rng(seed).split("bootstrap"));
-  result.verdict = verdict(result.interval->difference);
+  const ConfidenceInterval& difference = result.interval->difference;
+  const bool less = figure.better != Better::more;
+  result.verdict = verdict(less ? difference : ConfidenceInterval{-difference.high, -difference.low});
   return result;
 }
 

@@ -15,6 +15,7 @@
 #include "gpusched/watch/metrics.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/seam/registry.hpp"
+#include "src/sim/metric_table.hpp"
 
 namespace gpusched {
 
@@ -39,10 +40,10 @@ struct PolicyScores {
   bool clairvoyant = false;
   std::vector<Metrics> windows;
 
-  /// A figure of every window.
-  [[nodiscard]] std::vector<double> values(double Metrics::*figure) const {
+  /// A figure of every window. Precondition: the runs know it.
+  [[nodiscard]] std::vector<double> values(const MetricInfo& figure) const {
     std::vector<double> result;
-    for (const Metrics& window : windows) result.push_back(window.*figure);
+    for (const Metrics& window : windows) result.push_back(*figure.value(window));
     return result;
   }
 };
@@ -54,41 +55,40 @@ struct EvaluationOptions {
   std::optional<PolicySpec> backfill = {};  ///< around every policy but agents, which backfill as they were trained to
 };
 
-/// True for policies that make the choices of an Agenda (`rl:DIR`, `agenda`).
-bool is_agent(const PolicySpec& policy);
-
 /// Error: a policy that cannot be made for this trace and cluster. What evaluate_policies() refuses after that is a run
 /// that failed.
 Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
                             std::span<const PolicySpec> policies, const PolicyRegistry& registry);
 
-/// Runs every policy on every window: each window alone on an empty cluster, nothing arrives after it; random draws of
-/// a policy differ from window to window and follow from options.engine.seed. `done` counts finished runs. Errors: a
-/// policy that cannot be made, one that leaves jobs waiting for ever.
+/// Runs every policy on every window, up to `threads` runs at a time: each window alone on an empty cluster, nothing
+/// arrives after it; random draws of a policy differ from window to window and follow from options.engine.seed. The
+/// result does not depend on `threads`. `done` counts finished runs. Errors: a policy that cannot be made, one that
+/// leaves jobs waiting for ever.
 Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const Cluster& cluster,
                                                     const EvaluationOptions& options,
                                                     std::span<const PolicySpec> policies,
-                                                    const PolicyRegistry& registry, std::atomic<std::uint64_t>& done);
+                                                    const PolicyRegistry& registry, std::uint64_t threads,
+                                                    std::atomic<std::uint64_t>& done);
 
 /// A row of a comparison: one policy, or several training seeds of one configuration under a name of their own.
 struct Contestant {
   std::string name;
   std::vector<PolicyScores> runs;  ///< at least one, all on the same windows
 
-  [[nodiscard]] RunScores scores(double Metrics::*figure) const;
+  [[nodiscard]] RunScores scores(const MetricInfo& figure) const;
   [[nodiscard]] bool clairvoyant() const;
 };
 
-/// How one contestant compares with another over the windows, by a figure of which less is better.
+/// How one contestant compares with another over the windows.
 struct Comparison {
   double mean = 0, other_mean = 0;          ///< interquartile means over the runs of their means over the windows
   std::optional<PairedIntervals> interval;  ///< none with too few windows
-  double win_rate = 0;  ///< share of windows (and pairs of runs) in which it is lower, ties counting half
+  double win_rate = 0;  ///< share of windows (and pairs of runs) in which it is better, ties counting half
   std::string verdict;  ///< better, worse, no difference detected or too few windows
 };
 
 /// `block`: EvaluationWindows::block(). Precondition: both have the same windows.
-Comparison compare(const Contestant& contestant, const Contestant& other, double Metrics::*figure, std::size_t block,
+Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure, std::size_t block,
                    std::uint64_t seed);
 
 }  // namespace gpusched

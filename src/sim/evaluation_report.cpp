@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
+#include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
@@ -11,7 +13,10 @@
 namespace gpusched {
 namespace {
 
-std::string value_text(double value) { return formatted("%.2f", value); }
+// Shares and indices lie between 0 and 1.
+std::string value_text(double value, const MetricInfo& figure) {
+  return formatted(figure.better == Better::more ? "%.4f" : "%.2f", value);
+}
 
 // "-" beside a reference of 0, of which nothing else is a share.
 std::string difference_text(const Comparison& pair) {
@@ -43,18 +48,28 @@ std::string backfill_text(const std::string& backfill) {
 
 // "agent: interquartile mean of 5 training seeds 271.81 [268.20, 275.11]; seeds 266.31, ...".
 std::string seeds_line(const Contestant& contestant, const ReportOptions& options, std::size_t block) {
-  const RunScores scores = contestant.scores(options.figure.member);
+  const RunScores scores = contestant.scores(*options.figure);
   std::string line = contestant.name + ": interquartile mean of " + std::to_string(scores.size()) + " training seeds " +
-                     value_text(interquartile_mean_of_runs(scores));
+                     value_text(interquartile_mean_of_runs(scores), *options.figure);
   if (enough_for_blocks(scores.front().size(), block)) {
     const RunScores nothing{std::vector<double>(scores.front().size(), 0.0)};
     const ConfidenceInterval own =
         stratified_bootstrap(scores, nothing, block, Rng(options.seed).split("bootstrap")).difference;
-    line += " [" + value_text(own.low) + ", " + value_text(own.high) + "]";
+    line += " [" + value_text(own.low, *options.figure) + ", " + value_text(own.high, *options.figure) + "]";
   }
   line += "; seeds";
-  for (std::size_t i = 0; i < scores.size(); ++i) line += (i == 0 ? " " : ", ") + value_text(mean_of(scores[i]));
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    line += (i == 0 ? " " : ", ") + value_text(mean_of(scores[i]), *options.figure);
   return line + "\n";
+}
+
+// In full precision; nothing for nothing.
+void append_value(std::string& text, std::optional<double> value) {
+  if (value) text += exact_number(*value);
+}
+
+bool known(const Contestant& contestant, const MetricInfo& metric) {
+  return metric.value(contestant.runs.front().windows.front()).has_value();
 }
 
 Json comparison_json(const Comparison& pair, const std::string& against, const std::string& figure) {
@@ -69,25 +84,15 @@ Json comparison_json(const Comparison& pair, const std::string& against, const s
 
 }  // namespace
 
-const std::vector<Figure>& comparable_figures() {
-  static const std::vector<Figure> figures{{"avg_jct_s", &Metrics::avg_jct_s},
-                                           {"p99_jct_s", &Metrics::p99_jct_s},
-                                           {"avg_wait_s", &Metrics::avg_wait_s},
-                                           {"p99_wait_s", &Metrics::p99_wait_s},
-                                           {"avg_bounded_slowdown", &Metrics::avg_bounded_slowdown},
-                                           {"makespan_s", &Metrics::makespan_s}};
-  return figures;
-}
-
 std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options) {
   const EvaluationWindows& windows = evaluation.windows;
   const Contestant& reference = evaluation.contestants[options.reference];
-  TextTable table({"policy", options.figure.name, "difference", "95% interval", "wins", "verdict"});
+  TextTable table({"policy", options.figure->name, "difference", "95% interval", "wins", "verdict"});
   std::string seeds;
   for (const Contestant& contestant : evaluation.contestants) {
-    const Comparison pair = compare(contestant, reference, options.figure.member, windows.block(), options.seed);
+    const Comparison pair = compare(contestant, reference, *options.figure, windows.block(), options.seed);
     const bool self = &contestant == &reference;
-    table.add({marked_name(contestant), value_text(pair.mean), self ? "" : difference_text(pair),
+    table.add({marked_name(contestant), value_text(pair.mean, *options.figure), self ? "" : difference_text(pair),
                self ? "" : interval_text(pair), self ? "" : formatted("%.0f%%", 100 * pair.win_rate),
                self ? "=" : pair.verdict});
     if (contestant.runs.size() > 1) seeds += seeds_line(contestant, options, windows.block());
@@ -101,7 +106,7 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
 std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   const std::vector<Contestant>& rows = evaluations.front().contestants;
   std::vector<std::string> header{"policy"};
-  std::string text = options.figure.name + " compared with " + rows[options.reference].name +
+  std::string text = options.figure->name + " compared with " + rows[options.reference].name +
                      backfill_text(options.backfill) + "; 95% intervals, block bootstrap\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     header.push_back(std::filesystem::path(evaluation.trace).filename().string());
@@ -114,9 +119,9 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
     std::vector<std::string> cells{marked_name(rows[row])};
     for (const TraceEvaluation& evaluation : evaluations) {
       const Comparison pair = compare(evaluation.contestants[row], evaluation.contestants[options.reference],
-                                      options.figure.member, evaluation.windows.block(), options.seed);
+                                      *options.figure, evaluation.windows.block(), options.seed);
       cells.push_back(row == options.reference
-                          ? value_text(pair.mean)
+                          ? value_text(pair.mean, *options.figure)
                           : difference_text(pair) + " " + (pair.interval ? interval_text(pair) : pair.verdict));
     }
     table.add(std::move(cells));
@@ -129,8 +134,9 @@ Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions
   Json result = Json::array();
   for (const Contestant& contestant : evaluation.contestants) {
     Json metrics = Json::object();
-    for (const Figure& figure : comparable_figures()) {
-      metrics[figure.name] = interquartile_mean_of_runs(contestant.scores(figure.member));
+    for (const MetricInfo& metric : metric_table()) {
+      if (metric.better == Better::neither || !known(contestant, metric)) continue;
+      metrics[metric.name] = interquartile_mean_of_runs(contestant.scores(metric));
     }
     Json entry{{"policy", contestant.name},
                {"trace", evaluation.trace},
@@ -138,21 +144,77 @@ Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions
                {"clairvoyant", contestant.clairvoyant()},
                {"metrics", std::move(metrics)}};
     if (contestant.runs.size() == 1) {
-      entry["windows"] = contestant.runs.front().values(options.figure.member);
+      entry["windows"] = contestant.runs.front().values(*options.figure);
     } else {
       entry["seeds"] = Json::array();
       for (const PolicyScores& run : contestant.runs) {
-        entry["seeds"].push_back({{"policy", run.policy}, {"windows", run.values(options.figure.member)}});
+        entry["seeds"].push_back({{"policy", run.policy}, {"windows", run.values(*options.figure)}});
       }
     }
     if (&contestant != &reference) {
-      const Comparison pair =
-          compare(contestant, reference, options.figure.member, evaluation.windows.block(), options.seed);
-      entry["comparison"] = comparison_json(pair, reference.name, options.figure.name);
+      const Comparison pair = compare(contestant, reference, *options.figure, evaluation.windows.block(), options.seed);
+      entry["comparison"] = comparison_json(pair, reference.name, options.figure->name);
     }
     result.push_back(std::move(entry));
   }
   return result;
+}
+
+std::string windows_csv(const std::vector<TraceEvaluation>& evaluations) {
+  std::string text = "trace,name,policy,window,first_job";
+  for (const MetricInfo& metric : metric_table()) text += "," + metric.name;
+  text += '\n';
+  for (const TraceEvaluation& evaluation : evaluations) {
+    for (const Contestant& contestant : evaluation.contestants) {
+      for (const PolicyScores& run : contestant.runs) {
+        for (std::size_t w = 0; w < run.windows.size(); ++w) {
+          append_csv_field(text, evaluation.trace);
+          append_csv_field(text += ',', contestant.name);
+          append_csv_field(text += ',', run.policy);
+          text += "," + std::to_string(w) + "," + std::to_string(evaluation.starts[w]);
+          for (const MetricInfo& metric : metric_table()) append_value(text += ',', metric.value(run.windows[w]));
+          text += '\n';
+        }
+      }
+    }
+  }
+  return text;
+}
+
+std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
+  std::string text =
+      "trace,cluster,name,clairvoyant,policies,windows,figure,mean,against,difference,low_95,high_95,relative_low_95,"
+      "relative_high_95,win_rate,verdict\n";
+  for (const TraceEvaluation& evaluation : evaluations) {
+    const Contestant& reference = evaluation.contestants[options.reference];
+    for (const Contestant& contestant : evaluation.contestants) {
+      const Comparison pair = compare(contestant, reference, *options.figure, evaluation.windows.block(), options.seed);
+      append_csv_field(text, evaluation.trace);
+      append_csv_field(text += ',', evaluation.cluster);
+      append_csv_field(text += ',', contestant.name);
+      text += contestant.clairvoyant() ? ",true" : ",false";
+      text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(evaluation.starts.size());
+      append_csv_field(text += ',', options.figure->name);
+      append_value(text += ',', pair.mean);
+      if (&contestant == &reference) {
+        text += ",,,,,,,,\n";
+        continue;
+      }
+      append_csv_field(text += ',', reference.name);
+      append_value(text += ',', pair.mean - pair.other_mean);
+      const auto& interval = pair.interval;
+      for (const auto end : {interval ? std::optional(interval->difference.low) : std::nullopt,
+                             interval ? std::optional(interval->difference.high) : std::nullopt,
+                             interval ? std::optional(interval->relative.low) : std::nullopt,
+                             interval ? std::optional(interval->relative.high) : std::nullopt}) {
+        append_value(text += ',', end);
+      }
+      append_value(text += ',', pair.win_rate);
+      append_csv_field(text += ',', pair.verdict);
+      text += '\n';
+    }
+  }
+  return text;
 }
 
 }  // namespace gpusched

@@ -7,32 +7,25 @@
 #include <string>
 #include <vector>
 
-#include "gpusched/watch/metrics.hpp"
 #include "src/sim/evaluation.hpp"
 
 namespace gpusched {
-
-/// A metric that can be compared; less is better.
-struct Figure {
-  std::string name;
-  double Metrics::*member = nullptr;
-};
-const std::vector<Figure>& comparable_figures();
 
 /// All contestants on the windows of one trace.
 struct TraceEvaluation {
   std::string trace;    ///< as given
   std::string cluster;  ///< name
   EvaluationWindows windows;
+  std::vector<std::uint32_t> starts;  ///< of the windows: first measured jobs
   std::vector<Contestant> contestants;
 };
 
 /// What is compared with whom.
 struct ReportOptions {
-  Figure figure;
-  std::size_t reference = 0;  ///< contestant that the others are compared with
-  std::string backfill;       ///< as given, "none" for none
-  std::uint64_t seed = 0;     ///< of the bootstrap
+  const MetricInfo* figure = nullptr;  ///< what is compared
+  std::size_t reference = 0;           ///< contestant that the others are compared with
+  std::string backfill;                ///< as given, "none" for none
+  std::uint64_t seed = 0;              ///< of the bootstrap
 };
 
 /// One trace: a row a contestant, with interval, wins and verdict, and a line for each group of training seeds.
@@ -43,5 +36,12 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
 
 /// Everything, one entry a contestant and trace.
 nlohmann::ordered_json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions& options);
+
+/// A row a window and policy, with every metric: trace, name of the row (a policy, or its group), policy, window (from
+/// 0), first measured job, metrics; empty where a run does not know one.
+std::string windows_csv(const std::vector<TraceEvaluation>& evaluations);
+
+/// A row a contestant and trace: what the table says, in full precision.
+std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options);
 
 }  // namespace gpusched

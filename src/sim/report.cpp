@@ -140,12 +140,7 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
          {"power", input.runtime.power ? values_json(input.runtime.power_used) : Json("none")}}},
        {"policies", policies},
        {"warnings", report_warnings(input, runs)},
-       {"execution",
-        {{"started", execution.started},
-         {"wall_s", execution.wall_s},
-         {"peak_memory_bytes", execution.peak_memory_bytes},
-         {"threads", scenario.threads},
-         {"out", scenario.out}}}});
+       {"execution", execution_json(execution, scenario.threads, scenario.out)}});
   return manifest;
 }
 
@@ -243,13 +238,32 @@ std::vector<std::string> left_out_lines(const TraceReport& report) {
   return lines;
 }
 
+std::vector<std::string> outside_vcs_lines(const Cluster& cluster, std::uint32_t jobs_outside_vcs) {
+  if (jobs_outside_vcs == 0) return {};
+  return {human_count(jobs_outside_vcs) + " jobs belong to no virtual cluster of '" + cluster.name +
+          "'; they wait in a queue of their own and may run anywhere"};
+}
+
+Json execution_json(const Execution& execution, std::uint64_t threads, const std::string& out) {
+  return {{"started", execution.started},
+          {"wall_s", execution.wall_s},
+          {"peak_memory_bytes", execution.peak_memory_bytes},
+          {"threads", threads},
+          {"out", out}};
+}
+
+Result<void> write_files(const std::string& folder, const std::vector<std::pair<std::string, std::string>>& files) {
+  OutputFiles output;
+  for (const auto& [name, content] : files) {
+    if (auto done = output.write(folder + "/" + name, content); !done) return done;
+  }
+  return output.commit();
+}
+
 std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
   std::vector<std::string> lines = left_out_lines(input.trace.report);
   lines.insert(lines.end(), input.runtime.notes.begin(), input.runtime.notes.end());
-  if (input.jobs_outside_vcs > 0) {
-    lines.push_back(human_count(input.jobs_outside_vcs) + " jobs belong to no virtual cluster of '" +
-                    input.cluster.name + "'; they wait in a queue of their own and may run anywhere");
-  }
+  for (std::string& line : outside_vcs_lines(input.cluster, input.jobs_outside_vcs)) lines.push_back(std::move(line));
   for (const PolicyRun& run : runs) {
     if (!run.saturation.saturated) continue;
     lines.push_back(

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
@@ -23,6 +25,16 @@ struct Execution {
 
 /// Rows that reading left out, by reason, and other notes about it, one line each.
 std::vector<std::string> left_out_lines(const TraceReport& report);
+
+/// That jobs belong to no virtual cluster of `cluster`, where some do.
+std::vector<std::string> outside_vcs_lines(const Cluster& cluster, std::uint32_t jobs_outside_vcs);
+
+/// "execution" of a manifest.
+nlohmann::ordered_json execution_json(const Execution& execution, std::uint64_t threads, const std::string& out);
+
+/// Writes these files (name in the folder, content) into `folder`, all of them or none. Error: a file cannot be
+/// written.
+Result<void> write_files(const std::string& folder, const std::vector<std::pair<std::string, std::string>>& files);
 
 /// Things a user should know before using the numbers, one line each: rows left out, jobs outside the virtual clusters,
 /// saturation, clairvoyance.

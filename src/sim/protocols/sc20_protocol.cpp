@@ -147,7 +147,8 @@ class Sc20Window {
     std::push_heap(running_.begin(), running_.end(), EndsLater{});
     last_start_ = now_;
     const double run_s = to_seconds(job.run);
-    slowdowns_.push_back(std::max(1.0, (to_seconds(now_ - job.submit) + run_s) / std::max(run_s, to_seconds(slowdown_bound))));
+    slowdowns_.push_back(
+        std::max(1.0, (to_seconds(now_ - job.submit) + run_s) / std::max(run_s, to_seconds(slowdown_bound))));
     work_s_ += run_s * static_cast<double>(job.processors);
   }
 
@@ -237,7 +238,7 @@ Sc20Result run_sc20_window(const Sc20Log& log, std::span<const Sc20Job> window, 
   return Sc20Window(log, window, backfill, choose).run();
 }
 
-Result<Sc20Result> run_sc20_protocol(const Sc20Log& log, bool backfill, const Sc20Chooser& choose) {
+Result<std::vector<Sc20Result>> run_sc20_windows(const Sc20Log& log, bool backfill, const Sc20Chooser& choose) {
   std::vector<Sc20Result> results;
   for (const std::uint32_t start : sc20_window_starts) {
     if (log.jobs.size() < start + sc20_window_jobs) {
@@ -252,7 +253,13 @@ Result<Sc20Result> run_sc20_protocol(const Sc20Log& log, bool backfill, const Sc
     }
     results.push_back(run_sc20_window(log, window, backfill, choose));
   }
-  return mean_of(results);
+  return results;
+}
+
+Result<Sc20Result> run_sc20_protocol(const Sc20Log& log, bool backfill, const Sc20Chooser& choose) {
+  const auto windows = run_sc20_windows(log, backfill, choose);
+  if (!windows) return Unexpected{windows.error()};
+  return mean_of(*windows);
 }
 
 namespace {
@@ -274,8 +281,8 @@ Sc20Result result_of(const Engine& engine, const RunLog& log) {
 
 }  // namespace
 
-Result<Sc20Result> run_sc20_agent(const PolicySpec& policy, const PolicyRegistry& registry, const JobTable& jobs,
-                                  const Cluster& cluster) {
+Result<std::vector<Sc20Result>> run_sc20_agent_windows(const PolicySpec& policy, const PolicyRegistry& registry,
+                                                       const JobTable& jobs, const Cluster& cluster) {
   std::vector<Sc20Result> results;
   for (const std::uint32_t start : sc20_window_starts) {
     if (start + sc20_window_jobs > jobs.size()) {
@@ -295,7 +302,14 @@ Result<Sc20Result> run_sc20_agent(const PolicySpec& policy, const PolicyRegistry
     }
     results.push_back(result_of(engine, log));
   }
-  return mean_of(results);
+  return results;
+}
+
+Result<Sc20Result> run_sc20_agent(const PolicySpec& policy, const PolicyRegistry& registry, const JobTable& jobs,
+                                  const Cluster& cluster) {
+  const auto windows = run_sc20_agent_windows(policy, registry, jobs, cluster);
+  if (!windows) return Unexpected{windows.error()};
+  return mean_of(*windows);
 }
 
 Sc20Result mean_of(std::span<const Sc20Result> windows) {

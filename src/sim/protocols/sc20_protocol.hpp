@@ -83,11 +83,16 @@ struct Sc20Result {
 Sc20Result run_sc20_window(const Sc20Log& log, std::span<const Sc20Job> window, bool backfill,
                            const Sc20Chooser& choose);
 
-/// The mean over the ten published windows. Errors: the log is too short for one, or a job does not fit.
+/// Each of the ten published windows. Errors: the log is too short for one, or a job does not fit.
+Result<std::vector<Sc20Result>> run_sc20_windows(const Sc20Log& log, bool backfill, const Sc20Chooser& choose);
+/// Their mean.
 Result<Sc20Result> run_sc20_protocol(const Sc20Log& log, bool backfill, const Sc20Chooser& choose);
 
 /// The same for a policy that makes the choices of an Agenda, on the engine. `jobs` are the log's, `cluster` its
 /// processors. Errors: the log is too short, the policy cannot be made, leaves jobs waiting for ever, or preempts.
+Result<std::vector<Sc20Result>> run_sc20_agent_windows(const PolicySpec& policy, const PolicyRegistry& registry,
+                                                       const JobTable& jobs, const Cluster& cluster);
+/// Their mean.
 Result<Sc20Result> run_sc20_agent(const PolicySpec& policy, const PolicyRegistry& registry, const JobTable& jobs,
                                   const Cluster& cluster);
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/evaluate_scenario.hpp"
+
+#include "src/base/strict_json.hpp"
+#include "src/sim/metric_table.hpp"
+#include "src/sim/scenario.hpp"
+#include "traces/core/run_input.hpp"
+
+namespace gpusched {
+
+FieldTable evaluate_fields(EvaluateScenario& s) {
+  constexpr double most_jobs = 1e9;
+  FieldTable fields{
+      {"traces", "--trace", "trace file, or synthetic:NAME; given again, a matrix of policies and traces", &s.traces},
+      {"formats", "--format", "trace format, or auto; once, or once for each trace", &s.formats},
+      {"columns", "--columns",
+       "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]; once, or once for each trace", &s.columns},
+      {"drop_bad_rows", "--drop-bad-rows", "leave out rows with bad values, counted, instead of refusing the trace",
+       &s.drop_bad_rows},
+      {"clusters", "--cluster",
+       "NAME, FILE, NODESxGPUS or GPUS, once or once for each trace; by default what the trace states", &s.clusters},
+      {"oversize",
+       "--oversize",
+       "a job larger than the cluster is an error, dropped, or clamped to fit",
+       &s.oversize,
+       {"error", "drop", "clamp"}},
+      {.path = "policies",
+       .flag = "--policy",
+       .meaning =
+           "policies, separated by commas; rl:DIR is a trained one, rl:DIR{sample=true,seed=3} draws its actions",
+       .target = &s.policies,
+       .split = split_policies},
+      {"groups", "--group",
+       "NAME=POLICY,POLICY,...: training seeds of one configuration, compared by their interquartile mean; may be "
+       "repeated",
+       &s.groups},
+      {"backfill", "--backfill",
+       "around every policy that is an order: none, easy, conservative or sc20; agents keep their own", &s.backfill},
+      {"placement", "--placement", "how nodes are chosen; count: no nodes, only GPUs", &s.placement, placement_words()},
+      {"preemption.checkpoint_s", "--checkpoint-cost", "seconds to save a job's state when it is preempted",
+       &s.preemption.checkpoint},
+      {"preemption.restart_s", "--restart-cost", "seconds to load it again", &s.preemption.restart},
+      {"preemption.checkpoint_interval_s", "--checkpoint-interval",
+       "seconds of work between checkpoints; what follows the last one is lost; 0: nothing is lost",
+       &s.preemption.checkpoint_interval},
+      {"protocol",
+       "--protocol",
+       "windows as below, or the ten of RLScheduler (SC'20)",
+       &s.protocol,
+       {"windows", "sc20"}},
+      {.path = "windows.jobs",
+       .flag = "--window-jobs",
+       .meaning = "measured jobs of a window",
+       .target = &s.window_jobs,
+       .range = Field::Range{1, most_jobs}},
+      {.path = "windows.count",
+       .flag = "--windows",
+       .meaning = "this many windows, evenly spaced; 0: as --stride says",
+       .target = &s.windows,
+       .range = Field::Range{0, most_jobs}},
+      {.path = "windows.stride",
+       .flag = "--stride",
+       .meaning = "jobs between windows; 0: windows side by side",
+       .target = &s.stride,
+       .range = Field::Range{0, most_jobs}},
+      {.path = "windows.warmup_jobs",
+       .flag = "--warmup-jobs",
+       .meaning = "jobs before each window that fill the cluster",
+       .target = &s.warmup_jobs,
+       .range = Field::Range{0, most_jobs}},
+      {.path = "windows.from",
+       .flag = "--from",
+       .meaning = "use the trace's jobs from this fraction on",
+       .target = &s.from,
+       .range = Field::Range{0, 1}},
+      {.path = "windows.to",
+       .flag = "--to",
+       .meaning = "up to this fraction",
+       .target = &s.to,
+       .range = Field::Range{0, 1}},
+      {"figure", "--figure", "what is compared", &s.figure, figure_names()},
+      {"against", "--against", "the policy or group that the others are compared with; default: the first", &s.against},
+      {"seed", "--seed", "of synthetic traces, random policies and the bootstrap", &s.seed},
+      {"output.folder",
+       "--out",
+       "folder for manifest.json, windows.csv, comparison.csv and table.txt",
+       &s.out,
+       {},
+       false},
+      {"output.json", "--json", "print one JSON object instead of a table", &s.json, {}, false},
+      {.path = "threads",
+       .flag = "--threads",
+       .meaning = "windows and policies that run at the same time",
+       .target = &s.threads,
+       .changes_results = false,
+       .range = Field::Range{1, 4096}},
+  };
+  return fields;
+}
+
+Result<void> read_evaluate_json(EvaluateScenario& scenario, std::string_view text, const std::string& file) {
+  const auto json = read_fields(evaluate_fields(scenario), text, file);
+  if (!json) return Unexpected{json.error()};
+  if (!json->contains("config") || !json->contains("windows")) return {};
+  for (const Json& window : (*json)["windows"]) {
+    const Json::json_pointer hash("/trace/sha256");
+    const bool known = window.is_object() && window.contains(hash) && window[hash].is_string();
+    scenario.manifest_sha256.push_back(known ? window[hash].get<std::string>() : "");
+  }
+  return {};
+}
+
+Result<void> read_evaluate_file(EvaluateScenario& scenario, const std::string& path) {
+  const auto text = read_text_file(path);
+  if (!text) return Unexpected{text.error()};
+  return read_evaluate_json(scenario, *text, path);
+}
+
+Result<void> check_evaluate_scenario(const EvaluateScenario& scenario) {
+  if (scenario.traces.empty()) return unexpected("no trace; give a file, or synthetic:philly");
+  if (scenario.policies.empty() && scenario.groups.empty()) {
+    return unexpected("nobody to compare: give --policy or --group");
+  }
+  if (scenario.windows > 0 && scenario.stride > 0) return unexpected("--windows and --stride exclude each other");
+  if (scenario.from > scenario.to) return unexpected("--from: expected a fraction not above that of --to");
+  return {};
+}
+
+std::string evaluate_scenario_json(const EvaluateScenario& scenario, bool all) {
+  EvaluateScenario copy = scenario;
+  return fields_json(evaluate_fields(copy), all);
+}
+
+std::string evaluate_schema() {
+  EvaluateScenario defaults;
+  return fields_schema(evaluate_fields(defaults), "gpusched evaluation",
+                       "What `gpusched evaluate --config FILE` takes. Every key is optional.");
+}
+
+}  // namespace gpusched

@@ -400,11 +400,38 @@ TEST_F(Program, RefusesNonsenseToEvaluate) {
   expect_refused(one + "--policy fifo --from 0.99", "no window of 200 jobs fits between jobs");
   expect_refused(one + "--policy fifo --protocol sc20 --group a=sjf", "--protocol sc20: takes one --trace and no");
   expect_refused(one + "--policy rl:/nowhere", "/nowhere/model.json");
-  expect_refused(one + "--policy fifo --checkpoint-cost nan", "--checkpoint-cost: expected a number from 0 to 1e+09");
+  expect_refused(one + "--policy fifo --checkpoint-cost nan",
+                 "--checkpoint-cost: expected seconds, 0 or more, not 'nan'");
   expect_refused(one + "--policy fifo --from nan", "--from: expected a number from 0 to 1, not 'nan'");
   expect_refused(one + "--policy fifo --seed -1", "--seed: expected a whole number, 0 or more, not '-1'");
-  expect_refused(one + "--policy fifo --stride 0", "--stride: expected a whole number, 1 to 1000000000, not '0'");
+  expect_refused(one + "--policy fifo --stride x", "--stride: expected a whole number, 0 to 1000000000, not 'x'");
+  expect_refused(one + "--policy fifo --window-jobs 0", "--window-jobs: expected a whole number, 1 to 1000000000");
+  expect_refused(one + "--policy fifo --threads 0", "--threads: expected a whole number, 1 to 4096, not '0'");
+  expect_refused(one + "--policy fifo --figure energy_kwh", "--figure: energy_kwh is not known here");
+  expect_refused(one + "--policy fifo --set windows.job=3", "--set: unknown key 'windows.job' (did you mean");
   expect_refused(one + "--policy fifo --windows 3 --stride 5", "exclude each other");
+}
+
+// The manifest named the options in a form that no command read again.
+TEST_F(Program, AnEvaluationIsRepeatedFromItsManifest) {
+  const std::string first = folder_.path() + "/first", second = folder_.path() + "/second";
+  const Outcome given =
+      run("evaluate synthetic:philly synthetic:pai --cluster 3x8 --oversize drop --window-jobs 150 --to 0.4 "
+          "--policy fifo,sjf --group 'both=saf,f1' --backfill easy --figure gpu_utilization --seed 5 --out " +
+          first);
+  ASSERT_EQ(given.code, 0) << given.err;
+  const Outcome again = run("evaluate --config " + first + "/manifest.json --threads 3 --out " + second);
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, given.out);
+  for (const char* name : {"/windows.csv", "/comparison.csv", "/table.txt"}) {
+    EXPECT_EQ(bytes_of(second + name), bytes_of(first + name)) << name;
+  }
+  EXPECT_EQ(bytes_of(first + "/table.txt"), given.out);
+  EXPECT_THAT(bytes_of(first + "/windows.csv"), HasSubstr("synthetic:pai,both,f1,0,0,150,"));
+  const json manifest = json::parse(bytes_of(first + "/manifest.json"), nullptr, false);
+  const json repeated = json::parse(bytes_of(second + "/manifest.json"), nullptr, false);
+  EXPECT_EQ(repeated["config"], manifest["config"]);
+  EXPECT_EQ(repeated["execution"]["threads"], 3);
 }
 
 TEST_F(Program, AnEvaluationThatNeverEndsIsAFailedRun) {
@@ -429,7 +456,7 @@ TEST_F(Program, EvaluatesAnyCsvAndSaysWhatItRead) {
   EXPECT_EQ(manifest["windows"][0]["trace"]["kept"], 3);
   EXPECT_EQ(manifest["windows"][0]["trace"]["sha256"].get<std::string>().size(), 64u);
   EXPECT_EQ(manifest["windows"][0]["cluster"]["gpus"], 2);
-  EXPECT_EQ(manifest["config"]["policies"], "fifo,sjf");
+  EXPECT_EQ(manifest["config"]["policies"], json({"fifo", "sjf"}));
   EXPECT_EQ(manifest["config"]["groups"][0], "both=sjf,saf");
   EXPECT_TRUE(manifest.contains("build_type"));
 }

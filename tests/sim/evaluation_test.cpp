@@ -10,17 +10,20 @@
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/policies/orders/fifo.hpp"
+#include "src/sim/evaluation_report.hpp"
 #include "tests/learn/learning_support.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched {
 namespace {
 
+const MetricInfo& avg_jct = *find_metric("avg_jct_s");
+
 std::vector<PolicyScores> scores_of(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
                                     const std::string& policies) {
   std::atomic<std::uint64_t> done = 0;
   const auto specs = parse_policy_list(policies);
-  auto scores = evaluate_policies(trace, cluster, options, *specs, PolicyRegistry::standard(), done);
+  auto scores = evaluate_policies(trace, cluster, options, *specs, PolicyRegistry::standard(), 1, done);
   EXPECT_TRUE(scores) << scores.error().to_string();
   EXPECT_EQ(done, specs->size() * scores->front().windows.size());
   return *std::move(scores);
@@ -50,12 +53,12 @@ TEST(Evaluation, EachWindowIsARunOfItsOwn) {
 
   const Contestant fifo{"fifo", {scores[0]}};
   const Contestant sjf{"sjf", {scores[1]}};
-  const Comparison pair = compare(sjf, fifo, &Metrics::avg_jct_s, options.windows.block(), 1);
+  const Comparison pair = compare(sjf, fifo, avg_jct, options.windows.block(), 1);
   EXPECT_EQ(pair.verdict, "better");
   EXPECT_EQ(pair.win_rate, 1);
   EXPECT_LT(pair.interval->difference.low, pair.mean - pair.other_mean);
   EXPECT_GT(pair.interval->difference.high, pair.mean - pair.other_mean);
-  const Comparison self = compare(fifo, fifo, &Metrics::avg_jct_s, options.windows.block(), 1);
+  const Comparison self = compare(fifo, fifo, avg_jct, options.windows.block(), 1);
   EXPECT_EQ(self.verdict, "no difference detected");
   EXPECT_EQ(self.win_rate, 0.5);
 }
@@ -67,10 +70,46 @@ TEST(Evaluation, FewerThanTwoBlocksGiveNoVerdict) {
   const EvaluationOptions options{.engine = {}, .windows = {.jobs = 50, .stride = 25}};
   const auto scores = scores_of(trace, cluster, options, "fifo,sjf{skip=true}");
   ASSERT_EQ(scores.at(0).windows.size(), 3u);
-  const Comparison pair =
-      compare({"sjf", {scores[1]}}, {"fifo", {scores[0]}}, &Metrics::avg_jct_s, options.windows.block(), 1);
+  const Comparison pair = compare({"sjf", {scores[1]}}, {"fifo", {scores[0]}}, avg_jct, options.windows.block(), 1);
   EXPECT_EQ(pair.verdict, "too few windows");
   EXPECT_FALSE(pair.interval);
+}
+
+// Of a share of used GPUs more is better, of a wait less.
+TEST(Evaluation, TheVerdictKnowsWhichWayAMetricIsBetter) {
+  PolicyScores ours, theirs;
+  for (int w = 0; w < 20; ++w) {
+    ours.windows.push_back({.avg_wait_s = 10.0 + w % 3, .gpu_utilization = 0.8 + 0.01 * (w % 2)});
+    theirs.windows.push_back({.avg_wait_s = 20.0 + w % 2, .gpu_utilization = 0.5 + 0.01 * (w % 3)});
+  }
+  const Contestant a{"a", {ours}}, b{"b", {theirs}};
+  for (const char* figure : {"avg_wait_s", "gpu_utilization"}) {
+    const MetricInfo& metric = *find_metric(figure);
+    EXPECT_EQ(compare(a, b, metric, 1, 1).verdict, "better") << figure;
+    EXPECT_EQ(compare(b, a, metric, 1, 1).verdict, "worse") << figure;
+    EXPECT_EQ(compare(a, b, metric, 1, 1).win_rate, 1) << figure;
+  }
+}
+
+TEST(Evaluation, ThreadsChangeNoResult) {
+  const JobTable trace = test::some_jobs(5, 300);
+  const Cluster cluster = Cluster::homogeneous(2, 2);
+  const EvaluationOptions options{.engine = {.placement = Placement::random, .seed = 3},
+                                  .windows = {.jobs = 40, .warm_up = 5, .stride = 20}};
+  const auto specs = parse_policy_list("fifo,sjf{skip=true},las");
+  std::vector<std::string> texts;
+  for (const std::uint64_t threads : {1, 4}) {
+    std::atomic<std::uint64_t> done = 0;
+    auto scores = evaluate_policies(trace, cluster, options, *specs, PolicyRegistry::standard(), threads, done);
+    ASSERT_TRUE(scores) << scores.error().to_string();
+    EXPECT_EQ(done, 3 * scores->front().windows.size());
+    TraceEvaluation evaluation{
+        .trace = "t", .cluster = "c", .windows = options.windows, .starts = {}, .contestants = {}};
+    evaluation.starts = *window_starts(options.windows, trace.size());
+    for (const PolicyScores& own : *scores) evaluation.contestants.push_back({own.policy, {own}});
+    texts.push_back(windows_csv({evaluation}) + comparison_csv({evaluation}, {.figure = &avg_jct, .backfill = "none"}));
+  }
+  EXPECT_EQ(texts[0], texts[1]);
 }
 
 TEST(Evaluation, AGroupIsTheInterquartileMeanOfItsSeeds) {
@@ -81,7 +120,7 @@ TEST(Evaluation, AGroupIsTheInterquartileMeanOfItsSeeds) {
   };
   const Contestant group{"group", {scores_at(100), scores_at(200), scores_at(300), scores_at(1e6)}};
   const Contestant other{"other", {scores_at(250)}};
-  const Comparison pair = compare(group, other, &Metrics::avg_jct_s, 1, 1);
+  const Comparison pair = compare(group, other, avg_jct, 1, 1);
   EXPECT_DOUBLE_EQ(pair.mean, 250 + 3.5);
   EXPECT_DOUBLE_EQ(pair.other_mean, 250 + 3.5);
   EXPECT_DOUBLE_EQ(pair.win_rate, 0.5);
@@ -102,7 +141,7 @@ TEST(Evaluation, BackfillsAroundOrdersAndLeavesAgentsAlone) {
 
   std::atomic<std::uint64_t> done = 0;
   const auto refused =
-      evaluate_policies(trace, cluster, options, *parse_policy_list("las"), PolicyRegistry::standard(), done);
+      evaluate_policies(trace, cluster, options, *parse_policy_list("las"), PolicyRegistry::standard(), 1, done);
   ASSERT_FALSE(refused);
   EXPECT_TRUE(refused.error().message.starts_with("policy las is not an order of starting alone"));
 }
@@ -122,7 +161,7 @@ TEST(Evaluation, SampledAgentsAreRepeatable) {
   const auto scores =
       scores_of(trace, cluster, options,
                 agent + "," + agent + "{sample=true}," + agent + "{sample=true}," + agent + "{sample=true,seed=1}");
-  const auto jct = [&](std::size_t policy) { return scores[policy].values(&Metrics::avg_jct_s); };
+  const auto jct = [&](std::size_t policy) { return scores[policy].values(avg_jct); };
   EXPECT_NE(jct(0), jct(1));
   EXPECT_EQ(jct(1), jct(2));
   EXPECT_NE(jct(1), jct(3));

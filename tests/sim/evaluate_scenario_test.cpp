@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/evaluate_scenario.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/files.hpp"
+
+namespace gpusched::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(EvaluateScenario, ItsJsonReadsBack) {
+  EvaluateScenario scenario;
+  scenario.traces = {"a.csv", "b.swf"};
+  scenario.clusters = {"8x8", "256"};
+  scenario.policies = {"fifo", "tiresias{queue_limits_gpu_s=[1,2]}"};
+  scenario.groups = {"agent=rl:one,rl:two"};
+  scenario.preemption.restart = Time{1'500'000};
+  scenario.windows = 7;
+  scenario.from = 0.25;
+  scenario.figure = "gpu_utilization";
+  scenario.threads = 3;
+  EvaluateScenario again;
+  ASSERT_TRUE(read_evaluate_json(again, evaluate_scenario_json(scenario, true), "x.json"));
+  EXPECT_EQ(evaluate_scenario_json(again, true), evaluate_scenario_json(scenario, true));
+  EXPECT_THAT(again.groups, ElementsAre("agent=rl:one,rl:two"));
+  EXPECT_EQ(again.threads, 3u);
+  EXPECT_THAT(evaluate_scenario_json(scenario, false), Not(HasSubstr("threads")));
+}
+
+TEST(EvaluateScenario, RefusesWhatItDoesNotKnow) {
+  const auto refusal = [](const std::string& json) {
+    EvaluateScenario scenario;
+    const auto done = read_evaluate_json(scenario, json, "x.json");
+    return done ? "" : done.error().to_string();
+  };
+  EXPECT_EQ(refusal(R"({"trace": ["a"]})"), "x.json: /trace: unknown key (did you mean 'traces'?)");
+  EXPECT_EQ(refusal(R"({"windows": {"jobs": 0}})"),
+            "x.json: /windows/jobs: expected a whole number, 1 to 1000000000, not 0");
+  EXPECT_EQ(refusal(R"({"windows": {"to": 1.5}})"), "x.json: /windows/to: expected a number from 0 to 1, not 1.5");
+  EXPECT_THAT(refusal(R"({"figure": "avg_jtc_s"})"), HasSubstr("did you mean 'avg_jct_s'?"));
+}
+
+TEST(EvaluateScenario, TheShippedSchemaIsThatOfTheProgram) {
+  EXPECT_EQ(bytes_of(source_dir() + "/docs/evaluate.schema.json"), evaluate_schema())
+      << "write it anew: gpusched evaluate --print-schema > docs/evaluate.schema.json";
+}
+
+}  // namespace
+}  // namespace gpusched::test

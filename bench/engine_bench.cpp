@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine against the least that any simulator must do: a bare loop with one std::priority_queue and a GPU counter.
-// Every benchmark reports jobs_per_s; quote ratios from one run only.
+// The engine beside the minimum that any simulator must do: a bare loop with one std::priority_queue and a GPU counter.
+// Every benchmark reports jobs_per_s; compare figures of one run only.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps a second of the training environment, with and without its observation, one core; and how two threads scale.
+// Steps per second of the training environment on one core, with and without its observation, and the speed-up of two
+// threads.
 #include <benchmark/benchmark.h>
 #include <sched.h>
 
@@ -53,7 +54,7 @@ void run_env(benchmark::State& state, ActionMode mode, bool observe) {
   }
   state.SetItemsProcessed(state.iterations());
   state.counters["tokens"] = static_cast<double>(tokens) / static_cast<double>(state.iterations());
-  // Most jobs of this workload find nobody else waiting and start without a choice; they cost the environment as much.
+  // Most jobs of this workload arrive at an empty queue and start without a choice; they cost the environment as much.
   state.counters["jobs_a_step"] = static_cast<double>(episode * 1024) / static_cast<double>(state.iterations());
 }
 
@@ -62,7 +63,7 @@ BENCHMARK_CAPTURE(run_env, fit_or_wait_observed, ActionMode::fit_or_wait, true);
 BENCHMARK_CAPTURE(run_env, select_blocking, ActionMode::select_blocking, false);
 BENCHMARK_CAPTURE(run_env, select_blocking_observed, ActionMode::select_blocking, true);
 
-// Threads inherit where their maker may run.
+// Threads inherit the processors of the thread that creates them.
 void stay_on(int core) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -94,8 +95,8 @@ void run_vector_env(benchmark::State& state) {
   state.counters["fastest_us"] = fastest_us;
   sched_setaffinity(0, sizeof anywhere, &anywhere);
 }
-// Real time tells the scaling where two cores are free. On a busy machine the fastest step of each does: no other
-// process stood in its way.
+// Where two cores are free, wall time shows the speed-up. On a busy machine the fastest step of each shows it, because
+// no other process interrupted that step.
 BENCHMARK(run_vector_env)->Arg(1)->Arg(2)->MeasureProcessCPUTime()->UseRealTime();
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The Philly jobs as plain records, read the fastest simple way: the benchmarks' common input and yardstick.
+/// The Philly jobs as plain records, read in a simple and fast way: input of the benchmarks, and the bare loop that
+/// they are compared with.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +54,8 @@ inline std::vector<PlainJob> read_plain(const std::string& path) {
   return jobs;
 }
 
-/// The least that any simulator must do: strict FIFO on a pool with one heap and a counter. Returns the sum of
-/// completion times in seconds.
+/// The bare loop, the minimum that any simulator must do: strict FIFO on a pool with one heap and a counter. Returns
+/// the sum of completion times in seconds.
 inline std::int64_t bare_fifo(const std::vector<PlainJob>& jobs, int gpus) {
   using Finish = std::pair<std::int64_t, int>;  // time, GPUs
   std::priority_queue<Finish, std::vector<Finish>, std::greater<>> running;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every registered policy on the Philly jobs with a contended cluster (280 nodes x 8 GPUs), and the cost of an event as
-// the queue doubles. Quote ratios from one run only.
+// the queue doubles. Compare figures of one run only.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ const JobTable& philly() {
   return jobs;
 }
 
-/// A policy as the command line writes it, and what is laid around it.
+/// A policy as the command line writes it, and the backfilling around it.
 struct Case {
   std::string policy;
   std::string backfill = {};
@@ -189,7 +189,7 @@ void queue_of(benchmark::State& state, const Case& of) {
   const Cluster cluster = Cluster::homogeneous(8, 8);
   const auto policy = make(state, of, jobs, cluster);
   if (!policy) return;
-  // Made and freed outside the timed loop: freeing 100,000 waiting jobs takes longer than 2,000 instants.
+  // Created and freed outside the timed loop: freeing 100,000 waiting jobs takes longer than 2,000 instants.
   Engine engine(jobs, cluster);
   AnyPolicy fresh = *policy;
   Decision decision = engine.decision();
@@ -199,7 +199,7 @@ void queue_of(benchmark::State& state, const Case& of) {
     engine.apply();
     return true;
   };
-  // Taking in the jobs is no instant like the others; some policies rate them at the next.
+  // The first instant, which submits all jobs, is not typical; some policies rank them at the next one.
   step();
   step();
   std::int64_t instants = 0;

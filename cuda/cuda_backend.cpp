@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA backend. The device is opened in a child process and asked over a socket, for three reasons: a context does
-// not survive a fork, and cold starts and jobs beside each other need fresh processes, forked from one that never
-// opened CUDA; a device that is lost takes its process along, but not this one; and a hung device is a time-out.
+// The CUDA backend. The device is opened in a child process that is asked over a socket, for three reasons. A CUDA
+// context does not survive a fork, and cold starts and co-located jobs need processes forked from one that never opened
+// CUDA. A lost device may end its process, but not this one. And a device that hangs becomes a time-out.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -101,7 +101,7 @@ Json answer(Device& device, const Json& request) {
   if (what == "time") return json_of(device.time_us(step, request["samples"]));
   if (what == "check") {
     const auto error = device.check(step.front());
-    // JSON has no infinity: a result that is not a number differs by all of it.
+    // JSON has no infinity: the error of a result that is not a number is written as 1e300.
     return error ? Json{{"numbers", {std::min(*error, 1e300)}}} : json_of(error.error());
   }
   if (what == "co-locate") return json_of(device.co_locate(step[0], step[1], request["seconds"]));
@@ -123,7 +123,7 @@ ServerProcess::Handler open_in_child() {
 
 // ---- the backend ----
 
-// What a fresh process does until it has run a kernel: the time then, and the memory that is left.
+// Runs in a fresh process: opens the device, runs a kernel, and reports the time after it and the free memory.
 std::vector<double> first_kernel() {
   Status status;
   status.note(cudaSetDevice(0), "cudaSetDevice");
@@ -146,7 +146,7 @@ Result<std::vector<double>> numbers_of(Result<ChildProcess> child, std::size_t c
   return numbers;
 }
 
-/// The child that has the device, seen from here.
+/// The child process that has opened the device, as a Backend.
 class Remote {
  public:
   explicit Remote(ServerProcess server) : server_(std::move(server)) {}
@@ -195,8 +195,8 @@ class CudaBackend final : public Backend {
 
   [[nodiscard]] std::string name() const override { return "cuda"; }
 
-  // The clock that samples saw and the temperature change, so that these are asked for each time; what a context takes
-  // is measured when first asked for, since a job that only runs need not wait for it.
+  // Clock frequency and temperature change, so they are asked for each time. The memory of a context is measured at the
+  // first request, because a job that only runs does not need it.
   [[nodiscard]] DeviceFacts facts() const override {
     if (!facts_.resources.contains("context_bytes")) measure_context();
     DeviceFacts facts = facts_;

@@ -8,7 +8,8 @@
 namespace gpusched::cuda {
 namespace {
 
-// Every byte of a result before its kernel runs: not a number in any format, so that a cell left out is found.
+// Value of every byte of a result before its kernel runs: not a number in any format, so that a cell that is not
+// written is found.
 constexpr int poison = 0xFF;
 
 bool is_h2d(Kernel kernel) { return kernel == Kernel::h2d_pinned || kernel == Kernel::h2d_pageable; }

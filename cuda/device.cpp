@@ -17,7 +17,7 @@
 namespace gpusched::cuda {
 namespace {
 
-// Longer than any step of the suite: the gate opens by itself when the host is stuck behind it.
+// Longer than any step of the suite: the gate opens by itself in case the host is blocked behind it.
 constexpr std::uint64_t gate_limit_ns = 2'000'000'000;
 constexpr std::uint64_t clock_span_ns = 200'000;
 constexpr double settle_s = 0.5;      // of full load, until an idle device has raised its clocks
@@ -107,7 +107,8 @@ Result<std::unique_ptr<Device>> Device::open() {
   Status status;
   status.note(found, "cudaGetDeviceCount");
   auto device = std::unique_ptr<Device>(new Device());
-  // A waiting host thread must not compete with another that queues (co-location), nor add noise: it blocks.
+  // A waiting host thread blocks instead of spinning, so that it neither competes with a thread that queues work
+  // (co-location) nor adds noise.
   status.note(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), "cudaSetDeviceFlags");
   status.note(cudaSetDevice(0), "cudaSetDevice");
   cudaDeviceProp properties{};
@@ -138,8 +139,8 @@ Result<std::unique_ptr<Device>> Device::open() {
                                     device->stream_.get()),
                 "making random data");
   }
-  // CUDA loads a kernel's code when it is first launched, and may wait for the device to be idle: behind a closed gate
-  // that would be for ever. So both are launched here, the gate open.
+  // CUDA loads a kernel's code at its first launch, and may wait until the device is idle: behind a closed gate that
+  // would never happen. So both are launched here once, with the gate open.
   if (status.good()) {
     auto* gate = static_cast<volatile int*>(device->gate_.get());
     gate[0] = 1;
@@ -332,7 +333,7 @@ Result<std::vector<double>> Device::time_us(std::span<const KernelCall> step, st
       slow_points_ = 0;
       break;
     }
-    // The device slowed itself down: samples of the last attempt are kept whatever they are, and the clock is told.
+    // The device lowered its clock: the samples of the last attempt are kept in any case, with the clock frequency.
     least_mhz_ = std::min(least_mhz_, mhz);
     if (attempt + 1 == attempts) {
       ++slow_points_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// CUDA handles that free themselves, and the first thing that went wrong.
+/// CUDA handles that free themselves, and the first error of a series of calls.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,7 +20,7 @@ class Status {
   /// `what` names the call for the error.
   void note(cudaError_t code, const char* what) {
     if (code == cudaSuccess) return;
-    // CUDA keeps an error until it is asked for; kept any longer, it would be blamed on the next launch.
+    // CUDA keeps an error until it is read; unread, it would be attributed to the next launch.
     cudaGetLastError();
     if (message_.empty()) {
       message_ = std::string("CUDA: ") + what + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
@@ -54,7 +54,7 @@ using PinnedMemory = std::unique_ptr<void, FreePinned>;
 using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, FreeStream>;
 using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, FreeEvent>;
 
-// Each is null, with the reason in `status`, when there is none to be had.
+// Each is null, with the reason in `status`, when it cannot be created.
 
 /// At least one byte, so that an empty operand has an address.
 inline DeviceMemory device_memory(std::size_t bytes, Status& status) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain kernels, one for each of the suite: what an ordinary program of its class does, not the best that can be done.
-// Products of the platform's library are in blas.cpp.
+// Plain kernels, one for each kernel of the suite: written as in an ordinary program, not as fast as possible. Products
+// of the platform's library are in blas.cpp.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>

@@ -37,8 +37,8 @@ cudaError_t queue_to_bf16(const float* in, void* out, std::size_t count, cudaStr
 /// Reads `bytes` of memory, so that the last-level cache holds nothing else, and nothing that must be written back.
 cudaError_t queue_flush(const float* memory, std::size_t bytes, float* never_written, cudaStream_t stream);
 
-/// Occupies the stream until the host sets `gate[0]`, so that what is queued behind runs without gaps. Sets `gate[1]`
-/// and lets go after `limit_ns` by itself. `gate` is host memory that the device sees.
+/// Occupies the stream until the host sets `gate[0]`, so that the work queued behind it runs without gaps. After
+/// `limit_ns` it ends by itself and sets `gate[1]`. `gate` is host memory that the device can read and write.
 cudaError_t queue_gate(volatile int* gate, std::uint64_t limit_ns, cudaStream_t stream);
 
 /// Counts one multiprocessor's clock over `span_ns`: out[0] = cycles, out[1] = nanoseconds.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ yardstick: strict FIFO on a pool of GPUs as a SimGrid S4U program. One actor submits jobs in order; a master
+// Strict FIFO on a pool of GPUs as a SimGrid S4U program, for comparison. One actor submits jobs in order; a master
 // starts the head of the queue when its GPUs are free; a running job is an actor that sleeps for its run time. Prints
-// the average JCT, so that the comparison is of equal results, and jobs per second of wall time.
-//   simgrid_fifo PHILLY_JOBS.csv GPUS
+// the average JCT, so that the comparison is of equal results, and jobs per second of wall time. simgrid_fifo
+// PHILLY_JOBS.csv GPUS
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints GPU allocation of the packing policies on openb as the demand grows: published | ours | difference.
+// Prints GPU allocation of the packing policies on openb as the demand grows: published | gpusched | difference.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Row {
   std::vector<double> published;  // empty: no published figure
 };
 
-// Means of ten seeds of the authors' program; the other rules have none.
+// Means of ten seeds of the authors' program; for the other rules no figures are published.
 const Row rows[] = {
     {PackingRule::random, {85.02, 85.72, 86.30, 87.47}},
     {PackingRule::best_fit, {89.99, 92.82, 92.86, 93.08}},
@@ -60,7 +60,7 @@ int run(int argc, char** argv) {
   std::string traces = "../shared/traces";
   std::string list = "default";
   std::uint64_t seeds = 20;
-  CLI::App app("GPU allocation on openb under workload inflation: published | ours | difference");
+  CLI::App app("GPU allocation on openb under workload inflation: published | gpusched | difference");
   app.add_option("--traces", traces, "folder of the real traces")->envname("GPUSCHED_TRACES")->capture_default_str();
   app.add_option("--list", list, "pod list: openb_pod_list_LIST.csv (published figures are the default list's)")
       ->capture_default_str();
@@ -74,7 +74,7 @@ int run(int argc, char** argv) {
     return 2;
   }
   const auto typical = typical_pods(pods->jobs);
-  std::printf("%-15s %6s %10s %8s %7s %11s\n", "policy", "at %", "published", "ours", "sd", "difference");
+  std::printf("%-15s %6s %10s %8s %7s %11s\n", "policy", "at %", "published", "gpusched", "sd", "difference");
   for (Row row : rows) {
     if (list != "default") row.published.clear();
     Statistic statistics[std::size(marks)];

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the average JCT of HeliosArtifact's policies on Philly, by virtual cluster: published | ours | difference.
+"""Prints the average JCT of HeliosArtifact's policies on Philly, by virtual cluster: published | gpusched | difference.
 
 usage: table.py GPUSCHED CLUSTER_LOG      GPUSCHED: the program; CLUSTER_LOG: the artifact's Philly/cluster_log.csv
 """
@@ -72,7 +72,7 @@ def main():
         print(f"skipped: {cluster_log} is absent; HeliosArtifact's README says how to make it from the Philly trace")
         return
     jobs = simulated_jobs(cluster_log)
-    print(f"{len(jobs)} jobs\n{'vc':<8}{'policy':<14}{'published':>10}{'ours':>12}{'difference':>12}")
+    print(f"{len(jobs)} jobs\n{'vc':<8}{'policy':<14}{'published':>10}{'gpusched':>12}{'difference':>12}")
     with tempfile.TemporaryDirectory() as folder:
         trace = pathlib.Path(folder) / "philly.csv"
         write_trace(trace, jobs)

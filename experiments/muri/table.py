@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the average JCT of the Muri artifact's baselines: published | ours | difference.
+"""Prints the average JCT of the Muri artifact's baselines: published | gpusched | difference.
 
 usage: table.py GPUSCHED TRACES      GPUSCHED: the program; TRACES: the folder with philly/muri_trace1.csv
 """
@@ -42,7 +42,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     program, traces = sys.argv[1], pathlib.Path(sys.argv[2])
-    print(f"{'trace':<6}{'policy':<16}{'published':>16}{'ours':>16}{'difference':>12}")
+    print(f"{'trace':<6}{'policy':<16}{'published':>16}{'gpusched':>16}{'difference':>12}")
     with tempfile.TemporaryDirectory() as folder:
         first = traces / "philly" / "muri_trace1.csv"
         files = {"1": first, "1'": all_at_zero(first, folder), "2": traces / "philly" / "muri_trace2.csv"}

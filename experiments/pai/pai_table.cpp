@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints average JCT, wait and makespan of the PAI simulator's orders: published | ours | difference.
+// Prints average JCT, wait and makespan of the PAI simulator's orders: published | gpusched | difference.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -36,7 +36,7 @@ void print_figure(const char* name, double theirs, double ours, bool compare) {
 int run(int argc, char** argv) {
   std::string path;
   PaiOptions options;
-  CLI::App app("The PAI simulator's table: published | ours | difference");
+  CLI::App app("The PAI simulator's table: published | gpusched | difference");
   app.add_option("trace", path, "pai_job_duration_estimate_100K.csv, or a file of the same columns")->required();
   app.add_option("--gpus", options.gpus, "GPUs of the one node")
       ->check(CLI::Range(1, 10'000'000))
@@ -64,7 +64,7 @@ int run(int argc, char** argv) {
                                options.gpus == authors.gpus && options.jobs == authors.jobs &&
                                options.arrivals == authors.arrivals && options.seed == authors.seed;
   std::printf("%zu jobs on %lld GPUs\n%-11s %12s %12s %10s\n", sample.size(), static_cast<long long>(options.gpus),
-              "seconds", "published", "ours", "difference");
+              "seconds", "published", "gpusched", "difference");
   for (const PaiOrderName& row : pai_orders) {
     const auto result = run_pai(sample, row.order, options);
     if (!result) {

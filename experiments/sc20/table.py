@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints RLScheduler's table of mean bounded slowdowns on Lublin-1: published | ours | difference.
+"""Prints RLScheduler's table of mean bounded slowdowns on Lublin-1: published | gpusched | difference.
 
 usage: table.py GPUSCHED TRACES      GPUSCHED: the program; TRACES: the folder with swf/lublin_256.swf
 """
@@ -41,7 +41,7 @@ def main():
     trace = str(pathlib.Path(sys.argv[2]) / "swf" / "lublin_256.swf")
     for column, backfill in enumerate(["none", "sc20"]):
         print(f"backfilling: {backfill}")
-        print(f"  {'policy':<14}{'slowdown':>12}{'ours':>12}{'difference':>12}{'utilization':>12}{'ours':>12}{'difference':>12}")
+        print(f"  {'policy':<14}{'slowdown':>12}{'gpusched':>12}{'difference':>12}{'utilization':>12}{'gpusched':>12}{'difference':>12}")
         for policy, metrics in evaluate(sys.argv[1], trace, backfill).items():
             published = TABLE[policy]
             print(f"  {policy:<14}" + cell(published[column], metrics["avg_bounded_slowdown"], 2) +

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what the Tiresias simulator gives: theirs | ours | difference.
+"""Prints what the Tiresias simulator gives: published | gpusched | difference.
 
 usage: table.py GPUSCHED TRACES      GPUSCHED: the program; TRACES: the folder with small/tiresias_60_job.csv
 """
@@ -44,7 +44,7 @@ def head_of(path, rows, folder):
 
 def print_table(title, table, results):
     print(title)
-    print(f"  {'schedule':<14}{'metric':<16}{'theirs':>14}{'ours':>14}{'difference':>12}")
+    print(f"  {'schedule':<14}{'metric':<16}{'published':>14}{'gpusched':>14}{'difference':>12}")
     for (schedule, _, theirs), metrics in zip(table, results):
         for metric, value in zip(METRICS, theirs):
             ours = metrics[metric]

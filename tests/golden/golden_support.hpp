@@ -42,7 +42,7 @@ class CsvColumns {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// The figures that the published tables give of a run.
+/// The figures of a run that the published tables contain.
 struct RunFigures {
   double avg_jct_s = 0;
   double avg_pending_s = 0;

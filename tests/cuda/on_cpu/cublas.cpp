@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcublas as cuda/blas.cpp opens it: the entry points by name, matrices in columns, values of the public enumerations
-// (cublas_api.h, library_types.h) written down a second time so that a slip in either place shows.
+// libcublas as cuda/blas.cpp opens it: the entry points by name, matrices in columns. The values of the public
+// enumerations (cublas_api.h, library_types.h) are written a second time here, so that a mistake in either place is
+// found.
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -58,7 +59,7 @@ int multiply(Handle* handle, int m, int n, int k, float alpha, const void* a, in
                           static_cast<std::size_t>(j) * static_cast<std::size_t>(ldb) + static_cast<std::size_t>(p));
         }
         float& cell = out[static_cast<std::size_t>(j) * static_cast<std::size_t>(ldc) + static_cast<std::size_t>(i)];
-        // With beta 0 what was there before does not count, not even when it is not a number.
+        // With beta 0 the old content of C is ignored, even where it is not a number.
         cell = static_cast<float>(alpha * sum + (beta == 0 ? 0.0 : static_cast<double>(beta * cell)));
       }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a test sets and asks of the CUDA device that the processor plays: a test double of NVIDIA's runtime, so that
-/// the code in cuda/ runs where no device is. It checks what the device computes and how it is driven; of how fast a
-/// device is it knows nothing.
+/// Controls of the CUDA device that is simulated on the processor: a test double of NVIDIA's runtime, so that the code
+/// in cuda/ runs without a device. It checks what the device computes and how it is used; its times mean nothing.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -37,7 +36,7 @@ struct Settings {
 };
 Settings& settings();
 
-/// What the last grid that went wrong did; empty when none did.
+/// The error of the last grid that failed; empty when none did.
 std::string last_fault();
 
 /// Default settings, no fault, not lost, no kernel loaded: as a new process finds the device. Precondition: nothing of

@@ -10,6 +10,7 @@ them must be their output. Before that, the checks must find the errors planted 
 problem; exit code 1 if there is one.
 """
 import functools
+import json
 import os
 import pathlib
 import re
@@ -30,6 +31,7 @@ PLANTED = """
     scripts/no_such_script.sh
     scripts/gpu_check.sh --no-such-option
     build/release/bench/no_such_bench
+    experiments/muri/table.py build/no_such_preset/gpusched TRACES
     gpusched train --config experiments/rl/no_such_file.json
 
 ```console
@@ -100,12 +102,13 @@ class Page:
         self.spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", self.text)]
 
     def command_lines(self):
-        """The commands of code blocks and of spans that begin with the program's name, without comments."""
+        """The commands of code blocks, and of spans that begin with the program or a path, without comments."""
         for language, lines in self.blocks:
             if language in ("", "sh", "console"):
                 for line in re.sub(r"\\\n\s*", " ", "\n".join(lines)).split("\n"):
                     yield re.sub(r"(^|\s)#.*", "", line).removeprefix("$ ")
-        yield from (span for span in self.spans if span.startswith("gpusched "))
+        yield from (span for span in self.spans
+                    if span.startswith("gpusched ") or re.match(rf"({'|'.join(FOLDERS)}|build)/\S+ ", span))
 
 
 def headings(text):
@@ -126,9 +129,20 @@ def check_links(page):
             yield f"the link {target} names no heading of that page"
 
 
+@functools.lru_cache(maxsize=None)
+def build_folders(root):
+    """build/NAME of every preset, and what scripts build in."""
+    presets = json.loads((root / "CMakePresets.json").read_text())["configurePresets"]
+    return {preset["name"] for preset in presets} | {"gpu_check"}
+
+
 def missing_path(page, word):
     """A problem if `word` is a path that should exist and does not."""
     word = word.strip("'\",;")
+    if word.startswith("build/"):
+        if word.split("/")[1] not in build_folders(page.root):
+            yield f"no preset builds {word}"
+        return
     shared = page.root / "../shared"
     if word.startswith("../shared/"):
         exists = not shared.is_dir() or (page.root / word).exists()
@@ -211,6 +225,7 @@ def check_commands(page, program):
             if name == "gpusched":
                 yield from check_gpusched(page, program, command)
             elif name.startswith("build/"):
+                yield from missing_path(page, name)
                 source = os.path.basename(name)
                 if source != "gpusched" and not any(page.root.glob(f"*/**/{source}.cpp")):
                     yield f"nothing builds {name}"
@@ -256,9 +271,9 @@ def pages(root):
 
 def main(root, program):
     planted = check(Page(root, "PLANTED.md", PLANTED), program)
-    if len(planted) != 13:
+    if len(planted) != 14:
         print("\n".join(planted))
-        return [f"13 errors are planted, {len(planted)} were found"]
+        return [f"14 errors are planted, {len(planted)} were found"]
     return [problem for page in pages(root) for problem in check(page, program)]
 
 

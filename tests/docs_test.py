@@ -22,7 +22,7 @@ import tempfile
 FOLDERS = ("bench", "cmake", "cuda", "docs", "examples", "experiments", "include", "profiles", "scripts", "src", "tests",
            "traces")
 PLANTED = """
-[gone](no_such_page.md) [gone](README.md#no-such-heading) `src/no_such_file.cpp` `--no-such-option`
+[gone](no_such_page.md) [gone](README.md#no-such-heading) `src/no_such_file.cpp` `no_such_file.hpp` `--no-such-option`
 
     gpusched replay --trace synthetic:philly --no-such-option 1
     gpusched replay --trace synthetic:philly --policy fifo,no-such-policy
@@ -160,6 +160,12 @@ def missing_path(page, word):
 
 
 @functools.lru_cache(maxsize=None)
+def source_names(root):
+    """The names of all files of the project, without their folders."""
+    return {file.name for folder in FOLDERS for file in (root / folder).rglob("*")}
+
+
+@functools.lru_cache(maxsize=None)
 def other_options(root):
     """The text of all scripts and programs but gpusched: an option that is in it may be named."""
     files = [root / "src/program/train_main.cpp"]  # not built everywhere, and then it has no --help
@@ -174,6 +180,8 @@ def check_spans(page, program):
     for span in page.spans:
         if "/" in span and " " not in span and not (beside / span).exists():
             yield from missing_path(page, span)
+        if re.fullmatch(r"[\w.]+\.(hpp|cpp|cu|def|py|sh)", span) and span not in source_names(page.root):
+            yield f"there is no file called {span}"
         option = re.match(r"--[a-z][a-z-]+", span)
         if option and option.group() not in program.options and option.group() not in known:
             yield f"no command has the option {option.group()}"
@@ -271,9 +279,9 @@ def pages(root):
 
 def main(root, program):
     planted = check(Page(root, "PLANTED.md", PLANTED), program)
-    if len(planted) != 14:
+    if len(planted) != 15:
         print("\n".join(planted))
-        return [f"14 errors are planted, {len(planted)} were found"]
+        return [f"15 errors are planted, {len(planted)} were found"]
     return [problem for page in pages(root) for problem in check(page, program)]
 
 

@@ -12,6 +12,7 @@
 namespace gpusched {
 
 void for_each_index(std::size_t count, std::uint64_t threads, const std::function<void(std::size_t)>& work) {
+  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::exception_ptr failure;

@@ -7,9 +7,10 @@
 
 namespace gpusched {
 
-/// Calls work(i) once for every i below `count`, on up to `threads` threads, this one among them; pieces are begun in
-/// order. Returns when all are done. Where the system gives fewer threads than asked for, those do the work. The first
-/// exception of a piece is thrown again here, after what was begun is done; no further piece is begun then.
+/// Calls work(i) once for every i below `count`, on up to `threads` threads (0: one for each processor), this one among
+/// them; pieces are begun in order. Returns when all are done. Where the system gives fewer threads than asked for,
+/// those do the work. The first exception of a piece is thrown again here, after what was begun is done; no further
+/// piece is begun then.
 void for_each_index(std::size_t count, std::uint64_t threads, const std::function<void(std::size_t)>& work);
 
 }  // namespace gpusched

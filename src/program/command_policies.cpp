@@ -12,11 +12,13 @@ namespace gpusched {
 void add_policies_command(CLI::App& program, int& exit_code) {
   auto* command = program.add_subcommand("policies", "List every policy, or describe one");
   const auto name = std::make_shared<std::string>();
+  const auto json = std::make_shared<bool>(false);
   command->add_option("name", *name, "the policy to describe");
-  command->callback([name, &exit_code] {
+  command->add_flag("--json", *json, "print one JSON object: all that is known of each, with its parameters");
+  command->callback([name, json, &exit_code] {
     const PolicyRegistry registry = PolicyRegistry::standard();
     if (name->empty()) {
-      std::fputs(policy_list_text(registry).c_str(), stdout);
+      std::fputs((*json ? policies_json(registry) : policy_list_text(registry)).c_str(), stdout);
       return;
     }
     const auto policy = registry.find(*name);
@@ -24,7 +26,7 @@ void add_policies_command(CLI::App& program, int& exit_code) {
       exit_code = complain(policy.error());
       return;
     }
-    std::fputs(policy_text(**policy).c_str(), stdout);
+    std::fputs((*json ? policy_json(registry, **policy) : policy_text(**policy)).c_str(), stdout);
   });
 }
 

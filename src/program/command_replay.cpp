@@ -91,11 +91,12 @@ std::string names_for_help() {
   text += "Trace formats:\n  " + wrapped(joined(formats, " "), terminal_columns - 2, 2);
   return text +
          "\nExamples:\n"
-         "  gpusched replay --trace jobs.csv --cluster 352x8 --policy fifo,sjf,srtf\n"
-         "  gpusched replay --trace log.swf.gz --policy fifo --json > result.json\n"
+         "  gpusched replay jobs.csv --cluster 352x8 --policy fifo,sjf,srtf\n"
+         "  gpusched replay log.swf.gz --policy fifo,fifo+easy --json > result.json\n"
+         "  ssh lab cat jobs.csv.gz | gpusched replay - --cluster 8x8 --policy fifo\n"
          "  gpusched replay --config run.json --set seed=7 --out results\n"
          "  gpusched replay --config results/manifest.json --out again\n"
-         "  gpusched replay --trace mine.csv --columns submit=t,gpus=n,duration=d \\\n"
+         "  gpusched replay mine.csv --columns submit=t,gpus=n,duration=d \\\n"
          "                  --cluster 64 --policy srtf\n";
 }
 
@@ -105,7 +106,14 @@ void add_replay_command(CLI::App& program, int& exit_code) {
   auto* command = program.add_subcommand("replay", "Run a trace through policies and compare them");
   const auto arguments = std::make_shared<FieldArguments>();
   Scenario defaults;
-  add_field_options(*command, scenario_fields(defaults), *arguments);
+  add_field_options(*command, scenario_fields(defaults), *arguments, "trace.path");
+  command
+      ->add_option_function<std::string>("--jobs",
+                                         [arguments](const std::string& text) {
+                                           note("--jobs is called --threads now");
+                                           arguments->flags["threads"] = {text};
+                                         })
+      ->group("");  // hidden
   command->footer(names_for_help());
   command->callback([arguments, &exit_code] {
     if (arguments->print_schema) {

@@ -61,7 +61,8 @@ int convert(const TraceArguments& arguments) {
 CLI::App* add_reading_command(CLI::App& parent, const std::string& name, const std::string& meaning,
                               TraceArguments& arguments) {
   auto* command = parent.add_subcommand(name, meaning);
-  command->add_option("trace", arguments.path, "trace file, or synthetic:NAME")->required();
+  command->add_option("trace,--trace", arguments.path, "trace file, - for standard input, or synthetic:NAME")
+      ->required();
   command->add_option("--format", arguments.read.format, "format of the trace")->capture_default_str();
   command->add_option("--columns", arguments.read.columns,
                       "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]");

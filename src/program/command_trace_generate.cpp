@@ -100,7 +100,8 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   const std::string names = joined(builtin_model_names(), ", ");
   auto* model = command->add_option("--model", arguments->model, "built-in model (" + names + ") or FILE.json")
                     ->capture_default_str();
-  command->add_option("--like", arguments->like, "fit the model to this trace instead")->excludes(model);
+  command->add_option("trace,--like", arguments->like, "fit the model to this trace instead (-: standard input)")
+      ->excludes(model);
   command->add_option("--format", arguments->read.format, "format of the --like trace")->capture_default_str();
   command->add_option("--columns", arguments->read.columns,
                       "for format csv: submit=COLUMN,gpus=COLUMN,duration=COLUMN");
@@ -117,7 +118,7 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
       "Examples:\n"
       "  gpusched trace generate --model philly --jobs 100000 --load 0.8 \\\n"
       "                          --cluster 352x8 --out big.csv\n"
-      "  gpusched trace generate --like my.csv --jobs 100000 --out alike.csv \\\n"
+      "  gpusched trace generate my.csv --jobs 100000 --out alike.csv \\\n"
       "                          --model-out mine.json\n");
   command->callback([arguments, &exit_code] { exit_code = generate(*arguments); });
 }

@@ -5,10 +5,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "src/program/commands.hpp"
+#include "src/program/train_options.hpp"
 
 namespace gpusched {
 namespace {
@@ -42,9 +44,9 @@ int become_trainer(const std::vector<std::string>&) {
 
 void add_train_command(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand("train", "Learn a scheduler by PPO or direct search");
-  command->prefix_command();  // its options are the trainer's to read, --help too
-  command->set_help_flag();
-  command->callback([command, &exit_code] { exit_code = become_trainer(command->remaining()); });
+  const auto arguments = std::make_shared<TrainArguments>();
+  add_train_options(*command, *arguments);
+  command->callback([arguments, &exit_code] { exit_code = become_trainer(words_of(*arguments)); });
 }
 
 }  // namespace gpusched

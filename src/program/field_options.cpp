@@ -39,14 +39,15 @@ void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArgum
     const std::string words = field.words.empty() ? "" : ": " + joined(field.words, "|");
     const std::string meaning = field.meaning + words;
     std::vector<std::string>& given = arguments.flags[field.path];
+    CLI::Option* option = nullptr;
     if (field.repeats()) {
-      command.add_option(field.flag, given, meaning)->allow_extra_args(false);
+      option = command.add_option(field.flag, given, meaning)->allow_extra_args(false);
     } else {
-      command
-          .add_option_function<std::string>(
-              field.flag, [&given](const std::string& text) { given = {text}; }, meaning)
-          ->default_str(field_text(field));
+      option = command.add_option_function<std::string>(
+          field.flag, [&given](const std::string& text) { given = {text}; }, meaning);
+      option->default_str(field_text(field));
     }
+    if (!field.words.empty()) option->type_name(joined(field.words, "|"));  // for completion
   }
   command.add_option("--set", arguments.settings, "path.to.key=value, as in the JSON file; may be repeated")
       ->allow_extra_args(false);

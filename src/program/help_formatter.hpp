@@ -9,6 +9,12 @@
 
 namespace gpusched {
 
+/// An option's default, as help shows it. Of nothing, an empty list or 0 the meaning says what it stands for.
+inline std::string shown_default(const CLI::Option& option) {
+  const std::string value = option.get_default_str();
+  return value == "0" || value == "[]" ? "" : value;
+}
+
 /// Breaks what an option means into lines beside the option names and adds its default, and leaves out the type words:
 /// the meaning says what a value is.
 class HelpFormatter : public CLI::Formatter {
@@ -21,13 +27,8 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_option_desc(const CLI::Option* option) const override {
     const std::size_t width = terminal_columns - get_column_width() - 1;
-    return wrapped(CLI::Formatter::make_option_desc(option) + default_note(option->get_default_str()), width);
-  }
-
- private:
-  // Of nothing, an empty list or 0 the meaning says what it stands for.
-  static std::string default_note(const std::string& value) {
-    return value.empty() || value == "0" || value == "[]" ? "" : " (default " + value + ")";
+    const std::string value = shown_default(*option);
+    return wrapped(CLI::Formatter::make_option_desc(option) + (value.empty() ? "" : " (default " + value + ")"), width);
   }
 };
 

@@ -17,11 +17,11 @@ namespace {
 constexpr const char* short_help =
     "gpusched simulates schedulers of GPU clusters on real job traces.\n"
     "\n"
-    "  gpusched replay --trace jobs.csv --cluster 352x8 --policy fifo,sjf,srtf\n"
+    "  gpusched replay jobs.csv --cluster 352x8 --policy fifo,sjf,srtf\n"
     "  gpusched trace info jobs.csv          what is in a trace\n"
     "  gpusched policies                     every policy there is\n"
     "\n"
-    "`gpusched --help` lists all commands, `gpusched COMMAND --help` their options.\n";
+    "`gpusched --help` lists all commands, `gpusched help COMMAND` their options.\n";
 
 std::string version_text() {
   const gpusched::BuildInfo build = gpusched::build_info();
@@ -63,6 +63,8 @@ int run(int argc, char** argv) {
   gpusched::add_train_command(program, exit_code);
   gpusched::add_calibrate_command(program, exit_code);
   gpusched::add_profile_command(program, exit_code);
+  gpusched::add_help_command(program, exit_code);
+  gpusched::add_completion_command(program, exit_code);
   if (const std::string wrong = unknown_command(program, {argv + 1, argv + argc}); !wrong.empty()) {
     return gpusched::complain(wrong);
   }

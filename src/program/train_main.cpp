@@ -17,6 +17,7 @@
 #include "src/base/text_table.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/help_formatter.hpp"
+#include "src/program/train_options.hpp"
 #include "src/program/usage_error.hpp"
 #include "src/rl/direct_search.hpp"
 #include "src/rl/train_config.hpp"
@@ -26,16 +27,17 @@
 namespace gpusched {
 namespace {
 
-struct TrainArguments {
-  std::string config, out, resume;
-};
-
-Result<TrainConfig> load_config(const TrainArguments& arguments) {
-  const std::string path = !arguments.resume.empty() ? arguments.resume + "/config.json" : arguments.config;
-  if (path.empty()) return default_train_config();
+Result<TrainConfig> read_config(const std::string& path) {
   const auto text = read_text_file(path);
   if (!text) return Unexpected{text.error()};
   return read_train_config(*text, path);
+}
+
+Result<TrainConfig> load_config(const TrainArguments& arguments) {
+  const std::string path = !arguments.resume.empty() ? arguments.resume + "/config.json" : arguments.config;
+  auto config = path.empty() ? Result<TrainConfig>(default_train_config()) : read_config(path);
+  if (config && arguments.threads) config->threads = *arguments.threads;
+  return config;
 }
 
 // Without --out: runs/CONFIG-SEED, the first that is not there yet.
@@ -117,13 +119,7 @@ int run(int argc, char** argv) {
   CLI::App program("Learn a scheduler by PPO, or by direct search over a linear index.", "gpusched train");
   program.formatter(std::make_shared<HelpFormatter>());
   TrainArguments arguments;
-  auto* config =
-      program.add_option("--config", arguments.config,
-                         "JSON file (experiments/rl/*.json); without it, a synthetic trace on a small cluster, "
-                         "for about four minutes");
-  program.add_option("--out", arguments.out, "folder of the run; default runs/NAME-seedN");
-  program.add_option("--resume", arguments.resume, "folder of a run to go on with, exactly where it stopped")
-      ->excludes(config);
+  add_train_options(program, arguments);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -22,15 +22,6 @@ Result<std::string> value_for(const std::vector<std::string>& given, std::size_t
                     " traces; give it once, or once for each trace in their order");
 }
 
-Result<std::vector<PolicySpec>> known_policies(const std::string& text, const PolicyRegistry& registry) {
-  auto specs = parse_policy_list(text);
-  if (!specs) return specs;
-  for (const PolicySpec& spec : *specs) {
-    if (const auto known = registry.find(spec.name); !known) return Unexpected{known.error()};
-  }
-  return specs;
-}
-
 // The windows that the scenario asks for in a trace of `jobs`.
 EvaluationWindows windows_of(const EvaluateScenario& scenario, std::uint32_t jobs) {
   EvaluationWindows windows{.jobs = static_cast<std::uint32_t>(scenario.window_jobs),
@@ -132,7 +123,7 @@ Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, c
 Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry& registry) {
   Lineup lineup;
   for (const std::string& text : scenario.policies) {
-    auto specs = known_policies(text, registry);
+    auto specs = parse_policies(registry, text);
     if (!specs) return Unexpected{specs.error()};
     for (PolicySpec& spec : *specs) {
       lineup.entries.push_back({spec.text, lineup.policies.size(), 1});
@@ -144,7 +135,7 @@ Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry&
     if (equals == 0 || equals == std::string::npos) {
       return unexpected("--group: expected NAME=POLICY,POLICY,... and not '" + group + "'");
     }
-    const auto specs = known_policies(group.substr(equals + 1), registry);
+    const auto specs = parse_policies(registry, group.substr(equals + 1));
     if (!specs) return Unexpected{specs.error()};
     lineup.entries.push_back({group.substr(0, equals), lineup.policies.size(), specs->size()});
     lineup.policies.insert(lineup.policies.end(), specs->begin(), specs->end());

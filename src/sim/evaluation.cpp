@@ -28,11 +28,10 @@ Result<std::vector<std::uint32_t>> window_starts(const EvaluationWindows& window
 
 namespace {
 
-Result<AnyPolicy> make_policy(const PolicyRegistry& registry, const PolicySpec& policy,
-                              const std::optional<PolicySpec>& backfill, const PolicyContext& context) {
-  const auto info = registry.find(policy.name);
-  if (!backfill || (info && (*info)->agent)) return registry.make(policy, context);
-  return make_backfilled(registry, policy, *backfill, context);
+Result<AnyPolicy> make_contestant(const PolicyRegistry& registry, PolicySpec policy,
+                                  const std::optional<PolicySpec>& backfill, const PolicyContext& context) {
+  if (backfill) backfill_by_default(registry, *backfill, {&policy, 1});
+  return make_policy(registry, policy, context);
 }
 
 }  // namespace
@@ -41,7 +40,7 @@ Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const
                             std::span<const PolicySpec> policies, const PolicyRegistry& registry) {
   const PolicyContext context{.jobs = &trace, .cluster = &cluster, .seed = options.engine.seed};
   for (const PolicySpec& spec : policies) {
-    if (auto made = make_policy(registry, spec, options.backfill, context); !made) return Unexpected{made.error()};
+    if (auto made = make_contestant(registry, spec, options.backfill, context); !made) return Unexpected{made.error()};
   }
   return {};
 }
@@ -60,7 +59,7 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   const JobTable jobs = trace.slice(start - windows.warm_up, windows.warm_up + windows.jobs);
   const MeasureWindow measured{.first = windows.warm_up, .count = windows.jobs};
   const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
-  auto policy = make_policy(registry, spec, options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
+  auto policy = make_contestant(registry, spec, options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
   if (!policy) return Unexpected{policy.error()};
   Engine engine(jobs, cluster, options.engine);
   RunLog log(measured);

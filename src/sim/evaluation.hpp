@@ -52,7 +52,7 @@ struct PolicyScores {
 struct EvaluationOptions {
   EngineOptions engine;
   EvaluationWindows windows;
-  std::optional<PolicySpec> backfill = {};  ///< around every policy but agents, which backfill as they were trained to
+  std::optional<PolicySpec> backfill = {};  ///< around every policy that is an order and names no way of its own
 };
 
 /// Error: a policy that cannot be made for this trace and cluster. What evaluate_policies() refuses after that is a run

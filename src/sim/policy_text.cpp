@@ -5,7 +5,9 @@
 #include <charconv>
 
 #include "src/base/nearest_name.hpp"
+#include "src/base/strict_json.hpp"
 #include "src/base/wrapped_text.hpp"
+#include "src/policies/backfill/backfill.hpp"
 
 namespace gpusched {
 namespace {
@@ -26,7 +28,103 @@ std::string value_text(const ParameterValue& value) {
   return text + "]";
 }
 
+bool is_numeric(const ParameterInfo& parameter) {
+  return std::holds_alternative<double>(parameter.fallback) ||
+         std::holds_alternative<std::vector<double>>(parameter.fallback);
+}
+
+Json value_json(const ParameterValue& value) {
+  return std::visit([](const auto& held) { return Json(held); }, value);
+}
+
+std::string_view type_word(const ParameterInfo& parameter) {
+  static constexpr std::string_view words[] = {"boolean", "number", "word", "list of numbers"};
+  return words[parameter.fallback.index()];
+}
+
+// The unit that a parameter's name ends in.
+Json unit_json(const std::string& name) {
+  if (name.ends_with("_gpu_s")) return "GPU-seconds";
+  return name.ends_with("_s") ? Json("seconds") : Json();
+}
+
+Json parameters_json(const std::vector<ParameterInfo>& parameters) {
+  Json list = Json::array();
+  for (const ParameterInfo& parameter : parameters) {
+    Json entry = {{"name", parameter.name},
+                  {"type", type_word(parameter)},
+                  {"default", value_json(parameter.fallback)},
+                  {"unit", unit_json(parameter.name)},
+                  {"meaning", parameter.meaning}};
+    if (is_numeric(parameter)) {
+      entry["least"] = parameter.least;
+      entry["most"] = parameter.most;
+    }
+    if (!parameter.words.empty()) entry["words"] = parameter.words;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+// What rows of policies and of backfilling methods have in common.
+template <class Info>
+Json row_json(const Info& info) {
+  return {{"name", info.name},
+          {"summary", info.summary},
+          {"source", info.source},
+          {"cost_of_an_event", info.complexity},
+          {"parameters", parameters_json(info.parameters)}};
+}
+
+// A trace that states all that a policy may ask for.
+JobTable complete_trace() {
+  JobTableBuilder jobs;
+  for (const char* id : {"1", "2"}) {
+    jobs.add({.id = id,
+              .submit = whole_seconds(1),
+              .work = whole_seconds(1),
+              .estimate = whole_seconds(2),
+              .shape = {.tasks = 1, .gpu_milli_per_task = whole_gpu},
+              .user = "user",
+              .group = "group",
+              .vc = "vc",
+              .family = "family",
+              .deadline = whole_seconds(9)});
+  }
+  return *std::move(jobs).build();
+}
+
+// Whether the policy with its defaults reads true run times; null where no trace alone makes it (trained ones).
+Json clairvoyant_json(const PolicyRegistry& registry, const PolicyInfo& policy) {
+  const JobTable jobs = complete_trace();
+  const Cluster cluster = Cluster::homogeneous(1, 8);
+  const auto made =
+      registry.make({.text = policy.name, .name = policy.name, .given = {}}, {.jobs = &jobs, .cluster = &cluster});
+  return made ? Json(made->clairvoyant()) : Json();
+}
+
+Json policy_row_json(const PolicyRegistry& registry, const PolicyInfo& policy) {
+  Json row = row_json(policy);
+  row["aliases"] = policy.aliases;
+  row["preempts"] = policy.preemptive;
+  row["work_conserving"] = policy.work_conserving;
+  row["clairvoyant"] = clairvoyant_json(registry, policy);
+  row["can_be_backfilled"] = static_cast<bool>(policy.order);
+  return row;
+}
+
 }  // namespace
+
+std::string policies_json(const PolicyRegistry& registry) {
+  Json policies = Json::array(), ways = Json::array();
+  for (const PolicyInfo& policy : registry.rows()) policies.push_back(policy_row_json(registry, policy));
+  for (const BackfillInfo& way : backfill_infos()) ways.push_back(row_json(way));
+  return json_text({{"policies", std::move(policies)}, {"backfill", std::move(ways)}});
+}
+
+std::string policy_json(const PolicyRegistry& registry, const PolicyInfo& policy) {
+  return json_text(policy_row_json(registry, policy));
+}
 
 std::string policy_list_text(const PolicyRegistry& registry) {
   std::size_t width = 0;
@@ -56,9 +154,8 @@ std::string policy_text(const PolicyInfo& policy) {
   for (const ParameterInfo& parameter : policy.parameters) {
     std::string meaning = parameter.meaning;
     if (!parameter.words.empty()) meaning += " (" + joined(parameter.words, "|") + ")";
-    const bool numeric = std::holds_alternative<double>(parameter.fallback) ||
-                         std::holds_alternative<std::vector<double>>(parameter.fallback);
-    if (numeric) meaning += " (" + number_text(parameter.least) + " to " + number_text(parameter.most) + ")";
+    if (is_numeric(parameter))
+      meaning += " (" + number_text(parameter.least) + " to " + number_text(parameter.most) + ")";
     text += "  " + parameter.name + " = " + value_text(parameter.fallback) + "\n" + std::string(meanings, ' ') +
             wrapped(meaning, terminal_columns - meanings, meanings) + "\n";
   }

@@ -14,4 +14,10 @@ std::string policy_list_text(const PolicyRegistry& registry);
 /// Everything about one policy, its parameters with defaults and ranges.
 std::string policy_text(const PolicyInfo& policy);
 
+/// {"policies": [...], "backfill": [...]}: each row with its parameters (type, default, unit, range or words). Of a
+/// policy also whether it knows true run times with its defaults ("clairvoyant") and whether it can be backfilled.
+std::string policies_json(const PolicyRegistry& registry);
+/// One such row, as an object of its own.
+std::string policy_json(const PolicyRegistry& registry, const PolicyInfo& policy);
+
 }  // namespace gpusched

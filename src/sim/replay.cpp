@@ -191,17 +191,20 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
 Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry) {
   ReplayInput input;
   for (const std::string& text : scenario.policies) {
-    auto specs = parse_policy_list(text);
+    const auto specs = parse_policies(registry, text);
     if (!specs) return Unexpected{specs.error()};
-    for (PolicySpec& spec : *specs) {
-      if (const auto known = registry.find(spec.name); !known) return Unexpected{known.error()};
-      input.specs.push_back(std::move(spec));
-    }
+    input.specs.insert(input.specs.end(), specs->begin(), specs->end());
   }
   if (scenario.backfill != "none") {
-    auto backfill = parse_backfill(scenario.backfill);
+    const auto backfill = parse_backfill(scenario.backfill);
     if (!backfill) return Unexpected{Error{.message = backfill.error().message, .field = "backfill"}};
-    input.backfill = *std::move(backfill);
+    backfill_by_default(registry, *backfill, input.specs);
+    const auto is_backfilled = [](const PolicySpec& spec) { return !spec.backfill.empty(); };
+    if (std::none_of(input.specs.begin(), input.specs.end(), is_backfilled)) {
+      return Unexpected{Error{.message = "none of the policies is an order of starting, around which alone jobs are "
+                                         "backfilled",
+                              .field = "backfill"}};
+    }
   }
   auto loaded = load_input({.trace = scenario.trace,
                             .reading = {.format = scenario.format,
@@ -236,8 +239,7 @@ Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const Policy
   std::vector<PreparedRun> prepared;
   const PolicyContext context = context_of(input);
   for (const PolicySpec& spec : input.specs) {
-    auto policy =
-        input.backfill ? make_backfilled(registry, spec, *input.backfill, context) : registry.make(spec, context);
+    auto policy = make_policy(registry, spec, context);
     if (!policy) return Unexpected{policy.error()};
     PreparedRun run{.spec = &spec, .policy = *std::move(policy), .log = {}};
     if (detail.job_files) {

@@ -27,11 +27,10 @@ struct ReplayInput {
   Cluster cluster;  ///< pooled() already when the placement is "count"
   EngineOptions options;
   MeasureWindow window;
-  std::vector<PolicySpec> specs;
-  CalibratedRuntime runtime;                ///< of the scenario's device profiles; uniform without any
-  std::optional<PolicySpec> backfill = {};  ///< around every policy
-  std::vector<std::string> files = {};      ///< read besides the trace: cluster, device profiles, trained policies
-  std::uint32_t jobs_outside_vcs = 0;       ///< whose virtual cluster the machines do not have: they may run anywhere
+  std::vector<PolicySpec> specs;        ///< each with its backfilling
+  CalibratedRuntime runtime;            ///< of the scenario's device profiles; uniform without any
+  std::vector<std::string> files = {};  ///< read besides the trace: cluster, device profiles, trained policies
+  std::uint32_t jobs_outside_vcs = 0;   ///< whose virtual cluster the machines do not have: they may run anywhere
 };
 
 /// Reads trace and cluster and resolves every name. Errors are the user's: bad input or usage.
@@ -68,8 +67,8 @@ struct ReplayDetail {
   bool job_files = false;  ///< engine, intervals, history hash and the policy's own log, for the files of a policy
 };
 
-/// Runs every policy of `input`, up to `threads` at a time; the results do not depend on that number and come in the
-/// order of the list. Errors: a policy refuses its parameters or this input.
+/// Runs every policy of `input`, up to `threads` at a time (0: one for each processor); the results do not depend on
+/// that number and come in the order of the list. Errors: a policy refuses its parameters or this input.
 Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const PolicyRegistry& registry,
                                           std::uint64_t threads, ReplayDetail detail, ReplayProgress& progress);
 

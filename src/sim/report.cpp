@@ -98,7 +98,7 @@ std::vector<std::string> folder_names(const std::vector<PolicyRun>& runs) {
     std::string base = run.policy;
     for (char& c : base) {
       const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-      if (!plain && std::string_view("-_.@=,").find(c) == std::string_view::npos) c = '_';
+      if (!plain && std::string_view("-_.@=,+").find(c) == std::string_view::npos) c = '_';
     }
     std::string name = base;
     for (int number = 2; !taken.insert(name).second; ++number) name = base + "-" + std::to_string(number);

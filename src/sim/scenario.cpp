@@ -22,7 +22,7 @@ FieldTable scenario_fields(Scenario& s) {
   std::vector<std::string> splits{"none"};
   splits.insert(splits.end(), std::begin(split_names), std::end(split_names));
   return {
-      {"trace.path", "--trace", "trace file, or synthetic:NAME", &s.trace},
+      {"trace.path", "--trace", "trace file, - for standard input, or synthetic:NAME", &s.trace},
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
       {"trace.columns", "--columns", "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]", &s.columns},
       {"trace.drop_bad_rows", "--drop-bad-rows",
@@ -32,10 +32,11 @@ FieldTable scenario_fields(Scenario& s) {
        &s.cluster},
       {.path = "policies",
        .flag = "--policy",
-       .meaning = "policies to compare: NAME[{parameter=value,...}][,...]",
+       .meaning = "policies to compare: NAME[{parameter=value,...}][+BACKFILL][,...]",
        .target = &s.policies,
        .split = split_policies},
-      {"backfill", "--backfill", "around every policy: none, easy, conservative or sc20, with {parameter=value,...}",
+      {"backfill", "--backfill",
+       "for policies that are an order and name none: none, easy, conservative or sc20, with {parameter=value,...}",
        &s.backfill},
       {"placement", "--placement", "how nodes are chosen; count: no nodes, only GPUs", &s.placement, placement_words()},
       {"seed", "--seed", "of everything random", &s.seed},
@@ -75,7 +76,7 @@ FieldTable scenario_fields(Scenario& s) {
        {},
        false},
       {"output.json", "--json", "print one JSON object instead of tables", &s.json, {}, false},
-      {"threads", "--jobs", "policies that run at the same time", &s.threads, {}, false},
+      {"threads", "--threads", "policies that run at the same time; 0: one for each processor", &s.threads, {}, false},
   };
 }
 
@@ -100,7 +101,7 @@ Result<void> apply_setting(Scenario& scenario, std::string_view setting) {
 }
 
 Result<void> check_scenario(const Scenario& scenario) {
-  if (scenario.trace.empty()) return unexpected("no trace; give --trace FILE, or --trace synthetic:philly");
+  if (scenario.trace.empty()) return unexpected("no trace; give a file, - for standard input, or synthetic:philly");
   if (scenario.policies.empty()) {
     return unexpected("no policy; give --policy fifo,srtf for example (`gpusched policies` lists all)");
   }
@@ -109,7 +110,6 @@ Result<void> check_scenario(const Scenario& scenario) {
   if (by_jobs && by_time) {
     return Unexpected{Error{.message = "expected a window by jobs or by time, not both", .field = "measure"}};
   }
-  if (scenario.threads == 0) return Unexpected{Error{.message = "expected at least 1", .field = "threads"}};
   return {};
 }
 

@@ -19,13 +19,13 @@ namespace gpusched {
 
 /// A replay as the user asked for it. Names are resolved when it runs (replay.hpp).
 struct Scenario {
-  std::string trace;            ///< a file, or "synthetic:NAME"
+  std::string trace;            ///< a file, "-" (standard input), or "synthetic:NAME"
   std::string format = "auto";  ///< a trace format, or "auto"
   std::string columns;          ///< of format csv: "submit=COLUMN,gpus=COLUMN,duration=COLUMN"
   bool drop_bad_rows = false;
   std::string cluster;                ///< NAME, FILE, NODESxGPUS or GPUS; empty: what the trace states
-  std::vector<std::string> policies;  ///< each as parse_policy_list() takes it
-  std::string backfill = "none";      ///< as parse_backfill() takes it, or "none"
+  std::vector<std::string> policies;  ///< each as parse_policies() takes it
+  std::string backfill = "none";      ///< for policies that name none: as parse_backfill() takes it, or "none"
   std::string placement = "consolidate";
   std::uint64_t seed = 0;
   PreemptionCost preemption;
@@ -41,7 +41,7 @@ struct Scenario {
   std::string split = "none";   ///< split_names, or "none"
   std::string out;              ///< folder for files; empty: none
   bool json = false;            ///< one JSON object instead of tables
-  std::uint64_t threads = 1;    ///< policies that run at the same time
+  std::uint64_t threads = 1;    ///< policies that run at the same time; 0: one for each processor
   std::string manifest_sha256;  ///< of the trace, where the scenario is a manifest's; a run tells when it differs
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as its users meet it: exit codes, one clear line for bad input, the same bytes every time, and published
 // figures through the command line.
+#include "tests/program/program.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,63 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/files.hpp"
-
 namespace gpusched::test {
 namespace {
-
-using nlohmann::json;
-using testing::HasSubstr;
-using testing::StartsWith;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-class Program : public testing::Test {
- protected:
-  // `arguments` as a shell reads them.
-  Outcome run(const std::string& arguments) const {
-    Outcome outcome = run_into(folder_.path() + "/stdout", arguments);
-    outcome.out = bytes_of(folder_.path() + "/stdout");
-    return outcome;
-  }
-  Outcome run_into(const std::string& out, const std::string& arguments) const {
-    const std::string err = folder_.path() + "/stderr";
-    const int status =
-        std::system((std::string(GPUSCHED_PROGRAM) + " " + arguments + " >" + out + " 2>" + err).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", bytes_of(err)};
-  }
-
-  // Bad input: exit 2, nothing on standard output, one line that says what is wrong.
-  void expect_refused(const std::string& arguments, const std::string& reason) const {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "") << arguments;
-    EXPECT_THAT(outcome.err, StartsWith("gpusched: ")) << arguments;
-    EXPECT_THAT(outcome.err, HasSubstr(reason)) << arguments;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-  }
-
-  json metrics(const std::string& arguments) const {
-    const Outcome outcome = run(arguments + " --json");
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    const json report = json::parse(outcome.out, nullptr, false);
-    EXPECT_FALSE(report.is_discarded()) << outcome.out;
-    return report.is_discarded() ? json() : report["runs"];
-  }
-
-  std::string small_trace() const {
-    return folder_.write("small.csv",
-                         "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc\n"
-                         "a,0,10,2,1000,x\n"
-                         "b,2,4,1,1000,y\n"
-                         "c,4,30.5,1,500,x\n");
-  }
-
-  TempFolder folder_;
-};
 
 std::string rounded(const json& value) {
   char text[32];
@@ -80,7 +26,7 @@ std::string rounded(const json& value) {
 TEST_F(Program, HelpsWithoutArguments) {
   const Outcome outcome = run("");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("gpusched replay --trace"));
+  EXPECT_THAT(outcome.out, HasSubstr("gpusched replay jobs.csv"));
   EXPECT_THAT(run("--help").out, HasSubstr("replay"));
   EXPECT_THAT(run("replay --help").out, HasSubstr("--policy"));
   EXPECT_THAT(run("--version").out, StartsWith("gpusched "));
@@ -170,7 +116,33 @@ TEST_F(Program, WritesTheSameBytesAgainAndOnTwoThreads) {
   const std::string first = files("one", "");
   EXPECT_GT(first.size(), 2000u);
   EXPECT_EQ(files("two", ""), first);
-  EXPECT_EQ(files("three", " --jobs 3"), first);
+  EXPECT_EQ(files("three", " --threads 3"), first);
+}
+
+TEST_F(Program, BackfillsEachPolicyAsItIsAsked) {
+  const std::string base = "--trace synthetic:philly --cluster 8x8 --oversize drop ";
+  const std::string out = folder_.path() + "/ways";
+  ASSERT_EQ(run("replay " + base + "--policy 'fifo,fifo+easy,sjf+conservative{depth=20}' --out " + out).code, 0);
+  const auto average = [&](const std::string& folder) {
+    return json::parse(bytes_of(folder + "/summary.json"))["metrics"]["avg_jct_s"].get<double>();
+  };
+  EXPECT_LT(average(out + "/fifo+easy"), average(out + "/fifo"));
+  EXPECT_TRUE(std::filesystem::exists(out + "/sjf+conservative_depth=20_/jobs.csv"));
+  const json runs = metrics("replay " + base + "--policy fifo,srtf --backfill easy");
+  EXPECT_EQ(runs[0]["policy"], "fifo+easy");
+  EXPECT_EQ(runs[1]["policy"], "srtf");
+  EXPECT_EQ(runs[0]["metrics"]["avg_jct_s"], average(out + "/fifo+easy"));
+
+  const json evaluated =
+      metrics("evaluate " + base + "--window-jobs 200 --from 0.8 --policy fifo,fifo+easy,sjf --against fifo+easy");
+  EXPECT_EQ(evaluated[1]["policy"], "fifo+easy");
+  EXPECT_LT(evaluated[1]["metrics"]["avg_jct_s"], evaluated[0]["metrics"]["avg_jct_s"]);
+
+  expect_refused("replay " + base + "--policy tiresias --backfill easy", "backfill: none of the policies is an order");
+  for (const std::string command : {"replay ", "evaluate "}) {
+    expect_refused(command + base + "--policy tiresias+easy", "tiresias is more than an order of starting");
+    expect_refused(command + base + "--policy fifo+foo", "behind '+' expected easy|conservative|sc20, not 'foo'");
+  }
 }
 
 TEST_F(Program, RefusesBadUsageInOneLine) {
@@ -531,7 +503,7 @@ TEST_F(Program, RepeatsAnIndependentFifo) {
 TEST_F(Program, ReplaysPhillyOnItsClusters) {
   const std::string trace = real_trace("philly/philly_jobs.csv");
   GPUSCHED_NEEDS_TRACE(trace, "philly/philly_jobs.csv");
-  EXPECT_EQ(metrics("replay --cluster philly --policy fifo,sjf,srtf --jobs 2 --trace " + trace).size(), 3u);
+  EXPECT_EQ(metrics("replay --cluster philly --policy fifo,sjf,srtf --threads 2 --trace " + trace).size(), 3u);
   const json runs = metrics("replay --cluster philly-vc --policy fifo --trace " + trace);
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0]["metrics"]["jobs"], 80'539);

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "traces/core/one_time_stream.hpp"
+
 namespace gpusched {
 namespace {
 
@@ -25,24 +27,44 @@ struct DigestCloser {
   void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
 };
 
-// The bytes on disk: read in blocks, each hashed as it passes.
+Unexpected file_error(const std::string& path, const std::string& message) {
+  return {Error{.message = message, .file = path}};
+}
+
+// The bytes on disk or of a stream, from the first on: read in blocks, each hashed as it passes.
 class RawFile {
  public:
-  explicit RawFile(int descriptor) : descriptor_(descriptor), digest_(EVP_MD_CTX_new()), block_(block_size) {
+  static Result<std::unique_ptr<RawFile>> open(const std::string& path) {
+    auto stream = OneTimeStream::find(path);
+    if (!stream) return Unexpected{stream.error()};
+    if (*stream != nullptr) return std::make_unique<RawFile>(-1, *std::move(stream));
+    struct stat info {};
+    const std::string name = path == "-" ? "/dev/stdin" : path;
+    const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return file_error(path, std::string("cannot open: ") + std::strerror(errno));
+    auto file = std::make_unique<RawFile>(descriptor, nullptr);
+    if (fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) {
+      return file_error(path, "is a folder; expected a file");
+    }
+    return file;
+  }
+
+  RawFile(int descriptor, std::shared_ptr<OneTimeStream> stream)
+      : descriptor_(descriptor), stream_(std::move(stream)), digest_(EVP_MD_CTX_new()), block_(block_size) {
     EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr);
   }
   RawFile(const RawFile&) = delete;
   RawFile& operator=(const RawFile&) = delete;
-  ~RawFile() { close(descriptor_); }
+  ~RawFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
 
   // Empty at the end; a read error counts as the end and sets failed().
   std::string_view next() {
-    ssize_t count = 0;
-    do {
-      count = read(descriptor_, block_.data(), block_.size());
-    } while (count < 0 && errno == EINTR);
+    const std::int64_t count = read_block();
     if (count < 0) failed_ = true;
     if (count <= 0) return {};
+    offset_ += static_cast<std::uint64_t>(count);
     EVP_DigestUpdate(digest_.get(), block_.data(), static_cast<std::size_t>(count));
     return {block_.data(), static_cast<std::size_t>(count)};
   }
@@ -63,7 +85,18 @@ class RawFile {
   }
 
  private:
-  int descriptor_;
+  std::int64_t read_block() {
+    if (stream_ != nullptr) return stream_->read_at(offset_, block_);
+    std::int64_t count = 0;
+    do {
+      count = read(descriptor_, block_.data(), block_.size());
+    } while (count < 0 && errno == EINTR);
+    return count;
+  }
+
+  int descriptor_;  // -1: a stream
+  std::shared_ptr<OneTimeStream> stream_;
+  std::uint64_t offset_ = 0;
   bool failed_ = false;
   std::unique_ptr<EVP_MD_CTX, DigestCloser> digest_;
   std::vector<char> block_;
@@ -83,19 +116,6 @@ bool looks_packed(std::string_view head) {
              "\xfd"
              "7zXZ") ||
          starts("BZh") || is_tar;
-}
-
-Unexpected file_error(const std::string& path, const std::string& message) {
-  return {Error{.message = message, .file = path}};
-}
-
-Result<int> open_descriptor(const std::string& path) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return file_error(path, std::string("cannot open: ") + std::strerror(errno));
-  if (S_ISDIR(info.st_mode)) return file_error(path, "is a folder; expected a file");
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return file_error(path, std::string("cannot open: ") + std::strerror(errno));
-  return descriptor;
 }
 
 bool name_ends_in(archive_entry* entry, std::string_view ending) {
@@ -129,9 +149,9 @@ struct InputFile::State {
   // Reads `path` through libarchive from here on: its only content, or the first file whose name ends in `entry`.
   Result<void> unpack(const std::string& entry) {
     // Opened anew from the start, since libarchive reads through its own callback.
-    const auto again = open_descriptor(path);
+    auto again = RawFile::open(path);
     if (!again) return Unexpected{again.error()};
-    raw = std::make_unique<RawFile>(*again);
+    raw = *std::move(again);
     unpacker.reset(archive_read_new());
     archive_read_support_filter_all(unpacker.get());
     archive_read_support_format_tar(unpacker.get());
@@ -208,11 +228,11 @@ InputFile& InputFile::operator=(InputFile&&) noexcept = default;
 InputFile::~InputFile() = default;
 
 Result<InputFile> InputFile::open(const std::string& path, const std::string& entry) {
-  const auto descriptor = open_descriptor(path);
-  if (!descriptor) return Unexpected{descriptor.error()};
+  auto raw = RawFile::open(path);
+  if (!raw) return Unexpected{raw.error()};
   auto state = std::make_unique<State>();
   state->path = path;
-  state->raw = std::make_unique<RawFile>(*descriptor);
+  state->raw = *std::move(raw);
   state->first_block = state->raw->next();
   if (state->first_block.empty()) return file_error(path, "is empty; expected a trace");
   if (!looks_packed(state->first_block)) {
@@ -230,10 +250,12 @@ Result<InputFile> InputFile::open(const std::string& path, const std::string& en
 }
 
 bool InputFile::has_entry(const std::string& path, const std::string& entry) {
+  const auto raw = RawFile::open(path);
+  if (!raw) return false;
   std::unique_ptr<archive, ArchiveCloser> unpacker(archive_read_new());
   archive_read_support_filter_all(unpacker.get());
   archive_read_support_format_tar(unpacker.get());
-  if (archive_read_open_filename(unpacker.get(), path.c_str(), block_size) != ARCHIVE_OK) return false;
+  if (archive_read_open(unpacker.get(), raw->get(), nullptr, feed_archive, nullptr) != ARCHIVE_OK) return false;
   archive_entry* found = nullptr;
   while (archive_read_next_header(unpacker.get(), &found) == ARCHIVE_OK) {
     if (name_ends_in(found, entry)) return true;

@@ -14,7 +14,8 @@
 
 namespace gpusched {
 
-/// Reads a file once from front to back. Line ends may be LF or CRLF; a UTF-8 byte-order mark is skipped.
+/// Reads a file once from front to back; "-" is standard input. Standard input and pipes may be opened again like files
+/// (OneTimeStream). Line ends may be LF or CRLF; a UTF-8 byte-order mark is skipped.
 class InputFile {
  public:
   /// Opens `path`; of a tar archive, the entry whose name ends in `entry` (or the first file). Errors: missing, a

@@ -58,8 +58,8 @@ struct Trace {
   TraceReport report;
 };
 
-/// Reads `path` (plain or compressed), or draws "synthetic:NAME". Errors carry file, line and field. Refuses a trace
-/// whose submissions and run times together exceed what a Time holds.
+/// Reads `path` (plain or compressed; "-" is standard input), or draws "synthetic:NAME". Errors carry file, line and
+/// field. Refuses a trace whose submissions and run times together exceed what a Time holds.
 Result<Trace> read_trace(const std::string& path, const ReadOptions& options = {});
 
 /// A format as `gpusched trace --help` lists it.

@@ -23,17 +23,50 @@ Result<const BackfillInfo*> find_backfill(std::string_view name) {
     if (row.name == name) return &row;
     known.push_back(row.name);
   }
-  return unexpected("expected none|" + joined(known, "|") + ", not '" + std::string(name) + "'" +
+  return unexpected("expected " + joined(known, "|") + ", not '" + std::string(name) + "'" +
                     suggest_nearest(std::string(name), known));
 }
 
 Result<PolicySpec> parse_backfill(std::string_view text) {
   auto specs = parse_policy_list(text);
-  if (!specs || specs->size() != 1) {
+  if (!specs || specs->size() != 1 || !specs->front().backfill.empty()) {
     return unexpected("expected one way of backfilling, such as easy{estimate=user}, not '" + std::string(text) + "'");
   }
   if (const auto row = find_backfill(specs->front().name); !row) return Unexpected{row.error()};
   return std::move(specs->front());
+}
+
+Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, std::string_view text) {
+  auto specs = parse_policy_list(text);
+  if (!specs) return specs;
+  for (const PolicySpec& spec : *specs) {
+    const auto row = registry.find(spec.name);
+    if (!row) return Unexpected{row.error()};
+    if (spec.backfill.empty()) continue;
+    if (const auto known = find_backfill(spec.backfill.front().name); !known) {
+      return unexpected("policy " + spec.text + ": behind '+' " + known.error().message);
+    }
+    if (!(*row)->order) {
+      return unexpected("policy " + spec.text + ": " + (*row)->name +
+                        " is more than an order of starting, around which alone jobs are backfilled");
+    }
+  }
+  return specs;
+}
+
+void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies) {
+  for (PolicySpec& policy : policies) {
+    if (!policy.backfill.empty() || !(*registry.find(policy.name))->order) continue;
+    policy.text += "+" + backfill.text;
+    policy.backfill.push_back(backfill);
+  }
+}
+
+Result<AnyPolicy> make_policy(const PolicyRegistry& registry, const PolicySpec& policy, const PolicyContext& context) {
+  if (policy.backfill.empty()) return registry.make(policy, context);
+  PolicySpec order = policy;
+  order.backfill.clear();
+  return make_backfilled(registry, order, policy.backfill.front(), context);
 }
 
 Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySpec& policy, const PolicySpec& backfill,

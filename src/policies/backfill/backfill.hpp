@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,17 @@ Result<const BackfillInfo*> find_backfill(std::string_view name);
 
 /// Reads "easy", "conservative{depth=50}", "sc20{estimate=user}". Errors name what was expected.
 Result<PolicySpec> parse_backfill(std::string_view text);
+
+/// Reads a policy list and looks every name up: policies, and ways of backfilling behind '+', each around an order of
+/// starting.
+Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, std::string_view text);
+
+/// Lays `backfill` around each policy that is an order of starting and names no way of its own. Its text tells:
+/// "fifo+easy". Precondition: `policies` from parse_policies(), `backfill` from parse_backfill().
+void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies);
+
+/// A fresh policy with the backfilling that it names. Errors: what either refuses. Precondition: from parse_policies().
+Result<AnyPolicy> make_policy(const PolicyRegistry& registry, const PolicySpec& policy, const PolicyContext& context);
 
 /// `policy` combined with `backfill`. Errors: what either refuses, and a policy that is more than an order.
 Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySpec& policy, const PolicySpec& backfill,

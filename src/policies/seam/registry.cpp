@@ -16,8 +16,9 @@ constexpr bool is_name_character(char c) {
          c == '@' || c == '.' || c == ':' || c == '/';
 }
 
-// A cursor over the text of a policy list. Grammar: list = policy {"," policy}; policy = name ["{" [pair {"," pair}]
-// "}"]; pair = name "=" value; value = "true" | "false" | number | word | "[" number {"," number} "]".
+// A cursor over the text of a policy list. Grammar: list = policy {"," policy}; policy = call ["+" call]; call = name
+// ["{" [pair {"," pair}] "}"]; pair = name "=" value; value = "true" | "false" | number | word | "[" number {","
+// number} "]".
 class SpecParser {
  public:
   explicit SpecParser(std::string_view text) : text_(text) {}
@@ -37,14 +38,26 @@ class SpecParser {
   Result<PolicySpec> policy() {
     skip_spaces();
     const std::size_t begin = at_;
+    auto spec = call("a policy name");
+    if (!spec || !take('+')) return spec;
+    auto backfill = call("a way of backfilling behind '+'");
+    if (!backfill) return backfill;
+    spec->backfill.push_back(*std::move(backfill));
+    spec->text = text_.substr(begin, at_ - begin);
+    return spec;
+  }
+
+  Result<PolicySpec> call(const std::string& what) {
+    skip_spaces();
+    const std::size_t begin = at_;
     PolicySpec spec;
-    spec.name = word();
+    while (at_ < text_.size() && is_name_character(text_[at_])) ++at_;
     // Behind a family's colon (rl:DIR) stands a path: everything up to the next comma or brace belongs to it.
-    if (spec.name.find(':') != std::string::npos) {
+    if (text_.substr(begin, at_ - begin).find(':') != std::string_view::npos) {
       at_ = std::min(text_.find_first_of(",{", at_), text_.size());
-      spec.name = text_.substr(begin, at_ - begin);
     }
-    if (spec.name.empty()) return fail("a policy name");
+    spec.name = text_.substr(begin, at_ - begin);
+    if (spec.name.empty()) return fail(what);
     if (take('{') && !take('}')) {
       do {
         skip_spaces();
@@ -139,6 +152,10 @@ Result<void> check_value(const std::string& owner, const ParameterInfo& paramete
   return {};
 }
 
+Unexpected cannot_backfill(const PolicySpec& spec) {
+  return unexpected("policy " + spec.text + ": expected a policy without backfilling here");
+}
+
 }  // namespace
 
 Result<std::vector<PolicySpec>> parse_policy_list(std::string_view text) { return SpecParser(text).list(); }
@@ -180,6 +197,7 @@ Result<PolicyParameters> complete_parameters(const std::string& owner, const std
 Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyContext& context) const {
   const auto row = find(spec.name);
   if (!row) return Unexpected{row.error()};
+  if (!spec.backfill.empty()) return cannot_backfill(spec);
   const auto parameters = complete_parameters("policy " + (*row)->name, (*row)->parameters, spec);
   if (!parameters) return Unexpected{parameters.error()};
   PolicyContext named = context;
@@ -190,6 +208,7 @@ Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyConte
 Result<PriorityOrder> PolicyRegistry::make_order(const PolicySpec& spec, const PolicyContext& context) const {
   const auto row = find(spec.name);
   if (!row) return Unexpected{row.error()};
+  if (!spec.backfill.empty()) return cannot_backfill(spec);
   if (!(*row)->order) {
     std::vector<std::string> ordered;
     for (const PolicyInfo& other : rows_) {

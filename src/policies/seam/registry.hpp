@@ -83,14 +83,15 @@ struct PolicyInfo {
   std::function<Result<std::unique_ptr<PolicyLog>>(const PolicyParameters&, const PolicyContext&)> log = {};
 };
 
-/// A policy as written on the command line: `tiresias{queue_limits_gpu_s=[3250,7200]}`.
+/// A policy as written on the command line: `tiresias{queue_limits_gpu_s=[3250,7200]}`, `saf+easy{estimate=user}`.
 struct PolicySpec {
   std::string text;  ///< as written
   std::string name;
   std::map<std::string, ParameterValue> given;
+  std::vector<PolicySpec> backfill = {};  ///< the way of backfilling behind '+': none or one
 };
 
-/// Splits "a,b{x=1,y=[2,3]},c" at the commas between policies and parses each. Errors name the place.
+/// Splits "a,b{x=1,y=[2,3]},c+easy" at the commas between policies and parses each. Errors name the place.
 Result<std::vector<PolicySpec>> parse_policy_list(std::string_view text);
 
 class PolicyRegistry {
@@ -106,7 +107,8 @@ class PolicyRegistry {
   /// The row of that name or alias; the error names the nearest one.
   [[nodiscard]] Result<const PolicyInfo*> find(std::string_view name) const;
 
-  /// A fresh policy; errors on unknown names, parameters, types and ranges.
+  /// A fresh policy; errors on unknown names, parameters, types and ranges, and on backfilling (make_policy() takes
+  /// it).
   [[nodiscard]] Result<AnyPolicy> make(const PolicySpec& spec, const PolicyContext& context) const;
 
   /// The order in which that policy starts jobs; errors as make() does, and when the policy is more than an order.

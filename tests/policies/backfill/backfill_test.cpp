@@ -187,6 +187,47 @@ TEST(Backfill, RefusesWhatItCannotWrap) {
   EXPECT_FALSE(parse_backfill("easy,sc20").has_value());
 }
 
+TEST(Backfill, IsNamedByEachPolicyForItself) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const JobTable jobs = test::table_of(example);
+  const Cluster cluster = Cluster::pool(10);
+  auto specs = parse_policies(registry, "fifo, fifo+easy, srtf, sjf{estimate=exact}+conservative{depth=1e+1}");
+  ASSERT_TRUE(specs.has_value()) << specs.error().to_string();
+  EXPECT_EQ((*specs)[1].text, "fifo+easy");
+  EXPECT_EQ((*specs)[3].text, "sjf{estimate=exact}+conservative{depth=1e+1}");
+  const PolicyContext context{.jobs = &jobs, .cluster = &cluster};
+  const auto spans = [&](const PolicySpec& spec) {
+    return test::run(jobs, cluster, *make_policy(registry, spec, context));
+  };
+  const auto alone = spans((*specs)[0]);
+  EXPECT_NE(spans((*specs)[1]), alone);
+  EXPECT_EQ(spans((*specs)[1]), run("fifo", "easy", jobs, cluster));
+
+  backfill_by_default(registry, *parse_backfill("easy"), *specs);
+  std::vector<std::string> texts;
+  for (const PolicySpec& spec : *specs) texts.push_back(spec.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"fifo+easy", "fifo+easy", "srtf", (*specs)[3].text}));
+  EXPECT_EQ(spans((*specs)[0]), spans((*specs)[1]));
+}
+
+TEST(Backfill, RefusesNonsenseBehindThePlus) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto message = [&](const char* text) { return parse_policies(registry, text).error().to_string(); };
+  EXPECT_EQ(message("fifo+foo"), "policy fifo+foo: behind '+' expected easy|conservative|sc20, not 'foo'");
+  EXPECT_EQ(message("fifo+eazy"),
+            "policy fifo+eazy: behind '+' expected easy|conservative|sc20, not 'eazy' (did you mean 'easy'?)");
+  EXPECT_EQ(message("tiresias+easy"),
+            "policy tiresias+easy: tiresias is more than an order of starting, around which alone jobs are backfilled");
+  EXPECT_EQ(message("fifo+"), "policy list 'fifo+', character 6: expected a way of backfilling behind '+'");
+  EXPECT_EQ(message("fifo+easy+easy"), "policy list 'fifo+easy+easy', character 10: expected ',' between policies");
+  EXPECT_EQ(message("fifoo+easy"), "unknown policy 'fifoo' (did you mean 'fifo'?); `gpusched policies` lists all");
+  EXPECT_EQ(parse_backfill("easy+easy").error().message,
+            "expected one way of backfilling, such as easy{estimate=user}, not 'easy+easy'");
+  // What takes a policy without its backfilling says so instead of leaving it out.
+  EXPECT_EQ(registry.make(parse_policy_list("fifo+easy")->front(), {}).error().to_string(),
+            "policy fifo+easy: expected a policy without backfilling here");
+}
+
 // ---- reservations are never delayed ------------------------------------------------------------------------------
 
 struct Case {

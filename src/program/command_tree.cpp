@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/program/command_tree.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "src/calibration/profile/device_profile.hpp"
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/registry.hpp"
+#include "src/program/help_formatter.hpp"
+#include "traces/core/cluster_reader.hpp"
+#include "traces/core/trace.hpp"
+#include "traces/synthetic/synthetic.hpp"
+
+namespace gpusched {
+namespace {
+
+// Words stand in the type, "auto|native", or CLI11 joins type and check: "TEXT:{cuda,cpu,analytic}".
+std::vector<std::string> checked_words(const std::string& type) {
+  if (type.find('|') != std::string::npos) return CLI::detail::split(type, '|');
+  const std::size_t begin = type.find(":{");
+  const std::size_t end = type.find('}', begin);
+  if (begin == std::string::npos || end == std::string::npos) return {};
+  return CLI::detail::split(type.substr(begin + 2, end - begin - 2), ',');
+}
+
+// What options of these names take, wherever they stand, unless their command says otherwise.
+struct KnownKind {
+  std::string_view command;  // "": any
+  std::string_view option;
+  std::string_view kind;
+};
+constexpr KnownKind known_kinds[] = {
+    {"", "trace", value_kind::trace},
+    {"", "--trace", value_kind::trace},
+    {"", "--like", value_kind::trace},
+    {"", "--policy", value_kind::policies},
+    {"policies", "name", value_kind::policy},
+    {"", "--backfill", value_kind::backfill},
+    {"", "--cluster", value_kind::cluster},
+    {"", "--format", value_kind::format},
+    {"", "--profile", value_kind::profile},
+    {"", "--reference-profile", value_kind::profile},
+    {"profile show", "profile", value_kind::profile},
+    {"profile validate", "profile", value_kind::profile},
+    {"profile compare", "a", value_kind::profile},
+    {"profile compare", "b", value_kind::profile},
+    {"help", "command", value_kind::command},
+    {"replay", "--out", value_kind::folder},
+    {"evaluate", "--out", value_kind::folder},
+    {"train", "--out", value_kind::folder},
+    {"", "--out", value_kind::file},
+    {"", "--model-out", value_kind::file},
+    {"", "--model", value_kind::file},
+    {"", "--config", value_kind::file},
+    {"", "--resume", value_kind::folder},
+    {"", "--checkpoint-folder", value_kind::folder},
+};
+
+std::string kind_of(const std::string& command, const OptionInfo& option, const std::string& argument) {
+  for (const KnownKind& known : known_kinds) {
+    if (!known.command.empty() && known.command != command) continue;
+    const bool named = std::find(option.names.begin(), option.names.end(), known.option) != option.names.end();
+    if (named || known.option == argument) return std::string(known.kind);
+  }
+  return "TEXT";
+}
+
+OptionInfo option_info(const std::string& command, const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  OptionInfo info{.names = {},
+                  .argument = {},
+                  .meaning = option.get_description(),
+                  .fallback = shown_default(option),
+                  .kind = type.substr(0, type.find(':')),
+                  .words = checked_words(type),
+                  .required = option.get_required(),
+                  .repeated = option.get_items_expected_max() > 1};
+  for (const std::string& name : option.get_snames()) info.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) info.names.push_back("--" + name);
+  if (option.get_positional()) {
+    info.argument = option.get_name(true);
+    for (char& c : info.argument) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  if (info.kind == "TEXT" && info.words.empty()) info.kind = kind_of(command, info, option.get_name(true));
+  if (option.get_items_expected_max() == 0) info.kind.clear();
+  if (info.words.empty()) info.words = words_of_kind(info.kind);
+  return info;
+}
+
+// Commands are known once the whole tree is.
+void name_commands(const CommandInfo& program, CommandInfo& command) {
+  for (OptionInfo& option : command.options) {
+    if (option.kind != value_kind::command) continue;
+    for (const CommandInfo* known : all_commands(program)) {
+      const bool is_new = std::find(option.words.begin(), option.words.end(), known->name) == option.words.end();
+      if (is_new && !known->path.empty()) option.words.push_back(known->name);
+    }
+  }
+  for (CommandInfo& below : command.commands) name_commands(program, below);
+}
+
+}  // namespace
+
+CommandInfo command_tree(const CLI::App& command) {
+  CommandInfo info{.name = command.get_name(),
+                   .path = {},
+                   .summary = command.get_description(),
+                   .footer = command.get_footer(),
+                   .options = {},
+                   .commands = {}};
+  for (const CLI::App* at = &command; at->get_parent() != nullptr; at = at->get_parent()) {
+    info.path = at->get_name() + (info.path.empty() ? "" : " " + info.path);
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_group().empty()) info.options.push_back(option_info(info.path, *option));
+  }
+  for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
+    info.commands.push_back(command_tree(*below));
+  }
+  if (command.get_parent() == nullptr) name_commands(info, info);
+  return info;
+}
+
+std::vector<std::string> words_of_kind(std::string_view kind) {
+  std::vector<std::string> words;
+  if (kind == value_kind::policy || kind == value_kind::policies) {
+    for (const PolicyInfo& policy : PolicyRegistry::standard().rows()) words.push_back(policy.name);
+  } else if (kind == value_kind::backfill) {
+    words.emplace_back("none");
+    for (const auto& way : backfill_infos()) words.push_back(way.name);
+  } else if (kind == value_kind::cluster) {
+    for (const BuiltinCluster& cluster : builtin_clusters()) words.push_back(cluster.name);
+  } else if (kind == value_kind::format) {
+    words.emplace_back("auto");
+    for (const TraceFormatInfo& format : trace_formats()) words.push_back(format.name);
+  } else if (kind == value_kind::profile) {
+    words = shipped_profile_names();
+  } else if (kind == value_kind::trace) {
+    for (const std::string& model : builtin_model_names()) words.push_back("synthetic:" + model);
+  }
+  return words;
+}
+
+std::vector<const CommandInfo*> all_commands(const CommandInfo& command) {
+  std::vector<const CommandInfo*> commands{&command};
+  for (const CommandInfo& below : command.commands) {
+    const auto more = all_commands(below);
+    commands.insert(commands.end(), more.begin(), more.end());
+  }
+  return commands;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The command line as data: every command with its options and arguments, read off the parser. Completion scripts and
+/// the man page are made from it, so that they know what --help knows.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched {
+
+/// What a value is.
+namespace value_kind {
+inline constexpr std::string_view trace = "TRACE";        ///< a trace file, "-", or synthetic:NAME
+inline constexpr std::string_view policy = "POLICY";      ///< the name of one policy
+inline constexpr std::string_view policies = "POLICIES";  ///< a list of them, with their parameters
+inline constexpr std::string_view backfill = "BACKFILL";  ///< a way of backfilling, or none
+inline constexpr std::string_view cluster = "CLUSTER";    ///< NAME, FILE, NODESxGPUS or GPUS
+inline constexpr std::string_view format = "FORMAT";      ///< a trace format, or auto
+inline constexpr std::string_view profile = "PROFILE";    ///< a device profile: FILE or NAME
+inline constexpr std::string_view file = "FILE";
+inline constexpr std::string_view folder = "FOLDER";
+inline constexpr std::string_view command = "COMMAND";  ///< a command of this program
+}  // namespace value_kind
+
+/// An option, flag or argument.
+struct OptionInfo {
+  std::vector<std::string> names;  ///< "--policy"; empty: an argument only
+  std::string argument;            ///< the name of an argument: "TRACE"; empty: an option only
+  std::string meaning;
+  std::string fallback;            ///< the default as help shows it; empty: the meaning says it
+  std::string kind;                ///< value_kind, or another word for the value; empty: a flag
+  std::vector<std::string> words;  ///< what may follow; empty: anything of that kind
+  bool required = false;
+  bool repeated = false;  ///< of an argument: several may follow each other
+};
+
+/// A command with those below it.
+struct CommandInfo {
+  std::string name;     ///< "info"
+  std::string path;     ///< "trace info"; of the program, ""
+  std::string summary;  ///< one line
+  std::string footer;   ///< names and examples under the help
+  std::vector<OptionInfo> options;
+  std::vector<CommandInfo> commands;
+};
+
+/// The command with what help shows of it. Options in no group (hidden aliases) are left out.
+CommandInfo command_tree(const CLI::App& command);
+
+/// The names that values of `kind` may have; empty where there is no such list.
+std::vector<std::string> words_of_kind(std::string_view kind);
+
+/// The command and those below it, outermost first.
+std::vector<const CommandInfo*> all_commands(const CommandInfo& command);
+
+}  // namespace gpusched

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where arguments may stand, standard input, and what the program tells about itself: help, manual page, completion.
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/program/program.hpp"
+
+namespace gpusched::test {
+namespace {
+
+using CommandLine = Program;
+
+std::string shell(const std::string& command) {
+  std::string text;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  char block[4096];
+  for (std::size_t count; (count = std::fread(block, 1, sizeof block, pipe)) > 0;) text.append(block, count);
+  ::pclose(pipe);
+  return text;
+}
+
+bool is_installed(const std::string& program) {
+  return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+TEST_F(CommandLine, TakesTheTraceAsAnArgument) {
+  const std::string trace = small_trace();
+  const std::string options = " --cluster 2x2 --policy fifo --window-jobs 3";
+  for (const std::string command : {"replay ", "evaluate "}) {
+    const std::string rest = command == "replay " ? " --cluster 2x2 --policy fifo" : options;
+    const Outcome named = run(command + "--trace " + trace + rest);
+    EXPECT_EQ(named.code, 0) << named.err;
+    EXPECT_EQ(run(command + trace + rest).out, named.out);
+    EXPECT_EQ(run(command + rest + " " + trace).out, named.out);
+  }
+  for (const std::string command : {"trace info ", "trace validate ", "trace convert --out /dev/stdout "}) {
+    const Outcome named = run(command + "--trace " + trace);
+    EXPECT_EQ(named.code, 0) << named.err;
+    EXPECT_EQ(run(command + trace).out, named.out);
+  }
+  expect_refused("replay " + trace + " --trace " + trace + " --cluster 4 --policy fifo", "given twice");
+  expect_refused("replay " + trace + " " + trace + " --cluster 4 --policy fifo", "unexpected argument");
+  expect_refused("replay --policy fifo --cluster 4",
+                 "no trace; give a file, - for standard input, or synthetic:philly");
+}
+
+TEST_F(CommandLine, ReadsATraceFromStandardInput) {
+  const std::string trace = small_trace();
+  const std::string packed = folder_.path() + "/small.csv.gz";
+  ASSERT_EQ(std::system(("gzip -kn " + trace).c_str()), 0);
+  const json from_file = json::parse(run("replay --json --cluster 2x2 --policy fifo " + trace).out);
+  const std::string sum = shell("sha256sum " + packed).substr(0, 64);
+  const std::string program = GPUSCHED_PROGRAM;
+  for (const std::string& fed : {program + " {} < " + trace, "cat " + trace + " | " + program + " {}",
+                                 program + " {} < " + packed, "cat " + packed + " | " + program + " {}"}) {
+    const auto with = [&](const std::string& arguments) {
+      return shell(std::string(fed).replace(fed.find("{}"), 2, arguments));
+    };
+    const json report = json::parse(with("replay --json - --cluster 2x2 --policy fifo"), nullptr, false);
+    ASSERT_TRUE(report.is_object()) << fed;
+    EXPECT_EQ(report["runs"][0]["metrics"]["avg_jct_s"], from_file["runs"][0]["metrics"]["avg_jct_s"]);
+    EXPECT_EQ(report["manifest"]["trace"]["path"], "-");
+    const bool is_packed = fed.find(".gz") != std::string::npos;
+    EXPECT_EQ(report["manifest"]["trace"]["sha256"], is_packed ? json(sum) : from_file["manifest"]["trace"]["sha256"]);
+    const json windows =
+        json::parse(with("evaluate --json - --cluster 2x2 --policy fifo --window-jobs 3"), nullptr, false);
+    ASSERT_TRUE(windows.is_object()) << fed;
+    EXPECT_EQ(windows["manifest"]["windows"][0]["trace"]["path"], "-");
+    EXPECT_THAT(with("trace info -"), HasSubstr("offered load"));
+    EXPECT_THAT(with("trace validate -"), HasSubstr("3 jobs"));
+    EXPECT_EQ(with("trace convert - --out /dev/stdout"), bytes_of(trace));
+  }
+}
+
+TEST_F(CommandLine, StandardInputMayBeReadTwiceAndIsNamedInErrors) {
+  // The lines of a twin id are found by reading again.
+  const std::string twins =
+      "printf 'job_id,submit_s,work_s,tasks,gpu_milli_per_task\\na,0,1,1,1000\\na,1,1,1,1000\\n' | ";
+  const std::string program = std::string(GPUSCHED_PROGRAM) + " ";
+  EXPECT_THAT(shell(twins + program + "replay - --cluster 4 --policy fifo 2>&1"),
+              HasSubstr("-:3: job id 'a' stands at line 2 already"));
+  EXPECT_EQ(shell(": | " + program + "trace info - 2>&1"), "gpusched: -: is empty; expected a trace\n");
+  EXPECT_THAT(shell("echo some words | " + program + "trace info - 2>&1"), HasSubstr("format not recognised"));
+  EXPECT_THAT(shell("cat " + small_trace() + " | " + program + "trace info - --format philly-csv 2>&1"),
+              HasSubstr("-:1:"));
+  EXPECT_THAT(shell("cat " + small_trace() + " | TMPDIR=/nowhere " + program + "trace info - 2>&1"),
+              HasSubstr("offered load"));
+}
+
+TEST_F(CommandLine, ReadsAPackedTraceFromANamedPipe) {
+  const std::string trace = small_trace(), pipe = folder_.path() + "/pipe";
+  ASSERT_EQ(std::system(("mkfifo " + pipe).c_str()), 0);
+  EXPECT_THAT(shell("gzip -c " + trace + " > " + pipe + " & timeout 20 " + GPUSCHED_PROGRAM + " trace info " + pipe),
+              HasSubstr("jobs"));
+}
+
+TEST_F(CommandLine, TheNumberOfThreadsIsCalledThreads) {
+  const std::string replay = "replay " + small_trace() + " --cluster 2x2 --policy fifo,srtf ";
+  const Outcome one = run(replay);
+  for (const std::string threads : {"--threads 2", "--threads 0", "--threads 1"}) {
+    const Outcome many = run(replay + threads);
+    EXPECT_EQ(many.out, one.out);
+    EXPECT_EQ(many.err, "");
+  }
+  const Outcome old = run(replay + "--jobs 2");
+  EXPECT_EQ(old.out, one.out);
+  EXPECT_EQ(old.err, "note: --jobs is called --threads now\n");
+  EXPECT_THAT(run("help replay").out, Not(HasSubstr("--jobs")));
+  expect_refused(replay + "--threads -1", "--threads: expected a whole number, 0 or more, not '-1'");
+  expect_refused(replay + "--threads many", "--threads: expected a whole number");
+}
+
+TEST_F(CommandLine, HelpTakesTheNameOfACommand) {
+  for (const std::string command : {"replay", "trace", "trace info", "policies", "evaluate", "train", "calibrate",
+                                    "profile compare", "completion"}) {
+    const Outcome help = run("help " + command);
+    EXPECT_EQ(help.code, 0) << help.err;
+    EXPECT_EQ(help.out, run(command + " --help").out);
+    EXPECT_THAT(help.out, HasSubstr("gpusched " + command));
+  }
+  EXPECT_EQ(run("help").out, run("--help").out);
+  expect_refused("help reply", "unknown command 'reply' (did you mean 'replay'?)");
+  expect_refused("help trace inf", "unknown command 'inf' (did you mean 'info'?); `gpusched trace --help` lists all");
+  expect_refused("help replay info", "`gpusched replay` has no commands below it; got 'info'");
+}
+
+TEST_F(CommandLine, PoliciesAreDescribedAsJson) {
+  const json all = json::parse(run("policies --json").out, nullptr, false);
+  ASSERT_TRUE(all.is_object());
+  std::size_t lines = 0;
+  std::istringstream list(run("policies").out);
+  for (std::string line; std::getline(list, line) && !line.empty();) ++lines;
+  ASSERT_EQ(all["policies"].size(), lines);
+  for (const json& policy : all["policies"]) {
+    const std::string name = policy["name"];
+    for (const char* key : {"aliases", "summary", "source", "cost_of_an_event", "preempts", "work_conserving",
+                            "clairvoyant", "can_be_backfilled", "parameters"}) {
+      EXPECT_TRUE(policy.contains(key)) << name << " " << key;
+    }
+    EXPECT_TRUE(policy["clairvoyant"].is_boolean()) << name;
+    for (const json& parameter : policy["parameters"]) {
+      for (const char* key : {"name", "type", "default", "unit", "meaning"})
+        EXPECT_TRUE(parameter.contains(key)) << name;
+    }
+    if (name == "srtf") EXPECT_EQ(policy["clairvoyant"], true);
+    if (name == "fifo") EXPECT_EQ(policy["clairvoyant"], false);
+    if (name == "fifo") EXPECT_EQ(policy["can_be_backfilled"], true);
+    if (name == "tiresias") {
+      const json& limits = policy["parameters"][0];
+      EXPECT_EQ(limits["name"], "queue_limits_gpu_s");
+      EXPECT_EQ(limits["type"], "list of numbers");
+      EXPECT_EQ(limits["unit"], "GPU-seconds");
+      EXPECT_EQ(limits["default"], json({3250, 7200}));
+      EXPECT_EQ(policy["can_be_backfilled"], false);
+      EXPECT_EQ(json::parse(run("policies --json tiresias").out), policy);
+    }
+  }
+  ASSERT_EQ(all["backfill"].size(), 3u);
+  EXPECT_EQ(all["backfill"][0]["name"], "easy");
+  expect_refused("policies --json fifoo", "did you mean 'fifo'?");
+}
+
+TEST_F(CommandLine, TheManualPageIsSoundRoff) {
+  const Outcome page = run("help --man");
+  EXPECT_EQ(page.code, 0) << page.err;
+  for (const std::string text : {"gpusched replay", "\\-\\-policy", "gpusched trace validate", ".SH EXIT STATUS"}) {
+    EXPECT_THAT(page.out, HasSubstr(text));
+  }
+  const std::string file = folder_.write("gpusched.1", page.out);
+  if (is_installed("groff")) {
+    EXPECT_EQ(shell("groff -ww -man -Tutf8 -z " + file + " 2>&1"), "");
+    EXPECT_THAT(shell("groff -man -Tascii -P-c " + file), HasSubstr("gpusched replay mine.csv --columns"));
+  }
+  if (is_installed("mandoc")) EXPECT_EQ(shell("mandoc -Tlint -Wwarning " + file + " 2>&1"), "");
+  if (!is_installed("groff") && !is_installed("mandoc")) GTEST_SKIP() << "neither groff nor mandoc is installed";
+}
+
+// ---- completion
+// ------------------------------------------------------------------------------------------------------
+
+// A fixture that completes a line in one shell.
+class Completion : public Program {
+ protected:
+  // What bash would offer behind `line`, of which readline has cut off the piece `piece`.
+  std::vector<std::string> bash(const std::string& line, const std::string& piece) const {
+    const std::string script = folder_.write(
+        "complete.bash", "source " + written("bash") + "\ncd " + folder_.path() + "\nCOMP_LINE=" + quoted(line) +
+                             " COMP_POINT=${#COMP_LINE}\nCOMP_WORDS=(gpusched " + quoted(piece) +
+                             ") COMP_CWORD=1\n_gpusched\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
+    return lines(shell("bash --norc " + script + " 2>&1"));
+  }
+
+  std::vector<std::string> fish(const std::string& line) const {
+    std::vector<std::string> words =
+        lines(shell("cd " + folder_.path() + " && HOME=" + folder_.path() + " fish --no-config -c 'source " +
+                    written("fish") + "; complete -C \"" + line + "\"' 2>&1"));
+    for (std::string& word : words) word = word.substr(0, word.find('\t'));
+    return words;
+  }
+
+  // The line that zsh makes of `line` and a tab, when there is one way to go on.
+  std::string zsh(const std::string& line) const {
+    folder_.write("_gpusched", bytes_of(written("zsh")));
+    const std::string script = folder_.write("complete.zsh", R"zsh(
+zmodload zsh/zpty
+zpty shell zsh -f -i
+answer() { local text; zpty -w shell "$1"; zpty -r shell text "*$2*"; print -r -- "$text"; }
+answer 'PS1=; unsetopt beep zle_bracketed_paste; fpath=('$PWD' $fpath); autoload -Uz compinit; compinit -u -D; gpusched() { print -r -- "<$*>" }; print rea""dy' ready > /dev/null
+zpty -w -n shell "$1"$'\t\n'
+zpty -r shell text '*<*>*'
+print -r -- "$text"
+)zsh");
+    const std::string text =
+        shell("cd " + folder_.path() + " && timeout 20 zsh -f " + script + " " + quoted(line) + " 2>&1");
+    const std::size_t begin = text.rfind('<'), end = text.rfind('>');
+    return begin == std::string::npos || end < begin ? text : text.substr(begin + 1, end - begin - 1);
+  }
+
+  std::string written(const std::string& name) const {
+    const Outcome script = run("completion " + name);
+    EXPECT_EQ(script.code, 0) << script.err;
+    return folder_.write("script." + name, script.out);
+  }
+
+  static std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+  static std::vector<std::string> lines(const std::string& text) {
+    std::vector<std::string> result;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) result.push_back(line);
+    return result;
+  }
+};
+
+TEST_F(Completion, OfBash) {
+  using testing::Contains;
+  using testing::ElementsAre;
+  using testing::UnorderedElementsAre;
+  small_trace();
+  folder_.write("sub/x", "");
+  EXPECT_THAT(bash("gpusched re", "re"), ElementsAre("replay"));
+  EXPECT_THAT(bash("gpusched trace ", ""), ElementsAre("info", "validate", "convert", "generate"));
+  EXPECT_THAT(bash("gpusched help trace inf", "inf"), ElementsAre("info"));
+  EXPECT_THAT(bash("gpusched replay --pol", "--pol"), ElementsAre("--policy"));
+  EXPECT_THAT(bash("gpusched replay --", "--"), testing::IsSupersetOf({"--trace", "--cluster", "--threads", "--help"}));
+  EXPECT_THAT(bash("gpusched replay --", "--"), Not(Contains("--jobs")));
+  EXPECT_THAT(bash("gpusched replay --placement best", "best"), ElementsAre("best-fit"));
+  EXPECT_THAT(bash("gpusched replay --policy them", "them"), ElementsAre("themis"));
+  EXPECT_THAT(bash("gpusched replay --policy fifo,sjf,them", "fifo,sjf,them"), ElementsAre("fifo,sjf,themis"));
+  EXPECT_THAT(bash("gpusched evaluate a.csv --policy 'fifo,them", "'fifo,them"), ElementsAre("fifo,themis"));
+  // Readline cuts words at =, @ and :.
+  EXPECT_THAT(bash("gpusched replay --policy=them", "them"), ElementsAre("themis"));
+  EXPECT_THAT(bash("gpusched replay --policy=", "="), Contains("themis"));
+  EXPECT_THAT(bash("gpusched replay --policy fifo,srtf@mu", "mu"), ElementsAre("muri"));
+  EXPECT_THAT(bash("gpusched replay synthetic:phi", "phi"), ElementsAre("philly"));
+  EXPECT_THAT(bash("gpusched replay sm", "sm"), ElementsAre("small.csv"));
+  EXPECT_THAT(bash("gpusched replay --threads 2 sm", "sm"), ElementsAre("small.csv"));
+  EXPECT_THAT(bash("gpusched replay --json --trace sm", "sm"), ElementsAre("small.csv"));
+  EXPECT_THAT(bash("gpusched evaluate small.csv sm", "sm"), ElementsAre("small.csv"));
+  EXPECT_THAT(bash("gpusched replay --out s", "s"), ElementsAre("sub"));
+  EXPECT_THAT(bash("gpusched replay --cluster philly-", "philly-"), ElementsAre("philly-vc"));
+  EXPECT_THAT(bash("gpusched replay --backfill con", "con"), ElementsAre("conservative"));
+  EXPECT_THAT(bash("gpusched policies themi", "themi"), ElementsAre("themis"));
+  EXPECT_THAT(bash("gpusched profile compare H100 H20", "H20"), ElementsAre("H200"));
+  EXPECT_THAT(bash("gpusched calibrate --backend a", "a"), ElementsAre("analytic"));
+  EXPECT_THAT(bash("gpusched completion f", "f"), ElementsAre("fish"));
+}
+
+TEST_F(Completion, OfZsh) {
+  if (!is_installed("zsh")) GTEST_SKIP() << "zsh is not installed";
+  small_trace();
+  EXPECT_EQ(zsh("gpusched rep"), "replay");
+  EXPECT_EQ(zsh("gpusched trace inf"), "trace info");
+  EXPECT_EQ(zsh("gpusched trace info smal"), "trace info small.csv");
+  EXPECT_EQ(zsh("gpusched replay --placement best"), "replay --placement best-fit");
+  EXPECT_EQ(zsh("gpusched replay --policy fifo,them"), "replay --policy fifo,themis");
+  EXPECT_EQ(zsh("gpusched replay synthetic:phi"), "replay synthetic:philly");
+  EXPECT_EQ(zsh("gpusched calibrate --back"), "calibrate --backend");
+}
+
+TEST_F(Completion, OfFish) {
+  using testing::Contains;
+  using testing::ElementsAre;
+  if (!is_installed("fish")) GTEST_SKIP() << "fish is not installed";
+  small_trace();
+  EXPECT_THAT(fish("gpusched re"), ElementsAre("replay"));
+  EXPECT_THAT(fish("gpusched trace in"), ElementsAre("info"));
+  EXPECT_THAT(fish("gpusched replay --pol"), ElementsAre("--policy"));
+  EXPECT_THAT(fish("gpusched replay --placement best"), ElementsAre("best-fit"));
+  EXPECT_THAT(fish("gpusched replay --policy fifo,them"), ElementsAre("fifo,themis"));
+  EXPECT_THAT(fish("gpusched replay --policy=fifo,them"), ElementsAre("--policy=fifo,themis"));
+  EXPECT_THAT(fish("gpusched trace info smal"), ElementsAre("small.csv"));
+  EXPECT_THAT(fish("gpusched replay --trace smal"), ElementsAre("small.csv"));
+  EXPECT_THAT(fish("gpusched policies themi"), ElementsAre("themis"));
+}
+
+}  // namespace
+}  // namespace gpusched::test

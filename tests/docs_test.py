@@ -168,7 +168,7 @@ def source_names(root):
 @functools.lru_cache(maxsize=None)
 def other_options(root):
     """The text of all scripts and programs but gpusched: an option that is in it may be named."""
-    files = [root / "src/program/train_main.cpp"]  # not built everywhere, and then it has no --help
+    files = [root / "src/program/train_options.hpp"]  # not built everywhere, and then it has no --help
     for folder in ("scripts", "bench", "tests", "experiments"):
         files += [file for file in sorted((root / folder).rglob("*")) if file.suffix in (".sh", ".py", ".cpp")]
     return "\n".join(file.read_text() for file in files if file.name != "docs_test.py")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched calibrate: measure this device, fit its models, write its profile.
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -12,6 +12,7 @@
 #include "src/calibration/measure/calibrate.hpp"
 #include "src/calibration/profile/profile_tables.hpp"
 #include "src/program/commands.hpp"
+#include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
 
 namespace gpusched {
@@ -26,10 +27,6 @@ struct CalibrateArguments {
   bool quick = false;
   bool job_mix = false;
 };
-
-// A handler may touch nothing but this.
-volatile std::sig_atomic_t interrupted = 0;
-void note_interrupt(int) { interrupted = 1; }
 
 int run_calibration(const CalibrateArguments& arguments) {
   if (arguments.job_mix && arguments.backend == "analytic") {
@@ -52,17 +49,28 @@ int run_calibration(const CalibrateArguments& arguments) {
       return open_backend(arguments.backend, {.threads = arguments.threads, .seed = arguments.seed});
     };
   }
+  std::mutex at_mutex;
+  std::string at;  // what is measured now
   std::unique_ptr<ProgressBar> bar;
-  options.progress = [&](std::uint32_t finished, std::uint32_t total, const std::string&) {
+  options.progress = [&](std::uint32_t finished, std::uint32_t total, const std::string& name) {
+    {
+      const std::lock_guard lock(at_mutex);
+      at = name;
+    }
     done = finished;
-    if (bar == nullptr) bar = std::make_unique<ProgressBar>(done, total);
-    if (interrupted != 0) stop.request_stop();
+    const auto name_now = [&] {
+      const std::lock_guard lock(at_mutex);
+      return at;
+    };
+    if (bar == nullptr) bar = std::make_unique<ProgressBar>(done, total, name_now);
+    if (Interruption::wanted()) stop.request_stop();
   };
-  const auto old_handler = std::signal(SIGINT, note_interrupt);
+  const Interruption interruption;
   const auto profile = calibrate(**backend, options);
-  std::signal(SIGINT, old_handler);
   bar.reset();
-  if (!profile) return complain(profile.error().to_string(), exit_failed);
+  if (!profile) {
+    return complain(profile.error().to_string(), Interruption::wanted() ? Interruption::exit_code() : exit_failed);
+  }
   if (auto written = write_device_profile(*profile, arguments.out); !written) {
     return complain(written.error().to_string(), exit_failed);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched evaluate: policies on the same windows of a trace, compared pair by pair with intervals.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -55,7 +56,8 @@ int evaluate_windows(const EvaluateScenario& scenario, Execution execution) {
   for (const std::string& line : evaluation_notes(*plan)) note(line);
   std::atomic<std::uint64_t> done = 0;
   const auto evaluations = [&] {
-    const ProgressBar bar(done, plan->runs());
+    const std::vector<PolicySpec>& policies = plan->lineup.policies;
+    const ProgressBar bar(done, plan->runs(), [&] { return policies[done % policies.size()].text; });
     return run_evaluation(*plan, registry, scenario.threads, done);
   }();
   if (!evaluations) return complain(evaluations.error(), exit_failed);
@@ -69,7 +71,8 @@ int evaluate_sc20(const EvaluateScenario& scenario, Execution execution) {
   const auto begin = Clock::now();
   std::atomic<std::uint64_t> done = 0;
   const auto evaluation = [&] {
-    const ProgressBar bar(done, scenario.policies.size());
+    const ProgressBar bar(done, scenario.policies.size(),
+                          [&] { return scenario.policies[std::min<std::size_t>(done, scenario.policies.size() - 1)]; });
     return run_sc20_evaluation(scenario, PolicyRegistry::standard(), done);
   }();
   if (!evaluation) return complain(evaluation.error());

@@ -15,6 +15,7 @@
 #include "src/base/wrapped_text.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
+#include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/sim/replay.hpp"
 #include "src/sim/report.hpp"
@@ -34,13 +35,44 @@ Result<Scenario> scenario_from(const FieldArguments& arguments) {
   return scenario;
 }
 
-std::vector<std::string> unfinished_lines(const std::vector<PolicyRun>& runs) {
-  std::vector<std::string> lines;
-  for (const PolicyRun& run : runs) {
-    if (run.unfinished == 0) continue;
-    lines.push_back("policy " + run.policy + " " + run.why_unfinished + "; no results were written");
+// Who has no result and why, and what became of the others: one line.
+std::string missing_line(const std::vector<MissingPolicy>& missing, const std::vector<PolicyRun>& kept,
+                         const std::string& folder) {
+  std::string line;
+  for (const MissingPolicy& policy : missing) {
+    line += (line.empty() ? "policy " : "; policy ") + policy.policy + " " + policy.why;
   }
-  return lines;
+  if (kept.empty()) return line + "; no results were written";
+  std::vector<std::string> names;
+  for (const PolicyRun& run : kept) names.push_back(run.policy);
+  return line + "; the results of " + joined(names, ", ") + (folder.empty() ? " are kept" : " are in " + folder);
+}
+
+// Runs every policy; a signal ends those that have not finished.
+Result<std::vector<PolicyRun>> run_policies(const Scenario& scenario, const ReplayInput& input,
+                                            const PolicyRegistry& registry) {
+  const bool to_files = !scenario.out.empty();
+  ReplayProgress progress{.stop = &Interruption::wanted()};
+  const ProgressBar bar(progress.finished_jobs, std::uint64_t{input.trace.jobs.size()} * input.specs.size(),
+                        [&] { return input.specs[progress.begun].text; });
+  return run_replay(input, registry, scenario.threads,
+                    {.splits = to_files || scenario.split != "none", .job_files = to_files}, progress);
+}
+
+// The results, to files and standard output.
+int report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
+           const Execution& execution) {
+  if (!scenario.out.empty()) {
+    if (auto written = write_report_files(scenario.out, scenario, input, runs, execution); !written) {
+      return complain(written.error().to_string(), exit_failed);
+    }
+  }
+  const std::string text =
+      scenario.json ? json_report(scenario, input, runs, execution) : comparison_table(scenario, input, runs);
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);  // before the notes
+  for (const std::string& line : report_warnings(input, runs)) note(line);
+  return exit_done;
 }
 
 int replay(const Scenario& scenario) {
@@ -55,32 +87,17 @@ int replay(const Scenario& scenario) {
   auto input = load_replay(scenario, registry);
   if (!input) return complain(input.error());
 
-  const bool to_files = !scenario.out.empty();
-  ReplayProgress progress;
-  auto runs = [&] {
-    const ProgressBar bar(progress.finished_jobs, std::uint64_t{input->trace.jobs.size()} * input->specs.size());
-    return run_replay(*input, registry, scenario.threads,
-                      {.splits = to_files || scenario.split != "none", .job_files = to_files}, progress);
-  }();
+  const Interruption interruption;
+  auto runs = run_policies(scenario, *input, registry);
   if (!runs) return complain(runs.error());
-  if (const auto lines = unfinished_lines(*runs); !lines.empty()) {
-    for (const std::string& line : lines) complain(line);
-    return exit_failed;
-  }
-
+  execution.missing = take_missing(*runs);
   execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   execution.peak_memory_bytes = peak_memory_bytes();
-  if (to_files) {
-    if (auto written = write_report_files(scenario.out, scenario, *input, *runs, execution); !written) {
-      return complain(written.error().to_string(), exit_failed);
-    }
-  }
-  const std::string text =
-      scenario.json ? json_report(scenario, *input, *runs, execution) : comparison_table(scenario, *input, *runs);
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);  // before the notes
-  for (const std::string& line : report_warnings(*input, *runs)) note(line);
-  return exit_done;
+  const int code = runs->empty() ? exit_done : report(scenario, *input, *runs, execution);
+  if (code != exit_done || execution.missing.empty()) return code;
+  const std::string line = missing_line(execution.missing, *runs, scenario.out);
+  if (!Interruption::wanted()) return complain(line, exit_failed);
+  return complain(Interruption::name() + ": " + line, Interruption::exit_code());
 }
 
 std::string names_for_help() {

@@ -14,7 +14,7 @@ namespace gpusched {
 
 inline constexpr int exit_done = 0;
 inline constexpr int exit_failed = 1;     ///< the run failed
-inline constexpr int exit_bad_input = 2;  ///< bad usage or input
+inline constexpr int exit_bad_input = 2;  ///< bad usage or input; signals: Interruption::exit_code()
 
 /// One line that a terminal shows as it is: control characters, which a trace's fields may hold, become \xNN.
 inline std::string one_line(const std::string& text) {

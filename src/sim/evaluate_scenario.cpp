@@ -11,7 +11,8 @@ namespace gpusched {
 FieldTable evaluate_fields(EvaluateScenario& s) {
   constexpr double most_jobs = 1e9;
   FieldTable fields{
-      {"traces", "--trace", "trace file, or synthetic:NAME; given again, a matrix of policies and traces", &s.traces},
+      {"traces", "--trace",
+       "trace file, - for standard input, or synthetic:NAME; given again, a matrix of policies and traces", &s.traces},
       {"formats", "--format", "trace format, or auto; once, or once for each trace", &s.formats},
       {"columns", "--columns",
        "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]; once, or once for each trace", &s.columns},
@@ -26,8 +27,9 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        {"error", "drop", "clamp"}},
       {.path = "policies",
        .flag = "--policy",
-       .meaning =
-           "policies, separated by commas; rl:DIR is a trained one, rl:DIR{sample=true,seed=3} draws its actions",
+       .meaning = "policies, separated by commas, each with the backfilling it wants: fifo,fifo+easy; rl:DIR is a "
+                  "trained one, "
+                  "rl:DIR{sample=true,seed=3} draws its actions",
        .target = &s.policies,
        .split = split_policies},
       {"groups", "--group",
@@ -35,7 +37,8 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        "repeated",
        &s.groups},
       {"backfill", "--backfill",
-       "around every policy that is an order: none, easy, conservative or sc20; agents keep their own", &s.backfill},
+       "for policies that are an order and name none: none, easy, conservative or sc20; agents keep their own",
+       &s.backfill},
       {"placement", "--placement", "how nodes are chosen; count: no nodes, only GPUs", &s.placement, placement_words()},
       {"preemption.checkpoint_s", "--checkpoint-cost", "seconds to save a job's state when it is preempted",
        &s.preemption.checkpoint},
@@ -90,10 +93,10 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       {"output.json", "--json", "print one JSON object instead of a table", &s.json, {}, false},
       {.path = "threads",
        .flag = "--threads",
-       .meaning = "windows and policies that run at the same time",
+       .meaning = "windows and policies that run at the same time; 0: one for each processor",
        .target = &s.threads,
        .changes_results = false,
-       .range = Field::Range{1, 4096}},
+       .range = Field::Range{0, 4096}},
   };
   return fields;
 }
@@ -117,7 +120,7 @@ Result<void> read_evaluate_file(EvaluateScenario& scenario, const std::string& p
 }
 
 Result<void> check_evaluate_scenario(const EvaluateScenario& scenario) {
-  if (scenario.traces.empty()) return unexpected("no trace; give a file, or synthetic:philly");
+  if (scenario.traces.empty()) return unexpected("no trace; give a file, - for standard input, or synthetic:philly");
   if (scenario.policies.empty() && scenario.groups.empty()) {
     return unexpected("nobody to compare: give --policy or --group");
   }

@@ -114,14 +114,36 @@ class ProgressWatcher {
   explicit ProgressWatcher(ReplayProgress& progress) : progress_(&progress) {}
 
   void observe(const View& view, std::span<const Event>) {
-    if (view.finished() < told_ + 4096) return;
-    progress_->finished_jobs.fetch_add(view.finished() - told_, std::memory_order_relaxed);
-    told_ = view.finished();
+    if (view.finished() >= told_ + 4096) tell(view.finished());
+  }
+  void tell(std::uint32_t finished) {
+    progress_->finished_jobs.fetch_add(finished - told_, std::memory_order_relaxed);
+    told_ = finished;
   }
 
  private:
   ReplayProgress* progress_;
   std::uint32_t told_ = 0;
+};
+
+bool is_stopped(const ReplayProgress& progress) {
+  return progress.stop != nullptr && progress.stop->load(std::memory_order_relaxed);
+}
+
+// Decides nothing any more once the run is to stop; what is left of it then passes at once.
+class StoppablePolicy {
+ public:
+  StoppablePolicy(AnyPolicy policy, const ReplayProgress& progress)
+      : policy_(std::move(policy)), progress_(&progress) {}
+
+  [[nodiscard]] std::string_view name() const { return policy_.name(); }
+  void decide(const OracleView& view, Decision& decision) {
+    if (!is_stopped(*progress_)) policy_.decide(view, decision);
+  }
+
+ private:
+  AnyPolicy policy_;
+  const ReplayProgress* progress_;
 };
 
 PolicyContext context_of(const ReplayInput& input) {
@@ -149,9 +171,13 @@ struct PreparedRun {
 
 PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetail detail, ReplayProgress& progress) {
   PolicyRun run;
-  AnyPolicy& policy = *prepared.policy;
   run.policy = prepared.spec->text;
-  run.clairvoyant = policy.clairvoyant();
+  run.clairvoyant = prepared.policy->clairvoyant();
+  if (is_stopped(progress)) {
+    run.why_unfinished = "was not begun";
+    return run;
+  }
+  StoppablePolicy policy(*std::move(prepared.policy), progress);
   auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model);
   RunLog log(input.window);
   EnergyLog energy(input.runtime.power ? &*input.runtime.power : nullptr, input.window);
@@ -165,9 +191,10 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!finished) {
     run.unfinished = engine->view().job_count() - engine->view().finished();
-    run.why_unfinished = why_unfinished(*engine);
+    run.why_unfinished = is_stopped(progress) ? "was interrupted" : why_unfinished(*engine);
     return run;
   }
+  watcher.tell(input.trace.jobs.size());
   run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;
   run.metrics = compute_metrics(*engine, log, input.window);
   if (input.runtime.power) run.metrics.energy_kwh = energy.kwh();
@@ -250,8 +277,10 @@ Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const Policy
     prepared.push_back(std::move(run));
   }
   std::vector<PolicyRun> runs(prepared.size());
-  for_each_index(runs.size(), threads,
-                 [&](std::size_t i) { runs[i] = run_policy(input, std::move(prepared[i]), detail, progress); });
+  for_each_index(runs.size(), threads, [&](std::size_t i) {
+    progress.begun = i;
+    runs[i] = run_policy(input, std::move(prepared[i]), detail, progress);
+  });
   return runs;
 }
 

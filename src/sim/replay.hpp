@@ -40,8 +40,9 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
 struct PolicyRun {
   std::string policy;  ///< as written
   bool clairvoyant = false;
-  std::uint32_t unfinished = 0;     ///< jobs that never end; if any, what follows is not filled in but for the reason
-  std::string why_unfinished = {};  ///< "left 2 jobs waiting for ever"
+  std::uint32_t unfinished = 0;     ///< jobs that never end
+  std::string why_unfinished = {};  ///< "left 2 jobs waiting for ever", "was interrupted"; if so, what follows is not
+                                    ///< filled in
   Metrics metrics;
   Saturation saturation;
   double sim_seconds = 0;  ///< wall time of the simulation alone
@@ -56,9 +57,11 @@ struct PolicyRun {
   std::unique_ptr<Engine> engine;  ///< the finished engine, kept when asked for
 };
 
-/// How far all runs have come, readable from another thread.
+/// How far all runs have come, readable from another thread, and a wish to stop.
 struct ReplayProgress {
   std::atomic<std::uint64_t> finished_jobs = 0;
+  std::atomic<std::size_t> begun = 0;       ///< number of the policy that began last
+  const std::atomic<bool>* stop = nullptr;  ///< once true, policies that have not finished end without a result
 };
 
 /// What to keep besides metrics.

@@ -141,6 +141,9 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
        {"policies", policies},
        {"warnings", report_warnings(input, runs)},
        {"execution", execution_json(execution, scenario.threads, scenario.out)}});
+  for (const MissingPolicy& missing : execution.missing) {
+    manifest["missing"].push_back({{"policy", missing.policy}, {"why", missing.why}});
+  }
   return manifest;
 }
 
@@ -227,6 +230,15 @@ std::string split_table(const Scenario& scenario, const PolicyRun& run) {
 }
 
 }  // namespace
+
+std::vector<MissingPolicy> take_missing(std::vector<PolicyRun>& runs) {
+  std::vector<MissingPolicy> missing;
+  for (const PolicyRun& run : runs) {
+    if (!run.why_unfinished.empty()) missing.push_back({run.policy, run.why_unfinished});
+  }
+  std::erase_if(runs, [](const PolicyRun& run) { return !run.why_unfinished.empty(); });
+  return missing;
+}
 
 std::vector<std::string> left_out_lines(const TraceReport& report) {
   std::vector<std::string> lines;

@@ -16,12 +16,22 @@
 
 namespace gpusched {
 
+/// A policy of the scenario that has no result.
+struct MissingPolicy {
+  std::string policy;  ///< as written
+  std::string why;     ///< "left 2 jobs waiting for ever", "was interrupted"
+};
+
 /// How the process did; the only part of a report that differs between equal runs.
 struct Execution {
   std::string started;  ///< "2026-01-31T12:00:00Z"
   double wall_s = 0;
   std::uint64_t peak_memory_bytes = 0;
+  std::vector<MissingPolicy> missing = {};  ///< whom the report leaves out
 };
+
+/// Takes the runs without a result out of `runs`.
+std::vector<MissingPolicy> take_missing(std::vector<PolicyRun>& runs);
 
 /// Rows that reading left out, by reason, and other notes about it, one line each.
 std::vector<std::string> left_out_lines(const TraceReport& report);

@@ -144,9 +144,15 @@ TEST_F(CommandLine, PoliciesAreDescribedAsJson) {
       for (const char* key : {"name", "type", "default", "unit", "meaning"})
         EXPECT_TRUE(parameter.contains(key)) << name;
     }
-    if (name == "srtf") EXPECT_EQ(policy["clairvoyant"], true);
-    if (name == "fifo") EXPECT_EQ(policy["clairvoyant"], false);
-    if (name == "fifo") EXPECT_EQ(policy["can_be_backfilled"], true);
+    if (name == "srtf") {
+      EXPECT_EQ(policy["clairvoyant"], true);
+    }
+    if (name == "fifo") {
+      EXPECT_EQ(policy["clairvoyant"], false);
+    }
+    if (name == "fifo") {
+      EXPECT_EQ(policy["can_be_backfilled"], true);
+    }
     if (name == "tiresias") {
       const json& limits = policy["parameters"][0];
       EXPECT_EQ(limits["name"], "queue_limits_gpu_s");
@@ -173,7 +179,9 @@ TEST_F(CommandLine, TheManualPageIsSoundRoff) {
     EXPECT_EQ(shell("groff -ww -man -Tutf8 -z " + file + " 2>&1"), "");
     EXPECT_THAT(shell("groff -man -Tascii -P-c " + file), HasSubstr("gpusched replay mine.csv --columns"));
   }
-  if (is_installed("mandoc")) EXPECT_EQ(shell("mandoc -Tlint -Wwarning " + file + " 2>&1"), "");
+  if (is_installed("mandoc")) {
+    EXPECT_EQ(shell("mandoc -Tlint -Wwarning " + file + " 2>&1"), "");
+  }
   if (!is_installed("groff") && !is_installed("mandoc")) GTEST_SKIP() << "neither groff nor mandoc is installed";
 }
 
@@ -245,7 +253,7 @@ TEST_F(Completion, OfBash) {
   EXPECT_THAT(bash("gpusched help trace inf", "inf"), ElementsAre("info"));
   EXPECT_THAT(bash("gpusched replay --pol", "--pol"), ElementsAre("--policy"));
   EXPECT_THAT(bash("gpusched replay --", "--"), testing::IsSupersetOf({"--trace", "--cluster", "--threads", "--help"}));
-  EXPECT_THAT(bash("gpusched replay --", "--"), Not(Contains("--jobs")));
+  EXPECT_THAT(bash("gpusched replay --", "--"), testing::Not(Contains("--jobs")));
   EXPECT_THAT(bash("gpusched replay --placement best", "best"), ElementsAre("best-fit"));
   EXPECT_THAT(bash("gpusched replay --policy them", "them"), ElementsAre("themis"));
   EXPECT_THAT(bash("gpusched replay --policy fifo,sjf,them", "fifo,sjf,them"), ElementsAre("fifo,sjf,themis"));

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Interruption: SIGINT and SIGTERM as a wish to end in order.
+#pragma once
+
+#include <atomic>
+#include <csignal>
+#include <string>
+
+namespace gpusched {
+
+/// While one lives, the first SIGINT or SIGTERM is noted and the next one ends the program at once, as if nobody had
+/// looked. One at a time.
+class Interruption {
+ public:
+  Interruption() {
+    signal_ = 0;
+    wanted_ = false;
+    old_int_ = std::signal(SIGINT, note_signal);
+    old_term_ = std::signal(SIGTERM, note_signal);
+  }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+  ~Interruption() {
+    std::signal(SIGINT, old_int_);
+    std::signal(SIGTERM, old_term_);
+  }
+
+  /// True from the first signal on; readable from any thread.
+  [[nodiscard]] static const std::atomic<bool>& wanted() { return wanted_; }
+  /// "SIGINT" or "SIGTERM". Precondition: wanted().
+  [[nodiscard]] static std::string name() { return signal_ == SIGTERM ? "SIGTERM" : "SIGINT"; }
+  /// What a shell gives for a program that the signal ended: 130 or 143. Precondition: wanted().
+  [[nodiscard]] static int exit_code() { return 128 + signal_; }
+
+ private:
+  using Handler = void (*)(int);
+
+  // A handler may touch lock-free atomics and what is a sig_atomic_t.
+  static void note_signal(int signal) {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+    signal_ = signal;
+    wanted_ = true;
+  }
+
+  static_assert(std::atomic<bool>::is_always_lock_free);
+  static inline std::atomic<bool> wanted_ = false;
+  static inline volatile std::sig_atomic_t signal_ = 0;
+  Handler old_int_, old_term_;
+};
+
+}  // namespace gpusched

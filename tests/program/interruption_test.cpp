@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Long work: the line that tells how far it is, and what is kept when it is interrupted or a policy fails.
+#include "src/program/interruption.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/program/program.hpp"
+
+namespace gpusched::test {
+namespace {
+
+// Policies of which the last takes minutes: every one of thousands of waiting jobs has a reservation.
+constexpr const char* slow_replay =
+    " replay synthetic:philly --cluster 4x8 --oversize drop --policy 'fifo,sjf,sjf+conservative{depth=1e6}'";
+
+class LongWork : public Program {
+ protected:
+  // Sends `signal` to the program after `wait`.
+  Outcome interrupt(const std::string& arguments, int signal, std::chrono::milliseconds wait) const {
+    const std::string out = folder_.path() + "/stdout", err = folder_.path() + "/stderr";
+    const std::string command = "exec " + std::string(GPUSCHED_PROGRAM) + arguments + " >" + out + " 2>" + err;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    std::this_thread::sleep_for(wait);
+    EXPECT_EQ(::kill(child, signal), 0);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(out), bytes_of(err)};
+  }
+
+  // What a terminal shows of the first `seconds` of `command`.
+  std::string on_terminal(const std::string& arguments, int seconds) const {
+    const std::string log = folder_.path() + "/terminal";
+    const std::string command = "script -qec \"timeout --foreground -s INT " + std::to_string(seconds) + " " +
+                                GPUSCHED_PROGRAM + arguments + "\" /dev/null > " + log + " < /dev/null";
+    EXPECT_NE(std::system(command.c_str()), -1);
+    return bytes_of(log);
+  }
+};
+
+TEST_F(LongWork, AnInterruptedReplayKeepsThePoliciesThatFinished) {
+  const struct {
+    int signal, code;
+    const char* name;
+  } cases[] = {{SIGINT, 130, "SIGINT"}, {SIGTERM, 143, "SIGTERM"}};
+  for (const auto& [signal, code, name] : cases) {
+    const std::string out = folder_.path() + "/" + name;
+    const Outcome outcome = interrupt(slow_replay + (" --out " + out), signal, std::chrono::seconds(3));
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("gpusched: " + std::string(name) +
+                                       ": policy sjf+conservative{depth=1e6} was interrupted; the results of fifo, sjf "
+                                       "are in " +
+                                       out + "\n"));
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("\nfifo "), HasSubstr("\nsjf")));
+    for (const std::string file : {"/fifo/jobs.csv", "/fifo/summary.json", "/fifo/intervals.csv", "/sjf/jobs.csv"}) {
+      EXPECT_TRUE(std::filesystem::exists(out + file)) << file;
+    }
+    std::size_t entries = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(out)) ++entries;
+    EXPECT_EQ(entries, 3u);  // fifo, sjf, manifest.json
+    const json manifest = json::parse(bytes_of(out + "/manifest.json"), nullptr, false);
+    ASSERT_TRUE(manifest.is_object());
+    EXPECT_EQ(manifest["policies"].size(), 2u);
+    EXPECT_EQ(manifest["missing"],
+              json::parse(R"([{"policy": "sjf+conservative{depth=1e6}", "why": "was interrupted"}])"));
+  }
+}
+
+TEST_F(LongWork, WithoutFilesTheFinishedPoliciesAreShown) {
+  const Outcome outcome = interrupt(std::string(slow_replay) + " --json", SIGINT, std::chrono::seconds(3));
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("was interrupted; the results of fifo, sjf are kept\n"));
+  const json report = json::parse(outcome.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << outcome.out;
+  EXPECT_EQ(report["runs"].size(), 2u);
+  EXPECT_EQ(report["manifest"]["missing"].size(), 1u);
+}
+
+TEST_F(LongWork, NothingIsWrittenBeforeAPolicyHasFinished) {
+  const std::string out = folder_.path() + "/out";
+  const Outcome outcome = interrupt(
+      " replay synthetic:philly --cluster 4x8 --oversize drop --policy 'sjf+conservative{depth=1e6},fifo' --out " + out,
+      SIGINT, std::chrono::seconds(2));
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(
+      outcome.err,
+      "gpusched: SIGINT: policy sjf+conservative{depth=1e6} was interrupted; policy fifo was not begun; no results "
+      "were written\n");
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(LongWork, ThePoliciesBesideOneThatFailsAreKept) {
+  const std::string out = folder_.path() + "/out";
+  const Outcome outcome =
+      run("replay " + small_trace() +
+          " --cluster 2 --policy 'fifo,las{quantum_gpu_s=0.1},sjf' --restart-cost 100 --out " + out);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("gpusched: policy las{quantum_gpu_s=0.1} "));
+  EXPECT_THAT(outcome.err, HasSubstr("take turns for ever"));
+  EXPECT_THAT(outcome.err, HasSubstr("the results of fifo, sjf are in " + out));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\nfifo"), HasSubstr("\nsjf"), Not(HasSubstr("\nlas"))));
+  EXPECT_TRUE(std::filesystem::exists(out + "/fifo/jobs.csv"));
+  EXPECT_EQ(json::parse(bytes_of(out + "/manifest.json"))["missing"][0]["policy"], "las{quantum_gpu_s=0.1}");
+}
+
+TEST(InterruptionDeathTest, ASecondSignalKills) {
+  const auto signal_twice = [](int first, int second) {
+    const Interruption interruption;
+    std::raise(first);
+    if (!Interruption::wanted()) ::_exit(3);
+    std::raise(second);
+    ::_exit(4);
+  };
+  EXPECT_EXIT(signal_twice(SIGINT, SIGINT), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(signal_twice(SIGTERM, SIGINT), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(signal_twice(SIGINT, SIGTERM), testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST_F(LongWork, TellsATerminalThePolicyAndTheTimeLeft) {
+  if (std::system("command -v script >/dev/null") != 0) GTEST_SKIP() << "script (util-linux) is not installed";
+  const std::string replay = on_terminal(slow_replay, 5);
+  EXPECT_THAT(replay, testing::ContainsRegex("[0-9] %  sjf\\+conservative\\{depth=1e6\\}  [0-9a-z .:]* left"));
+  const std::string evaluation = on_terminal(
+      " evaluate synthetic:philly --cluster 2x8 --oversize drop --window-jobs 4000 --stride 500 "
+      "--policy 'sjf,sjf+conservative{depth=1e6}'",
+      5);
+  EXPECT_THAT(evaluation, testing::ContainsRegex("[0-9] %  sjf\\+conservative\\{depth=1e6\\}  [0-9a-z .:]* left"));
+  // Nobody watches a file.
+  EXPECT_THAT(run("replay " + small_trace() + " --cluster 2 --policy fifo").err, Not(HasSubstr("left")));
+}
+
+}  // namespace
+}  // namespace gpusched::test

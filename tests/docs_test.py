@@ -24,7 +24,8 @@ FOLDERS = ("bench", "cmake", "cuda", "docs", "examples", "experiments", "include
 PLANTED = """
 [gone](no_such_page.md) [gone](README.md#no-such-heading) `src/no_such_file.cpp` `no_such_file.hpp` `--no-such-option`
 
-    gpusched replay --trace synthetic:philly --no-such-option 1
+    gpusched replay --trace synthetic:philly \\
+      --no-such-option 1
     gpusched replay --trace synthetic:philly --policy fifo,no-such-policy
     zcat jobs.csv.gz | gpusched no-such-command
     gpusched trace no-such-command
@@ -91,11 +92,11 @@ class Page:
                 block = None
             elif block is not None:
                 block[1].append(line)
-            elif line.startswith("    ") and (not kept or kept[-1] == "" or kept[-1] is None):
+            elif line.startswith("    ") and kept and kept[-1] is None:  # None: a line of an indented block
+                self.blocks[-1][1].append(line[4:])
+            elif line.startswith("    ") and not (kept and kept[-1]):
                 kept.append(None)
                 self.blocks.append(("", [line[4:]]))
-            elif line.startswith("    ") and kept[-1] is None:
-                self.blocks[-1][1].append(line[4:])
             else:
                 kept.append(line)
         self.text = "\n".join(line or "" for line in kept)
@@ -187,7 +188,7 @@ def check_spans(page, program):
             yield f"no command has the option {option.group()}"
 
 
-def check_gpusched(page, program, words):
+def check_gpusched(program, words):
     command, rest = (), list(words[1:])
     while rest and re.match(r"[a-z]", rest[0]):
         names = rest[0].split("|")
@@ -214,36 +215,46 @@ def check_gpusched(page, program, words):
                 yield f"there is no policy {policy}"
 
 
+def commands_of(line):
+    """The commands of a shell line, each a list of words without assignments before it."""
+    try:
+        split = shlex.shlex(line, posix=True, punctuation_chars="&;")
+        split.whitespace_split = True
+        words = list(split)
+    except ValueError:  # a quote that ends on another line
+        words = line.split()
+    while words:
+        end = next((at for at, word in enumerate(words) if word in ("&&", ";", "|")), len(words))
+        command, words = words[:end], words[end + 1:]
+        while command and (re.match(r"[A-Z_]+=", command[0]) or command[0] == "nice"):
+            command.pop(0)
+        if command:
+            yield command
+
+
+def check_script(page, path, arguments):
+    """A script of the repository: it exists, and so do its options."""
+    yield from missing_path(page, path)
+    if (page.root / path).is_file():
+        text = (page.root / path).read_text()
+        for word in arguments:
+            if word.startswith("--") and word.split("=")[0] not in text:
+                yield f"{path} has no option {word}"
+
+
 def check_commands(page, program):
     for line in page.command_lines():
-        try:
-            split = shlex.shlex(line, posix=True, punctuation_chars="&;")
-            split.whitespace_split = True
-            words = list(split)
-        except ValueError:
-            words = line.split()
-        while words:
-            end = next((at for at, word in enumerate(words) if word in ("&&", ";", "|")), len(words))
-            command, words = words[:end], words[end + 1:]
-            while command and (re.match(r"[A-Z_]+=", command[0]) or command[0] in ("nice", "./")):
-                command.pop(0)
-            if not command:
-                continue
+        for command in commands_of(line):
             name = command[0].removeprefix("./")
             if name == "gpusched":
-                yield from check_gpusched(page, program, command)
+                yield from check_gpusched(program, command)
             elif name.startswith("build/"):
                 yield from missing_path(page, name)
                 source = os.path.basename(name)
                 if source != "gpusched" and not any(page.root.glob(f"*/**/{source}.cpp")):
                     yield f"nothing builds {name}"
             elif name.split("/")[0] in FOLDERS and "/" in name:
-                yield from missing_path(page, name)
-                if (page.root / name).is_file():
-                    text = (page.root / name).read_text()
-                    for word in command[1:]:
-                        if word.startswith("--") and word.split("=")[0] not in text:
-                            yield f"{name} has no option {word}"
+                yield from check_script(page, name, command[1:])
             for word in command[1:]:
                 if "/" in word:
                     yield from missing_path(page, word)

@@ -3,11 +3,11 @@
 
     tests/docs_test.py SOURCE_DIR PROGRAM
 
-Over every Markdown page of the project: relative links and their headings; paths of the repository in code; in command
-lines the program's subcommands, options and replay's policies, scripts and their options, and files (of ../shared only
-where that folder is); options in running text. Lines "$ gpusched ..." of ```console blocks are run, and what follows
-them must be their output. Before that, the checks must find the errors planted in a page of their own. Prints every
-problem; exit code 1 if there is one.
+Over every Markdown page of the project: relative links and their headings; cells of table rows; paths of the repository
+in code; in command lines the program's subcommands, options and replay's policies, scripts and their options, and files
+(of ../shared only where that folder is); options in running text. Lines "$ gpusched ..." of ```console blocks are run,
+and what follows them must be their output. Before that, the checks must find the errors planted in a page of their own.
+Prints every problem; exit code 1 if there is one.
 """
 import functools
 import json
@@ -22,6 +22,10 @@ import tempfile
 FOLDERS = ("bench", "cmake", "cuda", "docs", "examples", "experiments", "include", "profiles", "scripts", "src", "tests",
            "traces")
 PLANTED = """
+| a | b |
+|---|---|
+| `one|bar too many` | c |
+
 [gone](no_such_page.md) [gone](README.md#no-such-heading) `src/no_such_file.cpp` `no_such_file.hpp` `--no-such-option`
 
     gpusched replay --trace synthetic:philly \\
@@ -110,6 +114,19 @@ class Page:
                     yield re.sub(r"(^|\s)#.*", "", line).removeprefix("$ ")
         yield from (span for span in self.spans
                     if span.startswith("gpusched ") or re.match(rf"({'|'.join(FOLDERS)}|build)/\S+ ", span))
+
+
+def check_tables(page):
+    """Rows have as many cells as their header; a bar within code must be escaped too."""
+    cells = None
+    for line in page.text.split("\n"):
+        if not line.startswith("|"):
+            cells = None
+            continue
+        found = len(re.findall(r"(?<!\\)\|", line)) - 1
+        cells = cells or found
+        if found != cells:
+            yield f"a table row has {found} cells, its header {cells}: {line[:60]}"
 
 
 def headings(text):
@@ -276,7 +293,7 @@ def check_examples(page, program):
 
 
 def check(page, program):
-    problems = [*check_links(page), *check_spans(page, program), *check_commands(page, program),
+    problems = [*check_links(page), *check_tables(page), *check_spans(page, program), *check_commands(page, program),
                 *check_examples(page, program)]
     return [f"{page.file}: {problem}" for problem in dict.fromkeys(problems)]
 
@@ -290,9 +307,9 @@ def pages(root):
 
 def main(root, program):
     planted = check(Page(root, "PLANTED.md", PLANTED), program)
-    if len(planted) != 15:
+    if len(planted) != 16:
         print("\n".join(planted))
-        return [f"15 errors are planted, {len(planted)} were found"]
+        return [f"16 errors are planted, {len(planted)} were found"]
     return [problem for page in pages(root) for problem in check(page, program)]
 
 

@@ -284,8 +284,8 @@ JSON
 }
 
 do_train() {
-  [ -x "$build/gpusched-train" ] || {
-    row train skip "not built: no LibTorch"
+  "$build/gpusched" --version 2>/dev/null | grep -q 'PPO training: yes' || {
+    row train skip "PPO not built: no LibTorch"
     return
   }
   local devices=(cpu)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpusched train: becomes the program gpusched-train (train_main.cpp) where that was built.
+// gpusched train: becomes the program gpusched-train (train_main.cpp).
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,8 +15,6 @@
 namespace gpusched {
 namespace {
 
-#ifdef GPUSCHED_HAS_RL
-
 // Returns only when the program beside this one cannot be started.
 int become_trainer(std::vector<std::string> arguments) {
   std::error_code why;
@@ -30,15 +28,6 @@ int become_trainer(std::vector<std::string> arguments) {
   execv(trainer.c_str(), pointers.data());
   return complain(trainer + " cannot be started: " + std::strerror(errno), exit_failed);
 }
-
-#else
-
-int become_trainer(const std::vector<std::string>&) {
-  return complain("this build has no trainer: configure with -DGPUSCHED_WITH_TORCH=ON where LibTorch is installed",
-                  exit_failed);
-}
-
-#endif
 
 }  // namespace
 

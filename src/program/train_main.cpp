@@ -20,12 +20,21 @@
 #include "src/program/train_options.hpp"
 #include "src/program/usage_error.hpp"
 #include "src/rl/direct_search.hpp"
+#ifdef GPUSCHED_HAS_PPO
+#include "src/rl/ppo/ppo_trainer.hpp"
+#endif
 #include "src/rl/train_config.hpp"
 #include "src/rl/trainer.hpp"
 #include "src/sim/report.hpp"
 
 namespace gpusched {
 namespace {
+
+#ifdef GPUSCHED_HAS_PPO
+constexpr TrainingMethod* ppo = train_by_ppo;
+#else
+constexpr TrainingMethod* ppo = nullptr;  // check_method() says so
+#endif
 
 Result<TrainConfig> read_config(const std::string& path) {
   const auto text = read_text_file(path);
@@ -82,6 +91,7 @@ void print_held_out(const HeldOut& held_out, Heuristic own) {
 int run_training(const TrainArguments& arguments) {
   const auto config = load_config(arguments);
   if (!config) return complain(config.error());
+  if (auto known = check_method(*config, ppo); !known) return complain(known.error(), exit_failed);
   const auto input = load_train_input(*config);
   if (!input) return complain(input.error());
   const std::string folder = new_folder(arguments, *config);
@@ -100,7 +110,7 @@ int run_training(const TrainArguments& arguments) {
   std::fprintf(stderr,
                "untrained, the agent's best action is that of its heuristic, %s (in brackets); less is better\n",
                std::string(name_of(heuristic_names, agenda.heuristic)).c_str());
-  const auto summary = train(*config, jobs, input->cluster, folder, !arguments.resume.empty(), print_progress);
+  const auto summary = train(*config, jobs, input->cluster, folder, !arguments.resume.empty(), print_progress, ppo);
   if (!summary && isatty(2) != 0) std::fputc('\n', stderr);
   if (!summary) {
     const bool input_is_bad = !summary.error().field.empty() || !summary.error().file.empty();

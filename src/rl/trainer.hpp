@@ -60,13 +60,23 @@ struct TrainSummary {
 /// jobs.
 Result<RunInput> load_train_input(const TrainConfig& config);
 
+/// A way to learn: search() (direct_search.hpp) or train_by_ppo() (ppo/ppo_trainer.hpp). Arguments and errors: as
+/// train().
+using TrainingMethod = Result<TrainSummary>(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                                            const std::string& folder, bool resume,
+                                            const std::function<void(const TrainProgress&)>& watch);
+
+/// Whether this build has the method that the configuration asks for. `ppo` is train_by_ppo(), or null in a build
+/// without LibTorch; the error says what is missing.
+Result<void> check_method(const TrainConfig& config, const TrainingMethod* ppo);
+
 /// Trains and writes into `folder`: model.json and weights.bin (the best by validation; `--policy rl:FOLDER`),
 /// checkpoint.bin (a direct search: search.json), config.json, metrics.csv and TensorBoard events. With `resume`, goes
-/// on from the checkpoint there.
-/// Errors: no window fits a part of the trace, a checkpoint of another configuration, a loss that is not a number (the
-/// last good checkpoint and model stay), a file that cannot be written.
+/// on from the checkpoint there. `ppo`: as check_method().
+/// Errors: those of check_method(), no window fits a part of the trace, a checkpoint of another configuration, a
+/// loss that is not a number (the last good checkpoint and model stay), a file that cannot be written.
 Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
                            const std::string& folder, bool resume,
-                           const std::function<void(const TrainProgress&)>& watch);
+                           const std::function<void(const TrainProgress&)>& watch, TrainingMethod* ppo);
 
 }  // namespace gpusched

@@ -82,8 +82,9 @@ class SearchRun : public TrainingRun {
 
 TEST_F(SearchRun, LearnsToBeatItsHeuristic) {
   std::uint64_t episodes = 0;
-  const auto summary = train(config_, jobs_, cluster_, folder_, false,
-                             [&](const TrainProgress& progress) { episodes = progress.steps; });
+  const auto summary = train(
+      config_, jobs_, cluster_, folder_, false, [&](const TrainProgress& progress) { episodes = progress.steps; },
+      ppo_);
   ASSERT_TRUE(summary) << summary.error().to_string();
   EXPECT_EQ(summary->iterations, 20u);
   EXPECT_EQ(summary->steps, episodes);
@@ -179,6 +180,18 @@ TEST_F(SearchRun, OfShuffledWindowsGoesOnBitForBit) {
   search_to(8, folder_, true);
   EXPECT_EQ(state_in(folder_), state_in(folder_ + "_other"));
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+}
+
+TEST_F(SearchRun, NeedsNoLibTorchWherePpoSaysThatItDoes) {
+  ASSERT_EQ(ppo_, nullptr);
+  ASSERT_TRUE(run(1, folder_));
+  config_.method = Method::ppo;
+  const auto other = run(1, folder_ + "_other");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().to_string(),
+            "this build cannot train by ppo, which needs LibTorch (configure with -DGPUSCHED_WITH_TORCH=ON where it is "
+            "installed); \"method\": \"cma_es\" needs none");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "_other"));
 }
 
 TEST_F(SearchRun, RefusesOtherNetworks) {

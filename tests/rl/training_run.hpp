@@ -14,7 +14,6 @@
 #include <thread>
 #include <utility>
 
-#include "src/rl/checkpoint.hpp"
 #include "src/rl/trainer.hpp"
 #include "tests/learn/learning_support.hpp"
 #include "tests/support/files.hpp"
@@ -37,13 +36,8 @@ class TrainingRun : public testing::Test {
   }
   Result<TrainSummary> run(std::uint32_t iterations, const std::string& folder, bool resume = false) {
     config_.ppo.iterations = iterations;
-    return train(config_, jobs_, cluster_, folder, resume, [](const TrainProgress&) {});
-  }
-
-  [[nodiscard]] Checkpoint checkpoint(const std::string& folder) const {
-    auto loaded = load_checkpoint(folder + "/checkpoint.bin", config_.network);
-    EXPECT_TRUE(loaded) << loaded.error().to_string();
-    return *std::move(loaded);
+    return train(
+        config_, jobs_, cluster_, folder, resume, [](const TrainProgress&) {}, ppo_);
   }
 
   /// Runs for long in another process, which is killed a while after it has written `file`.
@@ -66,29 +60,7 @@ class TrainingRun : public testing::Test {
     ASSERT_TRUE(WIFSIGNALED(status));
   }
 
-  static void expect_same(const Checkpoint& a, const Checkpoint& b) {
-    EXPECT_EQ(a.iteration, b.iteration);
-    EXPECT_EQ(a.steps, b.steps);
-    EXPECT_EQ(a.parameters, b.parameters);
-    EXPECT_EQ(a.adam.first, b.adam.first);
-    EXPECT_EQ(a.adam.second, b.adam.second);
-    EXPECT_EQ(a.adam.steps, b.adam.steps);
-    EXPECT_EQ(a.learning_rate, b.learning_rate);
-    EXPECT_EQ(a.return_mean, b.return_mean);
-    EXPECT_EQ(a.return_scale, b.return_scale);
-    EXPECT_EQ(a.reward_per_s, b.reward_per_s);
-    EXPECT_EQ(a.best_iteration, b.best_iteration);
-    EXPECT_EQ(a.best_validation, b.best_validation);
-    EXPECT_EQ(a.normaliser, b.normaliser);
-  }
-
-  void expect_threads_change_nothing() {
-    ASSERT_TRUE(run(2, folder_));
-    config_.threads = 3;
-    ASSERT_TRUE(run(2, folder_ + "_other"));
-    expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
-  }
-
+  TrainingMethod* ppo_ = nullptr;  ///< what a build without LibTorch has
   JobTable jobs_ = some_jobs(11, 400);
   Cluster cluster_ = Cluster::homogeneous(1, 4);
   TrainConfig config_;

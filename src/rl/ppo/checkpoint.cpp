@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/rl/checkpoint.hpp"
+#include "src/rl/ppo/checkpoint.hpp"
 
 #include <cstring>
 

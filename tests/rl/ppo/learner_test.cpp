@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The learner: its network on Torch against the one that acts, and what a step of it does.
-#include "src/rl/learner.hpp"
+#include "src/rl/ppo/learner.hpp"
 
 #include <gtest/gtest.h>
 

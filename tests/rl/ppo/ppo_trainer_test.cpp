@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PPO from its first iteration to its files and failures.
+#include "src/rl/ppo/ppo_trainer.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 
 #include "src/base/strict_json.hpp"
 #include "src/policies/learned/trained_model.hpp"
+#include "src/rl/ppo/checkpoint.hpp"
 #include "src/rl/rollout.hpp"
 #include "src/rl/training_windows.hpp"
 #include "tests/rl/training_run.hpp"
@@ -18,9 +21,41 @@
 namespace gpusched {
 namespace {
 
-using test::TrainingRun;
+class PpoRun : public test::TrainingRun {
+ protected:
+  PpoRun() { ppo_ = train_by_ppo; }
 
-TEST_F(TrainingRun, LearnsToBeatItsHeuristic) {
+  [[nodiscard]] Checkpoint checkpoint(const std::string& folder) const {
+    auto loaded = load_checkpoint(folder + "/checkpoint.bin", config_.network);
+    EXPECT_TRUE(loaded) << loaded.error().to_string();
+    return *std::move(loaded);
+  }
+
+  static void expect_same(const Checkpoint& a, const Checkpoint& b) {
+    EXPECT_EQ(a.iteration, b.iteration);
+    EXPECT_EQ(a.steps, b.steps);
+    EXPECT_EQ(a.parameters, b.parameters);
+    EXPECT_EQ(a.adam.first, b.adam.first);
+    EXPECT_EQ(a.adam.second, b.adam.second);
+    EXPECT_EQ(a.adam.steps, b.adam.steps);
+    EXPECT_EQ(a.learning_rate, b.learning_rate);
+    EXPECT_EQ(a.return_mean, b.return_mean);
+    EXPECT_EQ(a.return_scale, b.return_scale);
+    EXPECT_EQ(a.reward_per_s, b.reward_per_s);
+    EXPECT_EQ(a.best_iteration, b.best_iteration);
+    EXPECT_EQ(a.best_validation, b.best_validation);
+    EXPECT_EQ(a.normaliser, b.normaliser);
+  }
+
+  void expect_threads_change_nothing() {
+    ASSERT_TRUE(run(2, folder_));
+    config_.threads = 3;
+    ASSERT_TRUE(run(2, folder_ + "_other"));
+    expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+  }
+};
+
+TEST_F(PpoRun, LearnsToBeatItsHeuristic) {
   config_.ppo.windows = 4;
   config_.ppo.group = 4;
   const auto summary = run(25, folder_);
@@ -40,14 +75,15 @@ TEST_F(TrainingRun, LearnsToBeatItsHeuristic) {
 }
 
 // What `gpusched train` does without a configuration, cut short.
-TEST_F(TrainingRun, TheDefaultConfigurationLearnsVisibly) {
+TEST_F(PpoRun, TheDefaultConfigurationLearnsVisibly) {
   TrainConfig config = default_train_config();
   config.ppo.iterations = 8;
   config.ppo.validate_every = 8;
   const auto input = load_train_input(config);
   ASSERT_TRUE(input) << input.error().to_string();
   EXPECT_EQ(input->cluster.name, "8x8");
-  const auto summary = train(config, input->trace.jobs, input->cluster, folder_, false, [](const TrainProgress&) {});
+  const auto summary = train(
+      config, input->trace.jobs, input->cluster, folder_, false, [](const TrainProgress&) {}, ppo_);
   ASSERT_TRUE(summary) << summary.error().to_string();
   EXPECT_EQ(summary->best_iteration, 8u);  // not the first, after which it is validated too
   EXPECT_LT(summary->best_validation, 0.6 * summary->validation_heuristic);
@@ -61,7 +97,7 @@ TEST_F(TrainingRun, TheDefaultConfigurationLearnsVisibly) {
   EXPECT_TRUE(fcfs.interval);
 }
 
-TEST_F(TrainingRun, ImitatesATeacher) {
+TEST_F(PpoRun, ImitatesATeacher) {
   config_.ppo.imitate_iterations = 12;
   config_.ppo.teacher = Heuristic::sjf;
   config_.ppo.learning_rate = 5e-3;
@@ -84,7 +120,7 @@ TEST_F(TrainingRun, ImitatesATeacher) {
   EXPECT_LT(mean_slowdown(Acting::best, Heuristic::fcfs), teacher + 0.3 * (prior - teacher));
 }
 
-TEST_F(TrainingRun, GoesOnBitForBit) {
+TEST_F(PpoRun, GoesOnBitForBit) {
   ASSERT_TRUE(run(5, folder_ + "_other"));
   ASSERT_TRUE(run(2, folder_));
   ASSERT_TRUE(run(5, folder_, true));
@@ -92,10 +128,10 @@ TEST_F(TrainingRun, GoesOnBitForBit) {
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
 }
 
-class TrainingRunWithEveryOption : public TrainingRun {
+class PpoRunWithEveryOption : public PpoRun {
  protected:
   void SetUp() override {
-    TrainingRun::SetUp();
+    PpoRun::SetUp();
     config_.ppo.adapt_learning_rate = false;
     config_.ppo.anneal = 10;
     config_.ppo.average_reward = true;
@@ -107,7 +143,7 @@ class TrainingRunWithEveryOption : public TrainingRun {
   }
 };
 
-TEST_F(TrainingRunWithEveryOption, GoesOnBitForBit) {
+TEST_F(PpoRunWithEveryOption, GoesOnBitForBit) {
   ASSERT_TRUE(run(5, folder_ + "_other"));
   ASSERT_TRUE(run(2, folder_));
   ASSERT_TRUE(run(5, folder_, true));
@@ -116,9 +152,9 @@ TEST_F(TrainingRunWithEveryOption, GoesOnBitForBit) {
   EXPECT_NEAR(checkpoint(folder_).learning_rate, config_.ppo.learning_rate * (1 - 4 / 10.0), 1e-15);
 }
 
-TEST_F(TrainingRunWithEveryOption, ThreadsDoNotChangeIt) { expect_threads_change_nothing(); }
+TEST_F(PpoRunWithEveryOption, ThreadsDoNotChangeIt) { expect_threads_change_nothing(); }
 
-TEST_F(TrainingRunWithEveryOption, EachChangesWhatIsLearned) {
+TEST_F(PpoRunWithEveryOption, EachChangesWhatIsLearned) {
   ASSERT_TRUE(run(2, folder_));
   const std::vector<float> all = checkpoint(folder_).parameters;
   const TrainConfig every = config_;
@@ -139,7 +175,7 @@ TEST_F(TrainingRunWithEveryOption, EachChangesWhatIsLearned) {
 }
 
 // A gentle task, so that these are seen to learn and not only to run.
-TEST_F(TrainingRunWithEveryOption, StillLearns) {
+TEST_F(PpoRunWithEveryOption, StillLearns) {
   config_.ppo.windows = 4;
   config_.ppo.group = 4;
   config_.ppo.anneal = 40;
@@ -149,7 +185,7 @@ TEST_F(TrainingRunWithEveryOption, StillLearns) {
   EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
 }
 
-TEST_F(TrainingRun, WithAHorizonThatHoldsNoChoiceSaysSo) {
+TEST_F(PpoRun, WithAHorizonThatHoldsNoChoiceSaysSo) {
   config_.ppo.horizon_jobs = 1;
   config_.ppo.horizon_iterations = 4;
   const auto result = run(1, folder_);
@@ -158,7 +194,7 @@ TEST_F(TrainingRun, WithAHorizonThatHoldsNoChoiceSaysSo) {
             "/ppo/horizon_jobs: no training window has a choice before its end; expected more jobs");
 }
 
-TEST_F(TrainingRun, SurvivesBeingKilledAtAnyMoment) {
+TEST_F(PpoRun, SurvivesBeingKilledAtAnyMoment) {
   ASSERT_NO_FATAL_FAILURE(run_killed_after(folder_ + "/checkpoint.bin", 100'000));
 
   const std::uint32_t reached = checkpoint(folder_).iteration;
@@ -176,9 +212,9 @@ TEST_F(TrainingRun, SurvivesBeingKilledAtAnyMoment) {
   EXPECT_EQ(resumed.learning_rate, straight.learning_rate);
 }
 
-TEST_F(TrainingRun, ThreadsDoNotChangeIt) { expect_threads_change_nothing(); }
+TEST_F(PpoRun, ThreadsDoNotChangeIt) { expect_threads_change_nothing(); }
 
-TEST_F(TrainingRun, WithLossesThatAreNoNumbersStopsAndKeepsTheCheckpoint) {
+TEST_F(PpoRun, WithLossesThatAreNoNumbersStopsAndKeepsTheCheckpoint) {
   ASSERT_TRUE(run(2, folder_));
   Checkpoint broken = checkpoint(folder_);
   broken.return_mean = 1e300;  // overflows the critic's units
@@ -195,7 +231,7 @@ TEST_F(TrainingRun, WithLossesThatAreNoNumbersStopsAndKeepsTheCheckpoint) {
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), model);
 }
 
-TEST_F(TrainingRun, RefusesCheckpointsThatDoNotFit) {
+TEST_F(PpoRun, RefusesCheckpointsThatDoNotFit) {
   ASSERT_TRUE(run(1, folder_));
   const std::string path = folder_ + "/checkpoint.bin";
   const auto refusal = [&](const NetworkSpec& spec) {
@@ -217,7 +253,7 @@ TEST_F(TrainingRun, RefusesCheckpointsThatDoNotFit) {
   EXPECT_EQ(result.error().to_string(), path + ": was made with another configuration than config.json beside it");
 }
 
-TEST_F(TrainingRun, NamesThePartOfTheTraceThatIsTooShort) {
+TEST_F(PpoRun, NamesThePartOfTheTraceThatIsTooShort) {
   config_.windows.jobs = 200;
   const auto result = run(1, folder_);
   ASSERT_FALSE(result);
@@ -225,7 +261,7 @@ TEST_F(TrainingRun, NamesThePartOfTheTraceThatIsTooShort) {
             "windows: the validation part has 120 jobs; expected at least the 200 of one window");
 }
 
-TEST_F(TrainingRun, WritesAMetricsRowForEachIteration) {
+TEST_F(PpoRun, WritesAMetricsRowForEachIteration) {
   ASSERT_TRUE(run(2, folder_));
   ASSERT_TRUE(run(3, folder_, true));
   std::istringstream csv(*read_text_file(folder_ + "/metrics.csv"));

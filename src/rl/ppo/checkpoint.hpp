@@ -8,7 +8,7 @@
 
 #include "gpusched/core/result.hpp"
 #include "src/policies/learned/score_network.hpp"
-#include "src/rl/learner.hpp"
+#include "src/rl/ppo/learner.hpp"
 
 namespace gpusched {
 

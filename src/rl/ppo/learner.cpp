@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/rl/learner.hpp"
+#include "src/rl/ppo/learner.hpp"
 
 #include <ATen/Parallel.h>
 #include <dlfcn.h>

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/rl/ppo/ppo_trainer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "src/base/atomic_file.hpp"
+#include "src/base/statistics.hpp"
+#include "src/policies/learned/trained_model.hpp"
+#include "src/rl/event_file.hpp"
+#include "src/rl/ppo/checkpoint.hpp"
+#include "src/rl/ppo/learner.hpp"
+#include "src/rl/rollout.hpp"
+#include "src/rl/run_clock.hpp"
+#include "src/rl/training_windows.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr const char* csv_header =
+    "iteration,steps,loss,heuristic_loss,validation_loss,validation_heuristic_loss,policy_loss,value_loss,entropy,"
+    "approx_kl,clip_fraction,gradient_norm,explained_variance,learning_rate,steps_per_s,env_and_inference_s,"
+    "learner_s\n";
+
+class Trainer {
+ public:
+  Trainer(const TrainConfig& config, const Cluster& cluster, std::string folder, Learner learner,
+          TrainingWindows windows)
+      : config_(config),
+        ppo_(config.ppo),
+        cluster_(cluster),
+        folder_(std::move(folder)),
+        learner_(std::move(learner)),
+        windows_(std::move(windows.train)),
+        validation_(std::move(windows.validation)) {}
+
+  // Everything that is a function of the configuration alone.
+  Result<void> prepare(const JobTable& jobs) {
+    auto clusters = training_clusters(config_, jobs, cluster_);
+    if (!clusters) return Unexpected{clusters.error()};
+    clusters_ = *std::move(clusters);
+    for (const Window& window : windows_) ends_.push_back(window.end);
+    heuristic_loss_ = losses(windows_, Acting::heuristic);
+    validation_heuristic_ = mean_of(losses(validation_, Acting::heuristic));
+    // Windows without a queue would divide by nearly nothing.
+    const double mean = std::max(1e-9, mean_of(heuristic_loss_));
+    for (std::size_t w = 0; w < windows_.size(); ++w) {
+      const auto count = static_cast<double>(windows_[w].jobs.size() - windows_[w].first_scored);
+      const double own = std::max(heuristic_loss_[w], 0.02 * mean);
+      double unit = own;
+      if (ppo_.reward_scale == RewardScale::mean) unit = mean;
+      if (ppo_.reward_scale == RewardScale::root) unit = std::sqrt(own * mean);
+      scales_.push_back(1 / (unit * count));
+    }
+    VectorEnvOptions options{.env = config_.env,
+                             .autoreset = AutoresetMode::disabled,
+                             .environments = ppo_.windows * ppo_.group,
+                             .group = ppo_.group,
+                             .threads = config_.threads};
+    env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
+    if (ppo_.baseline == Baseline::self_critic) {  // one episode of each window: the same seed draws the same
+      options.environments = ppo_.windows;
+      options.group = 1;
+      rivals_env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
+    }
+    return {};
+  }
+
+  // The untrained network and the inputs' scales from the heuristic's own states.
+  void start_afresh() {
+    state_.parameters = initial_parameters(config_.network, Rng(config_.seed).split("parameters"));
+    state_.adam.first.assign(state_.parameters.size(), 0.0f);
+    state_.adam.second = state_.adam.first;
+    state_.learning_rate = ppo_.learning_rate;
+    state_.config = train_config_json(config_);
+    state_.metrics_csv = csv_header;
+    std::vector<Observation> seen;
+    for (Episode& episode : collect_episodes(*env_, actor(), Acting::heuristic, config_.env.agenda.heuristic,
+                                             seed_of("normaliser"), true)) {
+      seen.push_back(std::move(episode.observation));
+    }
+    state_.normaliser = Normaliser::fit(seen);
+  }
+
+  void take_up(Checkpoint state) { state_ = std::move(state); }
+  [[nodiscard]] const Checkpoint& state() const { return state_; }
+  [[nodiscard]] double validation_heuristic() const { return validation_heuristic_; }
+
+  Result<void> open_learner() {
+    auto learner = Learner::create(config_.network, state_.normaliser, config_.device);
+    if (!learner) return Unexpected{learner.error()};
+    learner_ = *std::move(learner);
+    learner_.set_state(state_.parameters, state_.adam);
+    return {};
+  }
+
+  [[nodiscard]] std::string device() const { return learner_.device(); }
+
+  [[nodiscard]] bool finished(RunClock::time_point begin) const {
+    return state_.iteration >= ppo_.iterations ||
+           (ppo_.time_limit_s > 0 && trained_before_ + seconds_since(begin) >= ppo_.time_limit_s);
+  }
+
+  void remember_time() { trained_before_ = state_.trained_s; }
+
+  // One iteration; on an error state_ is as before it.
+  Result<TrainProgress> iterate(RunClock::time_point begin) {
+    const auto rollout_begin = RunClock::now();
+    const std::uint64_t seed = seed_of("rollout", state_.iteration);
+    const bool imitating = state_.iteration < ppo_.imitate_iterations;
+    if (!set_horizon(state_.iteration)) {
+      return Unexpected{Error{.message = "no training window has a choice before its end; expected more jobs",
+                              .field = "/ppo/horizon_jobs"}};
+    }
+    std::vector<Episode> episodes =
+        collect_episodes(*env_, actor(), imitating ? Acting::heuristic : Acting::sample, ppo_.teacher, seed, true);
+    Checkpoint next = state_;
+    Rivals rivals = collect_rivals(seed);
+    if (ppo_.average_reward) {
+      const double now = mean_reward_per_s(episodes);
+      next.reward_per_s = state_.iteration == 0 ? now : state_.reward_per_s + 0.1 * (now - state_.reward_per_s);
+      make_differential(episodes, next.reward_per_s);
+      make_differential(rivals.episodes, next.reward_per_s);
+    }
+    std::vector<std::vector<double>> values = critic_values(episodes);
+    const Advantages advantages = advantages_of(episodes, values, ppo_.group, config_.env.discount_per_s, ppo_, rivals);
+    const double rollout_s = seconds_since(rollout_begin);
+
+    const auto learner_begin = RunClock::now();
+    if (ppo_.anneal > 0) next.learning_rate = annealed_rate();
+    scale_returns(next, advantages.value_target);
+    const auto report = learn(next, episodes, values, advantages, imitating);
+    if (!report) {
+      return Unexpected{Error{.message = report.error().message + " in iteration " +
+                                         std::to_string(state_.iteration + 1) +
+                                         "; the last good checkpoint and model are kept in " + folder_}};
+    }
+    next.parameters = learner_.parameters();
+    next.adam = learner_.adam();
+    ++next.iteration;
+    std::size_t steps = 0;
+    for (const Episode& episode : episodes) steps += episode.size();
+    next.steps += steps;
+    state_ = std::move(next);
+    const double learner_s = seconds_since(learner_begin);
+
+    const bool validate =
+        state_.iteration % ppo_.validate_every == 0 || state_.iteration == ppo_.iterations || state_.iteration == 1;
+    if (validate) {
+      if (auto done = run_validation(); !done) return Unexpected{done.error()};
+    }
+    state_.trained_s = trained_before_ + seconds_since(begin);
+    const TrainProgress progress =
+        progress_of(episodes, static_cast<double>(steps) / (rollout_s + learner_s), begin, validate);
+    add_metrics(progress, *report, explained_variance(values, advantages), rollout_s, learner_s, validate);
+    return progress;
+  }
+
+  Result<void> save() {
+    if (auto done = save_checkpoint(state_, folder_ + "/checkpoint.bin"); !done) return done;
+    return replace_file(folder_ + "/metrics.csv", state_.metrics_csv);
+  }
+
+  [[nodiscard]] const std::vector<std::pair<std::string, double>>& scalars() const { return scalars_; }
+
+ private:
+  [[nodiscard]] Actor actor() const { return {&config_.network, &state_.normaliser, state_.parameters}; }
+
+  [[nodiscard]] std::uint64_t seed_of(std::string_view purpose, std::uint64_t index = 0) const {
+    return Rng(config_.seed).split(purpose).split(index).state()[0];
+  }
+
+  [[nodiscard]] std::vector<double> losses(const std::vector<Window>& windows, Acting acting) const {
+    return window_losses(pointers_to(windows), cluster_, config_.env, actor(), acting);
+  }
+
+  [[nodiscard]] double annealed_rate() const {
+    const double left = 1 - static_cast<double>(state_.iteration) / ppo_.anneal;
+    return ppo_.learning_rate * std::max(0.01, left);
+  }
+
+  // Lets the episodes of an iteration end where its horizon is. False when not one of them would have a choice.
+  bool set_horizon(std::uint32_t iteration) {
+    if (ppo_.horizon_iterations == 0 || horizon_is_open_) return true;
+    horizon_is_open_ = iteration >= ppo_.horizon_iterations;
+    for (std::size_t w = 0; w < windows_.size(); ++w) {
+      windows_[w].end = ends_[w];
+      windows_[w].end = horizon_end(ppo_, iteration, windows_[w]);
+    }
+    Env probe(clusters_.front(), config_.env);
+    return std::any_of(windows_.begin(), windows_.end(),
+                       [&](const Window& window) { return !probe.reset(window).done(); });
+  }
+
+  // The heuristic's episodes of this iteration, for Baseline::self_critic.
+  Rivals collect_rivals(std::uint64_t seed) {
+    Rivals rivals;
+    if (!rivals_env_) return rivals;
+    rivals.episodes =
+        collect_episodes(*rivals_env_, actor(), Acting::heuristic, config_.env.agenda.heuristic, seed, true);
+    for (const std::vector<double>& values : critic_values(rivals.episodes)) rivals.last_value.push_back(values.back());
+    return rivals;
+  }
+
+  // In units of reward, with the final observation's (0 for an episode that ended) behind the last step's.
+  [[nodiscard]] std::vector<std::vector<double>> critic_values(const std::vector<Episode>& episodes) const {
+    std::vector<std::vector<double>> result;
+    std::vector<float> values;
+    const auto append = [&](const Observation& seen, std::vector<double>& to) {
+      forward_critic(config_.network, state_.parameters, state_.normaliser, seen, values);
+      for (const float value : values) {
+        to.push_back(static_cast<double>(value) * state_.return_scale + state_.return_mean);
+      }
+    };
+    for (const Episode& episode : episodes) {
+      result.emplace_back();
+      append(episode.observation, result.back());
+      if (episode.final_observation.count() > 0) {
+        append(episode.final_observation, result.back());
+      } else {
+        result.back().push_back(0);
+      }
+    }
+    return result;
+  }
+
+  // Moves the critic's units towards the mean and deviation of these targets.
+  static void scale_returns(Checkpoint& state, const std::vector<std::vector<double>>& targets) {
+    double sum = 0;
+    double squares = 0;
+    double count = 0;
+    for (const auto& episode : targets) {
+      for (const double target : episode) {
+        sum += target;
+        squares += target * target;
+        count += 1;
+      }
+    }
+    const double mean = sum / count;
+    const double deviation = std::max(1e-6, std::sqrt(std::max(0.0, squares / count - mean * mean)));
+    const double rate = state.iteration == 0 ? 1.0 : 0.1;
+    state.return_mean += rate * (mean - state.return_mean);
+    state.return_scale += rate * (deviation - state.return_scale);
+  }
+
+  Result<UpdateReport> learn(Checkpoint& next, const std::vector<Episode>& episodes,
+                             const std::vector<std::vector<double>>& values, const Advantages& advantages,
+                             bool imitating) {
+    struct Place {
+      std::uint32_t episode, step;
+    };
+    std::vector<Place> places;
+    double sum = 0;
+    double squares = 0;
+    for (std::uint32_t e = 0; e < episodes.size(); ++e) {
+      for (std::uint32_t k = 0; k < episodes[e].size(); ++k) {
+        places.push_back({e, k});
+        sum += advantages.advantage[e][k];
+        squares += advantages.advantage[e][k] * advantages.advantage[e][k];
+      }
+    }
+    const auto count = static_cast<double>(places.size());
+    const double mean = sum / count;
+    const double deviation = std::sqrt(std::max(0.0, squares / count - mean * mean)) + 1e-8;
+
+    UpdateReport report;
+    const auto state_before = learner_.adam();
+    for (std::uint32_t epoch = 0; epoch < ppo_.epochs; ++epoch) {
+      Rng order(seed_of("order", std::uint64_t{state_.iteration} * ppo_.epochs + epoch));
+      order.shuffle(places.data(), places.size());
+      UpdateReport sums;
+      double batches = 0;
+      for (std::size_t first = 0; first < places.size(); first += ppo_.minibatch) {
+        const std::size_t end = std::min(places.size(), first + ppo_.minibatch);
+        if (end - first < 2) break;
+        Minibatch batch;
+        for (std::size_t i = first; i < end; ++i) {
+          const auto [e, k] = places[i];
+          const auto in_units = [&](double value) {
+            return static_cast<float>((value - next.return_mean) / next.return_scale);
+          };
+          append_state(batch.observation, episodes[e].observation, k);
+          batch.actions.push_back(episodes[e].actions[k]);
+          batch.old_log_probability.push_back(episodes[e].log_probability[k]);
+          batch.advantage.push_back(static_cast<float>((advantages.advantage[e][k] - mean) / deviation));
+          batch.value_target.push_back(in_units(advantages.value_target[e][k]));
+          batch.old_value.push_back(in_units(values[e][k]));
+        }
+        auto step = imitating ? learner_.imitate(batch, ppo_, next.learning_rate)
+                              : learner_.improve(batch, ppo_, next.learning_rate);
+        if (!step) {
+          learner_.set_state(state_.parameters, state_before);
+          return Unexpected{step.error()};
+        }
+        for (double UpdateReport::*field :
+             {&UpdateReport::policy_loss, &UpdateReport::value_loss, &UpdateReport::entropy, &UpdateReport::kl,
+              &UpdateReport::clip_fraction, &UpdateReport::gradient_norm}) {
+          sums.*field += (*step).*field;
+        }
+        batches += 1;
+      }
+      for (double UpdateReport::*field :
+           {&UpdateReport::policy_loss, &UpdateReport::value_loss, &UpdateReport::entropy, &UpdateReport::kl,
+            &UpdateReport::clip_fraction, &UpdateReport::gradient_norm}) {
+        report.*field = batches > 0 ? sums.*field / batches : 0;
+      }
+      if (ppo_.adapt_learning_rate && !imitating) adapt(next.learning_rate, report.kl);
+    }
+    return report;
+  }
+
+  void adapt(double& learning_rate, double kl) const {
+    constexpr double factor = 1.5;
+    if (kl > 2 * ppo_.desired_kl) learning_rate = std::max(1e-5, learning_rate / factor);
+    if (kl < ppo_.desired_kl / 2) learning_rate = std::min(1e-2, learning_rate * factor);
+  }
+
+  static double explained_variance(const std::vector<std::vector<double>>& values, const Advantages& advantages) {
+    double sum = 0;
+    double squares = 0;
+    double residual = 0;
+    double residual_squares = 0;
+    double count = 0;
+    for (std::size_t e = 0; e < advantages.value_target.size(); ++e) {
+      for (std::size_t k = 0; k < advantages.value_target[e].size(); ++k) {
+        const double target = advantages.value_target[e][k];
+        const double error = target - values[e][k];
+        sum += target;
+        squares += target * target;
+        residual += error;
+        residual_squares += error * error;
+        count += 1;
+      }
+    }
+    const double variance = squares / count - sum / count * (sum / count);
+    const double error_variance = residual_squares / count - residual / count * (residual / count);
+    return variance > 0 ? 1 - error_variance / variance : 0;
+  }
+
+  // Keeps the model when it is the best so far.
+  Result<void> run_validation() {
+    validation_loss_ = mean_of(losses(validation_, Acting::best));
+    if (state_.best_iteration > 0 && validation_loss_ >= state_.best_validation) return {};
+    state_.best_iteration = state_.iteration;
+    state_.best_validation = validation_loss_;
+    return save_model({.agenda = config_.env.agenda,
+                       .network = config_.network,
+                       .normaliser = state_.normaliser,
+                       .parameters = state_.parameters},
+                      folder_);
+  }
+
+  [[nodiscard]] TrainProgress progress_of(const std::vector<Episode>& episodes, double steps_per_s,
+                                          RunClock::time_point begin, bool validated) const {
+    TrainProgress progress{.iteration = state_.iteration,
+                           .iterations = ppo_.iterations,
+                           .steps = state_.steps,
+                           .steps_per_s = steps_per_s,
+                           .validation = validation_loss_,
+                           .validation_heuristic = validation_heuristic_,
+                           .validated = validated};
+    for (const Episode& episode : episodes) {
+      const auto count = static_cast<double>(episodes.size());
+      progress.metric += loss_of(episode.totals, config_.env, windows_[episode.window]) / count;
+      progress.heuristic += heuristic_loss_[episode.window] / count;
+    }
+    const double spent = trained_before_ + seconds_since(begin);
+    progress.seconds_left = spent / state_.iteration * (ppo_.iterations - state_.iteration);
+    if (ppo_.time_limit_s > 0) progress.seconds_left = std::min(progress.seconds_left, ppo_.time_limit_s - spent);
+    return progress;
+  }
+
+  // One row of metrics.csv, and the same for TensorBoard under the tags that CleanRL users know.
+  void add_metrics(const TrainProgress& progress, const UpdateReport& report, double explained, double rollout_s,
+                   double learner_s, bool validated) {
+    scalars_ = {{"charts/loss_per_job", progress.metric},
+                {"charts/heuristic_loss_per_job", progress.heuristic},
+                {"losses/policy_loss", report.policy_loss},
+                {"losses/value_loss", report.value_loss},
+                {"losses/entropy", report.entropy},
+                {"losses/approx_kl", report.kl},
+                {"losses/clipfrac", report.clip_fraction},
+                {"losses/gradient_norm", report.gradient_norm},
+                {"losses/explained_variance", explained},
+                {"charts/learning_rate", state_.learning_rate},
+                {"charts/SPS", progress.steps_per_s},
+                {"time/env_and_inference_s", rollout_s},
+                {"time/learner_s", learner_s}};
+    const auto text = [](double value) {
+      char digits[32];
+      std::snprintf(digits, sizeof digits, "%.6g", value);
+      return std::string(digits);
+    };
+    std::string row = std::to_string(state_.iteration) + "," + std::to_string(state_.steps) + "," +
+                      text(progress.metric) + "," + text(progress.heuristic) + ",";
+    row += validated ? text(validation_loss_) + "," + text(validation_heuristic_) : std::string(",");
+    for (std::size_t i = 2; i < scalars_.size(); ++i) row += "," + text(scalars_[i].second);
+    state_.metrics_csv += row + "\n";
+    if (validated) {
+      scalars_.emplace_back("charts/validation_loss_per_job", validation_loss_);
+      scalars_.emplace_back("charts/validation_heuristic_loss_per_job", validation_heuristic_);
+    }
+  }
+
+  const TrainConfig& config_;
+  const PpoOptions& ppo_;
+  const Cluster& cluster_;
+  std::string folder_;
+  Learner learner_;
+  std::vector<Window> windows_, validation_;
+  std::vector<double> scales_, heuristic_loss_;
+  double validation_heuristic_ = 0;
+  double validation_loss_ = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Time> ends_;  // of the whole windows
+  bool horizon_is_open_ = false;
+  std::vector<Cluster> clusters_;
+  std::optional<VectorEnv> env_, rivals_env_;
+  Checkpoint state_;
+  double trained_before_ = 0;
+  std::vector<std::pair<std::string, double>> scalars_;
+};
+
+// Only how long the run lasts and on how many threads may differ.
+bool continues(const std::string& before, const TrainConfig& now) {
+  auto earlier = read_train_config(before, "");
+  if (!earlier) return false;
+  earlier->ppo.iterations = now.ppo.iterations;
+  earlier->ppo.time_limit_s = now.ppo.time_limit_s;
+  earlier->threads = now.threads;
+  return train_config_json(*earlier) == train_config_json(now);
+}
+
+}  // namespace
+
+Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                                  const std::string& folder, bool resume,
+                                  const std::function<void(const TrainProgress&)>& watch) {
+  auto windows = training_windows(config, jobs);
+  if (!windows) return Unexpected{windows.error()};
+  auto learner = Learner::create(config.network, {}, config.device);
+  if (!learner) return Unexpected{learner.error()};
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) return Unexpected{Error{.message = "the folder cannot be made", .file = folder}};
+
+  Trainer trainer(config, cluster, folder, *std::move(learner), *std::move(windows));
+  if (auto done = trainer.prepare(jobs); !done) return Unexpected{done.error()};
+  if (resume) {
+    auto state = load_checkpoint(folder + "/checkpoint.bin", config.network);
+    if (!state) return Unexpected{state.error()};
+    if (!continues(state->config, config)) {
+      return Unexpected{Error{.message = "was made with another configuration than config.json beside it",
+                              .file = folder + "/checkpoint.bin"}};
+    }
+    trainer.take_up(*std::move(state));
+  } else {
+    trainer.start_afresh();
+    if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
+      return Unexpected{done.error()};
+    }
+  }
+  if (auto done = trainer.open_learner(); !done) return Unexpected{done.error()};
+  trainer.remember_time();
+
+  EventFile events(folder, wall_time_s());
+  const auto begin = RunClock::now();
+  while (!trainer.finished(begin)) {
+    const auto progress = trainer.iterate(begin);
+    if (!progress) return Unexpected{progress.error()};
+    if (auto done = trainer.save(); !done) return Unexpected{done.error()};
+    events.write(wall_time_s(), static_cast<std::int64_t>(progress->steps), trainer.scalars());
+    watch(*progress);
+  }
+  const Checkpoint& state = trainer.state();
+  return TrainSummary{.iterations = state.iteration,
+                      .steps = state.steps,
+                      .seconds = state.trained_s,
+                      .best_iteration = state.best_iteration,
+                      .best_validation = state.best_validation,
+                      .validation_heuristic = trainer.validation_heuristic(),
+                      .device = trainer.device(),
+                      .held_out = {}};
+}
+
+}  // namespace gpusched

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+/// ChoiceAgenda: the decision process of every mode but `preempt`. The agent chooses one waiting job after another, or
+/// WAIT.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/view.hpp"
+#include "gpusched/learn/agenda_options.hpp"
+#include "gpusched/learn/detail/job_tokens.hpp"
+#include "gpusched/learn/detail/known_ends.hpp"
+#include "gpusched/learn/detail/node_groups.hpp"
+#include "gpusched/learn/detail/waiting_shapes.hpp"
+#include "gpusched/learn/known_runs.hpp"
+#include "gpusched/learn/observation.hpp"
+
+namespace gpusched::detail {
+
+/// What Agenda (agenda.hpp) is in modes other than `preempt`; its members do what theirs of the same name say. A value.
+class ChoiceAgenda {
+ public:
+  ChoiceAgenda(const AgendaOptions& options, KnownRuns known) : options_(options), known_(std::move(known)) {
+    GPUSCHED_ASSERT(options.mode != ActionMode::preempt, "mode preempt has an agenda of its own");
+  }
+
+  void observe(const View& view) {
+    waited_ = false;
+    backfilled_ = false;
+    for (const Event& event : view.events()) {
+      if (leaves_cluster(event.kind)) hold(view.user(event.job), -ends_.end(event.job));
+      if (event.kind == EventKind::finish) known_.finish(view, event.job);
+      if (enters_queue(event.kind)) begin_wait(view, event.job);
+    }
+  }
+
+  bool open(const View& view, Decision& decision) {
+    if (waited_) return false;
+    if (placing()) return true;
+    for (;;) {
+      if (!serve_blocked(view, decision)) return false;
+      if (placing()) return true;
+      if (tokens_.waiting().empty()) return false;
+      if (options_.mode == ActionMode::select_blocking && tokens_.waiting().size() == 1) {
+        choose(0, view, decision);
+        continue;
+      }
+      list_candidates(view, decision);
+      if (choices_ == 0) return false;
+      if (choices_ > 1) {
+        describe_all(view);
+        return true;
+      }
+      act(only_choice_, view, decision);
+      if (waited_) return false;
+    }
+  }
+
+  void show(const View& view) {
+    describe_all(view);
+    tokens_.mark(0);
+    may_wait_ = false;
+    tokens_.list(options_.max_jobs);
+  }
+
+  [[nodiscard]] bool placing() const { return placing_ != no_index; }
+
+  [[nodiscard]] std::uint32_t size() const {
+    return placing() ? static_cast<std::uint32_t>(kinds_.size()) : tokens_.size();
+  }
+  [[nodiscard]] std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.rows().size()); }
+
+  [[nodiscard]] JobId job(std::uint32_t action) const {
+    return placing() ? tokens_.waiting()[placing_].job : tokens_[action].job;
+  }
+
+  [[nodiscard]] bool allowed(std::uint32_t action) const {
+    if (action >= size()) return action == size() && may_wait_;
+    return placing() || tokens_.selectable(action);
+  }
+
+  [[nodiscard]] std::uint32_t heuristic_action(Heuristic heuristic) const {
+    if (placing()) return 0;
+    if (heuristic == options_.heuristic) return tokens_.least([](const WaitingJob& job) { return job.key; });
+    return tokens_.least([heuristic](const WaitingJob& job) { return job.key_of(heuristic); });
+  }
+
+  void act(Heuristic heuristic, const View& view, Decision& decision) {
+    act(heuristic_action(heuristic), view, decision);
+  }
+
+  void act(std::uint32_t action, const View& view, Decision& decision) {
+    GPUSCHED_ASSERT(allowed(action), "a masked action was chosen");
+    if (action == size()) {
+      waited_ = true;
+      return;
+    }
+    if (placing()) {
+      start_on(kinds_[action].node, view, decision);
+      return;
+    }
+    choose(tokens_.place_of(action), view, decision);
+  }
+
+  void encode(const View& view, const ObservationSlot& slot) const {
+    if (placing()) {
+      write_kinds(view, slot);
+    } else {
+      tokens_.write_rows(view.now(), shapes_, user_shares_, slot.jobs);
+      tokens_.write_prior(options_.heuristic, may_wait_, slot.prior);
+      std::copy(tokens_.marks().begin(), tokens_.marks().end(), slot.mask);
+    }
+    slot.mask[size()] = may_wait_ ? 1 : 0;
+    float* group = slot.groups;
+    for (const auto& row : groups_.rows()) group = std::copy(row.begin(), row.end(), group);
+    write_global(view, slot.global);
+  }
+
+  [[nodiscard]] std::uint32_t waiting_count() const { return static_cast<std::uint32_t>(tokens_.waiting().size()); }
+
+ private:
+  // ---- what happened ----------------------------------------------------------------------------------------------
+
+  void begin_wait(const View& view, JobId job) {
+    const float known_s = known_.seconds(view, job);
+    const std::uint32_t slot = shapes_.join(view, job);
+    const WaitingJob entry(view, job, slot, shapes_[slot], known_s, options_.heuristic);
+    tokens_.push(entry);
+    queued_work_s_ += gpu_seconds(entry);
+    if (user_milli_.size() <= entry.user) {
+      user_milli_.resize(entry.user + 1);
+      user_shares_.resize(entry.user + 1);
+      share_of_milli_ = 1.0f / gpus_of(view.cluster()) / static_cast<float>(whole_gpu);
+    }
+  }
+
+  void note_start(std::uint32_t place, const View& view) {
+    const WaitingJob& entry = tokens_.waiting()[place];
+    const MilliGpu milli = shapes_[entry.slot].milli;
+    ends_.start({view.now().us + entry.known_us, milli, entry.job});
+    hold(entry.user, milli);
+    remove(place);
+  }
+
+  // The user's running jobs hold `milli` more, and the cluster has changed.
+  void hold(std::uint32_t user, MilliGpu milli) {
+    user_milli_[user] += milli;
+    user_shares_[user] = static_cast<float>(user_milli_[user]) * share_of_milli_;
+    shapes_.cluster_changed();
+    groups_.cluster_changed();
+  }
+
+  void remove(std::uint32_t place) {
+    const WaitingJob& entry = tokens_.waiting()[place];
+    queued_work_s_ -= gpu_seconds(entry);
+    shapes_.leave(entry.slot);
+    tokens_.erase(place);
+    if (place < blocked_place_) --blocked_place_;
+    if (tokens_.waiting().empty()) queued_work_s_ = 0;  // no drift from rounding
+  }
+
+  static double gpu_seconds(const WaitingJob& job) {
+    return static_cast<double>(job.known_s) * static_cast<double>(job.gpus);
+  }
+
+  // ---- the choices -----------------------------------------------------------------------------------------------
+
+  void list_candidates(const View& view, Decision& decision) {
+    shapes_.ask_all(view, decision);
+    may_wait_ = false;
+    switch (options_.mode) {
+      case ActionMode::fit_or_wait: mark_fitting(view); break;
+      case ActionMode::select_blocking: tokens_.mark(1); break;
+      case ActionMode::backfill: mark_backfill(view); break;
+      case ActionMode::inspect: mark_first_fitting(); break;
+      case ActionMode::preempt: break;
+    }
+    tokens_.list(options_.max_jobs);
+    count_choices();
+    // Waiting is an action only where there is something to start instead and something to wait for.
+    may_wait_ = choices_ > 0 && options_.mode != ActionMode::select_blocking && !forced_ && something_will_happen(view);
+    if (may_wait_) ++choices_;
+  }
+
+  void count_choices() {
+    choices_ = 0;
+    only_choice_ = 0;
+    if (options_.mode == ActionMode::select_blocking) {
+      choices_ = size();
+      return;
+    }
+    const auto marks = tokens_.marks();
+    for (std::uint32_t i = 0; i < marks.size(); ++i) {
+      choices_ += marks[i];
+      only_choice_ = marks[i] != 0 ? i : only_choice_;
+    }
+  }
+
+  [[nodiscard]] bool something_will_happen(const View& view) const {
+    return !view.running().empty() || view.arrived() < view.job_count();
+  }
+
+  // Precondition of each: it was asked of every shape that waits whether it fits.
+  void mark_fitting(const View& view) {
+    forced_ = false;
+    const auto marks = tokens_.mark(0);
+    const auto waiting = tokens_.waiting();
+    if (options_.starvation != Time::max() && view.now().us - waiting.front().submit_us >= options_.starvation.us) {
+      forced_ = shapes_[waiting.front().slot].fits;
+      marks.front() = forced_ ? 1 : 0;
+      return;
+    }
+    for (std::size_t i = 0; i < waiting.size(); ++i) marks[i] = shapes_[waiting[i].slot].fits ? 1 : 0;
+  }
+
+  void mark_first_fitting() {
+    forced_ = false;
+    const auto marks = tokens_.mark(0);
+    const auto waiting = tokens_.waiting();
+    std::size_t best = waiting.size();
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      if (!shapes_[waiting[i].slot].fits) continue;
+      if (best == waiting.size() || waiting[i].key < waiting[best].key) best = i;
+    }
+    if (best < waiting.size()) marks[best] = 1;
+  }
+
+  void mark_backfill(const View& view) {
+    const auto marks = tokens_.mark(0);
+    const auto waiting = tokens_.waiting();
+    std::size_t head = 0;
+    for (std::size_t i = 1; i < waiting.size(); ++i) {
+      if (waiting[i].key < waiting[head].key) head = i;
+    }
+    const WaitingShapes::Slot& head_slot = shapes_[waiting[head].slot];
+    forced_ = head_slot.fits;
+    if (forced_) {
+      marks[head] = 1;
+      return;
+    }
+    // EASY: a job may start if it ends before the head's reservation by what is known, or uses GPUs that the head will
+    // not need then.
+    const std::int64_t shadow = shapes_.earliest_us(view, ends_, waiting[head].slot);
+    const MilliGpu spare = view.cluster().free_gpu_milli() + ends_.freed_by(shadow) - head_slot.milli;
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      const WaitingShapes::Slot& slot = shapes_[waiting[i].slot];
+      if (i == head || !slot.fits) continue;
+      marks[i] = view.now().us + waiting[i].known_us <= shadow || slot.milli <= spare ? 1 : 0;
+    }
+  }
+
+  // Starts it, or waits for it (select_blocking).
+  void choose(std::uint32_t place, const View& view, Decision& decision) {
+    if (options_.mode == ActionMode::select_blocking && !fits(place, view, decision)) {
+      block_on(view, place);
+      return;
+    }
+    begin_start(place, view, decision);
+  }
+
+  [[nodiscard]] bool fits(std::uint32_t place, const View& view, Decision& decision) {
+    return shapes_.fits(view, decision, tokens_.waiting()[place].slot);
+  }
+
+  // ---- starts ------------------------------------------------------------------------------------------------------
+
+  // Starts it, or opens the choice of its node.
+  void begin_start(std::uint32_t place, const View& view, Decision& decision) {
+    if (options_.choose_nodes) list_node_kinds(view, tokens_.waiting()[place].job, options_.max_jobs, kinds_);
+    if (!options_.choose_nodes || kinds_.size() < 2) {
+      start(place, view, decision);
+      return;
+    }
+    groups_.list(view);
+    follow_arrivals(view);
+    placing_ = place;
+    may_wait_ = false;
+  }
+
+  void start(std::uint32_t place, const View& view, Decision& decision) {
+    const Verdict verdict = decision.start(tokens_.waiting()[place].job);
+    GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits was refused");
+    static_cast<void>(verdict);
+    note_start(place, view);
+  }
+
+  void start_on(NodeId node, const View& view, Decision& decision) {
+    const std::uint32_t place = std::exchange(placing_, no_index);
+    const JobId job = tokens_.waiting()[place].job;
+    const NodeTasks all{.node = node, .tasks = view.shape(job).tasks};
+    const Verdict verdict = decision.start_on(job, {&all, 1});
+    GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits the node was refused");
+    static_cast<void>(verdict);
+    note_start(place, view);
+  }
+
+  // ---- select_blocking: the chosen job is waited for ----------------------------------------------------------------
+
+  void block_on(const View& view, std::uint32_t place) {
+    const WaitingJob& entry = tokens_.waiting()[place];
+    blocked_ = entry.job;
+    blocked_place_ = place;
+    if (options_.sc20_backfill) reservation_us_ = shapes_.earliest_us(view, ends_, entry.slot);
+    backfilled_ = false;
+  }
+
+  // False while the chosen job still waits for room.
+  bool serve_blocked(const View& view, Decision& decision) {
+    if (blocked_ == no_job) return true;
+    if (fits(blocked_place_, view, decision)) {
+      blocked_ = no_job;
+      begin_start(blocked_place_, view, decision);
+      return true;
+    }
+    if (options_.sc20_backfill && !backfilled_) backfill_sc20(view, decision);
+    return false;
+  }
+
+  // One pass in order of submission; the reservation is that of the moment of choice, and a job must end strictly
+  // before it (the SC'20 program has no rule of spare nodes).
+  void backfill_sc20(const View& view, Decision& decision) {
+    backfilled_ = true;
+    for (std::uint32_t place = 0; place < tokens_.waiting().size();) {
+      const WaitingJob& entry = tokens_.waiting()[place];
+      const std::int64_t end = view.now().us + entry.known_us;
+      if (entry.job != blocked_ && end < reservation_us_ && fits(place, view, decision)) {
+        start(place, view, decision);
+      } else {
+        ++place;
+      }
+    }
+  }
+
+  // ---- the observation -------------------------------------------------------------------------------------------
+
+  // What the observation needs beyond the candidates; most instants leave nothing to choose and need none of it.
+  void describe_all(const View& view) {
+    groups_.list(view);
+    follow_arrivals(view);
+    shapes_.describe(view, groups_, ends_);
+  }
+
+  // Keeps the first job submitted within the last five minutes and the last hour.
+  void follow_arrivals(const View& view) {
+    const auto follow = [&](std::uint32_t& first, std::int64_t seconds) {
+      const Time from{view.now().us - seconds * microseconds_per_second};
+      while (first < view.arrived() && view.submit(JobId{first}) <= from) ++first;
+    };
+    follow(first_of_5m_, 300);
+    follow(first_of_60m_, 3600);
+  }
+
+  void write_kinds(const View& view, const ObservationSlot& slot) const {
+    const WaitingJob& entry = tokens_.waiting()[placing_];
+    const float wait = static_cast<float>(view.now().us - entry.submit_us) * 1e-6f;
+    float* out = slot.jobs;
+    for (std::uint32_t i = 0; i < size(); ++i, out += job_features) {
+      const auto idle = static_cast<float>(kinds_[i].idle);
+      out[log_wait] = fast_log1p(wait) * 0.1f;
+      out[log_known] = entry.log_known;
+      out[log_gpus] = entry.log_gpus;
+      out[gpus_over_free] = std::min(4.0f, entry.gpus / std::max(idle, 1.0f)) * 0.25f;
+      out[log_slowdown] = fast_log1p(wait * entry.per_known_s) * 0.2f;
+      out[fits_now] = 1.0f;
+      out[log_area] = entry.log_area;
+      out[age_rank] = static_cast<float>(i) / static_cast<float>(size());
+      out[gpus_over_total] = shapes_[entry.slot].row[gpus_over_total];
+      out[user_share] = user_shares_[entry.user];
+      out[fills_nodes] = idle == entry.gpus ? 1.0f : 0.0f;
+      out[log_earliest_start] = -1.0f - 0.25f * static_cast<float>(kinds_[i].gpu_type);
+      slot.prior[i] = -static_cast<float>(i);
+      slot.mask[i] = 1;
+    }
+    slot.prior[size()] = 0.0f;
+  }
+
+  void write_global(const View& view, float* out) const {
+    const ClusterState& cluster = view.cluster();
+    const float total = gpus_of(cluster);
+    const auto waiting = tokens_.waiting();
+    const std::int64_t now = view.now().us;
+    const auto seconds = [](std::int64_t us) { return static_cast<float>(std::max<std::int64_t>(0, us)) * 1e-6f; };
+    const std::size_t shown = placing() ? 1 : tokens_.size();
+    // Side by side: eight logarithms for the price of two.
+    std::array<float, 8> logs{static_cast<float>(waiting.size()),
+                              static_cast<float>(waiting.size() - shown),
+                              static_cast<float>(ends_.size()),
+                              static_cast<float>(view.arrived() - first_of_5m_),
+                              static_cast<float>(view.arrived() - first_of_60m_),
+                              static_cast<float>(std::max(0.0, queued_work_s_)) / total,
+                              waiting.empty() ? 0.0f : seconds(now - waiting.front().submit_us),
+                              seconds(ends_.next_us().value_or(now) - now)};
+    for (float& x : logs) x = fast_log1p(x);
+    out[free_fraction] = static_cast<float>(cluster.free_gpu_milli()) / (total * static_cast<float>(whole_gpu));
+    out[log_queue] = logs[0] * 0.2f;
+    out[log_hidden] = logs[1] * 0.2f;
+    out[log_running] = logs[2] * 0.2f;
+    out[log_arrivals_5m] = logs[3] * 0.2f;
+    out[log_arrivals_60m] = logs[4] * 0.2f;
+    out[log_queued_work] = logs[5] * 0.1f;
+    out[log_oldest_wait] = logs[6] * 0.1f;
+    out[log_next_end] = logs[7] * 0.1f;
+    const auto hour = static_cast<std::size_t>((now / (3600 * microseconds_per_second) % 168 + 168) % 168);
+    const auto& sines = hour_table()[hour];
+    std::copy(sines.begin(), sines.end(), out + hour_sin);
+    out[fragmented_fraction] = static_cast<float>(groups_.fragmented_gpus()) / total;
+  }
+
+  AgendaOptions options_;
+  KnownRuns known_;
+
+  JobTokens tokens_;
+  WaitingShapes shapes_;  // of the waiting jobs
+  KnownEnds ends_;
+  NodeGroups groups_;
+  std::vector<MilliGpu> user_milli_;
+  std::vector<float> user_shares_;                    // user_share of each
+  float share_of_milli_ = 0;                          // share of the cluster that a thousandth of a GPU is
+  double queued_work_s_ = 0;                          // known GPU-seconds waiting
+  std::uint32_t first_of_5m_ = 0, first_of_60m_ = 0;  // jobs
+
+  std::uint32_t choices_ = 0, only_choice_ = 0;
+  bool may_wait_ = false, forced_ = false;
+  bool waited_ = false;  // since the last observe()
+
+  JobId blocked_ = no_job;
+  std::uint32_t blocked_place_ = 0;  // among the waiting jobs
+  std::int64_t reservation_us_ = 0;
+  bool backfilled_ = false;  // since the last observe()
+
+  std::uint32_t placing_ = no_index;  // place of the waiting job whose node is being chosen
+  std::vector<NodeKind> kinds_;
+};
+
+}  // namespace gpusched::detail

@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Capacity: the account of what is free on every node and who holds the rest. One function changes it, which cannot go
+/// below zero, so no node is ever overcommitted.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/id_set.hpp"
+#include "gpusched/core/record_pool.hpp"
+#include "gpusched/core/types.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_table.hpp"
+
+namespace gpusched {
+
+/// What tasks of one gang hold on one node. The grants of a job form a list, linked through `next`.
+struct Grant {
+  std::uint64_t devices = 0;      ///< bit d: GPU d of the node; 0 on a node that only counts, and for CPU-only tasks
+  NodeId node = no_node;          ///< where the tasks run
+  std::uint32_t tasks = 0;        ///< how many of the gang's tasks
+  std::uint32_t next = no_index;  ///< the job's next grant (Capacity::grant); no_index = the last
+};
+
+namespace detail {
+
+/// The account of one node.
+struct NodeState {
+  std::int64_t cpu_milli = 0;   ///< free
+  std::int64_t memory_mib = 0;  ///< free
+  std::int64_t cpu_capacity = 0;
+  std::int64_t memory_capacity = 0;
+  MilliGpu free_milli = 0;
+  std::uint64_t idle_devices = 0;  ///< bit d: GPU d is idle (has_devices only)
+  std::uint32_t idle = 0;          ///< whole GPUs of which no part is held
+  std::uint32_t gpus = 0;
+  std::uint32_t gpu_type = 0;
+  std::uint32_t vc = no_index;
+  std::uint32_t rack_number = 0;
+  std::uint32_t node_class = 0;    ///< number of its NodeClass
+  std::uint32_t rank = 0;          ///< position in its class
+  std::uint32_t first_device = 0;  ///< number of its first GPU among all that are told apart (has_devices only)
+  bool has_devices = false;        ///< its GPUs are told apart
+  bool is_stale = false;           ///< the index may list it under another number of idle GPUs
+};
+
+/// Nodes alike in owner, GPU type and GPU count: the unit of search. A class of one node (a pool) needs no index.
+struct NodeClass {
+  std::uint32_t vc = no_index;
+  std::uint32_t gpu_type = 0;
+  std::uint32_t gpus = 0;
+  std::int64_t idle_gpus = 0;
+  MilliGpu free_milli = 0;
+  std::vector<std::uint32_t> members;  ///< node ids, ascending
+  std::vector<IdSet> by_idle;          ///< by_idle[k]: ranks of members with exactly k idle GPUs; empty: no index
+  IdSet occupied_levels;               ///< the k for which by_idle[k] is not empty
+};
+
+}  // namespace detail
+
+/// A value. Nodes are kept in classes, each with an index of its members by the number of their idle GPUs, which
+/// answers "the fullest node that still has 4 idle" in O(log n). It chooses no nodes: node_search.hpp does.
+class Capacity {
+ public:
+  /// GPUs of a larger node are counted, not told apart.
+  static constexpr std::uint32_t max_devices_per_node = 64;
+
+  /// No nodes.
+  Capacity() = default;
+
+  /// Everything free. `specs` are the GPU demands of the jobs (JobTable::gpu_specs): names joined by '|'.
+  Capacity(const Cluster& cluster, const NameTable& specs) {
+    vc_free_.reserve(cluster.vcs.size());
+    for (const VirtualCluster& vc : cluster.vcs) vc_free_.push_back(vc.quota);
+    vc_quota_ = vc_free_;
+    for (const Node& node : cluster.nodes) {
+      GPUSCHED_ASSERT(node.gpu_type < cluster.gpu_types.size(), "node of an unknown GPU type");
+      add_node(node);
+    }
+    index_nodes();
+    list_allowed_classes(cluster, specs);
+  }
+
+  /// Nodes of the cluster.
+  [[nodiscard]] std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  /// GPUs of the cluster, held or not.
+  [[nodiscard]] std::int64_t total_gpus() const { return total_gpus_; }
+  /// GPU thousandths that no job holds.
+  [[nodiscard]] MilliGpu free_gpu_milli() const { return free_gpu_milli_; }
+  /// GPUs of which no part is held, cluster-wide; counting nodes contribute whole GPUs.
+  [[nodiscard]] std::int64_t idle_gpus() const {
+    std::int64_t sum = 0;
+    for (const NodeClass& alike : classes_) sum += alike.idle_gpus;
+    return sum;
+  }
+  /// GPUs of the node, held or not.
+  [[nodiscard]] std::uint32_t node_gpus(NodeId node) const { return nodes_[index(node)].gpus; }
+  /// Position of the node's GPU type in Cluster::gpu_types.
+  [[nodiscard]] std::uint32_t node_gpu_type(NodeId node) const { return nodes_[index(node)].gpu_type; }
+  /// GPUs of the node of which no part is held.
+  [[nodiscard]] std::uint32_t node_idle_gpus(NodeId node) const { return nodes_[index(node)].idle; }
+  /// Free thousandths of a CPU core; about `unlimited` on a node that does not bound them.
+  [[nodiscard]] std::int64_t node_free_cpu_milli(NodeId node) const { return nodes_[index(node)].cpu_milli; }
+  /// Free memory, likewise.
+  [[nodiscard]] std::int64_t node_free_memory_mib(NodeId node) const { return nodes_[index(node)].memory_mib; }
+  /// Free thousandths of all GPUs of the node together.
+  [[nodiscard]] MilliGpu node_free_gpu_milli(NodeId node) const { return nodes_[index(node)].free_milli; }
+  /// True when the node tells its GPUs apart (node_device_left is meaningful).
+  [[nodiscard]] bool node_has_devices(NodeId node) const { return nodes_[index(node)].has_devices; }
+  /// Free thousandths of GPU `device`. Precondition: node_has_devices(node), device < node_gpus(node).
+  [[nodiscard]] MilliGpu node_device_left(NodeId node, std::uint32_t device) const {
+    return device_left_[nodes_[index(node)].first_device + device];
+  }
+  /// GPUs of the cluster that are told apart ("cards").
+  [[nodiscard]] std::uint32_t card_count() const { return static_cast<std::uint32_t>(device_left_.size()); }
+  /// The number of GPU `device` of the node among them. Precondition: as node_device_left().
+  [[nodiscard]] std::uint32_t card(NodeId node, std::uint32_t device) const {
+    return nodes_[index(node)].first_device + device;
+  }
+
+  /// Calls visit(gpu_type, gpus, idle GPUs, number of nodes) for all nodes that are equal in the first three, those of
+  /// different owners in separate calls. O(classes of nodes x GPUs per node) calls.
+  template <class Visit>
+  void for_each_idle_level(Visit visit) const {
+    for (const NodeClass& alike : classes_) {
+      if (!has_index(alike)) {
+        visit(alike.gpu_type, alike.gpus, nodes_[alike.members.front()].idle, 1u);
+        continue;
+      }
+      for (std::uint32_t idle = 0; idle <= alike.gpus; ++idle) {
+        if (const std::uint32_t nodes = alike.by_idle[idle].count(); nodes > 0) {
+          visit(alike.gpu_type, alike.gpus, idle, nodes);
+        }
+      }
+    }
+  }
+
+  /// GPU thousandths that the jobs of virtual cluster `vc` may still take of its quota; `unlimited` without one.
+  [[nodiscard]] MilliGpu vc_free(std::uint32_t vc) const { return vc < vc_free_.size() ? vc_free_[vc] : unlimited; }
+
+  /// How many tasks of `shape` the node could take now, whatever owns it.
+  [[nodiscard]] std::uint32_t tasks_that_fit(NodeId id, const Shape& shape) const {
+    const NodeState& node = nodes_[index(id)];
+    std::int64_t tasks = shape.tasks;
+    if (shape.cpu_milli_per_task > 0) tasks = std::min(tasks, node.cpu_milli / shape.cpu_milli_per_task);
+    if (shape.memory_mib_per_task > 0) tasks = std::min(tasks, node.memory_mib / shape.memory_mib_per_task);
+    if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, gpu_tasks_that_fit(node, shape));
+    return static_cast<std::uint32_t>(tasks);
+  }
+
+  /// True when a job of `shape` in virtual cluster `vc` may run on the node (owner and GPU type), busy or not.
+  [[nodiscard]] bool node_allowed(NodeId node, const Shape& shape, std::uint32_t vc) const {
+    const std::vector<std::uint32_t>& allowed = allowed_classes(shape, vc);
+    return std::find(allowed.begin(), allowed.end(), nodes_[index(node)].node_class) != allowed.end();
+  }
+
+  /// GPU thousandths that a job of `shape` in virtual cluster `vc` could draw on now: within its quota, on nodes it may
+  /// use, idle GPUs only unless it asks for shares.
+  [[nodiscard]] MilliGpu available_gpu_milli(const Shape& shape, std::uint32_t vc) const {
+    MilliGpu free = 0;
+    for (const std::uint32_t number : allowed_classes(shape, vc)) {
+      free += shape.is_share() ? classes_[number].free_milli : classes_[number].idle_gpus * whole_gpu;
+    }
+    return std::min(free, vc_free(vc));
+  }
+
+  /// False when a gang of `shape` certainly does not fit now. Exact when GPUs are the only limit and every task wants
+  /// at most one.
+  [[nodiscard]] bool may_fit(const Shape& shape, std::uint32_t vc) const {
+    return shape.gpu_milli() <= available_gpu_milli(shape, vc);
+  }
+
+  /// Takes what `tasks` of the shape need on the node and adds it to the front of the grant list `head` (no_index: a
+  /// new list), whose new head it returns. `device`: the GPU to use for a share; no_index = the fullest that has room.
+  /// Precondition: the tasks fit there.
+  std::uint32_t take(NodeId id, std::uint32_t tasks, const Shape& shape, std::uint32_t vc, std::uint32_t device,
+                     std::uint32_t head) {
+    if (shape.is_share() && nodes_[index(id)].has_devices) {
+      for (; tasks > 0; --tasks) {
+        const std::uint32_t chosen = device != no_index ? device : fullest_device(nodes_[index(id)], shape);
+        head = grants_.add({.devices = std::uint64_t{1} << chosen, .node = id, .tasks = 1, .next = head});
+        occupy(grants_[head], shape, vc);
+      }
+      return head;
+    }
+    if (head != no_index && grants_[head].node == id) {  // the last tasks went there too: one grant per node
+      Grant& grant = grants_[head];
+      const Grant more{.devices = pick_devices(nodes_[index(id)], tasks, shape), .node = id, .tasks = tasks};
+      occupy(more, shape, vc);
+      grant.devices |= more.devices;
+      grant.tasks += tasks;
+      return head;
+    }
+    head = grants_.add(
+        {.devices = pick_devices(nodes_[index(id)], tasks, shape), .node = id, .tasks = tasks, .next = head});
+    occupy(grants_[head], shape, vc);
+    return head;
+  }
+
+  /// Gives the capacity of a grant list back; the list stays, so that retake() can undo this.
+  void release(std::uint32_t head, const Shape& shape, std::uint32_t vc) {
+    for (std::uint32_t at = head; at != no_index; at = grants_[at].next) give_back(grants_[at], shape, vc);
+  }
+
+  /// Stops keeping the index of nodes by idle GPUs until refresh_index(): cheaper where much is released and taken
+  /// again on nodes of the caller's choice, because most nodes end as idle as they were. Until then everything that
+  /// reads the index (for_each_idle_level(), all_free(), a search) must not be called.
+  void defer_index() { index_deferred_ = true; }
+
+  /// Brings the index up to date and ends defer_index().
+  void refresh_index() {
+    if (!index_deferred_) return;
+    index_deferred_ = false;
+    for (const Stale& stale : stale_) {
+      NodeState& node = nodes_[stale.node];
+      node.is_stale = false;
+      if (node.idle != stale.listed_idle) relist(node, stale.listed_idle, node.idle);
+    }
+    stale_.clear();
+  }
+
+  /// Takes exactly the capacity of a released grant list again; false (and no change) when somebody has some of it.
+  bool retake(std::uint32_t head, const Shape& shape, std::uint32_t vc) {
+    if (shape.gpu_milli() > vc_free(vc)) return false;
+    for (std::uint32_t at = head; at != no_index; at = grants_[at].next) {
+      if (is_free(grants_[at], shape)) {
+        occupy(grants_[at], shape, vc);
+        continue;
+      }
+      for (std::uint32_t undo = head; undo != at; undo = grants_[undo].next) give_back(grants_[undo], shape, vc);
+      return false;
+    }
+    return true;
+  }
+
+  /// Forgets a released grant list; its numbers are used again.
+  void free_grants(std::uint32_t head) { grants_.remove_list(head); }
+
+  /// The grant of that number.
+  [[nodiscard]] const Grant& grant(std::uint32_t at) const { return grants_[at]; }
+
+  /// True when nothing is held: what must hold after every running job gave its grants back. O(GPUs).
+  [[nodiscard]] bool all_free() const {
+    const auto node_free = [](const NodeState& node) {
+      const std::uint64_t all = node.has_devices ? ~std::uint64_t{0} >> (64 - node.gpus) : 0;
+      return node.cpu_milli == node.cpu_capacity && node.memory_mib == node.memory_capacity &&
+             node.free_milli == node.gpus * whole_gpu && node.idle == node.gpus && node.idle_devices == all;
+    };
+    const auto class_free = [this](const NodeClass& alike) {
+      const auto gpus = static_cast<std::int64_t>(alike.members.size()) * alike.gpus;
+      return alike.idle_gpus == gpus && alike.free_milli == gpus * whole_gpu &&
+             (!has_index(alike) || alike.by_idle[alike.gpus].count() == alike.members.size());
+    };
+    return free_gpu_milli_ == total_gpus_ * whole_gpu && vc_free_ == vc_quota_ &&
+           std::all_of(nodes_.begin(), nodes_.end(), node_free) &&
+           std::all_of(classes_.begin(), classes_.end(), class_free) &&
+           std::all_of(device_left_.begin(), device_left_.end(), [](std::int16_t left) { return left == whole_gpu; });
+  }
+
+  // ---- for the search of nodes -----------------------------------------------------------------------------------
+
+  /// Numbers of the classes where a job of `shape` in virtual cluster `vc` may run (owner and GPU type).
+  [[nodiscard]] const std::vector<std::uint32_t>& allowed_classes(const Shape& shape, std::uint32_t vc) const {
+    return allowed_[std::size_t{shape.gpu_spec} * owners_ + std::min(vc, owners_ - 1)];
+  }
+  /// The class of that number.
+  [[nodiscard]] const detail::NodeClass& node_class(std::uint32_t number) const { return classes_[number]; }
+  /// The account of a node.
+  [[nodiscard]] const detail::NodeState& node(NodeId id) const { return nodes_[index(id)]; }
+  /// True when CPU or memory bounds some node, so that idle GPUs alone do not tell what fits.
+  [[nodiscard]] bool is_bounded() const { return bounded_; }
+
+  /// The least number of idle GPUs, at least `need`, that some member of the class has; or no_index.
+  [[nodiscard]] std::uint32_t fewest_idle(const detail::NodeClass& alike, std::uint32_t need) const {
+    if (has_index(alike)) return alike.occupied_levels.next(need);
+    const std::uint32_t idle = nodes_[alike.members.front()].idle;
+    return idle >= need ? idle : no_index;
+  }
+  /// The greatest number of idle GPUs that a member has.
+  [[nodiscard]] std::uint32_t most_idle(const detail::NodeClass& alike) const {
+    return has_index(alike) ? alike.occupied_levels.last() : nodes_[alike.members.front()].idle;
+  }
+  /// The lowest id of a member with `idle` idle GPUs. Precondition of this and the next two: there is one.
+  [[nodiscard]] std::uint32_t first_with(const detail::NodeClass& alike, std::uint32_t idle) const {
+    return has_index(alike) ? alike.members[alike.by_idle[idle].first()] : alike.members.front();
+  }
+  /// How many members have `idle` idle GPUs. O(members / 64).
+  [[nodiscard]] std::uint32_t count_with(const detail::NodeClass& alike, std::uint32_t idle) const {
+    return has_index(alike) ? alike.by_idle[idle].count() : 1;
+  }
+  /// The member that `rank` others of them precede. O(members / 64). Precondition: rank < count_with().
+  [[nodiscard]] std::uint32_t nth_with(const detail::NodeClass& alike, std::uint32_t idle, std::uint32_t rank) const {
+    return has_index(alike) ? alike.members[alike.by_idle[idle].nth(rank)] : alike.members.front();
+  }
+
+ private:
+  using NodeState = detail::NodeState;
+  using NodeClass = detail::NodeClass;
+
+  // A node that the index may list under another number of idle GPUs than it has.
+  struct Stale {
+    std::uint32_t node = 0;
+    std::uint32_t listed_idle = 0;
+  };
+
+  void add_node(const Node& node) {
+    NodeState state;
+    state.cpu_milli = state.cpu_capacity = node.cpu_milli;
+    state.memory_mib = state.memory_capacity = node.memory_mib;
+    state.gpus = state.idle = node.gpus;
+    state.free_milli = node.gpus * whole_gpu;
+    state.gpu_type = node.gpu_type;
+    state.vc = node.vc;
+    state.rack_number = node.rack;
+    state.has_devices = node.gpus > 0 && node.gpus <= max_devices_per_node && !node.counts_only;
+    if (state.has_devices) {
+      state.idle_devices = ~std::uint64_t{0} >> (64 - node.gpus);
+      state.first_device = static_cast<std::uint32_t>(device_left_.size());
+      device_left_.resize(device_left_.size() + node.gpus, static_cast<std::int16_t>(whole_gpu));
+    }
+    bounded_ = bounded_ || node.cpu_milli < unlimited || node.memory_mib < unlimited;
+    total_gpus_ += node.gpus;
+    free_gpu_milli_ += state.free_milli;
+    nodes_.push_back(state);
+  }
+
+  void index_nodes() {
+    for (std::uint32_t id = 0; id < node_count(); ++id) {
+      NodeState& node = nodes_[id];
+      const auto is_alike = [&](const NodeClass& other) {
+        return other.vc == node.vc && other.gpu_type == node.gpu_type && other.gpus == node.gpus;
+      };
+      const auto place = std::find_if(classes_.begin(), classes_.end(), is_alike);
+      node.node_class = static_cast<std::uint32_t>(place - classes_.begin());
+      if (place == classes_.end()) {
+        classes_.push_back({.vc = node.vc,
+                            .gpu_type = node.gpu_type,
+                            .gpus = node.gpus,
+                            .members = {},
+                            .by_idle = {},
+                            .occupied_levels = {}});
+      }
+      NodeClass& alike = classes_[node.node_class];
+      node.rank = static_cast<std::uint32_t>(alike.members.size());
+      alike.members.push_back(id);
+      alike.idle_gpus += node.idle;
+      alike.free_milli += node.free_milli;
+    }
+    for (NodeClass& alike : classes_) {
+      if (alike.members.size() == 1) continue;
+      alike.by_idle.assign(alike.gpus + 1, IdSet(static_cast<std::uint32_t>(alike.members.size())));
+      alike.occupied_levels = IdSet(alike.gpus + 1);
+      alike.occupied_levels.insert(alike.gpus);
+      for (std::uint32_t rank = 0; rank < alike.members.size(); ++rank) alike.by_idle[alike.gpus].insert(rank);
+    }
+  }
+
+  // For every (GPU demand, virtual cluster): the classes where such a job may run.
+  void list_allowed_classes(const Cluster& cluster, const NameTable& specs) {
+    const std::size_t vcs = cluster.vcs.size() + 1;  // the last one: jobs of no virtual cluster, which may run anywhere
+    owners_ = static_cast<std::uint32_t>(vcs);
+    allowed_.assign(specs.size() * vcs, {});
+    for (std::uint32_t spec = 0; spec < specs.size(); ++spec) {
+      for (std::uint32_t vc = 0; vc < vcs; ++vc) {
+        for (std::uint32_t number = 0; number < classes_.size(); ++number) {
+          const NodeClass& alike = classes_[number];
+          const bool is_open = vc + 1 == vcs || alike.vc == no_index || alike.vc == vc;
+          if (is_open && spec_allows(specs[spec], cluster.gpu_types[alike.gpu_type])) {
+            allowed_[spec * vcs + vc].push_back(number);
+          }
+        }
+      }
+    }
+  }
+
+  static bool spec_allows(std::string_view spec, std::string_view type) {
+    if (spec.empty() || type == any_gpu_type) return true;
+    while (!spec.empty()) {
+      const std::size_t bar = std::min(spec.find('|'), spec.size());
+      if (spec.substr(0, bar) == type) return true;
+      spec.remove_prefix(std::min(bar + 1, spec.size()));
+    }
+    return false;
+  }
+
+  [[nodiscard]] std::int64_t gpu_tasks_that_fit(const NodeState& node, const Shape& shape) const {
+    if (!shape.is_share()) return node.idle / (shape.gpu_milli_per_task / whole_gpu);
+    if (!node.has_devices) return node.free_milli / shape.gpu_milli_per_task;
+    std::int64_t tasks = 0;
+    for (std::uint32_t d = 0; d < node.gpus; ++d)
+      tasks += device_left_[node.first_device + d] / shape.gpu_milli_per_task;
+    return tasks;
+  }
+
+  // Every look into the index asks this first.
+  [[nodiscard]] bool has_index(const NodeClass& alike) const {
+    GPUSCHED_ASSERT(!index_deferred_, "the index was asked before refresh_index()");
+    return !alike.by_idle.empty();
+  }
+
+  // ---- taking and giving back ------------------------------------------------------------------------------------
+
+  // The lowest-numbered idle GPUs of the node.
+  static std::uint64_t pick_devices(const NodeState& node, std::uint32_t tasks, const Shape& shape) {
+    if (!node.has_devices) return 0;
+    std::uint64_t rest = node.idle_devices;
+    for (std::int64_t gpus = tasks * (shape.gpu_milli_per_task / whole_gpu); gpus > 0; --gpus) rest &= rest - 1;
+    return node.idle_devices & ~rest;
+  }
+
+  // The GPU with the least left that still holds one task; the lowest-numbered on ties.
+  [[nodiscard]] std::uint32_t fullest_device(const NodeState& node, const Shape& shape) const {
+    std::uint32_t best = no_index;
+    for (std::uint32_t d = 0; d < node.gpus; ++d) {
+      const std::int16_t left = device_left_[node.first_device + d];
+      if (left < shape.gpu_milli_per_task) continue;
+      if (best == no_index || left < device_left_[node.first_device + best]) best = d;
+    }
+    return best;
+  }
+
+  [[nodiscard]] bool is_free(const Grant& grant, const Shape& shape) const {
+    const NodeState& node = nodes_[index(grant.node)];
+    if (node.cpu_milli < grant.tasks * shape.cpu_milli_per_task) return false;
+    if (node.memory_mib < grant.tasks * shape.memory_mib_per_task) return false;
+    if (!node.has_devices) return node.free_milli >= grant.tasks * shape.gpu_milli_per_task;
+    if (!shape.is_share()) return (node.idle_devices & grant.devices) == grant.devices;
+    return device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices))] >=
+           shape.gpu_milli_per_task;
+  }
+
+  void occupy(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, -1); }
+  void give_back(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, +1); }
+
+  // The one place where capacity changes: sign -1 takes the grant, +1 returns it.
+  void change(const Grant& grant, const Shape& shape, std::uint32_t vc, std::int64_t sign) {
+    NodeState& node = nodes_[index(grant.node)];
+    const MilliGpu milli = sign * grant.tasks * shape.gpu_milli_per_task;
+    node.cpu_milli += sign * grant.tasks * shape.cpu_milli_per_task;
+    node.memory_mib += sign * grant.tasks * shape.memory_mib_per_task;
+    if (milli == 0) return;
+    node.free_milli += milli;
+    classes_[node.node_class].free_milli += milli;
+    free_gpu_milli_ += milli;
+    if (vc < vc_free_.size()) vc_free_[vc] += milli;
+    GPUSCHED_ASSERT(node.free_milli >= 0 && node.free_milli <= node.gpus * whole_gpu, "capacity out of range");
+    set_idle(node, idle_after(node, grant, shape, milli));
+  }
+
+  std::uint32_t idle_after(NodeState& node, const Grant& grant, const Shape& shape, MilliGpu milli) {
+    if (!node.has_devices) return static_cast<std::uint32_t>(node.free_milli / whole_gpu);
+    if (!shape.is_share()) {
+      const std::int16_t left = milli < 0 ? std::int16_t{0} : static_cast<std::int16_t>(whole_gpu);
+      for (std::uint64_t bits = grant.devices; bits != 0; bits &= bits - 1) {
+        device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits))] = left;
+      }
+      node.idle_devices ^= grant.devices;
+      return static_cast<std::uint32_t>(node.idle + milli / whole_gpu);
+    }
+    std::int16_t& left = device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices))];
+    left = static_cast<std::int16_t>(left + milli);
+    GPUSCHED_ASSERT(left >= 0 && left <= whole_gpu, "GPU share out of range");
+    node.idle_devices = left == whole_gpu ? node.idle_devices | grant.devices : node.idle_devices & ~grant.devices;
+    return static_cast<std::uint32_t>(std::popcount(node.idle_devices));
+  }
+
+  void set_idle(NodeState& node, std::uint32_t idle) {
+    if (idle == node.idle) return;
+    classes_[node.node_class].idle_gpus += std::int64_t{idle} - std::int64_t{node.idle};
+    if (!index_deferred_) {
+      relist(node, node.idle, idle);
+    } else if (!node.is_stale) {
+      node.is_stale = true;
+      stale_.push_back({static_cast<std::uint32_t>(&node - nodes_.data()), node.idle});
+    }
+    node.idle = idle;
+  }
+
+  void relist(const NodeState& node, std::uint32_t from, std::uint32_t to) {
+    NodeClass& alike = classes_[node.node_class];
+    if (alike.by_idle.empty()) return;
+    alike.by_idle[from].erase(node.rank);
+    if (alike.by_idle[from].empty()) alike.occupied_levels.erase(from);
+    alike.by_idle[to].insert(node.rank);
+    alike.occupied_levels.insert(to);
+  }
+
+  std::vector<NodeState> nodes_;
+  std::vector<NodeClass> classes_;
+  std::vector<std::int16_t> device_left_;
+  RecordPool<Grant, &Grant::next> grants_;
+  std::vector<Stale> stale_;
+  bool index_deferred_ = false;
+  std::vector<MilliGpu> vc_free_, vc_quota_;
+  std::vector<std::vector<std::uint32_t>> allowed_;  // [spec * owners_ + vc]
+  std::uint32_t owners_ = 1;
+  std::int64_t total_gpus_ = 0;
+  MilliGpu free_gpu_milli_ = 0;
+  bool bounded_ = false;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/// NodeSearch: the placement rules. It looks at what is free (capacity.hpp) and chooses nodes; it takes nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "gpusched/core/rng.hpp"
+#include "gpusched/core/types.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/data/placement.hpp"
+#include "gpusched/engine/capacity.hpp"
+
+namespace gpusched::detail {
+
+/// The search for the nodes of one gang, one node after another. Lives as long as that search and borrows all it is
+/// given. Where GPUs are the only limit an answer costs O(classes of nodes x log n) by the index of idle GPUs;
+/// otherwise, and for GPU shares and racks, all nodes that the job may use are looked at.
+class NodeSearch {
+ public:
+  /// For a gang of `shape` that belongs to virtual cluster `vc`.
+  NodeSearch(const Capacity& capacity, const Shape& shape, std::uint32_t vc, Placement rule, Rng& rng)
+      : capacity_(capacity), shape_(shape), allowed_(capacity.allowed_classes(shape, vc)), rule_(rule), rng_(rng) {}
+
+  /// The node for the next tasks of the gang, of which `left` have none yet; no_node when no allowed node has room.
+  [[nodiscard]] NodeId next(std::uint32_t left) {
+    if (rule_ == Placement::rack) return pick_in_rack(left);
+    if (!uses_remnants(rule_)) return pick_whole(left);
+    return is_indexed() ? pick_by_index(static_cast<std::uint32_t>(shape_.gpu_milli_per_task / whole_gpu), left)
+                        : pick_by_scan(left);
+  }
+
+  /// How many of `left` tasks go to the node that next() gave: as many as fit, or one at a time.
+  [[nodiscard]] std::uint32_t tasks_on(NodeId node, std::uint32_t left) const {
+    return rule_ == Placement::worst_fit ? 1 : std::min(left, capacity_.tasks_that_fit(node, shape_));
+  }
+
+ private:
+  // The index knows whole GPUs and nothing else.
+  [[nodiscard]] bool is_indexed() const { return !capacity_.is_bounded() && !shape_.is_share(); }
+
+  // The node of lowest id among those with the fewest idle GPUs, at least `need`.
+  [[nodiscard]] NodeId fullest_with(std::uint64_t need) const {
+    NodeId best = no_node;
+    std::uint32_t best_level = no_index;
+    for (const std::uint32_t g : allowed_) {
+      const NodeClass& alike = capacity_.node_class(g);
+      if (need > alike.gpus) continue;
+      const std::uint32_t level = capacity_.fewest_idle(alike, static_cast<std::uint32_t>(need));
+      if (level == no_index || level > best_level) continue;
+      const NodeId node{capacity_.first_with(alike, level)};
+      if (level < best_level || index(node) < index(best)) best = node;
+      best_level = level;
+    }
+    return best;
+  }
+
+  // The node of lowest id among those with the most idle GPUs, if that is at least `need`.
+  [[nodiscard]] NodeId emptiest_with(std::uint32_t need) const {
+    NodeId best = no_node;
+    std::uint32_t best_level = 0;
+    for (const std::uint32_t g : allowed_) {
+      const NodeClass& alike = capacity_.node_class(g);
+      const std::uint32_t level = capacity_.most_idle(alike);
+      if (level < need || level < best_level) continue;
+      const NodeId node{capacity_.first_with(alike, level)};
+      if (best == no_node || level > best_level || index(node) < index(best)) best = node;
+      best_level = level;
+    }
+    return best;
+  }
+
+  [[nodiscard]] NodeId first_with(std::uint32_t need) const {
+    std::uint32_t best = no_index;
+    for (const std::uint32_t g : allowed_) {
+      const NodeClass& alike = capacity_.node_class(g);
+      for (std::uint32_t level = capacity_.fewest_idle(alike, need); level != no_index;
+           level = capacity_.fewest_idle(alike, level + 1)) {
+        best = std::min(best, capacity_.first_with(alike, level));
+      }
+    }
+    return NodeId{best};
+  }
+
+  [[nodiscard]] NodeId random_with(std::uint32_t need) {
+    std::uint32_t candidates = 0;
+    for_each_level(need, [&](const NodeClass&, std::uint32_t, std::uint32_t members) {
+      candidates += members;
+      return true;
+    });
+    if (candidates == 0) return no_node;
+    auto rank = static_cast<std::uint32_t>(rng_.below(candidates));
+    NodeId chosen = no_node;
+    for_each_level(need, [&](const NodeClass& alike, std::uint32_t level, std::uint32_t members) {
+      if (rank >= members) {
+        rank -= members;
+        return true;
+      }
+      chosen = NodeId{capacity_.nth_with(alike, level, rank)};
+      return false;
+    });
+    return chosen;
+  }
+
+  // Calls visit(alike, level, members of that level) until it returns false.
+  template <class Visit>
+  void for_each_level(std::uint32_t need, Visit visit) const {
+    for (const std::uint32_t g : allowed_) {
+      const NodeClass& alike = capacity_.node_class(g);
+      for (std::uint32_t level = capacity_.fewest_idle(alike, need); level != no_index;
+           level = capacity_.fewest_idle(alike, level + 1)) {
+        const std::uint32_t members = capacity_.count_with(alike, level);
+        if (!visit(alike, level, members)) return;
+      }
+    }
+  }
+
+  [[nodiscard]] NodeId pick_by_index(std::uint32_t gpus_per_task, std::uint32_t left) {
+    switch (rule_) {
+      case Placement::first_fit: return first_with(gpus_per_task);
+      case Placement::worst_fit: return emptiest_with(gpus_per_task);
+      case Placement::random: return random_with(gpus_per_task);
+      default: break;
+    }
+    const NodeId whole = fullest_with(std::uint64_t{gpus_per_task} * left);
+    if (whole != no_node) return whole;
+    return rule_ == Placement::best_fit ? fullest_with(gpus_per_task) : emptiest_with(gpus_per_task);
+  }
+
+  [[nodiscard]] NodeId pick_by_scan(std::uint32_t left) {
+    NodeId best = no_node;
+    bool best_holds_all = false;
+    MilliGpu best_free = 0;
+    std::uint64_t seen = 0;
+    for (const std::uint32_t g : allowed_) {
+      for (const std::uint32_t id : capacity_.node_class(g).members) {
+        const NodeId node{id};
+        const std::uint32_t fit = capacity_.tasks_that_fit(node, shape_);
+        if (fit == 0) continue;
+        ++seen;
+        const bool holds_all = fit >= left;
+        const MilliGpu free = room_on(node);
+        bool better = best == no_node;
+        switch (rule_) {
+          case Placement::first_fit: better = better || id < index(best); break;
+          case Placement::worst_fit:
+            better = better || free > best_free || (free == best_free && id < index(best));
+            break;
+          case Placement::random: better = rng_.below(seen) == 0; break;  // reservoir of one: uniform
+          default:                                                        // best_fit, consolidate
+            if (better) break;
+            if (holds_all != best_holds_all) {
+              better = holds_all;
+            } else if (free != best_free) {
+              const bool want_emptier = rule_ == Placement::consolidate && !holds_all;
+              better = want_emptier ? free > best_free : free < best_free;
+            } else {
+              better = id < index(best);
+            }
+            break;
+        }
+        if (!better) continue;
+        best = node;
+        best_holds_all = holds_all;
+        best_free = free;
+      }
+    }
+    return best;
+  }
+
+  // ---- whole nodes: yarn, helios ---------------------------------------------------------------------------------
+
+  [[nodiscard]] NodeId pick_whole(std::uint32_t left) const {
+    const bool small = shape_.tasks <= most_tasks_on_one();
+    const NodeId idle = small ? no_node : first_idle(left);
+    if (idle != no_node) return idle;
+    if (is_indexed()) {
+      const std::int64_t need = shape_.gpu_milli_per_task / whole_gpu * left;
+      if (need > std::int64_t{no_index} - 1) return no_node;
+      const auto gpus = static_cast<std::uint32_t>(need);
+      if (rule_ == Placement::yarn) return first_with(gpus);
+      return small ? fullest_with(gpus) : emptiest_with(gpus);
+    }
+    const std::int64_t sign = rule_ == Placement::yarn ? 0 : small ? +1 : -1;  // any, the fullest, the emptiest
+    return least_by_scan(
+        [&](NodeId node) { return capacity_.tasks_that_fit(node, shape_) >= left ? sign * room_on(node) : unlimited; });
+  }
+
+  // What is free on the node as tasks of the shape see it: whole GPUs, or any part of one.
+  [[nodiscard]] MilliGpu room_on(NodeId id) const {
+    const NodeState& node = capacity_.node(id);
+    return shape_.is_share() ? node.free_milli : node.idle * whole_gpu;
+  }
+
+  // Tasks of a gang of any length that the node would hold if nobody used it.
+  [[nodiscard]] std::int64_t tasks_when_empty(const NodeState& node) const {
+    std::int64_t tasks = unlimited;
+    if (shape_.cpu_milli_per_task > 0) tasks = std::min(tasks, node.cpu_capacity / shape_.cpu_milli_per_task);
+    if (shape_.memory_mib_per_task > 0) tasks = std::min(tasks, node.memory_capacity / shape_.memory_mib_per_task);
+    if (shape_.gpu_milli_per_task == 0) return tasks;
+    const std::int64_t per_gpu = whole_gpu / shape_.gpu_milli_per_task;  // of a share on a node with devices
+    const std::int64_t on_gpus =
+        shape_.is_share() && node.has_devices ? node.gpus * per_gpu : node.gpus * whole_gpu / shape_.gpu_milli_per_task;
+    return std::min(tasks, on_gpus);
+  }
+
+  [[nodiscard]] std::int64_t most_tasks_on_one() const {
+    std::int64_t most = 0;
+    for (const std::uint32_t g : allowed_) {
+      const std::size_t distinct = capacity_.is_bounded() ? capacity_.node_class(g).members.size()
+                                                          : 1;  // members differ in CPU and memory alone
+      for (std::size_t rank = 0; rank < distinct; ++rank) {
+        most = std::max(most, tasks_when_empty(capacity_.node(NodeId{capacity_.node_class(g).members[rank]})));
+      }
+    }
+    return most;
+  }
+
+  // The lowest-numbered node that nobody uses and that `left` tasks fill.
+  [[nodiscard]] NodeId first_idle(std::uint32_t left) const {
+    const auto filled = [&](const NodeState& node) {
+      const std::int64_t tasks = tasks_when_empty(node);
+      return tasks > 0 && tasks <= left;
+    };
+    if (!is_indexed()) {
+      return least_by_scan([&](NodeId id) {
+        const NodeState& node = capacity_.node(id);
+        const bool unused =
+            node.idle == node.gpus && node.cpu_milli == node.cpu_capacity && node.memory_mib == node.memory_capacity;
+        return unused && filled(node) ? MilliGpu{0} : unlimited;
+      });
+    }
+    std::uint32_t best = no_index;
+    for (const std::uint32_t g : allowed_) {
+      const NodeClass& alike = capacity_.node_class(g);
+      if (capacity_.fewest_idle(alike, alike.gpus) == no_index ||
+          !filled(capacity_.node(NodeId{alike.members.front()})))
+        continue;
+      best = std::min(best, capacity_.first_with(alike, alike.gpus));
+    }
+    return NodeId{best};
+  }
+
+  // The node of the least score below unlimited, the lowest-numbered on ties.
+  template <class Score>
+  [[nodiscard]] NodeId least_by_scan(Score score) const {
+    NodeId best = no_node;
+    MilliGpu least = unlimited;
+    for (const std::uint32_t g : allowed_) {
+      for (const std::uint32_t id : capacity_.node_class(g).members) {
+        const MilliGpu here = score(NodeId{id});
+        if (here > least || here == unlimited || (here == least && id > index(best))) continue;
+        best = NodeId{id};
+        least = here;
+      }
+    }
+    return best;
+  }
+
+  // ---- racks -----------------------------------------------------------------------------------------------------
+
+  // One node that holds all: the fullest. Else within `rack_` as consolidate does; when that is full or not yet chosen,
+  // the rack with the least room that holds all, or else with the most. O(nodes).
+  [[nodiscard]] NodeId pick_in_rack(std::uint32_t left) {
+    const auto holding = [&](std::uint32_t tasks, std::uint32_t in_rack, std::int64_t sign) {
+      return least_by_scan([&](NodeId id) {
+        const bool there = in_rack == no_index || capacity_.node(id).rack_number == in_rack;
+        return there && capacity_.tasks_that_fit(id, shape_) >= tasks ? sign * room_on(id) : unlimited;
+      });
+    };
+    if (left == shape_.tasks) {
+      const NodeId one = holding(left, no_index, +1);
+      if (one != no_node) return one;
+    }
+    if (rack_ == no_index || holding(1, rack_, +1) == no_node) rack_ = choose_rack(left);
+    if (rack_ == no_index) return no_node;
+    const NodeId last = holding(left, rack_, +1);
+    return last != no_node ? last : holding(1, rack_, -1);
+  }
+
+  [[nodiscard]] std::uint32_t choose_rack(std::uint32_t left) const {
+    std::map<std::uint32_t, std::uint64_t> room;  // tasks
+    for (const std::uint32_t g : allowed_) {
+      for (const std::uint32_t id : capacity_.node_class(g).members) {
+        room[capacity_.node(NodeId{id}).rack_number] += capacity_.tasks_that_fit(NodeId{id}, shape_);
+      }
+    }
+    std::uint32_t best = no_index;
+    std::uint64_t best_room = 0;
+    for (const auto& [rack, tasks] : room) {
+      const bool holds = tasks >= left, best_holds = best_room >= left;
+      const bool better = holds != best_holds ? holds : holds ? tasks < best_room : tasks > best_room;
+      if (tasks == 0 || !better) continue;
+      best = rack;
+      best_room = tasks;
+    }
+    return best;
+  }
+
+  const Capacity& capacity_;
+  const Shape& shape_;
+  const std::vector<std::uint32_t>& allowed_;  // classes of nodes
+  Placement rule_;
+  Rng& rng_;
+  std::uint32_t rack_ = no_index;  // of the last node, while it has room for more
+};
+
+}  // namespace gpusched::detail

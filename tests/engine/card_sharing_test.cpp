@@ -182,8 +182,7 @@ struct StayLog {
   void observe(const OracleView& view, std::span<const Event> events) {
     for (const Event& event : events) {
       const bool begins = event.kind == EventKind::start || event.kind == EventKind::move;
-      const bool ends = event.kind == EventKind::finish || event.kind == EventKind::preempt ||
-                        event.kind == EventKind::retry || event.kind == EventKind::move;
+      const bool ends = leaves_cluster(event.kind) || event.kind == EventKind::preempt || event.kind == EventKind::move;
       for (Stay& stay : stays) {
         if (ends && stay.job == event.job && stay.end == Time::max()) stay.end = view.now();
       }

@@ -310,5 +310,94 @@ TEST(HistoryHash, TellsRunsApart) {
   EXPECT_NE(hash(Fifo{}), hash(Sjf{}));
 }
 
+// Job 0 runs from 0 and job 1 waits; at 4 s a decision stops, starts and restores them.
+class OpenDecision : public testing::Test {
+ protected:
+  OpenDecision() {
+    engine.advance();
+    engine.decision().start(first);
+    engine.apply();
+    engine.advance_to(whole_seconds(4));
+  }
+
+  JobTable jobs = table_of({{0, 10, 2}, {1, 5, 2}});
+  Engine engine{jobs, Cluster::pool(2)};
+  JobId first{0}, second{1};
+};
+
+TEST_F(OpenDecision, RunTimesAreExactWhileItStopsAndStartsJobs) {
+  const OracleView view = engine.view();
+  Decision decision = engine.decision();
+  const auto expect = [&](std::int64_t ran_first_s, std::int64_t ran_second_s) {
+    EXPECT_EQ(view.ran(first), whole_seconds(ran_first_s));
+    EXPECT_EQ(view.attained_gpu_us(first), 2 * whole_seconds(ran_first_s).us);
+    EXPECT_EQ(view.remaining(first), whole_seconds(10 - ran_first_s));
+    EXPECT_EQ(view.ran(second), whole_seconds(ran_second_s));
+    EXPECT_EQ(view.remaining(second), whole_seconds(5 - ran_second_s));
+  };
+  expect(4, 0);
+  EXPECT_EQ(decision.preempt(first), Verdict::ok);
+  expect(4, 0);
+  EXPECT_EQ(decision.start(second), Verdict::ok);
+  expect(4, 0);
+  engine.apply();
+  expect(4, 0);
+  engine.advance_to(whole_seconds(6));
+  expect(4, 2);
+  EXPECT_EQ(decision.preempt(second), Verdict::ok);
+  EXPECT_EQ(decision.start(first), Verdict::ok);
+  expect(4, 2);
+  engine.apply();
+  engine.advance_to(whole_seconds(7));
+  expect(5, 2);
+}
+
+TEST_F(OpenDecision, RunTimesAreExactWhenAJobIsStoppedAndStartedOrRestored) {
+  const OracleView view = engine.view();
+  Decision decision = engine.decision();
+  EXPECT_EQ(decision.preempt(first), Verdict::ok);
+  EXPECT_EQ(decision.restore(first), Verdict::ok);
+  EXPECT_EQ(view.ran(first), whole_seconds(4));
+  engine.apply();
+  engine.advance_to(whole_seconds(5));
+  EXPECT_EQ(view.ran(first), whole_seconds(5));
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_EQ(decision.preempt(first), Verdict::ok);
+    EXPECT_EQ(view.ran(first), whole_seconds(5));
+    EXPECT_EQ(decision.start(first), Verdict::ok);
+    EXPECT_EQ(view.ran(first), whole_seconds(5));
+    EXPECT_EQ(view.running_since(first), whole_seconds(0));
+  }
+  engine.apply();
+  EXPECT_EQ(view.ran(first), whole_seconds(5));
+  EXPECT_EQ(view.remaining(first), whole_seconds(5));
+  engine.advance_to(whole_seconds(9));
+  EXPECT_EQ(view.ran(first), whole_seconds(9));
+  EXPECT_EQ(engine.ran(first), whole_seconds(9));
+}
+
+TEST_F(OpenDecision, ANewRunBeginsWhenItIsStarted) {
+  const OracleView view = engine.view();
+  Decision decision = engine.decision();
+  decision.preempt(first);
+  engine.apply();
+  engine.advance_to(whole_seconds(6));
+  decision.start(first);
+  EXPECT_EQ(view.running_since(first), whole_seconds(6));
+  EXPECT_EQ(view.ran(first), whole_seconds(4));
+  decision.preempt(first);
+  EXPECT_EQ(view.ran(first), whole_seconds(4));
+  engine.apply();
+  EXPECT_EQ(view.ran(first), whole_seconds(4));
+}
+
+TEST(EventKind, RetryLeavesTheClusterAndEntersTheQueue) {
+  using enum EventKind;
+  for (const EventKind kind : {finish, retry, wake, submit, start, preempt, move}) {
+    EXPECT_EQ(enters_queue(kind), kind == submit || kind == retry);
+    EXPECT_EQ(leaves_cluster(kind), kind == finish || kind == retry);
+  }
+}
+
 }  // namespace
 }  // namespace gpusched::test

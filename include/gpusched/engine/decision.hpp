@@ -12,7 +12,7 @@ namespace gpusched {
 
 /// The answer to a command.
 enum class Verdict : std::uint8_t {
-  ok,
+  ok,            ///< accepted
   does_not_fit,  ///< capacity, quota, GPU type or placement rule
   wrong_phase,   ///< starting a job that is not pending, preempting one that is not running
   in_the_past,   ///< a wake not after now
@@ -57,6 +57,7 @@ class Decision {
     state_->cluster.release(state.grants, state_->jobs->shape(job), quota_vc(job));
     state_->commands.push_back({detail::CommandKind::preempt, job, state.grants, {}});
     state.grants = no_index;
+    state.preempted_now = true;
     move_to_queue(job, state);
     return Verdict::ok;
   }
@@ -69,6 +70,7 @@ class Decision {
     if (state.phase != JobPhase::pending || command == nullptr) return Verdict::wrong_phase;
     if (!state_->cluster.retake(command->grants, state_->jobs->shape(job), quota_vc(job))) return Verdict::does_not_fit;
     state.grants = command->grants;
+    state.preempted_now = false;
     *command = {detail::CommandKind::wake, no_job, no_index, Time::max()};  // a command that does nothing
     move_to_running(job, state);
     return Verdict::ok;
@@ -123,6 +125,7 @@ class Decision {
     if (grants == no_index) return Verdict::does_not_fit;
     detail::JobState& state = (*state_)[job];
     state.grants = grants;
+    if (!state.preempted_now) state.since = state_->now;
     move_to_running(job, state);
     state_->commands.push_back({detail::CommandKind::start, job, no_index, {}});
     return Verdict::ok;

@@ -48,8 +48,8 @@ class Engine {
   /// The open decision of this instant. Commands take effect at apply().
   [[nodiscard]] Decision decision() { return Decision(state_); }
 
-  /// When something happens next (Time::max() = nothing will unless a decision starts a job). May be early: a plan that
-  /// changed counts until it surfaces.
+  /// When something happens next (Time::max() = nothing will unless a decision starts a job). May be earlier than what
+  /// happens: a plan that was changed counts until its time has come.
   [[nodiscard]] Time next_event_time() const {
     const Time planned = state_.planned.empty() ? Time::max() : state_.planned.top().time;
     const Time submit = state_.arrived < state_.jobs->size() ? state_.jobs->submit(JobId{state_.arrived}) : Time::max();
@@ -150,7 +150,7 @@ class Engine {
   /// Instant at which the job finished.
   [[nodiscard]] Time end(JobId job) const { return state_[job].end; }
   /// Wall time running, preemption costs and lost work included.
-  [[nodiscard]] Time ran(JobId job) const { return state_[job].ran; }
+  [[nodiscard]] Time ran(JobId job) const { return state_.ran_now(state_[job]); }
   /// The part of ran() that advanced the job: without preemption costs, lost work and what adjust_work() added. At the
   /// reference rate that is its work; a GPU twice as fast needs half the time. Precondition: the job finished.
   [[nodiscard]] Time useful_time(JobId job) const {
@@ -257,6 +257,7 @@ class Engine {
     leave_cards(command.job);
     const Time before = rate_work_.empty() ? Time{} : std::exchange(rate_work_[index(command.job)], {});
     state.remaining -= keep_saved(before + settle(command.job, state)) - before;
+    state.preempted_now = false;
     ++state.generation;
     ++state.preemptions;
     state.must_restart = true;

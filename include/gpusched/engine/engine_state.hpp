@@ -34,17 +34,23 @@ struct EngineOptions {
 };
 
 /// Where a job is in its life.
-enum class JobPhase : std::uint8_t { future, pending, running, done };
+enum class JobPhase : std::uint8_t {
+  future,   ///< not submitted yet
+  pending,  ///< waits in its queue
+  running,  ///< holds nodes
+  done,     ///< finished
+};
 
 namespace detail {
 
-/// One job's changing part. One record a job instead of one array a field: an event touches nearly all of it.
+/// One job's changing part. One record per job instead of one array per field, because an event touches nearly
+/// all of it.
 struct JobState {
-  Time remaining{};  ///< work left of the present attempt, as of `since` when running
+  Time remaining{};  ///< work left of the present attempt; as of `since` while the clock runs
   Time since{};      ///< start of the present run, or of the last re-plan
   Time first_start = Time::max();
   Time end = Time::max();
-  Time ran{};                       ///< wall time running up to `since`, overhead included
+  Time ran{};                       ///< wall time running, overhead included; as of `since` while the clock runs
   std::uint32_t grants = no_index;  ///< head of the grant list
   std::uint32_t generation = 0;     ///< of the planned finish; a re-plan makes older plans stale
   std::uint32_t preemptions = 0;
@@ -53,6 +59,11 @@ struct JobState {
   std::uint16_t attempt = 0;
   JobPhase phase = JobPhase::future;
   bool must_restart = false;  ///< the next start pays the preemption cost
+  /// The open decision preempted the job: until apply() ends its run, the time since `since` is not yet in `ran`.
+  bool preempted_now = false;
+
+  /// True while time passes for the job since `since`.
+  [[nodiscard]] bool clock_runs() const { return phase == JobPhase::running || preempted_now; }
 };
 
 /// A doubly linked list through JobState::previous and next.
@@ -111,9 +122,14 @@ struct EngineState {
     --list.size;
   }
 
-  /// Work left of a running job's present attempt at `now`.
+  /// Wall time that the job ran up to `now`, overhead included.
+  [[nodiscard]] Time ran_now(const JobState& state) const {
+    return state.clock_runs() ? state.ran + (now - state.since) : state.ran;
+  }
+
+  /// Work left of the job's present attempt at `now`.
   [[nodiscard]] Time remaining_now(const JobState& state) const {
-    if (state.phase != JobPhase::running) return state.remaining;
+    if (!state.clock_runs()) return state.remaining;
     return state.remaining - work_done(state.rate, now - state.since);
   }
 

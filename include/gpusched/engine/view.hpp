@@ -12,8 +12,8 @@
 
 namespace gpusched {
 
-/// Jobs in the order of a list (waiting queue: order of becoming pending). Do not start or preempt the current job
-/// while iterating; take the next first.
+/// The jobs of a waiting queue, in the order in which they became pending, or all that run. Starting or preempting a
+/// job takes it out of its list: advance the iterator before commanding the job it stood at.
 class JobRange {
  public:
   /// A forward iterator over job ids.
@@ -57,7 +57,7 @@ class JobRange {
   [[nodiscard]] bool empty() const { return list_->first == no_index; }
   /// Jobs in the list; O(1).
   [[nodiscard]] std::uint32_t size() const { return list_->size; }
-  /// Precondition: not empty.
+  /// The first job. Precondition: not empty.
   [[nodiscard]] JobId front() const { return JobId{list_->first}; }
 
  private:
@@ -113,19 +113,16 @@ class View {
   // ---- jobs as they are ----
   /// Where the job is in its life, commands of the open decision included.
   [[nodiscard]] JobPhase phase(JobId job) const { return (*state_)[job].phase; }
-  /// Wall time running so far, start-up costs included. As of the last apply(), like OracleView::remaining: not defined
-  /// for a job that the open decision has started or preempted.
-  [[nodiscard]] Time ran(JobId job) const {
-    const detail::JobState& state = (*state_)[job];
-    return state.phase == JobPhase::running ? state.ran + (now() - state.since) : state.ran;
-  }
-  /// GPU-microseconds received so far: ran() times GPUs, a share counting as its fraction (rounded down).
+  /// Wall time that the job ran up to now(), all its runs and attempts together, start-up costs included. Exact at
+  /// every moment: a job that the open decision started or preempted has what it had when the decision began. O(1).
+  [[nodiscard]] Time ran(JobId job) const { return state_->ran_now((*state_)[job]); }
+  /// Attained GPU service in GPU-microseconds: ran() times GPUs, a share counting as its fraction (rounded down).
   [[nodiscard]] std::int64_t attained_gpu_us(JobId job) const {
     return mul_div(ran(job).us, shape(job).gpu_milli(), whole_gpu);
   }
   /// First start, or Time::max() when it never ran.
   [[nodiscard]] Time first_start(JobId job) const { return (*state_)[job].first_start; }
-  /// Start of the present run (or of the last change of its plan). Precondition: running.
+  /// Start of the present run, or the last change of its rate or work. Precondition: running.
   [[nodiscard]] Time running_since(JobId job) const { return (*state_)[job].since; }
   /// How often the job was preempted so far.
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return (*state_)[job].preemptions; }
@@ -179,9 +176,11 @@ class OracleView : public View {
 
   /// Work of all attempts on the reference device.
   [[nodiscard]] Time work(JobId job) const { return state_->jobs->work(job); }
-  /// Work left of the present attempt; 0 when done.
+  /// Work left of the present attempt at now(); 0 when done. What a preemption or a restart of the open decision costs
+  /// shows after apply().
   [[nodiscard]] Time remaining(JobId job) const { return state_->remaining_now((*state_)[job]); }
-  /// When a running job's present attempt ends if nothing changes. Precondition: running.
+  /// When a running job's present attempt ends if nothing changes. Precondition: running since before the open
+  /// decision.
   [[nodiscard]] Time expected_end(JobId job) const {
     const detail::JobState& state = (*state_)[job];
     return state.since + detail::EngineState::time_needed(state.rate, state.remaining);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Ranking: the decisions of a scheduler that preempts. Waiting and running jobs stand in one order by scores that
-/// somebody gives them, and the cluster goes to the first of it. A job is scored anew only when what is known of it
-/// enters another level, and levels double: its place changes a logarithmic number of times, so that nothing thrashes.
+/// the agent or a heuristic gives them, and the cluster is given out in that order. A job is scored again only when its
+/// attained service or its waiting time enters another level. Levels double in length, so that a job is scored a
+/// logarithmic number of times and jobs do not preempt each other back and forth.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +73,7 @@ class Ranking {
   /// A job ended.
   void finish(const View& view, JobId id) {
     leave(view, id);
-    learn(view.shape_id(id), service(view, jobs_[index(id)]));
+    learn(view.shape_id(id), view.attained_gpu_us(id));
   }
 
   /// Lists the jobs that entered a level by now. Call once an instant, after wait() and finish().
@@ -100,7 +101,7 @@ class Ranking {
   /// Writes rank_features floats: the row of the job as it would wait.
   void describe(const View& view, JobId id, float* out) const {
     const Job& job = jobs_[index(id)];
-    const float ran_s = ran_seconds(view, job);
+    const float ran_s = ran_seconds(view, id);
     out[rank_running] = 0.0f;
     out[rank_service] = service_doublings(view, id) / 10;
     out[rank_wait] = wait_levels.doublings(wait_levels.level(waited_us(view, id))) / 10;
@@ -108,18 +109,17 @@ class Ranking {
     out[rank_known] = std::log1p(job.known_s) / 10;
     out[rank_left] = std::log1p(left_seconds(ran_s, job.known_s)) / 10;
     out[rank_overrun] = ran_s > job.known_s ? std::log(ran_s / std::max(job.known_s, 1.0f)) / 10 : 0.0f;
-    out[rank_ending] = std::log(ending_share(view.shape_id(id), ending_level(service(view, job)))) / 5;
+    out[rank_ending] = std::log(ending_share(view.shape_id(id), ending_level(view.attained_gpu_us(id)))) / 5;
     out[rank_attempts] = std::log1p(static_cast<float>(view.attempt(id))) / 3;
   }
 
   /// The level of GPU service of a job, in doublings, and its time left by what is known, in seconds.
   [[nodiscard]] float service_doublings(const View& view, JobId id) const {
-    return service_levels.doublings(service_levels.level(service(view, jobs_[index(id)])));
+    return service_levels.doublings(service_levels.level(view.attained_gpu_us(id)));
   }
   /// Known run time less the time run, in seconds; see rank_left for a job that outlived it.
   [[nodiscard]] float left_seconds(const View& view, JobId id) const {
-    const Job& job = jobs_[index(id)];
-    return left_seconds(ran_seconds(view, job), job.known_s);
+    return left_seconds(ran_seconds(view, id), jobs_[index(id)].known_s);
   }
   /// The known run time, in seconds.
   [[nodiscard]] float known_seconds(JobId id) const { return jobs_[index(id)].known_s; }
@@ -162,9 +162,6 @@ class Ranking {
     friend bool operator<(const Key& a, const Key& b) { return a.score > b.score; }
   };
   struct Job {
-    // View::ran() is not defined for jobs that the open decision moved, which are described within it.
-    std::int64_t ran_us = 0;     // as of the last stop
-    std::int64_t origin_us = 0;  // running: when the run would have begun, had it had no pause
     std::int64_t due_us = never;
     MilliGpu milli = 0;
     float known_s = 0, gpus = 0;
@@ -193,14 +190,12 @@ class Ranking {
     Key before_start(JobId id) const {
       Job& job = ranking.jobs_[index(id)];
       job.running = true;
-      job.origin_us = view.now().us - job.ran_us;
       ranking.moved_.push_back(id);
       return Key{job.running_score};
     }
     void before_preempt(JobId id) const {
       Job& job = ranking.jobs_[index(id)];
       job.running = false;
-      job.ran_us = view.now().us - job.origin_us;
       ranking.moved_.push_back(id);
     }
     void restored(JobId id) const { ranking.jobs_[index(id)].running = true; }
@@ -218,23 +213,16 @@ class Ranking {
   void leave(const View& view, JobId id) {
     Job& job = jobs_[index(id)];
     order_.leave(view, id);
-    job.ran_us = view.now().us - job.origin_us;
     job.running = false;
     job.due_us = never;
     if (std::exchange(job.asked, false)) asked_.erase(std::find(asked_.begin(), asked_.end(), id));
   }
 
-  [[nodiscard]] static std::int64_t ran_us(const View& view, const Job& job) {
-    return job.running ? view.now().us - job.origin_us : job.ran_us;
-  }
-  [[nodiscard]] static float ran_seconds(const View& view, const Job& job) {
-    return static_cast<float>(ran_us(view, job)) * 1e-6f;
-  }
-  [[nodiscard]] static std::int64_t service(const View& view, const Job& job) {
-    return mul_div(ran_us(view, job), job.milli, whole_gpu);
+  [[nodiscard]] static float ran_seconds(const View& view, JobId id) {
+    return static_cast<float>(view.ran(id).us) * 1e-6f;
   }
   [[nodiscard]] std::int64_t waited_us(const View& view, JobId id) const {
-    return view.now().us - view.submit(id).us - ran_us(view, jobs_[index(id)]);
+    return (view.now() - view.submit(id) - view.ran(id)).us;
   }
   [[nodiscard]] static float left_seconds(float ran_s, float known_s) {
     return ran_s < known_s ? known_s - ran_s : std::max(ran_s, 1.0f);
@@ -245,8 +233,9 @@ class Ranking {
     Job& job = jobs_[index(id)];
     job.planned_running = job.running;
     if (job.running) {
-      const std::int64_t wanted = service_levels.begin(service_levels.level(service(view, job)) + 1);
-      job.due_us = job.milli == 0 ? never : job.origin_us + mul_div_up(wanted, whole_gpu, job.milli);
+      const std::int64_t wanted = service_levels.begin(service_levels.level(view.attained_gpu_us(id)) + 1);
+      const Time origin = view.now() - view.ran(id);  // of its run, had it had no pause
+      job.due_us = job.milli == 0 ? never : origin.us + mul_div_up(wanted, whole_gpu, job.milli);
     } else {
       const std::int64_t waited = waited_us(view, id);
       job.due_us = view.now().us + wait_levels.begin(wait_levels.level(waited) + 1) - waited;

@@ -48,16 +48,14 @@ struct AttainedService::Hooks {
   Key before_start(JobId id) const {
     Job& job = policy.jobs_[index(id)];
     job.promotion = Time::max();
-    job.origin = view.now() - (job.ran - job.ran_base);
+    job.origin = view.now() - (view.ran(id) - job.ran_base);
     policy.runs_of(view, id).insert(policy.run_of(id));
     policy.plan_crossing(view.shape(id), id);
     const Time first = view.first_start(id) == Time::max() ? view.now() : view.first_start(id);
     return policy.options_.by_first_start ? Key{policy.order_.key(id).rank, first.us} : policy.order_.key(id);
   }
   void before_preempt(JobId id) const {
-    Job& job = policy.jobs_[index(id)];
     policy.runs_of(view, id).erase(policy.run_of(id));
-    job.ran = job.ran_base + (view.now() - job.origin);  // view.ran() does not know a start of this decision
     policy.plan_promotion(view, id);
   }
   void restored(JobId id) const { policy.runs_of(view, id).insert(policy.run_of(id)); }
@@ -91,14 +89,13 @@ AttainedService::Key AttainedService::key_of(const View& view, JobId id) const {
 
 void AttainedService::note_events(const View& view) {
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+    if (leaves_cluster(event.kind)) {
       order_.leave(view, event.job);
       runs_of(view, event.job).erase(run_of(event.job));
       jobs_[index(event.job)].crossing = Time::max();
       if (event.kind == EventKind::finish && options_.gittins) services_.push_back(view.attained_gpu_us(event.job));
     }
     if (event.kind == EventKind::retry) {
-      jobs_[index(event.job)].ran = view.ran(event.job);
       catch_up(view, event.job);
       plan_promotion(view, event.job);
       order_.wait(view, event.job, key_of(view, event.job));
@@ -139,7 +136,7 @@ void AttainedService::promote_starved(const View& view) {
     Job& job = jobs_[index(due.job)];
     if (job.promotion != due.time || view.phase(due.job) != JobPhase::pending) continue;
     job.promotion = Time::max();
-    job.ran_base = job.ran;
+    job.ran_base = view.ran(due.job);
     job.level = 0;
     job.entered = view.now().us;
     order_.rekey(view, due.job, key_of(view, due.job));
@@ -187,7 +184,7 @@ void AttainedService::plan_crossing(const Shape& shape, JobId id) {
 // The job is about to wait.
 void AttainedService::plan_promotion(const View& view, JobId id) {
   Job& job = jobs_[index(id)];
-  const Time ran = job.ran - job.ran_base;
+  const Time ran = view.ran(id) - job.ran_base;
   if (options_.promote_knob <= 0 || job.level == 0 || ran.us == 0) return;
   const Time wait = from_seconds(to_seconds(ran) * options_.promote_knob);
   job.promotion = view.now() + Time{std::max<std::int64_t>(wait.us, 1)};

@@ -92,8 +92,7 @@ class AttainedService {
     friend bool operator<(const Key& a, const Key& b) { return a.rank != b.rank ? a.rank < b.rank : a.order < b.order; }
   };
   struct Job {
-    Time ran{};       // as of the last stop
-    Time ran_base{};  // ran() at the last promotion
+    Time ran_base{};  // View::ran() at the last promotion
     Time origin{};    // when the present run would have begun, had it no pause since the last promotion
     Time crossing = Time::max();
     Time promotion = Time::max();

@@ -24,10 +24,10 @@ void Gandiva::note_events(const View& view) {
   for (const Event& event : view.events()) {
     if (event.job == no_job) continue;
     const std::uint32_t id = index(event.job);
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+    if (leaves_cluster(event.kind)) {
       running_[view.queue_of(event.job)].erase({since_[id], id});
     }
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+    if (enters_queue(event.kind)) {
       since_[id] = view.now().us;
       waiting_[{view.queue_of(event.job), view.shape_id(event.job)}].insert({since_[id], id});
     }

@@ -12,8 +12,8 @@ void PriorityClasses::decide(const View& view, Decision& decision) {
     if (event.job == no_job) continue;
     const std::uint32_t queue = view.queue_of(event.job);
     const Place place = place_of(view, event.job);
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) running_[queue].erase(place);
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) waiting_[queue].insert(place);
+    if (leaves_cluster(event.kind)) running_[queue].erase(place);
+    if (enters_queue(event.kind)) waiting_[queue].insert(place);
   }
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) fill(queue, view, decision);
 }

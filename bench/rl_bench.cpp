@@ -10,7 +10,7 @@
 #include "bench/busy_jobs.hpp"
 #include "gpusched/learn/vector_env.hpp"
 #include "src/policies/learned/rl_policy.hpp"
-#include "src/rl/learner.hpp"
+#include "src/rl/ppo/learner.hpp"
 #include "src/rl/rollout.hpp"
 
 namespace gpusched {

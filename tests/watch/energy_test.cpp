@@ -15,8 +15,6 @@
 namespace gpusched::test {
 namespace {
 
-constexpr double joules_per_kwh = 3.6e6;
-
 /// One GPU type that idles at 50 W. Families in order of the table: "" draws 100 W, "a" 250 W and "b" 150 W but half of
 /// the time.
 PowerTable table_with(const JobTable& jobs, double beta) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Build-wide switches: the version, the host/device marker, and the assertion that guards against misuse.
+/// Build-wide switches: the version and the assertion that guards against misuse.
 ///
 /// Misuse (an id out of range, a call out of order) is a programming error and asserts; bad input is data and
 /// returns a Result (result.hpp). The assertion is active without NDEBUG or with GPUSCHED_VALIDATE.
@@ -12,13 +12,6 @@
 #define GPUSCHED_VERSION_MINOR 1
 #define GPUSCHED_VERSION_PATCH 0
 #define GPUSCHED_VERSION "0.1.0"
-
-#if defined(__CUDACC__)
-/// Marks a function that nvcc compiles for both processors.
-#define GPUSCHED_HD __host__ __device__
-#else
-#define GPUSCHED_HD
-#endif
 
 namespace gpusched {
 
@@ -43,7 +36,7 @@ inline void set_assert_handler(AssertHandler handler) {
 
 }  // namespace gpusched
 
-#if defined(__CUDA_ARCH__) || (defined(NDEBUG) && !defined(GPUSCHED_VALIDATE))
+#if defined(NDEBUG) && !defined(GPUSCHED_VALIDATE)
 #define GPUSCHED_ASSERT(condition, message) static_cast<void>(0)
 #else
 #define GPUSCHED_ASSERT(condition, message)            \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// IdSet: a set of small integers as a tree of 64-bit words, for indexes that must answer "the first member from here"
-/// without a scan. Every operation is O(log64 capacity); a copy is a memcpy.
+/// IdSet: a set of small integers that finds its next member without a scan. A tree of 64-bit words: bit i of a level
+/// tells whether word i of the level below has any bit set.
 #pragma once
 
 #include <bit>
@@ -12,9 +12,10 @@
 
 namespace gpusched {
 
-/// A subset of {0, ..., capacity - 1}.
+/// A subset of {0, ..., capacity - 1}. Operations are O(log64 capacity) unless they say otherwise; ids are not checked.
 class IdSet {
  public:
+  /// Of capacity 0.
   IdSet() = default;
 
   /// The empty subset of {0, ..., capacity - 1}.
@@ -89,7 +90,7 @@ class IdSet {
     return sum;
   }
 
-  /// The member that has `rank` lesser ones; O(capacity / 64). Precondition: rank < count().
+  /// The member of that rank: rank 0 is the least; O(capacity / 64). Precondition: rank < count().
   [[nodiscard]] std::uint32_t nth(std::uint32_t rank) const {
     for (std::uint32_t word = 0; word < level_size(0); ++word) {
       std::uint64_t bits = words_[word];

@@ -15,8 +15,8 @@
 namespace gpusched {
 
 /// One block of Philox4x32-10: 128 random bits for a 128-bit counter under a 64-bit key.
-GPUSCHED_HD constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
-                                                                 std::array<std::uint32_t, 2> key) {
+constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
+                                                     std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = std::uint64_t{0xD2511F53u} * counter[0];
     const std::uint64_t product1 = std::uint64_t{0xCD9E8D57u} * counter[2];
@@ -32,10 +32,10 @@ GPUSCHED_HD constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std:
 class Rng {
  public:
   /// The stream of `seed`, from its beginning.
-  explicit constexpr GPUSCHED_HD Rng(std::uint64_t seed = 0) : key_(seed) {}
+  explicit constexpr Rng(std::uint64_t seed = 0) : key_(seed) {}
 
   /// An independent stream for item `index` of this one; does not advance this one.
-  [[nodiscard]] constexpr GPUSCHED_HD Rng split(std::uint64_t index) const {
+  [[nodiscard]] constexpr Rng split(std::uint64_t index) const {
     const auto block = philox4x32_10({lo(index), hi(index), 0x73706C69u, 0x74u}, {lo(key_), hi(key_)});
     return Rng(join(block[0], block[1]));
   }
@@ -48,7 +48,7 @@ class Rng {
   }
 
   /// 64 uniform bits.
-  constexpr GPUSCHED_HD std::uint64_t next() {
+  constexpr std::uint64_t next() {
     const std::uint64_t counter = position_ / 2;
     if (position_ % 2 == 0) {
       block_ = philox4x32_10({lo(counter), hi(counter), 0, 0}, {lo(key_), hi(key_)});
@@ -60,10 +60,10 @@ class Rng {
   }
 
   /// Uniform in [0, 1), 53 bits.
-  constexpr GPUSCHED_HD double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+  constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
   /// Uniform in {0, ..., n - 1} without bias. Precondition: n > 0.
-  constexpr GPUSCHED_HD std::uint64_t below(std::uint64_t n) {
+  constexpr std::uint64_t below(std::uint64_t n) {
     const std::uint64_t reject_from = ~std::uint64_t{0} - (~std::uint64_t{0} % n + 1) % n;
     std::uint64_t x = next();
     while (x > reject_from) x = next();
@@ -93,7 +93,7 @@ class Rng {
     }
   }
 
-  /// Key and position, which are the whole state: `Rng::restore` continues the stream exactly.
+  /// Key and position, which are the whole state.
   [[nodiscard]] constexpr std::array<std::uint64_t, 2> state() const { return {key_, position_}; }
   /// The stream whose state() was `state`.
   [[nodiscard]] static constexpr Rng restore(std::array<std::uint64_t, 2> state) {
@@ -107,9 +107,9 @@ class Rng {
   }
 
  private:
-  static constexpr GPUSCHED_HD std::uint32_t lo(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
-  static constexpr GPUSCHED_HD std::uint32_t hi(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
-  static constexpr GPUSCHED_HD std::uint64_t join(std::uint32_t a, std::uint32_t b) {
+  static constexpr std::uint32_t lo(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
+  static constexpr std::uint32_t hi(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
+  static constexpr std::uint64_t join(std::uint32_t a, std::uint32_t b) {
     return std::uint64_t{a} | std::uint64_t{b} << 32;
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <compare>
 #include <cstdint>
 #include <limits>
 
@@ -11,29 +12,23 @@
 namespace gpusched {
 
 /// An instant since the start of the simulation, or a span between two instants, in microseconds.
-/// 64 bits reach 292,000 years, so sums of times do not overflow on any trace.
+/// 64 bits hold 292,000 years.
 struct Time {
   std::int64_t us = 0;  ///< microseconds
 
   /// Later than every instant a simulation can reach; "never" and "unknown" are spelled with it.
-  static constexpr GPUSCHED_HD Time max() { return {std::numeric_limits<std::int64_t>::max()}; }
+  static constexpr Time max() { return {std::numeric_limits<std::int64_t>::max()}; }
 
-  // Spelled out because a defaulted operator<=> cannot be called from device code.
   /// Exact comparison, sum and difference of microseconds; sums are not checked for overflow.
   /// \{
-  friend constexpr GPUSCHED_HD bool operator==(Time a, Time b) { return a.us == b.us; }
-  friend constexpr GPUSCHED_HD bool operator!=(Time a, Time b) { return a.us != b.us; }
-  friend constexpr GPUSCHED_HD bool operator<(Time a, Time b) { return a.us < b.us; }
-  friend constexpr GPUSCHED_HD bool operator<=(Time a, Time b) { return a.us <= b.us; }
-  friend constexpr GPUSCHED_HD bool operator>(Time a, Time b) { return a.us > b.us; }
-  friend constexpr GPUSCHED_HD bool operator>=(Time a, Time b) { return a.us >= b.us; }
-  friend constexpr GPUSCHED_HD Time operator+(Time a, Time b) { return {a.us + b.us}; }
-  friend constexpr GPUSCHED_HD Time operator-(Time a, Time b) { return {a.us - b.us}; }
-  constexpr GPUSCHED_HD Time& operator+=(Time b) {
+  friend constexpr auto operator<=>(const Time&, const Time&) = default;
+  friend constexpr Time operator+(Time a, Time b) { return {a.us + b.us}; }
+  friend constexpr Time operator-(Time a, Time b) { return {a.us - b.us}; }
+  constexpr Time& operator+=(Time b) {
     us += b.us;
     return *this;
   }
-  constexpr GPUSCHED_HD Time& operator-=(Time b) {
+  constexpr Time& operator-=(Time b) {
     us -= b.us;
     return *this;
   }
@@ -47,13 +42,11 @@ inline Time from_seconds(double s) {
   return {static_cast<std::int64_t>(std::llround(s * static_cast<double>(microseconds_per_second)))};
 }
 
-/// Exact for whole seconds.
-constexpr GPUSCHED_HD Time whole_seconds(std::int64_t s) { return {s * microseconds_per_second}; }
+/// `s` seconds, exactly. Precondition: |s| < 9.2e12.
+constexpr Time whole_seconds(std::int64_t s) { return {s * microseconds_per_second}; }
 
 /// Seconds as a double: exact to a microsecond up to 285 years.
-constexpr GPUSCHED_HD double to_seconds(Time t) {
-  return static_cast<double>(t.us) / static_cast<double>(microseconds_per_second);
-}
+constexpr double to_seconds(Time t) { return static_cast<double>(t.us) / static_cast<double>(microseconds_per_second); }
 
 /// Position of a job in its JobTable: 0 is the earliest submitted.
 enum class JobId : std::uint32_t {};
@@ -61,9 +54,9 @@ enum class JobId : std::uint32_t {};
 enum class NodeId : std::uint32_t {};
 
 /// The column index of an id.
-constexpr GPUSCHED_HD std::uint32_t index(JobId id) { return static_cast<std::uint32_t>(id); }
+constexpr std::uint32_t index(JobId id) { return static_cast<std::uint32_t>(id); }
 /// The column index of an id.
-constexpr GPUSCHED_HD std::uint32_t index(NodeId id) { return static_cast<std::uint32_t>(id); }
+constexpr std::uint32_t index(NodeId id) { return static_cast<std::uint32_t>(id); }
 
 inline constexpr std::uint32_t no_index = std::numeric_limits<std::uint32_t>::max();  ///< "none" among indexes
 inline constexpr JobId no_job{no_index};    ///< no job: the job of a wake event
@@ -73,14 +66,17 @@ inline constexpr NodeId no_node{no_index};  ///< no node: the gang fits nowhere
 using MilliGpu = std::int64_t;
 inline constexpr MilliGpu whole_gpu = 1000;  ///< thousandths in one GPU
 
+/// Of energy: 1 kWh is 3.6 MJ.
+inline constexpr double joules_per_kwh = 3.6e6;
+
 /// a * b / c rounded down, without overflow in between. Preconditions: a, b >= 0, c > 0, the result fits.
-constexpr GPUSCHED_HD std::int64_t mul_div(std::int64_t a, std::int64_t b, std::int64_t c) {
+constexpr std::int64_t mul_div(std::int64_t a, std::int64_t b, std::int64_t c) {
   __extension__ using Wide = __int128;
   return static_cast<std::int64_t>(static_cast<Wide>(a) * b / c);
 }
 
-/// The same rounded up.
-constexpr GPUSCHED_HD std::int64_t mul_div_up(std::int64_t a, std::int64_t b, std::int64_t c) {
+/// a * b / c rounded up, likewise.
+constexpr std::int64_t mul_div_up(std::int64_t a, std::int64_t b, std::int64_t c) {
   __extension__ using Wide = __int128;
   return static_cast<std::int64_t>((static_cast<Wide>(a) * b + (c - 1)) / c);
 }

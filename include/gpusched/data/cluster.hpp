@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Cluster: the machines of a run as they were bought. Immutable during a run; what is free at an instant is
+/// Cluster: the machines of a run. Immutable during a run; what is free at an instant is
 /// ClusterState (cluster_state.hpp).
 #pragma once
 
@@ -31,7 +31,7 @@ struct Node {
   std::string name = {};                ///< for reports; may be empty
 };
 
-/// A virtual cluster: a share of the machines that schedules its own queue.
+/// A virtual cluster: a part of the machines with a queue of its own.
 struct VirtualCluster {
   std::string name;            ///< as jobs name it (JobRecord::vc)
   MilliGpu quota = unlimited;  ///< most GPU thousandths its jobs may hold at once

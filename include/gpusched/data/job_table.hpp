@@ -32,9 +32,9 @@ struct Shape {
   std::uint32_t gpu_spec = 0;            ///< index into JobTable::gpu_specs(); 0 = any GPU type
 
   /// All GPUs of the gang, in thousandths.
-  [[nodiscard]] constexpr GPUSCHED_HD MilliGpu gpu_milli() const { return tasks * gpu_milli_per_task; }
+  [[nodiscard]] constexpr MilliGpu gpu_milli() const { return tasks * gpu_milli_per_task; }
   /// True when tasks share a GPU instead of owning whole ones.
-  [[nodiscard]] constexpr GPUSCHED_HD bool is_share() const { return gpu_milli_per_task % whole_gpu != 0; }
+  [[nodiscard]] constexpr bool is_share() const { return gpu_milli_per_task % whole_gpu != 0; }
 
   /// Field by field; the order has no meaning beyond being total.
   /// \{
@@ -159,7 +159,7 @@ class JobTable {
     return std::to_string(number_.empty() ? std::int64_t{index(job)} : number_[index(job)]);
   }
 
-  /// Distinct shapes; a shape_id indexes them. Policies keep one queue a shape, so there should be few.
+  /// Distinct shapes; a shape_id indexes them. Policies keep one queue per shape, so there should be few.
   [[nodiscard]] const std::vector<Shape>& shapes() const { return shapes_; }
   /// Distinct GPU demands as written ("V100M16|V100M32"); entry 0 is "" = any.
   [[nodiscard]] const NameTable& gpu_specs() const { return gpu_specs_; }
@@ -237,7 +237,7 @@ class JobTable {
     return part;
   }
 
-  /// Direct access to the hot columns, each of size() entries.
+  /// Whole columns, each of size() entries.
   [[nodiscard]] std::span<const Time> submits() const { return submit_; }
   /// The same of work().
   [[nodiscard]] std::span<const Time> works() const { return work_; }
@@ -266,6 +266,7 @@ class JobTable {
 /// Collects jobs row by row, in any order, and builds the table once.
 class JobTableBuilder {
  public:
+  /// No jobs.
   JobTableBuilder() {
     for (NameTable* names :
          {&table_.gpu_specs_, &table_.users_, &table_.groups_, &table_.vcs_, &table_.names_, &table_.families_}) {

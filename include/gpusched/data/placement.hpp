@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Placement: the named rules that choose nodes for a gang. The choosing itself is ClusterState::place.
+/// Placement: the names of the rules that choose nodes for a gang. The rules themselves are in node_search.hpp.
 #pragma once
 
 #include <array>

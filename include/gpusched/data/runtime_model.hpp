@@ -18,13 +18,14 @@ inline constexpr RatePpm reference_rate = 1'000'000;  ///< the speed of the refe
 /// once handed to an engine, which borrows it. Empty = everything runs at the reference rate.
 class RuntimeModel {
  public:
+  /// Everything at the reference rate.
   RuntimeModel() = default;
 
   /// `families` rows (JobTable::family) by `gpu_types` columns (Cluster GPU type), all at the reference rate.
   RuntimeModel(std::uint32_t families, std::uint32_t gpu_types)
       : gpu_types_(gpu_types), rates_(std::size_t{families} * gpu_types, reference_rate) {}
 
-  /// Precondition: rate > 0.
+  /// Sets the rate of a family on a GPU type. Precondition: rate > 0.
   void set(std::uint32_t family, std::uint32_t gpu_type, RatePpm rate) {
     GPUSCHED_ASSERT(rate > 0, "a rate must be positive");
     rates_[std::size_t{family} * gpu_types_ + gpu_type] = rate;

@@ -6,30 +6,34 @@
 #include <cstdint>
 #include <vector>
 
+#include "gpusched/core/record_pool.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/runtime_model.hpp"
 
 namespace gpusched::detail {
 
 /// A value, empty unless the runtime model knows interference. Each task that holds a share of a card has a seat there.
-/// What the others at a card add to a task's time is kept as a sum, so that coming and going costs as many steps as
-/// there are others. Whole GPUs, and nodes that only count theirs, have no seats.
+/// What the other tasks on a card add to a task's time is kept as a sum, so that joining and leaving cost one step per
+/// other task. Whole GPUs, and nodes that only count theirs, have no seats.
 class CardSharing {
  public:
+  /// Inactive.
   CardSharing() = default;
+  /// Nobody shares a card yet.
   CardSharing(std::uint32_t jobs, std::uint32_t cards)
       : first_of_job_(jobs, no_index), first_on_card_(cards, no_index) {}
 
+  /// True when rates depend on who shares a card.
   [[nodiscard]] bool active() const { return !first_of_job_.empty(); }
 
   /// A task of `job` takes a share of `card`, whose GPUs are of `gpu_type`. Precondition: active().
   void join(const RuntimeModel& model, JobId job, std::uint32_t family, std::uint32_t card, std::uint32_t gpu_type) {
-    const std::uint32_t at = new_seat({.job = job,
-                                       .family = family,
-                                       .card = card,
-                                       .gpu_type = gpu_type,
-                                       .next_of_job = first_of_job_[index(job)],
-                                       .next_on_card = first_on_card_[card]});
+    const std::uint32_t at = seats_.add({.job = job,
+                                         .family = family,
+                                         .card = card,
+                                         .gpu_type = gpu_type,
+                                         .next_of_job = first_of_job_[index(job)],
+                                         .next_on_card = first_on_card_[card]});
     for_each_on(card, [&](Seat& other) {
       seats_[at].extra += model.extra(family, other.family, gpu_type);
       other.extra += model.extra(other.family, family, gpu_type);
@@ -50,13 +54,13 @@ class CardSharing {
       for_each_on(seat.card,
                   [&](Seat& other) { other.extra -= model.extra(other.family, seat.family, seat.gpu_type); });
       changed_.push_back(seat.card);
-      seats_[at].next_of_job = free_seat_;
-      free_seat_ = at;
+      seats_.remove(at);
       at = seat.next_of_job;
     }
     first_of_job_[index(job)] = no_index;
   }
 
+  /// True when the job shares a card, be it alone on it so far.
   [[nodiscard]] bool is_seated(JobId job) const { return active() && first_of_job_[index(job)] != no_index; }
 
   /// The rate of a seated job: that of its slowest task, each slowed by the sum of what its neighbours add.
@@ -71,10 +75,11 @@ class CardSharing {
     return slowest;
   }
 
-  /// True when somebody came or went since the last for_each_affected().
+  /// True when a task joined or left a card since the last for_each_affected().
   [[nodiscard]] bool any_affected() const { return !changed_.empty(); }
 
-  /// Calls visit(job) for everyone at the cards where somebody came or went since the last call, some more than once.
+  /// Calls visit(job) for every job on the cards that a task joined or left since the last call, for some more than
+  /// once.
   template <class Visit>
   void for_each_affected(Visit visit) {
     for (const std::uint32_t card : changed_) {
@@ -83,8 +88,8 @@ class CardSharing {
     changed_.clear();
   }
 
-  /// Cards of the job's seats, the latest first, into `cards`; false when a sum is not what the neighbours add. For
-  /// checks.
+  /// Writes the cards of the job's seats, the latest first, into `cards`. False when a kept sum is not what the other
+  /// tasks on the card add: for checks.
   [[nodiscard]] bool audit(const RuntimeModel& model, JobId job, std::vector<std::uint32_t>& cards) const {
     cards.clear();
     for (std::uint32_t at = first_of_job_[index(job)]; at != no_index; at = seats_[at].next_of_job) {
@@ -116,21 +121,9 @@ class CardSharing {
     for (std::uint32_t at = first_on_card_[card]; at != no_index; at = seats_[at].next_on_card) visit(seats_[at]);
   }
 
-  std::uint32_t new_seat(const Seat& seat) {
-    if (free_seat_ == no_index) {
-      seats_.push_back(seat);
-      return static_cast<std::uint32_t>(seats_.size() - 1);
-    }
-    const std::uint32_t at = free_seat_;
-    free_seat_ = seats_[at].next_of_job;
-    seats_[at] = seat;
-    return at;
-  }
-
-  std::vector<Seat> seats_;
+  RecordPool<Seat, &Seat::next_of_job> seats_;
   std::vector<std::uint32_t> first_of_job_, first_on_card_;
   std::vector<std::uint32_t> changed_;  // cards
-  std::uint32_t free_seat_ = no_index;
 };
 
 }  // namespace gpusched::detail

@@ -22,6 +22,14 @@ enum class EventKind : std::uint8_t {
   move,     ///< a decision gave a running job other nodes
 };
 
+/// True when a job comes to wait in its queue by itself: it was submitted, or its next attempt is due. What takes a job
+/// off its nodes and leaves it waiting is in both predicates. A decision's own `preempt` is in neither, because the
+/// policy that gave it knows.
+constexpr bool enters_queue(EventKind kind) { return kind == EventKind::submit || kind == EventKind::retry; }
+
+/// True when a running job gives up its nodes by itself: it finished, or its attempt ended.
+constexpr bool leaves_cluster(EventKind kind) { return kind == EventKind::finish || kind == EventKind::retry; }
+
 /// Something that happened at the current instant.
 struct Event {
   EventKind kind = EventKind::wake;  ///< what happened
@@ -95,7 +103,7 @@ class EventQueue {
   }
 
  private:
-  // Four children a node: half the depth of a binary heap, and the children share a cache line or two.
+  // Four children per node: half the depth of a binary heap, and the children share a cache line or two.
   static constexpr std::size_t arity = 4;
 
   std::vector<Entry> heap_;

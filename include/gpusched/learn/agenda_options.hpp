@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "gpusched/core/config.hpp"
 #include "gpusched/core/named_value.hpp"
 #include "gpusched/core/types.hpp"
+#include "gpusched/policy/f1_score.hpp"
 
 namespace gpusched {
 
@@ -38,7 +38,7 @@ enum class Heuristic : std::uint8_t {
   fcfs,  ///< s
   sjf,   ///< r
   saf,   ///< r n
-  f1,    ///< log10(r) n + 870 log10(s) (Carastan-Santos & de Camargo, SC'17)
+  f1,    ///< f1_score(r, n, s) (f1_score.hpp)
   las,   ///< mode preempt: level of GPU service attained (Ranking)
   srtf,  ///< mode preempt: known run time left, as of the job's last level
 };
@@ -80,9 +80,7 @@ inline double heuristic_key(Heuristic heuristic, float known_s, float gpu_count,
     case Heuristic::srtf: GPUSCHED_ASSERT(false, "an order of mode preempt"); [[fallthrough]];
     case Heuristic::f1: break;
   }
-  const double submit = static_cast<double>(submit_us) / static_cast<double>(microseconds_per_second);
-  const auto log_of = [](double x) { return std::log10(x <= 0 ? 0.1 : x); };
-  return log_of(run) * gpus + 870 * log_of(submit);
+  return f1_score(run, gpus, static_cast<double>(submit_us) / static_cast<double>(microseconds_per_second));
 }
 
 /// The decision process that an Agenda offers. The defaults contradict nothing.

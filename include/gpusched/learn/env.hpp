@@ -129,7 +129,7 @@ class Env {
   /// Writes the observation of the open choice.
   void encode(const ObservationSlot& slot) const { agenda_->encode(engine_->view(), slot); }
 
-  /// Writes privileged_features floats.
+  /// Writes privileged_features floats: what only the critic may see.
   void encode_privileged(float* out) const {
     const double now_s = to_seconds(now());
     const auto log_work = [&](double gpu_s) {
@@ -206,7 +206,6 @@ class Env {
     result.seconds += dt;
     if (!rates_.scoring) return;
     const double idle_gpus = gpus_ - rates_.held_gpus;
-    constexpr double joules_per_kwh = 3.6e6;
     const double watts = idle_gpus * options_.idle_gpu_w + rates_.held_gpus * options_.busy_gpu_w;
     const RewardVector rate{-rates_.in_system,
                             -rates_.waiting,

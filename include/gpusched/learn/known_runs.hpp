@@ -26,7 +26,7 @@ class KnownRuns {
     if (knowledge_ == RuntimeKnowledge::predicted || knowledge_ == RuntimeKnowledge::user) predictor_.learn(view, job);
   }
 
-  /// 0 when unknown.
+  /// The known run time of a job, in seconds; 0 when unknown.
   [[nodiscard]] float seconds(const View& view, JobId job) const {
     switch (knowledge_) {
       case RuntimeKnowledge::none: return 0.0f;

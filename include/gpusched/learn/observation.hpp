@@ -17,7 +17,7 @@
 
 namespace gpusched {
 
-/// One float of a token for each. Logarithms are natural, of 1 + x, times the constant named.
+/// The floats of a token. Logarithms are natural, of 1 + x, times the constant named.
 enum JobFeature : std::uint8_t {
   log_wait,            ///< seconds waited, / 10
   log_known,           ///< known run time in seconds, / 10; 0 when unknown

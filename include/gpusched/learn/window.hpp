@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Windows: stretches of a trace on which agents are trained and compared, split by time so that what is tested was
-/// never trained on.
+/// Windows: stretches of a trace on which agents are trained and compared. The trace is split by time, so that no test
+/// window was trained on.
 #pragma once
 
 #include <algorithm>

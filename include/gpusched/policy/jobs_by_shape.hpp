@@ -26,11 +26,11 @@ class JobsByShape {
     std::set<Running> running;  ///< the same
   };
 
-  /// Before anything else but empty().
+  /// Makes room for the run's queues and shapes. Call it before anything else but empty().
   void prepare(const View& view) {
     if (jobs_.empty()) jobs_.resize(std::size_t{view.queue_count()} * view.shape_count());
   }
-  /// Not prepared yet.
+  /// True until prepare().
   [[nodiscard]] bool empty() const { return jobs_.empty(); }
 
   /// The jobs of that queue and shape. Precondition: prepared.
@@ -43,7 +43,8 @@ class JobsByShape {
   /// The jobs of that job's queue and shape.
   Jobs& of(const View& view, JobId job) { return of(view, view.queue_of(job), view.shape_id(job)); }
 
-  /// The shape whose first waiting job comes first of all, among those not blocked (by shape); no_index: there is none.
+  /// The shape whose first waiting job comes before that of all others, shapes with blocked[shape] != 0 left out;
+  /// no_index when no job is left.
   [[nodiscard]] std::uint32_t best_waiting(const View& view, std::uint32_t queue,
                                            const std::vector<std::uint8_t>& blocked) const {
     std::uint32_t best = no_index;

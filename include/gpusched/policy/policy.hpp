@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The policy seam. A policy is any copyable struct with `name()` and `decide(view, decision)`; its memory is its
+/// What a policy is: any copyable struct with `name()` and `decide(view, decision)`; its memory is its
 /// members. AnyPolicy erases one by value where the choice is made at run time.
 #pragma once
 
@@ -30,7 +30,7 @@ inline constexpr bool is_clairvoyant = Policy<P> && !requires(P policy, const Vi
   policy.decide(view, decision);
 };
 
-/// Any policy, by value.
+/// Any policy, by value: a copy is a copy of the policy inside.
 class AnyPolicy {
  public:
   /// Holds `policy`.

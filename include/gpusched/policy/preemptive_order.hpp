@@ -18,8 +18,8 @@ namespace gpusched {
 /// Runnable jobs under keys that change only when the policy says so. fill() gives the cluster to them in ascending
 /// order of key: a job that does not fit is passed over, and running jobs that others outrank are preempted. The
 /// outcome is that of emptying the cluster and walking the whole order, but an event costs only the jobs it starts,
-/// those they displace, and one test a shape: O(shapes x log n). Each scheduling queue (virtual cluster) is an order of
-/// its own.
+/// those they displace, and one test per shape: O(shapes x log n). Each scheduling queue (virtual cluster) is an order
+/// of its own.
 ///
 /// `Key` is totally ordered by <; equal keys go to the lower job id. A policy's `Hooks` has
 ///   Key before_start(JobId)       the key under which the job runs;

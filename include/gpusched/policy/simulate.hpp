@@ -21,9 +21,10 @@ concept Observer = requires(O observer, const OracleView& view, std::span<const 
 
 namespace detail {
 
-/// Notices jobs that take turns for ever, each turn spent on starting again and on work that is lost: since the last
-/// end, with no submission to come, there was a thousand preemptions for every job, and no job came forward by as much
-/// as one preemption costs. Looks at events alone while preemption is free or nobody is preempted.
+/// Detects preemption livelock: jobs that preempt each other for ever and spend every run on restarting and on
+/// repeating lost work. The sign: since the last finish, with no submission to come, there were a thousand preemptions
+/// for every unfinished job, and no job progressed by as much as one preemption costs. Costs next to nothing while
+/// preemption is free or rare.
 class TurnWatch {
  public:
   explicit TurnWatch(const PreemptionCost& cost) : cost_(cost.checkpoint + cost.restart + cost.checkpoint_interval) {}
@@ -32,7 +33,7 @@ class TurnWatch {
     if (cost_ == Time{}) return;
     for (const Event& event : events) {
       if (event.kind == EventKind::preempt) ++preemptions_;
-      if (event.kind != EventKind::finish && event.kind != EventKind::retry) continue;
+      if (!leaves_cluster(event.kind)) continue;
       preemptions_ = 0;
       left_.clear();
     }
@@ -65,7 +66,7 @@ class TurnWatch {
 }  // namespace detail
 
 /// Runs until nothing is left to happen. Returns true when every job finished; false means that the policy left jobs
-/// waiting for ever, or that jobs take turns for ever and get nowhere (ends_in_turns).
+/// waiting for ever, or a preemption livelock (ends_in_turns).
 template <Policy P, Observer... Observers>
 bool simulate(Engine& engine, P& policy, Observers&... observers) {
   Decision decision = engine.decision();
@@ -84,7 +85,7 @@ bool simulate(Engine& engine, P& policy, Observers&... observers) {
   return engine.all_finished();
 }
 
-/// After simulate() returned false: true when it stopped as jobs took turns for ever, false when none can start.
+/// After simulate() returned false: true for a preemption livelock, false when the policy left jobs waiting for ever.
 [[nodiscard]] inline bool ends_in_turns(const Engine& engine) { return engine.next_event_time() != Time::max(); }
 
 }  // namespace gpusched

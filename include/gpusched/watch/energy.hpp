@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Energy of a run: PowerTable says what GPUs draw under which jobs, EnergyLog watches a run and adds it up.
+/// Energy of a run: PowerTable says how much power GPUs draw under which jobs, EnergyLog watches a run and integrates
+/// it.
 ///
 /// A card draws idle + (active - idle) u^beta watts, u being the share of time that it is busy. A job that has a card
 /// for itself keeps it busy as its family does; one that holds s thousandths of it, s/1000 of that. Jobs that share a
@@ -13,12 +14,14 @@
 #include <span>
 #include <vector>
 
+#include "gpusched/core/record_pool.hpp"
+#include "gpusched/core/types.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/watch/metrics.hpp"
 
 namespace gpusched {
 
-/// Immutable; borrowed by EnergyLog.
+/// Power by GPU type and job family. Immutable; borrowed by EnergyLog.
 struct PowerTable {
   /// What does not depend on the job.
   struct GpuType {
@@ -27,18 +30,18 @@ struct PowerTable {
   };
   /// A job family on a GPU type.
   struct FamilyOnType {
-    double active_w = 0;    ///< of a card that is always busy with this family
+    double active_w = 0;    ///< watts of a card that is always busy with this family
     double busy_share = 1;  ///< (0, 1] of the time that a job alone on a card keeps it busy
   };
   std::vector<GpuType> types = {};          ///< by Cluster GPU type
   std::vector<FamilyOnType> families = {};  ///< [family * types.size() + type]
 };
 
-/// An Observer of constant cost a grant. Counts GPUs only: neither hosts nor network, nor what cools them. Every GPU of
+/// An Observer; O(1) per grant. Counts GPUs only: neither hosts nor network nor cooling. Every GPU of
 /// the cluster draws at least its idle power from the first measured submission to the last measured end.
 class EnergyLog {
  public:
-  /// Watches nothing when `table` is null.
+  /// Does nothing when `table` is null.
   explicit EnergyLog(const PowerTable* table, MeasureWindow window = {}) : table_(table), window_(window) {}
 
   /// Adds up the energy since the last call and follows the events.
@@ -70,7 +73,7 @@ class EnergyLog {
 
   /// Energy of all GPUs over the measured span. Precondition: the run is finished.
   [[nodiscard]] double kwh() const {
-    constexpr double mw_us_per_kwh = 1e3 * 1e3 * 3600 * 1e6;
+    constexpr double mw_us_per_kwh = joules_per_kwh * 1e3 * 1e6;
     return static_cast<double>(at_end_ - at_begin_) / mw_us_per_kwh;
   }
 
@@ -123,15 +126,14 @@ class EnergyLog {
       load.whole_mw = std::llround(gpus * above_idle_mw * std::pow(of.busy_share, table_->types[type].beta));
       busy_mw_ += load.whole_mw;
     }
-    loads_of_job_[index(job)] = keep(load);
+    loads_of_job_[index(job)] = loads_.add(load);
   }
 
   void close(JobId job) {
     std::uint32_t& head = loads_of_job_[index(job)];
     while (head != no_index) {
       const Load load = loads_[head];
-      loads_[head].next = free_load_;
-      free_load_ = head;
+      loads_.remove(head);
       head = load.next;
       busy_mw_ -= load.whole_mw;
       if (load.card != no_index) change_card(load, -1);
@@ -152,22 +154,10 @@ class EnergyLog {
     busy_mw_ += card.mw;
   }
 
-  std::uint32_t keep(const Load& load) {
-    if (free_load_ == no_index) {
-      loads_.push_back(load);
-      return static_cast<std::uint32_t>(loads_.size() - 1);
-    }
-    const std::uint32_t at = free_load_;
-    free_load_ = loads_[at].next;
-    loads_[at] = load;
-    return at;
-  }
-
   const PowerTable* table_;
   MeasureWindow window_;
   std::vector<std::uint32_t> loads_of_job_;
-  std::vector<Load> loads_;
-  std::uint32_t free_load_ = no_index;
+  RecordPool<Load, &Load::next> loads_;
   std::vector<Card> cards_;
   std::int64_t idle_mw_ = 0, busy_mw_ = 0;
   Time last_{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// IntervalLog: who ran where and when.
+/// IntervalLog: which job ran on which node from when to when.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Interval {
   Time end = Time::max();  ///< max() while it runs
 };
 
-/// An Observer that keeps every interval, in order of start. 32 bytes an interval and 4 a job.
+/// An Observer that keeps every interval, in order of start: 32 bytes per interval and 4 per job.
 class IntervalLog {
  public:
   /// Opens and closes intervals by the events of an instant.
@@ -45,7 +45,7 @@ class IntervalLog {
 
   /// All intervals so far, in order of start.
   [[nodiscard]] std::span<const Interval> intervals() const { return intervals_; }
-  /// Hands them over.
+  /// Moves the intervals out.
   [[nodiscard]] std::vector<Interval> take() && { return std::move(intervals_); }
 
  private:

@@ -30,7 +30,7 @@ class BackfillQueue {
     ends_.observe(view);
     queue_.observe(view);
     for (const Event& event : view.events()) {
-      if (event.kind == EventKind::submit || event.kind == EventKind::retry) keep(view, event.job);
+      if (enters_queue(event.kind)) keep(view, event.job);
     }
   }
 

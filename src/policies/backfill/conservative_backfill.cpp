@@ -30,10 +30,10 @@ void ConservativeBackfill::decide(const OracleView& view, Decision& decision) {
 void ConservativeBackfill::note_events(const View& view) {
   if (runs_.empty()) runs_.resize(view.job_count());
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+    if (leaves_cluster(event.kind)) {
       departed_.push_back(std::exchange(runs_[index(event.job)], Plan{}));
     }
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) unplanned_.push_back(event.job);
+    if (enters_queue(event.kind)) unplanned_.push_back(event.job);
   }
   moved_.insert(moved_.end(), ends_.moved().begin(), ends_.moved().end());
 }

@@ -53,11 +53,11 @@ class EstimatedEnds {
     bool surprised = false;
     for (const Event& event : view.events()) {
       if (event.job == no_job) continue;
-      if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+      if (leaves_cluster(event.kind)) {
         surprised = surprised || end(event.job) != view.now();
         ends_.erase({end(event.job), event.job});
       }
-      if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+      if (enters_queue(event.kind)) {
         runs_[index(event.job)].estimate = at_least(estimator_.estimate(view, event.job));
       }
     }

@@ -16,7 +16,7 @@ class LongestWaitingUser {
   void decide(const View& view, Decision& decision) {
     users_.resize(view.users().size());
     for (const Event& event : view.events()) {
-      if (event.kind != EventKind::submit && event.kind != EventKind::retry) continue;
+      if (!enters_queue(event.kind)) continue;
       User& user = users_[view.user(event.job)];
       if (user.waiting_jobs++ == 0) user.since = view.now();
       waiting_.push(view, event.job, view.user(event.job));

@@ -7,8 +7,8 @@ namespace gpusched {
 
 void Lsf::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+    if (leaves_cluster(event.kind)) hold(view, event.job, -1);
+    if (enters_queue(event.kind)) {
       waiting_.push(view, event.job, owner_of(options_.column, view, event.job));
     }
   }

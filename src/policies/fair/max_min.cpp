@@ -106,10 +106,10 @@ void MaxMin::note_events(const View& view) {
     if (number >= owners_.size()) owners_.resize(number + 1);
     Owner& owner = owners_[number];
     hungry_.erase({owner.held, number});
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+    if (leaves_cluster(event.kind)) {
       owner.held -= view.shape(event.job).gpu_milli();
     }
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+    if (enters_queue(event.kind)) {
       wait(view, event.job);
     }
     if (owner.waiting > 0) hungry_.insert({owner.held, number});

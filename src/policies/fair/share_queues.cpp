@@ -97,10 +97,10 @@ void ShareQueues::note(const View& view) {
     if (event.job == no_job) continue;
     const std::uint32_t owner = owner_of(options_.column, view, event.job);
     const MilliGpu wanted = view.shape(event.job).gpu_milli();
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
+    if (leaves_cluster(event.kind)) hold(view, event.job, -1);
     if (event.kind == EventKind::finish) demanded_[owner] -= wanted;
     if (event.kind == EventKind::submit) demanded_[owner] += wanted;
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+    if (enters_queue(event.kind)) {
       waiting_.push(view, event.job, class_owner(view, event.job));
     }
   }

@@ -10,8 +10,8 @@ namespace gpusched {
 
 void Slurm::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) hold(view, event.job, -1);
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+    if (leaves_cluster(event.kind)) hold(view, event.job, -1);
+    if (enters_queue(event.kind)) {
       waiting_.push(view, event.job, class_of(view, event.job));
     }
   }
@@ -26,7 +26,7 @@ void Slurm::decide(const View& view, Decision& decision) {
 
 void Slurm::account(const View& view, const Event& event) {
   if (event.kind == EventKind::start) hold(view, event.job, +1);
-  const bool stops = event.kind == EventKind::finish || event.kind == EventKind::retry;
+  const bool stops = leaves_cluster(event.kind);
   if (stops || event.kind == EventKind::preempt) hold(view, event.job, -1);
 }
 

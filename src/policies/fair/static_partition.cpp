@@ -9,10 +9,10 @@ namespace gpusched {
 void StaticPartition::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
     const std::uint32_t owner = event.job == no_job ? 0 : owner_of(column_, view, event.job);
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+    if (leaves_cluster(event.kind)) {
       held_.add(owner, -view.shape(event.job).gpu_milli());
     }
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) waiting_.push(view, event.job, owner);
+    if (enters_queue(event.kind)) waiting_.push(view, event.job, owner);
   }
   blocked_.assign(quotas_.size(), false);
   const auto score = [](const ClassQueues::Class&) { return 0; };  // in order of submission

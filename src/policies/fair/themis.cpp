@@ -53,7 +53,7 @@ void Themis::note_arrivals(const OracleView& view) {
   for (const Candidate& stopped : stopped_) wait(view, stopped.job);
   stopped_.clear();
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) end_lease(event.job);
+    if (leaves_cluster(event.kind)) end_lease(event.job);
     if (event.kind == EventKind::retry) wait(view, event.job);
     if (event.kind != EventKind::submit) continue;
     cpu_only_jobs_ = cpu_only_jobs_ || view.shape(event.job).gpu_milli() == 0;

@@ -63,10 +63,10 @@ void AgendaPolicy::start_by_key(Decision& decision) {
 
 void AgendaPolicy::observe(const View& view) {
   for (const Event& event : view.events()) {
-    const bool ended = event.kind == EventKind::finish || event.kind == EventKind::retry;
+    const bool ended = leaves_cluster(event.kind);
     if (ended && way_ == Way::backfill) backfill_.end(event.job);
     if (event.kind == EventKind::finish) known_.finish(view, event.job);
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) wait(view, event.job);
+    if (enters_queue(event.kind)) wait(view, event.job);
   }
 }
 

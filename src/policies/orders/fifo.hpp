@@ -29,7 +29,7 @@ struct FifoSkip {
 
   void decide(const View& view, Decision& decision) {
     for (const Event& event : view.events()) {
-      if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+      if (enters_queue(event.kind)) {
         waiting_.push(view, event.job, index(event.job));
       }
     }

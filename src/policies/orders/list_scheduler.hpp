@@ -27,7 +27,7 @@ class OrderedQueue {
   void observe(const OracleView& view) {
     order_.estimator.observe(view);
     for (const Event& event : view.events()) {
-      if (event.kind == EventKind::submit || event.kind == EventKind::retry) push(view, event.job);
+      if (enters_queue(event.kind)) push(view, event.job);
     }
   }
 

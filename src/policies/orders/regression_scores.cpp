@@ -4,13 +4,11 @@
 #include <cmath>
 #include <string>
 
+#include "gpusched/policy/f1_score.hpp"
 #include "src/policies/orders/list_scheduler.hpp"
 
 namespace gpusched {
 namespace {
-
-// RLScheduler's guard, which keeps a submission at the origin in the domain.
-double log10_of(double x) { return std::log10(x <= 0 ? 0.1 : x); }
 
 PolicyInfo regression_info(const char* name, const char* formula, double (*score)(const JobFacts&)) {
   return list_policy_info({.name = name,
@@ -26,26 +24,25 @@ PolicyInfo regression_info(const char* name, const char* formula, double (*score
 }  // namespace
 
 PolicyInfo f1_info() {
-  return regression_info("f1", "log10(r) n + 870 log10(s)", [](const JobFacts& job) {
-    return log10_of(job.requested_s) * job.processors + 870 * log10_of(job.submit_s);
-  });
+  return regression_info("f1", "log10(r) n + 870 log10(s)",
+                         [](const JobFacts& job) { return f1_score(job.requested_s, job.processors, job.submit_s); });
 }
 
 PolicyInfo f2_info() {
   return regression_info("f2", "sqrt(r) n + 25600 log10(s)", [](const JobFacts& job) {
-    return std::sqrt(job.requested_s) * job.processors + 25600 * log10_of(job.submit_s);
+    return std::sqrt(job.requested_s) * job.processors + 25600 * log10_from_tenth(job.submit_s);
   });
 }
 
 PolicyInfo f3_info() {
   return regression_info("f3", "r n + 6860000 log10(s)", [](const JobFacts& job) {
-    return job.requested_s * job.processors + 6860000 * log10_of(job.submit_s);
+    return job.requested_s * job.processors + 6860000 * log10_from_tenth(job.submit_s);
   });
 }
 
 PolicyInfo f4_info() {
   return regression_info("f4", "r sqrt(n) + 530000 log10(s)", [](const JobFacts& job) {
-    return job.requested_s * std::sqrt(job.processors) + 530000 * log10_of(job.submit_s);
+    return job.requested_s * std::sqrt(job.processors) + 530000 * log10_from_tenth(job.submit_s);
   });
 }
 

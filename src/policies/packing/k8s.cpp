@@ -5,7 +5,7 @@ namespace gpusched {
 
 void K8s::decide(const OracleView& view, Decision& decision) {
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) waiting_.push(view, event.job, 0);
+    if (enters_queue(event.kind)) waiting_.push(view, event.job, 0);
   }
   const auto score = [](const ClassQueues::Class& jobs) { return -std::int64_t{jobs.priority}; };
   waiting_.start_best(true, score, [&](const ClassQueues::Class& jobs) {

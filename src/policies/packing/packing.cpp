@@ -202,7 +202,7 @@ void Packing::decide(const View& view, Decision& decision) {
   }
   bool freed = false;
   for (const Event& event : view.events()) {
-    if (event.kind != EventKind::finish && event.kind != EventKind::retry) continue;
+    if (!leaves_cluster(event.kind)) continue;
     for (const NodeTasks& part : nodes_of_[index(event.job)]) {
       packer_.changed(part.node, view.shape(event.job), -static_cast<int>(part.tasks));
     }

@@ -103,13 +103,13 @@ void ShortestRemaining::note(const OracleView& view, const Event& event) {
   if (event.job == no_job) return;
   Jobs& jobs = jobs_.of(view, event.job);
   touched_[view.queue_of(event.job)] = true;
-  if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+  if (leaves_cluster(event.kind)) {
     auto ended = jobs.running.begin();  // it is among the few that end now, unless it never took any time
     while (ended != jobs.running.end() && ended->end == view.now().us && ended->job != event.job) ++ended;
     if (ended != jobs.running.end() && ended->job == event.job) jobs.running.erase(ended);
     touch_all();
   }
-  if (event.kind == EventKind::submit || event.kind == EventKind::retry) {
+  if (enters_queue(event.kind)) {
     jobs.waiting.insert(newcomer(event.job, key(event.job, view.remaining(event.job), view)));
   }
 }

@@ -12,8 +12,6 @@ constexpr Time late_second = whole_seconds(1);
 
 Time checkpoint_cost(std::uint32_t gpus) { return whole_seconds(gpus == 1 ? 7 : gpus <= 8 ? 30 : 60); }
 
-bool begins_to_wait(const Event& event) { return event.kind == EventKind::submit || event.kind == EventKind::retry; }
-
 Result<void> check_input(const std::string& policy, const PolicyContext& context) {
   const JobTable& jobs = *context.jobs;
   const Cluster& cluster = *context.cluster;
@@ -89,7 +87,7 @@ void HeliosList::decide(const OracleView& view, Decision& decision) {
   queues_.resize(view.queue_count());
   estimator_.observe(view);
   for (const Event& event : view.events()) {
-    if (begins_to_wait(event)) queues_[view.queue_of(event.job)].unrated.push_back(event.job);
+    if (enters_queue(event.kind)) queues_[view.queue_of(event.job)].unrated.push_back(event.job);
   }
   for (Queue& queue : queues_) {
     const bool older_wait = queue.waited || !queue.rated.empty();
@@ -142,11 +140,11 @@ void HeliosSrtf::note_events(const OracleView& view) {
     if (event.job == no_job) continue;
     Queue& queue = queues_[view.queue_of(event.job)];
     queue.changed = true;
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+    if (leaves_cluster(event.kind)) {
       queue.running.erase(std::find_if(queue.running.begin(), queue.running.end(),
                                        [&](const Run& run) { return run.job == event.job; }));
     }
-    if (!begins_to_wait(event)) continue;
+    if (!enters_queue(event.kind)) continue;
     owed_[index(event.job)] = late_second;
     queue.joining.push_back(event.job);
   }

@@ -24,7 +24,7 @@ void MuriShortest::decide(const OracleView& view, Decision& decision) {
 
 void MuriShortest::drop_ended(const OracleView& view) {
   for (const Event& event : view.events()) {
-    if (event.kind != EventKind::finish && event.kind != EventKind::retry) continue;
+    if (!leaves_cluster(event.kind)) continue;
     running_.erase(find_running(event.job));
   }
 }
@@ -51,7 +51,7 @@ void MuriShortest::progress(Time span) {
 void MuriShortest::admit(const OracleView& view) {
   std::uint64_t number = first_arrival;
   for (const Event& event : view.events()) {
-    if (event.kind != EventKind::submit && event.kind != EventKind::retry) continue;
+    if (!enters_queue(event.kind)) continue;
     overhead_.admit(view, event.job);
     const std::uint32_t gpus = view.shape(event.job).tasks;
     waiting_.insert(gpus, {{key_of(overhead_.remaining(event.job), gpus), tie_of(number++)}, event.job});

@@ -28,7 +28,7 @@ void TiresiasQueues<form>::decide(const RunView& view, Decision& decision) {
 template <TiresiasQueuesForm form>
 void TiresiasQueues<form>::drop_ended(const RunView& view) {
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) running_.erase(find_running(event.job));
+    if (leaves_cluster(event.kind)) running_.erase(find_running(event.job));
   }
 }
 
@@ -66,7 +66,7 @@ void TiresiasQueues<form>::enter(Run& run, std::uint32_t queue) const {
 template <TiresiasQueuesForm form>
 void TiresiasQueues<form>::admit(const RunView& view) {
   for (const Event& event : view.events()) {
-    if (event.kind != EventKind::submit && event.kind != EventKind::retry) continue;
+    if (!enters_queue(event.kind)) continue;
     (*this)[event.job] = {.admission = admissions_++};
     if constexpr (is_muri) overhead_.admit(view, event.job);
     append_pending(event.job, view.shape(event.job).tasks);

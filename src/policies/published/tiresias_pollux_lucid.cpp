@@ -27,11 +27,11 @@ Time TiresiasPolluxLucid::start_cost(const Shape& shape, bool preempted) const {
 void TiresiasPolluxLucid::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
     changed_ = changed_ || event.kind != EventKind::wake;
-    if (event.kind == EventKind::finish || event.kind == EventKind::retry) {
+    if (leaves_cluster(event.kind)) {
       running_.erase(std::find_if(running_.begin(), running_.end(),
                                   [&](const Run& run) { return run.place.number == index(event.job); }));
     }
-    if (event.kind == EventKind::submit || event.kind == EventKind::retry) joining_.push_back(event.job);
+    if (enters_queue(event.kind)) joining_.push_back(event.job);
   }
   if (view.now() == round_from(view.now()) && (changed_ || view.now() == next_limit_)) {
     schedule(view, decision);

@@ -310,7 +310,7 @@ TEST(HistoryHash, TellsRunsApart) {
   EXPECT_NE(hash(Fifo{}), hash(Sjf{}));
 }
 
-// Job 0 runs from 0 and job 1 waits; at 4 s a decision stops, starts and restores them.
+// Job 0 runs from 0, and at 4 s, when job 1 comes, a decision stops, starts and restores them.
 class OpenDecision : public testing::Test {
  protected:
   OpenDecision() {
@@ -320,7 +320,7 @@ class OpenDecision : public testing::Test {
     engine.advance_to(whole_seconds(4));
   }
 
-  JobTable jobs = table_of({{0, 10, 2}, {1, 5, 2}});
+  JobTable jobs = table_of({{0, 10, 2}, {4, 5, 2}});
   Engine engine{jobs, Cluster::pool(2)};
   JobId first{0}, second{1};
 };

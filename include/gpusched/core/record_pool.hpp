@@ -44,7 +44,7 @@ class RecordPool {
 
   /// The record of that number.
   [[nodiscard]] Record& operator[](std::uint32_t at) { return records_[at]; }
-  [[nodiscard]] const Record& operator[](std::uint32_t at) const { return records_[at]; }
+  [[nodiscard]] const Record& operator[](std::uint32_t at) const { return records_[at]; }  ///< the same, to read
 
  private:
   std::vector<Record> records_;

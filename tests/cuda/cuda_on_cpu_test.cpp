@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is in cuda/, within one process, on a device that the processor plays (tests/cuda/on_cpu): first that the device
 // shows mistakes, then the kernels against their references, then the code that drives them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>

@@ -2,9 +2,9 @@
 // The threads of a block as fibers: each runs until it waits for others, so that barriers and exchanges within a warp
 // work with one thread of the operating system, the same every time. A fiber runs thread after thread; only one whose
 // thread has to wait is put aside for it, so that kernels without barriers never switch.
+#include <cuda_runtime.h>
 #include <setjmp.h>
 #include <sys/mman.h>
-#include <cuda_runtime.h>
 #include <ucontext.h>
 
 #include <algorithm>

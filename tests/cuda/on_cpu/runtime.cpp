@@ -10,9 +10,9 @@
 //    are looked at when it is freed;
 //  - a process forked from one that has opened the device cannot use it;
 //  - a device that is lost stays lost: every later call answers with the same error.
+#include <cuda_runtime.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <cuda_runtime.h>
 #include <unistd.h>
 
 #include <array>

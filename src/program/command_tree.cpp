@@ -125,7 +125,8 @@ CommandInfo command_tree(const CLI::App& command) {
 std::vector<std::string> words_of_kind(std::string_view kind) {
   std::vector<std::string> words;
   if (kind == value_kind::policy || kind == value_kind::policies) {
-    for (const PolicyInfo& policy : PolicyRegistry::standard().rows()) words.push_back(policy.name);
+    const PolicyRegistry registry = PolicyRegistry::standard();
+    for (const PolicyInfo& policy : registry.rows()) words.push_back(policy.name);
   } else if (kind == value_kind::backfill) {
     words.emplace_back("none");
     for (const auto& way : backfill_infos()) words.push_back(way.name);

@@ -80,7 +80,7 @@ TEST_F(CommandLine, StandardInputMayBeReadTwiceAndIsNamedInErrors) {
       "printf 'job_id,submit_s,work_s,tasks,gpu_milli_per_task\\na,0,1,1,1000\\na,1,1,1,1000\\n' | ";
   const std::string program = std::string(GPUSCHED_PROGRAM) + " ";
   EXPECT_THAT(shell(twins + program + "replay - --cluster 4 --policy fifo 2>&1"),
-              HasSubstr("-:3: job id 'a' stands at line 2 already"));
+              HasSubstr("-:3: job id 'a' is already used at line 2"));
   EXPECT_EQ(shell(": | " + program + "trace info - 2>&1"), "gpusched: -: is empty; expected a trace\n");
   EXPECT_THAT(shell("echo some words | " + program + "trace info - 2>&1"), HasSubstr("format not recognised"));
   EXPECT_THAT(shell("cat " + small_trace() + " | " + program + "trace info - --format philly-csv 2>&1"),

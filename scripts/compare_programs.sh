@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows that two builds of gpusched behave alike: replays every policy that OLD knows, alone and under EASY and
-# conservative backfilling (or their refusal), and compares exit codes, notes and every byte of `--out` but the manifest
-# (which names the build).
+# conservative backfilling (or their refusal), and compares exit codes, tables and every byte of `--out` but the manifest
+# (which names the build). A row or folder may be named with its backfilling ("sjf+easy") or without; messages may differ.
 #
 #   scripts/compare_programs.sh OLD NEW [TRACES]      TRACES: default $GPUSCHED_TRACES or ../shared/traces
 #
@@ -26,9 +26,10 @@ run() { # PROGRAM OUT ARGUMENTS...
   mkdir -p "$out"
   (cd "$work" && timeout "$limit_s" "$program" replay "$@" --out "$out/files") >"$out/stdout" 2>"$out/stderr" || status=$?
   echo "$status" >"$out/status"
-  # Names of its own folders, and figures of the run itself.
-  sed -i "s#$out#OUT#g" "$out/stdout" "$out/stderr"
-  rm -f "$out/files/manifest.json"
+  rm -f "$out/stderr" "$out/files/manifest.json"
+  # One policy ran: its folder and its row get one name, whatever the width of the column.
+  for folder in "$out"/files/*/; do [ ! -d "$folder" ] || mv "$folder" "$out/files/policy"; done
+  sed -i -E 's/\+(easy|conservative)//; s/ +/ /g; s/-{9,}//' "$out/stdout"
 }
 
 compare() { # NAME ARGUMENTS...
@@ -38,6 +39,7 @@ compare() { # NAME ARGUMENTS...
   run "$old" "$work/a" "$@" &
   run "$new" "$work/b" "$@"
   wait
+  find "$work/a" "$work/b" -name summary.json -exec sed -i -E 's/\+(easy|conservative)//' {} +
   if [ "$(cat "$work/a/status")" = 124 ]; then
     slow=$((slow + 1))
     echo "not compared, over $limit_s s: $name"

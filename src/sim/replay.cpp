@@ -240,8 +240,7 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
                                         .drop_bad_rows = scenario.drop_bad_rows},
                             .cluster = scenario.cluster,
                             .placement = scenario.placement,
-                            .oversize = oversize_from_word(scenario.oversize)},
-                           {.cluster = "cluster", .placement = "placement"});
+                            .oversize = oversize_from_word(scenario.oversize)});
   if (!loaded) return Unexpected{loaded.error()};
   input.trace = std::move(loaded->trace);
   input.cluster = std::move(loaded->cluster);

@@ -170,7 +170,7 @@ TEST_F(Program, RefusesBadUsageInOneLine) {
 TEST_F(Program, SaysWhichOptionIsWrongAndWhatItTakes) {
   const std::string replay = "replay --cluster 4 --trace " + small_trace() + " ";
   expect_refused(replay + "--polcy fifo", "unknown option '--polcy' (did you mean '--policy'?)");
-  expect_refused(replay + "--policy fifo extra", "unexpected argument 'extra' (see `gpusched replay --help`)");
+  expect_refused(replay + "--policy fifo extra", "--trace: given twice, as '");
   expect_refused(replay + "--policy fifo --policy sjf", "--policy: given more than once");
   expect_refused(replay + "--policy", "--policy: expected a value behind it");
   expect_refused(replay + "--policy srft", "did you mean 'srtf'?");
@@ -278,7 +278,7 @@ TEST_F(Program, RefusesBadTracesInOneLine) {
   refused(header + "1,0,5,0,1000\n", "bad.csv:2: tasks");
   refused(header + "1,0,5,1\n", "bad.csv:2");
   refused(header + "1,0,5,1,1000,9\n", "bad.csv:2");
-  refused(header + "1,0,5,1,1000\n1,1,5,1,1000\n", "ids must be distinct");
+  refused(header + "1,0,5,1,1000\n1,1,5,1,1000\n", "ids must be unique");
   refused(header + "1,0,5,5,1000\n", "1");  // more GPUs than there are
   expect_refused("replay --cluster 4 --policy fifo --trace " + folder_.path(), folder_.path());
   expect_refused("replay --cluster 4 --policy fifo --trace " + folder_.path() + "/none.csv", "none.csv");
@@ -377,8 +377,8 @@ TEST_F(Program, RefusesNonsenseToEvaluate) {
   expect_refused(one + "--policy fifo --from nan", "--from: expected a number from 0 to 1, not 'nan'");
   expect_refused(one + "--policy fifo --seed -1", "--seed: expected a whole number, 0 or more, not '-1'");
   expect_refused(one + "--policy fifo --stride x", "--stride: expected a whole number, 0 to 1000000000, not 'x'");
-  expect_refused(one + "--policy fifo --window-jobs 0", "--window-jobs: expected a whole number, 1 to 1000000000");
-  expect_refused(one + "--policy fifo --threads 0", "--threads: expected a whole number, 1 to 4096, not '0'");
+  expect_refused(one + "--policy fifo --set windows.jobs=0", "windows.jobs: expected a whole number, 1 to 1000000000");
+  expect_refused(one + "--policy fifo --threads x", "--threads: expected a whole number, 0 to 4096, not 'x'");
   expect_refused(one + "--policy fifo --figure energy_kwh", "--figure: energy_kwh is not known here");
   expect_refused(one + "--policy fifo --set windows.job=3", "--set: unknown key 'windows.job' (did you mean");
   expect_refused(one + "--policy fifo --windows 3 --stride 5", "exclude each other");

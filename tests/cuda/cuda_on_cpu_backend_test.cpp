@@ -195,7 +195,7 @@ TEST_F(CudaOnCpuBackend, TheProgramKeepsItsSamplesThroughCtrlC) {
         shell(std::string("$P calibrate --backend cuda --quick --out $F/profile.json >$F/out 2>$F/err & pid=$!; "
                           "for i in $(seq 600); do sleep 0.1; [ $(cat $F/profile.json.samples.csv | wc -l) -gt ") +
               rows + " ] && break; done; kill -INT $pid; wait $pid"),
-        1);
+        130);
     const std::string said = test::bytes_of(folder_.path() + "/err");
     EXPECT_THAT(said, HasSubstr("measurements kept; the same command continues from there"));
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;

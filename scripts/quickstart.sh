@@ -5,17 +5,17 @@ cd "$(dirname "$0")/.."
 
 scripts/install_packages.sh scripts/packages_build.txt
 [ -f build/release/build.ninja ] || cmake --preset release
-cmake --build --preset release
+cmake --build --preset release --target gpusched_program
 
 program=build/release/gpusched
 echo
-echo "\$ $program replay --trace synthetic:philly --policy fifo,sjf,srtf"
-$program replay --trace synthetic:philly --policy fifo,sjf,srtf
+echo "\$ $program replay synthetic:philly --policy fifo,sjf,srtf"
+$program replay synthetic:philly --policy fifo,sjf,srtf
 echo
 echo "Replay a real trace of your own the same way:"
-echo "  $program replay --trace YOUR_TRACE --cluster 352x8 --policy fifo,sjf,srtf"
+echo "  $program replay YOUR_TRACE --cluster 352x8 --policy fifo,sjf,srtf"
 if [ -f ../shared/traces/philly/philly_jobs.csv ]; then
   echo "or Microsoft's Philly trace, 80,539 jobs:"
-  echo "  $program replay --trace ../shared/traces/philly/philly_jobs.csv --cluster philly-vc --policy fifo,sjf,srtf"
+  echo "  $program replay ../shared/traces/philly/philly_jobs.csv --cluster philly-vc --policy fifo,sjf,srtf"
 fi
 echo "More: $program --help, and README.md"

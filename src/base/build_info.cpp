@@ -9,6 +9,7 @@ BuildInfo build_info() {
   BuildInfo info;
   info.version = GPUSCHED_VERSION;
   info.git_commit = GPUSCHED_GIT_COMMIT;
+  info.date = GPUSCHED_DATE;
   info.compiler = GPUSCHED_COMPILER;
   info.build_type = GPUSCHED_BUILD_TYPE;
   info.with_torch = GPUSCHED_HAS_TORCH != 0;

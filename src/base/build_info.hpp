@@ -9,6 +9,7 @@ namespace gpusched {
 struct BuildInfo {
   std::string_view version;     ///< "0.1.0"
   std::string_view git_commit;  ///< short hash, "+changes" behind it when the tree was not clean, "unknown" outside git
+  std::string_view date;        ///< of the commit, or of the build outside git: "2026-01-31"
   std::string_view compiler;    ///< "GNU 12.2.0"
   std::string_view build_type;  ///< CMake's word: Release, Debug...
   bool with_torch = false;      ///< PPO training is compiled in

@@ -46,12 +46,13 @@ void add_help_command(CLI::App& program, int& exit_code) {
   command->add_flag("--man", *man, "print the manual page in roff: gpusched help --man | man -l -");
   command->callback([&program, words, man, &exit_code] {
     if (*man) {
-      std::fputs(man_page(command_tree(program), build_info().version).c_str(), stdout);
+      std::fputs(man_page(command_tree(program), build_info()).c_str(), stdout);
       return;
     }
     const auto found = find_command(program, *words);
     if (found) {
-      std::fputs((*found)->help().c_str(), stdout);
+      const CLI::App* above = (*found)->get_parent();
+      std::fputs((*found)->help(above == nullptr ? "" : full_name(*above)).c_str(), stdout);
     } else {
       exit_code = complain(found.error());
     }

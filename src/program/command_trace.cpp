@@ -53,7 +53,9 @@ int convert(const TraceArguments& arguments) {
   if (!notes) return complain(notes.error(), notes.error().file == arguments.out ? exit_failed : exit_bad_input);
   for (const std::string& line : left_out_lines(trace->report)) note(line);
   for (const std::string& line : *notes) note(line);
-  std::printf("%s: %s jobs\n", arguments.out.c_str(), human_count(trace->jobs.size()).c_str());
+  // The trace itself may have gone to standard output.
+  std::fprintf(arguments.out == "/dev/stdout" ? stderr : stdout, "%s: %s jobs\n", arguments.out.c_str(),
+               human_count(trace->jobs.size()).c_str());
   return exit_done;
 }
 

@@ -321,8 +321,8 @@ constexpr const char* fish_head = R"sh(# fish completion of gpusched, made by `g
 function __gpusched_in
     set -l words (commandline -opc)
     set -e words[1]
-    test (count $words) -ge (count $argv); or return 1
-    test (count $argv) -eq 0; or test "$words[1..(count $argv)]" = "$argv"
+    set -l depth (count $argv)
+    test (count $words) -ge $depth; and test "$words[1..$depth]" = "$argv"
 end
 function __gpusched_at
     set -l words (commandline -opc)

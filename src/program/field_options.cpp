@@ -8,6 +8,14 @@
 namespace gpusched {
 namespace {
 
+// What completion and the manual page call a value; "" where the option's name tells (command_tree.cpp).
+std::string value_word(const Field& field) {
+  if (!field.words.empty()) return joined(field.words, "|");
+  if (std::holds_alternative<std::uint64_t*>(field.target)) return "N";
+  if (std::holds_alternative<double*>(field.target)) return "NUMBER";
+  return std::holds_alternative<Time*>(field.target) ? "SECONDS" : "";
+}
+
 Result<void> set_from_flag(const Field& field, const std::vector<std::string>& given) {
   if (field.repeats()) {
     *std::get<std::vector<std::string>*>(field.target) = given;
@@ -47,7 +55,7 @@ void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArgum
           field.flag, [&given](const std::string& text) { given = {text}; }, meaning);
       option->default_str(field_text(field));
     }
-    if (!field.words.empty()) option->type_name(joined(field.words, "|"));  // for completion
+    if (const std::string kind = value_word(field); !kind.empty()) option->type_name(kind);
   }
   command.add_option("--set", arguments.settings, "path.to.key=value, as in the JSON file; may be repeated")
       ->allow_extra_args(false);

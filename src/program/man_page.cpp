@@ -21,6 +21,7 @@ std::string roff(std::string_view text) {
       case '`': result += "\\(ga"; break;
       case '^': result += "\\(ha"; break;
       case '~': result += "\\(ti"; break;
+      case '|': result += "|\\:"; break;  // a list of words may be broken here
       default: result += c;
     }
   }
@@ -80,10 +81,12 @@ std::string command_section(const CommandInfo& command) {
 
 }  // namespace
 
-std::string man_page(const CommandInfo& program, std::string_view version) {
-  std::string text = ".\\\" Made by `gpusched help --man`.\n.TH GPUSCHED 1 \"\" \"gpusched " + std::string(version) +
-                     "\" \"User Commands\"\n.SH NAME\ngpusched \\- simulate schedulers of GPU clusters on real job "
-                     "traces\n.SH SYNOPSIS\n";
+std::string man_page(const CommandInfo& program, const BuildInfo& build) {
+  std::string text =
+      ".\\\" Made by `gpusched help --man`.\n.TH GPUSCHED 1 \"" + std::string(build.date) + "\" \"gpusched " +
+      std::string(build.version) +
+      "\" \"User Commands\"\n.ad l\n.nh\n.SH NAME\ngpusched \\- simulate schedulers of GPU clusters on real job "
+      "traces\n.SH SYNOPSIS\n";
   std::string summaries;
   for (const CommandInfo* command : all_commands(program)) {
     if (!command->commands.empty()) continue;

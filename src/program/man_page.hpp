@@ -3,13 +3,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
+#include "src/base/build_info.hpp"
 #include "src/program/command_tree.hpp"
 
 namespace gpusched {
 
-/// roff with the macros of man(7), section 1. `version`: "0.1.0".
-std::string man_page(const CommandInfo& program, std::string_view version);
+/// roff with the macros of man(7), section 1.
+std::string man_page(const CommandInfo& program, const BuildInfo& build);
 
 }  // namespace gpusched

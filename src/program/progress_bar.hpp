@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -44,33 +45,55 @@ class ProgressBar {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Moment {
+    Clock::time_point time;
+    std::uint64_t done = 0;
+  };
+
   void paint() {
     std::unique_lock lock(mutex_);
     const auto stopped = [this] { return stop_; };
     if (stopped_.wait_for(lock, std::chrono::seconds(1), stopped)) return;
     do {
+      remember(std::chrono::steady_clock::now());
       std::fprintf(stderr, "\r\033[K%s", line().c_str());
       std::fflush(stderr);
     } while (!stopped_.wait_for(lock, std::chrono::milliseconds(200), stopped));
     std::fprintf(stderr, "\r\033[K");
   }
 
+  // How far it was in the last seconds, by which the time left is told: policies differ much in speed.
+  void remember(Clock::time_point now) {
+    constexpr auto span = std::chrono::seconds(20);
+    past_.push_back({now, done_});
+    while (past_.size() > 2 && now - past_.front().time > span) past_.pop_front();
+  }
+
+  // " 1m 05s left" at the speed of the last seconds; "" while nothing moves.
+  [[nodiscard]] std::string time_left() const {
+    const std::uint64_t lately = past_.back().done - past_.front().done;
+    if (lately == 0) return "";
+    const double seconds = std::chrono::duration<double>(past_.back().time - past_.front().time).count();
+    const auto left = static_cast<double>(total_ - std::min<std::uint64_t>(total_, done_));
+    return "  " + human_duration(seconds * left / static_cast<double>(lately)) + " left";
+  }
+
   // "[#####     ]  43 %  srtf  1m 05s left", within a terminal's width.
   [[nodiscard]] std::string line() const {
     const double share = total_ == 0 ? 1 : std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     constexpr std::size_t width = 24;
     const auto full = static_cast<std::size_t>(share * width);
     std::string name = one_line(at_());
     if (name.size() > 30) name = name.substr(0, 27) + "...";
     return "[" + std::string(full, '#') + std::string(width - full, ' ') + "] " + formatted("%3.0f %%", 100 * share) +
-           "  " + name + (share > 0 ? "  " + human_duration(seconds * (1 - share) / share) + " left" : "");
+           "  " + name + time_left();
   }
 
   const std::atomic<std::uint64_t>& done_;
   std::uint64_t total_;
   std::function<std::string()> at_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::deque<Moment> past_{{Clock::now(), 0}};
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stop_ = false;

@@ -114,7 +114,7 @@ class ProgressWatcher {
   explicit ProgressWatcher(ReplayProgress& progress) : progress_(&progress) {}
 
   void observe(const View& view, std::span<const Event>) {
-    if (view.finished() >= told_ + 4096) tell(view.finished());
+    if (view.finished() >= told_ + 256) tell(view.finished());
   }
   void tell(std::uint32_t finished) {
     progress_->finished_jobs.fetch_add(finished - told_, std::memory_order_relaxed);

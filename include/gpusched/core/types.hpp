@@ -21,7 +21,7 @@ struct Time {
 
   /// Exact comparison, sum and difference of microseconds; sums are not checked for overflow.
   /// \{
-  friend constexpr auto operator<=>(const Time&, const Time&) = default;
+  friend constexpr auto operator<=>(const Time&, const Time&) = default;  // NOLINT(modernize-use-nullptr): as Shape's
   friend constexpr Time operator+(Time a, Time b) { return {a.us + b.us}; }
   friend constexpr Time operator-(Time a, Time b) { return {a.us - b.us}; }
   constexpr Time& operator+=(Time b) {

@@ -51,8 +51,10 @@ void add_help_command(CLI::App& program, int& exit_code) {
     }
     const auto found = find_command(program, *words);
     if (found) {
-      const CLI::App* above = (*found)->get_parent();
-      std::fputs((*found)->help(above == nullptr ? "" : full_name(*above)).c_str(), stdout);
+      // App::help() of the program would show the command that was chosen: this one.
+      const std::string text =
+          (*found)->get_formatter()->make_help(*found, full_name(**found), CLI::AppFormatMode::Normal);
+      std::fputs(text.c_str(), stdout);
     } else {
       exit_code = complain(found.error());
     }

@@ -89,6 +89,7 @@ JobTable complete_trace() {
               .group = "group",
               .vc = "vc",
               .family = "family",
+              .priority = 1,
               .deadline = whole_seconds(9)});
   }
   return *std::move(jobs).build();

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Keeps the table "Folders are layers" of ARCHITECTURE.md: a file includes only what its folder may include, no file
-includes itself by way of others, and every folder of the table has a README.md that says the same.
+includes itself by way of others, every folder of the table has a README.md that says the same, and every folder that holds
+code has one of three to ten lines.
 
     tests/layers_test.py SOURCE_DIR
 
 The table is read from ARCHITECTURE.md itself: its first column is a folder, its third the folders that it may include
-(itself always; a folder stands for what lies below it unless the table has a row for that). A folder's README.md has
-the paragraphs "May include ..." (the folders of the third column) and "Read first: ..." (files of that folder). Prints
+(itself always; a folder stands for what lies below it unless the table has a row for that). The README.md of a folder of
+the table has a paragraph "May include ..." (the third column), that of every folder "Read first: ..." with its files. Prints
 everything that breaks a rule; exit code 1 if there is something.
 """
 import pathlib
@@ -24,6 +25,8 @@ STANDARD = set("""algorithm array atomic bit charconv chrono cmath compare conce
 # What is compiled into programs of its own by foreign rules: headers in the place of NVIDIA's.
 FOREIGN = ("tests/cuda/on_cpu/include",)
 CODE = ("include", "src", "traces", "cuda", "tests", "bench", "examples", "experiments")
+# Folders that hold scripts, beside CODE.
+SCRIPTS = ("scripts", "docs")
 
 
 def quoted(text):
@@ -41,20 +44,38 @@ def read_table(text):
     return table
 
 
-def check_readme(root, folder, may_include):
-    """What is wrong with the README.md of a folder of the table, as a list of lines."""
+def folders_of_code(root):
+    """Every folder that holds a file of code, scripts included; without foreign headers and build folders."""
+    files = (file.relative_to(root) for top in CODE + SCRIPTS for file in (root / top).rglob("*")
+             if file.suffix in (".hpp", ".cpp", ".cu", ".py", ".sh"))
+    return sorted({file.parent.as_posix() for file in files
+                   if not file.as_posix().startswith(FOREIGN) and "/build/" not in file.as_posix()})
+
+
+def check_every_readme(root, folder):
+    """What is wrong with the README.md of any folder of code, as a list of lines."""
     path = f"{folder}/README.md"
     if not (root / path).is_file():
         return [f"{path}: missing; expected what lives here, what it may include, which file to read first"]
-    paragraphs = (root / path).read_text().split("\n\n")
-    said = [set(quoted(text)) for text in paragraphs if text.startswith("May include ")]
-    first = [quoted(text) for text in paragraphs if text.startswith("Read first: ")]
+    text = (root / path).read_text()
     problems = []
-    if said != [may_include - {folder}]:
-        problems.append(f"{path}: expected one paragraph \"May include ...\" with the folders of ARCHITECTURE.md's table")
+    lines = sum(1 for line in text.splitlines() if line.strip())
+    if not 3 <= lines <= 10:
+        problems.append(f"{path}: {lines} lines with text; expected three to ten")
+    first = [quoted(sentence) for sentence in re.findall(r"Read first: (.*)", text)]
     if len(first) != 1 or not first[0] or not all((root / folder / name).is_file() for name in first[0]):
-        problems.append(f"{path}: expected one paragraph \"Read first: ...\" with files of this folder")
+        problems.append(f"{path}: expected one \"Read first: ...\" with files of this folder")
     return problems
+
+
+def check_readme(root, folder, may_include):
+    """What is wrong with "May include ..." in the README.md of a folder of the table, as a list of lines."""
+    path = f"{folder}/README.md"
+    paragraphs = (root / path).read_text().split("\n\n") if (root / path).is_file() else []
+    said = [set(quoted(text)) for text in paragraphs if text.startswith("May include ")]
+    if said != [may_include - {folder}]:
+        return [f"{path}: expected one paragraph \"May include ...\" with the folders of ARCHITECTURE.md's table"]
+    return []
 
 
 def row_of(path, table):
@@ -140,6 +161,8 @@ def check(root):
     for row in sorted(used):
         if (root / row).is_dir():
             problems += check_readme(root, row, table[row])
+    for folder in folders_of_code(root):
+        problems += check_every_readme(root, folder)
     cycle = find_cycle(graph)
     if cycle:
         problems.append("a cycle: " + " -> ".join(cycle))

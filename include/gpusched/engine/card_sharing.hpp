@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// CardSharing: which jobs share which GPU, and how fast each runs in that company.
+/// CardSharing: which jobs share which GPU, and how fast each of them runs there.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class CardSharing {
     first_of_job_[index(job)] = no_index;
   }
 
-  /// True when the job shares a card, be it alone on it so far.
+  /// True when the job holds a share of a card, also when it is alone there.
   [[nodiscard]] bool is_seated(JobId job) const { return active() && first_of_job_[index(job)] != no_index; }
 
   /// The rate of a seated job: that of its slowest task, each slowed by the sum of what its neighbours add.

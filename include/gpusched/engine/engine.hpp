@@ -24,8 +24,8 @@ namespace gpusched {
 class Engine {
  public:
   /// An empty cluster before the first event. Virtual clusters of jobs and machines are matched by name; jobs of a
-  /// virtual cluster that the machines do not have form a queue of their own and may run anywhere. Precondition: every
-  /// shape fits the empty cluster, or its jobs will wait for ever.
+  /// virtual cluster that the machines do not have form a queue of their own and may run anywhere. A job whose shape
+  /// does not fit the empty cluster waits for ever, so check the shapes first (ClusterState::fits_when_empty).
   Engine(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options = {},
          const RuntimeModel* runtime = nullptr) {
     state_.jobs = &jobs;
@@ -48,8 +48,8 @@ class Engine {
   /// The open decision of this instant. Commands take effect at apply().
   [[nodiscard]] Decision decision() { return Decision(state_); }
 
-  /// When something happens next (Time::max() = nothing will unless a decision starts a job). May be earlier than what
-  /// happens: a plan that was changed counts until its time has come.
+  /// The time of the next planned event; Time::max() when nothing happens unless a decision starts a job. May be too
+  /// early: a plan that has been changed since still counts until its time has come.
   [[nodiscard]] Time next_event_time() const {
     const Time planned = state_.planned.empty() ? Time::max() : state_.planned.top().time;
     const Time submit = state_.arrived < state_.jobs->size() ? state_.jobs->submit(JobId{state_.arrived}) : Time::max();
@@ -320,7 +320,7 @@ class Engine {
     if (!rate_work_.empty()) rate_work_[index(job)] += left - state.remaining;
   }
 
-  // After the comings and goings of an instant: those that share a card with them get the rate of their company.
+  // Updates the rates of all jobs on cards that a task joined or left at this instant.
   void adapt_rates() {
     if (state_.sharing.any_affected()) state_.sharing.for_each_affected([&](JobId job) { adapt_rate(job); });
   }

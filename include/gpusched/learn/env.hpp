@@ -45,7 +45,7 @@ inline constexpr std::array<std::string_view, reward_terms> reward_names{
 /// Bounded slowdown divides by at least this.
 inline constexpr double slowdown_bound_s = to_seconds(slowdown_bound);
 
-/// An episode: what is chosen, on which engine, and what it is worth.
+/// The options of an episode: what the agent chooses, how the engine runs, and the reward.
 struct EnvOptions {
   AgendaOptions agenda = {};                     ///< what is chosen and observed
   EngineOptions engine = {};                     ///< how the simulation behaves
@@ -72,7 +72,7 @@ class Env {
   /// Borrows the cluster. reset() must come before anything else.
   Env(const Cluster& cluster, const EnvOptions& options) : cluster_(&cluster), options_(options) {}
 
-  /// Episodes from the next reset() on take place on another cluster, which is borrowed.
+  /// Sets the cluster of the episodes from the next reset() on; it is borrowed.
   void move_to(const Cluster& cluster) { cluster_ = &cluster; }
 
   /// Starts an episode and goes to its first choice. The result has no reward; done() tells of a window without any

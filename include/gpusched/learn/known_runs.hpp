@@ -11,7 +11,7 @@
 
 namespace gpusched {
 
-/// What is known of run times, from what has been seen so far.
+/// The run times that the agent is told, from the jobs finished so far unless it knows the true ones.
 class KnownRuns {
  public:
   /// `true_runs` (JobTable::works()) is read only with RuntimeKnowledge::oracle and may be empty otherwise; it is

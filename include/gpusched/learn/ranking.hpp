@@ -51,10 +51,10 @@ struct DoublingLevels {
 /// The order of all jobs, waiting and running, by the scores they were last given; see the head of this file. A value.
 class Ranking {
  public:
-  /// Of GPU service and of waiting time. On Philly, undivided doublings cost las 1.5 % of the average completion time
-  /// against quarters.
+  /// Levels of attained GPU service, in GPU-microseconds: every doubling has four. With one level each, the average
+  /// completion time of las on Philly is 1.5 % longer.
   static constexpr DoublingLevels service_levels{whole_seconds(60).us, 4};
-  /// Of the time waited in all.
+  /// Levels of a job's total waiting time, in microseconds: one level for each doubling.
   static constexpr DoublingLevels wait_levels{whole_seconds(60).us, 1};
 
   /// A job began to wait, after its submission or after an attempt that ended; `known_s` is its known run time.
@@ -87,7 +87,7 @@ class Ranking {
     }
   }
 
-  /// Lists every job: somebody else scores from now on.
+  /// Asks for the scores of all jobs again, because another agent or heuristic gives them from now on.
   void rank_anew(const View& view) {
     for (const JobId job : view.running()) ask_for(job);
     for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
@@ -113,11 +113,11 @@ class Ranking {
     out[rank_attempts] = std::log1p(static_cast<float>(view.attempt(id))) / 3;
   }
 
-  /// The level of GPU service of a job, in doublings, and its time left by what is known, in seconds.
+  /// How often the job's attained GPU service doubled, by its level (DoublingLevels::doublings).
   [[nodiscard]] float service_doublings(const View& view, JobId id) const {
     return service_levels.doublings(service_levels.level(view.attained_gpu_us(id)));
   }
-  /// Known run time less the time run, in seconds; see rank_left for a job that outlived it.
+  /// Known run time less the time run, in seconds; rank_left says what it is for a job that ran longer than known.
   [[nodiscard]] float left_seconds(const View& view, JobId id) const {
     return left_seconds(ran_seconds(view, id), jobs_[index(id)].known_s);
   }
@@ -126,8 +126,8 @@ class Ranking {
   /// GPUs of the job, a share counting as its fraction.
   [[nodiscard]] float gpus(JobId id) const { return jobs_[index(id)].gpus; }
 
-  /// Takes the scores of the rows of asked(), larger first; equals go by job number. A job that runs keeps its place
-  /// against waiting ones of at most the better of its two scores. Precondition: all are finite.
+  /// Takes two scores for each job of asked(): as it would wait and as it would run. Larger scores come first, ties go
+  /// to the lower job id; a running job counts with the larger of its two scores. Precondition: all are finite.
   void rank(const View& view, std::span<const float> scores) {
     GPUSCHED_ASSERT(scores.size() >= 2 * asked_.size(), "two scores for each job");
     for (std::size_t i = 0; i < asked_.size(); ++i) {
@@ -140,9 +140,9 @@ class Ranking {
     asked_.clear();
   }
 
-  /// Gives the cluster to the jobs in their order and asks to be woken when a level is entered that may matter. A job
-  /// starts where it fits, else in the place of those that run behind it, the last first, if that makes room; a job
-  /// that was preempted needlessly runs on. Precondition: asked() is empty.
+  /// Gives the cluster to the jobs in their order, and plans a wake for the next change of level that may change it. A
+  /// job that does not fit preempts running jobs that come after it, the last first, if that makes room; a preemption
+  /// that turns out not to be needed is taken back. Precondition: asked() is empty.
   void fill(const View& view, Decision& decision) {
     Hooks hooks{*this, view};
     order_.fill(view, decision, hooks);

@@ -65,7 +65,7 @@ class VectorEnv {
             const VectorEnvOptions& options)
       : VectorEnv(windows, scales, std::span(&cluster, 1), options) {}
 
-  /// The same; each episode takes place on one of several clusters, drawn as its window is.
+  /// The same with several clusters, of which each episode draws one as it draws its window.
   VectorEnv(std::span<const Window> windows, std::span<const double> scales, std::span<const Cluster> clusters,
             const VectorEnvOptions& options)
       : windows_(windows),
@@ -214,7 +214,7 @@ class VectorEnv {
     standing_[e] = {agenda.size(), agenda.group_count(), false};
   }
 
-  // Tells about the ended episodes, resets them (same_step), and encodes where every environment stands.
+  // Records the ended episodes, resets them (same_step), and writes every environment's observation.
   void collect(std::vector<std::uint32_t> ended) {
     batch_.ended = std::move(ended);
     batch_.episode_totals.clear();

@@ -15,8 +15,8 @@ namespace gpusched {
 /// first waiting job of a shape cannot be placed, no other of that shape can: a question costs O(shapes), whatever the
 /// number of jobs.
 ///
-/// `Waiting` is a place in the order of all jobs, with a member `job`. `Running` has one too, and is ordered within its
-/// shape as the places are that `place_of(const Running&)` tells at the time.
+/// `Waiting` and `Running` are totally ordered by < and have a member `job`. `place_of(const Running&)` converts to a
+/// `Waiting` with the place the job has now; within a shape both orders must agree, whenever a function takes place_of.
 template <class Waiting, class Running = Waiting>
 class JobsByShape {
  public:
@@ -60,7 +60,7 @@ class JobsByShape {
     return best;
   }
 
-  /// Do the free GPUs and those of every running job behind the candidate suffice? Necessary, and cheap to refuse.
+  /// False when the candidate would not fit even if every running job behind it were preempted; true is no promise.
   template <class PlaceOf>
   [[nodiscard]] bool could_fit(const View& view, std::uint32_t queue, const Waiting& candidate,
                                PlaceOf place_of) const {

@@ -21,7 +21,7 @@ concept Policy = requires(P policy, const P& constant, const OracleView& view, D
   { constant.name() } -> std::convertible_to<std::string_view>;
   policy.decide(view, decision);
 }
-&&std::copyable<P>;  // last: a class that converts from AnyPolicy would ask about itself
+&&std::copyable<P>;  // last: it would recurse for a class that converts from AnyPolicy
 
 /// True when the policy asks for true run times, which no real scheduler has. A policy whose parameters decide that (it
 /// may be told to estimate) says so itself, with a member `clairvoyant()`.

@@ -59,7 +59,7 @@ class TurnWatch {
 
   Time cost_;
   std::uint64_t preemptions_ = 0;
-  std::vector<Time> left_;  // by job, when stock was last taken; empty: not since the last end
+  std::vector<Time> left_;  // by job, at the last check; empty when a job finished since
   bool endless_ = false;
 };
 

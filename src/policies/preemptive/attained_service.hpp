@@ -58,8 +58,8 @@ struct AttainedServiceOptions {
   /// Order within a level: by first start, jobs that never ran last (Tiresias), or by when the job entered the level,
   /// so that equals take turns (LAS).
   bool by_first_start = false;
-  /// A waiting job that ran returns to level 0 when it has waited this many times what it ran since it last was there
-  /// (PromoteKnob); 0 = never.
+  /// PromoteKnob: a waiting job returns to level 0 when it has waited this many times as long as it ran since it was
+  /// last in level 0; 0 = never.
   double promote_knob = 0;
   /// Serve levels by falling Gittins index, learned from finished jobs, instead of ascending.
   bool gittins = false;
@@ -93,7 +93,7 @@ class AttainedService {
   };
   struct Job {
     Time ran_base{};  // View::ran() at the last promotion
-    Time origin{};    // when the present run would have begun, had it no pause since the last promotion
+    Time origin{};    // start of the present run, moved back by what ran since the last promotion
     Time crossing = Time::max();
     Time promotion = Time::max();
     std::int64_t entered = 0;  // when it entered its level

@@ -16,10 +16,10 @@
 namespace gpusched {
 
 /// At every event the runnable jobs, in order of remaining time (SRTF) or remaining time x GPUs (SRSF), get the cluster
-/// greedily: a job that does not fit is passed over, and running jobs that others outrank are preempted. Equal keys
-/// keep the order that a stable sort, in place, of the list that the last event left gives them: arrivals and retries
-/// join its end, and so does a job whose key a preemption cost raised, behind those that had that key before (of one
-/// decision, stopped jobs before started ones, each in list order).
+/// greedily: a job that does not fit is passed over, and running jobs that others outrank are preempted. Ties are
+/// resolved as by one list of jobs that every event sorts stably by key. Arrivals and retries join the end of the list;
+/// a job whose key rose by a preemption cost goes behind the jobs that had that key already. Of those of one decision,
+/// stopped jobs go before started ones, each in list order.
 ///
 /// The outcome equals that of emptying the cluster and placing all jobs in order, at less cost. Between events running
 /// jobs only move forward in the order, which keeps the assignment greedy; so an event costs only the jobs that it
@@ -34,12 +34,12 @@ class ShortestRemaining {
   void decide(const OracleView& view, Decision& decision);
 
  private:
-  // A job's place in the order is its key and when it came to it, a point of the list's history: twice the number of
-  // the first decision of the instant for a job that ran down to it, and one more than twice that of the decision at
-  // which it joined the end of the list.
+  // A job's place is its key, then the moment at which it reached that key (Rank::since). Moments count decisions: for
+  // a job that ran down to its key, twice the number of the first decision of that instant; for a job that joined the
+  // end of the list, one more than twice the number of the decision at which it joined.
   //
-  // Of two that run with equal keys that fall alike, both had one key when the later of them started. If that one had
-  // waited with its key until then, it was ahead; if it came to its key at that very instant, it was behind.
+  // Two running jobs whose equal keys fall at the same speed had equal keys when the later one started. The later one
+  // was ahead if it had been waiting with its key before, and behind if it reached its key at that very instant.
   struct Start {
     bool waited = false;
     std::int64_t time = 0;
@@ -52,9 +52,9 @@ class ShortestRemaining {
       return a.since != b.since ? a.since < b.since : a.sequence < b.sequence;
     }
   };
-  // Among those that ran down to the key at one instant, the one whose key fell more slowly was ahead before they met,
-  // and of those whose keys fell alike, the start decides. When the instant is over, those that stopped are numbered in
-  // that order, so that what decides does not grow with the history.
+  // Of the jobs that ran down to one key at one instant, the one whose key fell more slowly had the smaller key before,
+  // and comes first; at equal speed the start decides. After the instant, the jobs that stopped are numbered in that
+  // order, so that a comparison never has to look further back.
   struct Rank {
     std::int64_t key = 0;
     std::int64_t since = 0;

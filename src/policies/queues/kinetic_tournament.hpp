@@ -102,7 +102,7 @@ class KineticTournament {
     catch_up(now);
     claims_[slot].job = no_job;
     free_.push_back(slot);
-    if (--size_ == 0) {  // a crowd that is gone leaves no places to look through
+    if (--size_ == 0) {  // empty again: forget the used slots
       claims_.clear();
       matches_.clear();
       free_.clear();

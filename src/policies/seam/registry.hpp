@@ -75,7 +75,7 @@ struct PolicyInfo {
   std::vector<std::string> aliases = {};
   /// Set for a policy that only orders starts (list scheduling): its order, with which backfilling can be combined.
   std::function<Result<PriorityOrder>(const PolicyParameters&, const PolicyContext&)> order = {};
-  /// Makes the choices of an Agenda: how it backfills is part of what it is, and nothing is laid around it.
+  /// True for a policy that makes the choices of an Agenda. Its parameters, not --backfill, say how it backfills.
   bool agent = false;
   /// The files that the policy reads when it is made; none where empty.
   std::function<std::vector<std::string>(const PolicySpec&)> files = {};

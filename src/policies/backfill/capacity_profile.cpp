@@ -21,6 +21,8 @@ CapacityProfile::CapacityProfile(const Cluster& cluster, const JobTable& jobs) {
     if (by_node_ || cells_ == 0) {
       ++cells_;
       node_of_cell_.push_back(NodeId{id});
+      const bool tells_cards = !node.counts_only && node.gpus <= ClusterState::max_devices_per_node;
+      cards_of_cell_.push_back(tells_cards ? node.gpus : no_index);
       empty_.push_back(0);
     }
     empty_.back() += node.gpus * whole_gpu;
@@ -106,10 +108,13 @@ bool CapacityProfile::is_overdrawn(Time start, Time end) const {
 }
 
 // Precondition: by_node().
-std::int64_t CapacityProfile::tasks_in(Row row, std::uint32_t cell, const Shape& shape) {
+std::int64_t CapacityProfile::tasks_in(Row row, std::uint32_t cell, const Shape& shape) const {
   const std::int64_t* const free = &row[std::size_t{cell} * 3];
   std::int64_t tasks = shape.tasks;
   if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, free[0] / shape.gpu_milli_per_task);
+  if (shape.is_share()) {  // none of them on two cards
+    tasks = std::min(tasks, std::int64_t{cards_of_cell_[cell]} * (whole_gpu / shape.gpu_milli_per_task));
+  }
   if (shape.cpu_milli_per_task > 0) tasks = std::min(tasks, free[1] / shape.cpu_milli_per_task);
   if (shape.memory_mib_per_task > 0) tasks = std::min(tasks, free[2] / shape.memory_mib_per_task);
   return std::max<std::int64_t>(tasks, 0);

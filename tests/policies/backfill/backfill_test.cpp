@@ -158,6 +158,37 @@ TEST(ConservativeBackfill, SurvivesEstimatesThatJobsOutlive) {
             (Spans{{0, 100}, {100, 105}, {105, 110}}));
 }
 
+// Two cards hold two of them, though they have room for three in sum.
+TEST(ConservativeBackfill, StartsSharesAboveHalfAGpu) {
+  const JobTable jobs = test::table_of({{.work = 10, .shape = {.tasks = 3, .gpu_milli_per_task = 600}}});
+  EXPECT_EQ(run("fifo", "conservative", jobs, Cluster::homogeneous(2, 2)), (Spans{{0, 10}}));
+}
+
+// Half of each card of the first node is taken, where the profile sees room for a whole one.
+TEST(ConservativeBackfill, StartsWhereACardHasRoom) {
+  const JobTable jobs = test::table_of({{.work = 100, .shape = {.gpu_milli_per_task = 501}},
+                                        {.work = 100, .shape = {.gpu_milli_per_task = 501}},
+                                        {.work = 100, .gpus = 1},
+                                        {.submit = 1, .work = 10, .shape = {.gpu_milli_per_task = 900}}});
+  EXPECT_EQ(run("fifo", "conservative", jobs, Cluster::homogeneous(2, 2))[3], (Span{1, 11}));
+}
+
+// The third job finds no card until the others end; it must not be tried again every microsecond until then.
+TEST(ConservativeBackfill, AJobWithoutACardWaitsForAnEnd) {
+  const JobTable jobs = test::table_of({{.work = 1000, .shape = {.gpu_milli_per_task = 501}},
+                                        {.work = 900, .shape = {.gpu_milli_per_task = 501}},
+                                        {.work = 10, .shape = {.gpu_milli_per_task = 700}, .estimate = 0},
+                                        {.submit = 5, .work = 10, .shape = {.gpu_milli_per_task = 700}, .estimate = 0},
+                                        {.submit = 6, .work = 10, .gpus = 2, .estimate = 0}});
+  const Cluster cluster = Cluster::homogeneous(1, 2);
+  auto policy = make("fifo", "conservative", jobs, cluster);
+  ASSERT_TRUE(policy);
+  Engine engine(jobs, cluster);
+  ASSERT_TRUE(simulate(engine, *policy));
+  EXPECT_EQ(engine.first_start(JobId{2}), whole_seconds(900));
+  EXPECT_LT(engine.events_seen(), 100u);
+}
+
 TEST(Sc20Backfill, CommitsToTheChosenJob) {
   // SJF chooses job 1 at 1 s; job 2 is shorter but comes later and, not ending strictly before 100 s, has to wait.
   const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 3},

@@ -68,18 +68,18 @@ Error duplicate_error(const std::string& path, const ReadOptions& options, Error
 }  // namespace
 
 Result<void> check_times(const JobTable& jobs, const std::string& path) {
-  Time left = Time::max();
+  Time left = end_of_time;
   const auto take = [&left](Time span) {
     const bool fits = span <= left;
     if (fits) left = left - span;
     return fits;
   };
   const Time first = jobs.submits().front(), last = jobs.submits().back();
-  const bool fits = take(first < Time{} ? Time{} - first : Time{}) && take(std::max(last, Time{})) &&
+  const bool fits = Time{} - end_of_time < first && take(std::max(last, Time{})) &&
                     std::all_of(jobs.works().begin(), jobs.works().end(), take);
   if (fits) return {};
   return Unexpected{
-      Error{.message = "submissions and run times together exceed 292,000 years, the range of a clock in microseconds",
+      Error{.message = "submissions and run times together exceed 146,000 years, the range of a clock in microseconds",
             .file = path}};
 }
 

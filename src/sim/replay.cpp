@@ -81,7 +81,7 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
     };
     const Time begin = submits.front() + scenario.warmup;
     window.first = first_at(begin);
-    if (scenario.measure.us != 0) window.count = first_at(begin + scenario.measure) - window.first;
+    if (scenario.measure.us != 0) window.count = first_at(later_by(begin, scenario.measure)) - window.first;
   } else {
     window.first = static_cast<std::uint32_t>(std::min<std::uint64_t>(scenario.warmup_jobs, jobs.size()));
     if (scenario.measure_jobs != 0) {

@@ -33,6 +33,7 @@ struct ReferenceJob {
   std::int64_t start_number = 0;  ///< of the present run, in the order of all starts
   bool running = false;
   bool must_restart = false;
+  std::int64_t loading = 0;  ///< seconds of the present run that its restart takes
 
   // For the rules that go by beliefs: run times of the attempt, in microseconds, as of when the job began to wait.
   std::int64_t believed_us = 0;  ///< what the order goes by
@@ -97,7 +98,8 @@ class ReferenceSimulator {
   /// Precondition: it waits and fits.
   void start(ReferenceJob& job) {
     if (job.start < 0) job.start = now_;
-    if (job.must_restart) prolong(job, costs_.restart);
+    job.loading = job.must_restart ? costs_.restart : 0;
+    prolong(job, job.loading);
     job.must_restart = false;
     job.running = true;
     job.ran_this_run = 0;
@@ -107,7 +109,9 @@ class ReferenceSimulator {
   void stop(ReferenceJob& job) {
     job.running = false;
     job.must_restart = true;
-    if (costs_.checkpoint_interval > 0) prolong(job, job.ran_this_run % costs_.checkpoint_interval);
+    if (costs_.checkpoint_interval == 0) return;
+    const std::int64_t worked = std::max<std::int64_t>(job.ran_this_run - job.loading, 0);
+    prolong(job, job.ran_this_run - job.loading - (worked - worked % costs_.checkpoint_interval));
   }
 
   /// Stops the running jobs that are not among `chosen`, then starts those of them that wait, in that order.

@@ -600,11 +600,12 @@ TEST(BadFiles, WithTimesThatNoClockCountsAreRefused) {
   const auto error = [&](const std::string& rows) {
     return error_of(read_trace(folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n" + rows)));
   };
-  const std::string refused = folder.path() +
-                              "/jobs.csv: submissions and run times together exceed 292,000 years, the range of a "
-                              "clock in microseconds";
-  EXPECT_EQ(error("0,0,9100000000000,1,1000\n"), "no error");
-  EXPECT_EQ(error("0,0,9100000000000,1,1000\n1,0,9100000000000,1,1000\n"), refused);
+  const std::string refused =
+      folder.path() +
+      "/jobs.csv: submissions and run times together exceed 146,000 years, the range of a clock in "
+      "microseconds";
+  EXPECT_EQ(error("0,0,4500000000000,1,1000\n"), "no error");
+  EXPECT_EQ(error("0,0,4500000000000,1,1000\n1,0,4500000000000,1,1000\n"), refused);
   EXPECT_EQ(error("0,-4500000000000,1,1,1000\n1,4500000000000,1,1,1000\n"), "no error");
   EXPECT_EQ(error("0,-4500000000000,500000000000,1,1000\n1,4500000000000,1,1,1000\n"), refused);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <unordered_set>
 
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
@@ -52,10 +53,23 @@ class ClusterBuilder {
  public:
   ClusterBuilder() { cluster_.gpu_types.clear(); }
 
-  void add(Node node, std::string_view gpu_type) {
+  // False, and nothing added, when another node has that name.
+  [[nodiscard]] bool add(Node node, std::string_view gpu_type) {
+    if (!node.name.empty() && !names_.insert(node.name).second) return false;
     node.gpu_type = number_of(cluster_.gpu_types, gpu_type.empty() ? any_gpu_type : gpu_type);
     gpus_ += node.gpus;
     cluster_.nodes.push_back(std::move(node));
+    return true;
+  }
+  // Reports call a node without name by its number, counted from 0, which no other node may bear as its name.
+  [[nodiscard]] Result<void> check_numbers(const std::string& file) const {
+    for (std::size_t i = 0; i < cluster_.nodes.size() && !names_.empty(); ++i) {
+      if (!cluster_.nodes[i].name.empty() || !names_.contains(std::to_string(i))) continue;
+      return Unexpected{Error{.message = "a node is named '" + std::to_string(i) + "', as reports call node " +
+                                         std::to_string(i) + ", counted from 0, which has no name; name that one too",
+                              .file = file}};
+    }
+    return {};
   }
   // Limits that keep memory and indexes from overflowing.
   [[nodiscard]] bool too_large() const {
@@ -82,6 +96,7 @@ class ClusterBuilder {
 
   Cluster cluster_;
   std::int64_t gpus_ = 0;
+  std::unordered_set<std::string> names_;  // looked up, never iterated
   std::vector<std::string> racks_;
 };
 
@@ -179,7 +194,8 @@ Result<void> read_node_list(RowReader& rows, ReadContext& context, const NodeLis
     node.cpu_milli = scaled(row, cpu, format.cpu_scale);
     node.memory_mib = scaled(row, memory, format.memory_scale);
     const std::string_view gpu_type = node.gpus == 0 ? std::string_view() : row.text(type);
-    if (!row.bad()) cluster.add(std::move(node), gpu_type);
+    if (row.bad()) return;
+    if (!cluster.add(std::move(node), gpu_type)) row.expect(name, "a name that no other node has");
     if (cluster.too_large()) row.expect(gpus, too_large_text);
   });
 }
@@ -194,7 +210,7 @@ Result<void> read_vc_nodes(RowReader& rows, ReadContext& context, ClusterBuilder
     if (row.bad()) return;
     const std::uint32_t owner = cluster.vc(row.text(vc));
     for (std::int64_t i = 0; i < nodes; ++i) {
-      cluster.add({.gpus = philly_gpus_per_node, .vc = owner, .name = {}}, {});
+      (void)cluster.add({.gpus = philly_gpus_per_node, .vc = owner, .name = {}}, {});
     }
     if (cluster.too_large()) row.expect(count, too_large_text);
   });
@@ -299,7 +315,11 @@ void read_json_node(const Json& entry, const std::string& path, const std::vecto
     }
   }
   if (error) return;
-  for (std::int64_t i = 0; i < count; ++i) cluster.add(node, type);
+  const std::string stem = node.name;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (count > 1 && !stem.empty()) node.name = stem + "-" + std::to_string(i);
+    if (!cluster.add(node, type)) return object.fail("name", "another node is named '" + node.name + "'");
+  }
 }
 
 Result<std::string> read_all(InputFile& file) {
@@ -400,6 +420,7 @@ Result<Cluster> cluster_from_json(std::string_view text, const std::string& file
     error->file = file;
     return Unexpected{*std::move(error)};
   }
+  if (auto numbers = cluster.check_numbers(file); !numbers) return Unexpected{numbers.error()};
   return std::move(cluster.cluster());
 }
 
@@ -436,6 +457,7 @@ Result<Cluster> read_cluster(const std::string& path) {
   }
   if (!outcome) return Unexpected{outcome.error()};
   if (cluster.cluster().nodes.empty()) return Unexpected{Error{.message = "lists no node", .file = path}};
+  if (auto numbers = cluster.check_numbers(path); !numbers) return Unexpected{numbers.error()};
   cluster.cluster().name = std::filesystem::path(path).stem().string();
   return std::move(cluster.cluster());
 }

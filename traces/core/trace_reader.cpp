@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -102,9 +103,8 @@ Time RowReader::seconds(Column column) {
 }
 
 Time RowReader::instant(Column column) {
-  constexpr Time most = whole_seconds(4'600'000'000'000);  // so that two can be subtracted
   const std::string_view value = text(column);
-  if (const auto time = parse_seconds(value); time && *time <= most && Time{} - *time <= most) return *time;
+  if (const auto time = parse_seconds(value)) return *time;
   if (const auto time = parse_calendar(value)) return *time;
   expect(column, "seconds or a time like 2017-10-07 01:12:09");
   return {};
@@ -118,10 +118,10 @@ std::int64_t RowReader::integer(Column column, std::int64_t least) {
   return least;
 }
 
-double RowReader::number(Column column) {
+double RowReader::number(Column column, double most) {
   const auto value = parse_number(text(column));
-  if (value && *value >= 0 && *value <= 1e15) return *value;
-  expect(column, "a number >= 0");
+  if (value && *value >= 0 && *value <= most) return *value;
+  expect(column, "a number >= 0" + (value && *value > most ? formatted(" and <= %g", most) : std::string()));
   return 0;
 }
 

@@ -132,8 +132,8 @@ class RowReader {
   Time instant(Column column);
   /// An integer of at least `least`.
   std::int64_t integer(Column column, std::int64_t least = 0);
-  /// A finite number >= 0.
-  double number(Column column);
+  /// A number from 0 to `most`.
+  double number(Column column, double most = 1e15);
 
   /// Marks the row as bad: what was expected in a column.
   void expect(Column column, const std::string& expected);
@@ -215,8 +215,13 @@ Result<void> read_pai_tables(const std::string& path, const ReadOptions& options
 /// True when `path` is a folder, or a tar archive with a pai_job_table.
 bool has_pai_tables(const std::string& path);
 
-/// An error when all jobs run one after another would take longer than a Time holds, 292,000 years. `path` is for the
-/// message only. Precondition: there are jobs.
+/// Cores of one task beyond any machine's; products of resources with numbers of tasks stay in range.
+inline constexpr double most_cores = 1e6;
+/// MiB of one task, likewise.
+inline constexpr double most_memory_mib = 1e9;
+
+/// An error when all jobs run one after another would end after the end of time (types.hpp). `path` is for the message
+/// only. Precondition: there are jobs.
 Result<void> check_times(const JobTable& jobs, const std::string& path);
 
 /// The reading behind read_trace(): fills `jobs` and `report`, and `log` unless it is null.

@@ -90,8 +90,9 @@ Result<void> read_any_csv(ReadContext& context) {
     } else {
       job.shape.gpu_milli_per_task = milli;
     }
-    if (cpu) job.shape.cpu_milli_per_task = static_cast<std::int64_t>(std::ceil(row.number(cpu) * 1000));
-    if (memory) job.shape.memory_mib_per_task = static_cast<std::int64_t>(std::ceil(row.number(memory)));
+    if (cpu) job.shape.cpu_milli_per_task = static_cast<std::int64_t>(std::ceil(row.number(cpu, most_cores) * 1000));
+    if (memory)
+      job.shape.memory_mib_per_task = static_cast<std::int64_t>(std::ceil(row.number(memory, most_memory_mib)));
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
     if (priority && !row.is_blank(priority)) job.priority = static_cast<std::int32_t>(row.integer(priority));
     job.user = row.text(user);

@@ -145,8 +145,7 @@ class Capacity {
   [[nodiscard]] std::uint32_t tasks_that_fit(NodeId id, const Shape& shape) const {
     const NodeState& node = nodes_[index(id)];
     std::int64_t tasks = shape.tasks;
-    if (shape.cpu_milli_per_task > 0) tasks = std::min(tasks, node.cpu_milli / shape.cpu_milli_per_task);
-    if (shape.memory_mib_per_task > 0) tasks = std::min(tasks, node.memory_mib / shape.memory_mib_per_task);
+    if (bounded_) tasks = std::min(tasks, bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape));
     if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, gpu_tasks_that_fit(node, shape));
     return static_cast<std::uint32_t>(tasks);
   }
@@ -272,6 +271,16 @@ class Capacity {
   [[nodiscard]] const detail::NodeState& node(NodeId id) const { return nodes_[index(id)]; }
   /// True when CPU or memory bounds some node, so that idle GPUs alone do not tell what fits.
   [[nodiscard]] bool is_bounded() const { return bounded_; }
+  /// Tasks for which so much CPU and memory is enough; as much as `unlimited` is enough for any number.
+  [[nodiscard]] static std::int64_t bounded_tasks_that_fit(std::int64_t cpu_milli, std::int64_t memory_mib,
+                                                           const Shape& shape) {
+    std::int64_t tasks = unlimited;
+    if (shape.cpu_milli_per_task > 0 && cpu_milli < unlimited) tasks = cpu_milli / shape.cpu_milli_per_task;
+    if (shape.memory_mib_per_task > 0 && memory_mib < unlimited) {
+      tasks = std::min(tasks, memory_mib / shape.memory_mib_per_task);
+    }
+    return tasks;
+  }
 
   /// The least number of idle GPUs, at least `need`, that some member of the class has; or no_index.
   [[nodiscard]] std::uint32_t fewest_idle(const detail::NodeClass& alike, std::uint32_t need) const {
@@ -424,8 +433,7 @@ class Capacity {
 
   [[nodiscard]] bool is_free(const Grant& grant, const Shape& shape) const {
     const NodeState& node = nodes_[index(grant.node)];
-    if (node.cpu_milli < grant.tasks * shape.cpu_milli_per_task) return false;
-    if (node.memory_mib < grant.tasks * shape.memory_mib_per_task) return false;
+    if (bounded_ && bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape) < grant.tasks) return false;
     if (!node.has_devices) return node.free_milli >= grant.tasks * shape.gpu_milli_per_task;
     if (!shape.is_share()) return (node.idle_devices & grant.devices) == grant.devices;
     return device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices))] >=
@@ -439,8 +447,8 @@ class Capacity {
   void change(const Grant& grant, const Shape& shape, std::uint32_t vc, std::int64_t sign) {
     NodeState& node = nodes_[index(grant.node)];
     const MilliGpu milli = sign * grant.tasks * shape.gpu_milli_per_task;
-    node.cpu_milli += sign * grant.tasks * shape.cpu_milli_per_task;
-    node.memory_mib += sign * grant.tasks * shape.memory_mib_per_task;
+    if (node.cpu_capacity < unlimited) node.cpu_milli += sign * grant.tasks * shape.cpu_milli_per_task;
+    if (node.memory_capacity < unlimited) node.memory_mib += sign * grant.tasks * shape.memory_mib_per_task;
     if (milli == 0) return;
     node.free_milli += milli;
     classes_[node.node_class].free_milli += milli;

@@ -198,7 +198,7 @@ std::string_view Packing::name() const {
 void Packing::decide(const View& view, Decision& decision) {
   if (nodes_of_.empty()) {
     nodes_of_.resize(view.job_count());
-    waiting_.resize(std::size_t{view.queue_count()} * view.shape_count());
+    waiting_.resize(std::size_t{view.queue_count()} * view.demand_count());
   }
   bool freed = false;
   for (const Event& event : view.events()) {
@@ -222,7 +222,7 @@ void Packing::decide(const View& view, Decision& decision) {
 }
 
 std::deque<JobId>& Packing::waiting_of(const View& view, JobId job) {
-  return waiting_[view.queue_of(job) * view.shape_count() + view.shape_id(job)];
+  return waiting_[view.queue_of(job) * view.demand_count() + view.demand(job)];
 }
 
 void Packing::start_waiting(const View& view, Decision& decision) {

@@ -69,7 +69,7 @@ struct AttainedService::Hooks {
 void AttainedService::decide(const View& view, Decision& decision) {
   if (jobs_.empty()) {
     jobs_.resize(view.job_count());
-    runs_.resize(std::size_t{view.queue_count()} * view.shape_count());
+    runs_.resize(std::size_t{view.queue_count()} * view.demand_count());
   }
   note_events(view);
   if (options_.gittins && services_.size() >= rank_again_at_) rank_levels(view);
@@ -171,14 +171,14 @@ Time AttainedService::time_to(const Shape& shape, std::uint32_t level) const {
 }
 
 std::set<AttainedService::Run>& AttainedService::runs_of(const View& view, JobId id) {
-  return runs_[std::size_t{view.queue_of(id)} * view.shape_count() + view.shape_id(id)];
+  return runs_[std::size_t{view.queue_of(id)} * view.demand_count() + view.demand(id)];
 }
 
 void AttainedService::plan_crossing(const Shape& shape, JobId id) {
   Job& job = jobs_[index(id)];
   const Time wanted = time_to(shape, job.level + 1);
-  job.crossing = wanted == Time::max() ? wanted : job.origin + wanted;
-  if (wanted != Time::max()) push(crossings_, {job.crossing, id});
+  job.crossing = later_by(job.origin, wanted);
+  if (job.crossing != Time::max()) push(crossings_, {job.crossing, id});
 }
 
 // The job is about to wait.
@@ -186,8 +186,9 @@ void AttainedService::plan_promotion(const View& view, JobId id) {
   Job& job = jobs_[index(id)];
   const Time ran = view.ran(id) - job.ran_base;
   if (options_.promote_knob <= 0 || job.level == 0 || ran.us == 0) return;
-  const Time wait = from_seconds(to_seconds(ran) * options_.promote_knob);
-  job.promotion = view.now() + Time{std::max<std::int64_t>(wait.us, 1)};
+  const double wait_s = to_seconds(ran) * options_.promote_knob;
+  if (wait_s > to_seconds(end_of_time)) return;
+  job.promotion = view.now() + std::max(from_seconds(wait_s), Time{1});
   push(promotions_, {job.promotion, id});
 }
 
@@ -204,14 +205,14 @@ Time AttainedService::next_overtaking(const View& view) {
       return crossings_.empty() ? Time::max() : crossings_.front().time;
     }
     if (boundaries_.empty()) continue;
-    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
-      const std::set<Run>& runs = runs_[std::size_t{queue} * view.shape_count() + shape];
+    for (std::uint32_t shape = 0; shape < view.demand_count(); ++shape) {
+      const std::set<Run>& runs = runs_[std::size_t{queue} * view.demand_count() + shape];
       if (runs.empty()) continue;
       for (const std::uint32_t level : boundaries_) {
-        const Time wanted = time_to(view.shape_of_id(shape), level);
+        const Time wanted = time_to(view.shape_of_demand(shape), level);
         if (wanted == Time::max()) continue;
         const auto first = runs.upper_bound({view.now() - wanted, no_job});  // that has not entered it yet
-        if (first != runs.end()) next = {std::min(next.us, (first->origin + wanted).us)};
+        if (first != runs.end()) next = std::min(next, later_by(first->origin, wanted));
       }
     }
   }
@@ -225,7 +226,7 @@ void AttainedService::note_boundaries(const View& view, std::uint32_t queue) {
     for (std::uint32_t level = 1; level < rank_.size(); ++level) boundaries_.push_back(level);
     return;
   }
-  for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+  for (std::uint32_t shape = 0; shape < view.demand_count(); ++shape) {
     const Key* const first = order_.first_waiting(view, queue, shape);
     if (first == nullptr) continue;
     for (const std::uint32_t level : {first->rank, first->rank + 1}) {

@@ -37,9 +37,9 @@ class ClassQueues {
   };
 
   void push(const View& view, JobId job, std::uint32_t owner) {
-    const auto key = std::tuple(owner, view.priority(job), view.queue_of(job), view.shape_id(job));
+    const auto key = std::tuple(owner, view.priority(job), view.queue_of(job), view.demand(job));
     const auto [place, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(classes_.size()));
-    if (added) add_class(owner, view.priority(job), view.queue_of(job), view.shape_id(job));
+    if (added) add_class(owner, view.priority(job), view.queue_of(job), view.demand(job));
     std::vector<JobId>& jobs = classes_[place->second].jobs;
     if (jobs.empty()) activate(place->second);
     jobs.push_back(job);
@@ -116,7 +116,7 @@ class ClassQueues {
   void start_while_any_fits(const View& view, Decision& decision, Placement rule, bool skip, Score score,
                             Started started) {
     const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
-      return !skip || view.cluster().may_fit(view.shape_of_id(shape), queue);
+      return !skip || view.cluster().may_fit(view.shape_of_demand(shape), queue);
     };
     start_best(skip, may_fit, score, [&](const Class& jobs) {
       if (decision.start(jobs.first(), rule) != Verdict::ok) return Attempt::no_room;
@@ -140,7 +140,7 @@ class ClassQueues {
 
   /// Takes `job` out. Precondition: it is the first of its class.
   void pop_first(const View& view, JobId job, std::uint32_t owner) {
-    pop(numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.shape_id(job))));
+    pop(numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.demand(job))));
   }
 
  private:

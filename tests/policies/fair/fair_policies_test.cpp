@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "gpusched/watch/interval_log.hpp"
 #include "src/policies/fair/lsf.hpp"
 #include "src/policies/fair/share_queues.hpp"
 #include "src/policies/fair/slurm.hpp"
@@ -386,6 +388,51 @@ TEST(K8s, PartialGangsDeadlockWhereGangSchedulingDoesNot) {
   EXPECT_EQ(engine.view().running().size(), 4u);
   EXPECT_EQ(engine.view().pending_count(), 2u);
   EXPECT_EQ(engine.view().cluster().idle_gpus(), 0);  // all GPUs are held and none works
+}
+
+// Four pods of two jobs, bound in turn on two GPUs: none of them ever works. Time ran backwards.
+TEST(K8s, PodsThatLockEachOtherOutWaitForEver) {
+  const JobTable jobs = table_of({{0, 100, 2}, {0, 1, 2}});
+  const JobTable both = *split_into_pods(jobs, whole_seconds(0));
+  JobTableBuilder in_turn;
+  for (const std::uint32_t i : {0u, 2u, 1u, 3u}) {
+    const std::string id = both.external_id(JobId{i});
+    in_turn.add({.id = id,
+                 .work = both.work(JobId{i}),
+                 .shape = both.shape(JobId{i}),
+                 .group = both.groups()[both.group(JobId{i})]});
+  }
+  const JobTable pods = *std::move(in_turn).build();
+  const Cluster cluster = Cluster::homogeneous(1, 2);
+  Engine engine(pods, cluster);
+  auto policy = make("k8s{pods=true}", pods, cluster);
+  EXPECT_FALSE(simulate(engine, *policy));
+  EXPECT_EQ(engine.view().finished(), 0u);
+}
+
+// vol.csv: a job that one action starts and the next stops in the same instant has not run.
+TEST(Volcano, AStartThatAnotherActionTakesBackCostsNothing) {
+  const JobTable jobs = table_of({{.submit = 10, .work = 200, .gpus = 4, .user = "u1"},
+                                  {.submit = 20, .work = 200, .gpus = 2, .user = "u2", .priority = 2},
+                                  {.submit = 20, .work = 10, .gpus = 2, .user = "u0"},
+                                  {.submit = 30, .work = 10, .gpus = 4, .user = "u2"},
+                                  {.submit = 30, .work = 10, .gpus = 1, .user = "u2", .priority = 2},
+                                  {.submit = 30, .work = 50, .gpus = 1, .user = "u0"},
+                                  {.submit = 30, .work = 200, .gpus = 3, .user = "u2", .priority = 1},
+                                  {.submit = 30, .work = 50, .gpus = 8, .user = "u2", .priority = 2}});
+  const Cluster cluster = Cluster::pool(8);
+  Engine engine(jobs, cluster, {.preemption = {.restart = whole_seconds(7)}});
+  auto policy = make("volcano{by=user}", jobs, cluster);
+  IntervalLog intervals;
+  ASSERT_TRUE(simulate(engine, *policy, intervals));
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    EXPECT_EQ(engine.ran(job), jobs.work(job) + Time{engine.preemptions(job) * whole_seconds(7).us}) << i;
+    const auto first = std::find_if(intervals.intervals().begin(), intervals.intervals().end(),
+                                    [&](const Interval& interval) { return interval.job == job; });
+    ASSERT_NE(first, intervals.intervals().end());
+    EXPECT_EQ(first->start, engine.first_start(job)) << i;
+  }
 }
 
 TEST(K8s, PodsWorkFromWhenTheLastIsBound) {

@@ -69,6 +69,14 @@ TEST(Tiresias, AJobLeavesItsQueueAtTheLimitToTheMicrosecond) {
   EXPECT_EQ(run(jobs, Cluster::pool(4), tiresias()), (std::vector<Span>{{0, 3100}, {812.5, 912.5}}));
 }
 
+// The limit is reached after the end of time; it never ended.
+TEST(Tiresias, ALimitThatNoJobReachesIsNone) {
+  const std::int64_t late = 4'500'000'000'000;
+  const JobTable jobs = table_of({{.submit = late, .work = 1000}, {.submit = late + 10, .work = 10}});
+  const auto spans = run(jobs, Cluster::pool(1), AttainedService(tiresias_options({9'000'000'000'000}), NameTable{}));
+  EXPECT_EQ(spans[1].end - spans[0].start, 1010);
+}
+
 TEST(Tiresias, WithinAQueueJobsStandInOrderOfFirstStart) {
   const JobTable jobs = table_of({{.work = 5000}, {.work = 4000}, {.submit = 4000, .work = 100}});
   // 3250: job 0 leaves queue 0, job 1 starts. 6500: job 1 leaves it, job 2 starts. 6600: of queue 1, job 0 first.

@@ -274,6 +274,16 @@ class JobTableBuilder {
     }
   }
 
+  /// Starts with the names of `like`, so that their numbers (Shape::gpu_spec, users...) mean the same in both tables.
+  explicit JobTableBuilder(const JobTable& like) {
+    table_.gpu_specs_ = like.gpu_specs_;
+    table_.users_ = like.users_;
+    table_.groups_ = like.groups_;
+    table_.vcs_ = like.vcs_;
+    table_.names_ = like.names_;
+    table_.families_ = like.families_;
+  }
+
   /// Makes room for that many jobs.
   void reserve(std::size_t jobs) {
     table_.submit_.reserve(jobs);

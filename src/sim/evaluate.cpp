@@ -48,6 +48,7 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
   auto input = load_input({.trace = scenario.traces[index],
                            .reading = {.format = *format,
                                        .columns = *columns,
+                                       .where = scenario.where,
                                        .seed = scenario.seed,
                                        .drop_bad_rows = scenario.drop_bad_rows},
                            .cluster = *cluster,

@@ -236,6 +236,7 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
   auto loaded = load_input({.trace = scenario.trace,
                             .reading = {.format = scenario.format,
                                         .columns = scenario.columns,
+                                        .where = scenario.where,
                                         .seed = scenario.seed,
                                         .drop_bad_rows = scenario.drop_bad_rows},
                             .cluster = scenario.cluster,

@@ -23,6 +23,7 @@ struct ReferenceJob {
   std::int64_t estimate = -1;  ///< -1 = none
   std::int64_t priority = 0;
   std::int64_t deadline = -1;  ///< -1 = none
+  std::int64_t recorded_start = -1;
 
   std::size_t attempt = 0;
   std::int64_t remaining = 0;     ///< of the attempt, overheads included

@@ -8,6 +8,7 @@
 
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
+#include "traces/core/slurm_nodes.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -81,6 +82,14 @@ class ClusterBuilder {
     if (place != cluster_.vcs.end()) return static_cast<std::uint32_t>(place - cluster_.vcs.begin());
     cluster_.vcs.push_back({.name = std::string(name)});
     return static_cast<std::uint32_t>(cluster_.vcs.size() - 1);
+  }
+  // The number of a set of virtual clusters that own nodes together. Precondition: rising.
+  std::uint32_t vc_group(const std::vector<std::uint32_t>& owners) {
+    auto& groups = cluster_.vc_groups;
+    const auto place = std::find(groups.begin(), groups.end(), owners);
+    const auto number = static_cast<std::uint32_t>(place - groups.begin());
+    if (place == groups.end()) groups.push_back(owners);
+    return number;
   }
   // Racks are numbered by first appearance; nodes that name none stand in one rack.
   std::uint32_t rack(std::string_view name) { return number_of(racks_, name); }
@@ -263,6 +272,23 @@ class ObjectReader {
     fail(key, "expected an array, found " + std::string(value->type_name()));
     return none;
   }
+  // One name or an array of them; none when it is absent.
+  std::vector<std::string> texts(const char* key) {
+    const Json* value = take(key, false);
+    if (value == nullptr) return {};
+    if (value->is_string()) return {value->get<std::string>()};
+    std::vector<std::string> names;
+    if (value->is_array()) {
+      for (const Json& entry : *value) {
+        if (entry.is_string()) names.push_back(entry.get<std::string>());
+      }
+    }
+    if (names.empty() || names.size() != value->size()) {
+      fail(key, "expected text or an array of texts, found " + value->dump());
+      names.clear();
+    }
+    return names;
+  }
   // Call last: every key that was not asked for is unknown.
   void refuse_others() {
     if (!object_.is_object()) return;
@@ -303,17 +329,24 @@ void read_json_node(const Json& entry, const std::string& path, const std::vecto
   node.memory_mib = object.quantity("memory_gib", mib_per_gib);
   node.name = object.text("name");
   node.rack = cluster.rack(object.text("rack"));
-  const std::string owner = object.text("vc");
+  const std::vector<std::string> owners = object.texts("vc");
   object.refuse_others();
-  if (!owner.empty()) {
-    std::vector<std::string> known;
-    known.reserve(vcs.size());
-    for (const VirtualCluster& vc : vcs) known.push_back(vc.name);
-    node.vc = static_cast<std::uint32_t>(std::find(known.begin(), known.end(), owner) - known.begin());
-    if (node.vc == known.size()) {
+  std::vector<std::string> known;
+  known.reserve(vcs.size());
+  for (const VirtualCluster& vc : vcs) known.push_back(vc.name);
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& owner : owners) {
+    if (owner.empty() && owners.size() == 1) break;  // "" serves everyone
+    const auto place = std::find(known.begin(), known.end(), owner);
+    if (place == known.end()) {
       object.fail("vc", "'" + owner + "' is not the name of an entry of /vcs" + suggest_nearest(owner, known));
     }
+    numbers.push_back(static_cast<std::uint32_t>(place - known.begin()));
   }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  if (numbers.size() == 1) node.vc = numbers.front();
+  if (numbers.size() > 1 && !error) node.vc_group = cluster.vc_group(numbers);
   if (error) return;
   const std::string stem = node.name;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -437,6 +470,13 @@ Result<Cluster> read_cluster(const std::string& path) {
     return cluster;
   }
 
+  if (looks_like_slurm_nodes(head)) {
+    auto slurm = read_slurm_nodes(*file);
+    if (!slurm) return Unexpected{slurm.error()};
+    slurm->cluster.name = std::filesystem::path(path).stem().string();
+    return std::move(slurm->cluster);
+  }
+
   const ReadOptions options;
   JobTableBuilder no_jobs;
   TraceReport report;
@@ -450,8 +490,8 @@ Result<Cluster> read_cluster(const std::string& path) {
     outcome = read_node_list(rows, context, *format, cluster);
   } else {
     return Unexpected{Error{.message =
-                                "not a cluster: expected JSON, or the node list of openb, PAI, the 2026 spot trace "
-                                "or Philly",
+                                "not a cluster: expected JSON, the node list of openb, PAI, the 2026 spot trace or "
+                                "Philly, or what scontrol show nodes or sinfo -N prints",
                             .file = path,
                             .line = 1}};
   }

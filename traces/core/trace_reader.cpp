@@ -10,6 +10,8 @@ namespace gpusched {
 namespace {
 
 constexpr std::size_t most_header_shown = 300;  // characters of it in a message
+constexpr std::size_t longest_row = std::size_t{1}
+                                    << 20;  // bytes of a row of several lines: a quote may be a stray one
 
 }  // namespace
 
@@ -41,7 +43,7 @@ Result<void> RowReader::read_header() {
     names_.emplace_back(trim(name));
   }
   used_.assign(names_.size(), false);
-  return {};
+  return context_.filter.bind(names_);
 }
 
 Column RowReader::find(std::initializer_list<std::string_view> names) const {
@@ -76,15 +78,30 @@ bool RowReader::next() {
       return false;
     }
   } while (trim(line).empty());
-  const bool closed = splitter_.split(line);
+  line_ = context_.file.line_number();
+  const bool closed = split_row(line);
+  if (last_takes_rest_ && splitter_.fields().size() > names_.size()) splitter_.join_from(names_.size());
   if (!closed || splitter_.fields().size() != names_.size()) {
     const std::string found = closed ? "found " + std::to_string(splitter_.fields().size()) : "a quote is not closed";
     row_error_ = Error{.message = "expected " + std::to_string(names_.size()) + " fields, " + found,
                        .file = context_.file.path(),
-                       .line = context_.file.line_number(),
+                       .line = line_,
                        .field = "row"};
   }
   return true;
+}
+
+// A row whose quotes are open at the end of a line goes on in the next.
+bool RowReader::split_row(std::string_view line) {
+  if (splitter_.split(line)) return true;
+  if (!splitter_.open()) return false;
+  text_ = line;
+  while (splitter_.open() && text_.size() < longest_row && context_.file.next_line(line)) {
+    text_ += '\n';
+    text_ += line;
+    if (splitter_.split(text_)) return true;
+  }
+  return false;
 }
 
 void RowReader::expect(Column column, const std::string& expected) {

@@ -39,6 +39,7 @@ struct NodeState {
   std::uint32_t gpus = 0;
   std::uint32_t gpu_type = 0;
   std::uint32_t vc = no_index;
+  std::uint32_t vc_group = no_index;
   std::uint32_t rack_number = 0;
   std::uint32_t node_class = 0;    ///< number of its NodeClass
   std::uint32_t rank = 0;          ///< position in its class
@@ -50,6 +51,7 @@ struct NodeState {
 /// Nodes alike in owner, GPU type and GPU count: the unit of search. A class of one node (a pool) needs no index.
 struct NodeClass {
   std::uint32_t vc = no_index;
+  std::uint32_t vc_group = no_index;
   std::uint32_t gpu_type = 0;
   std::uint32_t gpus = 0;
   std::int64_t idle_gpus = 0;
@@ -323,6 +325,7 @@ class Capacity {
     state.free_milli = node.gpus * whole_gpu;
     state.gpu_type = node.gpu_type;
     state.vc = node.vc;
+    state.vc_group = node.vc_group;
     state.rack_number = node.rack;
     state.has_devices = node.gpus > 0 && node.gpus <= max_devices_per_node && !node.counts_only;
     if (state.has_devices) {
@@ -340,12 +343,14 @@ class Capacity {
     for (std::uint32_t id = 0; id < node_count(); ++id) {
       NodeState& node = nodes_[id];
       const auto is_alike = [&](const NodeClass& other) {
-        return other.vc == node.vc && other.gpu_type == node.gpu_type && other.gpus == node.gpus;
+        return other.vc == node.vc && other.vc_group == node.vc_group && other.gpu_type == node.gpu_type &&
+               other.gpus == node.gpus;
       };
       const auto place = std::find_if(classes_.begin(), classes_.end(), is_alike);
       node.node_class = static_cast<std::uint32_t>(place - classes_.begin());
       if (place == classes_.end()) {
         classes_.push_back({.vc = node.vc,
+                            .vc_group = node.vc_group,
                             .gpu_type = node.gpu_type,
                             .gpus = node.gpus,
                             .members = {},
@@ -376,7 +381,7 @@ class Capacity {
       for (std::uint32_t vc = 0; vc < vcs; ++vc) {
         for (std::uint32_t number = 0; number < classes_.size(); ++number) {
           const NodeClass& alike = classes_[number];
-          const bool is_open = vc + 1 == vcs || alike.vc == no_index || alike.vc == vc;
+          const bool is_open = vc + 1 == vcs || cluster.owners_serve(alike.vc, alike.vc_group, vc);
           if (is_open && spec_allows(specs[spec], cluster.gpu_types[alike.gpu_type])) {
             allowed_[spec * vcs + vc].push_back(number);
           }

@@ -14,7 +14,7 @@ CapacityProfile::CapacityProfile(const Cluster& cluster, const JobTable& jobs) {
   }
   for (const Node& node : cluster.nodes) {
     const Node& first = cluster.nodes.front();
-    by_node_ = by_node_ || node.vc != first.vc || node.gpu_type != first.gpu_type;
+    by_node_ = by_node_ || node.vc != first.vc || node.vc_group != first.vc_group || node.gpu_type != first.gpu_type;
   }
   for (std::uint32_t id = 0; id < cluster.nodes.size(); ++id) {
     const Node& node = cluster.nodes[id];

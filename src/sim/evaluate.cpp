@@ -110,7 +110,7 @@ Json trace_manifest(const EvaluationInput& input) {
           {"stride", windows.stride},
           {"first", windows.first},
           {"last", windows.last},
-          {"bootstrap_block", windows.block()}};
+          {"overlap", windows.overlap()}};
 }
 
 Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, const Execution& execution) {

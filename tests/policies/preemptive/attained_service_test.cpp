@@ -120,22 +120,33 @@ TEST(Tiresias, SkewedModelsAreConsolidatedAndOthersFillFragments) {
   EXPECT_EQ(nodes_of(3), 3u) << "the GPU that job 2 left on its node first";
 }
 
-TEST(Gittins, IndexIsTheBestRatioOfFinishingToService) {
-  const std::vector<std::int64_t> services = {10, 100};
-  EXPECT_DOUBLE_EQ(gittins_index(services, 0), 1.0 / 20) << "one of two finishes within 10, at 10 each";
-  EXPECT_DOUBLE_EQ(gittins_index(services, 10), 1.0 / 90);
-  EXPECT_EQ(gittins_index(services, 100), 0);
+// Of services 10, 30 and 100: within 25 of nothing one of three finishes, at 10 + 25 + 25 in all.
+TEST(Gittins, IndexIsTheChanceToFinishByTheServiceItTakes) {
+  const ServiceSample sample({100, 10, 30});
+  EXPECT_DOUBLE_EQ(sample.gittins_index(0, 25), 1.0 / 60);
+  EXPECT_DOUBLE_EQ(sample.gittins_index(10, 25), 1.0 / (20 + 25)) << "who attained 10 did not end there";
+  EXPECT_DOUBLE_EQ(sample.gittins_index(95, 25), 1.0 / 5);
+  EXPECT_EQ(sample.gittins_index(40, 25), 0) << "nobody ends within the look-ahead";
+  EXPECT_EQ(sample.gittins_index(100, 25), 0);
+  EXPECT_EQ(ServiceSample().gittins_index(0, 25), 0);
 }
 
-TEST(Gittins, AQueueWhoseJobsAreNearlyDoneIsServedFirst) {
-  const JobTable jobs = table_of({{.work = 200}, {.work = 50}});
-  auto options = tiresias_options({100});
-  EXPECT_EQ(run(jobs, Cluster::pool(1), AttainedService(options, NameTable{})),
-            (std::vector<Span>{{0, 250}, {100, 150}}));
+// One queue, in which 2D-LAS would go by first start. Services cluster at 60: who attained 50 is likelier to end soon
+// than a newcomer.
+TEST(Gittins, AJobThatIsLikelyToEndGoesFirstWithinItsQueue) {
+  const JobTable jobs = table_of({{.work = 60}, {.submit = 50, .work = 5}, {.submit = 50, .work = 60}});
+  auto options = tiresias_options({1000});
+  options.by_first_start = false;
   options.gittins = true;
-  options.history_gpu_us = {101 * gpu_second, 101 * gpu_second, 101 * gpu_second};
+  options.look_ahead_gpu_us = 20 * gpu_second;
+  options.known_gpu_us = {60 * gpu_second, 60 * gpu_second, 5 * gpu_second};
   EXPECT_EQ(run(jobs, Cluster::pool(1), AttainedService(options, NameTable{})),
-            (std::vector<Span>{{0, 200}, {200, 250}}));
+            (std::vector<Span>{{0, 60}, {60, 65}, {65, 125}}));
+  // Most end at 5, and who passed that takes long: newcomers go first, job 0 from 115 on.
+  options.known_gpu_us = {60 * gpu_second, 5 * gpu_second, 5 * gpu_second, 5 * gpu_second, 200 * gpu_second};
+  options.look_ahead_gpu_us = 5 * gpu_second;
+  EXPECT_EQ(run(jobs, Cluster::pool(1), AttainedService(options, NameTable{})),
+            (std::vector<Span>{{0, 125}, {50, 55}, {55, 115}}));
 }
 
 // Job 0 reaches the second queue at 16 s and waits for its retry from 20 s, behind ten jobs of 10 s each in the first

@@ -228,15 +228,17 @@ BackfillInfo conservative_backfill_info() {
       .parameters = estimate_parameters("requested"),
       .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters& parameters,
                  const PolicyContext& context) {
+        const double depth = parameters.number("depth");
         return AnyPolicy(ConservativeBackfill(std::move(order), std::move(estimator),
                                               CapacityProfile(*context.cluster, *context.jobs),
-                                              static_cast<std::uint32_t>(parameters.number("depth"))));
+                                              depth == 0 ? no_index : static_cast<std::uint32_t>(depth)));
       }};
-  info.parameters.push_back({.name = "depth",
-                             .fallback = 100.0,
-                             .meaning = "most waiting jobs with a reservation; later ones wait for one",
-                             .least = 1,
-                             .most = 1e9});
+  info.parameters.push_back(
+      {.name = "depth",
+       .fallback = 0.0,
+       .meaning = "most waiting jobs with a reservation, later ones wait for one; 0: all have one",
+       .least = 0,
+       .most = 1e9});
   return info;
 }
 

@@ -150,6 +150,17 @@ TEST(ConservativeBackfill, MovesUpWhenJobsEndEarly) {
   EXPECT_EQ(run("fifo", "conservative{estimate=user}", jobs, Cluster::pool(4)), (Spans{{0, 10}, {10, 15}, {15, 20}}));
 }
 
+// 150 jobs wait for both GPUs from 1000 s on when a short one comes that fits beside the running job. By definition
+// every waiting job has a reservation. With the first 100 alone, the short one gets none before 2500 s.
+TEST(ConservativeBackfill, ReservesForAllByDefault) {
+  std::vector<Row> rows(152, {.submit = 1, .work = 10, .gpus = 2});
+  rows.front() = {.submit = 0, .work = 1000};
+  rows.back() = {.submit = 2, .work = 5};
+  const JobTable jobs = test::table_of(rows);
+  EXPECT_EQ(run("fifo", "conservative{estimate=exact}", jobs, Cluster::pool(2)).back(), (Span{2, 7}));
+  EXPECT_EQ(run("fifo", "conservative{estimate=exact,depth=100}", jobs, Cluster::pool(2)).back(), (Span{2500, 2505}));
+}
+
 TEST(ConservativeBackfill, SurvivesEstimatesThatJobsOutlive) {
   const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 4, .estimate = 10},
                                         {.submit = 1, .work = 5, .gpus = 4, .estimate = 5},
@@ -213,7 +224,7 @@ TEST(Backfill, RefusesWhatItCannotWrap) {
   EXPECT_EQ(make("fifo", "conservative{dept=3}", jobs, cluster).error().message,
             "backfill conservative has no parameter 'dept' (did you mean 'depth'?)");
   EXPECT_FALSE(make("fifo", "easy{depth=3}", jobs, cluster).has_value());
-  EXPECT_FALSE(make("fifo", "conservative{depth=0}", jobs, cluster).has_value());
+  EXPECT_FALSE(make("fifo", "conservative{depth=-1}", jobs, cluster).has_value());
   EXPECT_NE(parse_backfill("eazy").error().message.find("easy"), std::string::npos);
   EXPECT_FALSE(parse_backfill("easy,sc20").has_value());
 }

@@ -12,6 +12,16 @@ constexpr std::int64_t gpu_us(double gpu_seconds) {
 
 }  // namespace
 
+std::int64_t default_quantum_gpu_us(const View& view) {
+  const PreemptionCost& cost = view.options().preemption;
+  MilliGpu largest = 0;
+  for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+    largest = std::max(largest, view.shape_of_id(shape).gpu_milli());
+  }
+  const std::int64_t turn_us = 2 * (cost.checkpoint + cost.restart + cost.checkpoint_interval).us;
+  return std::max(gpu_us(3600), mul_div(turn_us, largest, whole_gpu));
+}
+
 ServiceSample::ServiceSample(std::vector<std::int64_t> services) : services_(std::move(services)), sums_{0} {
   std::sort(services_.begin(), services_.end());
   for (const std::int64_t service : services_) sums_.push_back(sums_.back() + static_cast<double>(service));
@@ -76,6 +86,7 @@ void AttainedService::decide(const View& view, Decision& decision) {
   if (jobs_.empty()) {
     jobs_.resize(view.job_count());
     runs_.resize(std::size_t{view.queue_count()} * view.demand_count());
+    levels_ = options_.levels ? *options_.levels : ServiceLevels::even(default_quantum_gpu_us(view));
   }
   // A wake for a crossing that never came is no event: indices would count anew.
   const bool only_woken = std::all_of(view.events().begin(), view.events().end(),
@@ -132,8 +143,7 @@ void AttainedService::note_events(const View& view) {
 void AttainedService::catch_up(const View& view, JobId id) {
   Job& job = jobs_[index(id)];
   const Shape& shape = view.shape(id);
-  const std::uint32_t level =
-      options_.levels.level(mul_div((view.now() - job.origin).us, shape.gpu_milli(), whole_gpu));
+  const std::uint32_t level = levels_.level(mul_div((view.now() - job.origin).us, shape.gpu_milli(), whole_gpu));
   if (level == job.level) return;
   job.level = level;
   job.entered = (job.origin + time_to(shape, level)).us;
@@ -185,7 +195,7 @@ void AttainedService::bring_indices_up_to_now(const View& view) {
 
 // How long a job of that shape runs until it enters `level`; max() = never.
 Time AttainedService::time_to(const Shape& shape, std::uint32_t level) const {
-  const std::int64_t service = options_.levels.begin(level);
+  const std::int64_t service = levels_.begin(level);
   if (service == std::numeric_limits<std::int64_t>::max() || shape.gpu_milli() == 0) return Time::max();
   return {mul_div_up(service, whole_gpu, shape.gpu_milli())};
 }
@@ -347,24 +357,27 @@ std::vector<ParameterInfo> tiresias_parameters() {
 }  // namespace
 
 PolicyInfo las_info() {
-  return {.name = "las",
-          .summary = "least attained GPU service first, preemptive; equals take turns, a quantum each",
-          .source =
-              "Nuyens & Wierman, 'The foreground-background queue' (2008), over GPU service as in Tiresias "
-              "(NSDI'19, section 3.2); service is compared in whole quanta",
-          .complexity = "O(shapes x log n)",
-          .parameters = {{.name = "quantum_gpu_s",
-                          .fallback = 3600.0,
-                          .meaning = "GPU-seconds that a job may be ahead of a waiting one before it yields",
-                          .least = 1e-3,
-                          .most = 9e9}},
-          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
-            return AnyPolicy(AttainedService(
-                {.name = "las", .levels = ServiceLevels::even(gpu_us(parameters.number("quantum_gpu_s")))},
-                context.jobs->families()));
-          },
-          .preemptive = true,
-          .work_conserving = true};
+  return {
+      .name = "las",
+      .summary = "least attained GPU service first, preemptive; equals take turns, a quantum each",
+      .source =
+          "Nuyens & Wierman, 'The foreground-background queue' (2008), over GPU service as in Tiresias "
+          "(NSDI'19, section 3.2); service is compared in whole quanta",
+      .complexity = "O(shapes x log n)",
+      .parameters = {{.name = "quantum_gpu_s",
+                      .fallback = 0.0,
+                      .meaning = "GPU-seconds that a job may be ahead of a waiting one before it yields; 0: 3600, or "
+                                 "twice what a preemption costs the largest job if that is more",
+                      .least = 0,
+                      .most = 9e9}},
+      .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+        AttainedServiceOptions options{.name = "las", .levels = {}};
+        const double quantum = parameters.number("quantum_gpu_s");
+        if (quantum > 0) options.levels = ServiceLevels::even(std::max<std::int64_t>(gpu_us(quantum), 1));
+        return AnyPolicy(AttainedService(std::move(options), context.jobs->families()));
+      },
+      .preemptive = true,
+      .work_conserving = true};
 }
 
 PolicyInfo tiresias_info() {

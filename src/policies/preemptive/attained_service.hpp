@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -54,7 +55,8 @@ class ServiceLevels {
 /// What sets the policies of this family apart.
 struct AttainedServiceOptions {
   std::string name;
-  ServiceLevels levels = ServiceLevels::even(1);
+  /// Nothing: even levels of default_quantum_gpu_us().
+  std::optional<ServiceLevels> levels = ServiceLevels::even(1);
   /// Order within a level: by first start, jobs that never ran last (Tiresias), or by when the job entered the level,
   /// so that equals take turns (LAS).
   bool by_first_start = false;
@@ -73,6 +75,11 @@ struct AttainedServiceOptions {
   /// fragments. Empty: all jobs go by the run's placement rule.
   std::vector<std::string> skewed = {};
 };
+
+/// A quantum of service (GPU-microseconds) with which jobs that take turns make progress under the run's preemption
+/// cost: 3600 GPU-seconds or, if that is more, what the largest job of the trace attains in twice the time that a
+/// preemption costs it at most (writing, loading, and work lost since the last checkpoint).
+[[nodiscard]] std::int64_t default_quantum_gpu_us(const View& view);
 
 /// A sample of services, from which the distribution of a job's service is estimated.
 class ServiceSample {
@@ -156,6 +163,7 @@ class AttainedService {
   static void pop(std::vector<Due>& heap);
 
   AttainedServiceOptions options_;
+  ServiceLevels levels_ = ServiceLevels::even(1);
   std::vector<std::uint8_t> is_skewed_;  // by family; empty: the run's rule
   PreemptiveOrder<Key> order_;
   std::vector<Job> jobs_;

@@ -120,6 +120,17 @@ TEST(Tiresias, SkewedModelsAreConsolidatedAndOthersFillFragments) {
   EXPECT_EQ(nodes_of(3), 3u) << "the GPU that job 2 left on its node first";
 }
 
+// Turns of 3600 GPU-seconds would be 450 s, of which a restart takes 600: no end in sight. The default makes them 1200
+// s: 0-1200, 1200-2400, then with a restart each 2400-3600, 3600-4800, 4800-5600, 5600-6400.
+TEST(Las, ItsDefaultQuantumMakesProgressUnderARestartCost) {
+  const JobTable jobs = table_of({{.work = 2000, .gpus = 8}, {.work = 2000, .gpus = 8}});
+  EngineOptions costly;
+  costly.preemption.restart = whole_seconds(600);
+  const auto las_by_default = [] { return AttainedService({.name = "las", .levels = {}}, NameTable{}); };
+  EXPECT_EQ(run(jobs, Cluster::pool(8), las_by_default(), costly), (std::vector<Span>{{0, 5600}, {1200, 6400}}));
+  EXPECT_EQ(run(jobs, Cluster::pool(8), las_by_default()), run(jobs, Cluster::pool(8), las(3600)));
+}
+
 // Of services 10, 30 and 100: within 25 of nothing one of three finishes, at 10 + 25 + 25 in all.
 TEST(Gittins, IndexIsTheChanceToFinishByTheServiceItTakes) {
   const ServiceSample sample({100, 10, 30});

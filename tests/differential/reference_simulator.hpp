@@ -88,6 +88,8 @@ class ReferenceSimulator {
   /// Who began to wait just now: those of `ended` that go on, then new jobs.
   [[nodiscard]] const std::vector<ReferenceJob*>& came() const { return came_; }
   [[nodiscard]] std::vector<ReferenceJob*> waiting() const { return those(false); }
+  /// Of the whole trace.
+  [[nodiscard]] const std::vector<ReferenceJob>& jobs() const { return jobs_; }
   [[nodiscard]] std::vector<ReferenceJob*> running() const { return those(true); }
   [[nodiscard]] std::int64_t free() const {
     std::int64_t left = gpus_;

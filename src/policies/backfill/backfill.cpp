@@ -12,6 +12,15 @@ BackfillInfo easy_backfill_info();
 BackfillInfo conservative_backfill_info();
 BackfillInfo sc20_backfill_info();
 
+namespace {
+
+// The method that a policy brings along goes by the name of the one that it is of the kind of.
+bool can_be_backfilled(const PolicyInfo& policy, const PolicySpec& backfill) {
+  return policy.order || (policy.backfilled && backfill.name == "easy");
+}
+
+}  // namespace
+
 const std::vector<BackfillInfo>& backfill_infos() {
   static const std::vector<BackfillInfo> rows{easy_backfill_info(), conservative_backfill_info(), sc20_backfill_info()};
   return rows;
@@ -46,7 +55,7 @@ Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, s
     if (const auto known = find_backfill(spec.backfill.front().name); !known) {
       return unexpected("policy " + spec.text + ": behind '+' " + known.error().message);
     }
-    if (!(*row)->order) {
+    if (!can_be_backfilled(**row, spec.backfill.front())) {
       return unexpected("policy " + spec.text + ": " + (*row)->name +
                         " is more than an order of starting, around which alone jobs are backfilled");
     }
@@ -56,7 +65,7 @@ Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, s
 
 void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies) {
   for (PolicySpec& policy : policies) {
-    if (!policy.backfill.empty() || !(*registry.find(policy.name))->order) continue;
+    if (!policy.backfill.empty() || !can_be_backfilled(**registry.find(policy.name), backfill)) continue;
     policy.text += "+" + backfill.text;
     policy.backfill.push_back(backfill);
   }
@@ -75,10 +84,17 @@ Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySp
   if (!row) return Unexpected{row.error()};
   const auto parameters = complete_parameters("backfill " + (*row)->name, (*row)->parameters, backfill);
   if (!parameters) return Unexpected{parameters.error()};
-  auto order = registry.make_order(policy, context);
-  if (!order) return Unexpected{order.error()};
   auto estimator = make_duration_estimator(*parameters, context);
   if (!estimator) return unexpected("backfill " + (*row)->name + ", " + estimator.error().to_string());
+  const auto info = registry.find(policy.name);
+  if (!info) return Unexpected{info.error()};
+  if (!(*info)->order && can_be_backfilled(**info, backfill)) {
+    const auto own = complete_parameters("policy " + (*info)->name, (*info)->parameters, policy);
+    if (!own) return Unexpected{own.error()};
+    return (*info)->backfilled(*own, context, *std::move(estimator));
+  }
+  auto order = registry.make_order(policy, context);
+  if (!order) return Unexpected{order.error()};
   return (*row)->make(*std::move(order), *std::move(estimator), *parameters, context);
 }
 

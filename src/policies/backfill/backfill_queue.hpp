@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/policies/backfill/estimated_ends.hpp"
 #include "src/policies/orders/list_scheduler.hpp"
+#include "src/policies/queues/estimated_ends.hpp"
 #include "src/policies/queues/length_tree.hpp"
 
 namespace gpusched {

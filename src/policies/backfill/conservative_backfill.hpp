@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gpusched/engine/decision.hpp"
-#include "src/policies/backfill/capacity_profile.hpp"
-#include "src/policies/backfill/estimated_ends.hpp"
 #include "src/policies/orders/list_scheduler.hpp"
+#include "src/policies/queues/capacity_profile.hpp"
+#include "src/policies/queues/estimated_ends.hpp"
 
 namespace gpusched {
 

@@ -111,8 +111,7 @@ AttainedService::Key AttainedService::key_of(const View& view, JobId id) const {
 
 // Ascending as the index falls. An index is at most one job a microsecond, which one part in 10^18 tells apart.
 std::int64_t AttainedService::gittins_order(const View& view, JobId id) const {
-  const Job& job = jobs_[index(id)];
-  const Time ran = view.phase(id) == JobPhase::running ? view.now() - job.origin : job.ran - job.ran_base;
+  const Time ran = view.ran(id) - jobs_[index(id)].ran_base;
   const std::int64_t attained = mul_div(ran.us, view.shape(id).gpu_milli(), whole_gpu);
   return -std::llround(sample_.gittins_index(attained, options_.look_ahead_gpu_us) * 1e18);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpusched/watch/interval_log.hpp"
+#include "src/policies/backfill/backfill.hpp"
 #include "src/policies/fair/lsf.hpp"
 #include "src/policies/fair/share_queues.hpp"
 #include "src/policies/fair/slurm.hpp"
@@ -209,10 +210,56 @@ TEST(Slurm, PrintsItsTerms) {
   Engine engine(jobs, Cluster::pool(8));
   engine.advance();
   engine.advance_to(whole_seconds(302'400));
-  const Slurm slurm({.partition_factors = {0.5}, .least_qos = 1, .most_qos = 5});
+  const Slurm slurm({.partition_factors = {0.5}, .most_qos = 6});
   const SlurmTerms terms = slurm.terms(engine.view(), JobId{0});
-  // Half of the maximum age, 2 of 8 GPUs, half of the best partition, half way between the QoS 1 and 5.
+  // Half of the maximum age, 2 of 8 GPUs, half of the best partition, half of the greatest QoS.
   EXPECT_EQ(terms.to_string(), "priority 12250 = age 500 + fair-share 10000 + size 250 + partition 500 + qos 1000");
+}
+
+// Job 1 wants both GPUs of which job 0 holds one. Its partition waits behind it; the other one does not.
+TEST(Slurm, AJobThatStaysPendingKeepsBackItsPartition) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "ann", .vc = "a"},
+                                  {.submit = 1, .work = 10, .gpus = 2, .user = "ann", .vc = "a"},
+                                  {.submit = 2, .work = 10, .user = "ann", .vc = "a"},
+                                  {.submit = 3, .work = 10, .user = "ann", .vc = "b"}});
+  EXPECT_EQ(run_policy("slurm", jobs, Cluster::pool(2)), (Spans{{0, 100}, {100, 110}, {110, 120}, {3, 13}}));
+  EXPECT_EQ(run_policy("slurm{skip=true}", jobs, Cluster::pool(2)), (Spans{{0, 100}, {100, 110}, {2, 12}, {12, 22}}));
+}
+
+Spans run_backfilled(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto specs = parse_policies(registry, text);
+  EXPECT_TRUE(specs) << (specs ? "" : specs.error().to_string());
+  auto policy = make_policy(registry, specs->front(), {.jobs = &jobs, .cluster = &cluster});
+  EXPECT_TRUE(policy) << (policy ? "" : policy.error().to_string());
+  return run(jobs, cluster, *std::move(policy));
+}
+
+// Job 1 is planned at 100. Job 2 would delay it; job 3 ends before.
+TEST(SlurmBackfill, StartsWhatDelaysNoJobOfHigherPriority) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "ann"},
+                                  {.submit = 1, .work = 10, .gpus = 2, .user = "ann"},
+                                  {.submit = 2, .work = 200, .user = "ann"},
+                                  {.submit = 3, .work = 50, .user = "ann"}});
+  const std::string order = "weight_fair_share=0,weight_size=0,weight_age=1e6";
+  EXPECT_EQ(run_backfilled("slurm{" + order + ",bf_interval_s=0}+easy{estimate=exact}", jobs, Cluster::pool(2)),
+            (Spans{{0, 100}, {100, 110}, {110, 310}, {3, 53}}));
+  // The pass of second 1 puts off the next one to 31.
+  EXPECT_EQ(run_backfilled("slurm{" + order + "}+easy{estimate=exact}", jobs, Cluster::pool(2)),
+            (Spans{{0, 100}, {100, 110}, {110, 310}, {31, 81}}));
+  // Only jobs 1 and 2 are tested.
+  EXPECT_EQ(run_backfilled("slurm{" + order + ",bf_max_job_test=2}+easy{estimate=exact}", jobs, Cluster::pool(2)),
+            (Spans{{0, 100}, {100, 110}, {110, 310}, {110, 160}}));
+  // Job 1 begins beyond the window and has no reservation, so that job 2 starts before it.
+  EXPECT_EQ(run_backfilled("slurm{" + order + ",bf_window_s=50,bf_interval_s=0}+easy{estimate=exact}", jobs,
+                           Cluster::pool(2))[2],
+            (Span{2, 202}));
+}
+
+TEST(SlurmBackfill, IsNamedEasyAlone) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  EXPECT_THAT(parse_policies(registry, "slurm+conservative").error().message, testing::HasSubstr("slurm"));
+  EXPECT_THAT(parse_policies(registry, "lsf+easy").error().message, testing::HasSubstr("lsf"));
 }
 
 TEST(Lsf, DynamicPriorityFollowsTheFormula) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// CapacityProfile: free capacity over future time, given the planned starts and ends of jobs; conservative backfilling
-/// searches it for holes.
+/// CapacityProfile: free capacity over future time, given the planned starts and ends of jobs; backfilling searches it
+/// for holes.
 #pragma once
 
 #include <algorithm>

@@ -329,7 +329,8 @@ void Themis::replace_expired(const OracleView& view, Decision& decision) {
 PolicyInfo themis_info() {
   PolicyInfo info{
       .name = "themis",
-      .summary = "finish-time fairness: leases GPUs to the jobs that sharing slows most",
+      .summary =
+          "finish-time fairness: leases GPUs to the jobs that sharing slows most; simplified without auction=true",
       .source =
           "Themis (NSDI'20), sections 3 and 4; N as of the submission; a job is an app, bids for its "
           "gang, and pays in time",

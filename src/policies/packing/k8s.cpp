@@ -94,7 +94,9 @@ Result<JobTable> split_into_pods(const JobTable& jobs, Time creation_interval) {
 
 PolicyInfo k8s_info() {
   return {.name = "k8s",
-          .summary = "pods by priority and creation; each to the node of the best score; no gangs with pods=true",
+          .summary =
+              "simplified: pods by priority and creation, each to the node of the best score over GPUs; no gangs with "
+              "pods=true",
           .source =
               "Kubernetes documentation, \"Scheduling Framework\" and NodeResourcesFit (LeastAllocated, "
               "MostAllocated, over GPUs); no preemption, no back-off",

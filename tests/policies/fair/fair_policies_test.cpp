@@ -298,13 +298,15 @@ TEST(QueueTree, SharesMultiplyDownTheTree) {
 }
 
 class Yarn : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Schedulers, Yarn, testing::Values("yarn-capacity", "yarn-fair", "volcano"));
+INSTANTIATE_TEST_SUITE_P(Schedulers, Yarn,
+                         testing::Values("yarn-capacity{preemption=true", "yarn-fair{preemption=true",
+                                         "volcano{reclaim=true"));
 
 TEST_P(Yarn, AShareIsRestoredWithinOnePreemptionInterval) {
   // a fills 8 GPUs; b is due four and gets them 15 s after it asked, from a's newest jobs, which finish later.
   const JobTable jobs =
       table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 10, .work = 20, .gpus = 4, .vc = "b"}}));
-  const Spans spans = run_policy(GetParam() + "{preemption_interval_s=15}", jobs, Cluster::pool(8));
+  const Spans spans = run_policy(GetParam() + ",preemption_interval_s=15}", jobs, Cluster::pool(8));
   EXPECT_EQ(spans[8], (Span{25, 45}));
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(spans[i], (Span{0, 100})) << i;
   for (std::size_t i = 4; i < 8; ++i) EXPECT_EQ(spans[i], (Span{0, 120})) << i;
@@ -313,22 +315,26 @@ TEST_P(Yarn, AShareIsRestoredWithinOnePreemptionInterval) {
 TEST_P(Yarn, WhatNobodyElseWantsIsLent) {
   const JobTable jobs =
       table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 500, .work = 20, .gpus = 4, .vc = "b"}}));
-  const Spans spans = run_policy(GetParam(), jobs, Cluster::pool(8));
+  const Spans spans = run_policy(GetParam() + "}", jobs, Cluster::pool(8));
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(spans[i], (Span{0, 100})) << i;
 }
 
-TEST(Yarn, WithoutPreemptionAQueueWaits) {
+// As the systems ship: YARN's monitor and fair-share preemption are off, and Volcano's actions are enqueue, allocate
+// and backfill.
+TEST(Yarn, PreemptsNothingByDefault) {
   const JobTable jobs =
       table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 10, .work = 20, .gpus = 4, .vc = "b"}}));
-  EXPECT_EQ(run_policy("yarn-capacity{preemption=false}", jobs, Cluster::pool(8))[8], (Span{100, 120}));
+  for (const std::string name : {"yarn-capacity", "yarn-fair", "volcano", "yarn-capacity{preemption=false}"}) {
+    EXPECT_EQ(run_policy(name, jobs, Cluster::pool(8))[8], (Span{100, 120})) << name;
+  }
 }
 
 TEST(Volcano, PreemptsLowerPrioritiesOfTheSameQueue) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 4, .vc = "a", .priority = 1},
                                   {.submit = 0, .work = 100, .gpus = 4, .vc = "a", .priority = 2},
                                   {.submit = 10, .work = 20, .gpus = 4, .vc = "a", .priority = 3}});
-  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(8)), (Spans{{0, 120}, {0, 100}, {10, 30}}));
-  EXPECT_EQ(run_policy("volcano{preempt=false}", jobs, Cluster::pool(8)), (Spans{{0, 100}, {0, 100}, {100, 120}}));
+  EXPECT_EQ(run_policy("volcano{preempt=true}", jobs, Cluster::pool(8)), (Spans{{0, 120}, {0, 100}, {10, 30}}));
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(8)), (Spans{{0, 100}, {0, 100}, {100, 120}}));
 }
 
 // Nodes of 1, 2 and 2 GPUs. Job 0 lies on the second; job 1 stops it and is packed: the first node, the second, and one
@@ -350,8 +356,8 @@ TEST(Volcano, BinpackPacksWhatPreemptStarts) {
     for (std::uint32_t n = 0; n < 3; ++n) idle.push_back(engine.view().cluster().node_idle_gpus(NodeId{n}));
     return idle;
   };
-  EXPECT_EQ(idle_at_ten("volcano"), (std::vector<std::uint32_t>{0, 0, 1}));
-  EXPECT_EQ(idle_at_ten("volcano{binpack=false}"), (std::vector<std::uint32_t>{1, 0, 0}));
+  EXPECT_EQ(idle_at_ten("volcano{preempt=true}"), (std::vector<std::uint32_t>{0, 0, 1}));
+  EXPECT_EQ(idle_at_ten("volcano{binpack=false,preempt=true}"), (std::vector<std::uint32_t>{1, 0, 0}));
 }
 
 // ---- Volcano's plugin drf ----
@@ -360,8 +366,8 @@ TEST(Volcano, DrfServesThePoorerUserOfAQueueFirst) {
   const JobTable jobs = table_of({{.work = 100, .gpus = 3, .user = "A", .vc = "q"},
                                   {.submit = 1, .work = 50, .user = "A", .vc = "q"},
                                   {.submit = 1, .work = 50, .user = "B", .vc = "q"}});
-  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(4)), (Spans{{0, 100}, {1, 51}, {51, 101}}));
-  EXPECT_EQ(run_policy("volcano{drf=true}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {51, 101}, {1, 51}}));
+  EXPECT_EQ(run_policy("volcano{drf=false}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {1, 51}, {51, 101}}));
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(4)), (Spans{{0, 100}, {51, 101}, {1, 51}}));
 }
 
 TEST(Volcano, DrfPreemptsWhereTheOtherKeepsAsMuch) {
@@ -371,12 +377,12 @@ TEST(Volcano, DrfPreemptsWhereTheOtherKeepsAsMuch) {
                                   {.work = 100, .gpus = 2, .user = "A", .vc = "q"},
                                   {.submit = 10, .work = 50, .gpus = 2, .user = "B", .vc = "q"},
                                   {.submit = 20, .work = 10, .gpus = 2, .user = "B", .vc = "q"}});
-  EXPECT_EQ(run_policy("volcano{drf=true}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {0, 160}, {10, 60}, {60, 70}}));
-  EXPECT_EQ(run_policy("volcano{drf=true,preempt=false}", jobs, Cluster::pool(4)),
-            (Spans{{0, 100}, {0, 100}, {100, 150}, {100, 110}}));
-  const JobTable nobody = table_of({{.work = 1, .vc = "q"}});
-  EXPECT_EQ(make("volcano{drf=true}", nobody, Cluster::pool(1)).error().message,
-            "policy volcano: drf=true shares between users, and the trace names none");
+  EXPECT_EQ(run_policy("volcano{preempt=true}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {0, 160}, {10, 60}, {60, 70}}));
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(4)), (Spans{{0, 100}, {0, 100}, {100, 150}, {100, 110}}));
+  // Where the trace names no users, all jobs are of one namespace, and the plugin has nothing to order.
+  const JobTable nobody = table_of({{.work = 10, .vc = "q"}, {.work = 10, .vc = "q"}});
+  EXPECT_EQ(run_policy("volcano", nobody, Cluster::pool(1)), (Spans{{0, 10}, {10, 20}}));
 }
 
 TEST(Volcano, DrfLooksAtTheDominantResource) {

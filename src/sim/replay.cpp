@@ -167,12 +167,14 @@ struct PreparedRun {
   const PolicySpec* spec = nullptr;
   std::optional<AnyPolicy> policy;
   std::unique_ptr<PolicyLog> log;
+  std::string run_times = {};  // known to the policy
 };
 
 PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetail detail, ReplayProgress& progress) {
   PolicyRun run;
   run.policy = prepared.spec->text;
   run.clairvoyant = prepared.policy->clairvoyant();
+  run.run_times = std::move(prepared.run_times);
   if (is_stopped(progress)) {
     run.why_unfinished = "was not begun";
     return run;
@@ -270,6 +272,7 @@ Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const Policy
     auto policy = make_policy(registry, spec, context);
     if (!policy) return Unexpected{policy.error()};
     PreparedRun run{.spec = &spec, .policy = *std::move(policy), .log = {}};
+    run.run_times = known_run_times(registry, spec, input.trace.jobs, run.policy->clairvoyant());
     if (detail.job_files) {
       auto log = registry.make_log(spec, context);
       if (!log) return Unexpected{log.error()};

@@ -98,4 +98,31 @@ Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySp
   return (*row)->make(*std::move(order), *std::move(estimator), *parameters, context);
 }
 
+namespace {
+
+// The value of the parameter `estimate`; nothing where there is no such parameter.
+std::string estimator_of(const std::vector<ParameterInfo>& parameters, const PolicySpec& spec, const JobTable& jobs) {
+  const auto row = std::find_if(parameters.begin(), parameters.end(),
+                                [](const ParameterInfo& parameter) { return parameter.name == "estimate"; });
+  if (row == parameters.end()) return {};
+  const auto given = spec.given.find("estimate");
+  const auto& word = std::get<std::string>(given == spec.given.end() ? row->fallback : given->second);
+  return word == "requested" && !jobs.has_estimates() ? "history" : word;
+}
+
+}  // namespace
+
+std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& policy, const JobTable& jobs,
+                            bool clairvoyant) {
+  std::string of_order = estimator_of((*registry.find(policy.name))->parameters, policy, jobs);
+  if (!policy.backfill.empty()) {
+    const PolicySpec& backfill = policy.backfill.front();
+    const std::string of_reservations = estimator_of((*find_backfill(backfill.name))->parameters, backfill, jobs);
+    if (of_order.empty() || of_order == of_reservations) return of_reservations;
+    return of_order + ", " + of_reservations;
+  }
+  if (of_order.empty()) return clairvoyant ? "exact" : "-";
+  return of_order;
+}
+
 }  // namespace gpusched

@@ -229,6 +229,24 @@ TEST(Backfill, RefusesWhatItCannotWrap) {
   EXPECT_FALSE(parse_backfill("easy,sc20").has_value());
 }
 
+TEST(Backfill, SaysWhatEachPolicyKnowsOfRunTimes) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto known = [&](const char* text, const JobTable& jobs, bool clairvoyant = false) {
+    return known_run_times(registry, parse_policies(registry, text)->front(), jobs, clairvoyant);
+  };
+  const JobTable bare = test::table_of({{.work = 1}});
+  const JobTable with_requests = test::table_of({{.work = 1, .estimate = 2}});
+  EXPECT_EQ(known("fifo", bare), "-");
+  EXPECT_EQ(known("srtf", bare, true), "exact");
+  EXPECT_EQ(known("sjf", bare), "exact");
+  EXPECT_EQ(known("f1", bare), "history");
+  EXPECT_EQ(known("f1", with_requests), "requested");
+  EXPECT_EQ(known("f1{estimate=exact}", bare), "exact");
+  EXPECT_EQ(known("fifo+easy", with_requests), "requested");
+  EXPECT_EQ(known("sjf+easy", with_requests), "exact, requested");
+  EXPECT_EQ(known("f1+easy", bare), "history");
+}
+
 TEST(Backfill, IsNamedByEachPolicyForItself) {
   const PolicyRegistry registry = PolicyRegistry::standard();
   const JobTable jobs = test::table_of(example);

@@ -329,8 +329,7 @@ void Themis::replace_expired(const OracleView& view, Decision& decision) {
 PolicyInfo themis_info() {
   PolicyInfo info{
       .name = "themis",
-      .summary =
-          "finish-time fairness: leases GPUs to the jobs that sharing slows most; simplified without auction=true",
+      .summary = "finish-time fairness: auctions leases of GPUs among the jobs that sharing slows most",
       .source =
           "Themis (NSDI'20), sections 3 and 4; N as of the submission; a job is an app, bids for its "
           "gang, and pays in time",
@@ -341,8 +340,8 @@ PolicyInfo themis_info() {
                       .least = 1e-3,
                       .most = 1e9},
                      {.name = "auction",
-                      .fallback = false,
-                      .meaning = "auction the leases (partial allocation, hidden payments)"},
+                      .fallback = true,
+                      .meaning = "auction the leases (partial allocation, hidden payments); false: by rho alone"},
                      {.name = "filter",
                       .fallback = 0.8,
                       .meaning = "auction=true: f, the fraction of jobs, of best rho, that make no bid",

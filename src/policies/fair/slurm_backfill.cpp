@@ -26,10 +26,10 @@ void SlurmBackfill::backfill(const View& view, Decision& decision) {
   for (const JobId job : slurm_.waiting_in_order(view, options_.most_jobs)) {
     const Shape& shape = view.shape(job);
     const Time length = std::max(ends_.estimate(job), Time{1});
-    const auto hole = profile.find(now, length, shape, view.queue_of(job), view.cluster());
+    auto hole = profile.find(now, length, shape, view.queue_of(job), view.cluster());
     if (!hole || hole->start - now > options_.window) continue;
     if (hole->start == now) {
-      if (!start(job, *hole, decision)) continue;  // shares of GPUs that are free, but not on one device
+      if (!start(view, job, *hole, decision)) continue;  // shares of GPUs that are free, but not on one device
       slurm_.started(view, job);
       ends_.start(view, job);
     }
@@ -52,12 +52,18 @@ CapacityProfile SlurmBackfill::profile_of_running(const View& view) const {
   return profile;
 }
 
-bool SlurmBackfill::start(JobId job, const CapacityProfile::Hole& hole, Decision& decision) const {
+// On the hole's nodes or, when shares do not fit their cards, wherever the run's rule finds room; `hole` then says
+// where.
+bool SlurmBackfill::start(const View& view, JobId job, CapacityProfile::Hole& hole, Decision& decision) const {
   if (!empty_.by_node()) return decision.start(job) == Verdict::ok;
   std::vector<NodeTasks> nodes;
   for (const CapacityProfile::Part& part : hole.parts)
     nodes.push_back({.node = NodeId{part.cell}, .tasks = part.tasks});
-  return decision.start_on(job, nodes) == Verdict::ok;
+  if (decision.start_on(job, nodes) == Verdict::ok) return true;
+  if (decision.start(job) != Verdict::ok) return false;
+  hole.parts.clear();
+  view.for_each_grant(job, [&](const Grant& grant) { hole.parts.push_back({index(grant.node), grant.tasks}); });
+  return true;
 }
 
 }  // namespace gpusched

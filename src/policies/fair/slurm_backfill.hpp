@@ -39,7 +39,7 @@ class SlurmBackfill {
  private:
   void backfill(const View& view, Decision& decision);
   [[nodiscard]] CapacityProfile profile_of_running(const View& view) const;
-  bool start(JobId job, const CapacityProfile::Hole& hole, Decision& decision) const;
+  bool start(const View& view, JobId job, CapacityProfile::Hole& hole, Decision& decision) const;
 
   Slurm slurm_;
   Options options_;

@@ -166,7 +166,7 @@ class ClassQueues {
   /// Takes `job` out, which need not be the first of its class. O(jobs of the class).
   void erase(const View& view, JobId job, std::uint32_t owner) {
     const std::uint32_t number =
-        numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.shape_id(job)));
+        numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.demand(job)));
     std::vector<JobId>& jobs = classes_[number].jobs;
     std::iter_swap(std::find(jobs.begin(), jobs.end(), job), jobs.end() - 1);
     jobs.pop_back();

@@ -475,7 +475,7 @@ TEST(Volcano, AStartThatAnotherActionTakesBackCostsNothing) {
                                   {.submit = 30, .work = 50, .gpus = 8, .user = "u2", .priority = 2}});
   const Cluster cluster = Cluster::pool(8);
   Engine engine(jobs, cluster, {.preemption = {.restart = whole_seconds(7)}});
-  auto policy = make("volcano{by=user}", jobs, cluster);
+  auto policy = make("volcano{by=user,drf=false,preempt=true,reclaim=true}", jobs, cluster);
   IntervalLog intervals;
   ASSERT_TRUE(simulate(engine, *policy, intervals));
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {

@@ -554,7 +554,7 @@ TEST(Sacct, AnIdOfTwoUsersIsRefused) {
   };
   const auto trace = trace_of(sacct_header + row("ann", "01") + row("bob", "02"));
   ASSERT_FALSE(trace);
-  EXPECT_NE(trace.error().message.find("ids must be distinct"), std::string::npos) << trace.error().to_string();
+  EXPECT_NE(trace.error().message.find("ids must be unique"), std::string::npos) << trace.error().to_string();
 }
 
 TEST(Csv, AQuotedFieldHoldsLineEnds) {

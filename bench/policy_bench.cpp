@@ -74,8 +74,8 @@ std::vector<Case> cases() {
     // Users' parts, or equal parts, would be too small for some jobs.
     result.push_back({info.name == "static-partition" ? "static-partition{by=vc,parts=demand}" : info.name});
   }
-  result.push_back({"volcano{drf=true}"});
-  result.push_back({"themis{auction=true}"});
+  result.push_back({"volcano{preempt=true,reclaim=true}"});
+  result.push_back({"themis{auction=false}"});
   result.push_back({"agenda{mode=backfill}"});
   result.push_back({"agenda{mode=select_blocking,sc20_backfill=true}"});
   for (const char* way : {"easy", "conservative", "sc20"}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/nearest_name.hpp"
+#include "traces/core/job_records.hpp"
 #include "traces/core/trace_reader.hpp"
 #include "traces/synthetic/synthetic.hpp"
 
@@ -68,18 +69,18 @@ Error duplicate_error(const std::string& path, const ReadOptions& options, Error
 }  // namespace
 
 Result<void> check_times(const JobTable& jobs, const std::string& path) {
-  Time left = Time::max();
+  Time left = end_of_time;
   const auto take = [&left](Time span) {
     const bool fits = span <= left;
     if (fits) left = left - span;
     return fits;
   };
   const Time first = jobs.submits().front(), last = jobs.submits().back();
-  const bool fits = take(first < Time{} ? Time{} - first : Time{}) && take(std::max(last, Time{})) &&
+  const bool fits = Time{} - end_of_time < first && take(std::max(last, Time{})) &&
                     std::all_of(jobs.works().begin(), jobs.works().end(), take);
   if (fits) return {};
   return Unexpected{
-      Error{.message = "submissions and run times together exceed 292,000 years, the range of a clock in microseconds",
+      Error{.message = "submissions and run times together exceed 146,000 years, the range of a clock in microseconds",
             .file = path}};
 }
 
@@ -151,16 +152,19 @@ std::vector<TraceFormatInfo> trace_formats() {
 Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs, TraceReport& report,
                        ReadLog* log) {
   report.path = path;
+  auto filter = JobFilter::parse(options.where);
+  if (!filter) return Unexpected{filter.error()};
   if (options.format == "pai" || (options.format == "auto" && options.columns.empty() && has_pai_tables(path))) {
     report.format = "pai";
-    return read_pai_tables(path, options, jobs, report, log);
+    if (auto bound = filter->bind({}); !bound) return bound;
+    return read_pai_tables(path, options, *filter, jobs, report, log);
   }
   auto file = InputFile::open(path);
   if (!file) return Unexpected{file.error()};
   const auto format = choose_format(path, options, file->head());
   if (!format) return Unexpected{format.error()};
   report.format = (*format)->name;
-  ReadContext context{*file, options, jobs, report, log};
+  ReadContext context{*file, options, jobs, report, log, *std::move(filter)};
   if (auto outcome = (*format)->read(context); !outcome) {
     Error error = outcome.error();
     if (error.file.empty()) error.file = path;
@@ -172,7 +176,10 @@ Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobT
 
 Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
   constexpr std::string_view synthetic = "synthetic:";
-  if (path.starts_with(synthetic)) return synthetic_trace(path.substr(synthetic.size()), options.seed);
+  if (path.starts_with(synthetic)) {
+    auto drawn = synthetic_trace(path.substr(synthetic.size()), options.seed);
+    return drawn ? keep_jobs(*std::move(drawn), options.where) : drawn;
+  }
   Trace trace;
   JobTableBuilder jobs;
   if (auto outcome = read_jobs(path, options, jobs, trace.report, nullptr); !outcome) {

@@ -51,7 +51,8 @@ inline std::optional<double> parse_number(std::string_view text) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-/// Seconds as a decimal number, exact to the microsecond (further digits are rounded); |seconds| < 9.2e12.
+/// Seconds as a decimal number, exact to the microsecond (further digits are rounded); |seconds| < 4.6e12, the end of
+/// time (types.hpp).
 inline std::optional<Time> parse_seconds(std::string_view text) {
   text = trim(text);
   const bool negative = text.starts_with('-');
@@ -60,7 +61,7 @@ inline std::optional<Time> parse_seconds(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto [stop, status] = std::from_chars(text.data(), end, whole);
   if (status != std::errc{} || stop == text.data() || *text.data() == '-') return std::nullopt;
-  constexpr std::int64_t most = 9'200'000'000'000;
+  constexpr std::int64_t most = end_of_time.us / microseconds_per_second;
   if (whole >= most) return std::nullopt;
   std::int64_t us = whole * microseconds_per_second;
   if (stop != end) {

@@ -14,7 +14,7 @@
 namespace gpusched {
 namespace {
 
-constexpr double most_seconds = 9.2e12;  // of from_seconds
+constexpr double most_seconds = to_seconds(end_of_time);
 
 template <class... Visitors>
 struct Overloaded : Visitors... {
@@ -56,7 +56,7 @@ std::string expectation(const Field& field) {
           [&](const double*) {
             return field.range ? "a number from " + range_text(*field.range) : std::string("a number above 0");
           },
-          [](const Time*) { return std::string("seconds, 0 or more"); },
+          [](const Time*) { return std::string("seconds from 0 to 4.6e12"); },
           [](const std::vector<std::string>*) { return std::string("a list of texts"); }},
       field.target);
 }

@@ -2,7 +2,9 @@
 /// Statistics of comparisons: means, their intervals when neighbouring values depend on each other, verdicts.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,11 +23,21 @@ struct ConfidenceInterval {
   double low = 0, high = 0;
 };
 
-/// 95 % interval of the mean by the moving-block bootstrap (Kuensch, Annals of Statistics 17(3), 1989): blocks of
-/// `block` neighbours are drawn with replacement, so that windows which overlap do not pass for independent ones;
-/// percentiles of `resamples` means. Preconditions: not empty, 1 <= block <= size.
-ConfidenceInterval block_bootstrap(std::span<const double> values, std::size_t block, Rng rng,
-                                   std::uint32_t resamples = 10'000);
+/// Length of the blocks in which a series is resampled, from its autocorrelation: Politis and White, Econometric
+/// Reviews 23(1), 2004, as corrected by Patton, Politis and White, 28(4), 2009, for the circular block bootstrap. 1
+/// where no autocorrelation is significant. Precondition: not empty.
+std::size_t block_length(std::span<const double> values);
+
+/// How many independent values a series in order of time is worth, at the least that its lag-one autocorrelation leaves
+/// open: n (1 - r) / (1 + r) for the upper end r of its 95 % interval, and at most n / `block`. Ten or twenty values
+/// cannot rule out that they depend on each other, whatever they look like: it takes about thirty to be worth ten.
+double effective_count(std::span<const double> values, std::size_t block);
+
+/// Below so many effective values there is no interval,
+inline constexpr double least_effective_count = 10;
+/// and none below so many values: fewer do not show how skewed the differences are
+/// (tests/sim/interval_coverage_test.cpp).
+inline constexpr std::size_t least_values = 30;
 
 /// One figure of several runs on the same windows: [run][window]. The runs differ by their training seed; a policy
 /// without one is a single run.
@@ -37,19 +49,22 @@ double interquartile_mean_of_runs(const RunScores& runs);
 /// 95 % intervals of interquartile_mean_of_runs(ours) - interquartile_mean_of_runs(theirs).
 struct PairedIntervals {
   ConfidenceInterval difference;
-  ConfidenceInterval relative;  ///< of the difference over theirs; 0 where theirs is 0
+  ConfidenceInterval
+      relative;           ///< of the difference over theirs, from the logarithm of their ratio; 0 where theirs is 0
+  std::size_t block = 1;  ///< windows in a block
 };
 
-/// By a stratified bootstrap: runs of ours, runs of theirs and blocks of windows are each drawn with replacement. A run
-/// is drawn whole, because it is one network in all windows (drawing anew in every window, as for tasks that share no
-/// network in Agarwal et al., NeurIPS 2021, would hide how far training seeds differ), and both sides see the windows
-/// that were drawn. Preconditions: as block_bootstrap(), and every run has the same windows.
-PairedIntervals stratified_bootstrap(const RunScores& ours, const RunScores& theirs, std::size_t block, Rng rng,
-                                     std::uint32_t resamples = 10'000);
-
-/// True when at least two disjoint blocks fit: with fewer, every resample is nearly the whole sample, and the interval
-/// would be too narrow.
-constexpr bool enough_for_blocks(std::size_t values, std::size_t block) { return values >= 2 * block; }
+/// By a studentised block bootstrap of the differences, window by window (symmetric bootstrap-t: Hall, Journal of the
+/// Royal Statistical Society B 50(1), 1988; blocks: Davison and Hall, Biometrika 80(1), 1993). In each resample blocks
+/// of neighbouring windows are drawn, the same for both sides, and with them runs of ours and runs of theirs: a run is
+/// drawn whole, because it is one network in all windows. A block has the windows of block_length(), at least
+/// `overlap` of them. The standard error counts what autocorrelation adds and, of several runs, how far they differ.
+///
+/// Nothing with fewer than least_values windows, fewer than least_effective_count effective ones, or fewer windows than
+/// that in which the sides differ, unless they differ in none. Preconditions: not empty, every run has the same windows
+/// in order of time, at most `overlap` windows overlap.
+std::optional<PairedIntervals> paired_intervals(const RunScores& ours, const RunScores& theirs, std::size_t overlap,
+                                                Rng rng, std::uint32_t resamples = 1'999);
 
 /// The verdict where there is no interval.
 inline constexpr std::string_view too_few_windows = "too few windows";

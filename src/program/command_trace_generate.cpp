@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched trace generate: a synthetic trace, or the model behind one.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/program/commands.hpp"
+#include "src/sim/twin_check.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 #include "traces/synthetic/synthetic.hpp"
@@ -27,6 +29,7 @@ struct GenerateArguments {
   double week_start_s = 0;
   std::optional<std::uint32_t> jobs;
   std::uint64_t seed = 0;
+  bool no_check = false;
 };
 
 // A name of a built-in model, or a file: whatever has a dot or a slash.
@@ -37,7 +40,8 @@ Result<SyntheticModel> model_from(const std::string& text) {
   return read_model(*json, text);
 }
 
-Result<SyntheticModel> chosen_model(const GenerateArguments& arguments) {
+// The jobs of --like go to `real` as the fit counts them.
+Result<SyntheticModel> chosen_model(const GenerateArguments& arguments, JobTable& real) {
   if (arguments.like.empty()) return model_from(arguments.model);
   const auto trace = read_trace(arguments.like, arguments.read);
   if (!trace) return Unexpected{trace.error()};
@@ -49,6 +53,7 @@ Result<SyntheticModel> chosen_model(const GenerateArguments& arguments) {
     error.file = arguments.like;
     return Unexpected{error};
   }
+  real = fitted_jobs(trace->jobs, options);
   model->about = "Fitted to " + std::to_string(model->default_jobs) + " jobs of " + arguments.like + ".";
   if (!trace->report.sha256.empty()) model->sources["all"] = "fitted; SHA-256 of the trace " + trace->report.sha256;
   return model;
@@ -67,10 +72,28 @@ Result<SyntheticOptions> options_for(const GenerateArguments& arguments, const S
   return options;
 }
 
+constexpr std::uint32_t most_compared_jobs = 100'000;  // seconds of simulation, not hours
+
+// Draws a twin as long as the trace and prints how long jobs wait in both; a note where that is not alike.
+int compare(const JobTable& real, const SyntheticModel& model, std::uint64_t seed) {
+  const std::uint32_t jobs = std::min(real.size(), most_compared_jobs);
+  const auto twin = generate_synthetic(model, {.jobs = jobs, .seed = seed});
+  const auto cluster = parse_cluster(model.default_cluster);
+  if (!twin || !cluster) return complain(twin ? cluster.error() : twin.error());
+  const auto check = check_twin(real.slice(0, jobs), *twin, *cluster);
+  if (!check) return complain(check.error(), exit_failed);
+  std::fputs(twin_check_text(*check).c_str(), stdout);
+  if (!check->alike()) {
+    note("this twin does not wait as the trace does, within a factor of 1.5: do not take its waits for the trace's");
+  }
+  return exit_done;
+}
+
 int generate(const GenerateArguments& arguments) {
   if (arguments.out.empty() && arguments.model_out.empty())
     return complain("give --out FILE.csv, or --model-out FILE.json");
-  const auto model = chosen_model(arguments);
+  JobTable real;
+  const auto model = chosen_model(arguments, real);
   if (!model) return complain(model.error());
   if (!arguments.out.empty()) {
     const auto options = options_for(arguments, *model);
@@ -89,7 +112,7 @@ int generate(const GenerateArguments& arguments) {
     }
     std::printf("%s: the model\n", arguments.model_out.c_str());
   }
-  return exit_done;
+  return arguments.like.empty() || arguments.no_check ? exit_done : compare(real, *model, arguments.seed);
 }
 
 }  // namespace
@@ -112,6 +135,7 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   command->add_option("--load", arguments->load, "GPU time asked for over GPU time of --cluster; else the model's");
   command->add_option("--cluster", arguments->cluster, "cluster that --load refers to; else the model's");
   command->add_option("--seed", arguments->seed, "seed of the random numbers")->capture_default_str();
+  command->add_flag("--no-check", arguments->no_check, "do not compare the waits of --like and its twin");
   command->add_option("--out", arguments->out, "write the trace here (csv)");
   command->add_option("--model-out", arguments->model_out, "write the model here (JSON)");
   command->footer(

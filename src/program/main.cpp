@@ -63,6 +63,7 @@ int run(int argc, char** argv) {
   gpusched::add_train_command(program, exit_code);
   gpusched::add_calibrate_command(program, exit_code);
   gpusched::add_profile_command(program, exit_code);
+  gpusched::add_cluster_command(program, exit_code);
   gpusched::add_help_command(program, exit_code);
   gpusched::add_completion_command(program, exit_code);
   if (const std::string wrong = unknown_command(program, {argv + 1, argv + argc}); !wrong.empty()) {

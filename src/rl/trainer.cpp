@@ -44,10 +44,8 @@ Result<HeldOut> test_model(const TrainConfig& config, const JobTable& jobs, cons
     const std::vector<double> theirs = losses(Acting::heuristic, heuristic);
     HeldOutRow row{
         .heuristic = heuristic, .loss = mean_of(theirs), .interval = {}, .verdict = std::string(too_few_windows)};
-    if (enough_for_blocks(own.size(), 1)) {
-      row.interval = stratified_bootstrap({own}, {theirs}, 1, Rng(config.seed).split("bootstrap"));
-      row.verdict = verdict(row.interval->difference);
-    }
+    row.interval = paired_intervals({own}, {theirs}, 1, Rng(config.seed).split("bootstrap"));
+    if (row.interval) row.verdict = verdict(row.interval->relative);
     result.rows.push_back(std::move(row));
   }
   return result;

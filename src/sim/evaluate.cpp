@@ -48,6 +48,7 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
   auto input = load_input({.trace = scenario.traces[index],
                            .reading = {.format = *format,
                                        .columns = *columns,
+                                       .where = scenario.where,
                                        .seed = scenario.seed,
                                        .drop_bad_rows = scenario.drop_bad_rows},
                            .cluster = *cluster,
@@ -109,7 +110,7 @@ Json trace_manifest(const EvaluationInput& input) {
           {"stride", windows.stride},
           {"first", windows.first},
           {"last", windows.last},
-          {"bootstrap_block", windows.block()}};
+          {"overlap", windows.overlap()}};
 }
 
 Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, const Execution& execution) {

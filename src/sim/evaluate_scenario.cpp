@@ -16,6 +16,7 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       {"formats", "--format", "trace format, or auto; once, or once for each trace", &s.formats},
       {"columns", "--columns",
        "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]; once, or once for each trace", &s.columns},
+      {"where", "--where", "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >=", &s.where},
       {"drop_bad_rows", "--drop-bad-rows", "leave out rows with bad values, counted, instead of refusing the trace",
        &s.drop_bad_rows},
       {"clusters", "--cluster",

@@ -21,6 +21,7 @@ struct EvaluateScenario {
   std::vector<std::string> formats;   ///< default "auto"
   std::vector<std::string> columns;   ///< of format csv
   std::vector<std::string> clusters;  ///< default: what the trace states
+  std::string where;                  ///< which jobs to read, as JobFilter takes it; empty: all
   bool drop_bad_rows = false;
   std::string oversize = "error";
   std::vector<std::string> policies;

@@ -2,6 +2,8 @@
 #include "src/sim/evaluation.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "gpusched/policy/simulate.hpp"
 #include "src/base/parallel.hpp"
@@ -50,7 +52,8 @@ namespace {
 // One policy on one window.
 struct WindowRun {
   bool clairvoyant = false;
-  Metrics metrics;
+  std::optional<Metrics> metrics;
+  std::string failure;  // why there are none
 };
 
 Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
@@ -63,11 +66,13 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   if (!policy) return Unexpected{policy.error()};
   Engine engine(jobs, cluster, options.engine);
   RunLog log(measured);
-  if (!simulate(engine, *policy, log)) {
-    return unexpected("policy " + spec.text + ", window at job " + std::to_string(start) + ": it " +
-                      why_unfinished(engine));
+  WindowRun run{.clairvoyant = policy->clairvoyant(), .metrics = {}, .failure = {}};
+  if (simulate(engine, *policy, log)) {
+    run.metrics = compute_metrics(engine, log, measured);
+  } else {
+    run.failure = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it " + why_unfinished(engine);
   }
-  return WindowRun{.clairvoyant = policy->clairvoyant(), .metrics = compute_metrics(engine, log, measured)};
+  return run;
 }
 
 }  // namespace
@@ -93,15 +98,30 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!*runs[i]) return Unexpected{runs[i]->error()};
     PolicyScores& own = scores[i % policies.size()];
-    own.clairvoyant = (*runs[i])->clairvoyant;
-    own.windows.push_back((*runs[i])->metrics);
+    WindowRun& run = **runs[i];
+    own.clairvoyant = run.clairvoyant;
+    own.windows.push_back(std::move(run.metrics));
+    if (!own.windows.back()) own.failures.push_back(std::move(run.failure));
+  }
+  for (const PolicyScores& own : scores) {
+    if (own.failures.size() < starts->size()) continue;
+    return unexpected(own.failures.front() + (starts->size() > 1 ? ", and it fails in every other window" : ""));
   }
   return scores;
 }
 
-RunScores Contestant::scores(const MetricInfo& figure) const {
+std::vector<std::size_t> Contestant::finished_windows() const {
+  std::vector<std::size_t> windows;
+  for (std::size_t w = 0; w < runs.front().windows.size(); ++w) {
+    const auto ended = [w](const PolicyScores& run) { return run.windows[w].has_value(); };
+    if (std::all_of(runs.begin(), runs.end(), ended)) windows.push_back(w);
+  }
+  return windows;
+}
+
+RunScores Contestant::scores(const MetricInfo& figure, std::span<const std::size_t> windows) const {
   RunScores result;
-  for (const PolicyScores& run : runs) result.push_back(run.values(figure));
+  for (const PolicyScores& run : runs) result.push_back(run.values(figure, windows));
   return result;
 }
 
@@ -125,21 +145,24 @@ double win_rate_of(const RunScores& ours, const RunScores& theirs, Better better
 
 }  // namespace
 
-Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure, std::size_t block,
+Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure, std::size_t overlap,
                    std::uint64_t seed) {
-  const RunScores ours = contestant.scores(figure);
-  const RunScores theirs = other.scores(figure);
-  GPUSCHED_ASSERT(ours.front().size() == theirs.front().size() && !ours.front().empty(), "the same windows for both");
-  Comparison result{.mean = interquartile_mean_of_runs(ours),
-                    .other_mean = interquartile_mean_of_runs(theirs),
-                    .interval = {},
-                    .win_rate = win_rate_of(ours, theirs, figure.better),
-                    .verdict = std::string(too_few_windows)};
-  if (!enough_for_blocks(ours.front().size(), block)) return result;
-  result.interval = stratified_bootstrap(ours, theirs, block, Rng(seed).split("bootstrap"));
-  const ConfidenceInterval& difference = result.interval->difference;
+  const std::vector<std::size_t> here = contestant.finished_windows();
+  const std::vector<std::size_t> there = other.finished_windows();
+  std::vector<std::size_t> windows;
+  std::set_intersection(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(windows));
+  Comparison result{.windows = windows.size(), .interval = {}, .verdict = std::string(too_few_windows)};
+  if (windows.empty()) return result;
+  const RunScores ours = contestant.scores(figure, windows);
+  const RunScores theirs = other.scores(figure, windows);
+  result.mean = interquartile_mean_of_runs(ours);
+  result.other_mean = interquartile_mean_of_runs(theirs);
+  result.win_rate = win_rate_of(ours, theirs, figure.better);
+  result.interval = paired_intervals(ours, theirs, overlap, Rng(seed).split("bootstrap"));
+  if (!result.interval) return result;
+  const ConfidenceInterval& decisive = result.other_mean > 0 ? result.interval->relative : result.interval->difference;
   const bool less = figure.better != Better::more;
-  result.verdict = verdict(less ? difference : ConfidenceInterval{-difference.high, -difference.low});
+  result.verdict = verdict(less ? decisive : ConfidenceInterval{-decisive.high, -decisive.low});
   return result;
 }
 

@@ -27,8 +27,8 @@ struct EvaluationWindows {
   std::uint32_t first = 0;        ///< the first window's first measured job (at least warm_up)
   std::uint32_t last = no_index;  ///< no window's measured jobs reach beyond this number
 
-  /// Windows in a bootstrap block: those that overlap share one.
-  [[nodiscard]] std::size_t block() const { return (jobs + stride - 1) / stride; }
+  /// Neighbouring windows that share jobs; 1: none do.
+  [[nodiscard]] std::size_t overlap() const { return (jobs + stride - 1) / stride; }
 };
 
 /// First measured jobs, ascending. Error: not one window fits.
@@ -38,12 +38,13 @@ Result<std::vector<std::uint32_t>> window_starts(const EvaluationWindows& window
 struct PolicyScores {
   std::string policy;
   bool clairvoyant = false;
-  std::vector<Metrics> windows;
+  std::vector<std::optional<Metrics>> windows;  ///< nothing where the run did not end
+  std::vector<std::string> failures = {};       ///< one line each: the window, and why its run did not end
 
-  /// A figure of every window. Precondition: the runs know it.
-  [[nodiscard]] std::vector<double> values(const MetricInfo& figure) const {
+  /// A figure of the windows in `of`. Preconditions: the runs ended and know it.
+  [[nodiscard]] std::vector<double> values(const MetricInfo& figure, std::span<const std::size_t> of) const {
     std::vector<double> result;
-    for (const Metrics& window : windows) result.push_back(*figure.value(window));
+    for (const std::size_t window : of) result.push_back(*figure.value(*windows[window]));
     return result;
   }
 };
@@ -62,8 +63,8 @@ Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const
 
 /// Runs every policy on every window, up to `threads` runs at a time: each window alone on an empty cluster, nothing
 /// arrives after it; random draws of a policy differ from window to window and follow from options.engine.seed. The
-/// result does not depend on `threads`. `done` counts finished runs. Errors: a policy that cannot be made, one that
-/// leaves jobs waiting for ever.
+/// result does not depend on `threads`. `done` counts finished runs. A run that leaves jobs waiting for ever is a
+/// failure in its scores. Error: a policy that cannot be made, or that fails in every window.
 Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const Cluster& cluster,
                                                     const EvaluationOptions& options,
                                                     std::span<const PolicySpec> policies,
@@ -75,20 +76,25 @@ struct Contestant {
   std::string name;
   std::vector<PolicyScores> runs;  ///< at least one, all on the same windows
 
-  [[nodiscard]] RunScores scores(const MetricInfo& figure) const;
+  /// The windows in which every run ended, ascending.
+  [[nodiscard]] std::vector<std::size_t> finished_windows() const;
+  /// Precondition: every run ended in these windows.
+  [[nodiscard]] RunScores scores(const MetricInfo& figure, std::span<const std::size_t> windows) const;
   [[nodiscard]] bool clairvoyant() const;
 };
 
-/// How one contestant compares with another over the windows.
+/// How one contestant compares with another over the windows in which all runs of both ended.
 struct Comparison {
+  std::size_t windows = 0;                  ///< so many; if none, what follows is empty
   double mean = 0, other_mean = 0;          ///< interquartile means over the runs of their means over the windows
   std::optional<PairedIntervals> interval;  ///< none with too few windows
   double win_rate = 0;  ///< share of windows (and pairs of runs) in which it is better, ties counting half
   std::string verdict;  ///< better, worse, no difference detected or too few windows
 };
 
-/// `block`: EvaluationWindows::block(). Precondition: both have the same windows.
-Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure, std::size_t block,
+/// `overlap`: EvaluationWindows::overlap(). The verdict is that of the relative interval, which holds better than the
+/// other: a window of many jobs waiting weighs on both sides of a ratio. Precondition: both have the same windows.
+Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure, std::size_t overlap,
                    std::uint64_t seed);
 
 }  // namespace gpusched

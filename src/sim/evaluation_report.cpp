@@ -47,15 +47,16 @@ std::string backfill_text(const std::string& backfill) {
 }
 
 // "agent: interquartile mean of 5 training seeds 271.81 [268.20, 275.11]; seeds 266.31, ...".
-std::string seeds_line(const Contestant& contestant, const ReportOptions& options, std::size_t block) {
-  const RunScores scores = contestant.scores(*options.figure);
+std::string seeds_line(const Contestant& contestant, const ReportOptions& options, std::size_t overlap) {
+  const std::vector<std::size_t> windows = contestant.finished_windows();
+  if (windows.empty()) return "";
+  const RunScores scores = contestant.scores(*options.figure, windows);
   std::string line = contestant.name + ": interquartile mean of " + std::to_string(scores.size()) + " training seeds " +
                      value_text(interquartile_mean_of_runs(scores), *options.figure);
-  if (enough_for_blocks(scores.front().size(), block)) {
-    const RunScores nothing{std::vector<double>(scores.front().size(), 0.0)};
-    const ConfidenceInterval own =
-        stratified_bootstrap(scores, nothing, block, Rng(options.seed).split("bootstrap")).difference;
-    line += " [" + value_text(own.low, *options.figure) + ", " + value_text(own.high, *options.figure) + "]";
+  const RunScores nothing{std::vector<double>(windows.size(), 0.0)};
+  if (const auto own = paired_intervals(scores, nothing, overlap, Rng(options.seed).split("bootstrap"))) {
+    line += " [" + value_text(own->difference.low, *options.figure) + ", " +
+            value_text(own->difference.high, *options.figure) + "]";
   }
   line += "; seeds";
   for (std::size_t i = 0; i < scores.size(); ++i)
@@ -69,15 +70,40 @@ void append_value(std::string& text, std::optional<double> value) {
 }
 
 bool known(const Contestant& contestant, const MetricInfo& metric) {
-  return metric.value(contestant.runs.front().windows.front()).has_value();
+  const std::vector<std::size_t> windows = contestant.finished_windows();
+  return !windows.empty() && metric.value(*contestant.runs.front().windows[windows.front()]).has_value();
+}
+
+// "sjf: 1 of 40 windows left out; policy sjf, window at job 300: it left 2 jobs waiting for ever", a line a policy.
+std::string failure_lines(const Contestant& contestant) {
+  std::string text;
+  for (const PolicyScores& run : contestant.runs) {
+    if (run.failures.empty()) continue;
+    text += contestant.name + ": " + std::to_string(run.failures.size()) + " of " + std::to_string(run.windows.size()) +
+            " windows left out; " + run.failures.front() + "\n";
+  }
+  return text;
+}
+
+// Of every window; null where the run did not end.
+Json window_values(const PolicyScores& run, const MetricInfo& figure) {
+  Json values = Json::array();
+  for (const auto& window : run.windows) {
+    const auto value = window ? figure.value(*window) : std::nullopt;
+    values.push_back(value ? Json(*value) : Json(nullptr));
+  }
+  return values;
 }
 
 Json comparison_json(const Comparison& pair, const std::string& against, const std::string& figure) {
-  Json json{{"against", against},     {"figure", figure},          {"difference", pair.mean - pair.other_mean},
-            {"interval_95", nullptr}, {"win_rate", pair.win_rate}, {"verdict", pair.verdict}};
+  Json json{{"against", against},      {"figure", figure},
+            {"windows", pair.windows}, {"difference", pair.mean - pair.other_mean},
+            {"interval_95", nullptr},  {"win_rate", pair.win_rate},
+            {"verdict", pair.verdict}};
   if (pair.interval) {
     json["interval_95"] = {pair.interval->difference.low, pair.interval->difference.high};
     json["relative_interval_95"] = {pair.interval->relative.low, pair.interval->relative.high};
+    json["block"] = pair.interval->block;
   }
   return json;
 }
@@ -88,38 +114,39 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
   const EvaluationWindows& windows = evaluation.windows;
   const Contestant& reference = evaluation.contestants[options.reference];
   TextTable table({"policy", options.figure->name, "difference", "95% interval", "wins", "verdict"});
-  std::string seeds;
+  std::string below;
   for (const Contestant& contestant : evaluation.contestants) {
-    const Comparison pair = compare(contestant, reference, *options.figure, windows.block(), options.seed);
+    const Comparison pair = compare(contestant, reference, *options.figure, windows.overlap(), options.seed);
     const bool self = &contestant == &reference;
     table.add({marked_name(contestant), value_text(pair.mean, *options.figure), self ? "" : difference_text(pair),
                self ? "" : interval_text(pair), self ? "" : formatted("%.0f%%", 100 * pair.win_rate),
                self ? "=" : pair.verdict});
-    if (contestant.runs.size() > 1) seeds += seeds_line(contestant, options, windows.block());
+    below += failure_lines(contestant);
+    if (contestant.runs.size() > 1) below += seeds_line(contestant, options, windows.overlap());
   }
-  return std::to_string(reference.runs.front().windows.size()) + " windows of " + std::to_string(windows.jobs) +
-         " jobs, every " + std::to_string(windows.stride) + ", on " + evaluation.cluster +
-         backfill_text(options.backfill) + "\ncompared with " + reference.name + " (block bootstrap, blocks of " +
-         std::to_string(windows.block()) + ")\n\n" + table.text() + seeds + legend(evaluation.contestants);
+  return std::to_string(evaluation.starts.size()) + " windows of " + std::to_string(windows.jobs) + " jobs, every " +
+         std::to_string(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
+         "\ncompared with " + reference.name + " (studentised block bootstrap)\n\n" + table.text() + below +
+         legend(evaluation.contestants);
 }
 
 std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   const std::vector<Contestant>& rows = evaluations.front().contestants;
   std::vector<std::string> header{"policy"};
   std::string text = options.figure->name + " compared with " + rows[options.reference].name +
-                     backfill_text(options.backfill) + "; 95% intervals, block bootstrap\n";
+                     backfill_text(options.backfill) + "; 95% intervals, studentised block bootstrap\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     header.push_back(std::filesystem::path(evaluation.trace).filename().string());
-    text += "  " + header.back() + ": " + std::to_string(evaluation.contestants.front().runs.front().windows.size()) +
-            " windows of " + std::to_string(evaluation.windows.jobs) + " jobs, every " +
-            std::to_string(evaluation.windows.stride) + ", on " + evaluation.cluster + "\n";
+    text += "  " + header.back() + ": " + std::to_string(evaluation.starts.size()) + " windows of " +
+            std::to_string(evaluation.windows.jobs) + " jobs, every " + std::to_string(evaluation.windows.stride) +
+            ", on " + evaluation.cluster + "\n";
   }
   TextTable table(header);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     std::vector<std::string> cells{marked_name(rows[row])};
     for (const TraceEvaluation& evaluation : evaluations) {
       const Comparison pair = compare(evaluation.contestants[row], evaluation.contestants[options.reference],
-                                      *options.figure, evaluation.windows.block(), options.seed);
+                                      *options.figure, evaluation.windows.overlap(), options.seed);
       cells.push_back(row == options.reference
                           ? value_text(pair.mean, *options.figure)
                           : difference_text(pair) + " " + (pair.interval ? interval_text(pair) : pair.verdict));
@@ -136,7 +163,7 @@ Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions
     Json metrics = Json::object();
     for (const MetricInfo& metric : metric_table()) {
       if (metric.better == Better::neither || !known(contestant, metric)) continue;
-      metrics[metric.name] = interquartile_mean_of_runs(contestant.scores(metric));
+      metrics[metric.name] = interquartile_mean_of_runs(contestant.scores(metric, contestant.finished_windows()));
     }
     Json entry{{"policy", contestant.name},
                {"trace", evaluation.trace},
@@ -144,15 +171,19 @@ Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions
                {"clairvoyant", contestant.clairvoyant()},
                {"metrics", std::move(metrics)}};
     if (contestant.runs.size() == 1) {
-      entry["windows"] = contestant.runs.front().values(*options.figure);
+      entry["windows"] = window_values(contestant.runs.front(), *options.figure);
     } else {
       entry["seeds"] = Json::array();
       for (const PolicyScores& run : contestant.runs) {
-        entry["seeds"].push_back({{"policy", run.policy}, {"windows", run.values(*options.figure)}});
+        entry["seeds"].push_back({{"policy", run.policy}, {"windows", window_values(run, *options.figure)}});
       }
     }
+    for (const PolicyScores& run : contestant.runs) {
+      for (const std::string& failure : run.failures) entry["failures"].push_back(failure);
+    }
     if (&contestant != &reference) {
-      const Comparison pair = compare(contestant, reference, *options.figure, evaluation.windows.block(), options.seed);
+      const Comparison pair =
+          compare(contestant, reference, *options.figure, evaluation.windows.overlap(), options.seed);
       entry["comparison"] = comparison_json(pair, reference.name, options.figure->name);
     }
     result.push_back(std::move(entry));
@@ -172,7 +203,8 @@ std::string windows_csv(const std::vector<TraceEvaluation>& evaluations) {
           append_csv_field(text += ',', contestant.name);
           append_csv_field(text += ',', run.policy);
           text += "," + std::to_string(w) + "," + std::to_string(evaluation.starts[w]);
-          for (const MetricInfo& metric : metric_table()) append_value(text += ',', metric.value(run.windows[w]));
+          for (const MetricInfo& metric : metric_table())
+            append_value(text += ',', run.windows[w] ? metric.value(*run.windows[w]) : std::nullopt);
           text += '\n';
         }
       }
@@ -188,12 +220,13 @@ std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, cons
   for (const TraceEvaluation& evaluation : evaluations) {
     const Contestant& reference = evaluation.contestants[options.reference];
     for (const Contestant& contestant : evaluation.contestants) {
-      const Comparison pair = compare(contestant, reference, *options.figure, evaluation.windows.block(), options.seed);
+      const Comparison pair =
+          compare(contestant, reference, *options.figure, evaluation.windows.overlap(), options.seed);
       append_csv_field(text, evaluation.trace);
       append_csv_field(text += ',', evaluation.cluster);
       append_csv_field(text += ',', contestant.name);
       text += contestant.clairvoyant() ? ",true" : ",false";
-      text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(evaluation.starts.size());
+      text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(pair.windows);
       append_csv_field(text += ',', options.figure->name);
       append_value(text += ',', pair.mean);
       if (&contestant == &reference) {

@@ -110,7 +110,7 @@ Json policy_row_json(const PolicyRegistry& registry, const PolicyInfo& policy) {
   row["preempts"] = policy.preemptive;
   row["work_conserving"] = policy.work_conserving;
   row["clairvoyant"] = clairvoyant_json(registry, policy);
-  row["can_be_backfilled"] = static_cast<bool>(policy.order);
+  row["can_be_backfilled"] = policy.order || policy.backfilled;
   return row;
 }
 

@@ -81,7 +81,7 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
     };
     const Time begin = submits.front() + scenario.warmup;
     window.first = first_at(begin);
-    if (scenario.measure.us != 0) window.count = first_at(begin + scenario.measure) - window.first;
+    if (scenario.measure.us != 0) window.count = first_at(later_by(begin, scenario.measure)) - window.first;
   } else {
     window.first = static_cast<std::uint32_t>(std::min<std::uint64_t>(scenario.warmup_jobs, jobs.size()));
     if (scenario.measure_jobs != 0) {
@@ -167,12 +167,14 @@ struct PreparedRun {
   const PolicySpec* spec = nullptr;
   std::optional<AnyPolicy> policy;
   std::unique_ptr<PolicyLog> log;
+  std::string run_times = {};  // known to the policy
 };
 
 PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetail detail, ReplayProgress& progress) {
   PolicyRun run;
   run.policy = prepared.spec->text;
   run.clairvoyant = prepared.policy->clairvoyant();
+  run.run_times = std::move(prepared.run_times);
   if (is_stopped(progress)) {
     run.why_unfinished = "was not begun";
     return run;
@@ -236,6 +238,7 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
   auto loaded = load_input({.trace = scenario.trace,
                             .reading = {.format = scenario.format,
                                         .columns = scenario.columns,
+                                        .where = scenario.where,
                                         .seed = scenario.seed,
                                         .drop_bad_rows = scenario.drop_bad_rows},
                             .cluster = scenario.cluster,
@@ -268,6 +271,7 @@ Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const Policy
     auto policy = make_policy(registry, spec, context);
     if (!policy) return Unexpected{policy.error()};
     PreparedRun run{.spec = &spec, .policy = *std::move(policy), .log = {}};
+    run.run_times = known_run_times(registry, spec, input.trace.jobs, run.policy->clairvoyant());
     if (detail.job_files) {
       auto log = registry.make_log(spec, context);
       if (!log) return Unexpected{log.error()};

@@ -40,6 +40,7 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
 struct PolicyRun {
   std::string policy;  ///< as written
   bool clairvoyant = false;
+  std::string run_times = {};       ///< what it knew of them, as known_run_times() says
   std::uint32_t unfinished = 0;     ///< jobs that never end
   std::string why_unfinished = {};  ///< "left 2 jobs waiting for ever", "was interrupted"; if so, what follows is not
                                     ///< filled in

@@ -112,7 +112,7 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
   Json policies = Json::array();
   const std::vector<std::string> folders = folder_names(runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    Json entry = {{"policy", runs[i].policy}, {"clairvoyant", runs[i].clairvoyant}};
+    Json entry = {{"policy", runs[i].policy}, {"clairvoyant", runs[i].clairvoyant}, {"run_times", runs[i].run_times}};
     if (runs[i].engine) {
       char hash[20];
       std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(runs[i].history_hash));
@@ -292,17 +292,20 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (!input.window.whole(input.trace.jobs.size())) text += " measured of " + human_count(input.trace.jobs.size());
   text += " of " + std::filesystem::path(input.trace.report.path).filename().string() + " on " + input.cluster.name +
           " (" + describe_cluster(input.cluster) + "), placement " + scenario.placement + "\n\n";
-  TextTable table({"policy", "avg JCT s", "=", "median", "p99 JCT", "wait", "slowd.", "used", "preempt"});
+  TextTable table({"policy", "run times", "avg JCT s", "=", "median", "p99 JCT", "wait", "slowd.", "used", "preempt"});
   bool any_clairvoyant = false;
   for (const PolicyRun& run : runs) {
     const Metrics& m = run.metrics;
     any_clairvoyant |= run.clairvoyant;
-    table.add({run.policy + (run.clairvoyant ? "*" : ""), formatted("%.2f", m.avg_jct_s), human_duration(m.avg_jct_s),
-               human_duration(m.median_jct_s), human_duration(m.p99_jct_s), human_duration(m.avg_wait_s),
+    table.add({run.policy + (run.clairvoyant ? "*" : ""), run.run_times, formatted("%.2f", m.avg_jct_s),
+               human_duration(m.avg_jct_s), human_duration(m.median_jct_s), human_duration(m.p99_jct_s),
+               human_duration(m.avg_wait_s),
                formatted(m.avg_bounded_slowdown < 1000 ? "%.2f" : "%.0f", m.avg_bounded_slowdown),
                percent(m.gpu_utilization), human_count(m.preemptions)});
   }
-  text += table.text() + "JCT: completion time; wait and slowd. (bounded slowdown) are means; used: GPU time\n";
+  text += table.text() +
+          "run times: what the policy knew of them; JCT: completion time; wait and slowd. (bounded slowdown) are "
+          "means; used: GPU time\n";
   if (input.runtime.power) text += energy_line(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {

@@ -25,6 +25,7 @@ FieldTable scenario_fields(Scenario& s) {
       {"trace.path", "--trace", "trace file, - for standard input, or synthetic:NAME", &s.trace},
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
       {"trace.columns", "--columns", "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]", &s.columns},
+      {"trace.where", "--where", "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >=", &s.where},
       {"trace.drop_bad_rows", "--drop-bad-rows",
        "leave out rows with bad values, counted, instead of refusing the trace", &s.drop_bad_rows},
       {"cluster", "--cluster",

@@ -22,6 +22,7 @@ struct Scenario {
   std::string trace;            ///< a file, "-" (standard input), or "synthetic:NAME"
   std::string format = "auto";  ///< a trace format, or "auto"
   std::string columns;          ///< of format csv: "submit=COLUMN,gpus=COLUMN,duration=COLUMN"
+  std::string where;            ///< which jobs to read, as JobFilter takes it; empty: all
   bool drop_bad_rows = false;
   std::string cluster;                ///< NAME, FILE, NODESxGPUS or GPUS; empty: what the trace states
   std::vector<std::string> policies;  ///< each as parse_policies() takes it

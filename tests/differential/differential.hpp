@@ -32,6 +32,7 @@ inline std::vector<ReferenceJob> reference_jobs(const std::vector<Row>& rows) {
     job.estimate = row.estimate;
     job.priority = row.priority;
     job.deadline = row.deadline;
+    job.recorded_start = row.start;
     jobs.push_back(std::move(job));
   }
   return jobs;

@@ -87,11 +87,33 @@ TEST_P(BackfillDifferential, Sc20) {
 TEST_P(BackfillDifferential, Conservative) {
   check_many(1000, [] {
     const Beliefs beliefs = random_beliefs(true);
-    const auto depth = *rc::gen::element<std::size_t>(1, 2, 3, 1000);
+    const auto depth = *rc::gen::element<std::size_t>(0, 1, 2, 3);
     expect_agreement(
         {GetParam().policy, "conservative{estimate=" + beliefs.how + ",depth=" + std::to_string(depth) + "}",
-         ReferenceConservative(reference_of(GetParam(), beliefs.how), depth)},
+         ReferenceConservative(reference_of(GetParam(), beliefs.how), depth == 0 ? beliefs.rows.size() : depth)},
         beliefs.rows, *alike_clusters());
+  });
+}
+
+TEST(SlurmBackfillDifferential, StartsAndEndsAgreeWithTheReference) {
+  check_many(3000, [] {
+    using rc::gen::element;
+    const Beliefs beliefs = random_beliefs(true);
+    const ReferenceSlurmBackfill rule{
+        .weight_age = *element<std::int64_t>(0, 10, 1000),
+        .weight_size = *element<std::int64_t>(0, 10, 1000),
+        .weight_qos = *element<std::int64_t>(0, 10, 2000),
+        .max_age_s = *element<std::int64_t>(1, 7, 604'800),
+        .window = *element<std::int64_t>(0, 5, 20, 86'400),
+        .interval = *element<std::int64_t>(0, 0, 1, 7, 30),
+        .most_jobs = *element<std::size_t>(1, 2, 500),
+        .estimator = ReferenceEstimator(beliefs.how == "user" ? "requested" : beliefs.how, &ReferenceJob::planned_us)};
+    const std::string policy =
+        "slurm{weight_fair_share=0,weight_partition=0,weight_age=" + std::to_string(rule.weight_age) +
+        ",weight_size=" + std::to_string(rule.weight_size) + ",weight_qos=" + std::to_string(rule.weight_qos) +
+        ",max_age_s=" + std::to_string(rule.max_age_s) + ",bf_window_s=" + std::to_string(rule.window) +
+        ",bf_interval_s=" + std::to_string(rule.interval) + ",bf_max_job_test=" + std::to_string(rule.most_jobs) + "}";
+    expect_agreement({policy, "easy{estimate=" + beliefs.how + "}", rule}, beliefs.rows, *alike_clusters());
   });
 }
 

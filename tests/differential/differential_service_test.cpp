@@ -82,14 +82,27 @@ TEST(ServiceDifferential, Tiresias) {
 TEST(ServiceDifferential, TiresiasGittins) {
   check_many(2000, [] {
     const Levels levels = random_levels();
-    const auto history = *rc::gen::resize(6, rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(1, 200)));
-    expect_agreement({.policy = "tiresias-gittins{" + levels.text() + ",history_gpu_s=" + list_text(history) + "}",
+    auto history = *rc::gen::resize(6, rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(1, 200)));
+    const auto look_ahead = *rc::gen::element<std::int64_t>(8, 40, 3250);
+    const bool of_trace = *rc::gen::arbitrary<bool>();
+    const auto rows = level_rows();
+    const std::string text = "tiresias-gittins{" + levels.text() + ",history_gpu_s=" + list_text(history) +
+                             ",look_ahead_gpu_s=" + std::to_string(look_ahead) +
+                             ",distribution=" + (of_trace ? "trace}" : "finished}");
+    if (of_trace) {
+      const JobTable jobs = table_of(rows);
+      for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+        history.push_back(jobs.work(JobId{i}).us / 1'000'000 * jobs.shape(JobId{i}).tasks);
+      }
+    }
+    expect_agreement({.policy = text,
                       .rule = ReferenceService({.limits = levels.limits,
-                                                .by_first_start = true,
                                                 .promote_knob = levels.knob,
                                                 .gittins = true,
-                                                .samples = history})},
-                     level_rows(), Cluster::pool(case_gpus), levels.knob == 0 ? *restart_costs() : ReferenceCosts{});
+                                                .look_ahead = look_ahead,
+                                                .samples = history,
+                                                .learns = !of_trace})},
+                     rows, Cluster::pool(case_gpus), levels.knob == 0 ? *restart_costs() : ReferenceCosts{});
   });
 }
 

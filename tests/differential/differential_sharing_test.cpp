@@ -20,8 +20,8 @@ TEST(DifferentialSharing, Themis) {
     const auto rows = random_rows(cluster);
     const std::int64_t lease = *rc::gen::inRange<std::int64_t>(1, 12);
     const WorldCosts costs = random_costs();
-    expect_same("themis{lease_s=" + std::to_string(lease) + "}", rows, cluster, ThemisRule({.lease = lease}),
-                options_of(costs), costs);
+    expect_same("themis{auction=false,lease_s=" + std::to_string(lease) + "}", rows, cluster,
+                ThemisRule({.lease = lease}), options_of(costs), costs);
   });
 }
 
@@ -82,7 +82,7 @@ void compare_themis(bool auction) {
     EngineOptions options;
     options.preemption = {.restart = {costs.restart}, .checkpoint_interval = {costs.checkpoint_interval}};
     const std::string policy = "themis{lease_s=" + std::to_string(static_cast<double>(lease_units) * unit / 1e6) +
-                               ",filter=" + std::to_string(numbers.filter) + (auction ? ",auction=true" : "") +
+                               ",filter=" + std::to_string(numbers.filter) + (auction ? "" : ",auction=false") +
                                (estimates ? ",estimate=user}" : "}");
     constexpr std::int64_t horizon = 200 * unit;
     const JobTable jobs = microsecond_table(rows);

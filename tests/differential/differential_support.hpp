@@ -70,11 +70,7 @@ inline History history_of(const JobTable& jobs, const Cluster& cluster, AnyPolic
       }
       if (events[i].kind != EventKind::start) continue;
       history.starts.push_back({.second = ticks(engine.view().now(), tick), .job = index(events[i].job)});
-      // A job that the same decision stopped again ran nowhere.
-      const bool stopped = std::any_of(events.begin() + static_cast<std::ptrdiff_t>(i), events.end(), [&](auto& later) {
-        return later.kind == EventKind::preempt && later.job == events[i].job;
-      });
-      if (!stopped) log_places(engine.view(), events[i].job, history.starts.back());
+      log_places(engine.view(), events[i].job, history.starts.back());
     }
   }
   for (std::uint32_t i = 0; i < jobs.size(); ++i) history.ends.push_back(ticks(engine.end(JobId{i}), tick));

@@ -36,6 +36,7 @@ std::vector<Counterpart> orders() {
       {.policy = "saf", .rule = ReferenceList{area}},
       {.policy = "ljf{skip=true}", .rule = ReferenceList{longest, true}},
       {.policy = "lpjf{skip=true}", .rule = ReferenceList{widest, true}},
+      {.policy = "as-recorded", .rule = ReferenceAsRecorded{}},
       {.policy = "edf{skip=true}", .rule = ReferenceList{deadline, true}},
       {.policy = "edf", .rule = ReferenceList{deadline}},
       {.policy = "f1", .rule = ReferenceList{regressed(1), false, requested}},

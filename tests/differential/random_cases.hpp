@@ -19,7 +19,7 @@ inline std::ostream& operator<<(std::ostream& out, const Row& row) {
   const Shape& shape = row.shape;
   out << "\n  {.submit = " << row.submit << ", .work = " << row.work << ", .gpus = " << row.gpus << ", .user = \""
       << row.user << "\", .vc = \"" << row.vc << "\", .estimate = " << row.estimate << ", .priority = " << row.priority
-      << ", .deadline = " << row.deadline;
+      << ", .deadline = " << row.deadline << ", .start = " << row.start;
   if (shape != Shape{}) {
     out << ", .shape = {" << shape.tasks << ", " << shape.gpu_milli_per_task << ", " << shape.cpu_milli_per_task << ", "
         << shape.memory_mib_per_task << "}";
@@ -43,7 +43,8 @@ inline rc::Gen<std::vector<Row>> gpu_rows(std::uint32_t most_gpus, bool with_att
       rc::gen::set(&Row::vc, rc::gen::element<std::string_view>("a", "b", "c")),
       rc::gen::set(&Row::estimate, inRange<std::int64_t>(1, 40)),
       rc::gen::set(&Row::priority, rc::gen::element<std::int32_t>(1, 2, 3)),
-      rc::gen::set(&Row::deadline, inRange<std::int64_t>(0, 90)), rc::gen::set(&Row::attempts, attempts));
+      rc::gen::set(&Row::deadline, inRange<std::int64_t>(0, 90)),
+      rc::gen::set(&Row::start, inRange<std::int64_t>(0, 60)), rc::gen::set(&Row::attempts, attempts));
   return rc::gen::map(rc::gen::container<std::vector<Row>>(row), [](std::vector<Row> rows) {
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.submit < b.submit; });
     return rows;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -118,6 +119,81 @@ struct ReferenceSc20 {
     for (ReferenceJob* job : waiting) {
       if (job == chosen || job->gpus > world.free() || world.now() + planned_s(*job) >= reserved) continue;
       start_as_planned(world, *job);
+    }
+  }
+};
+
+/// Slurm by age, size and priority, each rounded to its weight: jobs start in order until one does not fit, in each
+/// partition. After events, at most once an interval, each of the first waiting jobs in order looks for the earliest
+/// second from which it fits beside running jobs and those before it: it starts there, or keeps the place if it is in
+/// the window.
+struct ReferenceSlurmBackfill {
+  std::int64_t weight_age = 0, weight_size = 0, weight_qos = 0, max_age_s = 1;
+  std::int64_t window = 0, interval = 0;
+  std::size_t most_jobs = 0;
+  ReferenceEstimator estimator = ReferenceEstimator("exact", &ReferenceJob::planned_us);
+  std::int64_t next_pass = 0;
+  bool changed = false;
+
+  void operator()(ReferenceSimulator& world) {
+    estimator.observe(world);
+    correct_planned_ends(world);
+    changed = changed || !world.ended().empty() || !world.came().empty();
+    std::vector<std::int64_t> blocked;  // partitions
+    for (ReferenceJob* job : in_order(world)) {
+      if (std::find(blocked.begin(), blocked.end(), job->vc) != blocked.end()) continue;
+      if (job->gpus > world.free()) {
+        blocked.push_back(job->vc);
+      } else {
+        start_as_planned(world, *job);
+      }
+    }
+    if (!changed || world.waiting().empty()) return;
+    if (world.now() < next_pass) return world.wake_at(next_pass);
+    pass(world);
+    changed = false;
+    next_pass = world.now() + interval;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t priority(const ReferenceSimulator& world, const ReferenceJob& job) const {
+    std::int64_t most = 0;
+    for (const ReferenceJob& other : world.jobs()) most = std::max(most, other.priority);
+    const auto term = [](std::int64_t weight, double factor) {
+      return std::llround(static_cast<double>(weight) * factor);
+    };
+    const auto part = [](std::int64_t a, std::int64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
+    return term(weight_age, std::min(1.0, part(world.now() - job.submit, max_age_s))) +
+           term(weight_size, part(job.gpus, world.gpus())) +
+           term(weight_qos, most == 0 ? 0 : part(std::max<std::int64_t>(job.priority, 0), most));
+  }
+
+  [[nodiscard]] std::vector<ReferenceJob*> in_order(const ReferenceSimulator& world) const {
+    auto jobs = world.waiting();
+    std::sort(jobs.begin(), jobs.end(), [&](auto* a, auto* b) {
+      return std::pair(-priority(world, *a), a->id) < std::pair(-priority(world, *b), b->id);
+    });
+    return jobs;
+  }
+
+  void pass(ReferenceSimulator& world) const {
+    const std::int64_t now = world.now();
+    std::vector<std::int64_t> free;  // of each second from now on; beyond it, all
+    const auto take = [&](std::int64_t gpus, std::int64_t begin, std::int64_t end) {
+      if (std::ssize(free) < end - now) free.resize(static_cast<std::size_t>(end - now), world.gpus());
+      for (std::int64_t t = begin; t < end; ++t) free[static_cast<std::size_t>(t - now)] -= gpus;
+    };
+    for (const ReferenceJob* job : world.running()) take(job->gpus, now, job->planned_end);
+    auto jobs = in_order(world);
+    jobs.resize(std::min(jobs.size(), most_jobs));
+    for (ReferenceJob* job : jobs) {
+      std::int64_t start = 0;
+      for (std::int64_t t = 0; t < std::min(start + planned_s(*job), std::ssize(free)); ++t) {
+        if (free[static_cast<std::size_t>(t)] < job->gpus) start = t + 1;
+      }
+      if (start > window) continue;
+      if (start == 0) start_as_planned(world, *job);
+      take(job->gpus, now + start, now + start + planned_s(*job));
     }
   }
 };

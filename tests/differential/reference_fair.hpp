@@ -58,18 +58,21 @@ std::int64_t held_milli(const World& world, Whose whose) {
 using WorldKey = std::function<std::vector<std::int64_t>(const WorldJob&)>;
 using WorldStarter = std::function<bool(WorldJob&)>;
 
-/// Again and again the first waiting job that can start. Without `skip` a job that cannot ends its queue.
-inline void start_in_order(World& world, const WorldKey& key, const WorldStarter& start, bool skip = true) {
+/// Again and again the first waiting job that can start. Without `skip` a job that cannot ends its queue, or what
+/// `queue` says.
+inline void start_in_order(World& world, const WorldKey& key, const WorldStarter& start, bool skip = true,
+                           const std::function<std::string(const WorldJob&)>& queue = {}) {
+  const auto queue_of = [&](const WorldJob& job) { return queue ? queue(job) : world.queue_of(job); };
   for (bool again = true; again;) {
     again = false;
     std::vector<WorldJob*> list = world.waiting();
     std::stable_sort(list.begin(), list.end(), [&](auto* a, auto* b) { return key(*a) < key(*b); });
     std::set<std::string> blocked;
     for (WorldJob* const job : list) {
-      if (blocked.contains(world.queue_of(*job))) continue;
+      if (blocked.contains(queue_of(*job))) continue;
       again = start(*job);
       if (again) break;
-      if (!skip) blocked.insert(world.queue_of(*job));
+      if (!skip) blocked.insert(queue_of(*job));
     }
   }
 }
@@ -223,16 +226,14 @@ struct SlurmNumbers {
 
 /// The highest sum of weight x factor, each rounded, goes first. Factors: waiting time over max_age, at most 1;
 /// 2^-(U/S), U the owner's part of all decayed usage and S its part of the weights of all owners; GPUs over the
-/// cluster's GPUs; that of the partition; where the job's priority lies between the trace's least and most.
+/// cluster's GPUs; that of the partition; the job's priority over the trace's greatest. Without `skip`, a job that
+/// cannot start keeps back its partition.
 inline World::Rule slurm_rule(const WorldOwners& owners, const SlurmNumbers& numbers) {
   return [=](World& world) {
     const auto half_life = static_cast<double>(numbers.half_life_s);
     const double all = decayed_usage(world, half_life, [](auto&) { return true; });
-    std::int64_t least = world.jobs.front().priority, most = least, weight_sum = 0;
-    for (const WorldJob& job : world.jobs) {
-      least = std::min(least, job.priority);
-      most = std::max(most, job.priority);
-    }
+    std::int64_t most = 0, weight_sum = 0;
+    for (const WorldJob& job : world.jobs) most = std::max(most, job.priority);
     std::map<std::string, double> fair_share;
     for (const std::string& owner : owners.all(world)) weight_sum += owners.weight(world, owner);
     for (const std::string& owner : owners.all(world)) {
@@ -249,7 +250,7 @@ inline World::Rule slurm_rule(const WorldOwners& owners, const SlurmNumbers& num
       const auto partition = static_cast<std::size_t>(partitions.place(world, job.vc));
       const bool listed = partition < numbers.partition_factors.size();
       const double qos =
-          most == least ? 0 : static_cast<double>(job.priority - least) / static_cast<double>(most - least);
+          most == 0 ? 0 : static_cast<double>(std::max<std::int64_t>(job.priority, 0)) / static_cast<double>(most);
       return term(numbers.weight_age, std::min(1.0, waited / static_cast<double>(numbers.max_age_s))) +
              term(numbers.weight_fair_share, fair_share.at(owners.of(job))) +
              term(numbers.weight_size,
@@ -258,7 +259,8 @@ inline World::Rule slurm_rule(const WorldOwners& owners, const SlurmNumbers& num
              term(numbers.weight_qos, qos);
     };
     start_in_order(
-        world, [&](const WorldJob& job) -> std::vector<std::int64_t> { return {-priority(job)}; }, numbers.skip);
+        world, [&](const WorldJob& job) -> std::vector<std::int64_t> { return {-priority(job)}; },
+        [&](WorldJob& job) { return world.start(job); }, numbers.skip, [](const WorldJob& job) { return job.vc; });
   };
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -180,6 +181,29 @@ struct ReferencePriority {
     }
     world.start(head);
     return true;
+  }
+};
+
+/// Every job at its recorded start, or as soon as it fits from then on, the earliest recorded first; one that goes on
+/// with its next attempt is due when it comes back.
+struct ReferenceAsRecorded {
+  std::map<std::int64_t, std::int64_t> due = {};  // of waiting jobs
+
+  void operator()(ReferenceSimulator& simulator) {
+    for (const ReferenceJob* job : simulator.came()) {
+      due[job->id] = job->attempt > 0 ? simulator.now() : job->recorded_start;
+    }
+    auto waiting = simulator.waiting();
+    std::sort(waiting.begin(), waiting.end(), [&](const ReferenceJob* a, const ReferenceJob* b) {
+      return std::pair(due[a->id], a->id) < std::pair(due[b->id], b->id);
+    });
+    for (ReferenceJob* job : waiting) {
+      if (due[job->id] > simulator.now()) {
+        simulator.wake_at(due[job->id]);
+      } else if (job->gpus <= simulator.free()) {
+        simulator.start(*job);
+      }
+    }
   }
 };
 

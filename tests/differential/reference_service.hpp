@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,15 +15,17 @@
 namespace gpusched::test {
 
 /// LAS and Tiresias: greedy by level of attained service; within a level by when the job entered it, or by first start
-/// with those that never ran last; then by id. A job that waits `promote_knob` times what it ran since it last was in
-/// level 0 (or since it came) returns there.
+/// with those that never ran last, or by Gittins index; then by id. A job that waits `promote_knob` times what it ran
+/// since it last was in level 0 (or since it came) returns there.
 struct ReferenceLevels {
   std::int64_t quantum = 0;  ///< LAS: level k begins at k quanta. 0: by the limits
   std::vector<std::int64_t> limits = {};
   bool by_first_start = false;
   std::int64_t promote_knob = 0;
-  bool gittins = false;  ///< levels in falling order of the index of the service at which they begin
+  bool gittins = false;  ///< within a level by falling Gittins index, as of the latest event
+  std::int64_t look_ahead = 0;
   std::vector<std::int64_t> samples = {};
+  bool learns = true;  ///< from jobs that finish
 };
 
 class ReferenceService {
@@ -33,12 +34,17 @@ class ReferenceService {
 
   void operator()(ReferenceSimulator& world) {
     for (const ReferenceJob* job : world.ended()) {
-      if (job->end >= 0) how_.samples.push_back(job->ran * job->gpus);
+      if (job->end >= 0 && how_.learns) how_.samples.push_back(job->ran * job->gpus);
     }
-    if (how_.gittins && how_.samples.size() >= next_ranking_) rank_levels();
+    if (how_.samples.size() >= next_sample_) take_sample();
+    event_ = !world.ended().empty() || !world.came().empty();
     for (ReferenceJob* job : world.list()) update(*job, world.now());
+    for (const ReferenceJob* job : world.list()) {
+      State& state = states_[job->id];
+      if (event_ || !job->running) state.index = index((job->ran - state.ran_before) * job->gpus);
+    }
     auto order = world.list();
-    std::sort(order.begin(), order.end(), [&](auto* a, auto* b) { return place(*a) < place(*b); });
+    std::sort(order.begin(), order.end(), [&](auto* a, auto* b) { return before(*a, *b); });
     std::int64_t free = world.gpus();
     std::vector<ReferenceJob*> chosen;
     for (ReferenceJob* job : order) {
@@ -55,12 +61,17 @@ class ReferenceService {
   }
 
  private:
+  // Numerator and denominator.
+  struct Fraction {
+    std::int64_t up = 0, down = 1;
+  };
   struct State {
     bool known = false;
     std::size_t level = 0;
     std::int64_t entered = 0;
     std::int64_t ran_before = 0;  // it was last sent back to level 0
     std::int64_t waits_since = -1;
+    Fraction index = {0, 1};
   };
 
   [[nodiscard]] std::size_t level_of(std::int64_t service) const {
@@ -74,60 +85,52 @@ class ReferenceService {
     if (!state.known) state = {.known = true, .entered = now};
     const std::size_t level = level_of((job.ran - state.ran_before) * job.gpus);
     if (level != state.level) state.entered = now;
+    event_ = event_ || level != state.level;
     state.level = level;
     if (!job.running && state.waits_since < 0) state.waits_since = now;
     const std::int64_t ran = job.ran - state.ran_before;
     if (how_.promote_knob > 0 && !job.running && level > 0 && now - state.waits_since >= how_.promote_knob * ran) {
       state = {.known = true, .entered = now, .ran_before = job.ran, .waits_since = state.waits_since};
+      event_ = true;
     }
   }
 
-  [[nodiscard]] std::tuple<std::size_t, std::int64_t, std::int64_t> place(const ReferenceJob& job) {
-    const State& state = states_[job.id];
-    const std::size_t rank = how_.gittins && !ranks_.empty() ? ranks_[state.level] : state.level;
-    const std::int64_t never = std::numeric_limits<std::int64_t>::max();
-    return {rank, how_.by_first_start ? (job.start < 0 ? never : job.start) : state.entered, job.id};
-  }
-
-  // Ranked when the first sample is there, and then whenever there are half as many more.
-  void rank_levels() {
-    next_ranking_ = how_.samples.size() + how_.samples.size() / 2 + 1;
-    ranks_.assign(how_.limits.size() + 1, 0);
-    for (std::size_t level = 0; level < ranks_.size(); ++level) {
-      for (std::size_t other = 0; other < ranks_.size(); ++other) {
-        const bool first = better(begin(other), begin(level)) || (!better(begin(level), begin(other)) && other < level);
-        if (other != level && first) ++ranks_[level];
-      }
+  bool before(const ReferenceJob& a, const ReferenceJob& b) {
+    const State &of_a = states_[a.id], &of_b = states_[b.id];
+    if (of_a.level != of_b.level) return of_a.level < of_b.level;
+    if (how_.gittins) {
+      const std::int64_t up_a = of_a.index.up * of_b.index.down, up_b = of_b.index.up * of_a.index.down;
+      return up_a != up_b ? up_a > up_b : a.id < b.id;
     }
-  }
-  [[nodiscard]] std::int64_t begin(std::size_t level) const { return level == 0 ? 0 : how_.limits[level - 1]; }
-
-  [[nodiscard]] bool better(std::int64_t attained, std::int64_t than) const {
-    const auto [up_a, down_a] = index(attained);
-    const auto [up_b, down_b] = index(than);
-    return up_a * down_b > up_b * down_a;
+    const auto place = [&](const ReferenceJob& job, const State& state) {
+      if (!how_.by_first_start) return state.entered;
+      return job.start < 0 ? std::numeric_limits<std::int64_t>::max() : job.start;
+    };
+    return std::pair(place(a, of_a), a.id) < std::pair(place(b, of_b), b.id);
   }
 
-  // The Gittins index as a fraction: of all further services d, the greatest of P(done within d) / E(min(rest, d)).
-  [[nodiscard]] std::pair<std::int64_t, std::int64_t> index(std::int64_t attained) const {
-    std::pair<std::int64_t, std::int64_t> best{0, 1};
-    for (const std::int64_t sample : how_.samples) {
-      const std::int64_t further = sample - attained;
-      std::int64_t done = 0, expected = 0;
-      for (const std::int64_t other : how_.samples) {
-        if (other <= attained) continue;
-        done += other - attained <= further ? 1 : 0;
-        expected += std::min(other - attained, further);
-      }
-      if (further > 0 && done * best.second > best.first * expected) best = {done, expected};
+  // Taken when there is a first service, and then whenever there are half as many more.
+  void take_sample() {
+    next_sample_ = how_.samples.size() + how_.samples.size() / 2 + 1;
+    sample_ = how_.samples;
+  }
+
+  // P(done within the look-ahead) / E(min(rest, look-ahead)).
+  [[nodiscard]] Fraction index(std::int64_t attained) const {
+    std::int64_t done = 0, expected = 0;
+    for (const std::int64_t service : sample_) {
+      if (service <= attained) continue;
+      done += service - attained <= how_.look_ahead ? 1 : 0;
+      expected += std::min(service - attained, how_.look_ahead);
     }
-    return best;
+    return {done, std::max<std::int64_t>(expected, 1)};
   }
 
   ReferenceLevels how_;
   std::map<std::int64_t, State> states_;
-  std::vector<std::size_t> ranks_;
-  std::size_t next_ranking_ = 1;
+  bool event_ = false;  // of this second: indices count anew
+  std::vector<std::int64_t> sample_;
+  std::size_t next_sample_ = 1;
 };
 
 /// `dlas-gpu` of the Tiresias simulator, step by step as golden tables describe it.

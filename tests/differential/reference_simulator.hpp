@@ -23,6 +23,7 @@ struct ReferenceJob {
   std::int64_t estimate = -1;  ///< -1 = none
   std::int64_t priority = 0;
   std::int64_t deadline = -1;  ///< -1 = none
+  std::int64_t recorded_start = -1;
 
   std::size_t attempt = 0;
   std::int64_t remaining = 0;     ///< of the attempt, overheads included
@@ -33,6 +34,7 @@ struct ReferenceJob {
   std::int64_t start_number = 0;  ///< of the present run, in the order of all starts
   bool running = false;
   bool must_restart = false;
+  std::int64_t loading = 0;  ///< seconds of the present run that its restart takes
 
   // For the rules that go by beliefs: run times of the attempt, in microseconds, as of when the job began to wait.
   std::int64_t believed_us = 0;  ///< what the order goes by
@@ -86,6 +88,8 @@ class ReferenceSimulator {
   /// Who began to wait just now: those of `ended` that go on, then new jobs.
   [[nodiscard]] const std::vector<ReferenceJob*>& came() const { return came_; }
   [[nodiscard]] std::vector<ReferenceJob*> waiting() const { return those(false); }
+  /// Of the whole trace.
+  [[nodiscard]] const std::vector<ReferenceJob>& jobs() const { return jobs_; }
   [[nodiscard]] std::vector<ReferenceJob*> running() const { return those(true); }
   [[nodiscard]] std::int64_t free() const {
     std::int64_t left = gpus_;
@@ -97,7 +101,8 @@ class ReferenceSimulator {
   /// Precondition: it waits and fits.
   void start(ReferenceJob& job) {
     if (job.start < 0) job.start = now_;
-    if (job.must_restart) prolong(job, costs_.restart);
+    job.loading = job.must_restart ? costs_.restart : 0;
+    prolong(job, job.loading);
     job.must_restart = false;
     job.running = true;
     job.ran_this_run = 0;
@@ -107,7 +112,9 @@ class ReferenceSimulator {
   void stop(ReferenceJob& job) {
     job.running = false;
     job.must_restart = true;
-    if (costs_.checkpoint_interval > 0) prolong(job, job.ran_this_run % costs_.checkpoint_interval);
+    if (costs_.checkpoint_interval == 0) return;
+    const std::int64_t worked = std::max<std::int64_t>(job.ran_this_run - job.loading, 0);
+    prolong(job, job.ran_this_run - job.loading - (worked - worked % costs_.checkpoint_interval));
   }
 
   /// Stops the running jobs that are not among `chosen`, then starts those of them that wait, in that order.

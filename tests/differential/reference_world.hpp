@@ -53,10 +53,13 @@ struct WorldJob {
   bool paused = false;        ///< holds its place and does not work
   bool freed = false;         ///< running, but its place was taken from it for a trial
   bool must_restart = false;  ///< was preempted
+  std::int64_t loading = 0;   ///< seconds of the present run that its restart takes
   std::size_t attempt = 0;
   std::int64_t remaining = 0;               ///< seconds of the attempt, overheads included
   std::int64_t started = -1;                ///< of the present run
   std::int64_t started_by = 0;              ///< the number of the rule's call that did it
+  std::int64_t first_start_by = 0;          ///< likewise
+  bool must_restart_before = false;         ///< the last start
   std::int64_t first_start = -1, end = -1;  ///< -1 = not yet
   std::vector<std::int64_t> seconds = {};   ///< those in which it ran
   std::vector<WorldTask> places = {};
@@ -266,18 +269,26 @@ class World {
   void stop(WorldJob& job) {
     job.running = job.freed = false;
     job.waiting = true;
-    job.must_restart = true;
     job.places.clear();
+    if (job.started_by == decisions_) return take_back(job);
+    job.must_restart = true;
     stops.push_back({now, job.id});
-    if (job.started_by == decisions_) {  // started and stopped at once: it ran nowhere
-      const auto of_job = [&](const WorldStart& start) { return start.job == job.id; };
-      std::find_if(starts.rbegin(), starts.rend(), of_job)->places.clear();
-    }
-    const std::int64_t ran = now - job.started;
-    if (costs_.checkpoint_interval > 0) job.remaining += ran % costs_.checkpoint_interval;
+    if (costs_.checkpoint_interval == 0) return;
+    const std::int64_t ran = now - job.started, worked = std::max<std::int64_t>(ran - job.loading, 0);
+    const std::int64_t kept = worked - worked % costs_.checkpoint_interval;
+    job.remaining += ran - job.loading - kept;
   }
 
  private:
+  // Started and stopped at once: it never ran.
+  void take_back(WorldJob& job) {
+    const auto of_job = [&](const WorldStart& start) { return start.job == job.id; };
+    starts.erase(std::find_if(starts.rbegin(), starts.rend(), of_job).base() - 1);
+    if (job.first_start_by == decisions_) job.first_start = -1;
+    job.must_restart = job.must_restart_before;
+    if (job.must_restart) job.remaining -= costs_.restart;
+  }
+
   void add_job(const Row& row) {
     const bool plain = row.shape == Shape{};
     jobs.push_back({.id = static_cast<std::int64_t>(jobs.size()),
@@ -369,8 +380,13 @@ class World {
     }
     std::sort(start.places.begin(), start.places.end());
     starts.push_back(std::move(start));
-    if (job.first_start < 0) job.first_start = now;
-    if (job.must_restart) job.remaining += costs_.restart;
+    if (job.first_start < 0) {
+      job.first_start = now;
+      job.first_start_by = decisions_;
+    }
+    job.loading = job.must_restart ? costs_.restart : 0;
+    job.remaining += job.loading;
+    job.must_restart_before = job.must_restart;
     job.must_restart = false;
     job.waiting = false;
     job.running = true;

@@ -458,5 +458,14 @@ RC_GTEST_PROP(ClusterState, PlacesExactlyWhenTheTasksFitAndGivesAllBack, ()) {
   RC_ASSERT(state.all_free());
 }
 
+// It hung: the index of idle GPUs offered a node on which no task fitted.
+TEST(ClusterState, ANodeWithoutBoundHoldsAnyNumberOfCores) {
+  NameTable specs;
+  specs.intern("");
+  ClusterState state(Cluster::pool(4), specs, Rng{});
+  const Shape shape{.tasks = 4, .gpu_milli_per_task = whole_gpu, .cpu_milli_per_task = 1'000'000'000'000'000'000};
+  EXPECT_NE(state.place(shape, no_index, Placement::consolidate), no_index);
+}
+
 }  // namespace
 }  // namespace gpusched

@@ -58,6 +58,91 @@ TEST(Engine, WorkSinceTheLastCheckpointIsLost) {
   EXPECT_EQ(engine.preemptions(JobId{0}), 1u);
 }
 
+// Job 0 works for 150 s, of which 100 are kept, loads from 160 s on for 60 and works for 70 more, of which none are
+// kept: 900 s are left when it loads again at 300 s.
+TEST(Engine, LoadingIsNoWorkThatACheckpointKeeps) {
+  const JobTable jobs = table_of({{0, 1000, 1}, {150, 10, 1}, {290, 10, 1}});
+  EngineOptions options;
+  options.preemption = {.restart = whole_seconds(60), .checkpoint_interval = whole_seconds(100)};
+  EXPECT_EQ(run(jobs, Cluster::pool(1), ShortestRemaining(false), options), (Spans{{0, 1260}, {150, 160}, {290, 300}}));
+}
+
+// A load that another preemption cuts short is begun anew.
+TEST(Engine, ALoadCutShortLeavesTheWorkAsItWas) {
+  const JobTable jobs = table_of({{0, 1000, 1}, {150, 10, 1}, {170, 10, 1}});
+  EngineOptions options;
+  options.preemption = {.restart = whole_seconds(60), .checkpoint_interval = whole_seconds(100)};
+  EXPECT_EQ(run(jobs, Cluster::pool(1), ShortestRemaining(false), options), (Spans{{0, 1140}, {150, 160}, {170, 180}}));
+}
+
+TEST(Engine, WhatWouldEndAfterTheEndOfTimeNeverEnds) {
+  const JobTable jobs = table_of({{0, 1000, 1}, {10, 10, 1}, {100, 10, 1}, {200, 10, 1}});
+  Engine engine(jobs, Cluster::pool(1), {.preemption = {.restart = whole_seconds(4'000'000'000'000)}});
+  ShortestRemaining policy(false);
+  EXPECT_FALSE(simulate(engine, policy));
+  EXPECT_EQ(engine.view().finished(), 3u);
+  EXPECT_GE(engine.view().remaining(JobId{0}), Time{});
+}
+
+TEST(Engine, AStartTakenBackAtOnceIsNoPreemption) {
+  const JobTable jobs = table_of({{0, 10, 1}, {1, 5, 1}});
+  Engine engine(jobs, Cluster::pool(1), {.preemption = {.restart = whole_seconds(7)}});
+  Decision decision = engine.decision();
+  engine.advance();
+  ASSERT_EQ(decision.start(JobId{0}), Verdict::ok);
+  decision.adjust_work(JobId{0}, whole_seconds(100));
+  ASSERT_EQ(decision.preempt(JobId{0}), Verdict::ok);
+  engine.apply();
+  EXPECT_TRUE(engine.events().empty());
+  EXPECT_EQ(engine.first_start(JobId{0}), Time::max());
+  EXPECT_EQ(engine.preemptions(JobId{0}), 0u);
+  EXPECT_TRUE(engine.consistent());
+
+  engine.advance();  // 1 s: started, taken back, and put where it was again
+  decision.start(JobId{0});
+  decision.preempt(JobId{0});
+  ASSERT_EQ(decision.restore(JobId{0}), Verdict::ok);
+  engine.apply();
+  EXPECT_EQ(engine.events().size(), 1u);
+  EXPECT_TRUE(engine.consistent());
+  EXPECT_EQ(engine.view().expected_end(JobId{0}), whole_seconds(11));
+}
+
+TEST(Engine, AHeldJobKeepsItsPlaceAndDoesNoWork) {
+  const JobTable jobs = table_of({{0, 10, 1}, {4, 1, 1}, {20, 1, 1}});
+  Engine engine(jobs, Cluster::pool(2));
+  Decision decision = engine.decision();
+  engine.advance();
+  decision.start(JobId{0});
+  engine.apply();
+  engine.advance();  // 4 s
+  decision.hold(JobId{0});
+  engine.apply();
+  EXPECT_EQ(engine.view().expected_end(JobId{0}), Time::max());
+  engine.advance();  // 20 s
+  EXPECT_EQ(engine.view().remaining(JobId{0}), whole_seconds(6));
+  decision.resume(JobId{0});
+  engine.apply();
+  EXPECT_TRUE(engine.consistent());
+  EXPECT_EQ(engine.view().expected_end(JobId{0}), whole_seconds(26));
+  EXPECT_EQ(engine.view().ran(JobId{0}), whole_seconds(20));
+}
+
+TEST(View, TellsDemandsApartByWhatTheClusterBounds) {
+  std::vector<Row> rows;
+  for (const std::int64_t mib : {0, 10, 20, 20}) {
+    rows.push_back({.work = 1, .shape = {.gpu_milli_per_task = whole_gpu, .memory_mib_per_task = mib}});
+  }
+  const JobTable jobs = table_of(rows);
+  Cluster cluster = Cluster::homogeneous(2, 4);
+  EXPECT_EQ(Engine(jobs, cluster).view().demand_count(), 2u);  // none, and some
+  cluster.nodes[1].memory_mib = 100;
+  const Engine bounded(jobs, cluster);
+  EXPECT_EQ(bounded.view().demand_count(), 3u);
+  EXPECT_EQ(bounded.view().demand(JobId{2}), bounded.view().demand(JobId{3}));
+  EXPECT_EQ(bounded.view().shape_of_demand(bounded.view().demand(JobId{1})).memory_mib_per_task, 10);
+}
+
 TEST(Engine, AnAttemptThatEndsQueuesAgainBehindTheOthers) {
   const JobTable jobs = table_of({{.submit = 0, .attempts = {3, 4}}, {.submit = 1, .work = 5}});
   EXPECT_EQ(run(jobs, Cluster::pool(1), Fifo{}), (Spans{{0, 12}, {3, 8}}));

@@ -373,7 +373,7 @@ TEST_F(Program, RefusesNonsenseToEvaluate) {
   expect_refused(one + "--policy fifo --protocol sc20 --group a=sjf", "--protocol sc20: takes one --trace and no");
   expect_refused(one + "--policy rl:/nowhere", "/nowhere/model.json");
   expect_refused(one + "--policy fifo --checkpoint-cost nan",
-                 "--checkpoint-cost: expected seconds, 0 or more, not 'nan'");
+                 "--checkpoint-cost: expected seconds from 0 to 4.6e12, not 'nan'");
   expect_refused(one + "--policy fifo --from nan", "--from: expected a number from 0 to 1, not 'nan'");
   expect_refused(one + "--policy fifo --seed -1", "--seed: expected a whole number, 0 or more, not '-1'");
   expect_refused(one + "--policy fifo --stride x", "--stride: expected a whole number, 0 to 1000000000, not 'x'");
@@ -458,6 +458,34 @@ TEST_F(Program, CountsJobsOutsideTheVirtualClusters) {
   const Outcome outcome = run("replay --trace " + small_trace() + " --policy fifo --cluster " + cluster);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("1 jobs belong to no virtual cluster"));
+}
+
+TEST_F(Program, NodesOfOneNameStayApart) {
+  const std::string trace = folder_.path() + "/four.csv";
+  std::ofstream(trace) << "job_id,submit_s,work_s,tasks,gpu_milli_per_task\na,0,9,1,1000\nb,0,9,1,1000\nc,0,9,1,1000\n";
+  const std::string cluster = folder_.path() + "/cluster.json", out = folder_.path() + "/named";
+  const auto replay = "replay --policy fifo --trace " + trace + " --cluster " + cluster;
+  std::ofstream(cluster) << R"({"nodes": [{"count": 2, "gpus": 1, "name": "x"}, {"gpus": 1}]})";
+  ASSERT_EQ(run(replay + " --out " + out).code, 0);
+  EXPECT_EQ(test::bytes_of(out + "/fifo/intervals.csv"),
+            "job_id,node,gpus,start_s,end_s\na,x-0,1,0,9\nb,x-1,1,0,9\nc,2,1,0,9\n");
+  std::ofstream(cluster) << R"({"nodes": [{"gpus": 1, "name": "x"}, {"gpus": 2, "name": "x"}]})";
+  expect_refused(replay, "/nodes/1/name: another node is named 'x'");
+  std::ofstream(cluster) << R"({"nodes": [{"gpus": 1, "name": "1"}, {"gpus": 2}]})";
+  expect_refused(replay, "a node is named '1', as reports call node 1, counted from 0, which has no name");
+}
+
+TEST_F(Program, TimesAtTheEndOfTimeDoNotWrapAround) {
+  const std::string trace = folder_.path() + "/far.csv";
+  std::ofstream(trace) << "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user\na,4500000000000,1000,1,1000,u\n"
+                          "b,4500000000010,10,1,1000,v\n";
+  const std::string replay = "replay --cluster 1x1 --trace " + trace + " --policy ";
+  expect_refused(replay + "fifo --warmup-time 9e12", "seconds from 0 to 4.6e12");
+  expect_refused(replay + "fifo --warmup-time 4e12", "no job is left to measure");
+  EXPECT_EQ(run(replay + "'tiresias{queue_limits_gpu_s=[9e12]},lsf,srtf@muri,srsf@muri'").code, 0);
+  const Outcome late = run(replay + "srtf --restart-cost 4e12");
+  EXPECT_EQ(late.code, 1);
+  EXPECT_THAT(late.err, HasSubstr("waiting for ever"));
 }
 
 TEST_F(Program, TakesAConfigurationFile) {

@@ -25,6 +25,7 @@ struct Row {
   std::int64_t estimate = -1;               ///< -1 = none
   std::int32_t priority = 0;
   std::int64_t deadline = -1;  ///< -1 = none
+  std::int64_t start = -1;     ///< as recorded; -1 = none
 };
 
 /// The table of these rows. Precondition: sorted by submit, so that row numbers are job ids.
@@ -43,6 +44,7 @@ inline JobTable table_of(const std::vector<Row>& rows) {
     builder.add({.submit = whole_seconds(row.submit),
                  .work = work,
                  .estimate = row.estimate < 0 ? Time::max() : whole_seconds(row.estimate),
+                 .start = row.start < 0 ? Time::max() : whole_seconds(row.start),
                  .shape = row.shape == Shape{} ? Shape{.tasks = row.gpus, .gpu_milli_per_task = whole_gpu} : row.shape,
                  .user = row.user,
                  .vc = row.vc,

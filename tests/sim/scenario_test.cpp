@@ -59,9 +59,9 @@ TEST(Scenario, RefusesValuesOfAnotherKind) {
             R"(run.json: /policies: expected a list of texts, not ["fifo",3])");
   EXPECT_EQ(error_of(R"({"measure": 3})"), "run.json: /measure: expected an object");
   EXPECT_EQ(error_of(R"({"preemption": {"restart_s": -2}})"),
-            "run.json: /preemption/restart_s: expected seconds, 0 or more, not -2");
+            "run.json: /preemption/restart_s: expected seconds from 0 to 4.6e12, not -2");
   EXPECT_EQ(error_of(R"({"preemption": {"restart_s": 1e300}})"),
-            "run.json: /preemption/restart_s: expected seconds, 0 or more, not 1e+300");
+            "run.json: /preemption/restart_s: expected seconds from 0 to 4.6e12, not 1e+300");
   EXPECT_EQ(error_of(R"({"output": {"json": "yes"}})"), R"(run.json: /output/json: expected true or false, not "yes")");
   EXPECT_EQ(error_of(R"({"oversize": "drops"})"),
             "run.json: /oversize: expected one of error|drop|clamp, not 'drops' (did you mean 'drop'?)");
@@ -98,7 +98,8 @@ TEST(Scenario, RefusesBadSettings) {
   EXPECT_EQ(setting_error("sed=1"), "unknown key 'sed' (did you mean 'seed'?)");
   EXPECT_EQ(setting_error("seed"), "expected path.to.key=value, not 'seed'");
   EXPECT_EQ(setting_error("seed=x"), "seed: expected a whole number, 0 or more, not 'x'");
-  EXPECT_EQ(setting_error("preemption.restart_s=nan"), "preemption.restart_s: expected seconds, 0 or more, not 'nan'");
+  EXPECT_EQ(setting_error("preemption.restart_s=nan"),
+            "preemption.restart_s: expected seconds from 0 to 4.6e12, not 'nan'");
   EXPECT_EQ(setting_error("placement=pack"),
             "placement: expected one of count|consolidate|first-fit|best-fit|worst-fit|random|rack|yarn|"
             "consolidate@helios, not 'pack' (did you mean 'rack'?)");

@@ -7,6 +7,8 @@
 #include <map>
 
 #include "tests/support/files.hpp"
+#include "traces/core/slurm_gpus.hpp"
+#include "traces/core/slurm_nodes.hpp"
 
 namespace gpusched {
 namespace {
@@ -19,6 +21,143 @@ std::map<std::string, std::int64_t> gpus_by_type(const Cluster& cluster) {
   std::map<std::string, std::int64_t> sums;
   for (const Node& node : cluster.nodes) sums[cluster.gpu_types[node.gpu_type]] += node.gpus;
   return sums;
+}
+
+const std::string scontrol_nodes =
+    "NodeName=g1 Arch=x86_64 CoresPerSocket=32 CPUAlloc=0 CPUEfctv=62 CPUTot=64 Gres=gpu:a100:8(S:0-1,3) "
+    "OS=Linux 5.15.0 #1 SMP Wed RealMemory=1032000 AllocMem=0 MemSpecLimit=8000 State=IDLE Partitions=gpu,long "
+    "CfgTRES=cpu=62,mem=1032000M,gres/gpu=8 Reason=bad Gres=gpu:9 [root]\n"
+    "NodeName=m1 CPUTot=32 RealMemory=256000 Gres=gpu:a100:1(S:0),gpu:a100_1g.5gb:7(S:1),gpu:a100_3g.20gb:2(S:1) "
+    "State=DOWN* Partitions=gpu\n"
+    "NodeName=c1 CPUTot=128 RealMemory=512000 Gres=(null) State=MIXED Partitions=cpu\n"
+    "NodeName=x1 CPUTot=40 RealMemory=1000 Gres=gpu:a100:2,gpu:v100:6 State=IDLE Partitions=long\n"
+    "NodeName=s1 CPUTot=4 RealMemory=1000 Gres=(null) State=IDLE\n";
+
+SlurmCluster slurm_cluster(const std::string& text) {
+  const TempFolder folder;
+  auto file = InputFile::open(folder.write("nodes.txt", text));
+  EXPECT_TRUE(looks_like_slurm_nodes(file->head()));
+  auto cluster = read_slurm_nodes(*file);
+  EXPECT_TRUE(cluster) << cluster.error().to_string();
+  return *std::move(cluster);
+}
+
+TEST(SlurmNodes, ScontrolGivesGpusCoresMemoryAndPartitions) {
+  const auto [cluster, notes] = slurm_cluster(scontrol_nodes);
+  ASSERT_EQ(cluster.nodes.size(), 5u);  // x1 is two
+  EXPECT_EQ(gpus_by_type(cluster), (std::map<std::string, std::int64_t>{{"a100", 8 + 3 + 2}, {"v100", 6}, {"GPU", 0}}));
+  EXPECT_EQ(cluster.nodes[0].name, "g1");
+  EXPECT_EQ(cluster.nodes[0].cpu_milli, 62'000);
+  EXPECT_EQ(cluster.nodes[0].memory_mib, 1'024'000);
+  EXPECT_EQ(cluster.nodes[1].gpus, 3u) << "one card, one cut into 7 slices, one into 3g + 3g";
+  EXPECT_EQ(cluster.nodes[3].name, "x1/a100");
+  EXPECT_EQ(cluster.nodes[3].cpu_milli, 10'000);
+  EXPECT_EQ(cluster.nodes[4].cpu_milli, 30'000);
+  ASSERT_EQ(cluster.vcs.size(), 3u);
+  const auto serves = [&](std::size_t node, const std::string& queue) {
+    for (std::uint32_t vc = 0; vc < cluster.vcs.size(); ++vc) {
+      if (cluster.vcs[vc].name == queue) {
+        return cluster.owners_serve(cluster.nodes[node].vc, cluster.nodes[node].vc_group, vc);
+      }
+    }
+    return false;
+  };
+  EXPECT_TRUE(serves(0, "gpu") && serves(0, "long") && !serves(0, "cpu"));
+  EXPECT_TRUE(serves(1, "gpu") && !serves(1, "long"));
+  EXPECT_TRUE(serves(2, "cpu") && !serves(2, "gpu"));
+  ASSERT_EQ(notes.size(), 3u);
+  EXPECT_EQ(notes[0], "1 node in no partition: left out");
+  EXPECT_EQ(notes[1], "1 node down, drained or failing now: counted as if they worked");
+}
+
+TEST(SlurmNodes, RecordsOverSeveralLinesAreTheSame) {
+  std::string lines = scontrol_nodes;
+  for (std::size_t at = lines.find(" State="); at != std::string::npos; at = lines.find(" State=", at + 8)) {
+    lines.replace(at, 1, "\n   ");
+  }
+  EXPECT_EQ(cluster_file_text(slurm_cluster(lines).cluster), cluster_file_text(slurm_cluster(scontrol_nodes).cluster));
+}
+
+TEST(SlurmNodes, SinfoHasALineForEachNodeAndPartition) {
+  const std::string bars =
+      "NODELIST|PARTITION|CPUS|MEMORY|GRES|STATE\n"
+      "g1|gpu*|64|1032000|gpu:a100:8(S:0-1,3)|idle\n"
+      "g1|long|64|1032000|gpu:a100:8(S:0-1,3)|idle\n"
+      "c1|cpu|128|512000|(null)|drained\n";
+  const auto [cluster, notes] = slurm_cluster(bars);
+  ASSERT_EQ(cluster.nodes.size(), 2u);
+  EXPECT_EQ(cluster.nodes[0].gpus, 8u);
+  EXPECT_EQ(cluster.nodes[0].vc_group, 0u);
+  EXPECT_EQ(cluster.nodes[1].gpus, 0u);
+  EXPECT_EQ(cluster.vcs[cluster.nodes[1].vc].name, "cpu");
+  EXPECT_EQ(notes.size(), 1u);
+  std::string blanks = bars;
+  std::replace(blanks.begin(), blanks.end(), '|', ' ');
+  EXPECT_EQ(cluster_file_text(slurm_cluster(blanks).cluster), cluster_file_text(cluster));
+}
+
+TEST(SlurmNodes, BadOutputNamesLineAndField) {
+  const auto error = [](const std::string& text) {
+    const TempFolder folder;
+    auto cluster = read_cluster(folder.write("nodes.txt", text));
+    EXPECT_FALSE(cluster);
+    Error found = cluster ? Error{} : cluster.error();
+    found.file = "f";
+    return found.to_string();
+  };
+  EXPECT_EQ(error("NodeName=a CPUTot=many Partitions=p\n"), "f:1: CPUTot: expected a whole number, found 'many'");
+  EXPECT_EQ(error("NodeName=a Gres=gpu:x:y Partitions=p\n"),
+            "f:1: Gres: expected generic resources like gpu:a100:8, found 'gpu:x:y'");
+  EXPECT_EQ(error("NodeName=a\n"), "f: lists no node in a partition");
+  EXPECT_EQ(error("NODELIST|PARTITION|CPUS|MEMORY|GRES\ng[1-4]|p|1|1|(null)\n"),
+            "f:2: NODELIST: expected one node a line, found 'g[1-4]': call sinfo with -N");
+  EXPECT_NE(error("NODELIST NODES PARTITION STATE\na 1 p idle\n").find("f:1: header: expected the columns NODELIST"),
+            std::string::npos);
+}
+
+TEST(ClusterJson, ReadsBackWhatItWrote) {
+  for (const Cluster& cluster : {slurm_cluster(scontrol_nodes).cluster, *parse_cluster("philly-vc"),
+                                 *cluster_from_json(R"({"name": "l\u00e4b", "vcs": [{"name": "a", "quota_gpus": 2.5}],
+                                   "nodes": [{"count": 2, "gpus": 8, "cpus": 1.5, "memory_gib": 0.5, "rack": "x"},
+                                             {"gpus": 1, "vc": "a", "name": "n"}]})",
+                                                    "")}) {
+    const std::string text = cluster_file_text(cluster);
+    const auto again = cluster_from_json(text, "again");
+    ASSERT_TRUE(again) << again.error().to_string() << text;
+    EXPECT_EQ(cluster_file_text(*again), text);
+    EXPECT_EQ(again->nodes.size(), cluster.nodes.size());
+    EXPECT_EQ(again->total_gpus(), cluster.total_gpus());
+  }
+}
+
+TEST(ClusterJson, SeveralOwnersOfANode) {
+  const auto cluster = cluster_from_json(
+      R"({"vcs": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "nodes": [{"gpus": 8, "vc": ["c", "a", "a"]}]})", "f");
+  ASSERT_TRUE(cluster) << cluster.error().to_string();
+  EXPECT_EQ(cluster->vc_groups, (std::vector<std::vector<std::uint32_t>>{{0, 2}}));
+  for (const char* bad : {R"({"vcs": [{"name": "a"}], "nodes": [{"gpus": 8, "vc": ["a", "b"]}]})",
+                          R"({"vcs": [{"name": "a"}], "nodes": [{"gpus": 8, "vc": []}]})",
+                          R"({"vcs": [{"name": "a"}], "nodes": [{"gpus": 8, "vc": [1]}]})"}) {
+    const auto refused = cluster_from_json(bad, "f");
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().field, "/nodes/0/vc");
+  }
+}
+
+TEST(SlurmGpu, ProfilesOfSlicesAreSharesOfACard) {
+  const auto milli = [](const char* type) { return slurm_gpu(type).milli; };
+  EXPECT_EQ(slurm_gpu("a100").model, "a100");
+  EXPECT_EQ(milli("a100"), 1000);
+  EXPECT_EQ(slurm_gpu("nvidia_a100-sxm4-80gb_3g.40gb").model, "nvidia_a100-sxm4-80gb");
+  EXPECT_EQ(milli("nvidia_a100-sxm4-80gb_3g.40gb"), 428);
+  EXPECT_EQ(slurm_gpu("1g.5gb").model, "");
+  EXPECT_EQ(milli("1g.5gb"), 142);
+  EXPECT_EQ(milli("h100_7g.80gb"), 1000);
+  EXPECT_EQ(milli("1g.10gb+me"), 142);
+  EXPECT_EQ(milli("a30_2g.12gb"), 500);
+  EXPECT_EQ(milli("1g.6gb"), 250);
+  EXPECT_EQ(milli("rtx_4090"), 1000);
+  EXPECT_EQ(milli("3g.gb"), 1000) << "not a profile";
 }
 
 TEST(ParseCluster, SizesAreNodesOrOnePool) {

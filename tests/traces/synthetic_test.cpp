@@ -395,6 +395,42 @@ TEST(TraceFit, RecoversTheModelThatDrewATrace) {
   }
 }
 
+// The calendar of a trace: as many jobs of each GPU count in each period, with the same work, in another order.
+TEST(TraceFit, ATwinFollowsTheCalendarOfItsTrace) {
+  const JobTable jobs = drawn(model_named("philly"), {.jobs = 3000, .seed = 4});
+  const auto model = fit_model(jobs);
+  ASSERT_TRUE(model) << model.error().to_string();
+  const JobTable twin = drawn(*model, {.jobs = 3000, .seed = 1});
+  const Calendar again = fit_model(twin)->calendar;
+  const Calendar& calendar = model->calendar;
+  EXPECT_EQ(calendar.period_s, 3 * 3600);
+  std::uint32_t sum = 0;
+  for (const CalendarEntry& entry : calendar.entries) sum += entry.jobs;
+  EXPECT_EQ(sum, jobs.size());
+  EXPECT_NEAR(again.span_s / calendar.span_s, 1, 0.02);
+  EXPECT_NEAR(offered_load(twin, 320) / offered_load(jobs, 320), 1, 0.02);
+  std::uint32_t moved = 0;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) moved += twin.work(JobId{i}) != jobs.work(JobId{i}) ? 1 : 0;
+  EXPECT_GT(moved, jobs.size() / 2) << "a twin is no copy";
+  // Other seeds differ; a longer twin begins with the shorter one and goes round.
+  EXPECT_NE(drawn(*model, {.jobs = 3000, .seed = 2}).submits().back(), twin.submits().back());
+  const JobTable longer = drawn(*model, {.jobs = 7000, .seed = 1});
+  for (std::uint32_t i = 0; i < twin.size(); ++i) {
+    ASSERT_EQ(longer.submit(JobId{i}), twin.submit(JobId{i}));
+    ASSERT_EQ(longer.work(JobId{i}), twin.work(JobId{i}));
+  }
+  EXPECT_EQ(*read_model(write_model(*model), "model"), *model);
+}
+
+TEST(TraceFit, ATwinMeetsALoadThatIsAskedFor) {
+  const auto model = fit_model(drawn(model_named("philly"), {.jobs = 3000, .seed = 4}));
+  ASSERT_TRUE(model) << model.error().to_string();
+  for (const double load : {0.3, 0.8, 1.5}) {
+    const JobTable twin = drawn(*model, {.jobs = 3000, .offered_load = load, .cluster_gpus = 320, .seed = 1});
+    EXPECT_NEAR(offered_load(twin, 320) / load, 1, 0.011) << load;
+  }
+}
+
 TEST(TraceFit, RefusesTracesThatSayTooLittle) {
   const SyntheticModel model = model_named("philly");
   EXPECT_EQ(fit_model(drawn(model, {.jobs = 99})).error().message, "a fit needs at least 100 jobs with GPUs, found 99");

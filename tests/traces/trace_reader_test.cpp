@@ -38,6 +38,7 @@ std::vector<std::string> describe(const JobTable& jobs) {
     add("mem", shape.memory_mib_per_task, 0);
     add("on", jobs.gpu_specs()[shape.gpu_spec], "");
     add("estimate", jobs.estimate(job).us, Time::max().us);
+    add("start", jobs.start(job).us, Time::max().us);
     add("deadline", jobs.deadline(job).us, Time::max().us);
     add("user", jobs.users()[jobs.user(job)], "");
     add("group", jobs.groups()[jobs.group(job)], "");
@@ -101,19 +102,21 @@ const std::vector<Sample>& samples() {
        3},
       {"philly",
        "cluster_job_log.json",
-       {"application_1_0001 at 1507338699000000us for 193256000000us 4x1000 user=ce2f4c vc=ee9e8c status=passed "
-        "attempts=74000000;193182000000",
-        "application_1_0003 at 1507341540000000us for 10000000us 1x1000 user=aa0001 vc=6214e9 status=failed"},
+       {"application_1_0001 at 1507338699000000us for 193256000000us 4x1000 start=1507338729000000 user=ce2f4c "
+        "vc=ee9e8c status=passed attempts=74000000;193182000000",
+        "application_1_0003 at 1507341540000000us for 10000000us 1x1000 start=1507341600000000 user=aa0001 vc=6214e9 "
+        "status=failed"},
        {{"never started", 1}, {"still running at the end of the trace", 1}},
        4},
       {"pai",
        "pai_tables",
-       {"job1 at 1000000000us for 670500000us 4x500 cpu=8000 mem=60000 on=T4 user=user1 group=group1 family=bert "
-        "status=passed",
-        "job2 at 2000000000us for 93000000us 1x2000 cpu=4000 mem=30000 user=user2 group=group2 status=failed",
-        "job3 at 3000000000us for 490000000us 3x1000 cpu=6000 mem=30000 on=V100 user=user1 group=group1 family=ctr "
-        "status=passed",
-        "job5 at 5000000000us for 80000000us 2x0 cpu=3000 mem=10000 user=user3 status=passed"},
+       {"job1 at 1000000000us for 670500000us 4x500 cpu=8000 mem=60000 on=T4 start=1025000000 user=user1 group=group1 "
+        "family=bert status=passed",
+        "job2 at 2000000000us for 93000000us 1x2000 cpu=4000 mem=30000 start=2006000000 user=user2 group=group2 "
+        "status=failed",
+        "job3 at 3000000000us for 490000000us 3x1000 cpu=6000 mem=30000 on=V100 start=3010000000 user=user1 "
+        "group=group1 family=ctr status=passed",
+        "job5 at 5000000000us for 80000000us 2x0 cpu=3000 mem=10000 start=5020000000 user=user3 status=passed"},
        {{"pai_job_table: still running at the end of the trace", 1}, {"no row in pai_task_table", 1}},
        6},
       {"pai-sim",
@@ -125,10 +128,12 @@ const std::vector<Sample>& samples() {
        3},
       {"openb",
        "openb_pods.csv",
-       {"pod-0 at 0us for 12537496000000us 1x1000 cpu=12000 mem=16384 group=LS",
-        "pod-1 at 427061000000us for 96000000us 1x460 cpu=6000 mem=12288 on=V100M16|V100M32 group=LS status=passed",
-        "pod-2 at 427100000000us for 700000000us 1x8000 cpu=88000 mem=327680 group=Burstable status=failed",
-        "pod-4 at 600000000000us for 9000000us 1x0 cpu=4000 mem=1024 group=BE status=passed"},
+       {"pod-0 at 0us for 12537496000000us 1x1000 cpu=12000 mem=16384 start=0 group=LS",
+        "pod-1 at 427061000000us for 96000000us 1x460 cpu=6000 mem=12288 on=V100M16|V100M32 start=427065000000 "
+        "group=LS status=passed",
+        "pod-2 at 427100000000us for 700000000us 1x8000 cpu=88000 mem=327680 start=427200000000 group=Burstable "
+        "status=failed",
+        "pod-4 at 600000000000us for 9000000us 1x0 cpu=4000 mem=1024 start=600001000000 group=BE status=passed"},
        {{"never scheduled", 1}},
        5},
       {"openb-pods",
@@ -143,34 +148,57 @@ const std::vector<Sample>& samples() {
        true},
       {"helios",
        "helios_cluster_log.csv",
-       {"1425511 at 1591728061000000us for 36848000000us 1x1000 cpu=1000 user=uXBbc vc=vcJkd status=passed",
-        "1425512 at 1591728087000000us for 249000000us 2x8000 cpu=32000 user=uVMrF vc=vchbv status=failed",
-        "1425514 at 1591728120000000us for 60000000us 1x0 cpu=24000 user=uzqls vc=vcpDC status=failed"},
+       {"1425511 at 1591728061000000us for 36848000000us 1x1000 cpu=1000 start=1591728061000000 user=uXBbc vc=vcJkd "
+        "status=passed",
+        "1425512 at 1591728087000000us for 249000000us 2x8000 cpu=32000 start=1591728097000000 user=uVMrF vc=vchbv "
+        "status=failed",
+        "1425514 at 1591728120000000us for 60000000us 1x0 cpu=24000 start=1591728120000000 user=uzqls vc=vcpDC "
+        "status=failed"},
        {{"never started", 1}},
        4},
       {"acme",
        "acme_trace_kalos.csv",
-       {"dlc1 at 1684321258000000us for 18000000us 8x8000 user=uf794 family=Pretrain status=failed",
-        "dlc2 at 1684322922000000us for 82000000us 1x2000 user=uf794 family=Evaluation status=killed"},
+       {"dlc1 at 1684321258000000us for 18000000us 8x8000 start=1684321268000000 user=uf794 family=Pretrain "
+        "status=failed",
+        "dlc2 at 1684322922000000us for 82000000us 1x2000 start=1684322934000000 user=uf794 family=Evaluation "
+        "status=killed"},
        {{"never started", 1}},
        3},
       {"swf",
        "swf.swf",
        {"1 at 0us for 1451000000us 128x1000 user=1 group=1",
-        "2 at 1460000000us for 552210000us 32x1000 estimate=3600000000 user=7 group=2 vc=3 status=passed",
-        "5 at 1700000000us for 60000000us 4x1000 estimate=60000000 user=8 group=2 vc=3 status=killed"},
+        "2 at 1460000000us for 552210000us 32x1000 estimate=3600000000 start=1470000000 user=7 group=2 vc=3 "
+        "status=passed",
+        "5 at 1700000000us for 60000000us 4x1000 estimate=60000000 start=1705000000 user=8 group=2 vc=3 status=killed"},
        {{"no run time", 1}, {"no processors", 1}, {"part of a job (another line sums it up)", 1}},
        6},
       {"sacct",
        "sacct.txt",
-       {"101 at 1709280000000000us for 7200000000us 2x4000 cpu=32000 mem=262144 estimate=86400000000 user=ann group=ml "
-        "vc=gpu name=train status=passed",
-        "103_4 at 1709280300000000us for 3600000000us 1x3000 cpu=6000 mem=4000 estimate=3600000000 user=bob group=ml "
-        "vc=gpu name=sweep status=failed",
-        "104 at 1709280420000000us for 45000000us 1x0 cpu=16000 mem=32768 user=cyd group=bio vc=cpu name=align "
-        "status=failed"},
+       {"101 at 1709280000000000us for 7200000000us 2x4000 cpu=32000 mem=262144 on=a100 estimate=86400000000 "
+        "start=1709280030000000 user=ann group=ml vc=gpu name=train status=passed",
+        "103_4 at 1709280300000000us for 3600000000us 1x3000 cpu=6000 mem=4000 on=a100 estimate=3600000000 "
+        "start=1709280360000000 user=bob group=ml vc=gpu name=sweep status=failed",
+        "104 at 1709280420000000us for 45000000us 1x0 cpu=16000 mem=32768 start=1709280420000000 user=cyd group=bio "
+        "vc=cpu name=align status=failed"},
        {{"step of a job", 1}, {"never started", 1}, {"still running", 1}},
        6},
+      // A requeued job, a heterogeneous one, one that waited for another, MIG slices, a CPU-only one of four nodes, and
+      // one whose share of a GPU is unknown. 20 GPUs on nodes of 8, 8 and 4 are tasks of 4.
+      {"sacct",
+       "sacct_runs.txt",
+       {"200 at 1709280000000000us for 5400000000us 1x1000 cpu=8000 mem=32768 on=a100 estimate=7200000000 "
+        "start=1709280600000000 user=ann group=ml vc=gpu name=train status=passed attempts=1800000000;3600000000",
+        "300 at 1709280060000000us for 7200000000us 5x4000 cpu=16000 mem=131072 on=a100 start=1709283600000000 "
+        "user=bob "
+        "group=ml vc=gpu name=llm status=passed",
+        "500 at 1709280180000000us for 600000000us 2x142 cpu=1000 mem=4096 on=a100 estimate=3600000000 "
+        "start=1709280180000000 user=cyd group=bio vc=mig name=fold|in \"2\" parts status=passed",
+        "600 at 1709280240000000us for 60000000us 4x0 cpu=128000 mem=16384 start=1709280300000000 user=cyd group=bio "
+        "vc=cpu name=\"mpi\" status=passed",
+        "400 at 1709294400000000us for 60000000us 1x1000 cpu=4000 mem=16384 on=v100 estimate=7200000000 "
+        "start=1709294430000000 user=ann group=ml vc=gpu name=after status=failed"},
+       {{"asks for gres/shard or gres/mps: how much of a GPU that is, the log does not tell", 1}},
+       8},
       {"tiresias",
        "tiresias.csv",
        {"0 at 0us for 164000000us 1x1000 family=vgg19", "1 at 30000000us for 147000000us 8x1000 family=vgg11",
@@ -186,8 +214,9 @@ const std::vector<Sample>& samples() {
        2},
       {"csv",
        "any.csv",
-       {"0 at 1709280000000000us for 3600000000us 4x1000 estimate=7200000000 user=ann vc=gold family=gold",
-        "1 at 1709280010000000us for 1500000us 1x500 user=bob vc=iron family=iron"},
+       {"0 at 1709280000000000us for 3600000000us 4x1000 estimate=7200000000 start=1709280600000000 user=ann vc=gold "
+        "family=gold",
+        "1 at 1709280010000000us for 1500000us 1x500 start=1709280600000000 user=bob vc=iron family=iron"},
        {},
        2,
        "submit=when,gpus=cards,start=began,end=finished,user=who,vc=queue,estimate=limit,family=queue"},
@@ -399,6 +428,7 @@ TEST_P(Samples, ReadOrRefuseBrokenBytes) {
 
 TEST_P(Samples, RefuseATwinIdNamingBothLines) {
   if (!is_lines(GetParam()) || GetParam().format == "csv") GTEST_SKIP() << "no ids, or not one line a job";
+  if (GetParam().format == "sacct") GTEST_SKIP() << "a row that stands there again is the same run";
   const TempFolder folder;
   const std::string text = bytes_of(fixture(GetParam().file));
   const Lines lines = lines_of(text);
@@ -474,8 +504,133 @@ TEST(TraceFormats, PaiTablesAreEnoughWithoutInstancesAndTags) {
   }
   const auto trace = read_trace(folder.path());
   ASSERT_TRUE(trace) << error_of(trace);
-  EXPECT_EQ(describe(trace->jobs).front(),
-            "job1 at 1000000000us for 690000000us 4x500 cpu=8000 mem=60000 on=T4 user=user1 status=passed");
+  EXPECT_EQ(
+      describe(trace->jobs).front(),
+      "job1 at 1000000000us for 690000000us 4x500 cpu=8000 mem=60000 on=T4 start=1010000000 user=user1 status=passed");
+}
+
+// What reading `text` gives.
+Result<Trace> trace_of(const std::string& text, ReadOptions options = {}) {
+  const TempFolder folder;
+  return read_trace(folder.write("trace", text), options);
+}
+
+const std::string sacct_header =
+    "JobID|User|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|ReqTRES|AllocTRES|NNodes|JobName\n";
+
+// Months that were exported one by one overlap: a job that ran at the end of one stands in both.
+TEST(Sacct, ARunThatTwoExportsRepeatCountsOnce) {
+  const std::string row =
+      "7|ann|gpu|COMPLETED|2024-03-01T08:00:00|2024-03-01T08:00:00|2024-03-01T08:00:10|2024-03-01T08:01:10|60|"
+      "cpu=1,gres/gpu=1||1|x\n";
+  const auto trace = trace_of(sacct_header + row + row);
+  ASSERT_TRUE(trace) << trace.error().to_string();
+  EXPECT_EQ(describe(trace->jobs).size(), 1u);
+  EXPECT_EQ(to_seconds(trace->jobs.work(JobId{0})), 60);
+  EXPECT_EQ(dropped(trace->report), (Counts{{"the same run again", 1}}));
+}
+
+TEST(Sacct, AJobThatWasRequeuedAndRunsStillIsLeftOut) {
+  const std::string first =
+      "7|ann|gpu|REQUEUED|2024-03-01T08:00:00|2024-03-01T08:00:00|2024-03-01T08:00:10|2024-03-01T08:01:10|60|"
+      "cpu=1,gres/gpu=1||1|x\n";
+  const std::string second =
+      "7|ann|gpu|RUNNING|2024-03-01T08:02:00|2024-03-01T08:02:00|2024-03-01T08:03:10|Unknown|60|cpu=1,gres/"
+      "gpu=1||1|x\n";
+  const std::string other =
+      "8|ann|gpu|COMPLETED|2024-03-01T08:00:00|Unknown|2024-03-01T08:00:10|2024-03-01T08:01:10|60|cpu=1,gres/gpu=1||1|y"
+      "\n";
+  const auto trace = trace_of(sacct_header + first + second + other);
+  ASSERT_TRUE(trace) << trace.error().to_string();
+  EXPECT_EQ(trace->jobs.size(), 1u);
+  EXPECT_EQ(dropped(trace->report), (Counts{{"still running", 2}}));
+}
+
+// The number of another user's later job: ids that are used again are not requeues.
+TEST(Sacct, AnIdOfTwoUsersIsRefused) {
+  const auto row = [](const std::string& user, const std::string& day) {
+    return "7|" + user + "|gpu|COMPLETED|2024-03-" + day + "T08:00:00|Unknown|2024-03-" + day + "T08:00:10|2024-03-" +
+           day + "T08:01:10|60|cpu=1,gres/gpu=1||1|x\n";
+  };
+  const auto trace = trace_of(sacct_header + row("ann", "01") + row("bob", "02"));
+  ASSERT_FALSE(trace);
+  EXPECT_NE(trace.error().message.find("ids must be unique"), std::string::npos) << trace.error().to_string();
+}
+
+TEST(Csv, AQuotedFieldHoldsLineEnds) {
+  const auto trace = trace_of(
+      "job_id,submit_s,work_s,tasks,gpu_milli_per_task,name\r\n"
+      "1,0,5,1,1000,\"two\r\nlines, \"\"quoted\"\"\"\r\n"
+      "2,1,5,1,1000,plain\r\n");
+  ASSERT_TRUE(trace) << trace.error().to_string();
+  ASSERT_EQ(trace->jobs.size(), 2u);
+  EXPECT_EQ(trace->jobs.names()[trace->jobs.name(JobId{0})], "two\nlines, \"quoted\"");
+}
+
+TEST(Csv, AQuoteThatNeverClosesIsAnErrorOfItsFirstLine) {
+  const auto trace =
+      trace_of("job_id,submit_s,work_s,tasks,gpu_milli_per_task,name\n1,0,5,1,1000,\"open\n2,1,5,1,1000,x\n");
+  ASSERT_FALSE(trace);
+  EXPECT_EQ(trace.error().line, 2u);
+  EXPECT_NE(trace.error().message.find("a quote is not closed"), std::string::npos);
+}
+
+// ---- --where ----
+
+std::vector<std::string> ids_where(const std::string& where, const std::string& file = "native.csv") {
+  const auto trace = read_trace(fixture(file), {.where = where});
+  if (!trace) return {trace.error().to_string()};
+  std::vector<std::string> ids;
+  for (std::uint32_t i = 0; i < trace->jobs.size(); ++i) ids.push_back(trace->jobs.external_id(JobId{i}));
+  return ids;
+}
+
+TEST(Where, KeepsTheJobsThatMeetEveryCondition) {
+  EXPECT_EQ(ids_where("user=ann"), (Lines{"a1", "a3"}));
+  EXPECT_EQ(ids_where("user!=ann"), (Lines{"a2"}));
+  EXPECT_EQ(ids_where("vc=vc1|vc2"), (Lines{"a1", "a2", "a3"}));
+  EXPECT_EQ(ids_where("partition=vc1,gpus>=4"), (Lines{"a1", "a3"}));
+  EXPECT_EQ(ids_where("gpus<1"), (Lines{"a2"}));
+  EXPECT_EQ(ids_where("gpu_type=V100"), (Lines{"a1"}));
+  EXPECT_EQ(ids_where("class=bert|resnet50,status=failed"), (Lines{"a3"}));
+  EXPECT_EQ(ids_where("duration>100,duration<=300"), (Lines{"a3"}));
+  EXPECT_EQ(ids_where(" user = bob , gpus != 1 "), (Lines{"a2"}));
+  EXPECT_EQ(ids_where("\"name=train, v2\""), (Lines{"a1"}));
+}
+
+TEST(Where, LooksAtAnyColumnOfTheFile) {
+  EXPECT_EQ(ids_where("qos=high", "sacct_runs.txt"), (Lines{"400"}));
+  EXPECT_EQ(ids_where("ElapsedRaw>=7000", "sacct_runs.txt"), (Lines{"300"}));
+  EXPECT_EQ(ids_where("partition=cpu", "sacct_runs.txt"), (Lines{"600"}));
+  EXPECT_EQ(ids_where("user=7", "swf.swf"), (Lines{"2"}));
+  EXPECT_EQ(ids_where("user=user3", "pai_tables"), (Lines{"job5"}));
+  EXPECT_EQ(ids_where("vc=6214e9", "cluster_job_log.json"), (Lines{"application_1_0003"}));
+}
+
+TEST(Where, CountsWhatItLeavesOut) {
+  const auto trace = read_trace(fixture("native.csv"), {.where = "user=ann"});
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(dropped(trace->report), (Counts{{"not what --where asks for", 1}}));
+  EXPECT_EQ(trace->report.kept, 2u);
+}
+
+TEST(Where, FiltersSyntheticTracesToo) {
+  const auto all = read_trace("synthetic:philly");
+  const auto large = read_trace("synthetic:philly", {.where = "gpus>=8"});
+  ASSERT_TRUE(all && large) << large.error().to_string();
+  EXPECT_GT(large->jobs.size(), 0u);
+  EXPECT_LT(large->jobs.size(), all->jobs.size());
+}
+
+TEST(Where, NamesWhatItDoesNotKnow) {
+  const auto message = [](const std::string& where) { return ids_where(where).front(); };
+  EXPECT_NE(message("usr=ann").find("--where: 'usr' is no column of this trace (did you mean 'user'?)"),
+            std::string::npos)
+      << message("usr=ann");
+  EXPECT_NE(message("user").find("expected COLUMN=VALUE"), std::string::npos);
+  EXPECT_NE(message("gpus>many").find("expected one number behind"), std::string::npos);
+  EXPECT_NE(message("user=nobody").find("3 of 3 rows left out: not what --where asks for"), std::string::npos);
+  EXPECT_NE(ids_where("colour=red", "swf.swf").front().find("is no column"), std::string::npos);
 }
 
 TEST(TraceFormats, ColumnsThatNobodyReadsAreNoted) {
@@ -600,11 +755,12 @@ TEST(BadFiles, WithTimesThatNoClockCountsAreRefused) {
   const auto error = [&](const std::string& rows) {
     return error_of(read_trace(folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n" + rows)));
   };
-  const std::string refused = folder.path() +
-                              "/jobs.csv: submissions and run times together exceed 292,000 years, the range of a "
-                              "clock in microseconds";
-  EXPECT_EQ(error("0,0,9100000000000,1,1000\n"), "no error");
-  EXPECT_EQ(error("0,0,9100000000000,1,1000\n1,0,9100000000000,1,1000\n"), refused);
+  const std::string refused =
+      folder.path() +
+      "/jobs.csv: submissions and run times together exceed 146,000 years, the range of a clock in "
+      "microseconds";
+  EXPECT_EQ(error("0,0,4500000000000,1,1000\n"), "no error");
+  EXPECT_EQ(error("0,0,4500000000000,1,1000\n1,0,4500000000000,1,1000\n"), refused);
   EXPECT_EQ(error("0,-4500000000000,1,1,1000\n1,4500000000000,1,1,1000\n"), "no error");
   EXPECT_EQ(error("0,-4500000000000,500000000000,1,1000\n1,4500000000000,1,1,1000\n"), refused);
 }

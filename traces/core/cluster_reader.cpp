@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <unordered_set>
 
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
+#include "traces/core/slurm_nodes.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -52,10 +54,23 @@ class ClusterBuilder {
  public:
   ClusterBuilder() { cluster_.gpu_types.clear(); }
 
-  void add(Node node, std::string_view gpu_type) {
+  // False, and nothing added, when another node has that name.
+  [[nodiscard]] bool add(Node node, std::string_view gpu_type) {
+    if (!node.name.empty() && !names_.insert(node.name).second) return false;
     node.gpu_type = number_of(cluster_.gpu_types, gpu_type.empty() ? any_gpu_type : gpu_type);
     gpus_ += node.gpus;
     cluster_.nodes.push_back(std::move(node));
+    return true;
+  }
+  // Reports call a node without name by its number, counted from 0, which no other node may bear as its name.
+  [[nodiscard]] Result<void> check_numbers(const std::string& file) const {
+    for (std::size_t i = 0; i < cluster_.nodes.size() && !names_.empty(); ++i) {
+      if (!cluster_.nodes[i].name.empty() || !names_.contains(std::to_string(i))) continue;
+      return Unexpected{Error{.message = "a node is named '" + std::to_string(i) + "', as reports call node " +
+                                         std::to_string(i) + ", counted from 0, which has no name; name that one too",
+                              .file = file}};
+    }
+    return {};
   }
   // Limits that keep memory and indexes from overflowing.
   [[nodiscard]] bool too_large() const {
@@ -67,6 +82,14 @@ class ClusterBuilder {
     if (place != cluster_.vcs.end()) return static_cast<std::uint32_t>(place - cluster_.vcs.begin());
     cluster_.vcs.push_back({.name = std::string(name)});
     return static_cast<std::uint32_t>(cluster_.vcs.size() - 1);
+  }
+  // The number of a set of virtual clusters that own nodes together. Precondition: rising.
+  std::uint32_t vc_group(const std::vector<std::uint32_t>& owners) {
+    auto& groups = cluster_.vc_groups;
+    const auto place = std::find(groups.begin(), groups.end(), owners);
+    const auto number = static_cast<std::uint32_t>(place - groups.begin());
+    if (place == groups.end()) groups.push_back(owners);
+    return number;
   }
   // Racks are numbered by first appearance; nodes that name none stand in one rack.
   std::uint32_t rack(std::string_view name) { return number_of(racks_, name); }
@@ -82,6 +105,7 @@ class ClusterBuilder {
 
   Cluster cluster_;
   std::int64_t gpus_ = 0;
+  std::unordered_set<std::string> names_;  // looked up, never iterated
   std::vector<std::string> racks_;
 };
 
@@ -179,7 +203,8 @@ Result<void> read_node_list(RowReader& rows, ReadContext& context, const NodeLis
     node.cpu_milli = scaled(row, cpu, format.cpu_scale);
     node.memory_mib = scaled(row, memory, format.memory_scale);
     const std::string_view gpu_type = node.gpus == 0 ? std::string_view() : row.text(type);
-    if (!row.bad()) cluster.add(std::move(node), gpu_type);
+    if (row.bad()) return;
+    if (!cluster.add(std::move(node), gpu_type)) row.expect(name, "a name that no other node has");
     if (cluster.too_large()) row.expect(gpus, too_large_text);
   });
 }
@@ -194,7 +219,7 @@ Result<void> read_vc_nodes(RowReader& rows, ReadContext& context, ClusterBuilder
     if (row.bad()) return;
     const std::uint32_t owner = cluster.vc(row.text(vc));
     for (std::int64_t i = 0; i < nodes; ++i) {
-      cluster.add({.gpus = philly_gpus_per_node, .vc = owner, .name = {}}, {});
+      (void)cluster.add({.gpus = philly_gpus_per_node, .vc = owner, .name = {}}, {});
     }
     if (cluster.too_large()) row.expect(count, too_large_text);
   });
@@ -247,6 +272,23 @@ class ObjectReader {
     fail(key, "expected an array, found " + std::string(value->type_name()));
     return none;
   }
+  // One name or an array of them; none when it is absent.
+  std::vector<std::string> texts(const char* key) {
+    const Json* value = take(key, false);
+    if (value == nullptr) return {};
+    if (value->is_string()) return {value->get<std::string>()};
+    std::vector<std::string> names;
+    if (value->is_array()) {
+      for (const Json& entry : *value) {
+        if (entry.is_string()) names.push_back(entry.get<std::string>());
+      }
+    }
+    if (names.empty() || names.size() != value->size()) {
+      fail(key, "expected text or an array of texts, found " + value->dump());
+      names.clear();
+    }
+    return names;
+  }
   // Call last: every key that was not asked for is unknown.
   void refuse_others() {
     if (!object_.is_object()) return;
@@ -287,19 +329,30 @@ void read_json_node(const Json& entry, const std::string& path, const std::vecto
   node.memory_mib = object.quantity("memory_gib", mib_per_gib);
   node.name = object.text("name");
   node.rack = cluster.rack(object.text("rack"));
-  const std::string owner = object.text("vc");
+  const std::vector<std::string> owners = object.texts("vc");
   object.refuse_others();
-  if (!owner.empty()) {
-    std::vector<std::string> known;
-    known.reserve(vcs.size());
-    for (const VirtualCluster& vc : vcs) known.push_back(vc.name);
-    node.vc = static_cast<std::uint32_t>(std::find(known.begin(), known.end(), owner) - known.begin());
-    if (node.vc == known.size()) {
+  std::vector<std::string> known;
+  known.reserve(vcs.size());
+  for (const VirtualCluster& vc : vcs) known.push_back(vc.name);
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& owner : owners) {
+    if (owner.empty() && owners.size() == 1) break;  // "" serves everyone
+    const auto place = std::find(known.begin(), known.end(), owner);
+    if (place == known.end()) {
       object.fail("vc", "'" + owner + "' is not the name of an entry of /vcs" + suggest_nearest(owner, known));
     }
+    numbers.push_back(static_cast<std::uint32_t>(place - known.begin()));
   }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  if (numbers.size() == 1) node.vc = numbers.front();
+  if (numbers.size() > 1 && !error) node.vc_group = cluster.vc_group(numbers);
   if (error) return;
-  for (std::int64_t i = 0; i < count; ++i) cluster.add(node, type);
+  const std::string stem = node.name;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (count > 1 && !stem.empty()) node.name = stem + "-" + std::to_string(i);
+    if (!cluster.add(node, type)) return object.fail("name", "another node is named '" + node.name + "'");
+  }
 }
 
 Result<std::string> read_all(InputFile& file) {
@@ -400,6 +453,7 @@ Result<Cluster> cluster_from_json(std::string_view text, const std::string& file
     error->file = file;
     return Unexpected{*std::move(error)};
   }
+  if (auto numbers = cluster.check_numbers(file); !numbers) return Unexpected{numbers.error()};
   return std::move(cluster.cluster());
 }
 
@@ -416,6 +470,13 @@ Result<Cluster> read_cluster(const std::string& path) {
     return cluster;
   }
 
+  if (looks_like_slurm_nodes(head)) {
+    auto slurm = read_slurm_nodes(*file);
+    if (!slurm) return Unexpected{slurm.error()};
+    slurm->cluster.name = std::filesystem::path(path).stem().string();
+    return std::move(slurm->cluster);
+  }
+
   const ReadOptions options;
   JobTableBuilder no_jobs;
   TraceReport report;
@@ -429,13 +490,14 @@ Result<Cluster> read_cluster(const std::string& path) {
     outcome = read_node_list(rows, context, *format, cluster);
   } else {
     return Unexpected{Error{.message =
-                                "not a cluster: expected JSON, or the node list of openb, PAI, the 2026 spot trace "
-                                "or Philly",
+                                "not a cluster: expected JSON, the node list of openb, PAI, the 2026 spot trace or "
+                                "Philly, or what scontrol show nodes or sinfo -N prints",
                             .file = path,
                             .line = 1}};
   }
   if (!outcome) return Unexpected{outcome.error()};
   if (cluster.cluster().nodes.empty()) return Unexpected{Error{.message = "lists no node", .file = path}};
+  if (auto numbers = cluster.check_numbers(path); !numbers) return Unexpected{numbers.error()};
   cluster.cluster().name = std::filesystem::path(path).stem().string();
   return std::move(cluster.cluster());
 }

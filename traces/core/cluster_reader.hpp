@@ -18,7 +18,8 @@ Result<Cluster> parse_cluster(const std::string& spec);
 /// Reads a cluster from a file, plain or compressed: the node list of openb (sn,cpu_milli,memory_mib,gpu,model), of
 /// PAI-2020 (pai_machine_spec, with or without a header line) or of the 2026 spot trace
 /// (gpu_model,gpu_capacity_num,cpu_num,node_name), Philly's cluster_machine_list, virtual clusters of 8-GPU nodes
-/// (vc,node num), or gpusched's own JSON (cluster_from_json()). Errors carry file, line and field.
+/// (vc,node num), Slurm's nodes (slurm_nodes.hpp), or gpusched's own JSON (cluster_from_json()). Errors carry file,
+/// line and field.
 Result<Cluster> read_cluster(const std::string& path);
 
 /// Reads gpusched's JSON form, strictly:
@@ -26,8 +27,13 @@ Result<Cluster> read_cluster(const std::string& path);
 ///    "nodes": [{"count": 4, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "a", "rack": "r1",
 ///               "name": "n"}]}
 /// Only `nodes` and its `gpus` are needed; CPU and memory are unlimited where they are not given, a node without `vc`
-/// serves everyone, and nodes without `rack` stand in one. `file` is for messages only. Errors carry the JSON path.
+/// serves everyone, one with an array of names all of these, and nodes without `rack` stand in one. `file` is for
+/// messages only. Errors carry the JSON path.
 Result<Cluster> cluster_from_json(std::string_view text, const std::string& file);
+
+/// The cluster in that form, a line a node, or a line for neighbours that differ in nothing. cluster_from_json() gives
+/// the same cluster back, but pools (Node::counts_only) become nodes.
+std::string cluster_file_text(const Cluster& cluster);
 
 /// A cluster that needs no file.
 struct BuiltinCluster {

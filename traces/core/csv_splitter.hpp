@@ -9,21 +9,23 @@
 
 namespace gpusched {
 
-/// Fields of a line. Quoting as in RFC 4180: a field may stand in double quotes, within which a doubled quote is a
-/// quote and separators are text. A quoted field does not span lines.
+/// Fields of a row. Quoting as in RFC 4180: a field may stand in double quotes, within which a doubled quote is a
+/// quote, and separators and line ends are text.
 class CsvSplitter {
  public:
-  explicit CsvSplitter(char separator = ',') : separator_(separator) {}
+  /// Without `quotes` a double quote is a character like others.
+  explicit CsvSplitter(char separator = ',', bool quotes = true) : separator_(separator), quotes_(quotes) {}
 
   /// Splits `line`; the views live until the next call and as long as `line`. False when a quote is not closed or text
-  /// follows a closing quote.
+  /// follows a closing quote; open() tells which.
   bool split(std::string_view line) {
     fields_.clear();
     unquoted_.clear();
+    open_ = false;
     const char* begin = line.data();
     const char* const end = begin + line.size();
     for (const char* at = begin; at != end; ++at) {  // fields are short: a call to find each does not pay
-      if (*at == '"') {
+      if (*at == '"' && quotes_) {
         fields_.clear();
         return split_quoted(line);
       }
@@ -38,6 +40,16 @@ class CsvSplitter {
 
   [[nodiscard]] const std::vector<std::string_view>& fields() const { return fields_; }
 
+  /// True when the last split() ended within quotes: the row goes on in the next line.
+  [[nodiscard]] bool open() const { return open_; }
+
+  /// Makes the fields from the last of `count` on one field. Precondition: split() without quotes gave that many.
+  void join_from(std::size_t count) {
+    const std::string_view first = fields_[count - 1], last = fields_.back();
+    fields_.resize(count);
+    fields_.back() = {first.data(), static_cast<std::size_t>(last.data() + last.size() - first.data())};
+  }
+
  private:
   bool split_quoted(std::string_view line) {
     unquoted_.reserve(line.size());  // never grows below, so that the views stay good
@@ -46,7 +58,10 @@ class CsvSplitter {
       if (at < line.size() && line[at] == '"') {
         const std::size_t begin = unquoted_.size();
         for (++at;; ++at) {
-          if (at >= line.size()) return false;
+          if (at >= line.size()) {
+            open_ = true;
+            return false;
+          }
           if (line[at] != '"') {
             unquoted_ += line[at];
           } else if (at + 1 < line.size() && line[at + 1] == '"') {
@@ -68,6 +83,8 @@ class CsvSplitter {
   }
 
   char separator_;
+  bool quotes_;
+  bool open_ = false;
   std::vector<std::string_view> fields_;
   std::string unquoted_;
 };

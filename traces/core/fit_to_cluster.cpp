@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "gpusched/engine/cluster_state.hpp"
+#include "traces/core/job_records.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -57,30 +58,6 @@ class EmptyClusterFit {
   std::vector<std::uint32_t> most_;
   std::vector<std::uint32_t> queue_of_vc_;
 };
-
-JobRecord record_of(const JobTable& jobs, JobId job, const std::string& id, std::vector<Time>& attempts) {
-  attempts.clear();
-  if (jobs.attempts(job) > 1) {
-    for (std::uint32_t k = 0; k < jobs.attempts(job); ++k) attempts.push_back(jobs.attempt_work(job, k));
-  }
-  JobRecord record;
-  record.id = id;
-  record.submit = jobs.submit(job);
-  record.work = jobs.work(job);
-  record.estimate = jobs.estimate(job);
-  record.shape = jobs.shape(job);
-  record.user = jobs.users()[jobs.user(job)];
-  record.group = jobs.groups()[jobs.group(job)];
-  record.vc = jobs.vcs()[jobs.vc(job)];
-  record.name = jobs.names()[jobs.name(job)];
-  record.gpu_spec = jobs.gpu_specs()[jobs.shape(job).gpu_spec];
-  record.family = jobs.families()[jobs.family(job)];
-  record.status = jobs.status(job);
-  record.priority = jobs.priority(job);
-  record.deadline = jobs.deadline(job);
-  record.attempts = attempts;
-  return record;
-}
 
 std::string demand(const Shape& shape) {
   const auto gpus = [](MilliGpu milli) {

@@ -18,6 +18,7 @@ namespace gpusched {
 struct ReadOptions {
   std::string format = "auto";  ///< a name of trace_formats(), or "auto"
   std::string columns = {};     ///< for format csv: "submit=COLUMN,gpus=COLUMN,duration=COLUMN[,user=...]"
+  std::string where = {};       ///< which jobs to keep: "vc=gpu,gpus>=8" (JobFilter); empty: all
   std::uint64_t seed = 0;       ///< of a synthetic trace
   bool drop_bad_rows = false;   ///< count rows with bad values as dropped instead of refusing the trace
 };

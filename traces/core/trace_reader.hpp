@@ -14,6 +14,7 @@
 #include "src/base/field_parser.hpp"
 #include "traces/core/csv_splitter.hpp"
 #include "traces/core/input_file.hpp"
+#include "traces/core/job_filter.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -48,9 +49,11 @@ struct ReadContext {
   JobTableBuilder& jobs;
   TraceReport& report;
   ReadLog* log = nullptr;
+  JobFilter filter = {};  ///< ReadOptions::where
 
-  /// Adds a job that stands at `line`.
+  /// Adds a job that stands at `line`, if the filter keeps it.
   void add(const JobRecord& job, std::uint64_t line) {
+    if (!filter.keeps_job(job)) return drop(left_out_by_filter, line);
     jobs.add(job);
     if (log != nullptr) log->add(job, line);
   }
@@ -101,9 +104,19 @@ struct Column {
 /// return a harmless value after an error, so that a reader checks once a row.
 class RowReader {
  public:
-  RowReader(ReadContext& context, char separator = ',') : context_(context), splitter_(separator) {}
+  /// How the fields of a row are written.
+  struct Style {
+    char separator = ',';
+    bool quotes = true;            ///< fields may stand in double quotes, and then hold separators and line ends
+    bool last_takes_rest = false;  ///< separators beyond the last column are text of its field
+  };
 
-  /// Reads the header line. Error: the file ended, or a column name appears twice.
+  explicit RowReader(ReadContext& context) : RowReader(context, Style{}) {}
+  RowReader(ReadContext& context, Style style)
+      : context_(context), splitter_(style.separator, style.quotes), last_takes_rest_(style.last_takes_rest) {}
+
+  /// Reads the header line. Error: the file ended, a column name appears twice, or the filter asks for a column that is
+  /// not there.
   Result<void> read_header();
   /// Takes a header from elsewhere (files without one).
   void set_header(std::vector<std::string> names) {
@@ -132,8 +145,8 @@ class RowReader {
   Time instant(Column column);
   /// An integer of at least `least`.
   std::int64_t integer(Column column, std::int64_t least = 0);
-  /// A finite number >= 0.
-  double number(Column column);
+  /// A number from 0 to `most`.
+  double number(Column column, double most = 1e15);
 
   /// Marks the row as bad: what was expected in a column.
   void expect(Column column, const std::string& expected);
@@ -148,15 +161,22 @@ class RowReader {
   /// Reports the columns that no reader asked for.
   void note_unused_columns();
 
-  [[nodiscard]] std::uint64_t line() const { return context_.file.line_number(); }
+  /// Where the row begins.
+  [[nodiscard]] std::uint64_t line() const { return line_; }
+  /// Whether the filter keeps the row, as far as it looks at the file's columns.
+  [[nodiscard]] bool wanted() const { return context_.filter.keeps_row(splitter_.fields()); }
   /// Why there is no row, or no further row, if that is an error.
   [[nodiscard]] Result<void> outcome() const;
 
  private:
   [[nodiscard]] std::string column_name(Column column) const { return column ? names_[column.at] : ""; }
+  bool split_row(std::string_view line);
 
   ReadContext& context_;
   CsvSplitter splitter_;
+  bool last_takes_rest_;
+  std::string text_;  // of a row of several lines
+  std::uint64_t line_ = 0;
   std::vector<std::string> names_;
   mutable std::vector<bool> used_;  // names_ that find() gave
   std::optional<Error> row_error_;
@@ -168,6 +188,10 @@ template <class Add>
 Result<void> for_each_row(RowReader& row, ReadContext& context, Add add) {
   while (row.next()) {
     ++context.report.rows;
+    if (!row.bad() && !row.wanted()) {
+      row.drop(left_out_by_filter);
+      continue;
+    }
     if (!row.bad()) add(row);
     if (row.bad() && !row.tolerate_bad_row()) break;
   }
@@ -210,13 +234,18 @@ Result<void> read_tiresias(ReadContext& context);
 Result<void> read_native(ReadContext& context);
 Result<void> read_any_csv(ReadContext& context);
 /// The PAI-2020 tables in the folder or tar archive `path`; see pai_reader.cpp.
-Result<void> read_pai_tables(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs,
-                             TraceReport& report, ReadLog* log);
+Result<void> read_pai_tables(const std::string& path, const ReadOptions& options, const JobFilter& filter,
+                             JobTableBuilder& jobs, TraceReport& report, ReadLog* log);
 /// True when `path` is a folder, or a tar archive with a pai_job_table.
 bool has_pai_tables(const std::string& path);
 
-/// An error when all jobs run one after another would take longer than a Time holds, 292,000 years. `path` is for the
-/// message only. Precondition: there are jobs.
+/// Cores of one task beyond any machine's; products of resources with numbers of tasks stay in range.
+inline constexpr double most_cores = 1e6;
+/// MiB of one task, likewise.
+inline constexpr double most_memory_mib = 1e9;
+
+/// An error when all jobs run one after another would end after the end of time (types.hpp). `path` is for the message
+/// only. Precondition: there are jobs.
 Result<void> check_times(const JobTable& jobs, const std::string& path);
 
 /// The reading behind read_trace(): fills `jobs` and `report`, and `log` unless it is null.

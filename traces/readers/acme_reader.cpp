@@ -22,6 +22,7 @@ Result<void> read_acme(ReadContext& context) {
   return for_each_row(rows, context, [&](RowReader& row) {
     if ((start && row.is_blank(start)) || row.is_blank(duration)) return row.drop("never started");
     JobRecord job{.id = row.text(id), .submit = row.instant(submit), .work = row.seconds(duration)};
+    if (start) job.start = row.instant(start);
     const std::int64_t count = row.integer(gpus);
     const std::int64_t node_count = nodes && !row.is_blank(nodes) ? row.integer(nodes) : 0;
     if (row.bad()) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // csv: any file with a header line; --columns says which column is what:
 //   submit=COLUMN,gpus=COLUMN,duration=COLUMN  (instead of duration: end=COLUMN, with start=COLUMN if it is not the
-//   submit) and, if there are, id, user, group, vc, name, family, estimate, tasks, cpu (cores a task), memory (MiB a
-//   task), gpu_type, priority, status.
+//   submit) and, if there are, start, id, user, group, vc, name, family, estimate, tasks, cpu (cores a task), memory
+//   (MiB a task), gpu_type, priority, status.
 // Times are seconds or calendar times. With tasks, gpus counts for one task; without, the job is a gang of single GPUs.
 #include <algorithm>
 #include <cmath>
@@ -69,6 +69,7 @@ Result<void> read_any_csv(ReadContext& context) {
                status = column_of("status");
   return for_each_row(rows, context, [&](RowReader& row) {
     JobRecord job{.id = row.text(id), .submit = row.instant(submit)};
+    if (start && !row.is_blank(start)) job.start = row.instant(start);
     if (duration) {
       job.work = row.seconds(duration);
     } else {
@@ -90,8 +91,9 @@ Result<void> read_any_csv(ReadContext& context) {
     } else {
       job.shape.gpu_milli_per_task = milli;
     }
-    if (cpu) job.shape.cpu_milli_per_task = static_cast<std::int64_t>(std::ceil(row.number(cpu) * 1000));
-    if (memory) job.shape.memory_mib_per_task = static_cast<std::int64_t>(std::ceil(row.number(memory)));
+    if (cpu) job.shape.cpu_milli_per_task = static_cast<std::int64_t>(std::ceil(row.number(cpu, most_cores) * 1000));
+    if (memory)
+      job.shape.memory_mib_per_task = static_cast<std::int64_t>(std::ceil(row.number(memory, most_memory_mib)));
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
     if (priority && !row.is_blank(priority)) job.priority = static_cast<std::int32_t>(row.integer(priority));
     job.user = row.text(user);

@@ -27,6 +27,7 @@ Result<void> read_helios(ReadContext& context) {
     if (start && row.is_blank(start)) return row.drop("never started");
     if (row.is_blank(duration)) return row.drop("no duration");
     job.work = row.seconds(duration);
+    if (start) job.start = row.instant(start);
     if (start && end && !row.is_blank(end) && row.instant(end) < row.instant(start)) {
       row.expect(end, "an end not before start_time");
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: gpusched's own csv, which `gpusched trace convert` writes and which keeps everything a JobTable holds:
 // job_id,submit_s,work_s,tasks,gpu_milli_per_task, then optionally cpu_milli_per_task,memory_mib_per_task,gpu_spec,
-// estimate_s,deadline_s,user,group,vc,name,family,status,priority,attempts_s (work of each attempt joined by ';').
+// estimate_s,start_s,deadline_s,user,group,vc,name,family,status,priority,attempts_s (work of each attempt joined by
+// ';').
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -38,7 +39,7 @@ Result<void> read_native(ReadContext& context) {
   const Column tasks = rows.require({"tasks"});
   const Column milli = rows.require({"gpu_milli_per_task"});
   const Column cpu = rows.find({"cpu_milli_per_task"}), memory = rows.find({"memory_mib_per_task"}),
-               spec = rows.find({"gpu_spec"}), estimate = rows.find({"estimate_s"}),
+               spec = rows.find({"gpu_spec"}), estimate = rows.find({"estimate_s"}), start = rows.find({"start_s"}),
                deadline = rows.find({"deadline_s"}), user = rows.find({"user"}), group = rows.find({"group"}),
                vc = rows.find({"vc"}), name = rows.find({"name"}), family = rows.find({"family"}),
                status = rows.find({"status"}), priority = rows.find({"priority"}), attempts = rows.find({"attempts_s"});
@@ -53,6 +54,7 @@ Result<void> read_native(ReadContext& context) {
     if (cpu && !row.is_blank(cpu)) job.shape.cpu_milli_per_task = row.integer(cpu);
     if (memory && !row.is_blank(memory)) job.shape.memory_mib_per_task = row.integer(memory);
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
+    if (start && !row.is_blank(start)) job.start = row.instant(start);
     if (deadline && !row.is_blank(deadline)) job.deadline = row.instant(deadline);
     if (priority && !row.is_blank(priority)) {
       const auto value = parse_integer(row.text(priority));

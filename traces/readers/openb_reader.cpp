@@ -56,6 +56,7 @@ Result<void> read_openb(ReadContext& context) {
     const Time end = row.seconds(deleted);
     if (end < start) row.expect(deleted, "a deletion not before scheduled_time");
     if (row.bad()) return;
+    job.start = start;
     job.work = end - start;
     const std::string_view ending = row.text(phase);
     job.status = ending == "Running" ? JobStatus::unknown : status_from_word(ending);

@@ -120,8 +120,9 @@ class PaiTables {
 // The jobs while the tables are read and joined by job_name.
 class PaiJoin {
  public:
-  PaiJoin(const PaiTables& tables, const ReadOptions& options, JobTableBuilder& jobs, TraceReport& report, ReadLog* log)
-      : tables_(tables), options_(options), builder_(jobs), report_(report), log_(log) {}
+  PaiJoin(const PaiTables& tables, const ReadOptions& options, const JobFilter& filter, JobTableBuilder& jobs,
+          TraceReport& report, ReadLog* log)
+      : tables_(tables), options_(options), filter_(filter), builder_(jobs), report_(report), log_(log) {}
 
   Result<void> read() {
     if (auto outcome = read_job_table(); !outcome) return outcome;
@@ -334,6 +335,11 @@ class PaiJoin {
       }
       if (record.gpu_spec == "MISC" || record.shape.gpu_milli_per_task == 0) record.gpu_spec = {};  // MISC: older GPUs
       if (job.roles_with_gpus > 1 && job.gpu_percent > job.instances_of_main * job.gpu_percent_of_main) ++mixed_;
+      record.start = span.first;
+      if (!filter_.keeps_job(record)) {
+        drop(job, left_out_by_filter);
+        continue;
+      }
       builder_.add(record);
       if (log_ != nullptr) log_->add(record, job.line);
     }
@@ -341,6 +347,7 @@ class PaiJoin {
 
   const PaiTables& tables_;
   const ReadOptions& options_;
+  const JobFilter& filter_;
   JobTableBuilder& builder_;
   TraceReport& report_;
   ReadLog* log_;
@@ -362,10 +369,10 @@ bool has_pai_tables(const std::string& path) {
   return is_tar && PaiTables(path).has(job_table_info());
 }
 
-Result<void> read_pai_tables(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs,
-                             TraceReport& report, ReadLog* log) {
+Result<void> read_pai_tables(const std::string& path, const ReadOptions& options, const JobFilter& filter,
+                             JobTableBuilder& jobs, TraceReport& report, ReadLog* log) {
   const PaiTables tables(path);
-  return PaiJoin(tables, options, jobs, report, log).read();
+  return PaiJoin(tables, options, filter, jobs, report, log).read();
 }
 
 }  // namespace gpusched

@@ -46,7 +46,7 @@ Result<void> read_pai_sim(ReadContext& context) {
       row.expect(gpus, "a whole number of GPUs, or a share below 1");
     }
     const std::int64_t count = instances && !row.is_blank(instances) ? row.integer(instances, 1) : 1;
-    const double cores = cpus && !row.is_blank(cpus) ? row.number(cpus) : 0;
+    const double cores = cpus && !row.is_blank(cpus) ? row.number(cpus, most_cores) : 0;
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
     if (gpus_per_instance * static_cast<double>(count) > 1e9) row.expect(gpus, "at most 1000000000 GPUs in all");
     if (row.bad()) return;

@@ -181,6 +181,7 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
             .field = "end_time"};
         bad = true;
       }
+      if (works_.empty()) job.start = start;
       works_.push_back(end - start);
       job.work += works_.back();
     }
@@ -219,6 +220,7 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<void> read_philly_json(ReadContext& context) {
+  if (auto bound = context.filter.bind({}); !bound) return bound;
   FileBytes bytes(context.file);
   std::istream stream(&bytes);
   PhillyEvents events(context, bytes);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gpusched/core/rng.hpp"
+#include "traces/synthetic/calendar.hpp"
 #include "traces/synthetic/quantile_table.hpp"
 
 namespace gpusched {
@@ -123,6 +124,15 @@ class Sampler {
   /// Calls sink(Draw) for `jobs` jobs in order of submission.
   template <class Sink>
   void walk(std::uint64_t seed, std::uint32_t jobs, double jobs_per_hour, Sink&& sink) const {
+    if (model_.calendar.entries.empty()) {
+      walk_sessions(seed, jobs, jobs_per_hour, sink);
+    } else {
+      walk_calendar(seed, jobs, jobs_per_hour / model_.jobs_per_hour, sink);
+    }
+  }
+
+  template <class Sink>
+  void walk_sessions(std::uint64_t seed, std::uint32_t jobs, double jobs_per_hour, Sink&& sink) const {
     const Rng root(seed);
     Rng starts = root.split("session starts");
     const Rng shapes = root.split("session shapes"), gaps = root.split("gaps");
@@ -155,6 +165,33 @@ class Sampler {
     }
   }
 
+  /// Each entry of the calendar with `scale` times its jobs, period by period, from the start again at the end.
+  template <class Sink>
+  void walk_calendar(std::uint64_t seed, std::uint32_t jobs, double scale, Sink&& sink) const {
+    const Calendar& calendar = model_.calendar;
+    const std::vector<CalendarEntry>& entries = calendar.entries;
+    const Rng root = Rng(seed).split("calendar");
+    std::uint32_t left = jobs;
+    for (std::uint64_t cycle = 0; left > 0; ++cycle) {
+      const double cycle_start = static_cast<double>(cycle) * calendar.periods() * calendar.period_s;
+      for (std::size_t first = 0, end = 0; first < entries.size() && left > 0; first = end) {
+        std::vector<PeriodJob> drawn;
+        std::vector<std::vector<Rng>> outcomes;  // by entry of the period, then session
+        for (end = first; end < entries.size() && entries[end].period == entries[first].period; ++end) {
+          outcomes.push_back(draw_period_entry(end, cycle_start, scale, root.split(cycle).split(end), drawn));
+        }
+        std::stable_sort(drawn.begin(), drawn.end(),
+                         [](const PeriodJob& a, const PeriodJob& b) { return a.draw.submit < b.draw.submit; });
+        for (PeriodJob& job : drawn) {
+          if (left == 0) break;
+          job.draw.outcome = &outcomes[job.entry - first][job.session];
+          sink(job.draw);
+          --left;
+        }
+      }
+    }
+  }
+
   [[nodiscard]] JobStatus draw_status(std::uint32_t job_class, Rng& rng) const {
     return static_cast<JobStatus>(statuses_[job_class].draw(rng));
   }
@@ -172,6 +209,12 @@ class Sampler {
   }
 
   [[nodiscard]] double gpus_of(const Draw& draw) const { return model_.gpu_counts[draw.gpu_count]; }
+
+  /// The rates, in jobs an hour, that draw in reasonable time: those of a calendar are near its own.
+  [[nodiscard]] std::pair<double, double> rates() const {
+    if (model_.calendar.entries.empty()) return {0, INFINITY};
+    return {model_.jobs_per_hour / 100, model_.jobs_per_hour * 100};
+  }
 
   /// Mean GPU-seconds of a job, by the midpoint rule on each quantile function.
   [[nodiscard]] double mean_gpu_seconds() const {
@@ -192,6 +235,44 @@ class Sampler {
   }
 
  private:
+  /// A drawn job of a period, with the entry and the session that it is of.
+  struct PeriodJob {
+    Draw draw;
+    std::size_t entry = 0;
+    std::uint32_t session = 0;
+  };
+
+  /// Appends the jobs of an entry; returns each session's stream for statuses and attempts.
+  std::vector<Rng> draw_period_entry(std::size_t number, double cycle_start, double scale, const Rng& rng,
+                                     std::vector<PeriodJob>& drawn) const {
+    const Calendar& calendar = model_.calendar;
+    const CalendarEntry& entry = calendar.entries[number];
+    Rng counts = rng.split("jobs"), shapes = rng.split("shapes"), streams = rng.split("outcomes");
+    const auto jobs = static_cast<std::uint32_t>(static_cast<double>(entry.jobs) * scale + counts.uniform());
+    const auto gpu_count = static_cast<std::uint32_t>(
+        std::lower_bound(model_.gpu_counts.begin(), model_.gpu_counts.end(), entry.gpus) - model_.gpu_counts.begin());
+    const std::uint32_t job_class = class_of_count_[gpu_count];
+    const double start_s = entry.period * calendar.period_s;
+    const double length_s = std::clamp(calendar.span_s - start_s, 1.0, calendar.period_s);
+    const SessionStyle style{.session_jobs = &session_jobs_[job_class],
+                             .gap_s = &gap_s_,
+                             .gap_correlation = model_.gap_correlation,
+                             .run_correlation = model_.run_correlation};
+    std::vector<Rng> outcomes;
+    Draw draw{.gpu_count = gpu_count, .job_class = job_class};
+    for (const CalendarJob& job : draw_entry(entry, jobs, length_s, style, rng)) {
+      if (job.session == outcomes.size()) {
+        outcomes.push_back(streams.split(job.session));
+        draw.vc = vc_of_count_[gpu_count].draw(shapes);
+        if (!users_.empty()) draw.user = first_user_[draw.vc] + users_[draw.vc].draw(shapes);
+      }
+      draw.submit = from_seconds(cycle_start + start_s + job.at_s);
+      draw.work = from_seconds(job.run_s);
+      drawn.push_back({draw, number, job.session});
+    }
+    return outcomes;
+  }
+
   // A session of a class with long sessions brings more jobs, so that the weight of a job is divided by their mean.
   void weigh_cells(const std::vector<double>& class_mean) {
     std::vector<double> weights;
@@ -205,6 +286,11 @@ class Sampler {
       }
     }
     cells_.emplace_back(weights);
+    for (std::size_t g = 0; g < model_.gpu_counts.size(); ++g) {
+      std::vector<double> of_vc;
+      for (const VcMix& vc : model_.vcs) of_vc.push_back(vc.weight * vc.gpu_weights[g] / total(vc.gpu_weights));
+      vc_of_count_.emplace_back(of_vc);
+    }
     mean_session_jobs_ = jobs / sessions;
   }
 
@@ -263,6 +349,7 @@ class Sampler {
   std::vector<QuantileFunction> run_s_, session_jobs_;  // by class
   std::vector<WeightedIndex> statuses_, attempts_;      // by class
   std::vector<WeightedIndex> cells_;                    // one: (vc, GPU count) of a session
+  std::vector<WeightedIndex> vc_of_count_;              // by GPU count
   std::vector<std::uint32_t> class_of_count_;
   std::vector<WeightedIndex> users_;  // by vc
   std::vector<std::uint32_t> first_user_;
@@ -295,6 +382,8 @@ Pace pace_for_load(const Sampler& sampler, const SyntheticOptions& options) {
   constexpr double close_enough = 0.005, closer_by_stretching = 0.01;
   const double target = *options.offered_load;
   double rate = target * static_cast<double>(options.cluster_gpus) * seconds_per_hour / sampler.mean_gpu_seconds();
+  const auto [least_rate, most_rate] = sampler.rates();
+  rate = std::clamp(rate, least_rate, most_rate);
   Pace best;
   double best_load = 0, best_miss = INFINITY;
   for (int step = 0; step < 12 && best_miss > close_enough; ++step) {
@@ -307,14 +396,10 @@ Pace pace_for_load(const Sampler& sampler, const SyntheticOptions& options) {
     }
     // A step is kept to a factor of 10, so that a trace of one session does not run away.
     rate = std::max(rate * std::clamp(target / load, 0.1, 10.0), options.jobs / most_hours);
+    rate = std::clamp(rate, least_rate, most_rate);
   }
   if (best_miss > closer_by_stretching) best.stretch = best_load / target;
   return best;
-}
-
-Shape shape_of(double gpus) {
-  if (gpus < 1) return {.gpu_milli_per_task = std::llround(gpus * static_cast<double>(whole_gpu))};
-  return {.tasks = static_cast<std::uint32_t>(gpus), .gpu_milli_per_task = whole_gpu};
 }
 
 Result<void> check_options(const SyntheticModel& model, const SyntheticOptions& options) {
@@ -334,6 +419,11 @@ Result<void> check_options(const SyntheticModel& model, const SyntheticOptions& 
 }
 
 }  // namespace
+
+Shape gang_of_gpus(double gpus) {
+  if (gpus < 1) return {.gpu_milli_per_task = std::llround(gpus * static_cast<double>(whole_gpu))};
+  return {.tasks = static_cast<std::uint32_t>(gpus), .gpu_milli_per_task = whole_gpu};
+}
 
 double offered_load(const JobTable& jobs, std::int64_t gpus) {
   GPUSCHED_ASSERT(gpus > 0, "a cluster has GPUs");
@@ -360,7 +450,7 @@ Result<JobTable> generate_synthetic(const SyntheticModel& model, const Synthetic
   }
 
   std::vector<Shape> shapes;
-  for (const double gpus : model.gpu_counts) shapes.push_back(shape_of(gpus));
+  for (const double gpus : model.gpu_counts) shapes.push_back(gang_of_gpus(gpus));
   JobTableBuilder builder;
   builder.reserve(options.jobs);
   std::vector<std::string> users;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Synthetic traces: a model of who submits what and when, and the generator that draws a JobTable from it.
 ///
-/// Users work in sessions: a session starts (Poisson, with a weekly rhythm), picks a virtual cluster, a user and a GPU
-/// count, and submits jobs one after another. Run times follow a quantile table that depends on the GPU count; within
-/// a session they are correlated. docs/generator.md gives the formulas, the sources and how close the result is.
+/// A model fitted to a trace follows its calendar; the others have users who work in sessions: a session starts
+/// (Poisson, with a weekly rhythm), picks a virtual cluster, a user and a GPU count, and submits jobs one after
+/// another. Run times follow a quantile table that depends on the GPU count; within a session they are correlated.
+/// docs/generator.md gives the formulas, the sources and how close the result is.
 #pragma once
 
 #include <array>
@@ -58,6 +59,33 @@ struct UserMix {
   friend bool operator==(const UserMix&, const UserMix&) = default;
 };
 
+/// The jobs of one GPU count that a fitted trace's users submitted in one period.
+struct CalendarEntry {
+  std::uint32_t period = 0;  ///< from 0
+  double gpus = 0;           ///< one of SyntheticModel::gpu_counts
+  std::uint32_t jobs = 0;    ///< >= 1
+  double work_s = 0;         ///< their run times together
+  QuantileTable run_s;       ///< seconds
+
+  friend bool operator==(const CalendarEntry&, const CalendarEntry&) = default;
+};
+
+/// The course of a fitted trace: what was submitted when. Load over time, and with it how long jobs wait, is not to be
+/// had from means over the week.
+struct Calendar {
+  double period_s = 0;                 ///< length of a period
+  double span_s = 0;                   ///< from the first submission to the last
+  std::vector<CalendarEntry> entries;  ///< by period, then GPUs; empty: sessions with a weekly rhythm instead
+
+  /// Number of periods, the last of which may be short.
+  [[nodiscard]] double periods() const {
+    const auto whole = static_cast<double>(static_cast<std::int64_t>(span_s / period_s));
+    return whole * period_s < span_s ? whole + 1 : (whole > 0 ? whole : 1);
+  }
+
+  friend bool operator==(const Calendar&, const Calendar&) = default;
+};
+
 /// Everything that a synthetic trace is drawn from. JSON form: read_model() and write_model().
 struct SyntheticModel {
   std::string name;
@@ -76,6 +104,7 @@ struct SyntheticModel {
   std::vector<double> gpu_counts;  ///< ascending; below 1 a share of one GPU, else whole
   std::vector<VcMix> vcs;
   std::vector<JobClass> classes;  ///< ascending max_gpus; the last covers every GPU count
+  Calendar calendar;  ///< of a model fitted to a trace: replaces the weekly rhythm and the run times of classes
 
   friend bool operator==(const SyntheticModel&, const SyntheticModel&) = default;
 };
@@ -89,14 +118,17 @@ struct SyntheticOptions {
   std::uint64_t seed = 0;
 };
 
+/// A gang of so many GPUs, anywhere, or a share of one. Precondition: below 1, or whole.
+Shape gang_of_gpus(double gpus);
+
 /// GPU-seconds that the jobs ask for, divided by the GPU-seconds that `gpus` GPUs have between the first and the last
 /// submission. 0 when that span is empty. Precondition: gpus > 0.
 double offered_load(const JobTable& jobs, std::int64_t gpus);
 
-/// Draws a trace; time 0 is a Monday, 00:00. With an offered load, the rate of sessions is scaled until the drawn trace
-/// has that load within 1 %; where sessions are too long for that (few jobs, many GPUs), all times are scaled instead.
-/// Errors: options out of range, jobs that are all submitted at one instant while a load is asked, or a model that
-/// check_model() refuses.
+/// Draws a trace; time 0 is a Monday, 00:00, or where the calendar begins, which begins again when it ends. With an
+/// offered load, the rate of sessions is scaled until the drawn trace has that load within 1 %; where sessions are too
+/// long for that (few jobs, many GPUs), all times are scaled instead. Errors: options out of range, jobs that are all
+/// submitted at one instant while a load is asked, or a model that check_model() refuses.
 Result<JobTable> generate_synthetic(const SyntheticModel& model, const SyntheticOptions& options);
 
 /// The model's own defaults: jobs, load and cluster size as its file recommends.

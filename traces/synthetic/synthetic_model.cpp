@@ -156,6 +156,18 @@ void read_class(ObjectReader& reader, JobClass& job_class) {
   });
 }
 
+void read_calendar(ObjectReader& reader, Calendar& calendar) {
+  reader.read("period_s", calendar.period_s);
+  reader.read("span_s", calendar.span_s);
+  reader.read_list("entries", calendar.entries, [](ObjectReader& item, CalendarEntry& entry) {
+    item.read("period", entry.period);
+    item.read("gpus", entry.gpus);
+    item.read("jobs", entry.jobs);
+    item.read("work_s", entry.work_s);
+    item.read("run_s", entry.run_s);
+  });
+}
+
 void read_all(ObjectReader& reader, SyntheticModel& model) {
   reader.read("name", model.name);
   reader.read("about", model.about);
@@ -180,6 +192,8 @@ void read_all(ObjectReader& reader, SyntheticModel& model) {
     vc.read("gpu_weights", mix.gpu_weights);
   });
   reader.read_list("classes", model.classes, read_class);
+  if (reader.has("calendar"))
+    reader.read_object("calendar", [&](ObjectReader& part) { read_calendar(part, model.calendar); });
   reader.refuse_unknown_keys();
 }
 
@@ -272,6 +286,35 @@ Result<void> check_mix(const SyntheticModel& model) {
   return {};
 }
 
+Result<void> check_calendar(const SyntheticModel& model) {
+  const Calendar& calendar = model.calendar;
+  if (calendar.entries.empty()) return {};
+  if (!(calendar.period_s >= 60 && calendar.period_s <= most_seconds)) {
+    return wrong("/calendar/period_s", "expected at least 60 seconds");
+  }
+  if (!(calendar.span_s > 0 && calendar.span_s <= most_seconds)) {
+    return wrong("/calendar/span_s", "expected a number above 0");
+  }
+  const auto key = [](const CalendarEntry& entry) { return std::pair(entry.period, entry.gpus); };
+  for (std::size_t i = 0; i < calendar.entries.size(); ++i) {
+    const CalendarEntry& entry = calendar.entries[i];
+    const std::string path = index_path("/calendar/entries", i);
+    if (entry.period >= calendar.periods()) return wrong(path + "/period", "expected a period within span_s");
+    if (i > 0 && !(key(calendar.entries[i - 1]) < key(entry))) {
+      return wrong(path, "expected entries by period, then GPUs, none twice");
+    }
+    if (!std::binary_search(model.gpu_counts.begin(), model.gpu_counts.end(), entry.gpus)) {
+      return wrong(path + "/gpus", "expected one of gpu_counts");
+    }
+    if (entry.jobs < 1 || entry.jobs > 10'000'000) return wrong(path + "/jobs", "expected 1 to 10000000");
+    if (!(entry.work_s >= 0 && entry.work_s <= most_seconds * entry.jobs)) {
+      return wrong(path + "/work_s", "expected a number >= 0");
+    }
+    if (auto good = check_table(path + "/run_s", entry.run_s, most_seconds); !good) return good;
+  }
+  return {};
+}
+
 Json table_json(const QuantileTable& table) {
   Json pairs = Json::array();
   for (std::size_t i = 0; i < table.value.size(); ++i) pairs.push_back({table.probability[i], table.value[i]});
@@ -331,7 +374,8 @@ Result<void> check_model(const SyntheticModel& model) {
   if (!(model.users.zipf_exponent >= 0 && model.users.zipf_exponent <= 10)) {
     return wrong("/users/zipf_exponent", "expected a number from 0 to 10");
   }
-  return check_mix(model);
+  if (auto good = check_mix(model); !good) return good;
+  return check_calendar(model);
 }
 
 Result<SyntheticModel> read_model(std::string_view json, const std::string& file) {
@@ -370,6 +414,18 @@ std::string write_model(const SyntheticModel& model) {
   }
   json["classes"] = Json::array();
   for (const JobClass& job_class : model.classes) json["classes"].push_back(class_json(job_class));
+  if (!model.calendar.entries.empty()) {
+    Json entries = Json::array();
+    for (const CalendarEntry& entry : model.calendar.entries) {
+      entries.push_back({{"period", entry.period},
+                         {"gpus", entry.gpus},
+                         {"jobs", entry.jobs},
+                         {"work_s", entry.work_s},
+                         {"run_s", table_json(entry.run_s)}});
+    }
+    json["calendar"] = {{"period_s", model.calendar.period_s}, {"span_s", model.calendar.span_s}};
+    json["calendar"]["entries"] = std::move(entries);
+  }
   std::string text;
   write_lines(json, "", text);
   return text + "\n";

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/synthetic/calendar.hpp"
 #include "traces/synthetic/quantile_table.hpp"
 
 namespace gpusched {
@@ -271,6 +272,18 @@ void fit_mix(const JobTable& jobs, const std::vector<FittedJob>& kept, Synthetic
 
 }  // namespace
 
+JobTable fitted_jobs(const JobTable& jobs, const FitOptions& options) {
+  JobTableBuilder builder;
+  for (const FittedJob& job : gpu_jobs(jobs, options)) {
+    builder.add({.submit = jobs.submit(job.id),
+                 .work = jobs.work(job.id),
+                 .shape = gang_of_gpus(job.gpus),
+                 .user = jobs.users()[jobs.user(job.id)],
+                 .vc = jobs.vcs()[jobs.vc(job.id)]});
+  }
+  return *std::move(builder).build();
+}
+
 Result<SyntheticModel> fit_model(const JobTable& jobs, const FitOptions& options) {
   std::vector<FittedJob> kept = gpu_jobs(jobs, options);
   if (kept.size() < least_jobs) {
@@ -303,6 +316,11 @@ Result<SyntheticModel> fit_model(const JobTable& jobs, const FitOptions& options
   model.users = fit_users(jobs, kept);
   fit_mix(jobs, kept, model);
   for (std::uint32_t c = 0; c < ends.size(); ++c) model.classes.push_back(fit_class(jobs, kept, sessions, c, ends[c]));
+
+  std::vector<CalendarInput> course;
+  course.reserve(kept.size());
+  for (const FittedJob& job : kept) course.push_back({jobs.submit(job.id), job.gpus, to_seconds(jobs.work(job.id))});
+  model.calendar = fit_calendar(course);
 
   // The trace's own size, on as many 8-GPU nodes as it keeps busy on average.
   double gpu_seconds = 0;

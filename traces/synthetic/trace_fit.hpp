@@ -21,9 +21,13 @@ struct FitOptions {
   Time session_gap = whole_seconds(900);
 };
 
-/// The model whose sessions, rhythm, mixes, run times, attempts and statuses are those of `jobs`. Jobs without a GPU
-/// are left out; a gang counts by its total of GPUs, rounded up to whole ones above one. Errors: fewer than 100 jobs,
-/// or all submitted at once.
+/// The jobs that the fit counts, as the model sees them: with GPUs, submitted at `from` or later, as gangs of one GPU
+/// each (or a share of one) without demands on processors, memory or GPU types.
+JobTable fitted_jobs(const JobTable& jobs, const FitOptions& options = {});
+
+/// The model whose calendar, sessions, rhythm, mixes, run times, attempts and statuses are those of `jobs`. Jobs
+/// without a GPU are left out; a gang counts by its total of GPUs, rounded up to whole ones above one. Errors: fewer
+/// than 100 jobs, or all submitted at once.
 Result<SyntheticModel> fit_model(const JobTable& jobs, const FitOptions& options = {});
 
 }  // namespace gpusched

@@ -52,6 +52,8 @@ std::vector<OptionalColumn> optional_columns(const JobTable& jobs) {
        [](const JobTable& table, JobId job) { return quoted(table.gpu_specs()[table.shape(job).gpu_spec]); }},
       {"estimate_s", jobs.has_estimates(),
        [](const JobTable& table, JobId job) { return seconds_or_blank(table.estimate(job)); }},
+      {"start_s", jobs.has_starts(),
+       [](const JobTable& table, JobId job) { return seconds_or_blank(table.start(job)); }},
       {"deadline_s", jobs.has_deadlines(),
        [](const JobTable& table, JobId job) { return seconds_or_blank(table.deadline(job)); }},
       {"user", jobs.has_users(),

@@ -12,7 +12,7 @@
 namespace gpusched {
 
 /// An instant since the start of the simulation, or a span between two instants, in microseconds.
-/// 64 bits hold 292,000 years.
+/// 64 bits hold 292,000 years, twice what simulated time uses (end_of_time).
 struct Time {
   std::int64_t us = 0;  ///< microseconds
 
@@ -37,6 +37,11 @@ struct Time {
 
 inline constexpr std::int64_t microseconds_per_second = 1'000'000;  ///< the unit of Time
 
+/// `span` after `t`, or Time::max() when that is beyond what 64 bits tell. Precondition: span >= 0.
+constexpr Time later_by(Time t, Time span) {
+  return t.us > 0 && span.us > Time::max().us - t.us ? Time::max() : t + span;
+}
+
 /// Nearest microsecond to `s` seconds, halves away from zero. Precondition: |s| < 9.2e12.
 inline Time from_seconds(double s) {
   return {static_cast<std::int64_t>(std::llround(s * static_cast<double>(microseconds_per_second)))};
@@ -44,6 +49,10 @@ inline Time from_seconds(double s) {
 
 /// `s` seconds, exactly. Precondition: |s| < 9.2e12.
 constexpr Time whole_seconds(std::int64_t s) { return {s * microseconds_per_second}; }
+
+/// Simulated time lies between minus and plus this, 146,000 years, so that the difference of two instants fits. What a
+/// run plans for later never happens.
+inline constexpr Time end_of_time = whole_seconds(4'600'000'000'000);
 
 /// Seconds as a double: exact to a microsecond up to 285 years.
 constexpr double to_seconds(Time t) { return static_cast<double>(t.us) / static_cast<double>(microseconds_per_second); }
@@ -69,16 +78,19 @@ inline constexpr MilliGpu whole_gpu = 1000;  ///< thousandths in one GPU
 /// Of energy: 1 kWh is 3.6 MJ.
 inline constexpr double joules_per_kwh = 3.6e6;
 
-/// a * b / c rounded down, without overflow in between. Preconditions: a, b >= 0, c > 0, the result fits.
+/// a * b / c rounded down, without overflow in between; the largest integer when the result does not fit.
+/// Preconditions: a, b >= 0, c > 0.
 constexpr std::int64_t mul_div(std::int64_t a, std::int64_t b, std::int64_t c) {
   __extension__ using Wide = __int128;
-  return static_cast<std::int64_t>(static_cast<Wide>(a) * b / c);
+  const Wide quotient = static_cast<Wide>(a) * b / c;
+  return quotient > Time::max().us ? Time::max().us : static_cast<std::int64_t>(quotient);
 }
 
 /// a * b / c rounded up, likewise.
 constexpr std::int64_t mul_div_up(std::int64_t a, std::int64_t b, std::int64_t c) {
   __extension__ using Wide = __int128;
-  return static_cast<std::int64_t>((static_cast<Wide>(a) * b + (c - 1)) / c);
+  const Wide quotient = (static_cast<Wide>(a) * b + (c - 1)) / c;
+  return quotient > Time::max().us ? Time::max().us : static_cast<std::int64_t>(quotient);
 }
 
 }  // namespace gpusched

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct Node {
   std::uint32_t gpus = 0;       ///< GPUs of the node; 0 = CPU only
   std::uint32_t gpu_type = 0;   ///< index into Cluster::gpu_types
   std::uint32_t vc = no_index;  ///< virtual cluster that owns the node (index into Cluster::vcs); no_index = anyone
+  /// Virtual clusters that own the node together (index into Cluster::vc_groups); no_index = what `vc` says. Nodes with
+  /// such owners leave `vc` at no_index.
+  std::uint32_t vc_group = no_index;
   std::int64_t cpu_milli = unlimited;   ///< thousandths of a core
   std::int64_t memory_mib = unlimited;  ///< MiB
   std::uint32_t rack = 0;               ///< nodes of equal numbers share a rack (placement "rack")
@@ -46,6 +50,14 @@ struct Cluster {
   std::vector<Node> nodes = {};                                      ///< indexed by NodeId
   std::vector<std::string> gpu_types = {std::string(any_gpu_type)};  ///< distinct names, indexed by Node::gpu_type
   std::vector<VirtualCluster> vcs = {};                              ///< empty: one queue, no quotas
+  /// Sets of virtual clusters (indices into `vcs`, rising) that own nodes together: Slurm partitions that overlap.
+  std::vector<std::vector<std::uint32_t>> vc_groups = {};
+
+  /// True when jobs of virtual cluster `queue` may run on nodes of these owners (Node::vc, Node::vc_group).
+  [[nodiscard]] bool owners_serve(std::uint32_t vc, std::uint32_t vc_group, std::uint32_t queue) const {
+    if (vc_group == no_index) return vc == no_index || vc == queue;
+    return std::binary_search(vc_groups[vc_group].begin(), vc_groups[vc_group].end(), queue);
+  }
 
   /// GPUs of all nodes.
   [[nodiscard]] std::int64_t total_gpus() const {
@@ -69,18 +81,20 @@ struct Cluster {
     return cluster;
   }
 
-  /// The same capacity with nodes merged into one pool for each (virtual cluster, GPU type): placement "count".
+  /// The same capacity with nodes merged into one pool for each (owners, GPU type): placement "count".
   [[nodiscard]] Cluster pooled() const {
     Cluster merged = *this;
     merged.nodes.clear();
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Node> pools;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Node> pools;
     const auto sum = [](std::int64_t a, std::int64_t b) { return std::min(unlimited, a + b); };
     for (const Node& node : nodes) {
       Node& pool =
-          pools.try_emplace({node.vc, node.gpu_type}, Node{.cpu_milli = 0, .memory_mib = 0, .name = {}}).first->second;
+          pools.try_emplace({node.vc, node.vc_group, node.gpu_type}, Node{.cpu_milli = 0, .memory_mib = 0, .name = {}})
+              .first->second;
       pool.gpus += node.gpus;
       pool.gpu_type = node.gpu_type;
       pool.vc = node.vc;
+      pool.vc_group = node.vc_group;
       pool.counts_only = true;
       pool.cpu_milli = sum(pool.cpu_milli, node.cpu_milli);
       pool.memory_mib = sum(pool.memory_mib, node.memory_mib);

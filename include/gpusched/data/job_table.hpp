@@ -91,6 +91,7 @@ struct JobRecord {
   Time submit{};                          ///< any origin; kept as it is
   Time work{};                            ///< true run time on the reference device, all attempts together; >= 0
   Time estimate = Time::max();            ///< run time that the user asked for; max() = none given
+  Time start = Time::max();               ///< when it started on the recorded cluster; max() = not recorded
   Shape shape{};                          ///< what it asks for; gpu_spec below replaces Shape::gpu_spec
   std::string_view user = {};             ///< who submitted it
   std::string_view group = {};            ///< recurring-job group (PAI) or project
@@ -118,6 +119,8 @@ class JobTable {
   [[nodiscard]] Time work(JobId job) const { return work_[index(job)]; }
   /// What the user asked for, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return estimate_.empty() ? Time::max() : estimate_[index(job)]; }
+  /// When it started on the cluster whose log this is, or Time::max(). What policy `as-recorded` repeats.
+  [[nodiscard]] Time start(JobId job) const { return start_.empty() ? Time::max() : start_[index(job)]; }
   /// Number of the job's shape in shapes().
   [[nodiscard]] std::uint32_t shape_id(JobId job) const { return shape_[index(job)]; }
   /// What the job asks for.
@@ -175,6 +178,8 @@ class JobTable {
   /// Whether any job has a value other than the default in that column.
   /// \{
   [[nodiscard]] bool has_estimates() const { return !estimate_.empty(); }
+  /// Whether any job's start is recorded.
+  [[nodiscard]] bool has_starts() const { return !start_.empty(); }
   [[nodiscard]] bool has_users() const { return !user_.empty(); }
   [[nodiscard]] bool has_groups() const { return !group_.empty(); }
   [[nodiscard]] bool has_vcs() const { return !vc_.empty(); }
@@ -186,7 +191,8 @@ class JobTable {
   /// \}
 
   /// `count` jobs from `first` on, as a table of their own with the same shapes, names and name numbers. Submissions
-  /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load).
+  /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load), and a
+  /// recorded start stays as far behind its submission as it was.
   /// Preconditions: first + count <= size(), arrival_scale > 0.
   [[nodiscard]] JobTable slice(std::uint32_t first, std::uint32_t count, double arrival_scale = 1.0) const {
     GPUSCHED_ASSERT(first <= size() && count <= size() - first && arrival_scale > 0, "slice outside the table");
@@ -198,6 +204,7 @@ class JobTable {
     cut(part.work_, work_);
     cut(part.shape_, shape_);
     cut(part.estimate_, estimate_);
+    cut(part.start_, start_);
     cut(part.deadline_, deadline_);
     cut(part.user_, user_);
     cut(part.group_, group_);
@@ -207,8 +214,12 @@ class JobTable {
     cut(part.status_, status_);
     cut(part.priority_, priority_);
     if (arrival_scale != 1.0) {
-      for (Time& submit : part.submit_) {
-        submit = part.submit_.front() + from_seconds(to_seconds(submit - part.submit_.front()) * arrival_scale);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        Time& submit = part.submit_[i];
+        const Time scaled =
+            part.submit_.front() + from_seconds(to_seconds(submit - part.submit_.front()) * arrival_scale);
+        if (!part.start_.empty() && part.start_[i] != Time::max()) part.start_[i] = scaled + (part.start_[i] - submit);
+        submit = scaled;
       }
     }
     if (has_attempts()) {
@@ -248,7 +259,7 @@ class JobTable {
   std::vector<Time> submit_, work_;
   std::vector<std::uint32_t> shape_;
   // The columns below are empty when no job has a value other than the default.
-  std::vector<Time> estimate_, deadline_;
+  std::vector<Time> estimate_, deadline_, start_;
   std::vector<std::uint32_t> user_, group_, vc_, name_, family_;
   std::vector<std::uint8_t> status_;
   std::vector<std::int32_t> priority_;
@@ -272,6 +283,16 @@ class JobTableBuilder {
          {&table_.gpu_specs_, &table_.users_, &table_.groups_, &table_.vcs_, &table_.names_, &table_.families_}) {
       names->intern("");
     }
+  }
+
+  /// Starts with the names of `like`, so that their numbers (Shape::gpu_spec, users...) mean the same in both tables.
+  explicit JobTableBuilder(const JobTable& like) {
+    table_.gpu_specs_ = like.gpu_specs_;
+    table_.users_ = like.users_;
+    table_.groups_ = like.groups_;
+    table_.vcs_ = like.vcs_;
+    table_.names_ = like.names_;
+    table_.families_ = like.families_;
   }
 
   /// Makes room for that many jobs.
@@ -301,6 +322,7 @@ class JobTableBuilder {
     shape.gpu_spec = table_.gpu_specs_.intern(job.gpu_spec);
     table_.shape_.push_back(intern_shape(shape));
     put(table_.estimate_, row, job.estimate, Time::max());
+    put(table_.start_, row, job.start, Time::max());
     put(table_.deadline_, row, job.deadline, Time::max());
     put(table_.user_, row, table_.users_.intern(job.user), 0u);
     put(table_.group_, row, table_.groups_.intern(job.group), 0u);
@@ -421,6 +443,7 @@ class JobTableBuilder {
     permute(table_.work_);
     permute(table_.shape_);
     permute(table_.estimate_);
+    permute(table_.start_);
     permute(table_.deadline_);
     for (auto* column : {&table_.user_, &table_.group_, &table_.vc_, &table_.name_, &table_.family_}) permute(*column);
     permute(table_.status_);

@@ -39,6 +39,7 @@ struct NodeState {
   std::uint32_t gpus = 0;
   std::uint32_t gpu_type = 0;
   std::uint32_t vc = no_index;
+  std::uint32_t vc_group = no_index;
   std::uint32_t rack_number = 0;
   std::uint32_t node_class = 0;    ///< number of its NodeClass
   std::uint32_t rank = 0;          ///< position in its class
@@ -50,6 +51,7 @@ struct NodeState {
 /// Nodes alike in owner, GPU type and GPU count: the unit of search. A class of one node (a pool) needs no index.
 struct NodeClass {
   std::uint32_t vc = no_index;
+  std::uint32_t vc_group = no_index;
   std::uint32_t gpu_type = 0;
   std::uint32_t gpus = 0;
   std::int64_t idle_gpus = 0;
@@ -145,8 +147,7 @@ class Capacity {
   [[nodiscard]] std::uint32_t tasks_that_fit(NodeId id, const Shape& shape) const {
     const NodeState& node = nodes_[index(id)];
     std::int64_t tasks = shape.tasks;
-    if (shape.cpu_milli_per_task > 0) tasks = std::min(tasks, node.cpu_milli / shape.cpu_milli_per_task);
-    if (shape.memory_mib_per_task > 0) tasks = std::min(tasks, node.memory_mib / shape.memory_mib_per_task);
+    if (bounded_) tasks = std::min(tasks, bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape));
     if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, gpu_tasks_that_fit(node, shape));
     return static_cast<std::uint32_t>(tasks);
   }
@@ -272,6 +273,16 @@ class Capacity {
   [[nodiscard]] const detail::NodeState& node(NodeId id) const { return nodes_[index(id)]; }
   /// True when CPU or memory bounds some node, so that idle GPUs alone do not tell what fits.
   [[nodiscard]] bool is_bounded() const { return bounded_; }
+  /// Tasks for which so much CPU and memory is enough; as much as `unlimited` is enough for any number.
+  [[nodiscard]] static std::int64_t bounded_tasks_that_fit(std::int64_t cpu_milli, std::int64_t memory_mib,
+                                                           const Shape& shape) {
+    std::int64_t tasks = unlimited;
+    if (shape.cpu_milli_per_task > 0 && cpu_milli < unlimited) tasks = cpu_milli / shape.cpu_milli_per_task;
+    if (shape.memory_mib_per_task > 0 && memory_mib < unlimited) {
+      tasks = std::min(tasks, memory_mib / shape.memory_mib_per_task);
+    }
+    return tasks;
+  }
 
   /// The least number of idle GPUs, at least `need`, that some member of the class has; or no_index.
   [[nodiscard]] std::uint32_t fewest_idle(const detail::NodeClass& alike, std::uint32_t need) const {
@@ -314,6 +325,7 @@ class Capacity {
     state.free_milli = node.gpus * whole_gpu;
     state.gpu_type = node.gpu_type;
     state.vc = node.vc;
+    state.vc_group = node.vc_group;
     state.rack_number = node.rack;
     state.has_devices = node.gpus > 0 && node.gpus <= max_devices_per_node && !node.counts_only;
     if (state.has_devices) {
@@ -331,12 +343,14 @@ class Capacity {
     for (std::uint32_t id = 0; id < node_count(); ++id) {
       NodeState& node = nodes_[id];
       const auto is_alike = [&](const NodeClass& other) {
-        return other.vc == node.vc && other.gpu_type == node.gpu_type && other.gpus == node.gpus;
+        return other.vc == node.vc && other.vc_group == node.vc_group && other.gpu_type == node.gpu_type &&
+               other.gpus == node.gpus;
       };
       const auto place = std::find_if(classes_.begin(), classes_.end(), is_alike);
       node.node_class = static_cast<std::uint32_t>(place - classes_.begin());
       if (place == classes_.end()) {
         classes_.push_back({.vc = node.vc,
+                            .vc_group = node.vc_group,
                             .gpu_type = node.gpu_type,
                             .gpus = node.gpus,
                             .members = {},
@@ -367,7 +381,7 @@ class Capacity {
       for (std::uint32_t vc = 0; vc < vcs; ++vc) {
         for (std::uint32_t number = 0; number < classes_.size(); ++number) {
           const NodeClass& alike = classes_[number];
-          const bool is_open = vc + 1 == vcs || alike.vc == no_index || alike.vc == vc;
+          const bool is_open = vc + 1 == vcs || cluster.owners_serve(alike.vc, alike.vc_group, vc);
           if (is_open && spec_allows(specs[spec], cluster.gpu_types[alike.gpu_type])) {
             allowed_[spec * vcs + vc].push_back(number);
           }
@@ -424,8 +438,7 @@ class Capacity {
 
   [[nodiscard]] bool is_free(const Grant& grant, const Shape& shape) const {
     const NodeState& node = nodes_[index(grant.node)];
-    if (node.cpu_milli < grant.tasks * shape.cpu_milli_per_task) return false;
-    if (node.memory_mib < grant.tasks * shape.memory_mib_per_task) return false;
+    if (bounded_ && bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape) < grant.tasks) return false;
     if (!node.has_devices) return node.free_milli >= grant.tasks * shape.gpu_milli_per_task;
     if (!shape.is_share()) return (node.idle_devices & grant.devices) == grant.devices;
     return device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices))] >=
@@ -439,8 +452,8 @@ class Capacity {
   void change(const Grant& grant, const Shape& shape, std::uint32_t vc, std::int64_t sign) {
     NodeState& node = nodes_[index(grant.node)];
     const MilliGpu milli = sign * grant.tasks * shape.gpu_milli_per_task;
-    node.cpu_milli += sign * grant.tasks * shape.cpu_milli_per_task;
-    node.memory_mib += sign * grant.tasks * shape.memory_mib_per_task;
+    if (node.cpu_capacity < unlimited) node.cpu_milli += sign * grant.tasks * shape.cpu_milli_per_task;
+    if (node.memory_capacity < unlimited) node.memory_mib += sign * grant.tasks * shape.memory_mib_per_task;
     if (milli == 0) return;
     node.free_milli += milli;
     classes_[node.node_class].free_milli += milli;

@@ -50,14 +50,21 @@ class Decision {
     return true;
   }
 
-  /// Stops a running job and frees its capacity for the commands that follow. It waits at the end of its queue.
+  /// Stops a running job and frees its capacity for the commands that follow. It waits at the end of its queue. One
+  /// that this decision started never ran: its start is taken back, which costs nothing and is no preemption.
   Verdict preempt(JobId job) {
     detail::JobState& state = (*state_)[job];
     if (state.phase != JobPhase::running) return Verdict::wrong_phase;
     state_->cluster.release(state.grants, state_->jobs->shape(job), quota_vc(job));
-    state_->commands.push_back({detail::CommandKind::preempt, job, state.grants, {}});
+    if (state.starting) find_last(job, detail::CommandKind::start)->withdrawn = true;
+    state_->commands.push_back({.kind = detail::CommandKind::preempt,
+                                .withdrawn = state.starting,
+                                .job = job,
+                                .grants = state.grants,
+                                .time = {}});
     state.grants = no_index;
-    state.preempted_now = true;
+    state.preempted_now = state.preempted_now || !state.starting;
+    state.starting = false;
     move_to_queue(job, state);
     return Verdict::ok;
   }
@@ -70,8 +77,10 @@ class Decision {
     if (state.phase != JobPhase::pending || command == nullptr) return Verdict::wrong_phase;
     if (!state_->cluster.retake(command->grants, state_->jobs->shape(job), quota_vc(job))) return Verdict::does_not_fit;
     state.grants = command->grants;
-    state.preempted_now = false;
-    *command = {detail::CommandKind::wake, no_job, no_index, Time::max()};  // a command that does nothing
+    state.starting = command->withdrawn;
+    state.preempted_now = state.preempted_now && state.starting;
+    if (state.starting) find_last(job, detail::CommandKind::start)->withdrawn = false;
+    *command = {.kind = detail::CommandKind::wake, .time = Time::max()};  // a command that does nothing
     move_to_running(job, state);
     return Verdict::ok;
   }
@@ -98,14 +107,14 @@ class Decision {
         state_->cluster.place_on(state_->jobs->shape(job), quota_vc(job), nodes.data(), nodes.size());
     if (grants == no_index) return Verdict::does_not_fit;
     state.grants = grants;
-    state_->commands.push_back({detail::CommandKind::move, job, no_index, {}});
+    add(detail::CommandKind::move, job);
     return Verdict::ok;
   }
 
   /// Asks for a decision at time `t`, whatever else happens.
   Verdict wake(Time t) {
     if (t <= state_->now) return Verdict::in_the_past;
-    state_->commands.push_back({detail::CommandKind::wake, no_job, no_index, t});
+    add(detail::CommandKind::wake, no_job, t);
     return Verdict::ok;
   }
 
@@ -113,9 +122,15 @@ class Decision {
   /// checkpoint costs that published simulators charge by rules of their own.
   Verdict adjust_work(JobId job, Time change) {
     if ((*state_)[job].phase != JobPhase::running) return Verdict::wrong_phase;
-    state_->commands.push_back({detail::CommandKind::adjust, job, no_index, change});
+    add(detail::CommandKind::adjust, job, change);
     return Verdict::ok;
   }
+
+  /// A running job keeps its place and does no work until resume(): it waits there for something outside the engine. It
+  /// is not held when it starts again.
+  Verdict hold(JobId job) { return set_held(job, detail::CommandKind::hold); }
+  /// Ends hold().
+  Verdict resume(JobId job) { return set_held(job, detail::CommandKind::resume); }
 
  private:
   // Quotas and node ownership follow the scheduling queue, of which the last belongs to jobs of no virtual cluster.
@@ -126,9 +141,20 @@ class Decision {
     detail::JobState& state = (*state_)[job];
     state.grants = grants;
     if (!state.preempted_now) state.since = state_->now;
+    state.starting = true;
     move_to_running(job, state);
-    state_->commands.push_back({detail::CommandKind::start, job, no_index, {}});
+    add(detail::CommandKind::start, job);
     return Verdict::ok;
+  }
+
+  Verdict set_held(JobId job, detail::CommandKind kind) {
+    if ((*state_)[job].phase != JobPhase::running) return Verdict::wrong_phase;
+    add(kind, job);
+    return Verdict::ok;
+  }
+
+  void add(detail::CommandKind kind, JobId job, Time time = {}) {
+    state_->commands.push_back({.kind = kind, .job = job, .time = time});
   }
 
   void move_to_running(JobId job, detail::JobState& state) {
@@ -151,6 +177,13 @@ class Decision {
       return command->kind == detail::CommandKind::preempt ? &*command : nullptr;
     }
     return nullptr;
+  }
+
+  // The latest command of that kind for `job`. Precondition: there is one.
+  detail::Command* find_last(JobId job, detail::CommandKind kind) {
+    auto command = state_->commands.rbegin();
+    while (command->job != job || command->kind != kind) ++command;
+    return &*command;
   }
 
   detail::EngineState* state_;

@@ -32,12 +32,15 @@ class Engine {
     state_.runtime = runtime != nullptr && runtime->is_uniform() ? nullptr : runtime;
     state_.options = options;
     state_.cluster = ClusterState(cluster, jobs.gpu_specs(), Rng(options.seed).split("placement"));
+    state_.demands = DemandTable(jobs, cluster);
     state_.states.resize(jobs.size());
     if (state_.runtime != nullptr) state_.worked.resize(jobs.size());
     if (state_.runtime != nullptr && state_.runtime->has_interference()) {
       state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
       if (options.preemption.checkpoint_interval.us > 0) rate_work_.resize(jobs.size());
     }
+    const PreemptionCost& cost = options.preemption;
+    if (cost.checkpoint_interval.us > 0 && cost.checkpoint + cost.restart > Time{}) loading_.resize(jobs.size());
     state_.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
@@ -92,13 +95,25 @@ class Engine {
     state_.events.clear();
     for (const detail::Command& command : state_.commands) {
       switch (command.kind) {
-        case detail::CommandKind::start: begin_run(command.job); break;
+        case detail::CommandKind::start:
+          if (!command.withdrawn) begin_run(command.job);
+          break;
         case detail::CommandKind::preempt: end_run(command); break;
         case detail::CommandKind::wake:
-          if (command.time != Time::max()) state_.planned.push(command.time, EventKind::wake, no_job, 0);
+          if (command.time <= end_of_time) state_.planned.push(command.time, EventKind::wake, no_job, 0);
           break;
-        case detail::CommandKind::adjust: adjust_work(command.job, command.time); break;
-        case detail::CommandKind::move: move(command.job); break;
+        case detail::CommandKind::adjust:
+          if (works(command.job)) replan(command.job, state_[command.job], command.time, state_[command.job].rate);
+          break;
+        case detail::CommandKind::move:
+          if (works(command.job)) move(command.job);
+          break;
+        case detail::CommandKind::hold:
+        case detail::CommandKind::resume:
+          if (!works(command.job)) break;
+          state_[command.job].held = command.kind == detail::CommandKind::hold;
+          adapt_rate(command.job);
+          break;
       }
     }
     state_.commands.clear();
@@ -197,6 +212,7 @@ class Engine {
     leave_cards(job);
     settle(job, state);
     if (!rate_work_.empty()) rate_work_[index(job)] = {};
+    if (!loading_.empty()) loading_[index(job)] = {};
     state_.unlink(state_.running, job);
     if (state.attempt + 1u < state_.jobs->attempts(job)) {
       ++state.attempt;
@@ -241,11 +257,14 @@ class Engine {
     detail::JobState& state = state_[job];
     if (state.first_start == Time::max()) state.first_start = state_.now;
     state.since = state_.now;
+    state.starting = state.held = false;
     if (state_.sharing.active()) join_cards(job, state);
     state.rate = rate_of(job, state);
     if (state.must_restart) {
       const PreemptionCost& cost = state_.options.preemption;
-      state.remaining += detail::EngineState::work_done(state.rate, cost.checkpoint + cost.restart);
+      const Time loading = detail::EngineState::work_done(state.rate, cost.checkpoint + cost.restart);
+      state.remaining = later_by(state.remaining, loading);
+      if (!loading_.empty()) loading_[index(job)] = loading;
       state.must_restart = false;
     }
     plan_finish(job, state);
@@ -253,17 +272,24 @@ class Engine {
   }
 
   void end_run(const detail::Command& command) {
+    state_.cluster.free_grants(command.grants);
+    if (command.withdrawn) return;
     detail::JobState& state = state_[command.job];
     leave_cards(command.job);
     const Time before = rate_work_.empty() ? Time{} : std::exchange(rate_work_[index(command.job)], {});
-    state.remaining -= keep_saved(before + settle(command.job, state)) - before;
+    const Time loading = loading_.empty() ? Time{} : std::exchange(loading_[index(command.job)], {});
+    const Time passed = before + settle(command.job, state);  // loading comes first, and no checkpoint keeps it
+    state.remaining = state.remaining + before - loading;
+    if (loading < passed) state.remaining -= keep_saved(passed - loading);
     state.preempted_now = false;
     ++state.generation;
     ++state.preemptions;
     state.must_restart = true;
-    state_.cluster.free_grants(command.grants);
     state_.events.push_back({EventKind::preempt, command.job});
   }
+
+  // The job runs, and not just because a command that is yet to be carried out says so.
+  [[nodiscard]] bool works(JobId job) const { return state_[job].phase == JobPhase::running && !state_[job].starting; }
 
   // Counts the time that a running job ran up to now, and returns the work that passed in it.
   Time settle(JobId job, detail::JobState& state) {
@@ -279,11 +305,6 @@ class Engine {
   [[nodiscard]] Time keep_saved(Time done) const {
     const Time interval = state_.options.preemption.checkpoint_interval;
     return interval.us <= 0 ? done : Time{done.us - done.us % interval.us};
-  }
-
-  void adjust_work(JobId job, Time change) {
-    detail::JobState& state = state_[job];
-    if (state.phase == JobPhase::running) replan(job, state, change, state.rate);
   }
 
   // Other nodes may have another rate; then the work left takes another time.
@@ -306,8 +327,8 @@ class Engine {
   }
 
   void plan_finish(JobId job, const detail::JobState& state) {
-    const Time end = state.since + detail::EngineState::time_needed(state.rate, state.remaining);
-    state_.planned.push(end, EventKind::finish, job, state.generation);
+    const Time end = detail::EngineState::planned_end(state);
+    if (end <= end_of_time) state_.planned.push(end, EventKind::finish, job, state.generation);
   }
 
   // What a running job's rate depends on may have changed.
@@ -356,6 +377,7 @@ class Engine {
   }
 
   [[nodiscard]] RatePpm rate_of(JobId job, const detail::JobState& state) const {
+    if (state.held) return 0;
     return state_.runtime == nullptr ? reference_rate : modelled_rate(job, state);
   }
 
@@ -375,6 +397,8 @@ class Engine {
   // By job: work of the present run that passed before the last change of its rate. Empty unless rates can change in a
   // run and work can be lost.
   std::vector<Time> rate_work_;
+  // By job: the part of the present run that is loading, as work. Empty unless there is loading and work can be lost.
+  std::vector<Time> loading_;
 };
 
 }  // namespace gpusched

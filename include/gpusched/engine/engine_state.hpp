@@ -11,6 +11,7 @@
 #include "gpusched/data/runtime_model.hpp"
 #include "gpusched/engine/card_sharing.hpp"
 #include "gpusched/engine/cluster_state.hpp"
+#include "gpusched/engine/demand_table.hpp"
 #include "gpusched/engine/event_queue.hpp"
 
 namespace gpusched {
@@ -20,7 +21,7 @@ struct PreemptionCost {
   Time checkpoint{};           ///< to write the state that is kept
   Time restart{};              ///< to load it again
   Time checkpoint_interval{};  ///< 0: state is saved at the preemption, no work is lost; > 0: work since the last
-                               ///< multiple of this interval of work is lost
+                               ///< multiple of this interval of work is lost; the two costs are not work
 };
 
 /// How a run behaves, besides its policy.
@@ -61,6 +62,8 @@ struct JobState {
   bool must_restart = false;  ///< the next start pays the preemption cost
   /// The open decision preempted the job: until apply() ends its run, the time since `since` is not yet in `ran`.
   bool preempted_now = false;
+  bool starting = false;  ///< the open decision started the job
+  bool held = false;      ///< running, but told not to work
 
   /// True while time passes for the job since `since`.
   [[nodiscard]] bool clock_runs() const { return phase == JobPhase::running || preempted_now; }
@@ -73,9 +76,10 @@ struct JobList {
 };
 
 /// A command of a Decision; `time` is the instant of a wake or the change of an adjust.
-enum class CommandKind : std::uint8_t { start, preempt, wake, adjust, move };
+enum class CommandKind : std::uint8_t { start, preempt, wake, adjust, move, hold, resume };
 struct Command {
   CommandKind kind = CommandKind::wake;
+  bool withdrawn = false;  ///< start: a later preempt of the same decision took it back; preempt: that one
   JobId job = no_job;
   std::uint32_t grants = no_index;  ///< preempt: what the job held
   Time time{};
@@ -93,6 +97,7 @@ struct EngineState {
   EventQueue planned;
   ClusterState cluster;
   CardSharing sharing;                     ///< inactive unless the runtime model knows interference
+  DemandTable demands;                     ///< of the jobs, as far as this cluster tells them apart
   std::vector<std::uint32_t> queue_of_vc;  ///< scheduling queue of each JobTable vc; empty: all in queue 0
   std::vector<JobList> queues;
   JobList running;
@@ -139,11 +144,16 @@ struct EngineState {
     return {mul_div(span.us, rate, reference_rate)};
   }
 
-  /// Time that `work` takes at `rate`, rounded up, so that a finish never comes early. With work_done() the one home
-  /// of rounding.
+  /// Time that `work` takes at `rate`, rounded up, so that a finish never comes early; Time::max() when it never comes.
+  /// With work_done() the one home of rounding.
   static Time time_needed(RatePpm rate, Time work) {
     if (rate == reference_rate) return work;
-    return {mul_div_up(work.us, reference_rate, rate)};
+    return rate == 0 ? Time::max() : Time{mul_div_up(work.us, reference_rate, rate)};
+  }
+
+  /// When a running job's present attempt ends if nothing changes; Time::max() = never.
+  static Time planned_end(const JobState& state) {
+    return later_by(state.since, time_needed(state.rate, state.remaining));
   }
 };
 

@@ -196,9 +196,7 @@ class NodeSearch {
 
   // Tasks of a gang of any length that the node would hold if nobody used it.
   [[nodiscard]] std::int64_t tasks_when_empty(const NodeState& node) const {
-    std::int64_t tasks = unlimited;
-    if (shape_.cpu_milli_per_task > 0) tasks = std::min(tasks, node.cpu_capacity / shape_.cpu_milli_per_task);
-    if (shape_.memory_mib_per_task > 0) tasks = std::min(tasks, node.memory_capacity / shape_.memory_mib_per_task);
+    const std::int64_t tasks = Capacity::bounded_tasks_that_fit(node.cpu_capacity, node.memory_capacity, shape_);
     if (shape_.gpu_milli_per_task == 0) return tasks;
     const std::int64_t per_gpu = whole_gpu / shape_.gpu_milli_per_task;  // of a share on a node with devices
     const std::int64_t on_gpus =

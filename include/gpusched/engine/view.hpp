@@ -91,6 +91,15 @@ class View {
   [[nodiscard]] std::uint32_t shape_id(JobId job) const { return state_->jobs->shape_id(job); }
   /// Distinct shapes of the whole table.
   [[nodiscard]] std::uint32_t shape_count() const { return static_cast<std::uint32_t>(state_->jobs->shapes().size()); }
+  /// Number of the job's demand, below demand_count(). Jobs of one demand want the same as far as this cluster tells
+  /// them apart (DemandTable): they fit together, or none does. Policies keep one queue per demand.
+  [[nodiscard]] std::uint32_t demand(JobId job) const { return state_->demands.of_shape(shape_id(job)); }
+  /// Distinct demands of the whole table.
+  [[nodiscard]] std::uint32_t demand_count() const { return state_->demands.size(); }
+  /// A shape that stands for the demand of that number.
+  [[nodiscard]] const Shape& shape_of_demand(std::uint32_t demand) const {
+    return shape_of_id(state_->demands.shape_of(demand));
+  }
   /// Number of the job's name of that kind in the JobTable; 0 = unknown.
   /// \{
   [[nodiscard]] std::uint32_t user(JobId job) const { return state_->jobs->user(job); }
@@ -181,10 +190,7 @@ class OracleView : public View {
   [[nodiscard]] Time remaining(JobId job) const { return state_->remaining_now((*state_)[job]); }
   /// When a running job's present attempt ends if nothing changes. Precondition: running since before the open
   /// decision.
-  [[nodiscard]] Time expected_end(JobId job) const {
-    const detail::JobState& state = (*state_)[job];
-    return state.since + detail::EngineState::time_needed(state.rate, state.remaining);
-  }
+  [[nodiscard]] Time expected_end(JobId job) const { return detail::EngineState::planned_end((*state_)[job]); }
   /// All columns of all jobs.
   [[nodiscard]] const JobTable& jobs() const { return *state_->jobs; }
 };

@@ -28,7 +28,7 @@ class JobsByShape {
 
   /// Makes room for the run's queues and shapes. Call it before anything else but empty().
   void prepare(const View& view) {
-    if (jobs_.empty()) jobs_.resize(std::size_t{view.queue_count()} * view.shape_count());
+    if (jobs_.empty()) jobs_.resize(std::size_t{view.queue_count()} * view.demand_count());
   }
   /// True until prepare().
   [[nodiscard]] bool empty() const { return jobs_.empty(); }
@@ -41,7 +41,7 @@ class JobsByShape {
   }
   /// \}
   /// The jobs of that job's queue and shape.
-  Jobs& of(const View& view, JobId job) { return of(view, view.queue_of(job), view.shape_id(job)); }
+  Jobs& of(const View& view, JobId job) { return of(view, view.queue_of(job), view.demand(job)); }
 
   /// The shape whose first waiting job comes before that of all others, shapes with blocked[shape] != 0 left out;
   /// no_index when no job is left.
@@ -49,7 +49,7 @@ class JobsByShape {
                                            const std::vector<std::uint8_t>& blocked) const {
     std::uint32_t best = no_index;
     const Waiting* least = nullptr;
-    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+    for (std::uint32_t shape = 0; shape < view.demand_count(); ++shape) {
       const auto& waiting = of(view, queue, shape).waiting;
       if (blocked[shape] || waiting.empty()) continue;
       if (least == nullptr || *waiting.begin() < *least) {
@@ -66,7 +66,7 @@ class JobsByShape {
                                PlaceOf place_of) const {
     const Shape& wanted = view.shape(candidate.job);
     MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, queue);
-    for (std::uint32_t shape = 0; shape < view.shape_count() && missing > 0; ++shape) {
+    for (std::uint32_t shape = 0; shape < view.demand_count() && missing > 0; ++shape) {
       const auto& running = of(view, queue, shape).running;
       for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
         if (!(candidate < place_of(*last))) break;
@@ -82,7 +82,7 @@ class JobsByShape {
                                                    PlaceOf place_of) const {
     Waiting last = candidate;
     const Running* found = nullptr;
-    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+    for (std::uint32_t shape = 0; shape < view.demand_count(); ++shape) {
       const auto& running = of(view, queue, shape).running;
       if (running.empty()) continue;
       const Waiting& place = place_of(*running.rbegin());
@@ -95,7 +95,7 @@ class JobsByShape {
 
  private:
   [[nodiscard]] static std::size_t slot(const View& view, std::uint32_t queue, std::uint32_t shape) {
-    return std::size_t{queue} * view.shape_count() + shape;
+    return std::size_t{queue} * view.demand_count() + shape;
   }
 
   std::vector<Jobs> jobs_;  // [queue x shape]

@@ -107,7 +107,7 @@ class PreemptiveOrder {
 
   template <class Hooks>
   void fill_queue(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue) {
-    blocked_.assign(view.shape_count(), 0);
+    blocked_.assign(view.demand_count(), 0);
     for (;;) {
       const std::uint32_t shape = jobs_.best_waiting(view, queue, blocked_);
       if (shape == no_index) return;

@@ -12,6 +12,15 @@ BackfillInfo easy_backfill_info();
 BackfillInfo conservative_backfill_info();
 BackfillInfo sc20_backfill_info();
 
+namespace {
+
+// The method that a policy brings along goes by the name of the one that it is of the kind of.
+bool can_be_backfilled(const PolicyInfo& policy, const PolicySpec& backfill) {
+  return policy.order || (policy.backfilled && backfill.name == "easy");
+}
+
+}  // namespace
+
 const std::vector<BackfillInfo>& backfill_infos() {
   static const std::vector<BackfillInfo> rows{easy_backfill_info(), conservative_backfill_info(), sc20_backfill_info()};
   return rows;
@@ -46,7 +55,7 @@ Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, s
     if (const auto known = find_backfill(spec.backfill.front().name); !known) {
       return unexpected("policy " + spec.text + ": behind '+' " + known.error().message);
     }
-    if (!(*row)->order) {
+    if (!can_be_backfilled(**row, spec.backfill.front())) {
       return unexpected("policy " + spec.text + ": " + (*row)->name +
                         " is more than an order of starting, around which alone jobs are backfilled");
     }
@@ -56,7 +65,7 @@ Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, s
 
 void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies) {
   for (PolicySpec& policy : policies) {
-    if (!policy.backfill.empty() || !(*registry.find(policy.name))->order) continue;
+    if (!policy.backfill.empty() || !can_be_backfilled(**registry.find(policy.name), backfill)) continue;
     policy.text += "+" + backfill.text;
     policy.backfill.push_back(backfill);
   }
@@ -75,11 +84,45 @@ Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySp
   if (!row) return Unexpected{row.error()};
   const auto parameters = complete_parameters("backfill " + (*row)->name, (*row)->parameters, backfill);
   if (!parameters) return Unexpected{parameters.error()};
-  auto order = registry.make_order(policy, context);
-  if (!order) return Unexpected{order.error()};
   auto estimator = make_duration_estimator(*parameters, context);
   if (!estimator) return unexpected("backfill " + (*row)->name + ", " + estimator.error().to_string());
+  const auto info = registry.find(policy.name);
+  if (!info) return Unexpected{info.error()};
+  if (!(*info)->order && can_be_backfilled(**info, backfill)) {
+    const auto own = complete_parameters("policy " + (*info)->name, (*info)->parameters, policy);
+    if (!own) return Unexpected{own.error()};
+    return (*info)->backfilled(*own, context, *std::move(estimator));
+  }
+  auto order = registry.make_order(policy, context);
+  if (!order) return Unexpected{order.error()};
   return (*row)->make(*std::move(order), *std::move(estimator), *parameters, context);
+}
+
+namespace {
+
+// The value of the parameter `estimate`; nothing where there is no such parameter.
+std::string estimator_of(const std::vector<ParameterInfo>& parameters, const PolicySpec& spec, const JobTable& jobs) {
+  const auto row = std::find_if(parameters.begin(), parameters.end(),
+                                [](const ParameterInfo& parameter) { return parameter.name == "estimate"; });
+  if (row == parameters.end()) return {};
+  const auto given = spec.given.find("estimate");
+  const auto& word = std::get<std::string>(given == spec.given.end() ? row->fallback : given->second);
+  return word == "requested" && !jobs.has_estimates() ? "history" : word;
+}
+
+}  // namespace
+
+std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& policy, const JobTable& jobs,
+                            bool clairvoyant) {
+  std::string of_order = estimator_of((*registry.find(policy.name))->parameters, policy, jobs);
+  if (!policy.backfill.empty()) {
+    const PolicySpec& backfill = policy.backfill.front();
+    const std::string of_reservations = estimator_of((*find_backfill(backfill.name))->parameters, backfill, jobs);
+    if (of_order.empty() || of_order == of_reservations) return of_reservations;
+    return of_order + ", " + of_reservations;
+  }
+  if (of_order.empty()) return clairvoyant ? "exact" : "-";
+  return of_order;
 }
 
 }  // namespace gpusched

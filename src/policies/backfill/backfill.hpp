@@ -49,4 +49,11 @@ Result<AnyPolicy> make_policy(const PolicyRegistry& registry, const PolicySpec& 
 Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySpec& policy, const PolicySpec& backfill,
                                   const PolicyContext& context);
 
+/// What `policy` knows of run times, for a table: the estimator of its order ("exact", "requested", "history", ...),
+/// then that of its reservations if it is another; "exact" also for a policy that is `clairvoyant` without an
+/// estimator, "-" for one that looks at no run time. "requested" is "history" where the trace has no requests, as then
+/// it works so. Precondition: the policy could be made.
+std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& policy, const JobTable& jobs,
+                            bool clairvoyant);
+
 }  // namespace gpusched

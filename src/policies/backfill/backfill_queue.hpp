@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/policies/backfill/estimated_ends.hpp"
 #include "src/policies/orders/list_scheduler.hpp"
+#include "src/policies/queues/estimated_ends.hpp"
 #include "src/policies/queues/length_tree.hpp"
 
 namespace gpusched {
@@ -36,7 +36,7 @@ class BackfillQueue {
 
   /// The decision just started this job.
   void start(const View& view, JobId job) {
-    const std::uint32_t queue = view.queue_of(job), shape = view.shape_id(job);
+    const std::uint32_t queue = view.queue_of(job), shape = view.demand(job);
     if (many(queue, shape)) lengths_[queue][shape].erase(entry(queue_.waiting().claim(view, job)), view.now());
     ends_.start(view, job);
     queue_.waiting().erase(view, job);
@@ -66,10 +66,10 @@ class BackfillQueue {
 
   // Precondition: the job has just joined those that wait, perhaps with others.
   void keep(const View& view, JobId job) {
-    const std::uint32_t queue = view.queue_of(job), shape = view.shape_id(job);
+    const std::uint32_t queue = view.queue_of(job), shape = view.demand(job);
     if (!many(queue, shape)) return;
     if (lengths_.empty()) lengths_.resize(view.queue_count());
-    if (lengths_[queue].empty()) lengths_[queue].assign(view.shape_count(), LengthTree(order()));
+    if (lengths_[queue].empty()) lengths_[queue].assign(view.demand_count(), LengthTree(order()));
     LengthTree& tree = lengths_[queue][shape];
     const KineticTournament& jobs = queue_.waiting().jobs(queue, shape);
     if (tree.size() == 0) {

@@ -22,8 +22,9 @@ void ConservativeBackfill::decide(const OracleView& view, Decision& decision) {
     improve(view);
   }
   do {
+    if (std::exchange(refused_, false)) improve(view);
     take_in(view);
-  } while (start_due(view, decision));  // each start lets another job have a reservation
+  } while (start_due(view, decision) || refused_);  // each start lets another job have a reservation
   wake_for_next(view, decision);
 }
 
@@ -32,6 +33,7 @@ void ConservativeBackfill::note_events(const View& view) {
   for (const Event& event : view.events()) {
     if (leaves_cluster(event.kind)) {
       departed_.push_back(std::exchange(runs_[index(event.job)], Plan{}));
+      for (Plan& plan : plans_) plan.refused = false;
     }
     if (enters_queue(event.kind)) unplanned_.push_back(event.job);
   }
@@ -115,8 +117,8 @@ void ConservativeBackfill::improve(const View& view) {
       reserve(view, plan);
       continue;
     }
-    const auto earlier =
-        profile_.earliest(view.now(), plan.start, plan.length, view.shape(plan.job), view.queue_of(plan.job));
+    const auto earlier = profile_.earliest(earliest_start(view, plan), plan.start, plan.length, view.shape(plan.job),
+                                           view.queue_of(plan.job));
     if (!earlier) continue;
     change(view, plan, plan.start, plan.end(), +1);
     plan.start = *earlier;
@@ -141,11 +143,18 @@ void ConservativeBackfill::sort_by_priority(const View& view) {
 }
 
 void ConservativeBackfill::reserve(const View& view, Plan& plan) {
-  auto hole = profile_.find(view.now(), plan.length, view.shape(plan.job), view.queue_of(plan.job), view.cluster());
+  auto hole = profile_.find(earliest_start(view, plan), plan.length, view.shape(plan.job), view.queue_of(plan.job),
+                            view.cluster());
   GPUSCHED_ASSERT(hole.has_value(), "every job fits the empty cluster");
   plan.start = hole->start;
   plan.parts = std::move(hole->parts);
   change(view, plan, plan.start, plan.end(), -1);
+}
+
+// The profile adds up what is free of a node's cards. Where shares, or whole cards beside them, find no room on any
+// card in spite of it, only the end of a running job can change that.
+Time ConservativeBackfill::earliest_start(const View& view, const Plan& plan) const {
+  return plan.refused && !ends_.ends().empty() ? ends_.ends().begin()->time : view.now();
 }
 
 void ConservativeBackfill::change(const View& view, const Plan& plan, Time start, Time end, int sign) {
@@ -157,13 +166,17 @@ bool ConservativeBackfill::start_due(const View& view, Decision& decision) {
   for (std::size_t i = 0; i < plans_.size(); ++i) {
     Plan& plan = plans_[i];
     const bool due = plan.start <= view.now();
-    if (due && start(plan, decision)) {
+    if (due && start(view, plan, decision)) {
       ends_.start(view, plan.job);
       queue_.waiting().erase(view, plan.job);
       runs_[index(plan.job)] = std::move(plan);
       continue;
     }
-    if (due) stale_ = true;  // shares of GPUs that are free, but not on one device
+    if (due && !plan.refused) {
+      change(view, plan, plan.start, plan.end(), +1);
+      plan.refused = refused_ = room_again_ = true;
+      reserve(view, plan);
+    }
     if (i < sorted_) ++sorted;
     if (kept != i) plans_[kept] = std::move(plan);
     ++kept;
@@ -174,12 +187,20 @@ bool ConservativeBackfill::start_due(const View& view, Decision& decision) {
   return any;
 }
 
-bool ConservativeBackfill::start(const Plan& plan, Decision& decision) {
+// Where the nodes of the plan have no card with room, others may (earliest_start).
+bool ConservativeBackfill::start(const View& view, Plan& plan, Decision& decision) {
   if (!profile_.by_node()) return decision.start(plan.job) == Verdict::ok;
   std::vector<NodeTasks> nodes;
   for (const CapacityProfile::Part& part : plan.parts)
     nodes.push_back({.node = NodeId{part.cell}, .tasks = part.tasks});
-  return decision.start_on(plan.job, nodes) == Verdict::ok;
+  if (decision.start_on(plan.job, nodes) == Verdict::ok) return true;
+  if (decision.start(plan.job) != Verdict::ok) return false;
+  change(view, plan, plan.start, plan.end(), +1);
+  plan.parts.clear();
+  view.for_each_grant(plan.job, [&](const Grant& grant) { plan.parts.push_back({index(grant.node), grant.tasks}); });
+  change(view, plan, plan.start, plan.end(), -1);
+  stale_ = true;  // it may stand where others have their reservations
+  return true;
 }
 
 // A planned start need not be an event of its own: the job it waits for may outlive its estimate.
@@ -207,15 +228,17 @@ BackfillInfo conservative_backfill_info() {
       .parameters = estimate_parameters("requested"),
       .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters& parameters,
                  const PolicyContext& context) {
+        const double depth = parameters.number("depth");
         return AnyPolicy(ConservativeBackfill(std::move(order), std::move(estimator),
                                               CapacityProfile(*context.cluster, *context.jobs),
-                                              static_cast<std::uint32_t>(parameters.number("depth"))));
+                                              depth == 0 ? no_index : static_cast<std::uint32_t>(depth)));
       }};
-  info.parameters.push_back({.name = "depth",
-                             .fallback = 100.0,
-                             .meaning = "most waiting jobs with a reservation; later ones wait for one",
-                             .least = 1,
-                             .most = 1e9});
+  info.parameters.push_back(
+      {.name = "depth",
+       .fallback = 0.0,
+       .meaning = "most waiting jobs with a reservation, later ones wait for one; 0: all have one",
+       .least = 0,
+       .most = 1e9});
   return info;
 }
 

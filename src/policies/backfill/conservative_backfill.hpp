@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gpusched/engine/decision.hpp"
-#include "src/policies/backfill/capacity_profile.hpp"
-#include "src/policies/backfill/estimated_ends.hpp"
 #include "src/policies/orders/list_scheduler.hpp"
+#include "src/policies/queues/capacity_profile.hpp"
+#include "src/policies/queues/estimated_ends.hpp"
 
 namespace gpusched {
 
@@ -46,11 +46,13 @@ class ConservativeBackfill {
     Time start{};
     Time length{};
     std::vector<CapacityProfile::Part> parts = {};
+    bool refused = false;  ///< nothing was given back since it was due and found no room
     [[nodiscard]] Time end() const { return start + length; }
   };
 
   void note_events(const View& view);
   void take_in(const View& view);
+  [[nodiscard]] Time earliest_start(const View& view, const Plan& plan) const;
   void settle(const View& view);
   Time settle_ends(const View& view);
   void mend_plans(const View& view, Time taken_until);
@@ -59,7 +61,7 @@ class ConservativeBackfill {
   void reserve(const View& view, Plan& plan);
   void change(const View& view, const Plan& plan, Time start, Time end, int sign);
   bool start_due(const View& view, Decision& decision);
-  bool start(const Plan& plan, Decision& decision);
+  bool start(const View& view, Plan& plan, Decision& decision);
   void wake_for_next(const View& view, Decision& decision);
 
   std::string name_;
@@ -76,7 +78,8 @@ class ConservativeBackfill {
   std::vector<JobId> unplanned_;  // by arrival; beyond the depth
   std::size_t next_unplanned_ = 0;
   Time next_wake_{};
-  bool stale_ = false;  // a due job could not start: the profile no longer agrees with the cluster
+  bool stale_ = false;    // a job started elsewhere than planned: the profile no longer agrees with the cluster
+  bool refused_ = false;  // a due job found no room just now
 };
 
 }  // namespace gpusched

@@ -70,7 +70,7 @@ void EasyBackfill::backfill(std::uint32_t queue, JobId head, const OracleView& v
 bool EasyBackfill::open_lanes(std::uint32_t queue, JobId head, const View& view) {
   lanes_.clear();
   for (const std::uint32_t shape : queue_.waiting().shapes(queue)) {
-    if (shape == view.shape_id(head) || !view.cluster().may_fit(view.shape_of_id(shape), queue)) continue;
+    if (shape == view.demand(head) || !view.cluster().may_fit(view.shape_of_demand(shape), queue)) continue;
     KineticTournament& jobs = queue_.waiting().jobs(queue, shape);
     lanes_.push_back({.shape = shape, .first = jobs[jobs.first(view.now())].job});
   }

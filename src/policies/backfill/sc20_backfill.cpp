@@ -45,7 +45,7 @@ void Sc20Backfill::start_before(const Chosen& chosen, std::uint32_t queue, const
   const Time longest = chosen.reserved - view.now() - Time{1};
   lanes_.clear();
   for (const std::uint32_t shape : queue_.waiting().shapes(queue)) {
-    if (shape == view.shape_id(chosen.job) || !view.cluster().may_fit(view.shape_of_id(shape), queue)) continue;
+    if (shape == view.demand(chosen.job) || !view.cluster().may_fit(view.shape_of_demand(shape), queue)) continue;
     const JobId first = queue_.first_within(view, queue, shape, longest);
     if (first != no_job) lanes_.push_back({.shape = shape, .first = first});
   }

@@ -49,7 +49,9 @@ PolicyInfo drf_info() {
 
 PolicyInfo hdrf_info() {
   return {.name = "hdrf",
-          .summary = "hierarchical DRF: the virtual cluster with the lowest dominant share, then its poorest user",
+          .summary =
+              "simplified hierarchical DRF (naive form): the virtual cluster with the lowest dominant share, then its "
+              "poorest user",
           .source =
               "Bhattacharya et al., \"Hierarchical Scheduling for Diverse Datacenter Workloads\", SoCC'13, in the "
               "naive form (a parent's share is the dominant share of its sum)",

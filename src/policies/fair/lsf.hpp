@@ -39,15 +39,17 @@ class Lsf {
   [[nodiscard]] double dynamic_priority(std::uint32_t owner, Time now) const;
 
  private:
+  __extension__ using Wide = __int128;  // many starts, late in time, add up to more than 64 bits hold
+
   struct Account {
     explicit Account(double half_life) : past(half_life) {}
     DecayingUsage past;
     MilliGpu held = 0;
     std::int64_t jobs = 0;
-    std::int64_t start_sum_us = 0;  // of running jobs, so that their run time so far is jobs x now - start_sum
+    Wide start_sum_us = 0;  // of running jobs, so that their run time so far is jobs x now - start_sum
 
     [[nodiscard]] double running_s(Time now) const {
-      return static_cast<double>(jobs * now.us - start_sum_us) / static_cast<double>(microseconds_per_second);
+      return static_cast<double>(Wide{jobs} * now.us - start_sum_us) / static_cast<double>(microseconds_per_second);
     }
   };
 

@@ -11,7 +11,7 @@ namespace gpusched {
 
 void MaxMin::decide(const View& view, Decision& decision) {
   note_events(view);
-  const auto unblock = [&] { blocked_.assign(view.queue_count(), std::vector<std::uint8_t>(view.shape_count(), 0)); };
+  const auto unblock = [&] { blocked_.assign(view.queue_count(), std::vector<std::uint8_t>(view.demand_count(), 0)); };
   unblock();
   for (auto at = hungry_.begin(); at != hungry_.end();) {
     const JobId job = first_that_may_fit(view, owners_[at->second]);
@@ -22,7 +22,7 @@ void MaxMin::decide(const View& view, Decision& decision) {
     if (decision.start(job) == Verdict::ok) {
       started(view, job);
     } else if (!preempts_ || !start_by_force(view, decision, job)) {
-      blocked_[view.queue_of(job)][view.shape_id(job)] = 1;
+      blocked_[view.queue_of(job)][view.demand(job)] = 1;
       continue;
     }
     // A start leaves less room, so what did not fit before does not fit now. A preemption may change that: its taker
@@ -35,7 +35,7 @@ void MaxMin::decide(const View& view, Decision& decision) {
 void MaxMin::started(const View& view, JobId job) {
   const std::uint32_t number = number_of(view, job);
   Owner& owner = owners_[number];
-  auto& waiting = owner.by_shape[view.shape_id(job)];
+  auto& waiting = owner.by_shape[view.demand(job)];
   waiting.erase(std::find(waiting.begin(), waiting.end(), job));
   hungry_.erase({owner.held, number});
   --owner.waiting;
@@ -46,8 +46,8 @@ void MaxMin::started(const View& view, JobId job) {
 // Precondition: the job's owner is not among hungry_.
 void MaxMin::wait(const View& view, JobId job) {
   Owner& owner = owners_[number_of(view, job)];
-  if (owner.by_shape.empty()) owner.by_shape.resize(view.shape_count());
-  auto& jobs = owner.by_shape[view.shape_id(job)];
+  if (owner.by_shape.empty()) owner.by_shape.resize(view.demand_count());
+  auto& jobs = owner.by_shape[view.demand(job)];
   jobs.insert(std::upper_bound(jobs.begin(), jobs.end(), job), job);  // one that ran is older than the rest
   ++owner.waiting;
 }
@@ -123,7 +123,7 @@ JobId MaxMin::first_that_may_fit(const View& view, const Owner& owner) const {
     if (waiting.empty()) continue;
     // A shape may fit in one scheduling queue and not in another; the first job not blocked stands for it.
     for (const JobId job : waiting) {
-      if (blocked_[view.queue_of(job)][view.shape_id(job)]) {
+      if (blocked_[view.queue_of(job)][view.demand(job)]) {
         if (view.queue_count() == 1) break;
         continue;
       }

@@ -315,11 +315,12 @@ PolicyInfo yarn_capacity_info() {
   return {.name = "yarn-capacity",
           .summary = "hierarchical queues with guaranteed shares, lent when idle and taken back by preemption",
           .source =
-              "Apache Hadoop YARN documentation, Capacity Scheduler (preemption monitor; a gang is one container, "
+              "Apache Hadoop YARN documentation, Capacity Scheduler (preemption monitor, off by default as in "
+              "yarn.resourcemanager.scheduler.monitor.enable; a gang is one container, "
               "and no maximum capacity)",
           .complexity = "O(queues x shapes + log n); O(running) a preemption",
           .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
-                         flag("preemption", true, "take a guarantee back from queues above theirs")},
+                         flag("preemption", false, "take a guarantee back from queues above theirs")},
           .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
             return make({.name = "yarn-capacity", .reclaim = parameters.flag("preemption")}, parameters, context);
           },
@@ -332,10 +333,10 @@ PolicyInfo yarn_fair_info() {
           .summary = "hierarchical queues that share equally among those that have jobs, with preemption",
           .source =
               "Apache Hadoop YARN documentation, Fair Scheduler (single-resource fairness over GPUs; fair-share "
-              "preemption)",
+              "preemption, off by default as yarn.scheduler.fair.preemption)",
           .complexity = "O(queues x shapes + log n); O(running) a preemption",
           .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
-                         flag("preemption", true, "take a fair share back from queues above theirs")},
+                         flag("preemption", false, "take a fair share back from queues above theirs")},
           .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
             return make({.name = "yarn-fair", .among_active = true, .reclaim = parameters.flag("preemption")},
                         parameters, context);
@@ -349,18 +350,20 @@ PolicyInfo volcano_info() {
       .name = "volcano",
       .summary = "gang scheduling composed of plugins: proportion, priority, drf, binpack, preempt and reclaim",
       .source =
-          "Volcano documentation, scheduler plugins and actions (drf: pkg/scheduler/plugins/drf, by namespace); gang "
+          "Volcano documentation, scheduler plugins and actions; defaults as in its installer's configuration "
+          "(enqueue, "
+          "allocate, backfill; drf: pkg/scheduler/plugins/drf, by namespace); gang "
           "is the engine's rule, and a gang is evicted whole",
       .complexity = "O(queues x priorities x shapes + log n); O(running) a preemption",
       .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
                      flag("proportion", true, "plugin: queues in order of what they hold of what they deserve"),
                      flag("priority", true, "plugin: within a queue, higher job priority first"),
-                     flag("drf", false,
+                     flag("drf", true,
                           "plugin: within a queue and priority, the user of the lowest dominant share first; preempt "
                           "takes from users who keep as much"),
                      flag("binpack", true, "plugin: pack nodes whatever the run's placement"),
-                     flag("preempt", true, "action: take from lower priorities of the same queue"),
-                     flag("reclaim", true, "action: take what a queue deserves from queues that hold more")},
+                     flag("preempt", false, "action: take from lower priorities of the same queue"),
+                     flag("reclaim", false, "action: take what a queue deserves from queues that hold more")},
       .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
         ShareQueues::Options options{.name = "volcano",
                                      .among_active = true,
@@ -370,9 +373,6 @@ PolicyInfo volcano_info() {
                                      .preempt_within = parameters.flag("preempt"),
                                      .reclaim = parameters.flag("reclaim")};
         if (parameters.flag("drf")) {
-          if (!context.jobs->has_users()) {
-            return unexpected("policy volcano: drf=true shares between users, and the trace names none");
-          }
           options.shares = DominantShares(*context.cluster);
           options.users = context.jobs->users().size();
         }

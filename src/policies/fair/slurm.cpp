@@ -1,27 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/fair/slurm.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "src/policies/fair/slurm_backfill.hpp"
 #include "src/policies/fair/slurm_log.hpp"
 
 namespace gpusched {
 
-void Slurm::decide(const View& view, Decision& decision) {
+void Slurm::decide(const View& view, Decision& decision, const std::function<void(JobId)>& started) {
   for (const Event& event : view.events()) {
     if (leaves_cluster(event.kind)) hold(view, event.job, -1);
     if (enters_queue(event.kind)) {
       waiting_.push(view, event.job, class_of(view, event.job));
     }
   }
-  // Within a class all factors but age are equal, and the first has waited longest.
-  const auto score = [&](const ClassQueues::Class& jobs) {
-    const std::uint32_t owner = owner_of(options_.column, view, jobs.first());
-    return -terms(view, jobs.first(), fair_share_now(owner, view.now())).priority();
-  };
-  waiting_.start_while_any_fits(view, decision, view.options().placement, options_.skip, score,
-                                [&](JobId job) { hold(view, job, +1); });
+  if (options_.skip) {
+    const auto score = [&](const ClassQueues::Class& jobs) { return -priority_now(view, jobs.first()); };
+    waiting_.start_while_any_fits(view, decision, score, [&](JobId job) {
+      hold(view, job, +1);
+      started(job);
+    });
+  } else {
+    start_in_order(view, decision, started);
+  }
+}
+
+// Within a class all factors but age are equal, and the first has waited longest. Starts change no priority at once.
+void Slurm::start_in_order(const View& view, Decision& decision, const std::function<void(JobId)>& started) {
+  blocked_.assign(blocked_.size(), 0);
+  const auto score = [&](const ClassQueues::Class& jobs) { return -priority_now(view, jobs.first()); };
+  waiting_.start_in_order(score, [&](const ClassQueues::Class& jobs) {
+    const std::uint32_t partition = view.vc(jobs.first());
+    if (partition >= blocked_.size()) blocked_.resize(partition + 1, 0);
+    std::uint8_t& blocked = blocked_[partition];
+    if (blocked != 0 || decision.start(jobs.first()) != Verdict::ok) {
+      blocked = 1;
+      return Attempt::not_allowed;
+    }
+    hold(view, jobs.first(), +1);
+    started(jobs.first());
+    return Attempt::started;
+  });
+}
+
+std::int64_t Slurm::priority_now(const View& view, JobId job) {
+  return terms(view, job, fair_share_now(owner_of(options_.column, view, job), view.now())).priority();
+}
+
+std::vector<JobId> Slurm::waiting_in_order(const View& view, std::size_t most) {
+  std::vector<std::pair<std::int64_t, JobId>> waiting;
+  waiting_.for_each([&](const ClassQueues::Class& jobs) {
+    for (const JobId job : jobs.jobs) waiting.emplace_back(-priority_now(view, job), job);
+  });
+  most = std::min(most, waiting.size());
+  std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(most), waiting.end());
+  std::vector<JobId> order;
+  for (std::size_t i = 0; i < most; ++i) order.push_back(waiting[i].second);
+  return order;
+}
+
+void Slurm::started(const View& view, JobId job) {
+  hold(view, job, +1);
+  waiting_.erase(view, job, class_of(view, job));
 }
 
 void Slurm::account(const View& view, const Event& event) {
@@ -71,11 +114,10 @@ void Slurm::hold(const View& view, JobId job, std::int64_t sign) {
   all_.hold(view.now(), change);
 }
 
-// Where partitions have factors of their own, the jobs of an owner form one class per partition.
+// The jobs of an owner form one class per partition.
 std::uint32_t Slurm::class_of(const View& view, JobId job) const {
   const std::uint32_t owner = owner_of(options_.column, view, job);
-  const bool partitions_differ = options_.column != OwnerColumn::vc && !options_.partition_factors.empty();
-  return partitions_differ ? view.vc(job) * options_.owners + owner : owner;
+  return options_.column == OwnerColumn::vc ? owner : view.vc(job) * options_.owners + owner;
 }
 
 double Slurm::partition_factor(std::uint32_t vc) const {
@@ -83,9 +125,8 @@ double Slurm::partition_factor(std::uint32_t vc) const {
 }
 
 double Slurm::qos_factor(std::int32_t priority) const {
-  if (options_.most_qos == options_.least_qos) return 0;
-  return (static_cast<double>(priority) - options_.least_qos) /
-         (static_cast<double>(options_.most_qos) - options_.least_qos);
+  if (options_.most_qos <= 0) return 0;
+  return static_cast<double>(std::max(priority, 0)) / options_.most_qos;
 }
 
 namespace {
@@ -111,8 +152,7 @@ Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
     owners.insert(owner_of(*column, jobs, job));
-    options.least_qos = i == 0 ? jobs.priority(job) : std::min(options.least_qos, jobs.priority(job));
-    options.most_qos = i == 0 ? jobs.priority(job) : std::max(options.most_qos, jobs.priority(job));
+    options.most_qos = std::max(options.most_qos, jobs.priority(job));
   }
   for (const std::uint32_t owner : owners) options.share_sum_milli += options.shares.milli(owner);
   options.share_sum_milli = std::max<std::int64_t>(options.share_sum_milli, 1);
@@ -126,45 +166,74 @@ ParameterInfo weight(std::string name, double fallback, std::string meaning) {
 }  // namespace
 
 PolicyInfo slurm_info() {
-  return {.name = "slurm",
-          .summary = "multifactor priority: age, fair-share with half-life, job size, partition and QoS",
-          .source =
-              "Slurm documentation, \"Multifactor Priority Plugin\" (classic fair-share, factor 2^-(U/S)); "
-              "QoS = the job's priority, partition = its virtual cluster; priorities are integers as in Slurm",
-          .complexity = "O(owners x priorities x shapes + log n)",
-          .parameters = {owner_parameter("user"),
-                         weights_parameter(),
-                         weight("weight_age", 1000, "PriorityWeightAge"),
-                         weight("weight_fair_share", 10000, "PriorityWeightFairshare"),
-                         weight("weight_size", 1000, "PriorityWeightJobSize; larger jobs first"),
-                         weight("weight_partition", 1000, "PriorityWeightPartition"),
-                         weight("weight_qos", 2000, "PriorityWeightQOS"),
-                         {.name = "max_age_s",
-                          .fallback = 604'800.0,
-                          .meaning = "waiting time from which on the age factor is 1 (PriorityMaxAge)",
-                          .least = 1},
-                         {.name = "half_life_s",
-                          .fallback = 604'800.0,
-                          .meaning = "half-life of past usage (PriorityDecayHalfLife)",
-                          .least = 1},
-                         {.name = "partition_factors",
-                          .fallback = std::vector<double>{},
-                          .meaning = "factors of the virtual clusters in order of their first job; others 1",
-                          .most = 1},
-                         {.name = "skip",
-                          .fallback = true,
-                          .meaning = "pass over jobs that do not fit; false: the first of them blocks its queue"}},
-          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
-            auto policy = slurm_from(parameters, context);
-            if (!policy) return Unexpected{policy.error()};
-            return AnyPolicy(*std::move(policy));
-          },
-          .log = [](const PolicyParameters& parameters,
-                    const PolicyContext& context) -> Result<std::unique_ptr<PolicyLog>> {
-            auto policy = slurm_from(parameters, context);
-            if (!policy) return Unexpected{policy.error()};
-            return std::unique_ptr<PolicyLog>(std::make_unique<SlurmLog>(*std::move(policy), *context.jobs));
-          }};
+  return {
+      .name = "slurm",
+      .summary = "multifactor priority: age, fair-share with half-life, job size, partition and QoS; +easy: backfill",
+      .source =
+          "Slurm documentation, \"Multifactor Priority Plugin\" (classic fair-share, factor 2^-(U/S)); "
+          "QoS = the job's priority over the greatest, partition = its virtual cluster; priorities are integers; "
+          "\"Scheduling Configuration Guide\": a job that stays pending keeps back its partition; slurm+easy is "
+          "sched/backfill with exact times (no bf_resolution)",
+      .complexity = "O(owners x priorities x shapes + log n)",
+      .parameters = {owner_parameter("user"),
+                     weights_parameter(),
+                     weight("weight_age", 1000, "PriorityWeightAge"),
+                     weight("weight_fair_share", 10000, "PriorityWeightFairshare"),
+                     weight("weight_size", 1000, "PriorityWeightJobSize; larger jobs first"),
+                     weight("weight_partition", 1000, "PriorityWeightPartition"),
+                     weight("weight_qos", 2000, "PriorityWeightQOS"),
+                     {.name = "max_age_s",
+                      .fallback = 604'800.0,
+                      .meaning = "waiting time from which on the age factor is 1 (PriorityMaxAge)",
+                      .least = 1},
+                     {.name = "half_life_s",
+                      .fallback = 604'800.0,
+                      .meaning = "half-life of past usage (PriorityDecayHalfLife)",
+                      .least = 1},
+                     {.name = "partition_factors",
+                      .fallback = std::vector<double>{},
+                      .meaning = "factors of the virtual clusters in order of their first job; others 1",
+                      .most = 1},
+                     {.name = "skip",
+                      .fallback = false,
+                      .meaning = "pass over jobs that do not fit; false: they leave the rest of their partition "
+                                 "pending"},
+                     {.name = "bf_window_s",
+                      .fallback = 86'400.0,
+                      .meaning = "slurm+easy: jobs that should start later have no reservation (bf_window)",
+                      .least = 0,
+                      .most = 1e10},
+                     {.name = "bf_max_job_test",
+                      .fallback = 500.0,
+                      .meaning = "slurm+easy: most jobs that a pass considers, the highest priorities first",
+                      .least = 1,
+                      .most = 1e9},
+                     {.name = "bf_interval_s",
+                      .fallback = 30.0,
+                      .meaning = "slurm+easy: least time between two passes (bf_interval)",
+                      .least = 0,
+                      .most = 1e9}},
+      .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+        auto policy = slurm_from(parameters, context);
+        if (!policy) return Unexpected{policy.error()};
+        return AnyPolicy(*std::move(policy));
+      },
+      .backfilled = [](const PolicyParameters& parameters, const PolicyContext& context,
+                       AnyDurationEstimator estimator) -> Result<AnyPolicy> {
+        auto policy = slurm_from(parameters, context);
+        if (!policy) return Unexpected{policy.error()};
+        return AnyPolicy(SlurmBackfill(*std::move(policy),
+                                       {.window = from_seconds(parameters.number("bf_window_s")),
+                                        .most_jobs = static_cast<std::uint32_t>(parameters.number("bf_max_job_test")),
+                                        .interval = from_seconds(parameters.number("bf_interval_s"))},
+                                       std::move(estimator), CapacityProfile(*context.cluster, *context.jobs)));
+      },
+      .log = [](const PolicyParameters& parameters,
+                const PolicyContext& context) -> Result<std::unique_ptr<PolicyLog>> {
+        auto policy = slurm_from(parameters, context);
+        if (!policy) return Unexpected{policy.error()};
+        return std::unique_ptr<PolicyLog>(std::make_unique<SlurmLog>(*std::move(policy), *context.jobs));
+      }};
 }
 
 }  // namespace gpusched

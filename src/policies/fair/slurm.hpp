@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,10 +35,11 @@ struct SlurmTerms {
 };
 
 /// At every event waiting jobs start in order of priority = the weighted sum of five factors; ties go to the earliest
-/// job. Age: time since submission over max_age_s, at most 1. Fair-share: 2^-(U/S), U the owner's part of all GPU time
-/// used so far with its half-life and S its part of the weights of all owners in the trace. Size: the part of the
-/// cluster's GPUs that the job asks for. Partition: as given. QoS: where the job's priority lies between the trace's
-/// least (0) and greatest (1); 0 when all are equal.
+/// job. A job that does not fit leaves the rest of its partition (virtual cluster) pending, as in Slurm's main
+/// scheduling loop, or is passed over with `skip`. Age: time since submission over max_age_s, at most 1. Fair-share:
+/// 2^-(U/S), U the owner's part of all GPU time used so far with its half-life and S its part of the weights of all
+/// owners in the trace. Size: the part of the cluster's GPUs that the job asks for. Partition: as given. QoS: the job's
+/// priority over the greatest of the trace, 0 for negative ones.
 class Slurm {
  public:
   struct Options {
@@ -53,16 +55,24 @@ class Slurm {
     double max_age_s = 604'800;  ///< the age factor is 1 from here on
     double half_life_s = 604'800;
     std::vector<double> partition_factors;  ///< of virtual clusters in order of their first job; else 1
-    std::int32_t least_qos = 0;             ///< priorities of the trace's jobs map to [0, 1]
-    std::int32_t most_qos = 0;
-    bool skip = true;
+    std::int32_t most_qos = 0;              ///< the greatest priority of the trace's jobs
+    bool skip = false;                      ///< pass over jobs that do not fit
   };
 
   explicit Slurm(Options options) : options_(std::move(options)), all_(options_.half_life_s) {}
 
   [[nodiscard]] std::string_view name() const { return "slurm"; }
 
-  void decide(const View& view, Decision& decision);
+  void decide(const View& view, Decision& decision) {
+    decide(view, decision, [](JobId) {});
+  }
+  /// The same; `started` is told of every start.
+  void decide(const View& view, Decision& decision, const std::function<void(JobId)>& started);
+
+  /// The waiting jobs of the highest priorities, in order, at most `most` of them. O(waiting).
+  [[nodiscard]] std::vector<JobId> waiting_in_order(const View& view, std::size_t most);
+  /// The decision started this waiting job without being asked to.
+  void started(const View& view, JobId job);
 
   /// Updates the usage of the event's owner; for an observer that makes no decisions (SlurmLog).
   void account(const View& view, const Event& event);
@@ -79,6 +89,8 @@ class Slurm {
     double factor = 1;
   };
 
+  void start_in_order(const View& view, Decision& decision, const std::function<void(JobId)>& started);
+  [[nodiscard]] std::int64_t priority_now(const View& view, JobId job);
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job, double fair_share_factor) const;
   double fair_share_now(std::uint32_t owner, Time now);
   void hold(const View& view, JobId job, std::int64_t sign);
@@ -91,6 +103,7 @@ class Slurm {
   std::vector<DecayingUsage> used_;   // [owner]
   std::vector<ShareNow> shares_now_;  // [owner]
   DecayingUsage all_;
+  std::vector<std::uint8_t> blocked_;  // [partition], of this instant
 };
 
 }  // namespace gpusched

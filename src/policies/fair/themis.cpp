@@ -47,7 +47,7 @@ void Themis::note_arrivals(const OracleView& view) {
     ideal_s_.resize(view.job_count());
     lease_end_.assign(view.job_count(), Time::max());
     if (estimator_) estimate_.resize(view.job_count());
-    waiting_.assign(std::size_t{view.queue_count()} * view.shape_count(), KineticTournament(true));
+    waiting_.assign(std::size_t{view.queue_count()} * view.demand_count(), KineticTournament(true));
     slots_.assign(view.job_count(), no_index);
   }
   for (const Candidate& stopped : stopped_) wait(view, stopped.job);
@@ -93,8 +93,8 @@ void Themis::open_turns(const OracleView& view, Takes takes) {
   turns_.clear();
   for (std::size_t group = 0; group < waiting_.size(); ++group) {
     if (waiting_[group].empty()) continue;
-    const auto queue = static_cast<std::uint32_t>(group / view.shape_count());
-    const auto shape = static_cast<std::uint32_t>(group % view.shape_count());
+    const auto queue = static_cast<std::uint32_t>(group / view.demand_count());
+    const auto shape = static_cast<std::uint32_t>(group % view.demand_count());
     if (!takes(queue, shape)) continue;
     turns_.push_back({.group = group});
     [[maybe_unused]] const bool any = refill(view, turns_.back());
@@ -166,7 +166,7 @@ void Themis::stop_losers(const OracleView& view, Decision& decision) {
   MilliGpu free = view.cluster().total_gpus() * whole_gpu;
   for (const Bid& winner : winners_) free -= winner.gpus;
   const auto counts = [&](MilliGpu wanted) { return wanted > 0 && wanted <= free; };
-  open_turns(view, [&](std::uint32_t, std::uint32_t shape) { return counts(view.shape_of_id(shape).gpu_milli()); });
+  open_turns(view, [&](std::uint32_t, std::uint32_t shape) { return counts(view.shape_of_demand(shape).gpu_milli()); });
   std::vector<JobId> chosen;
   const auto lost = [&](const Turn& turn) {
     if (counts(view.shape(turn.first.back().job).gpu_milli())) return false;
@@ -201,7 +201,7 @@ void Themis::stop_losers(const OracleView& view, Decision& decision) {
 // places back.
 void Themis::start_waiting(const OracleView& view, Decision& decision) {
   open_turns(view, [&](std::uint32_t queue, std::uint32_t shape) {
-    return view.cluster().may_fit(view.shape_of_id(shape), queue);
+    return view.cluster().may_fit(view.shape_of_demand(shape), queue);
   });
   blocked_.assign(waiting_.size(), 0);
   start_winners(view, decision);
@@ -329,7 +329,7 @@ void Themis::replace_expired(const OracleView& view, Decision& decision) {
 PolicyInfo themis_info() {
   PolicyInfo info{
       .name = "themis",
-      .summary = "finish-time fairness: leases GPUs to the jobs that sharing slows most",
+      .summary = "finish-time fairness: auctions leases of GPUs among the jobs that sharing slows most",
       .source =
           "Themis (NSDI'20), sections 3 and 4; N as of the submission; a job is an app, bids for its "
           "gang, and pays in time",
@@ -340,8 +340,8 @@ PolicyInfo themis_info() {
                       .least = 1e-3,
                       .most = 1e9},
                      {.name = "auction",
-                      .fallback = false,
-                      .meaning = "auction the leases (partial allocation, hidden payments)"},
+                      .fallback = true,
+                      .meaning = "auction the leases (partial allocation, hidden payments); false: by rho alone"},
                      {.name = "filter",
                       .fallback = 0.8,
                       .meaning = "auction=true: f, the fraction of jobs, of best rho, that make no bid",

@@ -93,7 +93,7 @@ class Themis {
   void end_lease(JobId job);
   [[nodiscard]] Time left(const OracleView& view, JobId job) const;
   [[nodiscard]] std::size_t group_of(const View& view, JobId job) const {
-    return std::size_t{view.queue_of(job)} * view.shape_count() + view.shape_id(job);
+    return std::size_t{view.queue_of(job)} * view.demand_count() + view.demand(job);
   }
   template <class Takes>
   void open_turns(const OracleView& view, Takes takes);

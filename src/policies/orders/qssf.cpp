@@ -9,7 +9,8 @@ namespace gpusched {
 PolicyInfo qssf_info() {
   return list_policy_info(
       {.name = "qssf",
-       .summary = "smallest predicted GPU time first, in each virtual cluster",
+       .summary =
+           "simplified: smallest predicted GPU time first in each virtual cluster, without the learned predictor",
        .source = "Hu et al., Characterization and prediction of deep learning workloads, SC'21 (Helios), QSSF service",
        .complexity = {},
        .parameters = {},

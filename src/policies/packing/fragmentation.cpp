@@ -3,18 +3,20 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 namespace gpusched {
 
 std::vector<TypicalPod> typical_pods(const JobTable& jobs, double coverage) {
-  // Ordered by the tie rule, so that a stable sort by count completes it.
-  using Kind = std::tuple<std::int64_t, MilliGpu, std::uint32_t, std::uint32_t>;
+  // Ordered by the tie rule, so that a stable sort by count completes it. GPU demands go by name: their numbers follow
+  // the order of the rows, which must not matter.
+  using Kind = std::tuple<std::int64_t, MilliGpu, std::uint32_t, std::string_view>;
   std::map<Kind, std::uint32_t, std::greater<>> counts;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const Shape& shape = jobs.shape(JobId{i});
-    ++counts[{shape.cpu_milli_per_task, card_milli_of(shape), cards_of(shape), shape.gpu_spec}];
+    ++counts[{shape.cpu_milli_per_task, card_milli_of(shape), cards_of(shape), jobs.gpu_specs()[shape.gpu_spec]}];
   }
   std::vector<std::pair<Kind, std::uint32_t>> kinds(counts.begin(), counts.end());
   std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -22,7 +24,7 @@ std::vector<TypicalPod> typical_pods(const JobTable& jobs, double coverage) {
   std::vector<TypicalPod> pods;
   for (const auto& [kind, count] : kinds) {
     const auto& [cpu_milli, card_milli, cards, gpu_spec] = kind;
-    pods.push_back({cpu_milli, cards, card_milli, gpu_spec, static_cast<double>(count)});
+    pods.push_back({cpu_milli, cards, card_milli, jobs.gpu_specs().find(gpu_spec), static_cast<double>(count)});
     covered += count;
     if (static_cast<double>(covered) >= coverage * jobs.size()) break;
   }

@@ -15,10 +15,10 @@ namespace gpusched {
 /// A kind of pod and the share of all pods that it stands for.
 struct TypicalPod {
   std::int64_t cpu_milli = 0;
-  std::uint32_t cards = 0;  ///< GPUs that it needs on one node
-  MilliGpu card_milli = 0;  ///< of each: 1000 when `cards` > 1
-  std::uint32_t gpu_spec = 0;
-  double share = 0;  ///< the shares of a measure sum to 1
+  std::uint32_t cards = 0;     ///< GPUs that it needs on one node
+  MilliGpu card_milli = 0;     ///< of each: 1000 when `cards` > 1
+  std::uint32_t gpu_spec = 0;  ///< index into JobTable::gpu_specs() of the run's table
+  double share = 0;            ///< the shares of a measure sum to 1
 };
 
 /// A pod's demand on the cards of one node. `shape` is one task's.
@@ -32,7 +32,8 @@ constexpr MilliGpu card_milli_of(const Shape& shape) {
 
 /// The kinds of pods (CPU, cards, milli-GPU a card, GPU demand; not memory), CPU-only ones included, in falling order
 /// of count up to and including the one at which `coverage` (0 to 1) of the table's jobs are covered. Ties: larger CPU,
-/// then milli-GPU, cards, GPU demand first.
+/// then milli-GPU, cards, GPU demand (by name) first. Their GPU demands are numbers of this table: a run on another
+/// table needs the same numbers there (JobTableBuilder(like)).
 std::vector<TypicalPod> typical_pods(const JobTable& jobs, double coverage = 0.95);
 
 /// A node as the measure sees it.

@@ -3,7 +3,7 @@
 
 namespace gpusched {
 
-void K8s::decide(const OracleView& view, Decision& decision) {
+void K8s::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
     if (enters_queue(event.kind)) waiting_.push(view, event.job, 0);
   }
@@ -13,7 +13,7 @@ void K8s::decide(const OracleView& view, Decision& decision) {
   });
 }
 
-bool K8s::bind(const OracleView& view, Decision& decision, JobId job) {
+bool K8s::bind(const View& view, Decision& decision, JobId job) {
   const Shape& shape = view.shape(job);
   const std::uint32_t vc = view.queue_of(job);
   if (!view.cluster().may_fit(shape, vc)) return false;
@@ -51,21 +51,15 @@ NodeId K8s::best_node(const View& view, const Shape& shape, std::uint32_t vc) {
   return best;
 }
 
-void K8s::note_bound(const OracleView& view, Decision& decision, JobId pod) {
+void K8s::note_bound(const View& view, Decision& decision, JobId pod) {
   std::vector<JobId>& pods = bound_[view.group(pod)];
   pods.push_back(pod);
   if (pods.size() < pods_in_group_[view.group(pod)]) {
-    decision.adjust_work(pod, hold);
+    decision.hold(pod);
     return;
   }
   pods.pop_back();  // the last one works from now on by itself
-  for (const JobId waiting : pods) {
-    // A pod bound at this instant has not been started yet as the view sees it.
-    const Time left = view.remaining(waiting);
-    const Time work = view.jobs().attempt_work(waiting, view.attempt(waiting));
-    const bool bound_before = left > work;
-    decision.adjust_work(waiting, bound_before ? work - left : Time{} - hold);
-  }
+  for (const JobId waiting : pods) decision.resume(waiting);
   pods.clear();
 }
 
@@ -100,7 +94,9 @@ Result<JobTable> split_into_pods(const JobTable& jobs, Time creation_interval) {
 
 PolicyInfo k8s_info() {
   return {.name = "k8s",
-          .summary = "pods by priority and creation; each to the node of the best score; no gangs with pods=true",
+          .summary =
+              "simplified: pods by priority and creation, each to the node of the best score over GPUs; no gangs with "
+              "pods=true",
           .source =
               "Kubernetes documentation, \"Scheduling Framework\" and NodeResourcesFit (LeastAllocated, "
               "MostAllocated, over GPUs); no preemption, no back-off",

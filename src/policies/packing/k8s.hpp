@@ -19,7 +19,7 @@ namespace gpusched {
 /// The engine starts a gang whole or not at all, which Kubernetes does not. To see what it does instead, split the
 /// trace with split_into_pods() and set `pods`: then every pod is a job, holds its GPUs as soon as it is bound, and
 /// works from the moment when the last pod of its job is bound. Jobs that each hold a part of what they need wait for
-/// one another for ever: the deadlock that gang scheduling avoids. Such pods are held for `hold`, a century.
+/// one another for ever: the deadlock that gang scheduling avoids.
 class K8s {
  public:
   enum class Score : std::uint8_t { least_allocated, most_allocated };
@@ -29,18 +29,12 @@ class K8s {
       : score_(score), pods_in_group_(std::move(pods_in_group)), bound_(pods_in_group_.size()) {}
 
   [[nodiscard]] std::string_view name() const { return "k8s"; }
-  /// The work left of a bound pod is only put back to what it was when it was bound.
-  [[nodiscard]] bool clairvoyant() const { return false; }
-
-  void decide(const OracleView& view, Decision& decision);
-
-  /// Longer than any run: how long a pod would stay bound if the others never came.
-  static constexpr Time hold = whole_seconds(std::int64_t{100} * 365 * 86'400);
+  void decide(const View& view, Decision& decision);
 
  private:
-  bool bind(const OracleView& view, Decision& decision, JobId job);
+  bool bind(const View& view, Decision& decision, JobId job);
   [[nodiscard]] NodeId best_node(const View& view, const Shape& shape, std::uint32_t vc);
-  void note_bound(const OracleView& view, Decision& decision, JobId pod);
+  void note_bound(const View& view, Decision& decision, JobId pod);
 
   Score score_;
   std::vector<std::uint32_t> pods_in_group_;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "src/policies/seam/seed_parameter.hpp"
+
 namespace gpusched {
 namespace {
 
@@ -198,7 +200,7 @@ std::string_view Packing::name() const {
 void Packing::decide(const View& view, Decision& decision) {
   if (nodes_of_.empty()) {
     nodes_of_.resize(view.job_count());
-    waiting_.resize(std::size_t{view.queue_count()} * view.shape_count());
+    waiting_.resize(std::size_t{view.queue_count()} * view.demand_count());
   }
   bool freed = false;
   for (const Event& event : view.events()) {
@@ -222,7 +224,7 @@ void Packing::decide(const View& view, Decision& decision) {
 }
 
 std::deque<JobId>& Packing::waiting_of(const View& view, JobId job) {
-  return waiting_[view.queue_of(job) * view.shape_count() + view.shape_id(job)];
+  return waiting_[view.queue_of(job) * view.demand_count() + view.demand(job)];
 }
 
 void Packing::start_waiting(const View& view, Decision& decision) {
@@ -278,11 +280,13 @@ PolicyInfo packing_info(PackingRule rule, std::string summary, std::string sourc
           .summary = std::move(summary),
           .source = std::move(source),
           .complexity = "O(nodes) a job",
-          .parameters = {},
-          .make = [rule](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
+          .parameters = rule == PackingRule::random ? std::vector{seed_parameter("of the nodes drawn")}
+                                                    : std::vector<ParameterInfo>{},
+          .make = [rule](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
             std::vector<TypicalPod> pods;
             if (rule == PackingRule::fgd) pods = typical_pods(*context.jobs);
-            return AnyPolicy(Packing(rule, context.seed, std::move(pods)));
+            const double seed = rule == PackingRule::random ? parameters.number("seed") : 0;
+            return AnyPolicy(Packing(rule, drawing_seed(seed, context), std::move(pods)));
           },
           .work_conserving = true};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/preemptive/attained_service.hpp"
 
-#include <numeric>
+#include <cmath>
 
 namespace gpusched {
 namespace {
@@ -12,19 +12,31 @@ constexpr std::int64_t gpu_us(double gpu_seconds) {
 
 }  // namespace
 
-double gittins_index(const std::vector<std::int64_t>& services, std::int64_t attained) {
-  const auto first = std::upper_bound(services.begin(), services.end(), attained);
-  const auto alive = static_cast<double>(services.end() - first);
-  double best = 0;
-  double finished = 0;
-  double service_of_finished = 0;
-  for (auto at = first; at != services.end(); ++at) {
-    const auto further = static_cast<double>(*at - attained);
-    finished += 1;
-    service_of_finished += further;
-    best = std::max(best, finished / (service_of_finished + (alive - finished) * further));
+std::int64_t default_quantum_gpu_us(const View& view) {
+  const PreemptionCost& cost = view.options().preemption;
+  MilliGpu largest = 0;
+  for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+    largest = std::max(largest, view.shape_of_id(shape).gpu_milli());
   }
-  return best;
+  const std::int64_t turn_us = 2 * (cost.checkpoint + cost.restart + cost.checkpoint_interval).us;
+  return std::max(gpu_us(3600), mul_div(turn_us, largest, whole_gpu));
+}
+
+ServiceSample::ServiceSample(std::vector<std::int64_t> services) : services_(std::move(services)), sums_{0} {
+  std::sort(services_.begin(), services_.end());
+  for (const std::int64_t service : services_) sums_.push_back(sums_.back() + static_cast<double>(service));
+}
+
+double ServiceSample::gittins_index(std::int64_t attained, std::int64_t look_ahead) const {
+  const auto place = [&](std::int64_t service) {
+    return static_cast<std::size_t>(std::upper_bound(services_.begin(), services_.end(), service) - services_.begin());
+  };
+  const std::size_t first = place(attained), beyond = place(attained + look_ahead);
+  if (first == services_.size()) return 0;
+  const auto finish = static_cast<double>(beyond - first), stay = static_cast<double>(services_.size() - beyond);
+  const double expected =
+      sums_[beyond] - sums_[first] - finish * static_cast<double>(attained) + stay * static_cast<double>(look_ahead);
+  return finish / expected;
 }
 
 AttainedService::AttainedService(AttainedServiceOptions options, const NameTable& families)
@@ -35,9 +47,7 @@ AttainedService::AttainedService(AttainedServiceOptions options, const NameTable
       is_skewed_.push_back(std::any_of(options_.skewed.begin(), options_.skewed.end(), begins));
     }
   }
-  services_ = options_.history_gpu_us;
-  rank_.resize(options_.levels.count());
-  std::iota(rank_.begin(), rank_.end(), 0u);
+  services_ = std::move(options_.known_gpu_us);
 }
 
 // The hooks that PreemptiveOrder calls while it places jobs.
@@ -52,14 +62,20 @@ struct AttainedService::Hooks {
     policy.runs_of(view, id).insert(policy.run_of(id));
     policy.plan_crossing(view.shape(id), id);
     const Time first = view.first_start(id) == Time::max() ? view.now() : view.first_start(id);
-    return policy.options_.by_first_start ? Key{policy.order_.key(id).rank, first.us} : policy.order_.key(id);
+    return policy.options_.by_first_start ? Key{policy.order_.key(id).level, first.us} : policy.order_.key(id);
   }
   void before_preempt(JobId id) const {
     policy.runs_of(view, id).erase(policy.run_of(id));
     policy.plan_promotion(view, id);
   }
-  void restored(JobId id) const { policy.runs_of(view, id).insert(policy.run_of(id)); }
-  void before_displace() const { policy.cross_levels(view); }
+  void restored(JobId id) const {
+    policy.jobs_[index(id)].promotion = Time::max();
+    policy.runs_of(view, id).insert(policy.run_of(id));
+  }
+  void before_displace() const {
+    policy.cross_levels(view);
+    policy.bring_indices_up_to_now(view);
+  }
   [[nodiscard]] Placement placement(JobId id) const {
     if (policy.is_skewed_.empty() || view.family(id) == 0) return view.options().placement;
     return policy.is_skewed_[view.family(id)] ? Placement::consolidate : Placement::best_fit;
@@ -69,10 +85,16 @@ struct AttainedService::Hooks {
 void AttainedService::decide(const View& view, Decision& decision) {
   if (jobs_.empty()) {
     jobs_.resize(view.job_count());
-    runs_.resize(std::size_t{view.queue_count()} * view.shape_count());
+    runs_.resize(std::size_t{view.queue_count()} * view.demand_count());
+    levels_ = options_.levels ? *options_.levels : ServiceLevels::even(default_quantum_gpu_us(view));
   }
+  // A wake for a crossing that never came is no event: indices would count anew.
+  const bool only_woken = std::all_of(view.events().begin(), view.events().end(),
+                                      [](const Event& event) { return event.kind == EventKind::wake; });
+  if (options_.gittins && only_woken && view.now() != due_) return;
   note_events(view);
-  if (options_.gittins && services_.size() >= rank_again_at_) rank_levels(view);
+  indices_are_of_now_ = !options_.gittins;
+  if (options_.gittins && services_.size() >= next_sample_size_) learn_distribution(view);
   if (overtaking_ <= view.now()) cross_levels(view);
   promote_starved(view);
   Hooks hooks{*this, view};
@@ -82,9 +104,16 @@ void AttainedService::decide(const View& view, Decision& decision) {
 
 AttainedService::Key AttainedService::key_of(const View& view, JobId id) const {
   const Job& job = jobs_[index(id)];
-  const std::uint32_t rank = options_.gittins ? rank_[job.level] : job.level;
+  if (options_.gittins) return {job.level, gittins_order(view, id)};
   // Jobs that never ran have no first start, and stand in order of submission.
-  return {rank, options_.by_first_start ? view.first_start(id).us : job.entered};
+  return {job.level, options_.by_first_start ? view.first_start(id).us : job.entered};
+}
+
+// Ascending as the index falls. An index is at most one job a microsecond, which one part in 10^18 tells apart.
+std::int64_t AttainedService::gittins_order(const View& view, JobId id) const {
+  const Time ran = view.ran(id) - jobs_[index(id)].ran_base;
+  const std::int64_t attained = mul_div(ran.us, view.shape(id).gpu_milli(), whole_gpu);
+  return -std::llround(sample_.gittins_index(attained, options_.look_ahead_gpu_us) * 1e18);
 }
 
 void AttainedService::note_events(const View& view) {
@@ -93,7 +122,9 @@ void AttainedService::note_events(const View& view) {
       order_.leave(view, event.job);
       runs_of(view, event.job).erase(run_of(event.job));
       jobs_[index(event.job)].crossing = Time::max();
-      if (event.kind == EventKind::finish && options_.gittins) services_.push_back(view.attained_gpu_us(event.job));
+      if (event.kind == EventKind::finish && options_.gittins && !options_.knows_distribution) {
+        services_.push_back(view.attained_gpu_us(event.job));
+      }
     }
     if (event.kind == EventKind::retry) {
       catch_up(view, event.job);
@@ -111,8 +142,7 @@ void AttainedService::note_events(const View& view) {
 void AttainedService::catch_up(const View& view, JobId id) {
   Job& job = jobs_[index(id)];
   const Shape& shape = view.shape(id);
-  const std::uint32_t level =
-      options_.levels.level(mul_div((view.now() - job.origin).us, shape.gpu_milli(), whole_gpu));
+  const std::uint32_t level = levels_.level(mul_div((view.now() - job.origin).us, shape.gpu_milli(), whole_gpu));
   if (level == job.level) return;
   job.level = level;
   job.entered = (job.origin + time_to(shape, level)).us;
@@ -143,42 +173,41 @@ void AttainedService::promote_starved(const View& view) {
   }
 }
 
-// The index moves slowly once there is history: ranked anew whenever it grew by half.
-void AttainedService::rank_levels(const View& view) {
-  rank_again_at_ = services_.size() + services_.size() / 2 + 1;
-  std::sort(services_.begin(), services_.end());
-  std::vector<double> gittins;
-  for (std::uint32_t level = 0; level < rank_.size(); ++level) {
-    gittins.push_back(gittins_index(services_, options_.levels.begin(level)));
-  }
-  std::vector<std::uint32_t> levels(rank_.size());
-  std::iota(levels.begin(), levels.end(), 0u);
-  std::stable_sort(levels.begin(), levels.end(), [&](auto a, auto b) { return gittins[a] > gittins[b]; });
-  const std::vector<std::uint32_t> before = rank_;
-  for (std::uint32_t place = 0; place < levels.size(); ++place) rank_[levels[place]] = place;
-  if (rank_ == before) return;  // the rule: a few levels change places a few times, early
-  for (const JobId job : view.running()) order_.rekey(view, job, key_of(view, job));
+// The distribution changes slowly once there is a history: the sample is taken anew whenever that grew by half.
+void AttainedService::learn_distribution(const View& view) {
+  next_sample_size_ = services_.size() + services_.size() / 2 + 1;
+  sample_ = ServiceSample(services_);
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
     for (const JobId job : view.queue(queue)) order_.rekey(view, job, key_of(view, job));
   }
 }
 
+// The index of a running job changes all the time. As in the authors' program it counts as of the latest event.
+void AttainedService::bring_indices_up_to_now(const View& view) {
+  if (indices_are_of_now_) return;
+  indices_are_of_now_ = true;
+  for (const JobId job : view.running()) {
+    const Key key = key_of(view, job);
+    if (key != order_.key(job)) order_.rekey(view, job, key);
+  }
+}
+
 // How long a job of that shape runs until it enters `level`; max() = never.
 Time AttainedService::time_to(const Shape& shape, std::uint32_t level) const {
-  const std::int64_t service = options_.levels.begin(level);
+  const std::int64_t service = levels_.begin(level);
   if (service == std::numeric_limits<std::int64_t>::max() || shape.gpu_milli() == 0) return Time::max();
   return {mul_div_up(service, whole_gpu, shape.gpu_milli())};
 }
 
 std::set<AttainedService::Run>& AttainedService::runs_of(const View& view, JobId id) {
-  return runs_[std::size_t{view.queue_of(id)} * view.shape_count() + view.shape_id(id)];
+  return runs_[std::size_t{view.queue_of(id)} * view.demand_count() + view.demand(id)];
 }
 
 void AttainedService::plan_crossing(const Shape& shape, JobId id) {
   Job& job = jobs_[index(id)];
   const Time wanted = time_to(shape, job.level + 1);
-  job.crossing = wanted == Time::max() ? wanted : job.origin + wanted;
-  if (wanted != Time::max()) push(crossings_, {job.crossing, id});
+  job.crossing = later_by(job.origin, wanted);
+  if (job.crossing != Time::max()) push(crossings_, {job.crossing, id});
 }
 
 // The job is about to wait.
@@ -186,8 +215,9 @@ void AttainedService::plan_promotion(const View& view, JobId id) {
   Job& job = jobs_[index(id)];
   const Time ran = view.ran(id) - job.ran_base;
   if (options_.promote_knob <= 0 || job.level == 0 || ran.us == 0) return;
-  const Time wait = from_seconds(to_seconds(ran) * options_.promote_knob);
-  job.promotion = view.now() + Time{std::max<std::int64_t>(wait.us, 1)};
+  const double wait_s = to_seconds(ran) * options_.promote_knob;
+  if (wait_s > to_seconds(end_of_time)) return;
+  job.promotion = view.now() + std::max(from_seconds(wait_s), Time{1});
   push(promotions_, {job.promotion, id});
 }
 
@@ -197,6 +227,14 @@ void AttainedService::plan_promotion(const View& view, JobId id) {
 Time AttainedService::next_overtaking(const View& view) {
   constexpr std::size_t many = 8;
   Time next = Time::max();
+  if (options_.gittins) {  // whoever enters a level makes an event, at which all indices count anew
+    cross_levels(view);
+    const auto stale = [&](const Due& due) {
+      return jobs_[index(due.job)].crossing != due.time || view.phase(due.job) != JobPhase::running;
+    };
+    while (!crossings_.empty() && stale(crossings_.front())) pop(crossings_);
+    return crossings_.empty() ? Time::max() : crossings_.front().time;
+  }
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
     note_boundaries(view, queue);
     if (boundaries_.size() > many) {
@@ -204,14 +242,14 @@ Time AttainedService::next_overtaking(const View& view) {
       return crossings_.empty() ? Time::max() : crossings_.front().time;
     }
     if (boundaries_.empty()) continue;
-    for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
-      const std::set<Run>& runs = runs_[std::size_t{queue} * view.shape_count() + shape];
+    for (std::uint32_t shape = 0; shape < view.demand_count(); ++shape) {
+      const std::set<Run>& runs = runs_[std::size_t{queue} * view.demand_count() + shape];
       if (runs.empty()) continue;
       for (const std::uint32_t level : boundaries_) {
-        const Time wanted = time_to(view.shape_of_id(shape), level);
+        const Time wanted = time_to(view.shape_of_demand(shape), level);
         if (wanted == Time::max()) continue;
         const auto first = runs.upper_bound({view.now() - wanted, no_job});  // that has not entered it yet
-        if (first != runs.end()) next = {std::min(next.us, (first->origin + wanted).us)};
+        if (first != runs.end()) next = std::min(next, later_by(first->origin, wanted));
       }
     }
   }
@@ -221,14 +259,10 @@ Time AttainedService::next_overtaking(const View& view) {
 void AttainedService::note_boundaries(const View& view, std::uint32_t queue) {
   boundaries_.clear();
   if (view.queue(queue).empty()) return;
-  if (options_.gittins) {  // levels are served in any order
-    for (std::uint32_t level = 1; level < rank_.size(); ++level) boundaries_.push_back(level);
-    return;
-  }
-  for (std::uint32_t shape = 0; shape < view.shape_count(); ++shape) {
+  for (std::uint32_t shape = 0; shape < view.demand_count(); ++shape) {
     const Key* const first = order_.first_waiting(view, queue, shape);
     if (first == nullptr) continue;
-    for (const std::uint32_t level : {first->rank, first->rank + 1}) {
+    for (const std::uint32_t level : {first->level, first->level + 1}) {
       if (level > 0 && std::find(boundaries_.begin(), boundaries_.end(), level) == boundaries_.end()) {
         boundaries_.push_back(level);
       }
@@ -242,7 +276,7 @@ void AttainedService::ask_to_wake(const View& view, Decision& decision) {
     pop(promotions_);
   }
   const Time promotion = promotions_.empty() ? Time::max() : promotions_.front().time;
-  const Time wake = promotion < overtaking_ ? promotion : overtaking_;
+  const Time wake = due_ = promotion < overtaking_ ? promotion : overtaking_;
   if (wake == next_wake_ || wake == Time::max()) return;
   if (decision.wake(wake) == Verdict::ok) next_wake_ = wake;
 }
@@ -287,12 +321,18 @@ Result<AnyPolicy> make_tiresias(const std::string& name, bool gittins, const Pol
   if (!limits) return Unexpected{limits.error()};
   AttainedServiceOptions options{.name = name,
                                  .levels = ServiceLevels::cut_at(std::move(*limits)),
-                                 .by_first_start = true,
+                                 .by_first_start = !gittins,
                                  .promote_knob = parameters.number("promote_knob"),
                                  .gittins = gittins,
                                  .skewed = split_names(parameters.word("skewed_families"))};
   if (gittins) {
-    for (const double service : parameters.list("history_gpu_s")) options.history_gpu_us.push_back(gpu_us(service));
+    options.look_ahead_gpu_us = gpu_us(parameters.number("look_ahead_gpu_s"));
+    options.knows_distribution = parameters.word("distribution") == "trace";
+    for (const double service : parameters.list("history_gpu_s")) options.known_gpu_us.push_back(gpu_us(service));
+    for (std::uint32_t i = 0; options.knows_distribution && i < context.jobs->size(); ++i) {
+      const MilliGpu gpus = context.jobs->shape(JobId{i}).gpu_milli();
+      options.known_gpu_us.push_back(mul_div(context.jobs->work(JobId{i}).us, gpus, whole_gpu));
+    }
   }
   return AnyPolicy(AttainedService(std::move(options), context.jobs->families()));
 }
@@ -316,24 +356,27 @@ std::vector<ParameterInfo> tiresias_parameters() {
 }  // namespace
 
 PolicyInfo las_info() {
-  return {.name = "las",
-          .summary = "least attained GPU service first, preemptive; equals take turns, a quantum each",
-          .source =
-              "Nuyens & Wierman, 'The foreground-background queue' (2008), over GPU service as in Tiresias "
-              "(NSDI'19, section 3.2); service is compared in whole quanta",
-          .complexity = "O(shapes x log n)",
-          .parameters = {{.name = "quantum_gpu_s",
-                          .fallback = 3600.0,
-                          .meaning = "GPU-seconds that a job may be ahead of a waiting one before it yields",
-                          .least = 1e-3,
-                          .most = 9e9}},
-          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
-            return AnyPolicy(AttainedService(
-                {.name = "las", .levels = ServiceLevels::even(gpu_us(parameters.number("quantum_gpu_s")))},
-                context.jobs->families()));
-          },
-          .preemptive = true,
-          .work_conserving = true};
+  return {
+      .name = "las",
+      .summary = "least attained GPU service first, preemptive; equals take turns, a quantum each",
+      .source =
+          "Nuyens & Wierman, 'The foreground-background queue' (2008), over GPU service as in Tiresias "
+          "(NSDI'19, section 3.2); service is compared in whole quanta",
+      .complexity = "O(shapes x log n)",
+      .parameters = {{.name = "quantum_gpu_s",
+                      .fallback = 0.0,
+                      .meaning = "GPU-seconds that a job may be ahead of a waiting one before it yields; 0: 3600, or "
+                                 "twice what a preemption costs the largest job if that is more",
+                      .least = 0,
+                      .most = 9e9}},
+      .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+        AttainedServiceOptions options{.name = "las", .levels = {}};
+        const double quantum = parameters.number("quantum_gpu_s");
+        if (quantum > 0) options.levels = ServiceLevels::even(std::max<std::int64_t>(gpu_us(quantum), 1));
+        return AnyPolicy(AttainedService(std::move(options), context.jobs->families()));
+      },
+      .preemptive = true,
+      .work_conserving = true};
 }
 
 PolicyInfo tiresias_info() {
@@ -351,17 +394,26 @@ PolicyInfo tiresias_info() {
 
 PolicyInfo tiresias_gittins_info() {
   auto parameters = tiresias_parameters();
+  parameters.push_back({.name = "look_ahead_gpu_s",
+                        .fallback = 3250.0,
+                        .meaning = "GPU-seconds of further service that the Gittins index looks at",
+                        .least = 1e-3,
+                        .most = 9e12});
+  parameters.push_back({.name = "distribution",
+                        .fallback = std::string("finished"),
+                        .meaning =
+                            "services that the index knows: of jobs already finished, or of all jobs of the trace "
+                            "from the beginning, as the authors' program",
+                        .words = {"finished", "trace"}});
   parameters.push_back({.name = "history_gpu_s",
                         .fallback = std::vector<double>{},
                         .meaning = "GPU-seconds of past jobs, known before the first job of the run finishes"});
   return {.name = "tiresias-gittins",
-          .summary = "the queues of tiresias, served by falling Gittins index of the GPU service seen so far",
+          .summary = "the queues of tiresias, each in falling order of the Gittins index of the job's own GPU service",
           .source =
-              "Tiresias (NSDI'19), section 3.2: 2D-Gittins, discretised; the distribution is that of jobs already "
-              "finished and of history_gpu_s",
-          .complexity =
-              "O(shapes x log n), and O(n log n) when two levels change places, looked for whenever the history "
-              "grew by half",
+              "Tiresias (NSDI'19), section 3.2: discretised 2D-Gittins, and schedule 'dlas-gpu-gittins' of its "
+              "simulator: fixed look-ahead, indices as of the latest event, ties by submission",
+          .complexity = "O(shapes x log n); with waiting jobs O(running x log n)",
           .parameters = parameters,
           .make = [](const PolicyParameters& given,
                      const PolicyContext& context) { return make_tiresias("tiresias-gittins", true, given, context); },

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -54,26 +55,47 @@ class ServiceLevels {
 /// What sets the policies of this family apart.
 struct AttainedServiceOptions {
   std::string name;
-  ServiceLevels levels = ServiceLevels::even(1);
+  /// Nothing: even levels of default_quantum_gpu_us().
+  std::optional<ServiceLevels> levels = ServiceLevels::even(1);
   /// Order within a level: by first start, jobs that never ran last (Tiresias), or by when the job entered the level,
   /// so that equals take turns (LAS).
   bool by_first_start = false;
   /// PromoteKnob: a waiting job returns to level 0 when it has waited this many times as long as it ran since it was
   /// last in level 0; 0 = never.
   double promote_knob = 0;
-  /// Serve levels by falling Gittins index, learned from finished jobs, instead of ascending.
+  /// Order within a level by falling Gittins index of the job's own service (2D-Gittins), ties by submission.
   bool gittins = false;
-  /// GPU service of past jobs (GPU-microseconds) that the Gittins index knows before the first job finishes.
-  std::vector<std::int64_t> history_gpu_us = {};
+  std::int64_t look_ahead_gpu_us = 0;  ///< of the Gittins index
+  /// GPU service of jobs (GPU-microseconds) that the Gittins index knows before the first job finishes.
+  std::vector<std::int64_t> known_gpu_us = {};
+  /// Known services are those of the jobs to come: nothing is learned from finished jobs, and the policy is
+  /// clairvoyant.
+  bool knows_distribution = false;
   /// Model families of high skew, by the beginning of their name: their tasks are consolidated, all others fill
   /// fragments. Empty: all jobs go by the run's placement rule.
   std::vector<std::string> skewed = {};
 };
 
-/// Gittins index of a job that attained `attained` of a service drawn like `services` (ascending): the greatest ratio,
-/// over all further service d, of the probability to finish within d to the service expected until then. In jobs a
-/// service unit; 0 when no sample is larger.
-double gittins_index(const std::vector<std::int64_t>& services, std::int64_t attained);
+/// A quantum of service (GPU-microseconds) with which jobs that take turns make progress under the run's preemption
+/// cost: 3600 GPU-seconds or, if that is more, what the largest job of the trace attains in twice the time that a
+/// preemption costs it at most (writing, loading, and work lost since the last checkpoint).
+[[nodiscard]] std::int64_t default_quantum_gpu_us(const View& view);
+
+/// A sample of services, from which the distribution of a job's service is estimated.
+class ServiceSample {
+ public:
+  ServiceSample() = default;
+  explicit ServiceSample(std::vector<std::int64_t> services);
+
+  /// Gittins index of a job whose service S is drawn from the sample and which attained `attained` of it, with a fixed
+  /// look-ahead: P(S - attained <= look_ahead) / E min(S - attained, look_ahead), both given S > attained. In jobs a
+  /// service unit; 0 when no service of the sample is larger. O(log n).
+  [[nodiscard]] double gittins_index(std::int64_t attained, std::int64_t look_ahead) const;
+
+ private:
+  std::vector<std::int64_t> services_;  // ascending
+  std::vector<double> sums_;            // [i] of the first i
+};
 
 /// Preemptive, greedy in the order (level, place in the level). A running job enters its next level at the instant at
 /// which its service reaches it. Levels are updated only when the order of jobs is needed, and the policy wakes only
@@ -83,13 +105,17 @@ class AttainedService {
   AttainedService(AttainedServiceOptions options, const NameTable& families);
 
   [[nodiscard]] std::string_view name() const { return options_.name; }
+  [[nodiscard]] bool clairvoyant() const { return options_.knows_distribution; }
   void decide(const View& view, Decision& decision);
 
  private:
   struct Key {
-    std::uint32_t rank = 0;  // of the level
-    std::int64_t order = 0;  // within the level, microseconds
-    friend bool operator<(const Key& a, const Key& b) { return a.rank != b.rank ? a.rank < b.rank : a.order < b.order; }
+    std::uint32_t level = 0;
+    std::int64_t order = 0;  // within the level: a time in microseconds, or what gittins_order() says
+    friend bool operator==(const Key&, const Key&) = default;
+    friend bool operator<(const Key& a, const Key& b) {
+      return a.level != b.level ? a.level < b.level : a.order < b.order;
+    }
   };
   struct Job {
     Time ran_base{};  // View::ran() at the last promotion
@@ -122,7 +148,9 @@ class AttainedService {
   void catch_up(const View& view, JobId id);
   void cross_levels(const View& view);
   void promote_starved(const View& view);
-  void rank_levels(const View& view);
+  void learn_distribution(const View& view);
+  void bring_indices_up_to_now(const View& view);
+  [[nodiscard]] std::int64_t gittins_order(const View& view, JobId id) const;
   [[nodiscard]] Time time_to(const Shape& shape, std::uint32_t level) const;
   void plan_crossing(const Shape& shape, JobId id);
   void plan_promotion(const View& view, JobId id);
@@ -135,6 +163,7 @@ class AttainedService {
   static void pop(std::vector<Due>& heap);
 
   AttainedServiceOptions options_;
+  ServiceLevels levels_ = ServiceLevels::even(1);
   std::vector<std::uint8_t> is_skewed_;  // by family; empty: the run's rule
   PreemptiveOrder<Key> order_;
   std::vector<Job> jobs_;
@@ -142,9 +171,12 @@ class AttainedService {
   std::vector<Due> crossings_, promotions_;  // heaps
   Time overtaking_ = Time::max();            // when a running job may next fall behind a waiting one
   std::vector<std::uint32_t> boundaries_;    // of the present queue: levels on whose entering that may happen
-  std::vector<std::uint32_t> rank_;          // by level, gittins only
-  std::vector<std::int64_t> services_;       // of finished jobs, gittins only
-  std::size_t rank_again_at_ = 1;            // number of services
+  // With gittins:
+  std::vector<std::int64_t> services_;  // all that is known
+  ServiceSample sample_;                // of services_, as of when the sample was last taken
+  std::size_t next_sample_size_ = 1;
+  bool indices_are_of_now_ = false;  // of running jobs, at this decision
+  Time due_ = Time::max();           // the next crossing or promotion that matters
   Time next_wake_ = Time::max();
 };
 

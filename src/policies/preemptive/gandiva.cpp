@@ -29,7 +29,7 @@ void Gandiva::note_events(const View& view) {
     }
     if (enters_queue(event.kind)) {
       since_[id] = view.now().us;
-      waiting_[{view.queue_of(event.job), view.shape_id(event.job)}].insert({since_[id], id});
+      waiting_[{view.queue_of(event.job), view.demand(event.job)}].insert({since_[id], id});
     }
   }
 }
@@ -87,7 +87,7 @@ bool Gandiva::make_room(const View& view, Decision& decision, JobId job) {
       continue;
     }
     since_[turn.second] = view.now().us;
-    waiting_[{view.queue_of(other), view.shape_id(other)}].insert({view.now().us, turn.second});
+    waiting_[{view.queue_of(other), view.demand(other)}].insert({view.now().us, turn.second});
   }
   return started;
 }

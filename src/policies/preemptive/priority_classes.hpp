@@ -27,9 +27,11 @@ class PriorityClasses {
   void decide(const View& view, Decision& decision);
 
  private:
+  __extension__ using Key = __int128;  // microseconds; classes times aging exceed 64 bits
+
   // Where a job stands: its key, then its id.
   struct Place {
-    std::int64_t key = 0;
+    Key key = 0;
     JobId job = no_job;
     friend bool operator<(const Place& a, const Place& b) {
       return a.key != b.key ? a.key < b.key : index(a.job) < index(b.job);
@@ -37,7 +39,7 @@ class PriorityClasses {
   };
 
   [[nodiscard]] Place place_of(const View& view, JobId job) const {
-    return {view.submit(job).us - view.priority(job) * aging_.us, job};
+    return {Key{view.submit(job).us} - Key{view.priority(job)} * aging_.us, job};
   }
   void fill(std::uint32_t queue, const View& view, Decision& decision);
   bool preempt_for(const Place& head, std::uint32_t queue, const View& view, Decision& decision);

@@ -123,7 +123,7 @@ bool ShortestRemaining::touch_all() {
 // Starts the queue's waiting jobs as far as the order allows; true when that preempted others.
 bool ShortestRemaining::fill(std::uint32_t queue, const OracleView& view, Decision& decision) {
   bool preempted = false;
-  blocked_.assign(view.shape_count(), 0);
+  blocked_.assign(view.demand_count(), 0);
   for (;;) {
     const std::uint32_t shape = jobs_.best_waiting(view, queue, blocked_);
     if (shape == no_index) return preempted;

@@ -94,8 +94,8 @@ class EventOverhead {
     std::int64_t least = Time::max().us;
     for (const Run& run : running) least = std::min(least, run.account.remaining.us);
     const Time first = now + Time{least};
-    for (std::int64_t reach = chain_guess * (tolerance(first, relative) + 1);; reach *= chain_guess) {
-      const std::int64_t limit = first.us + reach;
+    for (std::int64_t reach = chain_guess * (tolerance(first, relative) + 1);; reach = mul_div(reach, chain_guess, 1)) {
+      const std::int64_t limit = later_by(first, Time{reach}).us;
       near_.clear();
       ends_.clear();
       for (std::uint32_t i = 0; i < running.size(); ++i) {

@@ -58,12 +58,13 @@ PolicyInfo list_info(HeliosList::Kind kind, const std::string& name, std::string
   return info;
 }
 
-// GPUs that each scheduling queue may use: of its own nodes and of those that serve everyone.
+// GPUs that each scheduling queue may use: of the nodes that it owns, alone or with others, and of those that serve
+// everyone.
 std::vector<std::int64_t> gpus_by_queue(const Cluster& cluster) {
   std::vector<std::int64_t> gpus(cluster.vcs.size() + 1, 0);
   for (const Node& node : cluster.nodes) {
     for (std::uint32_t queue = 0; queue < gpus.size(); ++queue) {
-      if (node.vc == no_index || node.vc == queue) gpus[queue] += node.gpus;
+      if (cluster.owners_serve(node.vc, node.vc_group, queue)) gpus[queue] += node.gpus;
     }
   }
   return gpus;

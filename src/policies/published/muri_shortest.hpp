@@ -57,7 +57,7 @@ class MuriShortest {
   static constexpr std::uint64_t first_arrival = std::uint64_t{1} << 31;  // behind all that run
 
   [[nodiscard]] std::int64_t key_of(Time remaining, std::uint32_t gpus) const {
-    return remaining.us * (by_service_ ? std::int64_t{gpus} : 1);
+    return by_service_ ? mul_div(remaining.us, gpus, 1) : remaining.us;
   }
   [[nodiscard]] Place place_of(const Run& run) const { return {key_of(run.account.remaining, run.gpus), run.tie}; }
   [[nodiscard]] std::uint64_t tie_of(std::uint64_t number) const { return instant_ << 32 | number; }

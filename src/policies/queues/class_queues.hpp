@@ -37,9 +37,9 @@ class ClassQueues {
   };
 
   void push(const View& view, JobId job, std::uint32_t owner) {
-    const auto key = std::tuple(owner, view.priority(job), view.queue_of(job), view.shape_id(job));
+    const auto key = std::tuple(owner, view.priority(job), view.queue_of(job), view.demand(job));
     const auto [place, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(classes_.size()));
-    if (added) add_class(owner, view.priority(job), view.queue_of(job), view.shape_id(job));
+    if (added) add_class(owner, view.priority(job), view.queue_of(job), view.demand(job));
     std::vector<JobId>& jobs = classes_[place->second].jobs;
     if (jobs.empty()) activate(place->second);
     jobs.push_back(job);
@@ -116,7 +116,7 @@ class ClassQueues {
   void start_while_any_fits(const View& view, Decision& decision, Placement rule, bool skip, Score score,
                             Started started) {
     const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
-      return !skip || view.cluster().may_fit(view.shape_of_id(shape), queue);
+      return !skip || view.cluster().may_fit(view.shape_of_demand(shape), queue);
     };
     start_best(skip, may_fit, score, [&](const Class& jobs) {
       if (decision.start(jobs.first(), rule) != Verdict::ok) return Attempt::no_room;
@@ -130,6 +130,31 @@ class ClassQueues {
     start_while_any_fits(view, decision, view.options().placement, true, score, started);
   }
 
+  /// For scores that starts do not change: calls `attempt(class)` for the class of the lowest (score(class), first
+  /// job), again after each start, until every class was tried in vain. O((classes + starts) log classes).
+  template <class Score, class Try>
+  void start_in_order(Score score, Try attempt) {
+    using Turn = std::tuple<decltype(score(classes_[0])), JobId, std::uint32_t>;  // and the number of the class
+    std::vector<Turn> turns;
+    const auto turn = [&](std::uint32_t number) {
+      return Turn(score(std::as_const(classes_[number])), classes_[number].first(), number);
+    };
+    for (const Kind& kind : kinds_) {
+      for (const std::uint32_t number : kind.active) turns.push_back(turn(number));
+    }
+    std::make_heap(turns.begin(), turns.end(), std::greater<>());
+    while (!turns.empty()) {
+      std::pop_heap(turns.begin(), turns.end(), std::greater<>());
+      const std::uint32_t number = std::get<2>(turns.back());
+      turns.pop_back();
+      if (attempt(std::as_const(classes_[number])) != Attempt::started) continue;
+      pop(number);
+      if (classes_[number].jobs.empty()) continue;
+      turns.push_back(turn(number));
+      std::push_heap(turns.begin(), turns.end(), std::greater<>());
+    }
+  }
+
   /// Classes that have waiting jobs, in an arbitrary but repeatable order.
   template <class Visit>
   void for_each(Visit visit) const {
@@ -138,9 +163,20 @@ class ClassQueues {
     }
   }
 
+  /// Takes `job` out, which need not be the first of its class. O(jobs of the class).
+  void erase(const View& view, JobId job, std::uint32_t owner) {
+    const std::uint32_t number =
+        numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.demand(job)));
+    std::vector<JobId>& jobs = classes_[number].jobs;
+    std::iter_swap(std::find(jobs.begin(), jobs.end(), job), jobs.end() - 1);
+    jobs.pop_back();
+    std::make_heap(jobs.begin(), jobs.end(), std::greater<>());
+    if (jobs.empty()) deactivate(number);
+  }
+
   /// Takes `job` out. Precondition: it is the first of its class.
   void pop_first(const View& view, JobId job, std::uint32_t owner) {
-    pop(numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.shape_id(job))));
+    pop(numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.demand(job))));
   }
 
  private:
@@ -175,7 +211,10 @@ class ClassQueues {
     std::vector<JobId>& jobs = classes_[number].jobs;
     std::pop_heap(jobs.begin(), jobs.end(), std::greater<>());
     jobs.pop_back();
-    if (!jobs.empty()) return;
+    if (jobs.empty()) deactivate(number);
+  }
+
+  void deactivate(std::uint32_t number) {
     std::vector<std::uint32_t>& active = kinds_[places_[number].kind].active;
     active[places_[number].at] = active.back();  // the last takes its place
     places_[active.back()].at = places_[number].at;

@@ -22,7 +22,7 @@ class JobHeaps {
 
   void push(const View& view, JobId job, Key key) {
     const std::uint32_t order = one_order_ ? 0 : view.queue_of(job);
-    const std::uint32_t shape = view.shape_id(job) + (one_order_ ? view.queue_of(job) * view.shape_count() : 0);
+    const std::uint32_t shape = view.demand(job) + (one_order_ ? view.queue_of(job) * view.demand_count() : 0);
     if (orders_.size() <= order) orders_.resize(order + 1);
     auto& [heaps, active] = orders_[order];
     if (heaps.size() <= shape) heaps.resize(shape + 1);

@@ -23,19 +23,19 @@ class WaitingJobs {
       slots_.assign(view.job_count(), no_index);
     }
     Queue& queue = queues_[view.queue_of(job)];
-    if (queue.shapes.empty()) queue.shapes.assign(view.shape_count(), KineticTournament(ages_));
-    KineticTournament& jobs = queue.shapes[view.shape_id(job)];
-    if (jobs.empty()) queue.active.push_back(view.shape_id(job));
+    if (queue.shapes.empty()) queue.shapes.assign(view.demand_count(), KineticTournament(ages_));
+    KineticTournament& jobs = queue.shapes[view.demand(job)];
+    if (jobs.empty()) queue.active.push_back(view.demand(job));
     slots_[index(job)] = jobs.push({weight, view.submit(job), job}, view.now());
   }
 
   void erase(const View& view, JobId job) {
     Queue& queue = queues_[view.queue_of(job)];
-    KineticTournament& jobs = queue.shapes[view.shape_id(job)];
+    KineticTournament& jobs = queue.shapes[view.demand(job)];
     jobs.erase(slots_[index(job)], view.now());
     if (!jobs.empty()) return;
     std::size_t at = 0;
-    while (queue.active[at] != view.shape_id(job)) ++at;
+    while (queue.active[at] != view.demand(job)) ++at;
     if (at < queue.candidates) {  // the last candidate takes its place, and the last of all takes the candidate's
       std::swap(queue.active[at], queue.active[--queue.candidates]);
       at = queue.candidates;
@@ -64,14 +64,14 @@ class WaitingJobs {
 
   /// True when `a` comes before `b` in the order. Preconditions: both are in here, in the same queue.
   [[nodiscard]] bool before(const View& view, JobId a, JobId b) const {
-    return queues_[view.queue_of(a)].shapes[view.shape_id(a)].before(claim(view, a), claim(view, b), view.now());
+    return queues_[view.queue_of(a)].shapes[view.demand(a)].before(claim(view, a), claim(view, b), view.now());
   }
 
   /// Leaves out all jobs of the shape of `job` for the rest of this pass.
   void pass_over_shape_of(const View& view, JobId job) {
     Queue& queue = queues_[view.queue_of(job)];
     std::size_t at = 0;
-    while (queue.active[at] != view.shape_id(job)) ++at;
+    while (queue.active[at] != view.demand(job)) ++at;
     std::swap(queue.active[at], queue.active[--queue.candidates]);
   }
 
@@ -83,7 +83,7 @@ class WaitingJobs {
   [[nodiscard]] const std::vector<std::uint32_t>& shapes(std::uint32_t queue) const { return queues_[queue].active; }
   /// Precondition: the job is in here.
   [[nodiscard]] const Claim& claim(const View& view, JobId job) const {
-    return queues_[view.queue_of(job)].shapes[view.shape_id(job)][slots_[index(job)]];
+    return queues_[view.queue_of(job)].shapes[view.demand(job)][slots_[index(job)]];
   }
   [[nodiscard]] KineticTournament& jobs(std::uint32_t queue, std::uint32_t shape) {
     return queues_[queue].shapes[shape];

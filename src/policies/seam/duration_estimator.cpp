@@ -12,6 +12,7 @@
 #include "gpusched/core/rng.hpp"
 #include "gpusched/policy/runtime_predictor.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/policies/seam/seed_parameter.hpp"
 
 namespace gpusched {
 namespace {
@@ -297,7 +298,8 @@ Result<AnyDurationEstimator> make_duration_estimator(const DurationEstimatorOpti
   if (name == "requested") return AnyDurationEstimator(RequestOrHistory{});
   if (name == "history") return AnyDurationEstimator(History{});
   if (name == "noisy")
-    return AnyDurationEstimator(NoisyDuration{Rng(context.seed).split("estimates"), options.noise_sigma});
+    return AnyDurationEstimator(
+        NoisyDuration{Rng(drawing_seed(options.seed, context)).split("estimates"), options.noise_sigma});
   if (name == "user") {
     if (!jobs.has_estimates()) return lacks("estimate");
     return AnyDurationEstimator(UserRequest{});
@@ -329,6 +331,7 @@ std::vector<ParameterInfo> estimate_parameters(const std::string& fallback) {
            .meaning = "estimate=noisy: standard deviation of the logarithm of the error",
            .least = 0,
            .most = 10},
+          seed_parameter("estimate=noisy: of the errors"),
           {.name = "quantile",
            .fallback = 0.5,
            .meaning = "estimate=quantile: the quantile of the run time to predict",
@@ -339,7 +342,8 @@ std::vector<ParameterInfo> estimate_parameters(const std::string& fallback) {
 Result<AnyDurationEstimator> make_duration_estimator(const PolicyParameters& parameters, const PolicyContext& context) {
   return make_duration_estimator({.name = parameters.word("estimate"),
                                   .noise_sigma = parameters.number("noise_sigma"),
-                                  .quantile = parameters.number("quantile")},
+                                  .quantile = parameters.number("quantile"),
+                                  .seed = parameters.number("seed")},
                                  context);
 }
 

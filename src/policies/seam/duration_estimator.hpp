@@ -96,6 +96,7 @@ struct DurationEstimatorOptions {
   std::string name = "requested";
   double noise_sigma = 0.5;  ///< "noisy": standard deviation of the logarithm of the error
   double quantile = 0.5;     ///< "quantile": the conditional quantile that is predicted
+  double seed = 0;           ///< "noisy": of its draws, beside the run's own (seed_parameter.hpp)
 };
 
 /// The estimator for a run over `context.jobs`, random draws coming from `context.seed`. Errors on an unknown name, and
@@ -103,7 +104,8 @@ struct DurationEstimatorOptions {
 Result<AnyDurationEstimator> make_duration_estimator(const DurationEstimatorOptions& options,
                                                      const PolicyContext& context);
 
-/// The parameters estimate (with the given default), noise_sigma and quantile, for every policy that uses estimates.
+/// The parameters estimate (with the given default), noise_sigma, seed and quantile, for every policy that uses
+/// estimates.
 std::vector<ParameterInfo> estimate_parameters(const std::string& fallback);
 
 /// The estimator that those parameters name.

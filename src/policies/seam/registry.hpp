@@ -58,7 +58,8 @@ struct PolicyContext {
   std::string spec_name = {};  ///< the policy as written, which holds the folder of `rl:DIR`; set by the registry
 };
 
-struct PriorityOrder;  // priority_order.hpp
+struct PriorityOrder;        // priority_order.hpp
+class AnyDurationEstimator;  // duration_estimator.hpp
 struct PolicySpec;
 class PolicyLog;  // policy_log.hpp
 
@@ -75,6 +76,9 @@ struct PolicyInfo {
   std::vector<std::string> aliases = {};
   /// Set for a policy that only orders starts (list scheduling): its order, with which backfilling can be combined.
   std::function<Result<PriorityOrder>(const PolicyParameters&, const PolicyContext&)> order = {};
+  /// Set for a policy that is more than an order but backfills by a method of its own: the policy with that method,
+  /// which plans by the estimator's run times. `POLICY+easy` makes it.
+  std::function<Result<AnyPolicy>(const PolicyParameters&, const PolicyContext&, AnyDurationEstimator)> backfilled = {};
   /// True for a policy that makes the choices of an Agenda. Its parameters, not --backfill, say how it backfills.
   bool agent = false;
   /// The files that the policy reads when it is made; none where empty.

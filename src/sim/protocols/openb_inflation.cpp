@@ -44,7 +44,7 @@ JobTable inflate_pods(const JobTable& pods, MilliGpu capacity, double percent, R
   const auto target = static_cast<MilliGpu>(static_cast<double>(capacity) * percent / 100);
   lose_random_pods(pods, target, rng, order);
   append_random_pods(pods, target, rng, order);
-  JobTableBuilder builder;
+  JobTableBuilder builder(pods);
   builder.reserve(order.size());
   for (const JobId pod : order) {
     const Shape& shape = pods.shape(pod);

@@ -16,7 +16,8 @@ namespace gpusched {
 /// The pods in a random order, followed by pods drawn from them uniformly with replacement until the next draw would
 /// bring the demand above `percent` of `capacity`; as in the authors' simulator that check counts one card of the draw
 /// even where it asks for more, and the draw is dropped. Of a list already above it, random pods are lost
-/// instead. One pod a second, for ever; times of `pods` are ignored.
+/// instead. One pod a second, for ever; times of `pods` are ignored. GPU demands keep their numbers, so that what
+/// typical_pods() counted over `pods` holds in the table returned.
 JobTable inflate_pods(const JobTable& pods, MilliGpu capacity, double percent, Rng rng);
 
 /// GPU allocation in percent of the cluster's capacity, for each mark (percent of capacity that has arrived): the mean,

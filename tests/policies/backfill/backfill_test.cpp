@@ -150,12 +150,54 @@ TEST(ConservativeBackfill, MovesUpWhenJobsEndEarly) {
   EXPECT_EQ(run("fifo", "conservative{estimate=user}", jobs, Cluster::pool(4)), (Spans{{0, 10}, {10, 15}, {15, 20}}));
 }
 
+// 150 jobs wait for both GPUs from 1000 s on when a short one comes that fits beside the running job. By definition
+// every waiting job has a reservation. With the first 100 alone, the short one gets none before 2500 s.
+TEST(ConservativeBackfill, ReservesForAllByDefault) {
+  std::vector<Row> rows(152, {.submit = 1, .work = 10, .gpus = 2});
+  rows.front() = {.submit = 0, .work = 1000};
+  rows.back() = {.submit = 2, .work = 5};
+  const JobTable jobs = test::table_of(rows);
+  EXPECT_EQ(run("fifo", "conservative{estimate=exact}", jobs, Cluster::pool(2)).back(), (Span{2, 7}));
+  EXPECT_EQ(run("fifo", "conservative{estimate=exact,depth=100}", jobs, Cluster::pool(2)).back(), (Span{2500, 2505}));
+}
+
 TEST(ConservativeBackfill, SurvivesEstimatesThatJobsOutlive) {
   const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 4, .estimate = 10},
                                         {.submit = 1, .work = 5, .gpus = 4, .estimate = 5},
                                         {.submit = 2, .work = 5, .gpus = 2, .estimate = 1}});
   EXPECT_EQ(run("fifo", "conservative{estimate=user}", jobs, Cluster::pool(4)),
             (Spans{{0, 100}, {100, 105}, {105, 110}}));
+}
+
+// Two cards hold two of them, though they have room for three in sum.
+TEST(ConservativeBackfill, StartsSharesAboveHalfAGpu) {
+  const JobTable jobs = test::table_of({{.work = 10, .shape = {.tasks = 3, .gpu_milli_per_task = 600}}});
+  EXPECT_EQ(run("fifo", "conservative", jobs, Cluster::homogeneous(2, 2)), (Spans{{0, 10}}));
+}
+
+// Half of each card of the first node is taken, where the profile sees room for a whole one.
+TEST(ConservativeBackfill, StartsWhereACardHasRoom) {
+  const JobTable jobs = test::table_of({{.work = 100, .shape = {.gpu_milli_per_task = 501}},
+                                        {.work = 100, .shape = {.gpu_milli_per_task = 501}},
+                                        {.work = 100, .gpus = 1},
+                                        {.submit = 1, .work = 10, .shape = {.gpu_milli_per_task = 900}}});
+  EXPECT_EQ(run("fifo", "conservative", jobs, Cluster::homogeneous(2, 2))[3], (Span{1, 11}));
+}
+
+// The third job finds no card until the others end; it must not be tried again every microsecond until then.
+TEST(ConservativeBackfill, AJobWithoutACardWaitsForAnEnd) {
+  const JobTable jobs = test::table_of({{.work = 1000, .shape = {.gpu_milli_per_task = 501}},
+                                        {.work = 900, .shape = {.gpu_milli_per_task = 501}},
+                                        {.work = 10, .shape = {.gpu_milli_per_task = 700}, .estimate = 0},
+                                        {.submit = 5, .work = 10, .shape = {.gpu_milli_per_task = 700}, .estimate = 0},
+                                        {.submit = 6, .work = 10, .gpus = 2, .estimate = 0}});
+  const Cluster cluster = Cluster::homogeneous(1, 2);
+  auto policy = make("fifo", "conservative", jobs, cluster);
+  ASSERT_TRUE(policy);
+  Engine engine(jobs, cluster);
+  ASSERT_TRUE(simulate(engine, *policy));
+  EXPECT_EQ(engine.first_start(JobId{2}), whole_seconds(900));
+  EXPECT_LT(engine.events_seen(), 100u);
 }
 
 TEST(Sc20Backfill, CommitsToTheChosenJob) {
@@ -182,9 +224,27 @@ TEST(Backfill, RefusesWhatItCannotWrap) {
   EXPECT_EQ(make("fifo", "conservative{dept=3}", jobs, cluster).error().message,
             "backfill conservative has no parameter 'dept' (did you mean 'depth'?)");
   EXPECT_FALSE(make("fifo", "easy{depth=3}", jobs, cluster).has_value());
-  EXPECT_FALSE(make("fifo", "conservative{depth=0}", jobs, cluster).has_value());
+  EXPECT_FALSE(make("fifo", "conservative{depth=-1}", jobs, cluster).has_value());
   EXPECT_NE(parse_backfill("eazy").error().message.find("easy"), std::string::npos);
   EXPECT_FALSE(parse_backfill("easy,sc20").has_value());
+}
+
+TEST(Backfill, SaysWhatEachPolicyKnowsOfRunTimes) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto known = [&](const char* text, const JobTable& jobs, bool clairvoyant = false) {
+    return known_run_times(registry, parse_policies(registry, text)->front(), jobs, clairvoyant);
+  };
+  const JobTable bare = test::table_of({{.work = 1}});
+  const JobTable with_requests = test::table_of({{.work = 1, .estimate = 2}});
+  EXPECT_EQ(known("fifo", bare), "-");
+  EXPECT_EQ(known("srtf", bare, true), "exact");
+  EXPECT_EQ(known("sjf", bare), "exact");
+  EXPECT_EQ(known("f1", bare), "history");
+  EXPECT_EQ(known("f1", with_requests), "requested");
+  EXPECT_EQ(known("f1{estimate=exact}", bare), "exact");
+  EXPECT_EQ(known("fifo+easy", with_requests), "requested");
+  EXPECT_EQ(known("sjf+easy", with_requests), "exact, requested");
+  EXPECT_EQ(known("f1+easy", bare), "history");
 }
 
 TEST(Backfill, IsNamedByEachPolicyForItself) {

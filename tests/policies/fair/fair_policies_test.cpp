@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "gpusched/watch/interval_log.hpp"
+#include "src/policies/backfill/backfill.hpp"
 #include "src/policies/fair/lsf.hpp"
 #include "src/policies/fair/share_queues.hpp"
 #include "src/policies/fair/slurm.hpp"
@@ -207,10 +210,56 @@ TEST(Slurm, PrintsItsTerms) {
   Engine engine(jobs, Cluster::pool(8));
   engine.advance();
   engine.advance_to(whole_seconds(302'400));
-  const Slurm slurm({.partition_factors = {0.5}, .least_qos = 1, .most_qos = 5});
+  const Slurm slurm({.partition_factors = {0.5}, .most_qos = 6});
   const SlurmTerms terms = slurm.terms(engine.view(), JobId{0});
-  // Half of the maximum age, 2 of 8 GPUs, half of the best partition, half way between the QoS 1 and 5.
+  // Half of the maximum age, 2 of 8 GPUs, half of the best partition, half of the greatest QoS.
   EXPECT_EQ(terms.to_string(), "priority 12250 = age 500 + fair-share 10000 + size 250 + partition 500 + qos 1000");
+}
+
+// Job 1 wants both GPUs of which job 0 holds one. Its partition waits behind it; the other one does not.
+TEST(Slurm, AJobThatStaysPendingKeepsBackItsPartition) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "ann", .vc = "a"},
+                                  {.submit = 1, .work = 10, .gpus = 2, .user = "ann", .vc = "a"},
+                                  {.submit = 2, .work = 10, .user = "ann", .vc = "a"},
+                                  {.submit = 3, .work = 10, .user = "ann", .vc = "b"}});
+  EXPECT_EQ(run_policy("slurm", jobs, Cluster::pool(2)), (Spans{{0, 100}, {100, 110}, {110, 120}, {3, 13}}));
+  EXPECT_EQ(run_policy("slurm{skip=true}", jobs, Cluster::pool(2)), (Spans{{0, 100}, {100, 110}, {2, 12}, {12, 22}}));
+}
+
+Spans run_backfilled(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto specs = parse_policies(registry, text);
+  EXPECT_TRUE(specs) << (specs ? "" : specs.error().to_string());
+  auto policy = make_policy(registry, specs->front(), {.jobs = &jobs, .cluster = &cluster});
+  EXPECT_TRUE(policy) << (policy ? "" : policy.error().to_string());
+  return run(jobs, cluster, *std::move(policy));
+}
+
+// Job 1 is planned at 100. Job 2 would delay it; job 3 ends before.
+TEST(SlurmBackfill, StartsWhatDelaysNoJobOfHigherPriority) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 100, .user = "ann"},
+                                  {.submit = 1, .work = 10, .gpus = 2, .user = "ann"},
+                                  {.submit = 2, .work = 200, .user = "ann"},
+                                  {.submit = 3, .work = 50, .user = "ann"}});
+  const std::string order = "weight_fair_share=0,weight_size=0,weight_age=1e6";
+  EXPECT_EQ(run_backfilled("slurm{" + order + ",bf_interval_s=0}+easy{estimate=exact}", jobs, Cluster::pool(2)),
+            (Spans{{0, 100}, {100, 110}, {110, 310}, {3, 53}}));
+  // The pass of second 1 puts off the next one to 31.
+  EXPECT_EQ(run_backfilled("slurm{" + order + "}+easy{estimate=exact}", jobs, Cluster::pool(2)),
+            (Spans{{0, 100}, {100, 110}, {110, 310}, {31, 81}}));
+  // Only jobs 1 and 2 are tested.
+  EXPECT_EQ(run_backfilled("slurm{" + order + ",bf_max_job_test=2}+easy{estimate=exact}", jobs, Cluster::pool(2)),
+            (Spans{{0, 100}, {100, 110}, {110, 310}, {110, 160}}));
+  // Job 1 begins beyond the window and has no reservation, so that job 2 starts before it.
+  EXPECT_EQ(run_backfilled("slurm{" + order + ",bf_window_s=50,bf_interval_s=0}+easy{estimate=exact}", jobs,
+                           Cluster::pool(2))[2],
+            (Span{2, 202}));
+}
+
+TEST(SlurmBackfill, IsNamedEasyAlone) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  EXPECT_THAT(parse_policies(registry, "slurm+conservative").error().message, testing::HasSubstr("slurm"));
+  EXPECT_THAT(parse_policies(registry, "lsf+easy").error().message, testing::HasSubstr("lsf"));
 }
 
 TEST(Lsf, DynamicPriorityFollowsTheFormula) {
@@ -249,13 +298,15 @@ TEST(QueueTree, SharesMultiplyDownTheTree) {
 }
 
 class Yarn : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Schedulers, Yarn, testing::Values("yarn-capacity", "yarn-fair", "volcano"));
+INSTANTIATE_TEST_SUITE_P(Schedulers, Yarn,
+                         testing::Values("yarn-capacity{preemption=true", "yarn-fair{preemption=true",
+                                         "volcano{reclaim=true"));
 
 TEST_P(Yarn, AShareIsRestoredWithinOnePreemptionInterval) {
   // a fills 8 GPUs; b is due four and gets them 15 s after it asked, from a's newest jobs, which finish later.
   const JobTable jobs =
       table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 10, .work = 20, .gpus = 4, .vc = "b"}}));
-  const Spans spans = run_policy(GetParam() + "{preemption_interval_s=15}", jobs, Cluster::pool(8));
+  const Spans spans = run_policy(GetParam() + ",preemption_interval_s=15}", jobs, Cluster::pool(8));
   EXPECT_EQ(spans[8], (Span{25, 45}));
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(spans[i], (Span{0, 100})) << i;
   for (std::size_t i = 4; i < 8; ++i) EXPECT_EQ(spans[i], (Span{0, 120})) << i;
@@ -264,22 +315,26 @@ TEST_P(Yarn, AShareIsRestoredWithinOnePreemptionInterval) {
 TEST_P(Yarn, WhatNobodyElseWantsIsLent) {
   const JobTable jobs =
       table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 500, .work = 20, .gpus = 4, .vc = "b"}}));
-  const Spans spans = run_policy(GetParam(), jobs, Cluster::pool(8));
+  const Spans spans = run_policy(GetParam() + "}", jobs, Cluster::pool(8));
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(spans[i], (Span{0, 100})) << i;
 }
 
-TEST(Yarn, WithoutPreemptionAQueueWaits) {
+// As the systems ship: YARN's monitor and fair-share preemption are off, and Volcano's actions are enqueue, allocate
+// and backfill.
+TEST(Yarn, PreemptsNothingByDefault) {
   const JobTable jobs =
       table_of(join(rows_of(8, {.work = 100, .vc = "a"}), {{.submit = 10, .work = 20, .gpus = 4, .vc = "b"}}));
-  EXPECT_EQ(run_policy("yarn-capacity{preemption=false}", jobs, Cluster::pool(8))[8], (Span{100, 120}));
+  for (const std::string name : {"yarn-capacity", "yarn-fair", "volcano", "yarn-capacity{preemption=false}"}) {
+    EXPECT_EQ(run_policy(name, jobs, Cluster::pool(8))[8], (Span{100, 120})) << name;
+  }
 }
 
 TEST(Volcano, PreemptsLowerPrioritiesOfTheSameQueue) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 4, .vc = "a", .priority = 1},
                                   {.submit = 0, .work = 100, .gpus = 4, .vc = "a", .priority = 2},
                                   {.submit = 10, .work = 20, .gpus = 4, .vc = "a", .priority = 3}});
-  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(8)), (Spans{{0, 120}, {0, 100}, {10, 30}}));
-  EXPECT_EQ(run_policy("volcano{preempt=false}", jobs, Cluster::pool(8)), (Spans{{0, 100}, {0, 100}, {100, 120}}));
+  EXPECT_EQ(run_policy("volcano{preempt=true}", jobs, Cluster::pool(8)), (Spans{{0, 120}, {0, 100}, {10, 30}}));
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(8)), (Spans{{0, 100}, {0, 100}, {100, 120}}));
 }
 
 // Nodes of 1, 2 and 2 GPUs. Job 0 lies on the second; job 1 stops it and is packed: the first node, the second, and one
@@ -301,8 +356,8 @@ TEST(Volcano, BinpackPacksWhatPreemptStarts) {
     for (std::uint32_t n = 0; n < 3; ++n) idle.push_back(engine.view().cluster().node_idle_gpus(NodeId{n}));
     return idle;
   };
-  EXPECT_EQ(idle_at_ten("volcano"), (std::vector<std::uint32_t>{0, 0, 1}));
-  EXPECT_EQ(idle_at_ten("volcano{binpack=false}"), (std::vector<std::uint32_t>{1, 0, 0}));
+  EXPECT_EQ(idle_at_ten("volcano{preempt=true}"), (std::vector<std::uint32_t>{0, 0, 1}));
+  EXPECT_EQ(idle_at_ten("volcano{binpack=false,preempt=true}"), (std::vector<std::uint32_t>{1, 0, 0}));
 }
 
 // ---- Volcano's plugin drf ----
@@ -311,8 +366,8 @@ TEST(Volcano, DrfServesThePoorerUserOfAQueueFirst) {
   const JobTable jobs = table_of({{.work = 100, .gpus = 3, .user = "A", .vc = "q"},
                                   {.submit = 1, .work = 50, .user = "A", .vc = "q"},
                                   {.submit = 1, .work = 50, .user = "B", .vc = "q"}});
-  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(4)), (Spans{{0, 100}, {1, 51}, {51, 101}}));
-  EXPECT_EQ(run_policy("volcano{drf=true}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {51, 101}, {1, 51}}));
+  EXPECT_EQ(run_policy("volcano{drf=false}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {1, 51}, {51, 101}}));
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(4)), (Spans{{0, 100}, {51, 101}, {1, 51}}));
 }
 
 TEST(Volcano, DrfPreemptsWhereTheOtherKeepsAsMuch) {
@@ -322,12 +377,12 @@ TEST(Volcano, DrfPreemptsWhereTheOtherKeepsAsMuch) {
                                   {.work = 100, .gpus = 2, .user = "A", .vc = "q"},
                                   {.submit = 10, .work = 50, .gpus = 2, .user = "B", .vc = "q"},
                                   {.submit = 20, .work = 10, .gpus = 2, .user = "B", .vc = "q"}});
-  EXPECT_EQ(run_policy("volcano{drf=true}", jobs, Cluster::pool(4)), (Spans{{0, 100}, {0, 160}, {10, 60}, {60, 70}}));
-  EXPECT_EQ(run_policy("volcano{drf=true,preempt=false}", jobs, Cluster::pool(4)),
-            (Spans{{0, 100}, {0, 100}, {100, 150}, {100, 110}}));
-  const JobTable nobody = table_of({{.work = 1, .vc = "q"}});
-  EXPECT_EQ(make("volcano{drf=true}", nobody, Cluster::pool(1)).error().message,
-            "policy volcano: drf=true shares between users, and the trace names none");
+  EXPECT_EQ(run_policy("volcano{preempt=true}", jobs, Cluster::pool(4)),
+            (Spans{{0, 100}, {0, 160}, {10, 60}, {60, 70}}));
+  EXPECT_EQ(run_policy("volcano", jobs, Cluster::pool(4)), (Spans{{0, 100}, {0, 100}, {100, 150}, {100, 110}}));
+  // Where the trace names no users, all jobs are of one namespace, and the plugin has nothing to order.
+  const JobTable nobody = table_of({{.work = 10, .vc = "q"}, {.work = 10, .vc = "q"}});
+  EXPECT_EQ(run_policy("volcano", nobody, Cluster::pool(1)), (Spans{{0, 10}, {10, 20}}));
 }
 
 TEST(Volcano, DrfLooksAtTheDominantResource) {
@@ -386,6 +441,51 @@ TEST(K8s, PartialGangsDeadlockWhereGangSchedulingDoesNot) {
   EXPECT_EQ(engine.view().running().size(), 4u);
   EXPECT_EQ(engine.view().pending_count(), 2u);
   EXPECT_EQ(engine.view().cluster().idle_gpus(), 0);  // all GPUs are held and none works
+}
+
+// Four pods of two jobs, bound in turn on two GPUs: none of them ever works. Time ran backwards.
+TEST(K8s, PodsThatLockEachOtherOutWaitForEver) {
+  const JobTable jobs = table_of({{0, 100, 2}, {0, 1, 2}});
+  const JobTable both = *split_into_pods(jobs, whole_seconds(0));
+  JobTableBuilder in_turn;
+  for (const std::uint32_t i : {0u, 2u, 1u, 3u}) {
+    const std::string id = both.external_id(JobId{i});
+    in_turn.add({.id = id,
+                 .work = both.work(JobId{i}),
+                 .shape = both.shape(JobId{i}),
+                 .group = both.groups()[both.group(JobId{i})]});
+  }
+  const JobTable pods = *std::move(in_turn).build();
+  const Cluster cluster = Cluster::homogeneous(1, 2);
+  Engine engine(pods, cluster);
+  auto policy = make("k8s{pods=true}", pods, cluster);
+  EXPECT_FALSE(simulate(engine, *policy));
+  EXPECT_EQ(engine.view().finished(), 0u);
+}
+
+// vol.csv: a job that one action starts and the next stops in the same instant has not run.
+TEST(Volcano, AStartThatAnotherActionTakesBackCostsNothing) {
+  const JobTable jobs = table_of({{.submit = 10, .work = 200, .gpus = 4, .user = "u1"},
+                                  {.submit = 20, .work = 200, .gpus = 2, .user = "u2", .priority = 2},
+                                  {.submit = 20, .work = 10, .gpus = 2, .user = "u0"},
+                                  {.submit = 30, .work = 10, .gpus = 4, .user = "u2"},
+                                  {.submit = 30, .work = 10, .gpus = 1, .user = "u2", .priority = 2},
+                                  {.submit = 30, .work = 50, .gpus = 1, .user = "u0"},
+                                  {.submit = 30, .work = 200, .gpus = 3, .user = "u2", .priority = 1},
+                                  {.submit = 30, .work = 50, .gpus = 8, .user = "u2", .priority = 2}});
+  const Cluster cluster = Cluster::pool(8);
+  Engine engine(jobs, cluster, {.preemption = {.restart = whole_seconds(7)}});
+  auto policy = make("volcano{by=user,drf=false,preempt=true,reclaim=true}", jobs, cluster);
+  IntervalLog intervals;
+  ASSERT_TRUE(simulate(engine, *policy, intervals));
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    EXPECT_EQ(engine.ran(job), jobs.work(job) + Time{engine.preemptions(job) * whole_seconds(7).us}) << i;
+    const auto first = std::find_if(intervals.intervals().begin(), intervals.intervals().end(),
+                                    [&](const Interval& interval) { return interval.job == job; });
+    ASSERT_NE(first, intervals.intervals().end());
+    EXPECT_EQ(first->start, engine.first_start(job)) << i;
+  }
 }
 
 TEST(K8s, PodsWorkFromWhenTheLastIsBound) {

@@ -69,6 +69,14 @@ TEST(Tiresias, AJobLeavesItsQueueAtTheLimitToTheMicrosecond) {
   EXPECT_EQ(run(jobs, Cluster::pool(4), tiresias()), (std::vector<Span>{{0, 3100}, {812.5, 912.5}}));
 }
 
+// The limit is reached after the end of time; it never ended.
+TEST(Tiresias, ALimitThatNoJobReachesIsNone) {
+  const std::int64_t late = 4'500'000'000'000;
+  const JobTable jobs = table_of({{.submit = late, .work = 1000}, {.submit = late + 10, .work = 10}});
+  const auto spans = run(jobs, Cluster::pool(1), AttainedService(tiresias_options({9'000'000'000'000}), NameTable{}));
+  EXPECT_EQ(spans[1].end - spans[0].start, 1010);
+}
+
 TEST(Tiresias, WithinAQueueJobsStandInOrderOfFirstStart) {
   const JobTable jobs = table_of({{.work = 5000}, {.work = 4000}, {.submit = 4000, .work = 100}});
   // 3250: job 0 leaves queue 0, job 1 starts. 6500: job 1 leaves it, job 2 starts. 6600: of queue 1, job 0 first.
@@ -112,22 +120,44 @@ TEST(Tiresias, SkewedModelsAreConsolidatedAndOthersFillFragments) {
   EXPECT_EQ(nodes_of(3), 3u) << "the GPU that job 2 left on its node first";
 }
 
-TEST(Gittins, IndexIsTheBestRatioOfFinishingToService) {
-  const std::vector<std::int64_t> services = {10, 100};
-  EXPECT_DOUBLE_EQ(gittins_index(services, 0), 1.0 / 20) << "one of two finishes within 10, at 10 each";
-  EXPECT_DOUBLE_EQ(gittins_index(services, 10), 1.0 / 90);
-  EXPECT_EQ(gittins_index(services, 100), 0);
+// Turns of 3600 GPU-seconds would be 450 s, of which a restart takes 600: no end in sight. The default makes them 1200
+// s: 0-1200, 1200-2400, then with a restart each 2400-3600, 3600-4800, 4800-5600, 5600-6400.
+TEST(Las, ItsDefaultQuantumMakesProgressUnderARestartCost) {
+  const JobTable jobs = table_of({{.work = 2000, .gpus = 8}, {.work = 2000, .gpus = 8}});
+  EngineOptions costly;
+  costly.preemption.restart = whole_seconds(600);
+  const auto las_by_default = [] { return AttainedService({.name = "las", .levels = {}}, NameTable{}); };
+  EXPECT_EQ(run(jobs, Cluster::pool(8), las_by_default(), costly), (std::vector<Span>{{0, 5600}, {1200, 6400}}));
+  EXPECT_EQ(run(jobs, Cluster::pool(8), las_by_default()), run(jobs, Cluster::pool(8), las(3600)));
 }
 
-TEST(Gittins, AQueueWhoseJobsAreNearlyDoneIsServedFirst) {
-  const JobTable jobs = table_of({{.work = 200}, {.work = 50}});
-  auto options = tiresias_options({100});
-  EXPECT_EQ(run(jobs, Cluster::pool(1), AttainedService(options, NameTable{})),
-            (std::vector<Span>{{0, 250}, {100, 150}}));
+// Of services 10, 30 and 100: within 25 of nothing one of three finishes, at 10 + 25 + 25 in all.
+TEST(Gittins, IndexIsTheChanceToFinishByTheServiceItTakes) {
+  const ServiceSample sample({100, 10, 30});
+  EXPECT_DOUBLE_EQ(sample.gittins_index(0, 25), 1.0 / 60);
+  EXPECT_DOUBLE_EQ(sample.gittins_index(10, 25), 1.0 / (20 + 25)) << "who attained 10 did not end there";
+  EXPECT_DOUBLE_EQ(sample.gittins_index(95, 25), 1.0 / 5);
+  EXPECT_EQ(sample.gittins_index(40, 25), 0) << "nobody ends within the look-ahead";
+  EXPECT_EQ(sample.gittins_index(100, 25), 0);
+  EXPECT_EQ(ServiceSample().gittins_index(0, 25), 0);
+}
+
+// One queue, in which 2D-LAS would go by first start. Services cluster at 60: who attained 50 is likelier to end soon
+// than a newcomer.
+TEST(Gittins, AJobThatIsLikelyToEndGoesFirstWithinItsQueue) {
+  const JobTable jobs = table_of({{.work = 60}, {.submit = 50, .work = 5}, {.submit = 50, .work = 60}});
+  auto options = tiresias_options({1000});
+  options.by_first_start = false;
   options.gittins = true;
-  options.history_gpu_us = {101 * gpu_second, 101 * gpu_second, 101 * gpu_second};
+  options.look_ahead_gpu_us = 20 * gpu_second;
+  options.known_gpu_us = {60 * gpu_second, 60 * gpu_second, 5 * gpu_second};
   EXPECT_EQ(run(jobs, Cluster::pool(1), AttainedService(options, NameTable{})),
-            (std::vector<Span>{{0, 200}, {200, 250}}));
+            (std::vector<Span>{{0, 60}, {60, 65}, {65, 125}}));
+  // Most end at 5, and who passed that takes long: newcomers go first, job 0 from 115 on.
+  options.known_gpu_us = {60 * gpu_second, 5 * gpu_second, 5 * gpu_second, 5 * gpu_second, 200 * gpu_second};
+  options.look_ahead_gpu_us = 5 * gpu_second;
+  EXPECT_EQ(run(jobs, Cluster::pool(1), AttainedService(options, NameTable{})),
+            (std::vector<Span>{{0, 125}, {50, 55}, {55, 115}}));
 }
 
 // Job 0 reaches the second queue at 16 s and waits for its retry from 20 s, behind ten jobs of 10 s each in the first

@@ -38,6 +38,15 @@ TEST(PriorityClasses, PreemptsNobodyInVain) {
   EXPECT_EQ(engine.preemptions(JobId{1}), 0u);
 }
 
+// Class times aging is more microseconds than 64 bits hold.
+TEST(PriorityClasses, ALongAgingDoesNotTurnTheOrderRound) {
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 10},
+                                        {.submit = 1, .work = 10, .priority = 1},
+                                        {.submit = 1, .work = 10, .priority = 10'000}});
+  EXPECT_EQ(test::run(jobs, Cluster::pool(1), PriorityClasses(whole_seconds(1'000'000'000), false)),
+            (std::vector<Span>{{0, 10}, {20, 30}, {10, 20}}));
+}
+
 TEST(PriorityClasses, WaitingOutweighsAClass) {
   // With aging of 5 s, the job of class 0 submitted at 1 s is ahead of the one of class 1 submitted at 7 s, not at 5 s.
   const std::vector<Row> rows{{.submit = 0, .work = 10, .gpus = 1, .priority = 9},

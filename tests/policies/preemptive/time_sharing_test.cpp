@@ -95,8 +95,8 @@ TEST(Themis, EstimatesDecideInPlaceOfRunTimes) {
     EXPECT_EQ(made->clairvoyant(), std::string_view(text).find("user") == std::string_view::npos);
     return run(jobs, cluster, *std::move(made));
   };
-  EXPECT_EQ(themis("themis{lease_s=1000}"), (std::vector<Span>{{0, 10200}, {1000, 1100}, {1100, 1200}}));
-  EXPECT_EQ(themis("themis{lease_s=1000,estimate=user}"),
+  EXPECT_EQ(themis("themis{lease_s=1000,auction=false}"), (std::vector<Span>{{0, 10200}, {1000, 1100}, {1100, 1200}}));
+  EXPECT_EQ(themis("themis{lease_s=1000,auction=false,estimate=user}"),
             (std::vector<Span>{{0, 10100}, {10100, 10200}, {1000, 1100}}));
 }
 

@@ -62,14 +62,14 @@ class PlainClasses {
       if (made.back().second == Attempt::started) waiting.erase(best);
       if (made.back().second == Attempt::not_allowed) given_up.insert(class_of(best));
       if (made.back().second != Attempt::no_room) continue;
-      for (std::uint32_t shape = 0; shape < view_.shape_count(); ++shape) {
-        if (!skip || shape == view_.shape_id(best)) blocked.insert({view_.queue_of(best), shape});
+      for (std::uint32_t shape = 0; shape < view_.demand_count(); ++shape) {
+        if (!skip || shape == view_.demand(best)) blocked.insert({view_.queue_of(best), shape});
       }
     }
   }
 
  private:
-  [[nodiscard]] Kind kind_of(JobId job) const { return {view_.queue_of(job), view_.shape_id(job)}; }
+  [[nodiscard]] Kind kind_of(JobId job) const { return {view_.queue_of(job), view_.demand(job)}; }
   [[nodiscard]] std::tuple<std::uint32_t, std::int32_t, Kind> class_of(JobId job) const {
     return {view_.user(job), view_.priority(job), kind_of(job)};
   }
@@ -105,7 +105,7 @@ TEST(ClassQueues, TriesWhatALookAtEveryWaitingJobWouldTry) {
       }
       Limits limits;
       for (const JobId job : plain.waiting) {
-        limits.room[{view.queue_of(job), view.shape_id(job)}] = *rc::gen::inRange(0, 4);
+        limits.room[{view.queue_of(job), view.demand(job)}] = *rc::gen::inRange(0, 4);
         limits.allowed[view.user(job)] = *rc::gen::inRange(0, 6);
         limits.scores[view.user(job)] = *rc::gen::inRange(0, 3);
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/policies/backfill/capacity_profile.hpp"
+#include "src/policies/queues/capacity_profile.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -14,13 +14,15 @@ CapacityProfile::CapacityProfile(const Cluster& cluster, const JobTable& jobs) {
   }
   for (const Node& node : cluster.nodes) {
     const Node& first = cluster.nodes.front();
-    by_node_ = by_node_ || node.vc != first.vc || node.gpu_type != first.gpu_type;
+    by_node_ = by_node_ || node.vc != first.vc || node.vc_group != first.vc_group || node.gpu_type != first.gpu_type;
   }
   for (std::uint32_t id = 0; id < cluster.nodes.size(); ++id) {
     const Node& node = cluster.nodes[id];
     if (by_node_ || cells_ == 0) {
       ++cells_;
       node_of_cell_.push_back(NodeId{id});
+      const bool tells_cards = !node.counts_only && node.gpus <= ClusterState::max_devices_per_node;
+      cards_of_cell_.push_back(tells_cards ? node.gpus : no_index);
       empty_.push_back(0);
     }
     empty_.back() += node.gpus * whole_gpu;
@@ -106,10 +108,13 @@ bool CapacityProfile::is_overdrawn(Time start, Time end) const {
 }
 
 // Precondition: by_node().
-std::int64_t CapacityProfile::tasks_in(Row row, std::uint32_t cell, const Shape& shape) {
+std::int64_t CapacityProfile::tasks_in(Row row, std::uint32_t cell, const Shape& shape) const {
   const std::int64_t* const free = &row[std::size_t{cell} * 3];
   std::int64_t tasks = shape.tasks;
   if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, free[0] / shape.gpu_milli_per_task);
+  if (shape.is_share()) {  // none of them on two cards
+    tasks = std::min(tasks, std::int64_t{cards_of_cell_[cell]} * (whole_gpu / shape.gpu_milli_per_task));
+  }
   if (shape.cpu_milli_per_task > 0) tasks = std::min(tasks, free[1] / shape.cpu_milli_per_task);
   if (shape.memory_mib_per_task > 0) tasks = std::min(tasks, free[2] / shape.memory_mib_per_task);
   return std::max<std::int64_t>(tasks, 0);

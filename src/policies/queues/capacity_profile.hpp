@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// CapacityProfile: free capacity over future time, given the planned starts and ends of jobs; conservative backfilling
-/// searches it for holes.
+/// CapacityProfile: free capacity over future time, given the planned starts and ends of jobs; backfilling searches it
+/// for holes.
 #pragma once
 
 #include <algorithm>
@@ -78,7 +78,7 @@ class CapacityProfile {
     return lane == row.size() || row[lane] >= wanted;
   }
 
-  [[nodiscard]] static std::int64_t tasks_in(Row row, std::uint32_t cell, const Shape& shape);
+  [[nodiscard]] std::int64_t tasks_in(Row row, std::uint32_t cell, const Shape& shape) const;
   [[nodiscard]] std::vector<bool> allowed_cells(const Shape& shape, std::uint32_t queue,
                                                 const ClusterState& cluster) const;
   // Tasks that fit into the allowed cells and the quota, up to the gang's.
@@ -96,8 +96,9 @@ class CapacityProfile {
 
   bool by_node_ = false;
   std::uint32_t cells_ = 0;
-  std::vector<NodeId> node_of_cell_;  // one node of it
-  std::vector<std::int64_t> empty_;   // the row of the empty cluster
+  std::vector<NodeId> node_of_cell_;          // one node of it
+  std::vector<std::uint32_t> cards_of_cell_;  // GPUs that are told apart; no_index: they are a number
+  std::vector<std::int64_t> empty_;           // the row of the empty cluster
   // Steps lie side by side, because looking for a hole walks over them all: when each begins, and its row.
   std::vector<Time> begins_;
   std::vector<std::int64_t> free_;

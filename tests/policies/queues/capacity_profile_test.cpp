@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/policies/backfill/capacity_profile.hpp"
+#include "src/policies/queues/capacity_profile.hpp"
 
 #include <gtest/gtest.h>
 

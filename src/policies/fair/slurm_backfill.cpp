@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/fair/slurm_backfill.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace gpusched {
+
+void SlurmBackfill::decide(const OracleView& view, Decision& decision) {
+  ends_.observe(view);
+  for (const Event& event : view.events()) changed_ = changed_ || event.kind != EventKind::wake;
+  slurm_.decide(view, decision, [&](JobId job) { ends_.start(view, job); });
+  if (!changed_ || view.pending_count() == 0) return;
+  if (view.now() < next_pass_) {
+    decision.wake(next_pass_);
+    return;
+  }
+  backfill(view, decision);
+  changed_ = false;
+  next_pass_ = view.now() + options_.interval;
+}
+
+void SlurmBackfill::backfill(const View& view, Decision& decision) {
+  CapacityProfile profile = profile_of_running(view);
+  const Time now = view.now();
+  for (const JobId job : slurm_.waiting_in_order(view, options_.most_jobs)) {
+    const Shape& shape = view.shape(job);
+    const Time length = std::max(ends_.estimate(job), Time{1});
+    auto hole = profile.find(now, length, shape, view.queue_of(job), view.cluster());
+    if (!hole || hole->start - now > options_.window) continue;
+    if (hole->start == now) {
+      if (!start(view, job, *hole, decision)) continue;  // shares of GPUs that are free, but not on one device
+      slurm_.started(view, job);
+      ends_.start(view, job);
+    }
+    profile.change(hole->start, hole->start + length, {shape, view.queue_of(job), hole->parts}, -1);
+  }
+}
+
+// Ends are taken in order, so that each step is added behind the others.
+CapacityProfile SlurmBackfill::profile_of_running(const View& view) const {
+  CapacityProfile profile = empty_;
+  std::vector<CapacityProfile::Part> parts;
+  for (const EstimatedEnds::End& end : ends_.ends()) {
+    parts.clear();
+    if (profile.by_node()) {
+      view.for_each_grant(end.job, [&](const Grant& grant) { parts.push_back({index(grant.node), grant.tasks}); });
+    }
+    const Time until = std::max(end.time, view.now() + Time{1});
+    profile.change(view.now(), until, {view.shape(end.job), view.queue_of(end.job), parts}, -1);
+  }
+  return profile;
+}
+
+// On the hole's nodes or, when shares do not fit their cards, wherever the run's rule finds room; `hole` then says
+// where.
+bool SlurmBackfill::start(const View& view, JobId job, CapacityProfile::Hole& hole, Decision& decision) const {
+  if (!empty_.by_node()) return decision.start(job) == Verdict::ok;
+  std::vector<NodeTasks> nodes;
+  for (const CapacityProfile::Part& part : hole.parts)
+    nodes.push_back({.node = NodeId{part.cell}, .tasks = part.tasks});
+  if (decision.start_on(job, nodes) == Verdict::ok) return true;
+  if (decision.start(job) != Verdict::ok) return false;
+  hole.parts.clear();
+  view.for_each_grant(job, [&](const Grant& grant) { hole.parts.push_back({index(grant.node), grant.tasks}); });
+  return true;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every policy, with its defaults and in its other forms, on random worlds: its runs are checked by their intervals
+// alone. GPUSCHED_RANDOM_RUNS=100000 makes as many runs of each; a fault is told with the seed that repeats it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/registry.hpp"
+#include "src/policies/seam/unfinished.hpp"
+#include "tests/differential/check_many.hpp"
+#include "tests/policies/interval_checker.hpp"
+#include "tests/policies/random_world.hpp"
+
+namespace gpusched::test {
+namespace {
+
+// More instants than any policy needs for a world of this size; a policy that passes it waits in circles.
+constexpr std::uint32_t most_instants = 200'000;
+
+std::uint64_t run_count() {
+  const char* const wanted = std::getenv("GPUSCHED_RANDOM_RUNS");
+  return wanted == nullptr ? 2000 : std::strtoull(wanted, nullptr, 10);
+}
+
+struct Contestant {
+  std::string policy;
+  std::string backfill = {};
+};
+
+std::ostream& operator<<(std::ostream& out, const Contestant& contestant) {
+  return out << contestant.policy << (contestant.backfill.empty() ? "" : "+") << contestant.backfill;
+}
+
+const PolicyRegistry& registry() {
+  static const PolicyRegistry all = PolicyRegistry::standard();
+  return all;
+}
+
+std::vector<Contestant> contestants() {
+  std::vector<Contestant> all;
+  for (const PolicyInfo& info : registry().rows()) all.push_back({info.name});
+  for (const char* form :
+       {"sjf{skip=true}", "edf{skip=true}", "slurm{skip=true}", "k8s{pods=true}", "k8s{score=most-allocated}",
+        "gandiva{migrate=true}", "gandiva{slice_s=17}", "max-min{preempt=true}", "themis{auction=false}",
+        "volcano{by=user,drf=false,preempt=true,reclaim=true}", "volcano{preempt=true,reclaim=true}",
+        "yarn-fair{by=user,preemption=true}", "yarn-capacity{by=user,preemption=true}", "priority{aging_s=1e9}",
+        "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}", "agenda{mode=preempt,heuristic=las}"}) {
+    all.push_back({form});
+  }
+  for (const char* order : {"fifo", "sjf", "edf", "wfp3"}) {
+    for (const char* backfill : {"easy", "conservative", "sc20"}) all.push_back({order, backfill});
+  }
+  all.push_back({"slurm{bf_interval_s=7,bf_max_job_test=20}", "easy"});
+  return all;
+}
+
+WorldKind kind_for(const std::string& policy) {
+  if (policy.starts_with("static-partition")) return WorldKind::one_pool;
+  return policy.find('@') == std::string::npos || policy.find("@sc20") != std::string::npos ? WorldKind::any
+                                                                                            : WorldKind::one_gpu_tasks;
+}
+
+Result<AnyPolicy> make(const Contestant& contestant, const RandomWorld& world) {
+  const auto specs = parse_policy_list(contestant.policy);
+  if (!specs) return Unexpected{specs.error()};
+  const PolicyContext context{.jobs = &world.jobs, .cluster = &world.cluster, .seed = 1};
+  if (contestant.backfill.empty()) return registry().make(specs->front(), context);
+  const auto backfill = parse_backfill(contestant.backfill);
+  if (!backfill) return Unexpected{backfill.error()};
+  return make_backfilled(registry(), specs->front(), *backfill, context);
+}
+
+/// What is wrong with one run; nothing when all is well or the policy does not take this world.
+std::optional<std::string> fault_of_run(const Contestant& contestant, const RandomWorld& world) {
+  auto policy = make(contestant, world);
+  if (!policy) return std::nullopt;
+  Engine engine(world.jobs, world.cluster, world.options);
+  IntervalLog intervals;
+  Decision decision = engine.decision();
+  Time last = engine.view().now();
+  gpusched::detail::TurnWatch turns(world.options.preemption);
+  for (std::uint32_t instants = 0; engine.advance(); ++instants) {
+    if (instants == most_instants) return "it goes on for ever";
+    const OracleView view = engine.view();
+    if (view.now() < last) return "time runs backwards";
+    last = view.now();
+    turns.observe(view, engine.events());
+    intervals.observe(view, engine.events());
+    policy->decide(view, decision);
+    engine.apply();
+    turns.observe(view, engine.events());
+    intervals.observe(view, engine.events());
+    if (turns.endless()) return std::nullopt;  // which simulate() tells
+  }
+  // Pods without a gang may lock each other out: that is what they are for.
+  if (!engine.all_finished()) {
+    return contestant.policy.find("pods=true") == std::string::npos ? std::optional(why_unfinished(engine))
+                                                                    : std::nullopt;
+  }
+  const bool published = contestant.policy.find('@') != std::string::npos;
+  const bool migrates = contestant.policy.find("migrate=true") != std::string::npos;
+  return IntervalChecker(engine, world.cluster, intervals.intervals())
+      .fault({.own_overheads = published || migrates || contestant.policy.find("pods=true") != std::string::npos,
+              .moves = published || migrates});
+}
+
+class RandomRuns : public testing::TestWithParam<Contestant> {};
+
+INSTANTIATE_TEST_SUITE_P(Policies, RandomRuns, testing::ValuesIn(contestants()), [](const auto& instance) {
+  return readable(instance.param.policy + (instance.param.backfill.empty() ? "" : " with ") + instance.param.backfill);
+});
+
+TEST_P(RandomRuns, HaveIntervalsThatHold) {
+  for (std::uint64_t seed = 1; seed <= run_count(); ++seed) {
+    const RandomWorld world = random_world(seed, kind_for(GetParam().policy));
+    if (world.jobs.size() == 0) continue;
+    const auto fault = fault_of_run(GetParam(), world);
+    ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
+  }
+}
+
+}  // namespace
+}  // namespace gpusched::test

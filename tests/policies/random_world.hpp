@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A small cluster and a trace drawn from a seed, with everything in them that the engine knows.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/rng.hpp"
+#include "gpusched/engine/engine.hpp"
+
+namespace gpusched::test {
+
+struct RandomWorld {
+  Cluster cluster;
+  JobTable jobs;
+  EngineOptions options;
+};
+
+/// What a policy can be given.
+enum class WorldKind : std::uint8_t {
+  any,
+  one_pool,       ///< of 64 GPUs, so that every owner's part of them holds every job
+  one_gpu_tasks,  ///< gangs of one-GPU tasks on equal nodes, no virtual clusters, no costs: what published simulators
+                  ///< know
+};
+
+namespace detail {
+
+class WorldDraws {
+ public:
+  explicit WorldDraws(std::uint64_t seed) : rng_(Rng(seed).split("random world")) {}
+
+  [[nodiscard]] std::uint64_t below(std::uint64_t n) { return rng_.below(n); }
+  [[nodiscard]] bool chance(std::uint64_t one_in) { return below(one_in) == 0; }
+  template <class T, std::size_t N>
+  [[nodiscard]] T one_of(const std::array<T, N>& values) {
+    return values[below(N)];
+  }
+
+ private:
+  Rng rng_;
+};
+
+inline Cluster random_cluster(WorldDraws& draw, WorldKind kind) {
+  if (kind == WorldKind::one_pool) return Cluster::pool(64);
+  const auto nodes = static_cast<std::uint32_t>(1 + draw.below(5));
+  if (kind == WorldKind::one_gpu_tasks) return Cluster::homogeneous(nodes, 4);
+  if (draw.chance(4)) return Cluster::pool(static_cast<std::uint32_t>(1 + draw.below(16)));
+  Cluster cluster = Cluster::homogeneous(nodes, draw.one_of(std::array<std::uint32_t, 4>{1, 2, 4, 8}));
+  const bool types = draw.chance(2), bounded = draw.chance(2), vcs = draw.chance(2);
+  if (types) cluster.gpu_types = {"V100", "T4"};
+  if (vcs) cluster.vcs = {{.name = "a"}, {.name = "b", .quota = static_cast<MilliGpu>(1 + draw.below(9)) * whole_gpu}};
+  for (Node& node : cluster.nodes) {
+    if (draw.chance(3)) node.gpus = static_cast<std::uint32_t>(draw.below(9));
+    if (types) node.gpu_type = static_cast<std::uint32_t>(draw.below(2));
+    if (bounded && !draw.chance(3)) node.cpu_milli = static_cast<std::int64_t>(1 + draw.below(32)) * 1000;
+    if (bounded && !draw.chance(3)) node.memory_mib = static_cast<std::int64_t>(1 + draw.below(32)) * 64;
+    if (vcs && draw.chance(4)) node.vc = static_cast<std::uint32_t>(draw.below(2));
+    node.rack = static_cast<std::uint32_t>(draw.below(2));
+  }
+  return cluster;
+}
+
+inline Shape random_shape(WorldDraws& draw, WorldKind kind) {
+  Shape shape{.tasks = static_cast<std::uint32_t>(1 + draw.below(draw.chance(3) ? 8 : 3)),
+              .gpu_milli_per_task = whole_gpu};
+  if (kind == WorldKind::one_gpu_tasks) return shape;
+  constexpr std::array<MilliGpu, 16> demands = {0,   1,    300,  333,  500,  501,  600,  700,
+                                                999, 1000, 1000, 1000, 1000, 2000, 2000, 4000};
+  shape.gpu_milli_per_task = draw.one_of(demands);
+  if (draw.chance(2)) shape.cpu_milli_per_task = draw.one_of(std::array<std::int64_t, 4>{1, 500, 4000, 11'653});
+  if (draw.chance(2)) shape.memory_mib_per_task = static_cast<std::int64_t>(draw.below(300));
+  return shape;
+}
+
+}  // namespace detail
+
+/// The world of that seed: the same everywhere. Every job fits its empty cluster. Submissions and run times collide,
+/// lie before time zero, last no time, or fractions of a second.
+inline RandomWorld random_world(std::uint64_t seed, WorldKind kind) {
+  detail::WorldDraws draw(seed);
+  RandomWorld world{.cluster = detail::random_cluster(draw, kind), .jobs = {}, .options = {}};
+  constexpr std::array<std::string_view, 4> users = {"u0", "u1", "u2", "u3"}, vcs = {"a", "b", "c", ""};
+  constexpr std::array<std::string_view, 3> specs = {"", "V100", "V100|T4"};
+  const bool typed = world.cluster.gpu_types.size() > 1;
+  const std::uint64_t count = 1 + draw.below(40);
+  const std::uint64_t span_us = draw.chance(3) ? 1 : 1 + draw.below(600) * 1'000'000;
+  JobTableBuilder builder;
+  NameTable gpu_specs;
+  for (const std::string_view spec : specs) gpu_specs.intern(spec);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    JobRecord job;
+    const std::string id = std::to_string(i);
+    job.id = id;
+    job.submit = Time{static_cast<std::int64_t>(draw.below(span_us))} - whole_seconds(200);
+    if (draw.chance(2)) job.submit.us -= job.submit.us % 10'000'000;
+    job.work = whole_seconds(draw.one_of(std::array<std::int64_t, 8>{0, 1, 10, 10, 50, 100, 200, 1300}));
+    if (draw.chance(4)) job.work = Time{static_cast<std::int64_t>(draw.below(300'000'000))};
+    if (draw.chance(2)) job.estimate = whole_seconds(static_cast<std::int64_t>(draw.below(400)));
+    if (draw.chance(2)) job.deadline = job.submit + whole_seconds(static_cast<std::int64_t>(draw.below(2000)));
+    job.shape = detail::random_shape(draw, kind);
+    if (typed && kind == WorldKind::any) job.gpu_spec = draw.one_of(specs);
+    job.shape.gpu_spec = gpu_specs.find(job.gpu_spec);
+    job.user = draw.one_of(users);
+    job.group = draw.one_of(users);
+    job.vc = draw.one_of(vcs);
+    job.priority = draw.one_of(std::array<std::int32_t, 4>{-3, 0, 2, 10'000});
+    std::array<Time, 3> attempts;
+    if (draw.chance(6)) {
+      job.work = {};
+      for (Time& attempt : attempts) job.work += attempt = whole_seconds(static_cast<std::int64_t>(draw.below(60)));
+      job.attempts = attempts;
+    }
+    std::uint32_t queue = static_cast<std::uint32_t>(world.cluster.vcs.size());
+    for (std::uint32_t vc = 0; vc < world.cluster.vcs.size(); ++vc) {
+      if (world.cluster.vcs[vc].name == job.vc) queue = vc;
+    }
+    if (ClusterState::fits_when_empty(world.cluster, gpu_specs, job.shape, queue)) builder.add(job);
+  }
+  world.jobs = *std::move(builder).build();
+  world.options.seed = seed;
+  if (kind == WorldKind::one_gpu_tasks) return world;
+  if (!draw.chance(3)) world.options.placement = placement_names[draw.below(placement_names.size())].placement;
+  if (draw.chance(2)) {
+    world.options.preemption = {
+        .checkpoint = whole_seconds(draw.one_of(std::array<std::int64_t, 3>{0, 0, 2})),
+        .restart = whole_seconds(draw.one_of(std::array<std::int64_t, 3>{0, 1, 7})),
+        .checkpoint_interval = whole_seconds(draw.one_of(std::array<std::int64_t, 4>{0, 0, 2, 10}))};
+  }
+  return world;
+}
+
+}  // namespace gpusched::test

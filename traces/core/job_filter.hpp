@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// JobFilter: which jobs of a trace to read, as `--where` says it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/job_table.hpp"
+
+namespace gpusched {
+
+/// Conditions that a job must meet, all of them. Without conditions every job does.
+class JobFilter {
+ public:
+  /// Reads "vc=gpu|long,user!=ann,gpus>=8": a column, one of = != < <= > >=, and a value, or values joined by a bar of
+  /// which one must do (for != none). A column is one of the file's header, or what a job has: id, user, group
+  /// (account), vc (partition, queue), name, family (class), gpu_type, status, priority, gpus, tasks, submit, duration,
+  /// estimate (seconds). Error: not such a text.
+  static Result<JobFilter> parse(const std::string& text);
+
+  [[nodiscard]] bool empty() const { return conditions_.empty(); }
+
+  /// Says what the file's columns are called. A condition on one of them looks at the file's text; upper and lower case
+  /// are the same where no job has anything of that name. Error: a condition on what neither has.
+  Result<void> bind(const std::vector<std::string>& header);
+
+  /// Whether a row of the file meets the conditions on its columns. Precondition: bind().
+  [[nodiscard]] bool keeps_row(const std::vector<std::string_view>& fields) const;
+  /// Whether a job meets the others.
+  [[nodiscard]] bool keeps_job(const JobRecord& job) const;
+
+ private:
+  enum class Operator : std::uint8_t { equal, unequal, less, at_most, more, at_least };
+  struct Condition {
+    std::string column;  // as written
+    std::string role;    // what a job has, by its main name; empty: a column of the file
+    Operator compare = Operator::equal;
+    std::vector<std::string> values;
+    std::uint32_t field = no_index;  // of the file's columns
+  };
+
+  static Result<Condition> parse_condition(std::string_view text);
+  static bool holds(const Condition& condition, std::string_view text);
+  static bool holds(const Condition& condition, double number);
+
+  std::vector<Condition> conditions_;
+};
+
+/// The reason under which rows that a filter leaves out are counted.
+inline constexpr const char* left_out_by_filter = "not what --where asks for";
+
+}  // namespace gpusched

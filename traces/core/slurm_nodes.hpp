@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A Slurm cluster as Slurm prints it: `scontrol show nodes` (with -o or without) and `sinfo -N -o
+/// "%N|%P|%c|%m|%G|%T"`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "traces/core/input_file.hpp"
+
+namespace gpusched {
+
+/// True when the text begins like the output of one of the two.
+bool looks_like_slurm_nodes(std::string_view head);
+
+/// A cluster, and what its file leaves open or does not fit our model of one.
+struct SlurmCluster {
+  Cluster cluster;
+  std::vector<std::string> notes;
+};
+
+/// Reads either output. Partitions are virtual clusters (scheduling queues); a node of several serves them all. GPUs
+/// and their types are those of Gres; MIG slices are put together to the cards that they were cut from; a node with
+/// cards of several types becomes a node each, with its part of the cores and memory. A node counts whatever its state;
+/// what is in no partition is left out. Errors carry file, line and field.
+Result<SlurmCluster> read_slurm_nodes(InputFile& file);
+
+}  // namespace gpusched

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -202,8 +203,8 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   if (input.runtime.power) run.metrics.energy_kwh = energy.kwh();
   run.saturation = find_saturation(*engine, log, input.window);
   if (detail.splits) {
-    for (const SplitBy by : {SplitBy::gpus, SplitBy::user, SplitBy::vc, SplitBy::status}) {
-      run.splits.push_back(split_metrics(*engine, by, input.window));
+    for (std::size_t by = 0; by < std::size(split_names); ++by) {
+      run.splits.push_back(split_metrics(*engine, static_cast<SplitBy>(by), input.window));
     }
   }
   if (detail.job_files) {

@@ -154,11 +154,29 @@ Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
           {"metrics", std::move(metrics)}};
 }
 
-std::string jobs_csv(const PolicyRun& run) {
+// The GPU types that each job ran on, in order of first use, with '|' between them; empty where nodes name none.
+std::vector<std::string> gpu_types_of(const Cluster& cluster, const PolicyRun& run) {
+  std::vector<std::string> all(run.engine->jobs().size());
+  for (const Interval& interval : run.intervals) {
+    const Node& node = cluster.nodes[index(interval.node)];
+    if (node.gpu_type >= cluster.gpu_types.size() || interval.gpu_milli == 0) continue;
+    const std::string& type = cluster.gpu_types[node.gpu_type];
+    std::string& types = all[index(interval.job)];
+    if (("|" + types + "|").find("|" + type + "|") != std::string::npos) continue;
+    types += (types.empty() ? "" : "|") + type;
+  }
+  return all;
+}
+
+std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
   const Engine& engine = *run.engine;
   const JobTable& jobs = engine.jobs();
-  std::string text = "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status\n";
-  text.reserve(std::size_t{jobs.size()} * 80);
+  std::string text =
+      "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status,vc,class,"
+      "gpu_type,requested_s,measured\n";
+  text.reserve(std::size_t{jobs.size()} * 96);
+  const std::vector<std::string> gpu_types = gpu_types_of(input.cluster, run);
+  const std::uint32_t end = input.window.end(jobs.size());
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
     const Time jct = engine.end(job) - jobs.submit(job);
@@ -175,7 +193,12 @@ std::string jobs_csv(const PolicyRun& run) {
     append_integer(text += ',', engine.preemptions(job));
     text += ',';
     text += to_string(jobs.status(job));
-    text += '\n';
+    append_csv_field(text += ',', jobs.vcs()[jobs.vc(job)]);
+    append_csv_field(text += ',', jobs.families()[jobs.family(job)]);
+    append_csv_field(text += ',', gpu_types[i]);
+    text += ',';
+    if (jobs.estimate(job) != Time::max()) append_seconds(text, jobs.estimate(job));
+    text += i >= input.window.first && i < end ? ",true\n" : ",false\n";
   }
   return text;
 }
@@ -338,7 +361,7 @@ Result<void> write_report_files(const std::string& folder, const Scenario& scena
     summary["saturation"] = saturation_json(runs[i].saturation);
     summary["splits"] = splits_json(runs[i]);
     if (auto done = files.write(place + "summary.json", json_text(summary)); !done) return done;
-    if (auto done = files.write(place + "jobs.csv", jobs_csv(runs[i])); !done) return done;
+    if (auto done = files.write(place + "jobs.csv", jobs_csv(input, runs[i])); !done) return done;
     if (auto done = files.write(place + "intervals.csv", intervals_csv(input.cluster, runs[i])); !done) return done;
     if (runs[i].log_file.name.empty()) continue;
     if (auto done = files.write(place + runs[i].log_file.name, runs[i].log_file.text); !done) return done;

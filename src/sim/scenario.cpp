@@ -69,7 +69,7 @@ FieldTable scenario_fields(Scenario& s) {
       {"measure.measure_jobs", "--measure-jobs", "jobs that are measured then; 0: all", &s.measure_jobs},
       {"measure.warmup_s", "--warmup-time", "the same by seconds since the first submission", &s.warmup},
       {"measure.measure_s", "--measure-time", "seconds of submissions that are measured then; 0: all", &s.measure},
-      {"split", "--split", "also show the results by GPU count, user, virtual cluster or status", &s.split, splits},
+      {"split", "--split", "also show the results by GPU count, user, virtual cluster, status, group or class", &s.split, splits},
       {"output.folder",
        "--out",
        "folder for summary.json, jobs.csv and intervals.csv of each policy (of slurm: terms.csv), and manifest.json",

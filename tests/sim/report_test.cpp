@@ -168,6 +168,68 @@ TEST(Replay, StopsWhereJobsTakeTurnsForEver) {
   for (const PolicyRun& run : *slow) EXPECT_EQ(run.unfinished, 0u) << run.policy;
 }
 
+// jobs.csv did not say which jobs were measured: its means were not those of the summary behind a warm-up.
+TEST(Report, MeansOfTheMeasuredRowsAreThoseOfTheSummary) {
+  const TempFolder folder;
+  std::string csv = "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc,family,estimate_s\n";
+  for (int i = 0; i < 50; ++i) {
+    csv += std::to_string(i) + "," + std::to_string(3 * i) + "," + std::to_string(10 + 7 * i % 31) + "," +
+           std::to_string(1 + i % 3) + ",1000,a," + (i % 2 == 0 ? "train" : "infer") + "," +
+           (i % 5 == 0 ? "" : std::to_string(100 + i)) + "\n";
+  }
+  Scenario scenario;
+  scenario.trace = folder.write("jobs.csv", csv);
+  scenario.cluster =
+      folder.write("c.json", R"({"nodes": [{"gpus": 2, "gpu_type": "V100"}, {"gpus": 2, "gpu_type": "T4"}]})");
+  scenario.policies = {"fifo"};
+  scenario.split = "class";
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto check = [&](std::uint32_t expected) {
+    const auto input = load_replay(scenario, registry);
+    ASSERT_TRUE(input) << input.error().to_string();
+    ReplayProgress progress;
+    const auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
+    ASSERT_TRUE(runs);
+    const std::string out = folder.path() + "/out";
+    ASSERT_TRUE(write_report_files(out, scenario, *input, *runs, {}));
+    const auto summary = nlohmann::json::parse(bytes_of(out + "/fifo/summary.json"));
+    double jct = 0, wait = 0, trained = 0;
+    std::uint32_t measured = 0, train = 0;
+    for (const std::vector<std::string>& row : rows_of(out + "/fifo/jobs.csv")) {
+      ASSERT_EQ(row.size(), 17u);
+      EXPECT_EQ(row[12], "a");
+      EXPECT_TRUE(row[14] == "V100" || row[14] == "T4" || row[14] == "V100|T4" || row[14] == "T4|V100") << row[14];
+      if (row[16] != "true") continue;
+      ++measured;
+      jct += std::stod(row[9]);
+      wait += std::stod(row[8]);
+      if (row[13] != "train") continue;
+      ++train;
+      trained += std::stod(row[9]);
+    }
+    EXPECT_EQ(measured, expected);
+    EXPECT_EQ(summary["metrics"]["jobs"], expected);
+    EXPECT_NEAR(summary["metrics"]["avg_jct_s"].get<double>(), jct / measured, 1e-6);
+    EXPECT_NEAR(summary["metrics"]["avg_wait_s"].get<double>(), wait / measured, 1e-6);
+    const auto& split = summary["splits"]["class"];
+    ASSERT_EQ(split.size(), 2u);
+    for (const auto& entry : split) {
+      if (entry["key"] != "train") continue;
+      EXPECT_EQ(entry["jobs"], train);
+      EXPECT_NEAR(entry["avg_jct_s"].get<double>(), trained / train, 1e-6);
+    }
+  };
+  check(50);
+  scenario.warmup_jobs = 7;
+  check(43);
+  scenario.measure_jobs = 20;
+  check(20);
+  scenario.warmup_jobs = scenario.measure_jobs = 0;
+  scenario.warmup = whole_seconds(30);
+  scenario.measure = whole_seconds(60);
+  check(20);
+}
+
 // ann's first job holds all 4 GPUs until 100 s. Then her fair-share factor is 2^-(1/0.5) and bob's, who used
 // nothing, 1.
 TEST(Report, WritesSlurmsTermsOfEveryStart) {

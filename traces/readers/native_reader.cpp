@@ -41,7 +41,7 @@ Result<void> read_native(ReadContext& context) {
   const Column cpu = rows.find({"cpu_milli_per_task"}), memory = rows.find({"memory_mib_per_task"}),
                spec = rows.find({"gpu_spec"}), estimate = rows.find({"estimate_s"}), start = rows.find({"start_s"}),
                deadline = rows.find({"deadline_s"}), user = rows.find({"user"}), group = rows.find({"group"}),
-               vc = rows.find({"vc"}), name = rows.find({"name"}), family = rows.find({"family"}),
+               vc = rows.find({"vc"}), name = rows.find({"name"}), family = rows.find({"family", "class"}),
                status = rows.find({"status"}), priority = rows.find({"priority"}), attempts = rows.find({"attempts_s"});
   std::vector<Time> attempt_works;
   return for_each_row(rows, context, [&](RowReader& row) {

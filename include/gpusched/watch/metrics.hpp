@@ -291,11 +291,11 @@ inline Saturation find_saturation(const Engine& engine, const RunLog& log, Measu
 }
 
 /// What jobs are split by.
-enum class SplitBy : std::uint8_t { gpus, user, vc, status };
+enum class SplitBy : std::uint8_t { gpus, user, vc, status, group, job_class };
 /// The names of SplitBy, in its order.
-inline constexpr std::string_view split_names[] = {"gpus", "user", "vc", "status"};
+inline constexpr std::string_view split_names[] = {"gpus", "user", "vc", "status", "group", "class"};
 
-/// The measured jobs of one bucket, user, virtual cluster or status.
+/// The measured jobs of one bucket, user, virtual cluster, status, group or class (JobRecord::family).
 struct SplitRow {
   std::string key;         ///< "" = unknown
   std::uint32_t jobs = 0;  ///< measured jobs of this key
@@ -332,6 +332,8 @@ inline std::uint32_t split_key(const JobTable& jobs, JobId job, SplitBy by) {
     case SplitBy::gpus: return gpu_bucket(jobs.shape(job).gpu_milli());
     case SplitBy::user: return jobs.user(job);
     case SplitBy::vc: return jobs.vc(job);
+    case SplitBy::group: return jobs.group(job);
+    case SplitBy::job_class: return jobs.family(job);
     case SplitBy::status: break;
   }
   return static_cast<std::uint32_t>(jobs.status(job));
@@ -342,6 +344,8 @@ inline std::string split_key_name(const JobTable& jobs, std::uint32_t key, Split
     case SplitBy::gpus: return gpu_bucket_name(key);
     case SplitBy::user: return jobs.users()[key];
     case SplitBy::vc: return jobs.vcs()[key];
+    case SplitBy::group: return jobs.groups()[key];
+    case SplitBy::job_class: return jobs.families()[key];
     case SplitBy::status: break;
   }
   return std::string(to_string(static_cast<JobStatus>(key)));
@@ -349,7 +353,7 @@ inline std::string split_key_name(const JobTable& jobs, std::uint32_t key, Split
 
 }  // namespace detail
 
-/// Measured jobs grouped by `by`, in order of GPU count, of first appearance (users, virtual clusters) or of JobStatus.
+/// Measured jobs grouped by `by`, in order of GPU count, of first appearance (names) or of JobStatus.
 /// O(jobs). Preconditions as for compute_metrics.
 inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, MeasureWindow window = {}) {
   const JobTable& jobs = engine.jobs();

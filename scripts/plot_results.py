@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Draws the figures of docs/results from the tables of those pages, as SVG that follows a light or dark theme.
+
+    scripts/plot_results.py [--check]
+
+Writes docs/results/calibration-cpu.svg and rl.svg; the same tables give the same bytes. With --check it writes nothing
+and fails when a figure is not what the tables of its page give.
+"""
+import math
+import pathlib
+import re
+import sys
+from html import escape
+
+RESULTS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "results"
+NUMBER = r"[-+]?\d+(?:\.\d+)?"
+# After the colour-blind-safe palette of Okabe and Ito: darker on a light ground, lighter on a dark one.
+STYLE = """
+  .ground { fill: #ffffff } text { fill: #1f2328; font: 13px sans-serif } .small { font-size: 12px }
+  .grid { stroke: #d0d7de } .zero { stroke: #1f2328; stroke-width: 1.5 }
+  .s0 { fill: #0072b2; stroke: #0072b2 } .s1 { fill: #c04f00; stroke: #c04f00 } .s2 { fill: #00805e; stroke: #00805e }
+  .s3 { fill: #a3477f; stroke: #a3477f }
+  @media (prefers-color-scheme: dark) {
+    .ground { fill: #0d1117 } text { fill: #e6edf3 } .grid { stroke: #30363d } .zero { stroke: #e6edf3 }
+    .s0 { fill: #56b4e9; stroke: #56b4e9 } .s1 { fill: #e69f00; stroke: #e69f00 } .s2 { fill: #2fc79a; stroke: #2fc79a }
+    .s3 { fill: #e29ac4; stroke: #e29ac4 }
+  }
+"""
+
+
+def tables_of(page, heading):
+    """The tables under the heading that begins so: lists of rows, each a list of cells without emphasis."""
+    sections = [text for text in re.split(r"^## ", page, flags=re.MULTILINE)[1:] if text.startswith(heading)]
+    if len(sections) != 1:
+        sys.exit(f"docs/results: expected one heading that begins with \"{heading}\"")
+    blocks = re.findall(r"(?:^\|.*\n)+", sections[0], re.MULTILINE)
+    return [[[cell.strip().replace("**", "") for cell in line.strip("|").split("|")] for line in block.splitlines()]
+            for block in blocks]
+
+
+def cell_of(table, row, column):
+    """The cell in the row of that label and the column of that heading."""
+    at = table[0].index(column)
+    cells = [cells[at] for cells in table if cells[0] == row]
+    if len(cells) != 1:
+        sys.exit(f"docs/results: expected one row \"{row}\" beside a column \"{column}\"")
+    return cells[0]
+
+
+def text(x, y, words, anchor="start", kind="small"):
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def line(x1, y1, x2, y2, kind, width=1):
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke-width="{width}"/>'
+
+
+def svg(width, height, title, parts):
+    head = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+            f'role="img"><title>{escape(title)}</title><style>{STYLE}</style>')
+    return "\n".join([head, f'<rect class="ground" width="{width}" height="{height}"/>', *parts, "</svg>", ""])
+
+
+def marker(shape, x, y, kind):
+    """A circle, square, diamond or triangle, so that groups differ by more than colour."""
+    if shape == 0:
+        return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
+    corners = {1: [(-4, -4), (4, -4), (4, 4), (-4, 4)], 2: [(0, -6), (6, 0), (0, 6), (-6, 0)],
+               3: [(0, -6), (5.5, 4.5), (-5.5, 4.5)]}[shape]
+    return f'<polygon class="{kind}" points="' + " ".join(f"{x + a:.1f},{y + b:.1f}" for a, b in corners) + '"/>'
+
+
+def calibration_figure(page):
+    """Errors of calibration runs as multiples of what each gate allows, on a logarithmic axis."""
+    groups = [("idle, full (9, 10)", "Idle machine", ["9 full", "10 full"]),
+              ("idle, quick (11)", "Idle machine", ["11 quick, mix"]),
+              ("quiet, quick (7, 8)", "Quiet machine", ["7", "8"]),
+              ("busy, quick (6)", "Busy machine", ["6"])]
+    gates = [("repeat, 95th percentile", "repeat"), ("held-out sizes, mean", "held-out sizes"),
+             ("  gemm_naive16", "of them gemm_naive16"), ("  gemm_tiled", "gemm_tiled"), ("  gemm_fp32", "gemm_fp32"),
+             ("composite steps, mean", "composite steps"), ("pairs on one device", "co-location, mean error"),
+             ("job mix, worst schedule", "job mix, mean completion time")]
+    left, right, top, step = 190, 690, 62, 30
+    bottom = top + step * len(gates)
+
+    def x_of(ratio):
+        return left + (right - left) * math.log(ratio / 0.2) / math.log(20 / 0.2)
+
+    parts = [text(12, 22, "Error as a multiple of what the gate allows", kind="title")]
+    for at, (name, _, _) in enumerate(groups):
+        parts += [marker(at, 20 + 170 * at, 42, f"s{at}"), text(32 + 170 * at, 46, name)]
+    for tick in (0.2, 0.5, 1, 2, 5, 10, 20):
+        parts += [line(x_of(tick), top, x_of(tick), bottom, "zero" if tick == 1 else "grid"),
+                  text(x_of(tick), bottom + 18, f"{tick:g}", "middle")]
+    for row, (label, begin) in enumerate(gates):
+        y = top + step * (row + 0.5)
+        parts += [line(left, y, right, y, "grid"), text(24 if label.startswith(" ") else 12, y + 4, label.strip())]
+        for at, (_, heading, columns) in enumerate(groups):
+            table = tables_of(page, heading)[0]
+            found = [cells for cells in table if cells[0].startswith(begin)]
+            for column in columns:
+                cell = found[0][table[0].index(column)] if found else ""
+                # Of "20.8 % (5.0 %)" the figure before the brackets; of a list of schedules the worst.
+                figures = [float(figure) for figure in re.findall(NUMBER, re.sub(r"\(.*?\)", "", cell))]
+                if figures:
+                    allowed = float(re.match(NUMBER, found[0][1]).group())
+                    parts.append(marker(at, x_of(max(figures) / allowed), y + 5 * (at - 1.5), f"s{at}"))
+    return svg(720, bottom + 34, "Errors of calibration runs as multiples of their gates", parts)
+
+
+def rl_figure(page):
+    """Changes of learned schedulers against the best fixed order, with intervals."""
+    sections = [("Lublin-1, shuffled windows, against F1", "1. ", "against F1", "seed {}", "mean of the seeds"),
+                ("Lublin-1, windows of the log, against F1", "2. ", "against F1", "seed {}", "mean of the seeds, argmax"),
+                ("Lublin-1, backfilling, against SAF", "3. ", "against SAF", "seed {}", "mean of the seeds, argmax"),
+                ("Philly on 40 nodes, against LAS", "5. ", "against LAS", "agent, seed {}", "agent, mean of the seeds"),
+                ("Philly on 24 nodes, against LAS", "6. ", "against LAS", "agent, seed {}", "agent, mean of the seeds")]
+    left, right, top, step = 330, 690, 40, 16
+    low, high = -35, 10
+
+    def x_of(percent):
+        return left + (right - left) * (percent - low) / (high - low)
+
+    bottom = top + len(sections) * 5 * step
+    parts = [text(12, 22, "Change on unseen jobs, with 95 % interval (left of the line is better)", kind="title")]
+    for tick in range(low + 5, high + 1, 10):
+        parts += [line(x_of(tick), top, x_of(tick), bottom, "zero" if tick == 0 else "grid"),
+                  text(x_of(tick), bottom + 18, f"{tick:+d} %" if tick else "0", "middle")]
+    for number, (label, heading, column, seed, mean) in enumerate(sections):
+        table = next(table for table in tables_of(page, heading) if column in table[0])
+        rows = [row for row in table if any(row[0].split(", the")[0] == seed.format(k) for k in (1, 2, 3))]
+        y = top + (number * 5 + 0.5) * step
+        parts.append(text(12, y + 4 + 1.5 * step, label))
+        for name in [row[0] for row in rows] + [mean]:
+            change, least, most = map(float, re.findall(NUMBER, cell_of(table, name, column)))
+            thick = name == mean
+            parts += [text(left - 10, y + 4, "mean" if thick else re.search(r"seed \d", name).group(), "end"),
+                      line(x_of(least), y, x_of(most), y, "s0" if thick else "s1", 4 if thick else 1.5),
+                      marker(1 if thick else 0, x_of(change), y, "s0" if thick else "s1")]
+            y += step
+    return svg(720, bottom + 34, "Changes of learned schedulers against the best fixed order", parts)
+
+
+def main():
+    check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not check:
+        sys.exit(__doc__)
+    stale = []
+    for name, draw in (("calibration-cpu", calibration_figure), ("rl", rl_figure)):
+        drawn = draw((RESULTS / f"{name}.md").read_text(encoding="utf-8"))
+        figure = RESULTS / f"{name}.svg"
+        if not check:
+            figure.write_text(drawn, encoding="utf-8")
+        elif not figure.is_file() or figure.read_text(encoding="utf-8") != drawn:
+            stale.append(f"docs/results/{name}.svg: not what the tables give; run scripts/plot_results.py")
+    print("\n".join(stale) if stale else "the figures show what the tables say")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

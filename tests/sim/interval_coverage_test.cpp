@@ -84,7 +84,9 @@ class IntervalCoverage : public testing::Test {
     }
     const double share = static_cast<double>(all_covered) / all_given;
     EXPECT_GE(share, 0.92) << what;
-    if (!consecutive || truth == 0) EXPECT_LE(share, 0.98) << what;
+    if (!consecutive || truth == 0) {
+      EXPECT_LE(share, 0.98) << what;
+    }
   }
 
   // Columns: one policy with several seeds.

@@ -12,13 +12,13 @@
 
 namespace gpusched {
 
-/// Shapes that differ only in how much they want of what no node bounds are one demand: such jobs fit together, or none
-/// does. Logs with a memory column have nearly as many shapes as jobs, on machines of which nobody told the memory.
-/// Asking for none of it stays apart from asking for some.
+/// Shapes by demand. Where no node limits CPU (or memory), shapes that differ only in the amount of it are one demand:
+/// jobs of all these shapes fit, or none does. Logs with a memory column have nearly as many shapes as jobs, while the
+/// memory of their machines is often unknown. Asking for none of a resource is another demand than asking for some.
 class DemandTable {
  public:
   DemandTable() = default;
-
+  /// The demands of the shapes of `jobs` on `cluster`. O(shapes x log shapes + nodes).
   DemandTable(const JobTable& jobs, const Cluster& cluster) {
     const auto bounds = [&](std::int64_t Node::*resource) {
       return std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
@@ -35,7 +35,7 @@ class DemandTable {
       demand_of_.push_back(place->second);
     }
   }
-
+  /// Number of demands.
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(shape_of_.size()); }
   /// The demand of jobs of that shape (JobTable::shape_id).
   [[nodiscard]] std::uint32_t of_shape(std::uint32_t shape) const { return demand_of_[shape]; }

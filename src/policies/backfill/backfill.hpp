@@ -38,7 +38,7 @@ Result<PolicySpec> parse_backfill(std::string_view text);
 /// starting.
 Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, std::string_view text);
 
-/// Lays `backfill` around each policy that is an order of starting and names no way of its own. Its text tells:
+/// Adds `backfill` to each policy that is an order of starting and names no backfilling itself; its text then says so:
 /// "fifo+easy". Precondition: `policies` from parse_policies(), `backfill` from parse_backfill().
 void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies);
 
@@ -50,7 +50,7 @@ Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySp
                                   const PolicyContext& context);
 
 /// What `policy` knows of run times, for a table: the estimator of its order ("exact", "requested", "history", ...),
-/// then that of its reservations if it is another; "exact" also for a policy that is `clairvoyant` without an
+/// then that of its reservations if that differs; "exact" also for a policy that is `clairvoyant` without an
 /// estimator, "-" for one that looks at no run time. "requested" is "history" where the trace has no requests, as then
 /// it works so. Precondition: the policy could be made.
 std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& policy, const JobTable& jobs,

@@ -48,7 +48,7 @@ class BackfillQueue {
   }
 
  private:
-  // Up to so many places, looking through all is quicker than keeping them in a tree as well.
+  // With at most this many waiting jobs a linear scan is faster than keeping a tree as well.
   static constexpr std::size_t few = 64;
 
   [[nodiscard]] ClaimOrder order() const { return {first_ == First::by_priority && queue_.order().ages()}; }

@@ -64,8 +64,8 @@ class ShareQueues {
     bool reclaim = true;          ///< a queue takes what it is due from queues that hold more than they are due
     Time preemption_interval = whole_seconds(15);
     /// drf: within a queue and priority, the user of the lowest dominant share first; and a waiting job takes from
-    /// running ones of its queue, of other users and no higher priority, as long as its user's share after is below
-    /// that user's share after, or within 1e-6 of it.
+    /// running ones of its queue, of other users and no higher priority, if after the exchange its user's share is
+    /// below that of the user who lost the job, or within 1e-6 of it.
     std::optional<DominantShares> shares = {};
     std::uint32_t users = 1;  ///< with `shares`: how many the trace names
   };
@@ -96,7 +96,7 @@ class ShareQueues {
   // Whether any running job of its queue may be a victim of the class's first job.
   [[nodiscard]] bool may_take(const View& view, const Class& jobs, const Offer& offer) const {
     if (offer.least_priority < jobs.priority) return true;
-    // The share now is a lower bound of the share after, and known already.
+    // The user's present share: a lower bound of the share after the start, and already computed.
     return options_.shares && offer.greatest_share >= options_.shares->share(user_of(jobs)) - DominantShares::delta &&
            offer.greatest_share >= share_then(view, jobs);
   }

@@ -59,7 +59,7 @@ class EventOverhead {
                             muri_overhead(view.families()[view.family(job)], view.shape(job).tasks)};
   }
 
-  /// Of a job that waits.
+  /// The work left of a waiting job.
   [[nodiscard]] Time remaining(JobId job) const { return waiting_[index(job)].remaining; }
 
   /// The account of a waiting job that is about to be started in the open decision; the engine will plan it by its own
@@ -69,7 +69,7 @@ class EventOverhead {
     return {.remaining = waiting.remaining, .planned = view.now() + view.remaining(job), .overhead = waiting.overhead};
   }
 
-  /// A running job waits again.
+  /// A running job was preempted and waits again.
   void preempt(JobId job, const OverheadAccount& account) { waiting_[index(job)].remaining = account.remaining; }
 
   /// Plans the ends of `running`, the running jobs in policy order, each a struct with a `job` and its `account`.

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,22 +49,67 @@ std::string missing_line(const std::vector<MissingPolicy>& missing, const std::v
   return line + "; the results of " + joined(names, ", ") + (folder.empty() ? " are kept" : " are in " + folder);
 }
 
+// The files of each policy, written as soon as it has finished: whatever ends the program later, they are kept.
+class PolicyFiles {
+ public:
+  PolicyFiles(std::string folder, const ReplayInput& input) : folder_(std::move(folder)), input_(&input) {}
+
+  // False once something could not be written.
+  bool write(PolicyRun& run) {
+    auto done = remove_old_manifest();
+    if (done) done = write_policy_files(folder_, *input_, run);
+    if (!done) {
+      const std::lock_guard lock(mutex_);
+      if (written_) written_ = done;
+      return false;
+    }
+    run.engine.reset();  // the files hold what they were kept for
+    run.intervals = {};
+    run.log_file = {};
+    return true;
+  }
+  [[nodiscard]] const Result<void>& written() const { return written_; }
+
+ private:
+  Result<void> remove_old_manifest() {
+    const std::lock_guard lock(mutex_);
+    if (manifest_removed_) return {};
+    auto done = remove_manifest(folder_);
+    manifest_removed_ = done.has_value();
+    return done;
+  }
+
+  std::string folder_;
+  const ReplayInput* input_;
+  std::mutex mutex_;
+  bool manifest_removed_ = false;
+  Result<void> written_;
+};
+
 // Runs every policy; a signal ends those that have not finished.
 Result<std::vector<PolicyRun>> run_policies(const Scenario& scenario, const ReplayInput& input,
-                                            const PolicyRegistry& registry) {
+                                            const PolicyRegistry& registry, PolicyFiles& files) {
   const bool to_files = !scenario.out.empty();
-  ReplayProgress progress{.stop = &Interruption::wanted()};
-  const ProgressBar bar(progress.finished_jobs, std::uint64_t{input.trace.jobs.size()} * input.specs.size(),
-                        [&] { return input.specs[progress.begun].text; });
+  ReplayProgress progress;
+  progress.stop = &Interruption::wanted();
+  if (to_files) {
+    progress.finished = [&](PolicyRun& run) {
+      if (!files.write(run)) progress.failed = true;
+    };
+  }
+  const ProgressBar bar(progress.finished_jobs, std::uint64_t{input.trace.jobs.size()} * input.specs.size(), [&] {
+    const auto running = progress.running.first();
+    return running ? input.specs[*running].text : "";
+  });
   return run_replay(input, registry, scenario.threads,
                     {.splits = to_files || scenario.split != "none", .job_files = to_files}, progress);
 }
 
-// The results, to files and standard output.
+// The results to standard output, and what they were made from.
 int report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
            const Execution& execution) {
   if (!scenario.out.empty()) {
-    if (auto written = write_report_files(scenario.out, scenario, input, runs, execution); !written) {
+    if (auto written = write_manifest(scenario.out, scenario, input, runs, execution); !written) {
       return complain(written.error().to_string(), exit_failed);
     }
   }
@@ -88,8 +134,10 @@ int replay(const Scenario& scenario) {
   if (!input) return complain(input.error());
 
   const Interruption interruption;
-  auto runs = run_policies(scenario, *input, registry);
+  PolicyFiles files(scenario.out, *input);
+  auto runs = run_policies(scenario, *input, registry, files);
   if (!runs) return complain(runs.error());
+  if (!files.written()) return complain(files.written().error(), exit_failed);
   execution.missing = take_missing(*runs);
   execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   execution.peak_memory_bytes = peak_memory_bytes();

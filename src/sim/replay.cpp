@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "gpusched/policy/simulate.hpp"
@@ -128,7 +129,8 @@ class ProgressWatcher {
 };
 
 bool is_stopped(const ReplayProgress& progress) {
-  return progress.stop != nullptr && progress.stop->load(std::memory_order_relaxed);
+  const bool wanted = progress.stop != nullptr && progress.stop->load(std::memory_order_relaxed);
+  return wanted || progress.failed.load(std::memory_order_relaxed);
 }
 
 // Decides nothing any more once the run is to stop; what is left of it then passes at once.
@@ -216,6 +218,22 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   return run;
 }
 
+std::vector<std::string> folder_names(const std::vector<PolicySpec>& specs) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (const PolicySpec& spec : specs) {
+    std::string base = spec.text;
+    for (char& c : base) {
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+      if (!plain && std::string_view("-_.@=,+").find(c) == std::string_view::npos) c = '_';
+    }
+    std::string name = base;
+    for (int number = 2; !taken.insert(name).second; ++number) name = base + "-" + std::to_string(number);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 }  // namespace
 
 Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry) {
@@ -281,9 +299,12 @@ Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const Policy
     prepared.push_back(std::move(run));
   }
   std::vector<PolicyRun> runs(prepared.size());
+  const std::vector<std::string> folders = folder_names(input.specs);
   for_each_index(runs.size(), threads, [&](std::size_t i) {
-    progress.begun = i;
-    runs[i] = run_policy(input, std::move(prepared[i]), detail, progress);
+    const RunningWork::Piece piece(progress.running, i);
+    PolicyRun& run = runs[i] = run_policy(input, std::move(prepared[i]), detail, progress);
+    if (detail.job_files) run.folder = folders[i];
+    if (progress.finished && run.why_unfinished.empty()) progress.finished(run);
   });
   return runs;
 }

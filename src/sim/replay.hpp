@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "gpusched/watch/metrics.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/policies/seam/registry.hpp"
+#include "src/sim/running_work.hpp"
 #include "src/sim/scenario.hpp"
 #include "traces/core/trace.hpp"
 
@@ -54,15 +56,19 @@ struct PolicyRun {
   struct LogFile {
     std::string name, text;
   };
-  LogFile log_file;                ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
+  std::string folder = {};  ///< of its files, below --out: the policy's text without what file systems and shells
+                            ///< dislike, numbered when two are alike; filled when files are asked for
+  LogFile log_file;         ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
   std::unique_ptr<Engine> engine;  ///< the finished engine, kept when asked for
 };
 
 /// How far all runs have come, readable from another thread, and a wish to stop.
 struct ReplayProgress {
   std::atomic<std::uint64_t> finished_jobs = 0;
-  std::atomic<std::size_t> begun = 0;       ///< number of the policy that began last
-  const std::atomic<bool>* stop = nullptr;  ///< once true, policies that have not finished end without a result
+  RunningWork running;                            ///< policies, by their number in the list
+  const std::atomic<bool>* stop = nullptr;        ///< once true, policies that have not finished end without a result
+  std::atomic<bool> failed = false;               ///< the same, of one's own accord: a result cannot be written, say
+  std::function<void(PolicyRun&)> finished = {};  ///< called with each result at once, on the thread that made it
 };
 
 /// What to keep besides metrics.

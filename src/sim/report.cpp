@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <set>
+#include <system_error>
 #include <type_traits>
 #include <variant>
 
@@ -90,34 +90,16 @@ Json rates_json(const ReplayInput& input) {
   return values_json(input.runtime.used);
 }
 
-// Every policy's folder: its text without what file systems and shells dislike, numbered when two are alike.
-std::vector<std::string> folder_names(const std::vector<PolicyRun>& runs) {
-  std::vector<std::string> names;
-  std::set<std::string> taken;
-  for (const PolicyRun& run : runs) {
-    std::string base = run.policy;
-    for (char& c : base) {
-      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-      if (!plain && std::string_view("-_.@=,+").find(c) == std::string_view::npos) c = '_';
-    }
-    std::string name = base;
-    for (int number = 2; !taken.insert(name).second; ++number) name = base + "-" + std::to_string(number);
-    names.push_back(std::move(name));
-  }
-  return names;
-}
-
 Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                    const Execution& execution) {
   Json policies = Json::array();
-  const std::vector<std::string> folders = folder_names(runs);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    Json entry = {{"policy", runs[i].policy}, {"clairvoyant", runs[i].clairvoyant}, {"run_times", runs[i].run_times}};
-    if (runs[i].engine) {
+  for (const PolicyRun& run : runs) {
+    Json entry = {{"policy", run.policy}, {"clairvoyant", run.clairvoyant}, {"run_times", run.run_times}};
+    if (!run.folder.empty()) {
       char hash[20];
-      std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(runs[i].history_hash));
+      std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(run.history_hash));
       entry["history_hash"] = hash;
-      entry["folder"] = folders[i];
+      entry["folder"] = run.folder;
     }
     policies.push_back(std::move(entry));
   }
@@ -351,24 +333,32 @@ std::string json_report(const Scenario& scenario, const ReplayInput& input, cons
   return json_text(report);
 }
 
-Result<void> write_report_files(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
-                                const std::vector<PolicyRun>& runs, const Execution& execution) {
+Result<void> write_policy_files(const std::string& folder, const ReplayInput& input, const PolicyRun& run) {
   OutputFiles files;
-  const std::vector<std::string> names = folder_names(runs);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::string place = folder + "/" + names[i] + "/";
-    Json summary = run_json(input, runs[i], metrics_json(runs[i].metrics));
-    summary["saturation"] = saturation_json(runs[i].saturation);
-    summary["splits"] = splits_json(runs[i]);
-    if (auto done = files.write(place + "summary.json", json_text(summary)); !done) return done;
-    if (auto done = files.write(place + "jobs.csv", jobs_csv(input, runs[i])); !done) return done;
-    if (auto done = files.write(place + "intervals.csv", intervals_csv(input.cluster, runs[i])); !done) return done;
-    if (runs[i].log_file.name.empty()) continue;
-    if (auto done = files.write(place + runs[i].log_file.name, runs[i].log_file.text); !done) return done;
+  const std::string place = folder + "/" + run.folder + "/";
+  Json summary = run_json(input, run, metrics_json(run.metrics));
+  summary["saturation"] = saturation_json(run.saturation);
+  summary["splits"] = splits_json(run);
+  if (auto done = files.write(place + "summary.json", json_text(summary)); !done) return done;
+  if (auto done = files.write(place + "jobs.csv", jobs_csv(input, run)); !done) return done;
+  if (auto done = files.write(place + "intervals.csv", intervals_csv(input.cluster, run)); !done) return done;
+  if (!run.log_file.name.empty()) {
+    if (auto done = files.write(place + run.log_file.name, run.log_file.text); !done) return done;
   }
-  const std::string manifest = json_text(manifest_json(scenario, input, runs, execution));
-  if (auto done = files.write(folder + "/manifest.json", manifest); !done) return done;
   return files.commit();
+}
+
+Result<void> remove_manifest(const std::string& folder) {
+  const std::string path = folder + "/manifest.json";
+  std::error_code why;
+  std::filesystem::remove(path, why);
+  if (why) return Unexpected{Error{.message = "cannot remove: " + why.message(), .file = path}};
+  return {};
+}
+
+Result<void> write_manifest(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
+                            const std::vector<PolicyRun>& runs, const Execution& execution) {
+  return write_files(folder, {{"manifest.json", json_text(manifest_json(scenario, input, runs, execution))}});
 }
 
 }  // namespace gpusched

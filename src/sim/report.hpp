@@ -58,10 +58,16 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
 std::string json_report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                         const Execution& execution);
 
-/// Writes manifest.json into `folder`, and summary.json, jobs.csv and intervals.csv (of slurm: terms.csv too) into a
-/// folder for each policy in it: all of them or none. Precondition: the runs kept their job_files and splits. Error: a
-/// file cannot be written.
-Result<void> write_report_files(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
-                                const std::vector<PolicyRun>& runs, const Execution& execution);
+/// Writes summary.json, jobs.csv and intervals.csv (of slurm: terms.csv too) into the policy's folder in `folder`: all
+/// of them or none. Precondition: the run kept its job_files and splits. Error: a file cannot be written.
+Result<void> write_policy_files(const std::string& folder, const ReplayInput& input, const PolicyRun& run);
+
+/// Removes manifest.json from `folder`, if it is there: it describes results that are about to be replaced. Error: it
+/// cannot be removed.
+Result<void> remove_manifest(const std::string& folder);
+
+/// Writes manifest.json into `folder`. Error: it cannot be written.
+Result<void> write_manifest(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
+                            const std::vector<PolicyRun>& runs, const Execution& execution);
 
 }  // namespace gpusched

@@ -3,9 +3,11 @@
 #include "src/program/interruption.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -29,6 +31,7 @@ class LongWork : public Program {
     const std::string command = "exec " + std::string(GPUSCHED_PROGRAM) + arguments + " >" + out + " 2>" + err;
     const pid_t child = ::fork();
     if (child == 0) {
+      ::signal(SIGHUP, SIG_DFL);  // also where the tests run under nohup
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
       ::_exit(127);
     }
@@ -37,6 +40,16 @@ class LongWork : public Program {
     int status = 0;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(out), bytes_of(err)};
+  }
+
+  // Everything below `folder`, sorted.
+  static std::vector<std::string> files_of(const std::string& folder) {
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      if (entry.is_regular_file()) files.push_back(std::filesystem::relative(entry.path(), folder).string());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
   }
 
   // What a terminal shows of the first `seconds` of `command`.
@@ -53,7 +66,7 @@ TEST_F(LongWork, AnInterruptedReplayKeepsThePoliciesThatFinished) {
   const struct {
     int signal, code;
     const char* name;
-  } cases[] = {{SIGINT, 130, "SIGINT"}, {SIGTERM, 143, "SIGTERM"}};
+  } cases[] = {{SIGINT, 130, "SIGINT"}, {SIGTERM, 143, "SIGTERM"}, {SIGHUP, 129, "SIGHUP"}};
   for (const auto& [signal, code, name] : cases) {
     const std::string out = folder_.path() + "/" + name;
     const Outcome outcome = interrupt(slow_replay + (" --out " + out), signal, std::chrono::seconds(3));
@@ -75,6 +88,32 @@ TEST_F(LongWork, AnInterruptedReplayKeepsThePoliciesThatFinished) {
     EXPECT_EQ(manifest["missing"],
               json::parse(R"([{"policy": "sjf+conservative{depth=1e6}", "why": "was interrupted"}])"));
   }
+}
+
+TEST_F(LongWork, AKilledReplayLeavesTheFilesOfFinishedPoliciesAndNoOldManifest) {
+  const std::string out = folder_.path() + "/out";
+  ASSERT_EQ(run("replay " + small_trace() + " --cluster 2 --policy fifo --out " + out).code, 0);
+  const std::string old = bytes_of(out + "/fifo/jobs.csv");
+  const Outcome outcome = interrupt(slow_replay + (" --out " + out), SIGKILL, std::chrono::seconds(3));
+  EXPECT_EQ(outcome.code, -1);
+  EXPECT_EQ(files_of(out), (std::vector<std::string>{"fifo/intervals.csv", "fifo/jobs.csv", "fifo/summary.json",
+                                                     "sjf/intervals.csv", "sjf/jobs.csv", "sjf/summary.json"}));
+  EXPECT_NE(bytes_of(out + "/fifo/jobs.csv"), old);
+  EXPECT_FALSE(json::parse(bytes_of(out + "/sjf/summary.json"), nullptr, false).is_discarded());
+}
+
+TEST_F(LongWork, AnOldResultStaysWholeWhenNoPolicyFinishes) {
+  const std::string out = folder_.path() + "/out";
+  ASSERT_EQ(run("replay " + small_trace() + " --cluster 2 --policy fifo --out " + out).code, 0);
+  const std::string old = bytes_of(out + "/manifest.json");
+  const Outcome outcome = interrupt(
+      " replay synthetic:philly --cluster 4x8 --oversize drop "
+      "--policy 'sjf+conservative{depth=1e6}' --out " +
+          out,
+      SIGINT, std::chrono::seconds(2));
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_THAT(outcome.err, HasSubstr("no results were written"));
+  EXPECT_EQ(bytes_of(out + "/manifest.json"), old);
 }
 
 TEST_F(LongWork, WithoutFilesTheFinishedPoliciesAreShown) {

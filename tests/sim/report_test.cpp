@@ -65,7 +65,7 @@ RC_GTEST_PROP(Report, MetricsFollowFromTheIntervals, ()) {
   ReplayProgress progress;
   const auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
   RC_ASSERT(runs.has_value());
-  RC_ASSERT(write_report_files(folder.path() + "/out", scenario, *input, *runs, {}).has_value());
+  RC_ASSERT(write_policy_files(folder.path() + "/out", *input, runs->front()).has_value());
 
   const std::string place = folder.path() + "/out/" + scenario.policies[0];
   std::map<std::string, Seen> seen;
@@ -191,7 +191,7 @@ TEST(Report, MeansOfTheMeasuredRowsAreThoseOfTheSummary) {
     const auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
     ASSERT_TRUE(runs);
     const std::string out = folder.path() + "/out";
-    ASSERT_TRUE(write_report_files(out, scenario, *input, *runs, {}));
+    ASSERT_TRUE(write_policy_files(out, *input, runs->front()));
     const auto summary = nlohmann::json::parse(bytes_of(out + "/fifo/summary.json"));
     double jct = 0, wait = 0, trained = 0;
     std::uint32_t measured = 0, train = 0;
@@ -246,7 +246,9 @@ TEST(Report, WritesSlurmsTermsOfEveryStart) {
   ReplayProgress progress;
   const auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
   ASSERT_TRUE(runs.has_value());
-  ASSERT_TRUE(write_report_files(folder.path() + "/out", scenario, *input, *runs, {}).has_value());
+  for (const PolicyRun& run : *runs) {
+    ASSERT_TRUE(write_policy_files(folder.path() + "/out", *input, run).has_value());
+  }
   std::vector<std::string> slurm_folders;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/out")) {
     if (std::filesystem::exists(entry.path() / "terms.csv")) slurm_folders.push_back(entry.path());

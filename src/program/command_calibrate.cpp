@@ -13,6 +13,7 @@
 #include "src/calibration/profile/profile_tables.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/interruption.hpp"
+#include "src/program/option_checks.hpp"
 #include "src/program/progress_bar.hpp"
 
 namespace gpusched {
@@ -93,7 +94,7 @@ void add_calibrate_command(CLI::App& program, int& exit_code) {
   command->add_option("--checkpoint-folder", arguments->checkpoint_folder, "also time checkpoints in this folder")
       ->check(CLI::ExistingDirectory);
   command->add_option("--threads", arguments->threads, "threads of the cpu backend (0: one for each processor)")
-      ->check(CLI::Range(0U, std::max(1U, std::thread::hardware_concurrency())));
+      ->check(whole_number_from(0, std::max(1U, std::thread::hardware_concurrency())));
   command->add_option("--seed", arguments->seed, "of sizes, data and resampling")
       ->check([](const std::string& text) {
         return text.starts_with('-') ? "expected a whole number, 0 or more, not '" + text + "'" : std::string();

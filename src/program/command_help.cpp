@@ -45,6 +45,10 @@ void add_help_command(CLI::App& program, int& exit_code) {
   command->add_option("command", *words, "the command, such as replay or trace info; without it, all commands");
   command->add_flag("--man", *man, "print the manual page in roff: gpusched help --man | man -l -");
   command->callback([&program, words, man, &exit_code] {
+    if (*man && !words->empty()) {
+      exit_code = complain("--man: prints one page for the whole program; got '" + joined(*words, " ") + "' beside it");
+      return;
+    }
     if (*man) {
       std::fputs(man_page(command_tree(program), build_info()).c_str(), stdout);
       return;

@@ -13,11 +13,11 @@ void add_policies_command(CLI::App& program, int& exit_code) {
   auto* command = program.add_subcommand("policies", "List every policy, or describe one");
   const auto name = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
-  command->add_option("name", *name, "the policy to describe");
+  const CLI::Option* given = command->add_option("name", *name, "the policy to describe");
   command->add_flag("--json", *json, "print one JSON object: all that is known of each, with its parameters");
-  command->callback([name, json, &exit_code] {
+  command->callback([name, given, json, &exit_code] {
     const PolicyRegistry registry = PolicyRegistry::standard();
-    if (name->empty()) {
+    if (given->count() == 0) {
       std::fputs((*json ? policies_json(registry) : policy_list_text(registry)).c_str(), stdout);
       return;
     }

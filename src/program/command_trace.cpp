@@ -49,12 +49,13 @@ int validate(const TraceArguments& arguments) {
 int convert(const TraceArguments& arguments) {
   const auto trace = read_trace(arguments.path, arguments.read);
   if (!trace) return complain(trace.error());
-  const auto notes = convert_trace(trace->jobs, arguments.to, arguments.out);
-  if (!notes) return complain(notes.error(), notes.error().file == arguments.out ? exit_failed : exit_bad_input);
+  const std::string out = arguments.out == "-" ? "/dev/stdout" : arguments.out;
+  const auto notes = convert_trace(trace->jobs, arguments.to, out);
+  if (!notes) return complain(notes.error(), notes.error().file == out ? exit_failed : exit_bad_input);
   for (const std::string& line : left_out_lines(trace->report)) note(line);
   for (const std::string& line : *notes) note(line);
   // The trace itself may have gone to standard output.
-  std::fprintf(arguments.out == "/dev/stdout" ? stderr : stdout, "%s: %s jobs\n", arguments.out.c_str(),
+  std::fprintf(out == "/dev/stdout" ? stderr : stdout, "%s: %s jobs\n", arguments.out.c_str(),
                human_count(trace->jobs.size()).c_str());
   return exit_done;
 }
@@ -102,7 +103,7 @@ void add_trace_command(CLI::App& program, int& exit_code) {
 
   auto* convert_command = add_reading_command(*trace, "convert", "Write a trace in another format", *arguments);
   convert_command->add_option("--to", arguments->to, "native (keeps everything) or swf")->capture_default_str();
-  convert_command->add_option("--out", arguments->out, "the file to write")->required();
+  convert_command->add_option("--out", arguments->out, "the file to write, or - for standard output")->required();
   convert_command->add_flag("--drop-bad-rows", arguments->read.drop_bad_rows, "leave out rows with bad values");
   convert_command->callback([arguments, &exit_code] { exit_code = convert(*arguments); });
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/program/field_options.hpp"
 
+#include <algorithm>
 #include <variant>
 
 #include "src/base/nearest_name.hpp"
@@ -72,6 +73,11 @@ Result<void> set_given_fields(const FieldTable& fields, const FieldArguments& ar
       if (!field.repeats() && !texts.empty() && !arguments.positional.empty()) {
         return unexpected(field.flag + ": given twice, as '" + texts.back() + "' and '" + arguments.positional.front() +
                           "'");
+      }
+      for (const std::string& text : arguments.positional) {
+        if (std::find(texts.begin(), texts.end(), text) != texts.end()) {
+          return unexpected(field.flag + ": '" + text + "' is given twice");
+        }
       }
       texts.insert(texts.end(), arguments.positional.begin(), arguments.positional.end());
     }

@@ -48,7 +48,14 @@ inline std::string expected_value(const std::string& type) {
 /// What CLI11's exception means. Its texts begin with the option's name, but for conversions.
 inline std::string usage_message(const CLI::App& command, const CLI::ParseError& error) {
   const std::string text = error.what();
-  const auto option = [&] { return text.substr(0, text.find(':')); };
+  const auto option = [&] {
+    const std::string name = text.substr(0, text.find(':'));
+    if (!name.empty()) return name;
+    for (const CLI::Option* hidden : command.get_options()) {  // which CLI11 does not name
+      if (hidden->get_group().empty() && !hidden->get_lnames().empty()) return "--" + hidden->get_lnames().front();
+    }
+    return name;
+  };
   if (const std::string unexpected = unexpected_word(command); !unexpected.empty()) return unexpected;
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && text.starts_with("A subcommand")) {
     std::vector<std::string> names;
@@ -74,7 +81,7 @@ inline std::string usage_message(const CLI::App& command, const CLI::ParseError&
   if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
     const std::size_t words = text.find(" not in {");
     const std::size_t value = text.find(": ") + 2;
-    if (words != std::string::npos && value < words) {
+    if (words != std::string::npos && value <= words) {
       std::vector<std::string> known = CLI::detail::split(text.substr(words + 9, text.rfind('}') - words - 9), ',');
       const std::string given = text.substr(value, words - value);
       return option() + ": expected one of " + joined(known, "|") + ", not '" + given + "'" +

@@ -71,11 +71,9 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   const JobTable& jobs = input.run.trace.jobs;
   input.options.engine = {.placement = input.run.placement, .preemption = scenario.preemption, .seed = scenario.seed};
   input.options.windows = windows_of(scenario, jobs.size());
-  if (scenario.backfill != "none") {
-    auto backfill = parse_backfill(scenario.backfill);
-    if (!backfill) return Unexpected{Error{.message = backfill.error().message, .field = "--backfill"}};
-    input.options.backfill = *std::move(backfill);
-  }
+  auto backfill = default_backfill(registry, scenario.backfill, lineup.policies);
+  if (!backfill) return Unexpected{backfill.error()};
+  input.options.backfill = *std::move(backfill);
   auto starts = window_starts(input.options.windows, jobs.size());
   if (!starts) return Unexpected{Error{.message = starts.error().message, .file = input.path}};
   input.starts = *std::move(starts);

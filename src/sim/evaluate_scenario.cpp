@@ -97,7 +97,7 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        .meaning = "windows and policies that run at the same time; 0: one for each processor",
        .target = &s.threads,
        .changes_results = false,
-       .range = Field::Range{0, 4096}},
+       .range = Field::Range{0, most_threads}},
   };
   return fields;
 }

@@ -243,17 +243,9 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
     if (!specs) return Unexpected{specs.error()};
     input.specs.insert(input.specs.end(), specs->begin(), specs->end());
   }
-  if (scenario.backfill != "none") {
-    const auto backfill = parse_backfill(scenario.backfill);
-    if (!backfill) return Unexpected{Error{.message = backfill.error().message, .field = "backfill"}};
-    backfill_by_default(registry, *backfill, input.specs);
-    const auto is_backfilled = [](const PolicySpec& spec) { return !spec.backfill.empty(); };
-    if (std::none_of(input.specs.begin(), input.specs.end(), is_backfilled)) {
-      return Unexpected{Error{.message = "none of the policies is an order of starting, around which alone jobs are "
-                                         "backfilled",
-                              .field = "backfill"}};
-    }
-  }
+  const auto backfill = default_backfill(registry, scenario.backfill, input.specs);
+  if (!backfill) return Unexpected{backfill.error()};
+  if (*backfill) backfill_by_default(registry, **backfill, input.specs);
   auto loaded = load_input({.trace = scenario.trace,
                             .reading = {.format = scenario.format,
                                         .columns = scenario.columns,

@@ -77,7 +77,12 @@ FieldTable scenario_fields(Scenario& s) {
        {},
        false},
       {"output.json", "--json", "print one JSON object instead of tables", &s.json, {}, false},
-      {"threads", "--threads", "policies that run at the same time; 0: one for each processor", &s.threads, {}, false},
+      {.path = "threads",
+       .flag = "--threads",
+       .meaning = "policies that run at the same time; 0: one for each processor",
+       .target = &s.threads,
+       .changes_results = false,
+       .range = Field::Range{0, most_threads}},
   };
 }
 

@@ -41,6 +41,8 @@ TEST_F(CommandLine, TakesTheTraceAsAnArgument) {
     EXPECT_EQ(run(command + trace).out, named.out);
   }
   expect_refused("replay " + trace + " --trace " + trace + " --cluster 4 --policy fifo", "given twice");
+  expect_refused("evaluate " + trace + " --trace " + trace + " --cluster 4 --policy fifo", "is given twice");
+  EXPECT_EQ(run("trace convert " + trace + " --out -").out, bytes_of(trace));
   expect_refused("replay " + trace + " " + trace + " --cluster 4 --policy fifo", "trace: given more than once");
   expect_refused("replay --policy fifo --cluster 4",
                  "no trace; give a file, - for standard input, or synthetic:philly");
@@ -108,8 +110,11 @@ TEST_F(CommandLine, TheNumberOfThreadsIsCalledThreads) {
   EXPECT_EQ(old.out, one.out);
   EXPECT_EQ(old.err, "note: --jobs is called --threads now\n");
   EXPECT_THAT(run("help replay").out, Not(HasSubstr("--jobs")));
-  expect_refused(replay + "--threads -1", "--threads: expected a whole number, 0 or more, not '-1'");
+  expect_refused(replay + "--threads -1", "--threads: expected a whole number, 0 to 4096");
   expect_refused(replay + "--threads many", "--threads: expected a whole number");
+  expect_refused(replay + "--threads 99999999999999999999", "--threads: expected a whole number, 0 to 4096");
+  expect_refused(replay + "--jobs", "--jobs: expected a value behind it");
+  expect_refused("calibrate --out x --threads x", "--threads: expected a whole number, 0 to ");
 }
 
 TEST_F(CommandLine, HelpTakesTheNameOfACommand) {
@@ -123,6 +128,9 @@ TEST_F(CommandLine, HelpTakesTheNameOfACommand) {
   EXPECT_EQ(run("help").out, run("--help").out);
   expect_refused("help reply", "unknown command 'reply' (did you mean 'replay'?)");
   expect_refused("help trace inf", "unknown command 'inf' (did you mean 'info'?); `gpusched trace --help` lists all");
+  expect_refused("help --man nonsense", "--man: prints one page for the whole program; got 'nonsense' beside it");
+  expect_refused("policies ''", "''");
+  expect_refused("completion ''", "shell: expected one of bash|zsh|fish, not ''");
   expect_refused("help replay info", "`gpusched replay` has no commands below it; got 'info'");
 }
 

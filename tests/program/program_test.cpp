@@ -138,9 +138,10 @@ TEST_F(Program, BackfillsEachPolicyAsItIsAsked) {
   EXPECT_EQ(evaluated[1]["policy"], "fifo+easy");
   EXPECT_LT(evaluated[1]["metrics"]["avg_jct_s"], evaluated[0]["metrics"]["avg_jct_s"]);
 
-  expect_refused("replay " + base + "--policy tiresias --backfill easy", "backfill: none of the policies is an order");
+  expect_refused("replay " + base + "--policy tiresias --backfill easy",
+                 "--backfill: none of the policies can be backfilled: only list");
   for (const std::string command : {"replay ", "evaluate "}) {
-    expect_refused(command + base + "--policy tiresias+easy", "tiresias is more than an order of starting");
+    expect_refused(command + base + "--policy tiresias+easy", "tiresias cannot be backfilled: only list schedulers");
     expect_refused(command + base + "--policy fifo+foo", "behind '+' expected easy|conservative|sc20, not 'foo'");
   }
 }

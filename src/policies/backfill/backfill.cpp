@@ -26,6 +26,16 @@ const std::vector<BackfillInfo>& backfill_infos() {
   return rows;
 }
 
+namespace {
+
+constexpr const char* who_can_be_backfilled = "only list schedulers (fifo, sjf, ...) can";
+
+bool stays_plain(const PolicySpec& policy) {
+  return policy.backfill.empty() || (policy.backfill.front().name == "none" && policy.backfill.front().given.empty());
+}
+
+}  // namespace
+
 Result<const BackfillInfo*> find_backfill(std::string_view name) {
   std::vector<std::string> known;
   for (const BackfillInfo& row : backfill_infos()) {
@@ -51,13 +61,13 @@ Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, s
   for (const PolicySpec& spec : *specs) {
     const auto row = registry.find(spec.name);
     if (!row) return Unexpected{row.error()};
-    if (spec.backfill.empty()) continue;
+    if (stays_plain(spec)) continue;
     if (const auto known = find_backfill(spec.backfill.front().name); !known) {
       return unexpected("policy " + spec.text + ": behind '+' " + known.error().message);
     }
     if (!can_be_backfilled(**row, spec.backfill.front())) {
       return unexpected("policy " + spec.text + ": " + (*row)->name +
-                        " is more than an order of starting, around which alone jobs are backfilled");
+                        " cannot be backfilled: " + who_can_be_backfilled);
     }
   }
   return specs;
@@ -71,10 +81,33 @@ void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backf
   }
 }
 
+Result<std::optional<PolicySpec>> default_backfill(const PolicyRegistry& registry, std::string_view text,
+                                                   std::span<const PolicySpec> policies) {
+  const auto fail = [](const std::string& why) { return Unexpected{Error{.message = why, .field = "--backfill"}}; };
+  std::optional<PolicySpec> backfill;
+  if (text == "none") return backfill;
+  auto parsed = parse_backfill(text);
+  if (!parsed) return fail(parsed.error().message);
+  backfill = *std::move(parsed);
+  std::vector<PolicySpec> laid(policies.begin(), policies.end());
+  backfill_by_default(registry, *backfill, laid);
+  if (std::all_of(laid.begin(), laid.end(), [](const PolicySpec& policy) { return policy.backfill.empty(); })) {
+    return fail(std::string("none of the policies can be backfilled: ") + who_can_be_backfilled);
+  }
+  for (std::size_t i = 0; i < laid.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (laid[i].text == laid[j].text && policies[i].text != policies[j].text) {
+        return fail("makes " + policies[j].text + " and " + policies[i].text + " the same policy; give one of them");
+      }
+    }
+  }
+  return backfill;
+}
+
 Result<AnyPolicy> make_policy(const PolicyRegistry& registry, const PolicySpec& policy, const PolicyContext& context) {
-  if (policy.backfill.empty()) return registry.make(policy, context);
   PolicySpec order = policy;
   order.backfill.clear();
+  if (stays_plain(policy)) return registry.make(order, context);
   return make_backfilled(registry, order, policy.backfill.front(), context);
 }
 

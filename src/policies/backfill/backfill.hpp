@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,12 +36,17 @@ Result<const BackfillInfo*> find_backfill(std::string_view name);
 Result<PolicySpec> parse_backfill(std::string_view text);
 
 /// Reads a policy list and looks every name up: policies, and ways of backfilling behind '+', each around an order of
-/// starting.
+/// starting; "+none" keeps the default away.
 Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, std::string_view text);
 
 /// Adds `backfill` to each policy that is an order of starting and names no backfilling itself; its text then says so:
 /// "fifo+easy". Precondition: `policies` from parse_policies(), `backfill` from parse_backfill().
 void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies);
+
+/// What --backfill says, as parse_backfill() takes it, for `policies`; nothing of "none". Errors: it cannot be read, no
+/// policy can be backfilled, or two that are written differently become the same.
+Result<std::optional<PolicySpec>> default_backfill(const PolicyRegistry& registry, std::string_view text,
+                                                   std::span<const PolicySpec> policies);
 
 /// A fresh policy with the backfilling that it names. Errors: what either refuses. Precondition: from parse_policies().
 Result<AnyPolicy> make_policy(const PolicyRegistry& registry, const PolicySpec& policy, const PolicyContext& context);

@@ -36,14 +36,12 @@ class SpecParser {
 
  private:
   Result<PolicySpec> policy() {
-    skip_spaces();
-    const std::size_t begin = at_;
     auto spec = call("a policy name");
     if (!spec || !take('+')) return spec;
     auto backfill = call("a way of backfilling behind '+'");
     if (!backfill) return backfill;
+    spec->text += "+" + backfill->text;
     spec->backfill.push_back(*std::move(backfill));
-    spec->text = text_.substr(begin, at_ - begin);
     return spec;
   }
 
@@ -58,6 +56,9 @@ class SpecParser {
     }
     spec.name = text_.substr(begin, at_ - begin);
     if (spec.name.empty()) return fail(what);
+    if (spec.name.ends_with(':')) return fail("a path behind '" + spec.name + "'");
+    spec.text = spec.name;
+    const std::size_t braces = at_;
     if (take('{') && !take('}')) {
       do {
         skip_spaces();
@@ -70,7 +71,9 @@ class SpecParser {
       } while (take(','));
       if (!take('}')) return fail("',' or '}'");
     }
-    spec.text = text_.substr(begin, at_ - begin);
+    std::string given(text_.substr(braces, at_ - braces));
+    std::erase(given, ' ');
+    spec.text += given;
     return spec;
   }
 

@@ -46,6 +46,11 @@ Result<Sc20Evaluation> run_sc20_evaluation(const EvaluateScenario& scenario, con
   if (auto checked = check(scenario); !checked) return Unexpected{checked.error()};
   const auto lineup = lineup_of(scenario, registry);
   if (!lineup) return Unexpected{lineup.error()};
+  for (const PolicySpec& spec : lineup->policies) {
+    if (!spec.backfill.empty()) {
+      return unexpected("policy " + spec.text + ": --protocol sc20 backfills only by --backfill sc20");
+    }
+  }
   const std::string& path = scenario.traces.front();
   const auto log = read_sc20_log(path);
   if (!log) return Unexpected{log.error()};

@@ -277,7 +277,7 @@ TEST(Backfill, RefusesNonsenseBehindThePlus) {
   EXPECT_EQ(message("fifo+eazy"),
             "policy fifo+eazy: behind '+' expected easy|conservative|sc20, not 'eazy' (did you mean 'easy'?)");
   EXPECT_EQ(message("tiresias+easy"),
-            "policy tiresias+easy: tiresias is more than an order of starting, around which alone jobs are backfilled");
+            "policy tiresias+easy: tiresias cannot be backfilled: only list schedulers (fifo, sjf, ...) can");
   EXPECT_EQ(message("fifo+"), "policy list 'fifo+', character 6: expected a way of backfilling behind '+'");
   EXPECT_EQ(message("fifo+easy+easy"), "policy list 'fifo+easy+easy', character 10: expected ',' between policies");
   EXPECT_EQ(message("fifoo+easy"), "unknown policy 'fifoo' (did you mean 'fifo'?); `gpusched policies` lists all");

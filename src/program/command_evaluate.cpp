@@ -13,6 +13,7 @@
 #include "src/base/process_info.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
+#include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/sim/evaluate.hpp"
 #include "src/sim/evaluate_scenario.hpp"
@@ -54,26 +55,41 @@ int evaluate_windows(const EvaluateScenario& scenario, Execution execution) {
   const auto plan = load_evaluation(scenario, registry);
   if (!plan) return complain(plan.error());
   for (const std::string& line : evaluation_notes(*plan)) note(line);
-  std::atomic<std::uint64_t> done = 0;
+  const Interruption interruption;
+  EvaluationProgress progress;
+  progress.stop = &Interruption::wanted();
   const auto evaluations = [&] {
-    const std::vector<PolicySpec>& policies = plan->lineup.policies;
-    const ProgressBar bar(done, plan->runs(), [&] { return policies[done % policies.size()].text; });
-    return run_evaluation(*plan, registry, scenario.threads, done);
+    const ProgressBar bar(progress.done, plan->runs(), [&] {
+      const auto running = progress.running.first();
+      return running ? plan->lineup.policies[*running].text : "";
+    });
+    return run_evaluation(*plan, registry, scenario.threads, progress);
   }();
+  const bool interrupted = Interruption::wanted();
+  if (!evaluations && interrupted) {
+    return complain(Interruption::name() + ": " + evaluations.error().to_string() + "; nothing was kept",
+                    Interruption::exit_code());
+  }
   if (!evaluations) return complain(evaluations.error(), exit_failed);
   execution = finished(std::move(execution), begin);
-  return deliver(
+  const int code = deliver(
       scenario, scenario.out.empty() ? Files{} : evaluation_files(scenario, *plan, *evaluations, execution),
       scenario.json ? evaluation_json(scenario, *plan, *evaluations, execution) : evaluation_text(*plan, *evaluations));
+  if (!interrupted || code != exit_done) return code;
+  return complain(Interruption::name() + ": interrupted after " + std::to_string(progress.done) + " of " +
+                      std::to_string(plan->runs()) + " runs; the results are of the windows that every policy finished",
+                  Interruption::exit_code());
 }
 
 int evaluate_sc20(const EvaluateScenario& scenario, Execution execution) {
   const auto begin = Clock::now();
-  std::atomic<std::uint64_t> done = 0;
+  EvaluationProgress progress;
   const auto evaluation = [&] {
-    const ProgressBar bar(done, scenario.policies.size(),
-                          [&] { return scenario.policies[std::min<std::size_t>(done, scenario.policies.size() - 1)]; });
-    return run_sc20_evaluation(scenario, PolicyRegistry::standard(), done);
+    const ProgressBar bar(progress.done, scenario.policies.size(), [&] {
+      const auto running = progress.running.first();
+      return running ? scenario.policies[*running] : "";
+    });
+    return run_sc20_evaluation(scenario, PolicyRegistry::standard(), progress);
   }();
   if (!evaluation) return complain(evaluation.error());
   execution = finished(std::move(execution), begin);

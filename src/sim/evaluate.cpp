@@ -167,11 +167,11 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
 }
 
 Result<std::vector<TraceEvaluation>> run_evaluation(const EvaluationPlan& plan, const PolicyRegistry& registry,
-                                                    std::uint64_t threads, std::atomic<std::uint64_t>& done) {
+                                                    std::uint64_t threads, EvaluationProgress& progress) {
   std::vector<TraceEvaluation> evaluations;
   for (const EvaluationInput& input : plan.inputs) {
     auto scores = evaluate_policies(input.run.trace.jobs, input.run.cluster, input.options, plan.lineup.policies,
-                                    registry, threads, done);
+                                    registry, threads, progress);
     if (!scores) return Unexpected{scores.error()};
     TraceEvaluation evaluation{.trace = input.path,
                                .cluster = input.run.cluster.name,

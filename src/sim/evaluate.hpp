@@ -3,7 +3,6 @@
 /// `gpusched evaluate` does, for programs.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -58,7 +57,7 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
 /// Runs it, up to `threads` runs at a time; the result does not depend on that number. `done` counts finished runs.
 /// Error: a run that failed.
 Result<std::vector<TraceEvaluation>> run_evaluation(const EvaluationPlan& plan, const PolicyRegistry& registry,
-                                                    std::uint64_t threads, std::atomic<std::uint64_t>& done);
+                                                    std::uint64_t threads, EvaluationProgress& progress);
 
 /// What a careful reader should know: rows left out, jobs outside the virtual clusters; one line each.
 std::vector<std::string> evaluation_notes(const EvaluationPlan& plan);

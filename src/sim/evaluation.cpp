@@ -81,17 +81,24 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
                                                     const EvaluationOptions& options,
                                                     std::span<const PolicySpec> policies,
                                                     const PolicyRegistry& registry, std::uint64_t threads,
-                                                    std::atomic<std::uint64_t>& done) {
+                                                    EvaluationProgress& progress) {
   const auto starts = window_starts(options.windows, trace.size());
   if (!starts) return Unexpected{starts.error()};
   std::vector<std::optional<Result<WindowRun>>> runs(starts->size() * policies.size());  // [window][policy]
   std::atomic<bool> failed = false;
   for_each_index(runs.size(), threads, [&](std::size_t i) {
     if (failed) return;  // runs begin in order, so the first that fails was begun
-    runs[i] =
-        run_window(trace, cluster, options, policies[i % policies.size()], registry, (*starts)[i / policies.size()]);
+    const std::size_t policy = i % policies.size();
+    const std::uint32_t start = (*starts)[i / policies.size()];
+    if (progress.stopped()) {
+      runs[i] = WindowRun{.metrics = {},
+                          .failure = "the run was interrupted before the window at job " + std::to_string(start)};
+      return;
+    }
+    const RunningWork::Piece piece(progress.running, policy);
+    runs[i] = run_window(trace, cluster, options, policies[policy], registry, start);
     if (!*runs[i]) failed = true;
-    ++done;
+    ++progress.done;
   });
   std::vector<PolicyScores> scores;
   for (const PolicySpec& spec : policies) scores.push_back({.policy = spec.text, .windows = {}});
@@ -105,6 +112,7 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
   }
   for (const PolicyScores& own : scores) {
     if (own.failures.size() < starts->size()) continue;
+    if (progress.stopped()) return unexpected("interrupted before policy " + own.policy + " finished a window");
     return unexpected(own.failures.front() + (starts->size() > 1 ? ", and it fails in every other window" : ""));
   }
   return scores;

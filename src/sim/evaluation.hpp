@@ -16,6 +16,7 @@
 #include "src/base/statistics.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/running_work.hpp"
 
 namespace gpusched {
 
@@ -61,15 +62,23 @@ struct EvaluationOptions {
 Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
                             std::span<const PolicySpec> policies, const PolicyRegistry& registry);
 
+/// What other threads see of an evaluation while it runs, and how they end it.
+struct EvaluationProgress {
+  std::atomic<std::uint64_t> done = 0;      ///< finished runs, one for each policy and window
+  RunningWork running;                      ///< numbers of the policies that run now
+  const std::atomic<bool>* stop = nullptr;  ///< once true, no further run begins
+  [[nodiscard]] bool stopped() const { return stop != nullptr && *stop; }
+};
+
 /// Runs every policy on every window, up to `threads` runs at a time: each window alone on an empty cluster, nothing
 /// arrives after it; random draws of a policy differ from window to window and follow from options.engine.seed. The
-/// result does not depend on `threads`. `done` counts finished runs. A run that leaves jobs waiting for ever is a
-/// failure in its scores. Error: a policy that cannot be made, or that fails in every window.
+/// result does not depend on `threads`. A run that leaves jobs waiting for ever, or that `progress.stop` kept from
+/// beginning, is a failure in its policy's scores. Error: a policy that cannot be made, or that fails in every window.
 Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const Cluster& cluster,
                                                     const EvaluationOptions& options,
                                                     std::span<const PolicySpec> policies,
                                                     const PolicyRegistry& registry, std::uint64_t threads,
-                                                    std::atomic<std::uint64_t>& done);
+                                                    EvaluationProgress& progress);
 
 /// A row of a comparison: one policy, or several training seeds of one configuration under a name of their own.
 struct Contestant {

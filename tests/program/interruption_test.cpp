@@ -62,6 +62,22 @@ class LongWork : public Program {
   }
 };
 
+// Windows of a second each, so that some are finished and some are not when the signal comes.
+TEST_F(LongWork, AnInterruptedEvaluationKeepsTheWindowsThatFinished) {
+  const std::string out = folder_.path() + "/out";
+  const Outcome outcome = interrupt(
+      " evaluate synthetic:philly --cluster 4x8 --oversize drop --policy 'fifo,sjf+conservative' --window-jobs 2000 "
+      "--out " +
+          out,
+      SIGINT, std::chrono::seconds(5));
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("SIGINT: interrupted after "));
+  EXPECT_THAT(outcome.err, HasSubstr("windows that every policy finished"));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("fifo"), HasSubstr("windows left out; the run was interrupted")));
+  EXPECT_TRUE(std::filesystem::exists(out + "/manifest.json"));
+  EXPECT_TRUE(std::filesystem::exists(out + "/windows.csv"));
+}
+
 TEST_F(LongWork, AnInterruptedReplayKeepsThePoliciesThatFinished) {
   const struct {
     int signal, code;

@@ -21,11 +21,11 @@ const MetricInfo& avg_jct = *find_metric("avg_jct_s");
 
 std::vector<PolicyScores> scores_of(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
                                     const std::string& policies) {
-  std::atomic<std::uint64_t> done = 0;
+  EvaluationProgress progress;
   const auto specs = parse_policy_list(policies);
-  auto scores = evaluate_policies(trace, cluster, options, *specs, PolicyRegistry::standard(), 1, done);
+  auto scores = evaluate_policies(trace, cluster, options, *specs, PolicyRegistry::standard(), 1, progress);
   EXPECT_TRUE(scores) << scores.error().to_string();
-  EXPECT_EQ(done, specs->size() * scores->front().windows.size());
+  EXPECT_EQ(progress.done, specs->size() * scores->front().windows.size());
   return *std::move(scores);
 }
 
@@ -101,10 +101,10 @@ TEST(Evaluation, ThreadsChangeNoResult) {
   const auto specs = parse_policy_list("fifo,sjf{skip=true},las");
   std::vector<std::string> texts;
   for (const std::uint64_t threads : {1, 4}) {
-    std::atomic<std::uint64_t> done = 0;
-    auto scores = evaluate_policies(trace, cluster, options, *specs, PolicyRegistry::standard(), threads, done);
+    EvaluationProgress progress;
+    auto scores = evaluate_policies(trace, cluster, options, *specs, PolicyRegistry::standard(), threads, progress);
     ASSERT_TRUE(scores) << scores.error().to_string();
-    EXPECT_EQ(done, 3 * scores->front().windows.size());
+    EXPECT_EQ(progress.done, 3 * scores->front().windows.size());
     TraceEvaluation evaluation{
         .trace = "t", .cluster = "c", .windows = options.windows, .starts = {}, .contestants = {}};
     evaluation.starts = *window_starts(options.windows, trace.size());
@@ -177,6 +177,19 @@ TEST(Evaluation, AGroupIsTheInterquartileMeanOfItsSeeds) {
   EXPECT_EQ(pair.verdict, "no difference detected");
   ASSERT_TRUE(pair.interval);
   EXPECT_LE(pair.interval->difference.low, -100);  // the seeds differ by far more than the windows
+}
+
+// Once it is told to stop, no run begins: with no window finished there is nothing to compare.
+TEST(Evaluation, StopsWhenItIsTold) {
+  const JobTable trace = test::some_jobs(4, 200);
+  const std::atomic<bool> stop = true;
+  EvaluationProgress progress;
+  progress.stop = &stop;
+  const auto scores = evaluate_policies(trace, Cluster::homogeneous(1, 4), {.engine = {}, .windows = {.jobs = 100}},
+                                        *parse_policy_list("fifo,sjf"), PolicyRegistry::standard(), 1, progress);
+  ASSERT_FALSE(scores);
+  EXPECT_EQ(scores.error().message, "interrupted before policy fifo finished a window");
+  EXPECT_EQ(progress.done, 0u);
 }
 
 TEST(Evaluation, BackfillsAroundOrdersAndLeavesAgentsAlone) {

@@ -34,9 +34,9 @@ class IntervalCoverage : public testing::Test {
   static Columns columns_of(const JobTable& jobs, const Cluster& cluster, std::uint32_t window_jobs,
                             const std::string& policies) {
     const EvaluationOptions options{.engine = {.seed = 1}, .windows = {.jobs = window_jobs, .stride = window_jobs}};
-    std::atomic<std::uint64_t> done = 0;
+    EvaluationProgress progress;
     const auto scores =
-        evaluate_policies(jobs, cluster, options, *parse_policy_list(policies), PolicyRegistry::standard(), 2, done);
+        evaluate_policies(jobs, cluster, options, *parse_policy_list(policies), PolicyRegistry::standard(), 2, progress);
     EXPECT_TRUE(scores) << scores.error().to_string();
     std::vector<std::size_t> windows(scores->front().windows.size());
     for (std::size_t w = 0; w < windows.size(); ++w) windows[w] = w;

@@ -42,7 +42,7 @@ Json manifest_of(const EvaluateScenario& scenario, const Sc20Evaluation& evaluat
 }  // namespace
 
 Result<Sc20Evaluation> run_sc20_evaluation(const EvaluateScenario& scenario, const PolicyRegistry& registry,
-                                           std::atomic<std::uint64_t>& done) {
+                                           EvaluationProgress& progress) {
   if (auto checked = check(scenario); !checked) return Unexpected{checked.error()};
   const auto lineup = lineup_of(scenario, registry);
   if (!lineup) return Unexpected{lineup.error()};
@@ -64,6 +64,7 @@ Result<Sc20Evaluation> run_sc20_evaluation(const EvaluateScenario& scenario, con
   const Cluster cluster = Cluster::pool(static_cast<std::uint32_t>(log->processors));
   std::vector<std::optional<Result<std::vector<Sc20Result>>>> results(policies.size());
   for_each_index(policies.size(), scenario.threads, [&](std::size_t i) {
+    const RunningWork::Piece piece(progress.running, i);
     if (is_agent(policies[i], registry)) {
       results[i] = run_sc20_agent_windows(policies[i], registry, trace->jobs, cluster);
     } else if (const auto chooser = make_sc20_chooser(registry, policies[i])) {
@@ -71,7 +72,7 @@ Result<Sc20Evaluation> run_sc20_evaluation(const EvaluateScenario& scenario, con
     } else {
       results[i] = Unexpected{chooser.error()};
     }
-    ++done;
+    ++progress.done;
   });
   Sc20Evaluation evaluation{.trace = path, .cluster = cluster.name, .rows = {}};
   for (std::size_t i = 0; i < policies.size(); ++i) {

@@ -2,7 +2,6 @@
 /// `gpusched evaluate --protocol sc20` for programs: policies on the ten windows of RLScheduler (SC'20).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "gpusched/core/result.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "src/sim/evaluate_scenario.hpp"
+#include "src/sim/evaluation.hpp"
 #include "src/sim/protocols/sc20_protocol.hpp"
 #include "src/sim/report.hpp"
 
@@ -26,10 +26,10 @@ struct Sc20Evaluation {
   std::vector<Row> rows;
 };
 
-/// Runs the scenario's policies, up to scenario.threads at a time; the result does not depend on that number. `done`
-/// counts finished policies. Errors are the user's: bad input or usage, a policy that the protocol cannot run.
+/// Runs the scenario's policies, up to scenario.threads at a time; the result does not depend on that number.
+/// `progress` counts policies. Errors are the user's: bad input or usage, a policy that the protocol cannot run.
 Result<Sc20Evaluation> run_sc20_evaluation(const EvaluateScenario& scenario, const PolicyRegistry& registry,
-                                           std::atomic<std::uint64_t>& done);
+                                           EvaluationProgress& progress);
 
 /// The means over the windows, a row a policy.
 std::string sc20_text(const Sc20Evaluation& evaluation);

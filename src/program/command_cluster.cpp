@@ -63,7 +63,7 @@ int show(const ClusterArguments& arguments) {
 }  // namespace
 
 void add_cluster_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("cluster", "Make a cluster file of Slurm's nodes, or look at a cluster");
+  auto* command = program.add_subcommand("cluster", "Import a cluster from Slurm, or show one");
   command->require_subcommand(1);
   const auto arguments = std::make_shared<ClusterArguments>();
 

@@ -84,6 +84,7 @@ JobTable complete_trace() {
               .submit = whole_seconds(1),
               .work = whole_seconds(1),
               .estimate = whole_seconds(2),
+              .start = whole_seconds(1),
               .shape = {.tasks = 1, .gpu_milli_per_task = whole_gpu},
               .user = "user",
               .group = "group",

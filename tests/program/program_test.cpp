@@ -87,10 +87,11 @@ TEST_F(Program, WritesTheFilesOfEachPolicy) {
   const std::string out = folder_.path() + "/new/results";
   ASSERT_EQ(run("replay --trace " + small_trace() + " --cluster 2x2 --policy fifo --out " + out).code, 0);
   EXPECT_EQ(bytes_of(out + "/fifo/jobs.csv"),
-            "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status\n"
-            "a,,,2,0,0,10,10,0,10,0,unknown\n"
-            "b,,,1,2,2,6,4,0,4,0,unknown\n"
-            "c,,,0.5,4,4,34.5,30.5,0,30.5,0,unknown\n");
+            "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status,"
+            "vc,class,gpu_type,requested_s,measured\n"
+            "a,,,2,0,0,10,10,0,10,0,unknown,x,,GPU,,true\n"
+            "b,,,1,2,2,6,4,0,4,0,unknown,y,,GPU,,true\n"
+            "c,,,0.5,4,4,34.5,30.5,0,30.5,0,unknown,x,,GPU,,true\n");
   EXPECT_THAT(bytes_of(out + "/fifo/intervals.csv"), StartsWith("job_id,node,gpus,start_s,end_s\na,0,2,0,10\n"));
   EXPECT_TRUE(json::parse(bytes_of(out + "/fifo/summary.json"), nullptr, false).is_object());
   EXPECT_TRUE(json::parse(bytes_of(out + "/manifest.json"), nullptr, false).is_object());

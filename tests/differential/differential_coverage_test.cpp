@@ -19,6 +19,7 @@ namespace {
 // What no differential test sets, and what checks it instead.
 const std::map<std::string, std::string> other_tests_of{
     {"noise_sigma", "duration_estimator_test.cpp: its errors are draws"},
+    {"seed", "evaluation_test.cpp: it chooses draws"},
     {"quantile", "duration_estimator_test.cpp: a regression"},
     {"skewed_families", "attained_service_test.cpp: it chooses nodes, and the reference simulator counts GPUs"},
 };

@@ -133,7 +133,7 @@ TEST(MaxMin, TakesAShareFromTheRicherWhereTheCardIsWanted) {
 }
 
 // At 8 s c's job 1 takes the cores that a's job 2 wants: c holds 3/10 of a GPU, and may keep them. With its job 3 it
-// holds 1.3, and job 2 takes the place of job 1.
+// holds 1.3, and job 2 takes the place of job 1, whose start in the same instant is taken back.
 TEST(MaxMin, WhoGrowsRicherInTheSameInstantIsTakenFrom) {
   Cluster cluster = Cluster::pool(2);
   cluster.nodes[0].cpu_milli = 5000;
@@ -143,7 +143,7 @@ TEST(MaxMin, WhoGrowsRicherInTheSameInstantIsTakenFrom) {
        {.submit = 8, .work = 10, .user = "a", .shape = {.gpu_milli_per_task = 500, .cpu_milli_per_task = 4000}},
        {.submit = 8, .work = 30, .user = "c", .shape = {.gpu_milli_per_task = 1000, .cpu_milli_per_task = 500}}});
   EXPECT_EQ(run(jobs, cluster, MaxMin(OwnerColumn::user, true)),
-            (std::vector<Span>{{0, 8}, {8, 38}, {8, 18}, {8, 38}}));
+            (std::vector<Span>{{0, 8}, {18, 38}, {8, 18}, {8, 38}}));
 }
 
 TEST(MaxMin, SaysThatTheTraceHasNoUsers) {

@@ -94,7 +94,8 @@ TEST_F(PpoRun, TheDefaultConfigurationLearnsVisibly) {
   const HeldOutRow& fcfs = summary->held_out->rows.front();
   EXPECT_EQ(fcfs.heuristic, Heuristic::fcfs);
   EXPECT_LT(summary->held_out->agent, fcfs.loss);
-  EXPECT_TRUE(fcfs.interval);
+  EXPECT_LT(summary->held_out->windows, 30u);
+  EXPECT_FALSE(fcfs.interval);  // from so few windows there is none
 }
 
 TEST_F(PpoRun, ImitatesATeacher) {

@@ -62,11 +62,12 @@ class LongWork : public Program {
   }
 };
 
-// Windows of a second each, so that some are finished and some are not when the signal comes.
+// 180 windows that take half a minute together: some are finished and some are not when the signal comes.
 TEST_F(LongWork, AnInterruptedEvaluationKeepsTheWindowsThatFinished) {
   const std::string out = folder_.path() + "/out";
   const Outcome outcome = interrupt(
-      " evaluate synthetic:philly --cluster 4x8 --oversize drop --policy 'fifo,sjf+conservative' --window-jobs 2000 "
+      " evaluate synthetic:philly --cluster 4x8 --oversize drop --policy 'fifo,sjf+conservative' --window-jobs 1000 "
+      "--stride 50 "
       "--out " +
           out,
       SIGINT, std::chrono::seconds(5));

@@ -8,7 +8,7 @@
 namespace gpusched {
 namespace {
 
-constexpr std::int64_t most_in_thousandths = 1'000'000'000'000;  // 10^9 of any other format
+constexpr std::int64_t most_milli = 1'000'000'000'000;  // 10^9 GPUs, as in every other format
 
 // "60;120" -> the work of each attempt, which is `whole` together.
 void read_attempts(RowReader& row, Column column, Time whole, std::vector<Time>& works) {
@@ -49,12 +49,12 @@ Result<void> read_native(ReadContext& context) {
   return for_each_row(rows, context, [&](RowReader& row) {
     JobRecord job{.id = row.text(id), .submit = row.instant(submit), .work = row.seconds(work)};
     job.shape.tasks = static_cast<std::uint32_t>(row.integer(tasks, 1));
-    job.shape.gpu_milli_per_task = row.integer(milli, 0, most_in_thousandths);
+    job.shape.gpu_milli_per_task = row.integer(milli, 0, most_milli);
     if (job.shape.gpu_milli_per_task > whole_gpu && job.shape.is_share()) {
       row.expect(milli, "a share below 1000 or a multiple of 1000");
     }
-    if (cpu && !row.is_blank(cpu)) job.shape.cpu_milli_per_task = row.integer(cpu, 0, most_in_thousandths);
-    if (memory && !row.is_blank(memory)) job.shape.memory_mib_per_task = row.integer(memory, 0, most_in_thousandths);
+    if (cpu && !row.is_blank(cpu)) job.shape.cpu_milli_per_task = row.integer(cpu);
+    if (memory && !row.is_blank(memory)) job.shape.memory_mib_per_task = row.integer(memory);
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
     if (start && !row.is_blank(start)) job.start = row.instant(start);
     if (deadline && !row.is_blank(deadline)) job.deadline = row.instant(deadline);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/nearest_name.hpp"
+#include "src/base/visible_text.hpp"
 #include "traces/core/job_records.hpp"
 #include "traces/core/trace_reader.hpp"
 #include "traces/synthetic/synthetic.hpp"
@@ -61,8 +62,8 @@ Error duplicate_error(const std::string& path, const ReadOptions& options, Error
                                        [](const ReadLog::Job& a, const ReadLog::Job& b) { return a.id == b.id; });
   if (twin == log.jobs.end()) return error;
   error.line = (twin + 1)->line;
-  error.message =
-      "job id '" + twin->id + "' is already used at line " + std::to_string(twin->line) + "; ids must be unique";
+  error.message = "job id '" + excerpt(twin->id) + "' is already used at line " + std::to_string(twin->line) +
+                  "; ids must be unique";
   return error;
 }
 
@@ -169,6 +170,10 @@ Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobT
     Error error = outcome.error();
     if (error.file.empty()) error.file = path;
     return Unexpected{std::move(error)};
+  }
+  if (const auto others = file->other_files(); !others.empty()) {
+    report.notes.push_back("the archive holds " + std::to_string(others.size()) +
+                           " more files, which are not read: " + excerpt(joined(others, ", "), 200));
   }
   report.sha256 = file->sha256();
   return {};

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <vector>
 
@@ -16,9 +15,38 @@ std::uint64_t line_of(std::string_view text, std::size_t byte) {
   return 1 + static_cast<std::uint64_t>(std::count(text.begin(), end, '\n'));
 }
 
+constexpr std::size_t most_nested = 200;                    // levels; readers recurse
+constexpr std::size_t most_bytes = std::size_t{256} << 20;  // of a whole file in memory
+
+// Where a level too many begins, or npos. What stands in strings is no level.
+std::size_t nested_too_deeply(std::string_view text) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > most_nested) return at;
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace
 
 Result<Json> parse_json_strictly(std::string_view text, const std::string& file) {
+  if (const std::size_t at = nested_too_deeply(text); at != std::string_view::npos) {
+    return Unexpected{
+        Error{.message = "expected at most " + std::to_string(most_nested) + " levels of lists and objects",
+              .file = file,
+              .line = line_of(text, at)}};
+  }
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   std::string twice;
   const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
@@ -54,7 +82,16 @@ Result<std::string> read_text_file(const std::string& path) {
   }
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return Unexpected{Error{.message = "cannot be opened", .file = path}};
-  return std::string(std::istreambuf_iterator<char>(stream), {});
+  std::string text;
+  std::vector<char> block(std::size_t{1} << 16);
+  while (stream.read(block.data(), static_cast<std::streamsize>(block.size())), stream.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > most_bytes) {
+      return Unexpected{Error{.message = "is larger than 256 MiB, which no such file is", .file = path}};
+    }
+  }
+  if (stream.bad()) return Unexpected{Error{.message = "cannot be read", .file = path}};
+  return text;
 }
 
 }  // namespace gpusched

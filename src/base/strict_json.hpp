@@ -14,14 +14,14 @@ namespace gpusched {
 /// Keeps the order of keys, so that the same value always gives the same bytes.
 using Json = nlohmann::ordered_json;
 
-/// `file` is for messages only.
+/// `file` is for messages only. Errors: not JSON, a key twice, a number beyond 1.8e308, more than 200 levels.
 Result<Json> parse_json_strictly(std::string_view text, const std::string& file);
 
 /// Indented by `indent` blanks (-1: one line), with a line end. Bytes of names that are not valid UTF-8 become U+FFFD,
 /// because JSON cannot hold them.
 std::string json_text(const Json& json, int indent = 2);
 
-/// The whole file as text. Error: it cannot be read, or is a folder.
+/// The whole file as text. Errors: it cannot be read, is a folder, or is larger than 256 MiB.
 Result<std::string> read_text_file(const std::string& path);
 
 }  // namespace gpusched

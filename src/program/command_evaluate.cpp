@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched evaluate: policies on the same windows of a trace, compared pair by pair with intervals.
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
 #include "src/program/interruption.hpp"
+#include "src/program/output_option.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/sim/evaluate.hpp"
 #include "src/sim/evaluate_scenario.hpp"
@@ -41,11 +40,12 @@ Execution finished(Execution execution, Clock::time_point begin) {
   return execution;
 }
 
-int deliver(const EvaluateScenario& scenario, const Files& files, const std::string& text) {
-  if (!scenario.out.empty()) {
-    if (auto written = write_files(scenario.out, files); !written) return complain(written.error(), exit_failed);
+int deliver(const EvaluateScenario& scenario, std::optional<OutputFolder>& folder, const Files& files,
+            const std::string& text) {
+  if (folder) {
+    if (auto written = write_files(*folder, files); !written) return complain(written.error(), exit_failed);
   }
-  std::fputs(text.c_str(), stdout);
+  scenario.json ? print(text) : show(text);
   return exit_done;
 }
 
@@ -55,6 +55,8 @@ int evaluate_windows(const EvaluateScenario& scenario, Execution execution) {
   const auto plan = load_evaluation(scenario, registry);
   if (!plan) return complain(plan.error());
   for (const std::string& line : evaluation_notes(*plan)) note(line);
+  std::optional<OutputFolder> folder;
+  if (const int code = open_folder(scenario.out, folder); code != exit_done) return code;
   const Interruption interruption;
   EvaluationProgress progress;
   progress.stop = &Interruption::wanted();
@@ -73,7 +75,7 @@ int evaluate_windows(const EvaluateScenario& scenario, Execution execution) {
   if (!evaluations) return complain(evaluations.error(), exit_failed);
   execution = finished(std::move(execution), begin);
   const int code = deliver(
-      scenario, scenario.out.empty() ? Files{} : evaluation_files(scenario, *plan, *evaluations, execution),
+      scenario, folder, scenario.out.empty() ? Files{} : evaluation_files(scenario, *plan, *evaluations, execution),
       scenario.json ? evaluation_json(scenario, *plan, *evaluations, execution) : evaluation_text(*plan, *evaluations));
   if (!interrupted || code != exit_done) return code;
   return complain(Interruption::name() + ": interrupted after " + std::to_string(progress.done) + " of " +
@@ -83,6 +85,8 @@ int evaluate_windows(const EvaluateScenario& scenario, Execution execution) {
 
 int evaluate_sc20(const EvaluateScenario& scenario, Execution execution) {
   const auto begin = Clock::now();
+  std::optional<OutputFolder> folder;
+  if (const int code = open_folder(scenario.out, folder); code != exit_done) return code;
   EvaluationProgress progress;
   const auto evaluation = [&] {
     const ProgressBar bar(progress.done, scenario.policies.size(), [&] {
@@ -93,16 +97,12 @@ int evaluate_sc20(const EvaluateScenario& scenario, Execution execution) {
   }();
   if (!evaluation) return complain(evaluation.error());
   execution = finished(std::move(execution), begin);
-  return deliver(scenario, scenario.out.empty() ? Files{} : sc20_files(scenario, *evaluation, execution),
+  return deliver(scenario, folder, scenario.out.empty() ? Files{} : sc20_files(scenario, *evaluation, execution),
                  scenario.json ? sc20_json(scenario, *evaluation, execution) : sc20_text(*evaluation));
 }
 
 int evaluate(const EvaluateScenario& scenario) {
   if (auto checked = check_evaluate_scenario(scenario); !checked) return complain(checked.error());
-  std::error_code ignored;
-  if (std::filesystem::exists(scenario.out, ignored) && !std::filesystem::is_directory(scenario.out, ignored)) {
-    return complain("--out: " + scenario.out + " is not a folder");
-  }
   Execution execution{.started = utc_now()};
   return scenario.protocol == "sc20" ? evaluate_sc20(scenario, std::move(execution))
                                      : evaluate_windows(scenario, std::move(execution));

@@ -24,7 +24,7 @@ void add_profile_command(CLI::App& program, int& exit_code) {
       exit_code = complain(profile.error());
       return;
     }
-    std::fputs(show_device_profile(*profile).c_str(), stdout);
+    gpusched::show(show_device_profile(*profile));
   });
 
   auto* validate =
@@ -51,8 +51,8 @@ void add_profile_command(CLI::App& program, int& exit_code) {
       exit_code = complain(a ? b.error() : a.error());
       return;
     }
-    std::fputs(compare_device_profiles(*a, *b).c_str(), stdout);
-    std::fputs(speed_up_table(*a, *b).c_str(), stdout);
+    gpusched::show(compare_device_profiles(*a, *b));
+    gpusched::show(speed_up_table(*a, *b));
   });
 
   std::string names = "Shipped:";

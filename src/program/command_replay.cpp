@@ -4,9 +4,9 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +17,7 @@
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
 #include "src/program/interruption.hpp"
+#include "src/program/output_option.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/sim/replay.hpp"
 #include "src/sim/report.hpp"
@@ -52,16 +53,14 @@ std::string missing_line(const std::vector<MissingPolicy>& missing, const std::v
 // The files of each policy, written as soon as it has finished: whatever ends the program later, they are kept.
 class PolicyFiles {
  public:
-  PolicyFiles(std::string folder, const ReplayInput& input) : folder_(std::move(folder)), input_(&input) {}
+  PolicyFiles(OutputFolder& folder, const ReplayInput& input) : folder_(&folder), input_(&input) {}
 
   // False once something could not be written.
   bool write(PolicyRun& run) {
-    auto done = remove_old_manifest();
-    if (done) done = write_policy_files(folder_, *input_, run);
-    if (!done) {
+    {
       const std::lock_guard lock(mutex_);
-      if (written_) written_ = done;
-      return false;
+      if (written_) written_ = write_policy_files(*folder_, *input_, run);
+      if (!written_) return false;
     }
     run.engine.reset();  // the files hold what they were kept for
     run.intervals = {};
@@ -71,30 +70,21 @@ class PolicyFiles {
   [[nodiscard]] const Result<void>& written() const { return written_; }
 
  private:
-  Result<void> remove_old_manifest() {
-    const std::lock_guard lock(mutex_);
-    if (manifest_removed_) return {};
-    auto done = remove_manifest(folder_);
-    manifest_removed_ = done.has_value();
-    return done;
-  }
-
-  std::string folder_;
+  OutputFolder* folder_;
   const ReplayInput* input_;
   std::mutex mutex_;
-  bool manifest_removed_ = false;
   Result<void> written_;
 };
 
 // Runs every policy; a signal ends those that have not finished.
 Result<std::vector<PolicyRun>> run_policies(const Scenario& scenario, const ReplayInput& input,
-                                            const PolicyRegistry& registry, PolicyFiles& files) {
-  const bool to_files = !scenario.out.empty();
+                                            const PolicyRegistry& registry, std::optional<PolicyFiles>& files) {
+  const bool to_files = files.has_value();
   ReplayProgress progress;
   progress.stop = &Interruption::wanted();
   if (to_files) {
     progress.finished = [&](PolicyRun& run) {
-      if (!files.write(run)) progress.failed = true;
+      if (!files->write(run)) progress.failed = true;
     };
   }
   const ProgressBar bar(progress.finished_jobs, std::uint64_t{input.trace.jobs.size()} * input.specs.size(), [&] {
@@ -107,15 +97,15 @@ Result<std::vector<PolicyRun>> run_policies(const Scenario& scenario, const Repl
 
 // The results to standard output, and what they were made from.
 int report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
-           const Execution& execution) {
-  if (!scenario.out.empty()) {
-    if (auto written = write_manifest(scenario.out, scenario, input, runs, execution); !written) {
+           const Execution& execution, std::optional<OutputFolder>& folder) {
+  if (folder) {
+    if (auto written = write_manifest(*folder, scenario, input, runs, execution); !written) {
       return complain(written.error().to_string(), exit_failed);
     }
   }
   const std::string text =
       scenario.json ? json_report(scenario, input, runs, execution) : comparison_table(scenario, input, runs);
-  std::fputs(text.c_str(), stdout);
+  scenario.json ? print(text) : show(text);
   std::fflush(stdout);  // before the notes
   for (const std::string& line : report_warnings(input, runs)) note(line);
   return exit_done;
@@ -126,22 +116,21 @@ int replay(const Scenario& scenario) {
   const auto begin = std::chrono::steady_clock::now();
   const PolicyRegistry registry = PolicyRegistry::standard();
   if (auto checked = check_scenario(scenario); !checked) return complain(checked.error());
-  std::error_code ignored;
-  if (std::filesystem::exists(scenario.out, ignored) && !std::filesystem::is_directory(scenario.out, ignored)) {
-    return complain("--out: " + scenario.out + " is not a folder");
-  }
   auto input = load_replay(scenario, registry);
   if (!input) return complain(input.error());
+  std::optional<OutputFolder> folder;
+  if (const int code = open_folder(scenario.out, folder); code != exit_done) return code;
 
   const Interruption interruption;
-  PolicyFiles files(scenario.out, *input);
+  std::optional<PolicyFiles> files;
+  if (folder) files.emplace(*folder, *input);
   auto runs = run_policies(scenario, *input, registry, files);
   if (!runs) return complain(runs.error());
-  if (!files.written()) return complain(files.written().error(), exit_failed);
+  if (files && !files->written()) return complain(files->written().error(), exit_failed);
   execution.missing = take_missing(*runs);
   execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   execution.peak_memory_bytes = peak_memory_bytes();
-  const int code = runs->empty() ? exit_done : report(scenario, *input, *runs, execution);
+  const int code = runs->empty() ? exit_done : report(scenario, *input, *runs, execution, folder);
   if (code != exit_done || execution.missing.empty()) return code;
   const std::string line = missing_line(execution.missing, *runs, scenario.out);
   if (!Interruption::wanted()) return complain(line, exit_failed);

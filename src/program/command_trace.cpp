@@ -34,7 +34,7 @@ int info(const TraceArguments& arguments) {
   if (!trace) return complain(trace.error());
   if (trace->jobs.size() == 0) return complain(arguments.path + ": has no jobs");
   const TraceSummary summary = summarize(*trace, arguments.cluster.empty() ? nullptr : &cluster);
-  std::fputs((arguments.json ? summary_json(summary) : summary_text(summary)).c_str(), stdout);
+  arguments.json ? print(summary_json(summary)) : show(summary_text(summary));
   return exit_done;
 }
 
@@ -42,7 +42,7 @@ int info(const TraceArguments& arguments) {
 int validate(const TraceArguments& arguments) {
   const auto validation = validate_trace(arguments.path, arguments.read);
   if (!validation) return complain(validation.error());
-  std::fputs((arguments.json ? validation_json(*validation) : validation_text(*validation)).c_str(), stdout);
+  arguments.json ? print(validation_json(*validation)) : show(validation_text(*validation));
   return validation->refusals == 0 ? exit_done : exit_bad_input;
 }
 

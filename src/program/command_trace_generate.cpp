@@ -12,6 +12,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/program/commands.hpp"
+#include "src/program/option_checks.hpp"
 #include "src/sim/twin_check.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
@@ -21,6 +22,8 @@
 
 namespace gpusched {
 namespace {
+
+constexpr double most_instant_s = 4.6e12;  // as of a trace's submissions
 
 struct GenerateArguments {
   std::string model = "philly", like, model_out, cluster, out;
@@ -128,13 +131,17 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   command->add_option("--format", arguments->read.format, "format of the --like trace")->capture_default_str();
   command->add_option("--columns", arguments->read.columns,
                       "for format csv: submit=COLUMN,gpus=COLUMN,duration=COLUMN");
-  command->add_option("--like-from", arguments->like_from_s, "leave out jobs of --like submitted before this second");
+  command->add_option("--like-from", arguments->like_from_s, "leave out jobs of --like submitted before this second")
+      ->check(number_from(-most_instant_s, most_instant_s));
   command->add_option("--week-start", arguments->week_start_s, "a second of --like at which a Monday begins")
+      ->check(number_from(-most_instant_s, most_instant_s))
       ->capture_default_str();
   command->add_option("--jobs", arguments->jobs, "number of jobs; else what the model recommends");
   command->add_option("--load", arguments->load, "GPU time asked for over GPU time of --cluster; else the model's");
   command->add_option("--cluster", arguments->cluster, "cluster that --load refers to; else the model's");
-  command->add_option("--seed", arguments->seed, "seed of the random numbers")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "seed of the random numbers")
+      ->check(whole_number_from(0, most_whole_number))
+      ->capture_default_str();
   command->add_flag("--no-check", arguments->no_check, "do not compare the waits of --like and its twin");
   command->add_option("--out", arguments->out, "write the trace here (csv)");
   command->add_option("--model-out", arguments->model_out, "write the model here (JSON)");

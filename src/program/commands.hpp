@@ -9,6 +9,7 @@
 #include <string>
 
 #include "gpusched/core/result.hpp"
+#include "src/base/visible_text.hpp"
 
 namespace gpusched {
 
@@ -16,21 +17,13 @@ inline constexpr int exit_done = 0;
 inline constexpr int exit_failed = 1;     ///< the run failed
 inline constexpr int exit_bad_input = 2;  ///< bad usage or input; signals: Interruption::exit_code()
 
-/// One line that a terminal shows as it is: control characters, which a trace's fields may hold, become \xNN.
-inline std::string one_line(const std::string& text) {
-  std::string line;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (code >= 0x20 && code != 0x7f) {
-      line += c;
-      continue;
-    }
-    char escaped[8];
-    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(code));
-    line += escaped;
-  }
-  return line;
-}
+/// One line of a message: nothing that a trace's fields may hold moves the cursor or fills the screen.
+inline std::string one_line(const std::string& text) { return visible_line(excerpt(text, 4000)); }
+
+/// Prints a result for programs as it is.
+inline void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+/// Prints a result for people: names and ids from files cannot move a terminal's cursor.
+inline void show(const std::string& text) { print(visible(text)); }
 
 /// Says what is wrong on standard error and gives the exit code to return.
 inline int complain(const std::string& message, int code = exit_bad_input) {

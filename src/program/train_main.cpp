@@ -13,6 +13,7 @@
 #include <string>
 
 #include "src/base/number_text.hpp"
+#include "src/base/output_folder.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
 #include "src/program/commands.hpp"
@@ -95,6 +96,8 @@ int run_training(const TrainArguments& arguments) {
   const auto input = load_train_input(*config);
   if (!input) return complain(input.error());
   const std::string folder = new_folder(arguments, *config);
+  const auto lock = OutputFolder::open(folder, "");  // of this run alone until it ends
+  if (!lock) return complain("--out: " + lock.error().to_string());
   const bool used =
       std::filesystem::exists(folder + "/checkpoint.bin") || std::filesystem::exists(folder + "/" + search_state_file);
   if (arguments.resume.empty() && used) {
@@ -110,7 +113,8 @@ int run_training(const TrainArguments& arguments) {
   std::fprintf(stderr,
                "untrained, the agent's best action is that of its heuristic, %s (in brackets); less is better\n",
                std::string(name_of(heuristic_names, agenda.heuristic)).c_str());
-  const auto summary = train(*config, jobs, input->cluster, folder, !arguments.resume.empty(), print_progress, ppo);
+  if (!arguments.resume.empty() && !used) note(folder + " has no checkpoint yet; the run begins anew");
+  const auto summary = train(*config, jobs, input->cluster, folder, used, print_progress, ppo);
   if (!summary && isatty(2) != 0) std::fputc('\n', stderr);
   if (!summary) {
     const bool input_is_bad = !summary.error().field.empty() || !summary.error().file.empty();

@@ -13,6 +13,7 @@
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/cma_es.hpp"
 #include "src/rl/event_file.hpp"
+#include "src/rl/failed_run.hpp"
 #include "src/rl/run_clock.hpp"
 #include "src/rl/training_windows.hpp"
 
@@ -103,7 +104,7 @@ class Search {
     const auto spent_s = [&] { return before_s + seconds_since(begin); };
     EventFile events(folder_, wall_time_s());
     if (summary_.iterations == 0) {
-      if (auto done = validate(); !done) return Unexpected{done.error()};
+      if (auto done = validate(); !done) return failed_run(done.error());
     }
     while (summary_.iterations < options.generations &&
            !(options.time_limit_s > 0 && spent_s() >= options.time_limit_s)) {
@@ -112,12 +113,12 @@ class Search {
       const bool last = summary_.iterations == options.generations;
       const bool validated = last || summary_.iterations % options.validate_every == 0;
       if (validated) {
-        if (auto done = validate(); !done) return Unexpected{done.error()};
+        if (auto done = validate(); !done) return failed_run(done.error());
       }
       summary_.seconds = spent_s();
       const TrainProgress progress = progress_of(result, seconds_since(generation_begin), validated);
-      if (auto done = record(progress, events); !done) return Unexpected{done.error()};
-      if (auto done = save(); !done) return Unexpected{done.error()};
+      if (auto done = record(progress, events); !done) return failed_run(done.error());
+      if (auto done = save(); !done) return failed_run(done.error());
       watch(progress);
     }
     return summary_;
@@ -300,7 +301,7 @@ Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, con
   if (resume) {
     if (auto done = search.take_up(); !done) return Unexpected{done.error()};
   } else if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
-    return Unexpected{done.error()};
+    return failed_run(done.error());
   }
   return search.run(watch);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -218,6 +219,17 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   return run;
 }
 
+// A name that file systems take (most allow 255 bytes), told from others of the same beginning by a hash.
+std::string shortened(const std::string& name) {
+  constexpr std::size_t most = 120;
+  if (name.size() <= most) return name;
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  char digits[20];
+  std::snprintf(digits, sizeof digits, "~%016llx", static_cast<unsigned long long>(hash));
+  return name.substr(0, most) + digits;
+}
+
 std::vector<std::string> folder_names(const std::vector<PolicySpec>& specs) {
   std::vector<std::string> names;
   std::set<std::string> taken;
@@ -227,6 +239,7 @@ std::vector<std::string> folder_names(const std::vector<PolicySpec>& specs) {
       const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
       if (!plain && std::string_view("-_.@=,+").find(c) == std::string_view::npos) c = '_';
     }
+    base = shortened(base);
     std::string name = base;
     for (int number = 2; !taken.insert(name).second; ++number) name = base + "-" + std::to_string(number);
     names.push_back(std::move(name));

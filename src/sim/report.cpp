@@ -12,7 +12,6 @@
 
 #include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
-#include "src/base/output_files.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
 #include "src/sim/manifest.hpp"
@@ -269,12 +268,11 @@ Json execution_json(const Execution& execution, std::uint64_t threads, const std
           {"out", out}};
 }
 
-Result<void> write_files(const std::string& folder, const std::vector<std::pair<std::string, std::string>>& files) {
-  OutputFiles output;
+Result<void> write_files(OutputFolder& folder, const std::vector<std::pair<std::string, std::string>>& files) {
   for (const auto& [name, content] : files) {
-    if (auto done = output.write(folder + "/" + name, content); !done) return done;
+    if (auto done = folder.write(name, content); !done) return done;
   }
-  return output.commit();
+  return folder.publish();
 }
 
 std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
@@ -333,32 +331,23 @@ std::string json_report(const Scenario& scenario, const ReplayInput& input, cons
   return json_text(report);
 }
 
-Result<void> write_policy_files(const std::string& folder, const ReplayInput& input, const PolicyRun& run) {
-  OutputFiles files;
-  const std::string place = folder + "/" + run.folder + "/";
+Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, const PolicyRun& run) {
+  const std::string place = run.folder + "/";
   Json summary = run_json(input, run, metrics_json(run.metrics));
   summary["saturation"] = saturation_json(run.saturation);
   summary["splits"] = splits_json(run);
-  if (auto done = files.write(place + "summary.json", json_text(summary)); !done) return done;
-  if (auto done = files.write(place + "jobs.csv", jobs_csv(input, run)); !done) return done;
-  if (auto done = files.write(place + "intervals.csv", intervals_csv(input.cluster, run)); !done) return done;
+  if (auto done = folder.write(place + "summary.json", json_text(summary)); !done) return done;
+  if (auto done = folder.write(place + "jobs.csv", jobs_csv(input, run)); !done) return done;
+  if (auto done = folder.write(place + "intervals.csv", intervals_csv(input.cluster, run)); !done) return done;
   if (!run.log_file.name.empty()) {
-    if (auto done = files.write(place + run.log_file.name, run.log_file.text); !done) return done;
+    if (auto done = folder.write(place + run.log_file.name, run.log_file.text); !done) return done;
   }
-  return files.commit();
+  return folder.publish();
 }
 
-Result<void> remove_manifest(const std::string& folder) {
-  const std::string path = folder + "/manifest.json";
-  std::error_code why;
-  std::filesystem::remove(path, why);
-  if (why) return Unexpected{Error{.message = "cannot remove: " + why.message(), .file = path}};
-  return {};
-}
-
-Result<void> write_manifest(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
+Result<void> write_manifest(OutputFolder& folder, const Scenario& scenario, const ReplayInput& input,
                             const std::vector<PolicyRun>& runs, const Execution& execution) {
-  return write_files(folder, {{"manifest.json", json_text(manifest_json(scenario, input, runs, execution))}});
+  return write_files(folder, {{manifest_name, json_text(manifest_json(scenario, input, runs, execution))}});
 }
 
 }  // namespace gpusched

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gpusched/core/result.hpp"
+#include "src/base/output_folder.hpp"
 #include "src/sim/replay.hpp"
 #include "src/sim/scenario.hpp"
 
@@ -42,9 +43,12 @@ std::vector<std::string> outside_vcs_lines(const Cluster& cluster, std::uint32_t
 /// "execution" of a manifest.
 nlohmann::ordered_json execution_json(const Execution& execution, std::uint64_t threads, const std::string& out);
 
+/// The file that says which others in a folder of results belong together.
+inline constexpr const char* manifest_name = "manifest.json";
+
 /// Writes these files (name in the folder, content) into `folder`, all of them or none. Error: a file cannot be
 /// written.
-Result<void> write_files(const std::string& folder, const std::vector<std::pair<std::string, std::string>>& files);
+Result<void> write_files(OutputFolder& folder, const std::vector<std::pair<std::string, std::string>>& files);
 
 /// Things a user should know before using the numbers, one line each: rows left out, jobs outside the virtual clusters,
 /// saturation, clairvoyance.
@@ -60,14 +64,10 @@ std::string json_report(const Scenario& scenario, const ReplayInput& input, cons
 
 /// Writes summary.json, jobs.csv and intervals.csv (of slurm: terms.csv too) into the policy's folder in `folder`: all
 /// of them or none. Precondition: the run kept its job_files and splits. Error: a file cannot be written.
-Result<void> write_policy_files(const std::string& folder, const ReplayInput& input, const PolicyRun& run);
-
-/// Removes manifest.json from `folder`, if it is there: it describes results that are about to be replaced. Error: it
-/// cannot be removed.
-Result<void> remove_manifest(const std::string& folder);
+Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, const PolicyRun& run);
 
 /// Writes manifest.json into `folder`. Error: it cannot be written.
-Result<void> write_manifest(const std::string& folder, const Scenario& scenario, const ReplayInput& input,
+Result<void> write_manifest(OutputFolder& folder, const Scenario& scenario, const ReplayInput& input,
                             const std::vector<PolicyRun>& runs, const Execution& execution);
 
 }  // namespace gpusched

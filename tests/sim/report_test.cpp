@@ -16,7 +16,7 @@
 #include "src/base/atomic_file.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
-#include "src/base/output_files.hpp"
+#include "src/base/output_folder.hpp"
 #include "src/base/text_table.hpp"
 #include "tests/support/files.hpp"
 
@@ -65,7 +65,9 @@ RC_GTEST_PROP(Report, MetricsFollowFromTheIntervals, ()) {
   ReplayProgress progress;
   const auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
   RC_ASSERT(runs.has_value());
-  RC_ASSERT(write_policy_files(folder.path() + "/out", *input, runs->front()).has_value());
+  auto out = OutputFolder::open(folder.path() + "/out", manifest_name);
+  RC_ASSERT(out.has_value());
+  RC_ASSERT(write_policy_files(*out, *input, runs->front()).has_value());
 
   const std::string place = folder.path() + "/out/" + scenario.policies[0];
   std::map<std::string, Seen> seen;
@@ -191,7 +193,9 @@ TEST(Report, MeansOfTheMeasuredRowsAreThoseOfTheSummary) {
     const auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
     ASSERT_TRUE(runs);
     const std::string out = folder.path() + "/out";
-    ASSERT_TRUE(write_policy_files(out, *input, runs->front()));
+    auto results = OutputFolder::open(out, manifest_name);
+    ASSERT_TRUE(results);
+    ASSERT_TRUE(write_policy_files(*results, *input, runs->front()));
     const auto summary = nlohmann::json::parse(bytes_of(out + "/fifo/summary.json"));
     double jct = 0, wait = 0, trained = 0;
     std::uint32_t measured = 0, train = 0;
@@ -247,7 +251,9 @@ TEST(Report, WritesSlurmsTermsOfEveryStart) {
   const auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
   ASSERT_TRUE(runs.has_value());
   for (const PolicyRun& run : *runs) {
-    ASSERT_TRUE(write_policy_files(folder.path() + "/out", *input, run).has_value());
+    auto out = OutputFolder::open(folder.path() + "/out", manifest_name);
+    ASSERT_TRUE(out);
+    ASSERT_TRUE(write_policy_files(*out, *input, run).has_value());
   }
   std::vector<std::string> slurm_folders;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/out")) {
@@ -372,30 +378,6 @@ TEST(NearestName, ForgivesCaseAndLettersThatChangedPlaces) {
   EXPECT_EQ(suggest_nearest("FIFO", names), " (did you mean 'fifo'?)");
   EXPECT_EQ(suggest_nearest("--polciy", names), " (did you mean '--policy'?)");
   EXPECT_EQ(suggest_nearest("rtfs", names), "");
-}
-
-TEST(OutputFiles, LeaveNothingBehindUnlessCommitted) {
-  const TempFolder folder;
-  {
-    OutputFiles files;
-    ASSERT_TRUE(files.write(folder.path() + "/a/b/one.txt", "1"));
-  }
-  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/a"));
-  OutputFiles files;
-  ASSERT_TRUE(files.write(folder.path() + "/a/b/one.txt", "1"));
-  ASSERT_TRUE(files.write(folder.path() + "/a/two.txt", "2"));
-  ASSERT_TRUE(files.commit());
-  EXPECT_EQ(bytes_of(folder.path() + "/a/b/one.txt"), "1");
-  EXPECT_EQ(bytes_of(folder.path() + "/a/two.txt"), "2");
-}
-
-TEST(OutputFiles, SayWhyTheyCannotBeWritten) {
-  const TempFolder folder;
-  folder.write("file", "x");
-  OutputFiles files;
-  const auto written = files.write(folder.path() + "/file/inside.txt", "1");
-  ASSERT_FALSE(written);
-  EXPECT_THAT(written.error().to_string(), testing::HasSubstr(folder.path() + "/file"));
 }
 
 }  // namespace

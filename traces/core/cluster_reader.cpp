@@ -357,7 +357,13 @@ void read_json_node(const Json& entry, const std::string& path, const std::vecto
 
 Result<std::string> read_all(InputFile& file) {
   std::string text;
-  for (std::string_view block = file.next_block(); !block.empty(); block = file.next_block()) text += block;
+  constexpr std::size_t most = std::size_t{256} << 20;
+  for (std::string_view block = file.next_block(); !block.empty(); block = file.next_block()) {
+    text += block;
+    if (text.size() > most) {
+      return Unexpected{Error{.message = "is larger than 256 MiB, which no cluster is", .file = file.path()}};
+    }
+  }
   if (file.failure()) return Unexpected{*file.failure()};
   return text;
 }

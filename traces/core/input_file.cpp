@@ -19,6 +19,7 @@ namespace gpusched {
 namespace {
 
 constexpr std::size_t block_size = std::size_t{1} << 18;
+constexpr std::size_t longest_line = std::size_t{64} << 20;  // bytes; a small archive may hold a line of any length
 
 struct ArchiveCloser {
   void operator()(archive* handle) const { archive_read_free(handle); }
@@ -270,6 +271,10 @@ bool InputFile::next_line(std::string_view& line) {
     const char* const from = state.text.data() + state.begin + searched;
     const std::size_t rest = state.end - state.begin - searched;
     const auto* found = rest == 0 ? nullptr : static_cast<const char*>(std::memchr(from, '\n', rest));
+    if (found == nullptr && state.end - state.begin > longest_line) {
+      state.failure = Error{.message = "a line is longer than 64 MiB", .file = state.path, .line = state.line + 1};
+      return false;
+    }
     if (found == nullptr && state.refill()) {
       searched += rest;
       continue;
@@ -300,6 +305,18 @@ std::string_view InputFile::head() const {
 std::uint64_t InputFile::line_number() const { return state_->line; }
 const std::optional<Error>& InputFile::failure() const { return state_->failure; }
 const std::string& InputFile::path() const { return state_->path; }
+std::vector<std::string> InputFile::other_files() {
+  std::vector<std::string> names;
+  archive* const unpacker = state_->unpacker.get();
+  if (unpacker == nullptr || archive_format(unpacker) == ARCHIVE_FORMAT_RAW) return names;
+  archive_entry* found = nullptr;
+  while (archive_read_next_header(unpacker, &found) == ARCHIVE_OK) {
+    const char* const name = archive_entry_pathname(found);
+    if (archive_entry_filetype(found) == AE_IFREG) names.emplace_back(name != nullptr ? name : "");
+  }
+  return names;
+}
+
 std::string InputFile::sha256() { return state_->raw->finish_digest(); }
 
 }  // namespace gpusched

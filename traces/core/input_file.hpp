@@ -44,6 +44,9 @@ class InputFile {
   [[nodiscard]] const std::optional<Error>& failure() const;
   [[nodiscard]] const std::string& path() const;
 
+  /// Names of the further files of a tar archive, of which only the first is read. Reads what is left.
+  std::vector<std::string> other_files();
+
   /// SHA-256 of the file as it lies on disk, hexadecimal. Reads what is left of it.
   std::string sha256();
 

@@ -42,6 +42,8 @@ struct TraceReport {
   std::string cluster = {};          ///< the cluster, as --cluster takes it, that a synthetic trace was drawn for
   std::int64_t machine_gpus = 0;     ///< size of the machine as the trace states it (SWF MaxProcs); 0 = not stated
 
+  static constexpr std::size_t most_reasons = 20;  ///< that are told apart; a damaged file has one a row
+
   /// Counts rows left out for `reason`, the first of them at `line`.
   void drop(const std::string& reason, std::uint64_t line, std::uint64_t count = 1) {
     for (DroppedRows& entry : dropped) {
@@ -50,7 +52,13 @@ struct TraceReport {
         return;
       }
     }
-    dropped.push_back({reason, count, line});
+    if (dropped.size() < most_reasons) {
+      dropped.push_back({reason, count, line});
+    } else if (dropped.back().reason == "other reasons") {
+      dropped.back().rows += count;
+    } else {
+      dropped.push_back({"other reasons", count, line});
+    }
   }
 };
 

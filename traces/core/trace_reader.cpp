@@ -5,6 +5,7 @@
 
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
+#include "src/base/visible_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -36,7 +37,7 @@ Result<void> RowReader::read_header() {
   names_.clear();
   for (const std::string_view name : splitter_.fields()) {
     if (std::find(names_.begin(), names_.end(), trim(name)) != names_.end() && !trim(name).empty()) {
-      return Unexpected{Error{.message = "column '" + std::string(trim(name)) + "' appears twice in the header",
+      return Unexpected{Error{.message = "column '" + excerpt(trim(name)) + "' appears twice in the header",
                               .file = context_.file.path(),
                               .line = 1}};
     }
@@ -62,7 +63,7 @@ Column RowReader::require(std::initializer_list<std::string_view> names) {
   std::string wanted;
   for (const std::string_view name : names) wanted += (wanted.empty() ? "'" : " or '") + std::string(name) + "'";
   std::string known = joined(names_, ",");
-  if (known.size() > most_header_shown) known = known.substr(0, most_header_shown) + "...";
+  known = excerpt(known, most_header_shown);
   fatal_ = Error{
       .message = "missing column " + wanted + "; the header has " + known, .file = context_.file.path(), .line = 1};
   return column;
@@ -106,7 +107,7 @@ bool RowReader::split_row(std::string_view line) {
 
 void RowReader::expect(Column column, const std::string& expected) {
   if (row_error_) return;
-  row_error_ = Error{.message = "expected " + expected + ", found '" + std::string(text(column)) + "'",
+  row_error_ = Error{.message = "expected " + expected + ", found '" + excerpt(text(column)) + "'",
                      .file = context_.file.path(),
                      .line = line(),
                      .field = column_name(column)};
@@ -127,11 +128,11 @@ Time RowReader::instant(Column column) {
   return {};
 }
 
-std::int64_t RowReader::integer(Column column, std::int64_t least) {
-  constexpr std::int64_t most = 1'000'000'000;
+std::int64_t RowReader::integer(Column column, std::int64_t least, std::int64_t most) {
   const auto value = parse_integer(text(column));
   if (value && *value >= least && *value <= most) return *value;
-  expect(column, "an integer >= " + std::to_string(least) + (value && *value > most ? " and <= 1000000000" : ""));
+  expect(column,
+         "an integer >= " + std::to_string(least) + (value && *value > most ? " and <= " + std::to_string(most) : ""));
   return least;
 }
 

@@ -143,8 +143,8 @@ class RowReader {
   Time seconds(Column column);
   /// Seconds since any origin, or a calendar time.
   Time instant(Column column);
-  /// An integer of at least `least`.
-  std::int64_t integer(Column column, std::int64_t least = 0);
+  /// An integer in [least, most].
+  std::int64_t integer(Column column, std::int64_t least = 0, std::int64_t most = 1'000'000'000);
   /// A number from 0 to `most`.
   double number(Column column, double most = 1e15);
 

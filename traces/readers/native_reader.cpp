@@ -8,6 +8,8 @@
 namespace gpusched {
 namespace {
 
+constexpr std::int64_t most_milli = 1'000'000'000'000;  // 10^9 GPUs, as in every other format
+
 // "60;120" -> the work of each attempt, which is `whole` together.
 void read_attempts(RowReader& row, Column column, Time whole, std::vector<Time>& works) {
   works.clear();
@@ -47,7 +49,7 @@ Result<void> read_native(ReadContext& context) {
   return for_each_row(rows, context, [&](RowReader& row) {
     JobRecord job{.id = row.text(id), .submit = row.instant(submit), .work = row.seconds(work)};
     job.shape.tasks = static_cast<std::uint32_t>(row.integer(tasks, 1));
-    job.shape.gpu_milli_per_task = row.integer(milli);
+    job.shape.gpu_milli_per_task = row.integer(milli, 0, most_milli);
     if (job.shape.gpu_milli_per_task > whole_gpu && job.shape.is_share()) {
       row.expect(milli, "a share below 1000 or a multiple of 1000");
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "src/base/visible_text.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -52,14 +53,14 @@ Result<SwfRow> parse_row(const std::vector<std::string_view>& fields) {
   if (fields.size() != swf_fields) {
     return Unexpected{Error{.message = "expected 18 fields, found " + std::to_string(fields.size()), .field = "row"}};
   }
-  constexpr double most = 1e12;  // of seconds, processors, kilobytes; keeps every product in range
+  constexpr double most = 9.2e12;  // of seconds, as much as a Time holds; of everything else more than there is
   SwfRow row{};
   for (std::size_t i = 1; i <= swf_fields; ++i) {
     const auto value = parse_number(fields[i - 1]);
     const bool unknown = value && *value == -1 && i != submit_field;
     if (!value || *value > most || (*value < 0 && !unknown)) {
       return Unexpected{Error{.message = "expected a number >= 0" + std::string(i == submit_field ? "" : " or -1") +
-                                         ", found '" + std::string(fields[i - 1]) + "'",
+                                         ", found '" + excerpt(fields[i - 1]) + "'",
                               .field = "field " + std::to_string(i)}};
     }
     row[i] = *value;

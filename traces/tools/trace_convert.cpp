@@ -8,6 +8,7 @@
 #include "src/base/field_parser.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
+#include "src/base/visible_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -103,6 +104,27 @@ void note(std::vector<std::string>& notes, std::uint64_t jobs, const char* what)
   if (jobs > 0) notes.push_back(human_count(jobs) + " jobs " + what);
 }
 
+// Ids as a reader of csv sees them: trimmed, in one line. Error: two become the same.
+Result<void> check_ids(const JobTable& jobs) {
+  std::vector<std::string> ids;
+  bool any_altered = false;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    std::string id = jobs.external_id(JobId{i});
+    const std::size_t length = id.size();
+    std::replace(id.begin(), id.end(), '\n', ' ');
+    std::replace(id.begin(), id.end(), '\r', ' ');
+    id = trim(id);
+    any_altered |= id.size() != length || id != jobs.external_id(JobId{i});
+    ids.push_back(std::move(id));
+  }
+  if (!any_altered) return {};
+  std::sort(ids.begin(), ids.end());
+  const auto twin = std::adjacent_find(ids.begin(), ids.end());
+  if (twin == ids.end()) return {};
+  return unexpected("job ids differ in blanks or line ends alone and would be the same in csv: '" + excerpt(*twin) +
+                    "'");
+}
+
 }  // namespace
 
 TraceText write_native(const JobTable& jobs) {
@@ -172,6 +194,7 @@ Result<std::vector<std::string>> convert_trace(const JobTable& jobs, const std::
     return unexpected("cannot write format '" + format + "'" + suggest_nearest(format, writable_trace_formats()) +
                       "; expected native or swf");
   }
+  if (auto distinct = check_ids(jobs); !distinct) return Unexpected{distinct.error()};
   TraceText trace = format == "swf" ? write_swf(jobs) : write_native(jobs);
   if (auto written = replace_file(path, trace.text); !written) return Unexpected{written.error()};
   return std::move(trace.notes);

@@ -5,6 +5,7 @@
 
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
+#include "src/base/visible_text.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -19,15 +20,16 @@ std::vector<TraceOddity> twin_ids(std::vector<ReadLog::Job> jobs) {
       first = i;
       continue;
     }
-    found.push_back({"twin id", jobs[i].line,
-                     "job id '" + jobs[i].id + "' is already used at line " + std::to_string(jobs[first].line)});
+    found.push_back(
+        {"twin id", jobs[i].line,
+         "job id '" + excerpt(jobs[i].id) + "' is already used at line " + std::to_string(jobs[first].line)});
   }
   return found;
 }
 
 void check_job(const ReadLog::Job& job, const ReadLog::Job* above, std::int64_t machine_gpus,
                std::vector<TraceOddity>& oddities) {
-  const std::string who = "job '" + job.id + "' ";
+  const std::string who = "job '" + excerpt(job.id) + "' ";
   if (above != nullptr && job.submit < above->submit) {
     oddities.push_back({"out of order", job.line,
                         who + "is submitted " + human_duration(to_seconds(above->submit - job.submit)) +

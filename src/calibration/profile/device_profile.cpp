@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <limits>
 
+#include "src/base/atomic_file.hpp"
 #include "src/base/nearest_name.hpp"
-#include "src/base/output_files.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/calibration/profile/shipped_profiles.hpp"
 
@@ -593,9 +593,7 @@ Result<void> write_device_profile(const DeviceProfile& profile, const std::strin
   const std::string text = to_json(profile);
   const auto checked = parse_device_profile(text, path);
   if (!checked) return Unexpected{checked.error()};
-  OutputFiles file;
-  if (auto written = file.write(path, text); !written) return written;
-  return file.commit();
+  return replace_file(path, text);
 }
 
 std::vector<std::pair<std::string, Quantity>> all_quantities(const DeviceProfile& profile) {

@@ -12,6 +12,7 @@
 #include "src/base/statistics.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/event_file.hpp"
+#include "src/rl/failed_run.hpp"
 #include "src/rl/ppo/checkpoint.hpp"
 #include "src/rl/ppo/learner.hpp"
 #include "src/rl/rollout.hpp"
@@ -460,7 +461,7 @@ Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& job
   } else {
     trainer.start_afresh();
     if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
-      return Unexpected{done.error()};
+      return failed_run(done.error());
     }
   }
   if (auto done = trainer.open_learner(); !done) return Unexpected{done.error()};
@@ -470,8 +471,8 @@ Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& job
   const auto begin = RunClock::now();
   while (!trainer.finished(begin)) {
     const auto progress = trainer.iterate(begin);
-    if (!progress) return Unexpected{progress.error()};
-    if (auto done = trainer.save(); !done) return Unexpected{done.error()};
+    if (!progress) return failed_run(progress.error());
+    if (auto done = trainer.save(); !done) return failed_run(done.error());
     events.write(wall_time_s(), static_cast<std::int64_t>(progress->steps), trainer.scalars());
     watch(*progress);
   }

@@ -7,6 +7,7 @@
 
 #include "src/base/number_text.hpp"
 #include "src/base/text_table.hpp"
+#include "traces/core/cluster_units.hpp"
 
 namespace gpusched {
 namespace {
@@ -53,7 +54,6 @@ std::string cluster_text(const Cluster& cluster) {
   for (const Node& node : cluster.nodes) {
     ++kinds[{node.vc, node.vc_group, node.gpu_type, node.gpus, node.cpu_milli, node.memory_mib}];
   }
-  constexpr double milli_per_core = 1000, mib_per_gib = 1024;
   TextTable table({"type", "nodes", "GPUs", "cores", "memory GiB", "queues"});
   for (const auto& [kind, count] : kinds) {
     const auto& [vc, vc_group, type, gpus, cpu, memory] = kind;

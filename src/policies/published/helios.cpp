@@ -43,9 +43,7 @@ PolicyInfo list_info(HeliosList::Kind kind, const std::string& name, std::string
       .name = name,
       .summary = std::move(summary),
       .source = "HeliosArtifact (SC'21), framework/QSSF Service: whole seconds, its 'consolidate' placement",
-      .complexity = "O(log n)",
-      .parameters = {},
-      .make = {}};
+      .complexity = "O(log n)"};
   if (!estimate.empty()) info.parameters = estimate_parameters(estimate);
   info.make = [kind, name, estimate](const PolicyParameters& parameters,
                                      const PolicyContext& context) -> Result<AnyPolicy> {
@@ -233,7 +231,6 @@ PolicyInfo srtf_helios_info() {
           .summary = "SRTF as HeliosArtifact runs it: checkpoints of 7, 30 or 60 s, and every job ends a second late",
           .source = "HeliosArtifact (SC'21), framework/QSSF Service: whole seconds, its 'consolidate' placement",
           .complexity = "O(running + log waiting) for the jobs of a virtual cluster",
-          .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_input("srtf@helios", context); !checked) return Unexpected{checked.error()};
             const auto serves_all = [](const Node& node) { return node.vc == no_index; };

@@ -156,7 +156,6 @@ PolicyInfo muri_info(bool by_service) {
               "Muri artifact (SIGCOMM'22); overhead at every event, all jobs placed afresh by 'yarn', ends within "
               "1e-9 merged",
           .complexity = "O(running jobs + log waiting): each of them may move",
-          .parameters = {},
           .make = [by_service, name](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_one_gpu_tasks(name, context); !checked) return Unexpected{checked.error()};
             return AnyPolicy(MuriShortest(by_service));

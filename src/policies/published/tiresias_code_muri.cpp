@@ -264,7 +264,6 @@ PolicyInfo tiresias_muri_info() {
               "Muri artifact (SIGCOMM'22): counts GPUs; overhead at every event, which counts as executed; reorders "
               "queues after placing",
           .complexity = "O(running jobs + log waiting)",
-          .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_one_gpu_tasks("tiresias@muri", context); !checked) {
               return Unexpected{checked.error()};

@@ -129,7 +129,6 @@ PolicyInfo rounds_info(PolluxLucidForm form, std::string summary, std::string so
           .summary = std::move(summary),
           .source = std::move(source),
           .complexity = "O(running + log waiting) a round",
-          .parameters = {},
           .make = [form](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> {
             return AnyPolicy(TiresiasPolluxLucid(form));
           },

@@ -3,11 +3,10 @@
 /// Large-Scale GPU Datacenters", SC'21; github.com/S-Lab-System-Group/HeliosArtifact, framework/QSSF Service):
 /// `fifo@helios`, `sjf@helios`, `qssf@helios` and `srtf@helios`. They reproduce that simulator, not the paper. What all
 /// four share:
-///  - virtual clusters know nothing of each other; a job of one that has no nodes is refused;
+///  - each virtual cluster is scheduled by itself; a job whose virtual cluster has no nodes is refused;
 ///  - time goes in whole seconds: at each, jobs end, then arrive, then start;
-///  - gangs go where Placement::helios puts them, whatever the run's placement: one that fits no node in that way
-///  waits,
-///    though GPUs enough are idle.
+///  - gangs are placed by Placement::helios, whatever the run's placement rule. A gang that this rule cannot place
+///    waits, even while enough GPUs are idle.
 #pragma once
 
 #include <compare>

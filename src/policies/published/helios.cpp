@@ -181,7 +181,7 @@ void HeliosSrtf::bring_up_to_now(Queue& queue, const OracleView& view) {
     queue.waiting.insert(view.shape(job).tasks, {{remaining_us(view, job), joins_++}, job});
   }
   queue.joining.clear();
-  // Nearly in order: all run, at nearly the same pace.
+  // An insertion sort: all of them ran since the last event, so that few changed places.
   for (auto run = queue.running.begin(); run != queue.running.end(); ++run) {
     run->place.remaining_us = remaining_us(view, run->job);
     if (run == queue.running.begin() || !(*run < *(run - 1))) continue;
@@ -189,7 +189,7 @@ void HeliosSrtf::bring_up_to_now(Queue& queue, const OracleView& view) {
   }
 }
 
-// Chooses among the waiting jobs before `place`.
+// Chooses among the waiting jobs that come before `place` in the order.
 void HeliosSrtf::choose_before(Queue& queue, const Place& place, std::int64_t& quota) {
   queue.waiting.walk_to(place, [&](const Waiting::Entry& next, std::int64_t gpus) {
     if (gpus > quota) return false;

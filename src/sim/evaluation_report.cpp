@@ -125,7 +125,7 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
     if (contestant.runs.size() > 1) below += seeds_line(contestant, options, windows.overlap());
   }
   return counted(evaluation.starts.size(), "window") + " of " + counted(windows.jobs, "job") + ", every " +
-         std::to_string(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
+         human_count(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
          "\ncompared with " + reference.name + " (studentised block bootstrap)\n\n" + table.text() + below +
          legend(evaluation.contestants);
 }
@@ -138,7 +138,7 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
   for (const TraceEvaluation& evaluation : evaluations) {
     header.push_back(std::filesystem::path(evaluation.trace).filename().string());
     text += "  " + header.back() + ": " + counted(evaluation.starts.size(), "window") + " of " +
-            counted(evaluation.windows.jobs, "job") + ", every " + std::to_string(evaluation.windows.stride) + ", on " +
+            counted(evaluation.windows.jobs, "job") + ", every " + human_count(evaluation.windows.stride) + ", on " +
             evaluation.cluster + "\n";
   }
   TextTable table(header);

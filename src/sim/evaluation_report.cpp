@@ -124,8 +124,8 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
     below += failure_lines(contestant);
     if (contestant.runs.size() > 1) below += seeds_line(contestant, options, windows.overlap());
   }
-  return std::to_string(evaluation.starts.size()) + " windows of " + std::to_string(windows.jobs) + " jobs, every " +
-         std::to_string(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
+  return counted(evaluation.starts.size(), "window") + " of " + counted(windows.jobs, "job") + ", every " +
+         human_count(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
          "\ncompared with " + reference.name + " (studentised block bootstrap)\n\n" + table.text() + below +
          legend(evaluation.contestants);
 }
@@ -137,9 +137,9 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
                      backfill_text(options.backfill) + "; 95% intervals, studentised block bootstrap\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     header.push_back(std::filesystem::path(evaluation.trace).filename().string());
-    text += "  " + header.back() + ": " + std::to_string(evaluation.starts.size()) + " windows of " +
-            std::to_string(evaluation.windows.jobs) + " jobs, every " + std::to_string(evaluation.windows.stride) +
-            ", on " + evaluation.cluster + "\n";
+    text += "  " + header.back() + ": " + counted(evaluation.starts.size(), "window") + " of " +
+            counted(evaluation.windows.jobs, "job") + ", every " + human_count(evaluation.windows.stride) + ", on " +
+            evaluation.cluster + "\n";
   }
   TextTable table(header);
   for (std::size_t row = 0; row < rows.size(); ++row) {

@@ -459,7 +459,7 @@ TEST_F(Program, CountsJobsOutsideTheVirtualClusters) {
       folder_.write("lab.json", R"({"vcs": [{"name": "x"}], "nodes": [{"gpus": 4, "vc": "x"}]})");
   const Outcome outcome = run("replay --trace " + small_trace() + " --policy fifo --cluster " + cluster);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("1 jobs belong to no virtual cluster"));
+  EXPECT_THAT(outcome.err, HasSubstr("1 job belongs to no virtual cluster"));
 }
 
 TEST_F(Program, NodesOfOneNameStayApart) {

@@ -12,10 +12,6 @@
 namespace gpusched {
 namespace {
 
-std::string counted(std::uint64_t count, const char* noun) {
-  return human_count(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string queues_of(const Cluster& cluster, std::uint32_t vc, std::uint32_t vc_group) {
   if (vc_group == no_index) return vc == no_index ? "all" : cluster.vcs[vc].name;
   std::string names;

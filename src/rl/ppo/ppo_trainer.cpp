@@ -60,12 +60,12 @@ class Trainer {
     VectorEnvOptions options{.env = config_.env,
                              .autoreset = AutoresetMode::disabled,
                              .environments = ppo_.windows * ppo_.group,
-                             .group = ppo_.group,
+                             .environments_per_window = ppo_.group,
                              .threads = config_.threads};
     env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
     if (ppo_.baseline == Baseline::self_critic) {  // one episode of each window: the same seed draws the same
       options.environments = ppo_.windows;
-      options.group = 1;
+      options.environments_per_window = 1;
       rivals_env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
     }
     return {};

@@ -20,6 +20,7 @@ class DecayingUsage {
   }
   /// GPU-seconds used until `now`, decayed.
   [[nodiscard]] double at(Time now) const {
+    if (held_ == 0 && used_ == 0) return 0;  // before the first hold, which may be long before time 0
     const double dt = to_seconds(now - settled_);
     const double kept = std::exp2(-dt / half_life_s_);
     const double gpus = static_cast<double>(held_) / static_cast<double>(whole_gpu);

@@ -79,7 +79,7 @@ std::string_view HeliosList::name() const {
 HeliosList::Place HeliosList::place_of(const OracleView& view, JobId job) {
   const std::uint32_t gpus = kind_ == Kind::qssf ? view.shape(job).tasks : 0;
   const std::int64_t us = estimator_.estimate(view, job).us;
-  return {kind_ == Kind::qssf ? us * gpus : us, gpus, index(job)};
+  return {kind_ == Kind::qssf ? mul_div(us, gpus, 1) : us, gpus, index(job)};
 }
 
 void HeliosList::decide(const OracleView& view, Decision& decision) {

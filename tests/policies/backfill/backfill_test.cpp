@@ -245,6 +245,8 @@ TEST(Backfill, SaysWhatEachPolicyKnowsOfRunTimes) {
   EXPECT_EQ(known("fifo+easy", with_requests), "requested");
   EXPECT_EQ(known("sjf+easy", with_requests), "exact, requested");
   EXPECT_EQ(known("f1+easy", bare), "history");
+  EXPECT_EQ(known("sjf+none", with_requests), "exact");
+  EXPECT_EQ(known("fifo+none", bare), "-");
 }
 
 TEST(Backfill, IsNamedByEachPolicyForItself) {

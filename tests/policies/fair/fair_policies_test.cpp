@@ -248,6 +248,19 @@ TEST(Lsf, DynamicPriorityFollowsTheFormula) {
   EXPECT_NEAR(lsf.dynamic_priority(ann, hour), 1 / (past * 0.7 + 1 * 0.7 + 3 * 3), 1e-9);
 }
 
+// Past usage is none before the first job, however long before time 0 that comes: bob goes before ann, as after time 0.
+TEST(Lsf, SharesBeforeTimeZeroToo) {
+  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{-100'000'000}, std::int64_t{-4'000'000'000'000}}) {
+    const JobTable jobs = table_of({{.submit = first, .work = 3600, .user = "ann"},
+                                    {.submit = first + 10, .work = 100, .user = "ann"},
+                                    {.submit = first + 20, .work = 100, .user = "bob"}});
+    const auto begin = static_cast<double>(first);
+    const Spans expected{{begin, begin + 3600}, {begin + 3700, begin + 3800}, {begin + 3600, begin + 3700}};
+    EXPECT_EQ(run_policy("lsf", jobs, Cluster::pool(1)), expected) << first;
+    EXPECT_EQ(run_policy("slurm", jobs, Cluster::pool(1)), expected) << first;
+  }
+}
+
 // ---- queues with shares ----
 
 TEST(DeservedShares, WhatOneLeavesGoesToTheOthersByWeight) {

@@ -63,6 +63,15 @@ TEST(Helios, QssfPrioritiesAreGivenOnce) {
   EXPECT_EQ(run_policy("qssf@helios", jobs, Cluster::homogeneous(1, 8)), (Spans{{0, 10}, {41, 71}, {1, 41}, {11, 31}}));
 }
 
+// 2e18 us on 8 GPUs are more than 64 bits hold.
+TEST(Helios, QssfPutsJobsOfAgesLast) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .gpus = 8},
+                                  {.submit = 1, .work = 2'000'000'000'000, .gpus = 8},
+                                  {.submit = 2, .work = 100, .gpus = 8}});
+  EXPECT_EQ(run_policy("qssf@helios{estimate=exact}", jobs, Cluster::homogeneous(1, 8)),
+            (Spans{{0, 10}, {110, 2'000'000'000'110}, {10, 110}}));
+}
+
 TEST(Helios, SrtfPaysForCheckpointsAndEndsASecondLate) {
   // At 10 s job 0 has 90 s left and makes way; 30 s for its checkpoint on 8 GPUs. It runs 120 s and one more from 31 s.
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 8}, {.submit = 10, .work = 20, .gpus = 4}});

@@ -71,10 +71,15 @@ void add_cluster_command(CLI::App& program, int& exit_code) {
   import_command->add_option("nodes", arguments->cluster, "FILE of scontrol show nodes, or of sinfo -N")->required();
   import_command->add_option("--name", arguments->name, "name of the cluster; by default the file's");
   import_command->add_option("--out", arguments->out, "the file to write; by default standard output");
+  import_command->footer(
+      "Example:\n"
+      "  scontrol show nodes -o > nodes.txt\n"
+      "  gpusched cluster import nodes.txt --out cluster.json\n");
   import_command->callback([arguments, &exit_code] { exit_code = import(*arguments); });
 
   auto* show_command = command->add_subcommand("show", "What a cluster holds; exit code 2 if it cannot be read");
   show_command->add_option("cluster", arguments->cluster, "NAME, FILE, NODESxGPUS or GPUS")->required();
+  show_command->footer("Example:\n  gpusched cluster show philly\n");
   show_command->callback([arguments, &exit_code] { exit_code = show(*arguments); });
 
   command->footer(

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/base/json_fields.hpp"
+#include "src/base/parallel.hpp"
 #include "src/policies/learned/network_config.hpp"
 #include "traces/core/run_input.hpp"
 
@@ -142,14 +143,18 @@ TrainConfig default_train_config() {
   return config;
 }
 
-Result<TrainConfig> read_train_config(std::string_view text, const std::string& file) {
+Result<TrainConfig> read_train_config(std::string_view text, const std::string& file, const std::string& trace) {
   const auto json = parse_json_strictly(text, file);
   if (!json) return Unexpected{json.error()};
   TrainConfig config;
   JsonFields fields(*json, file);
-  fields.require("trace");
+  if (trace.empty()) fields.require("trace");
   fields.read("trace", config.trace);
+  if (!trace.empty()) config.trace = trace;
   fields.read("trace_format", config.trace_format);
+  fields.read("trace_columns", config.trace_columns);
+  fields.read("trace_where", config.trace_where);
+  fields.read("drop_bad_rows", config.drop_bad_rows);
   fields.read("cluster", config.cluster);
   fields.read_object("env", [&](JsonFields& env) { read_env(env, config); });
   fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config.windows, config.shuffle); });
@@ -158,7 +163,7 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read_object("search", [&](JsonFields& search) { read_search(search, config.search); });
   fields.read_object("ppo", [&](JsonFields& ppo) { read_ppo(ppo, config.ppo); });
   fields.read("seed", config.seed);
-  fields.read("threads", config.threads, 1, 1024);
+  fields.read("threads", config.threads, 0, most_threads);
   fields.read("device", config.device);
   fields.read("test_at_end", config.test_at_end);
   if (config.device != "auto" && config.device != "cpu" && config.device != "cuda") {
@@ -193,6 +198,9 @@ std::string train_config_json(const TrainConfig& config) {
   const SearchOptions& search = config.search;
   const Json json{{"trace", config.trace},
                   {"trace_format", config.trace_format},
+                  {"trace_columns", config.trace_columns},
+                  {"trace_where", config.trace_where},
+                  {"drop_bad_rows", config.drop_bad_rows},
                   {"cluster", config.cluster},
                   {"env",
                    {{"mode", name_of(action_mode_names, agenda.mode)},

@@ -76,15 +76,18 @@ Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, cons
   return summary;
 }
 
-Result<RunInput> load_train_input(const TrainConfig& config) {
+Result<RunInput> load_train_input(const TrainConfig& config, const InputFieldNames& names) {
   // Built field by field: GCC 12 at -O3 takes a nested aggregate's strings for uninitialised.
   InputRequest request;
   request.trace = config.trace;
   request.reading.format = config.trace_format;
+  request.reading.columns = config.trace_columns;
+  request.reading.where = config.trace_where;
+  request.reading.drop_bad_rows = config.drop_bad_rows;
   request.cluster = config.cluster;
   request.placement = placement_word(config);
   request.oversize = Oversize::drop;
-  return load_input(request, {.cluster = "/cluster", .placement = "/env/placement"});
+  return load_input(request, names);
 }
 
 }  // namespace gpusched

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/base/atomic_file.hpp"
+#include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/event_file.hpp"
@@ -61,7 +62,7 @@ class Trainer {
                              .autoreset = AutoresetMode::disabled,
                              .environments = ppo_.windows * ppo_.group,
                              .environments_per_window = ppo_.group,
-                             .threads = config_.threads};
+                             .threads = thread_count(config_.threads)};
     env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
     if (ppo_.baseline == Baseline::self_critic) {  // one episode of each window: the same seed draws the same
       options.environments = ppo_.windows;

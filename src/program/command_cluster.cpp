@@ -52,7 +52,7 @@ int import(const ClusterArguments& arguments) {
   return exit_done;
 }
 
-int show(const ClusterArguments& arguments) {
+int show_cluster(const ClusterArguments& arguments) {
   const auto found = find_cluster(arguments.cluster);
   if (!found) return complain(found.error());
   for (const std::string& line : found->notes) note(line);
@@ -80,7 +80,7 @@ void add_cluster_command(CLI::App& program, int& exit_code) {
   auto* show_command = command->add_subcommand("show", "What a cluster holds; exit code 2 if it cannot be read");
   show_command->add_option("cluster", arguments->cluster, "NAME, FILE, NODESxGPUS or GPUS")->required();
   show_command->footer("Example:\n  gpusched cluster show philly\n");
-  show_command->callback([arguments, &exit_code] { exit_code = show(*arguments); });
+  show_command->callback([arguments, &exit_code] { exit_code = show_cluster(*arguments); });
 
   command->footer(
       "Examples:\n"

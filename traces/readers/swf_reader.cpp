@@ -53,7 +53,7 @@ Result<SwfRow> parse_row(const std::vector<std::string_view>& fields) {
   if (fields.size() != swf_fields) {
     return Unexpected{Error{.message = "expected 18 fields, found " + std::to_string(fields.size()), .field = "row"}};
   }
-  constexpr double most = 9.2e12;  // of seconds, as much as a Time holds; of everything else more than there is
+  const double most = to_seconds(end_of_time);  // of everything but times more than there is
   SwfRow row{};
   for (std::size_t i = 1; i <= swf_fields; ++i) {
     const auto value = parse_number(fields[i - 1]);

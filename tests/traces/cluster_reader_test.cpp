@@ -109,10 +109,20 @@ TEST(SlurmNodes, BadOutputNamesLineAndField) {
   EXPECT_EQ(error("NodeName=a Gres=gpu:x:y Partitions=p\n"),
             "f:1: Gres: expected generic resources like gpu:a100:8, found 'gpu:x:y'");
   EXPECT_EQ(error("NodeName=a\n"), "f: lists no node in a partition");
+  EXPECT_EQ(error("NodeName=a Gres=gpu:2 Partitions=p\nNodeName=a Gres=gpu:2 Partitions=p\n"),
+            "f:2: NodeName: expected a name that no other node has, found 'a'");
   EXPECT_EQ(error("NODELIST|PARTITION|CPUS|MEMORY|GRES\ng[1-4]|p|1|1|(null)\n"),
             "f:2: NODELIST: expected one node a line, found 'g[1-4]': call sinfo with -N");
   EXPECT_NE(error("NODELIST NODES PARTITION STATE\na 1 p idle\n").find("f:1: header: expected the columns NODELIST"),
             std::string::npos);
+}
+
+// More than the cluster file that is made of the list may hold.
+TEST(NodeLists, RefuseMoreThanAnyMachineHas) {
+  const TempFolder folder;
+  const auto cluster = read_cluster(folder.write("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1e15,1,8,V100\n"));
+  ASSERT_FALSE(cluster);
+  EXPECT_NE(cluster.error().to_string().find(":2: cpu_milli: expected a number >= 0 and <= 1e+12"), std::string::npos);
 }
 
 TEST(ClusterJson, ReadsBackWhatItWrote) {

@@ -765,6 +765,64 @@ TEST(BadFiles, WithTimesThatNoClockCountsAreRefused) {
   EXPECT_EQ(error("0,-4500000000000,500000000000,1,1000\n1,4500000000000,1,1,1000\n"), refused);
 }
 
+TEST(BadFiles, WithGangsThatNoNumberCountsAreRefused) {
+  const auto error = error_of(
+      trace_of("job_id,submit_s,work_s,tasks,gpu_milli_per_task\n0,0,1,1000000000,1000\n1,0,1,1000000000,2000\n"));
+  EXPECT_NE(error.find(":3: gpu_milli_per_task: expected at most 1000000000 GPUs in all"), std::string::npos) << error;
+}
+
+// The numbers of cards of several types, or of nodes of several components, together were 2^32, which 32 bits call 0.
+TEST(Sacct, AJobOfMoreTasksThanAreCountedIsLeftOut) {
+  const std::string header = "JobID|Submit|ElapsedRaw|AllocTRES|NNodes\n";
+  const std::string kept = "9|0|5|gres/gpu=1|1\n";
+  std::string types;
+  for (const char* type : {"a", "b", "c", "d"}) types += std::string("gres/gpu:") + type + "=1000000000,";
+  auto trace = trace_of(header + "1|0|5|" + types + "gres/gpu:e=294967296|\n" + kept);
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(dropped(trace->report), (Counts{{"asks for more than 1,000,000,000 GPUs or nodes", 1}}));
+  std::string components;
+  for (const char* id : {"1+0", "1+1", "1+2", "1+3"}) components += std::string(id) + "|0|5|cpu=1|1000000000\n";
+  trace = trace_of(header + components + "1+4|0|5|cpu=1|294967296\n" + kept);
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(dropped(trace->report), (Counts{{"asks for more than 1,000,000,000 GPUs or nodes", 5}}));
+}
+
+TEST(Sacct, AJobOfMoreThanAnyMachineHasIsLeftOut) {
+  const auto trace = trace_of(
+      "JobID|Submit|ElapsedRaw|AllocTRES\n1|0|5|cpu=1000000000,gres/gpu=1\n2|0|5|mem=9000T,gres/gpu=1\n"
+      "3|0|5|cpu=4,mem=2T,gres/gpu=1\n");
+  ASSERT_TRUE(trace) << error_of(trace);
+  EXPECT_EQ(dropped(trace->report), (Counts{{"asks for more cores or memory a node than any machine has", 2}}));
+}
+
+// Such sums wrapped around, and a negative run time ended the program.
+TEST(BadFiles, OfAttemptsLongerThanAnyClockAreRefused) {
+  const std::string row = "|4500000000000|gres/gpu=1\n";
+  const std::string sacct = "JobID|Submit|ElapsedRaw|AllocTRES\n1|0" + row + "1|1" + row + "1|2" + row;
+  EXPECT_NE(error_of(trace_of(sacct)).find("exceed 146,000 years"), std::string::npos);
+  std::string attempts;
+  for (int i = 0; i < 31; ++i) {
+    attempts += std::string(i == 0 ? "" : ",") + R"({"start_time": "0001-01-01 00:00:00",
+      "end_time": "9999-12-31 23:59:59", "detail": [{"ip": "m", "gpus": ["g"]}]})";
+  }
+  const std::string philly = R"([{"jobid": "a", "vc": "v", "user": "u", "status": "Pass",
+    "submitted_time": "2017-10-07 01:11:39", "attempts": [)" +
+                             attempts + "]}]";
+  EXPECT_NE(error_of(trace_of(philly)).find("exceed 146,000 years"), std::string::npos);
+}
+
+TEST(Pai, RefusesMoreThanAnyMachineHas) {
+  const auto error = [](const std::string& cpu, const std::string& memory) {
+    const TempFolder folder;
+    folder.write("pai_job_table.csv", "j,i,u,Terminated,1,5\n");
+    folder.write("pai_task_table.csv", "j,t,2,Terminated,1,5," + cpu + "," + memory + ",100,T4\n");
+    return error_of(read_trace(folder.path()));
+  };
+  EXPECT_EQ(error("600", "29"), "no error");
+  EXPECT_NE(error("1e15", "29").find("plan_cpu: expected a number >= 0 and <= 1e+08"), std::string::npos);
+  EXPECT_NE(error("600", "1e15").find("plan_mem: expected a number >= 0 and <= "), std::string::npos);
+}
+
 TEST(Sacct, ANegativeTimeLimitIsNone) {
   const TempFolder folder;
   const std::string rows = "1|2024-01-01T00:00:00|60|10|gres/gpu=1\n2|2024-01-01T00:00:01|60|-10|gres/gpu=1\n";

@@ -118,8 +118,9 @@ std::uint32_t gpus_of(RowReader& row, Column column) {
 
 // Cores or gibibytes, possibly a fraction, in thousandths or mebibytes.
 std::int64_t scaled(RowReader& row, Column column, std::int64_t scale) {
+  constexpr double most = 1e12;  // as in JSON
   if (!column || row.is_blank(column)) return unlimited;
-  return std::llround(row.number(column) * static_cast<double>(scale));
+  return std::llround(row.number(column, most) * static_cast<double>(scale));
 }
 
 // A node list: how to recognise it and which columns say what. `cpu_scale` and `memory_scale` turn the file's units

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "src/base/field_parser.hpp"
@@ -102,8 +103,7 @@ class SlurmClusterBuilder {
     for (const std::string& partition : machine.partitions) owners.push_back(vc(partition));
     std::sort(owners.begin(), owners.end());
     owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
-    add_nodes(machine, *gpus, owners);
-    return std::nullopt;
+    return add_nodes(machine, *gpus, owners);
   }
 
   SlurmCluster finish() {
@@ -126,7 +126,8 @@ class SlurmClusterBuilder {
     if (nodes > 0) result_.notes.push_back(std::to_string(nodes) + (nodes == 1 ? " node " : " nodes ") + what);
   }
 
-  void add_nodes(const Machine& machine, const GpusByModel& gpus, const std::vector<std::uint32_t>& owners) {
+  std::optional<Error> add_nodes(const Machine& machine, const GpusByModel& gpus,
+                                 const std::vector<std::uint32_t>& owners) {
     std::int64_t all = 0;
     for (const auto& [model, milli] : gpus) all += whole_cards(milli);
     if (gpus.size() > 1) ++split_;
@@ -134,7 +135,9 @@ class SlurmClusterBuilder {
       if (of < 0) return unlimited;
       return all == 0 ? of * scale : of * scale / all * cards + of * scale % all * cards / all;
     };
+    bool is_new = true;
     const auto add_one = [&](const std::string& model, std::int64_t cards, const std::string& name) {
+      is_new = is_new && (name.empty() || names_.insert(name).second);
       Node node{.gpus = static_cast<std::uint32_t>(cards), .name = name};
       node.gpu_type = gpu_type(model.empty() || cards == 0 ? std::string(any_gpu_type) : model);
       node.cpu_milli = part(machine.cores, cards, milli_per_core);
@@ -147,6 +150,9 @@ class SlurmClusterBuilder {
     for (const auto& [model, milli] : gpus) {
       add_one(model, whole_cards(milli), gpus.size() == 1 ? machine.name : machine.name + "/" + model);
     }
+    if (is_new) return std::nullopt;
+    return Error{.message = "expected a name that no other node has, found '" + machine.name + "'",
+                 .field = "NodeName"};
   }
 
   std::uint32_t vc(const std::string& name) {
@@ -168,6 +174,7 @@ class SlurmClusterBuilder {
 
   SlurmCluster result_;
   std::map<std::string, std::uint32_t> vcs_, types_;
+  std::set<std::string> names_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> groups_;
   std::uint64_t without_partition_ = 0, out_ = 0, split_ = 0;
 };

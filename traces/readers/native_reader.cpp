@@ -53,6 +53,8 @@ Result<void> read_native(ReadContext& context) {
     if (job.shape.gpu_milli_per_task > whole_gpu && job.shape.is_share()) {
       row.expect(milli, "a share below 1000 or a multiple of 1000");
     }
+    if (job.shape.gpu_milli_per_task > most_milli / job.shape.tasks)
+      row.expect(milli, "at most 1000000000 GPUs in all");
     if (cpu && !row.is_blank(cpu)) job.shape.cpu_milli_per_task = row.integer(cpu);
     if (memory && !row.is_blank(memory)) job.shape.memory_mib_per_task = row.integer(memory);
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <unordered_map>
 
 #include "src/base/number_text.hpp"
@@ -221,8 +222,8 @@ class PaiJoin {
       const Column cpu = rows.find({"plan_cpu"});
       const Column memory = rows.find({"plan_mem"});
       const Column type = rows.find({"gpu_type"});
-      const auto number_or_0 = [](RowReader& row, Column column) {
-        return !column || row.is_blank(column) ? 0.0 : row.number(column);
+      const auto number_or_0 = [](RowReader& row, Column column, double most) {
+        return !column || row.is_blank(column) ? 0.0 : row.number(column, most);
       };
       return for_each_row(rows, context, [&](RowReader& row) {
         PaiJob* const job = find(row.text(name));
@@ -231,11 +232,10 @@ class PaiJoin {
           return;
         }
         const double instances = row.is_blank(count) ? 1 : row.number(count);
-        const double gpu_percent = number_or_0(row, gpu);
-        const double cpu_percent = number_or_0(row, cpu);
-        const double memory_gib = number_or_0(row, memory);
+        const double gpu_percent = number_or_0(row, gpu, 1e6);
+        const double cpu_percent = number_or_0(row, cpu, most_cores * 100);
+        const double memory_gib = number_or_0(row, memory, most_memory_mib / 1024);
         if (instances < 1 || instances > 1e6) row.expect(count, "1 to 1000000 instances");
-        if (gpu_percent > 1e6) row.expect(gpu, "at most 1000000 percent");
         cover(row, start, end, job->tasks);
         if (row.bad()) return;
         add_role(*job, instances, gpu_percent, cpu_percent, memory_gib, row.text(type));
@@ -291,9 +291,9 @@ class PaiJoin {
     });
   }
 
-  // The gang that stands for the job.
-  static Shape shape_of(const PaiJob& job) {
-    constexpr double milli_per_percent = 10;
+  // The gang that stands for the job; nothing when it has more tasks than are counted.
+  static std::optional<Shape> shape_of(const PaiJob& job) {
+    constexpr double milli_per_percent = 10, most_tasks = 1e9;
     Shape shape;
     auto milli = static_cast<MilliGpu>(std::llround(job.gpu_percent_of_main * milli_per_percent));
     if (job.gpu_percent_of_main > 0) milli = std::max<MilliGpu>(milli, 1);
@@ -301,6 +301,7 @@ class PaiJoin {
     shape.gpu_milli_per_task = milli;
     const double instances =
         milli == 0 ? job.instances_of_main : job.gpu_percent * milli_per_percent / static_cast<double>(milli);
+    if (instances > most_tasks) return std::nullopt;
     constexpr double rounding = 1e-9;  // 3 x 33.3 is no more than 99.9
     shape.tasks = static_cast<std::uint32_t>(std::max(1.0, std::ceil(instances - rounding)));
     shape.cpu_milli_per_task = std::llround(job.cpu_percent_of_main * milli_per_percent);
@@ -324,8 +325,13 @@ class PaiJoin {
         drop(job, "no task with start and end");
         continue;
       }
+      const auto shape = shape_of(job);
+      if (!shape) {
+        drop(job, "more than 1,000,000,000 instances");
+        continue;
+      }
       const auto tag = tags_.find(job.inst_id);
-      JobRecord record{.id = job.name, .submit = job.submit, .work = span.last - span.first, .shape = shape_of(job)};
+      JobRecord record{.id = job.name, .submit = job.submit, .work = span.last - span.first, .shape = *shape};
       record.user = job.user;
       record.status = status_from_word(job.status);
       if (tag != tags_.end()) {

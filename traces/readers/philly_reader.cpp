@@ -193,7 +193,7 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
       }
       if (works_.empty()) job.start = start;
       works_.push_back(end - start);
-      job.work += works_.back();
+      job.work = later_by(job.work, works_.back());
     }
     if (job_.id.empty() && !bad) {
       row_error_ = {.message = "missing", .field = "jobid"};

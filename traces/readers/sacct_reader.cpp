@@ -57,13 +57,14 @@ struct Tres {
 std::optional<std::int64_t> parse_memory_mib(std::string_view text) {
   if (text.empty()) return std::nullopt;
   constexpr std::string_view units = "KMGTP";
+  constexpr double most_mib = 1e12;  // an exabyte; those of a million components can be added
   double mib = 1;
   if (const std::size_t unit = units.find(text.back()); unit != std::string_view::npos) {
     mib = std::pow(1024.0, static_cast<double>(unit) - 1);
     text.remove_suffix(1);
   }
   const auto number = parse_number(text);
-  if (!number || *number < 0 || *number * mib > 1e15) return std::nullopt;
+  if (!number || *number < 0 || *number * mib > most_mib) return std::nullopt;
   return static_cast<std::int64_t>(std::ceil(*number * mib));
 }
 
@@ -295,6 +296,16 @@ Gang joint_gang(const std::vector<const Run*>& components) {
   return {shape, all_models(kinds)};
 }
 
+// As many tasks as gang_of() may give the components together.
+std::int64_t most_tasks_of(const std::vector<const Run*>& components) {
+  std::int64_t gpus = 0, nodes = 0;
+  for (const Run* run : components) {
+    gpus += run->demand.gpu_count();
+    nodes += std::max<std::int64_t>(run->demand.nodes, 1);
+  }
+  return std::max(gpus, nodes);
+}
+
 // Turns the rows of each job into the job.
 class JobJoiner {
  public:
@@ -347,7 +358,16 @@ class JobJoiner {
     std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
       return std::pair(a.component, a.submit) < std::pair(b.component, b.submit);
     });
-    add(job, attempts_of(runs));
+    const auto attempts = attempts_of(runs);
+    if (most_tasks_of(attempts.front()) > 1'000'000'000) {
+      return drop(runs, "asks for more than 1,000,000,000 GPUs or nodes");
+    }
+    const Gang gang = joint_gang(attempts.front());
+    if (static_cast<double>(gang.shape.cpu_milli_per_task) > most_cores * 1000 ||
+        static_cast<double>(gang.shape.memory_mib_per_task) > most_memory_mib) {
+      return drop(runs, "asks for more cores or memory a node than any machine has");
+    }
+    add(job, attempts, gang);
   }
 
   // The k-th run of every component, for each k.
@@ -362,21 +382,20 @@ class JobJoiner {
     return attempts;
   }
 
-  void add(const Job& job, const std::vector<std::vector<const Run*>>& attempts) {
+  void add(const Job& job, const std::vector<std::vector<const Run*>>& attempts, const Gang& gang) {
     std::vector<Time> works;
     JobRecord record{.id = job.id, .submit = Time::max(), .user = job.user};
     for (const std::vector<const Run*>& components : attempts) {
       Time work{};
       for (const Run* run : components) work = std::max(work, run->work);
       works.push_back(work);
-      record.work += work;
+      record.work = later_by(record.work, work);
     }
     for (const Run* run : attempts.front()) {
       record.submit = std::min(record.submit, run->submit);
       record.start = std::min(record.start, run->start);
     }
     const Run& last = *attempts.back().front();
-    const Gang gang = joint_gang(attempts.front());
     record.estimate = last.estimate;
     record.shape = gang.shape;
     record.gpu_spec = gang.models;

@@ -53,7 +53,7 @@ Result<SwfRow> parse_row(const std::vector<std::string_view>& fields) {
   if (fields.size() != swf_fields) {
     return Unexpected{Error{.message = "expected 18 fields, found " + std::to_string(fields.size()), .field = "row"}};
   }
-  constexpr double most = 9.2e12;  // of seconds, as much as a Time holds; of everything else more than there is
+  const double most = to_seconds(end_of_time);  // of everything but times more than there is
   SwfRow row{};
   for (std::size_t i = 1; i <= swf_fields; ++i) {
     const auto value = parse_number(fields[i - 1]);
@@ -94,7 +94,7 @@ JobStatus swf_status(std::int64_t code) {
 JobRecord job_of(const SwfRow& row, const std::vector<std::string_view>& fields) {
   const auto known = [&](SwfField field) { return row[field] >= 0 ? fields[field - 1] : std::string_view(); };
   JobRecord job{.id = fields[0], .submit = from_seconds(row[submit_field]), .work = from_seconds(row[run_field])};
-  if (row[wait_field] >= 0) job.start = job.submit + from_seconds(row[wait_field]);
+  if (row[wait_field] >= 0) job.start = later_by(job.submit, from_seconds(row[wait_field]));
   if (row[requested_time] >= 0) job.estimate = from_seconds(row[requested_time]);
   job.shape = gang_of(static_cast<std::int64_t>(processors(row)));
   job.status = swf_status(static_cast<std::int64_t>(row[status_field]));

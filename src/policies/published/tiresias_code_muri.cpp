@@ -169,7 +169,7 @@ void TiresiasQueues<form>::wait_again(const RunView& view, const Run& run, std::
   job.queue = run.queue;
   insert_pending(run.job, run.gpus, place);
   if (promote_knob_ == 0 || job.queue == 0 || job.executed.us == 0) return;
-  job.promotion = view.now() + Time{job.executed.us * promote_knob_};
+  job.promotion = later_by(view.now(), Time{mul_div(job.executed.us, promote_knob_, 1)});
   promotions_.insert({job.promotion, run.job});
 }
 

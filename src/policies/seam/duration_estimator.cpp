@@ -68,7 +68,8 @@ struct NoisyDuration {
   double sigma;
   [[nodiscard]] Time estimate(const OracleView& view, JobId job) const {
     const Time truth = ExactDuration{}.estimate(view, job);
-    return from_seconds(to_seconds(truth) * rng.split(index(job)).lognormal(0, sigma));
+    const double noisy = to_seconds(truth) * rng.split(index(job)).lognormal(0, sigma);
+    return from_seconds(std::min(noisy, to_seconds(end_of_time)));
   }
 };
 

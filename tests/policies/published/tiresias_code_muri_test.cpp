@@ -34,6 +34,14 @@ TEST(TiresiasQueues, TheMuriCheckIsOnTimeAndOverheadCountsAsExecuted) {
   EXPECT_EQ(run(jobs, Cluster::pool(1), muri_form), (std::vector<Span>{{0, 5070}, {3250, 3300}}));
 }
 
+// Four times 3e18 us pass 64 bits: job 0 is never promoted and waits in the last queue while job 1 runs.
+TEST(TiresiasQueues, AJobThatRanForAgesIsNotPromoted) {
+  const JobTable jobs =
+      table_of({{.submit = 0, .work = 3'100'000'000'000}, {.submit = 3'000'000'000'000, .work = 4000}});
+  EXPECT_EQ(run(jobs, Cluster::pool(1), TiresiasCode({3250, 7200}, 4)),
+            (std::vector<Span>{{0, 3'100'000'004'000}, {3'000'000'000'000, 3'000'000'004'000}}));
+}
+
 TEST(TiresiasQueues, AStarvedJobReturnsToTheFirstQueue) {
   const JobTable jobs =
       table_of({{.submit = 0, .work = 4000}, {.submit = 10, .work = 3000}, {.submit = 20, .work = 3000}});

@@ -58,14 +58,18 @@ class Recorder {
   std::vector<double>* estimates_;
 };
 
-std::vector<double> estimates(const std::string& estimator, const JobTable& jobs) {
-  auto made = make_duration_estimator({.name = estimator}, {.jobs = &jobs, .seed = 5});
+std::vector<double> estimates(const DurationEstimatorOptions& options, const JobTable& jobs) {
+  auto made = make_duration_estimator(options, {.jobs = &jobs, .seed = 5});
   EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
   std::vector<double> result;
   Recorder recorder(*made, &result);
   Engine engine(jobs, Cluster::pool(100'000));
   simulate(engine, recorder);
   return result;
+}
+
+std::vector<double> estimates(const std::string& estimator, const JobTable& jobs) {
+  return estimates(DurationEstimatorOptions{.name = estimator}, jobs);
 }
 
 std::vector<double> estimates(const std::string& estimator, const std::vector<Job>& rows) {
@@ -143,6 +147,14 @@ TEST(DurationEstimator, NoiseIsSeededAndHasTheStatedSpread) {
   }
   EXPECT_NEAR(sum / 4000, 0, 4 * 0.5 / std::sqrt(4000));
   EXPECT_NEAR(std::sqrt(squares / 4000), 0.5, 0.03);
+}
+
+// An error of e^10 on 30,000 years is more than a clock counts.
+TEST(DurationEstimator, NoiseStaysWithinTime) {
+  std::vector<Job> jobs;
+  for (int i = 0; i < 20; ++i) jobs.push_back({.submit_s = i, .work_s = 1'000'000'000'000});
+  const Seconds noisy = estimates(DurationEstimatorOptions{.name = "noisy", .noise_sigma = 10}, table_of(jobs));
+  for (const double s : noisy) EXPECT_TRUE(s >= 0 && s <= to_seconds(end_of_time)) << s;
 }
 
 TEST(DurationEstimator, QuantileRegressionFindsTheConditionalMedian) {

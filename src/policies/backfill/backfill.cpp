@@ -158,7 +158,7 @@ std::string estimator_of(const std::vector<ParameterInfo>& parameters, const Pol
 std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& policy, const JobTable& jobs,
                             bool clairvoyant) {
   std::string of_order = estimator_of((*registry.find(policy.name))->parameters, policy, jobs);
-  if (!policy.backfill.empty()) {
+  if (!stays_plain(policy)) {
     const PolicySpec& backfill = policy.backfill.front();
     const std::string of_reservations = estimator_of((*find_backfill(backfill.name))->parameters, backfill, jobs);
     if (of_order.empty() || of_order == of_reservations) return of_reservations;

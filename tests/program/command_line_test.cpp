@@ -103,7 +103,7 @@ TEST_F(CommandLine, ReadsAConfigurationFromStandardInput) {
             run("replay --config " + config + " --policy fifo").out);
   EXPECT_EQ(shell(program + "evaluate --config - < " + windows), run("evaluate --config " + windows).out);
   EXPECT_THAT(shell("echo '{' | " + program + "replay --config - 2>&1"),
-              StartsWith("gpusched: -:1: expected well-formed JSON here"));
+              StartsWith("gpusched: -:2: expected well-formed JSON here"));
   EXPECT_EQ(shell(": | " + program + "evaluate --config - 2>&1"), "gpusched: -:1: empty; expected JSON\n");
 
   const std::string twice = "both ask for standard input; give one of them as a file\n";

@@ -47,8 +47,8 @@ class LongWork : public Program {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(out), bytes_of(err)};
   }
 
-  static bool comes_true(const Event& seen, pid_t child) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(4);
+  static bool comes_true(Event seen, pid_t child) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(8);
     while (!seen(child)) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -56,20 +56,26 @@ class LongWork : public Program {
     return true;
   }
 
-  static Event exists(const std::string& path) {
-    return [path](pid_t) { return std::filesystem::exists(path); };
+  // Processor time of a process, which does not pass while others have the processor.
+  static double busy_s(pid_t child) {
+    const std::string stat = bytes_of("/proc/" + std::to_string(child) + "/stat");
+    std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 2)));
+    std::string skipped;
+    for (int i = 3; i < 14; ++i) fields >> skipped;  // proc(5): utime is field 14, stime 15
+    double user = 0, system = 0;
+    fields >> user >> system;
+    return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
   }
 
-  // Processor time, which does not pass while others have the processor.
   static Event busy_for(double seconds) {
-    return [seconds](pid_t child) {
-      const std::string stat = bytes_of("/proc/" + std::to_string(child) + "/stat");
-      std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 2)));
-      std::string skipped;
-      for (int i = 3; i < 14; ++i) fields >> skipped;  // proc(5): utime is field 14, stime 15
-      double user = 0, system = 0;
-      fields >> user >> system;
-      return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK)) >= seconds;
+    return [seconds](pid_t child) { return busy_s(child) >= seconds; };
+  }
+
+  // The file is there, and what comes next has begun.
+  static Event at_work_after(const std::string& file) {
+    return [file, since = -1.0](pid_t child) mutable {
+      if (since < 0 && std::filesystem::exists(file)) since = busy_s(child);
+      return since >= 0 && busy_s(child) >= since + 0.5;
     };
   }
 
@@ -101,7 +107,7 @@ TEST_F(LongWork, AnInterruptedEvaluationKeepsTheWindowsThatFinished) {
       "--stride 50 "
       "--out " +
           out,
-      SIGINT, busy_for(5));
+      SIGINT, busy_for(3));
   EXPECT_EQ(outcome.code, 130) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("SIGINT: interrupted after "));
   EXPECT_THAT(outcome.err, HasSubstr("windows that every policy finished"));
@@ -117,7 +123,8 @@ TEST_F(LongWork, AnInterruptedReplayKeepsThePoliciesThatFinished) {
   } cases[] = {{SIGINT, 130, "SIGINT"}, {SIGTERM, 143, "SIGTERM"}, {SIGHUP, 129, "SIGHUP"}};
   for (const auto& [signal, code, name] : cases) {
     const std::string out = folder_.path() + "/" + name;
-    const Outcome outcome = interrupt(slow_replay + (" --out " + out), signal, exists(out + "/sjf/intervals.csv"));
+    const Outcome outcome =
+        interrupt(slow_replay + (" --out " + out), signal, at_work_after(out + "/sjf/intervals.csv"));
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("gpusched: " + std::string(name) +
                                        ": policy sjf+conservative{depth=1e6} was interrupted; the results of fifo, sjf "
@@ -142,7 +149,8 @@ TEST_F(LongWork, AKilledReplayLeavesTheFilesOfFinishedPoliciesAndNoOldManifest) 
   const std::string out = folder_.path() + "/out";
   ASSERT_EQ(run("replay " + small_trace() + " --cluster 2 --policy fifo --out " + out).code, 0);
   const std::string old = bytes_of(out + "/fifo/jobs.csv");
-  const Outcome outcome = interrupt(slow_replay + (" --out " + out), SIGKILL, exists(out + "/sjf/intervals.csv"));
+  const Outcome outcome =
+      interrupt(slow_replay + (" --out " + out), SIGKILL, at_work_after(out + "/sjf/intervals.csv"));
   EXPECT_EQ(outcome.code, -1);
   EXPECT_EQ(files_of(out), (std::vector<std::string>{"fifo/intervals.csv", "fifo/jobs.csv", "fifo/summary.json",
                                                      "sjf/intervals.csv", "sjf/jobs.csv", "sjf/summary.json"}));

@@ -200,10 +200,21 @@ TEST_F(Program, PolicyNamesBearBlanksAroundThemAndNoEmptyPath) {
 }
 
 TEST_F(Program, TheSc20ProtocolBackfillsByItsOwnRuleAlone) {
-  const std::string log = folder_.path() + "/log.swf";
-  ASSERT_EQ(run("trace generate --jobs 12000 --out " + log + ".csv").code, 0);
-  ASSERT_EQ(run("trace convert " + log + ".csv --to swf --out " + log).code, 0);
+  const std::string csv = folder_.path() + "/log.csv", swf = folder_.path() + "/jobs.swf";
+  ASSERT_EQ(run("trace generate --jobs 12000 --out " + csv).code, 0);
+  ASSERT_EQ(run("trace convert " + csv + " --to swf --out " + swf).code, 0);
+  const std::string log = folder_.write("log.swf", "; MaxProcs: 128\n" + bytes_of(swf));
   const std::string evaluate = "evaluate --protocol sc20 " + log + " --policy ";
+  const auto slowdowns = [&](const std::string& policies) {
+    const json rows = json::parse(run(evaluate + policies + " --json").out, nullptr, false)["runs"];
+    std::vector<double> means;
+    for (const json& row : rows) means.push_back(row["metrics"]["avg_bounded_slowdown"]);
+    return means;
+  };
+  const std::vector<double> plain = slowdowns("fifo"), both = slowdowns("fifo,fifo+none --backfill sc20");
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_LT(both[0], both[1]);
+  EXPECT_EQ(both[1], plain.at(0));
   expect_refused(evaluate + "fifo+easy", "policy fifo+easy: --protocol sc20 backfills only by --backfill sc20");
   expect_refused(evaluate + "fifo+sc20", "policy fifo+sc20: --protocol sc20 backfills only by --backfill sc20");
   expect_refused(evaluate + "fifo --backfill easy", "--backfill: expected none or sc20");

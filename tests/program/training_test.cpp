@@ -84,7 +84,9 @@ TEST_F(Training, TakesTheTraceAsReplayDoes) {
   EXPECT_EQ(json::parse(bytes_of(out + "5/config.json"))["trace_where"], "gpus<=4");
 
   expect_refused("train " + options, "/trace: is missing");
-  expect_refused("train " + trace_, "--cluster: not given, and the trace does not state its machine");
+  const std::string bare = folder_.write("bare.json", R"({"method": "cma_es", "network": {"kind": "index"}})");
+  expect_refused("train " + trace_ + " --config " + bare,
+                 "/cluster: not given, and the trace does not state its machine");
   expect_refused("train " + trace_ + " --where gpu=1 " + options, "gpu");
   expect_refused("train " + trace_ + " " + trace_, "unexpected argument '" + trace_ + "'");
   expect_refused("train " + trace_ + " --resume " + out, "exclude each other");
@@ -93,14 +95,19 @@ TEST_F(Training, TakesTheTraceAsReplayDoes) {
   expect_refused("train /nowhere.csv " + options, "/nowhere.csv");
 }
 
+// Files of at most so many blocks of 512 bytes, as on a disk that fills up; a pipe is no file.
 TEST_F(Training, AFullDiskIsAFailedRun) {
-  // Files of at most 512 bytes, as on a disk that fills up in mid-run; a pipe is no file.
-  const std::string err = folder_.path() + "/err";
-  const std::string limited = "(trap '' XFSZ; ulimit -f 1; " + std::string(GPUSCHED_PROGRAM) + " train " + trace_ +
-                              " --config " + config(2, 4) + " --out " + folder_.path() +
-                              "/run 2>&1 >/dev/null; echo exit $?) | tail -n 2 | cat > " + err;
-  ASSERT_EQ(std::system(limited.c_str()), 0);
-  EXPECT_THAT(bytes_of(err), testing::MatchesRegex("gpusched: [^\n]*cannot write: File too large\nexit 1\n"));
+  const std::string err = folder_.path() + "/err", out = folder_.path() + "/run";
+  const auto train_within = [&](int blocks) {
+    const std::string limited = "(trap '' XFSZ; ulimit -f " + std::to_string(blocks) + "; " + GPUSCHED_PROGRAM +
+                                " train " + trace_ + " --config " + config(2, 4) + " --out " + out +
+                                " 2>&1 >/dev/null; echo exit $?) | tail -n 2 | cat > " + err;
+    EXPECT_EQ(std::system(limited.c_str()), 0);
+    return bytes_of(err);
+  };
+  const std::string full = "cannot write: File too large\nexit 1\n";
+  EXPECT_EQ(train_within(1), "gpusched: " + out + "/config.json: " + full);
+  EXPECT_EQ(train_within(8), "gpusched: " + out + "/weights.bin: " + full);
 }
 
 TEST_F(Training, ResumesARunThatWasKilledBeforeItsFirstCheckpoint) {

@@ -30,8 +30,8 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
       add("trace,--trace", arguments.trace,
           "trace file, - for standard input, or synthetic:NAME; by default the configuration's"),
       add("--config", arguments.config,
-          "JSON file (experiments/rl/*.json), - for standard input; without it and TRACE, a synthetic trace on a small "
-          "cluster, for about four minutes"),
+          "JSON file (experiments/rl/*.json), - for standard input; without it, direct search for an order that "
+          "preempts; without TRACE too, on a synthetic one, about three minutes of one core"),
       add("--format", arguments.format, "format of the trace; by default auto, which looks at its first lines"),
       add("--columns", arguments.columns, "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]"),
       add("--where", arguments.where, "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >="),
@@ -44,7 +44,7 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
   for (CLI::Option* option : of_new_runs) resume->excludes(option);
   command
       .add_option("--threads", arguments.threads,
-                  "threads that play episodes of PPO, 0: one for each processor; by default what the configuration "
+                  "threads that play episodes, 0: one for each processor; by default what the configuration "
                   "says, or 1; changes no result")
       ->check(number_of_threads());
   command.footer(

@@ -132,28 +132,14 @@ class ProgressLines {
   Clock::time_point begin_ = Clock::now();
 };
 
-void print_held_out(const HeldOut& held_out, Heuristic own) {
-  TextTable table({"order", "loss a job", "agent against it", "95% interval", "the agent is"});
-  for (const HeldOutRow& row : held_out.rows) {
-    const std::string name(name_of(heuristic_names, row.heuristic));
-    table.add({name + (row.heuristic == own ? " (where it began)" : ""), formatted("%.4g", row.loss),
-               signed_percent_text((held_out.agent - row.loss) / row.loss),
-               row.interval ? "[" + signed_percent_text(row.interval->relative.low) + ", " +
-                                  signed_percent_text(row.interval->relative.high) + "]"
-                            : "",
-               row.verdict});
-  }
-  std::printf("\non %u windows that it has not seen, the agent: loss %.4g a job\n\n%s", held_out.windows,
-              held_out.agent, table.text().c_str());
-}
-
 int run_training(const TrainArguments& arguments) {
-  const auto config = load_config(arguments);
+  auto config = load_config(arguments);
   if (!config) return complain(config.error());
   if (auto known = check_method(*config, ppo); !known) return complain(known.error(), exit_failed);
   const bool configured = !arguments.config.empty() || !arguments.resume.empty();
   const auto input = configured ? load_train_input(*config) : load_train_input(*config, InputFieldNames{});
   if (!input) return complain(input.error());
+  if (!configured) config->windows = default_windows(input->trace.jobs.size());
   const std::string folder = new_folder(arguments, *config);
   const auto lock = OutputFolder::open(folder, "");  // of this run alone until it ends
   if (!lock) return complain("--out: " + lock.error().to_string());
@@ -172,6 +158,9 @@ int run_training(const TrainArguments& arguments) {
   std::fprintf(stderr,
                "untrained, the agent's best action is that of its heuristic, %s (in brackets); less is better\n",
                std::string(name_of(heuristic_names, agenda.heuristic)).c_str());
+  if (config->test_at_end) {
+    std::fprintf(stderr, "at the end it is compared with the plain policies, on jobs that it has not seen\n");
+  }
   if (!arguments.resume.empty() && !used) note(folder + " has no checkpoint yet; the run begins anew");
   const auto summary = train(*config, jobs, input->cluster, folder, used, ProgressLines(*config), ppo);
   if (!summary && isatty(2) != 0) std::fputc('\n', stderr);
@@ -184,7 +173,7 @@ int run_training(const TrainArguments& arguments) {
       "heuristic %.6g\n",
       folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
       summary->device.c_str(), summary->best_iteration, summary->best_validation, summary->validation_heuristic);
-  if (summary->held_out) print_held_out(*summary->held_out, agenda.heuristic);
+  if (summary->held_out) std::printf("\n%s", held_out_text(*summary->held_out).c_str());
   return exit_done;
 }
 

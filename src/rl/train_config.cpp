@@ -122,23 +122,31 @@ void read_search(JsonFields& fields, SearchOptions& search) {
 
 }  // namespace
 
+WindowOptions default_windows(std::uint32_t trace_jobs) {
+  const std::uint32_t jobs = std::clamp(trace_jobs / 100, 10u, 1000u);
+  return {.jobs = jobs,
+          .warm_up_jobs = jobs,
+          .stride = std::max(1u, jobs / 4),
+          .train_fraction = 0.3,
+          .validation_fraction = 0.1,
+          .history = false};
+}
+
 TrainConfig default_train_config() {
   TrainConfig config;
-  config.trace = "synthetic:philly";
-  // Too few GPUs for the trace: without a queue there is nothing to learn. The agent starts as strict first come, first
-  // served, so that what it learns shows.
-  config.cluster = "8x8";
-  config.env.agenda = {.mode = ActionMode::select_blocking, .heuristic = Heuristic::fcfs};
-  config.windows = {.jobs = 256, .warm_up_jobs = 64, .stride = 64, .train_fraction = 0.55, .validation_fraction = 0.2};
-  config.network = {.kind = NetworkKind::kernel, .alpha = 0.5};
-  config.ppo.iterations = 60;
-  config.ppo.time_limit_s = 240;
-  config.ppo.minibatch = 256;
-  config.ppo.learning_rate = 5e-3;
-  config.ppo.desired_kl = 0.03;
-  config.ppo.reward_scale = RewardScale::window;
-  config.ppo.validate_every = 4;
-  config.ppo.validation_windows = 16;
+  // So long that the test part has windows enough for a verdict, on so few GPUs that jobs queue: without a queue there
+  // is nothing to learn. The agent starts as the order of the best plain policy that knows no run times.
+  constexpr std::uint32_t jobs = 100'000;
+  config.trace = "synthetic:philly:" + std::to_string(jobs);
+  config.cluster = "16x8";
+  config.env.agenda = {.mode = ActionMode::preempt, .heuristic = Heuristic::las};
+  config.env.engine.preemption.restart = whole_seconds(60);
+  config.env.weights = {};
+  config.env.weights[reward_jct] = 1;
+  config.windows = default_windows(jobs);
+  config.network = {.kind = NetworkKind::rank, .alpha = 1};
+  config.method = Method::cma_es;
+  config.search = {.generations = 30, .windows = 12, .validate_every = 5};
   config.test_at_end = true;
   return config;
 }

@@ -131,7 +131,11 @@ struct TrainConfig {
   bool test_at_end = false;     ///< compare with the fixed orders on the test part; every look at it counts
 };
 
-/// What `gpusched train` without a configuration trains on: the embedded synthetic trace, a few minutes.
+/// Windows of a trace of so many jobs that nobody gave windows for: enough of them for a verdict in the test part, each
+/// of at most 1,000 jobs after as many that fill the cluster.
+WindowOptions default_windows(std::uint32_t trace_jobs);
+
+/// What `gpusched train` without a configuration does: direct search for an order that preempts, on a synthetic trace.
 TrainConfig default_train_config();
 
 /// Strict: an unknown key, a wrong type or a value out of range is an error with `file` and the JSON path.

@@ -250,7 +250,7 @@ TEST(Lsf, DynamicPriorityFollowsTheFormula) {
 
 // Past usage is none before the first job, however long before time 0 that comes: bob goes before ann, as after time 0.
 TEST(Lsf, SharesBeforeTimeZeroToo) {
-  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{-100'000'000}, std::int64_t{-4'000'000'000'000}}) {
+  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{-100'000'000}, std::int64_t{-4'000'000'000}}) {
     const JobTable jobs = table_of({{.submit = first, .work = 3600, .user = "ann"},
                                     {.submit = first + 10, .work = 100, .user = "ann"},
                                     {.submit = first + 20, .work = 100, .user = "bob"}});

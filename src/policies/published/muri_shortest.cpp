@@ -87,7 +87,7 @@ void MuriShortest::place_all(const OracleView& view, Decision& decision) {
 }
 
 // Finds nodes for the waiting jobs that come before `place` in the list.
-void MuriShortest::start_before(const Place& place, const OracleView& view) {
+inline void MuriShortest::start_before(const Place& place, const OracleView& view) {
   waiting_.walk_to(place, [&](const Waiting::Entry& next, std::int64_t gpus) {
     Run run{.tie = next.place.tie, .job = next.job, .gpus = static_cast<std::uint32_t>(gpus)};
     if (find_nodes(run) == Found::nothing) return false;
@@ -97,7 +97,7 @@ void MuriShortest::start_before(const Place& place, const OracleView& view) {
   });
 }
 
-MuriShortest::Found MuriShortest::find_nodes(Run& run) {
+inline MuriShortest::Found MuriShortest::find_nodes(Run& run) {
   if (run.gpus <= nodes_left_.node_gpus()) {
     const std::uint32_t before = std::exchange(run.node, nodes_left_.place_on_one(run.gpus));
     return run.node == no_index ? Found::nothing : run.node == before ? Found::same : Found::others;

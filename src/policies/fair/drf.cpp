@@ -34,9 +34,9 @@ class HierarchicalDrf {
     if (added) vc_of_.push_back(view.vc(job));
     return place->second;
   }
-  [[nodiscard]] std::pair<std::int64_t, std::int64_t> score(const View&, std::uint32_t owner) const {
-    return {vcs_.share(vc_of_[owner]), users_.share(owner)};
-  }
+  [[nodiscard]] std::uint32_t party(std::uint32_t owner) const { return vc_of_[owner]; }
+  [[nodiscard]] std::int64_t party_score(std::uint32_t vc) const { return vcs_.share(vc); }
+  [[nodiscard]] std::int64_t score(const View&, std::uint32_t owner) const { return users_.share(owner); }
   void started(const View& view, JobId job, std::uint32_t owner) { hold(view.shape(job), owner, +1); }
   void left(const View& view, JobId job, std::uint32_t owner) { hold(view.shape(job), owner, -1); }
 

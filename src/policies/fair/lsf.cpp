@@ -15,6 +15,21 @@ double Lsf::dynamic_priority(std::uint32_t owner, Time now) const {
                    account.running_s(now) / 3600 * options_.run_time_factor + (1 + gpus) * options_.run_job_factor);
 }
 
+double Lsf::standing(const View& view, std::uint32_t owner) const {
+  const Account& account = accounts_[owner];
+  const double gpus = static_cast<double>(account.held) / static_cast<double>(whole_gpu);
+  const double load = account.past.at(view.now()) / 3600 * options_.used_factor +
+                      account.running_s(view.now()) / 3600 * options_.run_time_factor + gpus * options_.run_job_factor;
+  return std::log2(load) + half_lives(view.now());
+}
+
+std::int64_t Lsf::bound(const View& view, double standing, std::int64_t fixed) const {
+  const double rounding = 1e-9 + 1e-15 * (std::abs(standing) + half_lives(view.now()));
+  const double load = std::exp2(standing - half_lives(view.now()) - rounding);
+  const double shares = static_cast<double>(-fixed) / 1000;
+  return -std::llround(shares / (load + options_.run_job_factor) * 1e9);
+}
+
 // In billionths, kept until the owner's holdings or the time change: an owner has many classes.
 std::int64_t Lsf::priority_now(std::uint32_t owner, Time now) {
   PriorityNow& priority = priorities_[owner];

@@ -31,6 +31,12 @@ class Lsf {
   [[nodiscard]] std::uint32_t owner(const View& view, JobId job) const { return owner_of(options_.column, view, job); }
   /// The priority in billionths, negative, so that the highest is the lowest score.
   std::int64_t score(const View& view, std::uint32_t owner) { return -priority_now(owner, view.now()); }
+  /// What an owner's denominator has beyond run_job_factor falls at most as fast as usage decays: its logarithm, taken
+  /// back to the time zero, only grows.
+  [[nodiscard]] double standing(const View& view, std::uint32_t owner) const;
+  /// Negative shares.
+  [[nodiscard]] std::int64_t fixed(std::uint32_t owner) const { return -options_.shares.milli(owner); }
+  [[nodiscard]] std::int64_t bound(const View& view, double standing, std::int64_t fixed) const;
   void started(const View& view, JobId job, std::uint32_t owner) { hold(view, job, owner, +1); }
   void left(const View& view, JobId job, std::uint32_t owner) { hold(view, job, owner, -1); }
 
@@ -59,6 +65,7 @@ class Lsf {
 
   std::int64_t priority_now(std::uint32_t owner, Time now);
   [[nodiscard]] double half_life_s() const;
+  [[nodiscard]] double half_lives(Time now) const { return to_seconds(now) / half_life_s(); }
   void hold(const View& view, JobId job, std::uint32_t owner, std::int64_t sign);
 
   Options options_;

@@ -3,26 +3,24 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <set>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
 #include "src/policies/queues/owners.hpp"
+#include "src/policies/queues/ranked_classes.hpp"
 
 namespace gpusched {
 
 /// Progressive filling: again and again the earliest job that fits starts of the owner who holds the fewest GPUs and
-/// has such a job; ties go to the owner named first in the trace. O(log owners) a start and O(waiting owners x shapes)
-/// an event.
+/// has such a job; ties go to the owner named first in the trace. O(shapes + log n) an
+/// event, O(shapes x log n) a start.
 ///
 /// With preemption, a job that does not fit may take GPUs from owners who hold more: their running jobs stop, those of
 /// the owner with the most GPUs first and of one owner the newest first, as long as each owner keeps at least what the
 /// taker then has, and only if that makes room. Every preemption makes the holdings more equal, so the loop ends.
-/// O(owners + running log running) for the first job of a shape that does not fit.
+/// O(running log running) for the first job of a shape that does not fit.
 class MaxMin {
  public:
   explicit MaxMin(OwnerColumn column, bool preempts = false) : column_(column), preempts_(preempts) {}
@@ -31,25 +29,19 @@ class MaxMin {
   void decide(const View& view, Decision& decision);
 
  private:
-  struct Owner {
-    MilliGpu held = 0;
-    std::uint32_t waiting = 0;
-    std::vector<std::deque<JobId>> by_shape;  // in order of submission; empty until it is first needed
-  };
+  struct ByHeld;  // the order of waiting_
 
   [[nodiscard]] std::uint32_t number_of(const View& view, JobId job) const { return owner_of(column_, view, job); }
   void note_events(const View& view);
-  JobId first_that_may_fit(const View& view, const Owner& owner) const;
   void wait(const View& view, JobId job);
-  void started(const View& view, JobId job);
-  bool start_by_force(const View& view, Decision& decision, JobId job);
+  bool start_first(const View& view, Decision& decision);
+  void hold(const View& view, JobId job, std::int64_t sign);
   [[nodiscard]] std::vector<JobId> victims_for(const View& view, JobId job) const;
 
   OwnerColumn column_;
   bool preempts_;
-  std::vector<Owner> owners_;
-  std::set<std::pair<MilliGpu, std::uint32_t>> hungry_;  // (held, owner) of those with waiting jobs
-  std::vector<std::vector<std::uint8_t>> blocked_;       // [scheduling queue][shape], of this instant
+  PerOwner<MilliGpu> held_;  // GPU thousandths
+  RankedClasses waiting_;
 };
 
 }  // namespace gpusched

@@ -5,23 +5,38 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "src/policies/queues/class_queues.hpp"
 #include "src/policies/queues/owners.hpp"
+#include "src/policies/queues/ranked_classes.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 
 /// While a job fits, the owner of the lowest score among those with such a job starts their earliest one. Ties go to
-/// the earliest job. O(owners x shapes + log n) an event. `Accounts` is what the policy keeps about owners:
+/// the earliest job. O(shapes + log n) an event and O(shapes x log n) a start. `Accounts` is what the policy keeps
+/// about owners:
 ///
 ///     std::uint32_t owner(const View&, JobId);              whose job it is
-///     auto score(const View&, std::uint32_t owner);         starting a job lowers no score at that instant
+///     auto score(const View&, std::uint32_t owner);         a number or Time, which changes with calls for that owner
+///                                                           alone; starting a job does not lower it
 ///     void started(const View&, JobId, std::uint32_t owner);
 ///     void queued(const View&, JobId, std::uint32_t owner);  if any: the job began to wait
 ///     void left(const View&, JobId, std::uint32_t owner);    if any: the job gave back its GPUs
+///
+/// Owners may belong to parties. The party of the lowest score then goes first, and in it the owner of the lowest
+/// score:
+///
+///     std::uint32_t party(std::uint32_t owner);
+///     std::int64_t party_score(std::uint32_t party);        changes with calls for its owners alone; below 2^53
+///
+/// Scores may change with time instead. They then have bounds, without which all owners would be looked at each time:
+///
+///     double standing(const View&, std::uint32_t owner);    falls with calls for that owner alone, but may grow with
+///     time std::int64_t fixed(std::uint32_t owner);              never changes auto bound(const View&, double
+///     standing, std::int64_t fixed);   no score of as much or more of both is lower
 template <class Accounts>
 class OwnerOrder {
  public:
@@ -31,33 +46,93 @@ class OwnerOrder {
 
   void decide(const View& view, Decision& decision) {
     for (const Event& event : view.events()) note(view, event);
-    const auto score = [&](const ClassQueues::Class& jobs) { return accounts_.score(view, jobs.owner); };
-    waiting_.start_while_any_fits(view, decision, score,
-                                  [&](JobId job) { accounts_.started(view, job, accounts_.owner(view, job)); });
+    waiting_.start_while_any_fits(view, decision, view.options().placement, order(view), [&](JobId job) {
+      const std::uint32_t owner = accounts_.owner(view, job);
+      accounts_.started(view, job, owner);
+      reorder(view, owner);
+    });
   }
 
  private:
+  using Class = RankedClasses::Class;
+  static constexpr bool has_parties = requires(Accounts accounts) { accounts.party_score(0u); };
+  static constexpr bool ages = requires(Accounts accounts, const View& view) { accounts.standing(view, 0u); };
+
+  // By the owners' scores as they were when they last changed.
+  struct ByScore : RankedOrder {
+    Accounts* accounts;
+    const View* view;
+    ByScore(Accounts* of, const View* at) : accounts(of), view(at) {}
+
+    [[nodiscard]] std::int64_t major(const Class& jobs) const { return number(accounts->score(*view, jobs.member)); }
+    [[nodiscard]] static std::int64_t minor(const Class&) { return 0; }
+    [[nodiscard]] static ClassRank score(const Class& jobs) { return jobs.rank; }
+    static std::int64_t number(std::int64_t score) { return score; }
+    static std::int64_t number(Time score) { return score.us; }
+  };
+  struct ByParty : ByScore {
+    using ByScore::ByScore;
+    using Score = std::pair<std::int64_t, ClassRank>;
+    [[nodiscard]] double standing(std::uint32_t party) const {
+      return static_cast<double>(this->accounts->party_score(party));
+    }
+    [[nodiscard]] Score score(const Class& jobs) const { return {this->accounts->party_score(jobs.party), jobs.rank}; }
+    [[nodiscard]] static Score bound(double standing, const ClassRank& least, JobId) {
+      return {static_cast<std::int64_t>(standing), least};
+    }
+  };
+  struct ByAge : ByScore {
+    using ByScore::ByScore;
+    using Score = std::pair<std::int64_t, JobId>;
+    [[nodiscard]] std::int64_t major(const Class& jobs) const { return this->accounts->fixed(jobs.member); }
+    [[nodiscard]] double standing(std::uint32_t owner) const { return this->accounts->standing(*this->view, owner); }
+    [[nodiscard]] Score score(const Class& jobs) const {
+      return {this->accounts->score(*this->view, jobs.member), jobs.first()};
+    }
+    [[nodiscard]] Score bound(double standing, const ClassRank& least, JobId oldest) const {
+      return {this->accounts->bound(*this->view, standing, least.major), oldest};
+    }
+  };
+  using Order = std::conditional_t<has_parties, ByParty, std::conditional_t<ages, ByAge, ByScore>>;
+
+  [[nodiscard]] Order order(const View& view) { return Order(&accounts_, &view); }
+  [[nodiscard]] std::uint32_t party([[maybe_unused]] std::uint32_t owner) {
+    if constexpr (has_parties) return accounts_.party(owner);
+    return ages ? owner : 0;
+  }
+
+  void reorder(const View& view, std::uint32_t owner) {
+    if (has_parties || ages) waiting_.reorder_party(party(owner), order(view));
+    if (!ages) waiting_.reorder_member(owner, order(view));
+  }
+
   void note(const View& view, const Event& event) {
     if (event.job == no_job) return;
     const std::uint32_t owner = accounts_.owner(view, event.job);
     if constexpr (requires { accounts_.left(view, event.job, owner); }) {
-      if (leaves_cluster(event.kind)) accounts_.left(view, event.job, owner);
+      if (leaves_cluster(event.kind)) {
+        accounts_.left(view, event.job, owner);
+        reorder(view, owner);
+      }
     }
     if (!enters_queue(event.kind)) return;
-    if constexpr (requires { accounts_.queued(view, event.job, owner); }) accounts_.queued(view, event.job, owner);
-    waiting_.push(view, event.job, owner);
+    if constexpr (requires { accounts_.queued(view, event.job, owner); }) {
+      accounts_.queued(view, event.job, owner);
+      reorder(view, owner);
+    }
+    waiting_.push(view, event.job, party(owner), owner, order(view));
   }
 
   std::string name_;
   Accounts accounts_;
-  ClassQueues waiting_;
+  RankedClasses waiting_;
 };
 
 /// Completes the registry row of an OwnerOrder: cost, and that it conserves work.
 /// `make(parameters, context)` returns Result<Accounts>.
 template <class Make>
 PolicyInfo owner_order_info(PolicyInfo row, Make make) {
-  row.complexity = "O(owners x shapes + log n)";
+  row.complexity = "O(shapes x log n)";
   row.work_conserving = true;
   row.make = [name = row.name, make](const PolicyParameters& parameters,
                                      const PolicyContext& context) -> Result<AnyPolicy> {

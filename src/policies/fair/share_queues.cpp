@@ -19,73 +19,138 @@ bool could_suffice(const View& view, JobId job, const std::vector<JobId>& victim
 
 }  // namespace
 
-QueueTree::QueueTree(const std::vector<std::string>& names, const OwnerWeights& weights)
-    : owners_(static_cast<std::uint32_t>(names.size())) {
-  for (std::uint32_t owner = 0; owner < owners_; ++owner) {
+QueueTree::QueueTree(const std::vector<std::string>& names, const OwnerWeights& weights, std::int64_t total)
+    : queue_of_(names.size(), none), weight_above_(names.size(), 1000), total_(total) {
+  for (std::uint32_t owner = 0; owner < names.size(); ++owner) {
     const std::string& name = names[owner];
     if (name.empty()) continue;
     std::size_t queue = 0;
     for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
       queue = child(queue, name.substr(0, dot));
     }
-    queue = child(queue, name);
-    queues_[queue].owner = owner;
+    queue = queue_of_[owner] = child(queue, name);
+    queues_[queue].has_jobs = true;
     queues_[queue].weight_milli = weights.milli(owner);
   }
+  for (Queue& queue : queues_) prepare_division(queue);
+  note_weights_above();
 }
 
 std::size_t QueueTree::child(std::size_t parent, const std::string& path) {
-  for (const std::size_t queue : queues_[parent].children) {
-    if (queues_[queue].path == path) return queue;
+  const auto [known, added] = by_path_.try_emplace(path, queues_.size());
+  if (!added) return known->second;
+  queues_.push_back({.path = path, .parent = parent, .place = queues_[parent].children.size()});
+  queues_[parent].children.push_back(known->second);
+  return known->second;
+}
+
+// A queue with jobs of its own competes with those below it.
+void QueueTree::prepare_division(Queue& queue) const {
+  std::vector<std::int64_t> weights;
+  for (const std::size_t below : queue.children) weights.push_back(queues_[below].weight_milli);
+  if (queue.has_jobs) weights.push_back(1000);
+  queue.demands.assign(weights.size(), 0);
+  queue.division = FairDivision(std::move(weights));
+}
+
+void QueueTree::note_weights_above() {
+  while (queues_[first_split_].children.size() == 1 && !queues_[first_split_].has_jobs) {
+    first_split_ = queues_[first_split_].children.front();
   }
-  queues_.push_back({.path = path});
-  queues_[parent].children.push_back(queues_.size() - 1);
-  return queues_.size() - 1;
+  for (std::uint32_t owner = 0; owner < owners(); ++owner) {
+    std::size_t queue = queue_of_[owner];
+    if (queue == none || queue == first_split_) continue;
+    while (queues_[queue].parent != first_split_) queue = queues_[queue].parent;
+    weight_above_[owner] = queues_[queue].weight_milli;
+  }
 }
 
-std::int64_t QueueTree::demand_below(std::size_t queue, const std::vector<std::int64_t>& demands) const {
-  std::int64_t sum = queues_[queue].owner == no_index ? 0 : demands[queues_[queue].owner];
-  for (const std::size_t below : queues_[queue].children) sum = std::min(unlimited, sum + demand_below(below, demands));
-  return sum;
+void QueueTree::demand(std::uint32_t owner, std::int64_t amount) {
+  ++version_;
+  const std::size_t queue = queue_of_[owner];
+  demand_at(queue, queues_[queue].children.size(), amount);
 }
 
-std::vector<std::int64_t> QueueTree::divide(std::int64_t total, const std::vector<std::int64_t>& demands) const {
-  std::vector<std::int64_t> shares(owners_, 0);
-  divide(0, total, demands, shares);
+void QueueTree::demand_at(std::size_t queue, std::size_t place, std::int64_t amount) {
+  Queue& here = queues_[queue];
+  here.demand += Wide{amount} - here.demands[place];
+  here.demands[place] = amount;
+  here.division.demand(place, amount);
+  if (here.parent == none) return;
+  demand_at(here.parent, here.place, static_cast<std::int64_t>(std::min<Wide>(unlimited, here.demand)));
+}
+
+FairDivision& QueueTree::divided(std::size_t queue) {
+  Queue& here = queues_[queue];
+  if (here.divided == version_) return here.division;
+  here.divided = version_;
+  here.division.divide(here.parent == none ? total_ : divided(here.parent).share(here.place));
+  return here.division;
+}
+
+std::int64_t QueueTree::share(std::uint32_t owner) {
+  const std::size_t queue = queue_of_[owner];
+  return queue == none ? 0 : divided(queue).share(queues_[queue].children.size());
+}
+
+std::vector<std::int64_t> QueueTree::divide(std::int64_t total, const std::vector<std::int64_t>& demands) {
+  total_ = total;
+  ++version_;
+  for (std::uint32_t owner = 0; owner < owners(); ++owner) {
+    if (queue_of_[owner] != none) demand(owner, demands[owner]);
+  }
+  std::vector<std::int64_t> shares;
+  for (std::uint32_t owner = 0; owner < owners(); ++owner) shares.push_back(share(owner));
   return shares;
 }
 
-void QueueTree::divide(std::size_t queue, std::int64_t total, const std::vector<std::int64_t>& demands,
-                       std::vector<std::int64_t>& shares) const {
-  const Queue& here = queues_[queue];
-  std::vector<std::int64_t> weights, wanted;
-  for (const std::size_t below : here.children) {
-    weights.push_back(queues_[below].weight_milli);
-    wanted.push_back(demand_below(below, demands));
+double QueueTree::most_by_weight() { return divided(first_split_).most_by_weight(); }
+
+// The queue that holds the least part of its due, then the highest priority, then the poorest user.
+struct ShareQueues::ByShare {
+  using Score = std::tuple<std::int64_t, std::int64_t, std::int64_t, JobId>;
+  [[nodiscard]] static RankedClasses::Kind kind(const Class& jobs) { return {jobs.queue, jobs.shape}; }
+  [[nodiscard]] std::int64_t major(const Class& jobs) const {
+    return queues->options_.by_priority ? -std::int64_t{jobs.priority} : 0;
   }
-  if (here.owner != no_index) {  // a queue with jobs of its own competes with those below it
-    weights.push_back(1000);
-    wanted.push_back(demands[here.owner]);
+  [[nodiscard]] std::int64_t minor(const Class& jobs) const {
+    return queues->options_.shares ? queues->options_.shares->share(user_of(jobs)) : 0;
   }
-  const std::vector<std::int64_t> parts = deserved_shares(total, weights, wanted);
-  for (std::size_t i = 0; i < here.children.size(); ++i) divide(here.children[i], parts[i], demands, shares);
-  if (here.owner != no_index) shares[here.owner] = parts.back();
-}
+  // A due that others' demands change is not known, but at most most_by_weight() times a weight that is.
+  [[nodiscard]] double standing(std::uint32_t queue) const {
+    if (!queues->options_.by_share) return 0;
+    if (!queues->options_.among_active) return static_cast<double>(queues->part_of_due(queue));
+    return static_cast<double>(queues->held_[queue]) / static_cast<double>(queues->tree_.weight_above(queue));
+  }
+  [[nodiscard]] Score score(const Class& jobs) const {
+    const std::int64_t part = queues->options_.by_share ? queues->part_of_due(queue_of(jobs)) : 0;
+    return {part, jobs.rank.major, jobs.rank.minor, jobs.rank.first};
+  }
+  [[nodiscard]] Score bound(double standing, const ClassRank& least, JobId) const {
+    constexpr double below = 1 - 1e-12;  // beyond the rounding of the divisions
+    constexpr double most = 9e18;
+    const double most_by_weight = queues->options_.among_active ? queues->tree_.most_by_weight() : 1'000'000;
+    const double part = standing == 0 ? 0 : std::min(standing * 1'000'000 / most_by_weight * below, most);
+    return {static_cast<std::int64_t>(part), least.major, least.minor, least.first};
+  }
+
+  ShareQueues* queues;
+};
 
 ShareQueues::ShareQueues(Options options, QueueTree tree, MilliGpu total)
     : options_(std::move(options)),
       tree_(std::move(tree)),
-      total_(total),
       demanded_(tree_.owners(), 0),
-      due_(tree_.divide(total, std::vector<std::int64_t>(tree_.owners(), unlimited))),
       short_since_(tree_.owners(), Time::max()),
       running_(tree_.owners()),
-      offers_(tree_.owners()) {}
+      offers_(tree_.owners()) {
+  const auto divide = [&](std::int64_t demand) { return tree_.divide(total, std::vector(tree_.owners(), demand)); };
+  options_.among_active ? divide(0) : due_ = divide(unlimited);
+}
 
 void ShareQueues::decide(const View& view, Decision& decision) {
   started_.clear();
   note(view);
-  if (options_.among_active) due_ = tree_.divide(total_, demanded_);
   start_waiting(view, decision);
   // A stopped gang may free more than was needed.
   if (options_.preempt_within && preempt_within(view, decision)) start_waiting(view, decision);
@@ -97,13 +162,20 @@ void ShareQueues::note(const View& view) {
     if (event.job == no_job) continue;
     const std::uint32_t owner = owner_of(options_.column, view, event.job);
     const MilliGpu wanted = view.shape(event.job).gpu_milli();
+    if (event.kind == EventKind::finish) demand(owner, -wanted);
+    if (event.kind == EventKind::submit) demand(owner, +wanted);
     if (leaves_cluster(event.kind)) hold(view, event.job, -1);
-    if (event.kind == EventKind::finish) demanded_[owner] -= wanted;
-    if (event.kind == EventKind::submit) demanded_[owner] += wanted;
-    if (enters_queue(event.kind)) {
-      waiting_.push(view, event.job, class_owner(view, event.job));
-    }
+    if (enters_queue(event.kind)) wait(view, event.job);
   }
+}
+
+void ShareQueues::demand(std::uint32_t queue, MilliGpu change) {
+  demanded_[queue] += change;
+  if (options_.among_active) tree_.demand(queue, demanded_[queue]);
+}
+
+void ShareQueues::wait(const View& view, JobId job) {
+  waiting_.push(view, job, owner_of(options_.column, view, job), user_of(view, job), ByShare{this});
 }
 
 void ShareQueues::hold(const View& view, JobId job, std::int64_t sign) {
@@ -120,20 +192,24 @@ void ShareQueues::hold(const View& view, JobId job, std::int64_t sign) {
     running.pop_back();
   }
   offers_[queue].reset();
+  waiting_.reorder_party(queue, ByShare{this});
   if (!options_.shares) return;
-  std::fill(offers_.begin(), offers_.end(), std::nullopt);  // the user may run jobs in any of them
+  // The user may run jobs in any of them.
+  if (options_.preempt_within) std::fill(offers_.begin(), offers_.end(), std::nullopt);
   options_.shares->add(view.user(job), view.shape(job), sign);
+  waiting_.reorder_member(view.user(job), ByShare{this});
   if (sign > 0) started_.push_back(job);
 }
 
 void ShareQueues::start_waiting(const View& view, Decision& decision) {
-  const auto score = [&](const Class& jobs) {
-    const MilliGpu due = due_[queue_of(jobs)];
-    const std::int64_t part = due > 0 ? mul_div(held_[queue_of(jobs)], 1'000'000, due) : unlimited;
-    return std::tuple(options_.by_share ? part : 0, options_.by_priority ? -std::int64_t{jobs.priority} : 0,
-                      options_.shares ? options_.shares->share(user_of(jobs)) : 0);
-  };
-  waiting_.start_while_any_fits(view, decision, placement(view), true, score, [&](JobId job) { hold(view, job, +1); });
+  waiting_.start_while_any_fits(view, decision, placement(view), ByShare{this},
+                                [&](JobId job) { hold(view, job, +1); });
+}
+
+// In millionths; a queue that is due nothing comes last.
+std::int64_t ShareQueues::part_of_due(std::uint32_t queue) {
+  const MilliGpu due_now = due(queue);
+  return due_now > 0 ? mul_div(held_[queue], 1'000'000, due_now) : unlimited;
 }
 
 bool ShareQueues::preempt_within(const View& view, Decision& decision) {
@@ -251,27 +327,27 @@ bool ShareQueues::start_by_force(const View& view, Decision& decision, const Cla
   if (!could_suffice(view, job, victims)) return false;
   const std::vector<JobId> stopped = make_room(job, placement(view), victims, decision);
   if (view.phase(job) != JobPhase::running) return false;
-  waiting_.pop_first(view, job, jobs.owner);
+  waiting_.erase(view, job, queue_of(jobs), user_of(jobs), ByShare{this});
   hold(view, job, +1);
   for (const JobId victim : stopped) {
     hold(view, victim, -1);
-    waiting_.push(view, victim, class_owner(view, victim));
+    wait(view, victim);
   }
   return true;
 }
 
 // Running jobs, newest first, as long as their queues keep more than they are due before each goes.
-std::vector<JobId> ShareQueues::over_their_due(const View& view) const {
+std::vector<JobId> ShareQueues::over_their_due(const View& view) {
   std::vector<JobId> newest;
   for (std::uint32_t owner = 0; owner < running_.size(); ++owner) {
-    if (held_[owner] > due_[owner]) newest.insert(newest.end(), running_[owner].begin(), running_[owner].end());
+    if (held_[owner] > due(owner)) newest.insert(newest.end(), running_[owner].begin(), running_[owner].end());
   }
   const auto start = [&](JobId job) { return std::pair(view.first_start(job), job); };
   std::sort(newest.begin(), newest.end(), [&](JobId a, JobId b) { return start(b) < start(a); });
   PerOwner<MilliGpu> left = held_;
   std::erase_if(newest, [&](JobId job) {
     const std::uint32_t owner = owner_of(options_.column, view, job);
-    if (left[owner] <= due_[owner]) return true;
+    if (left[owner] <= due(owner)) return true;
     left[owner] -= view.shape(job).gpu_milli();
     return false;
   });
@@ -318,7 +394,7 @@ PolicyInfo yarn_capacity_info() {
               "Apache Hadoop YARN documentation, Capacity Scheduler (preemption monitor, off by default as in "
               "yarn.resourcemanager.scheduler.monitor.enable; a gang is one container, "
               "and no maximum capacity)",
-          .complexity = "O(queues x shapes + log n); O(running) a preemption",
+          .complexity = "O(shapes x log n); O(queues + running) a preemption",
           .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
                          flag("preemption", false, "take a guarantee back from queues above theirs")},
           .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
@@ -334,7 +410,7 @@ PolicyInfo yarn_fair_info() {
           .source =
               "Apache Hadoop YARN documentation, Fair Scheduler (single-resource fairness over GPUs; fair-share "
               "preemption, off by default as yarn.scheduler.fair.preemption)",
-          .complexity = "O(queues x shapes + log n); O(running) a preemption",
+          .complexity = "O(shapes x log n); O(queues + running) a preemption",
           .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
                          flag("preemption", false, "take a fair share back from queues above theirs")},
           .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
@@ -354,7 +430,7 @@ PolicyInfo volcano_info() {
           "(enqueue, "
           "allocate, backfill; drf: pkg/scheduler/plugins/drf, by namespace); gang "
           "is the engine's rule, and a gang is evicted whole",
-      .complexity = "O(queues x priorities x shapes + log n); O(running) a preemption",
+      .complexity = "O(shapes x log n); O(queues + running) a preemption",
       .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
                      flag("proportion", true, "plugin: queues in order of what they hold of what they deserve"),
                      flag("priority", true, "plugin: within a queue, higher job priority first"),
@@ -374,7 +450,6 @@ PolicyInfo volcano_info() {
                                      .reclaim = parameters.flag("reclaim")};
         if (parameters.flag("drf")) {
           options.shares = DominantShares(*context.cluster);
-          options.users = context.jobs->users().size();
         }
         return make(std::move(options), parameters, context);
       },

@@ -4,46 +4,71 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "src/policies/queues/class_queues.hpp"
+#include "src/policies/fair/fair_division.hpp"
 #include "src/policies/queues/dominant_shares.hpp"
 #include "src/policies/queues/owners.hpp"
+#include "src/policies/queues/ranked_classes.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 
-/// The queues of a run as a tree, whose leaves are the owners of jobs: "root.a.b" lies below "root.a".
+/// The queues of a run as a tree, whose leaves are the owners of jobs: "root.a.b" lies below "root.a". A total is
+/// divided from the root down by weight, each level a weighted max-min (FairDivision) over the demands below.
 class QueueTree {
  public:
   /// `names[owner]` is the queue's path, "" an owner without jobs. A queue with jobs weighs what `weights` says, one
   /// without 1. Jobs of an inner queue compete with the queues below it as one more of weight 1.
-  QueueTree(const std::vector<std::string>& names, const OwnerWeights& weights);
+  QueueTree(const std::vector<std::string>& names, const OwnerWeights& weights, std::int64_t total = 0);
 
-  /// Divides `total` from the root down by weight, each level a weighted max-min (deserved_shares) over the demands
-  /// below.
-  [[nodiscard]] std::vector<std::int64_t> divide(std::int64_t total, const std::vector<std::int64_t>& demands) const;
+  /// From now on the owner's jobs want so much; at first they want nothing. O(depth x log n).
+  void demand(std::uint32_t owner, std::int64_t amount);
+  /// What the owner gets of the total. O(depth), and O(log n) for each queue above it after a change of demands.
+  [[nodiscard]] std::int64_t share(std::uint32_t owner);
+  /// All shares of `total`. An owner's demand is that of the same place.
+  [[nodiscard]] std::vector<std::int64_t> divide(std::int64_t total, const std::vector<std::int64_t>& demands);
 
-  [[nodiscard]] std::uint32_t owners() const { return owners_; }
+  /// No owner gets more than most_by_weight() times weight_above(), the weight of the owner's queue among those into
+  /// which the total divides first.
+  [[nodiscard]] double most_by_weight();
+  [[nodiscard]] std::int64_t weight_above(std::uint32_t owner) const { return weight_above_[owner]; }
+
+  [[nodiscard]] std::uint32_t owners() const { return static_cast<std::uint32_t>(queue_of_.size()); }
 
  private:
+  __extension__ using Wide = __int128;  // demands may be without bound, and many
+  static constexpr std::size_t none = ~std::size_t{0};
   struct Queue {
     std::string path = {};
+    std::size_t parent = none;
     std::int64_t weight_milli = 1000;
-    std::uint32_t owner = no_index;  // no_index: an inner queue without jobs of its own
+    bool has_jobs = false;
     std::vector<std::size_t> children = {};
+    std::size_t place = 0;  // among the parent's children; its own jobs come after them
+    std::vector<std::int64_t> demands = {};
+    Wide demand = 0;  // their sum
+    FairDivision division{std::vector<std::int64_t>{}};
+    std::uint64_t divided = 0;  // the version of the demands that it divides
   };
   std::size_t child(std::size_t parent, const std::string& path);
-  [[nodiscard]] std::int64_t demand_below(std::size_t queue, const std::vector<std::int64_t>& demands) const;
-  void divide(std::size_t queue, std::int64_t total, const std::vector<std::int64_t>& demands,
-              std::vector<std::int64_t>& shares) const;
+  void prepare_division(Queue& queue) const;
+  void note_weights_above();
+  void demand_at(std::size_t queue, std::size_t place, std::int64_t amount);
+  [[nodiscard]] FairDivision& divided(std::size_t queue);
 
   std::vector<Queue> queues_{Queue{}};  // the root first
-  std::uint32_t owners_;
+  std::map<std::string, std::size_t> by_path_;
+  std::vector<std::size_t> queue_of_;  // by owner; none: without jobs
+  std::vector<std::int64_t> weight_above_;
+  std::size_t first_split_ = 0;  // the topmost queue that divides
+  std::uint64_t version_ = 1;
+  std::int64_t total_;
 };
 
 /// Each queue has a due share of the GPUs. The queue that holds the smallest part of its due share (in millionths; a
@@ -67,7 +92,6 @@ class ShareQueues {
     /// running ones of its queue, of other users and no higher priority, if after the exchange its user's share is
     /// below that of the user who lost the job, or within 1e-6 of it.
     std::optional<DominantShares> shares = {};
-    std::uint32_t users = 1;  ///< with `shares`: how many the trace names
   };
 
   /// `total`: GPU thousandths to divide.
@@ -78,7 +102,8 @@ class ShareQueues {
   void decide(const View& view, Decision& decision);
 
  private:
-  using Class = ClassQueues::Class;
+  using Class = RankedClasses::Class;
+  struct ByShare;  // the order of waiting_
 
   void note(const View& view);
   void hold(const View& view, JobId job, std::int64_t sign);
@@ -86,7 +111,7 @@ class ShareQueues {
   bool preempt_within(const View& view, Decision& decision);
   void reclaim(const View& view, Decision& decision);
   bool start_by_force(const View& view, Decision& decision, const Class& jobs, const std::vector<JobId>& victims);
-  [[nodiscard]] std::vector<JobId> over_their_due(const View& view) const;
+  [[nodiscard]] std::vector<JobId> over_their_due(const View& view);
   // Bounds over the running jobs of a queue; they save the search for victims where there can be none.
   struct Offer {
     std::int32_t least_priority = std::numeric_limits<std::int32_t>::max();
@@ -106,27 +131,29 @@ class ShareQueues {
   }
   [[nodiscard]] std::vector<JobId> lower_priorities(const View& view, const Class& jobs) const;
   [[nodiscard]] std::vector<JobId> richer_users(const View& view, const Class& jobs) const;
-  [[nodiscard]] bool is_due(const View& view, const Class& jobs) const {
-    return held_[queue_of(jobs)] + view.shape(jobs.first()).gpu_milli() <= due_[queue_of(jobs)];
+  [[nodiscard]] MilliGpu due(std::uint32_t queue) { return options_.among_active ? tree_.share(queue) : due_[queue]; }
+  [[nodiscard]] std::int64_t part_of_due(std::uint32_t queue);
+  [[nodiscard]] bool is_due(const View& view, const Class& jobs) {
+    return held_[queue_of(jobs)] + view.shape(jobs.first()).gpu_milli() <= due(queue_of(jobs));
   }
   [[nodiscard]] Placement placement(const View& view) const {
     return options_.pack ? Placement::best_fit : view.options().placement;
   }
-  // Classes are told apart by queue and, with `shares`, by user too.
-  [[nodiscard]] std::uint32_t queue_of(const Class& jobs) const { return jobs.owner / options_.users; }
-  [[nodiscard]] std::uint32_t user_of(const Class& jobs) const { return jobs.owner % options_.users; }
-  [[nodiscard]] std::uint32_t class_owner(const View& view, JobId job) const {
-    const std::uint32_t queue = owner_of(options_.column, view, job);
-    return options_.shares ? queue * options_.users + view.user(job) : queue;
+  void demand(std::uint32_t queue, MilliGpu change);
+  void wait(const View& view, JobId job);
+  [[nodiscard]] static std::uint32_t queue_of(const Class& jobs) { return jobs.party; }
+  // Meaningful with `shares`; else all are alike.
+  [[nodiscard]] static std::uint32_t user_of(const Class& jobs) { return jobs.member; }
+  [[nodiscard]] std::uint32_t user_of(const View& view, JobId job) const {
+    return options_.shares ? view.user(job) : 0;
   }
 
   Options options_;
   QueueTree tree_;
-  MilliGpu total_;
-  ClassQueues waiting_;
-  PerOwner<MilliGpu> held_;             // GPU thousandths
-  std::vector<std::int64_t> demanded_;  // held and waiting for
-  std::vector<MilliGpu> due_;
+  RankedClasses waiting_;
+  PerOwner<MilliGpu> held_;                   // GPU thousandths
+  std::vector<std::int64_t> demanded_;        // held and waiting for
+  std::vector<MilliGpu> due_;                 // of queues, unless `among_active`
   std::vector<Time> short_since_;             // waiting below its due since; max() = it is not
   std::vector<std::vector<JobId>> running_;   // of each queue, in arbitrary order
   std::vector<std::uint32_t> places_;         // by job: where it stands there

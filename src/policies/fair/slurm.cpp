@@ -3,45 +3,83 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "src/policies/fair/slurm_backfill.hpp"
 #include "src/policies/fair/slurm_log.hpp"
 
 namespace gpusched {
+namespace {
+
+std::int64_t term(double weight, double factor) { return static_cast<std::int64_t>(std::llround(weight * factor)); }
+
+}  // namespace
+
+// Falling priority. A party is what of an owner has the same size, partition and QoS; its standing is the logarithm of
+// the owner's usage over its part, taken back to the time zero: usage falls at most as fast as it decays.
+struct Slurm::ByPriority {
+  using Class = RankedClasses::Class;
+  using Score = std::pair<std::int64_t, JobId>;
+
+  ByPriority(Slurm* policy, const View* at)
+      : slurm(policy),
+        view(at),
+        half_lives(to_seconds(at->now()) / policy->options_.half_life_s),
+        all(policy->all_.at(at->now())) {}
+
+  // Without `skip` a job that does not fit blocks its partition.
+  [[nodiscard]] RankedClasses::Kind kind(const Class& jobs) const {
+    return {slurm->options_.skip ? jobs.queue : slurm->parties_[jobs.party].partition, jobs.shape};
+  }
+  [[nodiscard]] std::int64_t major(const Class& jobs) const {
+    const SlurmTerms of_first = slurm->terms(*view, jobs.first(), 0);
+    return -(of_first.size + of_first.partition + of_first.qos);
+  }
+  [[nodiscard]] static std::int64_t minor(const Class&) { return 0; }
+  [[nodiscard]] double standing(std::uint32_t party) const {
+    const std::uint32_t owner = slurm->parties_[party].owner;
+    if (owner >= slurm->used_.size()) return -std::numeric_limits<double>::infinity();
+    return std::log2(slurm->used_[owner].at(view->now()) / slurm->part(owner)) + half_lives;
+  }
+  [[nodiscard]] Score score(const Class& jobs) const {
+    return {-slurm->priority_now(*view, jobs.first()), jobs.first()};
+  }
+  [[nodiscard]] Score bound(double standing, const ClassRank& least, JobId oldest) const {
+    const double rounding = 1e-9 + 1e-15 * (std::abs(standing) + half_lives);
+    const double factor = all <= 0 ? 1 : std::exp2(-std::exp2(standing - half_lives - rounding) / all);
+    return {-(slurm->age_term(*view, oldest) + term(slurm->options_.weight_fair_share, factor) - least.major), oldest};
+  }
+
+  Slurm* slurm;
+  const View* view;
+  double half_lives;  // since the time zero
+  double all;         // GPU time used, decayed
+};
 
 void Slurm::decide(const View& view, Decision& decision, const std::function<void(JobId)>& started) {
+  const ByPriority order(this, &view);
   for (const Event& event : view.events()) {
     if (leaves_cluster(event.kind)) hold(view, event.job, -1);
-    if (enters_queue(event.kind)) {
-      waiting_.push(view, event.job, class_of(view, event.job));
-    }
+    if (enters_queue(event.kind)) waiting_.push(view, event.job, party_of(view, event.job), 0, order);
   }
+  const auto note_start = [&](JobId job) {
+    hold(view, job, +1);
+    started(job);
+  };
   if (options_.skip) {
-    const auto score = [&](const ClassQueues::Class& jobs) { return -priority_now(view, jobs.first()); };
-    waiting_.start_while_any_fits(view, decision, score, [&](JobId job) {
-      hold(view, job, +1);
-      started(job);
-    });
-  } else {
-    start_in_order(view, decision, started);
+    waiting_.start_while_any_fits(view, decision, view.options().placement, order, note_start);
+    return;
   }
-}
-
-// Within a class all factors but age are equal, and the first has waited longest. Starts change no priority at once.
-void Slurm::start_in_order(const View& view, Decision& decision, const std::function<void(JobId)>& started) {
-  blocked_.assign(blocked_.size(), 0);
-  const auto score = [&](const ClassQueues::Class& jobs) { return -priority_now(view, jobs.first()); };
-  waiting_.start_in_order(score, [&](const ClassQueues::Class& jobs) {
-    const std::uint32_t partition = view.vc(jobs.first());
-    if (partition >= blocked_.size()) blocked_.resize(partition + 1, 0);
-    std::uint8_t& blocked = blocked_[partition];
-    if (blocked != 0 || decision.start(jobs.first()) != Verdict::ok) {
-      blocked = 1;
-      return Attempt::not_allowed;
+  const auto any = [](const RankedClasses::Kind&) { return true; };
+  PerOwner<std::uint8_t> blocked;  // partitions
+  waiting_.start_best(order, any, [&](const RankedClasses::Class& jobs) {
+    const std::uint32_t partition = parties_[jobs.party].partition;
+    if (blocked[partition] != 0 || decision.start(jobs.first()) != Verdict::ok) {
+      blocked[partition] = 1;
+      return Attempt::no_room;
     }
-    hold(view, jobs.first(), +1);
-    started(jobs.first());
+    note_start(jobs.first());
     return Attempt::started;
   });
 }
@@ -52,7 +90,7 @@ std::int64_t Slurm::priority_now(const View& view, JobId job) {
 
 std::vector<JobId> Slurm::waiting_in_order(const View& view, std::size_t most) {
   std::vector<std::pair<std::int64_t, JobId>> waiting;
-  waiting_.for_each([&](const ClassQueues::Class& jobs) {
+  waiting_.for_each([&](const RankedClasses::Class& jobs) {
     for (const JobId job : jobs.jobs) waiting.emplace_back(-priority_now(view, job), job);
   });
   most = std::min(most, waiting.size());
@@ -64,7 +102,7 @@ std::vector<JobId> Slurm::waiting_in_order(const View& view, std::size_t most) {
 
 void Slurm::started(const View& view, JobId job) {
   hold(view, job, +1);
-  waiting_.erase(view, job, class_of(view, job));
+  waiting_.erase(view, job, party_of(view, job), 0, ByPriority(this, &view));
 }
 
 void Slurm::account(const View& view, const Event& event) {
@@ -80,22 +118,25 @@ SlurmTerms Slurm::terms(const View& view, JobId job) const {
 double Slurm::fair_share(std::uint32_t owner, Time now) const {
   const double all = all_.at(now);
   if (all <= 0 || owner >= used_.size()) return 1;
-  const double part = static_cast<double>(options_.shares.milli(owner)) / static_cast<double>(options_.share_sum_milli);
-  return std::exp2(-used_[owner].at(now) / all / part);
+  return std::exp2(-used_[owner].at(now) / all / part(owner));
+}
+
+double Slurm::part(std::uint32_t owner) const {
+  return static_cast<double>(options_.shares.milli(owner)) / static_cast<double>(options_.share_sum_milli);
 }
 
 SlurmTerms Slurm::terms(const View& view, JobId job, double fair_share_factor) const {
-  const auto term = [](double weight, double factor) {
-    return static_cast<std::int64_t>(std::llround(weight * factor));
-  };
-  const double age = std::min(1.0, to_seconds(view.now() - view.submit(job)) / options_.max_age_s);
   const double total = static_cast<double>(view.cluster().total_gpus()) * static_cast<double>(whole_gpu);
   const double size = total > 0 ? static_cast<double>(view.shape(job).gpu_milli()) / total : 0;
-  return {.age = term(options_.weight_age, age),
+  return {.age = age_term(view, job),
           .fair_share = term(options_.weight_fair_share, fair_share_factor),
           .size = term(options_.weight_size, size),
           .partition = term(options_.weight_partition, partition_factor(view.vc(job))),
           .qos = term(options_.weight_qos, qos_factor(view.priority(job)))};
+}
+
+std::int64_t Slurm::age_term(const View& view, JobId job) const {
+  return term(options_.weight_age, std::min(1.0, to_seconds(view.now() - view.submit(job)) / options_.max_age_s));
 }
 
 // Constant during one instant, whatever starts; kept because an owner has many classes.
@@ -112,12 +153,19 @@ void Slurm::hold(const View& view, JobId job, std::int64_t sign) {
   const MilliGpu change = sign * view.shape(job).gpu_milli();
   used_[owner].hold(view.now(), change);
   all_.hold(view.now(), change);
+  if (owner >= parties_of_.size()) return;
+  for (const std::uint32_t party : parties_of_[owner]) waiting_.reorder_party(party, ByPriority(this, &view));
 }
 
-// The jobs of an owner form one class per partition.
-std::uint32_t Slurm::class_of(const View& view, JobId job) const {
+std::uint32_t Slurm::party_of(const View& view, JobId job) {
   const std::uint32_t owner = owner_of(options_.column, view, job);
-  return options_.column == OwnerColumn::vc ? owner : view.vc(job) * options_.owners + owner;
+  const auto key = std::tuple(owner, view.vc(job), view.priority(job), view.demand(job));
+  const auto [known, added] = party_numbers_.try_emplace(key, static_cast<std::uint32_t>(parties_.size()));
+  if (!added) return known->second;
+  parties_.push_back({owner, view.vc(job)});
+  if (owner >= parties_of_.size()) parties_of_.resize(owner + 1);
+  parties_of_[owner].push_back(known->second);
+  return known->second;
 }
 
 double Slurm::partition_factor(std::uint32_t vc) const {
@@ -136,7 +184,6 @@ Result<Slurm> slurm_from(const PolicyParameters& parameters, const PolicyContext
   if (!column) return Unexpected{column.error()};
   Slurm::Options options{.column = *column,
                          .shares = OwnerWeights(parameters.list("weights")),
-                         .owners = names_of(*column, *context.jobs).size(),
                          .share_sum_milli = 0,
                          .weight_age = parameters.number("weight_age"),
                          .weight_fair_share = parameters.number("weight_fair_share"),
@@ -174,7 +221,7 @@ PolicyInfo slurm_info() {
           "QoS = the job's priority over the greatest, partition = its virtual cluster; priorities are integers; "
           "\"Scheduling Configuration Guide\": a job that stays pending keeps back its partition; slurm+easy is "
           "sched/backfill with exact times (no bf_resolution)",
-      .complexity = "O(owners x priorities x shapes + log n)",
+      .complexity = "O(priorities x shapes x log n), more where many owners are about equal",
       .parameters = {owner_parameter("user"),
                      weights_parameter(),
                      weight("weight_age", 1000, "PriorityWeightAge"),

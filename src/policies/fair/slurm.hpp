@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "src/policies/fair/decaying_usage.hpp"
-#include "src/policies/queues/class_queues.hpp"
 #include "src/policies/queues/owners.hpp"
+#include "src/policies/queues/ranked_classes.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
@@ -45,7 +47,6 @@ class Slurm {
   struct Options {
     OwnerColumn column = OwnerColumn::user;
     OwnerWeights shares = {};
-    std::uint32_t owners = 1;             ///< how many the trace names, with the unknown one
     std::int64_t share_sum_milli = 1000;  ///< of all owners that have jobs
     double weight_age = 1000;
     double weight_fair_share = 10000;
@@ -89,21 +90,30 @@ class Slurm {
     double factor = 1;
   };
 
-  void start_in_order(const View& view, Decision& decision, const std::function<void(JobId)>& started);
+  struct ByPriority;  // the order of waiting_
+  struct Party {
+    std::uint32_t owner = 0;
+    std::uint32_t partition = 0;
+  };
+
   [[nodiscard]] std::int64_t priority_now(const View& view, JobId job);
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job, double fair_share_factor) const;
   double fair_share_now(std::uint32_t owner, Time now);
   void hold(const View& view, JobId job, std::int64_t sign);
-  [[nodiscard]] std::uint32_t class_of(const View& view, JobId job) const;
+  [[nodiscard]] std::uint32_t party_of(const View& view, JobId job);
+  [[nodiscard]] double part(std::uint32_t owner) const;
+  [[nodiscard]] std::int64_t age_term(const View& view, JobId job) const;
   [[nodiscard]] double partition_factor(std::uint32_t vc) const;
   [[nodiscard]] double qos_factor(std::int32_t priority) const;
 
   Options options_;
-  ClassQueues waiting_;
+  RankedClasses waiting_;
   std::vector<DecayingUsage> used_;   // [owner]
   std::vector<ShareNow> shares_now_;  // [owner]
   DecayingUsage all_;
-  std::vector<std::uint8_t> blocked_;  // [partition], of this instant
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint32_t>, std::uint32_t> party_numbers_;
+  std::vector<Party> parties_;
+  std::vector<std::vector<std::uint32_t>> parties_of_;  // [owner]
 };
 
 }  // namespace gpusched

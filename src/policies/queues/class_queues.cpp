@@ -19,25 +19,4 @@ std::vector<JobId> make_room(JobId job, Placement rule, const std::vector<JobId>
   return gone;
 }
 
-std::vector<std::int64_t> deserved_shares(std::int64_t total, const std::vector<std::int64_t>& weights,
-                                          const std::vector<std::int64_t>& demands) {
-  std::vector<std::int64_t> shares(weights.size(), 0);
-  std::vector<bool> satisfied(weights.size(), false);
-  for (bool again = true; again;) {
-    again = false;
-    std::int64_t left = total, weight_sum = 0;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      satisfied[i] ? left -= shares[i] : weight_sum += weights[i];
-    }
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      if (satisfied[i]) continue;
-      shares[i] = mul_div(left, weights[i], weight_sum);
-      if (demands[i] > shares[i]) continue;
-      shares[i] = demands[i];
-      satisfied[i] = again = true;
-    }
-  }
-  return shares;
-}
-
 }  // namespace gpusched

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// ClassQueues: waiting jobs kept as one first-come queue for each class of jobs that a fair-share policy cannot tell
-/// apart, and the loop that starts them.
+/// ClassQueues: waiting jobs kept as one first-come queue for each class of jobs that a policy cannot tell apart, and
+/// the loop that starts them. Where owners are many and their turns change, RankedClasses costs less.
 #pragma once
 
 #include <algorithm>
@@ -109,74 +109,12 @@ class ClassQueues {
     }
   }
 
-  /// The greedy loop of a fair policy: while a job fits, the first job of the class of the lowest (score(class), first
-  /// job) starts where `rule` puts it, and `started(job)` counts it. Jobs that do not fit are passed over, or without
-  /// `skip` end their scheduling queue. Precondition and cost as start_best().
-  template <class Score, class Started>
-  void start_while_any_fits(const View& view, Decision& decision, Placement rule, bool skip, Score score,
-                            Started started) {
-    const auto may_fit = [&](std::uint32_t queue, std::uint32_t shape) {
-      return !skip || view.cluster().may_fit(view.shape_of_demand(shape), queue);
-    };
-    start_best(skip, may_fit, score, [&](const Class& jobs) {
-      if (decision.start(jobs.first(), rule) != Verdict::ok) return Attempt::no_room;
-      started(jobs.first());
-      return Attempt::started;
-    });
-  }
-  /// The same with the run's placement rule, passing over what does not fit.
-  template <class Score, class Started>
-  void start_while_any_fits(const View& view, Decision& decision, Score score, Started started) {
-    start_while_any_fits(view, decision, view.options().placement, true, score, started);
-  }
-
-  /// For scores that starts do not change: calls `attempt(class)` for the class of the lowest (score(class), first
-  /// job), again after each start, until every class was tried in vain. O((classes + starts) log classes).
-  template <class Score, class Try>
-  void start_in_order(Score score, Try attempt) {
-    using Turn = std::tuple<decltype(score(classes_[0])), JobId, std::uint32_t>;  // and the number of the class
-    std::vector<Turn> turns;
-    const auto turn = [&](std::uint32_t number) {
-      return Turn(score(std::as_const(classes_[number])), classes_[number].first(), number);
-    };
-    for (const Kind& kind : kinds_) {
-      for (const std::uint32_t number : kind.active) turns.push_back(turn(number));
-    }
-    std::make_heap(turns.begin(), turns.end(), std::greater<>());
-    while (!turns.empty()) {
-      std::pop_heap(turns.begin(), turns.end(), std::greater<>());
-      const std::uint32_t number = std::get<2>(turns.back());
-      turns.pop_back();
-      if (attempt(std::as_const(classes_[number])) != Attempt::started) continue;
-      pop(number);
-      if (classes_[number].jobs.empty()) continue;
-      turns.push_back(turn(number));
-      std::push_heap(turns.begin(), turns.end(), std::greater<>());
-    }
-  }
-
   /// Classes that have waiting jobs, in an arbitrary but repeatable order.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const Kind& kind : kinds_) {
       for (const std::uint32_t number : kind.active) visit(classes_[number]);
     }
-  }
-
-  /// Takes `job` out, which need not be the first of its class. O(jobs of the class).
-  void erase(const View& view, JobId job, std::uint32_t owner) {
-    const std::uint32_t number =
-        numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.demand(job)));
-    std::vector<JobId>& jobs = classes_[number].jobs;
-    std::iter_swap(std::find(jobs.begin(), jobs.end(), job), jobs.end() - 1);
-    jobs.pop_back();
-    std::make_heap(jobs.begin(), jobs.end(), std::greater<>());
-    if (jobs.empty()) deactivate(number);
-  }
-
-  /// Takes `job` out. Precondition: it is the first of its class.
-  void pop_first(const View& view, JobId job, std::uint32_t owner) {
-    pop(numbers_.at(std::tuple(owner, view.priority(job), view.queue_of(job), view.demand(job))));
   }
 
  private:
@@ -232,10 +170,5 @@ class ClassQueues {
 /// place is still free. Returns the jobs that stay preempted. When preempting all victims does not suffice, all are
 /// restored and the list is empty.
 std::vector<JobId> make_room(JobId job, Placement rule, const std::vector<JobId>& victims, Decision& decision);
-
-/// Weighted max-min: divides `total` by weight; no owner gets more than it demands, and what it leaves is divided among
-/// the others. `weights` and `demands` have one entry per owner; shares are rounded down.
-std::vector<std::int64_t> deserved_shares(std::int64_t total, const std::vector<std::int64_t>& weights,
-                                          const std::vector<std::int64_t>& demands);
 
 }  // namespace gpusched

@@ -263,14 +263,8 @@ TEST(Lsf, SharesBeforeTimeZeroToo) {
 
 // ---- queues with shares ----
 
-TEST(DeservedShares, WhatOneLeavesGoesToTheOthersByWeight) {
-  EXPECT_EQ(deserved_shares(100, {1, 1, 2}, {10, 1000, 1000}), (std::vector<std::int64_t>{10, 30, 60}));
-  EXPECT_EQ(deserved_shares(100, {1, 1}, {10, 20}), (std::vector<std::int64_t>{10, 20}));
-  EXPECT_EQ(deserved_shares(90, {1, 1, 1}, {1000, 1000, 1000}), (std::vector<std::int64_t>{30, 30, 30}));
-}
-
 TEST(QueueTree, SharesMultiplyDownTheTree) {
-  const QueueTree tree({"", "prod", "dev.a", "dev.b"}, OwnerWeights({1, 3, 1}));
+  QueueTree tree({"", "prod", "dev.a", "dev.b"}, OwnerWeights({1, 3, 1}));
   const std::vector<std::int64_t> much(4, 1000);
   EXPECT_EQ(tree.divide(800, much), (std::vector<std::int64_t>{0, 400, 300, 100}));
   // dev.a asks for little: its part goes to its sibling first, and only what both leave goes to prod.

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+/// RankedClasses: waiting jobs of owners whose turn depends on what they hold, kept in order as holdings change, so
+/// that an instant costs what changed and not the number of owners.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/view.hpp"
+#include "src/policies/queues/class_queues.hpp"
+
+namespace gpusched {
+
+/// The place of a class among those of its party, smallest first.
+struct ClassRank {
+  std::int64_t major = 0;
+  std::int64_t minor = 0;
+  JobId first = no_job;  ///< its first job
+  friend auto operator<=>(const ClassRank&, const ClassRank&) = default;
+};
+
+/// Waiting jobs by class: equal party, member, priority, scheduling queue and demand; within a class, first come first
+/// served. A party is what has a standing (an owner, a queue, a virtual cluster), a member is whoever is ranked within
+/// it. Classes of one kind (scheduling queue and demand, unless the order says otherwise) fit together, or none does.
+///
+/// An `Order` says who comes first. Its scores are totally ordered by <; the class of the lowest score is served.
+///   Kind kind(const Class&)                                by whom a lack of room is shared;
+///   std::int64_t major(const Class&), minor(const Class&)  the rank, until reorder_member();
+///   double standing(std::uint32_t party)                   a number that only bounds scores, until reorder_party(): it
+///                                                          may have grown since it was asked, but not fallen;
+///   Score score(const Class&)                              exact, at this moment. Within a party and kind, classes of
+///                                                          lower rank have lower scores;
+///   Score bound(double standing, const ClassRank& least,   no class of such a standing, rank and first job, or of
+///               JobId oldest)                              greater ones, has a lower score.
+/// The kinds keep a tree over their parties, with the least standing and rank of each subtree: the class of the lowest
+/// score is found by looking only where the bound promises one. O(log parties) where bounds are exact.
+class RankedClasses {
+ public:
+  using Kind = std::pair<std::uint32_t, std::uint32_t>;
+
+  struct Class {
+    std::uint32_t party = 0;
+    std::uint32_t member = 0;
+    std::int32_t priority = 0;
+    std::uint32_t queue = 0;
+    std::uint32_t shape = 0;        ///< number of the demand
+    std::vector<JobId> jobs = {};   ///< a heap with the lowest id at the front
+    std::uint32_t kind = no_index;  ///< where it stands
+    std::uint32_t slot = no_index;  ///< likewise
+    std::uint32_t at = no_index;    ///< likewise
+    ClassRank rank = {};            ///< as it stands there
+
+    [[nodiscard]] JobId first() const { return jobs.front(); }
+  };
+
+  template <class Order>
+  void push(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
+    const std::uint32_t number = number_of(view, job, party, member, order);
+    std::vector<JobId>& jobs = classes_[number].jobs;
+    jobs.push_back(job);
+    std::push_heap(jobs.begin(), jobs.end(), std::greater<>());
+    if (jobs.front() == job) place(number, order);
+  }
+
+  /// The standing of the party changed. O(its kinds x log parties).
+  template <class Order>
+  void reorder_party(std::uint32_t party, Order order) {
+    if (party >= stands_.size()) return;
+    for (const Stand& stand : stands_[party]) {
+      KindTree& kind = kinds_[stand.kind];
+      if (!kind.leaves[stand.slot].classes.empty()) kind.stand(stand.slot, order.standing(party));
+    }
+  }
+
+  /// The ranks of the member's classes changed. O(its classes x log n).
+  template <class Order>
+  void reorder_member(std::uint32_t member, Order order) {
+    if (member >= of_member_.size()) return;
+    for (const std::uint32_t number : of_member_[member]) {
+      if (!classes_[number].jobs.empty()) place(number, order);
+    }
+  }
+
+  /// Calls `attempt(class)`, which tries to start the class's first job, for the class of the lowest score, until none
+  /// is left to try: a kind without room is done for this instant. Kinds of which `may_fit(kind)` is false must have no
+  /// room, and cost one question. Preconditions: a start lowers no score, and `attempt` reorders those whose standing
+  /// or rank it changed; it never gives Attempt::not_allowed.
+  template <class Order, class MayFit, class Try>
+  void start_best(Order order, MayFit may_fit, Try attempt) {
+    using Score = decltype(order.score(classes_[0]));
+    using Turn = std::tuple<Score, std::uint32_t, std::uint32_t>;  // class, kind
+    std::vector<Turn> turns;
+    const auto elect = [&](std::uint32_t kind) {
+      const auto best = best_of<Score>(kind, order);
+      if (!best) return;
+      turns.emplace_back(best->first, best->second, kind);
+      std::push_heap(turns.begin(), turns.end(), std::greater<>());
+    };
+    for (std::uint32_t kind = 0; kind < kinds_.size(); ++kind) {
+      if (kinds_[kind].active > 0 && may_fit(kinds_[kind].key)) elect(kind);
+    }
+    while (!turns.empty()) {
+      std::pop_heap(turns.begin(), turns.end(), std::greater<>());
+      const auto [score, number, kind] = turns.back();
+      turns.pop_back();
+      if (score == order.score(classes_[number])) {  // else a start changed it, and another may come first
+        if (attempt(std::as_const(classes_[number])) == Attempt::no_room) continue;
+        pop(number, order);
+      }
+      elect(kind);
+    }
+  }
+
+  /// The greedy loop of a fair policy: while a job fits, the class of the lowest score starts its first job where
+  /// `rule` puts it, and `started(job)` counts it. Jobs that do not fit are passed over.
+  template <class Order, class Started>
+  void start_while_any_fits(const View& view, Decision& decision, Placement rule, Order order, Started started) {
+    const auto may_fit = [&](const Kind& kind) {
+      return view.cluster().may_fit(view.shape_of_demand(kind.second), kind.first);
+    };
+    start_best(order, may_fit, [&](const Class& jobs) {
+      if (decision.start(jobs.first(), rule) != Verdict::ok) return Attempt::no_room;
+      started(jobs.first());
+      return Attempt::started;
+    });
+  }
+
+  /// Classes that have waiting jobs, in a repeatable order.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const std::uint32_t number : active_) visit(classes_[number]);
+  }
+
+  /// Takes `job` out, which need not be the first of its class. O(jobs of the class).
+  template <class Order>
+  void erase(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
+    const std::uint32_t number = number_of(view, job, party, member, order);
+    std::vector<JobId>& jobs = classes_[number].jobs;
+    std::iter_swap(std::find(jobs.begin(), jobs.end(), job), jobs.end() - 1);
+    jobs.pop_back();
+    std::make_heap(jobs.begin(), jobs.end(), std::greater<>());
+    place(number, order);
+  }
+
+  /// Scores and bounds computed so far: what the elections cost.
+  [[nodiscard]] std::uint64_t scored() const { return scored_; }
+
+ private:
+  // What is known of some parties.
+  struct Node {
+    double standing = std::numeric_limits<double>::infinity();  // the least
+    ClassRank least = nothing;
+    JobId oldest = no_job;  // the least `first`; no_job: none waits
+  };
+  struct Leaf {
+    std::uint32_t party = 0;
+    double standing = 0;
+    std::set<std::pair<ClassRank, std::uint32_t>> classes = {};  // with waiting jobs
+
+    [[nodiscard]] Node node() const {
+      if (classes.empty()) return {};
+      Node node{.standing = standing, .least = classes.begin()->first};
+      node.oldest = node.least.first;
+      return node;
+    }
+  };
+  // The parties of a kind, as the leaves of a binary tree: node k has children 2k and 2k + 1.
+  struct KindTree {
+    Kind key;
+    std::uint32_t active = 0;                        // classes with waiting jobs
+    std::map<std::uint32_t, std::uint32_t> slots{};  // by party
+    std::vector<Leaf> leaves{};
+    std::vector<Node> nodes{};  // twice a power of two; those of leaves are the second half
+
+    [[nodiscard]] std::size_t capacity() const { return nodes.size() / 2; }
+    void stand(std::uint32_t slot, double standing) {
+      leaves[slot].standing = standing;
+      update(slot);
+    }
+    void update(std::uint32_t slot) {
+      std::size_t at = capacity() + slot;
+      nodes[at] = leaves[slot].node();
+      for (at /= 2; at > 0; at /= 2) nodes[at] = merged(nodes[2 * at], nodes[2 * at + 1]);
+    }
+    std::uint32_t add(std::uint32_t party) {
+      const auto slot = static_cast<std::uint32_t>(leaves.size());
+      slots.emplace(party, slot);
+      leaves.push_back({.party = party});
+      if (slot < capacity()) return slot;
+      nodes.assign(std::max<std::size_t>(2, 2 * nodes.size()), Node{});
+      for (std::uint32_t known = 0; known < slot; ++known) nodes[capacity() + known] = leaves[known].node();
+      for (std::size_t at = capacity(); at-- > 1;) nodes[at] = merged(nodes[2 * at], nodes[2 * at + 1]);
+      return slot;
+    }
+  };
+  // Where a party stands.
+  struct Stand {
+    std::uint32_t kind = 0;
+    std::uint32_t slot = 0;
+  };
+  using Key = std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint32_t, std::uint32_t>;
+
+  static constexpr ClassRank nothing{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::max(),
+                                     no_job};
+
+  static Node merged(const Node& a, const Node& b) {
+    return {std::min(a.standing, b.standing), std::min(a.least, b.least), std::min(a.oldest, b.oldest)};
+  }
+
+  template <class Order>
+  std::uint32_t number_of(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
+    const Key key(party, member, view.priority(job), view.queue_of(job), view.demand(job));
+    const auto [known, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(classes_.size()));
+    if (added) {
+      classes_.push_back({.party = party,
+                          .member = member,
+                          .priority = view.priority(job),
+                          .queue = view.queue_of(job),
+                          .shape = view.demand(job)});
+      add_class(known->second, order.kind(classes_.back()));
+    }
+    return known->second;
+  }
+
+  void add_class(std::uint32_t number, const Kind& key) {
+    Class& added = classes_[number];
+    const auto [kind, is_new] = kind_numbers_.try_emplace(key, static_cast<std::uint32_t>(kinds_.size()));
+    if (is_new) kinds_.push_back({.key = key});
+    added.kind = kind->second;
+    KindTree& tree = kinds_[added.kind];
+    const auto slot = tree.slots.find(added.party);
+    added.slot = slot != tree.slots.end() ? slot->second : tree.add(added.party);
+    if (added.party >= stands_.size()) stands_.resize(added.party + 1);
+    if (slot == tree.slots.end()) stands_[added.party].push_back({added.kind, added.slot});
+    if (added.member >= of_member_.size()) of_member_.resize(added.member + 1);
+    of_member_[added.member].push_back(number);
+  }
+
+  // Puts the class where its first job and its rank belong, or takes it out when it has no job left.
+  template <class Order>
+  void place(std::uint32_t number, Order order) {
+    Class& placed = classes_[number];
+    KindTree& kind = kinds_[placed.kind];
+    Leaf& leaf = kind.leaves[placed.slot];
+    if (leaf.classes.erase({placed.rank, number}) > 0) deactivate(number);
+    if (!placed.jobs.empty()) {
+      if (leaf.classes.empty()) leaf.standing = order.standing(placed.party);
+      placed.rank = {order.major(placed), order.minor(placed), placed.first()};
+      leaf.classes.insert({placed.rank, number});
+      activate(number);
+    }
+    kind.update(placed.slot);
+  }
+
+  void activate(std::uint32_t number) {
+    ++kinds_[classes_[number].kind].active;
+    classes_[number].at = static_cast<std::uint32_t>(active_.size());
+    active_.push_back(number);
+  }
+
+  void deactivate(std::uint32_t number) {
+    --kinds_[classes_[number].kind].active;
+    active_[classes_[number].at] = active_.back();  // the last takes its place
+    classes_[active_.back()].at = classes_[number].at;
+    active_.pop_back();
+  }
+
+  template <class Order>
+  void pop(std::uint32_t number, Order order) {
+    std::vector<JobId>& jobs = classes_[number].jobs;
+    std::pop_heap(jobs.begin(), jobs.end(), std::greater<>());
+    jobs.pop_back();
+    place(number, order);
+  }
+
+  template <class Score>
+  using Best = std::optional<std::pair<Score, std::uint32_t>>;
+
+  // The class of the lowest score of a kind, or nothing.
+  template <class Score, class Order>
+  Best<Score> best_of(std::uint32_t kind, Order& order) {
+    Best<Score> best;
+    if (kinds_[kind].active > 0) search(kinds_[kind], 1, order, best);
+    return best;
+  }
+
+  template <class Score, class Order>
+  void search(KindTree& kind, std::size_t at, Order& order, Best<Score>& best) {
+    if (at >= kind.capacity()) {
+      const auto slot = static_cast<std::uint32_t>(at - kind.capacity());
+      const Leaf& leaf = kind.leaves[slot];
+      const std::uint32_t number = leaf.classes.begin()->second;
+      ++scored_;
+      const Score score = order.score(std::as_const(classes_[number]));
+      if (!best || score < best->first) best.emplace(score, number);
+      const double standing = order.standing(leaf.party);  // a better bound, for the searches to come
+      if (standing > leaf.standing) kind.stand(slot, standing);
+      return;
+    }
+    struct Side {
+      Score bound;
+      std::size_t at;
+    };
+    std::optional<Side> sides[2];
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+      const Node& node = kind.nodes[2 * at + side];
+      if (node.oldest == no_job) continue;
+      ++scored_;
+      sides[side] = Side{order.bound(node.standing, node.least, node.oldest), 2 * at + side};
+    }
+    if (sides[0] && sides[1] && sides[1]->bound < sides[0]->bound) std::swap(sides[0], sides[1]);
+    for (const std::optional<Side>& side : sides) {
+      if (side && (!best || side->bound < best->first)) search(kind, side->at, order, best);
+    }
+  }
+
+  std::map<Key, std::uint32_t> numbers_;
+  std::map<Kind, std::uint32_t> kind_numbers_;
+  std::vector<Class> classes_;
+  std::vector<std::uint32_t> active_;  // classes with waiting jobs
+  std::vector<KindTree> kinds_;
+  std::vector<std::vector<Stand>> stands_;             // by party
+  std::vector<std::vector<std::uint32_t>> of_member_;  // classes
+  std::uint64_t scored_ = 0;
+};
+
+/// The order of policies whose parties have no standing of their own: classes by rank alone, all of one party.
+struct RankedOrder {
+  using Score = ClassRank;
+  [[nodiscard]] static RankedClasses::Kind kind(const RankedClasses::Class& jobs) { return {jobs.queue, jobs.shape}; }
+  [[nodiscard]] static double standing(std::uint32_t) { return 0; }
+  [[nodiscard]] static Score bound(double, const ClassRank& least, JobId) { return least; }
+};
+
+}  // namespace gpusched

@@ -119,8 +119,8 @@ std::string sentence_of(const HeldOut& result) {
   const std::string count = std::to_string(result.rows.size());
   const std::string lineup = count + " plain policies that know no more of run times than it does";
   if (!other.agent.interval) {
-    return "No verdict, too few windows: " + than + " from that of the best of " + lineup + ", " + other.policy +
-           "; at least " + std::to_string(least_values) + " windows are needed.\n";
+    return "No verdict, as the windows are too few for differences like theirs: " + than +
+           " from that of the best of " + lineup + ", " + other.policy + ".\n";
   }
   if (is_beaten(other)) {
     return "The agent beats all " + lineup + ": " + than + " " + interval_of(other.agent) +

@@ -38,6 +38,11 @@ std::string human_count(std::uint64_t count) {
   return digits;
 }
 
+std::string counted(std::uint64_t count, std::string_view noun, std::string_view plural) {
+  const std::string several = plural.empty() ? std::string(noun) + "s" : std::string(plural);
+  return human_count(count) + " " + (count == 1 ? std::string(noun) : several);
+}
+
 std::string exact_number(double value) {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "gpusched/core/types.hpp"
 
@@ -20,6 +21,8 @@ std::string percent_text(double ratio);
 std::string signed_percent_text(double ratio);
 /// With thousands separated: "80,539".
 std::string human_count(std::uint64_t count);
+/// A count of things: "1 job", "80,539 jobs". `plural` where it is not the noun with an s.
+std::string counted(std::uint64_t count, std::string_view noun, std::string_view plural = {});
 
 /// Exact seconds without trailing zeros: "12", "0.5", "-1.000001".
 std::string exact_seconds(Time t);

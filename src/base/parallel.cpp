@@ -11,8 +11,12 @@
 
 namespace gpusched {
 
+std::uint32_t thread_count(std::uint32_t threads) {
+  return threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+}
+
 void for_each_index(std::size_t count, std::uint64_t threads, const std::function<void(std::size_t)>& work) {
-  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  if (threads == 0) threads = thread_count(0);
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::exception_ptr failure;

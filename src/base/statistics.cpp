@@ -81,23 +81,41 @@ double variance_of_drawn_mean(std::span<const double> values, std::size_t block)
   return sum_of_squares(means) / (count - 1) / count;
 }
 
-// Variance of the mean of a series (whose mean is 0): the larger of that of overlapping batches of `block` (Meketon
-// and Schmeiser, Winter Simulation Conference 1984) and that of a first-order autoregression whose correlation, freed
-// of its bias, is at least half a standard error.
-double variance_of_mean(std::span<const double> values, std::size_t block) {
+// Lag-one autocorrelation, freed of the bias that the estimated mean gives it (Kendall, Biometrika 41, 1954), and so
+// far above: 0 to 0.95.
+double autocorrelation_above(std::span<const double> values, double margin) {
   const auto n = static_cast<double>(values.size());
-  const double independent = sum_of_squares(values) / (n - 1) / n;
-  const double r = first_autocorrelation(values);
-  const double unbiased = std::min(0.9, r + 1 / n);
-  const double regression = r > 0.5 / std::sqrt(n) ? independent * (1 + unbiased) / (1 - unbiased) : independent;
-  if (block == 1) return regression;
+  if (n <= 3) return 0.95;
+  return std::clamp((n * first_autocorrelation(values) + 1) / (n - 3) + margin, 0.0, 0.95);
+}
+
+// How many independent values a first-order autoregression of so many is worth.
+double worth(double count, double autocorrelation) { return count * (1 - autocorrelation) / (1 + autocorrelation); }
+
+// An estimated variance, and the values that it comes from less one.
+struct Variance {
+  double value = 0;
+  double degrees_of_freedom = 1;
+};
+
+// Variance of the mean of a series (whose mean is 0): the larger of that of overlapping batches of `block` (Meketon
+// and Schmeiser, Winter Simulation Conference 1984) and that of a first-order autoregression whose correlation is half
+// a standard error above the estimate. The estimate alone is too low in half of the series, and in more than half of
+// those that pass the limit of effective_count().
+Variance variance_of_mean(std::span<const double> values, std::size_t block) {
+  const auto n = static_cast<double>(values.size());
   const auto b = static_cast<double>(block);
-  double squares = 0;
-  for (std::size_t i = 0; i + block <= values.size(); ++i) {
-    const double mean = mean_of(values.subspan(i, block));
-    squares += mean * mean;
+  const double independent = worth(n, autocorrelation_above(values, 0.5 / std::sqrt(n)));
+  double variance = sum_of_squares(values) / (n - 1) / independent;
+  if (block > 1) {
+    double squares = 0;
+    for (std::size_t i = 0; i + block <= values.size(); ++i) {
+      const double mean = mean_of(values.subspan(i, block));
+      squares += mean * mean;
+    }
+    variance = std::max(variance, squares * b / ((n - b) * (n - b + 1)));
   }
-  return std::max(regression, squares * b / ((n - b) * (n - b + 1)));
+  return {variance, std::min(independent, n / b) - 1};
 }
 
 // Blocks of neighbours from anywhere, the first behind the last, until as many are drawn as there are.
@@ -112,49 +130,86 @@ void draw_blocks(std::vector<std::size_t>& drawn, std::size_t block, Rng& rng) {
 struct Side {
   std::vector<double> series;  // per window the mean over the middle half of the runs
   double mean = 0;             // its mean: the interquartile mean of the runs' means
-  double run_variance = 0;     // of that mean, for how far runs differ; 0 for a single run
 };
 
-Side side_of(const RunScores& scores, const std::vector<std::size_t>& runs, const std::vector<std::size_t>& windows) {
-  std::vector<std::pair<double, std::size_t>> means;  // with the run
+// Runs with their means over the windows, ascending.
+using RankedRuns = std::vector<std::pair<double, std::size_t>>;
+
+RankedRuns ranked(const RunScores& scores, const std::vector<std::size_t>& runs,
+                  const std::vector<std::size_t>& windows) {
+  RankedRuns means;
   for (const std::size_t run : runs) {
     double sum = 0;
     for (const std::size_t window : windows) sum += scores[run][window];
     means.emplace_back(sum / static_cast<double>(windows.size()), run);
   }
   std::sort(means.begin(), means.end());
-  const std::size_t cut = means.size() / 4;
-  const std::size_t end = means.size() - cut;
-  const auto kept = static_cast<double>(end - cut);
+  return means;
+}
+
+std::span<const std::pair<double, std::size_t>> middle_half(const RankedRuns& runs) {
+  const std::size_t cut = runs.size() / 4;
+  return std::span(runs).subspan(cut, runs.size() - 2 * cut);
+}
+
+Side side_of(const RunScores& scores, const RankedRuns& runs, const std::vector<std::size_t>& windows) {
+  const auto middle = middle_half(runs);
+  const auto kept = static_cast<double>(middle.size());
   Side side{.series = std::vector<double>(windows.size(), 0.0)};
-  for (std::size_t i = cut; i < end; ++i) {
-    side.mean += means[i].first / kept;
-    for (std::size_t w = 0; w < windows.size(); ++w) side.series[w] += scores[means[i].second][windows[w]] / kept;
+  for (const auto& [mean, run] : middle) {
+    side.mean += mean / kept;
+    for (std::size_t w = 0; w < windows.size(); ++w) side.series[w] += scores[run][windows[w]] / kept;
   }
-  if (means.size() < 2) return side;
-  // Of a trimmed mean, from the winsorised variance (Tukey and McLaughlin, Sankhya A 25(3), 1963).
+  return side;
+}
+
+// Variance within the runs of the middle half that neither the run nor the window explains: of one value.
+double interaction_variance(const RunScores& scores, const RankedRuns& runs, const Side& side) {
+  const auto middle = middle_half(runs);
+  double squares = 0;
+  for (const auto& [mean, run] : middle) {
+    for (std::size_t w = 0; w < side.series.size(); ++w) {
+      const double rest = scores[run][w] - mean - side.series[w] + side.mean;
+      squares += rest * rest;
+    }
+  }
+  return squares / static_cast<double>((middle.size() - 1) * (side.series.size() - 1));
+}
+
+// What the runs of a side add to the variance of its mean.
+struct RunSpread {
+  Variance among;    // of the mean, for how far the runs differ, and each from window to window
+  double twice = 0;  // the last of these, which the variance of the windows holds too
+
+  [[nodiscard]] RunSpread over(double divisor) const {
+    return {{among.value / divisor, among.degrees_of_freedom}, twice / divisor};
+  }
+};
+
+// Of a trimmed mean, from the winsorised variance (Tukey and McLaughlin, Sankhya A 25(3), 1963).
+RunSpread run_spread(const RunScores& scores, const RankedRuns& runs, const Side& side) {
+  if (runs.size() < 2) return {};
+  const auto middle = middle_half(runs);
   std::vector<double> winsorised;
-  for (const auto& [mean, run] : means) winsorised.push_back(std::clamp(mean, means[cut].first, means[end - 1].first));
+  for (const auto& [mean, run] : runs) {
+    winsorised.push_back(std::clamp(mean, middle.front().first, middle.back().first));
+  }
   const double centre = mean_of(winsorised);
   double squares = 0;
   for (const double mean : winsorised) squares += (mean - centre) * (mean - centre);
-  const auto count = static_cast<double>(means.size());
-  side.run_variance = squares / (count - 1) * count / (kept * kept);
-  return side;
+  const auto kept = static_cast<double>(middle.size());
+  return {{squares / (kept * (kept - 1)), kept - 1},
+          interaction_variance(scores, runs, side) / kept / static_cast<double>(side.series.size())};
 }
 
 // A statistic of two sides, and the windows' part in its error: values of mean 0 whose mean varies as it does.
 struct Statistic {
   double value = 0;
   std::vector<double> influence;
-  double run_variance_of_ours = 0, run_variance_of_theirs = 0;
 };
 
 Statistic difference_of(const Side& ours, const Side& theirs) {
-  Statistic result{.value = ours.mean - theirs.mean,
-                   .influence = ours.series,
-                   .run_variance_of_ours = ours.run_variance,
-                   .run_variance_of_theirs = theirs.run_variance};
+  Statistic result{.value = ours.mean - theirs.mean, .influence = ours.series};
   for (std::size_t w = 0; w < result.influence.size(); ++w) result.influence[w] -= theirs.series[w] + result.value;
   return result;
 }
@@ -162,30 +217,40 @@ Statistic difference_of(const Side& ours, const Side& theirs) {
 // The logarithm of ours over theirs, by the delta method: a ratio near 0 or of a few heavy windows is far from normal.
 // Precondition: both means are above 0.
 Statistic log_ratio_of(const Side& ours, const Side& theirs) {
-  Statistic result{.value = std::log(ours.mean / theirs.mean),
-                   .influence = std::vector<double>(ours.series.size()),
-                   .run_variance_of_ours = ours.run_variance / (ours.mean * ours.mean),
-                   .run_variance_of_theirs = theirs.run_variance / (theirs.mean * theirs.mean)};
+  Statistic result{.value = std::log(ours.mean / theirs.mean), .influence = std::vector<double>(ours.series.size())};
   for (std::size_t w = 0; w < result.influence.size(); ++w) {
     result.influence[w] = ours.series[w] / ours.mean - theirs.series[w] / theirs.mean;
   }
   return result;
 }
 
-// The 97.5 % quantile of Student's t.
-double student_t(std::size_t degrees_of_freedom) {
+// The 97.5 % quantile of Student's t; between whole degrees of freedom on a line. Precondition: at least 1.
+double student_t(double degrees_of_freedom) {
   static constexpr double few[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
-  if (degrees_of_freedom <= std::size(few)) return few[degrees_of_freedom - 1];
+  const double whole = std::floor(degrees_of_freedom);
+  if (whole < static_cast<double>(std::size(few))) {
+    const auto place = static_cast<std::size_t>(whole) - 1;
+    return few[place] + (degrees_of_freedom - whole) * (few[place + 1] - few[place]);
+  }
   constexpr double z = 1.959964;
-  return z + (z * z * z + z) / (4 * static_cast<double>(degrees_of_freedom));
+  return z + (z * z * z + z) / (4 * degrees_of_freedom);
 }
 
-// What the variance among so many runs is multiplied by: few runs say little about it, and draws from them spread less
-// than they do.
-double few_runs_factor(std::size_t runs) {
-  if (runs < 2) return 0;
-  const double t = student_t(runs - 1) / 1.959964;
-  return t * t * static_cast<double>(runs) / static_cast<double>(runs - 1);
+// Degrees of freedom of a sum of estimated variances (Welch and Satterthwaite, Biometrics Bulletin 2(6), 1946).
+double degrees_of_freedom(const std::vector<Variance>& parts) {
+  double sum = 0, squares = 0;
+  for (const Variance& part : parts) {
+    sum += part.value;
+    squares += part.value * part.value / std::max(1.0, part.degrees_of_freedom);
+  }
+  return squares > 0 ? std::max(1.0, sum * sum / squares) : 1;
+}
+
+double skewness(std::span<const double> values) {
+  double cubes = 0;
+  for (const double value : values) cubes += value * value * value;
+  const double squares = sum_of_squares(values);
+  return squares > 0 ? cubes / std::pow(squares, 1.5) * std::sqrt(static_cast<double>(values.size())) : 0;
 }
 
 std::vector<std::size_t> all_of(std::size_t count) {
@@ -199,39 +264,54 @@ void draw_runs(std::vector<std::size_t>& runs, std::size_t count, Rng& rng) {
   for (std::size_t& run : runs) run = rng.below(count);
 }
 
-// The symmetric bootstrap-t of one statistic.
+// The equal-tailed bootstrap-t of one statistic.
 class Studentised {
  public:
-  Studentised(Statistic observed, std::size_t block, std::size_t our_runs, std::size_t their_runs)
-      : observed_(std::move(observed)), block_(block) {
-    error_ = std::sqrt(variance_of_mean(observed_.influence, block) +
-                       observed_.run_variance_of_ours * few_runs_factor(our_runs) +
-                       observed_.run_variance_of_theirs * few_runs_factor(their_runs));
+  Studentised(Statistic observed, std::size_t block, const RunSpread& ours, const RunSpread& theirs)
+      : observed_(std::move(observed)), block_(block), runs_differ_(ours.among.value + theirs.among.value > 0) {
+    Variance windows = variance_of_mean(observed_.influence, block);
+    windows.value = std::max(0.0, windows.value - ours.twice - theirs.twice);
+    const double sum = windows.value + ours.among.value + theirs.among.value;
+    drawn_t_ = student_t(static_cast<double>(observed_.influence.size() / block) - 1);
+    // Resamples know the quantiles of so many blocks, not what autocorrelation and few runs leave of them.
+    error_ = std::sqrt(sum) * student_t(degrees_of_freedom({windows, ours.among, theirs.among})) / drawn_t_;
   }
 
   void add(const Statistic& drawn) {
-    const double error = std::sqrt(variance_of_drawn_mean(drawn.influence, block_) + observed_.run_variance_of_ours +
-                                   observed_.run_variance_of_theirs);
-    const double distance = std::abs(drawn.value - observed_.value);
-    distances_.push_back(distance == 0 ? 0 : distance / error);
+    distances_.push_back(drawn.value - observed_.value);
+    variances_.push_back(variance_of_drawn_mean(drawn.influence, block_));
   }
-
-  // A resample without a ratio.
-  void add_infinite() { distances_.push_back(std::numeric_limits<double>::infinity()); }
 
   // Consumes what was added.
   ConfidenceInterval interval() {
+    const double among_runs =
+        runs_differ_
+            ? std::max(0.0, sum_of_squares(distances_) / static_cast<double>(distances_.size()) - mean_of(variances_))
+            : 0;
+    for (std::size_t i = 0; i < distances_.size(); ++i) {
+      if (distances_[i] != 0) distances_[i] /= std::sqrt(variances_[i] + among_runs);
+    }
     std::sort(distances_.begin(), distances_.end());
-    const double rank = std::ceil(0.95 * static_cast<double>(distances_.size() + 1));
-    const double reach = error_ == 0 ? 0 : distances_[static_cast<std::size_t>(rank) - 1] * error_;
-    return {observed_.value - reach, observed_.value + reach};
+    const auto in_tail = static_cast<std::size_t>(0.025 * static_cast<double>(distances_.size() + 1));
+    double lowest = distances_[in_tail - 1], highest = distances_[distances_.size() - in_tail];
+    if (runs_differ_) {  // few runs drawn with replacement have shorter tails than what they are drawn from
+      lowest = std::min(lowest, -drawn_t_);
+      highest = std::max(highest, drawn_t_);
+    }
+    const double skew = skewness(observed_.influence);
+    return {observed_.value - highest * error_ * stretch(-skew), observed_.value - lowest * error_ * stretch(skew)};
   }
 
  private:
+  // Of the end on the side of a long tail. Windows that pass for lightly skewed hold fewer of a tail than there are.
+  static double stretch(double skew) { return 1 + 0.3 * std::max(0.0, skew - 0.5); }
+
   Statistic observed_;
   std::size_t block_;
+  bool runs_differ_;
+  double drawn_t_ = 0;  // the quantile of as many independent normal blocks as are drawn
   double error_ = 0;
-  std::vector<double> distances_;  // in standard errors
+  std::vector<double> distances_, variances_;  // of resamples: from what was observed, and of the windows' mean
 };
 
 }  // namespace
@@ -262,42 +342,71 @@ std::size_t block_length(std::span<const double> values) {
 
 double effective_count(std::span<const double> values, std::size_t block) {
   const auto n = static_cast<double>(values.size());
-  const double r = std::clamp(first_autocorrelation(values) + 1 / n + 2 / std::sqrt(n), 0.0, 0.95);
-  return std::min(n * (1 - r) / (1 + r), n / static_cast<double>(block));
+  return std::min(worth(n, autocorrelation_above(values, 9 / n)), n / static_cast<double>(block));
 }
+
+double tail_index(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t count = sorted.size();
+  const double median = (sorted[count / 2] + sorted[(count - 1) / 2]) / 2;
+  for (double& value : sorted) value = std::abs(value - median);
+  std::sort(sorted.begin(), sorted.end());
+  const double middle = sorted[count - count / 2 - 1];
+  if (sorted.back() == 0) return 0;
+  if (middle == 0) return std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (std::size_t i = count - count / 2; i < count; ++i) sum += std::log(sorted[i] / middle);
+  return sum / static_cast<double>(count / 2);
+}
+
+double largest_tail_index(double count) { return 1.1 * std::pow(std::max(1.0, count / 80), 1.0 / 6); }
+
+namespace {
+
+// Whether these windows can give an interval.
+bool are_enough(std::span<const double> influence, std::size_t block) {
+  const double count = effective_count(influence, block);
+  return count >= least_effective_count && tail_index(influence) <= largest_tail_index(count);
+}
+
+}  // namespace
 
 std::optional<PairedIntervals> paired_intervals(const RunScores& ours, const RunScores& theirs, std::size_t overlap,
                                                 Rng rng, std::uint32_t resamples) {
   const std::size_t count = ours.front().size();
-  GPUSCHED_ASSERT(count > 0 && overlap >= 1, "windows to compare");
+  GPUSCHED_ASSERT(count > 0 && overlap >= 1 && resamples >= 39, "windows to compare, and a resample in each tail");
   if (count < least_values) return std::nullopt;
   std::vector<std::size_t> windows = all_of(count);
   std::vector<std::size_t> our_runs = all_of(ours.size());
   std::vector<std::size_t> their_runs = all_of(theirs.size());
-  const Side us = side_of(ours, our_runs, windows);
-  const Side them = side_of(theirs, their_runs, windows);
+  const RankedRuns our_ranks = ranked(ours, our_runs, windows);
+  const RankedRuns their_ranks = ranked(theirs, their_runs, windows);
+  const Side us = side_of(ours, our_ranks, windows);
+  const Side them = side_of(theirs, their_ranks, windows);
   std::size_t different = 0;
   for (std::size_t w = 0; w < count; ++w) different += us.series[w] != them.series[w] ? 1 : 0;
   if (different > 0 && static_cast<double>(different) < least_effective_count) return std::nullopt;
-  const Statistic difference = difference_of(us, them);
-  const std::size_t block = std::max(overlap, block_length(difference.influence));
-  if (effective_count(difference.influence, block) < least_effective_count) return std::nullopt;
-  Studentised absolute(difference, block, ours.size(), theirs.size());
   const bool has_ratio = us.mean > 0 && them.mean > 0;
-  Studentised relative(has_ratio ? log_ratio_of(us, them) : difference, block, ours.size(), theirs.size());
+  const Statistic difference = difference_of(us, them);
+  const Statistic decisive = has_ratio ? log_ratio_of(us, them) : difference;
+  const std::size_t block = std::max({overlap, block_length(decisive.influence), block_length(difference.influence)});
+  if (!are_enough(decisive.influence, block)) return std::nullopt;
+  const RunSpread our_spread = run_spread(ours, our_ranks, us);
+  const RunSpread their_spread = run_spread(theirs, their_ranks, them);
+  Studentised absolute(difference, block, our_spread, their_spread);
+  Studentised relative(decisive, block, our_spread.over(has_ratio ? us.mean * us.mean : 1),
+                       their_spread.over(has_ratio ? them.mean * them.mean : 1));
   for (std::uint32_t i = 0; i < resamples; ++i) {
     draw_blocks(windows, block, rng);
     draw_runs(our_runs, ours.size(), rng);
     draw_runs(their_runs, theirs.size(), rng);
-    const Side our_side = side_of(ours, our_runs, windows);
-    const Side their_side = side_of(theirs, their_runs, windows);
+    const Side our_side = side_of(ours, ranked(ours, our_runs, windows), windows);
+    const Side their_side = side_of(theirs, ranked(theirs, their_runs, windows), windows);
     absolute.add(difference_of(our_side, their_side));
     if (!has_ratio) continue;
-    if (our_side.mean > 0 && their_side.mean > 0) {
-      relative.add(log_ratio_of(our_side, their_side));
-    } else {
-      relative.add_infinite();
-    }
+    if (our_side.mean <= 0 || their_side.mean <= 0) return std::nullopt;  // too few windows carry the ratio
+    relative.add(log_ratio_of(our_side, their_side));
   }
   PairedIntervals result{.difference = absolute.interval(), .relative = {}, .block = block};
   if (has_ratio) {

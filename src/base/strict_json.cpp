@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <set>
 #include <vector>
 
@@ -75,13 +76,10 @@ std::string json_text(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Result<std::string> read_text_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return Unexpected{Error{.message = "is a folder; expected a file", .file = path}};
-  }
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return Unexpected{Error{.message = "cannot be opened", .file = path}};
+namespace {
+
+// `path` is for messages only.
+Result<std::string> read_text(std::istream& stream, const std::string& path) {
   std::string text;
   std::vector<char> block(std::size_t{1} << 16);
   while (stream.read(block.data(), static_cast<std::streamsize>(block.size())), stream.gcount() > 0) {
@@ -92,6 +90,22 @@ Result<std::string> read_text_file(const std::string& path) {
   }
   if (stream.bad()) return Unexpected{Error{.message = "cannot be read", .file = path}};
   return text;
+}
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return Unexpected{Error{.message = "is a folder; expected a file", .file = path}};
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return Unexpected{Error{.message = "cannot be opened", .file = path}};
+  return read_text(stream, path);
+}
+
+Result<std::string> read_text_input(const std::string& path) {
+  return path == "-" ? read_text(std::cin, path) : read_text_file(path);
 }
 
 }  // namespace gpusched

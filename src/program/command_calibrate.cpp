@@ -6,7 +6,6 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
-#include <thread>
 
 #include "src/calibration/measure/backends.hpp"
 #include "src/calibration/measure/calibrate.hpp"
@@ -28,6 +27,14 @@ struct CalibrateArguments {
   bool quick = false;
   bool job_mix = false;
 };
+
+// Each thread has a processor of its own, or the measurement is of the system's turns.
+void leave_out_threads_without_processor(CalibrateArguments& arguments) {
+  const std::uint32_t processors = thread_count(0);
+  if (arguments.threads <= processors) return;
+  note("--threads: this machine has " + std::to_string(processors) + " processors, and so many threads measure");
+  arguments.threads = processors;
+}
 
 int run_calibration(const CalibrateArguments& arguments) {
   if (arguments.job_mix && arguments.backend == "analytic") {
@@ -93,9 +100,11 @@ void add_calibrate_command(CLI::App& program, int& exit_code) {
                     "also run 16 jobs as processes under three schedules and compare with the simulator");
   command->add_option("--checkpoint-folder", arguments->checkpoint_folder, "also time checkpoints in this folder")
       ->check(CLI::ExistingDirectory);
-  command->add_option("--threads", arguments->threads, "threads of the cpu backend (0: one for each processor)")
-      ->check(whole_number_from(0, std::max(1U, std::thread::hardware_concurrency())));
-  command->add_option("--seed", arguments->seed, "of sizes, data and resampling")
+  command
+      ->add_option("--threads", arguments->threads,
+                   "threads of the cpu backend, at most one for each processor; 0: so many")
+      ->check(number_of_threads());
+  command->add_option("--seed", arguments->seed, "seed of sizes, data and resampling")
       ->check([](const std::string& text) {
         return text.starts_with('-') ? "expected a whole number, 0 or more, not '" + text + "'" : std::string();
       })
@@ -104,9 +113,13 @@ void add_calibrate_command(CLI::App& program, int& exit_code) {
       "Ctrl-C keeps what was measured; the same command goes on from there.\n"
       "\nExamples:\n"
       "  gpusched calibrate --backend cpu --quick --out this-machine.json\n"
-      "  gpusched calibrate --backend cuda --out this-gpu.json --checkpoint-folder /scratch\n"
+      "  gpusched calibrate --backend cuda --out this-gpu.json \\\n"
+      "                     --checkpoint-folder /scratch\n"
       "  gpusched profile show this-machine.json\n");
-  command->callback([arguments, &exit_code] { exit_code = run_calibration(*arguments); });
+  command->callback([arguments, &exit_code] {
+    leave_out_threads_without_processor(*arguments);
+    exit_code = run_calibration(*arguments);
+  });
 }
 
 }  // namespace gpusched

@@ -52,7 +52,7 @@ int import(const ClusterArguments& arguments) {
   return exit_done;
 }
 
-int show(const ClusterArguments& arguments) {
+int show_cluster(const ClusterArguments& arguments) {
   const auto found = find_cluster(arguments.cluster);
   if (!found) return complain(found.error());
   for (const std::string& line : found->notes) note(line);
@@ -71,11 +71,16 @@ void add_cluster_command(CLI::App& program, int& exit_code) {
   import_command->add_option("nodes", arguments->cluster, "FILE of scontrol show nodes, or of sinfo -N")->required();
   import_command->add_option("--name", arguments->name, "name of the cluster; by default the file's");
   import_command->add_option("--out", arguments->out, "the file to write; by default standard output");
+  import_command->footer(
+      "Example:\n"
+      "  scontrol show nodes -o > nodes.txt\n"
+      "  gpusched cluster import nodes.txt --out cluster.json\n");
   import_command->callback([arguments, &exit_code] { exit_code = import(*arguments); });
 
   auto* show_command = command->add_subcommand("show", "What a cluster holds; exit code 2 if it cannot be read");
   show_command->add_option("cluster", arguments->cluster, "NAME, FILE, NODESxGPUS or GPUS")->required();
-  show_command->callback([arguments, &exit_code] { exit_code = show(*arguments); });
+  show_command->footer("Example:\n  gpusched cluster show philly\n");
+  show_command->callback([arguments, &exit_code] { exit_code = show_cluster(*arguments); });
 
   command->footer(
       "Examples:\n"

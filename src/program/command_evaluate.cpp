@@ -24,16 +24,6 @@ namespace {
 using Files = std::vector<std::pair<std::string, std::string>>;
 using Clock = std::chrono::steady_clock;
 
-// Later wins: file, flags, --set.
-Result<EvaluateScenario> scenario_from(const FieldArguments& arguments) {
-  EvaluateScenario scenario;
-  if (!arguments.config.empty()) {
-    if (auto done = read_evaluate_file(scenario, arguments.config); !done) return Unexpected{done.error()};
-  }
-  if (auto done = set_given_fields(evaluate_fields(scenario), arguments); !done) return Unexpected{done.error()};
-  return scenario;
-}
-
 Execution finished(Execution execution, Clock::time_point begin) {
   execution.wall_s = std::chrono::duration<double>(Clock::now() - begin).count();
   execution.peak_memory_bytes = peak_memory_bytes();
@@ -116,7 +106,8 @@ void add_evaluate_command(CLI::App& program, int& exit_code) {
   EvaluateScenario defaults;
   add_field_options(*command, evaluate_fields(defaults), *arguments, "traces");
   command->footer(
-      "Examples:\n"
+      "TRACE and --policy or --group are needed, here or in the file of --config.\n"
+      "\nExamples:\n"
       "  gpusched evaluate jobs.csv --cluster 8x8 --policy fifo,sjf,saf \\\n"
       "                    --window-jobs 512 --backfill easy --out results\n"
       "  gpusched evaluate --config results/manifest.json --out again\n"
@@ -128,7 +119,7 @@ void add_evaluate_command(CLI::App& program, int& exit_code) {
       std::fputs(evaluate_schema().c_str(), stdout);
       return;
     }
-    const auto scenario = scenario_from(*arguments);
+    const auto scenario = scenario_from<EvaluateScenario>(*arguments, evaluate_fields, read_evaluate_file);
     if (!scenario) {
       exit_code = complain(scenario.error());
     } else if (arguments->print_config) {

@@ -43,7 +43,8 @@ void add_help_command(CLI::App& program, int& exit_code) {
   const auto words = std::make_shared<std::vector<std::string>>();
   const auto man = std::make_shared<bool>(false);
   command->add_option("command", *words, "the command, such as replay or trace info; without it, all commands");
-  command->add_flag("--man", *man, "print the manual page in roff: gpusched help --man | man -l -");
+  command->footer("Examples:\n  gpusched help trace info\n  gpusched help --man | man -l -\n");
+  command->add_flag("--man", *man, "print the manual page in roff, for man -l -");
   command->callback([&program, words, man, &exit_code] {
     if (*man && !words->empty()) {
       exit_code = complain("--man: prints one page for the whole program; got '" + joined(*words, " ") + "' beside it");

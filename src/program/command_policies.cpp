@@ -15,6 +15,7 @@ void add_policies_command(CLI::App& program, int& exit_code) {
   const auto json = std::make_shared<bool>(false);
   const CLI::Option* given = command->add_option("name", *name, "the policy to describe");
   command->add_flag("--json", *json, "print one JSON object: all that is known of each, with its parameters");
+  command->footer("Examples:\n  gpusched policies\n  gpusched policies tiresias\n");
   command->callback([name, given, json, &exit_code] {
     const PolicyRegistry registry = PolicyRegistry::standard();
     if (given->count() == 0) {

@@ -18,6 +18,7 @@ void add_profile_command(CLI::App& program, int& exit_code) {
 
   auto* show = command->add_subcommand("show", "Every value with its source, and the gates");
   show->add_option("profile", *first, "FILE or NAME")->required();
+  show->footer("Example:\n  gpusched profile show A100\n");
   show->callback([first, &exit_code] {
     const auto profile = find_device_profile(*first);
     if (!profile) {
@@ -30,6 +31,7 @@ void add_profile_command(CLI::App& program, int& exit_code) {
   auto* validate =
       command->add_subcommand("validate", "Check a file against the format; exit code 2 if it is not sound");
   validate->add_option("profile", *first, "FILE or NAME")->required();
+  validate->footer("Example:\n  gpusched profile validate this-machine.json\n");
   validate->callback([first, &exit_code] {
     const auto profile = find_device_profile(*first);
     if (!profile) {
@@ -44,6 +46,7 @@ void add_profile_command(CLI::App& program, int& exit_code) {
       "compare", "Two profiles side by side, and how much faster kernels and training steps are");
   compare->add_option("a", *first, "FILE or NAME")->required();
   compare->add_option("b", *second, "FILE or NAME")->required();
+  compare->footer("Example:\n  gpusched profile compare H100 H200\n");
   compare->callback([first, second, &exit_code] {
     const auto a = find_device_profile(*first);
     const auto b = find_device_profile(*second);

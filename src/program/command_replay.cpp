@@ -27,16 +27,6 @@
 namespace gpusched {
 namespace {
 
-// Later wins: file, flags, --set.
-Result<Scenario> scenario_from(const FieldArguments& arguments) {
-  Scenario scenario;
-  if (!arguments.config.empty()) {
-    if (auto done = read_scenario_file(scenario, arguments.config); !done) return Unexpected{done.error()};
-  }
-  if (auto done = set_given_fields(scenario_fields(scenario), arguments); !done) return Unexpected{done.error()};
-  return scenario;
-}
-
 // Who has no result and why, and what became of the others: one line.
 std::string missing_line(const std::vector<MissingPolicy>& missing, const std::vector<PolicyRun>& kept,
                          const std::string& folder) {
@@ -138,7 +128,7 @@ int replay(const Scenario& scenario) {
 }
 
 std::string names_for_help() {
-  std::string text = "Clusters by name:\n";
+  std::string text = "TRACE and --policy are needed, here or in the file of --config.\n\nClusters by name:\n";
   for (const BuiltinCluster& cluster : builtin_clusters()) text += "  " + cluster.name + "  " + cluster.summary + "\n";
   std::vector<std::string> formats;
   for (const TraceFormatInfo& format : trace_formats()) formats.push_back(format.name);
@@ -174,7 +164,7 @@ void add_replay_command(CLI::App& program, int& exit_code) {
       std::fputs(scenario_schema().c_str(), stdout);
       return;
     }
-    const auto scenario = scenario_from(*arguments);
+    const auto scenario = scenario_from<Scenario>(*arguments, scenario_fields, read_scenario_file);
     if (!scenario) {
       exit_code = complain(scenario.error());
     } else if (arguments->print_config) {

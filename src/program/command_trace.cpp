@@ -7,6 +7,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/wrapped_text.hpp"
 #include "src/program/commands.hpp"
+#include "src/program/option_checks.hpp"
 #include "src/sim/report.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
@@ -62,10 +63,12 @@ int convert(const TraceArguments& arguments) {
 
 // What every one of these commands takes.
 CLI::App* add_reading_command(CLI::App& parent, const std::string& name, const std::string& meaning,
-                              TraceArguments& arguments) {
+                              const std::string& example, TraceArguments& arguments) {
   auto* command = parent.add_subcommand(name, meaning);
+  command->footer("Example:\n  gpusched trace " + name + " " + example + "\n");
   command->add_option("trace,--trace", arguments.path, "trace file, - for standard input, or synthetic:NAME")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->add_option("--format", arguments.read.format, "format of the trace")->capture_default_str();
   command->add_option("--columns", arguments.read.columns,
                       "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]");
@@ -90,19 +93,22 @@ void add_trace_command(CLI::App& program, int& exit_code) {
   trace->require_subcommand(1);
   const auto arguments = std::make_shared<TraceArguments>();
 
-  auto* info_command =
-      add_reading_command(*trace, "info", "Show what a trace holds: span, jobs, sizes, load", *arguments);
+  auto* info_command = add_reading_command(*trace, "info", "Show what a trace holds: span, jobs, sizes, load",
+                                           "jobs.csv --cluster 352x8", *arguments);
   info_command->add_option("--cluster", arguments->cluster, "cluster that the load refers to");
   info_command->add_flag("--json", arguments->json, "print one JSON object");
   info_command->callback([arguments, &exit_code] { exit_code = info(*arguments); });
 
-  auto* validate_command =
-      add_reading_command(*trace, "validate", "List oddities by line; exit code 2 if refused", *arguments);
+  auto* validate_command = add_reading_command(*trace, "validate", "List oddities by line; exit code 2 if refused",
+                                               "mine.txt --format sacct", *arguments);
   validate_command->add_flag("--json", arguments->json, "print one JSON object");
   validate_command->callback([arguments, &exit_code] { exit_code = validate(*arguments); });
 
-  auto* convert_command = add_reading_command(*trace, "convert", "Write a trace in another format", *arguments);
-  convert_command->add_option("--to", arguments->to, "native (keeps everything) or swf")->capture_default_str();
+  auto* convert_command =
+      add_reading_command(*trace, "convert", "Write a trace in another format", "log.swf.gz --out log.csv", *arguments);
+  convert_command->add_option("--to", arguments->to, "native (keeps everything) or swf")
+      ->type_name("native|swf")
+      ->capture_default_str();
   convert_command->add_option("--out", arguments->out, "the file to write, or - for standard output")->required();
   convert_command->add_flag("--drop-bad-rows", arguments->read.drop_bad_rows, "leave out rows with bad values");
   convert_command->callback([arguments, &exit_code] { exit_code = convert(*arguments); });

@@ -126,14 +126,15 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   const std::string names = joined(builtin_model_names(), ", ");
   auto* model = command->add_option("--model", arguments->model, "built-in model (" + names + ") or FILE.json")
                     ->capture_default_str();
-  command->add_option("trace,--like", arguments->like, "fit the model to this trace instead (-: standard input)")
+  command
+      ->add_option("trace,--like", arguments->like, "fit the model to this trace instead: file, - for standard input")
       ->excludes(model);
-  command->add_option("--format", arguments->read.format, "format of the --like trace")->capture_default_str();
+  command->add_option("--format", arguments->read.format, "format of TRACE")->capture_default_str();
   command->add_option("--columns", arguments->read.columns,
-                      "for format csv: submit=COLUMN,gpus=COLUMN,duration=COLUMN");
-  command->add_option("--like-from", arguments->like_from_s, "leave out jobs of --like submitted before this second")
+                      "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]");
+  command->add_option("--like-from", arguments->like_from_s, "leave out jobs of TRACE submitted before this second")
       ->check(number_from(-most_instant_s, most_instant_s));
-  command->add_option("--week-start", arguments->week_start_s, "a second of --like at which a Monday begins")
+  command->add_option("--week-start", arguments->week_start_s, "a second of TRACE at which a Monday begins")
       ->check(number_from(-most_instant_s, most_instant_s))
       ->capture_default_str();
   command->add_option("--jobs", arguments->jobs, "number of jobs; else what the model recommends");
@@ -142,11 +143,12 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   command->add_option("--seed", arguments->seed, "seed of the random numbers")
       ->check(whole_number_from(0, most_whole_number))
       ->capture_default_str();
-  command->add_flag("--no-check", arguments->no_check, "do not compare the waits of --like and its twin");
+  command->add_flag("--no-check", arguments->no_check, "do not compare the waits of TRACE and its twin");
   command->add_option("--out", arguments->out, "write the trace here (csv)");
   command->add_option("--model-out", arguments->model_out, "write the model here (JSON)");
   command->footer(
-      "Examples:\n"
+      "--out or --model-out is needed, or both.\n"
+      "\nExamples:\n"
       "  gpusched trace generate --model philly --jobs 100000 --load 0.8 \\\n"
       "                          --cluster 352x8 --out big.csv\n"
       "  gpusched trace generate my.csv --jobs 100000 --out alike.csv \\\n"

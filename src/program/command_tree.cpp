@@ -2,7 +2,6 @@
 #include "src/program/command_tree.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "src/calibration/profile/device_profile.hpp"
 #include "src/policies/backfill/backfill.hpp"
@@ -37,7 +36,11 @@ constexpr KnownKind known_kinds[] = {
     {"", "--policy", value_kind::policies},
     {"policies", "name", value_kind::policy},
     {"", "--backfill", value_kind::backfill},
+    {"evaluate", "--group", value_kind::group},
+    {"evaluate", "--against", value_kind::compared},
     {"", "--cluster", value_kind::cluster},
+    {"cluster show", "cluster", value_kind::cluster},
+    {"cluster import", "nodes", value_kind::file},
     {"", "--format", value_kind::format},
     {"", "--profile", value_kind::profile},
     {"", "--reference-profile", value_kind::profile},
@@ -51,7 +54,7 @@ constexpr KnownKind known_kinds[] = {
     {"train", "--out", value_kind::folder},
     {"", "--out", value_kind::file},
     {"", "--model-out", value_kind::file},
-    {"", "--model", value_kind::file},
+    {"", "--model", value_kind::model},
     {"", "--config", value_kind::file},
     {"", "--resume", value_kind::folder},
     {"", "--checkpoint-folder", value_kind::folder},
@@ -78,26 +81,11 @@ OptionInfo option_info(const std::string& command, const CLI::Option& option) {
                   .repeated = option.get_items_expected_max() > 1};
   for (const std::string& name : option.get_snames()) info.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) info.names.push_back("--" + name);
-  if (option.get_positional()) {
-    info.argument = option.get_name(true);
-    for (char& c : info.argument) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
+  if (option.get_positional()) info.argument = argument_name(option);
   if (info.kind == "TEXT" && info.words.empty()) info.kind = kind_of(command, info, option.get_name(true));
   if (option.get_items_expected_max() == 0) info.kind.clear();
   if (info.words.empty()) info.words = words_of_kind(info.kind);
   return info;
-}
-
-// Commands are known once the whole tree is.
-void name_commands(const CommandInfo& program, CommandInfo& command) {
-  for (OptionInfo& option : command.options) {
-    if (option.kind != value_kind::command) continue;
-    for (const CommandInfo* known : all_commands(program)) {
-      const bool is_new = std::find(option.words.begin(), option.words.end(), known->name) == option.words.end();
-      if (is_new && !known->path.empty()) option.words.push_back(known->name);
-    }
-  }
-  for (CommandInfo& below : command.commands) name_commands(program, below);
 }
 
 }  // namespace
@@ -118,13 +106,14 @@ CommandInfo command_tree(const CLI::App& command) {
   for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
     info.commands.push_back(command_tree(*below));
   }
-  if (command.get_parent() == nullptr) name_commands(info, info);
   return info;
 }
 
 std::vector<std::string> words_of_kind(std::string_view kind) {
   std::vector<std::string> words;
-  if (kind == value_kind::policy || kind == value_kind::policies) {
+  constexpr std::string_view of_policies[] = {value_kind::policy, value_kind::policies, value_kind::compared,
+                                              value_kind::group};
+  if (std::find(std::begin(of_policies), std::end(of_policies), kind) != std::end(of_policies)) {
     const PolicyRegistry registry = PolicyRegistry::standard();
     for (const PolicyInfo& policy : registry.rows()) words.push_back(policy.name);
   } else if (kind == value_kind::backfill) {
@@ -137,10 +126,25 @@ std::vector<std::string> words_of_kind(std::string_view kind) {
     for (const TraceFormatInfo& format : trace_formats()) words.push_back(format.name);
   } else if (kind == value_kind::profile) {
     words = shipped_profile_names();
+  } else if (kind == value_kind::model) {
+    words = builtin_model_names();
   } else if (kind == value_kind::trace) {
     for (const std::string& model : builtin_model_names()) words.push_back("synthetic:" + model);
   }
   return words;
+}
+
+std::vector<BackfillChoice> backfill_choices() {
+  std::vector<BackfillChoice> choices;
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  for (const PolicyInfo& policy : registry.rows()) {
+    const std::vector<std::string> ways = backfills_of(policy);
+    auto choice = std::find_if(choices.begin(), choices.end(), [&](const auto& known) { return known.ways == ways; });
+    if (choice == choices.end()) choice = choices.insert(choice, {.policies = {}, .ways = ways});
+    choice->policies.push_back(policy.name);
+    choice->policies.insert(choice->policies.end(), policy.aliases.begin(), policy.aliases.end());
+  }
+  return choices;
 }
 
 std::vector<const CommandInfo*> all_commands(const CommandInfo& command) {

@@ -12,13 +12,16 @@ namespace gpusched {
 
 /// What a value is.
 namespace value_kind {
-inline constexpr std::string_view trace = "TRACE";        ///< a trace file, "-", or synthetic:NAME
-inline constexpr std::string_view policy = "POLICY";      ///< the name of one policy
-inline constexpr std::string_view policies = "POLICIES";  ///< a list of them, with their parameters
-inline constexpr std::string_view backfill = "BACKFILL";  ///< a way of backfilling, or none
-inline constexpr std::string_view cluster = "CLUSTER";    ///< NAME, FILE, NODESxGPUS or GPUS
-inline constexpr std::string_view format = "FORMAT";      ///< a trace format, or auto
-inline constexpr std::string_view profile = "PROFILE";    ///< a device profile: FILE or NAME
+inline constexpr std::string_view trace = "TRACE";               ///< a trace file, "-", or synthetic:NAME
+inline constexpr std::string_view policy = "POLICY";             ///< the name of one policy
+inline constexpr std::string_view policies = "POLICIES";         ///< a list of them, with parameters and backfilling
+inline constexpr std::string_view compared = "POLICY_OR_GROUP";  ///< one entry of such a list, or a group's name
+inline constexpr std::string_view group = "NAME=POLICIES";       ///< such a list under a name
+inline constexpr std::string_view backfill = "BACKFILL";         ///< a way of backfilling, or none
+inline constexpr std::string_view cluster = "CLUSTER";           ///< NAME, FILE, NODESxGPUS or GPUS
+inline constexpr std::string_view format = "FORMAT";             ///< a trace format, or auto
+inline constexpr std::string_view profile = "PROFILE";           ///< a device profile: FILE or NAME
+inline constexpr std::string_view model = "MODEL";               ///< of synthetic traces: NAME or FILE
 inline constexpr std::string_view file = "FILE";
 inline constexpr std::string_view folder = "FOLDER";
 inline constexpr std::string_view command = "COMMAND";  ///< a command of this program
@@ -51,6 +54,13 @@ CommandInfo command_tree(const CLI::App& command);
 
 /// The names that values of `kind` may have; empty where there is no such list.
 std::vector<std::string> words_of_kind(std::string_view kind);
+
+/// Policies that the same ways of backfilling go with.
+struct BackfillChoice {
+  std::vector<std::string> policies;  ///< with their aliases
+  std::vector<std::string> ways;      ///< what may stand behind their '+'
+};
+std::vector<BackfillChoice> backfill_choices();
 
 /// The command and those below it, outermost first.
 std::vector<const CommandInfo*> all_commands(const CommandInfo& command);

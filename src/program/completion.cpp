@@ -9,13 +9,22 @@
 namespace gpusched {
 namespace {
 
-// How a shell completes a value.
-enum class Way { none, words, list, words_or_files, files, folders };
+// How a shell completes a value. `one` is an entry of a list of policies, `group` such a list behind NAME=.
+enum class Way { none, words, list, one, group, commands, words_or_files, files, folders };
+constexpr std::string_view way_names[] = {"none",     "words",          "list",  "one",    "group",
+                                          "commands", "words_or_files", "files", "folders"};
+
+std::string name_of(Way way) { return std::string(way_names[static_cast<std::size_t>(way)]); }
 
 Way way_of(const OptionInfo& option) {
   const auto is = [&](std::string_view kind) { return option.kind == kind; };
   if (is(value_kind::policies)) return Way::list;
-  if (is(value_kind::trace) || is(value_kind::cluster) || is(value_kind::profile)) return Way::words_or_files;
+  if (is(value_kind::compared)) return Way::one;
+  if (is(value_kind::group)) return Way::group;
+  if (is(value_kind::command)) return Way::commands;
+  if (is(value_kind::trace) || is(value_kind::cluster) || is(value_kind::profile) || is(value_kind::model)) {
+    return Way::words_or_files;
+  }
   if (is(value_kind::file)) return Way::files;
   if (is(value_kind::folder)) return Way::folders;
   return option.words.empty() ? Way::none : Way::words;
@@ -56,14 +65,22 @@ std::string in_short(const std::string& meaning) {
   return text.substr(0, std::min(text.rfind(' ', 60), text.find(": "))) + " ...";
 }
 
+// Sets `ways` to what may stand behind the '+' of policy $1; for bash and zsh.
+std::string backfill_function() {
+  std::string text = "# What may stand behind the + of policy $1.\n_gpusched_backfills() {\n  case $1 in\n";
+  for (const BackfillChoice& choice : backfill_choices()) {
+    text += "    " + joined(choice.policies, "|") + ") ways=" + single_quoted(joined(choice.ways, " ")) + " ;;\n";
+  }
+  return text + "    *) ways='' ;;\n  esac\n}\n\n";
+}
+
 // ---- bash
 // ------------------------------------------------------------------------------------------------------------
 
 // Sets `way` and `words` of a value, in a branch of a case statement.
 std::string bash_branch(const std::string& pattern, const OptionInfo& option) {
-  static constexpr std::string_view names[] = {"none", "words", "list", "words_or_files", "files", "folders"};
-  return "    " + pattern + ") way=" + std::string(names[static_cast<std::size_t>(way_of(option))]) +
-         " words=" + single_quoted(joined(option.words, " ")) + " ;;\n";
+  return "    " + pattern + ") way=" + name_of(way_of(option)) + " words=" + single_quoted(joined(option.words, " ")) +
+         " ;;\n";
 }
 
 std::string bash_values(const CommandInfo& program) {
@@ -95,7 +112,10 @@ std::string bash_names(const CommandInfo& program, std::vector<std::string> (*na
 
 constexpr const char* bash_head = R"sh(# bash completion of gpusched, made by `gpusched completion bash`.
 
-# What may stand for a value: $1 is the command and the option, or "argument" and its number.
+)sh";
+
+constexpr const char* bash_value_head =
+    R"sh(# What may stand for a value: $1 is the command and the option, or "argument" and its number.
 _gpusched_value() {
   case $1 in
 )sh";
@@ -122,8 +142,29 @@ constexpr const char* bash_tail = R"sh(    *) words='' ;;
   esac
 }
 
+# Policies, or backfilling behind their +, in the list, group (NAME=LIST) or entry of one (one) that is in cur: sets
+# words, and begun to what stands before them. Nothing is offered within braces and behind them.
+_gpusched_policies_behind() {
+  local plain=$cur last ways
+  if [[ $1 == group ]]; then
+    [[ $cur == *=* ]] || words=''
+    plain=${cur#*=}
+  fi
+  while [[ $plain == *\{*\}* ]]; do plain=${plain%%\{*}${plain#*\}}; done
+  last=$plain
+  [[ $1 != one ]] && last=${plain##*,}
+  if [[ $last == *+* ]]; then
+    _gpusched_backfills "${last%%+*}"
+    words=$ways
+    last=${last#*+}
+  fi
+  [[ $plain != *\{* && $cur == *"$last" ]] || words=''
+  begun=${cur%"$last"}
+}
+
 _gpusched() {
   local line=${COMP_LINE:0:COMP_POINT} cur piece kept path='' previous='' way=none words='' word begun='' place=0 i
+  local arguments=''
   local -a given
   read -ra given <<< "$line"
   case $line in
@@ -143,6 +184,7 @@ _gpusched() {
       path=${path:+$path }$word
     else
       (( ++place ))
+      arguments=${arguments:+$arguments }$word
     fi
   done
   if [[ $cur == --*=* && -z $previous ]]; then
@@ -165,16 +207,20 @@ _gpusched() {
       _gpusched_value "$path argument $(( place + 1 ))"
     fi
   fi
-  if [[ $way == list ]]; then
-    [[ $cur == *,* ]] && begun=${cur%,*},
-    compopt -o nospace 2> /dev/null
-    way=words
-  fi
+  case $way in
+    list|one|group)
+      _gpusched_policies_behind $way
+      compopt -o nospace 2> /dev/null
+      way=words ;;
+    commands)
+      _gpusched_commands "$arguments"
+      way=words ;;
+  esac
 
   COMPREPLY=()
   case $way in
     words|words_or_files)
-      COMPREPLY=( $(compgen -P "$begun" -W "$words" -- "${cur#"$begun"}") ) ;;
+      while IFS= read -r word; do COMPREPLY+=( "$begun$word" ); done < <(compgen -W "$words" -- "${cur#"$begun"}") ;;
   esac
   case $way in
     files|words_or_files)
@@ -214,7 +260,10 @@ std::string zsh_value(const OptionInfo& option) {
   switch (way_of(option)) {
     case Way::none: return ":value: ";
     case Way::words: return ":value:(" + words + ")";
-    case Way::list: return ":list: _gpusched_list " + words;
+    case Way::list:
+    case Way::one:
+    case Way::group: return ":policies: _gpusched_policies_behind " + name_of(way_of(option)) + " " + words;
+    case Way::commands: return ":command: _gpusched_command_names";
     case Way::words_or_files: return ":value: _gpusched_words_or_files " + words;
     case Way::files: return ":file:_files";
     case Way::folders: return ":folder:_files -/";
@@ -254,13 +303,37 @@ std::string zsh_function(const CommandInfo& command) {
   return text + (command.commands.empty() ? "\n}\n\n" : "}\n\n");
 }
 
+// What `help` takes behind the commands that stand there.
+std::string zsh_command_names(const CommandInfo& program) {
+  std::string text = "_gpusched_command_names() {\n  local -a names\n  case ${(j: :)${words[2,CURRENT-1]:#-*}} in\n";
+  for (const CommandInfo* command : all_commands(program)) {
+    if (command->commands.empty()) continue;
+    text += "    " + single_quoted(command->path) + ") names=(" + joined(command_names(*command), " ") + ") ;;\n";
+  }
+  return text + "  esac\n  compadd -- $names\n}\n\n";
+}
+
 constexpr const char* zsh_head = R"sh(#compdef gpusched
 # zsh completion of gpusched, made by `gpusched completion zsh`.
 
-# Names behind what a comma list holds already.
-_gpusched_list() {
-  compset -P '*,'
-  compadd -S '' -q -- "$@"
+# Policies, or backfilling behind their +, in a list, group (NAME=LIST) or entry of one (one): $1 says which, the others
+# are the policies. Nothing is offered within braces and behind them.
+_gpusched_policies_behind() {
+  local way=$1 plain=$PREFIX last ways="${@[2,-1]}"
+  if [[ $way == group ]]; then
+    [[ $plain == *=* ]] || return 1
+    plain=${plain#*=}
+  fi
+  while [[ $plain == *\{*\}* ]]; do plain=${plain%%\{*}${plain#*\}}; done
+  last=$plain
+  [[ $way == one ]] || last=${plain##*,}
+  if [[ $last == *+* ]]; then
+    _gpusched_backfills ${last%%+*}
+    last=${last#*+}
+  fi
+  [[ $plain != *\{* && $PREFIX == *"$last" ]] || return 1
+  compset -p $(( ${#PREFIX} - ${#last} ))
+  compadd -S '' -q -- ${=ways}
 }
 
 _gpusched_words_or_files() {
@@ -280,7 +353,11 @@ std::string fish_value(const OptionInfo& option) {
   switch (way_of(option)) {
     case Way::none: return " -x";
     case Way::words: return " -x -a " + fish_quoted(words);
-    case Way::list: return " -x -a " + fish_quoted("(__gpusched_list " + words + ")");
+    case Way::list:
+    case Way::one:
+    case Way::group:
+      return " -x -a " + fish_quoted("(__gpusched_policies_behind " + name_of(way_of(option)) + " " + words + ")");
+    case Way::commands: return " -x -a '(__gpusched_command_names)'";
     case Way::words_or_files: return " -r -F -a " + fish_quoted(words);
     case Way::files: return " -r -F";
     case Way::folders: return " -x -a '(__fish_complete_directories)'";
@@ -309,6 +386,7 @@ std::string fish_lines(const CommandInfo& command) {
     const Way way = way_of(option);
     const bool files = way == Way::files || way == Way::words_or_files;
     text += here + (files ? " -F" : " -f");
+    if (way == Way::commands) text += " -a '(__gpusched_command_names)'";
     if (!option.words.empty()) text += " -a " + fish_quoted(joined(option.words, " "));
     text += "\n";
   }
@@ -330,32 +408,69 @@ function __gpusched_at
     test "$words" = "$argv"
 end
 
-# Names behind what a comma list holds already.
-function __gpusched_list
-    set -l begun (commandline -ct | string replace -r '^--[a-z-]+=' '' | string replace -r '[^,]*$' '')
-    for name in $argv
-        echo $begun$name
+# Policies, or backfilling behind their +, in a list, group (NAME=LIST) or entry of one (one): the first argument says
+# which, the others are the policies. Nothing is offered within braces and behind them.
+function __gpusched_policies_behind
+    set -l way $argv[1]
+    set -l names $argv[2..-1]
+    set -l token (commandline -ct | string replace -r '^--[a-z-]+=' '')
+    set -l plain "$token"
+    if test $way = group
+        string match -q '*=*' -- "$plain"; or return
+        set plain (string replace -r '^[^=]*=' '' -- "$plain")
+    end
+    set plain (string replace -ra '\{[^}]*\}' '' -- "$plain")
+    string match -q '*{*' -- "$plain"; and return
+    set -l last "$plain"
+    test $way = one; or set last (string replace -r '.*,' '' -- "$plain")
+    if string match -q '*+*' -- "$last"
+        set names (__gpusched_backfills (string replace -r '\+.*' '' -- "$last"))
+        set last (string replace -r '^[^+]*\+' '' -- "$last")
+    end
+    set -l kept (math (string length -- "$token") - (string length -- "$last"))
+    test (string sub -s (math $kept + 1) -- "$token") = "$last"; or return
+    set -l begun (string sub -l $kept -- "$token")
+    for name in $names
+        echo "$begun$name"
     end
 end
 
 complete -c gpusched -f
 )sh";
 
+// What may stand behind a policy's '+', and what `help` takes.
+std::string fish_functions(const CommandInfo& program) {
+  std::string text = "\nfunction __gpusched_backfills\n    switch $argv[1]\n";
+  for (const BackfillChoice& choice : backfill_choices()) {
+    text += "        case " + joined(choice.policies, " ") + "\n            printf '%s\\n' " +
+            joined(choice.ways, " ") + "\n";
+  }
+  text +=
+      "    end\nend\n\nfunction __gpusched_command_names\n    set -l path\n    for word in (commandline "
+      "-opc)[3..-1]\n        string match -q -- '-*' $word; or set -a path $word\n    end\n    switch \"$path\"\n";
+  for (const CommandInfo* command : all_commands(program)) {
+    if (command->commands.empty()) continue;
+    text += "        case " + fish_quoted(command->path) + "\n            printf '%s\\n' " +
+            joined(command_names(*command), " ") + "\n";
+  }
+  return text + "    end\nend\n\n";
+}
+
 }  // namespace
 
 std::string bash_completion(const CommandInfo& program) {
-  return bash_head + bash_values(program) + bash_commands + bash_names(program, command_names) + bash_options +
-         bash_names(program, option_names) + bash_tail;
+  return bash_head + backfill_function() + bash_value_head + bash_values(program) + bash_commands +
+         bash_names(program, command_names) + bash_options + bash_names(program, option_names) + bash_tail;
 }
 
 std::string zsh_completion(const CommandInfo& program) {
-  std::string text = zsh_head;
+  std::string text = zsh_head + backfill_function() + zsh_command_names(program);
   for (const CommandInfo* command : all_commands(program)) text += zsh_function(*command);
   return text + "_gpusched \"$@\"\n";
 }
 
 std::string fish_completion(const CommandInfo& program) {
-  std::string text = fish_head;
+  std::string text = fish_head + fish_functions(program);
   for (const CommandInfo* command : all_commands(program)) text += fish_lines(*command);
   return text;
 }

@@ -5,6 +5,8 @@
 #include <variant>
 
 #include "src/base/nearest_name.hpp"
+#include "src/program/help_formatter.hpp"
+#include "src/program/option_checks.hpp"
 
 namespace gpusched {
 namespace {
@@ -33,12 +35,14 @@ Result<void> set_from_flag(const Field& field, const std::vector<std::string>& g
 
 void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments,
                        const std::string& positional) {
+  CLI::Option* argument = nullptr;
   if (const Field* field = find_field(defaults, positional)) {
     arguments.positional_path = positional;
-    auto* option = command.add_option(field->flag.substr(2), arguments.positional, field->meaning);
-    if (!field->repeats()) option->expected(1);
+    argument = command.add_option(field->flag.substr(2), arguments.positional, field->meaning);
+    if (!field->repeats()) argument->expected(1);
   }
-  command.add_option("--config", arguments.config, "JSON file with any of the options below");
+  command.add_option("--config", arguments.config, "JSON file with any of the options below; - for standard input")
+      ->check(not_empty());
   for (const Field& field : defaults) {
     if (field.flag.empty()) continue;
     if (std::holds_alternative<bool*>(field.target)) {
@@ -46,7 +50,8 @@ void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArgum
       continue;
     }
     const std::string words = field.words.empty() ? "" : ": " + joined(field.words, "|");
-    const std::string meaning = field.meaning + words;
+    const bool is_argument = argument != nullptr && field.path == positional;
+    const std::string meaning = is_argument ? same_as(argument_name(*argument)) : field.meaning + words;
     std::vector<std::string>& given = arguments.flags[field.path];
     CLI::Option* option = nullptr;
     if (field.repeats()) {
@@ -92,6 +97,16 @@ Result<void> set_given_fields(const FieldTable& fields, const FieldArguments& ar
     }
   }
   return {};
+}
+
+Result<void> check_standard_input(const FieldTable& fields, const FieldArguments& arguments) {
+  const Field* field = find_field(fields, arguments.positional_path);
+  if (arguments.config != "-" || field == nullptr) return {};
+  const auto* const list = std::get_if<std::vector<std::string>*>(&field->target);
+  const bool is_read =
+      list == nullptr ? field_text(*field) == "-" : std::count((*list)->begin(), (*list)->end(), "-") > 0;
+  if (!is_read) return {};
+  return unexpected("--config and " + field->flag + ": both ask for standard input; give one of them as a file");
 }
 
 }  // namespace gpusched

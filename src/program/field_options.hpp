@@ -32,4 +32,25 @@ void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArgum
 /// Sets what was given: flags, then --set. Errors name the flag, or --set.
 Result<void> set_given_fields(const FieldTable& fields, const FieldArguments& arguments);
 
+/// Standard input can be read once. Error: --config and the field that stands without its flag both name it.
+Result<void> check_standard_input(const FieldTable& fields, const FieldArguments& arguments);
+
+/// What the user asks for. Later wins: the file of --config, flags, --set. `fields` is the scenario's table, `read`
+/// reads the file.
+template <class Scenario>
+Result<Scenario> scenario_from(const FieldArguments& arguments, FieldTable (*fields)(Scenario&),
+                               Result<void> (*read)(Scenario&, const std::string& path)) {
+  const auto set = [&](Scenario& scenario) -> Result<void> {
+    if (auto done = set_given_fields(fields(scenario), arguments); !done) return done;
+    return check_standard_input(fields(scenario), arguments);
+  };
+  Scenario scenario;
+  if (auto done = set(scenario); !done) return Unexpected{done.error()};  // before standard input is read as the file
+  if (arguments.config.empty()) return scenario;
+  scenario = {};
+  if (auto done = read(scenario, arguments.config); !done) return Unexpected{done.error()};
+  if (auto done = set(scenario); !done) return Unexpected{done.error()};
+  return scenario;
+}
+
 }  // namespace gpusched

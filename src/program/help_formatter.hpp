@@ -3,23 +3,48 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <sstream>
 #include <string>
 
 #include "src/base/wrapped_text.hpp"
 
 namespace gpusched {
 
-/// An option's default, as help shows it. Of nothing, an empty list or 0 the meaning says what it stands for.
+/// An option's default, as help shows it. Of nothing or an empty list the meaning says what it stands for.
 inline std::string shown_default(const CLI::Option& option) {
   const std::string value = option.get_default_str();
-  return value == "0" || value == "[]" ? "" : value;
+  return value == "[]" ? "" : value;
 }
 
+/// The name of an argument: "TRACE".
+inline std::string argument_name(const CLI::Option& option) {
+  std::string name = option.get_name(true);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return name;
+}
+
+/// What help says of an option whose argument is described already.
+inline std::string same_as(const std::string& argument) { return "the same as " + argument; }
+
 /// Breaks what an option means into lines beside the option names and adds its default, and leaves out the type words:
-/// the meaning says what a value is.
+/// the meaning says what a value is. What may be given with and without its option is described as an argument.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() { column_width(28); }
+
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    return is_positional ? argument_name(*option) : CLI::Formatter::make_option_name(option, false);
+  }
+
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    if (is_positional || !option->get_positional()) return CLI::Formatter::make_option(option, is_positional);
+    std::stringstream out;
+    CLI::detail::format_help(out, make_option_name(option, false), same_as(argument_name(*option)), get_column_width());
+    return out.str();
+  }
 
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_required() ? " (required)" : "";

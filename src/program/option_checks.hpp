@@ -9,6 +9,7 @@
 #include <string>
 
 #include "src/base/field_parser.hpp"
+#include "src/base/parallel.hpp"
 
 namespace gpusched {
 
@@ -37,6 +38,17 @@ inline CLI::Validator whole_number_from(std::uint64_t least, std::uint64_t most)
     if (number_in(text, least, most)) return "";
     return "expected a whole number, " + std::to_string(least) +
            (most == most_whole_number ? " or more" : " to " + std::to_string(most)) + ", not '" + text + "'";
+  };
+  return {check, ""};
+}
+
+/// What --threads takes, everywhere.
+inline CLI::Validator number_of_threads() { return whole_number_from(0, most_threads); }
+
+/// Any text but none: an empty one would pass for an option that was not given.
+inline CLI::Validator not_empty() {
+  const auto check = [](const std::string& text) -> std::string {
+    return text.empty() ? "expected a value, not ''" : "";
   };
   return {check, ""};
 }

@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +23,16 @@
 #include "src/program/commands.hpp"
 
 namespace gpusched {
+
+/// "[#####     ]  43 %  srtf  1m 05s left": what share is done, what runs, and how long it still takes, where that is
+/// known. Fits a terminal's width where `name` has at most 30 characters.
+inline std::string progress_line(double share, const std::string& name, std::optional<double> seconds_left) {
+  constexpr std::size_t width = 24;
+  share = std::clamp(share, 0.0, 1.0);
+  const auto full = static_cast<std::size_t>(share * width);
+  return "[" + std::string(full, '#') + std::string(width - full, ' ') + "] " + formatted("%3.0f %%", 100 * share) +
+         "  " + name + (seconds_left ? "  " + human_duration(*seconds_left) + " left" : "");
+}
 
 /// Draws from construction to destruction on a thread of its own; nothing during the first second, and nothing at all
 /// when standard error is not a terminal.
@@ -70,24 +81,20 @@ class ProgressBar {
     while (past_.size() > 2 && now - past_.front().time > span) past_.pop_front();
   }
 
-  // " 1m 05s left" at the speed of the last seconds; "" while nothing moves.
-  [[nodiscard]] std::string time_left() const {
+  // At the speed of the last seconds; nothing while nothing moves.
+  [[nodiscard]] std::optional<double> seconds_left() const {
     const std::uint64_t lately = past_.back().done - past_.front().done;
-    if (lately == 0) return "";
+    if (lately == 0) return std::nullopt;
     const double seconds = std::chrono::duration<double>(past_.back().time - past_.front().time).count();
     const auto left = static_cast<double>(total_ - std::min<std::uint64_t>(total_, done_));
-    return "  " + human_duration(seconds * left / static_cast<double>(lately)) + " left";
+    return seconds * left / static_cast<double>(lately);
   }
 
-  // "[#####     ]  43 %  srtf  1m 05s left", within a terminal's width.
   [[nodiscard]] std::string line() const {
-    const double share = total_ == 0 ? 1 : std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
-    constexpr std::size_t width = 24;
-    const auto full = static_cast<std::size_t>(share * width);
+    const double share = total_ == 0 ? 1 : static_cast<double>(done_) / static_cast<double>(total_);
     std::string name = one_line(at_());
     if (name.size() > 30) name = name.substr(0, 27) + "...";
-    return "[" + std::string(full, '#') + std::string(width - full, ' ') + "] " + formatted("%3.0f %%", 100 * share) +
-           "  " + name + time_left();
+    return progress_line(share, name, seconds_left());
   }
 
   const std::atomic<std::uint64_t>& done_;

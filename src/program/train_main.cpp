@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -18,6 +19,7 @@
 #include "src/base/text_table.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/help_formatter.hpp"
+#include "src/program/progress_bar.hpp"
 #include "src/program/train_options.hpp"
 #include "src/program/usage_error.hpp"
 #include "src/rl/direct_search.hpp"
@@ -37,64 +39,107 @@ constexpr TrainingMethod* ppo = train_by_ppo;
 constexpr TrainingMethod* ppo = nullptr;  // check_method() says so
 #endif
 
-Result<TrainConfig> read_config(const std::string& path) {
-  const auto text = read_text_file(path);
-  if (!text) return Unexpected{text.error()};
-  return read_train_config(*text, path);
+Unexpected both_read_standard_input() {
+  return unexpected("--config and --trace: both ask for standard input; give one of them as a file");
 }
 
-Result<TrainConfig> load_config(const TrainArguments& arguments) {
-  const std::string path = !arguments.resume.empty() ? arguments.resume + "/config.json" : arguments.config;
-  auto config = path.empty() ? Result<TrainConfig>(default_train_config()) : read_config(path);
-  if (config && arguments.threads) config->threads = *arguments.threads;
+Result<TrainConfig> read_config(const TrainArguments& arguments) {
+  if (!arguments.resume.empty()) {
+    const std::string path = arguments.resume + "/config.json";
+    const auto text = read_text_file(path);
+    return text ? read_train_config(*text, path) : Unexpected{text.error()};
+  }
+  if (!arguments.config.empty()) {
+    if (arguments.config == "-" && arguments.trace == "-") return both_read_standard_input();
+    const auto text = read_text_input(arguments.config);
+    auto config = text ? read_train_config(*text, arguments.config, arguments.trace) : Unexpected{text.error()};
+    if (config && arguments.config == "-" && config->trace == "-") return both_read_standard_input();
+    return config;
+  }
+  TrainConfig config = default_train_config();
+  if (arguments.trace.empty()) return config;
+  config.trace = arguments.trace;
+  config.cluster.clear();  // what the trace states
   return config;
 }
 
-// Without --out: runs/CONFIG-SEED, the first that is not there yet.
+// Later wins: file, options.
+Result<TrainConfig> load_config(const TrainArguments& arguments) {
+  auto config = read_config(arguments);
+  if (!config) return config;
+  if (!arguments.format.empty()) config->trace_format = arguments.format;
+  if (!arguments.columns.empty()) config->trace_columns = arguments.columns;
+  if (!arguments.where.empty()) config->trace_where = arguments.where;
+  if (!arguments.cluster.empty()) config->cluster = arguments.cluster;
+  config->drop_bad_rows = config->drop_bad_rows || arguments.drop_bad_rows;
+  if (arguments.threads) config->threads = *arguments.threads;
+  return config;
+}
+
+// What a run is called by: its configuration, or its trace.
+std::string run_name(const TrainArguments& arguments) {
+  const std::string& path = arguments.config.empty() ? arguments.trace : arguments.config;
+  if (path.empty()) return "synthetic";
+  if (path == "-") return "stdin";
+  return std::filesystem::path(path.substr(path.find(':') + 1)).stem().string();  // of synthetic:NAME, NAME
+}
+
+// Without --out: runs/NAME-SEED, the first that is not there yet.
 std::string new_folder(const TrainArguments& arguments, const TrainConfig& config) {
   if (!arguments.resume.empty()) return arguments.resume;
   if (!arguments.out.empty()) return arguments.out;
-  const std::string stem =
-      arguments.config.empty() ? "synthetic" : std::filesystem::path(arguments.config).stem().string();
-  const std::string base = "runs/" + stem + "-seed" + std::to_string(config.seed);
+  const std::string base = "runs/" + run_name(arguments) + "-seed" + std::to_string(config.seed);
   std::string folder = base;
   for (int number = 2; std::filesystem::exists(folder); ++number) folder = base + "-" + std::to_string(number);
   return folder;
 }
 
-// On a terminal one line that moves, but for each validation, which stays: the learning curve.
-void print_progress(const TrainProgress& progress) {
-  const bool terminal = isatty(2) != 0;
-  const auto left = static_cast<long>(std::max(0.0, progress.seconds_left));
-  std::fprintf(stderr, "%siteration %u/%u  %.0f steps/s  loss %.4g (heuristic %.4g)", terminal ? "\r\033[K" : "",
-               progress.iteration, progress.iterations, progress.steps_per_s, progress.metric, progress.heuristic);
-  if (!std::isnan(progress.validation)) {
-    std::fprintf(stderr, "  validation %.4g (%.4g)", progress.validation, progress.validation_heuristic);
-  }
-  std::fprintf(stderr, "  %ld:%02ld left%s", left / 60, left % 60, terminal && !progress.validated ? "" : "\n");
-}
+// Tells how far a run has come: on a terminal in one line that moves, as of other long work, but for each validation,
+// whose line stays: the learning curve. Elsewhere each iteration has a line.
+class ProgressLines {
+ public:
+  explicit ProgressLines(const TrainConfig& config)
+      : method_(name_of(method_names, config.method)),
+        heuristic_(name_of(heuristic_names, config.env.agenda.heuristic)) {}
 
-void print_held_out(const HeldOut& held_out, Heuristic own) {
-  TextTable table({"order", "loss a job", "agent against it", "95% interval", "the agent is"});
-  for (const HeldOutRow& row : held_out.rows) {
-    const std::string name(name_of(heuristic_names, row.heuristic));
-    table.add({name + (row.heuristic == own ? " (where it began)" : ""), formatted("%.4g", row.loss),
-               signed_percent_text((held_out.agent - row.loss) / row.loss),
-               row.interval ? "[" + signed_percent_text(row.interval->relative.low) + ", " +
-                                  signed_percent_text(row.interval->relative.high) + "]"
-                            : "",
-               row.verdict});
+  void operator()(const TrainProgress& progress) const {
+    const double left = std::max(0.0, progress.seconds_left);
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    if (terminal) std::fputs("\r\033[K", stderr);
+    if (terminal && !progress.validated) {
+      const double spent = std::chrono::duration<double>(Clock::now() - begin_).count();
+      std::fputs(progress_line(spent / std::max(spent + left, 1e-9), losses(progress), left).c_str(), stderr);
+      return;
+    }
+    std::string line = "iteration " + std::to_string(progress.iteration) + "/" + std::to_string(progress.iterations) +
+                       "  " + losses(progress) + formatted("  %.0f steps/s", progress.steps_per_s);
+    if (!std::isnan(progress.validation)) {
+      line += formatted("  validation %.4g", progress.validation) + formatted(" (%.4g)", progress.validation_heuristic);
+    }
+    std::fprintf(stderr, "%s  %s left\n", line.c_str(), human_duration(left).c_str());
   }
-  std::printf("\non %u windows that it has not seen, the agent: loss %.4g a job\n\n%s", held_out.windows,
-              held_out.agent, table.text().c_str());
-}
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // "ppo: loss 1.234 (fcfs 2.345)"
+  [[nodiscard]] std::string losses(const TrainProgress& progress) const {
+    return method_ + formatted(": loss %.4g", progress.metric) + " (" + heuristic_ +
+           formatted(" %.4g)", progress.heuristic);
+  }
+
+  std::string method_, heuristic_;
+  Clock::time_point begin_ = Clock::now();
+};
 
 int run_training(const TrainArguments& arguments) {
-  const auto config = load_config(arguments);
+  auto config = load_config(arguments);
   if (!config) return complain(config.error());
   if (auto known = check_method(*config, ppo); !known) return complain(known.error(), exit_failed);
-  const auto input = load_train_input(*config);
+  const bool configured = !arguments.config.empty() || !arguments.resume.empty();
+  const auto input = configured ? load_train_input(*config) : load_train_input(*config, InputFieldNames{});
   if (!input) return complain(input.error());
+  if (!configured) config->windows = default_windows(input->trace.jobs.size());
   const std::string folder = new_folder(arguments, *config);
   const auto lock = OutputFolder::open(folder, "");  // of this run alone until it ends
   if (!lock) return complain("--out: " + lock.error().to_string());
@@ -113,8 +158,11 @@ int run_training(const TrainArguments& arguments) {
   std::fprintf(stderr,
                "untrained, the agent's best action is that of its heuristic, %s (in brackets); less is better\n",
                std::string(name_of(heuristic_names, agenda.heuristic)).c_str());
+  if (config->test_at_end) {
+    std::fprintf(stderr, "at the end it is compared with the plain policies, on jobs that it has not seen\n");
+  }
   if (!arguments.resume.empty() && !used) note(folder + " has no checkpoint yet; the run begins anew");
-  const auto summary = train(*config, jobs, input->cluster, folder, used, print_progress, ppo);
+  const auto summary = train(*config, jobs, input->cluster, folder, used, ProgressLines(*config), ppo);
   if (!summary && isatty(2) != 0) std::fputc('\n', stderr);
   if (!summary) {
     const bool input_is_bad = !summary.error().field.empty() || !summary.error().file.empty();
@@ -125,7 +173,7 @@ int run_training(const TrainArguments& arguments) {
       "heuristic %.6g\n",
       folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
       summary->device.c_str(), summary->best_iteration, summary->best_validation, summary->validation_heuristic);
-  if (summary->held_out) print_held_out(*summary->held_out, agenda.heuristic);
+  if (summary->held_out) std::printf("\n%s", held_out_text(*summary->held_out).c_str());
   return exit_done;
 }
 

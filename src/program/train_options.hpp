@@ -7,41 +7,67 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/program/option_checks.hpp"
 
 namespace gpusched {
 
+/// Empty: not given.
 struct TrainArguments {
+  std::string trace, format, columns, where, cluster;
+  bool drop_bad_rows = false;
   std::string config, out, resume;
   std::optional<std::uint32_t> threads;
 };
 
 inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
-  auto* config =
-      command.add_option("--config", arguments.config,
-                         "JSON file (experiments/rl/*.json); without it, a synthetic trace on a small cluster, "
-                         "for about four minutes");
-  command.add_option("--out", arguments.out, "folder of the run; default runs/NAME-seedN");
-  command.add_option("--resume", arguments.resume, "folder of a run to go on with, exactly where it stopped")
-      ->excludes(config);
+  const auto add = [&](const char* names, std::string& value, const char* meaning) {
+    return command.add_option(names, value, meaning)->check(not_empty());
+  };
+  std::vector<CLI::Option*> of_new_runs{
+      add("trace,--trace", arguments.trace,
+          "trace file, - for standard input, or synthetic:NAME; by default the configuration's"),
+      add("--config", arguments.config,
+          "JSON file (experiments/rl/*.json), - for standard input; without it, direct search for an order that "
+          "preempts; without TRACE too, on a synthetic one, about three minutes of one core"),
+      add("--format", arguments.format, "format of the trace; by default auto, which looks at its first lines"),
+      add("--columns", arguments.columns, "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]"),
+      add("--where", arguments.where, "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >="),
+      command.add_flag("--drop-bad-rows", arguments.drop_bad_rows,
+                       "leave out rows with bad values, counted, instead of refusing the trace"),
+      add("--cluster", arguments.cluster,
+          "NAME, FILE, NODESxGPUS or GPUS; by default the configuration's, or what the trace states")};
+  of_new_runs.push_back(add("--out", arguments.out, "folder of the run; by default runs/NAME-seedN"));
+  CLI::Option* resume = add("--resume", arguments.resume, "folder of a run to go on with, exactly where it stopped");
+  for (CLI::Option* option : of_new_runs) resume->excludes(option);
   command
       .add_option("--threads", arguments.threads,
-                  "threads that play episodes, instead of what the configuration says; changes no result")
-      ->check(whole_number_from(1, 1024));
+                  "threads that play episodes, 0: one for each processor; by default what the configuration "
+                  "says, or 1; changes no result")
+      ->check(number_of_threads());
+  command.footer(
+      "Examples:\n"
+      "  gpusched train\n"
+      "  gpusched train jobs.csv --cluster 8x8 --where 'vc=a' --out run\n"
+      "  gpusched train --config experiments/rl/lublin.json --out run\n"
+      "  gpusched train --resume run\n"
+      "  gpusched replay jobs.csv --cluster 8x8 --policy fifo,rl:run\n");
 }
 
 /// The same arguments as words of a command line.
 inline std::vector<std::string> words_of(const TrainArguments& arguments) {
   std::vector<std::string> words;
-  const auto add = [&](const char* option, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {option, value});
-  };
-  add("--config", arguments.config);
-  add("--out", arguments.out);
-  add("--resume", arguments.resume);
-  add("--threads", arguments.threads ? std::to_string(*arguments.threads) : "");
+  const std::pair<const char*, const std::string&> texts[] = {
+      {"--trace", arguments.trace}, {"--format", arguments.format},   {"--columns", arguments.columns},
+      {"--where", arguments.where}, {"--cluster", arguments.cluster}, {"--config", arguments.config},
+      {"--out", arguments.out},     {"--resume", arguments.resume}};
+  for (const auto& [option, value] : texts) {
+    if (!value.empty()) words.push_back(option + ("=" + value));
+  }
+  if (arguments.drop_bad_rows) words.emplace_back("--drop-bad-rows");
+  if (arguments.threads) words.push_back("--threads=" + std::to_string(*arguments.threads));
   return words;
 }
 

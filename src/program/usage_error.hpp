@@ -9,6 +9,7 @@
 
 #include "src/base/nearest_name.hpp"
 #include "src/program/commands.hpp"
+#include "src/program/help_formatter.hpp"
 
 namespace gpusched {
 
@@ -63,6 +64,10 @@ inline std::string usage_message(const CLI::App& command, const CLI::ParseError&
       names.push_back(below->get_name());
     }
     return "expected a command: " + joined(names, "|");
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    const CLI::Option* known = command.get_option_no_throw(text.substr(0, text.find(' ')));
+    if (known != nullptr && known->get_positional()) return argument_name(*known) + " is required";
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     if (text.find("At Most") != std::string::npos) return option() + ": given more than once";

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/rl/direct_search.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "src/base/atomic_file.hpp"
 #include "src/base/json_fields.hpp"
+#include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/cma_es.hpp"
@@ -46,9 +47,8 @@ class Search {
         cma_(average_, {.step = config.search.step, .population = config.search.population},
              Rng(config.seed).split("candidates")) {
     fit_normaliser();
-    heuristic_ = window_losses(pointers_to(windows_.train), cluster_, config_.env, {}, Acting::heuristic);
-    summary_.validation_heuristic =
-        mean_of(window_losses(pointers_to(windows_.validation), cluster_, config_.env, {}, Acting::heuristic));
+    heuristic_ = heuristic_losses(pointers_to(windows_.train));
+    summary_.validation_heuristic = mean_of(heuristic_losses(pointers_to(windows_.validation)));
     summary_.device = "cpu";
     metrics_ = csv_header;
   }
@@ -158,28 +158,44 @@ class Search {
     return seen;
   }
 
-  // The losses of these policy parameters.
-  std::vector<double> losses(std::span<const double> policy, std::span<const Window* const> windows) {
-    for (std::size_t i = 0; i < policy.size(); ++i) parameters_[i] = static_cast<float>(policy[i]);
-    return window_losses(windows, cluster_, config_.env, {&config_.network, &normaliser_, parameters_}, Acting::best);
+  // Every parameter, with these for the policy's part.
+  [[nodiscard]] std::vector<float> with_policy(std::span<const double> policy) const {
+    std::vector<float> parameters = parameters_;
+    for (std::size_t i = 0; i < policy.size(); ++i) parameters[i] = static_cast<float>(policy[i]);
+    return parameters;
+  }
+
+  [[nodiscard]] std::vector<double> losses(std::span<const float> parameters,
+                                           std::span<const Window* const> windows) const {
+    return window_losses(windows, cluster_, config_.env, {&config_.network, &normaliser_, parameters}, Acting::best);
+  }
+
+  [[nodiscard]] std::vector<double> heuristic_losses(std::span<const Window* const> windows) const {
+    std::vector<double> result(windows.size());
+    for_each_index(windows.size(), config_.threads, [&](std::size_t w) {
+      result[w] = window_losses(windows.subspan(w, 1), cluster_, config_.env, {}, Acting::heuristic).front();
+    });
+    return result;
   }
 
   // One generation; its candidates meet the same windows.
   TrainProgress evolve() {
     Rng draw = Rng(config_.seed).split("windows").split(summary_.iterations);
     std::vector<const Window*> windows;
-    TrainProgress progress{.metric = std::numeric_limits<double>::infinity()};
+    TrainProgress progress;
     for (std::uint32_t i = 0; i < config_.search.windows; ++i) {
       const std::uint64_t w = draw.below(windows_.train.size());
       windows.push_back(&windows_.train[w]);
       progress.heuristic += heuristic_[w] / config_.search.windows;
     }
-    std::vector<double> scores;
-    for (const std::vector<double>& candidate : cma_.ask()) {
-      const std::vector<double> each = losses(candidate, windows);
-      progress.metric = std::min(progress.metric, mean_of(each));
-      scores.push_back(score_of(each));
-    }
+    const std::vector<std::vector<double>>& candidates = cma_.ask();
+    std::vector<double> scores(candidates.size()), means(candidates.size());
+    for_each_index(candidates.size(), config_.threads, [&](std::size_t i) {
+      const std::vector<double> each = losses(with_policy(candidates[i]), windows);
+      means[i] = mean_of(each);
+      scores[i] = score_of(each);
+    });
+    progress.metric = *std::min_element(means.begin(), means.end());
     cma_.tell(scores);
     ++summary_.iterations;
     summary_.steps += std::uint64_t{cma_.population()} * config_.search.windows;
@@ -200,15 +216,14 @@ class Search {
 
   // Keeps the model when it is the best so far; the untrained one comes first.
   Result<void> validate() {
-    validation_ = mean_of(losses(average_, pointers_to(windows_.validation)));
+    const std::vector<float> parameters = with_policy(average_);
+    validation_ = mean_of(losses(parameters, pointers_to(windows_.validation)));
     if (summary_.iterations > 0 && validation_ >= summary_.best_validation) return {};
     summary_.best_iteration = summary_.iterations;
     summary_.best_validation = validation_;
-    return save_model({.agenda = config_.env.agenda,
-                       .network = config_.network,
-                       .normaliser = normaliser_,
-                       .parameters = parameters_},
-                      folder_);
+    return save_model(
+        {.agenda = config_.env.agenda, .network = config_.network, .normaliser = normaliser_, .parameters = parameters},
+        folder_);
   }
 
   [[nodiscard]] TrainProgress progress_of(TrainProgress progress, double generation_s, bool validated) const {
@@ -276,7 +291,7 @@ class Search {
   TrainingWindows windows_;
   std::vector<double> heuristic_;  // its loss in each training window
   Normaliser normaliser_;
-  std::vector<float> parameters_;  // the critic's part stays untrained
+  std::vector<float> parameters_;  // untrained
   std::vector<double> average_;    // of the policy's part
   CmaEs cma_;
   double validation_ = 0;

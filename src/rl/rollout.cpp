@@ -157,10 +157,8 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
       Env& env = envs[live[i]];
       if (acting == Acting::heuristic) {
         results[live[i]] = env.step(heuristic);
-      } else if (env.agenda().ranks()) {
-        results[live[i]] = env.step(row_of(logits, seen, i));
       } else {
-        results[live[i]] = env.step(best_action(row_of(logits, seen, i)));
+        results[live[i]] = env.step(row_of(logits, seen, i), best_action);
       }
     }
   }

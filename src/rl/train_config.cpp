@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/base/json_fields.hpp"
+#include "src/base/parallel.hpp"
 #include "src/policies/learned/network_config.hpp"
 #include "traces/core/run_input.hpp"
 
@@ -121,35 +122,47 @@ void read_search(JsonFields& fields, SearchOptions& search) {
 
 }  // namespace
 
+WindowOptions default_windows(std::uint32_t trace_jobs) {
+  const std::uint32_t jobs = std::clamp(trace_jobs / 100, 10u, 1000u);
+  return {.jobs = jobs,
+          .warm_up_jobs = jobs,
+          .stride = std::max(1u, jobs / 4),
+          .train_fraction = 0.3,
+          .validation_fraction = 0.1,
+          .history = false};
+}
+
 TrainConfig default_train_config() {
   TrainConfig config;
-  config.trace = "synthetic:philly";
-  // Too few GPUs for the trace: without a queue there is nothing to learn. The agent starts as strict first come, first
-  // served, so that what it learns shows.
-  config.cluster = "8x8";
-  config.env.agenda = {.mode = ActionMode::select_blocking, .heuristic = Heuristic::fcfs};
-  config.windows = {.jobs = 256, .warm_up_jobs = 64, .stride = 64, .train_fraction = 0.55, .validation_fraction = 0.2};
-  config.network = {.kind = NetworkKind::kernel, .alpha = 0.5};
-  config.ppo.iterations = 60;
-  config.ppo.time_limit_s = 240;
-  config.ppo.minibatch = 256;
-  config.ppo.learning_rate = 5e-3;
-  config.ppo.desired_kl = 0.03;
-  config.ppo.reward_scale = RewardScale::window;
-  config.ppo.validate_every = 4;
-  config.ppo.validation_windows = 16;
+  // So long that the test part has windows enough for a verdict, on so few GPUs that jobs queue: without a queue there
+  // is nothing to learn. The agent starts as the order of the best plain policy that knows no run times.
+  constexpr std::uint32_t jobs = 100'000;
+  config.trace = "synthetic:philly:" + std::to_string(jobs);
+  config.cluster = "16x8";
+  config.env.agenda = {.mode = ActionMode::preempt, .heuristic = Heuristic::las};
+  config.env.engine.preemption.restart = whole_seconds(60);
+  config.env.weights = {};
+  config.env.weights[reward_jct] = 1;
+  config.windows = default_windows(jobs);
+  config.network = {.kind = NetworkKind::rank, .alpha = 1};
+  config.method = Method::cma_es;
+  config.search = {.generations = 30, .windows = 12, .validate_every = 5};
   config.test_at_end = true;
   return config;
 }
 
-Result<TrainConfig> read_train_config(std::string_view text, const std::string& file) {
+Result<TrainConfig> read_train_config(std::string_view text, const std::string& file, const std::string& trace) {
   const auto json = parse_json_strictly(text, file);
   if (!json) return Unexpected{json.error()};
   TrainConfig config;
   JsonFields fields(*json, file);
-  fields.require("trace");
+  if (trace.empty()) fields.require("trace");
   fields.read("trace", config.trace);
+  if (!trace.empty()) config.trace = trace;
   fields.read("trace_format", config.trace_format);
+  fields.read("trace_columns", config.trace_columns);
+  fields.read("trace_where", config.trace_where);
+  fields.read("drop_bad_rows", config.drop_bad_rows);
   fields.read("cluster", config.cluster);
   fields.read_object("env", [&](JsonFields& env) { read_env(env, config); });
   fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config.windows, config.shuffle); });
@@ -158,7 +171,7 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read_object("search", [&](JsonFields& search) { read_search(search, config.search); });
   fields.read_object("ppo", [&](JsonFields& ppo) { read_ppo(ppo, config.ppo); });
   fields.read("seed", config.seed);
-  fields.read("threads", config.threads, 1, 1024);
+  fields.read("threads", config.threads, 0, most_threads);
   fields.read("device", config.device);
   fields.read("test_at_end", config.test_at_end);
   if (config.device != "auto" && config.device != "cpu" && config.device != "cuda") {
@@ -193,6 +206,9 @@ std::string train_config_json(const TrainConfig& config) {
   const SearchOptions& search = config.search;
   const Json json{{"trace", config.trace},
                   {"trace_format", config.trace_format},
+                  {"trace_columns", config.trace_columns},
+                  {"trace_where", config.trace_where},
+                  {"drop_bad_rows", config.drop_bad_rows},
                   {"cluster", config.cluster},
                   {"env",
                    {{"mode", name_of(action_mode_names, agenda.mode)},

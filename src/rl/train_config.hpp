@@ -114,6 +114,8 @@ struct SearchOptions {
 struct TrainConfig {
   std::string trace;  ///< a file or synthetic:NAME
   std::string trace_format = "auto";
+  std::string trace_columns, trace_where;  ///< as ReadOptions takes them
+  bool drop_bad_rows = false;
   std::string cluster;
   bool count_gpus_only = false;  ///< placement "count": the cluster is one pool
   EnvOptions env = {};
@@ -124,16 +126,21 @@ struct TrainConfig {
   PpoOptions ppo = {};
   SearchOptions search = {};
   std::uint64_t seed = 1;
-  std::uint32_t threads = 1;    ///< environment threads; changes no result
+  std::uint32_t threads = 1;    ///< environment threads, 0 = one for each processor; changes no result
   std::string device = "auto";  ///< auto, cpu or cuda
   bool test_at_end = false;     ///< compare with the fixed orders on the test part; every look at it counts
 };
 
-/// What `gpusched train` without a configuration trains on: the embedded synthetic trace, a few minutes.
+/// Windows of a trace of so many jobs that nobody gave windows for: enough of them for a verdict in the test part, each
+/// of at most 1,000 jobs after as many that fill the cluster.
+WindowOptions default_windows(std::uint32_t trace_jobs);
+
+/// What `gpusched train` without a configuration does: direct search for an order that preempts, on a synthetic trace.
 TrainConfig default_train_config();
 
 /// Strict: an unknown key, a wrong type or a value out of range is an error with `file` and the JSON path.
-Result<TrainConfig> read_train_config(std::string_view text, const std::string& file);
+/// `trace`, unless empty, stands in place of the text's, which may be missing then.
+Result<TrainConfig> read_train_config(std::string_view text, const std::string& file, const std::string& trace = {});
 
 /// The placement as --placement takes it.
 std::string placement_word(const TrainConfig& config);

@@ -11,7 +11,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
-#include "src/base/statistics.hpp"
+#include "src/rl/held_out.hpp"
 #include "src/rl/train_config.hpp"
 #include "traces/core/run_input.hpp"
 
@@ -30,21 +30,6 @@ struct TrainProgress {
   bool validated = false;  ///< in this iteration
 };
 
-/// A fixed order making the agent's kind of choices in the test windows, and the agent compared with it.
-struct HeldOutRow {
-  Heuristic heuristic = Heuristic::fcfs;
-  double loss = 0;                          ///< mean loss a job
-  std::optional<PairedIntervals> interval;  ///< of agent - heuristic; none with too few windows
-  std::string verdict;                      ///< on the agent
-};
-
-/// The best model and the orders on windows that were neither trained nor chosen on, none of which overlap.
-struct HeldOut {
-  std::uint32_t windows = 0;
-  double agent = 0;  ///< mean loss a job
-  std::vector<HeldOutRow> rows;
-};
-
 struct TrainSummary {
   std::uint32_t iterations = 0;
   std::uint64_t steps = 0;
@@ -58,7 +43,8 @@ struct TrainSummary {
 /// What to train on: trace, cluster and placement that a configuration names, jobs larger than the cluster left out. A
 /// synthetic trace is that of seed 0 whatever the configuration's: training seeds of one configuration see the same
 /// jobs.
-Result<RunInput> load_train_input(const TrainConfig& config);
+Result<RunInput> load_train_input(const TrainConfig& config, const InputFieldNames& names = {
+                                                                 .cluster = "/cluster", .placement = "/env/placement"});
 
 /// A way to learn: search() (direct_search.hpp) or train_by_ppo() (ppo/ppo_trainer.hpp). Arguments and errors: as
 /// train().
@@ -74,7 +60,8 @@ Result<void> check_method(const TrainConfig& config, const TrainingMethod* ppo);
 /// checkpoint.bin (a direct search: search.json), config.json, metrics.csv and TensorBoard events. With `resume`, goes
 /// on from the checkpoint there. `ppo`: as check_method().
 /// Errors: those of check_method(), no window fits a part of the trace, a checkpoint of another configuration, a
-/// loss that is not a number (the last good checkpoint and model stay), a file that cannot be written.
+/// loss that is not a number (the last good checkpoint and model stay), a file that cannot be written; with
+/// TrainConfig::test_at_end those of test_model().
 Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
                            const std::string& folder, bool resume,
                            const std::function<void(const TrainProgress&)>& watch, TrainingMethod* ppo);

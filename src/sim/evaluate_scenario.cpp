@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/sim/evaluate_scenario.hpp"
 
+#include "src/base/parallel.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sim/scenario.hpp"
@@ -28,9 +29,8 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        {"error", "drop", "clamp"}},
       {.path = "policies",
        .flag = "--policy",
-       .meaning = "policies, separated by commas, each with the backfilling it wants: fifo,fifo+easy; rl:DIR is a "
-                  "trained one, "
-                  "rl:DIR{sample=true,seed=3} draws its actions",
+       .meaning = "policies, separated by commas, each with the backfilling it wants: fifo+easy, or fifo+none whatever "
+                  "--backfill says; rl:DIR is a trained one, rl:DIR{sample=true,seed=3} draws its actions",
        .target = &s.policies,
        .split = split_policies},
       {"groups", "--group",
@@ -38,7 +38,8 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        "repeated",
        &s.groups},
       {"backfill", "--backfill",
-       "for policies that are an order and name none: none, easy, conservative or sc20; agents keep their own",
+       "for policies that are an order and name no backfilling (nor +none): none, easy, conservative or sc20; agents "
+       "keep their own",
        &s.backfill},
       {"placement", "--placement", "how nodes are chosen; count: no nodes, only GPUs", &s.placement, placement_words()},
       {"preemption.checkpoint_s", "--checkpoint-cost", "seconds to save a job's state when it is preempted",
@@ -84,7 +85,7 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        .range = Field::Range{0, 1}},
       {"figure", "--figure", "what is compared", &s.figure, figure_names()},
       {"against", "--against", "the policy or group that the others are compared with; default: the first", &s.against},
-      {"seed", "--seed", "of synthetic traces, random policies and the bootstrap", &s.seed},
+      {"seed", "--seed", "seed of synthetic traces, random policies and the bootstrap", &s.seed},
       {"output.folder",
        "--out",
        "folder for manifest.json, windows.csv, comparison.csv and table.txt",
@@ -115,7 +116,7 @@ Result<void> read_evaluate_json(EvaluateScenario& scenario, std::string_view tex
 }
 
 Result<void> read_evaluate_file(EvaluateScenario& scenario, const std::string& path) {
-  const auto text = read_text_file(path);
+  const auto text = read_text_input(path);
   if (!text) return Unexpected{text.error()};
   return read_evaluate_json(scenario, *text, path);
 }

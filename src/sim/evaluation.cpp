@@ -110,6 +110,11 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
     own.windows.push_back(std::move(run.metrics));
     if (!own.windows.back()) own.failures.push_back(std::move(run.failure));
   }
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    PolicySpec spec = policies[i];
+    if (options.backfill) backfill_by_default(registry, *options.backfill, {&spec, 1});
+    scores[i].run_times = known_run_times(registry, spec, trace, scores[i].clairvoyant);
+  }
   for (const PolicyScores& own : scores) {
     if (own.failures.size() < starts->size()) continue;
     if (progress.stopped()) return unexpected("interrupted before policy " + own.policy + " finished a window");
@@ -135,6 +140,17 @@ RunScores Contestant::scores(const MetricInfo& figure, std::span<const std::size
 
 bool Contestant::clairvoyant() const {
   return std::any_of(runs.begin(), runs.end(), [](const PolicyScores& run) { return run.clairvoyant; });
+}
+
+std::string Contestant::run_times() const {
+  std::vector<std::string> seen;
+  std::string text;
+  for (const PolicyScores& run : runs) {
+    if (std::find(seen.begin(), seen.end(), run.run_times) != seen.end()) continue;
+    seen.push_back(run.run_times);
+    text += (seen.size() == 1 ? "" : ", ") + run.run_times;
+  }
+  return text;
 }
 
 namespace {

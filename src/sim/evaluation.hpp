@@ -41,6 +41,7 @@ struct PolicyScores {
   bool clairvoyant = false;
   std::vector<std::optional<Metrics>> windows;  ///< nothing where the run did not end
   std::vector<std::string> failures = {};       ///< one line each: the window, and why its run did not end
+  std::string run_times = {};                   ///< what it knew of them, as known_run_times() says
 
   /// A figure of the windows in `of`. Preconditions: the runs ended and know it.
   [[nodiscard]] std::vector<double> values(const MetricInfo& figure, std::span<const std::size_t> of) const {
@@ -90,6 +91,8 @@ struct Contestant {
   /// Precondition: every run ended in these windows.
   [[nodiscard]] RunScores scores(const MetricInfo& figure, std::span<const std::size_t> windows) const;
   [[nodiscard]] bool clairvoyant() const;
+  /// What the runs knew of run times; where they differ, each once, separated by commas.
+  [[nodiscard]] std::string run_times() const;
 };
 
 /// How one contestant compares with another over the windows in which all runs of both ended.

@@ -113,21 +113,21 @@ Json comparison_json(const Comparison& pair, const std::string& against, const s
 std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options) {
   const EvaluationWindows& windows = evaluation.windows;
   const Contestant& reference = evaluation.contestants[options.reference];
-  TextTable table({"policy", options.figure->name, "difference", "95% interval", "wins", "verdict"});
+  TextTable table({"policy", "run times", options.figure->name, "difference", "95% interval", "wins", "verdict"});
   std::string below;
   for (const Contestant& contestant : evaluation.contestants) {
     const Comparison pair = compare(contestant, reference, *options.figure, windows.overlap(), options.seed);
     const bool self = &contestant == &reference;
-    table.add({marked_name(contestant), value_text(pair.mean, *options.figure), self ? "" : difference_text(pair),
-               self ? "" : interval_text(pair), self ? "" : formatted("%.0f%%", 100 * pair.win_rate),
-               self ? "=" : pair.verdict});
+    table.add({marked_name(contestant), contestant.run_times(), value_text(pair.mean, *options.figure),
+               self ? "" : difference_text(pair), self ? "" : interval_text(pair),
+               self ? "" : formatted("%.0f%%", 100 * pair.win_rate), self ? "=" : pair.verdict});
     below += failure_lines(contestant);
     if (contestant.runs.size() > 1) below += seeds_line(contestant, options, windows.overlap());
   }
-  return std::to_string(evaluation.starts.size()) + " windows of " + std::to_string(windows.jobs) + " jobs, every " +
-         std::to_string(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
-         "\ncompared with " + reference.name + " (studentised block bootstrap)\n\n" + table.text() + below +
-         legend(evaluation.contestants);
+  return counted(evaluation.starts.size(), "window") + " of " + counted(windows.jobs, "job") + ", every " +
+         human_count(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
+         "\ncompared with " + reference.name + " (studentised block bootstrap)\n\n" + table.text() +
+         "run times: what the policy knew of them\n" + below + legend(evaluation.contestants);
 }
 
 std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
@@ -137,9 +137,9 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
                      backfill_text(options.backfill) + "; 95% intervals, studentised block bootstrap\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     header.push_back(std::filesystem::path(evaluation.trace).filename().string());
-    text += "  " + header.back() + ": " + std::to_string(evaluation.starts.size()) + " windows of " +
-            std::to_string(evaluation.windows.jobs) + " jobs, every " + std::to_string(evaluation.windows.stride) +
-            ", on " + evaluation.cluster + "\n";
+    text += "  " + header.back() + ": " + counted(evaluation.starts.size(), "window") + " of " +
+            counted(evaluation.windows.jobs, "job") + ", every " + human_count(evaluation.windows.stride) + ", on " +
+            evaluation.cluster + "\n";
   }
   TextTable table(header);
   for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -165,11 +165,9 @@ Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions
       if (metric.better == Better::neither || !known(contestant, metric)) continue;
       metrics[metric.name] = interquartile_mean_of_runs(contestant.scores(metric, contestant.finished_windows()));
     }
-    Json entry{{"policy", contestant.name},
-               {"trace", evaluation.trace},
-               {"cluster", evaluation.cluster},
-               {"clairvoyant", contestant.clairvoyant()},
-               {"metrics", std::move(metrics)}};
+    Json entry{{"policy", contestant.name},           {"trace", evaluation.trace},
+               {"cluster", evaluation.cluster},       {"clairvoyant", contestant.clairvoyant()},
+               {"run_times", contestant.run_times()}, {"metrics", std::move(metrics)}};
     if (contestant.runs.size() == 1) {
       entry["windows"] = window_values(contestant.runs.front(), *options.figure);
     } else {

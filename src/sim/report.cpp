@@ -208,9 +208,9 @@ std::string intervals_csv(const Cluster& cluster, const PolicyRun& run) {
 std::string percent(double share) { return formatted("%.1f%%", 100 * share); }
 
 std::string describe_cluster(const Cluster& cluster) {
-  const std::string gpus = human_count(static_cast<std::uint64_t>(cluster.total_gpus())) + " GPUs";
+  const std::string gpus = counted(static_cast<std::uint64_t>(cluster.total_gpus()), "GPU");
   if (cluster.nodes.size() == 1) return gpus + " in one pool";
-  return gpus + " on " + human_count(cluster.nodes.size()) + " nodes";
+  return gpus + " on " + counted(cluster.nodes.size(), "node");
 }
 
 std::string energy_line(const std::vector<PolicyRun>& runs) {
@@ -247,7 +247,7 @@ std::vector<MissingPolicy> take_missing(std::vector<PolicyRun>& runs) {
 std::vector<std::string> left_out_lines(const TraceReport& report) {
   std::vector<std::string> lines;
   for (const DroppedRows& rows : report.dropped) {
-    lines.push_back(human_count(rows.rows) + " of " + human_count(report.rows) + " rows left out: " + rows.reason +
+    lines.push_back(human_count(rows.rows) + " of " + counted(report.rows, "row") + " left out: " + rows.reason +
                     (rows.first_line == 0 ? "" : " (first on line " + std::to_string(rows.first_line) + ")"));
   }
   lines.insert(lines.end(), report.notes.begin(), report.notes.end());
@@ -256,7 +256,7 @@ std::vector<std::string> left_out_lines(const TraceReport& report) {
 
 std::vector<std::string> outside_vcs_lines(const Cluster& cluster, std::uint32_t jobs_outside_vcs) {
   if (jobs_outside_vcs == 0) return {};
-  return {human_count(jobs_outside_vcs) + " jobs belong to no virtual cluster of '" + cluster.name +
+  return {counted(jobs_outside_vcs, "job belongs", "jobs belong") + " to no virtual cluster of '" + cluster.name +
           "'; they wait in a queue of their own and may run anywhere"};
 }
 
@@ -282,8 +282,8 @@ std::vector<std::string> report_warnings(const ReplayInput& input, const std::ve
   for (const PolicyRun& run : runs) {
     if (!run.saturation.saturated) continue;
     lines.push_back(
-        run.policy + ": the queue grows for as long as jobs arrive (" + human_count(run.saturation.backlog_jobs) +
-        " jobs had not started at the last submission, offered load " + formatted("%.2f", run.saturation.offered_load) +
+        run.policy + ": the queue grows for as long as jobs arrive (" + counted(run.saturation.backlog_jobs, "job") +
+        " had not started at the last submission, offered load " + formatted("%.2f", run.saturation.offered_load) +
         "): averages depend on the length of the trace more than on the policy");
   }
   return lines;
@@ -291,7 +291,7 @@ std::vector<std::string> report_warnings(const ReplayInput& input, const std::ve
 
 std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs) {
   const Metrics& first = runs.front().metrics;
-  std::string text = human_count(first.jobs) + " jobs";
+  std::string text = counted(first.jobs, "job");
   if (!input.window.whole(input.trace.jobs.size())) text += " measured of " + human_count(input.trace.jobs.size());
   text += " of " + std::filesystem::path(input.trace.report.path).filename().string() + " on " + input.cluster.name +
           " (" + describe_cluster(input.cluster) + "), placement " + scenario.placement + "\n\n";

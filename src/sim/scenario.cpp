@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "src/base/parallel.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "traces/core/run_input.hpp"
@@ -33,14 +34,16 @@ FieldTable scenario_fields(Scenario& s) {
        &s.cluster},
       {.path = "policies",
        .flag = "--policy",
-       .meaning = "policies to compare: NAME[{parameter=value,...}][+BACKFILL][,...]",
+       .meaning = "policies to compare: NAME[{parameter=value,...}][+BACKFILL][,...]; +none: not backfilled, whatever "
+                  "--backfill says",
        .target = &s.policies,
        .split = split_policies},
       {"backfill", "--backfill",
-       "for policies that are an order and name none: none, easy, conservative or sc20, with {parameter=value,...}",
+       "for policies that are an order and name no backfilling (nor +none): none, easy, conservative or sc20, with "
+       "{parameter=value,...}",
        &s.backfill},
       {"placement", "--placement", "how nodes are chosen; count: no nodes, only GPUs", &s.placement, placement_words()},
-      {"seed", "--seed", "of everything random", &s.seed},
+      {"seed", "--seed", "seed of everything random", &s.seed},
       {"preemption.checkpoint_s", "--checkpoint-cost", "seconds to save a job's state when it is preempted",
        &s.preemption.checkpoint},
       {"preemption.restart_s", "--restart-cost", "seconds to load it again", &s.preemption.restart},
@@ -69,7 +72,8 @@ FieldTable scenario_fields(Scenario& s) {
       {"measure.measure_jobs", "--measure-jobs", "jobs that are measured then; 0: all", &s.measure_jobs},
       {"measure.warmup_s", "--warmup-time", "the same by seconds since the first submission", &s.warmup},
       {"measure.measure_s", "--measure-time", "seconds of submissions that are measured then; 0: all", &s.measure},
-      {"split", "--split", "also show the results by GPU count, user, virtual cluster, status, group or class", &s.split, splits},
+      {"split", "--split", "also show the results by GPU count, user, virtual cluster, status, group or class",
+       &s.split, splits},
       {"output.folder",
        "--out",
        "folder for summary.json, jobs.csv and intervals.csv of each policy (of slurm: terms.csv), and manifest.json",
@@ -97,7 +101,7 @@ Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const
 }
 
 Result<void> read_scenario_file(Scenario& scenario, const std::string& path) {
-  const auto text = read_text_file(path);
+  const auto text = read_text_input(path);
   if (!text) return Unexpected{text.error()};
   return read_scenario_json(scenario, *text, path);
 }

@@ -17,9 +17,6 @@
 
 namespace gpusched {
 
-/// The most that --threads takes.
-inline constexpr double most_threads = 4096;
-
 /// A replay as the user asked for it. Names are resolved when it runs (replay.hpp).
 struct Scenario {
   std::string trace;            ///< a file, "-" (standard input), or "synthetic:NAME"

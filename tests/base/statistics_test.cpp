@@ -93,7 +93,7 @@ TEST(Statistics, TooFewWindowsGiveNoInterval) {
   const auto interval = [&](std::size_t count, std::size_t different, std::size_t overlap) {
     return paired_intervals({series(count, different)}, {std::vector<double>(count, 0.0)}, overlap, Rng(1), 99);
   };
-  EXPECT_FALSE(interval(29, 29, 1));
+  EXPECT_FALSE(interval(19, 19, 1));
   EXPECT_TRUE(interval(200, 200, 1));
   EXPECT_FALSE(interval(200, 9, 1));     // they differ in nine windows
   EXPECT_FALSE(interval(200, 200, 25));  // eight blocks
@@ -101,6 +101,27 @@ TEST(Statistics, TooFewWindowsGiveNoInterval) {
   ASSERT_TRUE(same);
   EXPECT_EQ(same->difference.low, 0);
   EXPECT_EQ(verdict(same->difference), "no difference detected");
+}
+
+// One window that holds most of the difference is no reason to keep the samples without it; tails in all windows are.
+TEST(Statistics, HeavyTailsGiveNoInterval) {
+  Rng rng(4);
+  std::vector<double> normal(80), skewed(80), heavy(80), nothing(80, 0.0);
+  for (std::size_t i = 0; i < normal.size(); ++i) {
+    const double z = rng.normal();
+    normal[i] = 5 + z;
+    skewed[i] = std::exp(z);
+    heavy[i] = std::exp(3 * z);
+  }
+  EXPECT_NEAR(tail_index(normal), 0.6, 0.15);
+  EXPECT_GT(tail_index(heavy), 1.5);
+  EXPECT_EQ(tail_index(nothing), 0);
+  EXPECT_TRUE(paired_intervals({normal}, {nothing}, 1, Rng(1), 99));
+  EXPECT_TRUE(paired_intervals({skewed}, {nothing}, 1, Rng(1), 99));
+  EXPECT_FALSE(paired_intervals({heavy}, {nothing}, 1, Rng(1), 99));
+  const double before = tail_index(normal);
+  normal[3] = 1e6;
+  EXPECT_LT(tail_index(normal), before + 0.35);
 }
 
 TEST(Statistics, VerdictsNeedAnIntervalWithoutZero) {

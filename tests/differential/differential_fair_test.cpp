@@ -49,13 +49,6 @@ TEST(DifferentialFair, MaxMin) {
   });
 }
 
-TEST(DifferentialFair, LongestWaitingUser) {
-  check_many(3000, [] {
-    const Cluster cluster = random_cluster();
-    expect_same("longest-waiting-user", random_rows(cluster), cluster, longest_waiting_user_rule());
-  });
-}
-
 // Weights of the fair-share factor are powers of two: the factors 1, 1/2, 1/4 of equal shares are then no ties of
 // rounding.
 TEST(DifferentialFair, Slurm) {

@@ -148,24 +148,6 @@ inline World::Rule max_min_rule(const WorldOwners& owners) {
   };
 }
 
-/// The user who waits since the earliest second: that of their last start, or the one from which they had a waiting job
-/// if that is later.
-inline World::Rule longest_waiting_user_rule() {
-  return [since = std::map<std::string, std::int64_t>()](World& world) mutable {
-    for (const WorldJob* job : world.waiting()) since.try_emplace(job->user, world.now);
-    start_in_order(
-        world, [&](const WorldJob& job) -> std::vector<std::int64_t> { return {since.at(job.user)}; },
-        [&](WorldJob& job) {
-          const bool started = world.start(job);
-          if (started) since[job.user] = world.now;
-          return started;
-        });
-    std::set<std::string> waiting;
-    for (const WorldJob* job : world.waiting()) waiting.insert(job->user);
-    std::erase_if(since, [&](const auto& user) { return !waiting.contains(user.first); });
-  };
-}
-
 /// Who goes, and in which order, for a job that cannot start: jobs of those who hold more than its party then would, of
 /// the richest first and the newest of them, as long as each keeps that much.
 inline std::vector<WorldJob*> max_min_victims(World& world, const WorldOwners& owners, const WorldJob& taker) {

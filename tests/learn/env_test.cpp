@@ -400,7 +400,7 @@ TEST(VectorEnv, ThreadsDoNotChangeResults) {
   const Cluster cluster = Cluster::homogeneous(2, 4);
   const std::vector<Window> windows = windows_of(jobs, {.jobs = 60, .stride = 30});
   const auto with_threads = [&](std::uint32_t threads) {
-    VectorEnv env(windows, {}, cluster, {.environments = 6, .group = 2, .threads = threads});
+    VectorEnv env(windows, {}, cluster, {.environments = 6, .environments_per_window = 2, .threads = threads});
     Rng rng(2);
     return rollout(env, &env.reset(5), 150, rng);
   };
@@ -413,7 +413,7 @@ TEST(VectorEnv, EpisodesOfAGroupShareACluster) {
   const JobTable jobs = some_jobs(6, 400);
   const std::vector<Cluster> clusters{Cluster::homogeneous(2, 4), Cluster::homogeneous(3, 4)};
   const std::vector<Window> windows = windows_of(jobs, {.jobs = 60, .stride = 30});
-  VectorEnv env(windows, {}, std::span<const Cluster>(clusters), {.environments = 16, .group = 2});
+  VectorEnv env(windows, {}, std::span<const Cluster>(clusters), {.environments = 16, .environments_per_window = 2});
   env.reset(5);
   std::int64_t large = 0;
   for (std::uint32_t e = 0; e < env.size(); e += 2) {
@@ -463,7 +463,7 @@ TEST(VectorEnv, GroupsShareTheirWindows) {
   const JobTable jobs = some_jobs(6, 400);
   const Cluster cluster = Cluster::homogeneous(2, 4);
   const std::vector<Window> windows = windows_of(jobs, {.jobs = 20, .stride = 5});
-  VectorEnv env(windows, {}, cluster, {.environments = 8, .group = 4});
+  VectorEnv env(windows, {}, cluster, {.environments = 8, .environments_per_window = 4});
   env.reset(3);
   EXPECT_EQ(env.window(0), env.window(3));
   EXPECT_EQ(env.window(4), env.window(7));

@@ -91,6 +91,37 @@ TEST_F(CommandLine, StandardInputMayBeReadTwiceAndIsNamedInErrors) {
               HasSubstr("3 of 3 rows"));
 }
 
+TEST_F(CommandLine, ReadsAConfigurationFromStandardInput) {
+  const std::string trace = small_trace(), program = std::string(GPUSCHED_PROGRAM) + " ";
+  const std::string config =
+      folder_.write("run.json", R"({"trace": {"path": ")" + trace + R"("}, "cluster": "2x2", "policies": ["srtf"]})");
+  const std::string windows = folder_.write("windows.json", R"({"traces": [")" + trace +
+                                                                R"("], "clusters": ["2x2"], "policies": ["fifo"], )"
+                                                                R"("windows": {"jobs": 3}})");
+  EXPECT_EQ(shell(program + "replay --config - < " + config), run("replay --config " + config).out);
+  EXPECT_EQ(shell("cat " + config + " | " + program + "replay --config - --policy fifo"),
+            run("replay --config " + config + " --policy fifo").out);
+  EXPECT_EQ(shell(program + "evaluate --config - < " + windows), run("evaluate --config " + windows).out);
+  EXPECT_THAT(shell("echo '{' | " + program + "replay --config - 2>&1"),
+              StartsWith("gpusched: -:2: expected well-formed JSON here"));
+  EXPECT_EQ(shell(": | " + program + "evaluate --config - 2>&1"), "gpusched: -:1: empty; expected JSON\n");
+
+  const std::string twice = "both ask for standard input; give one of them as a file\n";
+  const std::string reads_trace = R"({"trace": {"path": "-"}, "cluster": "2", "policies": ["fifo"]})";
+  // The trace is told apart from a configuration before it is read as one.
+  for (const std::string command : {"replay --config - -", "evaluate - --config -", "replay --config - --trace -",
+                                    "evaluate --config - --trace x.csv --trace -", "train - --config -"}) {
+    EXPECT_EQ(shell(program + command + " 2>&1 < " + trace), "gpusched: --config and --trace: " + twice) << command;
+  }
+  EXPECT_EQ(shell("echo '" + reads_trace + "' | " + program + "replay --config - 2>&1"),
+            "gpusched: --config and --trace: " + twice);
+  EXPECT_EQ(shell("echo '" + reads_trace + "' | " + program + "replay --config - --trace " + trace),
+            run("replay --cluster 2 --policy fifo " + trace).out);
+  for (const std::string command : {"replay", "evaluate", "train"}) {
+    expect_refused(command + " --config ''", "--config: expected a value, not ''");
+  }
+}
+
 TEST_F(CommandLine, ReadsAPackedTraceFromANamedPipe) {
   const std::string trace = small_trace(), pipe = folder_.path() + "/pipe";
   ASSERT_EQ(std::system(("mkfifo " + pipe).c_str()), 0);
@@ -114,7 +145,12 @@ TEST_F(CommandLine, TheNumberOfThreadsIsCalledThreads) {
   expect_refused(replay + "--threads many", "--threads: expected a whole number");
   expect_refused(replay + "--threads 99999999999999999999", "--threads: expected a whole number, 0 to 4096");
   expect_refused(replay + "--jobs", "--jobs: expected a value behind it");
-  expect_refused("calibrate --out x --threads x", "--threads: expected a whole number, 0 to ");
+  for (const std::string command : {"replay", "evaluate", "train", "calibrate --out x"}) {
+    for (const std::string number : {"x", "-1", "4097"}) {
+      expect_refused(command + " --threads " + number,
+                     "--threads: expected a whole number, 0 to 4096, not '" + number + "'");
+    }
+  }
 }
 
 TEST_F(CommandLine, HelpTakesTheNameOfACommand) {
@@ -132,6 +168,29 @@ TEST_F(CommandLine, HelpTakesTheNameOfACommand) {
   expect_refused("policies ''", "''");
   expect_refused("completion ''", "shell: expected one of bash|zsh|fish, not ''");
   expect_refused("help replay info", "`gpusched replay` has no commands below it; got 'info'");
+}
+
+TEST_F(CommandLine, HelpSaysOnceWhatIsRequired) {
+  for (const std::string command : {"trace info", "trace validate", "trace convert"}) {
+    const std::string help = run("help " + command).out;
+    EXPECT_THAT(help, HasSubstr("[OPTIONS] TRACE\n"));
+    EXPECT_THAT(help, HasSubstr("\n  TRACE (required)          trace file, - for standard input"));
+    EXPECT_THAT(help, HasSubstr("\n  --trace                   the same as TRACE\n"));
+    expect_refused(command + " --format csv" + (command == "trace convert" ? " --out x" : ""), "TRACE is required");
+    expect_refused(command + " ''", "--trace: expected a value, not ''");
+  }
+  EXPECT_THAT(run("help replay").out, HasSubstr("\n  --trace                   the same as TRACE\n"));
+  EXPECT_THAT(run("help replay").out, HasSubstr("seed of everything random (default 0)"));
+  EXPECT_THAT(run("help replay").out, HasSubstr("TRACE and --policy are needed"));
+  // Examples everywhere, and all within a terminal.
+  for (const std::string command : {"replay", "evaluate", "train", "trace info", "trace validate", "trace convert",
+                                    "trace generate", "policies", "calibrate", "profile show", "profile validate",
+                                    "profile compare", "cluster import", "cluster show", "help", "completion"}) {
+    const std::string help = run("help " + command).out;
+    EXPECT_THAT(help, testing::ContainsRegex("\nExamples?:\n  ")) << command;
+    std::istringstream text(help);
+    for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80u) << command << ": " << line;
+  }
 }
 
 TEST_F(CommandLine, PoliciesAreDescribedAsJson) {
@@ -286,6 +345,33 @@ TEST_F(Completion, OfBash) {
   EXPECT_THAT(bash("gpusched profile compare H100 H20", "H20"), ElementsAre("H200"));
   EXPECT_THAT(bash("gpusched calibrate --backend a", "a"), ElementsAre("analytic"));
   EXPECT_THAT(bash("gpusched completion f", "f"), ElementsAre("fish"));
+  EXPECT_THAT(bash("gpusched train sm", "sm"), ElementsAre("small.csv"));
+  EXPECT_THAT(bash("gpusched trace convert small.csv --to ", ""), ElementsAre("native", "swf"));
+
+  // Backfilling behind the policies that take it.
+  EXPECT_THAT(bash("gpusched replay --policy fifo+", "fifo+"),
+              ElementsAre("fifo+none", "fifo+easy", "fifo+conservative", "fifo+sc20"));
+  EXPECT_THAT(bash("gpusched replay --policy fifo,saf+ea", "fifo,saf+ea"), ElementsAre("fifo,saf+easy"));
+  EXPECT_THAT(bash("gpusched replay --policy=fifo,saf+ea", "fifo,saf+ea"), ElementsAre("fifo,saf+easy"));
+  EXPECT_THAT(bash("gpusched replay --policy wfp3@sc20+ea", "sc20+ea"), ElementsAre("sc20+easy"));
+  EXPECT_THAT(bash("gpusched replay --policy tiresias+", "tiresias+"), ElementsAre("tiresias+none"));
+  EXPECT_THAT(bash("gpusched replay --policy slurm+", "slurm+"), ElementsAre("slurm+none", "slurm+easy"));
+  EXPECT_THAT(bash("gpusched replay --policy fifo+easy,them", "fifo+easy,them"), ElementsAre("fifo+easy,themis"));
+  EXPECT_THAT(bash("gpusched replay --policy sjf{skip=true},them", "true},them"), ElementsAre("true},themis"));
+  EXPECT_THAT(bash("gpusched replay --policy sjf{skip=true}+ea", "true}+ea"), ElementsAre("true}+easy"));
+  EXPECT_THAT(bash("gpusched replay --policy sjf{sk", "sjf{sk"), ElementsAre(""));
+  EXPECT_THAT(bash("gpusched evaluate --group agent=them", "them"), ElementsAre("themis"));
+  EXPECT_THAT(bash("gpusched evaluate --group agent=fifo,saf+ea", "fifo,saf+ea"), ElementsAre("fifo,saf+easy"));
+  EXPECT_THAT(bash("gpusched evaluate --group agent", "agent"), ElementsAre(""));
+  EXPECT_THAT(bash("gpusched evaluate --against them", "them"), ElementsAre("themis"));
+  EXPECT_THAT(bash("gpusched evaluate --against fifo+ea", "fifo+ea"), ElementsAre("fifo+easy"));
+
+  // What help takes, word by word.
+  EXPECT_THAT(bash("gpusched help tra", "tra"), ElementsAre("trace", "train"));
+  EXPECT_THAT(bash("gpusched help trace ", ""), ElementsAre("info", "validate", "convert", "generate"));
+  EXPECT_THAT(bash("gpusched help profile ", ""), ElementsAre("show", "validate", "compare"));
+  EXPECT_THAT(bash("gpusched help replay ", ""), ElementsAre(""));
+  EXPECT_THAT(bash("gpusched help trace info ", ""), ElementsAre(""));
 }
 
 TEST_F(Completion, OfZsh) {
@@ -298,6 +384,16 @@ TEST_F(Completion, OfZsh) {
   EXPECT_EQ(zsh("gpusched replay --policy fifo,them"), "replay --policy fifo,themis");
   EXPECT_EQ(zsh("gpusched replay synthetic:phi"), "replay synthetic:philly");
   EXPECT_EQ(zsh("gpusched calibrate --back"), "calibrate --backend");
+  EXPECT_EQ(zsh("gpusched replay --policy fifo,saf+ea"), "replay --policy fifo,saf+easy");
+  EXPECT_EQ(zsh("gpusched replay --policy=saf+ea"), "replay --policy=saf+easy");
+  EXPECT_EQ(zsh("gpusched replay --policy tiresias+"), "replay --policy tiresias+none");
+  EXPECT_EQ(zsh("gpusched replay --policy fifo+easy,them"), "replay --policy fifo+easy,themis");
+  EXPECT_EQ(zsh("gpusched evaluate --group agent=fifo,them"), "evaluate --group agent=fifo,themis");
+  EXPECT_EQ(zsh("gpusched evaluate --against them"), "evaluate --against themis");
+  EXPECT_EQ(zsh("gpusched help trace inf"), "help trace info");
+  EXPECT_EQ(zsh("gpusched help repl"), "help replay");
+  EXPECT_EQ(zsh("gpusched help replay inf"), "help replay inf");
+  EXPECT_EQ(zsh("gpusched train smal"), "train small.csv");
 }
 
 TEST_F(Completion, OfFish) {
@@ -314,6 +410,18 @@ TEST_F(Completion, OfFish) {
   EXPECT_THAT(fish("gpusched trace info smal"), ElementsAre("small.csv"));
   EXPECT_THAT(fish("gpusched replay --trace smal"), ElementsAre("small.csv"));
   EXPECT_THAT(fish("gpusched policies themi"), ElementsAre("themis"));
+  EXPECT_THAT(fish("gpusched replay --policy fifo+"),
+              testing::UnorderedElementsAre("fifo+none", "fifo+easy", "fifo+conservative", "fifo+sc20"));
+  EXPECT_THAT(fish("gpusched replay --policy fifo,saf+ea"), ElementsAre("fifo,saf+easy"));
+  EXPECT_THAT(fish("gpusched replay --policy=fifo,saf+ea"), ElementsAre("--policy=fifo,saf+easy"));
+  EXPECT_THAT(fish("gpusched replay --policy tiresias+"), ElementsAre("tiresias+none"));
+  EXPECT_THAT(fish("gpusched replay --policy fifo+easy,them"), ElementsAre("fifo+easy,themis"));
+  EXPECT_THAT(fish("gpusched evaluate --group agent=fifo,them"), ElementsAre("agent=fifo,themis"));
+  EXPECT_THAT(fish("gpusched evaluate --against them"), ElementsAre("themis"));
+  EXPECT_THAT(fish("gpusched help trace "), testing::UnorderedElementsAre("info", "validate", "convert", "generate"));
+  EXPECT_THAT(fish("gpusched help tra"), testing::UnorderedElementsAre("trace", "train"));
+  EXPECT_THAT(fish("gpusched help replay "), ElementsAre());
+  EXPECT_THAT(fish("gpusched train smal"), ElementsAre("small.csv"));
 }
 
 }  // namespace

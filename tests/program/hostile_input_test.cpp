@@ -112,6 +112,17 @@ TEST_F(HostileInput, ALineWithoutEndInASmallArchiveIsRefused) {
   EXPECT_THAT(outcome.err, HasSubstr("line.csv.gz:2: a line is longer than 64 MiB"));
 }
 
+TEST_F(HostileInput, AStringWithoutEndInAPhillyTraceIsRefused) {
+  const std::string packed = folder_.path() + "/jobs.json.gz";
+  ASSERT_EQ(
+      std::system(
+          ("(printf '[\\n{\"jobid\": \"'; head -c 600000000 /dev/zero | tr '\\0' x) | gzip -1 > " + packed).c_str()),
+      0);
+  const Outcome outcome = run_in(1024, "trace info --format philly " + packed);
+  expect_one_line(outcome, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("jobs.json.gz:2: a job is longer than 64 MiB"));
+}
+
 TEST_F(HostileInput, TooLittleMemoryOrTooFewThreadsIsSaidInOneLine) {
   const std::string replay =
       "replay synthetic:philly --oversize drop --cluster 40x8 --policy fifo,sjf,srtf,las,fifo,sjf,srtf,las --threads "

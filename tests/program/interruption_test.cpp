@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,8 +27,11 @@ constexpr const char* slow_replay =
 
 class LongWork : public Program {
  protected:
-  // Sends `signal` to the program after `wait`.
-  Outcome interrupt(const std::string& arguments, int signal, std::chrono::milliseconds wait) const {
+  // Something to wait for while the program, a process, runs.
+  using Event = std::function<bool(pid_t)>;
+
+  // Sends `signal` to the program once `seen`, however long a loaded machine takes to come there.
+  Outcome interrupt(const std::string& arguments, int signal, const Event& seen) const {
     const std::string out = folder_.path() + "/stdout", err = folder_.path() + "/stderr";
     const std::string command = "exec " + std::string(GPUSCHED_PROGRAM) + arguments + " >" + out + " 2>" + err;
     const pid_t child = ::fork();
@@ -35,11 +40,43 @@ class LongWork : public Program {
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
       ::_exit(127);
     }
-    std::this_thread::sleep_for(wait);
+    EXPECT_TRUE(comes_true(seen, child)) << arguments;
     EXPECT_EQ(::kill(child, signal), 0);
     int status = 0;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(out), bytes_of(err)};
+  }
+
+  static bool comes_true(Event seen, pid_t child) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(8);
+    while (!seen(child)) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return true;
+  }
+
+  // Processor time of a process, which does not pass while others have the processor.
+  static double busy_s(pid_t child) {
+    const std::string stat = bytes_of("/proc/" + std::to_string(child) + "/stat");
+    std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 2)));
+    std::string skipped;
+    for (int i = 3; i < 14; ++i) fields >> skipped;  // proc(5): utime is field 14, stime 15
+    double user = 0, system = 0;
+    fields >> user >> system;
+    return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  }
+
+  static Event busy_for(double seconds) {
+    return [seconds](pid_t child) { return busy_s(child) >= seconds; };
+  }
+
+  // The file is there, and what comes next has begun.
+  static Event at_work_after(const std::string& file) {
+    return [file, since = -1.0](pid_t child) mutable {
+      if (since < 0 && std::filesystem::exists(file)) since = busy_s(child);
+      return since >= 0 && busy_s(child) >= since + 0.5;
+    };
   }
 
   // Everything below `folder`, sorted.
@@ -70,7 +107,7 @@ TEST_F(LongWork, AnInterruptedEvaluationKeepsTheWindowsThatFinished) {
       "--stride 50 "
       "--out " +
           out,
-      SIGINT, std::chrono::seconds(5));
+      SIGINT, busy_for(3));
   EXPECT_EQ(outcome.code, 130) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("SIGINT: interrupted after "));
   EXPECT_THAT(outcome.err, HasSubstr("windows that every policy finished"));
@@ -86,7 +123,8 @@ TEST_F(LongWork, AnInterruptedReplayKeepsThePoliciesThatFinished) {
   } cases[] = {{SIGINT, 130, "SIGINT"}, {SIGTERM, 143, "SIGTERM"}, {SIGHUP, 129, "SIGHUP"}};
   for (const auto& [signal, code, name] : cases) {
     const std::string out = folder_.path() + "/" + name;
-    const Outcome outcome = interrupt(slow_replay + (" --out " + out), signal, std::chrono::seconds(3));
+    const Outcome outcome =
+        interrupt(slow_replay + (" --out " + out), signal, at_work_after(out + "/sjf/intervals.csv"));
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("gpusched: " + std::string(name) +
                                        ": policy sjf+conservative{depth=1e6} was interrupted; the results of fifo, sjf "
@@ -111,7 +149,8 @@ TEST_F(LongWork, AKilledReplayLeavesTheFilesOfFinishedPoliciesAndNoOldManifest) 
   const std::string out = folder_.path() + "/out";
   ASSERT_EQ(run("replay " + small_trace() + " --cluster 2 --policy fifo --out " + out).code, 0);
   const std::string old = bytes_of(out + "/fifo/jobs.csv");
-  const Outcome outcome = interrupt(slow_replay + (" --out " + out), SIGKILL, std::chrono::seconds(3));
+  const Outcome outcome =
+      interrupt(slow_replay + (" --out " + out), SIGKILL, at_work_after(out + "/sjf/intervals.csv"));
   EXPECT_EQ(outcome.code, -1);
   EXPECT_EQ(files_of(out), (std::vector<std::string>{"fifo/intervals.csv", "fifo/jobs.csv", "fifo/summary.json",
                                                      "sjf/intervals.csv", "sjf/jobs.csv", "sjf/summary.json"}));
@@ -127,14 +166,14 @@ TEST_F(LongWork, AnOldResultStaysWholeWhenNoPolicyFinishes) {
       " replay synthetic:philly --cluster 4x8 --oversize drop "
       "--policy 'sjf+conservative{depth=1e6}' --out " +
           out,
-      SIGINT, std::chrono::seconds(2));
+      SIGINT, busy_for(1));
   EXPECT_EQ(outcome.code, 130);
   EXPECT_THAT(outcome.err, HasSubstr("no results were written"));
   EXPECT_EQ(bytes_of(out + "/manifest.json"), old);
 }
 
 TEST_F(LongWork, WithoutFilesTheFinishedPoliciesAreShown) {
-  const Outcome outcome = interrupt(std::string(slow_replay) + " --json", SIGINT, std::chrono::seconds(3));
+  const Outcome outcome = interrupt(std::string(slow_replay) + " --json", SIGINT, busy_for(3));
   EXPECT_EQ(outcome.code, 130) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("was interrupted; the results of fifo, sjf are kept\n"));
   const json report = json::parse(outcome.out, nullptr, false);
@@ -147,7 +186,7 @@ TEST_F(LongWork, NothingIsWrittenBeforeAPolicyHasFinished) {
   const std::string out = folder_.path() + "/out";
   const Outcome outcome = interrupt(
       " replay synthetic:philly --cluster 4x8 --oversize drop --policy 'sjf+conservative{depth=1e6},fifo' --out " + out,
-      SIGINT, std::chrono::seconds(2));
+      SIGINT, busy_for(1));
   EXPECT_EQ(outcome.code, 130);
   EXPECT_EQ(
       outcome.err,

@@ -147,6 +147,79 @@ TEST_F(Program, BackfillsEachPolicyAsItIsAsked) {
   }
 }
 
+TEST_F(Program, APolicyWithNoneStaysPlainBesideADefaultBackfill) {
+  const std::string base = "--trace synthetic:philly --cluster 8x8 --oversize drop ";
+  const json plain = metrics("replay " + base + "--policy fifo");
+  const json runs = metrics("replay " + base + "--policy fifo,fifo+none,tiresias+none --backfill easy");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0]["policy"], "fifo+easy");
+  EXPECT_EQ(runs[1]["policy"], "fifo+none");
+  EXPECT_EQ(runs[2]["policy"], "tiresias+none");
+  EXPECT_EQ(runs[1]["metrics"]["avg_jct_s"], plain[0]["metrics"]["avg_jct_s"]);
+  EXPECT_LT(runs[0]["metrics"]["avg_jct_s"], runs[1]["metrics"]["avg_jct_s"]);
+  const json windows =
+      metrics("evaluate " + base + "--window-jobs 200 --from 0.9 --policy fifo,fifo+none --backfill easy");
+  EXPECT_EQ(windows[1]["policy"], "fifo+none");
+  EXPECT_LT(windows[0]["metrics"]["avg_jct_s"], windows[1]["metrics"]["avg_jct_s"]);
+  for (const std::string command : {"replay ", "evaluate "}) {
+    EXPECT_THAT(run("help " + command).out, HasSubstr("+none"));
+    expect_refused(command + base + "--policy tiresias --backfill easy",
+                   "--backfill: none of the policies can be backfilled: only list");
+    expect_refused(command + base + "--policy fifo,fifo+easy --backfill easy",
+                   "--backfill: makes fifo and fifo+easy the same policy; give one of them");
+    expect_refused(command + base + "--policy fifo --backfill ''", "--backfill: expected one way of backfilling");
+  }
+}
+
+TEST_F(Program, SeparatesPoliciesOfOneName) {
+  const std::string trace = small_trace(), out = folder_.path() + "/twice";
+  const json runs = metrics("replay --cluster 2 --policy fifo,fifo --trace " + trace + " --out " + out);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(bytes_of(out + "/fifo/jobs.csv"), bytes_of(out + "/fifo-2/jobs.csv"));
+  const json manifest = json::parse(bytes_of(out + "/manifest.json"));
+  EXPECT_EQ(manifest["policies"][1]["folder"], "fifo-2");
+  const json windows = metrics("evaluate --cluster 2 --window-jobs 3 --policy fifo,fifo --trace " + trace);
+  ASSERT_EQ(windows.size(), 2u);
+  EXPECT_EQ(windows[0]["metrics"], windows[1]["metrics"]);
+}
+
+TEST_F(Program, PolicyNamesBearBlanksAroundThemAndNoEmptyPath) {
+  const std::string replay = "replay --cluster 2 --trace " + small_trace() + " --policy ";
+  const json runs = metrics(replay + "' fifo , sjf{ skip = true } + easy ,srtf '");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0]["policy"], "fifo");
+  EXPECT_EQ(runs[1]["policy"], "sjf{skip=true}+easy");
+  EXPECT_EQ(runs[2]["policy"], "srtf");
+  expect_refused(replay + "rl:", "expected a path behind 'rl:'");
+  expect_refused(replay + "'rl:,fifo'", "expected a path behind 'rl:'");
+  for (const std::string list : {"''", "' '", "fifo,", ",fifo", "fifo,,sjf"}) {
+    expect_refused(replay + list, "expected a policy name");
+  }
+  expect_refused(replay + "fifo+", "expected a way of backfilling behind '+'");
+  expect_refused(replay + "'fifo sjf'", "expected ',' between policies");
+}
+
+TEST_F(Program, TheSc20ProtocolBackfillsByItsOwnRuleAlone) {
+  const std::string csv = folder_.path() + "/log.csv", swf = folder_.path() + "/jobs.swf";
+  ASSERT_EQ(run("trace generate --jobs 12000 --out " + csv).code, 0);
+  ASSERT_EQ(run("trace convert " + csv + " --to swf --out " + swf).code, 0);
+  const std::string log = folder_.write("log.swf", "; MaxProcs: 128\n" + bytes_of(swf));
+  const std::string evaluate = "evaluate --protocol sc20 " + log + " --policy ";
+  const auto slowdowns = [&](const std::string& policies) {
+    const json rows = json::parse(run(evaluate + policies + " --json").out, nullptr, false)["runs"];
+    std::vector<double> means;
+    for (const json& row : rows) means.push_back(row["metrics"]["avg_bounded_slowdown"]);
+    return means;
+  };
+  const std::vector<double> plain = slowdowns("fifo"), both = slowdowns("fifo,fifo+none --backfill sc20");
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_LT(both[0], both[1]);
+  EXPECT_EQ(both[1], plain.at(0));
+  expect_refused(evaluate + "fifo+easy", "policy fifo+easy: --protocol sc20 backfills only by --backfill sc20");
+  expect_refused(evaluate + "fifo+sc20", "policy fifo+sc20: --protocol sc20 backfills only by --backfill sc20");
+  expect_refused(evaluate + "fifo --backfill easy", "--backfill: expected none or sc20");
+}
+
 TEST_F(Program, RefusesBadUsageInOneLine) {
   const std::string trace = " --trace " + small_trace();
   expect_refused("bogus", "unknown command 'bogus'");
@@ -459,7 +532,7 @@ TEST_F(Program, CountsJobsOutsideTheVirtualClusters) {
       folder_.write("lab.json", R"({"vcs": [{"name": "x"}], "nodes": [{"gpus": 4, "vc": "x"}]})");
   const Outcome outcome = run("replay --trace " + small_trace() + " --policy fifo --cluster " + cluster);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("1 jobs belong to no virtual cluster"));
+  EXPECT_THAT(outcome.err, HasSubstr("1 job belongs to no virtual cluster"));
 }
 
 TEST_F(Program, NodesOfOneNameStayApart) {

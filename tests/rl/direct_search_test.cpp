@@ -80,6 +80,13 @@ class SearchRun : public TrainingRun {
   }
 };
 
+// The state less what wall time is in.
+Json state_in(const std::string& folder) {
+  Json state = *parse_json_strictly(*read_text_file(folder + "/" + search_state_file), "");
+  for (const char* key : {"seconds", "metrics_csv"}) state.erase(key);
+  return state;
+}
+
 TEST_F(SearchRun, LearnsToBeatItsHeuristic) {
   std::uint64_t episodes = 0;
   const auto summary = train(
@@ -102,6 +109,14 @@ TEST_F(SearchRun, IsTheSameAgain) {
   for (const std::string& folder : {folder_, folder_ + "_other"}) ASSERT_TRUE(run(1, folder));
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
   EXPECT_EQ(*read_text_file(folder_ + "/model.json"), *read_text_file(folder_ + "_other/model.json"));
+}
+
+TEST_F(SearchRun, IsTheSameOnAnyNumberOfThreads) {
+  ASSERT_TRUE(run(1, folder_));
+  config_.threads = 3;
+  ASSERT_TRUE(run(1, folder_ + "_other"));
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+  EXPECT_EQ(state_in(folder_)["mean"], state_in(folder_ + "_other")["mean"]);
 }
 
 TEST_F(SearchRun, LearnsToPreempt) {
@@ -135,13 +150,6 @@ TEST_F(SearchRun, WithoutGenerationsToLearnInKeepsTheHeuristic) {
   const auto summary = run(1, folder_);
   ASSERT_TRUE(summary);
   EXPECT_NEAR(summary->best_validation, summary->validation_heuristic, 1e-9);
-}
-
-// The state less what wall time is in.
-Json state_in(const std::string& folder) {
-  Json state = *parse_json_strictly(*read_text_file(folder + "/" + search_state_file), "");
-  for (const char* key : {"seconds", "metrics_csv"}) state.erase(key);
-  return state;
 }
 
 TEST_F(SearchRun, GoesOnBitForBitAfterBeingKilled) {

@@ -12,7 +12,8 @@ namespace {
 
 TEST(TrainConfig, ComesBackFromItsOwnJson) {
   TrainConfig config = default_train_config();
-  config.env.agenda.starvation = whole_seconds(3600);
+  config.env.agenda = {.heuristic = Heuristic::fcfs, .starvation = whole_seconds(3600)};
+  config.network = {.kind = NetworkKind::index};
   config.ppo.baseline = Baseline::self_critic;
   config.ppo.adapt_learning_rate = false;
   config.ppo.anneal = 50;

@@ -179,6 +179,24 @@ TEST(Evaluation, AGroupIsTheInterquartileMeanOfItsSeeds) {
   EXPECT_LE(pair.interval->difference.low, -100);  // the seeds differ by far more than the windows
 }
 
+// Two policies of one table may know different things: sjf true run times, las none.
+TEST(Evaluation, TheTableSaysWhatEachPolicyKnew) {
+  const JobTable trace = test::some_jobs(3, 120);
+  EvaluationOptions options{.engine = {}, .windows = {.jobs = 60, .stride = 60}};
+  options.backfill = *parse_backfill("easy{estimate=history}");
+  const auto scores = scores_of(trace, Cluster::homogeneous(1, 4), options, "las,sjf,sjf{estimate=history}");
+  EXPECT_EQ(scores[0].run_times, "-");
+  EXPECT_EQ(scores[1].run_times, "exact, history");
+  EXPECT_EQ(scores[2].run_times, "history");
+  const Contestant group{"group", {scores[2], scores[2], scores[0]}};
+  EXPECT_EQ(group.run_times(), "history, -");
+  TraceEvaluation evaluation{.trace = "t", .cluster = "c", .windows = options.windows, .starts = {}, .contestants = {}};
+  for (const PolicyScores& own : scores) evaluation.contestants.push_back({own.policy, {own}});
+  const std::string table = evaluation_table(evaluation, {.figure = &avg_jct, .backfill = "none"});
+  EXPECT_NE(table.find("run times"), std::string::npos);
+  EXPECT_NE(table.find("exact, history"), std::string::npos);
+}
+
 // Once it is told to stop, no run begins: with no window finished there is nothing to compare.
 TEST(Evaluation, StopsWhenItIsTold) {
   const JobTable trace = test::some_jobs(4, 200);

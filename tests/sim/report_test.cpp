@@ -125,8 +125,6 @@ TEST(Replay, CountsTheJobsThatAPolicyLeavesWaiting) {
       {.name = "idle",
        .summary = {},
        .source = {},
-       .complexity = {},
-       .parameters = {},
        .make = [](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> { return AnyPolicy(Idle{}); }});
   const auto input = load_replay(scenario, registry);
   ASSERT_TRUE(input);
@@ -343,6 +341,9 @@ TEST(Report, WritesCountsAndSecondsExactly) {
   EXPECT_EQ(human_count(1000), "1,000");
   EXPECT_EQ(human_count(80'539), "80,539");
   EXPECT_EQ(human_count(1'234'567), "1,234,567");
+  EXPECT_EQ(counted(1, "row"), "1 row");
+  EXPECT_EQ(counted(80'539, "row"), "80,539 rows");
+  EXPECT_EQ(counted(0, "irregularity", "irregularities"), "0 irregularities");
   EXPECT_EQ(exact_seconds(Time{12'000'000}), "12");
   EXPECT_EQ(exact_seconds(Time{500'000}), "0.5");
   EXPECT_EQ(exact_seconds(Time{-1'000'001}), "-1.000001");

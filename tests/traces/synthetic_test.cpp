@@ -228,6 +228,18 @@ TEST(Synthetic, TheTraceOfANameHasTheDefaultsOfItsModel) {
   EXPECT_FALSE(read_trace("synthetic:nowhere"));
 }
 
+TEST(Synthetic, ANameCanSayHowManyJobs) {
+  const auto trace = read_trace("synthetic:philly:500");
+  ASSERT_TRUE(trace) << trace.error().to_string();
+  EXPECT_EQ(trace->jobs.size(), 500u);
+  EXPECT_EQ(trace->report.path, "synthetic:philly:500");
+  for (const std::string name : {"philly:", "philly:0", "philly:x", "philly:5x", "philly:-1"}) {
+    const auto refused = read_trace("synthetic:" + name);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().to_string(), "synthetic:" + name + ": expected a number of jobs behind the second colon");
+  }
+}
+
 TEST(Synthetic, ReadsClusterSizes) {
   EXPECT_EQ(gpus_of_size("40x8"), 320);
   EXPECT_EQ(gpus_of_size("600"), 600);

@@ -102,10 +102,10 @@ TEST(Convert, SwfKeepsWhatItCanAndSaysWhatItCannot) {
   const auto notes = convert_trace(trace.jobs, "swf", path);
   ASSERT_TRUE(notes);
   EXPECT_EQ(*notes, (std::vector<std::string>{"ids are not distinct positive numbers; jobs are renumbered from 1",
-                                              "1 jobs ask for no GPU and are left out",
-                                              "1 jobs ask for a share of a GPU and get a whole processor",
-                                              "1 jobs have tasks of several GPUs, which become single processors",
-                                              "1 jobs ask for a GPU type, which SWF cannot express"}));
+                                              "1 job asks for no GPU, left out",
+                                              "1 job asks for a share of a GPU, rounded up to a whole processor",
+                                              "1 job has tasks of several GPUs, which become single processors",
+                                              "1 job asks for a GPU type, which SWF cannot express"}));
   const Trace again = *read_trace(path);
   EXPECT_EQ(again.report.format, "swf");
   ASSERT_EQ(again.jobs.size(), 3u);

@@ -8,6 +8,7 @@
 
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
+#include "traces/core/cluster_units.hpp"
 #include "traces/core/slurm_nodes.hpp"
 #include "traces/core/trace_reader.hpp"
 
@@ -15,9 +16,7 @@ namespace gpusched {
 namespace {
 
 constexpr std::int64_t most_nodes = 10'000'000;
-constexpr std::int64_t most_gpus = 1'000'000;             // of a node
 constexpr std::int64_t most_gpus_in_all = 1'000'000'000;  // each node keeps an index of its GPUs: half a gigabyte
-constexpr std::int64_t mib_per_gib = 1024;
 
 struct VcNodes {
   std::string_view name;
@@ -113,7 +112,7 @@ constexpr const char* too_large_text = "at most 10,000,000 nodes and 1,000,000,0
 
 std::uint32_t gpus_of(RowReader& row, Column column) {
   const std::int64_t gpus = row.integer(column);
-  if (gpus > most_gpus) row.expect(column, "at most " + std::to_string(most_gpus) + " GPUs");
+  if (gpus > most_gpus_of_a_node) row.expect(column, "at most " + std::to_string(most_gpus_of_a_node) + " GPUs");
   return static_cast<std::uint32_t>(gpus);
 }
 
@@ -146,7 +145,7 @@ const NodeListFormat& pai_nodes() {
                                      .gpu_type = "gpu_type",
                                      .cpu = "cap_cpu",
                                      .memory = "cap_mem",
-                                     .cpu_scale = 1000,
+                                     .cpu_scale = milli_per_core,
                                      .memory_scale = mib_per_gib};
   return format;
 }
@@ -165,7 +164,7 @@ const NodeListFormat& spot_nodes() {
                                      .gpu_type = "gpu_model",
                                      .cpu = "cpu_num",
                                      .memory = "",
-                                     .cpu_scale = 1000};
+                                     .cpu_scale = milli_per_core};
   return format;
 }
 // github.com/msr-fiddle/philly-traces, cluster_machine_list; the GPU's memory ("24GB") tells its type.
@@ -324,9 +323,9 @@ void read_json_node(const Json& entry, const std::string& path, const std::vecto
   ObjectReader object(entry, path, error);
   const std::int64_t count = object.integer("count", 1, most_nodes, 1);
   Node node;
-  node.gpus = static_cast<std::uint32_t>(object.integer("gpus", 0, most_gpus, std::nullopt));
+  node.gpus = static_cast<std::uint32_t>(object.integer("gpus", 0, most_gpus_of_a_node, std::nullopt));
   const std::string type = object.text("gpu_type");
-  node.cpu_milli = object.quantity("cpus", 1000);
+  node.cpu_milli = object.quantity("cpus", milli_per_core);
   node.memory_mib = object.quantity("memory_gib", mib_per_gib);
   node.name = object.text("name");
   node.rack = cluster.rack(object.text("rack"));
@@ -400,7 +399,7 @@ std::optional<Cluster> cluster_of_size(std::string_view spec) {
     return gpus > 0 ? std::optional(Cluster::pool(gpus)) : std::nullopt;
   }
   const std::uint32_t nodes = number(spec.substr(0, cross), most_nodes);
-  const std::uint32_t gpus = number(spec.substr(cross + 1), most_gpus);
+  const std::uint32_t gpus = number(spec.substr(cross + 1), most_gpus_of_a_node);
   const bool possible = nodes > 0 && gpus > 0 && std::int64_t{nodes} * gpus <= most_gpus_in_all;
   return possible ? std::optional(Cluster::homogeneous(nodes, gpus)) : std::nullopt;
 }

@@ -4,12 +4,10 @@
 
 #include "src/base/strict_json.hpp"
 #include "traces/core/cluster_reader.hpp"
+#include "traces/core/cluster_units.hpp"
 
 namespace gpusched {
 namespace {
-
-constexpr double milli_per_core = 1000;
-constexpr double mib_per_gib = 1024;
 
 // On one line, without its end.
 std::string line_of(const Json& json) {

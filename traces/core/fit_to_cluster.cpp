@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "gpusched/engine/cluster_state.hpp"
+#include "src/base/number_text.hpp"
 #include "traces/core/job_records.hpp"
 #include "traces/core/trace.hpp"
 
@@ -111,7 +112,7 @@ Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode)
     }
     builder.add(record);
   }
-  if (clamped > 0) trace.report.notes.push_back(std::to_string(clamped) + " jobs clamped to what the cluster holds");
+  if (clamped > 0) trace.report.notes.push_back(counted(clamped, "job") + " clamped to what the cluster holds");
   if (builder.size() == 0) return Unexpected{Error{.message = "no job fits the cluster", .file = trace.report.path}};
   auto jobs = std::move(builder).build();
   if (!jobs) return Unexpected{jobs.error()};

@@ -6,18 +6,12 @@
 #include <utility>
 
 #include "src/base/field_parser.hpp"
+#include "src/base/letter_case.hpp"
 #include "src/base/nearest_name.hpp"
 #include "traces/core/csv_splitter.hpp"
 
 namespace gpusched {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return result;
-}
 
 // Names that a user may know a job's property by, and the property.
 constexpr std::pair<std::string_view, std::string_view> roles[] = {
@@ -43,7 +37,7 @@ constexpr std::pair<std::string_view, std::string_view> roles[] = {
 };
 
 std::string role_of(std::string_view name) {
-  const std::string wanted = lower(name);
+  const std::string wanted = lower_case(name);
   for (const auto& [alias, role] : roles) {
     if (alias == wanted) return std::string(role);
   }
@@ -131,7 +125,8 @@ Result<void> JobFilter::bind(const std::vector<std::string>& header) {
     };
     condition.field = field_of([&](const std::string& name) { return name == condition.column; });
     if (condition.field != no_index || !condition.role.empty()) continue;
-    condition.field = field_of([&](const std::string& name) { return lower(name) == lower(condition.column); });
+    condition.field =
+        field_of([&](const std::string& name) { return lower_case(name) == lower_case(condition.column); });
     if (condition.field != no_index) continue;
     std::vector<std::string> known = header;
     for (const auto& [alias, role] : roles) known.emplace_back(alias);

@@ -2,8 +2,9 @@
 #include "traces/core/slurm_gpus.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
+
+#include "src/base/letter_case.hpp"
 
 namespace gpusched {
 namespace {
@@ -27,8 +28,7 @@ bool is_a30(std::string_view model, std::string_view profile) {
 }  // namespace
 
 SlurmGpu slurm_gpu(std::string_view type) {
-  std::string lower(type);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(type);
   for (std::size_t at = 0; at < type.size(); ++at) {
     const bool begins = at == 0 || type[at - 1] == '_' || type[at - 1] == '-' || type[at - 1] == '.';
     const std::string_view profile = std::string_view(lower).substr(at);

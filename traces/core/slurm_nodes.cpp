@@ -10,13 +10,14 @@
 #include <utility>
 
 #include "src/base/field_parser.hpp"
+#include "src/base/letter_case.hpp"
+#include "traces/core/cluster_units.hpp"
 #include "traces/core/slurm_gpus.hpp"
 
 namespace gpusched {
 namespace {
 
 constexpr std::int64_t most_of_a_node = 1'000'000'000;  // cores, MiB x 1000, GPUs: keeps products in range
-constexpr std::int64_t most_gpus = 1'000'000;           // of a node, as elsewhere
 
 // A machine as Slurm describes it.
 struct Machine {
@@ -30,13 +31,6 @@ struct Machine {
 
 // GPUs of one model on a machine, in thousandths while slices are summed.
 using GpusByModel = std::map<std::string, MilliGpu>;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return result;
-}
 
 std::vector<std::string_view> split_at(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -76,9 +70,9 @@ std::optional<GpusByModel> parse_gres(std::string_view text) {
   const std::string plain = without_brackets(text);
   for (const std::string_view entry : split_at(plain, ',')) {
     const auto parts = split_at(entry, ':');
-    if (lower(parts.front()) != "gpu") continue;
+    if (lower_case(parts.front()) != "gpu") continue;
     const auto count = parts.size() < 2 ? std::optional<std::int64_t>(1) : parse_integer(parts.back());
-    if (!count || *count < 0 || *count > most_gpus) return std::nullopt;
+    if (!count || *count < 0 || *count > most_gpus_of_a_node) return std::nullopt;
     const SlurmGpu gpu = slurm_gpu(parts.size() < 3 ? std::string_view() : parts[1]);
     if (*count > 0) gpus[std::string(gpu.model)] += *count * gpu.milli;
   }
@@ -102,7 +96,7 @@ class SlurmClusterBuilder {
       return Error{.message = "expected generic resources like gpu:a100:8, found '" + machine.gres + "'",
                    .field = "Gres"};
     }
-    const std::string state = lower(machine.state);
+    const std::string state = lower_case(machine.state);
     out_ += state.find("down") != std::string::npos || state.find("drain") != std::string::npos ||
             state.find("fail") != std::string::npos;
     std::vector<std::uint32_t> owners;
@@ -146,7 +140,7 @@ class SlurmClusterBuilder {
       is_new = is_new && (name.empty() || names_.insert(name).second);
       Node node{.gpus = static_cast<std::uint32_t>(cards), .name = name};
       node.gpu_type = gpu_type(model.empty() || cards == 0 ? std::string(any_gpu_type) : model);
-      node.cpu_milli = part(machine.cores, cards, 1000);
+      node.cpu_milli = part(machine.cores, cards, milli_per_core);
       node.memory_mib = part(machine.memory_mib, cards, 1);
       if (owners.size() == 1) node.vc = owners.front();
       if (owners.size() > 1) node.vc_group = group(owners);
@@ -293,7 +287,7 @@ struct SinfoColumns {
 std::optional<SinfoColumns> sinfo_columns(const std::vector<std::string_view>& header) {
   SinfoColumns columns{.count = header.size()};
   for (std::size_t i = 0; i < header.size(); ++i) {
-    const std::string title = lower(header[i]);
+    const std::string title = lower_case(header[i]);
     if (title == "nodelist" || title == "hostnames" || title == "nodehost") columns.name = i;
     if (title == "partition") columns.partition = i;
     if (title == "cpus") columns.cores = i;
@@ -389,7 +383,7 @@ bool is_scontrol(std::string_view head) { return first_text_line(head).starts_wi
 
 bool looks_like_slurm_nodes(std::string_view head) {
   const std::string_view line = first_text_line(head);
-  return is_scontrol(head) || lower(line).starts_with("nodelist") || lower(line).starts_with("hostnames");
+  return is_scontrol(head) || lower_case(line).starts_with("nodelist") || lower_case(line).starts_with("hostnames");
 }
 
 Result<SlurmCluster> read_slurm_nodes(InputFile& file) {

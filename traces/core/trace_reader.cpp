@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/base/letter_case.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
@@ -166,9 +167,7 @@ Result<void> RowReader::outcome() const {
 }
 
 JobStatus status_from_word(std::string_view word) {
-  std::string lower(word);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string lower = lower_case(word);
   const auto is_any = [&](std::initializer_list<std::string_view> words) {
     return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return lower.starts_with(w); });
   };

@@ -15,6 +15,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "src/base/number_text.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -137,10 +138,11 @@ class PaiJoin {
     }
     add_jobs();
     if (orphans_ > 0)
-      report_.notes.push_back(std::to_string(orphans_) + " rows of other tables belong to no job that is kept");
+      report_.notes.push_back(counted(orphans_, "row of other tables belongs", "rows of other tables belong") +
+                              " to no job that is kept");
     if (mixed_ > 0) {
-      report_.notes.push_back(std::to_string(mixed_) +
-                              " jobs have GPU roles of several sizes; the largest size is used for all");
+      report_.notes.push_back(counted(mixed_, "job has", "jobs have") +
+                              " GPU roles of several sizes; the largest size is used for all");
     }
     return {};
   }

@@ -11,7 +11,7 @@
 //   time was no waiting for GPUs.
 // - With -D a requeued job has a row a run; its runs are the attempts of one job. A row that an overlapping export
 //   repeats counts once.
-// - The components of a heterogeneous job (17+0, 17+1) are one gang; see gang_of().
+// - The components of a heterogeneous job (17+0, 17+1) are one gang; see joint_gang().
 // - GPUs are gres/gpu of ReqTRES, else of AllocTRES, their types what ReqTRES names, else what AllocTRES says that the
 //   job got: its run time is known for that type only. MIG slices are shares (slurm_gpus.hpp).
 // - A job on several nodes that divide its GPUs is one task a node, one without GPUs too. The time limit is the user's
@@ -257,7 +257,7 @@ struct Gang {
   Shape shape;
   std::string models;
 };
-Gang gang_of(const std::vector<const Run*>& components) {
+Gang joint_gang(const std::vector<const Run*>& components) {
   std::vector<Gpus> kinds;
   std::int64_t cores = 0, memory_mib = 0, nodes = 0, common = 0, gpus = 0;
   MilliGpu milli = 0;
@@ -285,7 +285,7 @@ Gang gang_of(const std::vector<const Run*>& components) {
     shape.tasks = static_cast<std::uint32_t>(gpus);
     shape.gpu_milli_per_task = kinds.front().milli;
   } else if (slices) {
-    shape = gpusched::gang_of((milli + whole_gpu - 1) / whole_gpu);
+    shape = gang_of((milli + whole_gpu - 1) / whole_gpu);
   } else {
     shape.tasks = static_cast<std::uint32_t>(gpus / common);
     shape.gpu_milli_per_task = common * whole_gpu;
@@ -362,7 +362,7 @@ class JobJoiner {
     if (most_tasks_of(attempts.front()) > 1'000'000'000) {
       return drop(runs, "asks for more than 1,000,000,000 GPUs or nodes");
     }
-    const Gang gang = gang_of(attempts.front());
+    const Gang gang = joint_gang(attempts.front());
     if (static_cast<double>(gang.shape.cpu_milli_per_task) > most_cores * 1000 ||
         static_cast<double>(gang.shape.memory_mib_per_task) > most_memory_mib) {
       return drop(runs, "asks for more cores or memory a node than any machine has");

@@ -469,11 +469,31 @@ Result<JobTable> generate_synthetic(const SyntheticModel& model, const Synthetic
   return std::move(builder).build();
 }
 
+namespace {
+
+// "50000" -> 50000; nothing of anything but a whole number from 1 on.
+std::optional<std::uint32_t> job_count(std::string_view text) {
+  std::uint32_t count = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || rest != text.data() + text.size() || count == 0) return std::nullopt;
+  return count;
+}
+
+}  // namespace
+
 Result<Trace> synthetic_trace(std::string_view name, std::uint64_t seed) {
-  const auto model = builtin_model(name);
+  const std::size_t colon = name.find(':');
+  const auto model = builtin_model(name.substr(0, colon));
   if (!model) return Unexpected{model.error()};
   SyntheticOptions options = default_options(*model);
   options.seed = seed;
+  if (colon != std::string_view::npos) {
+    const auto count = job_count(name.substr(colon + 1));
+    if (!count) {
+      return unexpected("synthetic:" + std::string(name) + ": expected a number of jobs behind the second colon");
+    }
+    options.jobs = *count;
+  }
   auto jobs = generate_synthetic(*model, options);
   if (!jobs) return Unexpected{jobs.error()};
   Trace trace{.jobs = *std::move(jobs), .report = {}};

@@ -134,8 +134,8 @@ Result<JobTable> generate_synthetic(const SyntheticModel& model, const Synthetic
 /// The model's own defaults: jobs, load and cluster size as its file recommends.
 SyntheticOptions default_options(const SyntheticModel& model);
 
-/// What `--trace synthetic:NAME` means: the built-in model with its defaults. The model's default_cluster is the one
-/// that its load refers to.
+/// What `--trace synthetic:NAME` means: the built-in model with its defaults; of "NAME:JOBS" so many jobs. The model's
+/// default_cluster is the one that its load refers to.
 Result<Trace> synthetic_trace(std::string_view name, std::uint64_t seed);
 
 /// GPUs of a "NODESxGPUS" or "GPUS" cluster, or 0 when the text says neither.

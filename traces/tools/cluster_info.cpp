@@ -7,13 +7,10 @@
 
 #include "src/base/number_text.hpp"
 #include "src/base/text_table.hpp"
+#include "traces/core/cluster_units.hpp"
 
 namespace gpusched {
 namespace {
-
-std::string counted(std::uint64_t count, const char* noun) {
-  return human_count(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 std::string queues_of(const Cluster& cluster, std::uint32_t vc, std::uint32_t vc_group) {
   if (vc_group == no_index) return vc == no_index ? "all" : cluster.vcs[vc].name;
@@ -53,7 +50,6 @@ std::string cluster_text(const Cluster& cluster) {
   for (const Node& node : cluster.nodes) {
     ++kinds[{node.vc, node.vc_group, node.gpu_type, node.gpus, node.cpu_milli, node.memory_mib}];
   }
-  constexpr double milli_per_core = 1000, mib_per_gib = 1024;
   TextTable table({"type", "nodes", "GPUs", "cores", "memory GiB", "queues"});
   for (const auto& [kind, count] : kinds) {
     const auto& [vc, vc_group, type, gpus, cpu, memory] = kind;

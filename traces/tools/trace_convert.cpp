@@ -100,8 +100,10 @@ int swf_status(JobStatus status) {
 // Entry 0 of every name table is "unknown", which is -1 here.
 std::string swf_number(std::uint32_t name) { return name == 0 ? "-1" : std::to_string(name); }
 
-void note(std::vector<std::string>& notes, std::uint64_t jobs, const char* what) {
-  if (jobs > 0) notes.push_back(human_count(jobs) + " jobs " + what);
+// `one` and `several` as counted() takes them.
+void note(std::vector<std::string>& notes, std::uint64_t jobs, const char* one, const char* several,
+          const std::string& what) {
+  if (jobs > 0) notes.push_back(counted(jobs, one, several) + " " + what);
 }
 
 // Ids as a reader of csv sees them: trimmed, in one line. Error: two become the same.
@@ -178,11 +180,11 @@ TraceText write_swf(const JobTable& jobs) {
                 .notes = {}};
   if (ids.empty() && jobs.size() > 0)
     swf.notes.emplace_back("ids are not distinct positive numbers; jobs are renumbered from 1");
-  note(swf.notes, without_gpu, "ask for no GPU and are left out");
-  note(swf.notes, shares, "ask for a share of a GPU and get a whole processor");
-  note(swf.notes, several_gpus_a_task, "have tasks of several GPUs, which become single processors");
-  note(swf.notes, typed, "ask for a GPU type, which SWF cannot express");
-  note(swf.notes, attempts, "have several attempts, which become one");
+  note(swf.notes, without_gpu, "job asks", "jobs ask", "for no GPU, left out");
+  note(swf.notes, shares, "job asks", "jobs ask", "for a share of a GPU, rounded up to a whole processor");
+  note(swf.notes, several_gpus_a_task, "job has", "jobs have", "tasks of several GPUs, which become single processors");
+  note(swf.notes, typed, "job asks", "jobs ask", "for a GPU type, which SWF cannot express");
+  note(swf.notes, attempts, "job has", "jobs have", "several attempts, which become one");
   return swf;
 }
 

@@ -165,7 +165,7 @@ std::string summary_text(const TraceSummary& summary) {
   const auto line = [&](const std::string& name, const std::string& value) {
     text += "  " + name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') + value + "\n";
   };
-  line("jobs", human_count(summary.jobs) + " of " + human_count(report.rows) + " rows");
+  line("jobs", human_count(summary.jobs) + " of " + counted(report.rows, "row"));
   for (const DroppedRows& dropped : report.dropped) {
     line("left out",
          human_count(dropped.rows) + ": " + dropped.reason +
@@ -177,12 +177,12 @@ std::string summary_text(const TraceSummary& summary) {
   line("GPU-hours", human_count(static_cast<std::uint64_t>(std::llround(summary.gpu_hours))));
   if (summary.offered_load) {
     line("offered load", formatted("%.3f", *summary.offered_load) + " of " +
-                             human_count(static_cast<std::uint64_t>(summary.cluster_gpus)) + " GPUs");
+                             counted(static_cast<std::uint64_t>(summary.cluster_gpus), "GPU"));
   }
-  if (summary.without_gpu > 0) line("without GPU", human_count(summary.without_gpu) + " jobs");
-  if (summary.shares > 0) line("GPU shares", human_count(summary.shares) + " jobs");
-  if (summary.retried > 0) line("retried", human_count(summary.retried) + " jobs");
-  if (summary.with_estimate > 0) line("estimates", "of " + human_count(summary.with_estimate) + " jobs");
+  if (summary.without_gpu > 0) line("without GPU", counted(summary.without_gpu, "job"));
+  if (summary.shares > 0) line("GPU shares", counted(summary.shares, "job"));
+  if (summary.retried > 0) line("retried", counted(summary.retried, "job"));
+  if (summary.with_estimate > 0) line("estimates", "of " + counted(summary.with_estimate, "job"));
   std::string names;
   const auto add_names = [&](std::uint64_t known, const char* what) {
     if (known > 0) names += (names.empty() ? "" : ", ") + human_count(known) + " " + what;

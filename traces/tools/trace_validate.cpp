@@ -83,10 +83,11 @@ Result<TraceValidation> validate_trace(const std::string& path, const ReadOption
 
 std::string validation_text(const TraceValidation& validation, std::size_t most) {
   const TraceReport& report = validation.report;
-  std::string text = report.path + ": " + report.format + ", " + human_count(report.rows) + " rows, " +
-                     human_count(report.kept) + " jobs; ";
-  text += validation.refusals == 0 ? "it can be replayed\n"
-                                   : human_count(validation.refusals) + " irregularities prevent a replay\n";
+  std::string text = report.path + ": " + report.format + ", " + counted(report.rows, "row") + ", " +
+                     counted(report.kept, "job") + "; ";
+  text += validation.refusals == 0
+              ? "it can be replayed\n"
+              : counted(validation.refusals, "irregularity prevents", "irregularities prevent") + " a replay\n";
   if (validation.oddities.empty()) return text + "nothing odd found\n";
   for (const char* kind : kinds) {
     std::size_t count = 0;

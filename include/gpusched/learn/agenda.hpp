@@ -108,8 +108,19 @@ class Agenda {
 
   /// Takes the scores of the tokens, larger first (Ranking::rank). Preconditions: ranks(); all are finite.
   void rank(const View& view, std::span<const float> scores) { ranking().rank(view, scores); }
-  /// Asks for the scores of all jobs again, because somebody else will give them. Precondition: ranks().
-  void rank_anew(const View& view) { ranking().rank_anew(view); }
+
+  /// Does what a network's outputs for the tokens and WAIT say: the action `pick(outputs)` or, in mode preempt, their
+  /// order. Preconditions: those of act() for that action, or of rank().
+  template <class Pick>
+  void act(std::span<const float> outputs, Pick pick, const View& view, Decision& decision) {
+    if (ranks()) return rank(view, outputs);
+    act(pick(outputs), view, decision);
+  }
+
+  /// From now on somebody else acts: in mode preempt the scores of all jobs are asked for again.
+  void change_hands(const View& view) {
+    detail::with_agenda(kind_, [&](auto& agenda) { agenda.change_hands(view); });
+  }
 
   /// Writes the open choice.
   void encode(const View& view, const ObservationSlot& slot) const {

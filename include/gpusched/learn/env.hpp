@@ -108,6 +108,14 @@ class Env {
     return advance_to_choice();
   }
 
+  /// Does what a network's outputs for the tokens and WAIT say, in any mode (Agenda::act).
+  template <class Pick>
+  StepResult step(std::span<const float> outputs, Pick pick) {
+    Decision decision = engine_->decision();
+    agenda_->act(outputs, pick, engine_->view(), decision);
+    return advance_to_choice();
+  }
+
   /// Does what a heuristic does, in any mode.
   StepResult step(Heuristic heuristic) {
     Decision decision = engine_->decision();
@@ -165,7 +173,7 @@ class Env {
     for (;;) {
       while (agenda_->open(engine_->view(), decision)) {
         if (rates_.scoring) {
-          if (!std::exchange(took_over_, true) && agenda_->ranks()) agenda_->rank_anew(engine_->view());
+          if (!std::exchange(took_over_, true)) agenda_->change_hands(engine_->view());
           return finish(result);
         }
         agenda_->act(options_.agenda.heuristic, engine_->view(), decision);

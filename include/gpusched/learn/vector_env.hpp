@@ -41,13 +41,13 @@ struct Batch {
 struct VectorEnvOptions {
   EnvOptions env = {};                                 ///< of every environment
   AutoresetMode autoreset = AutoresetMode::same_step;  ///< when a finished environment starts anew
-  std::uint32_t environments = 16;                     ///< how many; a multiple of group
-  std::uint32_t group = 1;    ///< neighbouring environments that share the windows of their episodes
-  std::uint32_t threads = 1;  ///< never changes a result
+  std::uint32_t environments = 16;                     ///< how many; a multiple of environments_per_window
+  std::uint32_t environments_per_window = 1;           ///< so many neighbours get the same windows
+  std::uint32_t threads = 1;                           ///< never changes a result
 };
 
-/// Environments stepped together. Windows are drawn by seed, group and episode number, so that an environment's
-/// episodes do not depend on the others. Not copyable; save() is the snapshot.
+/// Environments stepped together. Windows are drawn by seed, set of neighbours and episode number, so that an
+/// environment's episodes do not depend on the others. Not copyable; save() is the snapshot.
 class VectorEnv {
  public:
   /// Everything that changes, as a value.
@@ -60,7 +60,7 @@ class VectorEnv {
   };
 
   /// Borrows windows, scales (empty, or one for each window: Env::reset) and cluster. Preconditions: at least one
-  /// window; the environments are a multiple of the group.
+  /// window; environments is a multiple of environments_per_window.
   VectorEnv(std::span<const Window> windows, std::span<const double> scales, const Cluster& cluster,
             const VectorEnvOptions& options)
       : VectorEnv(windows, scales, std::span(&cluster, 1), options) {}
@@ -75,7 +75,8 @@ class VectorEnv {
         team_(std::max(1u, options.threads)) {
     GPUSCHED_ASSERT(!windows.empty() && !clusters.empty(), "no windows or no cluster");
     GPUSCHED_ASSERT(scales.empty() || scales.size() == windows.size(), "one scale for each window");
-    GPUSCHED_ASSERT(options.group > 0 && options.environments % options.group == 0, "environments come in groups");
+    GPUSCHED_ASSERT(options.environments_per_window > 0 && options.environments % options.environments_per_window == 0,
+                    "every window has as many environments");
     state_.envs.assign(options.environments, Env(clusters.front(), options.env));
     state_.done.assign(options.environments, 0);
     state_.windows.assign(options.environments, 0);
@@ -197,7 +198,7 @@ class VectorEnv {
 
   // Draws windows until one has a choice.
   void begin_episode(std::uint32_t e) {
-    const Rng draws = Rng(state_.seed).split("windows").split(e / options_.group);
+    const Rng draws = Rng(state_.seed).split("windows").split(e / options_.environments_per_window);
     do {
       Rng draw = draws.split(state_.episodes[e]++);
       state_.windows[e] = static_cast<std::uint32_t>(draw.below(windows_.size()));

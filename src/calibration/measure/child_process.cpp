@@ -19,7 +19,7 @@ double monotonic_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Result<ChildProcess> ChildProcess::start(const std::function<std::vector<double>()>& work) {
+Result<Fork> fork_with_socket(const std::function<int(int)>& work) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return unexpected("cannot open a socket to a child process");
@@ -32,14 +32,22 @@ Result<ChildProcess> ChildProcess::start(const std::function<std::vector<double>
   }
   if (pid == 0) {
     ::close(ends[0]);
+    ::_exit(work(ends[1]));
+  }
+  ::close(ends[1]);
+  return Fork{pid, ends[0]};
+}
+
+Result<ChildProcess> ChildProcess::start(const std::function<std::vector<double>()>& work) {
+  const auto fork = fork_with_socket([&](int socket) {
     const std::vector<double> numbers = work();
     const std::uint64_t count = numbers.size();
     const bool sent =
-        send_all(ends[1], &count, sizeof count) && send_all(ends[1], numbers.data(), count * sizeof(double));
-    ::_exit(sent ? 0 : 1);
-  }
-  ::close(ends[1]);
-  return ChildProcess(pid, ends[0]);
+        send_all(socket, &count, sizeof count) && send_all(socket, numbers.data(), count * sizeof(double));
+    return sent ? 0 : 1;
+  });
+  if (!fork) return Unexpected{fork.error()};
+  return ChildProcess(*fork);
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept

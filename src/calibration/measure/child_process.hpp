@@ -14,6 +14,15 @@ namespace gpusched {
 /// Seconds of the monotonic clock, which all processes of a machine share.
 double monotonic_s();
 
+/// A forked child and this side's end of a socket to it, which the owner closes.
+struct Fork {
+  pid_t child = -1;
+  int socket = -1;
+};
+/// Forks a child that runs `work(its end of the socket)` and exits with what that returns. Error: no process or socket
+/// could be created.
+Result<Fork> fork_with_socket(const std::function<int(int)>& work);
+
 /// A forked child that runs a function and sends back its numbers. Not copyable; the destructor ends the child.
 /// Precondition: the parent has no other threads that hold locks, and has not opened a CUDA device (a CUDA context does
 /// not survive a fork).
@@ -33,7 +42,7 @@ class ChildProcess {
   Result<std::vector<double>> wait();
 
  private:
-  ChildProcess(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  explicit ChildProcess(const Fork& fork) : pid_(fork.child), socket_(fork.socket) {}
   pid_t pid_;
   int socket_;
 };

@@ -2,11 +2,9 @@
 #include "src/calibration/measure/server_process.hpp"
 
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -16,7 +14,6 @@
 #include <utility>
 
 #include "src/calibration/measure/byte_stream.hpp"
-#include "src/calibration/measure/child_process.hpp"
 
 namespace gpusched {
 namespace {
@@ -45,28 +42,17 @@ void serve(int socket, const std::function<ServerProcess::Handler()>& make) {
 }  // namespace
 
 Result<ServerProcess> ServerProcess::start(const std::function<Handler()>& make) {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return unexpected("cannot open a socket to a child process");
-  }
-  const pid_t pid = ::fork();
-  if (pid < 0) {
-    ::close(ends[0]);
-    ::close(ends[1]);
-    return unexpected("cannot start a child process");
-  }
-  if (pid == 0) {
-    ::close(ends[0]);
+  const auto fork = fork_with_socket([&](int socket) {
     std::signal(SIGINT, SIG_IGN);
     try {
-      serve(ends[1], make);
+      serve(socket, make);
     } catch (const std::exception&) {
-      ::_exit(1);  // out of memory, say: the owner sees the child end
+      return 1;  // out of memory, say: the owner sees the child end
     }
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  return ServerProcess(pid, ends[0]);
+    return 0;
+  });
+  if (!fork) return Unexpected{fork.error()};
+  return ServerProcess(*fork);
 }
 
 ServerProcess::ServerProcess(ServerProcess&& other) noexcept

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gpusched/core/result.hpp"
+#include "src/calibration/measure/child_process.hpp"
 
 namespace gpusched {
 
@@ -28,7 +29,7 @@ class ServerProcess {
   Result<std::string> ask(const std::string& request, double limit_s);
 
  private:
-  ServerProcess(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  explicit ServerProcess(const Fork& fork) : pid_(fork.child), socket_(fork.socket) {}
   pid_t pid_;
   int socket_;
 };

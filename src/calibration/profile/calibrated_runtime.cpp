@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "src/base/number_text.hpp"
 #include "src/calibration/profile/job_family.hpp"
 #include "src/calibration/profile/regression.hpp"
 
@@ -183,7 +184,7 @@ void note_assumed(std::vector<std::string>& notes, const std::string& what, cons
     if (value.source == Source::assumed) ++assumed[value.profile_id];
   }
   for (const auto& [profile_id, count] : assumed) {
-    notes.push_back(what + std::to_string(count) + " assumed value" + (count == 1 ? "" : "s") + " of " + profile_id);
+    notes.push_back(what + counted(count, "assumed value") + " of " + profile_id);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "src/base/atomic_file.hpp"
+#include "src/base/letter_case.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/calibration/profile/shipped_profiles.hpp"
@@ -518,12 +519,6 @@ void check_whole(const DeviceProfile& profile, std::optional<Error>& error) {
   };
   square(profile.interference, "/interference");
   square(profile.process_interference, "/process_interference");
-}
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
 }
 
 }  // namespace

@@ -46,6 +46,16 @@ Result<const BackfillInfo*> find_backfill(std::string_view name) {
                     suggest_nearest(std::string(name), known));
 }
 
+std::vector<std::string> backfills_of(const PolicyInfo& policy) {
+  std::vector<std::string> names{"none"};
+  for (const BackfillInfo& row : backfill_infos()) {
+    PolicySpec way;
+    way.name = row.name;
+    if (can_be_backfilled(policy, way)) names.push_back(row.name);
+  }
+  return names;
+}
+
 Result<PolicySpec> parse_backfill(std::string_view text) {
   auto specs = parse_policy_list(text);
   if (!specs || specs->size() != 1 || !specs->front().backfill.empty()) {

@@ -32,6 +32,9 @@ const std::vector<BackfillInfo>& backfill_infos();
 /// The row of that name; the error names the nearest one.
 Result<const BackfillInfo*> find_backfill(std::string_view name);
 
+/// The ways of backfilling that may stand behind the policy's '+', "none" first.
+std::vector<std::string> backfills_of(const PolicyInfo& policy);
+
 /// Reads "easy", "conservative{depth=50}", "sc20{estimate=user}". Errors name what was expected.
 Result<PolicySpec> parse_backfill(std::string_view text);
 

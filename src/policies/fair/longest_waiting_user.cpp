@@ -1,57 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Longest-waiting user first. CONTRIBUTING.md names this file as the model of a fair policy.
-#include <vector>
-
-#include "src/policies/queues/class_queues.hpp"
-#include "src/policies/queues/owners.hpp"
-#include "src/policies/seam/registry.hpp"
+// The user who waited longest first. CONTRIBUTING.md names this file as the model of a fair policy.
+#include "src/policies/fair/owner_order.hpp"
 
 namespace gpusched {
 namespace {
 
-class LongestWaitingUser {
- public:
-  [[nodiscard]] static std::string_view name() { return "longest-waiting-user"; }
+// A user waits since their last start, or since they had a waiting job again, whichever is later.
+struct LongestWaitingUser {
+  PerOwner<Time> since;
+  PerOwner<std::uint32_t> waiting_jobs;
 
-  void decide(const View& view, Decision& decision) {
-    users_.resize(view.users().size());
-    for (const Event& event : view.events()) {
-      if (!enters_queue(event.kind)) continue;
-      User& user = users_[view.user(event.job)];
-      if (user.waiting_jobs++ == 0) user.since = view.now();
-      waiting_.push(view, event.job, view.user(event.job));
-    }
-    const auto waits_since = [this](const ClassQueues::Class& jobs) { return users_[jobs.owner].since; };
-    waiting_.start_while_any_fits(view, decision, waits_since, [&](JobId job) {
-      users_[view.user(job)].since = view.now();
-      --users_[view.user(job)].waiting_jobs;
-    });
+  static std::uint32_t owner(const View& view, JobId job) { return view.user(job); }
+  Time score(const View&, std::uint32_t user) { return since[user]; }
+  void queued(const View& view, JobId, std::uint32_t user) {
+    if (waiting_jobs[user]++ == 0) since[user] = view.now();
   }
-
- private:
-  struct User {
-    Time since{};  // no job of the user started since then, and one waited all the time
-    std::uint32_t waiting_jobs = 0;
-  };
-  std::vector<User> users_;
-  ClassQueues waiting_;
+  void started(const View& view, JobId, std::uint32_t user) {
+    since[user] = view.now();
+    --waiting_jobs[user];
+  }
 };
 
 }  // namespace
 
 PolicyInfo longest_waiting_user_info() {
-  return {.name = "longest-waiting-user",
-          .summary = "the user who waited longest for a start goes next, with the earliest of their jobs that fits",
-          .source =
-              "textbook round-robin between users; a user waits since the later of their last start and the moment "
-              "from which they had a waiting job; ties go to the earliest job",
-          .complexity = "O(users x shapes + log n)",
-          .parameters = {},
-          .make = [](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
-            if (has_owners(OwnerColumn::user, *context.jobs)) return AnyPolicy(LongestWaitingUser());
-            return unexpected("policy longest-waiting-user: the trace names no users (column user)");
-          },
-          .work_conserving = true};
+  return user_order_info<LongestWaitingUser>(
+      {.name = "longest-waiting-user",
+       .summary = "the user who waited longest for a start goes next, with the earliest of their jobs that fits",
+       .source = "textbook round-robin between users; a user waits since the later of their last start and the moment "
+                 "from which they had a waiting job; ties go to the earliest job"});
 }
 
 }  // namespace gpusched

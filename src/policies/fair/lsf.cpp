@@ -3,22 +3,13 @@
 
 #include <cmath>
 
-namespace gpusched {
+#include "src/policies/fair/owner_order.hpp"
 
-void Lsf::decide(const View& view, Decision& decision) {
-  for (const Event& event : view.events()) {
-    if (leaves_cluster(event.kind)) hold(view, event.job, -1);
-    if (enters_queue(event.kind)) {
-      waiting_.push(view, event.job, owner_of(options_.column, view, event.job));
-    }
-  }
-  const auto score = [&](const ClassQueues::Class& jobs) { return -priority_now(jobs.owner, view.now()); };
-  waiting_.start_while_any_fits(view, decision, score, [&](JobId job) { hold(view, job, +1); });
-}
+namespace gpusched {
 
 double Lsf::dynamic_priority(std::uint32_t owner, Time now) const {
   const double shares = static_cast<double>(options_.shares.milli(owner)) / 1000;
-  const Account account = owner < accounts_.size() ? accounts_[owner] : Account(half_life_s());
+  const Account& account = accounts_[owner];
   const double gpus = static_cast<double>(account.held) / static_cast<double>(whole_gpu);
   return shares / (account.past.at(now) / 3600 * options_.used_factor +
                    account.running_s(now) / 3600 * options_.run_time_factor + (1 + gpus) * options_.run_job_factor);
@@ -26,7 +17,6 @@ double Lsf::dynamic_priority(std::uint32_t owner, Time now) const {
 
 // In billionths, kept until the owner's holdings or the time change: an owner has many classes.
 std::int64_t Lsf::priority_now(std::uint32_t owner, Time now) {
-  if (owner >= priorities_.size()) priorities_.resize(owner + 1);
   PriorityNow& priority = priorities_[owner];
   if (priority.time != now) priority = {now, std::llround(dynamic_priority(owner, now) * 1e9)};
   return priority.value;
@@ -35,9 +25,7 @@ std::int64_t Lsf::priority_now(std::uint32_t owner, Time now) {
 // "A tenth after history_hours" as a half-life.
 double Lsf::half_life_s() const { return options_.history_hours * 3600 * std::log10(2.0); }
 
-void Lsf::hold(const View& view, JobId job, std::int64_t sign) {
-  const std::uint32_t owner = owner_of(options_.column, view, job);
-  if (owner >= accounts_.size()) accounts_.resize(owner + 1, Account(half_life_s()));
+void Lsf::hold(const View& view, JobId job, std::uint32_t owner, std::int64_t sign) {
   Account& account = accounts_[owner];
   const MilliGpu change = sign * view.shape(job).gpu_milli();
   account.past.hold(view.now(), change);
@@ -46,20 +34,20 @@ void Lsf::hold(const View& view, JobId job, std::int64_t sign) {
   if (started_.empty()) started_.resize(view.job_count());
   if (sign > 0) started_[index(job)] = view.now();
   account.start_sum_us += sign * started_[index(job)].us;
-  if (owner < priorities_.size()) priorities_[owner].time = Time::max();
+  priorities_[owner].time = Time::max();
 }
 
 namespace {
 
-Result<AnyPolicy> make(const PolicyParameters& parameters, const PolicyContext& context) {
+Result<Lsf> make(const PolicyParameters& parameters, const PolicyContext& context) {
   const auto column = owner_column("lsf", parameters, context);
   if (!column) return Unexpected{column.error()};
-  return AnyPolicy(Lsf({.column = *column,
-                        .shares = OwnerWeights(parameters.list("weights")),
-                        .used_factor = parameters.number("used_factor"),
-                        .run_time_factor = parameters.number("run_time_factor"),
-                        .run_job_factor = parameters.number("run_job_factor"),
-                        .history_hours = parameters.number("history_hours")}));
+  return Lsf({.column = *column,
+              .shares = OwnerWeights(parameters.list("weights")),
+              .used_factor = parameters.number("used_factor"),
+              .run_time_factor = parameters.number("run_time_factor"),
+              .run_job_factor = parameters.number("run_job_factor"),
+              .history_hours = parameters.number("history_hours")});
 }
 
 ParameterInfo number(std::string name, double fallback, std::string meaning, double least) {
@@ -69,19 +57,18 @@ ParameterInfo number(std::string name, double fallback, std::string meaning, dou
 }  // namespace
 
 PolicyInfo lsf_info() {
-  return {.name = "lsf",
-          .summary = "user fair-share by dynamic priority: shares over decayed usage, run time and GPUs held",
-          .source =
-              "IBM Spectrum LSF documentation, \"Dynamic user priority\"; GPU time stands for CPU time, GPUs for job "
-              "slots",
-          .complexity = "O(owners x shapes + log n)",
-          .parameters = {owner_parameter("user"), weights_parameter(),
-                         number("used_factor", 0.7, "CPU_TIME_FACTOR: weight of past GPU hours", 0),
-                         number("run_time_factor", 0.7, "RUN_TIME_FACTOR: weight of the hours of running jobs", 0),
-                         number("run_job_factor", 3, "RUN_JOB_FACTOR: weight of GPUs held, plus one", 0.001),
-                         number("history_hours", 5, "HIST_HOURS: after this long a tenth of past usage counts", 0.001)},
-          .make = make,
-          .work_conserving = true};
+  return owner_order_info(
+      {.name = "lsf",
+       .summary = "user fair-share by dynamic priority: shares over decayed usage, run time and GPUs held",
+       .source =
+           "IBM Spectrum LSF documentation, \"Dynamic user priority\"; GPU time stands for CPU time, GPUs for job "
+           "slots",
+       .parameters = {owner_parameter("user"), weights_parameter(),
+                      number("used_factor", 0.7, "CPU_TIME_FACTOR: weight of past GPU hours", 0),
+                      number("run_time_factor", 0.7, "RUN_TIME_FACTOR: weight of the hours of running jobs", 0),
+                      number("run_job_factor", 3, "RUN_JOB_FACTOR: weight of GPUs held, plus one", 0.001),
+                      number("history_hours", 5, "HIST_HOURS: after this long a tenth of past usage counts", 0.001)}},
+      make);
 }
 
 }  // namespace gpusched

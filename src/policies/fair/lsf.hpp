@@ -3,18 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "src/policies/fair/decaying_usage.hpp"
-#include "src/policies/queues/class_queues.hpp"
 #include "src/policies/queues/owners.hpp"
-#include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 
-/// The owner with the highest dynamic priority starts its earliest job that fits. Dynamic priority = shares /
+/// Accounts of an OwnerOrder: the owner with the highest dynamic priority goes next. Dynamic priority = shares /
 /// (past GPU hours, decayed x used_factor + hours of running jobs x run_time_factor + (1 + GPUs held) x
 /// run_job_factor). Past hours include those of running jobs so far. Priorities that agree to nine decimals tie, and
 /// the earliest job goes first.
@@ -29,11 +26,13 @@ class Lsf {
     double history_hours = 5;  ///< after this long, a tenth of past usage is left
   };
 
-  explicit Lsf(Options options) : options_(std::move(options)) {}
+  explicit Lsf(Options options) : options_(std::move(options)), accounts_(Account(half_life_s())) {}
 
-  [[nodiscard]] std::string_view name() const { return "lsf"; }
-
-  void decide(const View& view, Decision& decision);
+  [[nodiscard]] std::uint32_t owner(const View& view, JobId job) const { return owner_of(options_.column, view, job); }
+  /// The priority in billionths, negative, so that the highest is the lowest score.
+  std::int64_t score(const View& view, std::uint32_t owner) { return -priority_now(owner, view.now()); }
+  void started(const View& view, JobId job, std::uint32_t owner) { hold(view, job, owner, +1); }
+  void left(const View& view, JobId job, std::uint32_t owner) { hold(view, job, owner, -1); }
 
   /// The owner's priority as defined above.
   [[nodiscard]] double dynamic_priority(std::uint32_t owner, Time now) const;
@@ -60,13 +59,12 @@ class Lsf {
 
   std::int64_t priority_now(std::uint32_t owner, Time now);
   [[nodiscard]] double half_life_s() const;
-  void hold(const View& view, JobId job, std::int64_t sign);
+  void hold(const View& view, JobId job, std::uint32_t owner, std::int64_t sign);
 
   Options options_;
-  ClassQueues waiting_;
-  std::vector<Account> accounts_;        // [owner]
-  std::vector<PriorityNow> priorities_;  // [owner]
-  std::vector<Time> started_;            // [job] its present run, which the view no longer knows when it ends
+  PerOwner<Account> accounts_;
+  PerOwner<PriorityNow> priorities_;
+  std::vector<Time> started_;  // [job] its present run, which the view no longer knows when it ends
 };
 
 }  // namespace gpusched

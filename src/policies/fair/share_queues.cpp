@@ -108,7 +108,7 @@ void ShareQueues::note(const View& view) {
 
 void ShareQueues::hold(const View& view, JobId job, std::int64_t sign) {
   const std::uint32_t queue = owner_of(options_.column, view, job);
-  held_.add(queue, sign * view.shape(job).gpu_milli());
+  held_[queue] += sign * view.shape(job).gpu_milli();
   if (places_.empty()) places_.resize(view.job_count());
   std::vector<JobId>& running = running_[queue];
   if (sign > 0) {
@@ -268,11 +268,11 @@ std::vector<JobId> ShareQueues::over_their_due(const View& view) const {
   }
   const auto start = [&](JobId job) { return std::pair(view.first_start(job), job); };
   std::sort(newest.begin(), newest.end(), [&](JobId a, JobId b) { return start(b) < start(a); });
-  OwnerSums left = held_;
+  PerOwner<MilliGpu> left = held_;
   std::erase_if(newest, [&](JobId job) {
     const std::uint32_t owner = owner_of(options_.column, view, job);
     if (left[owner] <= due_[owner]) return true;
-    left.add(owner, -view.shape(job).gpu_milli());
+    left[owner] -= view.shape(job).gpu_milli();
     return false;
   });
   return newest;

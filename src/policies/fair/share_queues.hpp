@@ -124,7 +124,7 @@ class ShareQueues {
   QueueTree tree_;
   MilliGpu total_;
   ClassQueues waiting_;
-  OwnerSums held_;                      // GPU thousandths
+  PerOwner<MilliGpu> held_;             // GPU thousandths
   std::vector<std::int64_t> demanded_;  // held and waiting for
   std::vector<MilliGpu> due_;
   std::vector<Time> short_since_;             // waiting below its due since; max() = it is not

@@ -10,7 +10,7 @@ void StaticPartition::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
     const std::uint32_t owner = event.job == no_job ? 0 : owner_of(column_, view, event.job);
     if (leaves_cluster(event.kind)) {
-      held_.add(owner, -view.shape(event.job).gpu_milli());
+      held_[owner] -= view.shape(event.job).gpu_milli();
     }
     if (enters_queue(event.kind)) waiting_.push(view, event.job, owner);
   }
@@ -26,7 +26,7 @@ void StaticPartition::decide(const View& view, Decision& decision) {
       blocked_[jobs.owner] = true;
       return Attempt::not_allowed;
     }
-    held_.add(jobs.owner, wanted);
+    held_[jobs.owner] += wanted;
     return Attempt::started;
   });
 }

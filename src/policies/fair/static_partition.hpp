@@ -28,7 +28,7 @@ class StaticPartition {
   OwnerColumn column_;
   std::vector<MilliGpu> quotas_;
   ClassQueues waiting_;
-  OwnerSums held_;
+  PerOwner<MilliGpu> held_;
   std::vector<bool> blocked_;
 };
 

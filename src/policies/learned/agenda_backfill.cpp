@@ -33,8 +33,8 @@ void AgendaBackfill::decide(const View& view, Decision& decision) {
   }
 }
 
-// EASY: the first in order has a reservation. Of the others that fit, the first that ends by then, by what is known, or
-// needs only what the reserved job will leave.
+// EASY: the first job in order has a reservation. If it does not fit, the first other job starts that fits and that by
+// its known run time ends before the reservation, or needs no more than the reserved job will leave.
 bool AgendaBackfill::start_one(const View& view, Decision& decision) {
   const std::uint32_t head = first(&Lane::by_key, view.now(), any_length);
   if (head == no_index) return false;
@@ -46,8 +46,8 @@ bool AgendaBackfill::start_one(const View& view, Decision& decision) {
                      [&](const Lane& lane) { return lane.milli <= spare ? Time::max() : reserved - view.now(); });
 }
 
-// SC'20: the reservation is that of the moment of choice. Meanwhile others start as they began to wait, if they should
-// end strictly before it.
+// SC'20: the reservation is computed once, when the job is chosen. Until the job starts, others start in the order in
+// which they began to wait, if they should end strictly before the reservation.
 void AgendaBackfill::serve_chosen(const View& view, Decision& decision) {
   for (;;) {
     const bool anew = chosen_ == no_index;
@@ -64,8 +64,7 @@ void AgendaBackfill::serve_chosen(const View& view, Decision& decision) {
   }
 }
 
-// The first turn, among those of each lane that are known to last no longer than limit(lane); no_index when there is
-// none.
+// The first turn in `order` whose known run time is at most limit(its lane); no_index when there is none.
 template <class Limit>
 std::uint32_t AgendaBackfill::first(Order order, Time now, Limit limit) {
   std::uint32_t best = no_index;
@@ -76,7 +75,7 @@ std::uint32_t AgendaBackfill::first(Order order, Time now, Limit limit) {
   return best;
 }
 
-// The same of those that fit; false when there is none.
+// Starts the first such turn that fits; false when there is none.
 template <class Limit>
 bool AgendaBackfill::start_first(Order order, const View& view, Decision& decision, Limit limit) {
   constexpr Time nothing_is_as_short{-1};
@@ -108,13 +107,13 @@ void AgendaBackfill::leave(std::uint32_t turn, Time now) {
   active_.pop_back();
 }
 
-// When enough is free for a job that does not fit now; now when it never is, by known ends.
+// When, by the known ends, enough GPUs are free for a job that does not fit now; the present when they never are.
 Time AgendaBackfill::reservation(std::uint32_t turn, const View& view) {
   const MilliGpu missing = lanes_[turns_[turn].lane].milli - view.cluster().free_gpu_milli();
   return Time{ends_.until_freed(missing).value_or(view.now().us)};
 }
 
-// Equal weights leave by_turn to the numbers.
+// In by_turn all weights are equal, so that the number of the turn decides.
 LengthTree::Entry AgendaBackfill::entry(std::uint32_t turn, Order order) const {
   return {.claim = {.weight = order == &Lane::by_key ? turns_[turn].key : 0.0, .job = JobId{turn}},
           .length = turns_[turn].known};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// AgendaBackfill: the waiting jobs of an Agenda whose choices backfill, under a fixed order, kept so that a choice
-/// does not look at all of them.
+/// AgendaBackfill: an Agenda's modes with backfilling under a fixed order, without the list of all waiting jobs that an
+/// agent needs.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 
 namespace gpusched {
 
-/// Makes the choices of mode backfill or, with `blocks`, of select_blocking with sc20_backfill, as the order prefers.
-/// One costs O(shapes x log n), and O(running jobs) when it starts a job.
+/// Makes the choices that the order prefers, in mode backfill or, with `blocks`, in mode select_blocking with
+/// sc20_backfill. A choice costs O(shapes x log n), and O(running jobs) more when it starts a job.
 class AgendaBackfill {
  public:
   explicit AgendaBackfill(bool blocks) : blocks_(blocks) {}
 
-  /// A job began to wait. `key`: its place in the order, smallest first; equal ones as they began to wait.
+  /// A job began to wait. `key`: its place in the order, smallest first; ties go to the job that began to wait first.
   void wait(const View& view, JobId job, double key, Time known);
   /// The run of a job ended.
   void end(JobId job) { ends_.end(job); }
 
-  /// Starts what is to start. Call once an instant, after all that happened was told.
+  /// Starts what is to start. Call once an instant, after the calls for its events.
   void decide(const View& view, Decision& decision);
 
  private:
-  // A job's turn at waiting. Turns are numbered as they begin; to a LengthTree, which breaks ties by the lower job id,
-  // the number is the job.
+  // A job's turn: from when it begins to wait until it starts. Turns are numbered as they begin. A LengthTree gets the
+  // number as its job id, so that ties go to the earlier turn.
   struct Turn {
     JobId job;
     std::uint32_t lane;
@@ -39,7 +39,7 @@ class AgendaBackfill {
   // The turns of one shape in one scheduling queue.
   struct Lane {
     MilliGpu milli = 0;
-    bool full = false;  // at this instant; what starts leaves no more room
+    bool full = false;  // a job of it did not fit at this instant; starts only leave less room
     LengthTree by_key{ClaimOrder{}};
     LengthTree by_turn{ClaimOrder{}};  // blocks_ alone
   };
@@ -62,8 +62,8 @@ class AgendaBackfill {
   KnownEnds ends_;
   std::vector<Turn> turns_;
   std::vector<Lane> lanes_;            // [scheduling queue x shapes + shape]
-  std::vector<std::uint32_t> active_;  // lanes in which jobs wait, in no order
-  std::uint32_t chosen_ = no_index;    // a turn that is waited for (blocks_)
+  std::vector<std::uint32_t> active_;  // lanes with waiting jobs, unordered
+  std::uint32_t chosen_ = no_index;    // the turn that blocks the others (blocks_)
   Time reserved_{};                    // for it, as of the choice
 };
 

@@ -15,10 +15,10 @@
 
 namespace gpusched {
 
-/// Takes, at every choice that an Agenda offers, the one that its heuristic prefers. In the modes fit_or_wait and
-/// inspect that is the first job that fits, again and again, and in select_blocking the first job, which is then waited
-/// for: kept in heaps, without the Agenda's list of all that wait, O(shapes + log n) a start. Mode backfill, and
-/// sc20_backfill, do without it too (AgendaBackfill); mode preempt costs what PreemptiveOrder does.
+/// Makes every choice that an Agenda offers as its heuristic prefers. In the modes fit_or_wait and inspect that starts
+/// the first job that fits, again and again; in select_blocking the first job, and nothing else until it has started.
+/// These modes keep waiting jobs in heaps, without the Agenda's list of them: O(shapes + log n) a start. Mode backfill
+/// and sc20_backfill use AgendaBackfill; mode preempt costs what PreemptiveOrder does.
 class AgendaPolicy {
  public:
   /// `true_runs`: as Agenda.
@@ -29,7 +29,7 @@ class AgendaPolicy {
   void decide(const View& view, Decision& decision);
 
  private:
-  // What suffices to find the preferred choice.
+  // How the preferred choice is found.
   enum class Way : std::uint8_t { choices, key, backfill };
 
   static Way way_of(const AgendaOptions& options);
@@ -39,12 +39,12 @@ class AgendaPolicy {
 
   Agenda agenda_;
   Way way_;
-  // The rest is used without the Agenda.
+  // Used where the Agenda is not.
   KnownRuns known_;
   AgendaBackfill backfill_;
   // All queues in one order; equal keys go to the job that began to wait first.
   JobHeaps<std::pair<double, std::uint32_t>> waiting_{true};
-  std::uint32_t waits_ = 0;  // that began so far
+  std::uint32_t waits_ = 0;  // how many jobs began to wait so far
   JobId chosen_ = no_job;    // select_blocking
 };
 

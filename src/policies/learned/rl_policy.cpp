@@ -44,11 +44,10 @@ void RlPolicy::decide(const View& view, Decision& decision) {
   agenda_.observe(view);
   while (agenda_.open(view, decision)) {
     score(view);
-    if (agenda_.ranks()) {
-      agenda_.rank(view, logits_);
-    } else {
-      agenda_.act(sample_ ? sample_action(logits_, rng_) : best_action(logits_), view, decision);
-    }
+    const auto pick = [this](std::span<const float> logits) {
+      return sample_ ? sample_action(logits, rng_) : best_action(logits);
+    };
+    agenda_.act(logits_, pick, view, decision);
   }
 }
 

@@ -2,8 +2,8 @@
 /// The networks of learned schedulers, without Torch: their shape, their parameters in one flat vector, and the forward
 /// pass that acts. The trainer (src/rl) differentiates the same formulas over the same vector.
 ///
-/// Every token is scored; the logit of an action is alpha x prior + score. Scores are zero
-/// at the start: the untrained agent's best action is the heuristic's, and it never waits while a job may start.
+/// Every token is scored; the logit of an action is alpha x prior + score. An untrained
+/// network has scores of zero: its best action is the heuristic's, and it never waits while a job may start.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ struct NetworkLayout {
 /// Features of a job that the kernel network reads.
 inline constexpr std::uint32_t kernel_features = 8;
 /// A product that the index network weighs: a feature of the job times another one, a global feature, or 1. Features
-/// are normalised first; every factor also stands alone, so that the shifts of the normaliser change nothing.
+/// are normalised first. Every factor is also a term of its own, so that the normaliser's shifts can be absorbed.
 struct IndexTerm {
   enum Times : std::uint8_t { one, job, global };
   std::uint8_t feature;
@@ -102,7 +102,7 @@ inline constexpr std::array<IndexTerm, 22> index_terms{{
     {log_earliest_start, IndexTerm::global, free_fraction},
     {log_earliest_start, IndexTerm::global, log_queue},
 }};
-/// Products of RankFeature that the rank network weighs.
+/// Products of RankFeature, which the rank network weighs.
 inline constexpr std::array<IndexTerm, 24> rank_terms{{
     {rank_running},
     {rank_service},
@@ -172,7 +172,7 @@ void forward_critic(const NetworkSpec& spec, std::span<const float> parameters, 
 /// Writes what the critic reads of every state: [states x critic_inputs].
 void critic_features(const Normaliser& normaliser, const Observation& observation, std::vector<float>& out);
 
-/// Finite, so that 0 x log 0 stays 0 in an entropy; exp() of it is exactly 0.
+/// The logit of an action that is not allowed. exp() of it is exactly 0; it is finite, so that 0 x logit is 0.
 inline constexpr float masked_logit = -1e30f;
 
 }  // namespace gpusched

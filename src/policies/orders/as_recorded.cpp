@@ -37,7 +37,6 @@ PolicyInfo as_recorded_info() {
           .summary = "every job at the start that the trace records: what the cluster's own scheduler did",
           .source = "the trace; a job that finds no room then starts as soon as there is, the earliest recorded first",
           .complexity = "O(shapes + log waiting)",
-          .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (context.jobs->has_starts()) return AnyPolicy(AsRecorded(*context.jobs));
             return unexpected("policy as-recorded: the trace has no recorded start times (column start)");

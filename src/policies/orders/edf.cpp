@@ -8,10 +8,7 @@ PolicyInfo edf_info() {
   return list_policy_info(
       {.name = "edf",
        .summary = "earliest deadline first; jobs without one come last, in order of submission",
-       .source = "Liu and Layland, Scheduling algorithms for multiprogramming, JACM 1973",
-       .complexity = {},
-       .parameters = {},
-       .make = {}},
+       .source = "Liu and Layland, Scheduling algorithms for multiprogramming, JACM 1973"},
       {.score = [](const PolicyParameters&) { return [](const JobFacts& job) { return job.deadline_s; }; },
        .needs = [](const JobTable& jobs) -> Result<void> {
          if (jobs.has_deadlines()) return {};

@@ -11,7 +11,6 @@ PolicyInfo fifo_info() {
           .summary = "in order of submission; the first job that does not fit blocks the rest of its queue",
           .source = "the field's common baseline; strict FIFO of the Tiresias simulator (NSDI'19 artifact)",
           .complexity = "O(1)",
-          .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> { return AnyPolicy(Fifo{}); },
           .aliases = {"fcfs"},
           .order = [](const PolicyParameters&, const PolicyContext&) -> Result<PriorityOrder> {
@@ -28,7 +27,6 @@ PolicyInfo fifo_skip_info() {
       .summary = "in order of submission, passing over jobs that do not fit",
       .source = "schedule 'fjf' of the Tiresias simulator (NSDI'19 artifact)",
       .complexity = "O(shapes)",
-      .parameters = {},
       .make = [](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> { return AnyPolicy(FifoSkip{}); },
       .work_conserving = true,
       .aliases = {"fjf"}};

@@ -11,10 +11,7 @@ PolicyInfo qssf_info() {
       {.name = "qssf",
        .summary =
            "simplified: smallest predicted GPU time first in each virtual cluster, without the learned predictor",
-       .source = "Hu et al., Characterization and prediction of deep learning workloads, SC'21 (Helios), QSSF service",
-       .complexity = {},
-       .parameters = {},
-       .make = {}},
+       .source = "Hu et al., Characterization and prediction of deep learning workloads, SC'21 (Helios), QSSF service"},
       {.score =
            [](const PolicyParameters&) { return [](const JobFacts& job) { return job.requested_s * job.processors; }; },
        .estimate = "history"});

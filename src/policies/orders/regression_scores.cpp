@@ -14,10 +14,7 @@ PolicyInfo regression_info(const char* name, const char* formula, double (*score
   return list_policy_info({.name = name,
                            .summary = std::string("regressed score, smallest first: ") + formula,
                            .source = "Carastan-Santos and Camargo, Obtaining dynamic scheduling policies with "
-                                     "simulation and machine learning, SC'17",
-                           .complexity = {},
-                           .parameters = {},
-                           .make = {}},
+                                     "simulation and machine learning, SC'17"},
                           {.score = [score](const PolicyParameters&) { return score; }});
 }
 

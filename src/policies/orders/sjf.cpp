@@ -9,10 +9,7 @@ PolicyInfo sjf_info() {
   return list_policy_info(
       {.name = "sjf",
        .summary = "shortest run time first, no preemption; the first that does not fit blocks its queue",
-       .source = "textbook; blocking as in RLScheduler (SC'20), skip=true as in the PAI simulator (NSDI'22 artifact)",
-       .complexity = {},
-       .parameters = {},
-       .make = {}},
+       .source = "textbook; blocking as in RLScheduler (SC'20), skip=true as in the PAI simulator (NSDI'22 artifact)"},
       {.score = [](const PolicyParameters&) { return [](const JobFacts& job) { return job.requested_s; }; },
        .estimate = "exact"});
 }

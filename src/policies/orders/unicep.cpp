@@ -29,10 +29,7 @@ PolicyInfo unicep_info() {
   return list_policy_info(
       {.name = "unicep",
        .summary = "-w/(log2(n) r), smallest first: long waits relative to the run time, and small jobs",
-       .source = "Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P systems, Cluster'09",
-       .complexity = {},
-       .parameters = {},
-       .make = {}},
+       .source = "Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P systems, Cluster'09"},
       {.score =
            [](const PolicyParameters&) { return [](const JobFacts& job) { return score(whole(job), job.wait_s); }; },
        .growth = [](const PolicyParameters&) { return [](const JobFacts& job) { return 1 / divisor(whole(job)); }; }});
@@ -44,10 +41,7 @@ PolicyInfo unicep_sc20_info() {
   return list_policy_info(
       {.name = "unicep@sc20",
        .summary = "UNICEP as RLScheduler computes it: one-GPU jobs last",
-       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting",
-       .complexity = {},
-       .parameters = {},
-       .make = {}},
+       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting"},
       {.score = [](const PolicyParameters&) {
         return [](const JobFacts& job) { return score(whole(job), -1 - job.submit_s); };
       }});

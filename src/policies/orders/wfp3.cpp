@@ -20,10 +20,7 @@ PolicyInfo wfp3_info() {
   return list_policy_info(
       {.name = "wfp3",
        .summary = "-(w/r)^3 n, smallest first: long waits relative to the run time, and large jobs",
-       .source = "Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P systems, Cluster'09",
-       .complexity = {},
-       .parameters = {},
-       .make = {}},
+       .source = "Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P systems, Cluster'09"},
       {.score = [](const PolicyParameters&) { return [](const JobFacts& job) { return score(job, job.wait_s); }; },
        .growth =
            [](const PolicyParameters&) {
@@ -37,10 +34,7 @@ PolicyInfo wfp3_sc20_info() {
   return list_policy_info(
       {.name = "wfp3@sc20",
        .summary = "WFP3 as RLScheduler computes it: long jobs first",
-       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting",
-       .complexity = {},
-       .parameters = {},
-       .make = {}},
+       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting"},
       {.score = [](const PolicyParameters&) {
         return [](const JobFacts& job) { return score(job, -1 - job.submit_s); };
       }});

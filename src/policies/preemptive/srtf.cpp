@@ -188,7 +188,6 @@ PolicyInfo shortest_remaining_info(bool by_service) {
           .source = by_service ? "schedule 'shortest-gpu' of the Tiresias simulator (NSDI'19 artifact)"
                                : "schedule 'shortest' of the Tiresias simulator (NSDI'19 artifact)",
           .complexity = "O(shapes x log n)",
-          .parameters = {},
           .make = [by_service](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> {
             return AnyPolicy(ShortestRemaining(by_service));
           },

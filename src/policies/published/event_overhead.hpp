@@ -87,8 +87,8 @@ class EventOverhead {
   }
 
  private:
-  // Fills near_ with the running jobs whose end, or whose end as the engine knows it, matters to the earliest group:
-  // those in the unbroken chain of ends, each within the tolerance of the one before, that begins with the first.
+  // Fills near_ with the running jobs whose end, or the engine's planned end, may belong to the earliest group. Those
+  // ends form a chain that begins with the first end; each link is within the tolerance of the link before.
   template <class Run>
   void gather(Time now, const std::vector<Run>& running, double relative) {
     std::int64_t least = Time::max().us;
@@ -145,7 +145,7 @@ class EventOverhead {
     return static_cast<std::int64_t>(static_cast<double>(t.us) * relative);
   }
 
-  // How many tolerances to look ahead at first; the chain seldom has more links.
+  // How many tolerances the first search looks ahead; longer chains are rare.
   static constexpr std::int64_t chain_guess = 64;
 
   template <class Run>
@@ -160,7 +160,7 @@ class EventOverhead {
     Time overhead{};
   };
 
-  std::vector<Waiting> waiting_;  // by id; of a running job as of its start
+  std::vector<Waiting> waiting_;  // by job id; for a running job the value at its start
   // Of the present event, numbers among the running jobs:
   std::vector<std::uint32_t> near_, ending_;
   std::vector<Time> ends_;

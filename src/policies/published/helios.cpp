@@ -43,9 +43,7 @@ PolicyInfo list_info(HeliosList::Kind kind, const std::string& name, std::string
       .name = name,
       .summary = std::move(summary),
       .source = "HeliosArtifact (SC'21), framework/QSSF Service: whole seconds, its 'consolidate' placement",
-      .complexity = "O(log n)",
-      .parameters = {},
-      .make = {}};
+      .complexity = "O(log n)"};
   if (!estimate.empty()) info.parameters = estimate_parameters(estimate);
   info.make = [kind, name, estimate](const PolicyParameters& parameters,
                                      const PolicyContext& context) -> Result<AnyPolicy> {
@@ -183,7 +181,7 @@ void HeliosSrtf::bring_up_to_now(Queue& queue, const OracleView& view) {
     queue.waiting.insert(view.shape(job).tasks, {{remaining_us(view, job), joins_++}, job});
   }
   queue.joining.clear();
-  // Nearly in order: all run, at nearly the same pace.
+  // An insertion sort: all of them ran since the last event, so that few changed places.
   for (auto run = queue.running.begin(); run != queue.running.end(); ++run) {
     run->place.remaining_us = remaining_us(view, run->job);
     if (run == queue.running.begin() || !(*run < *(run - 1))) continue;
@@ -191,7 +189,7 @@ void HeliosSrtf::bring_up_to_now(Queue& queue, const OracleView& view) {
   }
 }
 
-// Chooses among the waiting jobs before `place`.
+// Chooses among the waiting jobs that come before `place` in the order.
 void HeliosSrtf::choose_before(Queue& queue, const Place& place, std::int64_t& quota) {
   queue.waiting.walk_to(place, [&](const Waiting::Entry& next, std::int64_t gpus) {
     if (gpus > quota) return false;
@@ -233,7 +231,6 @@ PolicyInfo srtf_helios_info() {
           .summary = "SRTF as HeliosArtifact runs it: checkpoints of 7, 30 or 60 s, and every job ends a second late",
           .source = "HeliosArtifact (SC'21), framework/QSSF Service: whole seconds, its 'consolidate' placement",
           .complexity = "O(running + log waiting) for the jobs of a virtual cluster",
-          .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_input("srtf@helios", context); !checked) return Unexpected{checked.error()};
             const auto serves_all = [](const Node& node) { return node.vc == no_index; };

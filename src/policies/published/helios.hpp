@@ -3,11 +3,10 @@
 /// Large-Scale GPU Datacenters", SC'21; github.com/S-Lab-System-Group/HeliosArtifact, framework/QSSF Service):
 /// `fifo@helios`, `sjf@helios`, `qssf@helios` and `srtf@helios`. They reproduce that simulator, not the paper. What all
 /// four share:
-///  - virtual clusters know nothing of each other; a job of one that has no nodes is refused;
+///  - each virtual cluster is scheduled by itself; a job whose virtual cluster has no nodes is refused;
 ///  - time goes in whole seconds: at each, jobs end, then arrive, then start;
-///  - gangs go where Placement::helios puts them, whatever the run's placement: one that fits no node in that way
-///  waits,
-///    though GPUs enough are idle.
+///  - gangs are placed by Placement::helios, whatever the run's placement rule. A gang that this rule cannot place
+///    waits, even while enough GPUs are idle.
 #pragma once
 
 #include <compare>
@@ -24,12 +23,12 @@
 
 namespace gpusched {
 
-/// The three without preemption. The first job that finds no place blocks its virtual cluster.
+/// The three policies without preemption. The first job that cannot be placed blocks its virtual cluster.
 ///  - fifo: in order of submission; sjf: by run time, then submission.
-///  - qssf: by run time x GPUs, then GPUs, then submission. Quirk: a priority is given once, at the first second at
-///    which an older job waits too; jobs that arrive to an empty queue are tried by GPUs alone at that second, and get
-///    their priorities at the next. The artifact's estimates are a file of its own; here `estimate` says where run
-///    times come from.
+///  - qssf: by run time x GPUs, then GPUs, then submission. Quirk: a job gets its priority once, at the first second at
+///    which an older job is waiting. Jobs that arrive at an empty queue are therefore ordered by GPUs alone in that
+///    second, and get their priorities in the next. The artifact reads its estimates from a file; here `estimate` names
+///    their source.
 /// O(log n) a job; O(waiting that arrived together) for qssf at an empty queue.
 class HeliosList {
  public:
@@ -42,12 +41,12 @@ class HeliosList {
   void decide(const OracleView& view, Decision& decision);
 
  private:
-  // Order of a queue: score, GPUs, id. fifo and sjf leave out what they do not look at.
+  // Order of a queue: score, GPUs, id. A field that fifo or sjf does not use is 0.
   using Place = std::tuple<std::int64_t, std::uint32_t, std::uint32_t>;
   struct Queue {
     std::set<Place> rated;
     std::vector<JobId> unrated;  // in order of submission
-    bool waited = false;         // some of `unrated` were there at the last second
+    bool waited = false;         // some of `unrated` were already waiting at the last second
   };
 
   [[nodiscard]] Place place_of(const OracleView& view, JobId job);
@@ -62,11 +61,11 @@ class HeliosList {
 /// Shortest remaining time first, with preemption. At every second waiting and running jobs are sorted by remaining
 /// time (stable; waiting ones first, in order of joining them), and the GPUs of the virtual cluster are handed out by
 /// count, greedily. Running jobs that get none are stopped and lose a checkpoint of 7 s (1 GPU), 30 s (up to 8) or 60
-/// s; then waiting ones that got some are placed. Quirks: one that finds no place keeps its GPUs from the others all
-/// the same; a job ends one second late. O(running + log waiting) at events only, as running jobs are counted up to
-/// every waiting one that may start: in between nothing can change, as running jobs only move forward past waiting
-/// ones. Where virtual clusters share nodes, which the artifact does not know, all of them are looked at, and again a
-/// second after one stopped a job.
+/// s; then waiting jobs that were given GPUs are placed. Quirks: a waiting job that cannot be placed still uses up its
+/// count of GPUs for that second; a job ends one second late. O(running + log waiting) at events only: between events
+/// running jobs only move forward past waiting ones, which changes no outcome. The artifact does not know virtual
+/// clusters that share nodes; here all of them are scheduled at every event, and again one second after any of them
+/// stopped a job.
 class HeliosSrtf {
  public:
   /// `gpus`: of each scheduling queue. `share_nodes`: some node serves several.
@@ -95,7 +94,7 @@ class HeliosSrtf {
   };
   struct Queue {
     Waiting waiting;
-    std::vector<JobId> joining;  // the waiting ones, whose remaining time is known at the next event
+    std::vector<JobId> joining;  // jobs to put into `waiting` at the next event, when their remaining time is known
     std::vector<Run> running;
     bool changed = false;
   };
@@ -114,7 +113,7 @@ class HeliosSrtf {
   std::vector<Queue> queues_;
   std::uint64_t joins_ = 0;
   std::vector<Chosen> chosen_;  // of the queue at hand
-  std::vector<Time> owed_;      // by job: what the next start adds to its work: the late second, then checkpoints
+  std::vector<Time> owed_;      // by job: work that the next start adds; first the late second, later also checkpoints
 };
 
 }  // namespace gpusched

@@ -29,7 +29,7 @@ void MuriShortest::drop_ended(const OracleView& view) {
   }
 }
 
-// Running jobs move forward, and past each other where they lose or weigh differently.
+// Running jobs move forward. They overtake each other where overheads or, under SRSF, GPU counts differ.
 void MuriShortest::progress(Time span) {
   const auto before = [this](std::int64_t key, const Run& run) { return key < place_of(run).key; };
   std::int64_t last = std::numeric_limits<std::int64_t>::min();  // key of the run before
@@ -58,7 +58,7 @@ void MuriShortest::admit(const OracleView& view) {
   }
 }
 
-// The walk through the list. Leaves in running_ those that stay, and notes which of them move and which jobs start.
+// Goes through the list in order. running_ keeps the jobs that stay; notes which of them move and which jobs start.
 void MuriShortest::place_all(const OracleView& view, Decision& decision) {
   nodes_left_.reset();
   waiting_.begin_walk();
@@ -86,7 +86,7 @@ void MuriShortest::place_all(const OracleView& view, Decision& decision) {
   for (const Run& run : preempted_) put_back(run);
 }
 
-// Finds nodes for the waiting jobs before that place.
+// Finds nodes for the waiting jobs that come before `place` in the list.
 void MuriShortest::start_before(const Place& place, const OracleView& view) {
   waiting_.walk_to(place, [&](const Waiting::Entry& next, std::int64_t gpus) {
     Run run{.tie = next.place.tie, .job = next.job, .gpus = static_cast<std::uint32_t>(gpus)};
@@ -110,7 +110,7 @@ MuriShortest::Found MuriShortest::find_nodes(Run& run) {
   return Found::others;
 }
 
-// All that moves makes room before anything takes it.
+// All jobs that move leave their nodes before any takes new ones.
 void MuriShortest::move_and_start(Decision& decision) {
   for (const std::uint32_t i : moved_) decision.vacate(running_[i].job);
   for (const std::uint32_t i : moved_) {
@@ -119,7 +119,7 @@ void MuriShortest::move_and_start(Decision& decision) {
   refused_.clear();
   const auto before = [this](const Run& a, const Run& b) { return place_of(a) < place_of(b); };
   for (const Run& run : started_) {
-    // CPU and memory are not counted here, but the engine may refuse for them.
+    // The artifact does not count CPU and memory; the engine does, and may refuse.
     on_nodes(run, [&](std::span<const NodeTasks> nodes) {
       if (decision.start_on(run.job, nodes) != Verdict::ok) refused_.push_back(run.job);
     });
@@ -127,7 +127,7 @@ void MuriShortest::move_and_start(Decision& decision) {
   }
 }
 
-// Their ends counted among the predicted ones all the same.
+// Afterwards, because the ends of these jobs take part in the grouping of predicted ends.
 void MuriShortest::put_back_refused() {
   for (const JobId job : refused_) {
     const auto run = find_running(job);
@@ -156,7 +156,6 @@ PolicyInfo muri_info(bool by_service) {
               "Muri artifact (SIGCOMM'22); overhead at every event, all jobs placed afresh by 'yarn', ends within "
               "1e-9 merged",
           .complexity = "O(running jobs + log waiting): each of them may move",
-          .parameters = {},
           .make = [by_service, name](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_one_gpu_tasks(name, context); !checked) return Unexpected{checked.error()};
             return AnyPolicy(MuriShortest(by_service));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The baselines as the Muri artifact (Zhao et al., SIGCOMM'22; github.com/Rivendile/Muri) runs them: `srtf@muri`,
 /// `srsf@muri` and `tiresias@muri`. They reproduce the artifact, not the papers. Quirks that all three share:
-///  - a running job loses a start-up overhead at every event, not only when it starts (muri_overhead), while its
-///    predicted end leaves the overhead out;
+///  - a running job loses a start-up overhead at every event, not only when it starts (muri_overhead), but its
+///    predicted end does not include it;
 ///  - at every event the cluster is emptied and all runnable jobs are placed afresh, so that running jobs move to other
 ///    nodes at no cost; a preempted job loses no work;
-///  - a new job joins the end of the list that the last event left, and order among equals is that list's.
+///  - jobs stand in one list, which every event sorts stably; a new job is appended to it.
 #pragma once
 
 #include <compare>
@@ -23,11 +23,12 @@
 
 namespace gpusched {
 
-/// `srtf@muri` (key: remaining time) and `srsf@muri` (remaining time x GPUs). Every runnable job in order of the key,
-/// by a stable sort in place of the last event's list, greedy with skip, on nodes of YarnPlacement. Further quirk: a
-/// predicted end within a relative 1e-9 of one already collected, in policy order, is moved to it, and that job ends
-/// there, work left or not. The list is kept as running jobs, which move in it, and waiting ones, which do not:
-/// O(running jobs + log waiting) an event, as each of the running may go elsewhere.
+/// `srtf@muri` (key: remaining time) and `srsf@muri` (remaining time x GPUs). Every runnable job is tried in
+/// order of the key, passing over those that do not fit, on the nodes that YarnPlacement gives. Further quirk:
+/// predicted ends are collected in policy order, and one within a relative 1e-9 of an end already collected is moved to
+/// it; that job then ends there, whether or not work is left. The list is kept in two parts, because running jobs
+/// change places in it and waiting jobs do not: O(running jobs + log waiting) an event, since every running job may
+/// move.
 class MuriShortest {
  public:
   explicit MuriShortest(bool by_service) : by_service_(by_service) {}
@@ -40,7 +41,7 @@ class MuriShortest {
   // Where a job stands in the list: a stable sort leaves it behind those that had the same key before it.
   struct Place {
     std::int64_t key = 0;   // microseconds, times GPUs under SRSF
-    std::uint64_t tie = 0;  // instant at which it got the key; then its number among those that got one then
+    std::uint64_t tie = 0;  // number of the instant at which it got the key, then its number within that instant
     friend auto operator<=>(const Place&, const Place&) = default;
   };
   struct Run {
@@ -54,7 +55,7 @@ class MuriShortest {
   using Waiting = WaitingBySize<Place>;
 
   static Place last_place() { return {.key = std::numeric_limits<std::int64_t>::max(), .tie = 0}; }
-  static constexpr std::uint64_t first_arrival = std::uint64_t{1} << 31;  // behind all that run
+  static constexpr std::uint64_t first_arrival = std::uint64_t{1} << 31;  // after all running jobs
 
   [[nodiscard]] std::int64_t key_of(Time remaining, std::uint32_t gpus) const {
     return by_service_ ? mul_div(remaining.us, gpus, 1) : remaining.us;

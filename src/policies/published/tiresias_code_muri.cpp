@@ -9,7 +9,7 @@ namespace gpusched {
 
 template <TiresiasQueuesForm form>
 void TiresiasQueues<form>::decide(const RunView& view, Decision& decision) {
-  // A check that other events overtook: they planned another, if any is due.
+  // A wake-up that is out of date: a later event planned another check, or none.
   const bool only_wake = view.events().size() == 1 && view.events().front().kind == EventKind::wake;
   if (only_wake && view.now() != next_check_) return;
   if (jobs_.empty()) jobs_.resize(view.job_count());
@@ -98,7 +98,7 @@ void TiresiasQueues<form>::promote_starved(const RunView& view) {
   }
 }
 
-// Leaves in running_ those that stay and those that are to start.
+// Afterwards running_ holds the jobs that stay and those that are to start.
 template <TiresiasQueuesForm form>
 void TiresiasQueues<form>::place_all(const RunView& view, Decision& decision) {
   std::int64_t free = view.cluster().total_gpus();
@@ -114,7 +114,8 @@ void TiresiasQueues<form>::place_all(const RunView& view, Decision& decision) {
     const std::size_t ahead = preempted_.size();
     choose_pending(queue, view.now(), free);
     keep_or_preempt(demoted_[queue], decision, free);
-    // At the end of an event running jobs stood before pending ones, and demoted jobs last: so do those preempted.
+    // The last event left running jobs before pending ones, and this one put demoted jobs last; preempted jobs keep
+    // these places.
     first_place_ -= static_cast<std::int64_t>(ahead);
     for (std::size_t i = 0; i < preempted_.size(); ++i) {
       wait_again(view, preempted_[i], i < ahead ? first_place_ + static_cast<std::int64_t>(i) : last_place_++);
@@ -126,7 +127,7 @@ template <TiresiasQueuesForm form>
 void TiresiasQueues<form>::keep_or_preempt(std::span<const Run> runs, Decision& decision, std::int64_t& free) {
   std::int64_t gpus = 0;
   for (const Run& run : runs) gpus += run.gpus;
-  if (gpus <= free) {  // nearly always
+  if (gpus <= free) {  // the usual case
     free -= gpus;
     running_.insert(running_.end(), runs.begin(), runs.end());
     return;
@@ -196,7 +197,7 @@ void TiresiasQueues<form>::put_back_refused() {
   }
 }
 
-// The next instant at which a job is looked at for a demotion or promotion alone.
+// Wakes for the next demotion or promotion, which no other event may bring.
 template <TiresiasQueuesForm form>
 void TiresiasQueues<form>::plan_check(const RunView& view, Decision& decision) {
   Time next = promotions_.empty() ? Time::max() : promotions_.begin()->time;
@@ -204,7 +205,7 @@ void TiresiasQueues<form>::plan_check(const RunView& view, Decision& decision) {
   for (const Run& run : running_) {
     if (run.queue == limits_.size()) break;
     next_limit_ = std::min(next_limit_, run.limit, earlier);
-    // A check may come late, but not by a second early.
+    // A check may come late, and less than a second early.
     if (run.limit - whole_seconds(1) < next) next = std::min(next, demotion_check(run, view.now()), earlier);
   }
   if (next != Time::max() && next != next_check_) decision.wake(next);
@@ -216,7 +217,7 @@ Time TiresiasQueues<form>::demotion_check(const Run& run, Time now) const {
   const std::int64_t limit = limits_[run.queue];
   if constexpr (is_muri) return run.begun + whole_seconds((limit + run.gpus - 1) / run.gpus);
   const std::int64_t executed_s = (now - run.begun).us / microseconds_per_second;
-  // The simulator knows whole seconds only, in which the delay is at least one.
+  // The simulator's time is in whole seconds, and it waits for at least one.
   return now + whole_seconds(std::max<std::int64_t>((limit - executed_s) / run.gpus, 1));
 }
 
@@ -264,7 +265,6 @@ PolicyInfo tiresias_muri_info() {
               "Muri artifact (SIGCOMM'22): counts GPUs; overhead at every event, which counts as executed; reorders "
               "queues after placing",
           .complexity = "O(running jobs + log waiting)",
-          .parameters = {},
           .make = [](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
             if (auto checked = check_one_gpu_tasks("tiresias@muri", context); !checked) {
               return Unexpected{checked.error()};

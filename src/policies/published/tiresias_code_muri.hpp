@@ -2,10 +2,10 @@
 /// The discretised queues of the Tiresias simulator (Gu et al., NSDI'19; github.com/SymbioticLab/Tiresias), in the two
 /// forms that published results used: the simulator's own `dlas-gpu`, here `tiresias@code`, and its descendant in the
 /// Muri artifact, `tiresias@muri` ("Tiresias-L"). Quirks that both share:
-///  - GPUs are counted, nodes play no part; greedy, passing over what does not fit;
-///  - within a queue running jobs move before pending ones only after jobs were placed, so that a job demoted or
-///    admitted at an event is still considered behind the pending jobs of its queue, and may be preempted;
-///  - one demotion a job and event, in order of admission.
+///  - only GPUs are counted, not nodes; jobs that do not fit are passed over;
+///  - a queue is reordered, running jobs before pending ones, only after jobs were placed. At the event itself a job
+///    that was demoted or admitted still stands behind the pending jobs of its queue, and may be preempted;
+///  - a job is demoted by one queue at most per event; demotions are in order of admission.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ class TiresiasQueues {
   struct NoAccount {};
   struct Run {
     [[no_unique_address]] std::conditional_t<is_muri, OverheadAccount, NoAccount> account = {};
-    Time begun{};              // so long ago as it executed
+    Time begun{};              // now minus what it has executed
     Time limit = Time::max();  // when it reaches the limit of its queue; never in the last
     JobId job = no_job;
     std::uint32_t gpus = 0;
@@ -110,9 +110,9 @@ class TiresiasQueues {
   std::vector<Job> jobs_;                          // by job id
   std::vector<Run> running_;                       // by queue, in order
   std::vector<Pending> pending_;                   // by queue
-  std::int64_t first_place_ = 0, last_place_ = 0;  // among the pending of any queue: the least, and above the greatest
+  std::int64_t first_place_ = 0, last_place_ = 0;  // of all pending jobs: least place, and one above the greatest
   std::uint32_t admissions_ = 0;
-  std::set<Promotion> promotions_;  // of pending jobs, all to come
+  std::set<Promotion> promotions_;  // future ones, of pending jobs
   EventOverhead overhead_;          // of the muri form
   // Of the present event:
   std::vector<std::vector<Run>> demoted_;  // by the queue that they enter

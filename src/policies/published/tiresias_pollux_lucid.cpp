@@ -40,7 +40,7 @@ void TiresiasPolluxLucid::decide(const View& view, Decision& decision) {
   Time wake = Time::max();
   if (changed_) {
     wake = round_from(view.now() + Time{1});
-  } else if (view.pending_count() > 0) {  // a limit reached while nobody waits changes nothing
+  } else if (view.pending_count() > 0) {  // without waiting jobs a demotion has no effect
     wake = next_limit_;
   }
   if (wake != Time::max() && wake != next_wake_ && decision.wake(wake) == Verdict::ok) next_wake_ = wake;
@@ -49,7 +49,7 @@ void TiresiasPolluxLucid::decide(const View& view, Decision& decision) {
 void TiresiasPolluxLucid::schedule(const View& view, Decision& decision) {
   preempted_.resize(view.job_count());
   bring_up_to_now(view);
-  // Who gets GPUs is a matter of count; all that lose theirs leave before anyone starts.
+  // Only GPUs are counted. All preemptions come before the first start.
   MilliGpu free = view.cluster().total_gpus() * whole_gpu;
   chosen_.clear();
   waiting_.begin_walk();
@@ -76,7 +76,7 @@ void TiresiasPolluxLucid::schedule(const View& view, Decision& decision) {
   }
 }
 
-// Waiting jobs stand where they stood; running ones may have reached the limit.
+// Only running jobs can have reached the limit since the last round.
 void TiresiasPolluxLucid::bring_up_to_now(const View& view) {
   for (const JobId job : joining_) {
     waiting_.insert(view.shape(job).gpu_milli(), {{limit_of(view, job) == view.now(), index(job)}, job});
@@ -97,7 +97,7 @@ Time TiresiasPolluxLucid::limit_of(const View& view, JobId job) const {
   return view.now() + std::max(whole - view.ran(job), Time{0});
 }
 
-// Chooses among the waiting jobs before `place`.
+// Chooses among the waiting jobs that come before `place` in the order.
 void TiresiasPolluxLucid::choose_before(const Place& place, MilliGpu& free) {
   waiting_.walk_to(place, [&](const Waiting::Entry& next, MilliGpu wanted) {
     if (wanted > free) return false;
@@ -129,7 +129,6 @@ PolicyInfo rounds_info(PolluxLucidForm form, std::string summary, std::string so
           .summary = std::move(summary),
           .source = std::move(source),
           .complexity = "O(running + log waiting) a round",
-          .parameters = {},
           .make = [form](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> {
             return AnyPolicy(TiresiasPolluxLucid(form));
           },

@@ -59,10 +59,10 @@ class TiresiasPolluxLucid {
   bool changed_ = false;           // since the last round
   Time next_limit_ = Time::max();  // the round after the next running job reaches the limit
   Time next_wake_ = Time::max();
-  std::vector<bool> preempted_;  // by job: and not started since
+  std::vector<bool> preempted_;  // by job: preempted, and not started since
   std::vector<Run> running_;     // in order of place
   Waiting waiting_;
-  std::vector<JobId> joining_;          // the waiting ones, whose service is known at the next round
+  std::vector<JobId> joining_;          // jobs to put among the waiting at the next round, when their service is known
   std::vector<Waiting::Entry> chosen_;  // of the present round
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpusched/engine/view.hpp"
@@ -53,18 +54,25 @@ class OwnerWeights {
 /// The parameter `weights`, a list for OwnerWeights.
 ParameterInfo weights_parameter();
 
-/// A sum for each owner, such as the GPU thousandths that it holds; grows on demand.
-class OwnerSums {
+/// A value for each owner, such as the GPU thousandths that it holds; grows on demand.
+template <class T>
+class PerOwner {
  public:
-  [[nodiscard]] std::int64_t operator[](std::uint32_t owner) const { return owner < sums_.size() ? sums_[owner] : 0; }
-  void add(std::uint32_t owner, std::int64_t amount) {
-    if (owner >= sums_.size()) sums_.resize(owner + 1, 0);
-    sums_[owner] += amount;
+  /// `fresh`: the value of an owner that has none yet.
+  explicit PerOwner(T fresh) : fresh_(std::move(fresh)) {}
+  PerOwner() = default;
+
+  [[nodiscard]] const T& operator[](std::uint32_t owner) const {
+    return owner < values_.size() ? values_[owner] : fresh_;
   }
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(sums_.size()); }
+  T& operator[](std::uint32_t owner) {
+    if (owner >= values_.size()) values_.resize(owner + 1, fresh_);
+    return values_[owner];
+  }
 
  private:
-  std::vector<std::int64_t> sums_;
+  T fresh_{};
+  std::vector<T> values_;
 };
 
 }  // namespace gpusched

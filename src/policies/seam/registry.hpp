@@ -66,11 +66,12 @@ class PolicyLog;  // policy_log.hpp
 /// One row of the registry.
 struct PolicyInfo {
   std::string name;
-  std::string summary;     ///< what it does, one line
-  std::string source;      ///< paper section or file, with the quirks of a faithful variant
-  std::string complexity;  ///< cost of an event
-  std::vector<ParameterInfo> parameters;
-  std::function<Result<AnyPolicy>(const PolicyParameters&, const PolicyContext&)> make;
+  std::string summary;  ///< what it does, one line
+  std::string source;   ///< paper section or file, with the quirks of a faithful variant
+  // A helper for policies of one kind, such as list_policy_info(), may fill in these three.
+  std::string complexity = {};  ///< cost of an event
+  std::vector<ParameterInfo> parameters = {};
+  std::function<Result<AnyPolicy>(const PolicyParameters&, const PolicyContext&)> make = {};
   bool preemptive = false;
   bool work_conserving = false;  ///< no waiting job that would fit is left waiting
   std::vector<std::string> aliases = {};

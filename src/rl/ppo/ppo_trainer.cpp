@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/base/atomic_file.hpp"
+#include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/event_file.hpp"
@@ -60,12 +61,12 @@ class Trainer {
     VectorEnvOptions options{.env = config_.env,
                              .autoreset = AutoresetMode::disabled,
                              .environments = ppo_.windows * ppo_.group,
-                             .group = ppo_.group,
-                             .threads = config_.threads};
+                             .environments_per_window = ppo_.group,
+                             .threads = thread_count(config_.threads)};
     env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
     if (ppo_.baseline == Baseline::self_critic) {  // one episode of each window: the same seed draws the same
       options.environments = ppo_.windows;
-      options.group = 1;
+      options.environments_per_window = 1;
       rivals_env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
     }
     return {};

@@ -20,6 +20,12 @@ bool is_agent(const PolicySpec& spec, const PolicyRegistry& registry) {
   return info && (*info)->agent;
 }
 
+// Of fifo+none, fifo.
+PolicySpec order_of(PolicySpec policy) {
+  policy.backfill.clear();
+  return policy;
+}
+
 // Clusters stay the log's own.
 Result<void> check(const EvaluateScenario& scenario) {
   if (scenario.traces.size() > 1 || !scenario.groups.empty()) {
@@ -47,7 +53,7 @@ Result<Sc20Evaluation> run_sc20_evaluation(const EvaluateScenario& scenario, con
   const auto lineup = lineup_of(scenario, registry);
   if (!lineup) return Unexpected{lineup.error()};
   for (const PolicySpec& spec : lineup->policies) {
-    if (!spec.backfill.empty()) {
+    if (!spec.backfill.empty() && spec.backfill.front().name != "none") {
       return unexpected("policy " + spec.text + ": --protocol sc20 backfills only by --backfill sc20");
     }
   }
@@ -67,8 +73,8 @@ Result<Sc20Evaluation> run_sc20_evaluation(const EvaluateScenario& scenario, con
     const RunningWork::Piece piece(progress.running, i);
     if (is_agent(policies[i], registry)) {
       results[i] = run_sc20_agent_windows(policies[i], registry, trace->jobs, cluster);
-    } else if (const auto chooser = make_sc20_chooser(registry, policies[i])) {
-      results[i] = run_sc20_windows(*log, scenario.backfill == "sc20", *chooser);
+    } else if (const auto chooser = make_sc20_chooser(registry, order_of(policies[i]))) {
+      results[i] = run_sc20_windows(*log, scenario.backfill == "sc20" && policies[i].backfill.empty(), *chooser);
     } else {
       results[i] = Unexpected{chooser.error()};
     }

@@ -6,8 +6,12 @@
 #include <rapidjson/document.h>
 #include <rapidjson/schema.h>
 #include <rapidjson/stringbuffer.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 
 #include "src/calibration/profile/profile_tables.hpp"
@@ -19,8 +23,7 @@ namespace {
 /// "" when the document satisfies the shipped schema, else the place that does not.
 std::string schema_violation(const std::string& json) {
   rapidjson::Document schema_json;
-  schema_json.Parse(
-      test::bytes_of(test::source_dir() + "/src/calibration/profile/device_profile.schema.json").c_str());
+  schema_json.Parse(test::bytes_of(test::source_dir() + "/src/calibration/profile/device_profile.schema.json").c_str());
   if (schema_json.HasParseError()) return "the schema itself is not JSON";
   const rapidjson::SchemaDocument schema(schema_json);
   rapidjson::Document document;
@@ -144,16 +147,31 @@ TEST(DeviceProfile, AFailedWriteKeepsTheLastGoodFile) {
 }
 
 TEST(DeviceProfile, AFullDiskIsOneLine) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   const test::TempFolder folder;
   const std::string path = folder.path() + "/profile.json";
   ASSERT_TRUE(write_device_profile(full_profile(), path));
-  // The temporary is a link to the device that is always full.
-  const std::string temporary = path + ".partial";
-  std::filesystem::create_symlink("/dev/full", temporary);
+  // A limit on the size of files ends the writing where a full disk would.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto on_signal = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 100, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const auto written = write_device_profile(full_profile(), path);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, on_signal);
   ASSERT_FALSE(written);
-  EXPECT_THAT(written.error().to_string(), testing::HasSubstr("No space left on device"));
+  EXPECT_THAT(written.error().to_string(), testing::HasSubstr("File too large"));
+  EXPECT_EQ(test::bytes_of(path), to_json(full_profile()));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(DeviceProfile, NoPlantedLinkIsFollowed) {
+  const test::TempFolder folder;
+  const std::string path = folder.path() + "/profile.json", other = folder.path() + "/other";
+  std::ofstream(other) << "kept";
+  std::filesystem::create_symlink(other, path + ".tmp" + std::to_string(::getpid()));
+  ASSERT_TRUE(write_device_profile(full_profile(), path));
+  EXPECT_EQ(test::bytes_of(other), "kept");
   EXPECT_EQ(test::bytes_of(path), to_json(full_profile()));
 }
 

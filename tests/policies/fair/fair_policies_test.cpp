@@ -102,34 +102,6 @@ TEST(FairPolicies, ShareBetweenGroupsToo) {
   }
 }
 
-// ---- longest-waiting user ----
-
-// One GPU and jobs of 10 s. At 10, A waits since 2 and B since 3: A goes. At 20, A waits since 10 and B goes. At 30, A
-// goes before C, who waits since 12.
-TEST(LongestWaitingUser, GoesNext) {
-  const JobTable jobs = table_of({{.submit = 0, .work = 10, .user = "A"},
-                                  {.submit = 2, .work = 10, .user = "A"},
-                                  {.submit = 2, .work = 10, .user = "A"},
-                                  {.submit = 3, .work = 10, .user = "B"},
-                                  {.submit = 12, .work = 10, .user = "C"}});
-  EXPECT_EQ(run_policy("longest-waiting-user", jobs, Cluster::pool(1)),
-            (Spans{{0, 10}, {10, 20}, {30, 40}, {20, 30}, {40, 50}}));
-}
-
-// A had nothing to wait for between 10 and 30; the time before a user has a waiting job is no wait.
-TEST(LongestWaitingUser, EarnsNothingWhileIdle) {
-  const JobTable jobs = table_of({{.submit = 0, .work = 10, .user = "A"},
-                                  {.submit = 20, .work = 20, .user = "B"},
-                                  {.submit = 21, .work = 10, .user = "B"},
-                                  {.submit = 30, .work = 10, .user = "A"}});
-  EXPECT_EQ(run_policy("longest-waiting-user", jobs, Cluster::pool(1)), (Spans{{0, 10}, {20, 40}, {40, 50}, {50, 60}}));
-}
-
-TEST(LongestWaitingUser, NeedsUsers) {
-  EXPECT_EQ(make("longest-waiting-user", table_of({{0, 1, 1}}), Cluster::pool(1)).error().message,
-            "policy longest-waiting-user: the trace names no users (column user)");
-}
-
 // ---- static partition ----
 
 TEST(StaticPartition, NeverLendsAnIdlePartition) {
@@ -267,13 +239,9 @@ TEST(Lsf, DynamicPriorityFollowsTheFormula) {
       table_of({{.work = 7200, .gpus = 2, .user = "ann"}, {.submit = 3600, .work = 1, .user = "bob"}});
   Engine engine(jobs, Cluster::pool(4));
   Lsf lsf({});
-  Decision decision = engine.decision();
-  engine.advance();
-  lsf.decide(engine.view(), decision);
-  engine.apply();
-  const Time hour = whole_seconds(3600);
-  engine.advance_to(hour);
   const std::uint32_t ann = jobs.user(JobId{0}), bob = jobs.user(JobId{1});
+  lsf.started(engine.view(), JobId{0}, ann);
+  const Time hour = whole_seconds(3600);
   EXPECT_DOUBLE_EQ(lsf.dynamic_priority(bob, hour), 1.0 / 3);
   // Two GPUs for an hour, of which a history of 5 hours to a tenth keeps 2 x (1 - 10^-0.2) x 5 / ln 10.
   const double past = 2 * (1 - std::pow(10, -0.2)) * 5 / std::log(10.0);
@@ -282,7 +250,7 @@ TEST(Lsf, DynamicPriorityFollowsTheFormula) {
 
 // Past usage is none before the first job, however long before time 0 that comes: bob goes before ann, as after time 0.
 TEST(Lsf, SharesBeforeTimeZeroToo) {
-  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{-100'000'000}, std::int64_t{-4'000'000'000'000}}) {
+  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{-100'000'000}, std::int64_t{-4'000'000'000}}) {
     const JobTable jobs = table_of({{.submit = first, .work = 3600, .user = "ann"},
                                     {.submit = first + 10, .work = 100, .user = "ann"},
                                     {.submit = first + 20, .work = 100, .user = "bob"}});

@@ -63,6 +63,8 @@ class ChoiceAgenda {
     }
   }
 
+  void change_hands(const View&) {}  // a choice leaves nothing behind
+
   void show(const View& view) {
     describe_all(view);
     tokens_.mark(0);

@@ -52,7 +52,7 @@ class RankingAgenda {
   [[nodiscard]] JobId job(std::uint32_t action) const { return ranking_.asked()[action / 2]; }
 
   void rank(const View& view, std::span<const float> scores) { ranking_.rank(view, scores); }
-  void rank_anew(const View& view) { ranking_.rank_anew(view); }
+  void change_hands(const View& view) { ranking_.rank_anew(view); }
 
   void act(Heuristic heuristic, const View& view, Decision&) {
     scores_.clear();

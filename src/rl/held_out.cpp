@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/rl/held_out.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <variant>
+
+#include "src/base/number_text.hpp"
+#include "src/base/text_table.hpp"
+#include "src/policies/backfill/backfill.hpp"
+#include "src/sim/metric_table.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::size_t most_rows = 10;  // of the table; the sentence counts all
+constexpr std::size_t whole_rows = 3;  // that also run over the whole test part
+
+// The estimator that knows what the agent knows (KnownRuns); none for an agent that knows nothing.
+std::string estimator_of(RuntimeKnowledge knowledge) {
+  switch (knowledge) {
+    case RuntimeKnowledge::none: return "";
+    case RuntimeKnowledge::user: return "requested";
+    case RuntimeKnowledge::predicted: return "history";
+    case RuntimeKnowledge::oracle: break;
+  }
+  return "exact";
+}
+
+bool has_parameter(const PolicyInfo& row, std::string_view name) {
+  return std::any_of(row.parameters.begin(), row.parameters.end(),
+                     [name](const ParameterInfo& parameter) { return parameter.name == name; });
+}
+
+// Orders that wait for a job that does not fit can also pass over it.
+bool can_skip(const PolicyInfo& row) {
+  return std::any_of(row.parameters.begin(), row.parameters.end(), [](const ParameterInfo& parameter) {
+    return parameter.name == "skip" && parameter.fallback == ParameterValue(false);
+  });
+}
+
+// "sjf{estimate=history}", "sjf{estimate=history,skip=true}", "sjf{estimate=history}+easy{estimate=history}".
+std::vector<std::string> forms_of(const PolicyInfo& row, const std::string& estimator) {
+  if (row.name == "las") return {"las", "las{quantum_gpu_s=20000}"};
+  const bool estimates = has_parameter(row, "estimate");
+  if (estimates && estimator.empty()) return {};
+  const std::string estimate = "estimate=" + estimator;
+  std::vector<std::string> forms{row.name + (estimates ? "{" + estimate + "}" : "")};
+  if (can_skip(row)) forms.push_back(row.name + "{" + (estimates ? estimate + "," : "") + "skip=true}");
+  if (row.order && !estimator.empty()) forms.push_back(forms.front() + "+easy{" + estimate + "}");
+  return forms;
+}
+
+std::vector<std::string> agenda_forms(const AgendaOptions& agent) {
+  std::vector<std::string> forms;
+  for (const auto& [name, heuristic] : heuristic_names) {
+    AgendaOptions options = agent;
+    options.heuristic = heuristic;
+    if (contradiction(options)) continue;
+    forms.push_back("agenda{mode=" + std::string(name_of(action_mode_names, agent.mode)) + ",heuristic=" +
+                    std::string(name) + ",knowledge=" + std::string(name_of(runtime_knowledge_names, agent.knowledge)) +
+                    (agent.sc20_backfill ? ",sc20_backfill=true}" : "}"));
+  }
+  return forms;
+}
+
+// Side by side over the test part.
+Result<EvaluationWindows> test_windows(const TrainConfig& config, const JobTable& jobs) {
+  const auto part = jobs_of(jobs, config.windows, Split::test);
+  if (!part) return Unexpected{part.error()};
+  return EvaluationWindows{.jobs = config.windows.jobs,
+                           .warm_up = config.windows.warm_up_jobs,
+                           .stride = config.windows.jobs,
+                           .first = part->begin + config.windows.warm_up_jobs,
+                           .last = part->end};
+}
+
+HeldOutRow row_of(const PolicyScores& scores) {
+  HeldOutRow row{.policy = scores.policy};
+  double count = 0;
+  for (const auto& window : scores.windows) {
+    if (!window) continue;
+    ++count;
+    row.jct_s += window->avg_jct_s;
+    row.p99_wait_s += window->p99_wait_s;
+    row.slowdown += window->avg_bounded_slowdown;
+  }
+  for (double* sum : {&row.jct_s, &row.p99_wait_s, &row.slowdown}) *sum /= count;
+  return row;
+}
+
+bool is_beaten(const HeldOutRow& row) { return row.agent.verdict == "better"; }
+
+// That the sentence names: the best policy that is not beaten or, where all are, the best.
+const HeldOutRow& decisive_row(const HeldOut& result) {
+  const auto place = std::find_if_not(result.rows.begin(), result.rows.end(), is_beaten);
+  return place == result.rows.end() ? result.rows.front() : *place;
+}
+
+std::string difference_of(const Comparison& pair) {
+  return pair.other_mean > 0 ? signed_percent_text((pair.mean - pair.other_mean) / pair.other_mean) : "-";
+}
+
+std::string interval_of(const Comparison& pair) {
+  if (!pair.interval) return "";
+  return "[" + signed_percent_text(pair.interval->relative.low) + ", " +
+         signed_percent_text(pair.interval->relative.high) + "]";
+}
+
+std::vector<std::string> cells_of(const HeldOutRow& row) {
+  return {row.policy, formatted("%.2f", row.jct_s), human_duration(row.p99_wait_s), formatted("%.2f", row.slowdown)};
+}
+
+std::string sentence_of(const HeldOut& result) {
+  if (result.rows.empty()) return "No verdict: no plain policy ran to its end.\n";
+  const HeldOutRow& other = decisive_row(result);
+  const std::string than = "its mean " + result.figure + " is " + difference_of(other.agent);
+  const std::string count = std::to_string(result.rows.size());
+  const std::string lineup = count + " plain policies that know no more of run times than it does";
+  if (!other.agent.interval) {
+    return "No verdict, too few windows: " + than + " from that of the best of " + lineup + ", " + other.policy +
+           "; at least " + std::to_string(least_values) + " windows are needed.\n";
+  }
+  if (is_beaten(other)) {
+    return "The agent beats all " + lineup + ": " + than + " " + interval_of(other.agent) +
+           " from that of the best of them, " + other.policy + ".\n";
+  }
+  const auto beaten = std::count_if(result.rows.begin(), result.rows.end(), is_beaten);
+  return "The agent does NOT beat the plain policies (" + std::to_string(beaten) + " of " + lineup + "): " + than +
+         " " + interval_of(other.agent) + " from that of " + other.policy + ", " + other.agent.verdict + ".\n";
+}
+
+std::string whole_line(const HeldOut& result) {
+  if (result.whole.empty()) return "";
+  std::string line = "In one run over all " + std::to_string(result.whole_jobs) +
+                     " jobs of the test part (one sample), " + result.figure + ":";
+  for (const WholeRun& run : result.whole) {
+    line += (&run == result.whole.data() ? " " : ", ") + run.policy + formatted(" %.2f", run.value);
+  }
+  return line + ".\n";
+}
+
+// Runs policies over the windows of a trace, one after another.
+class Tester {
+ public:
+  Tester(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster, const EvaluationWindows& windows)
+      : threads_(config.threads),
+        cluster_(cluster),
+        trace_(jobs.slice(0, jobs.size(), config.windows.arrival_scale)),
+        options_{.engine = config.env.engine, .windows = windows} {}
+
+  [[nodiscard]] const JobTable& trace() const { return trace_; }
+  [[nodiscard]] const PolicyRegistry& registry() const { return registry_; }
+
+  /// Error: it leaves jobs waiting in the first window; to tell that of every window can take minutes.
+  [[nodiscard]] Result<PolicyScores> windows(const PolicySpec& policy) const {
+    EvaluationOptions first = options_;
+    first.windows.last = first.windows.first + first.windows.jobs;
+    if (auto tried = scores(policy, first); !tried) return tried;
+    return scores(policy, options_);
+  }
+
+  /// The windows' jobs as a single window.
+  [[nodiscard]] Result<PolicyScores> whole(const PolicySpec& policy) const {
+    EvaluationOptions options = options_;
+    options.windows.jobs = options.windows.stride = whole_jobs();
+    return scores(policy, options);
+  }
+  [[nodiscard]] std::uint32_t whole_jobs() const { return options_.windows.last - options_.windows.first; }
+
+ private:
+  [[nodiscard]] Result<PolicyScores> scores(const PolicySpec& policy, const EvaluationOptions& options) const {
+    EvaluationProgress progress;
+    auto all = evaluate_policies(trace_, cluster_, options, {&policy, 1}, registry_, threads_, progress);
+    if (!all) return Unexpected{all.error()};
+    return std::move(all->front());
+  }
+
+  std::uint64_t threads_;
+  const Cluster& cluster_;
+  JobTable trace_;
+  EvaluationOptions options_;
+  PolicyRegistry registry_ = PolicyRegistry::standard();
+};
+
+}  // namespace
+
+std::string held_out_figure(const EnvOptions& options) {
+  const std::pair<RewardTerm, const char*> figures[]{
+      {reward_jct, "avg_jct_s"}, {reward_wait, "avg_wait_s"}, {reward_bounded_slowdown, "avg_bounded_slowdown"}};
+  const auto* const most = std::max_element(std::begin(figures), std::end(figures), [&](const auto& a, const auto& b) {
+    return options.weights[a.first] < options.weights[b.first];
+  });
+  return most->second;
+}
+
+std::vector<PolicySpec> plain_policies(const PolicyRegistry& registry, const AgendaOptions& agent, const JobTable& jobs,
+                                       const Cluster& cluster) {
+  const std::string estimator = estimator_of(agent.knowledge);
+  std::vector<std::string> texts;
+  for (const PolicyInfo& row : registry.rows()) {
+    if (row.agent || row.name.find('@') != std::string::npos || row.name == "as-recorded") continue;
+    std::vector<std::string> forms = forms_of(row, estimator);
+    std::move(forms.begin(), forms.end(), std::back_inserter(texts));
+  }
+  std::vector<std::string> forms = agenda_forms(agent);
+  std::move(forms.begin(), forms.end(), std::back_inserter(texts));
+
+  std::vector<PolicySpec> policies;
+  for (const std::string& text : texts) {
+    auto parsed = parse_policies(registry, text);
+    GPUSCHED_ASSERT(parsed.has_value(), "a row of the registry cannot be written");
+    PolicySpec& spec = parsed->front();
+    const auto made = make_policy(registry, spec, {.jobs = &jobs, .cluster = &cluster});
+    if (!made) continue;  // these jobs lack what it reads
+    if (made->clairvoyant() && agent.knowledge != RuntimeKnowledge::oracle) continue;
+    policies.push_back(std::move(spec));
+  }
+  return policies;
+}
+
+Result<void> check_test_part(const TrainConfig& config, const JobTable& jobs) {
+  if (auto windows = test_windows(config, jobs); !windows) return Unexpected{windows.error()};
+  return {};
+}
+
+Result<HeldOut> test_model(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                           const std::string& folder) {
+  const auto windows = test_windows(config, jobs);
+  if (!windows) return Unexpected{windows.error()};
+  const Tester tester(config, jobs, cluster, *windows);
+  const PolicySpec trained{.text = "rl:" + folder, .name = "rl:" + folder, .given = {}};
+  auto own = tester.windows(trained);
+  if (!own) return Unexpected{own.error()};
+  HeldOut result{.figure = held_out_figure(config.env),
+                 .windows = own->windows.size(),
+                 .agent = row_of(*own),
+                 .rows = {},
+                 .whole = {},
+                 .failures = {}};
+  const MetricInfo& figure = *find_metric(result.figure);
+  const Contestant agent{.name = own->policy, .runs = {*std::move(own)}};
+  for (const PolicySpec& policy : plain_policies(tester.registry(), config.env.agenda, tester.trace(), cluster)) {
+    auto scores = tester.windows(policy);
+    if (!scores) {
+      result.failures.push_back(scores.error().message);
+      continue;
+    }
+    HeldOutRow row = row_of(*scores);
+    row.agent =
+        compare(agent, {.name = policy.text, .runs = {*std::move(scores)}}, figure, windows->overlap(), config.seed);
+    result.rows.push_back(std::move(row));
+  }
+  std::stable_sort(result.rows.begin(), result.rows.end(),
+                   [](const HeldOutRow& a, const HeldOutRow& b) { return a.agent.other_mean < b.agent.other_mean; });
+  result.whole_jobs = tester.whole_jobs();
+  std::vector<PolicySpec> last{trained};
+  for (std::size_t i = 0; i < std::min(whole_rows, result.rows.size()); ++i) {
+    last.push_back(parse_policies(tester.registry(), result.rows[i].policy)->front());
+  }
+  for (const PolicySpec& policy : last) {
+    const auto scores = tester.whole(policy);
+    if (scores) result.whole.push_back({policy.text, *figure.value(*scores->windows.front())});
+  }
+  return result;
+}
+
+std::string held_out_text(const HeldOut& result) {
+  TextTable table({"policy", "avg JCT s", "p99 wait", "slowd.", "agent against it", "95% interval", "the agent is"});
+  const auto add = [&](const HeldOutRow& row, std::vector<std::string> against) {
+    std::vector<std::string> cells = cells_of(row);
+    std::move(against.begin(), against.end(), std::back_inserter(cells));
+    table.add(std::move(cells));
+  };
+  add(result.agent, {"", "", ""});
+  for (std::size_t i = 0; i < std::min(most_rows, result.rows.size()); ++i) {
+    const Comparison& pair = result.rows[i].agent;
+    add(result.rows[i], {difference_of(pair), interval_of(pair), pair.verdict});
+  }
+  std::string text = table.text();
+  if (result.rows.size() > most_rows) {
+    text += "and " + std::to_string(result.rows.size() - most_rows) + " more, worse in " + result.figure + "\n";
+  }
+  for (const std::string& failure : result.failures) text += "left out: " + failure + "\n";
+  return text + "\n" + sentence_of(result) + whole_line(result);
+}
+
+}  // namespace gpusched

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpusched train as its users meet it: what it trains on, full disks, kills, and two runs into one folder. By direct
+// search, which every build has.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "tests/program/program.hpp"
+
+namespace gpusched::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Training : public Program {
+ protected:
+  void SetUp() override {
+    trace_ = folder_.path() + "/jobs.csv";
+    ASSERT_EQ(run("trace generate --jobs 600 --seed 3 --out " + trace_).code, 0);
+  }
+
+  // A search of so many generations and candidates; without a trace.
+  std::string config(std::uint32_t generations, std::uint32_t population, std::uint32_t validate_every = 1) const {
+    return folder_.write("search.json", R"({"cluster": "4x8", "method": "cma_es", "network": {"kind": "index"},
+          "env": {"mode": "select_blocking", "heuristic": "fcfs"},
+          "windows": {"jobs": 40, "stride": 20, "train_fraction": 0.6, "validation_fraction": 0.3},
+          "search": {"generations": )" + std::to_string(generations) +
+                                            R"(, "population": )" + std::to_string(population) +
+                                            R"(, "windows": 4, "validate_every": )" + std::to_string(validate_every) +
+                                            "}}");
+  }
+
+  // Begins a run and returns once its folder holds config.json; the run goes on.
+  pid_t begin(const std::string& arguments, const std::string& out) const {
+    const std::string command = "exec " + std::string(GPUSCHED_PROGRAM) + " " + arguments + " >/dev/null 2>&1";
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (!fs::exists(out + "/config.json") && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return child;
+  }
+
+  static void kill_and_wait(pid_t child) {
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+  }
+
+  std::string trace_;
+};
+
+TEST_F(Training, TakesTheTraceAsReplayDoes) {
+  const std::string out = folder_.path() + "/run", options = "--config " + config(2, 4);
+  const Outcome named = run("train --trace " + trace_ + " " + options + " --out " + out);
+  ASSERT_EQ(named.code, 0) << named.err;
+  EXPECT_THAT(named.err, HasSubstr("training on 600 jobs of " + trace_ + " on 4x8"));
+  const std::string weights = bytes_of(out + "/weights.bin");
+  const std::string program = GPUSCHED_PROGRAM;
+  ASSERT_EQ(run("train " + trace_ + " " + options + " --out " + out + "2").code, 0);
+  ASSERT_EQ(
+      std::system((program + " train - " + options + " --out " + out + "3 < " + trace_ + " >/dev/null 2>&1").c_str()),
+      0);
+  ASSERT_EQ(std::system(
+                (program + " train " + trace_ + " --config - --out " + out + "4 < " + config(2, 4) + " >/dev/null 2>&1")
+                    .c_str()),
+            0);
+  for (const std::string number : {"2", "3", "4"})
+    EXPECT_EQ(bytes_of(out + number + "/weights.bin"), weights) << number;
+  EXPECT_EQ(metrics("replay " + trace_ + " --cluster 4x8 --policy rl:" + out).size(), 1u);
+
+  const Outcome part = run("train " + trace_ + " --where 'gpus<=4' " + options + " --out " + out + "5");
+  ASSERT_EQ(part.code, 0) << part.err;
+  EXPECT_THAT(part.err, HasSubstr("not what --where asks for"));
+  EXPECT_EQ(json::parse(bytes_of(out + "5/config.json"))["trace_where"], "gpus<=4");
+
+  expect_refused("train " + options, "/trace: is missing");
+  const std::string bare = folder_.write("bare.json", R"({"method": "cma_es", "network": {"kind": "index"}})");
+  expect_refused("train " + trace_ + " --config " + bare,
+                 "/cluster: not given, and the trace does not state its machine");
+  expect_refused("train " + trace_ + " --where gpu=1 " + options, "gpu");
+  expect_refused("train " + trace_ + " " + trace_, "unexpected argument '" + trace_ + "'");
+  expect_refused("train " + trace_ + " --resume " + out, "exclude each other");
+  expect_refused("train --out x --resume " + out, "exclude each other");
+  expect_refused("train ''", "expected a value, not ''");
+  expect_refused("train /nowhere.csv " + options, "/nowhere.csv");
+}
+
+// Files of at most so many blocks of 512 bytes, as on a disk that fills up; a pipe is no file.
+TEST_F(Training, AFullDiskIsAFailedRun) {
+  const std::string err = folder_.path() + "/err", out = folder_.path() + "/run";
+  const auto train_within = [&](int blocks) {
+    const std::string limited = "(trap '' XFSZ; ulimit -f " + std::to_string(blocks) + "; " + GPUSCHED_PROGRAM +
+                                " train " + trace_ + " --config " + config(2, 4) + " --out " + out +
+                                " 2>&1 >/dev/null; echo exit $?) | tail -n 2 | cat > " + err;
+    EXPECT_EQ(std::system(limited.c_str()), 0);
+    return bytes_of(err);
+  };
+  const std::string full = "cannot write: File too large\nexit 1\n";
+  EXPECT_EQ(train_within(1), "gpusched: " + out + "/config.json: " + full);
+  EXPECT_EQ(train_within(8), "gpusched: " + out + "/weights.bin: " + full);
+}
+
+TEST_F(Training, ResumesARunThatWasKilledBeforeItsFirstCheckpoint) {
+  const std::string out = folder_.path() + "/run", arguments = "train " + trace_ + " --config " + config(1, 600);
+  kill_and_wait(begin(arguments + " --out " + out, out));
+  ASSERT_TRUE(fs::exists(out + "/config.json"));
+  ASSERT_FALSE(fs::exists(out + "/search.json"));
+  const Outcome resumed = run("train --resume " + out);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("note: " + out + " has no checkpoint yet; the run begins anew"));
+  ASSERT_EQ(run(arguments + " --out " + out + "2").code, 0);
+  EXPECT_EQ(bytes_of(out + "/weights.bin"), bytes_of(out + "2/weights.bin"));
+  expect_refused("train --resume " + folder_.path() + "/none", "none/config.json: cannot be opened");
+  EXPECT_FALSE(fs::exists(folder_.path() + "/none"));
+}
+
+TEST_F(Training, ASecondRunIntoOneFolderIsRefused) {
+  const std::string out = folder_.path() + "/run", arguments = "train " + trace_ + " --config " + config(100'000, 12);
+  const pid_t first = begin(arguments + " --out " + out, out);
+  expect_refused(arguments + " --out " + out, "--out: " + out + ": another gpusched is writing into this folder");
+  expect_refused("train --resume " + out, out + ": another gpusched is writing into this folder");
+  while (!fs::exists(out + "/search.json")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  kill_and_wait(first);
+  expect_refused(arguments + " --out " + out, out + " holds a training run already; --resume goes on with it");
+}
+
+TEST_F(Training, TellsATerminalWhatRunsAndTheTimeLeft) {
+  if (std::system("command -v script >/dev/null") != 0) GTEST_SKIP() << "script (util-linux) is not installed";
+  const std::string log = folder_.path() + "/terminal";
+  const std::string command = "script -qec \"timeout --foreground -s INT 60 " + std::string(GPUSCHED_PROGRAM) +
+                              " train " + trace_ + " --config " + config(40, 12, 20) + " --out " + folder_.path() +
+                              "/run\" /dev/null > " + log + " < /dev/null";
+  EXPECT_NE(std::system(command.c_str()), -1);
+  const std::string loss = "cma_es: loss [0-9.e+-]+ \\(fcfs [0-9.e+-]+\\)  ", left = "[0-9a-z .:]+ left";
+  EXPECT_THAT(bytes_of(log), testing::ContainsRegex("\\[#* *\\] +[0-9]+ %  " + loss + left));
+  EXPECT_THAT(bytes_of(log),
+              testing::ContainsRegex("iteration 20/40  " + loss + "[0-9]+ steps/s  validation [^\r\n]* " + left));
+}
+
+}  // namespace
+}  // namespace gpusched::test

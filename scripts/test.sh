@@ -17,5 +17,11 @@ cmake --build --preset test
 
 status=0
 ctest --preset test --output-junit results.xml || status=$?
+# A minute for each fuzz target; elsewhere their corpora, which are among the tests above, must do.
+if command -v clang++-14 >/dev/null; then
+  scripts/fuzz.sh 60 || status=1
+else
+  echo "No clang++-14: nothing was fuzzed."
+fi
 scripts/count_tests.sh build/test/results.xml
 exit $status

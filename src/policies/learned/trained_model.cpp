@@ -19,6 +19,9 @@ static_assert(std::endian::native == std::endian::little, "weights.bin is little
 constexpr const char* format_name = "gpusched trained scheduler";
 constexpr std::uint32_t format_version = 1;
 
+std::string model_file(const std::string& folder) { return folder + "/model.json"; }
+std::string weights_file(const std::string& folder) { return folder + "/weights.bin"; }
+
 std::string model_json(const TrainedModel& model, std::uint32_t checksum) {
   const bool guarded = model.agenda.starvation != Time::max();
   Json json{{"format", format_name},
@@ -73,15 +76,21 @@ Result<void> save_model(const TrainedModel& model, const std::string& folder) {
   if (failure) return Unexpected{Error{.message = "the folder cannot be made", .file = folder}};
   const std::string_view bytes(reinterpret_cast<const char*>(model.parameters.data()),
                                model.parameters.size() * sizeof(float));
-  if (auto done = replace_file(folder + "/weights.bin", bytes); !done) return done;
-  return replace_file(folder + "/model.json", model_json(model, crc32c(bytes)));
+  if (auto done = replace_file(weights_file(folder), bytes); !done) return done;
+  return replace_file(model_file(folder), model_json(model, crc32c(bytes)));
 }
 
 Result<TrainedModel> load_model(const std::string& folder) {
-  const std::string file = folder + "/model.json";
-  const auto text = read_text_file(file);
-  if (!text) return Unexpected{text.error()};
-  const auto json = parse_json_strictly(*text, file);
+  const auto json = read_text_file(model_file(folder));
+  if (!json) return Unexpected{json.error()};
+  const auto weights = read_text_file(weights_file(folder));
+  if (!weights) return Unexpected{weights.error()};
+  return parse_model(*json, *weights, folder);
+}
+
+Result<TrainedModel> parse_model(std::string_view model_json, std::string_view weights, const std::string& folder) {
+  const std::string file = model_file(folder);
+  const auto json = parse_json_strictly(model_json, file);
   if (!json) return Unexpected{json.error()};
 
   TrainedModel model;
@@ -140,23 +149,18 @@ Result<TrainedModel> load_model(const std::string& folder) {
               .file = file,
               .field = "/parameters"}};
   }
-  const std::string weights_file = folder + "/weights.bin";
-  const auto bytes = read_text_file(weights_file);
-  if (!bytes) return Unexpected{bytes.error()};
-  if (bytes->size() != expected * sizeof(float)) {
-    return Unexpected{Error{.message = "has " + std::to_string(bytes->size()) + " bytes; expected " +
-                                       std::to_string(expected * sizeof(float)) + " (cut off?)",
-                            .file = weights_file}};
+  const auto wrong_weights = [&folder](std::string message) {
+    return Unexpected{Error{.message = std::move(message), .file = weights_file(folder)}};
+  };
+  if (weights.size() != expected * sizeof(float)) {
+    return wrong_weights("has " + std::to_string(weights.size()) + " bytes; expected " +
+                         std::to_string(expected * sizeof(float)) + " (cut off?)");
   }
-  if (crc32c(*bytes) != checksum) {
-    return Unexpected{Error{.message = "does not match the checksum in model.json", .file = weights_file}};
-  }
+  if (crc32c(weights) != checksum) return wrong_weights("does not match the checksum in model.json");
   model.parameters.resize(expected);
-  std::memcpy(model.parameters.data(), bytes->data(), bytes->size());
+  std::memcpy(model.parameters.data(), weights.data(), weights.size());
   for (const float value : model.parameters) {
-    if (!std::isfinite(value)) {
-      return Unexpected{Error{.message = "holds a parameter that is not finite", .file = weights_file}};
-    }
+    if (!std::isfinite(value)) return wrong_weights("holds a parameter that is not finite");
   }
   return model;
 }

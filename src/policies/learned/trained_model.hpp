@@ -3,7 +3,9 @@
 /// trainer is needed to read or run it.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
@@ -26,6 +28,9 @@ Result<void> save_model(const TrainedModel& model, const std::string& folder);
 /// Errors: no such folder, another format version, features or network that this build does not have, a weights file
 /// that is cut off or altered, parameters that are not finite.
 Result<TrainedModel> load_model(const std::string& folder);
+
+/// The same from the text of model.json and the bytes of weights.bin; `folder` is for messages only.
+Result<TrainedModel> parse_model(std::string_view model_json, std::string_view weights, const std::string& folder);
 
 /// CRC-32C (Castagnoli, reflected 0x82F63B78) of `bytes`, as TFRecord uses it too.
 std::uint32_t crc32c(std::string_view bytes);

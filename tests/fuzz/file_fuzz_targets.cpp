@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Targets for the files that people write beside traces: configurations, clusters, device profiles and models. What is
+// read must survive being written and read again.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+
+#include "src/base/strict_json.hpp"
+#include "src/calibration/profile/calibrated_runtime.hpp"
+#include "src/calibration/profile/device_profile.hpp"
+#include "src/policies/learned/rl_policy.hpp"
+#include "src/policies/learned/trained_model.hpp"
+#include "src/rl/train_config.hpp"
+#include "src/sim/evaluate_scenario.hpp"
+#include "src/sim/scenario.hpp"
+#include "tests/fuzz/fuzz_runs.hpp"
+#include "tests/fuzz/fuzz_targets.hpp"
+#include "tests/fuzz/memory_file.hpp"
+#include "traces/core/cluster_reader.hpp"
+#include "traces/synthetic/synthetic.hpp"
+#include "traces/tools/cluster_info.hpp"
+
+namespace gpusched::test {
+namespace {
+
+void read_replay_config(std::string_view text) {
+  Scenario scenario;
+  if (!read_scenario_json(scenario, text, "config")) return;
+  (void)check_scenario(scenario);
+  const std::string all = scenario_json(scenario, true);
+  Scenario again;
+  must_hold(read_scenario_json(again, all, "again").has_value(), "a scenario is read again");
+  must_hold(scenario_json(again, true) == all, "a scenario read again is the same");
+}
+
+void read_evaluate_config(std::string_view text) {
+  EvaluateScenario scenario;
+  if (!read_evaluate_json(scenario, text, "config")) return;
+  (void)check_evaluate_scenario(scenario);
+  const std::string all = evaluate_scenario_json(scenario, true);
+  EvaluateScenario again;
+  must_hold(read_evaluate_json(again, all, "again").has_value(), "an evaluation is read again");
+  must_hold(evaluate_scenario_json(again, true) == all, "an evaluation read again is the same");
+}
+
+void read_training_config(std::string_view text) {
+  const auto config = read_train_config(text, "config");
+  if (!config) return;
+  const std::string all = train_config_json(*config);
+  const auto again = read_train_config(all, "again");
+  must_hold(again.has_value(), "a training configuration is read again");
+  must_hold(train_config_json(*again) == all, "a training configuration read again is the same");
+}
+
+// A configuration of each of the three commands, and what --set takes.
+void read_config(std::string_view text) {
+  read_replay_config(text);
+  read_evaluate_config(text);
+  read_training_config(text);
+  Scenario scenario;
+  (void)apply_setting(scenario, text);
+}
+
+// Whether the text may ask for so many nodes that a legal cluster takes seconds and gigabytes.
+bool asks_for_many_nodes(std::string_view text) {
+  constexpr std::uint64_t many = 20'000, refused = 10'000'000;  // cluster_reader.cpp refuses more
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] < '0' || text[at] > '9') {
+      ++at;
+      continue;
+    }
+    std::uint64_t number = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), number);
+    if (failure == std::errc() && number > many && number <= refused) return true;
+    at = static_cast<std::size_t>(end - text.data());
+  }
+  return false;
+}
+
+void check_cluster(const Cluster& cluster) {
+  must_hold(!cluster_text(cluster).empty(), "a cluster has text");
+  const std::string text = cluster_file_text(cluster);
+  const auto again = cluster_from_json(text, "again");
+  must_hold(again.has_value(), "a cluster is read again: " + (again ? "" : again.error().to_string()));
+  must_hold(cluster_file_text(*again) == text, "a cluster read again is the same");
+  run_on(cluster);
+}
+
+// A cluster file, or the size that --cluster takes.
+void read_cluster_text(std::string_view text) {
+  if (asks_for_many_nodes(text)) return;
+  if (text.size() < 30 && text.find_first_not_of("0123456789x") == std::string_view::npos) {
+    if (const auto sized = parse_cluster(std::string(text))) check_cluster(*sized);
+    return;
+  }
+  const MemoryFile file(text);
+  if (const auto cluster = read_cluster(file.path())) check_cluster(*cluster);
+}
+
+void read_profile(std::string_view text) {
+  const auto profile = parse_device_profile(text, "profile");
+  if (!profile) return;
+  const std::string json = to_json(*profile);
+  const auto again = parse_device_profile(json, "again");
+  must_hold(again.has_value(), "a profile is read again: " + (again ? "" : again.error().to_string()));
+  must_hold(to_json(*again) == json, "a profile read again is the same");
+  (void)all_quantities(*profile);
+  NameTable families;
+  for (const char* family : {"", "resnet50", "bert", "mixed"}) {
+    families.intern(family);
+    (void)co_location_slowdown(*profile, family, "bert");
+  }
+  const std::string types[] = {profile->model};
+  const TypeProfile given[] = {{.gpu_type = "", .profile = *profile}};
+  (void)runtime_model_from_profiles(families, types, given, *profile, {.interference = true});
+}
+
+void read_synthetic_model(std::string_view text) {
+  const auto model = read_model(text, "model");
+  if (!model) return;
+  const auto again = read_model(write_model(*model), "again");
+  must_hold(again.has_value(), "a model is read again: " + (again ? "" : again.error().to_string()));
+  must_hold(*again == *model, "a model read again is the same");
+  SyntheticOptions options = default_options(*model);
+  options.jobs = 200;
+  (void)generate_synthetic(*model, options);
+}
+
+void run_trained_model(std::string_view json, std::string_view weights) {
+  auto model = parse_model(json, weights, "model");
+  if (!model) return;
+  const bool oracle = model->agenda.knowledge == RuntimeKnowledge::oracle;
+  run_in_small_world([&](const PolicyContext& context) {
+    return AnyPolicy(RlPolicy("model", *model, oracle ? context.jobs->works() : std::span<const Time>{}, false, 1));
+  });
+}
+
+// The model with the checksum that its weights have, which bytes changed at random never hit.
+std::string with_checksum(std::string_view json, std::string_view weights) {
+  auto model = parse_json_strictly(json, "model");
+  if (!model || !model->is_object()) return {};
+  (*model)["weights_crc32c"] = crc32c(weights);
+  return json_text(*model);
+}
+
+// A synthetic model, or model.json of a trained one and, behind a zero byte, its weights.
+void read_any_model(std::string_view bytes) {
+  const std::string_view json = bytes.substr(0, bytes.find('\0'));
+  const std::string_view weights = bytes.substr(std::min(json.size() + 1, bytes.size()));
+  read_synthetic_model(json);
+  run_trained_model(json, weights);
+  run_trained_model(with_checksum(json, weights), weights);
+}
+
+constexpr std::array<FuzzTarget, 4> targets{{
+    {"config", read_config},
+    {"cluster", read_cluster_text},
+    {"profile", read_profile},
+    {"model", read_any_model},
+}};
+
+}  // namespace
+
+std::span<const FuzzTarget> file_fuzz_targets() { return targets; }
+
+}  // namespace gpusched::test

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/fuzz_runs.hpp"
+
+#include <cstdint>
+#include <string>
+
+#include "gpusched/engine/engine.hpp"
+#include "tests/fuzz/fuzz_targets.hpp"
+
+namespace gpusched::test {
+namespace {
+
+constexpr std::uint32_t small_world_jobs = 12;
+
+// Jobs of all kinds of demand, a `step` apart, of 1 to 12 times `work`.
+JobTable some_jobs(Time first, Time step, Time work) {
+  constexpr MilliGpu demands[] = {whole_gpu, 500, 2 * whole_gpu, 0, 333};
+  JobTableBuilder jobs;
+  for (std::uint32_t i = 0; i < small_world_jobs; ++i) {
+    const std::int64_t length = 1 + i * 5 % small_world_jobs;
+    JobRecord job{.submit = first + Time{step.us * i},
+                  .work = Time{work.us * length},
+                  .estimate = i % 3 == 0 ? Time::max() : Time{work.us * (length + i % 4)},
+                  .start = later_by(first + Time{step.us * i}, work),
+                  .user = i % 2 == 0 ? "ann" : "bob",
+                  .group = i % 3 == 0 ? "a" : "",
+                  .vc = i % 4 == 0 ? "left" : "right",
+                  .name = "train",
+                  .family = i % 2 == 0 ? "resnet50" : "",
+                  .priority = static_cast<std::int32_t>(i % 5)};
+    job.shape = {.tasks = 1 + i % 3, .gpu_milli_per_task = demands[i % 5], .cpu_milli_per_task = i % 2 * 1000};
+    if (i % 4 == 1) job.deadline = later_by(job.submit, Time{work.us * 4});
+    jobs.add(job);
+  }
+  return *std::move(jobs).build();
+}
+
+Cluster small_cluster() {
+  Cluster cluster = Cluster::homogeneous(3, 4);
+  cluster.vcs = {{.name = "left"}, {.name = "right", .quota = 8 * whole_gpu}};
+  for (Node& node : cluster.nodes) node.cpu_milli = 8000;
+  return cluster;
+}
+
+// Engines with GPUSCHED_VALIDATE check themselves at every instant.
+void run(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const PolicyMaker& make) {
+  constexpr int most_instants = 100;  // jobs may take turns for ever
+  auto policy = make({.jobs = &jobs, .cluster = &cluster, .seed = 1});
+  if (!policy) return;
+  Engine engine(jobs, cluster, options);
+  Decision decision = engine.decision();
+  for (int i = 0; i < most_instants && engine.advance(); ++i) {
+    policy->decide(engine.view(), decision);
+    engine.apply();
+  }
+  must_hold(engine.consistent(), "capacity and jobs are conserved");
+}
+
+}  // namespace
+
+void run_in_small_world(const PolicyMaker& make) {
+  static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
+  EngineOptions options;
+  options.preemption = {.checkpoint = whole_seconds(2), .restart = whole_seconds(5)};
+  run(jobs, small_cluster(), options, make);
+}
+
+void run_at_extreme_times(const PolicyMaker& make) {
+  // The last submission and all work together are just below the end of time.
+  static const JobTable late =
+      some_jobs(whole_seconds(4'500'000'000'000), whole_seconds(8'000'000'000), whole_seconds(10));
+  static const JobTable early = some_jobs(Time{} - whole_seconds(4'500'000'000'000), whole_seconds(800'000'000'000),
+                                          whole_seconds(1'000'000'000));
+  static const JobTable large = some_jobs(whole_seconds(0), whole_seconds(1), whole_seconds(58'000'000'000));
+  EngineOptions costly;
+  costly.preemption = {.checkpoint = whole_seconds(1'000'000'000'000), .restart = whole_seconds(2'000'000'000'000)};
+  for (const JobTable* jobs : {&late, &early, &large}) run(*jobs, small_cluster(), {}, make);
+  run(large, small_cluster(), costly, make);
+}
+
+void run_on(const Cluster& cluster) {
+  static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
+  const auto fifo = [](const PolicyContext& context) {
+    static const PolicyRegistry policies = PolicyRegistry::standard();
+    return policies.make({.text = "fifo", .name = "fifo", .given = {}}, context);
+  };
+  run(jobs, cluster, {}, fifo);
+}
+
+}  // namespace gpusched::test

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Short runs for fuzz targets: a few jobs, at usual times and at the ends of what a clock holds.
+#pragma once
+
+#include <functional>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/policy/policy.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched::test {
+
+/// A policy for the jobs and the cluster of a run, or why there is none.
+using PolicyMaker = std::function<Result<AnyPolicy>(const PolicyContext& context)>;
+
+/// Runs the policy through 12 jobs on 3 nodes for at most 100 instants.
+void run_in_small_world(const PolicyMaker& make);
+
+/// The same with jobs submitted or running close to the end of time, or to its beginning, and with preemption that
+/// costs as much.
+void run_at_extreme_times(const PolicyMaker& make);
+
+/// Runs fifo on a cluster.
+void run_on(const Cluster& cluster);
+
+}  // namespace gpusched::test

@@ -31,7 +31,7 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
           "trace file, - for standard input, or synthetic:NAME; by default the configuration's"),
       add("--config", arguments.config,
           "JSON file (experiments/rl/*.json), - for standard input; without it, direct search for an order that "
-          "preempts; without TRACE too, on a synthetic one, about three minutes of one core"),
+          "preempts; without TRACE too, on a synthetic one, about two minutes on two cores"),
       add("--format", arguments.format, "format of the trace; by default auto, which looks at its first lines"),
       add("--columns", arguments.columns, "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]"),
       add("--where", arguments.where, "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >="),

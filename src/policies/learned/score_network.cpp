@@ -2,6 +2,7 @@
 #include "src/policies/learned/score_network.hpp"
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <cmath>
 
 namespace gpusched {
@@ -106,6 +107,12 @@ void initialise(std::vector<float>& parameters, const DenseLayer& layer, double 
   Eigen::Map<Matrix>(parameters.data() + layer.offset, rows, columns) = (gain * orthogonal).cast<float>();
 }
 
+// Weights of any size give an allowed action a finite logit above masked_logit.
+float bounded_logit(float logit) {
+  constexpr float largest = -masked_logit / 10;
+  return std::isnan(logit) ? -largest : std::clamp(logit, -largest, largest);
+}
+
 }  // namespace
 
 NetworkLayout layout_of(const NetworkSpec& spec) {
@@ -206,11 +213,12 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
     const std::size_t first = std::size_t{begin} + state;
     for (std::uint32_t i = 0; i < tokens; ++i) {
       if (observation.mask[first + i] != 0) {
-        logits[first + i] = alpha * observation.prior[first + i] + scores(static_cast<Eigen::Index>(i), 0);
+        logits[first + i] =
+            bounded_logit(alpha * observation.prior[first + i] + scores(static_cast<Eigen::Index>(i), 0));
       }
     }
     if (observation.mask[first + tokens] != 0) {
-      logits[first + tokens] = alpha * observation.prior[first + tokens] + wait_score;
+      logits[first + tokens] = bounded_logit(alpha * observation.prior[first + tokens] + wait_score);
     }
   };
 

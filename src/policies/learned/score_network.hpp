@@ -160,7 +160,8 @@ struct Normaliser {
   static Normaliser fit(std::span<const Observation> observations);
 };
 
-/// Logits of every action of every state, as Observation::mask counts them; masked ones are `masked_logit`.
+/// Logits of every action of every state, as Observation::mask counts them; masked ones are `masked_logit`, the others
+/// finite and above it.
 /// Precondition: `parameters` has at least layout.policy_size entries.
 void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
                     const Observation& observation, std::vector<float>& logits);

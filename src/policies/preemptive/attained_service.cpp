@@ -31,7 +31,7 @@ double ServiceSample::gittins_index(std::int64_t attained, std::int64_t look_ahe
   const auto place = [&](std::int64_t service) {
     return static_cast<std::size_t>(std::upper_bound(services_.begin(), services_.end(), service) - services_.begin());
   };
-  const std::size_t first = place(attained), beyond = place(attained + look_ahead);
+  const std::size_t first = place(attained), beyond = place(later_by(Time{attained}, Time{look_ahead}).us);
   if (first == services_.size()) return 0;
   const auto finish = static_cast<double>(beyond - first), stay = static_cast<double>(services_.size() - beyond);
   const double expected =

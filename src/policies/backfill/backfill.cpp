@@ -143,14 +143,15 @@ Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySp
 
 namespace {
 
-// The value of the parameter `estimate`; nothing where there is no such parameter.
+// The value of the parameter `estimate`; nothing where there is no such parameter, or no word, which makers refuse.
 std::string estimator_of(const std::vector<ParameterInfo>& parameters, const PolicySpec& spec, const JobTable& jobs) {
   const auto row = std::find_if(parameters.begin(), parameters.end(),
                                 [](const ParameterInfo& parameter) { return parameter.name == "estimate"; });
   if (row == parameters.end()) return {};
   const auto given = spec.given.find("estimate");
-  const auto& word = std::get<std::string>(given == spec.given.end() ? row->fallback : given->second);
-  return word == "requested" && !jobs.has_estimates() ? "history" : word;
+  const auto* word = std::get_if<std::string>(given == spec.given.end() ? &row->fallback : &given->second);
+  if (word == nullptr) return {};
+  return *word == "requested" && !jobs.has_estimates() ? "history" : *word;
 }
 
 }  // namespace

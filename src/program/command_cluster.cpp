@@ -18,10 +18,10 @@ struct ClusterArguments {
   std::string cluster, name, out;
 };
 
-// Any cluster that --cluster takes; Slurm's nodes with what they leave open.
+// Any cluster that --cluster takes, or - for standard input; Slurm's nodes with what they leave open.
 Result<SlurmCluster> find_cluster(const std::string& spec) {
   std::error_code ignored;
-  if (std::filesystem::exists(spec, ignored)) {
+  if (spec == "-" || std::filesystem::exists(spec, ignored)) {
     auto file = InputFile::open(spec);
     if (!file) return Unexpected{file.error()};
     if (looks_like_slurm_nodes(file->head())) {
@@ -29,6 +29,9 @@ Result<SlurmCluster> find_cluster(const std::string& spec) {
       if (slurm) slurm->cluster.name = std::filesystem::path(spec).stem().string();
       return slurm;
     }
+    auto cluster = read_cluster(*file, spec);
+    if (!cluster) return Unexpected{cluster.error()};
+    return SlurmCluster{.cluster = *std::move(cluster), .notes = {}};
   }
   auto cluster = parse_cluster(spec);
   if (!cluster) return Unexpected{cluster.error()};
@@ -68,7 +71,9 @@ void add_cluster_command(CLI::App& program, int& exit_code) {
   const auto arguments = std::make_shared<ClusterArguments>();
 
   auto* import_command = command->add_subcommand("import", "Write a cluster file from what Slurm prints of its nodes");
-  import_command->add_option("nodes", arguments->cluster, "FILE of scontrol show nodes, or of sinfo -N")->required();
+  import_command
+      ->add_option("nodes", arguments->cluster, "FILE of scontrol show nodes, or of sinfo -N; - for standard input")
+      ->required();
   import_command->add_option("--name", arguments->name, "name of the cluster; by default the file's");
   import_command->add_option("--out", arguments->out, "the file to write; by default standard output");
   import_command->footer(
@@ -78,7 +83,8 @@ void add_cluster_command(CLI::App& program, int& exit_code) {
   import_command->callback([arguments, &exit_code] { exit_code = import(*arguments); });
 
   auto* show_command = command->add_subcommand("show", "What a cluster holds; exit code 2 if it cannot be read");
-  show_command->add_option("cluster", arguments->cluster, "NAME, FILE, NODESxGPUS or GPUS")->required();
+  show_command->add_option("cluster", arguments->cluster, "NAME, FILE, NODESxGPUS, GPUS, or - for standard input")
+      ->required();
   show_command->footer("Example:\n  gpusched cluster show philly\n");
   show_command->callback([arguments, &exit_code] { exit_code = show_cluster(*arguments); });
 

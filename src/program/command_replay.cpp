@@ -151,15 +151,17 @@ void add_replay_command(CLI::App& program, int& exit_code) {
   const auto arguments = std::make_shared<FieldArguments>();
   Scenario defaults;
   add_field_options(*command, scenario_fields(defaults), *arguments, "trace.path");
-  command
-      ->add_option_function<std::string>("--jobs",
-                                         [arguments](const std::string& text) {
-                                           note("--jobs is called --threads now");
-                                           arguments->flags["threads"] = {text};
-                                         })
-      ->group("");  // hidden
+  const auto renamed = [arguments](const std::string& text) { arguments->flags["threads"] = {text}; };
+  auto* jobs = command->add_option_function<std::string>("--jobs", renamed);
+  jobs->group("");  // hidden
+  const auto* threads = command->get_option("--threads");
   command->footer(names_for_help());
-  command->callback([arguments, &exit_code] {
+  command->callback([arguments, jobs, threads, &exit_code] {
+    if (jobs->count() > 0 && threads->count() > 0) {
+      exit_code = complain("--threads and --jobs exclude each other");
+      return;
+    }
+    if (jobs->count() > 0) note("--jobs is called --threads now");
     if (arguments->print_schema) {
       std::fputs(scenario_schema().c_str(), stdout);
       return;

@@ -127,7 +127,8 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   auto* model = command->add_option("--model", arguments->model, "built-in model (" + names + ") or FILE.json")
                     ->capture_default_str();
   command
-      ->add_option("trace,--like", arguments->like, "fit the model to this trace instead: file, - for standard input")
+      ->add_option("trace,--like", arguments->like,
+                   "fit a model to this trace, in place of --model: file, - for standard input")
       ->excludes(model);
   command->add_option("--format", arguments->read.format, "format of TRACE")->capture_default_str();
   command->add_option("--columns", arguments->read.columns,

@@ -45,6 +45,14 @@ std::string unknown_command(const CLI::App& program, std::span<char* const> word
          gpusched::full_name(program) + " --help` lists all";
 }
 
+// A flag has no value: --json=false would print JSON no less than --json=3.
+void refuse_values_of_flags(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_items_expected_max() == 0) option->disable_flag_override();
+  }
+  for (CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) refuse_values_of_flags(*below);
+}
+
 int run(int argc, char** argv) {
   if (argc == 1) {
     std::fputs(short_help, stdout);
@@ -66,6 +74,7 @@ int run(int argc, char** argv) {
   gpusched::add_cluster_command(program, exit_code);
   gpusched::add_help_command(program, exit_code);
   gpusched::add_completion_command(program, exit_code);
+  refuse_values_of_flags(program);
   if (const std::string wrong = unknown_command(program, {argv + 1, argv + argc}); !wrong.empty()) {
     return gpusched::complain(wrong);
   }

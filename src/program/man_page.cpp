@@ -92,7 +92,9 @@ std::string man_page(const CommandInfo& program, const BuildInfo& build) {
     if (!command->commands.empty()) continue;
     text += (command == all_commands(program)[1] ? "" : ".br\n") + bold("gpusched " + command->path);
     for (const OptionInfo& option : command->options) {
-      if (!option.argument.empty()) text += " [" + italic(option.argument) + "]";
+      if (option.argument.empty()) continue;
+      const std::string argument = italic(option.argument);
+      text += (option.required ? " " + argument : " [" + argument + "]") + (option.repeated ? "..." : "");
     }
     text += " [" + italic("OPTION") + "]...\n";
   }
@@ -103,7 +105,7 @@ std::string man_page(const CommandInfo& program, const BuildInfo& build) {
   return text +
          ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nThe run failed.\n.TP\n2\nBad usage or input; one line on standard "
          "error "
-         "says what.\n.TP\n130, 143\nInterrupted by SIGINT or SIGTERM.\n";
+         "says what.\n.TP\n129, 130, 143\nInterrupted by SIGHUP, SIGINT or SIGTERM.\n";
 }
 
 }  // namespace gpusched

@@ -93,6 +93,9 @@ inline std::string usage_message(const CLI::App& command, const CLI::ParseError&
              suggest_nearest(given, known);
     }
   }
+  if (const std::size_t flag = text.find(" was given a disallowed flag override"); flag != std::string::npos) {
+    return "--" + text.substr(0, flag) + " takes no value";
+  }
   if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
     const std::size_t between = text.find(" excludes ");
     if (between != std::string::npos)

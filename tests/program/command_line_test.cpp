@@ -48,6 +48,29 @@ TEST_F(CommandLine, TakesTheTraceAsAnArgument) {
                  "no trace; give a file, - for standard input, or synthetic:philly");
 }
 
+TEST_F(CommandLine, FlagsTakeNoValueAndARenamedOptionIsGivenOnce) {
+  expect_refused("policies fifo --json=3", "--json takes no value");
+  expect_refused("policies fifo --json=false", "--json takes no value");
+  expect_refused("help --man=0", "--man takes no value");
+  expect_refused("replay " + small_trace() + " --cluster 2x2 --policy fifo --jobs 2 --threads 2",
+                 "--threads and --jobs exclude each other");
+}
+
+TEST_F(CommandLine, SaysWhatAPolicyCanBeBackfilledWith) {
+  const std::string base = "replay " + small_trace() + " --cluster 2x2 --policy ";
+  expect_refused(base + "slurm+conservative", "policy slurm+conservative: slurm takes only none|easy");
+  expect_refused(base + "slurm --backfill conservative", "--backfill: slurm takes only none|easy");
+  expect_refused(base + "fifo+none{depth=1}", "none takes no parameters");
+}
+
+TEST_F(CommandLine, ReadsAClusterFromStandardInput) {
+  const std::string nodes = "NodeName=a Gres=gpu:v100:4 CPUTot=8 RealMemory=1024 State=IDLE Partitions=p";
+  const std::string program = GPUSCHED_PROGRAM;
+  EXPECT_NE(shell("echo '" + nodes + "' | " + program + " cluster import -").find("\"gpus\":4"), std::string::npos);
+  EXPECT_NE(shell("echo '{\"nodes\":[{\"count\":2,\"gpus\":8}]}' | " + program + " cluster show -").find("16 GPUs"),
+            std::string::npos);
+}
+
 TEST_F(CommandLine, ReadsATraceFromStandardInput) {
   const std::string trace = small_trace();
   const std::string packed = folder_.path() + "/small.csv.gz";

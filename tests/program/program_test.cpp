@@ -140,10 +140,10 @@ TEST_F(Program, BackfillsEachPolicyAsItIsAsked) {
   EXPECT_LT(evaluated[1]["metrics"]["avg_jct_s"], evaluated[0]["metrics"]["avg_jct_s"]);
 
   expect_refused("replay " + base + "--policy tiresias --backfill easy",
-                 "--backfill: none of the policies can be backfilled: only list");
+                 "--backfill: tiresias cannot be backfilled: only list");
   for (const std::string command : {"replay ", "evaluate "}) {
     expect_refused(command + base + "--policy tiresias+easy", "tiresias cannot be backfilled: only list schedulers");
-    expect_refused(command + base + "--policy fifo+foo", "behind '+' expected easy|conservative|sc20, not 'foo'");
+    expect_refused(command + base + "--policy fifo+foo", "behind '+' expected none|easy|conservative|sc20, not 'foo'");
   }
 }
 
@@ -164,7 +164,7 @@ TEST_F(Program, APolicyWithNoneStaysPlainBesideADefaultBackfill) {
   for (const std::string command : {"replay ", "evaluate "}) {
     EXPECT_THAT(run("help " + command).out, HasSubstr("+none"));
     expect_refused(command + base + "--policy tiresias --backfill easy",
-                   "--backfill: none of the policies can be backfilled: only list");
+                   "--backfill: tiresias cannot be backfilled: only list");
     expect_refused(command + base + "--policy fifo,fifo+easy --backfill easy",
                    "--backfill: makes fifo and fifo+easy the same policy; give one of them");
     expect_refused(command + base + "--policy fifo --backfill ''", "--backfill: expected one way of backfilling");

@@ -466,10 +466,14 @@ Result<Cluster> cluster_from_json(std::string_view text, const std::string& file
 Result<Cluster> read_cluster(const std::string& path) {
   auto file = InputFile::open(path);
   if (!file) return Unexpected{file.error()};
-  const std::string_view head = file->head();
+  return read_cluster(*file, path);
+}
+
+Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
+  const std::string_view head = file.head();
   const std::size_t start = head.find_first_not_of(" \t\r\n");
   if (start != std::string_view::npos && (head[start] == '{' || head[start] == '[')) {
-    const auto text = read_all(*file);
+    const auto text = read_all(file);
     if (!text) return Unexpected{text.error()};
     auto cluster = cluster_from_json(*text, path);
     if (cluster && cluster->name.empty()) cluster->name = std::filesystem::path(path).stem().string();
@@ -477,7 +481,7 @@ Result<Cluster> read_cluster(const std::string& path) {
   }
 
   if (looks_like_slurm_nodes(head)) {
-    auto slurm = read_slurm_nodes(*file);
+    auto slurm = read_slurm_nodes(file);
     if (!slurm) return Unexpected{slurm.error()};
     slurm->cluster.name = std::filesystem::path(path).stem().string();
     return std::move(slurm->cluster);
@@ -486,7 +490,7 @@ Result<Cluster> read_cluster(const std::string& path) {
   const ReadOptions options;
   JobTableBuilder no_jobs;
   TraceReport report;
-  ReadContext context{*file, options, no_jobs, report};
+  ReadContext context{file, options, no_jobs, report};
   RowReader rows(context);
   ClusterBuilder cluster;
   Result<void> outcome;

@@ -11,6 +11,8 @@
 
 namespace gpusched {
 
+class InputFile;
+
 /// What `--cluster` takes: a built-in name, "NODESxGPUS" ("75x8": 75 nodes of 8 GPUs), "GPUS" ("600": one pool that
 /// only counts), or the path of a file that read_cluster() reads. The error names what is known.
 Result<Cluster> parse_cluster(const std::string& spec);
@@ -21,6 +23,8 @@ Result<Cluster> parse_cluster(const std::string& spec);
 /// (vc,node num), Slurm's nodes (slurm_nodes.hpp), or gpusched's own JSON (cluster_from_json()). Errors carry file,
 /// line and field.
 Result<Cluster> read_cluster(const std::string& path);
+/// The same from an open file; `path` is for its name and for messages.
+Result<Cluster> read_cluster(InputFile& file, const std::string& path);
 
 /// Reads gpusched's JSON form, strictly:
 ///   {"name": "lab", "vcs": [{"name": "a", "quota_gpus": 32}],

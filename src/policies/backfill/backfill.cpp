@@ -37,11 +37,12 @@ bool stays_plain(const PolicySpec& policy) {
 }  // namespace
 
 Result<const BackfillInfo*> find_backfill(std::string_view name) {
-  std::vector<std::string> known;
+  std::vector<std::string> known{"none"};
   for (const BackfillInfo& row : backfill_infos()) {
     if (row.name == name) return &row;
     known.push_back(row.name);
   }
+  if (name == "none") return unexpected("none takes no parameters");
   return unexpected("expected " + joined(known, "|") + ", not '" + std::string(name) + "'" +
                     suggest_nearest(std::string(name), known));
 }
@@ -55,6 +56,17 @@ std::vector<std::string> backfills_of(const PolicyInfo& policy) {
   }
   return names;
 }
+
+namespace {
+
+// Why a policy does not take a way of backfilling.
+std::string refusal(const PolicyInfo& policy) {
+  const std::vector<std::string> ways = backfills_of(policy);
+  if (ways.size() > 1) return policy.name + " takes only " + joined(ways, "|");
+  return policy.name + " cannot be backfilled: " + who_can_be_backfilled;
+}
+
+}  // namespace
 
 Result<PolicySpec> parse_backfill(std::string_view text) {
   auto specs = parse_policy_list(text);
@@ -76,8 +88,7 @@ Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, s
       return unexpected("policy " + spec.text + ": behind '+' " + known.error().message);
     }
     if (!can_be_backfilled(**row, spec.backfill.front())) {
-      return unexpected("policy " + spec.text + ": " + (*row)->name +
-                        " cannot be backfilled: " + who_can_be_backfilled);
+      return unexpected("policy " + spec.text + ": " + refusal(**row));
     }
   }
   return specs;
@@ -102,7 +113,8 @@ Result<std::optional<PolicySpec>> default_backfill(const PolicyRegistry& registr
   std::vector<PolicySpec> laid(policies.begin(), policies.end());
   backfill_by_default(registry, *backfill, laid);
   if (std::all_of(laid.begin(), laid.end(), [](const PolicySpec& policy) { return policy.backfill.empty(); })) {
-    return fail(std::string("none of the policies can be backfilled: ") + who_can_be_backfilled);
+    if (policies.size() == 1) return fail(refusal(**registry.find(policies.front().name)));
+    return fail(std::string("none of the policies can be backfilled so: ") + who_can_be_backfilled);
   }
   for (std::size_t i = 0; i < laid.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {

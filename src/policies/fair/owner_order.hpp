@@ -34,9 +34,9 @@ namespace gpusched {
 ///
 /// Scores may change with time instead. They then have bounds, without which all owners would be looked at each time:
 ///
-///     double standing(const View&, std::uint32_t owner);    falls with calls for that owner alone, but may grow with
-///     time std::int64_t fixed(std::uint32_t owner);              never changes auto bound(const View&, double
-///     standing, std::int64_t fixed);   no score of as much or more of both is lower
+/// - `double standing(const View&, std::uint32_t owner)` falls with calls for that owner alone, and may grow with time;
+/// - `std::int64_t fixed(std::uint32_t owner)` never changes;
+/// - `auto bound(const View&, double standing, std::int64_t fixed)`: no owner with as much of both scores lower.
 template <class Accounts>
 class OwnerOrder {
  public:

@@ -275,9 +275,9 @@ TEST(Backfill, IsNamedByEachPolicyForItself) {
 TEST(Backfill, RefusesNonsenseBehindThePlus) {
   const PolicyRegistry registry = PolicyRegistry::standard();
   const auto message = [&](const char* text) { return parse_policies(registry, text).error().to_string(); };
-  EXPECT_EQ(message("fifo+foo"), "policy fifo+foo: behind '+' expected easy|conservative|sc20, not 'foo'");
+  EXPECT_EQ(message("fifo+foo"), "policy fifo+foo: behind '+' expected none|easy|conservative|sc20, not 'foo'");
   EXPECT_EQ(message("fifo+eazy"),
-            "policy fifo+eazy: behind '+' expected easy|conservative|sc20, not 'eazy' (did you mean 'easy'?)");
+            "policy fifo+eazy: behind '+' expected none|easy|conservative|sc20, not 'eazy' (did you mean 'easy'?)");
   EXPECT_EQ(message("tiresias+easy"),
             "policy tiresias+easy: tiresias cannot be backfilled: only list schedulers (fifo, sjf, ...) can");
   EXPECT_EQ(message("fifo+"), "policy list 'fifo+', character 6: expected a way of backfilling behind '+'");

@@ -162,7 +162,8 @@ class JobTable {
     return std::to_string(number_.empty() ? std::int64_t{index(job)} : number_[index(job)]);
   }
 
-  /// Distinct shapes; a shape_id indexes them. Policies keep one queue per shape, so there should be few.
+  /// Distinct shapes; a shape_id indexes them. Policies keep a queue for each demand (View::demand), of which there
+  /// are at most as many.
   [[nodiscard]] const std::vector<Shape>& shapes() const { return shapes_; }
   /// Distinct GPU demands as written ("V100M16|V100M32"); entry 0 is "" = any.
   [[nodiscard]] const NameTable& gpu_specs() const { return gpu_specs_; }

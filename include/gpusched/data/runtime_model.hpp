@@ -31,8 +31,9 @@ class RuntimeModel {
     rates_[std::size_t{family} * gpu_types_ + gpu_type] = rate;
   }
 
-  /// While a task of family `beside` shares a card of `gpu_type` with a task of `own`, the latter takes `extra_ppm`
-  /// millionths of its time alone longer; several neighbours add up. 500,000 = half as long again; 0 until set. The
+  /// While a task of family `beside` shares a card of `gpu_type` with a task of `own`, the latter is slower:
+  /// its time grows by `extra_ppm` millionths of what it takes alone, for each neighbour. 500,000 = 1.5 times; 0 until
+  /// set. The
   /// table takes 4 bytes times families squared times GPU types.
   void set_extra(std::uint32_t own, std::uint32_t beside, std::uint32_t gpu_type, std::uint32_t extra_ppm) {
     if (extras_.empty()) extras_.resize(rates_.size() * families());

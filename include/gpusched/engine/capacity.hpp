@@ -302,7 +302,7 @@ class Capacity {
   [[nodiscard]] std::uint32_t count_with(const detail::NodeClass& alike, std::uint32_t idle) const {
     return has_index(alike) ? alike.by_idle[idle].count() : 1;
   }
-  /// The member that `rank` others of them precede. O(members / 64). Precondition: rank < count_with().
+  /// Of those, the one at position `rank`, counted from 0. O(members / 64). Precondition: rank < count_with().
   [[nodiscard]] std::uint32_t nth_with(const detail::NodeClass& alike, std::uint32_t idle, std::uint32_t rank) const {
     return has_index(alike) ? alike.members[alike.by_idle[idle].nth(rank)] : alike.members.front();
   }

@@ -66,8 +66,8 @@ class Agenda {
   /// True when the open choice is the second one of AgendaOptions::choose_nodes: the job is chosen, and the tokens are
   /// the kinds of node (GPU type, size, idle GPUs) that it could start on, fullest first. Their features are the job's,
   /// but for gpus_over_free (of the node's idle GPUs), age_rank (the token's number), fills_nodes (it takes what is
-  /// idle) and log_earliest_start, which no other token has negative: -1 - GPU type / 4. There is no WAIT. The prior
-  /// prefers the fullest node, as the placement rule `consolidate` does.
+  /// idle) and log_earliest_start, which is -1 - GPU type / 4 here and never negative elsewhere. There is no WAIT. The
+  /// prior prefers the fullest node, as the placement rule `consolidate` does.
   [[nodiscard]] bool placing() const {
     const auto* const choice = std::get_if<detail::ChoiceAgenda>(&kind_);
     return choice != nullptr && choice->placing();

@@ -21,7 +21,7 @@ namespace gpusched {
 enum JobFeature : std::uint8_t {
   log_wait,            ///< seconds waited, / 10
   log_known,           ///< known run time in seconds, / 10; 0 when unknown
-  log_gpus,            ///< / 5
+  log_gpus,            ///< GPUs, / 5
   gpus_over_free,      ///< min(4, GPUs / free GPUs) / 4
   log_slowdown,        ///< wait / max(known, 10 s), / 5
   fits_now,            ///< 0 or 1
@@ -41,9 +41,9 @@ enum RankFeature : std::uint8_t {
   rank_wait,      ///< level of the time waited in all, / 10
   rank_gpus,      ///< log(1 + GPUs) / 5
   rank_known,     ///< log(1 + known run time in seconds) / 10; 0 when unknown
-  rank_left,      ///< log(1 + known time left) / 10: a job that outlived what was known is given as long again
+  rank_left,      ///< log(1 + known time left) / 10; the time run where it exceeds the known time
   rank_overrun,   ///< log(time run / known run time) / 10 when that is positive
-  rank_ending,    ///< log of the share of finished jobs of its shape that, having reached its level, ended in it, / 5
+  rank_ending,    ///< log(share) / 5: of the finished jobs of its shape that reached its level, those that ended in it
   rank_attempts,  ///< log(1 + attempts that ended) / 3
   rank_features,
 };
@@ -56,8 +56,8 @@ enum GlobalFeature : std::uint8_t {
   log_hidden,        ///< waiting jobs without a token, / 5
   log_queued_work,   ///< known GPU-seconds waiting / GPUs, / 10
   log_running,       ///< running jobs, / 5
-  log_arrivals_5m,   ///< / 5
-  log_arrivals_60m,  ///< / 5
+  log_arrivals_5m,   ///< jobs submitted in the last 5 minutes, / 5
+  log_arrivals_60m,  ///< jobs submitted in the last hour, / 5
   hour_sin,          ///< of the hour in its day
   hour_cos,
   day_sin,  ///< of the hour in its week
@@ -79,10 +79,10 @@ enum GroupFeature : std::uint8_t {
 
 /// For the critic alone, never for the policy: true run times and the future of the window.
 enum PrivilegedFeature : std::uint8_t {
-  log_true_queued_work,   ///< GPU-seconds / GPUs, / 10
-  log_true_running_work,  ///< the same, left of running jobs
-  log_future_work,        ///< the same, not yet submitted
-  log_future_jobs,        ///< / 10
+  log_true_queued_work,   ///< GPU-seconds of waiting jobs / GPUs, / 10
+  log_true_running_work,  ///< GPU-seconds that running jobs have left / GPUs, / 10
+  log_future_work,        ///< GPU-seconds of jobs not yet submitted / GPUs, / 10
+  log_future_jobs,        ///< jobs not yet submitted, / 10
   mean_true_urgency,      ///< sum over waiting jobs of 1 / max(run time, 10 s), log, / 5
   window_progress,        ///< submitted / jobs
   privileged_features,

@@ -127,8 +127,8 @@ class VectorEnv {
     return batch_;
   }
 
-  /// The allowed action that `heuristic` prefers, for every environment that is not done. On the threads that hold the
-  /// environments: from one alone it would cost more than a step.
+  /// The allowed action that `heuristic` prefers, for every environment that is not done. Computed by the threads
+  /// that hold the environments, since one thread alone would need longer than for a step.
   void heuristic_actions(Heuristic heuristic, std::span<std::uint32_t> actions) {
     GPUSCHED_ASSERT(actions.size() == size(), "one action for each environment");
     for_each([&](std::uint32_t e) {

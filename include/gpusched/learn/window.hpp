@@ -44,7 +44,7 @@ struct WindowOptions {
   std::uint32_t jobs = 1024;         ///< scored jobs of a window
   std::uint32_t warm_up_jobs = 0;    ///< jobs before them that fill the cluster
   std::uint32_t stride = 256;        ///< jobs between the starts of neighbouring windows
-  double first_fraction = 0;         ///< of the trace's jobs, from which on it is used
+  double first_fraction = 0;         ///< share of the trace's jobs that is left out at its start
   double train_fraction = 0.6;       ///< of the jobs used
   double validation_fraction = 0.1;  ///< the next ones; the rest is the test part
   double arrival_scale = 1;          ///< distances between arrivals times this; 0.5 = twice the load

@@ -11,15 +11,15 @@
 
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
-#include "gpusched/policy/jobs_by_shape.hpp"
+#include "gpusched/policy/jobs_by_demand.hpp"
 
 namespace gpusched {
 
 /// Runnable jobs under keys that change only when the policy says so. fill() gives the cluster to them in ascending
 /// order of key: a job that does not fit is passed over, and running jobs that others outrank are preempted. The
 /// outcome is that of emptying the cluster and walking the whole order, but an event costs only the jobs it starts,
-/// those they displace, and one test per shape: O(shapes x log n). Each scheduling queue (virtual cluster) is an order
-/// of its own.
+/// those they displace, and one test per demand: O(demands x log n). Each scheduling queue (virtual cluster) is an
+/// order of its own.
 ///
 /// `Key` is totally ordered by <; equal keys go to the lower job id. A policy's `Hooks` has
 ///   Key before_start(JobId)       the key under which the job runs;
@@ -57,10 +57,10 @@ class PreemptiveOrder {
   /// The key of a waiting or running job.
   [[nodiscard]] const Key& key(JobId job) const { return keys_[index(job)]; }
 
-  /// The key of the first waiting job of that queue and shape, or null.
-  [[nodiscard]] const Key* first_waiting(const View& view, std::uint32_t queue, std::uint32_t shape) const {
+  /// The key of the first waiting job of that queue and demand, or null.
+  [[nodiscard]] const Key* first_waiting(const View& view, std::uint32_t queue, std::uint32_t demand) const {
     if (jobs_.empty()) return nullptr;
-    const std::set<Entry>& waiting = jobs_.of(view, queue, shape).waiting;
+    const std::set<Entry>& waiting = jobs_.of(view, queue, demand).waiting;
     return waiting.empty() ? nullptr : &waiting.begin()->key;
   }
 
@@ -92,7 +92,7 @@ class PreemptiveOrder {
       return index(a.job) < index(b.job);
     }
   };
-  using Jobs = typename JobsByShape<Entry>::Jobs;
+  using Jobs = typename JobsByDemand<Entry>::Jobs;
 
   void prepare(const View& view) {
     if (!jobs_.empty()) return;
@@ -109,10 +109,10 @@ class PreemptiveOrder {
   void fill_queue(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue) {
     blocked_.assign(view.demand_count(), 0);
     for (;;) {
-      const std::uint32_t shape = jobs_.best_waiting(view, queue, blocked_);
-      if (shape == no_index) return;
-      const Entry candidate = *jobs_.of(view, queue, shape).waiting.begin();
-      if (!place(view, decision, hooks, queue, candidate)) blocked_[shape] = 1;
+      const std::uint32_t demand = jobs_.best_waiting(view, queue, blocked_);
+      if (demand == no_index) return;
+      const Entry candidate = *jobs_.of(view, queue, demand).waiting.begin();
+      if (!place(view, decision, hooks, queue, candidate)) blocked_[demand] = 1;
     }
   }
 
@@ -140,8 +140,8 @@ class PreemptiveOrder {
     return std::find(displaced_.begin(), displaced_.end(), job) != displaced_.end();
   }
 
-  // Preempts the last running jobs behind the candidate until it fits. Those that need not have gone get their place
-  // back when their turn in the order comes.
+  // Preempts the last running jobs behind the candidate until it fits. A job that went in vain takes its place again
+  // when its turn in the order comes.
   template <class Hooks>
   bool displace(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
                 Placement rule) {
@@ -172,7 +172,7 @@ class PreemptiveOrder {
     return placed;
   }
 
-  JobsByShape<Entry> jobs_;
+  JobsByDemand<Entry> jobs_;
   std::vector<Key> keys_;  // by job
   std::vector<std::uint8_t> touched_, blocked_;
   std::vector<Entry> victims_;

@@ -259,8 +259,8 @@ Time AttainedService::next_overtaking(const View& view) {
 void AttainedService::note_boundaries(const View& view, std::uint32_t queue) {
   boundaries_.clear();
   if (view.queue(queue).empty()) return;
-  for (std::uint32_t shape = 0; shape < view.demand_count(); ++shape) {
-    const Key* const first = order_.first_waiting(view, queue, shape);
+  for (std::uint32_t demand = 0; demand < view.demand_count(); ++demand) {
+    const Key* const first = order_.first_waiting(view, queue, demand);
     if (first == nullptr) continue;
     for (const std::uint32_t level : {first->level, first->level + 1}) {
       if (level > 0 && std::find(boundaries_.begin(), boundaries_.end(), level) == boundaries_.end()) {

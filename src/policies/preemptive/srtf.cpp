@@ -125,12 +125,12 @@ bool ShortestRemaining::fill(std::uint32_t queue, const OracleView& view, Decisi
   bool preempted = false;
   blocked_.assign(view.demand_count(), 0);
   for (;;) {
-    const std::uint32_t shape = jobs_.best_waiting(view, queue, blocked_);
-    if (shape == no_index) return preempted;
-    Jobs& jobs = jobs_.of(view, queue, shape);
+    const std::uint32_t demand = jobs_.best_waiting(view, queue, blocked_);
+    if (demand == no_index) return preempted;
+    Jobs& jobs = jobs_.of(view, queue, demand);
     const Rank candidate = *jobs.waiting.begin();
     if (!place(queue, candidate, view, decision)) {
-      blocked_[shape] = 1;
+      blocked_[demand] = 1;
       continue;
     }
     preempted = preempted || !victims_.empty();
@@ -150,7 +150,7 @@ bool ShortestRemaining::place(std::uint32_t queue, const Rank& candidate, const 
   return true;
 }
 
-// Preempts the lowest-ranked running jobs behind the candidate until it fits. Those that need not have gone get their
+// Preempts the lowest-ranked running jobs behind the candidate until it fits. Jobs that went in vain get their
 // place back when their turn in the order comes.
 bool ShortestRemaining::displace(std::uint32_t queue, const Rank& candidate, const OracleView& view,
                                  Decision& decision) {

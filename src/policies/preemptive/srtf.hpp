@@ -10,7 +10,7 @@
 
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
-#include "gpusched/policy/jobs_by_shape.hpp"
+#include "gpusched/policy/jobs_by_demand.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
@@ -23,8 +23,8 @@ namespace gpusched {
 ///
 /// The outcome equals that of emptying the cluster and placing all jobs in order, at less cost. Between events running
 /// jobs only move forward in the order, which keeps the assignment greedy; so an event costs only the jobs that it
-/// starts, the jobs that these displace, and one test per shape: O(shapes x log n). When the first waiting job of a
-/// shape cannot be placed, no other job of that shape can.
+/// starts, the jobs that these displace, and one test per demand: O(demands x log n). When the first waiting job of a
+/// demand cannot be placed, no other job of that demand can.
 class ShortestRemaining {
  public:
   explicit ShortestRemaining(bool by_service) : by_service_(by_service) {}
@@ -69,7 +69,7 @@ class ShortestRemaining {
       return a.start != b.start ? a.start < b.start : a.sequence < b.sequence;
     }
   };
-  // A running job: within a shape the order of ends is the order of keys, at any time.
+  // A running job: within a demand the order of ends is the order of keys, at any time.
   struct Running {
     std::int64_t end = 0;
     Start start = {};
@@ -83,7 +83,7 @@ class ShortestRemaining {
     Running running;
     Rank rank;
   };
-  using Jobs = JobsByShape<Rank, Running>::Jobs;
+  using Jobs = JobsByDemand<Rank, Running>::Jobs;
 
   [[nodiscard]] std::int64_t key(JobId job, Time remaining, const View& view) const;
   [[nodiscard]] MilliGpu slope(JobId job, const View& view) const;
@@ -100,7 +100,7 @@ class ShortestRemaining {
   bool displace(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision);
 
   bool by_service_;
-  JobsByShape<Rank, Running> jobs_;
+  JobsByDemand<Rank, Running> jobs_;
   std::int64_t last_sequence_ = 0;
   Time decided_at_ = Time::max();
 

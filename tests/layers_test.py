@@ -59,9 +59,9 @@ def check_every_readme(root, folder):
         return [f"{path}: missing; expected what lives here, what it may include, which file to read first"]
     text = (root / path).read_text()
     problems = []
-    lines = sum(1 for line in text.splitlines() if line.strip())
+    lines = len(text.splitlines())
     if not 3 <= lines <= 10:
-        problems.append(f"{path}: {lines} lines with text; expected three to ten")
+        problems.append(f"{path}: {lines} lines; expected three to ten")
     first = [quoted(sentence) for sentence in re.findall(r"Read first: (.*)", text)]
     if len(first) != 1 or not first[0] or not all((root / folder / name).is_file() for name in first[0]):
         problems.append(f"{path}: expected one \"Read first: ...\" with files of this folder")

@@ -190,9 +190,10 @@ class PaiJoin {
         if (job.status == "Waiting" || row.is_blank(start)) return row.drop("never started");
         if (job.status == "Running") return row.drop("still running at the end of the trace");
         job.submit = row.seconds(start);
-        const auto number = static_cast<std::uint32_t>(jobs_.size());
-        if (!by_name_.try_emplace(job.name, number).second) row.expect(name, "a name not given above");
-        if (!row.bad()) jobs_.push_back(std::move(job));
+        if (by_name_.contains(job.name)) row.expect(name, "a name not given above");
+        if (row.bad()) return;
+        by_name_.emplace(job.name, static_cast<std::uint32_t>(jobs_.size()));
+        jobs_.push_back(std::move(job));
       });
     });
   }

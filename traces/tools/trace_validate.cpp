@@ -41,7 +41,7 @@ void check_job(const ReadLog::Job& job, const ReadLog::Job* above, std::int64_t 
         {"work above estimate", job.line,
          who + "runs " + exact_seconds(job.work) + " s, above its estimate of " + exact_seconds(job.estimate) + " s"});
   }
-  if (machine_gpus > 0 && job.gpu_milli > machine_gpus * whole_gpu) {
+  if (machine_gpus > 0 && job.gpu_milli > mul_div(machine_gpus, whole_gpu, 1)) {
     oddities.push_back({"larger than the machine", job.line,
                         who + "asks for " + std::to_string(job.gpu_milli / whole_gpu) + " of the machine's " +
                             std::to_string(machine_gpus)});

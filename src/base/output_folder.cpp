@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "src/base/atomic_file.hpp"
+
 namespace gpusched {
 namespace {
 
@@ -52,21 +54,6 @@ bool is_still_there(int descriptor, const std::string& path) {
   }, there{};
   return ::fstat(descriptor, &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_dev == there.st_dev &&
          held.st_ino == there.st_ino;
-}
-
-Result<void> write_file(const std::string& path, std::string_view content) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (file < 0) return cannot("write", path, errno);
-  while (!content.empty()) {
-    const ssize_t count = ::write(file, content.data(), content.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    content.remove_prefix(static_cast<std::size_t>(count));
-  }
-  int why = content.empty() ? 0 : errno;
-  if (why == 0 && ::fsync(file) != 0) why = errno;
-  if (::close(file) != 0 && why == 0) why = errno;
-  return why == 0 ? Result<void>() : cannot("write", path, why);
 }
 
 }  // namespace
@@ -132,11 +119,8 @@ Result<void> OutputFolder::write(const std::string& name, std::string_view conte
   std::vector<std::string> made;
   const fs::path place = fs::path(staging_) / name;
   if (auto done = make_folders(place.parent_path(), made); !done) return done;
-  auto written = write_file(place.string(), content);
-  if (!written) {
-    Error error = written.error();
-    error.file = path_ + "/" + name;  // staging is no business of the user
-    return Unexpected{error};
+  if (write_new_file(place.string(), content) != nullptr) {
+    return cannot("write", path_ + "/" + name, errno);  // staging is no business of the user
   }
   names_.push_back(name);
   return {};

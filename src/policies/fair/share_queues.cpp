@@ -109,7 +109,7 @@ double QueueTree::most_by_weight() { return divided(first_split_).most_by_weight
 // The queue that holds the least part of its due, then the highest priority, then the poorest user.
 struct ShareQueues::ByShare {
   using Score = std::tuple<std::int64_t, std::int64_t, std::int64_t, JobId>;
-  [[nodiscard]] static RankedClasses::Kind kind(const Class& jobs) { return {jobs.queue, jobs.shape}; }
+  [[nodiscard]] static RankedClasses::Kind kind(const Class& jobs) { return {jobs.queue, jobs.demand}; }
   [[nodiscard]] std::int64_t major(const Class& jobs) const {
     return queues->options_.by_priority ? -std::int64_t{jobs.priority} : 0;
   }

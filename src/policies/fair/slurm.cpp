@@ -30,7 +30,7 @@ struct Slurm::ByPriority {
 
   // Without `skip` a job that does not fit blocks its partition.
   [[nodiscard]] RankedClasses::Kind kind(const Class& jobs) const {
-    return {slurm->options_.skip ? jobs.queue : slurm->parties_[jobs.party].partition, jobs.shape};
+    return {slurm->options_.skip ? jobs.queue : slurm->parties_[jobs.party].partition, jobs.demand};
   }
   [[nodiscard]] std::int64_t major(const Class& jobs) const {
     const SlurmTerms of_first = slurm->terms(*view, jobs.first(), 0);

@@ -19,18 +19,18 @@ namespace gpusched {
 /// What happened to an attempt to start the first job of a class.
 enum class Attempt : std::uint8_t {
   started,
-  no_room,      ///< the cluster has no place for the shape: no other class of it is tried at this instant
+  no_room,      ///< the cluster has no place for the demand: no other class of it is tried at this instant
   not_allowed,  ///< the policy's own limit: only this class is done for this instant
 };
 
-/// Waiting jobs by class: equal owner, priority, scheduling queue and shape. Within a class, first come first served.
+/// Waiting jobs by class: equal owner, priority, scheduling queue and demand. Within a class, first come first served.
 class ClassQueues {
  public:
   struct Class {
     std::uint32_t owner = 0;
     std::int32_t priority = 0;
     std::uint32_t queue = 0;
-    std::uint32_t shape = 0;
+    std::uint32_t demand = 0;
     std::vector<JobId> jobs = {};  ///< a heap with the lowest id at the front
 
     [[nodiscard]] JobId first() const { return jobs.front(); }
@@ -49,14 +49,14 @@ class ClassQueues {
   /// Calls `attempt(class)`, which tries to start the class's first job, for the class of the lowest
   /// (score(class), first job), until none is left to try. Without `skip`, a job without room ends its scheduling
   /// queue. Precondition: starting a job lowers no score at this instant. O(classes), and O(classes alike in scheduling
-  /// queue and shape) a start.
+  /// queue and demand) a start.
   template <class Score, class Try>
   void start_best(bool skip, Score score, Try attempt) {
     start_best(
         skip, [](std::uint32_t, std::uint32_t) { return true; }, score, attempt);
   }
 
-  /// The same among the classes whose `may_fit(queue, shape)` is true, which costs only those: for policies that pass
+  /// The same among the classes whose `may_fit(queue, demand)` is true, which costs only those: for policies that pass
   /// over whatever does not fit. What it leaves out must have no room.
   template <class MayFit, class Score, class Try>
   void start_best(bool skip, MayFit may_fit, Score score, Try attempt) {
@@ -84,7 +84,7 @@ class ClassQueues {
     ++pass_;
     std::vector<Leader> leaders;
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-      if (kinds_[kind].active.empty() || !may_fit(kinds_[kind].queue, kinds_[kind].shape)) continue;
+      if (kinds_[kind].active.empty() || !may_fit(kinds_[kind].queue, kinds_[kind].demand)) continue;
       leaders.push_back(elect(kind));
     }
     while (!leaders.empty()) {
@@ -97,7 +97,7 @@ class ClassQueues {
         if (outcome == Attempt::no_room) {
           std::erase_if(leaders, [&](const Leader& leader) {
             const Kind& kind = kinds_[leader.kind];
-            return kind.queue == jobs.queue && (!skip || kind.shape == jobs.shape);
+            return kind.queue == jobs.queue && (!skip || kind.demand == jobs.demand);
           });
           continue;
         }
@@ -118,10 +118,10 @@ class ClassQueues {
   }
 
  private:
-  // Classes of equal scheduling queue and shape: they fit together, or none does.
+  // Classes of equal scheduling queue and demand: they fit together, or none does.
   struct Kind {
     std::uint32_t queue = 0;
-    std::uint32_t shape = 0;
+    std::uint32_t demand = 0;
     std::vector<std::uint32_t> active = {};  // classes with waiting jobs
   };
   // Where a class stands.
@@ -131,12 +131,12 @@ class ClassQueues {
     std::uint64_t given_up = 0;  // the last pass in which the policy did not allow it
   };
 
-  void add_class(std::uint32_t owner, std::int32_t priority, std::uint32_t queue, std::uint32_t shape) {
+  void add_class(std::uint32_t owner, std::int32_t priority, std::uint32_t queue, std::uint32_t demand) {
     const auto same = std::find_if(kinds_.begin(), kinds_.end(),
-                                   [&](const Kind& kind) { return kind.queue == queue && kind.shape == shape; });
+                                   [&](const Kind& kind) { return kind.queue == queue && kind.demand == demand; });
     places_.push_back({.kind = static_cast<std::uint32_t>(same - kinds_.begin())});
-    if (same == kinds_.end()) kinds_.push_back({.queue = queue, .shape = shape});
-    classes_.push_back({.owner = owner, .priority = priority, .queue = queue, .shape = shape});
+    if (same == kinds_.end()) kinds_.push_back({.queue = queue, .demand = demand});
+    classes_.push_back({.owner = owner, .priority = priority, .queue = queue, .demand = demand});
   }
 
   void activate(std::uint32_t number) {

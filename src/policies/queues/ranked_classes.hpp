@@ -54,7 +54,7 @@ class RankedClasses {
     std::uint32_t member = 0;
     std::int32_t priority = 0;
     std::uint32_t queue = 0;
-    std::uint32_t shape = 0;        ///< number of the demand
+    std::uint32_t demand = 0;       ///< View::demand()
     std::vector<JobId> jobs = {};   ///< a heap with the lowest id at the front
     std::uint32_t kind = no_index;  ///< where it stands
     std::uint32_t slot = no_index;  ///< likewise
@@ -227,7 +227,7 @@ class RankedClasses {
                           .member = member,
                           .priority = view.priority(job),
                           .queue = view.queue_of(job),
-                          .shape = view.demand(job)});
+                          .demand = view.demand(job)});
       add_class(known->second, order.kind(classes_.back()));
     }
     return known->second;
@@ -338,7 +338,7 @@ class RankedClasses {
 /// The order of policies whose parties have no standing of their own: classes by rank alone, all of one party.
 struct RankedOrder {
   using Score = ClassRank;
-  [[nodiscard]] static RankedClasses::Kind kind(const RankedClasses::Class& jobs) { return {jobs.queue, jobs.shape}; }
+  [[nodiscard]] static RankedClasses::Kind kind(const RankedClasses::Class& jobs) { return {jobs.queue, jobs.demand}; }
   [[nodiscard]] static double standing(std::uint32_t) { return 0; }
   [[nodiscard]] static Score bound(double, const ClassRank& least, JobId) { return least; }
 };

@@ -115,7 +115,7 @@ TEST(ClassQueues, TriesWhatALookAtEveryWaitingJobWouldTry) {
       const auto score = [&](const ClassQueues::Class& of) { return limits.scores[of.owner]; };
       const auto attempt = [&](const ClassQueues::Class& of) {
         const JobId job = of.first();
-        made.emplace_back(job, limits.attempt({of.queue, of.shape}, of.owner));
+        made.emplace_back(job, limits.attempt({of.queue, of.demand}, of.owner));
         return made.back().second;
       };
       if (knows_room) {

@@ -30,7 +30,7 @@ struct Scores {
 
 struct ByScore {
   using Score = std::tuple<int, std::int64_t, JobId>;
-  [[nodiscard]] static Kind kind(const RankedClasses::Class& of) { return {of.queue, of.shape}; }
+  [[nodiscard]] static Kind kind(const RankedClasses::Class& of) { return {of.queue, of.demand}; }
   [[nodiscard]] std::int64_t major(const RankedClasses::Class& of) const { return scores->rank[of.member]; }
   [[nodiscard]] static std::int64_t minor(const RankedClasses::Class&) { return 0; }
   [[nodiscard]] double standing(std::uint32_t party) const { return scores->standing[party]; }
@@ -130,7 +130,7 @@ TEST(RankedClasses, TriesWhatALookAtEveryWaitingJobWouldTry) {
       const auto may_fit = [&](const Kind& kind) { return !knows_room || room[kind] > 0; };
       Attempts made;
       classes.start_best(order, may_fit, [&](const RankedClasses::Class& of) {
-        made.emplace_back(of.first(), attempt(room, {of.queue, of.shape}));
+        made.emplace_back(of.first(), attempt(room, {of.queue, of.demand}));
         if (made.back().second == Attempt::no_room) return Attempt::no_room;
         ++scores.standing[of.party];
         ++scores.rank[of.member];

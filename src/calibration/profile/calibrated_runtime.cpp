@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <map>
 
+#include "src/base/letter_case.hpp"
 #include "src/base/number_text.hpp"
 #include "src/calibration/profile/job_family.hpp"
 #include "src/calibration/profile/regression.hpp"
@@ -20,11 +20,7 @@ void merge(std::vector<UsedValue>& into, const std::vector<UsedValue>& more) {
   }
 }
 
-bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
-  });
-}
+bool same_word(std::string_view a, std::string_view b) { return lower_case(a) == lower_case(b); }
 
 Result<DeviceProfile> profile_of(const std::string& gpu_type, std::span<const TypeProfile> profiles) {
   for (const TypeProfile& given : profiles) {

@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
 # Searches for inputs that crash, hang or leak: libFuzzer on the targets of tests/fuzz, one for each processor at a time.
 #   scripts/fuzz.sh [SECONDS [TARGET...]]        60 seconds each; all targets, as `gpusched_fuzz --list` names them
-# Needs clang 14 and its runtime (Debian: clang-14, libclang-rt-14-dev). Inputs that reach new code are kept in
+# Installs clang 14 and its runtime where they are missing. Inputs that reach new code are kept in
 # build/fuzz/corpus/TARGET and used the next time; what fails lies in build/fuzz/found/TARGET-*. Exit code 1 if something failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-if ! command -v clang++-14 >/dev/null; then
-  echo "fuzz.sh: clang++-14 is not here; install clang-14 and libclang-rt-14-dev" >&2
-  exit 2
-fi
+scripts/install_packages.sh scripts/packages_build.txt scripts/packages_fuzz.txt
 [ -f build/fuzz/build.ninja ] || cmake --preset fuzz
 cmake --build --preset fuzz
 

@@ -30,10 +30,15 @@ Result<std::vector<std::uint32_t>> window_starts(const EvaluationWindows& window
 
 namespace {
 
-Result<AnyPolicy> make_contestant(const PolicyRegistry& registry, PolicySpec policy,
-                                  const std::optional<PolicySpec>& backfill, const PolicyContext& context) {
+// The policy as it runs: backfilled by default.
+PolicySpec contestant(const PolicyRegistry& registry, PolicySpec policy, const std::optional<PolicySpec>& backfill) {
   if (backfill) backfill_by_default(registry, *backfill, {&policy, 1});
-  return make_policy(registry, policy, context);
+  return policy;
+}
+
+Result<AnyPolicy> make_contestant(const PolicyRegistry& registry, const PolicySpec& policy,
+                                  const std::optional<PolicySpec>& backfill, const PolicyContext& context) {
+  return make_policy(registry, contestant(registry, policy, backfill), context);
 }
 
 }  // namespace
@@ -111,8 +116,7 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
     if (!own.windows.back()) own.failures.push_back(std::move(run.failure));
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    PolicySpec spec = policies[i];
-    if (options.backfill) backfill_by_default(registry, *options.backfill, {&spec, 1});
+    const PolicySpec spec = contestant(registry, policies[i], options.backfill);
     scores[i].run_times = known_run_times(registry, spec, trace, scores[i].clairvoyant);
   }
   for (const PolicyScores& own : scores) {

@@ -70,7 +70,7 @@ int run_calibration(const CalibrateArguments& arguments) {
       const std::lock_guard lock(at_mutex);
       return at;
     };
-    if (bar == nullptr) bar = std::make_unique<ProgressBar>(done, total, name_now);
+    if (bar == nullptr) bar = std::make_unique<ProgressBar>(done, total, total, name_now);
     if (Interruption::wanted()) stop.request_stop();
   };
   const Interruption interruption;
@@ -82,7 +82,7 @@ int run_calibration(const CalibrateArguments& arguments) {
   if (auto written = write_device_profile(*profile, arguments.out); !written) {
     return complain(written.error().to_string(), exit_failed);
   }
-  std::fputs(show_device_profile(*profile).c_str(), stdout);
+  show(show_device_profile(*profile));
   return exit_done;
 }
 

@@ -51,7 +51,7 @@ int evaluate_windows(const EvaluateScenario& scenario, Execution execution) {
   EvaluationProgress progress;
   progress.stop = &Interruption::wanted();
   const auto evaluations = [&] {
-    const ProgressBar bar(progress.done, plan->runs(), [&] {
+    const ProgressBar bar(progress.done, plan->runs(), plan->runs(), [&] {
       const auto running = progress.running.first();
       return running ? plan->lineup.policies[*running].text : "";
     });
@@ -79,7 +79,7 @@ int evaluate_sc20(const EvaluateScenario& scenario, Execution execution) {
   if (const int code = open_folder(scenario.out, folder); code != exit_done) return code;
   EvaluationProgress progress;
   const auto evaluation = [&] {
-    const ProgressBar bar(progress.done, scenario.policies.size(), [&] {
+    const ProgressBar bar(progress.done, scenario.policies.size(), 0, [&] {
       const auto running = progress.running.first();
       return running ? scenario.policies[*running] : "";
     });

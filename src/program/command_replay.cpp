@@ -54,6 +54,7 @@ class PolicyFiles {
     }
     run.engine.reset();  // the files hold what they were kept for
     run.intervals = {};
+    run.estimates = {};
     run.log_file = {};
     return true;
   }
@@ -77,7 +78,10 @@ Result<std::vector<PolicyRun>> run_policies(const Scenario& scenario, const Repl
       if (!files->write(run)) progress.failed = true;
     };
   }
-  const ProgressBar bar(progress.finished_jobs, std::uint64_t{input.trace.jobs.size()} * input.specs.size(), [&] {
+  const std::uint64_t jobs = input.trace.jobs.size();
+  // Policies differ much in speed: the time left is that of the one at hand, where they run one by one.
+  const std::uint64_t stretch = scenario.threads == 1 || input.specs.size() == 1 ? jobs : 0;
+  const ProgressBar bar(progress.finished_jobs, jobs * input.specs.size(), stretch, [&] {
     const auto running = progress.running.first();
     return running ? input.specs[*running].text : "";
   });

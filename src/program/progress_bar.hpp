@@ -39,9 +39,11 @@ inline std::string progress_line(double share, const std::string& name, std::opt
 class ProgressBar {
  public:
   /// `done` counts up to `total`; it must outlive the bar. `at` names what is being done now and is called from the
-  /// bar's thread; a policy, say.
-  ProgressBar(const std::atomic<std::uint64_t>& done, std::uint64_t total, std::function<std::string()> at)
-      : done_(done), total_(total), at_(std::move(at)) {
+  /// bar's thread; a policy, say. The work goes in stretches of `stretch`, of which only the one at hand is known to
+  /// keep its speed: the time left is told of it. 0: none is told.
+  ProgressBar(const std::atomic<std::uint64_t>& done, std::uint64_t total, std::uint64_t stretch,
+              std::function<std::string()> at)
+      : done_(done), total_(total), stretch_(stretch), at_(std::move(at)) {
     if (isatty(STDERR_FILENO) != 0) painter_ = std::thread([this] { paint(); });
   }
   ProgressBar(const ProgressBar&) = delete;
@@ -74,19 +76,22 @@ class ProgressBar {
     std::fprintf(stderr, "\r\033[K");
   }
 
-  // How far it was in the last seconds, by which the time left is told: policies differ much in speed.
+  // How far it was in the last seconds of this stretch.
   void remember(Clock::time_point now) {
     constexpr auto span = std::chrono::seconds(20);
     past_.push_back({now, done_});
-    while (past_.size() > 2 && now - past_.front().time > span) past_.pop_front();
+    const auto is_other = [&](const Moment& moment) {
+      return stretch_ > 0 && moment.done / stretch_ != past_.back().done / stretch_;
+    };
+    while (is_other(past_.front()) || (past_.size() > 2 && now - past_.front().time > span)) past_.pop_front();
   }
 
-  // At the speed of the last seconds; nothing while nothing moves.
+  // Of this stretch, at the speed of the last seconds; nothing while nothing moves.
   [[nodiscard]] std::optional<double> seconds_left() const {
     const std::uint64_t lately = past_.back().done - past_.front().done;
-    if (lately == 0) return std::nullopt;
+    if (lately == 0 || stretch_ == 0) return std::nullopt;
     const double seconds = std::chrono::duration<double>(past_.back().time - past_.front().time).count();
-    const auto left = static_cast<double>(total_ - std::min<std::uint64_t>(total_, done_));
+    const auto left = static_cast<double>(stretch_ - past_.back().done % stretch_);
     return seconds * left / static_cast<double>(lately);
   }
 
@@ -98,7 +103,7 @@ class ProgressBar {
   }
 
   const std::atomic<std::uint64_t>& done_;
-  std::uint64_t total_;
+  std::uint64_t total_, stretch_;
   std::function<std::string()> at_;
   std::deque<Moment> past_{{Clock::now(), 0}};
   std::mutex mutex_;

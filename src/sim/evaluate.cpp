@@ -121,13 +121,11 @@ Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, c
 
 Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry& registry) {
   Lineup lineup;
-  for (const std::string& text : scenario.policies) {
-    auto specs = parse_policies(registry, text);
-    if (!specs) return Unexpected{specs.error()};
-    for (PolicySpec& spec : *specs) {
-      lineup.entries.push_back({spec.text, lineup.policies.size(), 1});
-      lineup.policies.push_back(std::move(spec));
-    }
+  auto policies = parse_contestants(registry, scenario.policies);
+  if (!policies) return Unexpected{policies.error()};
+  for (PolicySpec& spec : *policies) {
+    lineup.entries.push_back({spec.text, lineup.policies.size(), 1});
+    lineup.policies.push_back(std::move(spec));
   }
   for (const std::string& group : scenario.groups) {
     const std::size_t equals = group.find('=');
@@ -136,7 +134,12 @@ Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry&
     }
     const auto specs = parse_policies(registry, group.substr(equals + 1));
     if (!specs) return Unexpected{specs.error()};
-    lineup.entries.push_back({group.substr(0, equals), lineup.policies.size(), specs->size()});
+    const std::string name = group.substr(0, equals);
+    const auto same = [&](const Lineup::Entry& entry) { return entry.name == name; };
+    if (std::any_of(lineup.entries.begin(), lineup.entries.end(), same)) {
+      return unexpected("--group: the name '" + name + "' is given twice");
+    }
+    lineup.entries.push_back({name, lineup.policies.size(), specs->size()});
     lineup.policies.insert(lineup.policies.end(), specs->begin(), specs->end());
   }
   return lineup;

@@ -4,29 +4,25 @@
 #include "src/base/parallel.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/run_fields.hpp"
 #include "src/sim/scenario.hpp"
-#include "traces/core/run_input.hpp"
 
 namespace gpusched {
 
 FieldTable evaluate_fields(EvaluateScenario& s) {
   constexpr double most_jobs = 1e9;
+  const RunFields common = run_fields(s);
   FieldTable fields{
       {"traces", "--trace",
        "trace file, - for standard input, or synthetic:NAME; given again, a matrix of policies and traces", &s.traces},
       {"formats", "--format", "trace format, or auto; once, or once for each trace", &s.formats},
       {"columns", "--columns",
        "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]; once, or once for each trace", &s.columns},
-      {"where", "--where", "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >=", &s.where},
-      {"drop_bad_rows", "--drop-bad-rows", "leave out rows with bad values, counted, instead of refusing the trace",
-       &s.drop_bad_rows},
+      common.where,
+      common.drop_bad_rows,
       {"clusters", "--cluster",
        "NAME, FILE, NODESxGPUS or GPUS, once or once for each trace; by default what the trace states", &s.clusters},
-      {"oversize",
-       "--oversize",
-       "a job larger than the cluster is an error, dropped, or clamped to fit",
-       &s.oversize,
-       {"error", "drop", "clamp"}},
+      common.oversize,
       {.path = "policies",
        .flag = "--policy",
        .meaning = "policies, separated by commas, each with the backfilling it wants: fifo+easy, or fifo+none whatever "
@@ -37,17 +33,11 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        "NAME=POLICY,POLICY,...: training seeds of one configuration, compared by their interquartile mean; may be "
        "repeated",
        &s.groups},
-      {"backfill", "--backfill",
-       "for policies that are an order and name no backfilling (nor +none): none, easy, conservative or sc20; agents "
-       "keep their own",
-       &s.backfill},
-      {"placement", "--placement", "how nodes are chosen; count: no nodes, only GPUs", &s.placement, placement_words()},
-      {"preemption.checkpoint_s", "--checkpoint-cost", "seconds to save a job's state when it is preempted",
-       &s.preemption.checkpoint},
-      {"preemption.restart_s", "--restart-cost", "seconds to load it again", &s.preemption.restart},
-      {"preemption.checkpoint_interval_s", "--checkpoint-interval",
-       "seconds of work between checkpoints; what follows the last one is lost; 0: nothing is lost",
-       &s.preemption.checkpoint_interval},
+      common.backfill,
+      common.placement,
+      common.checkpoint_cost,
+      common.restart_cost,
+      common.checkpoint_interval,
       {"protocol",
        "--protocol",
        "windows as below, or the ten of RLScheduler (SC'20)",

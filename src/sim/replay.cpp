@@ -166,12 +166,34 @@ class LogWatcher {
   PolicyLog* log_;
 };
 
+// Asks for the estimate of each job when the policy first sees it.
+class EstimateLog {
+ public:
+  EstimateLog(std::optional<AnyDurationEstimator> estimator, std::uint32_t jobs) : estimator_(std::move(estimator)) {
+    if (estimator_) estimates_.resize(jobs);
+  }
+
+  void observe(const OracleView& view, std::span<const Event> events) {
+    if (!estimator_) return;
+    estimator_->observe(view);
+    for (const Event& event : events) {
+      if (event.kind == EventKind::submit) estimates_[index(event.job)] = estimator_->estimate(view, event.job);
+    }
+  }
+  [[nodiscard]] std::vector<Time> take() && { return std::move(estimates_); }
+
+ private:
+  std::optional<AnyDurationEstimator> estimator_;
+  std::vector<Time> estimates_;
+};
+
 // A policy and what is kept of its run.
 struct PreparedRun {
   const PolicySpec* spec = nullptr;
   std::optional<AnyPolicy> policy;
   std::unique_ptr<PolicyLog> log;
-  std::string run_times = {};  // known to the policy
+  std::optional<AnyDurationEstimator> estimator;  // where estimates are asked for
+  std::string run_times = {};                     // known to the policy
 };
 
 PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetail detail, ReplayProgress& progress) {
@@ -191,9 +213,11 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   HistoryHash history;
   ProgressWatcher watcher(progress);
   LogWatcher own_log(prepared.log.get());
+  EstimateLog estimates(std::move(prepared.estimator), input.trace.jobs.size());
   const auto begin = std::chrono::steady_clock::now();
-  const bool finished = detail.job_files ? simulate(*engine, policy, log, energy, watcher, intervals, history, own_log)
-                                         : simulate(*engine, policy, log, energy, watcher);
+  const bool finished = detail.job_files
+                            ? simulate(*engine, policy, log, energy, watcher, intervals, history, own_log, estimates)
+                            : simulate(*engine, policy, log, energy, watcher);
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!finished) {
     run.unfinished = engine->view().job_count() - engine->view().finished();
@@ -213,6 +237,7 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   if (detail.job_files) {
     run.history_hash = history.value();
     run.intervals = std::move(intervals).take();
+    run.estimates = std::move(estimates).take();
     if (prepared.log) run.log_file = {prepared.log->file_name(), prepared.log->text()};
     run.engine = std::move(engine);
   }
@@ -251,11 +276,9 @@ std::vector<std::string> folder_names(const std::vector<PolicySpec>& specs) {
 
 Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry) {
   ReplayInput input;
-  for (const std::string& text : scenario.policies) {
-    const auto specs = parse_policies(registry, text);
-    if (!specs) return Unexpected{specs.error()};
-    input.specs.insert(input.specs.end(), specs->begin(), specs->end());
-  }
+  auto specs = parse_contestants(registry, scenario.policies);
+  if (!specs) return Unexpected{specs.error()};
+  input.specs = *std::move(specs);
   const auto backfill = default_backfill(registry, scenario.backfill, input.specs);
   if (!backfill) return Unexpected{backfill.error()};
   if (*backfill) backfill_by_default(registry, **backfill, input.specs);
@@ -279,6 +302,7 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
   const auto window = window_for(scenario, input.trace.jobs);
   if (!window) return Unexpected{window.error()};
   input.window = *window;
+  if (scenario.recorded == "show") input.recorded = recorded_waits(input.trace.jobs, input.window);
   input.options = {.placement = loaded->placement, .preemption = scenario.preemption, .seed = scenario.seed};
   auto runtime = runtime_for(scenario, input.trace.jobs, input.cluster);
   if (!runtime) return Unexpected{runtime.error()};
@@ -294,12 +318,15 @@ Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const Policy
   for (const PolicySpec& spec : input.specs) {
     auto policy = make_policy(registry, spec, context);
     if (!policy) return Unexpected{policy.error()};
-    PreparedRun run{.spec = &spec, .policy = *std::move(policy), .log = {}};
+    PreparedRun run{.spec = &spec, .policy = *std::move(policy), .log = {}, .estimator = {}};
     run.run_times = known_run_times(registry, spec, input.trace.jobs, run.policy->clairvoyant());
     if (detail.job_files) {
       auto log = registry.make_log(spec, context);
       if (!log) return Unexpected{log.error()};
       run.log = *std::move(log);
+      auto estimator = known_estimator(registry, spec, context, run.policy->clairvoyant());
+      if (!estimator) return Unexpected{estimator.error()};
+      run.estimator = *std::move(estimator);
     }
     prepared.push_back(std::move(run));
   }

@@ -17,6 +17,7 @@
 #include "gpusched/watch/metrics.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/policies/seam/registry.hpp"
+#include "src/sim/recorded.hpp"
 #include "src/sim/running_work.hpp"
 #include "src/sim/scenario.hpp"
 #include "traces/core/trace.hpp"
@@ -29,10 +30,11 @@ struct ReplayInput {
   Cluster cluster;  ///< pooled() already when the placement is "count"
   EngineOptions options;
   MeasureWindow window;
-  std::vector<PolicySpec> specs;        ///< each with its backfilling
-  CalibratedRuntime runtime;            ///< of the scenario's device profiles; uniform without any
-  std::vector<std::string> files = {};  ///< read besides the trace: cluster, device profiles, trained policies
-  std::uint32_t jobs_outside_vcs = 0;   ///< whose virtual cluster the machines do not have: they may run anywhere
+  std::vector<PolicySpec> specs;               ///< each with its backfilling
+  CalibratedRuntime runtime;                   ///< of the scenario's device profiles; uniform without any
+  std::vector<std::string> files = {};         ///< read besides the trace: cluster, device profiles, trained policies
+  std::optional<RecordedWaits> recorded = {};  ///< of the trace's own log, where it has them and the scenario asks
+  std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere
 };
 
 /// Reads trace and cluster and resolves every name. Errors are the user's: bad input or usage.
@@ -53,6 +55,9 @@ struct PolicyRun {
   std::uint64_t history_hash = 0;
   std::vector<std::vector<SplitRow>> splits;  ///< by SplitBy; filled when asked for
   std::vector<Interval> intervals;            ///< filled when asked for
+  /// By job, the run time that the policy expected when the job was submitted; filled when asked for, empty where the
+  /// policy looks at none (known_estimator()).
+  std::vector<Time> estimates = {};
   struct LogFile {
     std::string name, text;
   };

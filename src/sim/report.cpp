@@ -89,6 +89,18 @@ Json rates_json(const ReplayInput& input) {
   return values_json(input.runtime.used);
 }
 
+Json recorded_json(const RecordedWaits& recorded) {
+  return {{"jobs", recorded.jobs},
+          {"measured_jobs", recorded.measured},
+          {"avg_jct_s", recorded.avg_jct_s},
+          {"median_jct_s", recorded.median_jct_s},
+          {"p95_jct_s", recorded.p95_jct_s},
+          {"p99_jct_s", recorded.p99_jct_s},
+          {"avg_wait_s", recorded.avg_wait_s},
+          {"p99_wait_s", recorded.p99_wait_s},
+          {"avg_bounded_slowdown", recorded.avg_bounded_slowdown}};
+}
+
 Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                    const Execution& execution) {
   Json policies = Json::array();
@@ -122,6 +134,7 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
        {"policies", policies},
        {"warnings", report_warnings(input, runs)},
        {"execution", execution_json(execution, scenario.threads, scenario.out)}});
+  if (input.recorded) manifest["recorded"] = recorded_json(*input.recorded);
   for (const MissingPolicy& missing : execution.missing) {
     manifest["missing"].push_back({{"policy", missing.policy}, {"why", missing.why}});
   }
@@ -154,7 +167,7 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
   const JobTable& jobs = engine.jobs();
   std::string text =
       "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status,vc,class,"
-      "gpu_type,requested_s,measured\n";
+      "gpu_type,requested_s,measured,estimate_s\n";
   text.reserve(std::size_t{jobs.size()} * 96);
   const std::vector<std::string> gpu_types = gpu_types_of(input.cluster, run);
   const std::uint32_t end = input.window.end(jobs.size());
@@ -179,7 +192,9 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
     append_csv_field(text += ',', gpu_types[i]);
     text += ',';
     if (jobs.estimate(job) != Time::max()) append_seconds(text, jobs.estimate(job));
-    text += i >= input.window.first && i < end ? ",true\n" : ",false\n";
+    text += i >= input.window.first && i < end ? ",true," : ",false,";
+    if (!run.estimates.empty()) append_seconds(text, run.estimates[i]);
+    text += '\n';
   }
   return text;
 }
@@ -220,6 +235,32 @@ std::string energy_line(const std::vector<PolicyRun>& runs) {
         (&run == runs.data() ? " " : ", ") + run.policy + formatted(" %.1f kWh", run.metrics.energy_kwh.value_or(0));
   }
   return text + "\n";
+}
+
+// The cells from "avg JCT s" to "slowd.", of Metrics or RecordedWaits.
+template <class Figures>
+std::vector<std::string> time_cells(const Figures& m) {
+  return {formatted("%.2f", m.avg_jct_s),
+          human_duration(m.avg_jct_s),
+          human_duration(m.median_jct_s),
+          human_duration(m.p99_jct_s),
+          human_duration(m.avg_wait_s),
+          formatted(m.avg_bounded_slowdown < 1000 ? "%.2f" : "%.0f", m.avg_bounded_slowdown)};
+}
+
+// In brackets, as it is no policy. Its log tells neither what its cluster had nor what it preempted.
+std::vector<std::string> recorded_row(const RecordedWaits& recorded) {
+  std::vector<std::string> cells = {"(recorded)", "-"};
+  for (std::string& cell : time_cells(recorded)) cells.push_back(std::move(cell));
+  cells.insert(cells.end(), {"-", "-"});
+  return cells;
+}
+
+std::string recorded_line(const RecordedWaits& recorded) {
+  const std::string what = "(recorded): not simulated; the waits in the trace's log, on the cluster that wrote it";
+  if (recorded.jobs == recorded.measured) return what + "\n";
+  return what + ", of\n" + human_count(recorded.jobs) + " of the " + human_count(recorded.measured) +
+         " measured jobs, whose start it tells\n";
 }
 
 std::string split_table(const Scenario& scenario, const PolicyRun& run) {
@@ -300,15 +341,17 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   for (const PolicyRun& run : runs) {
     const Metrics& m = run.metrics;
     any_clairvoyant |= run.clairvoyant;
-    table.add({run.policy + (run.clairvoyant ? "*" : ""), run.run_times, formatted("%.2f", m.avg_jct_s),
-               human_duration(m.avg_jct_s), human_duration(m.median_jct_s), human_duration(m.p99_jct_s),
-               human_duration(m.avg_wait_s),
-               formatted(m.avg_bounded_slowdown < 1000 ? "%.2f" : "%.0f", m.avg_bounded_slowdown),
-               percent(m.gpu_utilization), human_count(m.preemptions)});
+    std::vector<std::string> cells = {run.policy + (run.clairvoyant ? "*" : ""), run.run_times};
+    for (std::string& cell : time_cells(m)) cells.push_back(std::move(cell));
+    cells.push_back(percent(m.gpu_utilization));
+    cells.push_back(human_count(m.preemptions));
+    table.add(std::move(cells));
   }
+  if (input.recorded) table.add(recorded_row(*input.recorded));
   text += table.text() +
           "run times: what the policy knew of them; JCT: completion time; wait and slowd. (bounded slowdown) are "
           "means; used: GPU time\n";
+  if (input.recorded) text += recorded_line(*input.recorded);
   if (input.runtime.power) text += energy_line(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {

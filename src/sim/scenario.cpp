@@ -7,7 +7,7 @@
 #include "src/base/parallel.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/seam/registry.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/sim/run_fields.hpp"
 
 namespace gpusched {
 
@@ -22,13 +22,13 @@ Result<std::vector<std::string>> split_policies(std::string_view text) {
 FieldTable scenario_fields(Scenario& s) {
   std::vector<std::string> splits{"none"};
   splits.insert(splits.end(), std::begin(split_names), std::end(split_names));
+  const RunFields common = run_fields(s);
   return {
       {"trace.path", "--trace", "trace file, - for standard input, or synthetic:NAME", &s.trace},
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
       {"trace.columns", "--columns", "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]", &s.columns},
-      {"trace.where", "--where", "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >=", &s.where},
-      {"trace.drop_bad_rows", "--drop-bad-rows",
-       "leave out rows with bad values, counted, instead of refusing the trace", &s.drop_bad_rows},
+      common.where,
+      common.drop_bad_rows,
       {"cluster", "--cluster",
        "NAME, FILE, NODESxGPUS (75x8) or GPUS (600: one pool that only counts); by default what the trace states",
        &s.cluster},
@@ -38,18 +38,12 @@ FieldTable scenario_fields(Scenario& s) {
                   "--backfill says",
        .target = &s.policies,
        .split = split_policies},
-      {"backfill", "--backfill",
-       "for policies that are an order and name no backfilling (nor +none): none, easy, conservative or sc20, with "
-       "{parameter=value,...}",
-       &s.backfill},
-      {"placement", "--placement", "how nodes are chosen; count: no nodes, only GPUs", &s.placement, placement_words()},
+      common.backfill,
+      common.placement,
       {"seed", "--seed", "seed of everything random", &s.seed},
-      {"preemption.checkpoint_s", "--checkpoint-cost", "seconds to save a job's state when it is preempted",
-       &s.preemption.checkpoint},
-      {"preemption.restart_s", "--restart-cost", "seconds to load it again", &s.preemption.restart},
-      {"preemption.checkpoint_interval_s", "--checkpoint-interval",
-       "seconds of work between checkpoints; what follows the last one is lost; 0: nothing is lost",
-       &s.preemption.checkpoint_interval},
+      common.checkpoint_cost,
+      common.restart_cost,
+      common.checkpoint_interval,
       {"fidelity.profiles", "--profile",
        "device profiles that set how fast each job family runs on each GPU type: [TYPE=]FILE_OR_NAME[,...]",
        &s.profiles},
@@ -63,17 +57,18 @@ FieldTable scenario_fields(Scenario& s) {
        "how much jobs that share a GPU slow each other: as the profiles say, or not",
        &s.interference,
        {"profile", "none"}},
-      {"oversize",
-       "--oversize",
-       "a job larger than the cluster is an error, dropped, or clamped to fit",
-       &s.oversize,
-       {"error", "drop", "clamp"}},
+      common.oversize,
       {"measure.warmup_jobs", "--warmup-jobs", "first jobs that are run but not measured", &s.warmup_jobs},
       {"measure.measure_jobs", "--measure-jobs", "jobs that are measured then; 0: all", &s.measure_jobs},
       {"measure.warmup_s", "--warmup-time", "the same by seconds since the first submission", &s.warmup},
       {"measure.measure_s", "--measure-time", "seconds of submissions that are measured then; 0: all", &s.measure},
       {"split", "--split", "also show the results by GPU count, user, virtual cluster, status, group or class",
        &s.split, splits},
+      {"recorded",
+       "--recorded",
+       "also show the waits in the trace's own log, where it has them, or not",
+       &s.recorded,
+       {"show", "none"}},
       {"output.folder",
        "--out",
        "folder for summary.json, jobs.csv and intervals.csv of each policy (of slurm: terms.csv), and manifest.json",

@@ -39,11 +39,12 @@ struct Scenario {
   std::uint64_t measure_jobs = 0;  ///< 0: all that follow the warm-up
   Time warmup{};                   ///< the same by time of submission; by jobs or by time, not both
   Time measure{};
-  std::string split = "none";   ///< split_names, or "none"
-  std::string out;              ///< folder for files; empty: none
-  bool json = false;            ///< one JSON object instead of tables
-  std::uint64_t threads = 1;    ///< policies that run at the same time; 0: one for each processor
-  std::string manifest_sha256;  ///< of the trace, where the scenario is a manifest's; a run tells when it differs
+  std::string split = "none";     ///< split_names, or "none"
+  std::string recorded = "show";  ///< the waits of the trace's own log (recorded.hpp) beside the policies, or "none"
+  std::string out;                ///< folder for files; empty: none
+  bool json = false;              ///< one JSON object instead of tables
+  std::uint64_t threads = 1;      ///< policies that run at the same time; 0: one for each processor
+  std::string manifest_sha256;    ///< of the trace, where the scenario is a manifest's; a run tells when it differs
 };
 
 /// The policies of a list, each as written: it is split where policies end, not at every comma. Errors name the place.

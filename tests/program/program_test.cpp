@@ -101,11 +101,11 @@ TEST_F(Program, WritesTheSameBytesAgainAndOnTwoThreads) {
   const auto files = [&](const std::string& name, const std::string& more) {
     const std::string out = folder_.path() + "/" + name;
     EXPECT_EQ(run("replay --trace " + small_trace() + " --cluster 1x2 --placement random --seed 3" +
-                  " --policy fifo,srtf,srsf,fifo --split vc --out " + out + more)
+                  " --policy fifo,srtf,srsf --split vc --out " + out + more)
                   .code,
               0);
     std::string all;
-    for (const char* policy : {"fifo", "srtf", "srsf", "fifo-2"}) {
+    for (const char* policy : {"fifo", "srtf", "srsf"}) {
       for (const char* file : {"/summary.json", "/jobs.csv", "/intervals.csv"}) {
         all += bytes_of(out + "/" + policy + file);
       }
@@ -171,16 +171,40 @@ TEST_F(Program, APolicyWithNoneStaysPlainBesideADefaultBackfill) {
   }
 }
 
-TEST_F(Program, SeparatesPoliciesOfOneName) {
-  const std::string trace = small_trace(), out = folder_.path() + "/twice";
-  const json runs = metrics("replay --cluster 2 --policy fifo,fifo --trace " + trace + " --out " + out);
+TEST_F(Program, APolicyIsGivenOnce) {
+  const std::string trace = small_trace();
+  for (const std::string command : {"replay", "evaluate --window-jobs 3"}) {
+    expect_refused(command + " --cluster 2 --policy fifo,sjf,fifo --trace " + trace, "--policy: fifo is given twice");
+  }
+  expect_refused("evaluate --window-jobs 3 --cluster 2 --group a=fifo --group a=sjf --trace " + trace,
+                 "--group: the name 'a' is given twice");
+  expect_refused("evaluate --window-jobs 3 --cluster 2 --policy fifo --group fifo=sjf --trace " + trace,
+                 "--group: the name 'fifo' is given twice");
+  EXPECT_EQ(metrics("evaluate --window-jobs 3 --cluster 2 --policy fifo --group a=fifo,sjf --trace " + trace).size(),
+            3u);
+}
+
+// Both are "sjf_skip=true_" where file systems are asked.
+TEST_F(Program, PoliciesOfAlikeTextHaveFoldersOfTheirOwn) {
+  const std::string out = folder_.path() + "/alike";
+  const json runs = metrics("replay --cluster 2 --policy 'sjf{skip=true},sjf{ skip=true}' --trace " + small_trace() +
+                            " --out " + out);
   ASSERT_EQ(runs.size(), 2u);
-  EXPECT_EQ(bytes_of(out + "/fifo/jobs.csv"), bytes_of(out + "/fifo-2/jobs.csv"));
   const json manifest = json::parse(bytes_of(out + "/manifest.json"));
-  EXPECT_EQ(manifest["policies"][1]["folder"], "fifo-2");
-  const json windows = metrics("evaluate --cluster 2 --window-jobs 3 --policy fifo,fifo --trace " + trace);
-  ASSERT_EQ(windows.size(), 2u);
-  EXPECT_EQ(windows[0]["metrics"], windows[1]["metrics"]);
+  EXPECT_NE(manifest["policies"][0]["folder"], manifest["policies"][1]["folder"]);
+}
+
+TEST_F(Program, ShowsTheWaitsOfTheLogBesideThePolicies) {
+  const std::string trace = folder_.write(
+      "log.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task,start_s\na,0,10,1,1000,7\nb,2,4,1,1000,2\n");
+  const std::string replay = "replay " + trace + " --cluster 2 --policy fifo";
+  EXPECT_THAT(run(replay).out, HasSubstr("\n(recorded)"));
+  EXPECT_THAT(run(replay + " --recorded none").out, testing::Not(HasSubstr("recorded")));
+  EXPECT_THAT(run("replay " + small_trace() + " --cluster 2 --policy fifo").out, testing::Not(HasSubstr("recorded")));
+  const std::string out = folder_.path() + "/out";
+  const json report = json::parse(run(replay + " --json --out " + out).out);
+  EXPECT_EQ(report["manifest"]["recorded"]["avg_wait_s"], 3.5);
+  EXPECT_EQ(json::parse(bytes_of(out + "/manifest.json"))["recorded"], report["manifest"]["recorded"]);
 }
 
 TEST_F(Program, PolicyNamesBearBlanksAroundThemAndNoEmptyPath) {

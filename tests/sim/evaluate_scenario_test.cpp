@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
+#include "src/sim/scenario.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched::test {
@@ -33,13 +35,33 @@ TEST(EvaluateScenario, ItsJsonReadsBack) {
   EXPECT_THAT(evaluate_scenario_json(scenario, false), Not(HasSubstr("threads")));
 }
 
+// What both commands have stands under the same keys and flags, with the same words, in both.
+TEST(EvaluateScenario, SharesItsRowsWithReplay) {
+  EvaluateScenario evaluation;
+  Scenario replay;
+  const FieldTable ours = evaluate_fields(evaluation), theirs = scenario_fields(replay);
+  for (const char* flag : {"--where", "--drop-bad-rows", "--oversize", "--backfill", "--placement", "--checkpoint-cost",
+                           "--restart-cost", "--checkpoint-interval"}) {
+    const auto has_flag = [&](const Field& field) { return field.flag == flag; };
+    const auto own = std::find_if(ours.begin(), ours.end(), has_flag);
+    const auto other = std::find_if(theirs.begin(), theirs.end(), has_flag);
+    ASSERT_NE(own, ours.end()) << flag;
+    ASSERT_NE(other, theirs.end()) << flag;
+    EXPECT_EQ(own->path, other->path) << flag;
+    EXPECT_EQ(own->words, other->words) << flag;
+    EXPECT_EQ(own->meaning, other->meaning) << flag;
+  }
+}
+
 TEST(EvaluateScenario, RefusesWhatItDoesNotKnow) {
   const auto refusal = [](const std::string& json) {
     EvaluateScenario scenario;
     const auto done = read_evaluate_json(scenario, json, "x.json");
     return done ? "" : done.error().to_string();
   };
-  EXPECT_EQ(refusal(R"({"trace": ["a"]})"), "x.json: /trace: unknown key (did you mean 'traces'?)");
+  EXPECT_EQ(refusal(R"({"tarces": ["a"]})"), "x.json: /tarces: unknown key (did you mean 'traces'?)");
+  EXPECT_EQ(refusal(R"({"trace": ["a"]})"), "x.json: /trace: expected an object");
+  EXPECT_EQ(refusal(R"({"where": "gpus>1"})"), "x.json: /where: unknown key");  // /trace/where, as of replay
   EXPECT_EQ(refusal(R"({"windows": {"jobs": 0}})"),
             "x.json: /windows/jobs: expected a whole number, 1 to 1000000000, not 0");
   EXPECT_EQ(refusal(R"({"windows": {"to": 1.5}})"), "x.json: /windows/to: expected a number from 0 to 1, not 1.5");

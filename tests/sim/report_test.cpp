@@ -232,6 +232,87 @@ TEST(Report, MeansOfTheMeasuredRowsAreThoseOfTheSummary) {
   check(20);
 }
 
+// The estimates of jobs.csv, of a's jobs, whose work is 10, 30 and 5 s: a policy is asked when a job is submitted.
+TEST(Report, TellsTheRunTimeThatAPolicyExpected) {
+  const TempFolder folder;
+  Scenario scenario;
+  scenario.trace = folder.write("jobs.csv",
+                                "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user,estimate_s\n"
+                                "1,0,10,1,1000,a,100\n2,20,30,1,1000,a,200\n3,60,5,1,1000,a,\n");
+  scenario.cluster = "1x1";
+  scenario.policies = {"fifo,fifo+easy{estimate=user},srtf,sjf,sjf{estimate=user-mean}+easy,las"};
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto input = load_replay(scenario, registry);
+  ASSERT_TRUE(input) << input.error().to_string();
+  ReplayProgress progress;
+  const auto runs = run_replay(*input, registry, 2, {.splits = true, .job_files = true}, progress);
+  ASSERT_TRUE(runs);
+  const std::vector<std::vector<std::string>> expected = {{"", "", ""},         {"100", "200", "31536000"},
+                                                          {"10", "30", "5"},    {"10", "30", "5"},
+                                                          {"3600", "10", "20"}, {"", "", ""}};
+  for (std::size_t i = 0; i < runs->size(); ++i) {
+    auto out = OutputFolder::open(folder.path() + "/out" + std::to_string(i), manifest_name);
+    ASSERT_TRUE(out);
+    ASSERT_TRUE(write_policy_files(*out, *input, (*runs)[i]));
+    std::vector<std::string> estimates;
+    for (std::vector<std::string>& row :
+         rows_of(folder.path() + "/out" + std::to_string(i) + "/" + (*runs)[i].folder + "/jobs.csv")) {
+      row.resize(18);  // an empty cell at the end is lost
+      estimates.push_back(row[17]);
+    }
+    EXPECT_EQ(estimates, expected[i]) << (*runs)[i].policy;
+  }
+  ReplayProgress again;
+  const auto without_files = run_replay(*input, registry, 1, {}, again);
+  ASSERT_TRUE(without_files);
+  for (const PolicyRun& run : *without_files) EXPECT_TRUE(run.estimates.empty());
+}
+
+// Waits of 5, 0 and 100 s in the log; the fourth job has no start, the last is not measured.
+TEST(Report, HasTheWaitsOfTheTracesOwnLog) {
+  const TempFolder folder;
+  Scenario scenario;
+  scenario.trace = folder.write("jobs.csv",
+                                "job_id,submit_s,work_s,tasks,gpu_milli_per_task,start_s\n"
+                                "1,0,10,1,1000,5\n2,20,30,1,1000,20\n3,60,5,9,1000,160\n4,70,5,1,1000,\n"
+                                "5,80,5,1,1000,80\n");
+  scenario.cluster = "1x9";
+  scenario.policies = {"fifo"};
+  scenario.measure_jobs = 4;
+  const auto input = load_replay(scenario, PolicyRegistry::standard());
+  ASSERT_TRUE(input);
+  ASSERT_TRUE(input->recorded);
+  EXPECT_EQ(input->recorded->jobs, 3u);
+  EXPECT_EQ(input->recorded->measured, 4u);
+  EXPECT_DOUBLE_EQ(input->recorded->avg_wait_s, 35);
+  EXPECT_DOUBLE_EQ(input->recorded->avg_jct_s, 50);  // 15, 30, 105
+  EXPECT_DOUBLE_EQ(input->recorded->median_jct_s, 30);
+  EXPECT_DOUBLE_EQ(input->recorded->p99_wait_s, 98.1);  // 5 + 0.98 x 95
+  EXPECT_DOUBLE_EQ(input->recorded->avg_bounded_slowdown, (1.5 + 1 + 10.5) / 3);
+  ReplayProgress progress;
+  const auto runs = run_replay(*input, PolicyRegistry::standard(), 1, {}, progress);
+  ASSERT_TRUE(runs);
+  const std::string table = comparison_table(scenario, *input, *runs);
+  EXPECT_THAT(table, testing::HasSubstr("\n(recorded)          -      50.00"));
+  EXPECT_THAT(table, testing::HasSubstr("3 of the 4 measured jobs"));
+  const auto report = nlohmann::json::parse(json_report(scenario, *input, *runs, {}));
+  EXPECT_EQ(report["manifest"]["recorded"]["avg_wait_s"], 35);
+  EXPECT_EQ(report["runs"].size(), 1u);
+
+  scenario.recorded = "none";
+  const auto silent = load_replay(scenario, PolicyRegistry::standard());
+  ASSERT_TRUE(silent);
+  EXPECT_EQ(comparison_table(scenario, *silent, *runs).find("recorded"), std::string::npos);
+  EXPECT_FALSE(nlohmann::json::parse(json_report(scenario, *silent, *runs, {}))["manifest"].contains("recorded"));
+
+  scenario.recorded = "show";
+  scenario.warmup_jobs = 3;
+  scenario.measure_jobs = 1;  // the one without a start
+  const auto unknown = load_replay(scenario, PolicyRegistry::standard());
+  ASSERT_TRUE(unknown);
+  EXPECT_FALSE(unknown->recorded);
+}
+
 // ann's first job holds all 4 GPUs until 100 s. Then her fair-share factor is 2^-(1/0.5) and bob's, who used
 // nothing, 1.
 TEST(Report, WritesSlurmsTermsOfEveryStart) {

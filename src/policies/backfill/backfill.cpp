@@ -94,6 +94,21 @@ Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, s
   return specs;
 }
 
+Result<std::vector<PolicySpec>> parse_contestants(const PolicyRegistry& registry, std::span<const std::string> texts) {
+  std::vector<PolicySpec> all;
+  for (const std::string& text : texts) {
+    auto specs = parse_policies(registry, text);
+    if (!specs) return specs;
+    for (PolicySpec& spec : *specs) {
+      if (std::any_of(all.begin(), all.end(), [&](const PolicySpec& other) { return other.text == spec.text; })) {
+        return Unexpected{Error{.message = spec.text + " is given twice", .field = "--policy"}};
+      }
+      all.push_back(std::move(spec));
+    }
+  }
+  return all;
+}
+
 void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies) {
   for (PolicySpec& policy : policies) {
     if (!policy.backfill.empty() || !can_be_backfilled(**registry.find(policy.name), backfill)) continue;
@@ -118,7 +133,7 @@ Result<std::optional<PolicySpec>> default_backfill(const PolicyRegistry& registr
   }
   for (std::size_t i = 0; i < laid.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      if (laid[i].text == laid[j].text && policies[i].text != policies[j].text) {
+      if (laid[i].text == laid[j].text) {
         return fail("makes " + policies[j].text + " and " + policies[i].text + " the same policy; give one of them");
       }
     }
@@ -155,10 +170,15 @@ Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySp
 
 namespace {
 
+// The parameter `estimate`, or the end.
+std::vector<ParameterInfo>::const_iterator find_estimate(const std::vector<ParameterInfo>& parameters) {
+  return std::find_if(parameters.begin(), parameters.end(),
+                      [](const ParameterInfo& parameter) { return parameter.name == "estimate"; });
+}
+
 // The value of the parameter `estimate`; nothing where there is no such parameter, or no word, which makers refuse.
 std::string estimator_of(const std::vector<ParameterInfo>& parameters, const PolicySpec& spec, const JobTable& jobs) {
-  const auto row = std::find_if(parameters.begin(), parameters.end(),
-                                [](const ParameterInfo& parameter) { return parameter.name == "estimate"; });
+  const auto row = find_estimate(parameters);
   if (row == parameters.end()) return {};
   const auto given = spec.given.find("estimate");
   const auto* word = std::get_if<std::string>(given == spec.given.end() ? &row->fallback : &given->second);
@@ -179,6 +199,26 @@ std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& po
   }
   if (of_order.empty()) return clairvoyant ? "exact" : "-";
   return of_order;
+}
+
+Result<std::optional<AnyDurationEstimator>> known_estimator(const PolicyRegistry& registry, const PolicySpec& policy,
+                                                            const PolicyContext& context, bool clairvoyant) {
+  const auto made = [&](const std::string& owner, const std::vector<ParameterInfo>& infos,
+                        const PolicySpec& spec) -> Result<std::optional<AnyDurationEstimator>> {
+    const auto parameters = complete_parameters(owner, infos, spec);
+    if (!parameters) return Unexpected{parameters.error()};
+    auto estimator = make_duration_estimator(*parameters, context);
+    if (!estimator) return Unexpected{estimator.error()};
+    return std::optional(*std::move(estimator));
+  };
+  const std::vector<ParameterInfo>& of_order = (*registry.find(policy.name))->parameters;
+  if (find_estimate(of_order) != of_order.end()) return made("policy " + policy.name, of_order, policy);
+  if (!stays_plain(policy)) {
+    const PolicySpec& backfill = policy.backfill.front();
+    return made("backfill " + backfill.name, (*find_backfill(backfill.name))->parameters, backfill);
+  }
+  if (clairvoyant) return std::optional(AnyDurationEstimator(ExactDuration{}));
+  return std::optional<AnyDurationEstimator>();
 }
 
 }  // namespace gpusched

@@ -42,6 +42,10 @@ Result<PolicySpec> parse_backfill(std::string_view text);
 /// starting; "+none" keeps the default away.
 Result<std::vector<PolicySpec>> parse_policies(const PolicyRegistry& registry, std::string_view text);
 
+/// The policies of all `texts`, which are compared with each other. Errors: as parse_policies(), and a policy that is
+/// given twice.
+Result<std::vector<PolicySpec>> parse_contestants(const PolicyRegistry& registry, std::span<const std::string> texts);
+
 /// Adds `backfill` to each policy that is an order of starting and names no backfilling itself; its text then says so:
 /// "fifo+easy". Precondition: `policies` from parse_policies(), `backfill` from parse_backfill().
 void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backfill, std::span<PolicySpec> policies);
@@ -64,5 +68,10 @@ Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySp
 /// it works so. Precondition: the policy could be made.
 std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& policy, const JobTable& jobs,
                             bool clairvoyant);
+
+/// The estimator that known_run_times() names, of two the first: one of its own, which estimates as the policy's does
+/// where it is shown the same instants. Nothing for "-". Errors and precondition: as make_policy().
+Result<std::optional<AnyDurationEstimator>> known_estimator(const PolicyRegistry& registry, const PolicySpec& policy,
+                                                            const PolicyContext& context, bool clairvoyant);
 
 }  // namespace gpusched

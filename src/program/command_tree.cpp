@@ -42,7 +42,7 @@ constexpr KnownKind known_kinds[] = {
     {"cluster show", "cluster", value_kind::cluster},
     {"cluster import", "nodes", value_kind::file},
     {"", "--format", value_kind::format},
-    {"", "--profile", value_kind::profile},
+    {"", "--profile", value_kind::profiles},
     {"", "--reference-profile", value_kind::profile},
     {"profile show", "profile", value_kind::profile},
     {"profile validate", "profile", value_kind::profile},
@@ -116,6 +116,9 @@ std::vector<std::string> words_of_kind(std::string_view kind) {
   if (std::find(std::begin(of_policies), std::end(of_policies), kind) != std::end(of_policies)) {
     const PolicyRegistry registry = PolicyRegistry::standard();
     for (const PolicyInfo& policy : registry.rows()) words.push_back(policy.name);
+    if (kind == value_kind::policy) {
+      for (const BackfillInfo& way : backfill_infos()) words.push_back(way.name);
+    }
   } else if (kind == value_kind::backfill) {
     words.emplace_back("none");
     for (const auto& way : backfill_infos()) words.push_back(way.name);
@@ -124,7 +127,7 @@ std::vector<std::string> words_of_kind(std::string_view kind) {
   } else if (kind == value_kind::format) {
     words.emplace_back("auto");
     for (const TraceFormatInfo& format : trace_formats()) words.push_back(format.name);
-  } else if (kind == value_kind::profile) {
+  } else if (kind == value_kind::profile || kind == value_kind::profiles) {
     words = shipped_profile_names();
   } else if (kind == value_kind::model) {
     words = builtin_model_names();

@@ -21,6 +21,7 @@ inline constexpr std::string_view backfill = "BACKFILL";         ///< a way of b
 inline constexpr std::string_view cluster = "CLUSTER";           ///< NAME, FILE, NODESxGPUS or GPUS
 inline constexpr std::string_view format = "FORMAT";             ///< a trace format, or auto
 inline constexpr std::string_view profile = "PROFILE";           ///< a device profile: FILE or NAME
+inline constexpr std::string_view profiles = "PROFILES";         ///< a list of them, each behind TYPE= or alone
 inline constexpr std::string_view model = "MODEL";               ///< of synthetic traces: NAME or FILE
 inline constexpr std::string_view file = "FILE";
 inline constexpr std::string_view folder = "FOLDER";

@@ -9,10 +9,11 @@
 namespace gpusched {
 namespace {
 
-// How a shell completes a value. `one` is an entry of a list of policies, `group` such a list behind NAME=.
-enum class Way { none, words, list, one, group, commands, words_or_files, files, folders };
-constexpr std::string_view way_names[] = {"none",     "words",          "list",  "one",    "group",
-                                          "commands", "words_or_files", "files", "folders"};
+// How a shell completes a value. `one` is an entry of a list of policies, `group` such a list behind NAME=; `profiles`
+// are words or files, each behind TYPE= where the user says so.
+enum class Way { none, words, list, one, group, commands, profiles, words_or_files, files, folders };
+constexpr std::string_view way_names[] = {"none",     "words",    "list",           "one",   "group",
+                                          "commands", "profiles", "words_or_files", "files", "folders"};
 
 std::string name_of(Way way) { return std::string(way_names[static_cast<std::size_t>(way)]); }
 
@@ -22,6 +23,7 @@ Way way_of(const OptionInfo& option) {
   if (is(value_kind::compared)) return Way::one;
   if (is(value_kind::group)) return Way::group;
   if (is(value_kind::command)) return Way::commands;
+  if (is(value_kind::profiles)) return Way::profiles;
   if (is(value_kind::trace) || is(value_kind::cluster) || is(value_kind::profile) || is(value_kind::model)) {
     return Way::words_or_files;
   }
@@ -215,6 +217,9 @@ _gpusched() {
     commands)
       _gpusched_commands "$arguments"
       way=words ;;
+    profiles)
+      [[ $cur == *[=,]* ]] && begun=${cur%"${cur##*[=,]}"}
+      way=words_or_files ;;
   esac
 
   COMPREPLY=()
@@ -225,7 +230,7 @@ _gpusched() {
   case $way in
     files|words_or_files)
       compopt -o filenames 2> /dev/null
-      while IFS= read -r word; do COMPREPLY+=( "$word" ); done < <(compgen -f -- "$cur") ;;
+      while IFS= read -r word; do COMPREPLY+=( "$begun$word" ); done < <(compgen -f -- "${cur#"$begun"}") ;;
     folders)
       compopt -o filenames 2> /dev/null
       while IFS= read -r word; do COMPREPLY+=( "$word" ); done < <(compgen -d -- "$cur") ;;
@@ -264,6 +269,7 @@ std::string zsh_value(const OptionInfo& option) {
     case Way::one:
     case Way::group: return ":policies: _gpusched_policies_behind " + name_of(way_of(option)) + " " + words;
     case Way::commands: return ":command: _gpusched_command_names";
+    case Way::profiles: return ":profiles: _gpusched_profiles " + words;
     case Way::words_or_files: return ":value: _gpusched_words_or_files " + words;
     case Way::files: return ":file:_files";
     case Way::folders: return ":folder:_files -/";
@@ -341,6 +347,12 @@ _gpusched_words_or_files() {
   _files
 }
 
+# Behind TYPE= and behind a comma too.
+_gpusched_profiles() {
+  compset -P '*[,=]'
+  _gpusched_words_or_files "$@"
+}
+
 )sh";
 
 // ---- fish
@@ -358,6 +370,7 @@ std::string fish_value(const OptionInfo& option) {
     case Way::group:
       return " -x -a " + fish_quoted("(__gpusched_policies_behind " + name_of(way_of(option)) + " " + words + ")");
     case Way::commands: return " -x -a '(__gpusched_command_names)'";
+    case Way::profiles: return " -r -F -a " + fish_quoted("(__gpusched_profiles " + words + ")");
     case Way::words_or_files: return " -r -F -a " + fish_quoted(words);
     case Way::files: return " -r -F";
     case Way::folders: return " -x -a '(__fish_complete_directories)'";
@@ -431,6 +444,15 @@ function __gpusched_policies_behind
     test (string sub -s (math $kept + 1) -- "$token") = "$last"; or return
     set -l begun (string sub -l $kept -- "$token")
     for name in $names
+        echo "$begun$name"
+    end
+end
+
+# Device profiles, behind TYPE= and behind a comma too.
+function __gpusched_profiles
+    set -l token (commandline -ct | string replace -r '^--[a-z-]+=' '')
+    set -l begun (string match -r '^.*[=,]' -- "$token")
+    for name in $argv
         echo "$begun$name"
     end
 end

@@ -78,6 +78,9 @@ int run(int argc, char** argv) {
   if (const std::string wrong = unknown_command(program, {argv + 1, argv + argc}); !wrong.empty()) {
     return gpusched::complain(wrong);
   }
+  if (const std::string wrong = gpusched::missing_value(program, {argv + 1, argv + argc}); !wrong.empty()) {
+    return gpusched::complain(wrong);
+  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

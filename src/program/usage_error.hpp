@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,10 +99,37 @@ inline std::string usage_message(const CLI::App& command, const CLI::ParseError&
   }
   if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
     const std::size_t between = text.find(" excludes ");
+    // What may be given without its option is called as in the line that shows how to call the command.
+    const auto called = [&](const std::string& name) {
+      const CLI::Option* known = command.get_option_no_throw(name);
+      return known != nullptr && known->get_positional() ? argument_name(*known) : name;
+    };
     if (between != std::string::npos)
-      return text.substr(0, between) + " and " + text.substr(between + 10) + " exclude each other";
+      return called(text.substr(0, between)) + " and " + called(text.substr(between + 10)) + " exclude each other";
   }
   return text;
+}
+
+/// What is wrong with `words` behind `command` where an option stands in place of another's value, which CLI11 would
+/// take for it; or "".
+inline std::string missing_value(const CLI::App& command, std::span<char* const> words) {
+  const auto option_of = [&](std::string_view word) -> const CLI::Option* {
+    if (word.size() < 2 || word.front() != '-') return nullptr;
+    return command.get_option_no_throw(std::string(word.substr(0, word.find('='))));
+  };
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
+      if (below->get_name() == word) return missing_value(*below, words.subspan(i + 1));
+    }
+    const CLI::Option* option = option_of(word);
+    if (option == nullptr || option->get_items_expected_max() == 0 || word.find('=') != std::string_view::npos)
+      continue;
+    if (++i == words.size() || option_of(words[i]) == nullptr) continue;
+    return std::string(word) + ": expected a value behind it, not the option " + words[i] + " (see `" +
+           full_name(command) + " --help`)";
+  }
+  return "";
 }
 
 /// CLI11 reports --help as an error with code 0; every real one is bad usage.

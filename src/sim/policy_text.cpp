@@ -128,32 +128,37 @@ std::string policy_json(const PolicyRegistry& registry, const PolicyInfo& policy
   return json_text(policy_row_json(registry, policy));
 }
 
+std::string backfill_json(const BackfillInfo& way) { return json_text(row_json(way)); }
+
 std::string policy_list_text(const PolicyRegistry& registry) {
   std::size_t width = 0;
   for (const PolicyInfo& policy : registry.rows()) width = std::max(width, policy.name.size());
+  const auto line = [width](const auto& row) {
+    return row.name + std::string(width - row.name.size() + 2, ' ') + row.summary + "\n";
+  };
   std::string text;
-  for (const PolicyInfo& policy : registry.rows()) {
-    text += policy.name + std::string(width - policy.name.size() + 2, ' ') + policy.summary + "\n";
-  }
+  for (const PolicyInfo& policy : registry.rows()) text += line(policy);
+  text += "\nWays of backfilling, behind a policy's +, as in fifo+easy:\n";
+  for (const BackfillInfo& way : backfill_infos()) text += line(way);
   return text + "\n`gpusched policies NAME` shows parameters and source.\n";
 }
 
-std::string policy_text(const PolicyInfo& policy) {
-  constexpr std::size_t facts = 18, meanings = 6;  // columns where they begin
-  const auto fact = [](std::string name, const std::string& value) {
-    name.resize(facts, ' ');
-    return name + wrapped(value, terminal_columns - facts, facts) + "\n";
-  };
-  std::string text = wrapped(policy.name + ": " + policy.summary, terminal_columns) + "\n\n";
-  if (!policy.aliases.empty()) text += fact("also called", joined(policy.aliases, ", "));
-  text += fact("source", policy.source);
-  text += fact("cost of an event", policy.complexity);
-  text += fact("preempts", policy.preemptive ? "yes" : "no");
-  text += fact("work-conserving", policy.work_conserving ? "yes" : "no");
-  if (policy.parameters.empty()) return text + "\nIt has no parameters.\n";
-  text += "\nParameters, as in --policy '" + policy.name + "{" + policy.parameters.front().name + "=" +
-          value_text(policy.parameters.front().fallback) + "}':\n";
-  for (const ParameterInfo& parameter : policy.parameters) {
+namespace {
+
+constexpr std::size_t fact_columns = 18;  // where facts begin
+
+std::string fact(std::string name, const std::string& value) {
+  name.resize(fact_columns, ' ');
+  return name + wrapped(value, terminal_columns - fact_columns, fact_columns) + "\n";
+}
+
+// `called`: what stands before the braces on the command line.
+std::string parameters_text(const std::string& called, const std::vector<ParameterInfo>& parameters) {
+  constexpr std::size_t meanings = 6;  // column where they begin
+  if (parameters.empty()) return "\nIt has no parameters.\n";
+  std::string text = "\nParameters, as in --policy '" + called + "{" + parameters.front().name + "=" +
+                     value_text(parameters.front().fallback) + "}':\n";
+  for (const ParameterInfo& parameter : parameters) {
     std::string meaning = parameter.meaning;
     if (!parameter.words.empty()) meaning += " (" + joined(parameter.words, "|") + ")";
     if (is_numeric(parameter))
@@ -162,6 +167,26 @@ std::string policy_text(const PolicyInfo& policy) {
             wrapped(meaning, terminal_columns - meanings, meanings) + "\n";
   }
   return text;
+}
+
+}  // namespace
+
+std::string policy_text(const PolicyInfo& policy) {
+  const std::string called = policy.name.ends_with(':') ? policy.name + "DIR" : policy.name;  // rl:DIR
+  std::string text = wrapped(called + ": " + policy.summary, terminal_columns) + "\n\n";
+  if (!policy.aliases.empty()) text += fact("also called", joined(policy.aliases, ", "));
+  text += fact("source", policy.source);
+  text += fact("cost of an event", policy.complexity);
+  text += fact("preempts", policy.preemptive ? "yes" : "no");
+  text += fact("work-conserving", policy.work_conserving ? "yes" : "no");
+  return text + parameters_text(called, policy.parameters);
+}
+
+std::string backfill_text(const BackfillInfo& way) {
+  std::string text = wrapped("+" + way.name + ": " + way.summary, terminal_columns) + "\n\n";
+  text += fact("source", way.source);
+  text += fact("cost of an event", way.complexity);
+  return text + parameters_text("fifo+" + way.name, way.parameters);
 }
 
 }  // namespace gpusched

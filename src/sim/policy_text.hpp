@@ -4,20 +4,25 @@
 
 #include <string>
 
+#include "src/policies/backfill/backfill.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 
-/// One line a policy.
+/// One line a policy, and one a way of backfilling.
 std::string policy_list_text(const PolicyRegistry& registry);
 
 /// Everything about one policy, its parameters with defaults and ranges.
 std::string policy_text(const PolicyInfo& policy);
+
+/// The same about one way of backfilling.
+std::string backfill_text(const BackfillInfo& way);
 
 /// {"policies": [...], "backfill": [...]}: each row with its parameters (type, default, unit, range or words). Of a
 /// policy also whether it knows true run times with its defaults ("clairvoyant") and whether it can be backfilled.
 std::string policies_json(const PolicyRegistry& registry);
 /// One such row, as an object of its own.
 std::string policy_json(const PolicyRegistry& registry, const PolicyInfo& policy);
+std::string backfill_json(const BackfillInfo& way);
 
 }  // namespace gpusched

@@ -56,6 +56,33 @@ TEST_F(CommandLine, FlagsTakeNoValueAndARenamedOptionIsGivenOnce) {
                  "--threads and --jobs exclude each other");
 }
 
+// The trace was blamed for the policy that --threads had lost.
+TEST_F(CommandLine, AnOptionIsNoValueOfAnother) {
+  const std::string trace = small_trace();
+  expect_refused("replay " + trace + " --threads --policy fifo",
+                 "--threads: expected a value behind it, not the option --policy");
+  expect_refused("replay " + trace + " --cluster 2 --policy --json",
+                 "--policy: expected a value behind it, not the option --json");
+  expect_refused("trace info " + trace + " --format --where=a=b", "--format: expected a value behind it");
+  expect_refused("train " + trace + " --out --cluster 2x8",
+                 "--out: expected a value behind it, not the option --cluster");
+  EXPECT_EQ(run("replay --cluster 2 --policy fifo --trace - < " + trace).code, 0);
+}
+
+TEST_F(CommandLine, DescribesWaysOfBackfilling) {
+  EXPECT_THAT(run("policies").out, HasSubstr("\nconservative "));
+  EXPECT_THAT(run("policies easy").out, HasSubstr("--policy 'fifo+easy{"));
+  EXPECT_EQ(json::parse(run("policies easy --json").out)["name"], "easy");
+  EXPECT_THAT(run("policies rl:x").out, StartsWith("rl:DIR: a scheduler"));
+  EXPECT_THAT(run("policies rl:x").out, HasSubstr("'rl:DIR{sample=false}'"));
+  expect_refused("policies none", "unknown policy 'none'");
+}
+
+TEST_F(CommandLine, AnArgumentIsCalledAsTheHelpCallsIt) {
+  expect_refused("trace generate " + small_trace() + " --model philly --out x.csv",
+                 "--model and TRACE exclude each other");
+}
+
 TEST_F(CommandLine, SaysWhatAPolicyCanBeBackfilledWith) {
   const std::string base = "replay " + small_trace() + " --cluster 2x2 --policy ";
   expect_refused(base + "slurm+conservative", "policy slurm+conservative: slurm takes only none|easy");
@@ -366,6 +393,12 @@ TEST_F(Completion, OfBash) {
   EXPECT_THAT(bash("gpusched replay --backfill con", "con"), ElementsAre("conservative"));
   EXPECT_THAT(bash("gpusched policies themi", "themi"), ElementsAre("themis"));
   EXPECT_THAT(bash("gpusched profile compare H100 H20", "H20"), ElementsAre("H200"));
+  EXPECT_THAT(bash("gpusched replay --profile H20", "H20"), ElementsAre("H200"));
+  EXPECT_THAT(bash("gpusched replay --profile V100=H20", "H20"), ElementsAre("H200"));
+  EXPECT_THAT(bash("gpusched replay --profile V100=V100,A=H20", "H20"), ElementsAre("H200"));
+  EXPECT_THAT(bash("gpusched replay --profile V100,H20", "V100,H20"), ElementsAre("V100,H200"));
+  EXPECT_THAT(bash("gpusched replay --profile V100=sm", "sm"), ElementsAre("small.csv"));
+  EXPECT_THAT(bash("gpusched policies eas", "eas"), ElementsAre("easy"));
   EXPECT_THAT(bash("gpusched calibrate --backend a", "a"), ElementsAre("analytic"));
   EXPECT_THAT(bash("gpusched completion f", "f"), ElementsAre("fish"));
   EXPECT_THAT(bash("gpusched train sm", "sm"), ElementsAre("small.csv"));
@@ -413,6 +446,7 @@ TEST_F(Completion, OfZsh) {
   EXPECT_EQ(zsh("gpusched replay --policy fifo+easy,them"), "replay --policy fifo+easy,themis");
   EXPECT_EQ(zsh("gpusched evaluate --group agent=fifo,them"), "evaluate --group agent=fifo,themis");
   EXPECT_EQ(zsh("gpusched evaluate --against them"), "evaluate --against themis");
+  EXPECT_EQ(zsh("gpusched replay --profile A=V100,B=H20"), "replay --profile A=V100,B=H200");
   EXPECT_EQ(zsh("gpusched help trace inf"), "help trace info");
   EXPECT_EQ(zsh("gpusched help repl"), "help replay");
   EXPECT_EQ(zsh("gpusched help replay inf"), "help replay inf");
@@ -441,6 +475,7 @@ TEST_F(Completion, OfFish) {
   EXPECT_THAT(fish("gpusched replay --policy fifo+easy,them"), ElementsAre("fifo+easy,themis"));
   EXPECT_THAT(fish("gpusched evaluate --group agent=fifo,them"), ElementsAre("agent=fifo,themis"));
   EXPECT_THAT(fish("gpusched evaluate --against them"), ElementsAre("themis"));
+  EXPECT_THAT(fish("gpusched replay --profile A=V100,B=H20"), ElementsAre("A=V100,B=H200"));
   EXPECT_THAT(fish("gpusched help trace "), testing::UnorderedElementsAre("info", "validate", "convert", "generate"));
   EXPECT_THAT(fish("gpusched help tra"), testing::UnorderedElementsAre("trace", "train"));
   EXPECT_THAT(fish("gpusched help replay "), ElementsAre());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
 #include "traces/core/job_records.hpp"
 #include "traces/core/trace_reader.hpp"
@@ -172,8 +173,8 @@ Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobT
     return Unexpected{std::move(error)};
   }
   if (const auto others = file->other_files(); !others.empty()) {
-    report.notes.push_back("the archive holds " + std::to_string(others.size()) +
-                           " more files, which are not read: " + excerpt(joined(others, ", "), 200));
+    report.notes.push_back(counted(others.size(), "further file") +
+                           " of the archive not read: " + excerpt(joined(others, ", "), 200));
   }
   report.sha256 = file->sha256();
   return {};
@@ -200,8 +201,7 @@ Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
     return Unexpected{Error{.message = message, .file = path}};
   }
   if (const std::uint32_t rows = jobs.rows_out_of_order(); rows > 0) {
-    trace.report.notes.push_back(std::to_string(rows) +
-                                 " rows were submitted before the row above; sorted by submission");
+    trace.report.notes.push_back(counted(rows, "row") + " submitted before the row above; sorted by submission");
   }
   auto table = std::move(jobs).build();
   if (!table) return Unexpected{duplicate_error(path, options, table.error())};

@@ -45,13 +45,13 @@ int import(const ClusterArguments& arguments) {
   for (const std::string& line : found->notes) note(line);
   const std::string text = cluster_file_text(found->cluster);
   if (arguments.out.empty()) {
-    std::fputs(text.c_str(), stdout);
+    print(text);
     return exit_done;
   }
   if (const auto written = replace_file(arguments.out, text); !written) {
     return complain(written.error(), exit_failed);
   }
-  std::printf("%s: %s\n", arguments.out.c_str(), cluster_line(found->cluster).c_str());
+  show(arguments.out + ": " + cluster_line(found->cluster) + "\n");
   return exit_done;
 }
 
@@ -59,7 +59,7 @@ int show_cluster(const ClusterArguments& arguments) {
   const auto found = find_cluster(arguments.cluster);
   if (!found) return complain(found.error());
   for (const std::string& line : found->notes) note(line);
-  std::fputs(cluster_text(found->cluster).c_str(), stdout);
+  show(cluster_text(found->cluster));
   return exit_done;
 }
 

@@ -11,10 +11,10 @@
 namespace gpusched {
 
 void add_policies_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("policies", "List every policy and way of backfilling, or describe one");
+  auto* command = program.add_subcommand("policies", "List policies and ways of backfilling, or show one");
   const auto name = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
-  const CLI::Option* given = command->add_option("name", *name, "the policy or way of backfilling to describe");
+  const CLI::Option* given = command->add_option("name", *name, "the policy or way of backfilling to show");
   command->add_flag("--json", *json, "print one JSON object: all that is known of each, with its parameters");
   command->footer("Examples:\n  gpusched policies\n  gpusched policies tiresias\n  gpusched policies easy\n");
   command->callback([name, given, json, &exit_code] {

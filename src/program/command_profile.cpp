@@ -38,8 +38,8 @@ void add_profile_command(CLI::App& program, int& exit_code) {
       exit_code = complain(profile.error());
       return;
     }
-    std::printf("%s: a sound profile of %s; verdict of its calibration: %s\n", first->c_str(), profile->model.c_str(),
-                profile->validation.verdict.c_str());
+    gpusched::show(*first + ": a sound profile of " + profile->model +
+                   "; verdict of its calibration: " + profile->validation.verdict + "\n");
   });
 
   auto* compare = command->add_subcommand(

@@ -152,9 +152,9 @@ int run_training(const TrainArguments& arguments) {
   const JobTable& jobs = input->trace.jobs;
   for (const std::string& line : left_out_lines(input->trace.report)) note(line);
   std::fprintf(stderr, "training on %u jobs of %s on %s, %s, run times known: %s; into %s\n", jobs.size(),
-               config->trace.c_str(), input->cluster.name.c_str(),
+               visible_line(config->trace).c_str(), visible_line(input->cluster.name).c_str(),
                std::string(name_of(action_mode_names, agenda.mode)).c_str(),
-               std::string(name_of(runtime_knowledge_names, agenda.knowledge)).c_str(), folder.c_str());
+               std::string(name_of(runtime_knowledge_names, agenda.knowledge)).c_str(), visible_line(folder).c_str());
   std::fprintf(stderr,
                "untrained, the agent's best action is that of its heuristic, %s (in brackets); less is better\n",
                std::string(name_of(heuristic_names, agenda.heuristic)).c_str());
@@ -173,7 +173,7 @@ int run_training(const TrainArguments& arguments) {
       "heuristic %.6g\n",
       folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
       summary->device.c_str(), summary->best_iteration, summary->best_validation, summary->validation_heuristic);
-  if (summary->held_out) std::printf("\n%s", held_out_text(*summary->held_out).c_str());
+  if (summary->held_out) show("\n" + held_out_text(*summary->held_out));
   return exit_done;
 }
 
@@ -182,6 +182,7 @@ int run(int argc, char** argv) {
   program.formatter(std::make_shared<HelpFormatter>());
   TrainArguments arguments;
   add_train_options(program, arguments);
+  if (const std::string wrong = missing_value(program, {argv + 1, argv + argc}); !wrong.empty()) return complain(wrong);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -66,6 +66,16 @@ TEST_F(HostileInput, EscapesInNamesDoNotReachTheScreen) {
     }
   }
   EXPECT_THAT(run("replay --cluster 2 --policy fifo --split user " + trace).out, HasSubstr("\\x1b]0;owned\\x07"));
+  const std::string cluster =
+      folder_.write("esc.json", R"({"name": "\u001b[2Jc", "nodes": [{"gpus": 2, "vc": "\u001b[31mv"}],
+                                                           "vcs": [{"name": "\u001b[31mv"}]})");
+  for (const std::string& arguments :
+       {"cluster show " + cluster, "cluster import " + cluster, "cluster import " + cluster + " --out " + cluster + "2",
+        "replay --policy fifo --cluster " + cluster + " " + small_trace()}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 0) << arguments << outcome.err;
+    EXPECT_EQ((outcome.out + outcome.err).find('\x1b'), std::string::npos) << arguments;
+  }
 }
 
 TEST_F(HostileInput, JsonNestedWithoutEndIsRefused) {
@@ -125,7 +135,8 @@ TEST_F(HostileInput, AStringWithoutEndInAPhillyTraceIsRefused) {
 
 TEST_F(HostileInput, TooLittleMemoryOrTooFewThreadsIsSaidInOneLine) {
   const std::string replay =
-      "replay synthetic:philly --oversize drop --cluster 40x8 --policy fifo,sjf,srtf,las,fifo,sjf,srtf,las --threads "
+      "replay synthetic:philly --oversize drop --cluster 40x8 --policy fifo,sjf,srtf,las,saf,ljf,srsf,tiresias "
+      "--threads "
       "8 ";
   const Outcome outcome = run_in(90, replay);
   if (outcome.code != 0) expect_one_line(outcome, 1);
@@ -165,7 +176,7 @@ TEST_F(HostileInput, TheSecondFileOfAnArchiveIsNotIgnoredSilently) {
       0);
   const Outcome two = run("replay --cluster 4 --policy fifo " + folder + "/two.tar.gz");
   EXPECT_EQ(two.code, 0) << two.err;
-  EXPECT_THAT(two.err, HasSubstr("the archive holds 1 more files, which are not read: more.csv"));
+  EXPECT_THAT(two.err, HasSubstr("1 further file of the archive not read: more.csv"));
   EXPECT_EQ(run("replay --cluster 4 --policy fifo " + folder + "/one.tgz").err, "");
 }
 

@@ -14,6 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "src/policies/learned/score_network.hpp"
+#include "src/policies/learned/trained_model.hpp"
+
 namespace gpusched::test {
 namespace {
 
@@ -88,10 +91,10 @@ TEST_F(Program, WritesTheFilesOfEachPolicy) {
   ASSERT_EQ(run("replay --trace " + small_trace() + " --cluster 2x2 --policy fifo --out " + out).code, 0);
   EXPECT_EQ(bytes_of(out + "/fifo/jobs.csv"),
             "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status,"
-            "vc,class,gpu_type,requested_s,measured\n"
-            "a,,,2,0,0,10,10,0,10,0,unknown,x,,GPU,,true\n"
-            "b,,,1,2,2,6,4,0,4,0,unknown,y,,GPU,,true\n"
-            "c,,,0.5,4,4,34.5,30.5,0,30.5,0,unknown,x,,GPU,,true\n");
+            "vc,class,gpu_type,requested_s,measured,estimate_s\n"
+            "a,,,2,0,0,10,10,0,10,0,unknown,x,,GPU,,true,\n"
+            "b,,,1,2,2,6,4,0,4,0,unknown,y,,GPU,,true,\n"
+            "c,,,0.5,4,4,34.5,30.5,0,30.5,0,unknown,x,,GPU,,true,\n");
   EXPECT_THAT(bytes_of(out + "/fifo/intervals.csv"), StartsWith("job_id,node,gpus,start_s,end_s\na,0,2,0,10\n"));
   EXPECT_TRUE(json::parse(bytes_of(out + "/fifo/summary.json"), nullptr, false).is_object());
   EXPECT_TRUE(json::parse(bytes_of(out + "/manifest.json"), nullptr, false).is_object());
@@ -184,14 +187,21 @@ TEST_F(Program, APolicyIsGivenOnce) {
             3u);
 }
 
-// Both are "sjf_skip=true_" where file systems are asked.
+// Both are "rl__..._a_b" where file systems are asked.
 TEST_F(Program, PoliciesOfAlikeTextHaveFoldersOfTheirOwn) {
-  const std::string out = folder_.path() + "/alike";
-  const json runs = metrics("replay --cluster 2 --policy 'sjf{skip=true},sjf{ skip=true}' --trace " + small_trace() +
-                            " --out " + out);
+  TrainedModel model;
+  model.network = {.kind = NetworkKind::deepsets, .width = 8, .heads = 2, .critic_width = 8};
+  model.parameters.resize(layout_of(model.network).size);
+  const std::string one = folder_.path() + "/a/b", other = folder_.path() + "/a_b", out = folder_.path() + "/alike";
+  ASSERT_TRUE(save_model(model, one));
+  ASSERT_TRUE(save_model(model, other));
+  const json runs =
+      metrics("replay --cluster 2 --policy rl:" + one + ",rl:" + other + " --trace " + small_trace() + " --out " + out);
   ASSERT_EQ(runs.size(), 2u);
   const json manifest = json::parse(bytes_of(out + "/manifest.json"));
-  EXPECT_NE(manifest["policies"][0]["folder"], manifest["policies"][1]["folder"]);
+  const std::string first = manifest["policies"][0]["folder"], second = manifest["policies"][1]["folder"];
+  EXPECT_EQ(second, first + "-2");
+  EXPECT_EQ(bytes_of(out + "/" + first + "/jobs.csv"), bytes_of(out + "/" + second + "/jobs.csv"));
 }
 
 TEST_F(Program, ShowsTheWaitsOfTheLogBesideThePolicies) {

@@ -25,7 +25,6 @@ constexpr std::pair<std::string_view, std::string_view> roles[] = {
     {"queue", "vc"},
     {"name", "name"},
     {"family", "family"},
-    {"class", "family"},
     {"gpu_type", "gpu_type"},
     {"status", "status"},
     {"priority", "priority"},

@@ -133,7 +133,7 @@ Result<std::optional<PolicySpec>> default_backfill(const PolicyRegistry& registr
   }
   for (std::size_t i = 0; i < laid.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      if (laid[i].text == laid[j].text) {
+      if (laid[i].text == laid[j].text && policies[i].text != policies[j].text) {
         return fail("makes " + policies[j].text + " and " + policies[i].text + " the same policy; give one of them");
       }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/learned/trained_model.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -129,10 +130,15 @@ Result<TrainedModel> parse_model(std::string_view model_json, std::string_view w
   });
   fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, model.network); });
   fields.read_object("normaliser", [&](JsonFields& normaliser) {
-    normaliser.read("job_mean", model.normaliser.job_mean, job_features);
-    normaliser.read("job_scale", model.normaliser.job_scale, job_features);
-    normaliser.read("global_mean", model.normaliser.global_mean, global_features);
-    normaliser.read("global_scale", model.normaliser.global_scale, global_features);
+    const auto read = [&](const char* key, std::vector<float>& values, std::size_t size) {
+      normaliser.read(key, values, size);
+      const auto is_finite = [](float value) { return std::isfinite(value); };
+      if (!std::all_of(values.begin(), values.end(), is_finite)) normaliser.fail(key, "holds a number too large");
+    };
+    read("job_mean", model.normaliser.job_mean, job_features);
+    read("job_scale", model.normaliser.job_scale, job_features);
+    read("global_mean", model.normaliser.global_mean, global_features);
+    read("global_scale", model.normaliser.global_scale, global_features);
   });
   fields.read("parameters", count);
   fields.read("weights_crc32c", checksum);

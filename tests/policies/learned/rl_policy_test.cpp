@@ -91,6 +91,12 @@ TEST_F(ModelFolder, OfAnotherVersionIsRefused) {
   EXPECT_EQ(refusal(), "/model.json: /version: expected an integer from 0 to 4294967295");
 }
 
+// 1e300 is infinite as a float: every score was one and the same.
+TEST_F(ModelFolder, WithANormaliserThatIsNotFiniteIsRefused) {
+  edit_json("\"job_scale\": [\n      1.0", "\"job_scale\": [\n      1e300");
+  EXPECT_EQ(refusal(), "/model.json: /normaliser/job_scale: holds a number too large");
+}
+
 TEST_F(ModelFolder, WithAnUnknownKeyIsRefused) {
   edit_json("\"version\": 1", "\"version\": 1, \"verison\": 1");
   EXPECT_EQ(refusal(), "/model.json: /verison: unknown key (did you mean 'version'?)");

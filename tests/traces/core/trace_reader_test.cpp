@@ -585,6 +585,23 @@ std::vector<std::string> ids_where(const std::string& where, const std::string& 
   return ids;
 }
 
+// class= looked at the family where the column was written otherwise, or there was none.
+TEST(Where, ClassIsTheColumnOfThatNameAndFamilyTheFamily) {
+  for (const std::string column : {"class", "Class"}) {
+    const TempFolder folder;
+    const std::string path =
+        folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task,family," + column +
+                                     "\n1,0,5,1,1000,train,infer\n2,1,5,1,1000,infer,train\n");
+    for (const std::string name : {"class", "Class", "family"}) {
+      const auto trace = read_trace(path, {.where = name + "=train"});
+      ASSERT_TRUE(trace) << trace.error().to_string();
+      ASSERT_EQ(trace->jobs.size(), 1u) << column << " " << name;
+      EXPECT_EQ(trace->jobs.external_id(JobId{0}), name == "family" ? "1" : "2") << column << " " << name;
+    }
+  }
+  EXPECT_NE(ids_where("class=bert").front().find("'class' is no column of this trace"), std::string::npos);
+}
+
 TEST(Where, KeepsTheJobsThatMeetEveryCondition) {
   EXPECT_EQ(ids_where("user=ann"), (Lines{"a1", "a3"}));
   EXPECT_EQ(ids_where("user!=ann"), (Lines{"a2"}));
@@ -592,7 +609,7 @@ TEST(Where, KeepsTheJobsThatMeetEveryCondition) {
   EXPECT_EQ(ids_where("partition=vc1,gpus>=4"), (Lines{"a1", "a3"}));
   EXPECT_EQ(ids_where("gpus<1"), (Lines{"a2"}));
   EXPECT_EQ(ids_where("gpu_type=V100"), (Lines{"a1"}));
-  EXPECT_EQ(ids_where("class=bert|resnet50,status=failed"), (Lines{"a3"}));
+  EXPECT_EQ(ids_where("family=bert|resnet50,status=failed"), (Lines{"a3"}));
   EXPECT_EQ(ids_where("duration>100,duration<=300"), (Lines{"a3"}));
   EXPECT_EQ(ids_where(" user = bob , gpus != 1 "), (Lines{"a2"}));
   EXPECT_EQ(ids_where("\"name=train, v2\""), (Lines{"a1"}));

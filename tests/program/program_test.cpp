@@ -184,7 +184,7 @@ TEST_F(Program, APolicyIsGivenOnce) {
   expect_refused("evaluate --window-jobs 3 --cluster 2 --policy fifo --group fifo=sjf --trace " + trace,
                  "--group: the name 'fifo' is given twice");
   EXPECT_EQ(metrics("evaluate --window-jobs 3 --cluster 2 --policy fifo --group a=fifo,sjf --trace " + trace).size(),
-            3u);
+            2u);
 }
 
 // Both are "rl__..._a_b" where file systems are asked.

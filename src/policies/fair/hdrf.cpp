@@ -61,7 +61,7 @@ class HierarchicalDrf {
       JobId first = no_job;
       friend auto operator<=>(const Score&, const Score&) = default;
     };
-    [[nodiscard]] static RankedClasses::Kind kind(const Class& jobs) { return {jobs.queue, jobs.shape}; }
+    [[nodiscard]] static RankedClasses::Kind kind(const Class& jobs) { return {jobs.queue, jobs.demand}; }
     [[nodiscard]] std::int64_t major(const Class& jobs) const { return policy->shares_.share(jobs.member); }
     [[nodiscard]] static std::int64_t minor(const Class&) { return 0; }
     [[nodiscard]] double standing(std::uint32_t vc) const {

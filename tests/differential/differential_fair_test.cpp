@@ -36,7 +36,10 @@ TEST(DifferentialFair, HierarchicalDrf) {
     const auto rows = random_rows(cluster);
     Weighed weighed = random_owners(false);
     weighed.owners.by_user = false;
-    expect_same("hdrf{" + weighed.text + "}", rows, cluster, hdrf_rule(cluster, weighed.owners, weighed.product));
+    const HdrfNumbers numbers{.rescale = *rc::gen::inRange(0, 4) > 0, .skip_empty = *rc::gen::arbitrary<bool>()};
+    const std::string policy = "hdrf{" + weighed.text + ",rescale=" + (numbers.rescale ? "true" : "false") +
+                               ",skip_empty=" + (numbers.skip_empty ? "true" : "false") + "}";
+    expect_same(policy, rows, cluster, hdrf_rule(cluster, weighed.owners, numbers));
   });
 }
 
@@ -169,12 +172,19 @@ TEST(DifferentialFair, Volcano) { compare_volcano(false); }
 
 TEST(DifferentialFair, VolcanoDrf) { compare_volcano(true); }
 
+std::pair<std::string, K8sNumbers> random_k8s() {
+  const K8sNumbers numbers{.least_allocated = *rc::gen::arbitrary<bool>(), .gpus = *rc::gen::arbitrary<bool>()};
+  return {std::string("score=") + (numbers.least_allocated ? "least" : "most") +
+              "-allocated,resources=" + (numbers.gpus ? "gpu" : "cpu-memory"),
+          numbers};
+}
+
 TEST(DifferentialFair, KubernetesWithGangs) {
   check_many(3000, [] {
     const Cluster cluster = random_cluster();
     const auto rows = random_rows(cluster);
-    const bool least = *rc::gen::arbitrary<bool>();
-    expect_same(least ? "k8s" : "k8s{score=most-allocated}", rows, cluster, k8s_rule(least));
+    const auto [text, numbers] = random_k8s();
+    expect_same("k8s{" + text + "}", rows, cluster, k8s_rule(cluster, numbers));
   });
 }
 
@@ -184,7 +194,7 @@ TEST(DifferentialFair, KubernetesPodByPod) {
     const Cluster cluster = random_cluster();
     const auto rows = random_rows(cluster, {.attempts = false});
     const std::int64_t interval = *rc::gen::inRange<std::int64_t>(0, 3);
-    const bool least = *rc::gen::arbitrary<bool>();
+    const auto [text, numbers] = random_k8s();
     std::vector<std::pair<Row, std::string>> pods;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       for (std::uint32_t k = 0; k < rows[i].shape.tasks; ++k) {
@@ -201,11 +211,11 @@ TEST(DifferentialFair, KubernetesPodByPod) {
       pod_rows.push_back(row);
     }
     const JobTable jobs = *split_into_pods(table_of(rows), whole_seconds(interval));
-    const std::string policy = std::string("k8s{pods=true,score=") + (least ? "least-allocated}" : "most-allocated}");
+    const std::string policy = "k8s{pods=true," + text + "}";
     log_case(policy, pod_rows, cluster);
     constexpr std::int64_t long_enough = 200;  // nine jobs of less than 16 s each, one after the other
     const History engine = history_of(jobs, cluster, make_policy(policy, jobs, cluster), EngineOptions{}, long_enough);
-    RC_ASSERT(engine == history_of(World(pod_rows, cluster), k8s_rule(least, group_of), long_enough));
+    RC_ASSERT(engine == history_of(World(pod_rows, cluster), k8s_rule(cluster, numbers, group_of), long_enough));
   });
 }
 

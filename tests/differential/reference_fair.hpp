@@ -126,14 +126,97 @@ inline World::Rule drf_rule(const Cluster& cluster, const WorldOwners& owners, s
   };
 }
 
-/// The virtual cluster of the lowest share over weight first, and in it the user of the lowest share.
-inline World::Rule hdrf_rule(const Cluster& cluster, const WorldOwners& vcs, std::int64_t weight_product) {
+/// Hierarchical DRF: what a user or a queue of users has of each resource, whether it is blocked, and its share.
+struct HdrfNode {
+  std::vector<double> parts = {0, 0, 0};
+  bool blocked = true;
+  double share = 0;  ///< by weight
+  [[nodiscard]] std::int64_t key() const { return std::llround(share * 1e9); }
+};
+struct HdrfNumbers {
+  bool rescale = true;
+  bool skip_empty = false;
+};
+
+/// From the definition, for one queue (virtual cluster) at a time.
+class HdrfReference {
+ public:
+  HdrfReference(const World& world, const std::vector<std::int64_t>& capacity, HdrfNumbers numbers)
+      : world_(world), capacity_(capacity), numbers_(numbers) {
+    const std::vector<std::int64_t> all = held([](const WorldJob&) { return true; });
+    for (std::size_t r = 0; r < 3; ++r) {
+      saturated_.push_back(numbers.rescale && capacity[r] > 0 && all[r] >= capacity[r]);
+    }
+  }
+
+  [[nodiscard]] HdrfNode user(const std::string& vc, const std::string& name) const {
+    const auto mine = [&](const WorldJob& job) { return job.vc == vc && job.user == name; };
+    HdrfNode node;
+    const std::vector<std::int64_t> amounts = held(mine);
+    for (std::size_t r = 0; r < 3; ++r) {
+      if (capacity_[r] > 0) node.parts[r] = static_cast<double>(amounts[r]) / static_cast<double>(capacity_[r]);
+      node.share = std::max(node.share, node.parts[r]);
+    }
+    for (const WorldJob& job : world_.jobs) {
+      if (!job.waiting || !mine(job)) continue;
+      const std::int64_t wanted[] = {job.gpu, job.cpu, job.memory};
+      bool waits_for_saturated = false;
+      for (std::size_t r = 0; r < 3; ++r) waits_for_saturated = waits_for_saturated || (wanted[r] > 0 && saturated_[r]);
+      node.blocked = node.blocked && waits_for_saturated;
+    }
+    return node;
+  }
+
+  [[nodiscard]] HdrfNode queue(const std::string& vc, std::int64_t weight) const {
+    std::set<std::string> names;
+    for (const WorldJob& job : world_.jobs) {
+      if (job.vc == vc && job.submit <= world_.now) names.insert(job.user);
+    }
+    std::vector<HdrfNode> users;
+    for (const std::string& name : names) users.push_back(user(vc, name));
+    double least = 2;
+    for (const HdrfNode& child : users) {
+      if (!child.blocked && (child.share > 0 || !numbers_.skip_empty)) least = std::min(least, child.share);
+    }
+    HdrfNode node;
+    for (const HdrfNode& child : users) {
+      const bool in_full = !numbers_.rescale || child.blocked;
+      for (std::size_t r = 0; r < 3 && child.share > 0; ++r) {
+        node.parts[r] += in_full ? child.parts[r] : child.parts[r] * least / child.share;
+      }
+    }
+    for (std::size_t r = 0; r < 3; ++r) {
+      if (!saturated_[r]) node.share = std::max(node.share, node.parts[r]);
+    }
+    node.share /= static_cast<double>(weight);
+    return node;
+  }
+
+ private:
+  template <class Whose>
+  [[nodiscard]] std::vector<std::int64_t> held(Whose whose) const {
+    std::vector<std::int64_t> sum(3, 0);
+    for (const WorldJob& job : world_.jobs) {
+      if (!job.running || job.freed || !whose(job)) continue;
+      sum[0] += job.tasks * job.gpu;
+      sum[1] += job.tasks * job.cpu;
+      sum[2] += job.tasks * job.memory;
+    }
+    return sum;
+  }
+
+  const World& world_;
+  const std::vector<std::int64_t>& capacity_;
+  HdrfNumbers numbers_;
+  std::vector<bool> saturated_ = {};
+};
+
+/// The virtual cluster of the lowest share first, and in it the user of the lowest share.
+inline World::Rule hdrf_rule(const Cluster& cluster, const WorldOwners& vcs, HdrfNumbers numbers) {
   return [=, capacity = world_capacity(cluster)](World& world) {
     start_in_order(world, [&](const WorldJob& job) -> std::vector<std::int64_t> {
-      const auto of_vc = dominant_parts(world, capacity, [&](auto& other) { return other.vc == job.vc; });
-      const auto of_user =
-          dominant_parts(world, capacity, [&](auto& other) { return other.vc == job.vc && other.user == job.user; });
-      return {of_vc * (weight_product / vcs.weight(world, job.vc)), of_user};
+      const HdrfReference reference(world, capacity, numbers);
+      return {reference.queue(job.vc, vcs.weight(world, job.vc)).key(), reference.user(job.vc, job.user).key()};
     });
   };
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/core/rng.hpp"
 #include "tests/differential/reference_fair.hpp"
 #include "tests/differential/reference_world.hpp"
 
@@ -273,29 +275,63 @@ class QueueRule {
 
 // ---- Kubernetes ----
 
-/// Higher priority first, then by id; each task to the node that is emptiest (or fullest) after it, by the free part of
-/// its GPUs; ties to the first node. `group_of`: when the jobs are pods, the job
-/// that each is part of; a pod works when all of its group are bound.
-inline World::Rule k8s_rule(bool least_allocated, const std::map<std::int64_t, std::string>& group_of = {}) {
+struct K8sNumbers {
+  bool least_allocated = true;
+  bool gpus = false;       ///< scored alone, not CPU and memory
+  std::uint64_t seed = 0;  ///< of the run
+};
+
+/// What a node of the world scores for a further pod of `job` beside `here` of them: from 0 to 200.
+inline std::int64_t k8s_score(const World& world, std::size_t number, const WorldJob& job, std::int64_t here,
+                              const Cluster& cluster, const K8sNumbers& numbers) {
+  const auto fit = [&](std::int64_t requested, std::int64_t capacity) {
+    requested = std::min(requested, capacity);
+    return (numbers.least_allocated ? capacity - requested : requested) * 100 / capacity;
+  };
+  const WorldNode& node = world.nodes[number];
+  const std::int64_t pods = here + 1;
+  if (numbers.gpus) {
+    const std::int64_t capacity = node.size * 1000;
+    return job.gpu == 0 ? 0 : fit(capacity - node.free_milli() + pods * job.gpu, capacity);
+  }
+  const Node& given = cluster.nodes[number];
+  if (given.cpu_milli == unlimited) return 0;  // random clusters bound both or neither
+  std::int64_t cpu = pods * (job.cpu > 0 ? job.cpu : 100), memory = pods * (job.memory > 0 ? job.memory : 200);
+  for (const WorldJob& other : world.jobs) {
+    if (!other.running || other.freed) continue;
+    const auto there = std::count_if(other.places.begin(), other.places.end(),
+                                     [&](const WorldTask& task) { return task.node == number; });
+    cpu += there * (other.cpu > 0 ? other.cpu : 100);
+    memory += there * (other.memory > 0 ? other.memory : 200);
+  }
+  const std::int64_t score = (fit(cpu, given.cpu_milli) + fit(memory, given.memory_mib)) / 2;
+  if (job.cpu == 0 && job.memory == 0) return score;
+  const double of_cpu =
+      static_cast<double>(given.cpu_milli - node.cpu + pods * job.cpu) / static_cast<double>(given.cpu_milli);
+  const double of_memory =
+      static_cast<double>(given.memory_mib - node.memory + pods * job.memory) / static_cast<double>(given.memory_mib);
+  return score + static_cast<std::int64_t>((1 - std::abs((of_cpu - of_memory) / 2)) * 100);
+}
+
+/// Higher priority first, then by id; each task to a node of the best score, of equal ones the one drawn. `group_of`:
+/// when the jobs are pods, the job that each is part of; a pod works when all of its group are bound. All nodes are
+/// looked at, as they are fewer than a hundred.
+inline World::Rule k8s_rule(const Cluster& cluster, const K8sNumbers& numbers,
+                            const std::map<std::int64_t, std::string>& group_of = {}) {
   const auto bind = [=](World& world, WorldJob& job) {
     if (!world.within_quota(job)) return false;
     std::vector<std::pair<std::size_t, std::int64_t>> tasks;
+    Rng rng = Rng(numbers.seed).split("k8s").split(static_cast<std::uint64_t>(job.id)).split(job.attempt);
     for (std::int64_t task = 0; task < job.tasks; ++task) {
-      std::size_t best = world.nodes.size();
-      std::int64_t best_free = 0, best_size = 1;
+      std::map<std::int64_t, std::vector<std::size_t>> by_score;
       for (std::size_t i = 0; i < world.nodes.size(); ++i) {
         const auto here = std::count(tasks.begin(), tasks.end(), std::pair(i, std::int64_t{-1}));
-        if (world.fit(world.nodes[i], job) <= here) continue;
-        const std::int64_t free = world.nodes[i].free_milli() - (here + 1) * job.gpu;
-        const std::int64_t size = std::max<std::int64_t>(world.nodes[i].size, 1);
-        const std::int64_t emptier = free * best_size - best_free * size;
-        if (best < world.nodes.size() && (least_allocated ? emptier <= 0 : emptier >= 0)) continue;
-        best = i;
-        best_free = free;
-        best_size = size;
+        if (world.fit(world.nodes[i], job) > here)
+          by_score[k8s_score(world, i, job, here, cluster, numbers)].push_back(i);
       }
-      if (best == world.nodes.size()) return false;
-      tasks.push_back({best, -1});
+      if (by_score.empty()) return false;
+      const std::vector<std::size_t>& best = by_score.rbegin()->second;
+      tasks.push_back({best.size() == 1 ? best[0] : best[rng.below(best.size())], -1});
     }
     std::sort(tasks.begin(), tasks.end());
     world.start_on(job, tasks);

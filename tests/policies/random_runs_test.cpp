@@ -44,7 +44,8 @@ std::vector<Contestant> contestants() {
   for (const PolicyInfo& info : registry().rows()) all.push_back({info.name});
   for (const char* form :
        {"sjf{skip=true}", "edf{skip=true}", "slurm{skip=true}", "k8s{pods=true}", "k8s{score=most-allocated}",
-        "gandiva{migrate=true}", "gandiva{slice_s=17}", "max-min{preempt=true}", "themis{auction=false}",
+        "k8s{resources=gpu}", "hdrf{rescale=false}", "hdrf{skip_empty=false}", "gandiva{migrate=true}",
+        "gandiva{slice_s=17}", "max-min{preempt=true}", "themis{auction=false}",
         "volcano{by=user,drf=false,preempt=true,reclaim=true}", "volcano{preempt=true,reclaim=true}",
         "yarn-fair{by=user,preemption=true}", "yarn-capacity{by=user,preemption=true}", "priority{aging_s=1e9}",
         "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}", "agenda{mode=preempt,heuristic=las}"}) {

@@ -26,13 +26,7 @@ namespace gpusched {
 ///     void queued(const View&, JobId, std::uint32_t owner);  if any: the job began to wait
 ///     void left(const View&, JobId, std::uint32_t owner);    if any: the job gave back its GPUs
 ///
-/// Owners may belong to parties. The party of the lowest score then goes first, and in it the owner of the lowest
-/// score:
-///
-///     std::uint32_t party(std::uint32_t owner);
-///     std::int64_t party_score(std::uint32_t party);        changes with calls for its owners alone; below 2^53
-///
-/// Scores may change with time instead. They then have bounds, without which all owners would be looked at each time:
+/// Scores may change with time. They then have bounds, without which all owners would be looked at each time:
 ///
 /// - `double standing(const View&, std::uint32_t owner)` falls with calls for that owner alone, and may grow with time;
 /// - `std::int64_t fixed(std::uint32_t owner)` never changes;
@@ -55,7 +49,6 @@ class OwnerOrder {
 
  private:
   using Class = RankedClasses::Class;
-  static constexpr bool has_parties = requires(Accounts accounts) { accounts.party_score(0u); };
   static constexpr bool ages = requires(Accounts accounts, const View& view) { accounts.standing(view, 0u); };
 
   // By the owners' scores as they were when they last changed.
@@ -70,17 +63,6 @@ class OwnerOrder {
     static std::int64_t number(std::int64_t score) { return score; }
     static std::int64_t number(Time score) { return score.us; }
   };
-  struct ByParty : ByScore {
-    using ByScore::ByScore;
-    using Score = std::pair<std::int64_t, ClassRank>;
-    [[nodiscard]] double standing(std::uint32_t party) const {
-      return static_cast<double>(this->accounts->party_score(party));
-    }
-    [[nodiscard]] Score score(const Class& jobs) const { return {this->accounts->party_score(jobs.party), jobs.rank}; }
-    [[nodiscard]] static Score bound(double standing, const ClassRank& least, JobId) {
-      return {static_cast<std::int64_t>(standing), least};
-    }
-  };
   struct ByAge : ByScore {
     using ByScore::ByScore;
     using Score = std::pair<std::int64_t, JobId>;
@@ -93,17 +75,18 @@ class OwnerOrder {
       return {this->accounts->bound(*this->view, standing, least.major), oldest};
     }
   };
-  using Order = std::conditional_t<has_parties, ByParty, std::conditional_t<ages, ByAge, ByScore>>;
+  using Order = std::conditional_t<ages, ByAge, ByScore>;
 
   [[nodiscard]] Order order(const View& view) { return Order(&accounts_, &view); }
-  [[nodiscard]] std::uint32_t party([[maybe_unused]] std::uint32_t owner) {
-    if constexpr (has_parties) return accounts_.party(owner);
-    return ages ? owner : 0;
-  }
+  // With ages, every owner has a standing of its own.
+  [[nodiscard]] static std::uint32_t party(std::uint32_t owner) { return ages ? owner : 0; }
 
   void reorder(const View& view, std::uint32_t owner) {
-    if (has_parties || ages) waiting_.reorder_party(party(owner), order(view));
-    if (!ages) waiting_.reorder_member(owner, order(view));
+    if (ages) {
+      waiting_.reorder_party(owner, order(view));
+    } else {
+      waiting_.reorder_member(owner, order(view));
+    }
   }
 
   void note(const View& view, const Event& event) {

@@ -389,11 +389,12 @@ ParameterInfo flag(std::string name, bool fallback, std::string meaning) {
 
 PolicyInfo yarn_capacity_info() {
   return {.name = "yarn-capacity",
-          .summary = "hierarchical queues with guaranteed shares, lent when idle and taken back by preemption",
+          .summary =
+              "simplified (no user limits): queues with guaranteed shares, lent when idle; preemption off as shipped",
           .source =
               "Apache Hadoop YARN documentation, Capacity Scheduler (preemption monitor, off by default as in "
-              "yarn.resourcemanager.scheduler.monitor.enable; a gang is one container, "
-              "and no maximum capacity)",
+              "yarn.resourcemanager.scheduler.monitor.enable; a gang is one container; "
+              "neither user-limit-factor nor maximum-capacity)",
           .complexity = "O(shapes x log n); O(queues + running) a preemption",
           .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
                          flag("preemption", false, "take a guarantee back from queues above theirs")},
@@ -406,7 +407,7 @@ PolicyInfo yarn_capacity_info() {
 
 PolicyInfo yarn_fair_info() {
   return {.name = "yarn-fair",
-          .summary = "hierarchical queues that share equally among those that have jobs, with preemption",
+          .summary = "hierarchical queues that share equally among those that have jobs; preemption off as shipped",
           .source =
               "Apache Hadoop YARN documentation, Fair Scheduler (single-resource fairness over GPUs; fair-share "
               "preemption, off by default as yarn.scheduler.fair.preemption)",
@@ -424,12 +425,12 @@ PolicyInfo yarn_fair_info() {
 PolicyInfo volcano_info() {
   return {
       .name = "volcano",
-      .summary = "gang scheduling composed of plugins: proportion, priority, drf, binpack, preempt and reclaim",
+      .summary = "simplified (all jobs are enqueued): gangs, proportion, priority, drf and binpack, as installed",
       .source =
-          "Volcano documentation, scheduler plugins and actions; defaults as in its installer's configuration "
-          "(enqueue, "
-          "allocate, backfill; drf: pkg/scheduler/plugins/drf, by namespace); gang "
-          "is the engine's rule, and a gang is evicted whole",
+          "volcano-sh/volcano: installer/helm/chart/volcano/config/volcano-scheduler.conf (actions enqueue, allocate, "
+          "backfill), pkg/scheduler/plugins; no overcommit and nodeorder; drf by namespace, as older versions; gang is "
+          "the "
+          "engine's rule, and a gang is evicted whole",
       .complexity = "O(shapes x log n); O(queues + running) a preemption",
       .parameters = {owner_parameter("vc"), weights_parameter(), interval_parameter(),
                      flag("proportion", true, "plugin: queues in order of what they hold of what they deserve"),

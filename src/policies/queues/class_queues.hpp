@@ -21,6 +21,7 @@ enum class Attempt : std::uint8_t {
   started,
   no_room,      ///< the cluster has no place for the demand: no other class of it is tried at this instant
   not_allowed,  ///< the policy's own limit: only this class is done for this instant
+  started_anew  ///< started, which lowered the scores of others (for RankedClasses)
 };
 
 /// Waiting jobs by class: equal owner, priority, scheduling queue and demand. Within a class, first come first served.

@@ -94,8 +94,9 @@ class RankedClasses {
 
   /// Calls `attempt(class)`, which tries to start the class's first job, for the class of the lowest score, until none
   /// is left to try: a kind without room is done for this instant. Kinds of which `may_fit(kind)` is false must have no
-  /// room, and cost one question. Preconditions: a start lowers no score, and `attempt` reorders those whose standing
-  /// or rank it changed; it never gives Attempt::not_allowed.
+  /// room, and cost one question. Preconditions: a start lowers no score, or `attempt` gives Attempt::started_anew,
+  /// which costs as much as the first election; `attempt` reorders those whose standing or rank it changed, and never
+  /// gives Attempt::not_allowed.
   template <class Order, class MayFit, class Try>
   void start_best(Order order, MayFit may_fit, Try attempt) {
     using Score = decltype(order.score(classes_[0]));
@@ -115,8 +116,15 @@ class RankedClasses {
       const auto [score, number, kind] = turns.back();
       turns.pop_back();
       if (score == order.score(classes_[number])) {  // else a start changed it, and another may come first
-        if (attempt(std::as_const(classes_[number])) == Attempt::no_room) continue;
+        const Attempt outcome = attempt(std::as_const(classes_[number]));
+        if (outcome == Attempt::no_room) continue;
         pop(number, order);
+        if (outcome == Attempt::started_anew) {
+          std::vector<std::uint32_t> kinds;
+          for (const Turn& turn : turns) kinds.push_back(std::get<2>(turn));
+          turns.clear();
+          for (const std::uint32_t other : kinds) elect(other);
+        }
       }
       elect(kind);
     }

@@ -13,7 +13,6 @@
 #include "src/policies/fair/lsf.hpp"
 #include "src/policies/fair/share_queues.hpp"
 #include "src/policies/fair/slurm.hpp"
-#include "src/policies/packing/k8s.hpp"
 #include "src/policies/queues/class_queues.hpp"
 #include "tests/policies/policy_support.hpp"
 
@@ -374,70 +373,6 @@ TEST(Volcano, DrfLooksAtTheDominantResource) {
   EXPECT_EQ(shares.share(1), 0);
 }
 
-// ---- Kubernetes ----
-
-TEST(K8s, ScoresSpreadOrPack) {
-  const JobTable jobs = table_of({{0, 10, 1}, {0, 10, 1}, {0, 10, 4}});
-  const Cluster cluster = Cluster::homogeneous(2, 4);
-  const auto nodes_used_by_two = [&](const std::string& text) {
-    Engine engine(jobs, cluster);
-    auto policy = make(text, jobs, cluster);
-    engine.advance();
-    Decision decision = engine.decision();
-    policy->decide(engine.view(), decision);
-    engine.apply();
-    std::map<std::uint32_t, int> nodes;
-    for (const JobId job : {JobId{0}, JobId{1}}) {
-      engine.view().for_each_grant(job, [&](const Grant& grant) { ++nodes[index(grant.node)]; });
-    }
-    return nodes.size();
-  };
-  EXPECT_EQ(nodes_used_by_two("k8s"), 2u);
-  EXPECT_EQ(nodes_used_by_two("k8s{score=most-allocated}"), 1u);
-}
-
-// Two jobs of three pods on four GPUs, created side by side: each binds two pods and waits for ever for its third.
-// Scheduled as gangs, one runs after the other.
-TEST(K8s, PartialGangsDeadlockWhereGangSchedulingDoesNot) {
-  const JobTable jobs = table_of({{0, 60, 3}, {0, 60, 3}});
-  const Cluster cluster = Cluster::pool(4);
-  EXPECT_EQ(run_policy("k8s", jobs, cluster), (Spans{{0, 60}, {60, 120}}));
-
-  const JobTable pods = *split_into_pods(jobs, whole_seconds(1));
-  ASSERT_EQ(pods.size(), 6u);
-  Engine engine(pods, cluster);
-  auto policy = make("k8s{pods=true}", pods, cluster);
-  Decision decision = engine.decision();
-  while (engine.advance_to(whole_seconds(86'400))) {
-    policy->decide(engine.view(), decision);
-    engine.apply();
-  }
-  EXPECT_EQ(engine.view().finished(), 0u);  // after a day
-  EXPECT_EQ(engine.view().running().size(), 4u);
-  EXPECT_EQ(engine.view().pending_count(), 2u);
-  EXPECT_EQ(engine.view().cluster().idle_gpus(), 0);  // all GPUs are held and none works
-}
-
-// Four pods of two jobs, bound in turn on two GPUs: none of them ever works. Time ran backwards.
-TEST(K8s, PodsThatLockEachOtherOutWaitForEver) {
-  const JobTable jobs = table_of({{0, 100, 2}, {0, 1, 2}});
-  const JobTable both = *split_into_pods(jobs, whole_seconds(0));
-  JobTableBuilder in_turn;
-  for (const std::uint32_t i : {0u, 2u, 1u, 3u}) {
-    const std::string id = both.external_id(JobId{i});
-    in_turn.add({.id = id,
-                 .work = both.work(JobId{i}),
-                 .shape = both.shape(JobId{i}),
-                 .group = both.groups()[both.group(JobId{i})]});
-  }
-  const JobTable pods = *std::move(in_turn).build();
-  const Cluster cluster = Cluster::homogeneous(1, 2);
-  Engine engine(pods, cluster);
-  auto policy = make("k8s{pods=true}", pods, cluster);
-  EXPECT_FALSE(simulate(engine, *policy));
-  EXPECT_EQ(engine.view().finished(), 0u);
-}
-
 // vol.csv: a job that one action starts and the next stops in the same instant has not run.
 TEST(Volcano, AStartThatAnotherActionTakesBackCostsNothing) {
   const JobTable jobs = table_of({{.submit = 10, .work = 200, .gpus = 4, .user = "u1"},
@@ -460,29 +395,6 @@ TEST(Volcano, AStartThatAnotherActionTakesBackCostsNothing) {
                                     [&](const Interval& interval) { return interval.job == job; });
     ASSERT_NE(first, intervals.intervals().end());
     EXPECT_EQ(first->start, engine.first_start(job)) << i;
-  }
-}
-
-TEST(K8s, PodsWorkFromWhenTheLastIsBound) {
-  const JobTable jobs = table_of({{0, 60, 3}, {200, 5, 1}});
-  const JobTable pods = *split_into_pods(jobs, whole_seconds(10));  // pods at 0, 10 and 20
-  EXPECT_EQ(run_policy("k8s{pods=true}", pods, Cluster::pool(4)), (Spans{{0, 80}, {10, 80}, {20, 80}, {200, 205}}));
-}
-
-// Two halves of a GPU at 1/2 when side by side. The first pod waits for the second alone for 10 s; both then take 120
-// s.
-TEST(K8s, PodsThatWaitKeepTheirWorkAtAnyRate) {
-  const JobTable jobs = table_of({{.work = 60, .family = "a", .shape = {.tasks = 2, .gpu_milli_per_task = 500}}});
-  const JobTable pods = *split_into_pods(jobs, whole_seconds(10));
-  RuntimeModel model(pods.families().size(), 1);
-  const std::uint32_t a = pods.families().find("a");
-  model.set_extra(a, a, 0, 1'000'000);
-  const Cluster cluster = Cluster::homogeneous(1, 1);
-  for (const std::uint32_t rate : {1'000'000u, 500'000u}) {
-    model.set(a, 0, rate);
-    auto policy = make("k8s{pods=true}", pods, cluster);
-    const double end = 10 + 120.0 * 1'000'000 / rate;
-    EXPECT_EQ(run(pods, cluster, *std::move(policy), {}, &model), (Spans{{0, end}, {10, end}}));
   }
 }
 

@@ -20,12 +20,20 @@ namespace {
 using Kind = RankedClasses::Kind;
 
 /// Users are members, of parties that several share. A party's score is its standing and something on top that no bound
-/// knows; a start raises the standing of its party and the rank of its user.
+/// knows; a start raises the standing of its party and the rank of its user, and may lower another party's standing.
 struct Scores {
   std::map<std::uint32_t, int> standing, on_top;  // by party
   std::map<std::uint32_t, int> rank;              // by user
 
+  bool starts_lower = false;
+
   static std::uint32_t party_of(std::uint32_t user) { return user / 2; }
+  static std::uint32_t after(std::uint32_t party) { return (party + 1) % 4; }
+  void start(std::uint32_t party, std::uint32_t user) {
+    ++standing[party];
+    ++rank[user];
+    if (starts_lower) standing[after(party)] -= 2;
+  }
 };
 
 struct ByScore {
@@ -75,8 +83,7 @@ Attempts plain_attempts(const View& view, std::set<JobId>& waiting, bool knows_r
       continue;
     }
     waiting.erase(best);
-    ++scores.standing[Scores::party_of(view.user(best))];
-    ++scores.rank[view.user(best)];
+    scores.start(Scores::party_of(view.user(best)), view.user(best));
   }
 }
 
@@ -126,17 +133,18 @@ TEST(RankedClasses, TriesWhatALookAtEveryWaitingJobWouldTry) {
         }
       }
       const bool knows_room = *rc::gen::arbitrary<bool>();
+      scores.starts_lower = *rc::gen::arbitrary<bool>();
       const Attempts expected = plain_attempts(view, waiting, knows_room, room, scores);
       const auto may_fit = [&](const Kind& kind) { return !knows_room || room[kind] > 0; };
       Attempts made;
       classes.start_best(order, may_fit, [&](const RankedClasses::Class& of) {
         made.emplace_back(of.first(), attempt(room, {of.queue, of.demand}));
         if (made.back().second == Attempt::no_room) return Attempt::no_room;
-        ++scores.standing[of.party];
-        ++scores.rank[of.member];
+        scores.start(of.party, of.member);
         classes.reorder_party(of.party, order);
+        classes.reorder_party(Scores::after(of.party), order);
         classes.reorder_member(of.member, order);
-        return Attempt::started;
+        return scores.starts_lower ? Attempt::started_anew : Attempt::started;
       });
       RC_ASSERT(made == expected);
       std::set<JobId> left;

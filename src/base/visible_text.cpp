@@ -11,15 +11,21 @@ namespace {
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
 
-// Bytes of the UTF-8 character at the beginning of `text`; 0 where there is none.
+// Bytes of the UTF-8 character at the beginning of `text`; 0 where there is none. As RFC 3629 has it: the shortest form
+// of a character alone, no half of a surrogate pair, and nothing above U+10FFFF.
 std::size_t character_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
-  const std::size_t length = first < 0x80 ? 1 : first >= 0xF0 && first < 0xF5 ? 4 : first >= 0xE0 ? 3 : 2;
-  if ((first >= 0x80 && first < 0xC2) || first >= 0xF5 || text.size() < length) return 0;
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first >= 0xF5 || text.size() < length) return 0;
+  std::uint32_t character = first & (0x7Fu >> length);
   for (std::size_t i = 1; i < length; ++i) {
     if (!continues(text[i])) return 0;
+    character = character << 6 | (static_cast<unsigned char>(text[i]) & 0x3Fu);
   }
-  return length;
+  constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = character >= 0xD800 && character < 0xE000;
+  return character < least[length] || surrogate || character > 0x10FFFF ? 0 : length;
 }
 
 // U+0080 to U+009F are C2 80 to C2 9F.

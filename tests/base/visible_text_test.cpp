@@ -24,6 +24,12 @@ TEST(VisibleText, KeepsNamesOfAllLanguages) {
   EXPECT_EQ(visible("\xe6\xbc"), "\\xe6\\xbc");
   EXPECT_EQ(visible("caf\xe9!"), "caf\\xe9!");
   EXPECT_EQ(visible("\xf5\x80\x80\x80"), "\\xf5\\x80\\x80\\x80");
+  EXPECT_EQ(visible("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
+  // A longer form than needed, and half of a surrogate pair.
+  EXPECT_EQ(visible("\xe0\x80\x8a"), "\\xe0\\x80\\x8a");
+  EXPECT_EQ(visible("\xf0\x82\x82\xac"), "\\xf0\\x82\\x82\\xac");
+  EXPECT_EQ(visible("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+  EXPECT_EQ(visible("\xed\x9f\xbf\xee\x80\x80"), "\xed\x9f\xbf\xee\x80\x80");  // U+D7FF, U+E000
 }
 
 TEST(VisibleText, ExcerptsSayHowLongTheTextWas) {

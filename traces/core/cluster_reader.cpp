@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <unordered_map>
 #include <unordered_set>
 
+#include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
 #include "traces/core/cluster_units.hpp"
@@ -48,6 +51,22 @@ Cluster philly() {
   return cluster;
 }
 
+// Names numbered by first appearance.
+class Numbers {
+ public:
+  std::uint32_t of(std::string_view name) {
+    return numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+  // no_index for a name that has none.
+  [[nodiscard]] std::uint32_t find(const std::string& name) const {
+    const auto place = numbers_.find(name);
+    return place == numbers_.end() ? no_index : place->second;
+  }
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // looked up, never iterated
+};
+
 // Nodes as a reader finds them, with GPU types and virtual clusters numbered by first appearance.
 class ClusterBuilder {
  public:
@@ -56,7 +75,9 @@ class ClusterBuilder {
   // False, and nothing added, when another node has that name.
   [[nodiscard]] bool add(Node node, std::string_view gpu_type) {
     if (!node.name.empty() && !names_.insert(node.name).second) return false;
-    node.gpu_type = number_of(cluster_.gpu_types, gpu_type.empty() ? any_gpu_type : gpu_type);
+    const std::string_view type = gpu_type.empty() ? any_gpu_type : gpu_type;
+    node.gpu_type = types_.of(type);
+    if (node.gpu_type == cluster_.gpu_types.size()) cluster_.gpu_types.emplace_back(type);
     gpus_ += node.gpus;
     cluster_.nodes.push_back(std::move(node));
     return true;
@@ -76,36 +97,28 @@ class ClusterBuilder {
     return static_cast<std::int64_t>(cluster_.nodes.size()) > most_nodes || gpus_ > most_gpus_in_all;
   }
   std::uint32_t vc(std::string_view name) {
-    const auto place = std::find_if(cluster_.vcs.begin(), cluster_.vcs.end(),
-                                    [&](const VirtualCluster& known) { return known.name == name; });
-    if (place != cluster_.vcs.end()) return static_cast<std::uint32_t>(place - cluster_.vcs.begin());
-    cluster_.vcs.push_back({.name = std::string(name)});
-    return static_cast<std::uint32_t>(cluster_.vcs.size() - 1);
-  }
-  // The number of a set of virtual clusters that own nodes together. Precondition: rising.
-  std::uint32_t vc_group(const std::vector<std::uint32_t>& owners) {
-    auto& groups = cluster_.vc_groups;
-    const auto place = std::find(groups.begin(), groups.end(), owners);
-    const auto number = static_cast<std::uint32_t>(place - groups.begin());
-    if (place == groups.end()) groups.push_back(owners);
+    const std::uint32_t number = vcs_.of(name);
+    if (number == cluster_.vcs.size()) cluster_.vcs.push_back({.name = std::string(name)});
     return number;
   }
-  // Racks are numbered by first appearance; nodes that name none stand in one rack.
-  std::uint32_t rack(std::string_view name) { return number_of(racks_, name); }
+  // no_index where there is none of that name.
+  [[nodiscard]] std::uint32_t find_vc(const std::string& name) const { return vcs_.find(name); }
+  // The number of a set of virtual clusters that own nodes together. Precondition: rising.
+  std::uint32_t vc_group(const std::vector<std::uint32_t>& owners) {
+    const auto [place, added] = groups_.try_emplace(owners, static_cast<std::uint32_t>(groups_.size()));
+    if (added) cluster_.vc_groups.push_back(owners);
+    return place->second;
+  }
+  // Nodes that name no rack stand in one.
+  std::uint32_t rack(std::string_view name) { return racks_.of(name); }
   [[nodiscard]] Cluster& cluster() { return cluster_; }
 
  private:
-  static std::uint32_t number_of(std::vector<std::string>& names, std::string_view name) {
-    const auto place = std::find(names.begin(), names.end(), name);
-    const auto number = static_cast<std::uint32_t>(place - names.begin());
-    if (place == names.end()) names.emplace_back(name);
-    return number;
-  }
-
   Cluster cluster_;
   std::int64_t gpus_ = 0;
   std::unordered_set<std::string> names_;  // looked up, never iterated
-  std::vector<std::string> racks_;
+  Numbers types_, vcs_, racks_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> groups_;
 };
 
 constexpr const char* too_large_text = "at most 10,000,000 nodes and 1,000,000,000 GPUs in all";
@@ -199,10 +212,10 @@ Result<void> read_node_list(RowReader& rows, ReadContext& context, const NodeLis
   const Column cpu = find(format.cpu);
   const Column memory = find(format.memory);
   return for_each_row(rows, context, [&](RowReader& row) {
-    Node node{.gpus = gpus_of(row, gpus), .name = std::string(row.text(name))};
+    Node node{.gpus = gpus_of(row, gpus), .name = name_text(row.text(name))};
     node.cpu_milli = scaled(row, cpu, format.cpu_scale);
     node.memory_mib = scaled(row, memory, format.memory_scale);
-    const std::string_view gpu_type = node.gpus == 0 ? std::string_view() : row.text(type);
+    const std::string gpu_type = node.gpus == 0 ? std::string() : name_text(row.text(type));
     if (row.bad()) return;
     if (!cluster.add(std::move(node), gpu_type)) row.expect(name, "a name that no other node has");
     if (cluster.too_large()) row.expect(gpus, too_large_text);
@@ -217,7 +230,7 @@ Result<void> read_vc_nodes(RowReader& rows, ReadContext& context, ClusterBuilder
     const std::int64_t nodes = row.integer(count);
     if (nodes > most_nodes) row.expect(count, "at most " + std::to_string(most_nodes) + " nodes");
     if (row.bad()) return;
-    const std::uint32_t owner = cluster.vc(row.text(vc));
+    const std::uint32_t owner = cluster.vc(name_text(row.text(vc)));
     for (std::int64_t i = 0; i < nodes; ++i) {
       (void)cluster.add({.gpus = philly_gpus_per_node, .vc = owner, .name = {}}, {});
     }
@@ -233,10 +246,11 @@ class ObjectReader {
     if (!object_.is_object()) fail("", "expected an object, found " + std::string(object_.type_name()));
   }
 
-  std::string text(const char* key) {
+  // A name; empty when it is absent.
+  std::string name(const char* key) {
     const Json* value = take(key, false);
     if (value == nullptr) return {};
-    if (value->is_string()) return value->get<std::string>();
+    if (value->is_string()) return name_text(value->get<std::string>());
     fail(key, "expected text, found " + value->dump());
     return {};
   }
@@ -273,21 +287,21 @@ class ObjectReader {
     return none;
   }
   // One name or an array of them; none when it is absent.
-  std::vector<std::string> texts(const char* key) {
+  std::vector<std::string> names(const char* key) {
     const Json* value = take(key, false);
     if (value == nullptr) return {};
-    if (value->is_string()) return {value->get<std::string>()};
-    std::vector<std::string> names;
+    if (value->is_string()) return {name_text(value->get<std::string>())};
+    std::vector<std::string> list;
     if (value->is_array()) {
       for (const Json& entry : *value) {
-        if (entry.is_string()) names.push_back(entry.get<std::string>());
+        if (entry.is_string()) list.push_back(name_text(entry.get<std::string>()));
       }
     }
-    if (names.empty() || names.size() != value->size()) {
+    if (list.empty() || list.size() != value->size()) {
       fail(key, "expected text or an array of texts, found " + value->dump());
-      names.clear();
+      list.clear();
     }
-    return names;
+    return list;
   }
   // Call last: every key that was not asked for is unknown.
   void refuse_others() {
@@ -318,30 +332,32 @@ class ObjectReader {
   std::vector<std::string> known_;
 };
 
-void read_json_node(const Json& entry, const std::string& path, const std::vector<VirtualCluster>& vcs,
-                    ClusterBuilder& cluster, std::optional<Error>& error) {
+std::string nearest_vc(const Cluster& cluster, const std::string& name) {
+  std::vector<std::string> known;
+  known.reserve(cluster.vcs.size());
+  for (const VirtualCluster& vc : cluster.vcs) known.push_back(vc.name);
+  return suggest_nearest(name, known);
+}
+
+void read_json_node(const Json& entry, const std::string& path, ClusterBuilder& cluster, std::optional<Error>& error) {
   ObjectReader object(entry, path, error);
   const std::int64_t count = object.integer("count", 1, most_nodes, 1);
   Node node;
   node.gpus = static_cast<std::uint32_t>(object.integer("gpus", 0, most_gpus_of_a_node, std::nullopt));
-  const std::string type = object.text("gpu_type");
+  const std::string type = object.name("gpu_type");
   node.cpu_milli = object.quantity("cpus", milli_per_core);
   node.memory_mib = object.quantity("memory_gib", mib_per_gib);
-  node.name = object.text("name");
-  node.rack = cluster.rack(object.text("rack"));
-  const std::vector<std::string> owners = object.texts("vc");
+  node.name = object.name("name");
+  node.rack = cluster.rack(object.name("rack"));
+  const std::vector<std::string> owners = object.names("vc");
   object.refuse_others();
-  std::vector<std::string> known;
-  known.reserve(vcs.size());
-  for (const VirtualCluster& vc : vcs) known.push_back(vc.name);
   std::vector<std::uint32_t> numbers;
   for (const std::string& owner : owners) {
     if (owner.empty() && owners.size() == 1) break;  // "" serves everyone
-    const auto place = std::find(known.begin(), known.end(), owner);
-    if (place == known.end()) {
-      object.fail("vc", "'" + owner + "' is not the name of an entry of /vcs" + suggest_nearest(owner, known));
+    numbers.push_back(cluster.find_vc(owner));
+    if (numbers.back() == no_index) {
+      object.fail("vc", "'" + owner + "' is not the name of an entry of /vcs" + nearest_vc(cluster.cluster(), owner));
     }
-    numbers.push_back(static_cast<std::uint32_t>(place - known.begin()));
   }
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
@@ -354,6 +370,9 @@ void read_json_node(const Json& entry, const std::string& path, const std::vecto
     if (!cluster.add(node, type)) return object.fail("name", "another node is named '" + node.name + "'");
   }
 }
+
+// What a cluster is called whose file says nothing of it.
+std::string name_of_file(const std::string& path) { return name_text(std::filesystem::path(path).stem().string()); }
 
 Result<std::string> read_all(InputFile& file) {
   std::string text;
@@ -436,13 +455,13 @@ Result<Cluster> cluster_from_json(std::string_view text, const std::string& file
 
   ClusterBuilder cluster;
   ObjectReader object(json, "", error);
-  cluster.cluster().name = object.text("name");
+  cluster.cluster().name = object.name("name");
   const Json& vcs = object.array("vcs", false);
   const Json& nodes = object.array("nodes", true);
   object.refuse_others();
   for (std::size_t i = 0; i < vcs.size(); ++i) {
     ObjectReader entry(vcs[i], "/vcs/" + std::to_string(i), error);
-    VirtualCluster vc{.name = entry.text("name"), .quota = entry.quantity("quota_gpus", whole_gpu)};
+    VirtualCluster vc{.name = entry.name("name"), .quota = entry.quantity("quota_gpus", whole_gpu)};
     entry.refuse_others();
     if (vc.name.empty()) entry.fail("name", "missing");
     if (!error && cluster.vc(vc.name) != i) entry.fail("name", "'" + vc.name + "' appears twice");
@@ -450,7 +469,7 @@ Result<Cluster> cluster_from_json(std::string_view text, const std::string& file
   }
   for (std::size_t i = 0; i < nodes.size() && !error; ++i) {
     const std::string place = "/nodes/" + std::to_string(i);
-    read_json_node(nodes[i], place, cluster.cluster().vcs, cluster, error);
+    read_json_node(nodes[i], place, cluster, error);
     if (!error && cluster.too_large())
       error = Error{.message = std::string("expected ") + too_large_text, .field = place};
   }
@@ -476,14 +495,14 @@ Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
     const auto text = read_all(file);
     if (!text) return Unexpected{text.error()};
     auto cluster = cluster_from_json(*text, path);
-    if (cluster && cluster->name.empty()) cluster->name = std::filesystem::path(path).stem().string();
+    if (cluster && cluster->name.empty()) cluster->name = name_of_file(path);
     return cluster;
   }
 
   if (looks_like_slurm_nodes(head)) {
     auto slurm = read_slurm_nodes(file);
     if (!slurm) return Unexpected{slurm.error()};
-    slurm->cluster.name = std::filesystem::path(path).stem().string();
+    slurm->cluster.name = name_of_file(path);
     return std::move(slurm->cluster);
   }
 
@@ -508,7 +527,7 @@ Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
   if (!outcome) return Unexpected{outcome.error()};
   if (cluster.cluster().nodes.empty()) return Unexpected{Error{.message = "lists no node", .file = path}};
   if (auto numbers = cluster.check_numbers(path); !numbers) return Unexpected{numbers.error()};
-  cluster.cluster().name = std::filesystem::path(path).stem().string();
+  cluster.cluster().name = name_of_file(path);
   return std::move(cluster.cluster());
 }
 

@@ -43,6 +43,28 @@ class CsvSplitter {
   /// True when the last split() ended within quotes: the row goes on in the next line.
   [[nodiscard]] bool open() const { return open_; }
 
+  /// Whether a row that is open goes on beyond `line`, its next: so that a row of many lines need be split but once, at
+  /// its end. False also where text follows a closing quote, which split() of the whole row refuses.
+  [[nodiscard]] bool stays_open(std::string_view line) const {
+    for (std::size_t at = 0;;) {
+      at = line.find('"', at);
+      if (at == std::string_view::npos) return true;
+      if (++at == line.size()) return false;
+      if (line[at] == '"') {  // a doubled quote is text
+        ++at;
+        continue;
+      }
+      if (line[at] != separator_) return false;
+      do {  // fields without quotes
+        if (++at >= line.size()) return false;
+        if (line[at] == '"') break;
+        at = std::min(line.find(separator_, at), line.size());
+      } while (at < line.size());
+      if (at >= line.size()) return false;
+      ++at;
+    }
+  }
+
   /// Makes the fields from the last of `count` on one field. Precondition: split() without quotes gave that many.
   void join_from(std::size_t count) {
     const std::string_view first = fields_[count - 1], last = fields_.back();

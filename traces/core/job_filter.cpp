@@ -7,6 +7,7 @@
 
 #include "src/base/field_parser.hpp"
 #include "src/base/letter_case.hpp"
+#include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
 #include "traces/core/csv_splitter.hpp"
 
@@ -104,7 +105,7 @@ Result<JobFilter::Condition> JobFilter::parse_condition(std::string_view text) {
   std::string_view values = trim(text.substr(at + length));
   for (;;) {
     const std::size_t bar = std::min(values.find('|'), values.size());
-    condition.values.emplace_back(trim(values.substr(0, bar)));
+    condition.values.push_back(name_text(values.substr(0, bar)));
     if (bar == values.size()) break;
     values.remove_prefix(bar + 1);
   }
@@ -158,7 +159,9 @@ bool JobFilter::holds(const Condition& condition, double number) {
 
 bool JobFilter::keeps_row(const std::vector<std::string_view>& fields) const {
   return std::all_of(conditions_.begin(), conditions_.end(), [&](const Condition& condition) {
-    return condition.field == no_index || holds(condition, trim(fields[condition.field]));
+    if (condition.field == no_index) return true;
+    const std::string_view text = fields[condition.field];
+    return is_plain_name(text) ? holds(condition, text) : holds(condition, name_text(text));
   });
 }
 

@@ -18,7 +18,8 @@ class JobFilter {
   /// Reads "vc=gpu|long,user!=ann,gpus>=8": a column, one of = != < <= > >=, and a value, or values joined by a bar of
   /// which one must do (for != none). A column is one of the file's header, or what a job has: id, user, group
   /// (account), vc (partition, queue), name, family, gpu_type, status, priority, gpus, tasks, submit, duration,
-  /// estimate (seconds). Error: not such a text.
+  /// estimate (seconds). Values and the file's texts are compared as names (src/base/name_text.hpp). Error: not such a
+  /// text.
   static Result<JobFilter> parse(const std::string& text);
 
   [[nodiscard]] bool empty() const { return conditions_.empty(); }

@@ -3,9 +3,20 @@
 
 #include <utility>
 
+#include "src/base/name_text.hpp"
 #include "traces/core/job_filter.hpp"
 
 namespace gpusched {
+
+JobRecord NamedRecord::operator()(JobRecord job) {
+  std::string* changed = changed_.data();
+  for (std::string_view* name : {&job.id, &job.user, &job.group, &job.vc, &job.name, &job.gpu_spec, &job.family}) {
+    if (is_plain_name(*name)) continue;
+    *changed = name_text(*name);
+    *name = *changed++;
+  }
+  return job;
+}
 
 JobRecord record_of(const JobTable& jobs, JobId job, const std::string& id, std::vector<Time>& attempts) {
   attempts.clear();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A table's jobs as the records that it was built from, for tables made of a part of another.
+/// Records of jobs: their names as every reader gives them, and a table's jobs as the records that it was built from.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,16 @@
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
+
+/// Gives every name of a record by the one rule for names (src/base/name_text.hpp).
+class NamedRecord {
+ public:
+  /// The record borrows from this object until the next call.
+  JobRecord operator()(JobRecord job);
+
+ private:
+  std::array<std::string, 7> changed_;
+};
 
 /// Everything that the table holds of a job. The record borrows from the table, from `id` and from `attempts`.
 JobRecord record_of(const JobTable& jobs, JobId job, const std::string& id, std::vector<Time>& attempts);

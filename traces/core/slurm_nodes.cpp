@@ -11,6 +11,7 @@
 
 #include "src/base/field_parser.hpp"
 #include "src/base/letter_case.hpp"
+#include "src/base/name_text.hpp"
 #include "traces/core/cluster_units.hpp"
 #include "traces/core/slurm_gpus.hpp"
 
@@ -74,7 +75,7 @@ std::optional<GpusByModel> parse_gres(std::string_view text) {
     const auto count = parts.size() < 2 ? std::optional<std::int64_t>(1) : parse_integer(parts.back());
     if (!count || *count < 0 || *count > most_gpus_of_a_node) return std::nullopt;
     const SlurmGpu gpu = slurm_gpu(parts.size() < 3 ? std::string_view() : parts[1]);
-    if (*count > 0) gpus[std::string(gpu.model)] += *count * gpu.milli;
+    if (*count > 0) gpus[name_text(gpu.model)] += *count * gpu.milli;
   }
   return gpus;
 }
@@ -230,7 +231,7 @@ std::optional<Error> machine_of(const std::string& record, Machine& machine) {
     into = *number;
     return std::nullopt;
   };
-  machine.name = text("NodeName");
+  machine.name = name_text(text("NodeName"));
   machine.gres = text("Gres") == "(null)" ? "" : text("Gres");
   machine.state = text("State");
   std::int64_t special_mib = 0;
@@ -241,7 +242,7 @@ std::optional<Error> machine_of(const std::string& record, Machine& machine) {
   if (machine.memory_mib >= 0) machine.memory_mib = std::max<std::int64_t>(machine.memory_mib - special_mib, 0);
   const std::string partitions = text("Partitions");
   for (const std::string_view name : split_at(partitions, ',')) {
-    if (!name.empty()) machine.partitions.emplace_back(name);
+    if (!name.empty()) machine.partitions.push_back(name_text(name));
   }
   return std::nullopt;
 }
@@ -312,7 +313,7 @@ std::optional<Error> take_line(const std::vector<std::string_view>& fields, cons
                             std::to_string(fields.size()) + "; separate them by bars: -o \"%N|%P|%c|%m|%G|%T\"",
                  .field = "line"};
   }
-  const std::string name(fields[columns.name]);
+  const std::string name = name_text(fields[columns.name]);
   if (name.find('[') != std::string::npos) {
     return Error{.message = "expected one node a line, found '" + name + "': call sinfo with -N", .field = "NODELIST"};
   }
@@ -321,7 +322,7 @@ std::optional<Error> take_line(const std::vector<std::string_view>& fields, cons
   Machine& machine = machines[place->second];
   std::string_view partition = fields[columns.partition];
   if (partition.ends_with('*')) partition.remove_suffix(1);  // the default partition
-  if (!partition.empty() && partition != "N/A") machine.partitions.emplace_back(partition);
+  if (!partition.empty() && partition != "N/A") machine.partitions.push_back(name_text(partition));
   const auto count = [&](std::size_t column, const char* title, std::int64_t& into) -> std::optional<Error> {
     if (column == no_index) return std::nullopt;
     const auto number = parse_count(fields[column]);

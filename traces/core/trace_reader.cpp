@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/base/letter_case.hpp"
+#include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
@@ -35,15 +36,14 @@ Result<void> RowReader::read_header() {
   if (!splitter_.split(line)) {
     return Unexpected{Error{.message = "a quote in the header is not closed", .file = context_.file.path(), .line = 1}};
   }
-  names_.clear();
-  for (const std::string_view name : splitter_.fields()) {
-    if (std::find(names_.begin(), names_.end(), trim(name)) != names_.end() && !trim(name).empty()) {
-      return Unexpected{Error{.message = "column '" + excerpt(trim(name)) + "' appears twice in the header",
-                              .file = context_.file.path(),
-                              .line = 1}};
-    }
-    names_.emplace_back(trim(name));
+  std::vector<std::string_view> names = splitter_.fields();
+  std::transform(names.begin(), names.end(), names.begin(), trim);
+  if (const auto repeated = first_repeated(names)) {
+    return Unexpected{Error{.message = "column '" + excerpt(names[*repeated]) + "' appears twice in the header",
+                            .file = context_.file.path(),
+                            .line = 1}};
   }
+  names_.assign(names.begin(), names.end());
   used_.assign(names_.size(), false);
   return context_.filter.bind(names_);
 }
@@ -101,7 +101,7 @@ bool RowReader::split_row(std::string_view line) {
   while (splitter_.open() && text_.size() < longest_row && context_.file.next_line(line)) {
     text_ += '\n';
     text_ += line;
-    if (splitter_.split(text_)) return true;
+    if (!splitter_.stays_open(line)) return splitter_.split(text_);
   }
   return false;
 }

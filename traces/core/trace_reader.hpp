@@ -15,6 +15,7 @@
 #include "traces/core/csv_splitter.hpp"
 #include "traces/core/input_file.hpp"
 #include "traces/core/job_filter.hpp"
+#include "traces/core/job_records.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -50,9 +51,11 @@ struct ReadContext {
   TraceReport& report;
   ReadLog* log = nullptr;
   JobFilter filter = {};  ///< ReadOptions::where
+  NamedRecord named = {};
 
   /// Adds a job that stands at `line`, if the filter keeps it.
-  void add(const JobRecord& job, std::uint64_t line) {
+  void add(const JobRecord& record, std::uint64_t line) {
+    const JobRecord job = named(record);
     if (!filter.keeps_job(job)) return drop(left_out_by_filter, line);
     jobs.add(job);
     if (log != nullptr) log->add(job, line);

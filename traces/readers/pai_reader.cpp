@@ -345,6 +345,7 @@ class PaiJoin {
       if (record.gpu_spec == "MISC" || record.shape.gpu_milli_per_task == 0) record.gpu_spec = {};  // MISC: older GPUs
       if (job.roles_with_gpus > 1 && job.gpu_percent > job.instances_of_main * job.gpu_percent_of_main) ++mixed_;
       record.start = span.first;
+      record = named_(record);
       if (!filter_.keeps_job(record)) {
         drop(job, left_out_by_filter);
         continue;
@@ -360,6 +361,7 @@ class PaiJoin {
   JobTableBuilder& builder_;
   TraceReport& report_;
   ReadLog* log_;
+  NamedRecord named_;
   std::vector<PaiJob> jobs_;
   std::unordered_map<std::string, std::uint32_t> by_name_;
   std::unordered_map<std::string, Tag> tags_;  // by inst_id

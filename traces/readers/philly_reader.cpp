@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <streambuf>
 
+#include "src/base/name_text.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -195,7 +196,7 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
       works_.push_back(end - start);
       job.work = later_by(job.work, works_.back());
     }
-    if (job_.id.empty() && !bad) {
+    if (name_text(job_.id).empty() && !bad) {
       row_error_ = {.message = "missing", .field = "jobid"};
       bad = true;
     }

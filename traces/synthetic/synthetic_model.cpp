@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
 #include "traces/synthetic/builtin_models.hpp"
@@ -188,6 +189,7 @@ void read_all(ObjectReader& reader, SyntheticModel& model) {
   reader.read("gpu_counts", model.gpu_counts);
   reader.read_list("vcs", model.vcs, [](ObjectReader& vc, VcMix& mix) {
     vc.read("name", mix.name);
+    mix.name = name_text(mix.name);
     vc.read("weight", mix.weight);
     vc.read("gpu_weights", mix.gpu_weights);
   });

@@ -5,23 +5,18 @@
 #include <set>
 
 #include "src/base/atomic_file.hpp"
+#include "src/base/csv_text.hpp"
 #include "src/base/field_parser.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
-#include "src/base/visible_text.hpp"
 
 namespace gpusched {
 namespace {
 
-// A csv field: quoted where it holds a separator or a quote.
 std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string field = "\"";
-  for (const char c : text) {
-    if (c == '"') field += '"';
-    field += c == '\n' || c == '\r' ? ' ' : c;
-  }
-  return field + '"';
+  std::string field;
+  append_csv_field(field, text);
+  return field;
 }
 
 std::string seconds_or_blank(Time t) { return t == Time::max() ? std::string() : exact_seconds(t); }
@@ -106,27 +101,6 @@ void note(std::vector<std::string>& notes, std::uint64_t jobs, const char* one, 
   if (jobs > 0) notes.push_back(counted(jobs, one, several) + " " + what);
 }
 
-// Ids as a reader of csv sees them: trimmed, in one line. Error: two become the same.
-Result<void> check_ids(const JobTable& jobs) {
-  std::vector<std::string> ids;
-  bool any_altered = false;
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    std::string id = jobs.external_id(JobId{i});
-    const std::size_t length = id.size();
-    std::replace(id.begin(), id.end(), '\n', ' ');
-    std::replace(id.begin(), id.end(), '\r', ' ');
-    id = trim(id);
-    any_altered |= id.size() != length || id != jobs.external_id(JobId{i});
-    ids.push_back(std::move(id));
-  }
-  if (!any_altered) return {};
-  std::sort(ids.begin(), ids.end());
-  const auto twin = std::adjacent_find(ids.begin(), ids.end());
-  if (twin == ids.end()) return {};
-  return unexpected("job ids differ in blanks or line ends alone and would be the same in csv: '" + excerpt(*twin) +
-                    "'");
-}
-
 }  // namespace
 
 TraceText write_native(const JobTable& jobs) {
@@ -196,7 +170,6 @@ Result<std::vector<std::string>> convert_trace(const JobTable& jobs, const std::
     return unexpected("cannot write format '" + format + "'" + suggest_nearest(format, writable_trace_formats()) +
                       "; expected native or swf");
   }
-  if (auto distinct = check_ids(jobs); !distinct) return Unexpected{distinct.error()};
   TraceText trace = format == "swf" ? write_swf(jobs) : write_native(jobs);
   if (auto written = replace_file(path, trace.text); !written) return Unexpected{written.error()};
   return std::move(trace.notes);

@@ -18,8 +18,8 @@ struct TraceText {
   std::vector<std::string> notes;
 };
 
-/// The native csv. Reading it gives the same jobs with the same ids, except that a line break within a name becomes a
-/// blank. Columns that no job has a value for are not written.
+/// The native csv. Reading it gives the same jobs with the same ids and names. Columns that no job has a value for are
+/// not written. Precondition: names are as read_trace() gives them (src/base/name_text.hpp).
 TraceText write_native(const JobTable& jobs);
 
 /// The Standard Workload Format 2.2. GPUs become processors, a share of a GPU a whole one; times count from the first

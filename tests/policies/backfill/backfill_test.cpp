@@ -200,6 +200,25 @@ TEST(ConservativeBackfill, AJobWithoutACardWaitsForAnEnd) {
   EXPECT_LT(engine.events_seen(), 100u);
 }
 
+// The same where the order changes with each arrival, in a virtual cluster with a quota.
+TEST(ConservativeBackfill, AJobWithoutACardWaitsForAnEndUnderDeadlines) {
+  const Shape half{.gpu_milli_per_task = 501}, more{.gpu_milli_per_task = 700};
+  const JobTable jobs =
+      test::table_of({{.work = 1000, .vc = "a", .shape = half, .deadline = 3000},
+                      {.work = 900, .vc = "a", .shape = half, .deadline = 4000},
+                      {.work = 10, .vc = "a", .shape = more, .estimate = 0, .deadline = 5000},
+                      {.submit = 5, .work = 10, .vc = "a", .shape = more, .estimate = 0, .deadline = 2000},
+                      {.submit = 6, .work = 10, .gpus = 2, .vc = "a", .estimate = 0, .deadline = 1000}});
+  Cluster cluster = Cluster::homogeneous(1, 2);
+  cluster.vcs = {{.name = "a", .quota = 2 * whole_gpu}};
+  auto policy = make("edf", "conservative", jobs, cluster);
+  ASSERT_TRUE(policy);
+  Engine engine(jobs, cluster);
+  ASSERT_TRUE(simulate(engine, *policy));
+  for (const std::uint32_t late : {2u, 3u, 4u}) EXPECT_GE(engine.first_start(JobId{late}), whole_seconds(900)) << late;
+  EXPECT_LT(engine.events_seen(), 100u);
+}
+
 TEST(Sc20Backfill, CommitsToTheChosenJob) {
   // SJF chooses job 1 at 1 s; job 2 is shorter but comes later and, not ending strictly before 100 s, has to wait.
   const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 3},

@@ -154,6 +154,38 @@ TEST(ClusterJson, SeveralOwnersOfANode) {
   }
 }
 
+TEST(ClusterJson, NamesThatAreNoTextStayApart) {
+  const TempFolder folder;
+  for (const std::string text : {"vc,node num\n\xff ,1\n\xfe,2\n",
+                                 "NodeName=a Gres=gpu:1 Partitions=\xff\nNodeName=b Gres=gpu:1 Partitions=\xfe\n",
+                                 "NODELIST|PARTITION|GRES\na|\xff|gpu:1\nb|\xfe|gpu:1\n"}) {
+    const auto cluster = read_cluster(folder.write("nodes.txt", text));
+    ASSERT_TRUE(cluster) << cluster.error().to_string();
+    const auto again = cluster_from_json(cluster_file_text(*cluster), "again");
+    ASSERT_TRUE(again) << again.error().to_string();
+    ASSERT_EQ(again->vcs.size(), 2u);
+    EXPECT_EQ(again->vcs[0].name, "\\xff");
+    EXPECT_EQ(again->vcs[1].name, "\\xfe");
+  }
+  const auto openb = read_cluster(
+      folder.write("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na\xff,1,1,8,V\xff\na\xfe,1,1,8,V\xfe\n"));
+  ASSERT_TRUE(openb) << openb.error().to_string();
+  const auto again = cluster_from_json(cluster_file_text(*openb), "again");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->gpu_types, (std::vector<std::string>{"V\\xff", "V\\xfe"}));
+  EXPECT_EQ(again->nodes[1].name, "a\\xfe");
+}
+
+TEST(ClusterJson, NamesAreThoseOfTraces) {
+  const auto cluster = cluster_from_json(
+      R"({"vcs": [{"name": " a\n"}], "nodes": [{"gpus": 1, "vc": "a ", "gpu_type": "T4\t", "name": "n\u0001"}]})", "f");
+  ASSERT_TRUE(cluster) << cluster.error().to_string();
+  EXPECT_EQ(cluster->vcs[0].name, "a");
+  EXPECT_EQ(cluster->nodes[0].vc, 0u);
+  EXPECT_EQ(cluster->gpu_types, (std::vector<std::string>{"T4"}));
+  EXPECT_EQ(cluster->nodes[0].name, "n\\x01");
+}
+
 TEST(SlurmGpu, ProfilesOfSlicesAreSharesOfACard) {
   const auto milli = [](const char* type) { return slurm_gpu(type).milli; };
   EXPECT_EQ(slurm_gpu("a100").model, "a100");

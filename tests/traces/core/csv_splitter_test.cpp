@@ -66,6 +66,18 @@ RC_GTEST_PROP(CsvSplitter, AgreesWithTheSlowOne, ()) {
   RC_ASSERT(split(line) == split_slowly(line));
 }
 
+// A row of two lines, split at once, and as it is read: line by line.
+RC_GTEST_PROP(CsvSplitter, KnowsWhetherAnOpenRowGoesOn, ()) {
+  const auto letters = rc::gen::container<std::string>(rc::gen::element(',', '"', 'a', ' '));
+  const std::string first = "\"" + *letters, second = *letters;
+  CsvSplitter splitter;
+  (void)splitter.split(first);
+  RC_PRE(splitter.open());
+  const bool stays_open = splitter.stays_open(second);
+  (void)splitter.split(first + "\n" + second);
+  RC_ASSERT(splitter.open() == stays_open);
+}
+
 RC_GTEST_PROP(CsvSplitter, GivesBackWhatWasQuoted, (const std::vector<std::string>& texts)) {
   RC_PRE(!texts.empty());
   std::string line;

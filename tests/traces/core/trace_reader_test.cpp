@@ -564,7 +564,71 @@ TEST(Csv, AQuotedFieldHoldsLineEnds) {
       "2,1,5,1,1000,plain\r\n");
   ASSERT_TRUE(trace) << trace.error().to_string();
   ASSERT_EQ(trace->jobs.size(), 2u);
-  EXPECT_EQ(trace->jobs.names()[trace->jobs.name(JobId{0})], "two\nlines, \"quoted\"");
+  EXPECT_EQ(trace->jobs.names()[trace->jobs.name(JobId{0})], "two\\x0alines, \"quoted\"");
+}
+
+// A row is split once, not again for each of its lines, and a header's names are compared with their neighbours in
+// order.
+TEST(Csv, RowsOfManyLinesAndHeadersOfManyColumnsAreRead) {
+  std::string many_lines = "job_id,submit_s,work_s,tasks,gpu_milli_per_task,name\n1,0,5,1,1000,\"";
+  for (int i = 0; i < 200'000; ++i) many_lines += "\"\"\n";
+  const auto tall = trace_of(many_lines + "\"\n2,1,5,1,1000,plain\n");
+  ASSERT_TRUE(tall) << tall.error().to_string();
+  EXPECT_EQ(tall->jobs.size(), 2u);
+  std::string header = "job_id,submit_s,work_s,tasks,gpu_milli_per_task", row = "1,0,5,1,1000";
+  for (int i = 0; i < 100'000; ++i) {
+    header += ",column" + std::to_string(i);
+    row += ',';
+  }
+  const auto wide = trace_of(header + "\n" + row + "\n");
+  ASSERT_TRUE(wide) << wide.error().to_string();
+  EXPECT_EQ(wide->jobs.size(), 1u);
+}
+
+// ---- names ----
+
+std::string first_user(const Result<Trace>& trace) {
+  return trace ? trace->jobs.users()[trace->jobs.user(JobId{0})] : trace.error().to_string();
+}
+std::string first_family(const Result<Trace>& trace) {
+  return trace ? trace->jobs.families()[trace->jobs.family(JobId{0})] : trace.error().to_string();
+}
+
+TEST(Names, AreTheSameWhateverTheReader) {
+  const std::string native = "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user\n1,0,5,1,1000,";
+  EXPECT_EQ(first_user(trace_of(native + "\" ann\r\n\"\n")), "ann");
+  EXPECT_EQ(first_user(trace_of(native + "ann\x01\n")), "ann\\x01");
+  EXPECT_EQ(first_user(trace_of(native + "j\xf6rg\n")), "j\\xf6rg");
+  EXPECT_EQ(first_user(trace_of(native + "jörg\n")), "jörg");
+  EXPECT_EQ(
+      first_user(trace_of("[{\"jobid\": \"a\", \"user\": \" ann\\u0001\\n\", \"vc\": \"v\",\n"
+                          " \"submitted_time\": \"2017-10-07 01:12:09\", \"num_gpus\": 1, \"attempts\": [\n"
+                          "  {\"start_time\": \"2017-10-07 01:12:09\", \"end_time\": \"2017-10-07 01:13:09\"}]}]")),
+      "ann\\x01");
+  EXPECT_EQ(first_family(trace_of("job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n"
+                                  "1,1,0,1,\"vgg\v\",5,1\n")),
+            "vgg");
+  EXPECT_EQ(first_family(trace_of("job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,duration\n"
+                                  "1,u,1,8,96,Eval\x7f,COMPLETED,2023-07-01 00:00:00,2023-07-01 00:00:01,5\n")),
+            "Eval\\x7f");
+}
+
+TEST(Names, AreComparedAsTheyAreShown) {
+  const std::string text =
+      "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user\n1,0,5,1,1000,\xff\n2,0,5,1,1000,\xfe\n";
+  for (const char* where : {"user=\\xff", "user=\xff"}) {
+    const auto trace = trace_of(text, {.where = where});
+    ASSERT_TRUE(trace) << trace.error().to_string();
+    EXPECT_EQ(trace->jobs.size(), 1u) << where;
+  }
+}
+
+TEST(Names, OfJobsStayDistinct) {
+  const std::string header = "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n";
+  EXPECT_TRUE(trace_of(header + "a\x01,0,5,1,1000\na\x02,0,5,1,1000\na,0,5,1,1000\n"));
+  const auto twins = trace_of(header + "\"a\n\",0,5,1,1000\na,0,5,1,1000\n");
+  ASSERT_FALSE(twins);
+  EXPECT_NE(twins.error().message.find("ids must be unique"), std::string::npos) << twins.error().to_string();
 }
 
 TEST(Csv, AQuoteThatNeverClosesIsAnErrorOfItsFirstLine) {

@@ -509,5 +509,13 @@ TEST(TraceFit, AFittedTraceLooksLikeTheRealPhillyTrace) {
   EXPECT_NEAR(offered_load(alike, 2490) / offered_load(real, 2490), 1, 0.15);
 }
 
+TEST(SyntheticModel, QueuesHaveNamesAsTracesGiveThem) {
+  SyntheticModel model = *builtin_model("philly");
+  model.vcs.front().name = " q\x01\n";
+  const auto again = read_model(write_model(model), "model");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->vcs.front().name, "q\\x01");
+}
+
 }  // namespace
 }  // namespace gpusched

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "src/base/name_text.hpp"
 #include "tests/support/files.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/tools/trace_convert.hpp"
@@ -46,14 +47,11 @@ TEST(Convert, EverySampleSurvivesTheNativeForm) {
   }
 }
 
-// A word without blanks at its ends, which reading cuts off.
+// A name as reading gives it, of any bytes.
 rc::Gen<std::string> word() {
-  return rc::gen::map(rc::gen::container<std::string>(rc::gen::element('a', 'Z', '0', ',', '"', ' ', ';', '\'', '|')),
-                      [](std::string text) {
-                        while (!text.empty() && text.front() == ' ') text.erase(0, 1);
-                        while (!text.empty() && text.back() == ' ') text.pop_back();
-                        return text;
-                      });
+  return rc::gen::map(rc::gen::container<std::string>(rc::gen::element('a', 'Z', '0', ',', '"', ' ', ';', '\'', '|',
+                                                                       '\n', '\r', '\x01', '\xc3', '\xa9', '\xff')),
+                      [](const std::string& text) { return name_text(text); });
 }
 
 RC_GTEST_PROP(Convert, AnyTableSurvivesTheNativeForm, ()) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/policies/learned/rl_policy.hpp"
+#include "src/rl/run_clock.hpp"
 
 namespace gpusched {
 namespace {
@@ -80,7 +81,13 @@ void append_state(Observation& to, const Observation& from, std::uint32_t e) {
 }
 
 std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting acting, Heuristic teacher,
-                                      std::uint64_t seed, bool keep_states) {
+                                      std::uint64_t seed, bool keep_states, RolloutTime* time) {
+  RolloutTime spent;
+  auto since = RunClock::now();
+  const auto book = [&](double RolloutTime::*where) {
+    spent.*where += seconds_since(since);
+    since = RunClock::now();
+  };
   const Batch* batch = &env.reset(seed);
   std::vector<Episode> episodes(env.size());
   std::vector<Rng> draws;
@@ -99,7 +106,8 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
       live.push_back(e);
       append_state(seen, batch->observation, e);
     }
-    if (live.empty()) return episodes;
+    book(&RolloutTime::environment_s);
+    if (live.empty()) break;
     if (acting == Acting::heuristic) {
       env.heuristic_actions(teacher, actions);
     } else {
@@ -119,6 +127,7 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
                                       : static_cast<float>(log_probability(row_of(logits, seen, i), actions[e])));
       episodes[e].time_s.push_back(to_seconds(env.env(e).now()));
     }
+    book(&RolloutTime::inference_s);
     batch = &env.step(actions);
     for (const std::uint32_t e : live) {
       const StepResult& result = batch->results[e];
@@ -129,12 +138,19 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
       if (result.truncated) append_state(episodes[e].final_observation, batch->observation, e);
     }
   }
+  if (time != nullptr) {
+    time->environment_s += spent.environment_s;
+    time->inference_s += spent.inference_s;
+  }
+  return episodes;
 }
 
 std::vector<RewardVector> evaluate_windows(std::span<const Window* const> windows, const Cluster& cluster,
                                            const EnvOptions& options, const Actor& actor, Acting acting,
-                                           Heuristic heuristic) {
+                                           Heuristic heuristic, std::uint64_t seed) {
   std::vector<Env> envs(windows.size(), Env(cluster, options));
+  std::vector<Rng> draws;
+  for (std::size_t w = 0; w < windows.size(); ++w) draws.push_back(Rng(seed).split("actions").split(w));
   std::vector<StepResult> results;
   for (std::size_t w = 0; w < windows.size(); ++w) results.push_back(envs[w].reset(*windows[w]));
   std::vector<std::size_t> live;
@@ -158,7 +174,10 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
       if (acting == Acting::heuristic) {
         results[live[i]] = env.step(heuristic);
       } else {
-        results[live[i]] = env.step(row_of(logits, seen, i), best_action);
+        const auto pick = [&](std::span<const float> row) {
+          return acting == Acting::sample ? sample_action(row, draws[live[i]]) : best_action(row);
+        };
+        results[live[i]] = env.step(row_of(logits, seen, i), pick);
       }
     }
   }

@@ -43,16 +43,22 @@ void append_state(Observation& to, const Observation& from, std::uint32_t e);
 /// Who chooses in collect_episodes().
 enum class Acting : std::uint8_t { sample, best, heuristic };
 
+/// Where a rollout's wall time went: the simulation with its observations, and the network that acts.
+struct RolloutTime {
+  double environment_s = 0, inference_s = 0;
+};
+
 /// One episode in every environment of `env` (autoreset disabled), started with `seed`. Actions of environment e are
 /// drawn from the stream of (seed, e), so that nothing depends on threads or batches. `teacher` is read with
-/// Acting::heuristic only. `keep_states` false leaves out observations (evaluation).
+/// Acting::heuristic only. `keep_states` false leaves out observations (evaluation). `time`: what it took is added.
 std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting acting, Heuristic teacher,
-                                      std::uint64_t seed, bool keep_states);
+                                      std::uint64_t seed, bool keep_states, RolloutTime* time = nullptr);
 
-/// Weighted reward totals of a whole episode in each window, by a network's best actions or a heuristic's, in order.
+/// Weighted reward totals of a whole episode in each window, by a network's actions or a heuristic's, in order. With
+/// Acting::sample, those of window w are drawn from the stream of (seed, w).
 std::vector<RewardVector> evaluate_windows(std::span<const Window* const> windows, const Cluster& cluster,
                                            const EnvOptions& options, const Actor& actor, Acting acting,
-                                           Heuristic heuristic);
+                                           Heuristic heuristic, std::uint64_t seed = 0);
 
 /// Rewards become differential: less what `reward_per_s` would have brought until the next choice.
 void make_differential(std::span<Episode> episodes, double reward_per_s);

@@ -72,15 +72,20 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read("group", ppo.group, 1, 4096);
   fields.read("epochs", ppo.epochs, 1, 1000);
   fields.read("minibatch", ppo.minibatch, 1, 1e7);
+  fields.read("piece", ppo.piece, 1, 1e7);
   fields.read("learning_rate", ppo.learning_rate, 1e-9, 1);
   fields.read("adapt_learning_rate", ppo.adapt_learning_rate);
+  fields.read("least_learning_rate", ppo.least_learning_rate, 1e-9, 1);
+  fields.read("most_learning_rate", ppo.most_learning_rate, 1e-9, 1);
   fields.read("desired_kl", ppo.desired_kl, 1e-6, 1);
+  fields.read("kl_stop", ppo.kl_stop, 0, 1e6);
   fields.read("anneal", ppo.anneal, 0, most_count);
   fields.read("clip", ppo.clip, 1e-3, 1);
   fields.read("entropy", ppo.entropy, 0, 10);
   fields.read("value", ppo.value, 0, 10);
   fields.read("clip_value", ppo.clip_value);
   fields.read("max_gradient_norm", ppo.max_gradient_norm, 1e-6, 1e6);
+  fields.read("max_critic_gradient_norm", ppo.max_critic_gradient_norm, 1e-6, 1e6);
   fields.read("lambda", ppo.lambda, 0, 1);
   fields.read("lambda_time_s", ppo.lambda_time_s, 1e-6, 1e9);
   fields.read("mean_lifetime_s", ppo.mean_lifetime_s, 0, 1e12);
@@ -91,12 +96,15 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read_word("baseline", ppo.baseline, baseline_names);
   fields.read_word("reward_scale", ppo.reward_scale, reward_scale_names);
   fields.read("imitate_iterations", ppo.imitate_iterations, 0, most_count);
+  fields.read("critic_warm_up", ppo.critic_warm_up, 0, most_count);
   fields.read_word("teacher", ppo.teacher, heuristic_names);
   if (contradiction({.heuristic = ppo.teacher})) fields.fail("teacher", "las and srtf rank running jobs: no teachers");
   fields.read("validate_every", ppo.validate_every, 1, most_count);
   fields.read("validation_windows", ppo.validation_windows, 1, most_count);
   if (ppo.baseline == Baseline::group && ppo.group < 2)
     fields.fail("group", "expected at least 2 for a group baseline");
+  if (ppo.least_learning_rate > ppo.most_learning_rate)
+    fields.fail("least_learning_rate", "expected at most most_learning_rate");
   if (ppo.anneal > 0 && ppo.adapt_learning_rate)
     fields.fail("anneal", "expected 0 unless adapt_learning_rate is false: only one of them can set the rate");
   if (ppo.average_reward && ppo.mean_lifetime_s > 0)
@@ -260,15 +268,20 @@ std::string train_config_json(const TrainConfig& config) {
                     {"group", ppo.group},
                     {"epochs", ppo.epochs},
                     {"minibatch", ppo.minibatch},
+                    {"piece", ppo.piece},
                     {"learning_rate", ppo.learning_rate},
                     {"adapt_learning_rate", ppo.adapt_learning_rate},
+                    {"least_learning_rate", ppo.least_learning_rate},
+                    {"most_learning_rate", ppo.most_learning_rate},
                     {"desired_kl", ppo.desired_kl},
+                    {"kl_stop", ppo.kl_stop},
                     {"anneal", ppo.anneal},
                     {"clip", ppo.clip},
                     {"entropy", ppo.entropy},
                     {"value", ppo.value},
                     {"clip_value", ppo.clip_value},
                     {"max_gradient_norm", ppo.max_gradient_norm},
+                    {"max_critic_gradient_norm", ppo.max_critic_gradient_norm},
                     {"lambda", ppo.lambda},
                     {"lambda_time_s", ppo.lambda_time_s},
                     {"mean_lifetime_s", ppo.mean_lifetime_s},
@@ -279,6 +292,7 @@ std::string train_config_json(const TrainConfig& config) {
                     {"baseline", name_of(baseline_names, ppo.baseline)},
                     {"reward_scale", name_of(reward_scale_names, ppo.reward_scale)},
                     {"imitate_iterations", ppo.imitate_iterations},
+                    {"critic_warm_up", ppo.critic_warm_up},
                     {"teacher", name_of(heuristic_names, ppo.teacher)},
                     {"validate_every", ppo.validate_every},
                     {"validation_windows", ppo.validation_windows}}},

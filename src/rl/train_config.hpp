@@ -46,17 +46,21 @@ struct PpoOptions {
   std::uint32_t windows = 4;        ///< arrival windows of an iteration
   std::uint32_t group = 4;          ///< episodes of each window
   std::uint32_t epochs = 4;         ///< passes over an iteration's steps
-  std::uint32_t minibatch = 512;    ///< steps
+  std::uint32_t minibatch = 512;    ///< steps of the environment that one step of the learner is made from
+  std::uint32_t piece = 4096;       ///< so many of them at once: gradients of pieces add up, memory does not
   double learning_rate = 1e-3;      ///< initial
   bool adapt_learning_rate = true;  ///< by desired_kl: times or over 1.5 (rsl_rl)
+  double least_learning_rate = 1e-5, most_learning_rate = 1e-2;  ///< of the adapted rate
   double desired_kl = 0.01;
+  double kl_stop = 0.05;     ///< the policy stays for the rest of an update once a minibatch shows it so far; 0 = never
   std::uint32_t anneal = 0;  ///< iterations over which the rate falls linearly to a hundredth; 0 = it does not
   double clip = 0.2;
   double entropy = 0.003;  ///< weight of entropy / log(number of choices)
   double value = 0.5;      ///< weight of the critic's loss
   bool clip_value = false;
-  double max_gradient_norm = 0.5;
-  double lambda = 0.97;  ///< of GAE, for a span of lambda_time_s
+  double max_gradient_norm = 0.5;         ///< of the policy
+  double max_critic_gradient_norm = 0.5;  ///< the critic is clipped apart: its gradient is larger by far at first
+  double lambda = 0.97;                   ///< of GAE, for a span of lambda_time_s
   double lambda_time_s = 60;
   double mean_lifetime_s = 0;   ///< 1 / discount rate; 0 = no discount
   bool average_reward = false;  ///< differential returns: what the average reward a second would have brought is taken
@@ -68,6 +72,7 @@ struct PpoOptions {
   Baseline baseline = Baseline::both;
   RewardScale reward_scale = RewardScale::root;
   std::uint32_t imitate_iterations = 0;  ///< first iterations that copy the teacher
+  std::uint32_t critic_warm_up = 2;      ///< iterations, behind these, in which the critic alone learns
   Heuristic teacher = Heuristic::sjf;
   std::uint32_t validate_every = 5;       ///< iterations between runs over the validation windows
   std::uint32_t validation_windows = 32;  ///< at most, evenly spaced; of every method

@@ -136,9 +136,9 @@ double loss_of(const RewardVector& totals, const EnvOptions& options, const Wind
 }
 
 std::vector<double> window_losses(std::span<const Window* const> windows, const Cluster& cluster,
-                                  const EnvOptions& options, const Actor& actor, Acting acting) {
+                                  const EnvOptions& options, const Actor& actor, Acting acting, std::uint64_t seed) {
   const std::vector<RewardVector> totals =
-      evaluate_windows(windows, cluster, options, actor, acting, options.agenda.heuristic);
+      evaluate_windows(windows, cluster, options, actor, acting, options.agenda.heuristic, seed);
   std::vector<double> losses;
   for (std::size_t w = 0; w < windows.size(); ++w) losses.push_back(loss_of(totals[w], options, *windows[w]));
   return losses;

@@ -34,9 +34,9 @@ Time horizon_end(const PpoOptions& options, std::uint32_t iteration, const Windo
 /// The weighted reward of an episode turned into a loss a scored job: what is reported and compared.
 double loss_of(const RewardVector& totals, const EnvOptions& options, const Window& window);
 
-/// That of a whole episode in each window.
+/// That of a whole episode in each window. `seed`: of evaluate_windows().
 std::vector<double> window_losses(std::span<const Window* const> windows, const Cluster& cluster,
-                                  const EnvOptions& options, const Actor& actor, Acting acting);
+                                  const EnvOptions& options, const Actor& actor, Acting acting, std::uint64_t seed = 0);
 
 std::vector<const Window*> pointers_to(std::span<const Window> windows);
 

@@ -21,6 +21,12 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.ppo.horizon_jobs = 64;
   config.ppo.horizon_iterations = 9;
   config.ppo.cluster_scales = {0.75, 1, 1.25};
+  config.ppo.piece = 1000;
+  config.ppo.least_learning_rate = 1e-6;
+  config.ppo.most_learning_rate = 3e-4;
+  config.ppo.kl_stop = 0.02;
+  config.ppo.max_critic_gradient_norm = 2;
+  config.ppo.critic_warm_up = 7;
   config.method = Method::cma_es;
   config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
   config.shuffle = {.windows = 100, .stretch = 0.1};
@@ -66,6 +72,8 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es");
   EXPECT_EQ(refusal(R"({"trace": "a", "search": {"population": 1}})"),
             "x.json: /search/population: expected 0 or at least 2");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"least_learning_rate": 0.1}})"),
+            "x.json: /ppo/least_learning_rate: expected at most most_learning_rate");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": -1}})"),
             "x.json: /ppo/anneal: expected an integer from 0 to 4000000000");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": 5}})"),

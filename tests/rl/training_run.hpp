@@ -32,6 +32,7 @@ class TrainingRun : public testing::Test {
     config_.ppo.windows = 2;
     config_.ppo.group = 2;
     config_.ppo.minibatch = 64;
+    config_.ppo.critic_warm_up = 0;
     config_.ppo.validate_every = 2;
   }
   Result<TrainSummary> run(std::uint32_t iterations, const std::string& folder, bool resume = false) {

@@ -12,7 +12,7 @@ namespace {
 
 // Layout: magic, length of the JSON part (8 bytes), the JSON part, three arrays of floats (parameters, Adam's moments),
 // CRC-32C of all that (4 bytes). Little-endian.
-constexpr std::string_view magic = "GPUSCHED checkpoint 1\n";
+constexpr std::string_view magic = "GPUSCHED checkpoint 2\n";
 
 std::string_view bytes_of(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
@@ -43,6 +43,7 @@ Result<void> save_checkpoint(const Checkpoint& checkpoint, const std::string& pa
                   {"best_validation", checkpoint.best_validation},
                   {"best_iteration", checkpoint.best_iteration},
                   {"adam_steps", checkpoint.adam.steps},
+                  {"adam_policy_steps", checkpoint.adam.policy_steps},
                   {"parameters", checkpoint.parameters.size()},
                   {"job_mean", checkpoint.normaliser.job_mean},
                   {"job_scale", checkpoint.normaliser.job_scale},
@@ -90,6 +91,7 @@ Result<Checkpoint> load_checkpoint(const std::string& path, const NetworkSpec& s
   fields.read("best_validation", checkpoint.best_validation, -any, any);
   fields.read("best_iteration", checkpoint.best_iteration);
   fields.read("adam_steps", checkpoint.adam.steps);
+  fields.read("adam_policy_steps", checkpoint.adam.policy_steps);
   fields.read("parameters", count);
   fields.read("job_mean", checkpoint.normaliser.job_mean, job_features);
   fields.read("job_scale", checkpoint.normaliser.job_scale, job_features);

@@ -3,6 +3,7 @@
 /// the iteration's number, so that they need no state of their own.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,8 @@ struct Checkpoint {
   double learning_rate = 0;
   double return_mean = 0, return_scale = 1;  ///< the critic's units
   double reward_per_s = 0;                   ///< running average, for PpoOptions::average_reward
-  double best_validation = 0;                ///< lowest so far; meaningful when best_iteration > 0
-  std::uint32_t best_iteration = 0;
+  double best_validation = std::numeric_limits<double>::infinity();  ///< lowest so far
+  std::uint32_t best_iteration = 0;                                  ///< 0 = the untrained model
   Normaliser normaliser;
   std::vector<float> parameters;
   AdamState adam;

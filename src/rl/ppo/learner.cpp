@@ -7,8 +7,10 @@
 #include <torch/cuda.h>
 #include <torch/types.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -301,60 +303,93 @@ struct Learner::Impl {
   Normaliser normaliser;
   torch::Device device = torch::kCPU;
   Tensor parameters, first, second;
-  std::int64_t steps = 0;
+  std::int64_t steps = 0, policy_steps = 0;
+  // Of the batch that is being added.
+  Lesson lesson = Lesson::improve;
+  Tensor gradient;  // [parameters]
+  Tensor told;      // [Told]
+  // The policy's, since take_gradient_cosine().
+  std::array<Tensor, 2> half_gradients;
 
-  // A number to tell; one with a name must be finite, or nothing is changed.
-  struct Number {
-    const char* name;
-    Tensor value;
-  };
+  enum Told : std::uint8_t { policy_loss, value_loss, entropy, kl, clip_fraction, told_count };
+  using Numbers = std::array<Tensor, told_count>;
 
-  // Backward pass, clipping and one step of Adam. Tells the numbers and, behind them, the gradient's norm, all read at
-  // once: the only time that an update waits for the device.
-  Result<std::vector<double>> descend(std::initializer_list<Number> numbers, const Tensor& total,
-                                      const PpoOptions& options, double learning_rate) {
+  [[nodiscard]] std::int64_t policy_size() const { return static_cast<std::int64_t>(layout_of(spec).policy_size); }
+  [[nodiscard]] Tensor zero() const { return torch::zeros({}, parameters.options()); }
+
+  static void accumulate(Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term.clone(); }
+
+  void add(const Tensor& total, const Numbers& numbers, double share, std::uint32_t half) {
     parameters.mutable_grad() = Tensor();
-    total.backward();
+    (total * share).backward();
     const torch::NoGradGuard no_gradient;
-    Tensor gradient = parameters.grad();
-    std::vector<Tensor> told;
-    for (const Number& number : numbers) told.push_back(number.value.detach());
-    told.push_back(gradient.norm());
-    const Tensor read = torch::stack(told).to(torch::kCPU, torch::kFloat64);
-    std::vector<double> values(read.data_ptr<double>(), read.data_ptr<double>() + read.numel());
-    std::size_t at = 0;
-    for (const Number& number : numbers) {
-      if (number.name != nullptr && !std::isfinite(values[at])) {
-        return unexpected(std::string("the ") + number.name + " is not a number");
-      }
-      ++at;
+    accumulate(gradient, parameters.grad());
+    accumulate(told, torch::stack(std::vector<Tensor>(numbers.begin(), numbers.end())) * share);
+    if (lesson != Lesson::critic) {
+      accumulate(half_gradients[half], parameters.grad().narrow(0, 0, policy_size()));
     }
-    const double norm = values.back();
-    if (!std::isfinite(norm)) return unexpected("the gradient is not a number");
-    if (norm > options.max_gradient_norm) gradient = gradient * (options.max_gradient_norm / norm);
+  }
+
+  // The numbers and, behind them, the norms of the policy's and the critic's gradient, all read at once: the only time
+  // that a step waits for the device.
+  [[nodiscard]] Result<std::vector<double>> read() const {
+    const std::int64_t policy = policy_size();
+    const Tensor norms = torch::stack(
+        {gradient.narrow(0, 0, policy).norm(), gradient.narrow(0, policy, gradient.size(0) - policy).norm()});
+    const Tensor read = torch::cat({told.detach(), norms}).to(torch::kCPU, torch::kFloat64);
+    std::vector<double> values(read.data_ptr<double>(), read.data_ptr<double>() + read.numel());
+    const auto check = [&](std::size_t at, const char* name) -> std::string {
+      return std::isfinite(values[at]) ? "" : std::string("the ") + name + " is not a number";
+    };
+    for (const std::string& wrong : {check(policy_loss, lesson == Lesson::imitate ? "imitation loss" : "policy loss"),
+                                     check(value_loss, "value loss"), check(entropy, "entropy"),
+                                     check(told_count, "gradient"), check(told_count + 1, "gradient")}) {
+      if (!wrong.empty()) return unexpected(wrong);
+    }
+    return values;
+  }
+
+  // One step of Adam of `count` parameters, with their gradient clipped to `most`.
+  void descend(std::int64_t begin, std::int64_t count, double norm, double most, std::int64_t step_number,
+               double learning_rate) {
     constexpr double beta1 = 0.9;
     constexpr double beta2 = 0.999;
     constexpr double epsilon = 1e-5;
-    ++steps;
-    first.mul_(beta1).add_(gradient, 1 - beta1);
-    second.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2);
-    const double correction1 = 1 - std::pow(beta1, static_cast<double>(steps));
-    const double correction2 = 1 - std::pow(beta2, static_cast<double>(steps));
-    parameters.sub_(first / correction1 / (torch::sqrt(second / correction2) + epsilon) * learning_rate);
-    return values;
+    const Tensor own = gradient.narrow(0, begin, count);
+    const Tensor clipped = norm > most ? own * (most / norm) : own;
+    const Tensor mean = first.narrow(0, begin, count);
+    const Tensor square = second.narrow(0, begin, count);
+    mean.mul_(beta1).add_(clipped, 1 - beta1);
+    square.mul_(beta2).addcmul_(clipped, clipped, 1 - beta2);
+    const double correction1 = 1 - std::pow(beta1, static_cast<double>(step_number));
+    const double correction2 = 1 - std::pow(beta2, static_cast<double>(step_number));
+    parameters.narrow(0, begin, count)
+        .sub_(mean / correction1 / (torch::sqrt(square / correction2) + epsilon) * learning_rate);
   }
 
   [[nodiscard]] Tensor to_tensor(const std::vector<float>& values) const { return column_of(values, device); }
 
   [[nodiscard]] Tensor actions_of(const Minibatch& batch) const { return indices_of(batch.actions, device); }
 
-  [[nodiscard]] Tensor value_loss(const Tensor& value, const Minibatch& batch, const PpoOptions& options) const {
+  [[nodiscard]] Tensor critic_loss(const Tensor& value, const Minibatch& batch, const PpoOptions& options) const {
     const Tensor target = to_tensor(batch.value_target);
     const Tensor loss = torch::square(value - target);
     if (!options.clip_value) return 0.5 * loss.mean();
     const Tensor old = to_tensor(batch.old_value);
     const Tensor clipped = old + torch::clamp(value - old, -options.clip, options.clip);
     return 0.5 * torch::maximum(loss, torch::square(clipped - target)).mean();
+  }
+
+  // PPO's policy loss with what tells how far the policy has moved, from the logarithms of the actions' probabilities.
+  void clipped_objective(const Tensor& log_probability, const Minibatch& batch, const PpoOptions& options,
+                         Numbers& numbers) const {
+    const Tensor log_ratio = log_probability - to_tensor(batch.old_log_probability);
+    const Tensor ratio = torch::exp(log_ratio);
+    const Tensor advantage = to_tensor(batch.advantage);
+    const Tensor clipped = torch::clamp(ratio, 1 - options.clip, 1 + options.clip);
+    numbers[policy_loss] = -torch::minimum(ratio * advantage, clipped * advantage).mean();
+    numbers[kl] = ((ratio - 1) - log_ratio).mean();
+    numbers[clip_fraction] = ((ratio - 1).abs() > options.clip).to(torch::kFloat32).mean();
   }
 };
 
@@ -391,6 +426,9 @@ void Learner::set_state(std::span<const float> parameters, const AdamState& adam
   impl_->first = load(adam.first);
   impl_->second = load(adam.second);
   impl_->steps = adam.steps;
+  impl_->policy_steps = adam.policy_steps;
+  impl_->gradient = impl_->told = Tensor();
+  impl_->half_gradients = {};
 }
 
 namespace {
@@ -401,48 +439,80 @@ std::vector<float> copy_of(const Tensor& tensor) {
 }  // namespace
 
 std::vector<float> Learner::parameters() const { return copy_of(impl_->parameters); }
-AdamState Learner::adam() const { return {copy_of(impl_->first), copy_of(impl_->second), impl_->steps}; }
+AdamState Learner::adam() const {
+  return {copy_of(impl_->first), copy_of(impl_->second), impl_->steps, impl_->policy_steps};
+}
 std::string Learner::device() const { return impl_->device.str(); }
 
+void Learner::add(const Minibatch& part, std::size_t steps, std::uint32_t half, Lesson lesson,
+                  const PpoOptions& options) {
+  Impl& impl = *impl_;
+  impl.lesson = lesson;
+  const BatchTensors tensors = tensors_of(part.observation, impl.normaliser, impl.device);
+  const TorchNetwork network(impl.spec, impl.parameters);
+  Impl::Numbers numbers;
+  numbers.fill(impl.zero());
+  numbers[Impl::value_loss] = impl.critic_loss(network.values(tensors), part, options);
+  Tensor total = options.value * numbers[Impl::value_loss];
+  if (lesson != Lesson::critic) {
+    const Tensor log_all = torch::log_softmax(network.logits(tensors), 1);
+    const Tensor log_chosen = log_all.gather(1, impl.actions_of(part).unsqueeze(1)).squeeze(1);
+    if (lesson == Lesson::imitate) {
+      numbers[Impl::policy_loss] = -log_chosen.mean();
+    } else {
+      const Tensor choices = torch::clamp_min(tensors.allowed.sum(1), 2);
+      numbers[Impl::entropy] = (-(torch::exp(log_all) * log_all).sum(1) / torch::log(choices)).mean();
+      impl.clipped_objective(log_chosen, part, options, numbers);
+    }
+    total = total + numbers[Impl::policy_loss] - options.entropy * numbers[Impl::entropy];
+  }
+  for (Tensor& number : numbers) number = number.detach();
+  impl.add(total, numbers, static_cast<double>(part.actions.size()) / static_cast<double>(steps), half);
+}
+
+Result<UpdateReport> Learner::step(const PpoOptions& options, double learning_rate) {
+  Impl& impl = *impl_;
+  const torch::NoGradGuard no_gradient;
+  const auto numbers = impl.read();
+  if (numbers) {
+    const auto at = [&](std::size_t i) { return (*numbers)[i]; };
+    UpdateReport report{.policy_loss = at(Impl::policy_loss),
+                        .value_loss = at(Impl::value_loss),
+                        .entropy = at(Impl::entropy),
+                        .kl = at(Impl::kl),
+                        .clip_fraction = at(Impl::clip_fraction),
+                        .gradient_norm = at(Impl::told_count),
+                        .critic_gradient_norm = at(Impl::told_count + 1)};
+    const bool too_far = options.kl_stop > 0 && report.kl > options.kl_stop;
+    report.moved_policy = impl.lesson != Lesson::critic && !too_far;
+    const std::int64_t policy = impl.policy_size();
+    if (report.moved_policy) {
+      impl.descend(0, policy, report.gradient_norm, options.max_gradient_norm, ++impl.policy_steps, learning_rate);
+    }
+    impl.descend(policy, impl.gradient.size(0) - policy, report.critic_gradient_norm, options.max_critic_gradient_norm,
+                 ++impl.steps, learning_rate);
+    impl.gradient = impl.told = Tensor();
+    return report;
+  }
+  impl.gradient = impl.told = Tensor();
+  return Unexpected{numbers.error()};
+}
+
+double Learner::take_gradient_cosine() {
+  const torch::NoGradGuard no_gradient;
+  const auto halves = std::exchange(impl_->half_gradients, {});
+  if (!halves[0].defined() || !halves[1].defined()) return std::numeric_limits<double>::quiet_NaN();
+  return (halves[0].dot(halves[1]) / (halves[0].norm() * halves[1].norm())).item<double>();
+}
+
 Result<UpdateReport> Learner::improve(const Minibatch& batch, const PpoOptions& options, double learning_rate) {
-  const BatchTensors tensors = tensors_of(batch.observation, impl_->normaliser, impl_->device);
-  const TorchNetwork network(impl_->spec, impl_->parameters);
-  const Tensor log_all = torch::log_softmax(network.logits(tensors), 1);
-  const Tensor log_chosen = log_all.gather(1, impl_->actions_of(batch).unsqueeze(1)).squeeze(1);
-  const Tensor log_ratio = log_chosen - impl_->to_tensor(batch.old_log_probability);
-  const Tensor ratio = torch::exp(log_ratio);
-  const Tensor advantage = impl_->to_tensor(batch.advantage);
-  const Tensor clipped = torch::clamp(ratio, 1 - options.clip, 1 + options.clip);
-  const Tensor policy_loss = -torch::minimum(ratio * advantage, clipped * advantage).mean();
-  const Tensor choices = torch::clamp_min(tensors.allowed.sum(1), 2);
-  const Tensor entropy = (-(torch::exp(log_all) * log_all).sum(1) / torch::log(choices)).mean();
-  const Tensor value_loss = impl_->value_loss(network.values(tensors), batch, options);
-  const Tensor total = policy_loss + options.value * value_loss - options.entropy * entropy;
-  const auto numbers = impl_->descend({{"policy loss", policy_loss},
-                                       {"value loss", value_loss},
-                                       {"entropy", entropy},
-                                       {nullptr, ((ratio - 1) - log_ratio).mean()},
-                                       {nullptr, ((ratio - 1).abs() > options.clip).to(torch::kFloat32).mean()}},
-                                      total, options, learning_rate);
-  if (!numbers) return Unexpected{numbers.error()};
-  return UpdateReport{.policy_loss = (*numbers)[0],
-                      .value_loss = (*numbers)[1],
-                      .entropy = (*numbers)[2],
-                      .kl = (*numbers)[3],
-                      .clip_fraction = (*numbers)[4],
-                      .gradient_norm = (*numbers)[5]};
+  add(batch, batch.actions.size(), 0, Lesson::improve, options);
+  return step(options, learning_rate);
 }
 
 Result<UpdateReport> Learner::imitate(const Minibatch& batch, const PpoOptions& options, double learning_rate) {
-  const BatchTensors tensors = tensors_of(batch.observation, impl_->normaliser, impl_->device);
-  const TorchNetwork network(impl_->spec, impl_->parameters);
-  const Tensor log_all = torch::log_softmax(network.logits(tensors), 1);
-  const Tensor loss = -log_all.gather(1, impl_->actions_of(batch).unsqueeze(1)).mean();
-  const Tensor value_loss = impl_->value_loss(network.values(tensors), batch, options);
-  const auto numbers = impl_->descend({{"imitation loss", loss}, {"value loss", value_loss}},
-                                      loss + options.value * value_loss, options, learning_rate);
-  if (!numbers) return Unexpected{numbers.error()};
-  return UpdateReport{.policy_loss = (*numbers)[0], .value_loss = (*numbers)[1], .gradient_norm = (*numbers)[2]};
+  add(batch, batch.actions.size(), 0, Lesson::imitate, options);
+  return step(options, learning_rate);
 }
 
 std::vector<float> Learner::logits(const Observation& observation) const {

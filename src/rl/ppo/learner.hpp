@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The learner: one gradient step of PPO or of imitation on Torch, over the flat parameter vector of score_network.hpp.
+/// The learner: gradient steps of PPO or of imitation on Torch, over the flat parameter vector of score_network.hpp.
 /// No Torch type shows here, so that few files pay for its headers.
 #pragma once
 
@@ -26,18 +26,28 @@ struct Minibatch {
   std::vector<float> old_value;
 };
 
-/// What an update reports; means over its minibatch.
+/// What a step teaches.
+enum class Lesson : std::uint8_t {
+  improve,  ///< the policy by PPO's clipped objective, and the critic
+  imitate,  ///< the policy by cross entropy to the actions, and the critic
+  critic,   ///< the critic alone
+};
+
+/// What a step reports; means over its batch.
 struct UpdateReport {
   double policy_loss = 0, value_loss = 0, entropy = 0;  ///< entropy over the logarithm of the number of choices
-  double kl = 0;                                        ///< approximate: mean of (r - 1) - log r (Schulman's k3)
+  double kl = 0;  ///< approximate, as of before the step: mean of (r - 1) - log r (Schulman's k3)
   double clip_fraction = 0;
-  double gradient_norm = 0;  ///< before clipping
+  double gradient_norm = 0;         ///< of the policy, before clipping
+  double critic_gradient_norm = 0;  ///< before clipping
+  bool moved_policy = false;        ///< not with Lesson::critic, nor when kl exceeds PpoOptions::kl_stop
 };
 
 /// Adam's memory (Kingma & Ba, 2015), in the order of the parameters.
 struct AdamState {
   std::vector<float> first, second;
-  std::int64_t steps = 0;
+  std::int64_t steps = 0;         ///< of the critic
+  std::int64_t policy_steps = 0;  ///< fewer: the critic is warmed up, and learns on when the policy stops
 };
 
 /// The parameters as they are trained, on a device. Deterministic on CPU: the same calls give the same bits.
@@ -54,9 +64,19 @@ class Learner {
   [[nodiscard]] AdamState adam() const;
   [[nodiscard]] std::string device() const;
 
-  /// One step of PPO. Error: a loss or gradient that is not finite, by name; then nothing has changed.
+  /// Adds the gradient of steps that are a part of a batch of `steps` steps: a batch of any size is learned from in
+  /// parts that fit the memory. `half` (0 or 1) matters to gradient_cosine() alone. All parts of a batch have one
+  /// lesson.
+  void add(const Minibatch& part, std::size_t steps, std::uint32_t half, Lesson lesson, const PpoOptions& options);
+  /// One step of Adam by what was added since the last one; policy and critic are clipped apart. Error: a loss or
+  /// gradient that is not finite, by name; then nothing has changed.
+  Result<UpdateReport> step(const PpoOptions& options, double learning_rate);
+  /// The cosine between the policy's gradients that were added to the two halves since the last call: how much of a
+  /// gradient is signal. Not a number when a half has none.
+  double take_gradient_cosine();
+
+  /// add() of a whole batch and step().
   Result<UpdateReport> improve(const Minibatch& batch, const PpoOptions& options, double learning_rate);
-  /// One step towards the actions (cross entropy), the critic learning along. Errors as improve().
   Result<UpdateReport> imitate(const Minibatch& batch, const PpoOptions& options, double learning_rate);
 
   /// Torch's own forward pass, to compare with forward_policy() and forward_critic().

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "src/base/atomic_file.hpp"
@@ -23,10 +24,77 @@
 namespace gpusched {
 namespace {
 
-constexpr const char* csv_header =
-    "iteration,steps,loss,heuristic_loss,validation_loss,validation_heuristic_loss,policy_loss,value_loss,entropy,"
-    "approx_kl,clip_fraction,gradient_norm,explained_variance,learning_rate,steps_per_s,env_and_inference_s,"
-    "learner_s\n";
+constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+
+// What an update of the policy and the critic came to.
+struct UpdateSummary {
+  double policy_loss = nothing, entropy = nothing, kl = nothing, clip_fraction = nothing, gradient_norm = nothing;
+  double value_loss = nothing, critic_gradient_norm = nothing;
+  double gradient_cosine = nothing;  // between the halves of the iteration's episodes
+  double policy_steps = nothing;     // of the learner
+};
+
+// What an iteration is logged with; a number that is none is left blank.
+struct Measures {
+  double loss = nothing, heuristic_loss = nothing;
+  double validation_loss = nothing, validation_heuristic_loss = nothing;
+  double sampled_over_best = nothing;  // validation loss of sampled actions over that of the best ones
+  UpdateSummary update;
+  double explained_variance = nothing;
+  double learning_rate = 0;
+  double steps_per_s = nothing;
+  double iteration_s = nothing;
+  RolloutTime rollout = {nothing, nothing};
+  double learner_s = nothing;
+};
+
+struct Metric {
+  const char* column;  // of metrics.csv
+  const char* tag;     // of TensorBoard: those that CleanRL's users know
+  double value;
+};
+
+std::vector<Metric> metrics_of(const Measures& m) {
+  const UpdateSummary& update = m.update;
+  return {{"loss", "charts/loss_per_job", m.loss},
+          {"heuristic_loss", "charts/heuristic_loss_per_job", m.heuristic_loss},
+          {"validation_loss", "charts/validation_loss_per_job", m.validation_loss},
+          {"validation_heuristic_loss", "charts/validation_heuristic_loss_per_job", m.validation_heuristic_loss},
+          {"sampled_over_best", "charts/sampled_over_best", m.sampled_over_best},
+          {"policy_loss", "losses/policy_loss", update.policy_loss},
+          {"value_loss", "losses/value_loss", update.value_loss},
+          {"entropy", "losses/entropy", update.entropy},
+          {"approx_kl", "losses/approx_kl", update.kl},
+          {"clip_fraction", "losses/clipfrac", update.clip_fraction},
+          {"gradient_norm", "losses/gradient_norm", update.gradient_norm},
+          {"critic_gradient_norm", "losses/critic_gradient_norm", update.critic_gradient_norm},
+          {"gradient_cosine", "losses/gradient_cosine", update.gradient_cosine},
+          {"policy_steps", "losses/policy_steps", update.policy_steps},
+          {"explained_variance", "losses/explained_variance", m.explained_variance},
+          {"learning_rate", "charts/learning_rate", m.learning_rate},
+          {"steps_per_s", "charts/SPS", m.steps_per_s},
+          {"iteration_s", "time/iteration_s", m.iteration_s},
+          {"environment_share", "time/environment_share", m.rollout.environment_s / m.iteration_s},
+          {"inference_share", "time/inference_share", m.rollout.inference_s / m.iteration_s},
+          {"learner_share", "time/learner_share", m.learner_s / m.iteration_s}};
+}
+
+std::string csv_header() {
+  std::string header = "iteration,steps";
+  for (const Metric& metric : metrics_of({})) header += std::string(",") + metric.column;
+  return header + "\n";
+}
+
+// One row of metrics.csv.
+std::string csv_row(std::uint32_t iteration, std::uint64_t steps, std::span<const Metric> metrics) {
+  std::string row = std::to_string(iteration) + "," + std::to_string(steps);
+  for (const Metric& metric : metrics) {
+    char digits[32] = "";
+    if (std::isfinite(metric.value)) std::snprintf(digits, sizeof digits, "%.6g", metric.value);
+    row += std::string(",") + digits;
+  }
+  return row + "\n";
+}
 
 class Trainer {
  public:
@@ -79,7 +147,7 @@ class Trainer {
     state_.adam.second = state_.adam.first;
     state_.learning_rate = ppo_.learning_rate;
     state_.config = train_config_json(config_);
-    state_.metrics_csv = csv_header;
+    state_.metrics_csv = csv_header();
     std::vector<Observation> seen;
     for (Episode& episode : collect_episodes(*env_, actor(), Acting::heuristic, config_.env.agenda.heuristic,
                                              seed_of("normaliser"), true)) {
@@ -113,31 +181,35 @@ class Trainer {
   Result<TrainProgress> iterate(RunClock::time_point begin) {
     const auto rollout_begin = RunClock::now();
     const std::uint64_t seed = seed_of("rollout", state_.iteration);
-    const bool imitating = state_.iteration < ppo_.imitate_iterations;
+    const Lesson lesson = lesson_of(state_.iteration);
+    const bool imitating = lesson == Lesson::imitate;
     if (!set_horizon(state_.iteration)) {
       return Unexpected{Error{.message = "no training window has a choice before its end; expected more jobs",
                               .field = "/ppo/horizon_jobs"}};
     }
-    std::vector<Episode> episodes =
-        collect_episodes(*env_, actor(), imitating ? Acting::heuristic : Acting::sample, ppo_.teacher, seed, true);
+    Measures measures;
+    measures.rollout = {};
+    std::vector<Episode> episodes = collect_episodes(*env_, actor(), imitating ? Acting::heuristic : Acting::sample,
+                                                     ppo_.teacher, seed, true, &measures.rollout);
     Checkpoint next = state_;
-    Rivals rivals = collect_rivals(seed);
+    Rivals rivals = collect_rivals(seed, measures.rollout);
     if (ppo_.average_reward) {
       const double now = mean_reward_per_s(episodes);
       next.reward_per_s = state_.iteration == 0 ? now : state_.reward_per_s + 0.1 * (now - state_.reward_per_s);
       make_differential(episodes, next.reward_per_s);
       make_differential(rivals.episodes, next.reward_per_s);
     }
+    const auto values_begin = RunClock::now();
     std::vector<std::vector<double>> values = critic_values(episodes);
+    measures.rollout.inference_s += seconds_since(values_begin);
     const Advantages advantages = advantages_of(episodes, values, ppo_.group, config_.env.discount_per_s, ppo_, rivals);
-    const double rollout_s = seconds_since(rollout_begin);
 
     const auto learner_begin = RunClock::now();
     if (ppo_.anneal > 0) next.learning_rate = annealed_rate();
     scale_returns(next, advantages.value_target);
-    const auto report = learn(next, episodes, values, advantages, imitating);
-    if (!report) {
-      return Unexpected{Error{.message = report.error().message + " in iteration " +
+    const auto update = learn(next, episodes, values, advantages, lesson);
+    if (!update) {
+      return Unexpected{Error{.message = update.error().message + " in iteration " +
                                          std::to_string(state_.iteration + 1) +
                                          "; the last good checkpoint and model are kept in " + folder_}};
     }
@@ -148,18 +220,30 @@ class Trainer {
     for (const Episode& episode : episodes) steps += episode.size();
     next.steps += steps;
     state_ = std::move(next);
-    const double learner_s = seconds_since(learner_begin);
+    measures.learner_s = seconds_since(learner_begin);
+    measures.iteration_s = seconds_since(rollout_begin);
+    measures.update = *update;
+    measures.explained_variance = explained_variance(values, advantages);
+    measures.steps_per_s = static_cast<double>(steps) / measures.iteration_s;
 
-    const bool validate =
-        state_.iteration % ppo_.validate_every == 0 || state_.iteration == ppo_.iterations || state_.iteration == 1;
+    const bool validate = state_.iteration % ppo_.validate_every == 0 || state_.iteration == ppo_.iterations;
     if (validate) {
-      if (auto done = run_validation(); !done) return Unexpected{done.error()};
+      if (auto done = run_validation(measures); !done) return Unexpected{done.error()};
     }
     state_.trained_s = trained_before_ + seconds_since(begin);
-    const TrainProgress progress =
-        progress_of(episodes, static_cast<double>(steps) / (rollout_s + learner_s), begin, validate);
-    add_metrics(progress, *report, explained_variance(values, advantages), rollout_s, learner_s, validate);
+    const TrainProgress progress = progress_of(episodes, measures.steps_per_s, begin, validate);
+    measures.loss = progress.metric;
+    measures.heuristic_loss = progress.heuristic;
+    log(measures);
     return progress;
+  }
+
+  // The untrained model is the first candidate.
+  Result<void> validate_untrained() {
+    Measures measures;
+    if (auto done = run_validation(measures); !done) return done;
+    log(measures);
+    return {};
   }
 
   Result<void> save() {
@@ -167,6 +251,7 @@ class Trainer {
     return replace_file(folder_ + "/metrics.csv", state_.metrics_csv);
   }
 
+  // Of the last iteration, for TensorBoard.
   [[nodiscard]] const std::vector<std::pair<std::string, double>>& scalars() const { return scalars_; }
 
  private:
@@ -178,6 +263,11 @@ class Trainer {
 
   [[nodiscard]] std::vector<double> losses(const std::vector<Window>& windows, Acting acting) const {
     return window_losses(pointers_to(windows), cluster_, config_.env, actor(), acting);
+  }
+
+  [[nodiscard]] Lesson lesson_of(std::uint32_t iteration) const {
+    if (iteration < ppo_.imitate_iterations) return Lesson::imitate;
+    return iteration - ppo_.imitate_iterations < ppo_.critic_warm_up ? Lesson::critic : Lesson::improve;
   }
 
   [[nodiscard]] double annealed_rate() const {
@@ -199,11 +289,11 @@ class Trainer {
   }
 
   // The heuristic's episodes of this iteration, for Baseline::self_critic.
-  Rivals collect_rivals(std::uint64_t seed) {
+  Rivals collect_rivals(std::uint64_t seed, RolloutTime& time) {
     Rivals rivals;
     if (!rivals_env_) return rivals;
     rivals.episodes =
-        collect_episodes(*rivals_env_, actor(), Acting::heuristic, config_.env.agenda.heuristic, seed, true);
+        collect_episodes(*rivals_env_, actor(), Acting::heuristic, config_.env.agenda.heuristic, seed, true, &time);
     for (const std::vector<double>& values : critic_values(rivals.episodes)) rivals.last_value.push_back(values.back());
     return rivals;
   }
@@ -249,13 +339,37 @@ class Trainer {
     state.return_scale += rate * (deviation - state.return_scale);
   }
 
-  Result<UpdateReport> learn(Checkpoint& next, const std::vector<Episode>& episodes,
-                             const std::vector<std::vector<double>>& values, const Advantages& advantages,
-                             bool imitating) {
-    struct Place {
-      std::uint32_t episode, step;
-    };
-    std::vector<Place> places;
+  // A step of an episode.
+  struct Place {
+    std::uint32_t episode, step;
+  };
+
+  // What an iteration's episodes teach, in units that a network learns well.
+  struct Material {
+    const std::vector<Episode>& episodes;
+    const std::vector<std::vector<double>>& values;
+    const Advantages& advantages;
+    double mean, deviation;            // of the advantages
+    double return_mean, return_scale;  // the critic's units
+
+    [[nodiscard]] Minibatch part(std::span<const Place> places) const {
+      const auto in_units = [&](double value) { return static_cast<float>((value - return_mean) / return_scale); };
+      Minibatch batch;
+      for (const auto [e, k] : places) {
+        append_state(batch.observation, episodes[e].observation, k);
+        batch.actions.push_back(episodes[e].actions[k]);
+        batch.old_log_probability.push_back(episodes[e].log_probability[k]);
+        batch.advantage.push_back(static_cast<float>((advantages.advantage[e][k] - mean) / deviation));
+        batch.value_target.push_back(in_units(advantages.value_target[e][k]));
+        batch.old_value.push_back(in_units(values[e][k]));
+      }
+      return batch;
+    }
+  };
+
+  static Material material_of(const Checkpoint& next, const std::vector<Episode>& episodes,
+                              const std::vector<std::vector<double>>& values, const Advantages& advantages,
+                              std::vector<Place>& places) {
     double sum = 0;
     double squares = 0;
     for (std::uint32_t e = 0; e < episodes.size(); ++e) {
@@ -267,58 +381,97 @@ class Trainer {
     }
     const auto count = static_cast<double>(places.size());
     const double mean = sum / count;
-    const double deviation = std::sqrt(std::max(0.0, squares / count - mean * mean)) + 1e-8;
+    return {.episodes = episodes,
+            .values = values,
+            .advantages = advantages,
+            .mean = mean,
+            .deviation = std::sqrt(std::max(0.0, squares / count - mean * mean)) + 1e-8,
+            .return_mean = next.return_mean,
+            .return_scale = next.return_scale};
+  }
 
-    UpdateReport report;
+  // Episodes of one window share their luck, so that halves are made of whole groups where there are two.
+  [[nodiscard]] std::uint32_t half_of(const Place& place) const {
+    return (ppo_.windows > 1 ? place.episode / ppo_.group : place.episode) % 2;
+  }
+
+  // Adds a minibatch's gradient in pieces; with `halves`, those of the two halves of the episodes apart.
+  void add_in_pieces(const Material& material, std::span<Place> minibatch, bool halves, Lesson lesson) {
+    const auto second = halves ? std::stable_partition(minibatch.begin(), minibatch.end(),
+                                                       [&](const Place& place) { return half_of(place) == 0; })
+                               : minibatch.end();
+    const auto first_half = static_cast<std::size_t>(second - minibatch.begin());
+    for (const std::uint32_t half : {0u, 1u}) {
+      const std::span<const Place> places = half == 0 ? minibatch.first(first_half) : minibatch.subspan(first_half);
+      for (std::size_t at = 0; at < places.size(); at += ppo_.piece) {
+        const auto piece = places.subspan(at, std::min<std::size_t>(ppo_.piece, places.size() - at));
+        learner_.add(material.part(piece), minibatch.size(), half, lesson, ppo_);
+      }
+    }
+  }
+
+  // Epochs over an iteration's steps. When the policy has moved too far, it stays, and the critic learns on.
+  Result<UpdateSummary> learn(Checkpoint& next, const std::vector<Episode>& episodes,
+                              const std::vector<std::vector<double>>& values, const Advantages& advantages,
+                              Lesson lesson) {
+    std::vector<Place> places;
+    const Material material = material_of(next, episodes, values, advantages, places);
+    UpdateSummary summary;
+    summary.policy_steps = 0;
     const auto state_before = learner_.adam();
+    learner_.take_gradient_cosine();
     for (std::uint32_t epoch = 0; epoch < ppo_.epochs; ++epoch) {
       Rng order(seed_of("order", std::uint64_t{state_.iteration} * ppo_.epochs + epoch));
       order.shuffle(places.data(), places.size());
-      UpdateReport sums;
-      double batches = 0;
+      std::vector<UpdateReport> of_policy, of_critic;
       for (std::size_t first = 0; first < places.size(); first += ppo_.minibatch) {
-        const std::size_t end = std::min(places.size(), first + ppo_.minibatch);
-        if (end - first < 2) break;
-        Minibatch batch;
-        for (std::size_t i = first; i < end; ++i) {
-          const auto [e, k] = places[i];
-          const auto in_units = [&](double value) {
-            return static_cast<float>((value - next.return_mean) / next.return_scale);
-          };
-          append_state(batch.observation, episodes[e].observation, k);
-          batch.actions.push_back(episodes[e].actions[k]);
-          batch.old_log_probability.push_back(episodes[e].log_probability[k]);
-          batch.advantage.push_back(static_cast<float>((advantages.advantage[e][k] - mean) / deviation));
-          batch.value_target.push_back(in_units(advantages.value_target[e][k]));
-          batch.old_value.push_back(in_units(values[e][k]));
-        }
-        auto step = imitating ? learner_.imitate(batch, ppo_, next.learning_rate)
-                              : learner_.improve(batch, ppo_, next.learning_rate);
-        if (!step) {
+        const std::size_t count = std::min<std::size_t>(ppo_.minibatch, places.size() - first);
+        if (count < 2) break;
+        add_in_pieces(material, std::span(places).subspan(first, count), epoch == 0, lesson);
+        const auto report = learner_.step(ppo_, next.learning_rate);
+        if (!report) {
           learner_.set_state(state_.parameters, state_before);
-          return Unexpected{step.error()};
+          return Unexpected{report.error()};
         }
-        for (double UpdateReport::*field :
-             {&UpdateReport::policy_loss, &UpdateReport::value_loss, &UpdateReport::entropy, &UpdateReport::kl,
-              &UpdateReport::clip_fraction, &UpdateReport::gradient_norm}) {
-          sums.*field += (*step).*field;
-        }
-        batches += 1;
+        of_critic.push_back(*report);
+        if (lesson == Lesson::critic) continue;
+        of_policy.push_back(*report);
+        summary.policy_steps += report->moved_policy ? 1 : 0;
+        if (!report->moved_policy) lesson = Lesson::critic;
       }
-      for (double UpdateReport::*field :
-           {&UpdateReport::policy_loss, &UpdateReport::value_loss, &UpdateReport::entropy, &UpdateReport::kl,
-            &UpdateReport::clip_fraction, &UpdateReport::gradient_norm}) {
-        report.*field = batches > 0 ? sums.*field / batches : 0;
+      summarise(of_policy, of_critic, summary);
+      if (epoch == 0) summary.gradient_cosine = learner_.take_gradient_cosine();
+      if (ppo_.adapt_learning_rate && lesson != Lesson::imitate && !of_policy.empty()) {
+        adapt(next.learning_rate, summary.kl);
       }
-      if (ppo_.adapt_learning_rate && !imitating) adapt(next.learning_rate, report.kl);
     }
-    return report;
+    return summary;
+  }
+
+  // The means of an epoch's steps; the policy's stay those of the last epoch in which it learned.
+  static void summarise(std::span<const UpdateReport> of_policy, std::span<const UpdateReport> of_critic,
+                        UpdateSummary& summary) {
+    const auto mean = [](std::span<const UpdateReport> reports, double UpdateReport::*field) {
+      double sum = 0;
+      for (const UpdateReport& report : reports) sum += report.*field;
+      return sum / static_cast<double>(reports.size());
+    };
+    if (!of_critic.empty()) {
+      summary.value_loss = mean(of_critic, &UpdateReport::value_loss);
+      summary.critic_gradient_norm = mean(of_critic, &UpdateReport::critic_gradient_norm);
+    }
+    if (of_policy.empty()) return;
+    summary.policy_loss = mean(of_policy, &UpdateReport::policy_loss);
+    summary.entropy = mean(of_policy, &UpdateReport::entropy);
+    summary.kl = mean(of_policy, &UpdateReport::kl);
+    summary.clip_fraction = mean(of_policy, &UpdateReport::clip_fraction);
+    summary.gradient_norm = mean(of_policy, &UpdateReport::gradient_norm);
   }
 
   void adapt(double& learning_rate, double kl) const {
     constexpr double factor = 1.5;
-    if (kl > 2 * ppo_.desired_kl) learning_rate = std::max(1e-5, learning_rate / factor);
-    if (kl < ppo_.desired_kl / 2) learning_rate = std::min(1e-2, learning_rate * factor);
+    if (kl > 2 * ppo_.desired_kl) learning_rate = std::max(ppo_.least_learning_rate, learning_rate / factor);
+    if (kl < ppo_.desired_kl / 2) learning_rate = std::min(ppo_.most_learning_rate, learning_rate * factor);
   }
 
   static double explained_variance(const std::vector<std::vector<double>>& values, const Advantages& advantages) {
@@ -343,10 +496,16 @@ class Trainer {
     return variance > 0 ? 1 - error_variance / variance : 0;
   }
 
-  // Keeps the model when it is the best so far.
-  Result<void> run_validation() {
+  // Keeps the model when it is the best so far. Sampled actions are measured beside the best ones: what exploring
+  // costs.
+  Result<void> run_validation(Measures& measures) {
     validation_loss_ = mean_of(losses(validation_, Acting::best));
-    if (state_.best_iteration > 0 && validation_loss_ >= state_.best_validation) return {};
+    measures.validation_loss = validation_loss_;
+    measures.validation_heuristic_loss = validation_heuristic_;
+    const double sampled = mean_of(window_losses(pointers_to(validation_), cluster_, config_.env, actor(),
+                                                 Acting::sample, seed_of("validation", state_.iteration)));
+    measures.sampled_over_best = sampled / validation_loss_;
+    if (validation_loss_ >= state_.best_validation) return {};
     state_.best_iteration = state_.iteration;
     state_.best_validation = validation_loss_;
     return save_model({.agenda = config_.env.agenda,
@@ -376,35 +535,14 @@ class Trainer {
     return progress;
   }
 
-  // One row of metrics.csv, and the same for TensorBoard under the tags that CleanRL users know.
-  void add_metrics(const TrainProgress& progress, const UpdateReport& report, double explained, double rollout_s,
-                   double learner_s, bool validated) {
-    scalars_ = {{"charts/loss_per_job", progress.metric},
-                {"charts/heuristic_loss_per_job", progress.heuristic},
-                {"losses/policy_loss", report.policy_loss},
-                {"losses/value_loss", report.value_loss},
-                {"losses/entropy", report.entropy},
-                {"losses/approx_kl", report.kl},
-                {"losses/clipfrac", report.clip_fraction},
-                {"losses/gradient_norm", report.gradient_norm},
-                {"losses/explained_variance", explained},
-                {"charts/learning_rate", state_.learning_rate},
-                {"charts/SPS", progress.steps_per_s},
-                {"time/env_and_inference_s", rollout_s},
-                {"time/learner_s", learner_s}};
-    const auto text = [](double value) {
-      char digits[32];
-      std::snprintf(digits, sizeof digits, "%.6g", value);
-      return std::string(digits);
-    };
-    std::string row = std::to_string(state_.iteration) + "," + std::to_string(state_.steps) + "," +
-                      text(progress.metric) + "," + text(progress.heuristic) + ",";
-    row += validated ? text(validation_loss_) + "," + text(validation_heuristic_) : std::string(",");
-    for (std::size_t i = 2; i < scalars_.size(); ++i) row += "," + text(scalars_[i].second);
-    state_.metrics_csv += row + "\n";
-    if (validated) {
-      scalars_.emplace_back("charts/validation_loss_per_job", validation_loss_);
-      scalars_.emplace_back("charts/validation_heuristic_loss_per_job", validation_heuristic_);
+  // A row of metrics.csv, and the same for TensorBoard.
+  void log(Measures measures) {
+    measures.learning_rate = state_.learning_rate;
+    const std::vector<Metric> metrics = metrics_of(measures);
+    state_.metrics_csv += csv_row(state_.iteration, state_.steps, metrics);
+    scalars_.clear();
+    for (const Metric& metric : metrics) {
+      if (std::isfinite(metric.value)) scalars_.emplace_back(metric.tag, metric.value);
     }
   }
 
@@ -469,6 +607,10 @@ Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& job
   trainer.remember_time();
 
   EventFile events(folder, wall_time_s());
+  if (!resume) {
+    if (auto done = trainer.validate_untrained(); !done) return failed_run(done.error());
+    events.write(wall_time_s(), 0, trainer.scalars());
+  }
   const auto begin = RunClock::now();
   while (!trainer.finished(begin)) {
     const auto progress = trainer.iterate(begin);

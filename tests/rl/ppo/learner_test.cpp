@@ -30,6 +30,20 @@ class EveryNetwork : public testing::TestWithParam<NetworkKind> {
         parameters, {.first = std::vector<float>(parameters.size()), .second = std::vector<float>(parameters.size())});
     return *std::move(learner);
   }
+  // Nothing is clipped or stopped, so that Adam's memory after one step is a tenth of the gradient.
+  [[nodiscard]] static PpoOptions unbounded() {
+    PpoOptions options;
+    options.kl_stop = 0;
+    options.max_gradient_norm = options.max_critic_gradient_norm = 1e6;
+    return options;
+  }
+  [[nodiscard]] static std::size_t policy_size() { return layout_of(spec()).policy_size; }
+  [[nodiscard]] static std::vector<float> policy_of(const std::vector<float>& all) {
+    return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(policy_size())};
+  }
+  [[nodiscard]] static std::vector<float> critic_of(const std::vector<float>& all) {
+    return {all.begin() + static_cast<std::ptrdiff_t>(policy_size()), all.end()};
+  }
   [[nodiscard]] static Minibatch minibatch() {
     Minibatch batch;
     batch.observation = test::random_observation(24, 4);
@@ -75,8 +89,8 @@ TEST_P(EveryNetwork, AFixedUpdateOnTheGpuIsTheCpus) {
   const Minibatch batch = minibatch();
   constexpr double rate = 1e-3;
   for (int step = 0; step < 3; ++step) {
-    const auto cpu = on_cpu.improve(batch, {}, rate);
-    const auto gpu = on_device->improve(batch, {}, rate);
+    const auto cpu = on_cpu.improve(batch, unbounded(), rate);
+    const auto gpu = on_device->improve(batch, unbounded(), rate);
     ASSERT_TRUE(cpu && gpu);
     EXPECT_NEAR(cpu->policy_loss, gpu->policy_loss, 1e-5);
     EXPECT_NEAR(cpu->value_loss, gpu->value_loss, 1e-5 * std::max(1.0, cpu->value_loss));
@@ -129,12 +143,9 @@ TEST_P(EveryNetwork, TheGradientOfAMinibatchIsTheMeanOfItsHalves) {
     }
     return all;
   };
-  // Adam's first memory after one step is a tenth of the gradient.
   const auto gradient = [&](const Minibatch& batch) {
     Learner learner = learner_with(parameters);
-    PpoOptions options;
-    options.max_gradient_norm = 1e6;
-    EXPECT_TRUE(learner.improve(batch, options, 1e-3));
+    EXPECT_TRUE(learner.improve(batch, unbounded(), 1e-3));
     return learner.adam().first;
   };
   const Minibatch few = states_of({1, 2, 8, 9, 12});
@@ -142,9 +153,14 @@ TEST_P(EveryNetwork, TheGradientOfAMinibatchIsTheMeanOfItsHalves) {
   const std::vector<float> of_few = gradient(few);
   const std::vector<float> of_many = gradient(many);
   const std::vector<float> of_both = gradient(joined(few, many));
+  Learner in_parts = learner_with(parameters);
+  in_parts.add(few, 10, 0, Lesson::improve, unbounded());
+  in_parts.add(many, 10, 1, Lesson::improve, unbounded());
+  ASSERT_TRUE(in_parts.step(unbounded(), 1e-3));
   for (std::size_t i = 0; i < of_both.size(); ++i) {
     const double mean = 0.5 * (static_cast<double>(of_few[i]) + static_cast<double>(of_many[i]));
     EXPECT_NEAR(of_both[i], mean, 1e-5 * std::max(1.0, std::fabs(mean))) << i;
+    EXPECT_NEAR(in_parts.adam().first[i], mean, 1e-5 * std::max(1.0, std::fabs(mean))) << i;
   }
 }
 
@@ -152,7 +168,7 @@ TEST_P(EveryNetwork, TheGradientOfAMinibatchIsTheMeanOfItsHalves) {
 // must lower the loss that it reports.
 TEST_P(EveryNetwork, AStepLowersTheLoss) {
   Learner learner = learner_with(test::random_parameters(spec(), 7));
-  PpoOptions options;
+  PpoOptions options = unbounded();
   options.entropy = 0;
   const auto before = learner.improve(minibatch(), options, 1e-4);
   ASSERT_TRUE(before);
@@ -163,6 +179,65 @@ TEST_P(EveryNetwork, AStepLowersTheLoss) {
   const auto imitated = learner.imitate(minibatch(), options, 1e-2);
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(learner.imitate(minibatch(), options, 1e-2));
   EXPECT_LT(learner.imitate(minibatch(), options, 1e-2)->policy_loss, 0.9 * imitated->policy_loss);
+}
+
+// With one clip for both, a critic that is far off took the policy's step away.
+TEST_P(EveryNetwork, TheCriticsGradientDoesNotClipThePolicys) {
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  PpoOptions options;
+  options.kl_stop = 0;
+  const auto policy_memory = [&](float target_factor) {
+    Minibatch batch = minibatch();
+    for (float& target : batch.value_target) target *= target_factor;
+    Learner learner = learner_with(parameters);
+    const auto report = learner.improve(batch, options, 1e-3);
+    EXPECT_TRUE(report);
+    EXPECT_GT(report->critic_gradient_norm,
+              100 * options.max_critic_gradient_norm * (target_factor - 1) / target_factor);
+    return policy_of(learner.adam().first);
+  };
+  EXPECT_EQ(policy_memory(1), policy_memory(1e5f));
+}
+
+TEST_P(EveryNetwork, APolicyThatHasMovedTooFarStaysWhileItsCriticLearns) {
+  const std::vector<float> parameters = test::random_parameters(spec(), 7);
+  Learner learner = learner_with(parameters);
+  PpoOptions options = unbounded();
+  const auto moved = learner.improve(minibatch(), options, 1e-3);
+  ASSERT_TRUE(moved);
+  EXPECT_TRUE(moved->moved_policy);
+  ASSERT_GT(moved->kl, 1e-3);
+  const std::vector<float> before = learner.parameters();
+  EXPECT_NE(policy_of(before), policy_of(parameters));
+  options.kl_stop = 1e-3;
+  const auto stopped = learner.improve(minibatch(), options, 1e-3);
+  ASSERT_TRUE(stopped);
+  EXPECT_FALSE(stopped->moved_policy);
+  EXPECT_EQ(policy_of(learner.parameters()), policy_of(before));
+  EXPECT_NE(critic_of(learner.parameters()), critic_of(before));
+  EXPECT_EQ(learner.adam().policy_steps, 1);
+  EXPECT_EQ(learner.adam().steps, 2);
+}
+
+// 1 for halves that say the same, -1 for halves that say the opposite.
+TEST_P(EveryNetwork, TheGradientCosineComparesTheHalves) {
+  Learner learner = learner_with(test::random_parameters(spec(), 7));
+  PpoOptions options = unbounded();
+  options.entropy = 0;
+  options.clip = 1;  // the objective is linear in the advantage where no ratio leaves 0 to 2
+  Minibatch batch = minibatch();
+  batch.old_log_probability.assign(batch.actions.size(), 0.0f);
+  Minibatch opposite = batch;
+  for (float& advantage : opposite.advantage) advantage = -advantage;
+  const auto cosine = [&](const Minibatch& a, const Minibatch& b) {
+    learner.add(a, 48, 0, Lesson::improve, options);
+    learner.add(b, 48, 1, Lesson::improve, options);
+    return learner.take_gradient_cosine();
+  };
+  EXPECT_NEAR(cosine(batch, batch), 1, 1e-5);
+  EXPECT_NEAR(cosine(batch, opposite), -1, 1e-5);
+  learner.add(batch, 24, 0, Lesson::improve, options);
+  EXPECT_TRUE(std::isnan(learner.take_gradient_cosine()));
 }
 
 TEST_P(EveryNetwork, ALossThatIsNoNumberChangesNothing) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -38,6 +39,7 @@ class PpoRun : public test::TrainingRun {
     EXPECT_EQ(a.adam.first, b.adam.first);
     EXPECT_EQ(a.adam.second, b.adam.second);
     EXPECT_EQ(a.adam.steps, b.adam.steps);
+    EXPECT_EQ(a.adam.policy_steps, b.adam.policy_steps);
     EXPECT_EQ(a.learning_rate, b.learning_rate);
     EXPECT_EQ(a.return_mean, b.return_mean);
     EXPECT_EQ(a.return_scale, b.return_scale);
@@ -45,6 +47,30 @@ class PpoRun : public test::TrainingRun {
     EXPECT_EQ(a.best_iteration, b.best_iteration);
     EXPECT_EQ(a.best_validation, b.best_validation);
     EXPECT_EQ(a.normaliser, b.normaliser);
+  }
+
+  // A column of the folder's metrics.csv, a text for each iteration from 0 on.
+  [[nodiscard]] std::vector<std::string> column(const std::string& name) const {
+    std::istringstream csv(*read_text_file(folder_ + "/metrics.csv"));
+    const auto cells = [](const std::string& line) {
+      std::vector<std::string> result(1);
+      for (const char c : line) {
+        if (c == ',') {
+          result.emplace_back();
+        } else {
+          result.back() += c;
+        }
+      }
+      return result;
+    };
+    std::string line;
+    std::getline(csv, line);
+    const std::vector<std::string> names = cells(line);
+    const auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    EXPECT_LT(at, names.size()) << name;
+    std::vector<std::string> values;
+    while (std::getline(csv, line)) values.push_back(cells(line).at(at));
+    return values;
   }
 
   void expect_threads_change_nothing() {
@@ -83,6 +109,7 @@ TEST_F(PpoRun, LearnsVisiblyOnASyntheticTrace) {
   config.network = {.kind = NetworkKind::kernel, .alpha = 0.5};
   config.ppo.iterations = 8;
   config.ppo.minibatch = 256;
+  config.ppo.critic_warm_up = 0;
   config.ppo.learning_rate = 5e-3;
   config.ppo.desired_kl = 0.03;
   config.ppo.reward_scale = RewardScale::window;
@@ -95,7 +122,7 @@ TEST_F(PpoRun, LearnsVisiblyOnASyntheticTrace) {
   const auto summary = train(
       config, input->trace.jobs, input->cluster, folder_, false, [](const TrainProgress&) {}, ppo_);
   ASSERT_TRUE(summary) << summary.error().to_string();
-  EXPECT_EQ(summary->best_iteration, 8u);  // not the first, after which it is validated too
+  EXPECT_EQ(summary->best_iteration, 8u);  // not the untrained one
   EXPECT_LT(summary->best_validation, 0.6 * summary->validation_heuristic);
   ASSERT_TRUE(summary->held_out);
   EXPECT_EQ(summary->held_out->figure, "avg_bounded_slowdown");
@@ -143,6 +170,9 @@ class PpoRunWithEveryOption : public PpoRun {
     config_.ppo.horizon_iterations = 4;
     config_.ppo.cluster_scales = {1, 1.5};
     config_.ppo.baseline = Baseline::self_critic;
+    config_.ppo.critic_warm_up = 1;
+    config_.ppo.kl_stop = 1e-6;
+    config_.ppo.piece = 17;
     config_.shuffle = {.windows = 9, .stretch = 0.1};
   }
 };
@@ -176,6 +206,8 @@ TEST_F(PpoRunWithEveryOption, EachChangesWhatIsLearned) {
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.horizon_iterations = ppo.horizon_jobs = 0; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.cluster_scales = {1}; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.baseline = Baseline::both; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.critic_warm_up = 0; }));
+  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.kl_stop = 0; }));
 }
 
 // A gentle task, so that these are seen to learn and not only to run.
@@ -184,9 +216,101 @@ TEST_F(PpoRunWithEveryOption, StillLearns) {
   config_.ppo.group = 4;
   config_.ppo.anneal = 40;
   config_.ppo.learning_rate = 3e-3;
+  config_.ppo.kl_stop = 0.05;
   const auto summary = run(25, folder_);
   ASSERT_TRUE(summary) << summary.error().to_string();
   EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
+}
+
+// Training that leads nowhere keeps what it began with.
+TEST_F(PpoRun, TheUntrainedModelStandsForValidation) {
+  config_.ppo.learning_rate = 1e-9;
+  config_.ppo.adapt_learning_rate = false;
+  const auto summary = run(2, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_EQ(summary->best_iteration, 0u);
+  EXPECT_EQ(summary->best_validation, summary->validation_heuristic);
+  const auto model = load_model(folder_);
+  ASSERT_TRUE(model) << model.error().to_string();
+  const NetworkLayout layout = layout_of(model->network);
+  for (std::size_t i = layout.score2.offset; i < layout.score2.end(); ++i) EXPECT_EQ(model->parameters[i], 0.0f);
+  EXPECT_NE(column("validation_loss").at(0), "");
+  EXPECT_EQ(column("loss").at(0), "");
+}
+
+TEST_F(PpoRun, WarmsTheCriticUpBeforeThePolicyMoves) {
+  config_.ppo.critic_warm_up = 2;
+  const std::vector<float> untrained = initial_parameters(config_.network, Rng(config_.seed).split("parameters"));
+  const auto policy = static_cast<std::ptrdiff_t>(layout_of(config_.network).policy_size);
+  ASSERT_TRUE(run(2, folder_));
+  const Checkpoint warm = checkpoint(folder_);
+  EXPECT_TRUE(std::equal(untrained.begin(), untrained.begin() + policy, warm.parameters.begin()));
+  EXPECT_FALSE(std::equal(untrained.begin() + policy, untrained.end(), warm.parameters.begin() + policy));
+  EXPECT_EQ(warm.adam.policy_steps, 0);
+  EXPECT_EQ(warm.learning_rate, config_.ppo.learning_rate);
+  ASSERT_TRUE(run(3, folder_, true));
+  EXPECT_FALSE(std::equal(untrained.begin(), untrained.begin() + policy, checkpoint(folder_).parameters.begin()));
+  EXPECT_EQ(column("policy_steps").at(2), "0");
+  EXPECT_EQ(column("approx_kl").at(2), "");
+  EXPECT_NE(column("approx_kl").at(3), "");
+}
+
+TEST_F(PpoRun, TheAdaptedRateKeepsToItsBounds) {
+  config_.ppo.most_learning_rate = 1.3e-3;
+  config_.ppo.desired_kl = 0.5;  // never reached
+  config_.ppo.kl_stop = 0;
+  ASSERT_TRUE(run(2, folder_));
+  EXPECT_EQ(checkpoint(folder_).learning_rate, 1.3e-3);
+  config_.ppo.desired_kl = 1e-6;  // always passed
+  config_.ppo.least_learning_rate = 0.9e-3;
+  ASSERT_TRUE(run(2, folder_ + "_other"));
+  EXPECT_EQ(checkpoint(folder_ + "_other").learning_rate, 0.9e-3);
+}
+
+TEST_F(PpoRun, TakesOneStepForABatchOfManyPieces) {
+  config_.ppo.minibatch = 1'000'000;
+  config_.ppo.piece = 16;
+  config_.ppo.epochs = 3;
+  config_.ppo.kl_stop = 0;
+  ASSERT_TRUE(run(2, folder_));
+  EXPECT_EQ(checkpoint(folder_).adam.policy_steps, 6);
+  EXPECT_EQ(checkpoint(folder_).adam.steps, 6);
+}
+
+TEST_F(PpoRun, StopsAPolicyThatHasMovedTooFarAndGoesOnInTheNextIteration) {
+  config_.ppo.kl_stop = 1e-9;  // the first minibatch of an update is that of the policy that acted
+  ASSERT_TRUE(run(3, folder_));
+  const Checkpoint state = checkpoint(folder_);
+  EXPECT_EQ(state.adam.policy_steps, 3);
+  EXPECT_GT(state.adam.steps, 12);
+}
+
+TEST_F(PpoRun, LogsHowNoisyItsGradientsAreAndWhereItsTimeGoes) {
+  config_.ppo.windows = 4;
+  ASSERT_TRUE(run(2, folder_));
+  for (const std::size_t iteration : {1, 2}) {
+    EXPECT_LE(std::fabs(std::stod(column("gradient_cosine").at(iteration))), 1);
+    EXPECT_LE(std::stod(column("explained_variance").at(iteration)), 1);
+    double shares = 0;
+    for (const char* name : {"environment_share", "inference_share", "learner_share"}) {
+      const double share = std::stod(column(name).at(iteration));
+      EXPECT_GT(share, 0) << name;
+      shares += share;
+    }
+    EXPECT_LE(shares, 1.001);
+    EXPECT_GT(shares, 0.8);
+  }
+}
+
+// Nearly always the best action is drawn with a large alpha, any with a small one.
+TEST_F(PpoRun, LogsWhatSamplingCosts) {
+  config_.network.alpha = 1000;
+  ASSERT_TRUE(run(1, folder_));
+  EXPECT_NEAR(std::stod(column("sampled_over_best").at(0)), 1, 0.02);
+  std::filesystem::remove_all(folder_);
+  config_.network.alpha = 0.1;
+  ASSERT_TRUE(run(1, folder_));
+  EXPECT_GT(std::fabs(std::stod(column("sampled_over_best").at(0)) - 1), 0.03);
 }
 
 TEST_F(PpoRun, WithAHorizonThatHoldsNoChoiceSaysSo) {
@@ -272,7 +396,7 @@ TEST_F(PpoRun, WritesAMetricsRowForEachIteration) {
   std::string line;
   std::getline(csv, line);
   const auto columns = std::count(line.begin(), line.end(), ',');
-  int rows = 0;
+  int rows = -1;  // the first is of the untrained model
   while (std::getline(csv, line)) {
     EXPECT_TRUE(line.starts_with(std::to_string(++rows) + ",")) << line;
     EXPECT_EQ(std::count(line.begin(), line.end(), ','), columns) << line;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "src/base/atomic_file.hpp"
 #include "src/base/json_fields.hpp"
@@ -13,6 +14,7 @@
 #include "src/base/statistics.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/cma_es.hpp"
+#include "src/rl/es_gradient.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/failed_run.hpp"
 #include "src/rl/run_clock.hpp"
@@ -34,19 +36,127 @@ bool continues(const std::string& before, const TrainConfig& now) {
   return train_config_json(*earlier) == train_config_json(now);
 }
 
+// What proposes candidates and learns from their losses.
+using Optimiser = std::variant<CmaEs, EsGradient>;
+
+Optimiser optimiser_of(const TrainConfig& config, std::span<const double> start) {
+  const SearchOptions& search = config.search;
+  const Rng rng = Rng(config.seed).split("candidates");
+  if (config.method == Method::cma_es) {
+    CmaEsOptions options{.population = search.population};
+    if (search.step > 0) options.step = search.step;
+    return CmaEs(start, options, rng);
+  }
+  EsOptions options{.learning_rate = search.learning_rate};
+  if (search.step > 0) options.step = search.step;
+  if (search.population > 0) options.pairs = search.population / 2;
+  return EsGradient(start, options, rng);
+}
+
+std::vector<double> centre_of(const Optimiser& optimiser) {
+  return std::visit([](const auto& method) -> std::vector<double> { return method.mean(); }, optimiser);
+}
+
+// The optimiser's part of search.json.
+Json json_of(const CmaEsState& state) {
+  return {{"mean", state.mean}, {"covariance", state.covariance}, {"path", state.path}, {"step_path", state.step_path},
+          {"step", state.step}, {"generation", state.generation}, {"rng", state.rng}};
+}
+Json json_of(const EsState& state) {
+  return {{"mean", state.mean}, {"momentum", state.momentum}, {"power", state.power}, {"generation", state.generation}};
+}
+
+constexpr double any_number = 1e300;
+constexpr double any_integer = 18446744073709551615.0;
+
+void take_up(JsonFields& fields, CmaEs& search) {
+  CmaEsState state;
+  std::vector<std::uint64_t> rng{0, 0};
+  fields.read("mean", state.mean, 0);
+  fields.read("covariance", state.covariance, 0);
+  fields.read("path", state.path, 0);
+  fields.read("step_path", state.step_path, 0);
+  fields.read("step", state.step, 0, any_number);
+  fields.read("generation", state.generation, 0, any_integer);
+  fields.require("rng");
+  fields.read("rng", rng, 2);
+  if (!search.fits(state)) return fields.fail("mean", "is of a search of other dimensions");
+  state.rng = {rng[0], rng[1]};
+  search.restore(state);
+}
+void take_up(JsonFields& fields, EsGradient& search) {
+  EsState state;
+  fields.read("mean", state.mean, 0);
+  fields.read("momentum", state.momentum, 0);
+  fields.read("power", state.power, 0);
+  fields.read("generation", state.generation, 0, any_integer);
+  if (!search.fits(state)) return fields.fail("mean", "is of a search of other dimensions");
+  search.restore(std::move(state));
+}
+
+// Untrained, or what `start` has learned: its parameters are the first of a network that has hidden units besides.
+std::vector<float> first_parameters(const TrainConfig& config, const std::optional<TrainedModel>& start) {
+  std::vector<float> parameters = initial_parameters(config.network, Rng(config.seed).split("parameters"));
+  if (!start) return parameters;
+  const auto learned = static_cast<std::ptrdiff_t>(layout_of(start->network).policy_size);
+  std::copy(start->parameters.begin(), start->parameters.begin() + learned, parameters.begin());
+  return parameters;
+}
+
+// Why a search cannot start from that model.
+std::optional<std::string> mismatch(const TrainedModel& model, const TrainConfig& config) {
+  const auto name = [](const NetworkSpec& network) {
+    return std::string(name_of(network_kind_names, network.kind)) + " with " + std::to_string(network.hidden) +
+           " hidden units";
+  };
+  const bool extends = model.network.hidden == 0 || model.network.hidden == config.network.hidden;
+  if (model.network.kind != config.network.kind || !extends) {
+    return "holds the network " + name(model.network) + ", which does not begin that of this run, " +
+           name(config.network);
+  }
+  const AgendaOptions &theirs = model.agenda, &ours = config.env.agenda;
+  const bool same = theirs.mode == ours.mode && theirs.knowledge == ours.knowledge &&
+                    theirs.heuristic == ours.heuristic && theirs.max_jobs == ours.max_jobs &&
+                    theirs.choose_nodes == ours.choose_nodes && theirs.sc20_backfill == ours.sc20_backfill &&
+                    theirs.starvation == ours.starvation;
+  if (!same) return "was trained with another mode, knowledge, heuristic or other choice of env than this run";
+  return std::nullopt;
+}
+
+// The model that the configuration names, or, of a run that goes on, the one that it has kept: inputs stay normalised
+// as they were.
+Result<std::optional<TrainedModel>> model_to_start_from(const TrainConfig& config, const std::string& folder,
+                                                        bool resume) {
+  if (config.init.empty()) return std::optional<TrainedModel>();
+  auto model = load_model(resume ? folder : config.init);
+  if (!model) return Unexpected{model.error()};
+  if (const auto wrong = mismatch(*model, config)) {
+    return Unexpected{Error{.message = "the model in " + config.init + " " + *wrong, .field = "/init"}};
+  }
+  return std::optional(*std::move(model));
+}
+
 class Search {
  public:
-  Search(const TrainConfig& config, const Cluster& cluster, std::string folder, TrainingWindows windows)
+  Search(const TrainConfig& config, const Cluster& cluster, std::string folder, TrainingWindows windows,
+         const std::optional<TrainedModel>& start)
       : config_(config),
         cluster_(cluster),
         folder_(std::move(folder)),
         windows_(std::move(windows)),
-        parameters_(initial_parameters(config.network, Rng(config.seed).split("parameters"))),
+        parameters_(first_parameters(config, start)),
         average_(parameters_.begin(),
                  parameters_.begin() + static_cast<std::ptrdiff_t>(layout_of(config.network).policy_size)),
-        cma_(average_, {.step = config.search.step, .population = config.search.population},
-             Rng(config.seed).split("candidates")) {
-    fit_normaliser();
+        optimiser_(optimiser_of(config, average_)),
+        population_(std::visit([](const auto& method) { return method.population(); }, optimiser_)) {
+    // CMA-ES compares all candidates with each other, the gradient those of a pair.
+    sharing_ = config.method == Method::es ? 2 : population_;
+    episodes_ = config.search.windows > 0 ? config.search.windows : config.method == Method::es ? 1 : 48;
+    if (start) {
+      normaliser_ = start->normaliser;
+    } else {
+      fit_normaliser();
+    }
     heuristic_ = heuristic_losses(pointers_to(windows_.train));
     summary_.validation_heuristic = mean_of(heuristic_losses(pointers_to(windows_.validation)));
     summary_.device = "cpu";
@@ -60,38 +170,28 @@ class Search {
     if (!text) return Unexpected{text.error()};
     const auto json = parse_json_strictly(*text, file);
     if (!json) return Unexpected{json.error()};
-    CmaEsState state;
     std::string config;
     std::vector<double> average;
-    std::vector<std::uint64_t> rng;
     JsonFields fields(*json, file);
-    constexpr double any = 1e300;
-    constexpr double any_integer = 18446744073709551615.0;
     fields.read("iterations", summary_.iterations);
     fields.read("steps", summary_.steps);
     fields.read("seconds", summary_.seconds);
     fields.read("best_iteration", summary_.best_iteration);
-    fields.read("best_validation", summary_.best_validation, -any, any);
-    fields.read("validation", validation_, -any, any);
+    fields.read("best_validation", summary_.best_validation, -any_number, any_number);
+    fields.read("validation", validation_, -any_number, any_number);
     fields.read("average", average, average_.size());
-    fields.read("mean", state.mean, 0);
-    fields.read("covariance", state.covariance, 0);
-    fields.read("path", state.path, 0);
-    fields.read("step_path", state.step_path, 0);
-    fields.read("step", state.step, 0, any);
-    fields.read("generation", state.generation, 0, any_integer);
-    fields.read("rng", rng, 2);
     fields.read("metrics_csv", metrics_);
     fields.read("config", config);
-    for (const char* key : {"iterations", "average", "rng", "config"}) fields.require(key);
-    if (!cma_.fits(state)) fields.fail("mean", "is of a search of other dimensions");
-    if (auto done = fields.finish(); !done) return done;
+    for (const char* key : {"iterations", "average", "config"}) fields.require(key);
+    // That of another method has other fields; the configuration says so better than they do.
+    if (continues(config, config_)) {
+      std::visit([&](auto& method) { gpusched::take_up(fields, method); }, optimiser_);
+    }
+    if (auto done = fields.finish(); !done && continues(config, config_)) return done;
     if (!continues(config, config_)) {
       return Unexpected{
           Error{.message = "was made with another configuration than config.json beside it", .file = file}};
     }
-    state.rng = {rng[0], rng[1]};
-    cma_.restore(state);
     average_ = std::move(average);
     return {};
   }
@@ -110,6 +210,11 @@ class Search {
            !(options.time_limit_s > 0 && spent_s() >= options.time_limit_s)) {
       const auto generation_begin = RunClock::now();
       const TrainProgress result = evolve();
+      if (!is_sound()) {
+        return unexpected("generation " + std::to_string(summary_.iterations) +
+                          " has a parameter or loss that is not a number; the last good model and state stay in " +
+                          folder_);
+      }
       const bool last = summary_.iterations == options.generations;
       const bool validated = last || summary_.iterations % options.validate_every == 0;
       if (validated) {
@@ -158,16 +263,25 @@ class Search {
     return seen;
   }
 
-  // Every parameter, with these for the policy's part.
-  [[nodiscard]] std::vector<float> with_policy(std::span<const double> policy) const {
-    std::vector<float> parameters = parameters_;
-    for (std::size_t i = 0; i < policy.size(); ++i) parameters[i] = static_cast<float>(policy[i]);
-    return parameters;
+  // Of a whole episode in a window by the policy of these parameters.
+  [[nodiscard]] double loss(std::span<const double> policy, const Window* window) const {
+    const std::vector<float> parameters(policy.begin(), policy.end());
+    const Actor actor{&config_.network, &normaliser_, parameters};
+    return window_losses({&window, 1}, cluster_, config_.env, actor, Acting::best).front();
   }
 
-  [[nodiscard]] std::vector<double> losses(std::span<const float> parameters,
+  [[nodiscard]] std::vector<double> losses(std::span<const double> policy,
                                            std::span<const Window* const> windows) const {
-    return window_losses(windows, cluster_, config_.env, {&config_.network, &normaliser_, parameters}, Acting::best);
+    std::vector<double> result(windows.size());
+    for_each_index(windows.size(), config_.threads, [&](std::size_t w) { result[w] = loss(policy, windows[w]); });
+    return result;
+  }
+
+  // As single precision has them, in which the network reads them.
+  [[nodiscard]] bool is_sound() const {
+    const auto finite = [](double value) { return std::isfinite(static_cast<float>(value)); };
+    const std::vector<double> centre = centre_of(optimiser_);
+    return sound_losses_ && std::all_of(centre.begin(), centre.end(), finite);
   }
 
   [[nodiscard]] std::vector<double> heuristic_losses(std::span<const Window* const> windows) const {
@@ -178,30 +292,42 @@ class Search {
     return result;
   }
 
-  // One generation; its candidates meet the same windows.
-  TrainProgress evolve() {
+  // The windows of a generation: `episodes_` for all candidates that are compared with each other, then those of the
+  // next such candidates.
+  std::vector<std::uint64_t> draw_windows() const {
     Rng draw = Rng(config_.seed).split("windows").split(summary_.iterations);
-    std::vector<const Window*> windows;
+    std::vector<std::uint64_t> drawn(std::size_t{population_ / sharing_} * episodes_);
+    for (std::uint64_t& window : drawn) window = draw.below(windows_.train.size());
+    return drawn;
+  }
+
+  // One generation. Every episode is a piece of work of its own, so that no thread waits for another's candidate.
+  TrainProgress evolve() {
+    const std::vector<std::uint64_t> drawn = draw_windows();
     TrainProgress progress;
-    for (std::uint32_t i = 0; i < config_.search.windows; ++i) {
-      const std::uint64_t w = draw.below(windows_.train.size());
-      windows.push_back(&windows_.train[w]);
-      progress.heuristic += heuristic_[w] / config_.search.windows;
-    }
-    const std::vector<std::vector<double>>& candidates = cma_.ask();
-    std::vector<double> scores(candidates.size()), means(candidates.size());
-    for_each_index(candidates.size(), config_.threads, [&](std::size_t i) {
-      const std::vector<double> each = losses(with_policy(candidates[i]), windows);
-      means[i] = mean_of(each);
-      scores[i] = score_of(each);
+    for (const std::uint64_t w : drawn) progress.heuristic += heuristic_[w] / static_cast<double>(drawn.size());
+    const auto& candidates = std::visit(
+        [](auto& method) -> const auto& { return method.ask(); }, optimiser_);
+    std::vector<std::vector<double>> each(candidates.size(), std::vector<double>(episodes_));
+    for_each_index(candidates.size() * episodes_, config_.threads, [&](std::size_t i) {
+      const std::size_t candidate = i / episodes_, episode = i % episodes_;
+      const std::uint64_t w = drawn[candidate / sharing_ * episodes_ + episode];
+      each[candidate][episode] = loss(candidates[candidate], &windows_.train[w]);
     });
-    progress.metric = *std::min_element(means.begin(), means.end());
-    cma_.tell(scores);
+    std::vector<double> scores, means;
+    for (const std::vector<double>& losses : each) {
+      scores.push_back(score_of(losses));
+      means.push_back(mean_of(losses));
+    }
+    progress.metric = config_.method == Method::es ? mean_of(means) : *std::min_element(means.begin(), means.end());
+    sound_losses_ = std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); });
     ++summary_.iterations;
-    summary_.steps += std::uint64_t{cma_.population()} * config_.search.windows;
+    if (!sound_losses_) return progress;
+    std::visit([&](auto& method) { method.tell(scores); }, optimiser_);
+    summary_.steps += std::uint64_t{population_} * episodes_;
     // The centre follows the noise of each generation's windows; its running average does so less.
     const double kept = std::min(config_.search.average, 1 - 1.0 / summary_.iterations);
-    const std::vector<double> centre = cma_.mean();
+    const std::vector<double> centre = centre_of(optimiser_);
     for (std::size_t i = 0; i < average_.size(); ++i) average_[i] = kept * average_[i] + (1 - kept) * centre[i];
     return progress;
   }
@@ -216,11 +342,13 @@ class Search {
 
   // Keeps the model when it is the best so far; the untrained one comes first.
   Result<void> validate() {
-    const std::vector<float> parameters = with_policy(average_);
-    validation_ = mean_of(losses(parameters, pointers_to(windows_.validation)));
+    validation_ = mean_of(losses(average_, pointers_to(windows_.validation)));
     if (summary_.iterations > 0 && validation_ >= summary_.best_validation) return {};
     summary_.best_iteration = summary_.iterations;
     summary_.best_validation = validation_;
+    std::vector<float> parameters = parameters_;
+    std::transform(average_.begin(), average_.end(), parameters.begin(),
+                   [](double value) { return static_cast<float>(value); });
     return save_model(
         {.agenda = config_.env.agenda, .network = config_.network, .normaliser = normaliser_, .parameters = parameters},
         folder_);
@@ -244,23 +372,16 @@ class Search {
   }
 
   Result<void> save() const {
-    const CmaEsState state = cma_.state();
-    const Json json{{"iterations", summary_.iterations},
-                    {"steps", summary_.steps},
-                    {"seconds", summary_.seconds},
-                    {"best_iteration", summary_.best_iteration},
-                    {"best_validation", summary_.best_validation},
-                    {"validation", validation_},
-                    {"average", average_},
-                    {"mean", state.mean},
-                    {"covariance", state.covariance},
-                    {"path", state.path},
-                    {"step_path", state.step_path},
-                    {"step", state.step},
-                    {"generation", state.generation},
-                    {"rng", state.rng},
-                    {"metrics_csv", metrics_},
-                    {"config", train_config_json(config_)}};
+    Json json{{"iterations", summary_.iterations},
+              {"steps", summary_.steps},
+              {"seconds", summary_.seconds},
+              {"best_iteration", summary_.best_iteration},
+              {"best_validation", summary_.best_validation},
+              {"validation", validation_},
+              {"average", average_},
+              {"metrics_csv", metrics_},
+              {"config", train_config_json(config_)}};
+    json.update(std::visit([](const auto& method) { return json_of(method.state()); }, optimiser_));
     return replace_file(folder_ + "/" + search_state_file, json.dump() + "\n");
   }
 
@@ -279,7 +400,8 @@ class Search {
     } else {
       metrics_ += ",";
     }
-    std::snprintf(row, sizeof row, ",%.6g,%.1f\n", cma_.step(), summary_.seconds);
+    std::snprintf(row, sizeof row, ",%.6g,%.1f\n",
+                  std::visit([](const auto& method) { return method.step(); }, optimiser_), summary_.seconds);
     metrics_ += row;
     events.write(wall_time_s(), progress.iteration, scalars);
     return replace_file(folder_ + "/metrics.csv", metrics_);
@@ -293,7 +415,10 @@ class Search {
   Normaliser normaliser_;
   std::vector<float> parameters_;  // untrained
   std::vector<double> average_;    // of the policy's part
-  CmaEs cma_;
+  Optimiser optimiser_;
+  std::uint32_t population_, sharing_ = 1;  // candidates of a generation, and that share windows
+  std::uint32_t episodes_ = 1;              // of a candidate
+  bool sound_losses_ = true;
   double validation_ = 0;
   TrainSummary summary_;
   std::string metrics_;
@@ -305,14 +430,18 @@ Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, con
                             const std::string& folder, bool resume,
                             const std::function<void(const TrainProgress&)>& watch) {
   if (config.network.kind != NetworkKind::index && config.network.kind != NetworkKind::rank) {
-    return Unexpected{Error{.message = "method cma_es searches the networks index and rank", .field = "/network/kind"}};
+    return Unexpected{Error{.message = "method " + std::string(name_of(method_names, config.method)) +
+                                       " searches the networks index and rank",
+                            .field = "/network/kind"}};
   }
+  const auto start = model_to_start_from(config, folder, resume);
+  if (!start) return Unexpected{start.error()};
   auto windows = training_windows(config, jobs);
   if (!windows) return Unexpected{windows.error()};
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return Unexpected{Error{.message = "the folder cannot be made", .file = folder}};
-  Search search(config, cluster, folder, *std::move(windows));
+  Search search(config, cluster, folder, *std::move(windows), *start);
   if (resume) {
     if (auto done = search.take_up(); !done) return Unexpected{done.error()};
   } else if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {

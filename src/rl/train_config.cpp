@@ -120,12 +120,14 @@ void read_search(JsonFields& fields, SearchOptions& search) {
   fields.read("generations", search.generations, 1, most_count);
   fields.read("time_limit_s", search.time_limit_s, 0, 1e9);
   fields.read("population", search.population, 0, 1e6);
-  fields.read("windows", search.windows, 1, 1e6);
-  fields.read("step", search.step, 1e-6, 1e6);
+  fields.read("windows", search.windows, 0, 1e6);
+  fields.read("step", search.step, 0, 1e6);
+  fields.read("learning_rate", search.learning_rate, 0, 1e6);
   fields.read("average", search.average, 0, 0.9999);
   fields.read_word("objective", search.objective, search_objective_names);
   fields.read("validate_every", search.validate_every, 1, most_count);
   if (search.population == 1) fields.fail("population", "expected 0 or at least 2");
+  if (search.step > 0 && search.step < 1e-6) fields.fail("step", "expected 0 or a number from 1e-06 to 1000000");
 }
 
 }  // namespace
@@ -178,6 +180,7 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read_word("method", config.method, method_names);
   fields.read_object("search", [&](JsonFields& search) { read_search(search, config.search); });
   fields.read_object("ppo", [&](JsonFields& ppo) { read_ppo(ppo, config.ppo); });
+  fields.read("init", config.init);
   fields.read("seed", config.seed);
   fields.read("threads", config.threads, 0, most_threads);
   fields.read("device", config.device);
@@ -189,7 +192,16 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
     fields.fail("network", "the network rank goes with env/mode preempt, and no other does");
   }
   if (config.method == Method::ppo && config.env.agenda.mode == ActionMode::preempt) {
-    fields.fail("method", "ppo learns choices and not the order of mode preempt: expected cma_es");
+    fields.fail("method", "ppo learns choices and not the order of mode preempt: expected cma_es or es");
+  }
+  if (config.method == Method::ppo && config.network.hidden > 0) {
+    fields.fail("network/hidden", "expected 0 with method ppo, which does not learn them");
+  }
+  if (config.method == Method::ppo && !config.init.empty()) {
+    fields.fail("init", "expected none with method ppo, which starts untrained");
+  }
+  if (config.method == Method::es && config.search.population % 2 != 0) {
+    fields.fail("search/population", "expected an even number: method es draws candidates in pairs");
   }
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   if (config.ppo.mean_lifetime_s > 0) config.env.discount_per_s = 1 / config.ppo.mean_lifetime_s;
@@ -250,7 +262,8 @@ std::string train_config_json(const TrainConfig& config) {
                     {"width", config.network.width},
                     {"heads", config.network.heads},
                     {"critic_width", config.network.critic_width},
-                    {"alpha", config.network.alpha}}},
+                    {"alpha", config.network.alpha},
+                    {"hidden", config.network.hidden}}},
                   {"method", name_of(method_names, config.method)},
                   {"search",
                    {{"generations", search.generations},
@@ -258,6 +271,7 @@ std::string train_config_json(const TrainConfig& config) {
                     {"population", search.population},
                     {"windows", search.windows},
                     {"step", search.step},
+                    {"learning_rate", search.learning_rate},
                     {"average", search.average},
                     {"objective", name_of(search_objective_names, search.objective)},
                     {"validate_every", search.validate_every}}},
@@ -296,6 +310,7 @@ std::string train_config_json(const TrainConfig& config) {
                     {"teacher", name_of(heuristic_names, ppo.teacher)},
                     {"validate_every", ppo.validate_every},
                     {"validation_windows", ppo.validation_windows}}},
+                  {"init", config.init},
                   {"seed", config.seed},
                   {"threads", config.threads},
                   {"device", config.device},

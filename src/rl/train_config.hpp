@@ -88,10 +88,12 @@ struct ShuffleOptions {
 enum class Method : std::uint8_t {
   ppo,     ///< by gradients, step by step; any network
   cma_es,  ///< by direct search over whole episodes; the networks index and rank
+  es,      ///< by gradients estimated from whole episodes; the networks index and rank
 };
-inline constexpr std::array<NamedValue<Method>, 2> method_names{{
+inline constexpr std::array<NamedValue<Method>, 3> method_names{{
     {"ppo", Method::ppo},
     {"cma_es", Method::cma_es},
+    {"es", Method::es},
 }};
 
 /// What a candidate's losses in its windows are made into.
@@ -104,13 +106,16 @@ inline constexpr std::array<NamedValue<SearchObjective>, 2> search_objective_nam
     {"geometric", SearchObjective::geometric},
 }};
 
-/// Of method cma_es (direct_search.hpp).
+/// Of the methods cma_es and es (direct_search.hpp).
 struct SearchOptions {
   std::uint32_t generations = 300;
   double time_limit_s = 0;       ///< stop after this wall time; 0 = none
-  std::uint32_t population = 0;  ///< candidates of a generation; 0 = CmaEsOptions' default
-  std::uint32_t windows = 48;    ///< episodes of a candidate, drawn anew every generation
-  double step = 0.3;             ///< initial standard deviation of every parameter
+  std::uint32_t population = 0;  ///< candidates of a generation; 0 = CmaEsOptions' default, es: EsOptions' pairs
+  std::uint32_t windows = 0;     ///< episodes of a candidate, drawn anew every generation, es: for every pair; 0 = 48,
+                                 ///< es: 1
+  double step = 0;               ///< standard deviation of every parameter, cma_es: the initial one; 0 = CmaEsOptions'
+                                 ///< default, es: EsOptions'
+  double learning_rate = 0.01;   ///< es
   double average = 0.9;          ///< weight that the running average of the centre keeps a generation
   SearchObjective objective = SearchObjective::geometric;
   std::uint32_t validate_every = 10;  ///< generations between runs over the validation windows
@@ -130,6 +135,7 @@ struct TrainConfig {
   Method method = Method::ppo;
   PpoOptions ppo = {};
   SearchOptions search = {};
+  std::string init;  ///< folder of a model that a search starts from; empty = untrained
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;    ///< environment threads, 0 = one for each processor; changes no result
   std::string device = "auto";  ///< auto, cpu or cuda

@@ -7,10 +7,10 @@
 
 namespace gpusched {
 Result<void> check_method(const TrainConfig& config, const TrainingMethod* ppo) {
-  if (config.method == Method::cma_es || ppo != nullptr) return {};
+  if (config.method != Method::ppo || ppo != nullptr) return {};
   return unexpected(
       "this build cannot train by ppo, which needs LibTorch (configure with -DGPUSCHED_WITH_TORCH=ON where it is "
-      "installed); \"method\": \"cma_es\" needs none");
+      "installed); \"method\": \"cma_es\" and \"es\" need none");
 }
 
 Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
@@ -20,7 +20,7 @@ Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, cons
   if (config.test_at_end) {  // better refused now than after training
     if (auto fits = check_test_part(config, jobs); !fits) return Unexpected{fits.error()};
   }
-  TrainingMethod* const method = config.method == Method::cma_es ? search : ppo;
+  TrainingMethod* const method = config.method == Method::ppo ? ppo : search;
   auto summary = method(config, jobs, cluster, folder, resume, watch);
   if (!summary || !config.test_at_end) return summary;
   auto tested = test_model(config, jobs, cluster, folder);

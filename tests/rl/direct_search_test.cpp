@@ -8,14 +8,17 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpusched/policy/simulate.hpp"
 #include "src/base/statistics.hpp"
 #include "src/base/strict_json.hpp"
+#include "src/policies/learned/agenda_policy.hpp"
 #include "src/policies/learned/rl_policy.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/cma_es.hpp"
+#include "src/rl/es_gradient.hpp"
 #include "src/rl/rollout.hpp"
 #include "src/rl/training_windows.hpp"
 #include "tests/rl/training_run.hpp"
@@ -70,6 +73,88 @@ TEST(CmaEs, OnlyTheOrderOfLossesCountsAndTheSameSeedGivesTheSame) {
   EXPECT_NE(searched(1, 30, {}, turned_ellipsoid).mean(), searched(2, 30, {}, turned_ellipsoid).mean());
 }
 
+// Its gradient at x, by hand.
+std::vector<double> gradient_of_ellipsoid(std::span<const double> x) {
+  std::vector<double> gradient(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t next = (i + 1) % x.size();
+    const double share = i % 2 == 0 ? 1.0 : -0.5;
+    const double along = (x[i] - 1) + (x[next] - 1) * share;
+    const double weight = std::pow(1000.0, static_cast<double>(i) / static_cast<double>(x.size() - 1));
+    gradient[i] += 2 * weight * along;
+    gradient[next] += 2 * weight * along * share;
+  }
+  return gradient;
+}
+
+// A quadratic's odd part is linear, so that a pair's difference is exact: the estimate is right in expectation, and its
+// variance is (|g|^2 + g_i^2) / pairs.
+TEST(EsGradient, IsTheAnalyticGradientOfAQuadraticInExpectation) {
+  const std::vector<double> start{-2, 0.5, 3, -1, 0, 2};
+  constexpr std::uint32_t pairs = 40'000;
+  EsGradient search(start, {.step = 0.3, .pairs = pairs}, Rng(3));
+  std::vector<double> losses;
+  for (const auto& candidate : search.ask()) losses.push_back(turned_ellipsoid(candidate));
+  search.tell(losses);
+  const std::vector<double> expected = gradient_of_ellipsoid(start);
+  double norm = 0;
+  for (const double value : expected) norm += value * value;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double error = std::sqrt((norm + expected[i] * expected[i]) / pairs);
+    EXPECT_NEAR(search.gradient()[i], expected[i], 4 * error) << i;
+    EXPECT_GT(std::sqrt(norm), 20 * error);  // the test could fail
+  }
+}
+
+TEST(EsGradient, WhatBothOfAPairMeetCancels) {
+  const std::vector<double> start(8, -2.0);
+  const auto told = [&](double scale) {
+    EsGradient search(start, {.pairs = 50}, Rng(3));
+    Rng luck(9);
+    double shared = 0;
+    std::vector<double> losses;
+    for (const auto& candidate : search.ask()) {
+      if (losses.size() % 2 == 0) shared = scale * luck.normal();
+      losses.push_back(turned_ellipsoid(candidate) + shared);
+    }
+    search.tell(losses);
+    return search.gradient();
+  };
+  const std::vector<double> still = told(0), noisy = told(1e6);
+  for (std::size_t i = 0; i < still.size(); ++i) EXPECT_NEAR(noisy[i], still[i], 1e-6 * std::abs(still[i]) + 1e-6);
+}
+
+EsGradient descended(std::uint64_t seed, int generations, EsGradient search) {
+  Rng noise(seed);
+  for (int generation = 0; generation < generations; ++generation) {
+    std::vector<double> losses;
+    for (const auto& candidate : search.ask()) losses.push_back(turned_ellipsoid(candidate) + noise.normal());
+    search.tell(losses);
+  }
+  return search;
+}
+
+TEST(EsGradient, DescendsUnderNoise) {
+  const std::vector<double> start(8, -2.0);
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const EsGradient search = descended(seed, 600, EsGradient(start, {.pairs = 20, .learning_rate = 0.02}, Rng(seed)));
+    EXPECT_LT(turned_ellipsoid(search.mean()), 0.01 * turned_ellipsoid(start)) << seed;
+  }
+}
+
+TEST(EsGradient, GoesOnExactlyFromItsState) {
+  const std::vector<double> start(8, -2.0);
+  const EsOptions options{.pairs = 5, .learning_rate = 0.02};
+  EsGradient restored(start, options, Rng(1));
+  restored.restore(descended(4, 7, EsGradient(start, options, Rng(1))).state());
+  EsGradient whole = descended(4, 7, EsGradient(start, options, Rng(1)));
+  EXPECT_EQ(descended(5, 7, restored).mean(), descended(5, 7, whole).mean());
+  EXPECT_NE(whole.mean(), descended(4, 7, EsGradient(start, options, Rng(2))).mean());
+  EsState other = restored.state();
+  other.momentum.pop_back();
+  EXPECT_FALSE(restored.fits(other));
+}
+
 class SearchRun : public TrainingRun {
  protected:
   void SetUp() override {
@@ -80,6 +165,21 @@ class SearchRun : public TrainingRun {
   }
 };
 
+// By each of the methods.
+class EverySearch : public SearchRun, public testing::WithParamInterface<Method> {
+ protected:
+  void SetUp() override {
+    SearchRun::SetUp();
+    config_.method = GetParam();
+    if (config_.method != Method::es) return;
+    config_.network.hidden = 4;
+    config_.search = {
+        .generations = 20, .population = 24, .windows = 2, .step = 0.1, .learning_rate = 0.1, .validate_every = 5};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Methods, EverySearch, testing::Values(Method::cma_es, Method::es),
+                         [](const auto& each) { return std::string(name_of(method_names, each.param)); });
+
 // The state less what wall time is in.
 Json state_in(const std::string& folder) {
   Json state = *parse_json_strictly(*read_text_file(folder + "/" + search_state_file), "");
@@ -87,7 +187,7 @@ Json state_in(const std::string& folder) {
   return state;
 }
 
-TEST_F(SearchRun, LearnsToBeatItsHeuristic) {
+TEST_P(EverySearch, LearnsToBeatItsHeuristic) {
   std::uint64_t episodes = 0;
   const auto summary = train(
       config_, jobs_, cluster_, folder_, false, [&](const TrainProgress& progress) { episodes = progress.steps; },
@@ -95,7 +195,7 @@ TEST_F(SearchRun, LearnsToBeatItsHeuristic) {
   ASSERT_TRUE(summary) << summary.error().to_string();
   EXPECT_EQ(summary->iterations, 20u);
   EXPECT_EQ(summary->steps, episodes);
-  EXPECT_EQ(episodes % (std::uint64_t{20} * 6), 0u);
+  EXPECT_EQ(episodes % (std::uint64_t{20} * config_.search.windows), 0u);
   EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
   const auto model = load_model(folder_);
   ASSERT_TRUE(model) << model.error().to_string();
@@ -105,13 +205,13 @@ TEST_F(SearchRun, LearnsToBeatItsHeuristic) {
   EXPECT_NEAR(mean_of(losses), summary->best_validation, 1e-9);
 }
 
-TEST_F(SearchRun, IsTheSameAgain) {
+TEST_P(EverySearch, IsTheSameAgain) {
   for (const std::string& folder : {folder_, folder_ + "_other"}) ASSERT_TRUE(run(1, folder));
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
   EXPECT_EQ(*read_text_file(folder_ + "/model.json"), *read_text_file(folder_ + "_other/model.json"));
 }
 
-TEST_F(SearchRun, IsTheSameOnAnyNumberOfThreads) {
+TEST_P(EverySearch, IsTheSameOnAnyNumberOfThreads) {
   ASSERT_TRUE(run(1, folder_));
   config_.threads = 3;
   ASSERT_TRUE(run(1, folder_ + "_other"));
@@ -152,8 +252,10 @@ TEST_F(SearchRun, WithoutGenerationsToLearnInKeepsTheHeuristic) {
   EXPECT_NEAR(summary->best_validation, summary->validation_heuristic, 1e-9);
 }
 
-TEST_F(SearchRun, GoesOnBitForBitAfterBeingKilled) {
-  config_.search = {.generations = 100'000, .windows = 2, .validate_every = 3};
+TEST_P(EverySearch, GoesOnBitForBitAfterBeingKilled) {
+  config_.search.generations = 100'000;
+  config_.search.windows = 2;
+  config_.search.validate_every = 3;
   const std::string state_file = folder_ + "/" + search_state_file;
   ASSERT_NO_FATAL_FAILURE(run_killed_after(state_file, 1));
 
@@ -165,18 +267,18 @@ TEST_F(SearchRun, GoesOnBitForBitAfterBeingKilled) {
   EXPECT_EQ(state_in(folder_), state_in(folder_ + "_other"));
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
 
-  config_.search.step = 0.4;
+  const double step = std::exchange(config_.search.step, 0.4);
   const auto other = run(1, folder_, true);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().to_string(), state_file + ": was made with another configuration than config.json beside it");
-  config_.search.step = 0.3;
+  config_.search.step = step;
   std::filesystem::resize_file(state_file, 100);
   const auto cut = run(1, folder_, true);
   ASSERT_FALSE(cut);
   EXPECT_TRUE(cut.error().to_string().starts_with(state_file)) << cut.error().to_string();
 }
 
-TEST_F(SearchRun, OfShuffledWindowsGoesOnBitForBit) {
+TEST_P(EverySearch, OfShuffledWindowsGoesOnBitForBit) {
   config_.search.validate_every = 2;
   config_.shuffle = {.windows = 20, .stretch = 0.1};
   const auto search_to = [&](std::uint32_t generations, const std::string& folder, bool resume) {
@@ -198,7 +300,7 @@ TEST_F(SearchRun, NeedsNoLibTorchWherePpoSaysThatItDoes) {
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().to_string(),
             "this build cannot train by ppo, which needs LibTorch (configure with -DGPUSCHED_WITH_TORCH=ON where it is "
-            "installed); \"method\": \"cma_es\" needs none");
+            "installed); \"method\": \"cma_es\" and \"es\" need none");
   EXPECT_FALSE(std::filesystem::exists(folder_ + "_other"));
 }
 
@@ -207,6 +309,96 @@ TEST_F(SearchRun, RefusesOtherNetworks) {
   const auto other = run(1, folder_);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().to_string(), "/network/kind: method cma_es searches the networks index and rank");
+}
+
+// What both do with all jobs, as `gpusched replay --policy` would run them.
+template <class P, class Q>
+void expect_same_run(const JobTable& jobs, const Cluster& cluster, P one, Q other) {
+  EXPECT_EQ(test::run(jobs, cluster, std::move(one)), test::run(jobs, cluster, std::move(other)));
+}
+
+// Hidden units change nothing before they have learned: the run begins exactly at its order, and generation 0 stands.
+TEST_F(SearchRun, EsStartsExactlyAtItsOrder) {
+  config_.method = Method::es;
+  config_.network.hidden = 8;
+  config_.search = {.generations = 1, .population = 4, .learning_rate = 0, .validate_every = 1};
+  for (const bool preempts : {false, true}) {
+    config_.env.agenda.mode = preempts ? ActionMode::preempt : ActionMode::fit_or_wait;
+    config_.env.agenda.heuristic = preempts ? Heuristic::las : Heuristic::saf;
+    config_.env.agenda.max_jobs = 1024;
+    config_.network.kind = preempts ? NetworkKind::rank : NetworkKind::index;
+    const std::string folder = folder_ + (preempts ? "_rank" : "_index");
+    const auto summary = run(1, folder);
+    ASSERT_TRUE(summary) << summary.error().to_string();
+    EXPECT_EQ(summary->best_iteration, 0u);
+    EXPECT_EQ(summary->best_validation, summary->validation_heuristic);
+    AgendaOptions order = config_.env.agenda;
+    order.max_jobs = no_index;
+    expect_same_run(jobs_, cluster_, RlPolicy("x", *load_model(folder), jobs_.works(), false, 0),
+                    AgendaPolicy(order, jobs_.works()));
+  }
+}
+
+TEST_F(SearchRun, EsStartsExactlyAtTheIndexThatItIsGiven) {
+  ASSERT_TRUE(run(1, folder_ + "_index"));
+  config_.method = Method::es;
+  config_.network.hidden = 8;
+  config_.init = folder_ + "_index";
+  config_.search = {.generations = 1, .population = 4, .learning_rate = 0, .validate_every = 1};
+  const auto summary = run(1, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
+  const auto model_in = [&](const std::string& folder) {
+    return RlPolicy("x", *load_model(folder), jobs_.works(), false, 0);
+  };
+  expect_same_run(jobs_, cluster_, model_in(folder_), model_in(folder_ + "_index"));
+  AgendaOptions order = config_.env.agenda;
+  order.max_jobs = no_index;
+  EXPECT_NE(test::run(jobs_, cluster_, model_in(folder_)),
+            test::run(jobs_, cluster_, AgendaPolicy(order, jobs_.works())));
+
+  // It goes on without the folder that it came from, normalised as it was.
+  std::filesystem::remove_all(folder_ + "_index");
+  config_.search.generations = 2;
+  const auto resumed = run(1, folder_, true);
+  ASSERT_TRUE(resumed) << resumed.error().to_string();
+  EXPECT_EQ(resumed->best_validation, summary->best_validation);
+}
+
+TEST_F(SearchRun, RefusesToStartFromAnotherModel) {
+  config_.search.generations = 1;
+  ASSERT_TRUE(run(1, folder_ + "_index"));
+  const std::string index = config_.init = folder_ + "_index";
+  const auto refusal = [&] {
+    const auto other = run(1, folder_);
+    return other ? std::string() : other.error().to_string();
+  };
+  const std::string env = "/init: the model in " + index +
+                          " was trained with another mode, knowledge, heuristic or other choice of env than this run";
+  config_.env.agenda.heuristic = Heuristic::sjf;
+  EXPECT_EQ(refusal(), env);
+  config_.env.agenda.mode = ActionMode::preempt;
+  config_.network.kind = NetworkKind::rank;
+  EXPECT_EQ(refusal(), "/init: the model in " + index +
+                           " holds the network index with 0 hidden units, which does not begin that of this run, rank "
+                           "with 0 hidden units");
+  config_.init = folder_ + "_nowhere";
+  EXPECT_EQ(refusal(), folder_ + "_nowhere/model.json: cannot be opened");
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(SearchRun, ADivergedRunKeepsTheLastGoodModel) {
+  config_.method = Method::es;
+  config_.search = {.generations = 9, .population = 4, .learning_rate = 0, .validate_every = 1};
+  ASSERT_TRUE(run(1, folder_ + "_other"));
+  config_.search.learning_rate = 1e300;
+  const auto diverged = run(1, folder_);
+  ASSERT_FALSE(diverged);
+  EXPECT_EQ(
+      diverged.error().to_string(),
+      "generation 1 has a parameter or loss that is not a number; the last good model and state stay in " + folder_);
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+  EXPECT_TRUE(load_model(folder_));
 }
 
 }  // namespace

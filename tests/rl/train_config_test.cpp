@@ -29,6 +29,8 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.ppo.critic_warm_up = 7;
   config.method = Method::cma_es;
   config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
+  config.network.hidden = 8;
+  config.init = "runs/index";
   config.shuffle = {.windows = 100, .stretch = 0.1};
   const std::string text = train_config_json(config);
   const auto read = read_train_config(text, "x.json");
@@ -60,7 +62,7 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}})"),
             "x.json: /network: the network rank goes with env/mode preempt, and no other does");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}, "network": {"kind": "rank"}})"),
-            "x.json: /method: ppo learns choices and not the order of mode preempt: expected cma_es");
+            "x.json: /method: ppo learns choices and not the order of mode preempt: expected cma_es or es");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"heuristic": "las"}})"),
             "x.json: /env/mode: the heuristics las and srtf rank running jobs: they need mode preempt");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"teacher": "srtf"}})"),
@@ -69,11 +71,21 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
             "x.json: /windows/jobs: expected an integer from 1 to 4000000000");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),
             "x.json: /network/width: expected an even multiple of heads");
-  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es");
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es|es");
   EXPECT_EQ(refusal(R"({"trace": "a", "search": {"population": 1}})"),
             "x.json: /search/population: expected 0 or at least 2");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"least_learning_rate": 0.1}})"),
             "x.json: /ppo/least_learning_rate: expected at most most_learning_rate");
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "es", "search": {"population": 3}})"),
+            "x.json: /search/population: expected an even number: method es draws candidates in pairs");
+  EXPECT_EQ(refusal(R"({"trace": "a", "search": {"step": 1e-9}})"),
+            "x.json: /search/step: expected 0 or a number from 1e-06 to 1000000");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"hidden": 8}})"),
+            "x.json: /network/hidden: expected 0: only the networks index and rank have a score to correct");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hidden": 8}})"),
+            "x.json: /network/hidden: expected 0 with method ppo, which does not learn them");
+  EXPECT_EQ(refusal(R"({"trace": "a", "init": "runs/index"})"),
+            "x.json: /init: expected none with method ppo, which starts untrained");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": -1}})"),
             "x.json: /ppo/anneal: expected an integer from 0 to 4000000000");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": 5}})"),

@@ -13,8 +13,12 @@ inline void read_network_spec(JsonFields& fields, NetworkSpec& spec) {
   fields.read("heads", spec.heads, 1, 64);
   fields.read("critic_width", spec.critic_width, 1, 4096);
   fields.read("alpha", spec.alpha, 0, 100);
+  fields.read("hidden", spec.hidden, 0, 4096);
   if (spec.width % 2 != 0 || spec.width % spec.heads != 0) {
     fields.fail("width", "expected an even multiple of heads");
+  }
+  if (spec.hidden > 0 && spec.kind != NetworkKind::index && spec.kind != NetworkKind::rank) {
+    fields.fail("hidden", "expected 0: only the networks index and rank have a score to correct");
   }
 }
 

@@ -85,6 +85,18 @@ Vector index_wait_inputs(const Vector& global) {
   return inputs;
 }
 
+// Adds what the hidden units make of the terms and of `shared`, which is the same for all tokens.
+void add_correction(std::span<const float> parameters, const NetworkLayout& layout, const Matrix& terms,
+                    const Vector& shared, Matrix& scores) {
+  if (layout.correct1.outputs == 0) return;
+  const MatrixMap weight = weights(parameters, layout.correct1);
+  Vector same = biases(parameters, layout.correct1);
+  if (shared.size() > 0) same += shared * weight.rightCols(shared.size()).transpose();
+  Matrix hidden = terms * weight.leftCols(terms.cols()).transpose();
+  hidden.rowwise() += same;
+  scores += dense(parameters, layout.correct2, hidden.cwiseMax(0.0f));
+}
+
 DenseLayer add_layer(std::size_t& size, std::uint32_t inputs, std::uint32_t outputs) {
   const DenseLayer layer{inputs, outputs, size};
   size = layer.end();
@@ -122,6 +134,12 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
   layout.alpha = 0;
   layout.size = 1;
   const auto add = [&](std::uint32_t inputs, std::uint32_t outputs) { return add_layer(layout.size, inputs, outputs); };
+  // Behind the linear score, so that the parameters of a network without hidden units begin those of one with them.
+  const auto correct = [&](std::uint32_t inputs) {
+    if (spec.hidden == 0) return;
+    layout.correct1 = add(inputs, spec.hidden);
+    layout.correct2 = add(spec.hidden, 1);
+  };
   const std::uint32_t width = spec.width;
   if (spec.kind == NetworkKind::kernel) {
     layout.encode1 = add(kernel_features, 32);
@@ -131,8 +149,10 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
   } else if (spec.kind == NetworkKind::index) {
     layout.score2 = add(static_cast<std::uint32_t>(index_terms.size()), 1);
     layout.wait = add(static_cast<std::uint32_t>(index_wait_features.size()), 1);
+    correct(static_cast<std::uint32_t>(index_terms.size()) + std::uint32_t{global_features});
   } else if (spec.kind == NetworkKind::rank) {
     layout.score2 = add(static_cast<std::uint32_t>(rank_terms.size()), 1);
+    correct(static_cast<std::uint32_t>(rank_terms.size()));
   } else {
     layout.encode1 = add(job_features, width);
     layout.encode2 = add(width, width);
@@ -167,6 +187,7 @@ std::vector<float> initial_parameters(const NetworkSpec& spec, Rng rng) {
     initialise(parameters, *layer, hidden, rng.split(number++));
   }
   initialise(parameters, layout.critic3, 1.0, rng.split(number++));
+  initialise(parameters, layout.correct1, hidden, rng.split(number++));
   return parameters;
 }
 
@@ -237,7 +258,9 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
   }
 
   if (spec.kind == NetworkKind::rank) {
-    const Matrix scores = dense(parameters, layout.score2, products_of(rank_terms, jobs, Vector()));
+    const Matrix terms = products_of(rank_terms, jobs, Vector());
+    Matrix scores = dense(parameters, layout.score2, terms);
+    add_correction(parameters, layout, terms, Vector(), scores);
     for (std::uint32_t s = 0; s < states; ++s) {
       put(s, scores.middleRows(observation.job_begin[s], observation.tokens(s)), 0.0f);
     }
@@ -249,8 +272,10 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
     for (std::uint32_t s = 0; s < states; ++s) {
       const Vector context = global.row(s);
       const auto own = jobs.middleRows(observation.job_begin[s], observation.tokens(s));
-      put(s, dense(parameters, layout.score2, products_of(index_terms, own, context)),
-          dense(parameters, layout.wait, index_wait_inputs(context))(0, 0));
+      const Matrix terms = products_of(index_terms, own, context);
+      Matrix scores = dense(parameters, layout.score2, terms);
+      add_correction(parameters, layout, terms, context, scores);
+      put(s, scores, dense(parameters, layout.wait, index_wait_inputs(context))(0, 0));
     }
     return;
   }

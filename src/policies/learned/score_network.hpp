@@ -41,6 +41,7 @@ struct NetworkSpec {
   std::uint32_t width = 32;         ///< of hidden layers; a multiple of heads
   std::uint32_t heads = 4;          ///< attention only
   std::uint32_t critic_width = 64;  ///< of the critic's hidden layers
+  std::uint32_t hidden = 0;         ///< index and rank: hidden units that correct the linear score; 0 = none
   double alpha = 3;                 ///< initial weight of the prior; it is learned
 
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
@@ -61,8 +62,9 @@ struct NetworkLayout {
   DenseLayer query, key, value, mix;  ///< attention; mix follows the heads
   DenseLayer group;                   ///< group features -> width / 2
   DenseLayer context;                 ///< pooled jobs and groups, global -> width
-  DenseLayer score1, score2;  ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index and rank: score2 alone
-  DenseLayer wait;            ///< context -> 1; index: index_wait_features -> 1
+  DenseLayer score1, score2;      ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index and rank: score2 alone
+  DenseLayer wait;                ///< context -> 1; index: index_wait_features -> 1
+  DenseLayer correct1, correct2;  ///< NetworkSpec::hidden: terms (index: and global) -> hidden -> 1, added to the score
   DenseLayer critic1, critic2, critic3;
   std::size_t policy_size = 0;  ///< parameters that acting needs
   std::size_t size = 0;
@@ -144,7 +146,7 @@ constexpr bool matches(NetworkKind kind, ActionMode mode) {
 NetworkLayout layout_of(const NetworkSpec& spec);
 
 /// Orthogonal rows (Saxe et al., 2014) with gain sqrt 2, 1 in the critic's last layer, zeros in the layers that give
-/// logits; biases 0.
+/// logits; biases 0. So hidden units change no score at first.
 std::vector<float> initial_parameters(const NetworkSpec& spec, Rng rng);
 
 /// Shifts and scales of the inputs, saved with the model.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -198,6 +199,33 @@ TEST(RlPolicy, UntrainedItIsItsHeuristic) {
       EXPECT_EQ(test::run(jobs, cluster, RlPolicy("x", model, jobs.works(), false, 0)), test::spans_of(env.engine()))
           << kind_name << " over " << name;
     }
+  }
+}
+
+// So that a search can go on from a linear model with hidden units added.
+TEST(ScoreNetwork, HiddenUnitsComeBehindTheLinearScoreAndMoveIt) {
+  for (const auto& [kind, size] : {std::pair{NetworkKind::index, 332u}, {NetworkKind::rank, 235u}}) {
+    const NetworkSpec linear{.kind = kind}, corrected{.kind = kind, .hidden = 8};
+    const NetworkLayout layout = layout_of(corrected);
+    EXPECT_EQ(layout.policy_size, size);
+    EXPECT_EQ(layout.correct1.offset, layout_of(linear).policy_size);
+    const Observation seen = test::random_observation(6, 3);
+    std::vector<float> plain, moved;
+    std::vector<float> parameters = test::random_parameters(corrected, 5);
+    forward_policy(linear, parameters, {}, seen, plain);
+    forward_policy(corrected, parameters, {}, seen, moved);
+    EXPECT_NE(moved, plain);
+    const auto last = static_cast<std::ptrdiff_t>(layout.correct2.offset);
+    std::fill(parameters.begin() + last, parameters.begin() + static_cast<std::ptrdiff_t>(layout.correct2.end()), 0.0f);
+    forward_policy(corrected, parameters, {}, seen, moved);
+    EXPECT_EQ(moved, plain);
+    TrainedModel model = some_model(kind);
+    model.network = corrected;
+    model.agenda.mode = kind == NetworkKind::rank ? ActionMode::preempt : ActionMode::fit_or_wait;
+    model.parameters = test::random_parameters(corrected, 5);
+    const test::TempFolder folder;
+    ASSERT_TRUE(save_model(model, folder.path()));
+    EXPECT_EQ(load_model(folder.path())->network, corrected);
   }
 }
 

@@ -21,6 +21,7 @@ const std::map<std::string, std::string> other_tests_of{
     {"noise_sigma", "duration_estimator_test.cpp: its errors are draws"},
     {"seed", "evaluation_test.cpp: it chooses draws"},
     {"quantile", "duration_estimator_test.cpp: a regression"},
+    {"percentage_of_nodes_to_score", "k8s_test.cpp: the reference looks at every node"},
     {"skewed_families", "attained_service_test.cpp: it chooses nodes, and the reference simulator counts GPUs"},
 };
 

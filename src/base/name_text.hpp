@@ -14,7 +14,8 @@ namespace gpusched {
 
 /// The name that stands in `text`: without blanks and line ends around it; a control character, and a byte that is not
 /// UTF-8, as \xNN (visible_line). What is written to csv or JSON is therefore the same name when it is read again, and
-/// different bytes stay different names. Of a name it gives the same name.
+/// names that differ stay different, unless one is the escape of the other letter by letter. Of a name it gives the
+/// same name.
 std::string name_text(std::string_view text);
 
 /// True when `text` is a name as it stands; of plain ASCII alone, so that name_text() may still change nothing.

@@ -23,6 +23,14 @@ std::int64_t nonzero_memory(const Shape& shape) {
   return shape.memory_mib_per_task > 0 ? shape.memory_mib_per_task : default_memory_mib;
 }
 
+// Whether the node could take so many pods now: tasks_that_fit() >= pods, without its divisions.
+bool fits(const ClusterState& cluster, const Shape& shape, NodeId node, std::int64_t pods) {
+  if (pods * shape.cpu_milli_per_task > cluster.node_free_cpu_milli(node)) return false;
+  if (pods * shape.memory_mib_per_task > cluster.node_free_memory_mib(node)) return false;
+  if (shape.is_share()) return cluster.tasks_that_fit(node, shape) >= pods;
+  return pods * shape.gpu_milli_per_task <= cluster.node_idle_gpus(node) * whole_gpu;
+}
+
 // PrioritySort.
 struct ByPodPriority : RankedOrder {
   [[nodiscard]] static std::int64_t major(const RankedClasses::Class& jobs) { return -std::int64_t{jobs.priority}; }
@@ -129,8 +137,7 @@ NodeId K8s::choose(const ClusterState& cluster, const Shape& shape, std::uint32_
   std::int64_t best_score = -1;
   best_.clear();
   const std::uint32_t passed = nodes_.walk(cluster, shape, next_start_, [&](NodeId node) {
-    if (cluster.tasks_that_fit(node, shape) <= placed_[index(node)]) return true;
-    if (!cluster.node_allowed(node, shape, queue)) return true;
+    if (!fits(cluster, shape, node, placed_[index(node)] + 1) || !cluster.node_allowed(node, shape, queue)) return true;
     const std::int64_t here = score(cluster, shape, node);
     if (here > best_score) best_.clear();
     if (here >= best_score) best_.push_back(node);
@@ -223,7 +230,7 @@ Result<JobTable> split_into_pods(const JobTable& jobs, Time creation_interval) {
 PolicyInfo k8s_info() {
   return {
       .name = "k8s",
-      .summary = "kube-scheduler's default queue and scores: CPU and memory, least allocated and balanced, seeded ties",
+      .summary = "kube-scheduler's default queue, node search and scores of CPU and memory, ties drawn; no preemption",
       .source =
           "kubernetes/kubernetes, pkg/scheduler: default plugins, noderesources (fit, least_allocated, "
           "balanced_allocation), non-zero requests, schedule_one (percentageOfNodesToScore); no preemption, no "

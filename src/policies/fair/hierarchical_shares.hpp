@@ -49,8 +49,10 @@ class HierarchicalShares {
 
   /// The node's share by weight, to be compared with those of its siblings.
   [[nodiscard]] std::int64_t share(std::uint32_t node) const { return nodes_[node].share; }
-  /// Whether any share has fallen since this was last asked.
+  /// Whether the share of any inner node has fallen since this was last asked.
   bool has_fallen();
+  /// The nodes below the root whose share has changed since this was last asked; some may be there twice.
+  std::vector<std::uint32_t> take_changed();
 
  private:
   __extension__ using Wide = __int128;
@@ -94,6 +96,7 @@ class HierarchicalShares {
   Resources held_ = {};
   std::uint8_t saturated_ = 0;  // set of resources, as of the last refresh()
   bool has_fallen_ = false;
+  std::vector<std::uint32_t> changed_;
 };
 
 }  // namespace gpusched

@@ -171,7 +171,7 @@ PolicyInfo hdrf_info() {
       .source =
           "Bhattacharya et al., \"Hierarchical Scheduling for Diverse Datacenter Workloads\", SoCC'13, dynamic H-DRF "
           "(rescaled to the least share, blocked nodes left out); skip_empty as Volcano's plugin drf (enableHierarchy)",
-      .complexity = "O(shapes x log n)",
+      .complexity = "O(shapes x log n), and O(queues x log n) where a resource begins or ceases to be all held",
       .parameters = {weights_parameter(),
                      {.name = "rescale",
                       .fallback = true,

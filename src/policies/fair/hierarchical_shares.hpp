@@ -15,7 +15,8 @@
 namespace gpusched {
 
 /// The share of a leaf is its dominant share (Ghodsi et al., NSDI'11). That of an inner node is computed from below
-/// (Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC'13, section 5):
+/// (Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC'13; the rules are
+/// repeated in volcano-sh/volcano, docs/design/hdrf.md):
 ///
 /// 1. A leaf is blocked unless it has a waiting job of which no resource is saturated, that is, all held. An inner node
 ///    is blocked if all its children are.

@@ -35,7 +35,8 @@ class HierarchicalDrf {
 
   void decide(const View& view, Decision& decision) {
     for (const Event& event : view.events()) note(view, event);
-    if (shares_.refresh()) reorder_all();
+    shares_.refresh();
+    reorder_queues();
     const auto may_fit = [&](const RankedClasses::Kind& kind) {
       return view.cluster().may_fit(view.shape_of_demand(kind.second), kind.first);
     };
@@ -45,8 +46,9 @@ class HierarchicalDrf {
       if (decision.start(job, view.options().placement) != Verdict::ok) return Attempt::no_room;
       const std::uint32_t user = jobs.member;
       shares_.started(user, view.shape(job));
-      reorder(user);
-      if (shares_.refresh()) reorder_all();
+      shares_.refresh();
+      reorder_queues();
+      waiting_.reorder_member(user, ByPath{this});
       return shares_.has_fallen() ? Attempt::started_anew : Attempt::started;
     });
   }
@@ -113,11 +115,10 @@ class HierarchicalDrf {
     const std::uint32_t user = user_of(view, event.job);
     if (leaves_cluster(event.kind)) {
       shares_.left(user, view.shape(event.job));
-      reorder(user);
+      waiting_.reorder_member(user, ByPath{this});
     }
     if (!enters_queue(event.kind)) return;
     shares_.submitted(user, view.shape(event.job));
-    reorder(user);
     waiting_.push(view, event.job, view.vc(event.job), user, ByPath{this});
   }
 
@@ -125,20 +126,15 @@ class HierarchicalDrf {
   std::uint32_t user_of(const View& view, JobId job) {
     const std::uint32_t vc = view.vc(job);
     const auto [place, added] = users_.try_emplace(std::pair(vc, view.user(job)), 0);
-    if (!added) return place->second;
-    place->second = shares_.add(queues_[vc].back(), 1000);
-    vc_of_.resize(place->second + 1);
-    vc_of_[place->second] = vc;
+    if (added) place->second = shares_.add(queues_[vc].back(), 1000);
     return place->second;
   }
 
-  void reorder(std::uint32_t user) {
-    for (const std::uint32_t vc : below_[queues_[vc_of_[user]].front()]) waiting_.reorder_party(vc, ByPath{this});
-    waiting_.reorder_member(user, ByPath{this});
-  }
-
-  void reorder_all() {
-    for (std::uint32_t vc = 0; vc < queues_.size(); ++vc) waiting_.reorder_party(vc, ByPath{this});
+  // Standings are shares of the topmost queues.
+  void reorder_queues() {
+    for (const std::uint32_t top : shares_.take_changed()) {
+      for (const std::uint32_t vc : below_[top]) waiting_.reorder_party(vc, ByPath{this});
+    }
   }
 
   HierarchicalShares shares_;
@@ -147,7 +143,6 @@ class HierarchicalDrf {
   std::vector<std::vector<std::uint32_t>> below_;   // [topmost node]: the virtual clusters below
   bool is_flat_ = true;                             // no queue is below another
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> users_;  // node of (virtual cluster, user)
-  std::vector<std::uint32_t> vc_of_;                                        // [node of a user]
   RankedClasses waiting_;
 };
 
@@ -176,7 +171,7 @@ PolicyInfo hdrf_info() {
       .source =
           "Bhattacharya et al., \"Hierarchical Scheduling for Diverse Datacenter Workloads\", SoCC'13, dynamic H-DRF "
           "(rescaled to the least share, blocked nodes left out); skip_empty as Volcano's plugin drf (enableHierarchy)",
-      .complexity = "O(shapes x log n)",
+      .complexity = "O(shapes x log n), and O(queues x log n) where a resource begins or ceases to be all held",
       .parameters = {weights_parameter(),
                      {.name = "rescale",
                       .fallback = true,

@@ -50,6 +50,8 @@ bool HierarchicalShares::refresh() {
 
 bool HierarchicalShares::has_fallen() { return std::exchange(has_fallen_, false); }
 
+std::vector<std::uint32_t> HierarchicalShares::take_changed() { return std::exchange(changed_, {}); }
+
 std::uint8_t HierarchicalShares::resources_of(const Shape& shape) const {
   const Resources wanted{shape.gpu_milli_per_task, shape.cpu_milli_per_task, shape.memory_mib_per_task};
   std::uint8_t set = 0;
@@ -108,6 +110,7 @@ bool HierarchicalShares::update(std::uint32_t number) {
   if (now.held == node.held && now.wants == node.wants && now.exact_share == node.exact_share) return false;
   count_in_parent(node, -1);
   has_fallen_ = has_fallen_ || now.share < node.share;
+  if (node.parent == root && now.share != node.share) changed_.push_back(number);
   node.held = now.held;
   node.wants = now.wants;
   node.exact_share = now.exact_share;

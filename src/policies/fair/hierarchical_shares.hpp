@@ -15,7 +15,8 @@
 namespace gpusched {
 
 /// The share of a leaf is its dominant share (Ghodsi et al., NSDI'11). That of an inner node is computed from below
-/// (Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC'13, section 5):
+/// (Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC'13; the rules are
+/// repeated in volcano-sh/volcano, docs/design/hdrf.md):
 ///
 /// 1. A leaf is blocked unless it has a waiting job of which no resource is saturated, that is, all held. An inner node
 ///    is blocked if all its children are.
@@ -49,8 +50,10 @@ class HierarchicalShares {
 
   /// The node's share by weight, to be compared with those of its siblings.
   [[nodiscard]] std::int64_t share(std::uint32_t node) const { return nodes_[node].share; }
-  /// Whether any share has fallen since this was last asked.
+  /// Whether the share of any inner node has fallen since this was last asked.
   bool has_fallen();
+  /// The nodes below the root whose share has changed since this was last asked; some may be there twice.
+  std::vector<std::uint32_t> take_changed();
 
  private:
   __extension__ using Wide = __int128;
@@ -94,6 +97,7 @@ class HierarchicalShares {
   Resources held_ = {};
   std::uint8_t saturated_ = 0;  // set of resources, as of the last refresh()
   bool has_fallen_ = false;
+  std::vector<std::uint32_t> changed_;
 };
 
 }  // namespace gpusched

@@ -157,7 +157,8 @@ class Shares : public testing::Test {
   std::uint32_t n22 = shares.add(n2, 1000);
 };
 
-// The paper's example: with n2,1 at 80 % of the CPUs and n2,2 at half of the GPUs, n2,1 counts as (5, 0): n2 has 50 %.
+// As in the paper's example: with n2,1 at 80 % of the CPUs and n2,2 at half of the GPUs, n2,1 counts as (5, 0) of
+// (10, 10), and n2 has 50 %.
 TEST_F(Shares, ChildrenAreRescaledToTheLeast) {
   run(n21, task(1, 0), 8);
   run(n22, task(0, 1), 5);

@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "bench/philly_jobs.hpp"
+#include "bench/policy_case.hpp"
 #include "gpusched/policy/simulate.hpp"
-#include "src/policies/backfill/backfill.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace {
 
 using namespace gpusched;
+using bench::Case;
 
 struct Owners {
   int users = 0;
@@ -57,14 +58,6 @@ const JobTable& philly() {
   return jobs;
 }
 
-/// A policy as the command line writes it, and the backfilling around it.
-struct Case {
-  std::string policy;
-  std::string backfill = {};
-
-  [[nodiscard]] std::string name() const { return backfill.empty() ? policy : policy + "+" + backfill; }
-};
-
 /// Every registered policy with its default parameters, and the ways of backfilling around one order, with run times
 /// known and mistaken.
 std::vector<Case> cases() {
@@ -84,23 +77,6 @@ std::vector<Case> cases() {
     }
   }
   return result;
-}
-
-/// The policy, or nothing and the benchmark skipped with the reason.
-std::optional<AnyPolicy> make(benchmark::State& state, const Case& of, const JobTable& jobs, const Cluster& cluster) {
-  const PolicyRegistry registry = PolicyRegistry::standard();
-  const PolicyContext context{.jobs = &jobs, .cluster = &cluster, .seed = 1};
-  const auto made = [&]() -> Result<AnyPolicy> {
-    const auto specs = parse_policy_list(of.policy);
-    if (!specs) return Unexpected{specs.error()};
-    if (of.backfill.empty()) return registry.make(specs->front(), context);
-    const auto backfill = parse_backfill(of.backfill);
-    if (!backfill) return Unexpected{backfill.error()};
-    return make_backfilled(registry, specs->front(), *backfill, context);
-  }();
-  if (made) return *made;
-  state.SkipWithError(made.error().message.c_str());
-  return std::nullopt;
 }
 
 /// The same jobs first come first served without an engine, for ratios within one run.

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "gpusched/engine/view.hpp"
+#include "gpusched/policy/demand_tree.hpp"
 #include "gpusched/policy/most_freed.hpp"
 
 namespace gpusched {
 
 /// The waiting and the running jobs of each scheduling queue and demand, in ascending order of their places. When the
-/// first waiting job of a demand cannot be placed, no other of that demand can: a question costs O(demands), whatever
-/// the number of jobs.
+/// first waiting job of a demand cannot be placed, no other of that demand can, nor, under most placement rules, one
+/// that asks for more (DemandTree): a question costs O(log demands), whatever the number of jobs.
 ///
 /// `Waiting` and `Running` are totally ordered by < and have a member `job`. `place_of(const Running&)` converts to a
 /// `Waiting` with the place the job has now; within a demand both orders must agree, whenever a function takes
@@ -21,44 +22,70 @@ namespace gpusched {
 template <class Waiting, class Running = Waiting>
 class JobsByDemand {
  public:
-  /// The jobs of one queue and demand.
-  struct Jobs {
-    std::set<Waiting> waiting;  ///< in order of their places
-    std::set<Running> running;  ///< the same
-  };
-
   /// Makes room for the run's queues and demands. Call it before anything else but empty().
   void prepare(const View& view) {
-    if (jobs_.empty()) jobs_.resize(std::size_t{view.queue_count()} * view.demand_count());
+    if (!jobs_.empty()) return;
+    jobs_.resize(std::size_t{view.queue_count()} * view.demand_count());
+    running_demands_.resize(view.queue_count());
+    tree_.prepare(view);
   }
   /// True until prepare().
   [[nodiscard]] bool empty() const { return jobs_.empty(); }
 
-  /// The jobs of that queue and demand. Precondition: prepared.
+  /// The jobs of that queue and demand, in order of their places. Precondition: prepared.
   /// \{
-  Jobs& of(const View& view, std::uint32_t queue, std::uint32_t demand) { return jobs_[slot(view, queue, demand)]; }
-  [[nodiscard]] const Jobs& of(const View& view, std::uint32_t queue, std::uint32_t demand) const {
-    return jobs_[slot(view, queue, demand)];
+  [[nodiscard]] const std::set<Waiting>& waiting(const View& view, std::uint32_t queue, std::uint32_t demand) const {
+    return jobs_[slot(view, queue, demand)].waiting;
+  }
+  [[nodiscard]] const std::set<Running>& running(const View& view, std::uint32_t queue, std::uint32_t demand) const {
+    return jobs_[slot(view, queue, demand)].running;
   }
   /// \}
-  /// The jobs of that job's queue and demand.
-  Jobs& of(const View& view, JobId job) { return of(view, view.queue_of(job), view.demand(job)); }
 
-  /// The demand whose first waiting job comes before that of all others, demands with blocked[demand] != 0 left out;
-  /// no_index when no job is left.
-  [[nodiscard]] std::uint32_t best_waiting(const View& view, std::uint32_t queue,
-                                           const std::vector<std::uint8_t>& blocked) const {
-    std::uint32_t best = no_index;
-    const Waiting* least = nullptr;
-    for (std::uint32_t demand = 0; demand < view.demand_count(); ++demand) {
-      const auto& waiting = of(view, queue, demand).waiting;
-      if (blocked[demand] || waiting.empty()) continue;
-      if (least == nullptr || *waiting.begin() < *least) {
-        least = &*waiting.begin();
-        best = demand;
-      }
-    }
-    return best;
+  /// The job waits from now on. O(log n), as the next three.
+  void add(const View& view, const Waiting& entry) {
+    const std::uint32_t queue = view.queue_of(entry.job), demand = view.demand(entry.job);
+    std::set<Waiting>& waiting = jobs_[slot(view, queue, demand)].waiting;
+    const auto [place, added] = waiting.insert(entry);
+    if (added && place == waiting.begin()) tree_.update(queue, demand, true, order(view, queue));
+  }
+  /// It waits no longer.
+  void remove(const View& view, const Waiting& entry) {
+    const std::uint32_t queue = view.queue_of(entry.job), demand = view.demand(entry.job);
+    std::set<Waiting>& waiting = jobs_[slot(view, queue, demand)].waiting;
+    const auto place = waiting.find(entry);
+    if (place == waiting.end()) return;
+    const bool was_first = place == waiting.begin();
+    waiting.erase(place);
+    if (was_first) tree_.update(queue, demand, !waiting.empty(), order(view, queue));
+  }
+  /// The job runs from now on.
+  void add_running(const View& view, const Running& entry) {
+    const std::uint32_t queue = view.queue_of(entry.job), demand = view.demand(entry.job);
+    std::set<Running>& running = jobs_[slot(view, queue, demand)].running;
+    if (running.empty()) running_demands_[queue].insert(demand);
+    running.insert(entry);
+  }
+  /// It runs no longer.
+  void remove_running(const View& view, const Running& entry) {
+    const std::uint32_t queue = view.queue_of(entry.job), demand = view.demand(entry.job);
+    std::set<Running>& running = jobs_[slot(view, queue, demand)].running;
+    running.erase(entry);
+    if (running.empty()) running_demands_[queue].erase(demand);
+  }
+
+  /// Starts a walk through the waiting jobs of a queue: none is passed over yet.
+  void begin_pass(const View& view, std::uint32_t queue) { tree_.begin_pass(queue, order(view, queue)); }
+  /// The first waiting job of the demands not passed over, or null.
+  [[nodiscard]] const Waiting* first_waiting(const View& view, std::uint32_t queue) const {
+    const std::uint32_t demand = tree_.first(queue);
+    return demand == no_index ? nullptr : &*waiting(view, queue, demand).begin();
+  }
+  /// Leaves out the jobs of that job's demand for the rest of the walk, because `rule` has no room for it; and with
+  /// them all that are settled by that (settles_larger()). O(log demands) where demands differ in one resource alone.
+  void pass_over(const View& view, JobId job, Placement rule) {
+    const std::uint32_t queue = view.queue_of(job);
+    tree_.pass_over(queue, view.demand(job), settles_larger(rule, view), order(view, queue));
   }
 
   /// False when the candidate would not fit even if every running job behind it were preempted; true is no promise.
@@ -67,9 +94,9 @@ class JobsByDemand {
                                PlaceOf place_of) const {
     const Shape& wanted = view.shape(candidate.job);
     MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, queue);
-    for (std::uint32_t demand = 0; demand < view.demand_count() && missing > 0; ++demand) {
-      const auto& running = of(view, queue, demand).running;
-      for (auto last = running.rbegin(); last != running.rend() && missing > 0; ++last) {
+    for (const std::uint32_t demand : running_demands_[queue]) {
+      const std::set<Running>& jobs = running(view, queue, demand);
+      for (auto last = jobs.rbegin(); last != jobs.rend() && missing > 0; ++last) {
         if (!(candidate < place_of(*last))) break;
         missing -= most_freed(view.shape(last->job), wanted);
       }
@@ -83,13 +110,12 @@ class JobsByDemand {
                                                    PlaceOf place_of) const {
     Waiting last = candidate;
     const Running* found = nullptr;
-    for (std::uint32_t demand = 0; demand < view.demand_count(); ++demand) {
-      const auto& running = of(view, queue, demand).running;
-      if (running.empty()) continue;
-      const Waiting& place = place_of(*running.rbegin());
+    for (const std::uint32_t demand : running_demands_[queue]) {
+      const Running& its_last = *running(view, queue, demand).rbegin();
+      const Waiting& place = place_of(its_last);
       if (!(last < place)) continue;
       last = place;
-      found = &*running.rbegin();
+      found = &its_last;
     }
     return found;
   }
@@ -99,7 +125,20 @@ class JobsByDemand {
     return std::size_t{queue} * view.demand_count() + demand;
   }
 
-  std::vector<Jobs> jobs_;  // [queue x demand]
+  // The order of demands by their first waiting jobs.
+  [[nodiscard]] auto order(const View& view, std::uint32_t queue) const {
+    return [this, &view, queue](std::uint32_t a, std::uint32_t b) {
+      return *waiting(view, queue, a).begin() < *waiting(view, queue, b).begin();
+    };
+  }
+
+  struct Jobs {
+    std::set<Waiting> waiting;
+    std::set<Running> running;
+  };
+  std::vector<Jobs> jobs_;                                // [queue x demand]
+  std::vector<std::set<std::uint32_t>> running_demands_;  // [queue]: those of running jobs
+  DemandTree tree_;                                       // of those of waiting jobs
 };
 
 }  // namespace gpusched

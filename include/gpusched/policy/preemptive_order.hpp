@@ -18,8 +18,8 @@ namespace gpusched {
 /// Runnable jobs under keys that change only when the policy says so. fill() gives the cluster to them in ascending
 /// order of key: a job that does not fit is passed over, and running jobs that others outrank are preempted. The
 /// outcome is that of emptying the cluster and walking the whole order, but an event costs only the jobs it starts,
-/// those they displace, and one test per demand: O(demands x log n). Each scheduling queue (virtual cluster) is an
-/// order of its own.
+/// those they displace, and one test for each demand that does not fit and asks for less than those tested before it
+/// (JobsByDemand): O(demands x log n). Each scheduling queue (virtual cluster) is an order of its own.
 ///
 /// `Key` is totally ordered by <; equal keys go to the lower job id. A policy's `Hooks` has
 ///   Key before_start(JobId)       the key under which the job runs;
@@ -35,22 +35,26 @@ class PreemptiveOrder {
     prepare(view);
     touch(view, job);
     keys_[index(job)] = key;
-    jobs_.of(view, job).waiting.insert({key, job});
+    jobs_.add(view, Entry{key, job});
   }
 
   /// A running job left the cluster.
   void leave(const View& view, JobId job) {
     touch_all();
-    jobs_.of(view, job).running.erase({keys_[index(job)], job});
+    jobs_.remove_running(view, {keys_[index(job)], job});
   }
 
   /// A waiting or running job has another key from now on.
   void rekey(const View& view, JobId job, const Key& key) {
     touch(view, job);
-    Jobs& jobs = jobs_.of(view, job);
-    std::set<Entry>& entries = view.phase(job) == JobPhase::running ? jobs.running : jobs.waiting;
-    entries.erase({keys_[index(job)], job});
-    entries.insert({key, job});
+    const Entry before{keys_[index(job)], job}, after{key, job};
+    if (view.phase(job) == JobPhase::running) {
+      jobs_.remove_running(view, before);
+      jobs_.add_running(view, after);
+    } else {
+      jobs_.remove(view, before);
+      jobs_.add(view, after);
+    }
     keys_[index(job)] = key;
   }
 
@@ -60,7 +64,7 @@ class PreemptiveOrder {
   /// The key of the first waiting job of that queue and demand, or null.
   [[nodiscard]] const Key* first_waiting(const View& view, std::uint32_t queue, std::uint32_t demand) const {
     if (jobs_.empty()) return nullptr;
-    const std::set<Entry>& waiting = jobs_.of(view, queue, demand).waiting;
+    const std::set<Entry>& waiting = jobs_.waiting(view, queue, demand);
     return waiting.empty() ? nullptr : &waiting.begin()->key;
   }
 
@@ -92,7 +96,6 @@ class PreemptiveOrder {
       return index(a.job) < index(b.job);
     }
   };
-  using Jobs = typename JobsByDemand<Entry>::Jobs;
 
   void prepare(const View& view) {
     if (!jobs_.empty()) return;
@@ -107,32 +110,31 @@ class PreemptiveOrder {
 
   template <class Hooks>
   void fill_queue(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue) {
-    blocked_.assign(view.demand_count(), 0);
-    for (;;) {
-      const std::uint32_t demand = jobs_.best_waiting(view, queue, blocked_);
-      if (demand == no_index) return;
-      const Entry candidate = *jobs_.of(view, queue, demand).waiting.begin();
-      if (!place(view, decision, hooks, queue, candidate)) blocked_[demand] = 1;
+    jobs_.begin_pass(view, queue);
+    for (const Entry* first = jobs_.first_waiting(view, queue); first != nullptr;
+         first = jobs_.first_waiting(view, queue)) {
+      const Entry candidate = *first;
+      const Placement rule = hooks.placement(candidate.job);
+      if (!place(view, decision, hooks, queue, candidate, rule)) jobs_.pass_over(view, candidate.job, rule);
     }
   }
 
   template <class Hooks>
-  bool place(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate) {
-    Jobs& jobs = jobs_.of(view, candidate.job);
+  bool place(const View& view, Decision& decision, Hooks& hooks, std::uint32_t queue, const Entry& candidate,
+             Placement rule) {
     if (was_displaced(candidate.job) && decision.restore(candidate.job) == Verdict::ok) {  // its place is still free
-      jobs.waiting.erase(candidate);
-      jobs.running.insert(candidate);
+      jobs_.remove(view, candidate);
+      jobs_.add_running(view, candidate);
       hooks.restored(candidate.job);
       return true;
     }
-    const Placement rule = hooks.placement(candidate.job);
     if (decision.start(candidate.job, rule) != Verdict::ok &&
         !displace(view, decision, hooks, queue, candidate, rule)) {
       return false;
     }
-    jobs.waiting.erase(candidate);
+    jobs_.remove(view, candidate);
     keys_[index(candidate.job)] = hooks.before_start(candidate.job);
-    jobs.running.insert({keys_[index(candidate.job)], candidate.job});
+    jobs_.add_running(view, {keys_[index(candidate.job)], candidate.job});
     return true;
   }
 
@@ -154,18 +156,18 @@ class PreemptiveOrder {
       if (last == nullptr) break;
       const Entry victim = *last;
       victims_.push_back(victim);
-      jobs_.of(view, victim.job).running.erase(victim);
+      jobs_.remove_running(view, victim);
       hooks.before_preempt(victim.job);
       decision.preempt(victim.job);
       placed = decision.start(candidate.job, rule) == Verdict::ok;
     }
     for (const Entry& victim : victims_) {
       if (placed) {
-        jobs_.of(view, victim.job).waiting.insert(victim);
+        jobs_.add(view, victim);
         displaced_.push_back(victim.job);
       } else {
         decision.restore(victim.job);
-        jobs_.of(view, victim.job).running.insert(victim);
+        jobs_.add_running(view, victim);
         hooks.restored(victim.job);
       }
     }
@@ -174,7 +176,7 @@ class PreemptiveOrder {
 
   JobsByDemand<Entry> jobs_;
   std::vector<Key> keys_;  // by job
-  std::vector<std::uint8_t> touched_, blocked_;
+  std::vector<std::uint8_t> touched_;
   std::vector<Entry> victims_;
   std::vector<JobId> displaced_;
 };

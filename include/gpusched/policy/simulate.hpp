@@ -2,7 +2,9 @@
 /// simulate(): the whole run, engine + policy + observers, in one call.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,9 +24,9 @@ concept Observer = requires(O observer, const OracleView& view, std::span<const 
 namespace detail {
 
 /// Detects preemption livelock: jobs that preempt each other for ever and spend every run on restarting and on
-/// repeating lost work. The sign: since the last finish, with no submission to come, there were a thousand preemptions
-/// for every unfinished job, and no job progressed by as much as one preemption costs. Costs next to nothing while
-/// preemption is free or rare.
+/// repeating lost work. The sign: since the last finish, with no submission to come, either there were a thousand
+/// preemptions for every unfinished job, and no job progressed by as much as one preemption costs; or there were thirty
+/// for each of many jobs, and none progressed at all. Costs next to nothing while preemption is free or rare.
 class TurnWatch {
  public:
   explicit TurnWatch(const PreemptionCost& cost) : cost_(cost.checkpoint + cost.restart + cost.checkpoint_interval) {}
@@ -35,31 +37,65 @@ class TurnWatch {
       if (event.kind == EventKind::preempt) ++preemptions_;
       if (!leaves_cluster(event.kind)) continue;
       preemptions_ = 0;
-      left_.clear();
+      before_.clear();
     }
-    const std::uint64_t unfinished = view.job_count() - view.finished();
-    if (view.arrived() == view.job_count() && preemptions_ > turns_a_job * unfinished) take_stock(view);
+    if (preemptions_ > 0 && view.arrived() == view.job_count()) judge(view);
   }
 
   [[nodiscard]] bool endless() const { return endless_; }
 
  private:
-  static constexpr std::uint64_t turns_a_job = 1000;
+  // What a job had left at the last check.
+  struct Left {
+    Time work;
+    bool waited = false;
+  };
+
+  // Few jobs are watched for longer: it costs as little.
+  static std::uint64_t turns_without_progress(std::uint64_t jobs) {
+    return std::max(30 * jobs, std::min<std::uint64_t>(1000 * jobs, 100'000));
+  }
+
+  void judge(const OracleView& view) {
+    const std::uint64_t unfinished = view.job_count() - view.finished();
+    if (before_.empty()) {
+      if (preemptions_ > unfinished) take_stock(view);
+    } else if (!glanced_ && preemptions_ > turns_without_progress(unfinished)) {
+      glanced_ = true;
+      endless_ = !any_progressed(view, Time{});
+    } else if (preemptions_ > 1000 * unfinished) {
+      endless_ = !any_progressed(view, cost_);
+      take_stock(view);
+    }
+  }
+
+  // By more than `least`, and by more than a preemption costs where the job ran then or runs now: it may have begun to
+  // restart, or be about to lose what it did.
+  [[nodiscard]] bool any_progressed(const OracleView& view, Time least) const {
+    for (std::uint32_t i = 0; i < view.job_count(); ++i) {
+      const JobId job{i};
+      if (view.phase(job) == JobPhase::done) continue;
+      const bool waited = before_[i].waited && view.phase(job) == JobPhase::pending;
+      if (view.remaining(job) + (waited ? least : cost_) < before_[i].work) return true;
+    }
+    return false;
+  }
 
   void take_stock(const OracleView& view) {
-    std::vector<Time> left(view.job_count());
-    endless_ = !left_.empty();
+    before_.resize(view.job_count());
     for (std::uint32_t i = 0; i < view.job_count(); ++i) {
-      left[i] = view.phase(JobId{i}) == JobPhase::done ? Time{} : view.remaining(JobId{i});
-      if (!left_.empty() && left[i] + cost_ < left_[i]) endless_ = false;
+      const JobId job{i};
+      if (view.phase(job) == JobPhase::done) continue;
+      before_[i] = {view.remaining(job), view.phase(job) == JobPhase::pending};
     }
-    left_ = std::move(left);
     preemptions_ = 0;
+    glanced_ = false;
   }
 
   Time cost_;
-  std::uint64_t preemptions_ = 0;
-  std::vector<Time> left_;  // by job, at the last check; empty when a job finished since
+  std::uint64_t preemptions_ = 0;  // since the last check, or since a job finished
+  std::vector<Left> before_;       // by job, at the last check; empty when a job finished since
+  bool glanced_ = false;           // after that check, whether any job progresses at all
   bool endless_ = false;
 };
 

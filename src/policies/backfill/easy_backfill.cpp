@@ -44,7 +44,7 @@ void EasyBackfill::decide(const OracleView& view, Decision& decision) {
   reserved_job_ = no_job;
   WaitingJobs& waiting = queue_.waiting();
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
-    waiting.begin_pass(queue);
+    waiting.begin_pass(view, queue);
     JobId head = waiting.first(queue, view.now());
     while (head != no_job && decision.start(head) == Verdict::ok) {
       queue_.start(view, head);
@@ -55,41 +55,55 @@ void EasyBackfill::decide(const OracleView& view, Decision& decision) {
 }
 
 void EasyBackfill::backfill(std::uint32_t queue, JobId head, const OracleView& view, Decision& decision) {
-  if (!open_lanes(queue, head, view)) return;
+  WaitingJobs& waiting = queue_.waiting();
+  waiting.pass_over(view, head);
+  if (next_unlimited(queue, view) == no_job) return;
   reservation_.make(view, queue_.ends(), head);
   reserved_job_ = head;
   present_ = view.cluster();
-  while (!lanes_.empty()) {
-    const auto before = [&](const Lane& a, const Lane& b) { return queue_.waiting().before(view, a.first, b.first); };
-    const auto best = std::min_element(lanes_.begin(), lanes_.end(), before);
-    if (!start_first(*best, queue, view, decision)) lanes_.erase(best);
+  limited_.clear();
+  const auto before = [&](JobId a, JobId b) { return waiting.before(view, a, b); };
+  for (;;) {
+    const JobId next = next_unlimited(queue, view);
+    const auto limited = std::min_element(limited_.begin(), limited_.end(), before);
+    if (limited != limited_.end() && (next == no_job || before(*limited, next))) {
+      const JobId job = *limited;
+      limited_.erase(limited);
+      if (start_beside(job, true, queue, view, decision) == Beside::started) add_limited(job, queue, view);
+      continue;
+    }
+    if (next == no_job) return;
+    const Beside outcome = start_beside(next, false, queue, view, decision);
+    if (outcome == Beside::no_room) waiting.pass_over(view, next);
+    if (outcome != Beside::delays_head) continue;
+    waiting.pass_over_demand_of(view, next);
+    add_limited(next, queue, view);
   }
 }
 
-// The shapes that may fit now, the head's own apart. False when there are none.
-bool EasyBackfill::open_lanes(std::uint32_t queue, JobId head, const View& view) {
-  lanes_.clear();
-  for (const std::uint32_t shape : queue_.waiting().shapes(queue)) {
-    if (shape == view.demand(head) || !view.cluster().may_fit(view.shape_of_demand(shape), queue)) continue;
-    KineticTournament& jobs = queue_.waiting().jobs(queue, shape);
-    lanes_.push_back({.shape = shape, .first = jobs[jobs.first(view.now())].job});
+// The first waiting job of the demands that may fit and are not known to be limited, or no_job.
+JobId EasyBackfill::next_unlimited(std::uint32_t queue, const View& view) {
+  for (;;) {
+    const JobId job = queue_.waiting().first(queue, view.now());
+    if (job == no_job || view.cluster().may_fit(view.shape(job), queue)) return job;
+    queue_.waiting().pass_over(view, job);
   }
-  return !lanes_.empty();
 }
 
-JobId EasyBackfill::first_of(const Lane& lane, std::uint32_t queue, const View& view) {
-  KineticTournament& jobs = queue_.waiting().jobs(queue, lane.shape);
-  if (jobs.empty()) return no_job;
-  if (!lane.limited) return jobs[jobs.first(view.now())].job;
-  return queue_.first_within(view, queue, lane.shape, reservation_.time() - view.now());
+// Of the demand of `like`, the first job that should end before the reservation stands for those that may start.
+void EasyBackfill::add_limited(JobId like, std::uint32_t queue, const View& view) {
+  const std::uint32_t demand = view.demand(like);
+  if (queue_.waiting().jobs(queue, demand).empty()) return;
+  const JobId first = queue_.first_within(view, queue, demand, reservation_.time() - view.now());
+  if (first != no_job) limited_.push_back(first);
 }
 
-// Starts the lane's first job if that delays nothing, or learns that the lane is limited. False when the lane is done.
-bool EasyBackfill::start_first(Lane& lane, std::uint32_t queue, const OracleView& view, Decision& decision) {
-  const JobId job = lane.first;
+// Starts the job if that delays nothing. `limited`: its demand is known to have no room beside the reserved job.
+EasyBackfill::Beside EasyBackfill::start_beside(JobId job, bool limited, std::uint32_t queue, const OracleView& view,
+                                                Decision& decision) {
   const Shape& shape = view.shape(job);
   const std::uint32_t grants = present_.place(shape, queue, view.options().placement);
-  if (grants == no_index) return false;
+  if (grants == no_index) return Beside::no_room;
   nodes_.clear();
   for (std::uint32_t at = grants; at != no_index; at = present_.grant(at).next) {
     const Grant& grant = present_.grant(at);
@@ -100,16 +114,16 @@ bool EasyBackfill::start_first(Lane& lane, std::uint32_t queue, const OracleView
          .device = on_one_device ? static_cast<std::uint32_t>(std::countr_zero(grant.devices)) : no_index});
   }
   const bool ends_in_time = view.now() + queue_.ends().estimate(job) <= reservation_.time();
-  if (ends_in_time || (!lane.limited && reservation_.take_beside(shape, nodes_))) {
-    if (decision.start_on(job, nodes_) != Verdict::ok) return false;
+  Beside outcome = Beside::delays_head;
+  if (ends_in_time || (!limited && reservation_.take_beside(shape, nodes_))) {
+    if (decision.start_on(job, nodes_) != Verdict::ok) return Beside::no_room;
     queue_.start(view, job);
+    outcome = Beside::started;
   } else {
     present_.release(grants, shape, queue);
-    lane.limited = true;
   }
   present_.free_grants(grants);
-  lane.first = first_of(lane, queue, view);
-  return lane.first != no_job;
+  return outcome;
 }
 
 BackfillInfo easy_backfill_info() {

@@ -57,24 +57,21 @@ class EasyBackfill {
   }
 
  private:
-  // Waiting jobs of one shape that may be backfilled now.
-  struct Lane {
-    std::uint32_t shape = 0;
-    JobId first = no_job;  // in priority order, of those that may start
-    bool limited = false;  // the shape has no room beside the reserved job: only jobs that end before it may start
-  };
+  // What became of a job that was to start beside the reserved one.
+  enum class Beside : std::uint8_t { started, no_room, delays_head };
 
   void backfill(std::uint32_t queue, JobId head, const OracleView& view, Decision& decision);
-  bool open_lanes(std::uint32_t queue, JobId head, const View& view);
-  [[nodiscard]] JobId first_of(const Lane& lane, std::uint32_t queue, const View& view);
-  bool start_first(Lane& lane, std::uint32_t queue, const OracleView& view, Decision& decision);
+  [[nodiscard]] JobId next_unlimited(std::uint32_t queue, const View& view);
+  void add_limited(JobId like, std::uint32_t queue, const View& view);
+  Beside start_beside(JobId job, bool limited, std::uint32_t queue, const OracleView& view, Decision& decision);
 
   std::string name_;
   BackfillQueue queue_;
   Reservation reservation_;
   JobId reserved_job_ = no_job;
   ClusterState present_;  // the cluster as this decision leaves it
-  std::vector<Lane> lanes_;
+  // The first that should end before the reservation, of each demand that has no room beside the reserved job.
+  std::vector<JobId> limited_;
   std::vector<NodeTasks> nodes_;
 };
 

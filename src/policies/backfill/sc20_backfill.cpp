@@ -16,7 +16,7 @@ void Sc20Backfill::decide(const OracleView& view, Decision& decision) {
     for (;;) {
       const bool fresh = chosen.job == no_job;
       if (fresh) {
-        queue_.waiting().begin_pass(queue);
+        queue_.waiting().begin_pass(view, queue);
         chosen.job = queue_.waiting().first(queue, view.now());
         if (chosen.job == no_job) break;
       }
@@ -44,7 +44,7 @@ bool Sc20Backfill::start(JobId job, const View& view, Decision& decision) {
 void Sc20Backfill::start_before(const Chosen& chosen, std::uint32_t queue, const View& view, Decision& decision) {
   const Time longest = chosen.reserved - view.now() - Time{1};
   lanes_.clear();
-  for (const std::uint32_t shape : queue_.waiting().shapes(queue)) {
+  for (const std::uint32_t shape : queue_.waiting().demands(queue)) {
     if (shape == view.demand(chosen.job) || !view.cluster().may_fit(view.shape_of_demand(shape), queue)) continue;
     const JobId first = queue_.first_within(view, queue, shape, longest);
     if (first != no_job) lanes_.push_back({.shape = shape, .first = first});

@@ -45,13 +45,13 @@ void AgendaPolicy::decide(const View& view, Decision& decision) {
   if (way_ == Way::backfill) {
     backfill_.decide(view, decision);
   } else {
-    start_by_key(decision);
+    start_by_key(view, decision);
   }
 }
 
-void AgendaPolicy::start_by_key(Decision& decision) {
+void AgendaPolicy::start_by_key(const View& view, Decision& decision) {
   if (agenda_.options().mode != ActionMode::select_blocking) {
-    waiting_.start_in_order(decision, true);
+    waiting_.start_in_order(view, decision, true);
     return;
   }
   for (;;) {

@@ -24,7 +24,7 @@ void AsRecorded::decide(const View& view, Decision& decision) {
     due_.push(view, JobId{later_.back().second}, later_.back().first);
     later_.pop_back();
   }
-  due_.start_in_order(decision, true);
+  due_.start_in_order(view, decision, true);
   if (later_.empty()) return;
   const Time next{later_.front().first};
   if (next == awake_at_) return;

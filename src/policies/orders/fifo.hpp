@@ -33,7 +33,7 @@ struct FifoSkip {
         waiting_.push(view, event.job, index(event.job));
       }
     }
-    waiting_.start_in_order(decision, true);
+    waiting_.start_in_order(view, decision, true);
   }
 
  private:

@@ -42,7 +42,7 @@ class OrderedQueue {
 };
 
 /// The first job that does not fit blocks its scheduling queue, or is passed over with `skip`.
-/// O(shapes + log n) an event in a fixed order; O(shapes + log^2 n) amortised in one that ages.
+/// O(demands x log n) an event at most, O(demands + log^2 n) amortised in an order that ages.
 class ListScheduler {
  public:
   ListScheduler(PriorityOrder order, bool skip) : queue_(std::move(order)), skip_(skip) {}
@@ -54,12 +54,12 @@ class ListScheduler {
     queue_.observe(view);
     WaitingJobs& waiting = queue_.waiting();
     for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
-      waiting.begin_pass(queue);
+      waiting.begin_pass(view, queue);
       for (JobId job = waiting.first(queue, view.now()); job != no_job; job = waiting.first(queue, view.now())) {
         if (decision.start(job) == Verdict::ok) {
           waiting.erase(view, job);
         } else if (skip_) {
-          waiting.pass_over_shape_of(view, job);
+          waiting.pass_over(view, job);
         } else {
           break;
         }

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <string>
+#include <tuple>
 
 #include "src/policies/seam/seed_parameter.hpp"
 
@@ -14,6 +18,8 @@ namespace {
 // The simulator scales by one size for every node: 128 cores and eight GPUs.
 constexpr double scale_cpu_milli = 128'000;
 constexpr double scale_gpu_milli = 8'000;
+
+constexpr std::int32_t fits_not = std::numeric_limits<std::int32_t>::min();
 
 // Nodes that do not bound their CPU count as nodes of the scale.
 double free_cpu(const ClusterState& cluster, NodeId node) {
@@ -45,15 +51,24 @@ std::uint32_t class_of(const Shape& shape) { return shape.is_share() ? 0 : cards
 
 void NodePacker::prepare(const View& view) {
   if (!order_.empty()) return;
-  const std::uint32_t nodes = view.cluster().node_count();
+  const ClusterState& cluster = view.cluster();
+  const std::uint32_t nodes = cluster.node_count();
   std::uint32_t most_gpus = 0;
+  using Model = std::tuple<std::uint32_t, std::int64_t, std::int64_t, bool>;
+  std::map<Model, std::uint32_t> models;
   for (std::uint32_t i = 0; i < nodes; ++i) {
     order_.push_back(NodeId{i});
-    most_gpus = std::max(most_gpus, view.cluster().node_gpus(NodeId{i}));
+    const detail::NodeState& node = cluster.node(NodeId{i});
+    most_gpus = std::max(most_gpus, node.gpus);
+    const Model model(node.node_class, node.cpu_capacity, node.memory_capacity, node.has_devices);
+    model_.push_back(models.try_emplace(model, static_cast<std::uint32_t>(models.size())).first->second);
   }
+  models_ = static_cast<std::uint32_t>(models.size());
   rng_.split("order").shuffle(order_.data(), order_.size());
-  version_.assign(nodes, 1);
-  kept_.assign(view.shape_count(), std::vector<Score>(nodes));
+  place_.resize(nodes);
+  for (std::uint32_t place = 0; place < nodes; ++place) place_[index(order_[place])] = place;
+  capacity_ = std::bit_ceil(nodes);
+  caught_.assign(nodes, 0);
   fragmentation_.assign(nodes, -1);
   class_counts_.assign(nodes, std::vector<std::uint32_t>(most_gpus + 1, 0));
 }
@@ -61,20 +76,101 @@ void NodePacker::prepare(const View& view) {
 NodePacker::Choice NodePacker::choose(const View& view, JobId job, const std::vector<NodeTasks>& taken) {
   prepare(view);
   const Shape& shape = view.shape(job);
+  if (rule_ == PackingRule::random) return choose_random(view, shape, view.queue_of(job), taken);
+  Ranking& ranking = ranking_of(view, job);
+  hide(view, ranking, taken);
+  if (ranking.best[1] == fits_not) return {};
+  std::uint32_t at = 1;
+  while (at < capacity_) at = 2 * at + (ranking.best[2 * at] == ranking.best[at] ? 0 : 1);
+  const NodeId node = order_[at - capacity_];
+  ++scored_;
+  return {node, compute(view.cluster(), shape, node).device};
+}
+
+// Where no node bounds memory, and so for every rule's score, it does not tell kinds apart.
+NodePacker::Ranking& NodePacker::ranking_of(const View& view, JobId job) {
+  Shape task = view.shape(job);
+  task.tasks = 1;
+  task.memory_mib_per_task = view.shape_of_demand(view.demand(job)).memory_mib_per_task;
   const std::uint32_t queue = view.queue_of(job);
-  if (rule_ == PackingRule::random) return choose_random(view, shape, queue, taken);
-  const ClusterState& cluster = view.cluster();
-  Choice best;
-  std::int32_t best_value = 0;
-  for (const NodeId node : order_) {
-    if (cluster.tasks_that_fit(node, shape) == 0 || is_taken(taken, node)) continue;
-    const Score& candidate = score(view, shape, view.shape_id(job), node);
-    if (best.node != no_node && candidate.value <= best_value) continue;
-    if (!cluster.node_allowed(node, shape, queue)) continue;
-    best = {node, candidate.device};
-    best_value = candidate.value;
+  if (const auto known = numbers_.find({queue, task}); known != numbers_.end()) return rankings_[known->second];
+  constexpr std::size_t most_kept = std::size_t{1} << 26;  // scores, 256 MiB
+  if (rankings_.size() * 2 * capacity_ > most_kept) {
+    rankings_.clear();
+    numbers_.clear();
+    hidden_.clear();
   }
-  return best;
+  numbers_.emplace(Kind{queue, task}, static_cast<std::uint32_t>(rankings_.size()));
+  rankings_.push_back({.queue = queue, .task = task, .best = {}});
+  return rankings_.back();
+}
+
+// The score of the node as it is, or fits_not.
+std::int32_t NodePacker::value(const View& view, const Ranking& ranking, NodeId node) {
+  const ClusterState& cluster = view.cluster();
+  if (cluster.tasks_that_fit(node, ranking.task) == 0 || !cluster.node_allowed(node, ranking.task, ranking.queue)) {
+    return fits_not;
+  }
+  ++scored_;
+  return compute(cluster, ranking.task, node).value;
+}
+
+void NodePacker::fill(const View& view, Ranking& ranking) {
+  std::vector<std::optional<std::int32_t>> of_model(models_);  // while nobody uses a node
+  ranking.best.assign(2 * std::size_t{capacity_}, fits_not);
+  for (std::uint32_t place = 0; place < order_.size(); ++place) {
+    const detail::NodeState& node = view.cluster().node(order_[place]);
+    const bool unused =
+        node.idle == node.gpus && node.cpu_milli == node.cpu_capacity && node.memory_mib == node.memory_capacity;
+    std::optional<std::int32_t>& known = of_model[model_[index(order_[place])]];
+    const std::int32_t here = unused && known ? *known : value(view, ranking, order_[place]);
+    if (unused) known = here;
+    ranking.best[capacity_ + place] = here;
+  }
+  for (std::uint32_t at = capacity_; at-- > 1;) {
+    ranking.best[at] = std::max(ranking.best[2 * at], ranking.best[2 * at + 1]);
+  }
+}
+
+void NodePacker::set(Ranking& ranking, std::uint32_t place, std::int32_t value) const {
+  std::uint32_t at = capacity_ + place;
+  ranking.best[at] = value;
+  for (at /= 2; at > 0; at /= 2) {
+    const std::int32_t best = std::max(ranking.best[2 * at], ranking.best[2 * at + 1]);
+    if (best == ranking.best[at]) return;
+    ranking.best[at] = best;
+  }
+}
+
+// Scores the nodes that changed since this ranking was asked last.
+void NodePacker::catch_up(const View& view, Ranking& ranking) {
+  const std::uint64_t now = forgotten_ + changes_.size();
+  if (ranking.best.empty() || ranking.seen < forgotten_) {
+    fill(view, ranking);
+  } else {
+    ++catches_;
+    for (std::size_t i = ranking.seen - forgotten_; i < changes_.size(); ++i) {
+      const std::uint32_t node = index(changes_[i]);
+      if (std::exchange(caught_[node], catches_) == catches_) continue;
+      set(ranking, place_[node], value(view, ranking, changes_[i]));
+    }
+  }
+  ranking.seen = now;
+}
+
+// Brings the ranking up to now and leaves the nodes of the present gang out of it.
+void NodePacker::hide(const View& view, Ranking& ranking, const std::vector<NodeTasks>& taken) {
+  if (taken.empty()) {
+    for (const NodeId node : hidden_)
+      set(rankings_[hidden_in_], place_[index(node)], value(view, rankings_[hidden_in_], node));
+    hidden_.clear();
+    hidden_in_ = static_cast<std::size_t>(&ranking - rankings_.data());
+    catch_up(view, ranking);
+  }
+  for (std::size_t i = hidden_.size(); i < taken.size(); ++i) {
+    set(ranking, place_[index(taken[i].node)], fits_not);
+    hidden_.push_back(taken[i].node);
+  }
 }
 
 NodePacker::Choice NodePacker::choose_random(const View& view, const Shape& shape, std::uint32_t queue,
@@ -94,15 +190,6 @@ NodePacker::Choice NodePacker::choose_random(const View& view, const Shape& shap
     if (rng_.below(++seen) == 0) chosen.device = device;
   }
   return chosen;
-}
-
-const NodePacker::Score& NodePacker::score(const View& view, const Shape& shape, std::uint32_t shape_id, NodeId node) {
-  Score& kept = kept_[shape_id][index(node)];
-  if (kept.version != version_[index(node)]) {
-    kept = compute(view.cluster(), shape, node);
-    kept.version = version_[index(node)];
-  }
-  return kept;
 }
 
 NodePacker::Score NodePacker::compute(const ClusterState& cluster, const Shape& shape, NodeId node) {
@@ -184,7 +271,11 @@ std::int32_t NodePacker::gpu_clustering(const ClusterState& cluster, const Shape
 }
 
 void NodePacker::changed(NodeId node, const Shape& shape, int tasks) {
-  ++version_[index(node)];
+  if (changes_.size() >= std::max<std::size_t>(order_.size(), 1024)) {  // a ranking that knows none is filled as fast
+    forgotten_ += changes_.size();
+    changes_.clear();
+  }
+  changes_.push_back(node);
   fragmentation_[index(node)] = -1;
   if (shape.gpu_milli_per_task == 0) return;
   std::uint32_t& count = class_counts_[index(node)][class_of(shape)];
@@ -198,10 +289,7 @@ std::string_view Packing::name() const {
 }
 
 void Packing::decide(const View& view, Decision& decision) {
-  if (nodes_of_.empty()) {
-    nodes_of_.resize(view.job_count());
-    waiting_.resize(std::size_t{view.queue_count()} * view.demand_count());
-  }
+  if (nodes_of_.empty()) nodes_of_.resize(view.job_count());
   bool freed = false;
   for (const Event& event : view.events()) {
     if (!leaves_cluster(event.kind)) continue;
@@ -210,38 +298,22 @@ void Packing::decide(const View& view, Decision& decision) {
     }
     nodes_of_[index(event.job)].clear();
     freed = true;
-    if (event.kind == EventKind::finish) continue;
-    auto& waiting = waiting_of(view, event.job);
-    waiting.insert(std::upper_bound(waiting.begin(), waiting.end(), event.job), event.job);
+    if (event.kind != EventKind::finish) waiting_.push(view, event.job, index(event.job));
   }
   if (freed) start_waiting(view, decision);
   for (const Event& event : view.events()) {
     if (event.kind != EventKind::submit) continue;
-    auto& waiting = waiting_of(view, event.job);
     // One that waits for the same thing has the right of way.
-    if (!waiting.empty() || !try_start(view, decision, event.job)) waiting.push_back(event.job);
+    if (waiting_.waits_like(view, event.job) || !try_start(view, decision, event.job)) {
+      waiting_.push(view, event.job, index(event.job));
+    }
   }
 }
 
-std::deque<JobId>& Packing::waiting_of(const View& view, JobId job) {
-  return waiting_[view.queue_of(job) * view.demand_count() + view.demand(job)];
-}
-
+// A gang that finds no room so is tried by the run's placement rule, which looks everywhere or not.
 void Packing::start_waiting(const View& view, Decision& decision) {
-  blocked_.assign(waiting_.size(), 0);
-  for (;;) {
-    std::size_t next = waiting_.size();
-    for (std::size_t i = 0; i < waiting_.size(); ++i) {
-      if (blocked_[i] || waiting_[i].empty()) continue;
-      if (next == waiting_.size() || index(waiting_[i].front()) < index(waiting_[next].front())) next = i;
-    }
-    if (next == waiting_.size()) return;
-    if (try_start(view, decision, waiting_[next].front())) {
-      waiting_[next].pop_front();
-    } else {
-      blocked_[next] = 1;
-    }
-  }
+  const bool settles = rule_ != PackingRule::random && settles_larger(view.options().placement, view);
+  waiting_.start_in_order(true, settles, [&](JobId job) { return try_start(view, decision, job); });
 }
 
 // The scores are of single pods and see no earlier pod of the same gang: tasks that must meet on a node go by the run's
@@ -279,7 +351,7 @@ PolicyInfo packing_info(PackingRule rule, std::string summary, std::string sourc
   return {.name = std::string(Packing(rule, 0, {}).name()),
           .summary = std::move(summary),
           .source = std::move(source),
-          .complexity = "O(nodes) a job",
+          .complexity = rule == PackingRule::random ? "O(nodes) a job" : "O(log nodes) a job and kind of pod",
           .parameters = rule == PackingRule::random ? std::vector{seed_parameter("of the nodes drawn")}
                                                     : std::vector<ParameterInfo>{},
           .make = [rule](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {

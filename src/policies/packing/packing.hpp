@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
 #include "src/policies/packing/fragmentation.hpp"
+#include "src/policies/queues/job_heaps.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
@@ -41,22 +42,39 @@ class NodePacker {
   NodePacker(PackingRule rule, std::uint64_t seed, std::vector<TypicalPod> pods)
       : rule_(rule), rng_(Rng(seed).split("packing")), pods_(std::move(pods)) {}
 
-  /// The best node for one task of `shape` among those not in `taken`. O(nodes); scores are kept until a node changes.
+  /// The best node for one task of the job among those not in `taken`, which is empty for its first task and grows by a
+  /// node a call. O(log nodes), and as much for each node that changed since the last pod of this kind; O(nodes) for
+  /// the first of a kind, and always under PackingRule::random.
   Choice choose(const View& view, JobId job, const std::vector<NodeTasks>& taken);
 
   /// Tasks of `shape` came to (+1) or left (-1) a node: its scores are stale.
   void changed(NodeId node, const Shape& shape, int tasks);
 
+  /// Scores computed so far: what the choices cost.
+  [[nodiscard]] std::uint64_t scored() const { return scored_; }
+
  private:
   struct Score {
     std::int32_t value = 0;
     std::uint32_t device = no_index;
-    std::uint32_t version = 0;  // of the node when this was computed; 0 = never
   };
+  // The scores of all nodes for tasks that ask for the same: a tree of maxima whose leaves are the nodes in `order_`.
+  struct Ranking {
+    std::uint32_t queue = 0;
+    Shape task{};
+    std::vector<std::int32_t> best;  // node k has children 2k and 2k + 1
+    std::uint64_t seen = 0;          // changes that it knows of
+  };
+  using Kind = std::pair<std::uint32_t, Shape>;  // scheduling queue, one task
 
   void prepare(const View& view);
   Choice choose_random(const View& view, const Shape& shape, std::uint32_t queue, const std::vector<NodeTasks>& taken);
-  const Score& score(const View& view, const Shape& shape, std::uint32_t shape_id, NodeId node);
+  Ranking& ranking_of(const View& view, JobId job);
+  void fill(const View& view, Ranking& ranking);
+  void catch_up(const View& view, Ranking& ranking);
+  void hide(const View& view, Ranking& ranking, const std::vector<NodeTasks>& taken);
+  void set(Ranking& ranking, std::uint32_t place, std::int32_t value) const;
+  [[nodiscard]] std::int32_t value(const View& view, const Ranking& ranking, NodeId node);
   [[nodiscard]] Score compute(const ClusterState& cluster, const Shape& shape, NodeId node);
   [[nodiscard]] Score compute_fgd(const ClusterState& cluster, const Shape& shape, NodeId node);
   [[nodiscard]] std::int32_t gpu_packing(const ClusterState& cluster, const Shape& shape, NodeId node) const;
@@ -65,19 +83,31 @@ class NodePacker {
   PackingRule rule_;
   Rng rng_;
   std::vector<TypicalPod> pods_;
-  std::vector<NodeId> order_;             // of the nodes, random
-  std::vector<std::uint32_t> version_;    // by node, from 1
-  std::vector<std::vector<Score>> kept_;  // [shape][node]
-  std::vector<double> fragmentation_;     // by node, fgd only; < 0 = stale
+  std::vector<NodeId> order_;         // of the nodes, random
+  std::vector<std::uint32_t> place_;  // of each node in it
+  std::vector<std::uint32_t> model_;  // by node: nodes of one model are alike while nobody uses them
+  std::uint32_t models_ = 0;
+  std::uint32_t capacity_ = 0;  // leaves of a ranking: a power of two
+  std::map<Kind, std::uint32_t> numbers_;
+  std::vector<Ranking> rankings_;
+  std::vector<NodeId> changes_;  // in order; `forgotten_` others came before
+  std::uint64_t forgotten_ = 0;
+  std::vector<std::uint64_t> caught_;  // by node: the last catch_up() that scored it
+  std::uint64_t catches_ = 0;
+  std::vector<NodeId> hidden_;  // nodes of the present gang, left out of ranking `hidden_in_`
+  std::size_t hidden_in_ = 0;
+  std::vector<double> fragmentation_;  // by node, fgd only; < 0 = stale
   // [node][class]: pods there; class 0 = shared, k = k cards.
   std::vector<std::vector<std::uint32_t>> class_counts_;
   std::vector<MilliGpu> cards_;  // scratch of compute_fgd
+  std::uint64_t scored_ = 0;
 };
 
 /// Places waiting jobs in order of submission, passing over those that fit nowhere, each by NodePacker; never preempts.
 /// The tasks of a gang go one after another to the best node not yet used, as many to each as it takes, but one where
 /// the rule chose its card; a gang that runs out of nodes so goes by the run's placement rule.
-/// O(waiting shapes x nodes) an event at which capacity is freed, else O(nodes) a new job.
+/// A choice of NodePacker for each demand that does not fit and asks for less than those tried before it (DemandTree)
+/// at an event at which capacity is freed, else one for a new job.
 class Packing {
  public:
   Packing(PackingRule rule, std::uint64_t seed, std::vector<TypicalPod> pods)
@@ -90,13 +120,11 @@ class Packing {
   bool try_start(const View& view, Decision& decision, JobId job);
   bool start_gang(const View& view, Decision& decision, JobId job);
   void start_waiting(const View& view, Decision& decision);
-  std::deque<JobId>& waiting_of(const View& view, JobId job);
 
   PackingRule rule_;
   NodePacker packer_;
   std::vector<std::vector<NodeTasks>> nodes_of_;  // by running job
-  std::vector<std::deque<JobId>> waiting_;        // [scheduling queue x shape], in order of submission
-  std::vector<std::uint8_t> blocked_;             // scratch, alike
+  JobHeaps<std::uint32_t> waiting_{true};         // ids follow submission
 };
 
 }  // namespace gpusched

@@ -68,16 +68,15 @@ void ShortestRemaining::note_outcome(const OracleView& view) {
 }
 
 void ShortestRemaining::replace(const Rank& before, const Rank& after, const View& view) {
-  auto& waiting = jobs_.of(view, before.job).waiting;
-  waiting.erase(before);
-  waiting.insert(after);
+  jobs_.remove(view, before);
+  jobs_.add(view, after);
 }
 
 // The instant is over. Jobs that it stopped and did not start again are numbered in order, which replaces their
 // history.
 void ShortestRemaining::number_stopped(const View& view) {
   for (const Rank& before : stopped_) {
-    if (!jobs_.of(view, before.job).waiting.contains(before)) continue;
+    if (!jobs_.waiting(view, view.queue_of(before.job), view.demand(before.job)).contains(before)) continue;
     replace(before, {.key = before.key, .since = before.since, .sequence = ++last_sequence_, .job = before.job}, view);
   }
   stopped_.clear();
@@ -96,21 +95,22 @@ void ShortestRemaining::note_start(const Rank& started, bool prolonged, const Or
   const bool ran_on = before.since == 2 * first_of_instant_;
   const bool waited = before.since < 2 * first_of_instant_;
   const Start order = ran_on ? before.start : Start{waited, start.us, before.since, before.sequence};
-  jobs_.of(view, job).running.insert({end.us, order, job, before});
+  jobs_.add_running(view, {end.us, order, job, before});
 }
 
 void ShortestRemaining::note(const OracleView& view, const Event& event) {
   if (event.job == no_job) return;
-  Jobs& jobs = jobs_.of(view, event.job);
-  touched_[view.queue_of(event.job)] = true;
+  const std::uint32_t queue = view.queue_of(event.job);
+  touched_[queue] = true;
   if (leaves_cluster(event.kind)) {
-    auto ended = jobs.running.begin();  // it is among the few that end now, unless it never took any time
-    while (ended != jobs.running.end() && ended->end == view.now().us && ended->job != event.job) ++ended;
-    if (ended != jobs.running.end() && ended->job == event.job) jobs.running.erase(ended);
+    const std::set<Running>& running = jobs_.running(view, queue, view.demand(event.job));
+    auto ended = running.begin();  // it is among the few that end now, unless it never took any time
+    while (ended != running.end() && ended->end == view.now().us && ended->job != event.job) ++ended;
+    if (ended != running.end() && ended->job == event.job) jobs_.remove_running(view, Running(*ended));
     touch_all();
   }
   if (enters_queue(event.kind)) {
-    jobs.waiting.insert(newcomer(event.job, key(event.job, view.remaining(event.job), view)));
+    jobs_.add(view, newcomer(event.job, key(event.job, view.remaining(event.job), view)));
   }
 }
 
@@ -123,26 +123,25 @@ bool ShortestRemaining::touch_all() {
 // Starts the queue's waiting jobs as far as the order allows; true when that preempted others.
 bool ShortestRemaining::fill(std::uint32_t queue, const OracleView& view, Decision& decision) {
   bool preempted = false;
-  blocked_.assign(view.demand_count(), 0);
-  for (;;) {
-    const std::uint32_t demand = jobs_.best_waiting(view, queue, blocked_);
-    if (demand == no_index) return preempted;
-    Jobs& jobs = jobs_.of(view, queue, demand);
-    const Rank candidate = *jobs.waiting.begin();
+  jobs_.begin_pass(view, queue);
+  for (const Rank* first = jobs_.first_waiting(view, queue); first != nullptr;
+       first = jobs_.first_waiting(view, queue)) {
+    const Rank candidate = *first;
     if (!place(queue, candidate, view, decision)) {
-      blocked_[demand] = 1;
+      jobs_.pass_over(view, candidate.job, view.options().placement);
       continue;
     }
     preempted = preempted || !victims_.empty();
-    jobs.waiting.erase(candidate);
+    jobs_.remove(view, candidate);
   }
+  return preempted;
 }
 
 bool ShortestRemaining::place(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision) {
   victims_.clear();
   if (const auto displaced = displaced_.find(candidate.job);
       displaced != displaced_.end() && decision.restore(candidate.job) == Verdict::ok) {
-    jobs_.of(view, candidate.job).running.insert(displaced->second.running);  // it still has its place
+    jobs_.add_running(view, displaced->second.running);  // it still has its place
     return true;
   }
   if (decision.start(candidate.job) != Verdict::ok && !displace(queue, candidate, view, decision)) return false;
@@ -161,7 +160,7 @@ bool ShortestRemaining::displace(std::uint32_t queue, const Rank& candidate, con
     const Running* const last = jobs_.last_running_behind(view, queue, candidate, place_of);
     if (last == nullptr) break;
     const Displaced victim{*last, rank(*last, view)};
-    jobs_.of(view, last->job).running.erase(victim.running);
+    jobs_.remove_running(view, victim.running);
     victims_.push_back(victim);
     decision.preempt(victim.rank.job);
     placed = decision.start(candidate.job) == Verdict::ok;
@@ -169,11 +168,11 @@ bool ShortestRemaining::displace(std::uint32_t queue, const Rank& candidate, con
   for (const Displaced& victim : victims_) {
     const JobId job = victim.rank.job;
     if (placed) {
-      jobs_.of(view, job).waiting.insert(victim.rank);
+      jobs_.add(view, victim.rank);
       displaced_.insert_or_assign(job, victim);
     } else {
       decision.restore(job);
-      jobs_.of(view, job).running.insert(victim.running);
+      jobs_.add_running(view, victim.running);
     }
   }
   return placed;

@@ -83,8 +83,6 @@ class ShortestRemaining {
     Running running;
     Rank rank;
   };
-  using Jobs = JobsByDemand<Rank, Running>::Jobs;
-
   [[nodiscard]] std::int64_t key(JobId job, Time remaining, const View& view) const;
   [[nodiscard]] MilliGpu slope(JobId job, const View& view) const;
   Rank newcomer(JobId job, std::int64_t key_now);
@@ -111,7 +109,6 @@ class ShortestRemaining {
   std::map<JobId, Displaced> displaced_;  // by the last decision
   std::vector<Displaced> victims_;        // of the present candidate
   std::vector<bool> touched_;
-  std::vector<std::uint8_t> blocked_;
 };
 
 }  // namespace gpusched

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// JobHeaps: waiting jobs in the order of a key that does not change while they wait, kept as one heap for each shape.
-/// A shape that does not fit now is passed over whole, so that a greedy pass costs O(shapes) and not O(jobs).
+/// JobHeaps: waiting jobs in the order of a key that does not change while they wait, kept as one heap for each demand.
+/// A demand that does not fit now is passed over whole, so that a greedy pass costs O(demands) and not O(jobs).
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
+#include "gpusched/policy/demand_tree.hpp"
 
 namespace gpusched {
 
@@ -21,30 +22,48 @@ class JobHeaps {
   explicit JobHeaps(bool one_order = false) : one_order_(one_order) {}
 
   void push(const View& view, JobId job, Key key) {
-    const std::uint32_t order = one_order_ ? 0 : view.queue_of(job);
-    const std::uint32_t shape = view.demand(job) + (one_order_ ? view.queue_of(job) * view.demand_count() : 0);
-    if (orders_.size() <= order) orders_.resize(order + 1);
-    auto& [heaps, active] = orders_[order];
-    if (heaps.size() <= shape) heaps.resize(shape + 1);
-    if (heaps[shape].empty()) active.push_back(shape);
-    heaps[shape].push_back({key, job});
-    std::push_heap(heaps[shape].begin(), heaps[shape].end(), Later{});
+    if (queues_.empty()) {
+      tree_.prepare(view);
+      queues_.resize(view.queue_count());
+    }
+    const std::uint32_t queue = view.queue_of(job), demand = view.demand(job);
+    if (queues_[queue].empty()) queues_[queue].resize(view.demand_count());
+    std::vector<Entry>& heap = queues_[queue][demand];
+    heap.push_back({key, job});
+    std::push_heap(heap.begin(), heap.end(), Later{});
+    if (heap.front().job == job) tree_.update(queue, demand, true, order(queue));
+  }
+
+  /// True when a job of the queue and demand of `job` waits.
+  [[nodiscard]] bool waits_like(const View& view, JobId job) const {
+    const std::uint32_t queue = view.queue_of(job);
+    return queue < queues_.size() && !queues_[queue].empty() && !queues_[queue][view.demand(job)].empty();
   }
 
   /// Starts jobs in key order. With `skip`, jobs that do not fit are passed over; without, the first of them blocks its
   /// order.
-  void start_in_order(Decision& decision, bool skip) {
-    for (Order& order : orders_) start(order, decision, skip);
+  void start_in_order(const View& view, Decision& decision, bool skip) {
+    start_in_order(skip, settles_larger(view.options().placement, view),
+                   [&](JobId job) { return decision.start(job) == Verdict::ok; });
+  }
+
+  /// The same by the caller's `start(job)`, which is false when there is no room. `settles`: then there is none for
+  /// jobs that ask for as much or more either.
+  template <class Start>
+  void start_in_order(bool skip, bool settles, Start start) {
+    for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) tree_.begin_pass(queue, order(queue));
+    const auto queues = static_cast<std::uint32_t>(queues_.size());
+    if (one_order_) return start_jobs({0, queues}, skip, settles, start);
+    for (std::uint32_t queue = 0; queue < queues; ++queue) start_jobs({queue, queue + 1}, skip, settles, start);
   }
 
   /// Takes out the first of all; no_job when there is none. Precondition: `one_order`.
   JobId pop() {
-    if (orders_.empty() || orders_.front().active.empty()) return no_job;
-    Order& order = orders_.front();
-    std::size_t candidates = order.active.size();
-    const std::size_t best = first_of(order, candidates);
-    const JobId job = order.heaps[order.active[best]].front().job;
-    take(order, best, candidates);
+    for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) tree_.begin_pass(queue, order(queue));
+    const Place first = first_of({0, static_cast<std::uint32_t>(queues_.size())});
+    if (first.demand == no_index) return no_job;
+    const JobId job = queues_[first.queue][first.demand].front().job;
+    take(first);
     return job;
   }
 
@@ -58,50 +77,57 @@ class JobHeaps {
       return a.key != b.key ? b.key < a.key : index(b.job) < index(a.job);
     }
   };
-
-  struct Order {
-    std::vector<std::vector<Entry>> heaps;  // [shape]
-    std::vector<std::uint32_t> active;      // shapes with waiting jobs, in no order
+  struct Span {
+    std::uint32_t begin = 0, end = 0;
+  };
+  struct Place {
+    std::uint32_t queue = 0, demand = no_index;
   };
 
-  void start(Order& order, Decision& decision, bool skip) {
-    std::size_t candidates = order.active.size();  // those from active[candidates] on did not fit at this instant
-    while (candidates > 0) {
-      const std::size_t best = first_of(order, candidates);
-      if (decision.start(order.heaps[order.active[best]].front().job) == Verdict::ok) {
-        take(order, best, candidates);
+  // The order of a queue's demands by their first jobs.
+  [[nodiscard]] auto order(std::uint32_t queue) const {
+    return [&heaps = queues_[queue]](std::uint32_t a, std::uint32_t b) {
+      return Later{}(heaps[b].front(), heaps[a].front());
+    };
+  }
+
+  template <class Start>
+  void start_jobs(Span span, bool skip, bool settles, Start start) {
+    for (Place first = first_of(span); first.demand != no_index; first = first_of(span)) {
+      const JobId job = queues_[first.queue][first.demand].front().job;
+      if (start(job)) {
+        take(first);
       } else if (skip) {
-        std::swap(order.active[best], order.active[--candidates]);
+        tree_.pass_over(first.queue, first.demand, settles, order(first.queue));
       } else {
         return;
       }
     }
   }
 
-  // The place among the active shapes of the one whose first job comes first. Precondition: candidates > 0.
-  static std::size_t first_of(const Order& order, std::size_t candidates) {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < candidates; ++i) {
-      if (Later{}(order.heaps[order.active[best]].front(), order.heaps[order.active[i]].front())) best = i;
+  // Where the first job of these queues is, the demands passed over left out.
+  [[nodiscard]] Place first_of(Span queues) const {
+    Place best;
+    for (std::uint32_t queue = queues.begin; queue < queues.end; ++queue) {
+      const std::uint32_t demand = tree_.first(queue);
+      if (demand == no_index) continue;
+      const bool better =
+          best.demand == no_index || Later{}(queues_[best.queue][best.demand].front(), queues_[queue][demand].front());
+      if (better) best = {queue, demand};
     }
     return best;
   }
 
-  // Takes out the first job of an active shape that is a candidate.
-  static void take(Order& order, std::size_t at, std::size_t& candidates) {
-    auto& [heaps, active] = order;
-    auto& heap = heaps[active[at]];
+  void take(Place place) {
+    std::vector<Entry>& heap = queues_[place.queue][place.demand];
     std::pop_heap(heap.begin(), heap.end(), Later{});
     heap.pop_back();
-    if (!heap.empty()) return;
-    // Drop the shape: the last candidate takes its place, the last of all takes the candidate's.
-    std::swap(active[at], active[--candidates]);
-    std::swap(active[candidates], active.back());
-    active.pop_back();
+    tree_.update(place.queue, place.demand, !heap.empty(), order(place.queue));
   }
 
   bool one_order_;
-  std::vector<Order> orders_;
+  std::vector<std::vector<std::vector<Entry>>> queues_;  // [queue][demand]
+  DemandTree tree_;
 };
 
 }  // namespace gpusched

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// WaitingJobs: the waiting jobs of every scheduling queue in a PriorityOrder, one tournament for each shape, so that a
-/// shape that does not fit now is passed over whole.
+/// WaitingJobs: the waiting jobs of every scheduling queue in a PriorityOrder, one tournament for each demand, so that
+/// a demand that does not fit now is passed over whole.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpusched/engine/view.hpp"
+#include "gpusched/policy/demand_tree.hpp"
 #include "src/policies/queues/kinetic_tournament.hpp"
 
 namespace gpusched {
@@ -19,86 +20,99 @@ class WaitingJobs {
   /// `weight` as in Claim. Precondition: the job is not in here.
   void push(const View& view, JobId job, double weight) {
     if (queues_.empty()) {
+      tree_.prepare(view);
       queues_.resize(view.queue_count());
-      slots_.assign(view.job_count(), no_index);
+      places_.resize(view.job_count());
     }
-    Queue& queue = queues_[view.queue_of(job)];
-    if (queue.shapes.empty()) queue.shapes.assign(view.demand_count(), KineticTournament(ages_));
-    KineticTournament& jobs = queue.shapes[view.demand(job)];
-    if (jobs.empty()) queue.active.push_back(view.demand(job));
-    slots_[index(job)] = jobs.push({weight, view.submit(job), job}, view.now());
+    const std::uint32_t number = view.queue_of(job), demand = view.demand(job);
+    Queue& queue = queues_[number];
+    if (queue.demands.empty()) {
+      queue.demands.assign(view.demand_count(), KineticTournament(ages_));
+      queue.place.assign(view.demand_count(), no_index);
+    }
+    KineticTournament& jobs = queue.demands[demand];
+    if (jobs.empty()) {
+      queue.place[demand] = static_cast<std::uint32_t>(queue.active.size());
+      queue.active.push_back(demand);
+    }
+    places_[index(job)] = jobs.push({weight, view.submit(job), job}, view.now());
+    tree_.update(number, demand, true, ByFirst{queue, view.now()});
   }
 
   void erase(const View& view, JobId job) {
-    Queue& queue = queues_[view.queue_of(job)];
-    KineticTournament& jobs = queue.shapes[view.demand(job)];
-    jobs.erase(slots_[index(job)], view.now());
+    const std::uint32_t number = view.queue_of(job), demand = view.demand(job);
+    Queue& queue = queues_[number];
+    KineticTournament& jobs = queue.demands[demand];
+    jobs.erase(places_[index(job)], view.now());
+    tree_.update(number, demand, !jobs.empty(), ByFirst{queue, view.now()});
     if (!jobs.empty()) return;
-    std::size_t at = 0;
-    while (queue.active[at] != view.demand(job)) ++at;
-    if (at < queue.candidates) {  // the last candidate takes its place, and the last of all takes the candidate's
-      std::swap(queue.active[at], queue.active[--queue.candidates]);
-      at = queue.candidates;
-    }
-    std::swap(queue.active[at], queue.active.back());
+    queue.active[queue.place[demand]] = queue.active.back();  // the last takes its place
+    queue.place[queue.active.back()] = queue.place[demand];
     queue.active.pop_back();
   }
 
-  /// Starts a pass over a queue: no shape is passed over yet.
-  void begin_pass(std::uint32_t queue) {
-    if (queue < queues_.size()) queues_[queue].candidates = queues_[queue].active.size();
+  /// Starts a pass over a queue: no demand is passed over yet. In an order that ages O(demands).
+  void begin_pass(const View& view, std::uint32_t queue) {
+    if (queue >= queues_.size()) return;
+    tree_.begin_pass(queue, ByFirst{queues_[queue], view.now()});
+    if (ages_) tree_.reorder(queue, ByFirst{queues_[queue], view.now()});
   }
 
-  /// The first job of the shapes not passed over, or no_job. O(shapes).
-  [[nodiscard]] JobId first(std::uint32_t number, Time now) {
-    if (number >= queues_.size()) return no_job;
-    Queue& queue = queues_[number];
-    const Claim* best = nullptr;
-    for (std::size_t i = 0; i < queue.candidates; ++i) {
-      KineticTournament& jobs = queue.shapes[queue.active[i]];
-      const Claim& claim = jobs[jobs.first(now)];
-      if (best == nullptr || jobs.before(claim, *best, now)) best = &claim;
-    }
-    return best == nullptr ? no_job : best->job;
+  /// The first job of the demands not passed over, or no_job.
+  [[nodiscard]] JobId first(std::uint32_t queue, Time now) {
+    const std::uint32_t demand = queue < queues_.size() ? tree_.first(queue) : no_index;
+    return demand == no_index ? no_job : jobs(queue, demand)[jobs(queue, demand).first(now)].job;
   }
 
   /// True when `a` comes before `b` in the order. Preconditions: both are in here, in the same queue.
   [[nodiscard]] bool before(const View& view, JobId a, JobId b) const {
-    return queues_[view.queue_of(a)].shapes[view.demand(a)].before(claim(view, a), claim(view, b), view.now());
+    return queues_[view.queue_of(a)].demands[view.demand(a)].before(claim(view, a), claim(view, b), view.now());
   }
 
-  /// Leaves out all jobs of the shape of `job` for the rest of this pass.
-  void pass_over_shape_of(const View& view, JobId job) {
-    Queue& queue = queues_[view.queue_of(job)];
-    std::size_t at = 0;
-    while (queue.active[at] != view.demand(job)) ++at;
-    std::swap(queue.active[at], queue.active[--queue.candidates]);
+  /// There is no room for `job`: leaves out all jobs of its demand for the rest of this pass, and all that ask for more
+  /// where that settles them (settles_larger()).
+  void pass_over(const View& view, JobId job) {
+    const std::uint32_t queue = view.queue_of(job);
+    tree_.pass_over(queue, view.demand(job), settles_larger(view.options().placement, view),
+                    ByFirst{queues_[queue], view.now()});
+  }
+  /// Leaves out all jobs of the demand of `job` for the rest of this pass, whatever their size.
+  void pass_over_demand_of(const View& view, JobId job) {
+    const std::uint32_t queue = view.queue_of(job);
+    tree_.pass_over(queue, view.demand(job), false, ByFirst{queues_[queue], view.now()});
   }
 
-  [[nodiscard]] bool empty(std::uint32_t queue) const {
-    return queue >= queues_.size() || queues_[queue].active.empty();
-  }
-
-  /// Shapes with waiting jobs, in no meaningful order.
-  [[nodiscard]] const std::vector<std::uint32_t>& shapes(std::uint32_t queue) const { return queues_[queue].active; }
+  /// Demands with waiting jobs, in no meaningful order.
+  [[nodiscard]] const std::vector<std::uint32_t>& demands(std::uint32_t queue) const { return queues_[queue].active; }
   /// Precondition: the job is in here.
   [[nodiscard]] const Claim& claim(const View& view, JobId job) const {
-    return queues_[view.queue_of(job)].shapes[view.demand(job)][slots_[index(job)]];
+    return queues_[view.queue_of(job)].demands[view.demand(job)][places_[index(job)]];
   }
-  [[nodiscard]] KineticTournament& jobs(std::uint32_t queue, std::uint32_t shape) {
-    return queues_[queue].shapes[shape];
+  [[nodiscard]] KineticTournament& jobs(std::uint32_t queue, std::uint32_t demand) {
+    return queues_[queue].demands[demand];
   }
 
  private:
   struct Queue {
-    std::vector<KineticTournament> shapes;
-    std::vector<std::uint32_t> active;  // shapes with jobs: candidates of the pass first, then those passed over
-    std::size_t candidates = 0;
+    std::vector<KineticTournament> demands;
+    std::vector<std::uint32_t> active;  // demands with jobs
+    std::vector<std::uint32_t> place;   // of each demand in `active`
+  };
+
+  // The order of demands by their first jobs.
+  struct ByFirst {
+    Queue& queue;
+    Time now;
+    bool operator()(std::uint32_t a, std::uint32_t b) const {
+      KineticTournament &first = queue.demands[a], &second = queue.demands[b];
+      return first.before(first[first.first(now)], second[second.first(now)], now);
+    }
   };
 
   bool ages_;
   std::vector<Queue> queues_;
-  std::vector<std::uint32_t> slots_;  // of each job in its tournament
+  std::vector<std::uint32_t> places_;  // of each job in its tournament
+  DemandTree tree_;
 };
 
 }  // namespace gpusched

@@ -124,5 +124,24 @@ TEST(Fragmentation, TypicalPodsCoverMostOfTheListMostFrequentFirst) {
   EXPECT_EQ(typical[0].share, 0.75);
 }
 
+// A node that took a pod is scored again, and no other: this took as many scores as there are nodes for each pod.
+TEST(Packing, APodCostsTheScoresOfTheNodesThatChanged) {
+  constexpr std::uint32_t nodes = 2000, pods = 4000;
+  for (const PackingRule rule : {PackingRule::fgd, PackingRule::best_fit, PackingRule::gpu_clustering}) {
+    const JobTable jobs = table_of(std::vector<test::Row>(pods, pod(1000)));
+    Engine engine(jobs, Cluster::homogeneous(nodes, 8));
+    engine.advance();
+    Decision decision = engine.decision();
+    NodePacker packer(rule, 7, typical_pods(jobs));
+    for (std::uint32_t i = 0; i < pods; ++i) {
+      const NodePacker::Choice choice = packer.choose(engine.view(), JobId{i}, {});
+      const NodeTasks there{.node = choice.node, .tasks = 1, .device = choice.device};
+      ASSERT_EQ(decision.start_on(JobId{i}, {&there, 1}), Verdict::ok);
+      packer.changed(choice.node, jobs.shape(JobId{i}), +1);
+    }
+    EXPECT_LE(packer.scored(), 3u * pods) << static_cast<int>(rule);
+  }
+}
+
 }  // namespace
 }  // namespace gpusched

@@ -2,6 +2,10 @@
 // Policies in which jobs take turns or shares: gandiva, themis, max-min, and Tiresias in rounds.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "src/policies/fair/max_min.hpp"
 #include "src/policies/fair/themis.hpp"
 #include "src/policies/preemptive/gandiva.hpp"
@@ -20,6 +24,34 @@ TEST(Gandiva, JobsTakeTurnsOfASlice) {
   const JobTable jobs = table_of({{.work = 150}, {.work = 100}});
   // 0-60, 120-180, 220-250 and 60-120, 180-220.
   EXPECT_EQ(run(jobs, Cluster::pool(1), Gandiva(whole_seconds(60))), (std::vector<Span>{{0, 250}, {60, 220}}));
+}
+
+struct PreemptionCount {
+  std::uint64_t count = 0;
+  void observe(const OracleView&, std::span<const Event> events) {
+    for (const Event& event : events) count += event.kind == EventKind::preempt ? 1 : 0;
+  }
+};
+
+// A slice of 17 s does not even load a job's state. That was told after two thousand preemptions of each job: with
+// 10,000 jobs, after minutes.
+TEST(Gandiva, SlicesShorterThanARestartAreToldSoonAlthoughManyJobsWait) {
+  constexpr std::uint32_t jobs_waiting = 3000;
+  const JobTable jobs = table_of(std::vector<test::Row>(jobs_waiting, {.work = 100}));
+  Engine engine(jobs, Cluster::pool(50), {.preemption = {.restart = whole_seconds(30)}});
+  Gandiva policy(whole_seconds(17));
+  PreemptionCount preemptions;
+  EXPECT_FALSE(simulate(engine, policy, preemptions));
+  EXPECT_TRUE(ends_in_turns(engine));
+  EXPECT_LT(preemptions.count, 40u * jobs_waiting);
+}
+
+// Slices of 31 s of which 30 go into restarting: every turn brings a job a second further.
+TEST(Gandiva, SlowProgressOfManyJobsIsNotTakenForNone) {
+  const JobTable jobs = table_of(std::vector<test::Row>(4000, {.work = 60}));
+  Engine engine(jobs, Cluster::pool(50), {.preemption = {.restart = whole_seconds(30)}});
+  Gandiva policy(whole_seconds(31));
+  EXPECT_TRUE(simulate(engine, policy));
 }
 
 TEST(Gandiva, AGangWaitsUntilEnoughJobsHaveHadTheirSlice) {

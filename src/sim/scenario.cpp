@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "src/base/parallel.hpp"
 #include "src/base/strict_json.hpp"
@@ -22,7 +23,7 @@ Result<std::vector<std::string>> split_policies(std::string_view text) {
 FieldTable scenario_fields(Scenario& s) {
   std::vector<std::string> splits{"none"};
   splits.insert(splits.end(), std::begin(split_names), std::end(split_names));
-  return {
+  FieldTable fields{
       {"trace.path", "--trace", "trace file, - for standard input, or synthetic:NAME", &s.trace},
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
       {"trace.columns", "--columns", "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]", &s.columns},
@@ -50,19 +51,9 @@ FieldTable scenario_fields(Scenario& s) {
       {"preemption.checkpoint_interval_s", "--checkpoint-interval",
        "seconds of work between checkpoints; what follows the last one is lost; 0: nothing is lost",
        &s.preemption.checkpoint_interval},
-      {"fidelity.profiles", "--profile",
-       "device profiles that set how fast each job family runs on each GPU type: [TYPE=]FILE_OR_NAME[,...]",
-       &s.profiles},
-      {"fidelity.reference", "--reference-profile",
-       "profile of the device that the trace's durations are of; by default the first of --profile",
-       &s.reference_profile},
-      {"fidelity.slowdown", "--slowdown", "factor on every modelled duration, for what the model leaves out",
-       &s.slowdown},
-      {"fidelity.interference",
-       "--interference",
-       "how much jobs that share a GPU slow each other: as the profiles say, or not",
-       &s.interference,
-       {"profile", "none"}},
+  };
+  for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
+  FieldTable rest{
       {"oversize",
        "--oversize",
        "a job larger than the cluster is an error, dropped, or clamped to fit",
@@ -88,6 +79,8 @@ FieldTable scenario_fields(Scenario& s) {
        .changes_results = false,
        .range = Field::Range{0, most_threads}},
   };
+  for (Field& row : rest) fields.push_back(std::move(row));
+  return fields;
 }
 
 Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file) {

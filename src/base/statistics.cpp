@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <iterator>
 #include <limits>
+#include <numbers>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,7 +28,27 @@ double interquartile_mean(std::span<const double> values) {
   return mean_of(std::span(sorted).subspan(cut, sorted.size() - 2 * cut));
 }
 
-double interquartile_mean_of_runs(const RunScores& runs) {
+namespace {
+
+// Nothing where a score is not above 0.
+std::optional<RunScores> logarithms_of(const RunScores& runs) {
+  RunScores result = runs;
+  for (std::vector<double>& run : result) {
+    for (double& score : run) {
+      if (!(score > 0)) return std::nullopt;
+      score = std::log(score);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+double interquartile_mean_of_runs(const RunScores& runs, WindowMean mean) {
+  if (mean == WindowMean::geometric) {
+    const auto logarithms = logarithms_of(runs);
+    return logarithms ? std::exp(interquartile_mean_of_runs(*logarithms)) : 0;
+  }
   std::vector<double> means;
   for (const std::vector<double>& run : runs) means.push_back(mean_of(run));
   return interquartile_mean(means);
@@ -72,50 +96,69 @@ double sum_of_squares(std::span<const double> values) {
   return sum;
 }
 
-// Variance of the mean of `values` (whose mean is 0), which lie in independent blocks of `block` beside each other.
-double variance_of_drawn_mean(std::span<const double> values, std::size_t block) {
-  const std::size_t blocks = values.size() / block;
-  std::vector<double> means(blocks);
-  for (std::size_t i = 0; i < blocks; ++i) means[i] = mean_of(values.subspan(i * block, block));
-  const auto count = static_cast<double>(blocks);
-  return sum_of_squares(means) / (count - 1) / count;
-}
-
-// Lag-one autocorrelation, freed of the bias that the estimated mean gives it (Kendall, Biometrika 41, 1954), and so
-// far above: 0 to 0.95.
-double autocorrelation_above(std::span<const double> values, double margin) {
+// Lag-one autocorrelation, freed of the bias that the estimated mean gives it (Kendall, Biometrika 41, 1954).
+double unbiased_autocorrelation(std::span<const double> values) {
   const auto n = static_cast<double>(values.size());
-  if (n <= 3) return 0.95;
-  return std::clamp((n * first_autocorrelation(values) + 1) / (n - 3) + margin, 0.0, 0.95);
+  return n > 3 ? (n * first_autocorrelation(values) + 1) / (n - 3) : 0;
 }
 
 // How many independent values a first-order autoregression of so many is worth.
 double worth(double count, double autocorrelation) { return count * (1 - autocorrelation) / (1 + autocorrelation); }
 
-// An estimated variance, and the values that it comes from less one.
+// An estimated variance and its degrees of freedom.
 struct Variance {
   double value = 0;
   double degrees_of_freedom = 1;
 };
 
-// Variance of the mean of a series (whose mean is 0): the larger of that of overlapping batches of `block` (Meketon
-// and Schmeiser, Winter Simulation Conference 1984) and that of a first-order autoregression whose correlation is half
-// a standard error above the estimate. The estimate alone is too low in half of the series, and in more than half of
-// those that pass the limit of effective_count().
-Variance variance_of_mean(std::span<const double> values, std::size_t block) {
-  const auto n = static_cast<double>(values.size());
-  const auto b = static_cast<double>(block);
-  const double independent = worth(n, autocorrelation_above(values, 0.5 / std::sqrt(n)));
-  double variance = sum_of_squares(values) / (n - 1) / independent;
-  if (block > 1) {
-    double squares = 0;
-    for (std::size_t i = 0; i + block <= values.size(); ++i) {
-      const double mean = mean_of(values.subspan(i, block));
-      squares += mean * mean;
+// What a series' slowest movements say of the variance of its mean.
+class SlowCosines {
+ public:
+  // Two terms up to 60 values, three with 80, seven with 320: fewer see slower dependence, more give narrower
+  // intervals (rate: Lazarus, Lewis, Stock and Watson, 2018).
+  explicit SlowCosines(std::size_t count)
+      : count_(count), terms_(std::max(2L, std::lround(0.14 * std::pow(static_cast<double>(count), 2.0 / 3)))) {
+    for (std::size_t term = 0; term < terms_; ++term) {
+      for (std::size_t t = 0; t < count; ++t) {
+        cosines_.push_back(std::cos(angle(term) * (static_cast<double>(t) + 0.5)));
+      }
     }
-    variance = std::max(variance, squares * b / ((n - b) * (n - b + 1)));
   }
-  return {variance, std::min(independent, n / b) - 1};
+
+  [[nodiscard]] std::size_t terms() const { return terms_; }
+
+  // Of a series whose mean is 0. Each term is divided by the share of a first-order autoregression's slowest movement
+  // that such an autoregression would have at its frequency.
+  [[nodiscard]] double variance_of_mean(std::span<const double> values) const {
+    const auto n = static_cast<double>(count_);
+    const double r = std::clamp(unbiased_autocorrelation(values) + 0.5 / std::sqrt(n), 0.0, 0.9);
+    double variance = 0;
+    for (std::size_t term = 0; term < terms_; ++term) {
+      double sum = 0;
+      for (std::size_t t = 0; t < count_; ++t) sum += cosines_[term * count_ + t] * values[t];
+      const double share = (1 - r) * (1 - r) / (1 + r * r - 2 * r * std::cos(angle(term)));
+      variance += 2 / n * sum * sum / share;
+    }
+    return variance / static_cast<double>(terms_) / n;
+  }
+
+ private:
+  // Of a term from one value to the next.
+  [[nodiscard]] double angle(std::size_t term) const {
+    return std::numbers::pi * static_cast<double>(term + 1) / static_cast<double>(count_);
+  }
+
+  std::size_t count_, terms_;
+  std::vector<double> cosines_;  // [term][t]
+};
+
+// Not below a fifth of what a first-order autoregression gives, where autocorrelation is significant: the few terms can
+// all be small by chance. Where it is not, resamples have as many such chances, and count them.
+double least_variance_of_mean(std::span<const double> values) {
+  const auto n = static_cast<double>(values.size());
+  const double r = std::min(unbiased_autocorrelation(values), 0.9);
+  if (r <= 2 / std::sqrt(n)) return 0;
+  return 0.2 * sum_of_squares(values) / (n - 1) / worth(n, r);
 }
 
 // Blocks of neighbours from anywhere, the first behind the last, until as many are drawn as there are.
@@ -267,19 +310,21 @@ void draw_runs(std::vector<std::size_t>& runs, std::size_t count, Rng& rng) {
 // The equal-tailed bootstrap-t of one statistic.
 class Studentised {
  public:
-  Studentised(Statistic observed, std::size_t block, const RunSpread& ours, const RunSpread& theirs)
-      : observed_(std::move(observed)), block_(block), runs_differ_(ours.among.value + theirs.among.value > 0) {
-    Variance windows = variance_of_mean(observed_.influence, block);
+  Studentised(Statistic observed, const SlowCosines& cosines, const RunSpread& ours, const RunSpread& theirs)
+      : observed_(std::move(observed)), cosines_(&cosines), runs_differ_(ours.among.value + theirs.among.value > 0) {
+    const std::vector<double>& influence = observed_.influence;
+    Variance windows{std::max(cosines.variance_of_mean(influence), least_variance_of_mean(influence)),
+                     static_cast<double>(cosines.terms())};
     windows.value = std::max(0.0, windows.value - ours.twice - theirs.twice);
     const double sum = windows.value + ours.among.value + theirs.among.value;
-    drawn_t_ = student_t(static_cast<double>(observed_.influence.size() / block) - 1);
-    // Resamples know the quantiles of so many blocks, not what autocorrelation and few runs leave of them.
+    drawn_t_ = student_t(windows.degrees_of_freedom);
+    // Resamples know the quantiles of so many cosines, not those of few runs.
     error_ = std::sqrt(sum) * student_t(degrees_of_freedom({windows, ours.among, theirs.among})) / drawn_t_;
   }
 
   void add(const Statistic& drawn) {
     distances_.push_back(drawn.value - observed_.value);
-    variances_.push_back(variance_of_drawn_mean(drawn.influence, block_));
+    variances_.push_back(cosines_->variance_of_mean(drawn.influence));
   }
 
   // Consumes what was added.
@@ -307,9 +352,9 @@ class Studentised {
   static double stretch(double skew) { return 1 + 0.3 * std::max(0.0, skew - 0.5); }
 
   Statistic observed_;
-  std::size_t block_;
+  const SlowCosines* cosines_;
   bool runs_differ_;
-  double drawn_t_ = 0;  // the quantile of as many independent normal blocks as are drawn
+  double drawn_t_ = 0;  // the quantile that resamples of normal values have
   double error_ = 0;
   std::vector<double> distances_, variances_;  // of resamples: from what was observed, and of the windows' mean
 };
@@ -342,7 +387,8 @@ std::size_t block_length(std::span<const double> values) {
 
 double effective_count(std::span<const double> values, std::size_t block) {
   const auto n = static_cast<double>(values.size());
-  return std::min(worth(n, autocorrelation_above(values, 9 / n)), n / static_cast<double>(block));
+  const double r = unbiased_autocorrelation(values) + 0.7 / std::sqrt(n);
+  return std::min(worth(n, std::clamp(r, 0.0, 0.95)), n / static_cast<double>(block));
 }
 
 double tail_index(std::span<const double> values) {
@@ -360,23 +406,84 @@ double tail_index(std::span<const double> values) {
   return sum / static_cast<double>(count / 2);
 }
 
-double largest_tail_index(double count) { return 1.1 * std::pow(std::max(1.0, count / 80), 1.0 / 6); }
-
 namespace {
 
-// Whether these windows can give an interval.
-bool are_enough(std::span<const double> influence, std::size_t block) {
-  const double count = effective_count(influence, block);
-  return count >= least_effective_count && tail_index(influence) <= largest_tail_index(count);
+// Percentile p in [0, 1] by linear interpolation (type 7 of Hyndman and Fan, 1996).
+double percentile_of(const std::vector<double>& sorted, double p) {
+  const double position = p * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  if (below + 1 >= sorted.size()) return sorted.back();
+  return sorted[below] + (sorted[below + 1] - sorted[below]) * (position - static_cast<double>(below));
 }
 
 }  // namespace
 
-std::optional<PairedIntervals> paired_intervals(const RunScores& ours, const RunScores& theirs, std::size_t overlap,
-                                                Rng rng, std::uint32_t resamples) {
+double asymmetry(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double median = percentile_of(sorted, 0.5);
+  const double above = percentile_of(sorted, 0.9) - median;
+  const double below = median - percentile_of(sorted, 0.1);
+  return above == below ? 0 : std::log(above / below);
+}
+
+namespace {
+
+// How often the least number of values for which the tests' samples were looked at, 20, has doubled.
+double doublings(std::size_t count) { return std::log2(static_cast<double>(count) / 20); }
+
+}  // namespace
+
+double largest_tail_index(std::size_t count) { return 0.9 + 0.1 * doublings(count); }
+
+double largest_asymmetry(std::size_t count) { return 0.8 + 0.2 * doublings(count); }
+
+namespace {
+
+// Where the sides differ, and in which way they are compared.
+struct Compared {
+  Statistic difference;
+  Statistic decisive;      // of what the verdict is
+  bool has_ratio = false;  // the decisive one is a logarithm of ratios
+};
+
+Compared compared(const Side& ours, const Side& theirs, bool of_logarithms) {
+  Compared result{.difference = difference_of(ours, theirs), .decisive = {}};
+  result.has_ratio = !of_logarithms && ours.mean > 0 && theirs.mean > 0;
+  result.decisive = result.has_ratio ? log_ratio_of(ours, theirs) : result.difference;
+  return result;
+}
+
+std::size_t differing_windows(const Side& ours, const Side& theirs) {
+  std::size_t count = 0;
+  for (std::size_t w = 0; w < ours.series.size(); ++w) count += ours.series[w] != theirs.series[w] ? 1 : 0;
+  return count;
+}
+
+Unexpected none(std::string_view why) { return unexpected(std::string(why)); }
+
+// Whether these windows can give an interval: the error says why not.
+Result<void> are_enough(std::span<const double> influence, std::size_t different, std::size_t overlap,
+                        double effective) {
+  const std::size_t count = influence.size();
+  const double blocks = static_cast<double>(count) / static_cast<double>(overlap);
+  if (count < least_values || blocks < least_effective_count) return none(too_few_windows);
+  if (different == 0) return {};
+  if (static_cast<double>(different) < least_effective_count) return none(too_few_differ);
+  if (effective < least_effective_count) {
+    char number[32];
+    std::snprintf(number, sizeof number, " (effective blocks %.1f)", effective);
+    return none(std::string(too_alike_windows) + number);
+  }
+  const bool light =
+      tail_index(influence) <= largest_tail_index(count) && std::abs(asymmetry(influence)) <= largest_asymmetry(count);
+  if (!light) return none(too_heavy_tails);
+  return {};
+}
+
+Result<PairedIntervals> intervals_of(const RunScores& ours, const RunScores& theirs, std::size_t overlap, Rng rng,
+                                     std::uint32_t resamples, bool of_logarithms) {
   const std::size_t count = ours.front().size();
-  GPUSCHED_ASSERT(count > 0 && overlap >= 1 && resamples >= 39, "windows to compare, and a resample in each tail");
-  if (count < least_values) return std::nullopt;
   std::vector<std::size_t> windows = all_of(count);
   std::vector<std::size_t> our_runs = all_of(ours.size());
   std::vector<std::size_t> their_runs = all_of(theirs.size());
@@ -384,18 +491,17 @@ std::optional<PairedIntervals> paired_intervals(const RunScores& ours, const Run
   const RankedRuns their_ranks = ranked(theirs, their_runs, windows);
   const Side us = side_of(ours, our_ranks, windows);
   const Side them = side_of(theirs, their_ranks, windows);
-  std::size_t different = 0;
-  for (std::size_t w = 0; w < count; ++w) different += us.series[w] != them.series[w] ? 1 : 0;
-  if (different > 0 && static_cast<double>(different) < least_effective_count) return std::nullopt;
-  const bool has_ratio = us.mean > 0 && them.mean > 0;
-  const Statistic difference = difference_of(us, them);
-  const Statistic decisive = has_ratio ? log_ratio_of(us, them) : difference;
-  const std::size_t block = std::max({overlap, block_length(decisive.influence), block_length(difference.influence)});
-  if (!are_enough(decisive.influence, block)) return std::nullopt;
+  const auto [difference, decisive, has_ratio] = compared(us, them, of_logarithms);
+  const std::size_t block = std::max(overlap, block_length(decisive.influence));
+  const double effective = effective_count(decisive.influence, block);
+  if (auto enough = are_enough(decisive.influence, differing_windows(us, them), overlap, effective); !enough) {
+    return Unexpected{enough.error()};
+  }
+  const SlowCosines cosines(count);
   const RunSpread our_spread = run_spread(ours, our_ranks, us);
   const RunSpread their_spread = run_spread(theirs, their_ranks, them);
-  Studentised absolute(difference, block, our_spread, their_spread);
-  Studentised relative(decisive, block, our_spread.over(has_ratio ? us.mean * us.mean : 1),
+  Studentised absolute(difference, cosines, our_spread, their_spread);
+  Studentised relative(decisive, cosines, our_spread.over(has_ratio ? us.mean * us.mean : 1),
                        their_spread.over(has_ratio ? them.mean * them.mean : 1));
   for (std::uint32_t i = 0; i < resamples; ++i) {
     draw_blocks(windows, block, rng);
@@ -405,16 +511,34 @@ std::optional<PairedIntervals> paired_intervals(const RunScores& ours, const Run
     const Side their_side = side_of(theirs, ranked(theirs, their_runs, windows), windows);
     absolute.add(difference_of(our_side, their_side));
     if (!has_ratio) continue;
-    if (our_side.mean <= 0 || their_side.mean <= 0) return std::nullopt;  // too few windows carry the ratio
+    if (our_side.mean <= 0 || their_side.mean <= 0) return none(too_heavy_tails);  // few windows carry the ratio
     relative.add(log_ratio_of(our_side, their_side));
   }
-  PairedIntervals result{.difference = absolute.interval(), .relative = {}, .block = block};
+  PairedIntervals result{.difference = absolute.interval(), .relative = {}, .block = block, .effective = effective};
   if (has_ratio) {
     const ConfidenceInterval logarithms = relative.interval();
     result.relative = {std::expm1(logarithms.low), std::expm1(logarithms.high)};
   } else if (them.mean > 0) {
     result.relative = {result.difference.low / them.mean, result.difference.high / them.mean};
   }
+  return result;
+}
+
+}  // namespace
+
+Result<PairedIntervals> paired_intervals(const RunScores& ours, const RunScores& theirs, std::size_t overlap, Rng rng,
+                                         std::uint32_t resamples, WindowMean mean) {
+  GPUSCHED_ASSERT(!ours.front().empty() && overlap >= 1 && resamples >= 39,
+                  "windows to compare, and a resample in each tail");
+  if (mean == WindowMean::arithmetic) return intervals_of(ours, theirs, overlap, rng, resamples, false);
+  const auto our_logarithms = logarithms_of(ours);
+  const auto their_logarithms = logarithms_of(theirs);
+  if (!our_logarithms || !their_logarithms) return none(no_ratio);
+  auto result = intervals_of(*our_logarithms, *their_logarithms, overlap, rng, resamples, true);
+  if (!result) return result;
+  const double level = interquartile_mean_of_runs(theirs, mean);
+  result->relative = {std::expm1(result->difference.low), std::expm1(result->difference.high)};
+  result->difference = {level * result->relative.low, level * result->relative.high};
   return result;
 }
 

@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "gpusched/core/result.hpp"
 #include "gpusched/core/rng.hpp"
 
 namespace gpusched {
@@ -28,9 +28,8 @@ struct ConfidenceInterval {
 /// where no autocorrelation is significant. Precondition: not empty.
 std::size_t block_length(std::span<const double> values);
 
-/// How many independent values a series in order of time is worth, at the least that its lag-one autocorrelation leaves
-/// open: n (1 - r) / (1 + r) for an r that is 9 / n above the estimate (1.4 standard errors with 40 values), and at
-/// most n / `block`.
+/// How many independent values a series in order of time is worth: n (1 - r) / (1 + r) for an r that is 0.7 standard
+/// errors above its lag-one autocorrelation, and at most n / `block`. Precondition: not empty.
 double effective_count(std::span<const double> values, std::size_t block);
 
 /// How heavy the tails of values are: the mean of the logarithms of the larger half of the distances from the median,
@@ -40,19 +39,32 @@ double effective_count(std::span<const double> values, std::size_t block);
 /// wrong. Precondition: not empty.
 double tail_index(std::span<const double> values);
 
+/// How much longer one tail is than the other: the logarithm of the 90th percentile's distance from the median over the
+/// 10th percentile's. 0 where they are equal, 1.3 sigma for a log-normal. Precondition: not empty.
+double asymmetry(std::span<const double> values);
+
 /// Below so many effective values there is no interval,
 inline constexpr double least_effective_count = 10;
-/// and none where tail_index() is above this; more of such values show more of their tail. `count`: effective values.
-double largest_tail_index(double count);
-/// and none below so many values (tests/sim/interval_coverage_test.cpp).
-inline constexpr std::size_t least_values = 20;
+/// and none below so many values: fewer do not show tails or dependence (docs/evaluate.md).
+inline constexpr std::size_t least_values = 40;
+/// None where tail_index() is above this; more values show more of their tail. Precondition: at least least_values.
+double largest_tail_index(std::size_t count);
+/// None where the size of asymmetry() is above this. Precondition: at least least_values.
+double largest_asymmetry(std::size_t count);
 
 /// One figure of several runs on the same windows: [run][window]. The runs differ by their training seed; a policy
 /// without one is a single run.
 using RunScores = std::vector<std::vector<double>>;
 
-/// Interquartile mean over the runs of their means over the windows. Precondition: not empty.
-double interquartile_mean_of_runs(const RunScores& runs);
+/// How windows are averaged.
+enum class WindowMean : std::uint8_t {
+  arithmetic,  ///< every second of waiting counts alike, so that windows of much waiting weigh most
+  geometric,   ///< every window counts alike, by the ratio of its scores; all scores must be above 0
+};
+
+/// Interquartile mean over the runs of their means over the windows (of geometric ones: of their logarithms, as a
+/// value; 0 where a score is not above 0). Precondition: not empty.
+double interquartile_mean_of_runs(const RunScores& runs, WindowMean mean = WindowMean::arithmetic);
 
 /// 95 % intervals of interquartile_mean_of_runs(ours) - interquartile_mean_of_runs(theirs).
 struct PairedIntervals {
@@ -60,24 +72,40 @@ struct PairedIntervals {
   ConfidenceInterval
       relative;           ///< of the difference over theirs, from the logarithm of their ratio; 0 where theirs is 0
   std::size_t block = 1;  ///< windows in a block
+  double effective = 0;   ///< effective_count() of the windows
 };
+
+/// Why there is no interval, as the verdict says it.
+inline constexpr std::string_view too_few_windows = "too few windows";
+inline constexpr std::string_view too_few_differ = "too few windows differ";
+inline constexpr std::string_view too_heavy_tails = "differences too heavy-tailed";
+inline constexpr std::string_view too_alike_windows =
+    "windows too alike in time";  ///< followed by " (effective blocks 4.2)"
+inline constexpr std::string_view no_ratio = "no ratio where a window has 0";
+
+/// Resamples of the windows; more move no end of an interval by a tenth of its width.
+inline constexpr std::uint32_t bootstrap_resamples = 1'999;
 
 /// By a studentised block bootstrap of the differences, window by window (equal-tailed bootstrap-t: Hall, Annals of
 /// Statistics 16(3), 1988; blocks: Davison and Hall, Biometrika 80(1), 1993). In each resample blocks of neighbouring
 /// windows are drawn, the same for both sides, and with them runs of ours and runs of theirs: a run is drawn whole,
-/// because it is one network in all windows. A block has the windows of block_length(), at least `overlap` of them. The
-/// standard error counts what autocorrelation adds and, of several runs, how far they differ; its degrees of freedom
-/// are those of both together.
+/// because it is one network in all windows. A block has the windows of block_length(), at least `overlap` of them.
 ///
-/// Nothing with fewer than least_values windows, fewer than least_effective_count effective ones, a
-/// relative difference with a tail_index() above largest_tail_index(), or fewer than least_effective_count windows in
-/// which the sides differ, unless they differ in none. Preconditions: not empty, every run has the same windows in
-/// order of time, at most `overlap` windows overlap, at least 39 resamples.
-std::optional<PairedIntervals> paired_intervals(const RunScores& ours, const RunScores& theirs, std::size_t overlap,
-                                                Rng rng, std::uint32_t resamples = 1'999);
-
-/// The verdict where there is no interval.
-inline constexpr std::string_view too_few_windows = "too few windows";
+/// The standard error comes from the slowest cosines of the series alone (Lazarus, Lewis, Stock and Watson, Journal of
+/// Business & Economic Statistics 36(4), 2018), made flat by its lag-one autocorrelation (Andrews and Monahan,
+/// Econometrica 60(4), 1992): it sees dependence that lasts for many windows, and being made of few numbers it gives
+/// wide intervals. Of several runs it counts how far they differ, too; its degrees of freedom are those of both.
+///
+/// The Error's message is too_few_windows with fewer than least_values, or fewer than least_effective_count blocks of
+/// windows that overlap; too_few_differ where the sides differ in some windows, but fewer than least_effective_count;
+/// too_alike_windows where their effective_count() is below that; too_heavy_tails where the relative difference's
+/// tail_index() or asymmetry() is too large; of geometric means
+/// no_ratio where a score is not above 0. Their relative interval is that of the ratio of geometric means.
+/// Preconditions: not empty, every run has the same windows in order of time, at most `overlap` windows overlap, at
+/// least 39 resamples.
+Result<PairedIntervals> paired_intervals(const RunScores& ours, const RunScores& theirs, std::size_t overlap, Rng rng,
+                                         std::uint32_t resamples = bootstrap_resamples,
+                                         WindowMean mean = WindowMean::arithmetic);
 
 /// What an interval of differences (ours - theirs, of something that should be small) says.
 std::string_view verdict(const ConfidenceInterval& difference);

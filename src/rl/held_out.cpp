@@ -119,8 +119,8 @@ std::string sentence_of(const HeldOut& result) {
   const std::string count = std::to_string(result.rows.size());
   const std::string lineup = count + " plain policies that know no more of run times than it does";
   if (!other.agent.interval) {
-    return "No verdict, as the windows are too few for differences like theirs: " + than +
-           " from that of the best of " + lineup + ", " + other.policy + ".\n";
+    return "No verdict (" + other.agent.verdict + "): " + than + " from that of the best of " + lineup + ", " +
+           other.policy + ".\n";
   }
   if (is_beaten(other)) {
     return "The agent beats all " + lineup + ": " + than + " " + interval_of(other.agent) +
@@ -249,7 +249,7 @@ Result<HeldOut> test_model(const TrainConfig& config, const JobTable& jobs, cons
     }
     HeldOutRow row = row_of(*scores);
     row.agent =
-        compare(agent, {.name = policy.text, .runs = {*std::move(scores)}}, figure, windows->overlap(), config.seed);
+        compare(agent, {.name = policy.text, .runs = {*std::move(scores)}}, figure, {windows->overlap(), config.seed});
     result.rows.push_back(std::move(row));
   }
   std::stable_sort(result.rows.begin(), result.rows.end(),

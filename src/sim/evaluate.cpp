@@ -70,6 +70,12 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}};
   const JobTable& jobs = input.run.trace.jobs;
   input.options.engine = {.placement = input.run.placement, .preemption = scenario.preemption, .seed = scenario.seed};
+  auto runtime = runtime_of(scenario.fidelity, jobs, input.run.cluster);
+  if (!runtime) return Unexpected{runtime.error()};
+  input.options.runtime = *std::move(runtime);
+  if (scenario.figure == "energy_kwh" && !input.options.runtime.power) {
+    return unexpected("--figure: energy_kwh is not known here; give --profile with the power of every GPU type");
+  }
   input.options.windows = windows_of(scenario, jobs.size());
   auto backfill = default_backfill(registry, scenario.backfill, lineup.policies);
   if (!backfill) return Unexpected{backfill.error()};
@@ -84,9 +90,8 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
 
 Result<ReportOptions> report_options(const EvaluateScenario& scenario, const Lineup& lineup) {
   ReportOptions options{.figure = find_metric(scenario.figure), .backfill = scenario.backfill, .seed = scenario.seed};
-  if (options.figure == nullptr || !options.figure->value(Metrics{})) {
-    return unexpected("--figure: " + scenario.figure + " is not known here: evaluate runs without device profiles");
-  }
+  if (options.figure == nullptr) return unexpected("--figure: no metric is called " + scenario.figure);
+  if (scenario.mean == "geometric") options.mean = WindowMean::geometric;
   if (scenario.against.empty()) return options;
   const auto reference = std::find_if(lineup.entries.begin(), lineup.entries.end(),
                                       [&](const Lineup::Entry& entry) { return entry.name == scenario.against; });
@@ -100,15 +105,17 @@ Result<ReportOptions> report_options(const EvaluateScenario& scenario, const Lin
 // One trace: what was read, and which windows of it were run where.
 Json trace_manifest(const EvaluationInput& input) {
   const EvaluationWindows& windows = input.options.windows;
-  return {{"trace", trace_json(input.run.trace.report)},
-          {"cluster", cluster_json(input.run.cluster)},
-          {"count", input.starts.size()},
-          {"jobs", windows.jobs},
-          {"warm_up", windows.warm_up},
-          {"stride", windows.stride},
-          {"first", windows.first},
-          {"last", windows.last},
-          {"overlap", windows.overlap()}};
+  return {
+      {"trace", trace_json(input.run.trace.report)},
+      {"cluster", cluster_json(input.run.cluster)},
+      {"value_sources", {{"rates", rates_json(input.options.runtime)}, {"power", power_json(input.options.runtime)}}},
+      {"count", input.starts.size()},
+      {"jobs", windows.jobs},
+      {"warm_up", windows.warm_up},
+      {"stride", windows.stride},
+      {"first", windows.first},
+      {"last", windows.last},
+      {"overlap", windows.overlap()}};
 }
 
 Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, const Execution& execution) {
@@ -162,7 +169,8 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
     if (!input) return Unexpected{input.error()};
     plan.inputs.push_back(*std::move(input));
   }
-  std::vector<std::string> names = scenario.clusters;
+  std::vector<std::string> names = files_of(scenario.fidelity);
+  names.insert(names.end(), scenario.clusters.begin(), scenario.clusters.end());
   const std::vector<std::string> of_policies = files_of_policies(plan.lineup.policies, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
   plan.files = existing_files(names);
@@ -194,7 +202,8 @@ std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
   std::vector<std::string> notes;
   for (const EvaluationInput& input : plan.inputs) {
     for (const auto& lines :
-         {left_out_lines(input.run.trace.report), outside_vcs_lines(input.run.cluster, input.run.jobs_outside_vcs)}) {
+         {left_out_lines(input.run.trace.report), outside_vcs_lines(input.run.cluster, input.run.jobs_outside_vcs),
+          input.options.runtime.notes}) {
       for (const std::string& line : lines) notes.push_back(input.path + ": " + line);
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/sim/evaluate_scenario.hpp"
 
+#include <utility>
+
 #include "src/base/parallel.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/sim/metric_table.hpp"
@@ -38,6 +40,9 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       common.checkpoint_cost,
       common.restart_cost,
       common.checkpoint_interval,
+  };
+  for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
+  FieldTable rest{
       {"protocol",
        "--protocol",
        "windows as below, or the ten of RLScheduler (SC'20)",
@@ -74,6 +79,12 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        .target = &s.to,
        .range = Field::Range{0, 1}},
       {"figure", "--figure", "what is compared", &s.figure, figure_names()},
+      {"mean",
+       "--mean",
+       "over the windows: arithmetic, where windows of much waiting weigh most, or geometric, where each counts by its "
+       "ratio",
+       &s.mean,
+       {"arithmetic", "geometric"}},
       {"against", "--against", "the policy or group that the others are compared with; default: the first", &s.against},
       {"seed", "--seed", "seed of synthetic traces, random policies and the bootstrap", &s.seed},
       {"output.folder",
@@ -90,6 +101,7 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        .changes_results = false,
        .range = Field::Range{0, most_threads}},
   };
+  for (Field& row : rest) fields.push_back(std::move(row));
   return fields;
 }
 

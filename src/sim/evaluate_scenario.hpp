@@ -11,6 +11,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/engine/engine_state.hpp"
 #include "src/base/field_table.hpp"
+#include "src/sim/fidelity.hpp"
 
 namespace gpusched {
 
@@ -29,6 +30,7 @@ struct EvaluateScenario {
   std::string backfill = "none";
   std::string placement = "consolidate";
   PreemptionCost preemption;
+  Fidelity fidelity;
   std::string protocol = "windows";  ///< "windows", or "sc20"
   std::uint64_t window_jobs = 1024;  ///< measured jobs of a window
   std::uint64_t windows = 0;         ///< so many, evenly spaced; 0: as the stride says
@@ -36,6 +38,7 @@ struct EvaluateScenario {
   std::uint64_t warmup_jobs = 0;     ///< before each window
   double from = 0, to = 1;           ///< the part of the trace's jobs that windows lie in
   std::string figure = "avg_jct_s";  ///< what is compared
+  std::string mean = "arithmetic";   ///< how windows are averaged: "arithmetic" or "geometric"
   std::string against;               ///< policy or group; empty: the first
   std::uint64_t seed = 0;
   std::string out;                           ///< folder for files; empty: none

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gpusched/policy/simulate.hpp"
+#include "gpusched/watch/energy.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/backfill/backfill.hpp"
@@ -69,11 +70,13 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
   auto policy = make_contestant(registry, spec, options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
   if (!policy) return Unexpected{policy.error()};
-  Engine engine(jobs, cluster, options.engine);
+  Engine engine(jobs, cluster, options.engine, &options.runtime.model);
   RunLog log(measured);
+  EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
   WindowRun run{.clairvoyant = policy->clairvoyant(), .metrics = {}, .failure = {}};
-  if (simulate(engine, *policy, log)) {
+  if (simulate(engine, *policy, log, energy)) {
     run.metrics = compute_metrics(engine, log, measured);
+    if (options.runtime.power) run.metrics->energy_kwh = energy.kwh();
   } else {
     run.failure = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it " + why_unfinished(engine);
   }
@@ -173,8 +176,8 @@ double win_rate_of(const RunScores& ours, const RunScores& theirs, Better better
 
 }  // namespace
 
-Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure, std::size_t overlap,
-                   std::uint64_t seed) {
+Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure,
+                   const ComparisonOptions& options) {
   const std::vector<std::size_t> here = contestant.finished_windows();
   const std::vector<std::size_t> there = other.finished_windows();
   std::vector<std::size_t> windows;
@@ -183,11 +186,16 @@ Comparison compare(const Contestant& contestant, const Contestant& other, const 
   if (windows.empty()) return result;
   const RunScores ours = contestant.scores(figure, windows);
   const RunScores theirs = other.scores(figure, windows);
-  result.mean = interquartile_mean_of_runs(ours);
-  result.other_mean = interquartile_mean_of_runs(theirs);
+  result.mean = interquartile_mean_of_runs(ours, options.mean);
+  result.other_mean = interquartile_mean_of_runs(theirs, options.mean);
   result.win_rate = win_rate_of(ours, theirs, figure.better);
-  result.interval = paired_intervals(ours, theirs, overlap, Rng(seed).split("bootstrap"));
-  if (!result.interval) return result;
+  const auto interval = paired_intervals(ours, theirs, options.overlap, Rng(options.seed).split("bootstrap"),
+                                         bootstrap_resamples, options.mean);
+  if (!interval) {
+    result.verdict = interval.error().message;
+    return result;
+  }
+  result.interval = *interval;
   const ConfidenceInterval& decisive = result.other_mean > 0 ? result.interval->relative : result.interval->difference;
   const bool less = figure.better != Better::more;
   result.verdict = verdict(less ? decisive : ConfidenceInterval{-decisive.high, -decisive.low});

@@ -14,6 +14,7 @@
 #include "gpusched/engine/engine_state.hpp"
 #include "gpusched/watch/metrics.hpp"
 #include "src/base/statistics.hpp"
+#include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sim/running_work.hpp"
@@ -56,6 +57,7 @@ struct EvaluationOptions {
   EngineOptions engine;
   EvaluationWindows windows;
   std::optional<PolicySpec> backfill = {};  ///< around every policy that is an order and names no way of its own
+  CalibratedRuntime runtime = {};           ///< of device profiles; uniform, and energy unknown, without any
 };
 
 /// Error: a policy that cannot be made for this trace and cluster. What evaluate_policies() refuses after that is a run
@@ -98,15 +100,22 @@ struct Contestant {
 /// How one contestant compares with another over the windows in which all runs of both ended.
 struct Comparison {
   std::size_t windows = 0;                  ///< so many; if none, what follows is empty
-  double mean = 0, other_mean = 0;          ///< interquartile means over the runs of their means over the windows
-  std::optional<PairedIntervals> interval;  ///< none with too few windows
+  double mean = 0, other_mean = 0;          ///< interquartile_mean_of_runs()
+  std::optional<PairedIntervals> interval;  ///< none where paired_intervals() gives none
   double win_rate = 0;  ///< share of windows (and pairs of runs) in which it is better, ties counting half
-  std::string verdict;  ///< better, worse, no difference detected or too few windows
+  std::string verdict;  ///< better, worse, no difference detected, or why there is no interval
 };
 
-/// `overlap`: EvaluationWindows::overlap(). The verdict is that of the relative interval, which holds better than the
-/// other: a window of many jobs waiting weighs on both sides of a ratio. Precondition: both have the same windows.
-Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure, std::size_t overlap,
-                   std::uint64_t seed);
+/// How contestants are compared.
+struct ComparisonOptions {
+  std::size_t overlap = 1;  ///< EvaluationWindows::overlap()
+  std::uint64_t seed = 0;   ///< of the bootstrap
+  WindowMean mean = WindowMean::arithmetic;
+};
+
+/// The verdict is that of the relative interval, which holds better than the other: a window of many jobs waiting
+/// weighs on both sides of a ratio. Precondition: both have the same windows.
+Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure,
+                   const ComparisonOptions& options);
 
 }  // namespace gpusched

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
@@ -52,17 +54,59 @@ std::string seeds_line(const Contestant& contestant, const ReportOptions& option
   if (windows.empty()) return "";
   const RunScores scores = contestant.scores(*options.figure, windows);
   std::string line = contestant.name + ": interquartile mean of " + std::to_string(scores.size()) + " training seeds " +
-                     value_text(interquartile_mean_of_runs(scores), *options.figure);
-  const RunScores nothing{std::vector<double>(windows.size(), 0.0)};
-  if (const auto own = paired_intervals(scores, nothing, overlap, Rng(options.seed).split("bootstrap"))) {
-    line += " [" + value_text(own->difference.low, *options.figure) + ", " +
-            value_text(own->difference.high, *options.figure) + "]";
+                     value_text(interquartile_mean_of_runs(scores, options.mean), *options.figure);
+  // Compared with a policy that always has 0; a geometric mean with one that always has 1.
+  const double other = options.mean == WindowMean::geometric ? 1 : 0;
+  if (const auto own = paired_intervals(scores, {std::vector<double>(windows.size(), other)}, overlap,
+                                        Rng(options.seed).split("bootstrap"), bootstrap_resamples, options.mean)) {
+    line += " [" + value_text(other + own->difference.low, *options.figure) + ", " +
+            value_text(other + own->difference.high, *options.figure) + "]";
   }
   line += "; seeds";
-  for (std::size_t i = 0; i < scores.size(); ++i)
-    line += (i == 0 ? " " : ", ") + value_text(mean_of(scores[i]), *options.figure);
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    line += (i == 0 ? " " : ", ") + value_text(interquartile_mean_of_runs({scores[i]}, options.mean), *options.figure);
+  }
   return line + "\n";
 }
+
+// What helps where there is no interval: a line for each reason among `verdicts`, once.
+std::string advice_lines(const std::vector<std::string>& verdicts) {
+  static const std::pair<std::string_view, std::string> advice[] = {
+      {too_few_windows, "an interval takes " + std::to_string(least_values) + " windows, " +
+                            formatted("%.0f", least_effective_count) + " of them without common jobs"},
+      {too_few_differ, "an interval takes " + formatted("%.0f", least_effective_count) + " windows that differ"},
+      {too_alike_windows, "what happens lasts for several windows; longer ones, or more of the trace, tell more"},
+      {too_heavy_tails, "a few windows decide; longer ones tell more, or --mean geometric, where each counts alike"},
+      {no_ratio, "--mean geometric takes values above 0"},
+  };
+  std::string text;
+  for (const auto& [reason, line] : advice) {
+    const auto has_it = [&reason = reason](const std::string& verdict) {
+      return verdict.substr(0, verdict.find(" (")) == reason;
+    };
+    if (std::any_of(verdicts.begin(), verdicts.end(), has_it)) text += std::string(reason) + ": " + line + "\n";
+  }
+  return text;
+}
+
+// What the policy knew of run times; where that depends on the trace, each once.
+std::string run_times_on(const std::vector<TraceEvaluation>& evaluations, std::size_t row) {
+  std::vector<std::string> seen;
+  std::string text;
+  for (const TraceEvaluation& evaluation : evaluations) {
+    const std::string own = evaluation.contestants[row].run_times();
+    if (std::find(seen.begin(), seen.end(), own) != seen.end()) continue;
+    seen.push_back(own);
+    text += (seen.size() == 1 ? "" : "; ") + own;
+  }
+  return text;
+}
+
+std::string mean_text(WindowMean mean) {
+  return mean == WindowMean::geometric ? ", geometric means over the windows" : "";
+}
+
+constexpr const char* run_times_legend = "run times: what the policy knew of them\n";
 
 // In full precision; nothing for nothing.
 void append_value(std::string& text, std::optional<double> value) {
@@ -95,15 +139,20 @@ Json window_values(const PolicyScores& run, const MetricInfo& figure) {
   return values;
 }
 
-Json comparison_json(const Comparison& pair, const std::string& against, const std::string& figure) {
-  Json json{{"against", against},      {"figure", figure},
-            {"windows", pair.windows}, {"difference", pair.mean - pair.other_mean},
-            {"interval_95", nullptr},  {"win_rate", pair.win_rate},
+Json comparison_json(const Comparison& pair, const std::string& against, const ReportOptions& options) {
+  Json json{{"against", against},
+            {"figure", options.figure->name},
+            {"mean", options.mean == WindowMean::geometric ? "geometric" : "arithmetic"},
+            {"windows", pair.windows},
+            {"difference", pair.mean - pair.other_mean},
+            {"interval_95", nullptr},
+            {"win_rate", pair.win_rate},
             {"verdict", pair.verdict}};
   if (pair.interval) {
     json["interval_95"] = {pair.interval->difference.low, pair.interval->difference.high};
     json["relative_interval_95"] = {pair.interval->relative.low, pair.interval->relative.high};
     json["block"] = pair.interval->block;
+    json["effective_blocks"] = pair.interval->effective;
   }
   return json;
 }
@@ -115,26 +164,30 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
   const Contestant& reference = evaluation.contestants[options.reference];
   TextTable table({"policy", "run times", options.figure->name, "difference", "95% interval", "wins", "verdict"});
   std::string below;
+  std::vector<std::string> verdicts;
   for (const Contestant& contestant : evaluation.contestants) {
-    const Comparison pair = compare(contestant, reference, *options.figure, windows.overlap(), options.seed);
+    const Comparison pair = compare(contestant, reference, *options.figure, options.with_overlap(windows.overlap()));
     const bool self = &contestant == &reference;
     table.add({marked_name(contestant), contestant.run_times(), value_text(pair.mean, *options.figure),
                self ? "" : difference_text(pair), self ? "" : interval_text(pair),
                self ? "" : formatted("%.0f%%", 100 * pair.win_rate), self ? "=" : pair.verdict});
+    if (!self) verdicts.push_back(pair.verdict);
     below += failure_lines(contestant);
     if (contestant.runs.size() > 1) below += seeds_line(contestant, options, windows.overlap());
   }
   return counted(evaluation.starts.size(), "window") + " of " + counted(windows.jobs, "job") + ", every " +
          human_count(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
-         "\ncompared with " + reference.name + " (studentised block bootstrap)\n\n" + table.text() +
-         "run times: what the policy knew of them\n" + below + legend(evaluation.contestants);
+         "\ncompared with " + reference.name + " (studentised block bootstrap)" + mean_text(options.mean) + "\n\n" +
+         table.text() + run_times_legend + advice_lines(verdicts) + below + legend(evaluation.contestants);
 }
 
 std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   const std::vector<Contestant>& rows = evaluations.front().contestants;
-  std::vector<std::string> header{"policy"};
+  std::vector<std::string> header{"policy", "run times"};
+  std::vector<std::string> verdicts;
   std::string text = options.figure->name + " compared with " + rows[options.reference].name +
-                     backfill_text(options.backfill) + "; 95% intervals, studentised block bootstrap\n";
+                     backfill_text(options.backfill) + "; 95% intervals, studentised block bootstrap" +
+                     mean_text(options.mean) + "\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     header.push_back(std::filesystem::path(evaluation.trace).filename().string());
     text += "  " + header.back() + ": " + counted(evaluation.starts.size(), "window") + " of " +
@@ -143,17 +196,18 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
   }
   TextTable table(header);
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    std::vector<std::string> cells{marked_name(rows[row])};
+    std::vector<std::string> cells{marked_name(rows[row]), run_times_on(evaluations, row)};
     for (const TraceEvaluation& evaluation : evaluations) {
       const Comparison pair = compare(evaluation.contestants[row], evaluation.contestants[options.reference],
-                                      *options.figure, evaluation.windows.overlap(), options.seed);
+                                      *options.figure, options.with_overlap(evaluation.windows.overlap()));
+      if (row != options.reference) verdicts.push_back(pair.verdict);
       cells.push_back(row == options.reference
                           ? value_text(pair.mean, *options.figure)
                           : difference_text(pair) + " " + (pair.interval ? interval_text(pair) : pair.verdict));
     }
     table.add(std::move(cells));
   }
-  return text + "\n" + table.text() + legend(rows);
+  return text + "\n" + table.text() + run_times_legend + advice_lines(verdicts) + legend(rows);
 }
 
 Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions& options) {
@@ -181,8 +235,8 @@ Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions
     }
     if (&contestant != &reference) {
       const Comparison pair =
-          compare(contestant, reference, *options.figure, evaluation.windows.overlap(), options.seed);
-      entry["comparison"] = comparison_json(pair, reference.name, options.figure->name);
+          compare(contestant, reference, *options.figure, options.with_overlap(evaluation.windows.overlap()));
+      entry["comparison"] = comparison_json(pair, reference.name, options);
     }
     result.push_back(std::move(entry));
   }
@@ -213,17 +267,18 @@ std::string windows_csv(const std::vector<TraceEvaluation>& evaluations) {
 
 std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   std::string text =
-      "trace,cluster,name,clairvoyant,policies,windows,figure,mean,against,difference,low_95,high_95,relative_low_95,"
-      "relative_high_95,win_rate,verdict\n";
+      "trace,cluster,name,clairvoyant,run_times,policies,windows,figure,mean,against,difference,low_95,high_95,"
+      "relative_low_95,relative_high_95,win_rate,verdict\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     const Contestant& reference = evaluation.contestants[options.reference];
     for (const Contestant& contestant : evaluation.contestants) {
       const Comparison pair =
-          compare(contestant, reference, *options.figure, evaluation.windows.overlap(), options.seed);
+          compare(contestant, reference, *options.figure, options.with_overlap(evaluation.windows.overlap()));
       append_csv_field(text, evaluation.trace);
       append_csv_field(text += ',', evaluation.cluster);
       append_csv_field(text += ',', contestant.name);
       text += contestant.clairvoyant() ? ",true" : ",false";
+      append_csv_field(text += ',', contestant.run_times());
       text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(pair.windows);
       append_csv_field(text += ',', options.figure->name);
       append_value(text += ',', pair.mean);

@@ -26,6 +26,10 @@ struct ReportOptions {
   std::size_t reference = 0;           ///< contestant that the others are compared with
   std::string backfill;                ///< as given, "none" for none
   std::uint64_t seed = 0;              ///< of the bootstrap
+  WindowMean mean = WindowMean::arithmetic;
+
+  /// For windows of which so many overlap.
+  [[nodiscard]] ComparisonOptions with_overlap(std::size_t overlap) const { return {overlap, seed, mean}; }
 };
 
 /// One trace: a row a contestant, with interval, wins and verdict, and a line for each group of training seeds.

@@ -58,4 +58,30 @@ Json file_json(const std::string& path) {
   return {{"path", path}, {"sha256", file ? Json(file->sha256()) : Json()}};
 }
 
+namespace {
+
+Json values_json(const std::vector<UsedValue>& values) {
+  Json list = Json::array();
+  for (const UsedValue& used : values) {
+    list.push_back({{"profile", used.profile_id},
+                    {"path", used.path},
+                    {"value", used.value},
+                    {"unit", used.unit},
+                    {"source", to_string(used.source)},
+                    {"ref", used.ref}});
+  }
+  return list;
+}
+
+}  // namespace
+
+Json rates_json(const CalibratedRuntime& runtime) {
+  if (runtime.model.is_uniform()) return "every GPU runs at the speed of the trace";
+  return values_json(runtime.used);
+}
+
+Json power_json(const CalibratedRuntime& runtime) {
+  return runtime.power ? values_json(runtime.power_used) : Json("none");
+}
+
 }  // namespace gpusched

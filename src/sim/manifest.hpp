@@ -8,6 +8,7 @@
 
 #include "gpusched/data/cluster.hpp"
 #include "src/base/strict_json.hpp"
+#include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "traces/core/trace.hpp"
 
@@ -29,5 +30,9 @@ std::vector<std::string> files_of_policies(const std::vector<PolicySpec>& specs,
 
 /// {"path", "sha256"} of a file; the hash is null where it cannot be read.
 Json file_json(const std::string& path);
+
+/// The profile values that run times were computed from, and those that the power was.
+nlohmann::ordered_json rates_json(const CalibratedRuntime& runtime);
+nlohmann::ordered_json power_json(const CalibratedRuntime& runtime);
 
 }  // namespace gpusched

@@ -22,59 +22,6 @@
 namespace gpusched {
 namespace {
 
-// [TYPE=]FILE_OR_NAME of each of --profile.
-std::vector<std::string> given_profiles(const Scenario& scenario) {
-  std::vector<std::string> given;
-  for (std::size_t at = 0; at < scenario.profiles.size();) {
-    const std::size_t comma = std::min(scenario.profiles.find(',', at), scenario.profiles.size());
-    given.push_back(scenario.profiles.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return given;
-}
-
-// Without profiles every GPU runs at the speed of the trace.
-Result<CalibratedRuntime> runtime_for(const Scenario& scenario, const JobTable& jobs, const Cluster& cluster) {
-  const auto fail = [](const Error& error, const char* field) {
-    return Unexpected{Error{.message = error.to_string(), .field = field}};
-  };
-  std::vector<TypeProfile> profiles;
-  for (const std::string& given : given_profiles(scenario)) {
-    auto profile = parse_type_profile(given);
-    if (!profile) return fail(profile.error(), "fidelity.profiles");
-    profiles.push_back(*std::move(profile));
-  }
-  if (profiles.empty()) {
-    if (!scenario.reference_profile.empty() || scenario.slowdown != 1) {
-      return unexpected("--reference-profile and --slowdown apply to durations that profiles give; add --profile");
-    }
-    return CalibratedRuntime{};
-  }
-  DeviceProfile reference = profiles.front().profile;
-  if (!scenario.reference_profile.empty()) {
-    auto given = find_device_profile(scenario.reference_profile);
-    if (!given) return fail(given.error(), "fidelity.reference");
-    reference = *std::move(given);
-  }
-  const bool any_share =
-      std::any_of(jobs.shapes().begin(), jobs.shapes().end(), [](const Shape& shape) { return shape.is_share(); });
-  RuntimeOptions options{.slowdown = scenario.slowdown,
-                         .interference = any_share && scenario.interference == "profile"};
-  for (std::uint32_t type = 0; type < cluster.gpu_types.size(); ++type) {
-    const auto has_it = [type](const Node& node) { return node.gpus > 0 && node.gpu_type == type; };
-    if (std::none_of(cluster.nodes.begin(), cluster.nodes.end(), has_it)) options.empty_types.push_back(type);
-  }
-  auto runtime = runtime_model_from_profiles(jobs.families(), cluster.gpu_types, profiles, reference, options);
-  if (!runtime) return fail(runtime.error(), "fidelity.profiles");
-  std::uint32_t without_family = 0;
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) without_family += jobs.families()[jobs.family(JobId{i})].empty();
-  if (without_family > 0) {
-    runtime->notes.push_back(std::to_string(without_family) + " of " + std::to_string(jobs.size()) +
-                             " jobs state no family and run as 'mixed'");
-  }
-  return runtime;
-}
-
 Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs) {
   MeasureWindow window;
   if (scenario.warmup.us != 0 || scenario.measure.us != 0) {
@@ -101,11 +48,8 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
 // The files that were read besides the trace.
 std::vector<std::string> files_of(const Scenario& scenario, const std::vector<PolicySpec>& specs,
                                   const PolicyRegistry& registry) {
-  std::vector<std::string> names = {scenario.cluster, scenario.reference_profile};
-  for (const std::string& profile : given_profiles(scenario)) {
-    names.push_back(profile);
-    names.push_back(profile.substr(profile.find('=') + 1));  // TYPE=FILE
-  }
+  std::vector<std::string> names = files_of(scenario.fidelity);
+  names.push_back(scenario.cluster);
   const std::vector<std::string> of_policies = files_of_policies(specs, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
   return existing_files(names);
@@ -304,7 +248,7 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
   input.window = *window;
   if (scenario.recorded == "show") input.recorded = recorded_waits(input.trace.jobs, input.window);
   input.options = {.placement = loaded->placement, .preemption = scenario.preemption, .seed = scenario.seed};
-  auto runtime = runtime_for(scenario, input.trace.jobs, input.cluster);
+  auto runtime = runtime_of(scenario.fidelity, input.trace.jobs, input.cluster);
   if (!runtime) return Unexpected{runtime.error()};
   input.runtime = *std::move(runtime);
   input.files = files_of(scenario, input.specs, registry);

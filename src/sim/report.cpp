@@ -71,24 +71,6 @@ std::size_t split_index(const Scenario& scenario) {
 }
 
 // Each value of a device profile that a result was made from.
-Json values_json(const std::vector<UsedValue>& values) {
-  Json list = Json::array();
-  for (const UsedValue& used : values) {
-    list.push_back({{"profile", used.profile_id},
-                    {"path", used.path},
-                    {"value", used.value},
-                    {"unit", used.unit},
-                    {"source", to_string(used.source)},
-                    {"ref", used.ref}});
-  }
-  return list;
-}
-
-Json rates_json(const ReplayInput& input) {
-  if (input.runtime.model.is_uniform()) return "every GPU runs at the speed of the trace";
-  return values_json(input.runtime.used);
-}
-
 Json recorded_json(const RecordedWaits& recorded) {
   return {{"jobs", recorded.jobs},
           {"measured_jobs", recorded.measured},
@@ -128,9 +110,9 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
        {"value_sources",
         {{"submission_and_work", "trace"},
          {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
-         {"rates", rates_json(input)},
+         {"rates", rates_json(input.runtime)},
          {"preemption_cost", "config"},
-         {"power", input.runtime.power ? values_json(input.runtime.power_used) : Json("none")}}},
+         {"power", power_json(input.runtime)}}},
        {"policies", policies},
        {"warnings", report_warnings(input, runs)},
        {"execution", execution_json(execution, scenario.threads, scenario.out)}});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "src/base/parallel.hpp"
 #include "src/base/strict_json.hpp"
@@ -23,7 +24,7 @@ FieldTable scenario_fields(Scenario& s) {
   std::vector<std::string> splits{"none"};
   splits.insert(splits.end(), std::begin(split_names), std::end(split_names));
   const RunFields common = run_fields(s);
-  return {
+  FieldTable fields{
       {"trace.path", "--trace", "trace file, - for standard input, or synthetic:NAME", &s.trace},
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
       {"trace.columns", "--columns", "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]", &s.columns},
@@ -44,19 +45,9 @@ FieldTable scenario_fields(Scenario& s) {
       common.checkpoint_cost,
       common.restart_cost,
       common.checkpoint_interval,
-      {"fidelity.profiles", "--profile",
-       "device profiles that set how fast each job family runs on each GPU type: [TYPE=]FILE_OR_NAME[,...]",
-       &s.profiles},
-      {"fidelity.reference", "--reference-profile",
-       "profile of the device that the trace's durations are of; by default the first of --profile",
-       &s.reference_profile},
-      {"fidelity.slowdown", "--slowdown", "factor on every modelled duration, for what the model leaves out",
-       &s.slowdown},
-      {"fidelity.interference",
-       "--interference",
-       "how much jobs that share a GPU slow each other: as the profiles say, or not",
-       &s.interference,
-       {"profile", "none"}},
+  };
+  for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
+  FieldTable rest{
       common.oversize,
       {"measure.warmup_jobs", "--warmup-jobs", "first jobs that are run but not measured", &s.warmup_jobs},
       {"measure.measure_jobs", "--measure-jobs", "jobs that are measured then; 0: all", &s.measure_jobs},
@@ -83,6 +74,8 @@ FieldTable scenario_fields(Scenario& s) {
        .changes_results = false,
        .range = Field::Range{0, most_threads}},
   };
+  for (Field& row : rest) fields.push_back(std::move(row));
+  return fields;
 }
 
 Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file) {

@@ -14,6 +14,7 @@
 #include "gpusched/engine/engine_state.hpp"
 #include "gpusched/watch/metrics.hpp"
 #include "src/base/field_table.hpp"
+#include "src/sim/fidelity.hpp"
 
 namespace gpusched {
 
@@ -30,10 +31,7 @@ struct Scenario {
   std::string placement = "consolidate";
   std::uint64_t seed = 0;
   PreemptionCost preemption;
-  std::string profiles;  ///< device profiles, [TYPE=]FILE_OR_NAME[,...]; empty: every GPU at the speed of the trace
-  std::string reference_profile;         ///< of the device that the trace's durations are of; empty: the first profile
-  double slowdown = 1;                   ///< factor on every modelled duration: what the model leaves out
-  std::string interference = "profile";  ///< whether jobs that share a GPU slow each other: "profile" or "none"
+  Fidelity fidelity;
   std::string oversize = "error";
   std::uint64_t warmup_jobs = 0;
   std::uint64_t measure_jobs = 0;  ///< 0: all that follow the warm-up

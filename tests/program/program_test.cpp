@@ -469,6 +469,26 @@ TEST_F(Program, EvaluatesWithACostOfPreemption) {
   EXPECT_EQ(means("--checkpoint-cost 25 --restart-cost 35 ").first, restarted_las);
 }
 
+// Of all metrics that replay reports, evaluate refused energy_kwh.
+TEST_F(Program, EvaluatesTheEnergyOfDeviceProfilesAsReplayDoes) {
+  std::string csv = "job_id,submit_s,work_s,tasks,gpu_milli_per_task,family\n";
+  for (int i = 0; i < 60; ++i) {
+    csv += std::to_string(i) + "," + std::to_string(i) + "," + std::to_string(50 + i * 7 % 23) + ",1,1000," +
+           (i % 2 == 0 ? "bert" : "resnet50") + "\n";
+  }
+  const std::string cluster = folder_.write("v100.json", R"({"nodes": [{"gpus": 4, "gpu_type": "V100"}]})");
+  const std::string input = "--trace " + folder_.write("families.csv", csv) + " --cluster " + cluster +
+                            " --policy fifo,sjf --profile V100 --slowdown 1.5";
+  const json replayed = metrics("replay " + input);
+  const json evaluated = metrics("evaluate " + input + " --window-jobs 60 --figure energy_kwh");
+  ASSERT_EQ(evaluated.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_GT(replayed[i]["metrics"]["energy_kwh"], 0);
+    EXPECT_EQ(evaluated[i]["metrics"]["energy_kwh"], replayed[i]["metrics"]["energy_kwh"]);
+    EXPECT_EQ(evaluated[i]["metrics"]["avg_jct_s"], replayed[i]["metrics"]["avg_jct_s"]);
+  }
+}
+
 TEST_F(Program, RefusesNonsenseToEvaluate) {
   const std::string one = "evaluate --trace synthetic:philly --window-jobs 200 ";
   expect_refused(one + "--cluster 2x2 --policy fifo", "use --oversize drop or --oversize clamp");
@@ -488,7 +508,8 @@ TEST_F(Program, RefusesNonsenseToEvaluate) {
   expect_refused(one + "--policy fifo --stride x", "--stride: expected a whole number, 0 to 1000000000, not 'x'");
   expect_refused(one + "--policy fifo --set windows.jobs=0", "windows.jobs: expected a whole number, 1 to 1000000000");
   expect_refused(one + "--policy fifo --threads x", "--threads: expected a whole number, 0 to 4096, not 'x'");
-  expect_refused(one + "--policy fifo --figure energy_kwh", "--figure: energy_kwh is not known here");
+  expect_refused(one + "--oversize drop --policy fifo --figure energy_kwh", "--figure: energy_kwh is not known here");
+  expect_refused(one + "--policy fifo --mean harmonic", "--mean: expected ");
   expect_refused(one + "--policy fifo --set windows.job=3", "--set: unknown key 'windows.job' (did you mean");
   expect_refused(one + "--policy fifo --windows 3 --stride 5", "exclude each other");
 }

@@ -53,13 +53,13 @@ TEST(Evaluation, EachWindowIsARunOfItsOwn) {
 
   const Contestant fifo{"fifo", {scores[0]}};
   const Contestant sjf{"sjf", {scores[1]}};
-  const Comparison pair = compare(sjf, fifo, avg_jct, options.windows.overlap(), 1);
+  const Comparison pair = compare(sjf, fifo, avg_jct, {options.windows.overlap(), 1});
   EXPECT_EQ(pair.verdict, "better");
   EXPECT_GT(pair.win_rate, 0.9);
   ASSERT_TRUE(pair.interval);
   EXPECT_LT(pair.interval->difference.low, pair.mean - pair.other_mean);
   EXPECT_GT(pair.interval->difference.high, pair.mean - pair.other_mean);
-  const Comparison self = compare(fifo, fifo, avg_jct, options.windows.overlap(), 1);
+  const Comparison self = compare(fifo, fifo, avg_jct, {options.windows.overlap(), 1});
   EXPECT_EQ(self.verdict, "no difference detected");
   EXPECT_EQ(self.win_rate, 0.5);
 }
@@ -71,7 +71,7 @@ TEST(Evaluation, FewWindowsGiveNoVerdict) {
   const EvaluationOptions options{.engine = {}, .windows = {.jobs = 50, .stride = 25}};
   const auto scores = scores_of(trace, cluster, options, "fifo,sjf{skip=true}");
   ASSERT_EQ(scores.at(0).windows.size(), 3u);
-  const Comparison pair = compare({"sjf", {scores[1]}}, {"fifo", {scores[0]}}, avg_jct, options.windows.overlap(), 1);
+  const Comparison pair = compare({"sjf", {scores[1]}}, {"fifo", {scores[0]}}, avg_jct, {options.windows.overlap(), 1});
   EXPECT_EQ(pair.verdict, "too few windows");
   EXPECT_FALSE(pair.interval);
 }
@@ -87,9 +87,9 @@ TEST(Evaluation, TheVerdictKnowsWhichWayAMetricIsBetter) {
   const Contestant a{"a", {ours}}, b{"b", {theirs}};
   for (const char* figure : {"avg_wait_s", "gpu_utilization"}) {
     const MetricInfo& metric = *find_metric(figure);
-    EXPECT_EQ(compare(a, b, metric, 1, 1).verdict, "better") << figure;
-    EXPECT_EQ(compare(b, a, metric, 1, 1).verdict, "worse") << figure;
-    EXPECT_EQ(compare(a, b, metric, 1, 1).win_rate, 1) << figure;
+    EXPECT_EQ(compare(a, b, metric, {1, 1}).verdict, "better") << figure;
+    EXPECT_EQ(compare(b, a, metric, {1, 1}).verdict, "worse") << figure;
+    EXPECT_EQ(compare(a, b, metric, {1, 1}).win_rate, 1) << figure;
   }
 }
 
@@ -127,7 +127,7 @@ TEST(Evaluation, GoesOnWithoutAWindowInWhichAPolicyFails) {
   ours.failures.push_back("policy las, window at job 70: it left 2 jobs waiting for ever");
   theirs.windows[7]->avg_jct_s = 1e9;  // of a pair that is left out
   const Contestant las{"las", {ours}}, fifo{"fifo", {theirs}};
-  const Comparison pair = compare(las, fifo, avg_jct, 1, 1);
+  const Comparison pair = compare(las, fifo, avg_jct, {1, 1});
   EXPECT_EQ(pair.windows, 59u);
   EXPECT_EQ(pair.verdict, "better");
   EXPECT_LT(pair.other_mean, 21);
@@ -170,7 +170,7 @@ TEST(Evaluation, AGroupIsTheInterquartileMeanOfItsSeeds) {
   };
   const Contestant group{"group", {scores_at(100), scores_at(200), scores_at(300), scores_at(1e6)}};
   const Contestant other{"other", {scores_at(250)}};
-  const Comparison pair = compare(group, other, avg_jct, 1, 1);
+  const Comparison pair = compare(group, other, avg_jct, {1, 1});
   EXPECT_DOUBLE_EQ(pair.mean, 250 + 3.5);
   EXPECT_DOUBLE_EQ(pair.other_mean, 250 + 3.5);
   EXPECT_DOUBLE_EQ(pair.win_rate, 0.5);
@@ -195,6 +195,28 @@ TEST(Evaluation, TheTableSaysWhatEachPolicyKnew) {
   const std::string table = evaluation_table(evaluation, {.figure = &avg_jct, .backfill = "none"});
   EXPECT_NE(table.find("run times"), std::string::npos);
   EXPECT_NE(table.find("exact, history"), std::string::npos);
+}
+
+// The matrix and comparison.csv left it out.
+TEST(Evaluation, TheMatrixSaysWhatEachPolicyKnewOnEachTrace) {
+  const JobTable trace = test::some_jobs(3, 120);
+  const EvaluationOptions options{.engine = {}, .windows = {.jobs = 60, .stride = 60}};
+  const auto scores = scores_of(trace, Cluster::homogeneous(1, 4), options, "las,sjf");
+  TraceEvaluation evaluation{
+      .trace = "a", .cluster = "c", .windows = options.windows, .starts = {0, 60}, .contestants = {}};
+  for (const PolicyScores& own : scores) evaluation.contestants.push_back({own.policy, {own}});
+  TraceEvaluation other = evaluation;
+  other.trace = "b";
+  other.contestants[1].runs[0].run_times = "requested";
+  const ReportOptions report{.figure = &avg_jct, .backfill = "none"};
+  const std::string matrix = transfer_table({evaluation, other}, report);
+  EXPECT_NE(matrix.find("exact; requested"), std::string::npos) << matrix;
+  EXPECT_NE(matrix.find("run times: what the policy knew of them"), std::string::npos);
+  EXPECT_NE(matrix.find("too few windows: an interval takes 40 windows"), std::string::npos) << matrix;
+  const std::string csv = comparison_csv({evaluation, other}, report);
+  EXPECT_NE(csv.find(",clairvoyant,run_times,policies,"), std::string::npos);
+  EXPECT_NE(csv.find("a,c,sjf,true,exact,1,2,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("b,c,sjf,true,requested,1,2,"), std::string::npos) << csv;
 }
 
 // Once it is told to stop, no run begins: with no window finished there is nothing to compare.

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration of the intervals of `evaluate`: trials over windows of whole logs, of which the true difference is known,
 // because it is zero (the same policy with two seeds: A/A) or because the whole log was run. A trial sees 10 to 80
-// windows, drawn anywhere or side by side in time. The share of its verdicts' intervals that hold the truth must be 92
-// to 97 % (80 % where fewer than a quarter of the trials give a verdict, which look lighter than the log is); where
-// there are too few windows there must be no interval. tests/base/interval_grid_test.cpp does the same on series.
+// windows, drawn anywhere or side by side in time. tests/support/interval_promise.hpp says what is promised;
+// tests/base/interval_grid_test.cpp does the same on series.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "src/base/statistics.hpp"
 #include "src/sim/evaluation.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/interval_promise.hpp"
 #include "traces/core/trace.hpp"
 #include "traces/synthetic/synthetic.hpp"
 
@@ -30,99 +28,105 @@ struct Sample {
   std::vector<double> ours, theirs;
 };
 
-class IntervalCoverage : public testing::Test {
- protected:
-  static Columns columns_of(const JobTable& jobs, const Cluster& cluster, std::uint32_t window_jobs,
-                            const std::string& policies) {
-    const EvaluationOptions options{.engine = {.seed = 1}, .windows = {.jobs = window_jobs, .stride = window_jobs}};
-    EvaluationProgress progress;
-    const auto scores = evaluate_policies(jobs, cluster, options, *parse_policy_list(policies),
-                                          PolicyRegistry::standard(), 2, progress);
-    EXPECT_TRUE(scores) << scores.error().to_string();
-    std::vector<std::size_t> windows(scores->front().windows.size());
-    for (std::size_t w = 0; w < windows.size(); ++w) windows[w] = w;
-    Columns columns;
-    for (const PolicyScores& own : *scores) columns.push_back(own.values(*find_metric("avg_wait_s"), windows));
-    return columns;
-  }
+// Runs of policies over the windows of a log.
+std::vector<PolicyScores> scores_of(const JobTable& jobs, const Cluster& cluster, std::uint32_t window_jobs,
+                                    const std::string& policies) {
+  const EvaluationOptions options{.engine = {.seed = 1}, .windows = {.jobs = window_jobs, .stride = window_jobs}};
+  EvaluationProgress progress;
+  const auto scores =
+      evaluate_policies(jobs, cluster, options, *parse_policy_list(policies), PolicyRegistry::standard(), 2, progress);
+  EXPECT_TRUE(scores) << scores.error().to_string();
+  return *scores;
+}
 
-  // The windows of a trial: drawn with replacement, or beside each other from a random place.
-  static std::vector<std::size_t> windows_of(std::size_t all, std::size_t count, bool consecutive, Rng& rng) {
-    std::vector<std::size_t> windows(count);
-    const std::size_t first = rng.below(all);
-    for (std::size_t i = 0; i < count; ++i) windows[i] = consecutive ? (first + i) % all : rng.below(all);
-    return windows;
-  }
+Columns columns_of(const std::vector<PolicyScores>& scores, const char* figure) {
+  std::vector<std::size_t> windows(scores.front().windows.size());
+  for (std::size_t w = 0; w < windows.size(); ++w) windows[w] = w;
+  Columns columns;
+  for (const PolicyScores& own : scores) columns.push_back(own.values(*find_metric(figure), windows));
+  return columns;
+}
 
-  // `truth`: of the difference over theirs. `least`: the share of trials that must give a verdict with 40 windows or
-  // more. `draw` gives the values in a trial's windows.
-  template <class Draw>
-  void expect_coverage(const std::string& what, double truth, double least, std::size_t all, bool consecutive,
-                       Draw draw) {
-    constexpr int trials = 1000;
-    int all_given = 0, all_covered = 0;
-    for (const std::size_t count : {10, 20, 40, 80}) {
-      int given = 0, covered = 0;
-      for (int trial = 0; trial < trials; ++trial) {
-        Rng rng = Rng(11).split(what).split(count).split(static_cast<std::uint64_t>(trial));
-        const Sample sample = draw(windows_of(all, count, consecutive, rng), rng);
-        const auto interval = paired_intervals({sample.ours}, {sample.theirs}, 1, rng.split("bootstrap"), 399);
-        if (!interval) continue;
-        ++given;
-        covered += interval->relative.low <= truth && truth <= interval->relative.high ? 1 : 0;
-      }
-      if (count >= 40) {
-        EXPECT_GE(given, least * trials) << what << " " << count;
-      }
-      if (given < trials / 10) continue;  // no verdict
-      all_given += given;
-      all_covered += covered;
-      const double share = static_cast<double>(covered) / given;
-      std::printf("%-44s %3zu windows: %3.0f %% verdicts, %.1f %% hold\n", what.c_str(), count, 100.0 * given / trials,
-                  100 * share);
-      const double noise = 3 * std::sqrt(0.95 * 0.05 / given);
-      EXPECT_GE(share, (given < trials / 4 ? 0.8 : 0.92) - noise) << what << " " << count;
-      if (consecutive && truth != 0) continue;  // a log holds few stretches of 80 windows: its own mean is near theirs
-      EXPECT_LE(share, 0.97 + noise) << what << " " << count;
-    }
-    if (all_given == 0) return;
-    const double share = static_cast<double>(all_covered) / all_given;
-    EXPECT_GE(share, 0.92) << what;
-    if (!consecutive || truth == 0) {
-      EXPECT_LE(share, 0.98) << what;
-    }
-  }
+// The windows of a trial: drawn with replacement, or beside each other from a random place.
+std::vector<std::size_t> windows_of(std::size_t all, std::size_t count, bool consecutive, Rng& rng) {
+  std::vector<std::size_t> windows(count);
+  const std::size_t first = rng.below(all);
+  for (std::size_t i = 0; i < count; ++i) windows[i] = consecutive ? (first + i) % all : rng.below(all);
+  return windows;
+}
 
-  // Columns: one policy with several seeds.
-  void expect_null_coverage(const std::string& log, const Columns& columns, double least) {
-    for (const bool consecutive : {false, true}) {
-      expect_coverage(log + (consecutive ? ", A/A, consecutive" : ", A/A, permuted"), 0, least, columns[0].size(),
-                      consecutive, [&](const std::vector<std::size_t>& windows, Rng& rng) {
-                        Sample sample;
-                        for (const std::size_t w : windows) {
-                          const std::size_t one = rng.below(columns.size());
-                          const std::size_t other = (one + 1 + rng.below(columns.size() - 1)) % columns.size();
-                          sample.ours.push_back(columns[one][w]);
-                          sample.theirs.push_back(columns[other][w]);
-                        }
-                        return sample;
-                      });
-    }
-  }
-
-  void expect_known_coverage(const std::string& what, const std::vector<double>& ours,
-                             const std::vector<double>& theirs, bool consecutive, double least) {
-    expect_coverage(what + (consecutive ? ", consecutive" : ", permuted"), mean_of(ours) / mean_of(theirs) - 1, least,
-                    ours.size(), consecutive, [&](const std::vector<std::size_t>& windows, Rng&) {
-                      Sample sample;
-                      for (const std::size_t w : windows) {
-                        sample.ours.push_back(ours[w]);
-                        sample.theirs.push_back(theirs[w]);
-                      }
-                      return sample;
-                    });
-  }
+// One kind of difference on one log.
+struct Case {
+  std::string what;
+  double truth = 0;     // of the difference over theirs
+  std::size_t all = 0;  // windows of the log
+  bool consecutive = false;
+  WindowMean mean = WindowMean::arithmetic;
 };
+
+// `least`: the share of trials that must give an interval with 40 windows or more. `draw` gives the values in a
+// trial's windows.
+template <class Draw>
+void expect_coverage(const Case& given, double least, Draw draw) {
+  std::vector<test::IntervalCell> row;
+  for (const std::size_t count : {10, 20, 40, 80}) {
+    test::IntervalCell cell{.windows = count, .trials = test::interval_trials(500)};
+    // A known difference side by side: the log holds so many stretches, which all trials share.
+    if (given.consecutive && given.truth != 0) cell.different = given.all / count;
+    for (std::size_t trial = 0; trial < cell.trials; ++trial) {
+      Rng rng = Rng(test::interval_seed(11)).split(given.what).split(count).split(trial);
+      const Sample sample = draw(windows_of(given.all, count, given.consecutive, rng), rng);
+      const auto interval =
+          paired_intervals({sample.ours}, {sample.theirs}, 1, rng.split("bootstrap"), 199, given.mean);
+      if (interval) cell.add(interval->relative, given.truth);
+    }
+    row.push_back(cell);
+  }
+  test::print_row(given.what, row);
+  for (const test::IntervalCell& cell : row) {
+    test::expect_promise(given.what, cell);
+    if (cell.windows >= least_values) {
+      EXPECT_GE(cell.given_share(), least) << given.what << " " << cell.windows;
+    }
+  }
+}
+
+// Columns: one policy with several seeds.
+void expect_null_coverage(const std::string& log, const Columns& columns, double least,
+                          WindowMean mean = WindowMean::arithmetic) {
+  for (const bool consecutive : {false, true}) {
+    expect_coverage(
+        {log + ", A/A, " + (consecutive ? "consecutive" : "permuted"), 0, columns[0].size(), consecutive, mean}, least,
+        [&](const std::vector<std::size_t>& windows, Rng& rng) {
+          Sample sample;
+          for (const std::size_t w : windows) {
+            const std::size_t one = rng.below(columns.size());
+            const std::size_t other = (one + 1 + rng.below(columns.size() - 1)) % columns.size();
+            sample.ours.push_back(columns[one][w]);
+            sample.theirs.push_back(columns[other][w]);
+          }
+          return sample;
+        });
+  }
+}
+
+double mean_of(const std::vector<double>& values, WindowMean mean) {
+  return interquartile_mean_of_runs({values}, mean);
+}
+
+void expect_known_coverage(const std::string& what, const std::vector<double>& ours, const std::vector<double>& theirs,
+                           bool consecutive, double least, WindowMean mean = WindowMean::arithmetic) {
+  const double truth = mean_of(ours, mean) / mean_of(theirs, mean) - 1;
+  expect_coverage({what + ", " + (consecutive ? "consecutive" : "permuted"), truth, ours.size(), consecutive, mean},
+                  least, [&](const std::vector<std::size_t>& windows, Rng&) {
+                    Sample sample;
+                    for (const std::size_t w : windows) {
+                      sample.ours.push_back(ours[w]);
+                      sample.theirs.push_back(theirs[w]);
+                    }
+                    return sample;
+                  });
+}
 
 const char* const noisy =
     "sjf{estimate=noisy},sjf{estimate=noisy,seed=1},sjf{estimate=noisy,seed=2},sjf{estimate=noisy,seed=3},"
@@ -152,60 +156,60 @@ JobTable sp2_like(std::uint32_t count) {
   return *std::move(builder).build();
 }
 
-TEST_F(IntervalCoverage, OnLublin1) {
+TEST(IntervalCoverage, OnLublin1) {
   const std::string path = test::real_trace("swf/lublin_256.swf");
   if (path.empty()) GTEST_SKIP() << "no swf/lublin_256.swf in ../shared/traces or GPUSCHED_TRACES";
   const auto trace = read_trace(path);
   ASSERT_TRUE(trace) << trace.error().to_string();
   const Cluster cluster = Cluster::pool(256);
-  expect_null_coverage("Lublin-1", columns_of(trace->jobs, cluster, 100, noisy), 0.7);
+  expect_null_coverage("Lublin-1, mean wait", columns_of(scores_of(trace->jobs, cluster, 100, noisy), "avg_wait_s"),
+                       0.5);
   // 100 windows in all: side by side, all trials would see much the same.
-  const Columns orders = columns_of(trace->jobs, cluster, 100, "fifo,sjf,saf");
-  expect_known_coverage("Lublin-1, sjf against fifo", orders[1], orders[0], false, 0.8);
-  expect_known_coverage("Lublin-1, saf against sjf", orders[2], orders[1], false, 0.5);
+  const Columns orders = columns_of(scores_of(trace->jobs, cluster, 100, "fifo,sjf,saf"), "avg_wait_s");
+  expect_known_coverage("Lublin-1, mean wait, sjf against fifo", orders[1], orders[0], false, 0.7);
+  expect_known_coverage("Lublin-1, mean wait, saf against sjf", orders[2], orders[1], false, 0.2);
 }
 
-// Where a few windows hold most of the waiting, 80 windows show too little of it: no verdict. Verdicts that were given
-// on the synthetic log held in 47 to 79 % of trials.
-class NoVerdict : public IntervalCoverage {
- protected:
-  void expect_no_verdict(const std::string& log, const Columns& orders) {
-    for (const bool consecutive : {false, true}) {
-      for (std::size_t i = 1; i < orders.size(); ++i) {
-        for (const std::size_t count : {10, 20, 40, 80}) {
-          int given = 0;
-          for (std::uint64_t trial = 0; trial < 500; ++trial) {
-            Rng rng = Rng(11).split(log).split(count).split(trial);
-            Sample sample;
-            for (const std::size_t w : windows_of(orders[0].size(), count, consecutive, rng)) {
-              sample.ours.push_back(orders[i][w]);
-              sample.theirs.push_back(orders[i - 1][w]);
-            }
-            given += paired_intervals({sample.ours}, {sample.theirs}, 1, rng.split("bootstrap"), 99) ? 1 : 0;
-          }
-          std::printf("%s, order %zu, %s, %zu windows: %.1f %% verdicts\n", log.c_str(), i,
-                      consecutive ? "consecutive" : "permuted", count, given / 5.0);
-          EXPECT_LT(given, 50) << log << " " << i << " " << count;
-        }
-      }
-    }
-  }
-};
-
-TEST_F(NoVerdict, OnAnSp2LikeLog) {
+// Where a few windows hold most of the waiting, 80 short windows show too little of it. Longer ones do, and so do
+// ratios.
+TEST(IntervalCoverage, OnAnSp2LikeLog) {
   const JobTable jobs = sp2_like(480'000);
-  expect_no_verdict("SP2-like", columns_of(jobs, Cluster::pool(128), 400, "fifo,sjf,saf"));
-  expect_no_verdict("SP2-like, A/A", columns_of(jobs.slice(0, 160'000), Cluster::pool(128), 400, noisy));
+  const auto brief = scores_of(jobs, Cluster::pool(128), 400, "fifo,sjf,saf");
+  const Columns waits = columns_of(brief, "avg_wait_s");
+  const Columns slowdowns = columns_of(brief, "avg_bounded_slowdown");
+  const Columns longer = columns_of(scores_of(jobs, Cluster::pool(128), 2'000, "fifo,sjf,saf"), "avg_wait_s");
+  for (const bool consecutive : {false, true}) {
+    expect_known_coverage("SP2-like, mean wait, sjf against fifo", waits[1], waits[0], consecutive, 0);
+    expect_known_coverage("SP2-like, mean wait, saf against sjf", waits[2], waits[1], consecutive, 0);
+    expect_known_coverage("SP2-like, ratio of slowdowns, sjf against fifo", slowdowns[1], slowdowns[0], consecutive,
+                          0.7, WindowMean::geometric);
+    expect_known_coverage("SP2-like, ratio of slowdowns, saf against sjf", slowdowns[2], slowdowns[1], consecutive, 0,
+                          WindowMean::geometric);
+  }
+  expect_known_coverage("SP2-like, windows of 2,000, mean wait, sjf against fifo", longer[1], longer[0], false, 0.2);
+  const auto seeds = scores_of(jobs.slice(0, 160'000), Cluster::pool(128), 400, noisy);
+  expect_null_coverage("SP2-like, mean wait", columns_of(seeds, "avg_wait_s"), 0);
+  expect_null_coverage("SP2-like, ratio of slowdowns", columns_of(seeds, "avg_bounded_slowdown"), 0,
+                       WindowMean::geometric);
 }
 
-TEST_F(NoVerdict, OnASyntheticLog) {
+TEST(IntervalCoverage, OnASyntheticLog) {
   auto model = builtin_model("philly");
   ASSERT_TRUE(model);
   const auto jobs = generate_synthetic(*model, {.jobs = 60'000, .offered_load = 6, .cluster_gpus = 64, .seed = 12});
   ASSERT_TRUE(jobs) << jobs.error().to_string();
   const auto fitted = fit_to_cluster({.jobs = *jobs, .report = {}}, Cluster::homogeneous(8, 8), Oversize::drop);
   ASSERT_TRUE(fitted);
-  expect_no_verdict("synthetic philly", columns_of(fitted->jobs, Cluster::homogeneous(8, 8), 300, "fifo,sjf,las"));
+  const auto scores = scores_of(fitted->jobs, Cluster::homogeneous(8, 8), 300, "fifo,sjf,las");
+  const Columns waits = columns_of(scores, "avg_wait_s");
+  const Columns slowdowns = columns_of(scores, "avg_bounded_slowdown");
+  // 200 windows in all: side by side, all trials would see much the same.
+  expect_known_coverage("synthetic Philly, mean wait, sjf against fifo", waits[1], waits[0], false, 0);
+  expect_known_coverage("synthetic Philly, mean wait, las against sjf", waits[2], waits[1], false, 0);
+  expect_known_coverage("synthetic Philly, ratio of slowdowns, sjf against fifo", slowdowns[1], slowdowns[0], false,
+                        0.7, WindowMean::geometric);
+  expect_known_coverage("synthetic Philly, ratio of slowdowns, las against sjf", slowdowns[2], slowdowns[1], false, 0,
+                        WindowMean::geometric);
 }
 
 }  // namespace

@@ -380,7 +380,7 @@ TEST(Replay, SharedGpusSlowJobsAndDrawPowerAsTheProfileSays) {
                                 "1,0,100,1,500,bert\n2,0,100,1,500,bert\n");
   scenario.cluster = folder.write("cluster.json", R"({"nodes": [{"gpus": 1, "gpu_type": "V100"}]})");
   scenario.policies = {"fifo"};
-  scenario.profiles = "V100=V100";
+  scenario.fidelity.profiles = "V100=V100";
   const PolicyRegistry registry = PolicyRegistry::standard();
   const auto run_once = [&] {
     const auto input = load_replay(scenario, registry);
@@ -402,9 +402,9 @@ TEST(Replay, SharedGpusSlowJobsAndDrawPowerAsTheProfileSays) {
   const auto& sources = together["manifest"]["value_sources"];
   EXPECT_THAT(sources["rates"].dump(), testing::HasSubstr("\"/interference\""));
   EXPECT_THAT(sources["power"].dump(), testing::HasSubstr("/power/idle_w"));
-  scenario.interference = "none";
+  scenario.fidelity.interference = "none";
   EXPECT_NEAR(run_once()["runs"][0]["metrics"]["avg_jct_s"].get<double>(), 100, 1e-6);
-  scenario.profiles.clear();
+  scenario.fidelity.profiles.clear();
   EXPECT_TRUE(run_once()["runs"][0]["metrics"]["energy_kwh"].is_null());
 }
 

@@ -404,7 +404,7 @@ TEST(LublinFit, RefusesLogsThatSayTooLittle) {
               HasSubstr("more than an hour"));
 }
 
-// Lublin-1 was drawn from this model, with the parameters of all jobs, for 256 processors.
+// Lublin-1 is a log of this model: the parameters of all jobs, on 256 processors.
 TEST(Lublin, DrawsWhatLublin1Holds) {
   const std::string path = test::real_trace("swf/lublin_256.swf");
   GPUSCHED_NEEDS_TRACE(path, "swf/lublin_256.swf");

@@ -3,10 +3,11 @@
 
     tests/docs_test.py SOURCE_DIR PROGRAM
 
-Over every Markdown page of the project: relative links and their headings; cells of table rows; paths of the repository
-in code; in command lines the program's subcommands, options and replay's policies, scripts and their options, and files
-(of ../shared only where that folder is); options in running text. Lines "$ gpusched ..." of ```console blocks are run,
-and what follows them must be their output. Before that, the checks must find the errors planted in a page of their own.
+Over every Markdown page of the project: relative links and their headings; cells of table rows; tables of fields, which are
+those of the code's enumerations; paths of the repository in code; in command lines the program's subcommands, options and
+replay's policies, scripts and their options, and files (of ../shared only where that folder is); options in running text.
+Lines "$ gpusched ..." of ```console blocks are run, and what follows them must be their output. Before that, the checks must
+find the errors planted in a page of their own.
 Prints every problem; exit code 1 if there is one.
 """
 import functools
@@ -43,6 +44,18 @@ PLANTED = """
 $ gpusched policies fifo
 no such output
 ```
+
+### GroupFeature
+
+| # | field |
+|---|---|
+| 0 | `idle_fraction` |
+| 1 | `log_node_gpus` |
+
+### NoSuchFeature
+
+| # | field |
+|---|---|
 """
 
 
@@ -292,9 +305,37 @@ def check_examples(page, program):
                 yield f"`{command}` prints otherwise:\n{found.stdout}{found.stderr}"
 
 
+ENUMS = ("gpusched/learn/observation.hpp", "gpusched/learn/env.hpp")
+
+
+@functools.lru_cache(maxsize=None)
+def fields_of(root, enum):
+    """The names of an enumeration of fields, without the number of them at its end; None where there is none."""
+    for header in ENUMS:
+        body = re.search(rf"^enum {enum} : .*\{{\n((?:  .*\n)*)\}};", (root / "include" / header).read_text(), re.MULTILINE)
+        if body:
+            return re.findall(r"^  (\w+),", body.group(1), re.MULTILINE)[:-1]
+    return None
+
+
+def check_fields(page):
+    """A table with a column "field" under the name of an enumeration holds its names, numbered, and nothing else."""
+    for section in re.split(r"^#+ ", page.text, flags=re.MULTILINE)[1:]:
+        enum = section.split("\n", 1)[0]
+        rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", section, re.MULTILINE)
+        if not re.search(r"^\| # \| field \|", section, re.MULTILINE):
+            continue
+        known = fields_of(page.root, enum)
+        if known is None:
+            yield f"there is no enumeration {enum}"
+        elif rows != [(str(at), name) for at, name in enumerate(known)]:
+            wrong = next((at for at, row in enumerate(rows) if at >= len(known) or row != (str(at), known[at])), len(rows))
+            yield f"the fields of {enum} differ from row {wrong} on: the code has {', '.join(known[wrong:]) or 'no more'}"
+
+
 def check(page, program):
-    problems = [*check_links(page), *check_tables(page), *check_spans(page, program), *check_commands(page, program),
-                *check_examples(page, program)]
+    problems = [*check_links(page), *check_tables(page), *check_fields(page), *check_spans(page, program),
+                *check_commands(page, program), *check_examples(page, program)]
     return [f"{page.file}: {problem}" for problem in dict.fromkeys(problems)]
 
 
@@ -307,9 +348,9 @@ def pages(root):
 
 def main(root, program):
     planted = check(Page(root, "PLANTED.md", PLANTED), program)
-    if len(planted) != 16:
+    if len(planted) != 18:
         print("\n".join(planted))
-        return [f"16 errors are planted, {len(planted)} were found"]
+        return [f"18 errors are planted, {len(planted)} were found"]
     return [problem for page in pages(root) for problem in check(page, program)]
 
 

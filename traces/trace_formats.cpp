@@ -7,7 +7,7 @@
 #include "src/base/visible_text.hpp"
 #include "traces/core/job_records.hpp"
 #include "traces/core/trace_reader.hpp"
-#include "traces/synthetic/synthetic.hpp"
+#include "traces/synthetic/trace_model.hpp"
 
 namespace gpusched {
 namespace {

@@ -16,8 +16,9 @@
 #include "src/sim/twin_check.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
-#include "traces/synthetic/synthetic.hpp"
+#include "traces/synthetic/lublin_fit.hpp"
 #include "traces/synthetic/trace_fit.hpp"
+#include "traces/synthetic/trace_model.hpp"
 #include "traces/tools/trace_convert.hpp"
 
 namespace gpusched {
@@ -28,41 +29,67 @@ constexpr double most_instant_s = 4.6e12;  // as of a trace's submissions
 struct GenerateArguments {
   std::string model = "philly", like, model_out, cluster, out;
   ReadOptions read;
+  bool model_given = false;
   std::optional<double> like_from_s, load;
   double week_start_s = 0;
-  std::optional<std::uint32_t> jobs;
+  std::optional<std::uint32_t> like_jobs, jobs;
   std::uint64_t seed = 0;
   bool no_check = false;
 };
 
-// A name of a built-in model, or a file: whatever has a dot or a slash.
-Result<SyntheticModel> model_from(const std::string& text) {
-  if (text.find_first_of("./") == std::string::npos) return builtin_model(text);
+// A name of a model, maybe with parameters, or a file: whatever has a dot or a slash before any brace.
+Result<TraceModel> model_from(const std::string& text) {
+  if (text.substr(0, text.find('{')).find_first_of("./") == std::string::npos) return named_trace_model(text);
   const auto json = read_text_file(text);
   if (!json) return Unexpected{json.error()};
-  return read_model(*json, text);
+  return read_trace_model(*json, text);
+}
+
+// What --like fits: the model lublin where --model names it, sessions of users else. The machine of lublin has the
+// processors of --cluster, else those that the trace states, else those of its largest job.
+Result<TraceModel> fit(const GenerateArguments& arguments, const Trace& trace, const FitOptions& options) {
+  if (!arguments.model_given) {
+    auto model = fit_model(trace.jobs, options);
+    if (!model) return Unexpected{model.error()};
+    model->about = "Fitted to " + std::to_string(model->default_jobs) + " jobs of " + arguments.like + ".";
+    if (!trace.report.sha256.empty()) model->sources["all"] = "fitted; SHA-256 of the trace " + trace.report.sha256;
+    return TraceModel{*std::move(model)};
+  }
+  auto processors = static_cast<std::uint64_t>(trace.report.machine_gpus);
+  if (!arguments.cluster.empty()) {
+    const auto cluster = parse_cluster(arguments.cluster);
+    if (!cluster) return Unexpected{cluster.error()};
+    processors = static_cast<std::uint64_t>(cluster->total_gpus());
+  }
+  auto model = fit_lublin(trace.jobs, processors, options);
+  if (!model) return Unexpected{model.error()};
+  model->about = "Fitted to " + std::to_string(model->default_jobs) + " jobs of " + arguments.like + ".";
+  if (!trace.report.sha256.empty()) model->about += " SHA-256 of the trace: " + trace.report.sha256 + ".";
+  return TraceModel{*std::move(model)};
 }
 
 // The jobs of --like go to `real` as the fit counts them.
-Result<SyntheticModel> chosen_model(const GenerateArguments& arguments, JobTable& real) {
+Result<TraceModel> chosen_model(const GenerateArguments& arguments, JobTable& real) {
   if (arguments.like.empty()) return model_from(arguments.model);
+  if (arguments.model_given && arguments.model != "lublin") {
+    return unexpected("--model and --like exclude each other; only --model lublin, without parameters, can be fitted");
+  }
   const auto trace = read_trace(arguments.like, arguments.read);
   if (!trace) return Unexpected{trace.error()};
   FitOptions options{.week_start = from_seconds(arguments.week_start_s)};
   if (arguments.like_from_s) options.from = from_seconds(*arguments.like_from_s);
-  auto model = fit_model(trace->jobs, options);
+  if (arguments.like_jobs) options.jobs = *arguments.like_jobs;
+  auto model = fit(arguments, *trace, options);
   if (!model) {
     Error error = model.error();
-    error.file = arguments.like;
+    if (error.file.empty()) error.file = arguments.like;
     return Unexpected{error};
   }
   real = fitted_jobs(trace->jobs, options);
-  model->about = "Fitted to " + std::to_string(model->default_jobs) + " jobs of " + arguments.like + ".";
-  if (!trace->report.sha256.empty()) model->sources["all"] = "fitted; SHA-256 of the trace " + trace->report.sha256;
   return model;
 }
 
-Result<SyntheticOptions> options_for(const GenerateArguments& arguments, const SyntheticModel& model) {
+Result<SyntheticOptions> options_for(const GenerateArguments& arguments, const TraceModel& model) {
   SyntheticOptions options = default_options(model);
   options.seed = arguments.seed;
   if (arguments.jobs) options.jobs = *arguments.jobs;
@@ -78,10 +105,10 @@ Result<SyntheticOptions> options_for(const GenerateArguments& arguments, const S
 constexpr std::uint32_t most_compared_jobs = 100'000;  // seconds of simulation, not hours
 
 // Draws a twin as long as the trace and prints how long jobs wait in both; a note where that is not alike.
-int compare(const JobTable& real, const SyntheticModel& model, std::uint64_t seed) {
+int compare(const JobTable& real, const TraceModel& model, std::uint64_t seed) {
   const std::uint32_t jobs = std::min(real.size(), most_compared_jobs);
-  const auto twin = generate_synthetic(model, {.jobs = jobs, .seed = seed});
-  const auto cluster = parse_cluster(model.default_cluster);
+  const auto twin = generate_trace(model, {.jobs = jobs, .seed = seed});
+  const auto cluster = parse_cluster(default_cluster(model));
   if (!twin || !cluster) return complain(twin ? cluster.error() : twin.error());
   const auto check = check_twin(real.slice(0, jobs), *twin, *cluster);
   if (!check) return complain(check.error(), exit_failed);
@@ -101,7 +128,7 @@ int generate(const GenerateArguments& arguments) {
   if (!arguments.out.empty()) {
     const auto options = options_for(arguments, *model);
     if (!options) return complain(options.error());
-    const auto jobs = generate_synthetic(*model, *options);
+    const auto jobs = generate_trace(*model, *options);
     if (!jobs) return complain("--" + jobs.error().to_string());  // the field is the option's name
     if (auto done = convert_trace(*jobs, "native", arguments.out); !done) return complain(done.error(), exit_failed);
     const double days = to_seconds(jobs->submits().back() - jobs->submits().front()) / 86400;
@@ -110,7 +137,7 @@ int generate(const GenerateArguments& arguments) {
                 human_count(static_cast<std::uint64_t>(options->cluster_gpus)).c_str());
   }
   if (!arguments.model_out.empty()) {
-    if (auto done = replace_file(arguments.model_out, write_model(*model)); !done) {
+    if (auto done = replace_file(arguments.model_out, write_trace_model(*model)); !done) {
       return complain(done.error(), exit_failed);
     }
     std::printf("%s: the model\n", arguments.model_out.c_str());
@@ -123,18 +150,20 @@ int generate(const GenerateArguments& arguments) {
 void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   auto* command = trace.add_subcommand("generate", "Draw a synthetic trace from a model, or fit a model");
   const auto arguments = std::make_shared<GenerateArguments>();
-  const std::string names = joined(builtin_model_names(), ", ");
-  auto* model = command->add_option("--model", arguments->model, "built-in model (" + names + ") or FILE.json")
-                    ->capture_default_str();
-  command
-      ->add_option("trace,--like", arguments->like,
-                   "fit a model to this trace, in place of --model: file, - for standard input")
-      ->excludes(model);
+  const std::string names = joined(trace_model_names(), ", ");
+  auto* model =
+      command
+          ->add_option("--model", arguments->model,
+                       "built-in model (" + names + "), lublin with parameters, as in lublin{umed=5.5}, or FILE.json")
+          ->capture_default_str();
+  command->add_option("trace,--like", arguments->like,
+                      "fit a model to this trace, in place of --model, or --model lublin: file, - for standard input");
   command->add_option("--format", arguments->read.format, "format of TRACE")->capture_default_str();
   command->add_option("--columns", arguments->read.columns,
                       "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]");
   command->add_option("--like-from", arguments->like_from_s, "leave out jobs of TRACE submitted before this second")
       ->check(number_from(-most_instant_s, most_instant_s));
+  command->add_option("--like-jobs", arguments->like_jobs, "fit so many jobs of TRACE, the first ones that count");
   command->add_option("--week-start", arguments->week_start_s, "a second of TRACE at which a Monday begins")
       ->check(number_from(-most_instant_s, most_instant_s))
       ->capture_default_str();
@@ -153,8 +182,15 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
       "  gpusched trace generate --model philly --jobs 100000 --load 0.8 \\\n"
       "                          --cluster 352x8 --out big.csv\n"
       "  gpusched trace generate my.csv --jobs 100000 --out alike.csv \\\n"
-      "                          --model-out mine.json\n");
-  command->callback([arguments, &exit_code] { exit_code = generate(*arguments); });
+      "                          --model-out mine.json\n"
+      "  gpusched trace generate --model 'lublin{processors=256,umed=5.5}' \\\n"
+      "                          --load 0.7 --out rigid.csv\n"
+      "  gpusched trace generate --model lublin log.swf --like-jobs 6000 \\\n"
+      "                          --model-out fitted.json\n");
+  command->callback([arguments, model, &exit_code] {
+    arguments->model_given = model->count() > 0;
+    exit_code = generate(*arguments);
+  });
 }
 
 }  // namespace gpusched

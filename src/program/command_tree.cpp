@@ -9,7 +9,7 @@
 #include "src/program/help_formatter.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
-#include "traces/synthetic/synthetic.hpp"
+#include "traces/synthetic/trace_model.hpp"
 
 namespace gpusched {
 namespace {
@@ -130,9 +130,9 @@ std::vector<std::string> words_of_kind(std::string_view kind) {
   } else if (kind == value_kind::profile || kind == value_kind::profiles) {
     words = shipped_profile_names();
   } else if (kind == value_kind::model) {
-    words = builtin_model_names();
+    words = trace_model_names();
   } else if (kind == value_kind::trace) {
-    for (const std::string& model : builtin_model_names()) words.push_back("synthetic:" + model);
+    for (const std::string& model : trace_model_names()) words.push_back("synthetic:" + model);
   }
   return words;
 }

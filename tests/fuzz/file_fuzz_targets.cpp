@@ -18,7 +18,7 @@
 #include "tests/fuzz/fuzz_targets.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "traces/core/cluster_reader.hpp"
-#include "traces/synthetic/synthetic.hpp"
+#include "traces/synthetic/trace_model.hpp"
 #include "traces/tools/cluster_info.hpp"
 
 namespace gpusched::test {
@@ -117,14 +117,14 @@ void read_profile(std::string_view text) {
 }
 
 void read_synthetic_model(std::string_view text) {
-  const auto model = read_model(text, "model");
+  const auto model = read_trace_model(text, "model");
   if (!model) return;
-  const auto again = read_model(write_model(*model), "again");
+  const auto again = read_trace_model(write_trace_model(*model), "again");
   must_hold(again.has_value(), "a model is read again: " + (again ? "" : again.error().to_string()));
   must_hold(*again == *model, "a model read again is the same");
   SyntheticOptions options = default_options(*model);
   options.jobs = 200;
-  (void)generate_synthetic(*model, options);
+  (void)generate_trace(*model, options);
 }
 
 void run_trained_model(std::string_view json, std::string_view weights) {

@@ -314,6 +314,48 @@ TEST(Env, ACopyGoesOnExactly) {
   EXPECT_EQ(first, finish(copy, rng_copy));
 }
 
+TEST(Env, ARewardOfOnesOwnReplacesTheWeightedSum) {
+  const JobTable jobs = some_jobs(4, 200);
+  const Window window =
+      windows_of(jobs, {.jobs = 150, .warm_up_jobs = 50, .train_fraction = 1, .validation_fraction = 0}).front();
+  const Cluster cluster = Cluster::homogeneous(2, 4);
+  EnvOptions options;
+  options.weights = {0, 1, 0, 0, 0, 0, 0};
+  // The negated completion times, job by job as they finish, and the weighted sum beside them.
+  options.reward = [](const RewardInput& step) {
+    double sum = 0;
+    for (const JobId job : step.finished) {
+      EXPECT_LE(step.engine.end(job), step.engine.view().now());
+      sum -= to_seconds(step.engine.end(job) - step.engine.jobs().submit(job));
+    }
+    return sum + 1000 * step.result.reward[reward_wait];
+  };
+  Env env(cluster, options);
+  StepResult result = env.reset(window, 0.5);
+  double sum = result.scalar;  // of what happened before the first choice
+  while (!result.done()) {
+    result = env.step(env.agenda().heuristic_action(Heuristic::sjf));
+    sum += result.scalar;
+  }
+  const Metrics metrics = metrics_of(env.engine(), window.first_scored);
+  EXPECT_NEAR(sum, -0.5 * (metrics.jct + 1000 * metrics.wait), 1e-9 * 1000 * metrics.jct);
+  // The components are what they were.
+  EXPECT_NEAR(-env.totals()[reward_wait], metrics.wait, 1e-9 * metrics.jct);
+
+  // Several threads call it, each for its own environments.
+  const auto rewards = [&](std::uint32_t threads) {
+    const std::vector<Window> windows{window};
+    VectorEnv envs(windows, {}, cluster, {.env = options, .environments = 4, .threads = threads});
+    envs.reset(1);
+    std::vector<double> scalars;
+    for (int i = 0; i < 100; ++i) {
+      for (const StepResult& step : envs.step(Heuristic::saf).results) scalars.push_back(step.scalar);
+    }
+    return scalars;
+  };
+  EXPECT_EQ(rewards(1), rewards(2));
+}
+
 TEST(Env, DiscountedRewardIsTheExactIntegral) {
   // Two jobs on one GPU: the second waits 100 s, which at beta counts (1 - exp(-100 beta)) / beta.
   const JobTable jobs =

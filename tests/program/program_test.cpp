@@ -694,12 +694,36 @@ TEST_F(Program, FitsAModelAndDrawsFromItsFile) {
   EXPECT_EQ(run("replay --trace synthetic:helios --policy fifo").code, 0);
 }
 
+TEST_F(Program, DrawsFromTheModelOfLublinAndFitsIt) {
+  const std::string csv = folder_.path() + "/rigid.csv", model = folder_.path() + "/lublin.json";
+  const Outcome made =
+      run("trace generate --model 'lublin{type=all,processors=64}' --jobs 3000 --load 0.7 --out " + csv);
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("3,000 jobs"));
+  EXPECT_THAT(made.out, HasSubstr("offered load 0.700 on 64 GPUs"));
+  const std::string fit = "trace generate --model lublin --like " + csv + " --cluster 64 --like-jobs 2000 --no-check ";
+  const Outcome fitted = run(fit + "--model-out " + model);
+  EXPECT_EQ(fitted.code, 0) << fitted.err;
+  const json file = json::parse(bytes_of(model));
+  EXPECT_EQ(file["model"], "lublin");
+  EXPECT_EQ(file["processors"], 64);
+  EXPECT_EQ(file["default_jobs"], 2000);
+  EXPECT_NEAR(file["serial_prob"], 0.244, 0.04);
+  EXPECT_EQ(run("trace generate --model " + model + " --jobs 50 --out " + csv).code, 0);
+  EXPECT_EQ(metrics("replay --trace 'synthetic:lublin{processors=32}:200' --policy fifo")[0]["metrics"]["jobs"], 200);
+}
+
 TEST_F(Program, RefusesToGenerateNonsense) {
   const std::string out = folder_.path() + "/never.csv";
   expect_refused("trace generate", "--out");
   expect_refused("trace generate --model phily --out " + out, "did you mean 'philly'?");
   expect_refused("trace generate --model " + folder_.path() + "/none.json --out " + out, "cannot be opened");
   expect_refused("trace generate --jobs 0 --out " + out, "--jobs");
+  expect_refused("trace generate --model lublin{umd=5} --out " + out,
+                 "lublin: unknown key 'umd' (did you mean 'umed'?)");
+  expect_refused("trace generate --model philly{umed=5} --out " + out, "model philly takes no parameters");
+  expect_refused("trace generate --model lublin --like " + small_trace() + " --out " + out, "at least 100 jobs");
+  expect_refused("trace generate --model lublin{umed=5} --like x --out " + out, "exclude each other");
   expect_refused("trace generate --load -1 --out " + out, "--load");
   expect_refused("trace generate --load nan --out " + out, "--load");
   expect_refused("trace generate --jobs many --out " + out, "--jobs");

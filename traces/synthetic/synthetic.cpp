@@ -402,20 +402,8 @@ Pace pace_for_load(const Sampler& sampler, const SyntheticOptions& options) {
   return best;
 }
 
-Result<void> check_options(const SyntheticModel& model, const SyntheticOptions& options) {
-  const auto wrong = [](std::string field, std::string message) {
-    return Unexpected{Error{.message = std::move(message), .field = std::move(field)}};
-  };
-  if (options.jobs < 1 || options.jobs >= no_index - 1) return wrong("jobs", "expected 1 to 4294967293 jobs");
-  if (!options.offered_load) {
-    if (options.jobs / model.jobs_per_hour > most_hours) return wrong("jobs", "expected a trace of at most 1e8 hours");
-    return {};
-  }
-  if (!(*options.offered_load > 0) || *options.offered_load > 1000)
-    return wrong("load", "expected a number in (0, 1000]");
-  if (options.jobs < 2) return wrong("load", "an offered load needs at least 2 jobs");
-  if (options.cluster_gpus < 1) return wrong("cluster", "an offered load needs a cluster with at least one GPU");
-  return {};
+Unexpected bad_option(std::string option, std::string message) {
+  return {Error{.message = std::move(message), .field = std::move(option)}};
 }
 
 }  // namespace
@@ -438,15 +426,29 @@ double offered_load(const JobTable& jobs, std::int64_t gpus) {
   return span > 0 ? gpu_seconds / (span * static_cast<double>(gpus)) : 0;
 }
 
+Result<void> check_options(const SyntheticOptions& options) {
+  if (options.jobs < 1 || options.jobs >= no_index - 1) return bad_option("jobs", "expected 1 to 4294967293 jobs");
+  if (!options.offered_load) return {};
+  if (!(*options.offered_load > 0) || *options.offered_load > 1000)
+    return bad_option("load", "expected a number in (0, 1000]");
+  if (options.jobs < 2) return bad_option("load", "an offered load needs at least 2 jobs");
+  if (options.cluster_gpus < 1) {
+    return bad_option("cluster", "an offered load needs a cluster with at least one GPU");
+  }
+  return {};
+}
+
 Result<JobTable> generate_synthetic(const SyntheticModel& model, const SyntheticOptions& options) {
   if (auto valid = check_model(model); !valid) return Unexpected{valid.error()};
-  if (auto valid = check_options(model, options); !valid) return Unexpected{valid.error()};
+  if (auto valid = check_options(options); !valid) return Unexpected{valid.error()};
+  if (!options.offered_load && options.jobs / model.jobs_per_hour > most_hours) {
+    return bad_option("jobs", "expected a trace of at most 1e8 hours");
+  }
   const Sampler sampler(model);
   const Pace pace = options.offered_load ? pace_for_load(sampler, options) : Pace{model.jobs_per_hour};
 
   if (!(pace.jobs_per_hour > 0)) {
-    return Unexpected{
-        Error{.message = "the jobs drawn are all submitted at one instant; ask for more jobs", .field = "load"}};
+    return bad_option("load", "the jobs drawn are all submitted at one instant; ask for more jobs");
   }
 
   std::vector<Shape> shapes;
@@ -467,41 +469,6 @@ Result<JobTable> generate_synthetic(const SyntheticModel& model, const Synthetic
                  .attempts = attempts});
   });
   return std::move(builder).build();
-}
-
-namespace {
-
-// "50000" -> 50000; nothing of anything but a whole number from 1 on.
-std::optional<std::uint32_t> job_count(std::string_view text) {
-  std::uint32_t count = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || rest != text.data() + text.size() || count == 0) return std::nullopt;
-  return count;
-}
-
-}  // namespace
-
-Result<Trace> synthetic_trace(std::string_view name, std::uint64_t seed) {
-  const std::size_t colon = name.find(':');
-  const auto model = builtin_model(name.substr(0, colon));
-  if (!model) return Unexpected{model.error()};
-  SyntheticOptions options = default_options(*model);
-  options.seed = seed;
-  if (colon != std::string_view::npos) {
-    const auto count = job_count(name.substr(colon + 1));
-    if (!count) {
-      return unexpected("synthetic:" + std::string(name) + ": expected a number of jobs behind the second colon");
-    }
-    options.jobs = *count;
-  }
-  auto jobs = generate_synthetic(*model, options);
-  if (!jobs) return Unexpected{jobs.error()};
-  Trace trace{.jobs = *std::move(jobs), .report = {}};
-  trace.report.path = "synthetic:" + std::string(name);
-  trace.report.format = "synthetic";
-  trace.report.cluster = model->default_cluster;
-  trace.report.rows = trace.report.kept = trace.jobs.size();
-  return trace;
 }
 
 SyntheticOptions default_options(const SyntheticModel& model) {

@@ -18,7 +18,6 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/job_table.hpp"
-#include "traces/core/trace.hpp"
 
 namespace gpusched {
 
@@ -125,6 +124,9 @@ Shape gang_of_gpus(double gpus);
 /// submission. 0 when that span is empty. Precondition: gpus > 0.
 double offered_load(const JobTable& jobs, std::int64_t gpus);
 
+/// Success, or the first option that no model can draw, with its name.
+Result<void> check_options(const SyntheticOptions& options);
+
 /// Draws a trace; time 0 is a Monday, 00:00, or where the calendar begins, which begins again when it ends. With an
 /// offered load, the rate of sessions is scaled until the drawn trace has that load within 1 %; where sessions are too
 /// long for that (few jobs, many GPUs), all times are scaled instead. Errors: options out of range, jobs that are all
@@ -133,10 +135,6 @@ Result<JobTable> generate_synthetic(const SyntheticModel& model, const Synthetic
 
 /// The model's own defaults: jobs, load and cluster size as its file recommends.
 SyntheticOptions default_options(const SyntheticModel& model);
-
-/// What `--trace synthetic:NAME` means: the built-in model with its defaults; of "NAME:JOBS" so many jobs. The model's
-/// default_cluster is the one that its load refers to.
-Result<Trace> synthetic_trace(std::string_view name, std::uint64_t seed);
 
 /// GPUs of a "NODESxGPUS" or "GPUS" cluster, or 0 when the text says neither.
 std::int64_t gpus_of_size(std::string_view text);

@@ -54,7 +54,7 @@ double rounded_gpus(MilliGpu milli) {
 
 std::vector<FittedJob> gpu_jobs(const JobTable& jobs, const FitOptions& options) {
   std::vector<FittedJob> kept;
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+  for (std::uint32_t i = 0; i < jobs.size() && kept.size() < options.jobs; ++i) {
     const auto job = JobId{i};
     const MilliGpu milli = jobs.shape(job).gpu_milli();
     if (milli == 0 || (options.from && jobs.submit(job) < *options.from)) continue;

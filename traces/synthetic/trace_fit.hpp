@@ -17,12 +17,14 @@ struct FitOptions {
   Time week_start{};
   /// Jobs submitted earlier count nowhere: a way past the slow start of a trace.
   std::optional<Time> from = std::nullopt;
+  /// At most so many jobs count, from the first that does.
+  std::uint32_t jobs = no_index;
   /// A longer pause of one virtual cluster, user and GPU count ends a session.
   Time session_gap = whole_seconds(900);
 };
 
-/// The jobs that the fit counts, as the model sees them: with GPUs, submitted at `from` or later, as gangs of one GPU
-/// each (or a share of one) without demands on processors, memory or GPU types.
+/// The jobs that the fit counts, as the model sees them: with GPUs, the first options.jobs of those submitted at `from`
+/// or later, as gangs of one GPU each (or a share of one) without demands on processors, memory or GPU types.
 JobTable fitted_jobs(const JobTable& jobs, const FitOptions& options = {});
 
 /// The model whose calendar, sessions, rhythm, mixes, run times, attempts and statuses are those of `jobs`. Jobs

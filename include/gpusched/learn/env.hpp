@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -45,6 +46,27 @@ inline constexpr std::array<std::string_view, reward_terms> reward_names{
 /// Bounded slowdown divides by at least this.
 inline constexpr double slowdown_bound_s = to_seconds(slowdown_bound);
 
+/// What a step brought.
+struct StepResult {
+  RewardVector reward{};    ///< undiscounted, by component
+  double scalar = 0;        ///< weighted, discounted to the action, or EnvOptions::reward's; times the window's scale
+  double seconds = 0;       ///< simulated time until the next choice
+  bool terminated = false;  ///< every job has finished
+  bool truncated = false;   ///< the window's end came first
+  /// True when the episode is over.
+  [[nodiscard]] bool done() const { return terminated || truncated; }
+};
+
+/// What a reward of one's own is computed from; borrowed for the call.
+struct RewardInput {
+  const StepResult& result;         ///< the step's components and seconds; its scalar is the scaled weighted sum
+  std::span<const JobId> finished;  ///< scored jobs that finished in the step, in order
+  const Engine& engine;             ///< the simulation after the step, true run times included
+};
+/// The scalar reward of a step, not discounted within it. A pure function of its argument: copies of an environment and
+/// several threads call it. The fragmentation component is 0 unless its weight is not.
+using RewardFunction = std::function<double(const RewardInput& step)>;
+
 /// The options of an episode: what the agent chooses, how the engine runs, and the reward.
 struct EnvOptions {
   AgendaOptions agenda = {};                     ///< what is chosen and observed
@@ -53,17 +75,7 @@ struct EnvOptions {
   double discount_per_s = 0;                     ///< beta: a reward t seconds away counts exp(-beta t)
   double idle_gpu_w = 60;                        ///< watts of an idle GPU
   double busy_gpu_w = 300;                       ///< watts of a GPU that a job holds
-};
-
-/// What a step brought.
-struct StepResult {
-  RewardVector reward{};    ///< undiscounted, by component
-  double scalar = 0;        ///< weighted, discounted to the instant of the action, times the window's scale
-  double seconds = 0;       ///< simulated time until the next choice
-  bool terminated = false;  ///< every job has finished
-  bool truncated = false;   ///< the window's end came first
-  /// True when the episode is over.
-  [[nodiscard]] bool done() const { return terminated || truncated; }
+  RewardFunction reward = {};                    ///< in place of the weighted sum; empty: the weighted sum
 };
 
 /// One environment. A value: a copy is an exact snapshot that goes on independently. Borrows the window and cluster.
@@ -75,8 +87,9 @@ class Env {
   /// Sets the cluster of the episodes from the next reset() on; it is borrowed.
   void move_to(const Cluster& cluster) { cluster_ = &cluster; }
 
-  /// Starts an episode and goes to its first choice. The result has no reward; done() tells of a window without any
-  /// choice. `scale` multiplies the scalar reward, so that windows of different load weigh alike.
+  /// Starts an episode and goes to its first choice. The result holds what accrued before that, which no action
+  /// changes; done() tells of a window without any choice. `scale` multiplies the scalar reward, so that windows of
+  /// different load weigh alike.
   StepResult reset(const Window& window, double scale = 1) {
     window_ = &window;
     scale_ = scale;
@@ -91,7 +104,7 @@ class Env {
     fairness_sums_ = {};
     fairness_now_ = 1;
     took_over_ = false;
-    return advance_to_choice();
+    return finish_step();
   }
 
   /// Carries out an action (a token number, or the number of tokens for WAIT) and goes to the next choice.
@@ -99,13 +112,13 @@ class Env {
   StepResult step(std::uint32_t action) {
     Decision decision = engine_->decision();
     agenda_->act(action, engine_->view(), decision);
-    return advance_to_choice();
+    return finish_step();
   }
 
   /// Mode preempt: ranks the tokens by their scores, larger first, and goes to the next choice.
   StepResult step(std::span<const float> scores) {
     agenda_->rank(engine_->view(), scores);
-    return advance_to_choice();
+    return finish_step();
   }
 
   /// Does what a network's outputs for the tokens and WAIT say, in any mode (Agenda::act).
@@ -113,14 +126,14 @@ class Env {
   StepResult step(std::span<const float> outputs, Pick pick) {
     Decision decision = engine_->decision();
     agenda_->act(outputs, pick, engine_->view(), decision);
-    return advance_to_choice();
+    return finish_step();
   }
 
   /// Does what a heuristic does, in any mode.
   StepResult step(Heuristic heuristic) {
     Decision decision = engine_->decision();
     agenda_->act(heuristic, engine_->view(), decision);
-    return advance_to_choice();
+    return finish_step();
   }
 
   /// The open choice.
@@ -165,6 +178,15 @@ class Env {
   };
 
   [[nodiscard]] bool scored(JobId job) const { return index(job) >= window_->first_scored; }
+
+  // Goes to the next choice, with the reward of EnvOptions::reward where there is one.
+  StepResult finish_step() {
+    if (!options_.reward) return advance_to_choice();
+    finished_.clear();
+    StepResult result = advance_to_choice();
+    result.scalar = scale_ * options_.reward({.result = result, .finished = finished_, .engine = *engine_});
+    return result;
+  }
 
   StepResult advance_to_choice() {
     StepResult result;
@@ -314,6 +336,7 @@ class Env {
 
   void complete(const OracleView& view, JobId job, StepResult& result, double discount) {
     if (!scored(job)) return;
+    if (options_.reward) finished_.push_back(job);
     rates_.in_system -= 1;
     const double run = to_seconds(window_->jobs.work(job));
     const double ran = to_seconds(view.ran(job));
@@ -371,7 +394,8 @@ class Env {
   std::vector<UserSlowdown> fairness_;
   FairnessSums fairness_sums_;
   double fairness_now_ = 1;
-  bool took_over_ = false;  // the first choice of the episode was shown
+  std::vector<JobId> finished_;  // in the present step; kept for EnvOptions::reward alone
+  bool took_over_ = false;       // the first choice of the episode was shown
 };
 
 }  // namespace gpusched

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh clone to a first result: installs what is missing, builds the program, compares three policies.
+# From a fresh clone to a first result: installs what is missing, builds the program, compares policies, a trained one too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,8 +9,8 @@ cmake --build --preset release --target gpusched_program
 
 program=build/release/gpusched
 echo
-echo "\$ $program replay synthetic:philly --policy fifo,sjf,srtf"
-$program replay synthetic:philly --policy fifo,sjf,srtf
+echo "\$ $program replay synthetic:philly --policy fifo,sjf,las,rl:builtin/philly,srtf"
+$program replay synthetic:philly --policy fifo,sjf,las,rl:builtin/philly,srtf
 echo
 echo "Replay a real trace of your own the same way:"
 echo "  $program replay YOUR_TRACE --cluster 352x8 --policy fifo,sjf,srtf"

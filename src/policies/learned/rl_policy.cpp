@@ -3,6 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "src/base/field_parser.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/policies/learned/shipped_models.hpp"
 
 namespace gpusched {
 
@@ -62,22 +68,21 @@ namespace {
 // "rl:runs/one" -> "runs/one".
 std::string folder_of(const std::string& name) { return name.substr(name.find(':') + 1); }
 
-}  // namespace
-
-// The row of every `rl:DIR`; DIR is read when the policy is made.
-PolicyInfo rl_policy_info() {
-  return {.name = "rl:",
-          .summary = "a scheduler trained by `gpusched train`, read from the folder behind rl:",
-          .source = "this project's trainer; docs/results/rl.md",
+// A row whose model `read` gives, from what the policy is called.
+PolicyInfo trained_policy_info(std::function<Result<TrainedModel>(const std::string& name)> read) {
+  return {.name = "",
+          .summary = "",
+          .source = "",
           .complexity = "O(waiting jobs x network) a choice; mode preempt: O(jobs that enter a level x network)",
           .parameters =
               {{.name = "sample",
                 .fallback = false,
                 .meaning = "draw actions from the policy's distribution instead of taking the likeliest"},
                {.name = "seed", .fallback = 0.0, .meaning = "of the draws, beside the run's own seed", .most = 1e15}},
-          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+          .make = [read = std::move(read)](const PolicyParameters& parameters,
+                                           const PolicyContext& context) -> Result<AnyPolicy> {
             const std::string& name = context.spec_name;
-            auto model = load_model(folder_of(name));
+            auto model = read(name);
             if (!model) return Unexpected{model.error()};
             if (model->agenda.mode == ActionMode::preempt && parameters.flag("sample")) {
               return unexpected("policy '" + name + "', parameter 'sample': an agent of mode preempt draws nothing");
@@ -89,12 +94,50 @@ PolicyInfo rl_policy_info() {
             return AnyPolicy(RlPolicy(name, *std::move(model), works, parameters.flag("sample"), seed));
           },
           .preemptive = true,
-          .agent = true,
-          .files =
-              [](const PolicySpec& spec) {
-                const std::string folder = folder_of(spec.name);
-                return std::vector<std::string>{folder + "/model.json", folder + "/weights.bin"};
-              }};
+          .agent = true};
+}
+
+}  // namespace
+
+namespace {
+
+constexpr std::string_view builtin = "builtin/";
+
+Result<TrainedModel> load_named(const std::string& name) {
+  const std::string folder = folder_of(name);
+  if (!folder.starts_with(builtin) || std::filesystem::exists(folder)) return load_model(folder);
+  std::vector<std::string> known;
+  for (const ShippedModel& shipped : shipped_models()) known.emplace_back(shipped.name);
+  const std::string wanted = folder.substr(builtin.size());
+  return unexpected("policy '" + name + "': no model '" + wanted + "' comes with the program; expected one of " +
+                    joined(known, "|") + suggest_nearest(wanted, known));
+}
+
+}  // namespace
+
+// The row of every `rl:DIR`; DIR is read when the policy is made.
+PolicyInfo rl_policy_info() {
+  PolicyInfo row = trained_policy_info(load_named);
+  row.name = "rl:";
+  row.summary = "a scheduler trained by `gpusched train`, read from the folder behind rl:";
+  row.source = "this project's trainer; docs/train.md";
+  row.files = [](const PolicySpec& spec) {
+    const std::string folder = folder_of(spec.name);
+    return std::vector<std::string>{folder + "/model.json", folder + "/weights.bin"};
+  };
+  return row;
+}
+
+// The row of `rl:builtin/NAME`.
+PolicyInfo shipped_policy_info(const ShippedModel& shipped) {
+  const std::string place = std::string(builtin) + std::string(shipped.name);
+  PolicyInfo row = trained_policy_info(
+      [shipped, place](const std::string&) { return parse_model(shipped.model_json, shipped.weights, place); });
+  const std::size_t summary = shipped.card.find('\n');
+  row.name = "rl:" + place;
+  row.summary = shipped.card.substr(0, summary);
+  row.source = trim(shipped.card.substr(summary));
+  return row;
 }
 
 }  // namespace gpusched

@@ -164,14 +164,14 @@ Unexpected cannot_backfill(const PolicySpec& spec) {
 Result<std::vector<PolicySpec>> parse_policy_list(std::string_view text) { return SpecParser(text).list(); }
 
 Result<const PolicyInfo*> PolicyRegistry::find(std::string_view name) const {
-  for (const PolicyInfo& row : prefixes_) {
-    if (name.starts_with(row.name)) return &row;
-  }
   std::vector<std::string> known;
   for (const PolicyInfo& row : rows_) {
     if (row.name == name || std::find(row.aliases.begin(), row.aliases.end(), name) != row.aliases.end()) return &row;
     known.push_back(row.name);
     known.insert(known.end(), row.aliases.begin(), row.aliases.end());
+  }
+  for (const PolicyInfo& row : prefixes_) {
+    if (name.starts_with(row.name)) return &row;
   }
   return unexpected("unknown policy '" + std::string(name) + "'" + suggest_nearest(name, known) +
                     "; `gpusched policies` lists all");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "src/base/strict_json.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "tests/support/files.hpp"

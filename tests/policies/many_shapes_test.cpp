@@ -45,7 +45,14 @@ TEST_P(ManyShapes, OfWhatNobodyBoundsAreOneDemand) {
   EXPECT_EQ(run_policy(GetParam(), with_memory, cluster), run_policy(GetParam(), backlog(false), cluster));
 }
 
-TEST_P(ManyShapes, ThatAlwaysFindTheirMemoryRunAsOneDemand) {
+class ManyDemands : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Policies, ManyDemands,
+                         testing::Values("fifo-skip", "sjf{skip=true}", "srtf", "srsf", "las", "tiresias", "fgd",
+                                         "max-min"),
+                         [](const auto& instance) { return readable(instance.param); });
+
+TEST_P(ManyDemands, ThatAlwaysFindTheirMemoryRunAsOne) {
   Cluster cluster = Cluster::homogeneous(40, 8);
   for (Node& node : cluster.nodes) node.memory_mib = std::int64_t{1} << 40;
   const JobTable with_memory = backlog(true);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -66,7 +67,8 @@ class EventOverhead {
   /// work left, which knows no overhead.
   [[nodiscard]] OverheadAccount start(const OracleView& view, JobId job) const {
     const Waiting& waiting = waiting_[index(job)];
-    return {.remaining = waiting.remaining, .planned = view.now() + view.remaining(job), .overhead = waiting.overhead};
+    const Time planned = later_by(view.now(), view.remaining(job));
+    return {.remaining = waiting.remaining, .planned = planned, .overhead = waiting.overhead};
   }
 
   /// A running job was preempted and waits again.
@@ -142,7 +144,7 @@ class EventOverhead {
   static bool earlier(Time a, Time b) { return a < b; }
 
   static std::int64_t tolerance(Time t, double relative) {
-    return static_cast<std::int64_t>(static_cast<double>(t.us) * relative);
+    return static_cast<std::int64_t>(std::abs(static_cast<double>(t.us)) * relative);
   }
 
   // How many tolerances the first search looks ahead; longer chains are rare.

@@ -229,8 +229,10 @@ Result<void> read_vc_nodes(RowReader& rows, ReadContext& context, ClusterBuilder
   return for_each_row(rows, context, [&](RowReader& row) {
     const std::int64_t nodes = row.integer(count);
     if (nodes > most_nodes) row.expect(count, "at most " + std::to_string(most_nodes) + " nodes");
+    const std::string name = name_text(row.text(vc));
+    if (name.empty()) row.expect(vc, "the name of a virtual cluster");
     if (row.bad()) return;
-    const std::uint32_t owner = cluster.vc(name_text(row.text(vc)));
+    const std::uint32_t owner = cluster.vc(name);
     for (std::int64_t i = 0; i < nodes; ++i) {
       (void)cluster.add({.gpus = philly_gpus_per_node, .vc = owner, .name = {}}, {});
     }

@@ -30,6 +30,11 @@ struct Machine {
   std::uint64_t line = 0;
 };
 
+void add_partition(Machine& machine, std::string_view text) {
+  std::string name = name_text(text);
+  if (!name.empty()) machine.partitions.push_back(std::move(name));
+}
+
 // GPUs of one model on a machine, in thousandths while slices are summed.
 using GpusByModel = std::map<std::string, MilliGpu>;
 
@@ -241,9 +246,7 @@ std::optional<Error> machine_of(const std::string& record, Machine& machine) {
   if (auto wrong = count("MemSpecLimit", special_mib)) return wrong;
   if (machine.memory_mib >= 0) machine.memory_mib = std::max<std::int64_t>(machine.memory_mib - special_mib, 0);
   const std::string partitions = text("Partitions");
-  for (const std::string_view name : split_at(partitions, ',')) {
-    if (!name.empty()) machine.partitions.push_back(name_text(name));
-  }
+  for (const std::string_view name : split_at(partitions, ',')) add_partition(machine, name);
   return std::nullopt;
 }
 
@@ -322,7 +325,7 @@ std::optional<Error> take_line(const std::vector<std::string_view>& fields, cons
   Machine& machine = machines[place->second];
   std::string_view partition = fields[columns.partition];
   if (partition.ends_with('*')) partition.remove_suffix(1);  // the default partition
-  if (!partition.empty() && partition != "N/A") machine.partitions.push_back(name_text(partition));
+  if (partition != "N/A") add_partition(machine, partition);
   const auto count = [&](std::size_t column, const char* title, std::int64_t& into) -> std::optional<Error> {
     if (column == no_index) return std::nullopt;
     const auto number = parse_count(fields[column]);

@@ -176,6 +176,22 @@ TEST(ClusterJson, NamesThatAreNoTextStayApart) {
   EXPECT_EQ(again->nodes[1].name, "a\\xfe");
 }
 
+TEST(ClusterJson, AVirtualClusterHasAName) {
+  const TempFolder folder;
+  for (const std::string text : {"vc,node num\na,1\n,4\n", "vc,node num\na,1\n\v,4\n"}) {
+    const auto list = read_cluster(folder.write("vcs.csv", text));
+    ASSERT_FALSE(list);
+    EXPECT_NE(list.error().to_string().find(":3: vc: expected the name of a virtual cluster"), std::string::npos)
+        << list.error().to_string();
+  }
+  for (const std::string text :
+       {"NodeName=a Gres=gpu:1 Partitions=x,\v,\n", "NODELIST|PARTITION|GRES\na|x|gpu:1\na|\v|gpu:1\n"}) {
+    const auto nodes = read_cluster(folder.write("nodes.txt", text));
+    ASSERT_TRUE(nodes) << nodes.error().to_string();
+    EXPECT_EQ(nodes->vcs.size(), 1u) << text;
+  }
+}
+
 TEST(ClusterJson, NamesAreThoseOfTraces) {
   const auto cluster = cluster_from_json(
       R"({"vcs": [{"name": " a\n"}], "nodes": [{"gpus": 1, "vc": "a ", "gpu_type": "T4\t", "name": "n\u0001"}]})", "f");

@@ -142,9 +142,11 @@ bool ShortestRemaining::place(std::uint32_t queue, const Rank& candidate, const 
   if (const auto displaced = displaced_.find(candidate.job);
       displaced != displaced_.end() && decision.restore(candidate.job) == Verdict::ok) {
     jobs_.add_running(view, displaced->second.running);  // it still has its place
+    displaced_.erase(displaced);
     return true;
   }
   if (decision.start(candidate.job) != Verdict::ok && !displace(queue, candidate, view, decision)) return false;
+  displaced_.erase(candidate.job);
   started_.push_back(candidate);
   return true;
 }

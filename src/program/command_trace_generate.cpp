@@ -72,7 +72,8 @@ Result<TraceModel> fit(const GenerateArguments& arguments, const Trace& trace, c
 Result<TraceModel> chosen_model(const GenerateArguments& arguments, JobTable& real) {
   if (arguments.like.empty()) return model_from(arguments.model);
   if (arguments.model_given && arguments.model != "lublin") {
-    return unexpected("--model and --like exclude each other; only --model lublin, without parameters, can be fitted");
+    return unexpected(
+        "--model and TRACE exclude each other; only --model lublin, without parameters, is fitted to one");
   }
   const auto trace = read_trace(arguments.like, arguments.read);
   if (!trace) return Unexpected{trace.error()};

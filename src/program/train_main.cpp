@@ -73,6 +73,9 @@ Result<TrainConfig> load_config(const TrainArguments& arguments) {
   if (!arguments.cluster.empty()) config->cluster = arguments.cluster;
   config->drop_bad_rows = config->drop_bad_rows || arguments.drop_bad_rows;
   if (arguments.threads) config->threads = *arguments.threads;
+  if (arguments.init.empty()) return config;
+  if (config->method != Method::ppo) return unexpected("--init: only the method ppo starts from a model");
+  config->init = model_folder(arguments.init);
   return config;
 }
 

@@ -73,6 +73,8 @@ Result<TrainConfig> load_config(const TrainArguments& arguments) {
   if (!arguments.cluster.empty()) config->cluster = arguments.cluster;
   config->drop_bad_rows = config->drop_bad_rows || arguments.drop_bad_rows;
   if (arguments.threads) config->threads = *arguments.threads;
+  if (arguments.init.empty()) return config;
+  config->init = model_folder(arguments.init);
   return config;
 }
 

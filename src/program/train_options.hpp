@@ -18,7 +18,7 @@ namespace gpusched {
 struct TrainArguments {
   std::string trace, format, columns, where, cluster;
   bool drop_bad_rows = false;
-  std::string config, out, resume;
+  std::string config, out, resume, init;
   std::optional<std::uint32_t> threads;
 };
 
@@ -38,7 +38,9 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
       command.add_flag("--drop-bad-rows", arguments.drop_bad_rows,
                        "leave out rows with bad values, counted, instead of refusing the trace"),
       add("--cluster", arguments.cluster,
-          "NAME, FILE, NODESxGPUS or GPUS; by default the configuration's, or what the trace states")};
+          "NAME, FILE, NODESxGPUS or GPUS; by default the configuration's, or what the trace states"),
+      add("--init", arguments.init,
+          "trained model to start from, a folder or rl:FOLDER; by default the configuration's, or none")};
   of_new_runs.push_back(add("--out", arguments.out, "folder of the run; by default runs/NAME-seedN"));
   CLI::Option* resume = add("--resume", arguments.resume, "folder of a run to go on with, exactly where it stopped");
   for (CLI::Option* option : of_new_runs) resume->excludes(option);
@@ -62,7 +64,7 @@ inline std::vector<std::string> words_of(const TrainArguments& arguments) {
   const std::pair<const char*, const std::string&> texts[] = {
       {"--trace", arguments.trace}, {"--format", arguments.format},   {"--columns", arguments.columns},
       {"--where", arguments.where}, {"--cluster", arguments.cluster}, {"--config", arguments.config},
-      {"--out", arguments.out},     {"--resume", arguments.resume}};
+      {"--out", arguments.out},     {"--resume", arguments.resume},   {"--init", arguments.init}};
   for (const auto& [option, value] : texts) {
     if (!value.empty()) words.push_back(option + ("=" + value));
   }

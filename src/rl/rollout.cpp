@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/base/parallel.hpp"
+#include "src/policies/learned/held_action.hpp"
 #include "src/policies/learned/rl_policy.hpp"
 #include "src/rl/run_clock.hpp"
 
@@ -145,6 +147,82 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
   return episodes;
 }
 
+namespace {
+
+// The open choice of one environment.
+void see(const Env& env, Observation& seen) {
+  seen.shape(1, [&](std::uint32_t) { return std::pair{env.agenda().size(), env.agenda().group_count()}; });
+  env.encode(seen.slot(0));
+  env.encode_privileged(seen.privileged.data());
+}
+
+// Begins a step of an episode that is steered.
+void begin_held_step(Env& env, const Actor& actor, Acting acting, Rng& draws, HeldAction& held, Observation& seen,
+                     Episode& episode) {
+  env.change_hands();
+  see(env, seen);
+  std::vector<float> mean;
+  forward_steering(*actor.network, actor.parameters, *actor.normaliser, seen, mean);
+  std::vector<float> action = mean;
+  if (acting == Acting::sample) draw_action(*actor.network, actor.parameters, action, draws);
+  held.hold(*actor.network, actor.parameters, action, env.now());
+  append_state(episode.observation, seen, 0);
+  episode.actions.push_back(0);
+  episode.weights.insert(episode.weights.end(), action.begin(), action.end());
+  episode.log_probability.push_back(static_cast<float>(log_density(*actor.network, actor.parameters, mean, action)));
+  episode.time_s.push_back(to_seconds(env.now()));
+  episode.reward.push_back(0);
+  episode.seconds.push_back(0);
+}
+
+}  // namespace
+
+Episode steer_episode(Env& env, const Actor& actor, Acting acting, Rng draws, RolloutTime* time) {
+  Episode episode;
+  HeldAction held;
+  Observation seen;
+  std::vector<float> logits;
+  for (bool done = false; !done;) {
+    const auto begin = RunClock::now();
+    if (held.is_over(env.now())) begin_held_step(env, actor, acting, draws, held, seen, episode);
+    see(env, seen);
+    forward_policy(*actor.network, held.parameters(), *actor.normaliser, seen, logits);
+    if (time != nullptr) time->inference_s += seconds_since(begin);
+    const auto step_begin = RunClock::now();
+    const StepResult result = env.step(logits, best_action);
+    if (time != nullptr) time->environment_s += seconds_since(step_begin);
+    episode.reward.back() += std::exp(-env.options().discount_per_s * episode.seconds.back()) * result.scalar;
+    episode.seconds.back() += result.seconds;
+    done = result.done();
+    if (result.truncated) {
+      see(env, seen);
+      append_state(episode.final_observation, seen, 0);
+    }
+  }
+  episode.totals = env.totals();
+  return episode;
+}
+
+std::vector<Episode> steer_episodes(VectorEnv& env, const Actor& actor, Acting acting, std::uint64_t seed,
+                                    std::uint32_t threads, RolloutTime* time) {
+  env.reset(seed);
+  std::vector<Episode> episodes(env.size());
+  std::vector<RolloutTime> times(env.size());
+  for_each_index(env.size(), threads, [&](std::size_t i) {
+    const auto e = static_cast<std::uint32_t>(i);
+    Env own = env.env(e);
+    episodes[e] = steer_episode(own, actor, acting, Rng(seed).split("actions").split(e), &times[e]);
+    episodes[e].window = env.window(e);
+  });
+  if (time != nullptr) {
+    for (const RolloutTime& own : times) {  // of the threads together, as wall time
+      time->environment_s += own.environment_s / threads;
+      time->inference_s += own.inference_s / threads;
+    }
+  }
+  return episodes;
+}
+
 std::vector<RewardVector> evaluate_windows(std::span<const Window* const> windows, const Cluster& cluster,
                                            const EnvOptions& options, const Actor& actor, Acting acting,
                                            Heuristic heuristic, std::uint64_t seed) {
@@ -153,6 +231,13 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
   for (std::size_t w = 0; w < windows.size(); ++w) draws.push_back(Rng(seed).split("actions").split(w));
   std::vector<StepResult> results;
   for (std::size_t w = 0; w < windows.size(); ++w) results.push_back(envs[w].reset(*windows[w]));
+  if (acting != Acting::heuristic && steers(*actor.network)) {
+    std::vector<RewardVector> totals;
+    for (std::size_t w = 0; w < windows.size(); ++w) {
+      totals.push_back(results[w].done() ? envs[w].totals() : steer_episode(envs[w], actor, acting, draws[w]).totals);
+    }
+    return totals;
+  }
   std::vector<std::size_t> live;
   std::vector<float> logits;
   Observation seen;

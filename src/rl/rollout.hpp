@@ -26,6 +26,8 @@ struct Actor {
 struct Episode {
   Observation observation;  ///< state k is environment k of it
   std::vector<std::uint32_t> actions;
+  std::vector<float>
+      weights;  ///< of a network that steers: [steps x layout.steered], its actions; `actions` are 0 then
   std::vector<float> log_probability;
   std::vector<double> reward;     ///< scalar, scaled
   std::vector<double> seconds;    ///< until the next choice
@@ -37,6 +39,9 @@ struct Episode {
   [[nodiscard]] std::size_t size() const { return actions.size(); }
 };
 
+/// Whether a step is not a choice but weights that hold for a while (NetworkSpec::hold_s).
+inline bool steers(const NetworkSpec& network) { return network.hold_s > 0; }
+
 /// Appends state `e` of `from`.
 void append_state(Observation& to, const Observation& from, std::uint32_t e);
 
@@ -47,6 +52,14 @@ enum class Acting : std::uint8_t { sample, best, heuristic };
 struct RolloutTime {
   double environment_s = 0, inference_s = 0;
 };
+
+/// One episode of a network that steers, from the open choice of `env` on: a step lasts while its weights hold, and its
+/// reward is what the choices brought meanwhile. Precondition: acting is not Acting::heuristic.
+Episode steer_episode(Env& env, const Actor& actor, Acting acting, Rng draws, RolloutTime* time = nullptr);
+
+/// One in every environment of `env`, as collect_episodes() starts them.
+std::vector<Episode> steer_episodes(VectorEnv& env, const Actor& actor, Acting acting, std::uint64_t seed,
+                                    std::uint32_t threads, RolloutTime* time = nullptr);
 
 /// One episode in every environment of `env` (autoreset disabled), started with `seed`. Actions of environment e are
 /// drawn from the stream of (seed, e), so that nothing depends on threads or batches. `teacher` is read with

@@ -65,6 +65,19 @@ void read_windows(JsonFields& fields, WindowOptions& windows, ShuffleOptions& sh
   fields.read("stretch", shuffle.stretch, 0, 3);
 }
 
+// An order's name, or rl:FOLDER.
+void read_teacher(JsonFields& fields, PpoOptions& ppo) {
+  std::string teacher(name_of(heuristic_names, ppo.teacher));
+  fields.read("teacher", teacher);
+  if (teacher.size() > 3 && teacher.starts_with("rl:")) {
+    ppo.teacher_model = model_folder(teacher);
+  } else if (const auto order = value_from_name(heuristic_names, teacher)) {
+    ppo.teacher = *order;
+  } else {
+    fields.fail("teacher", "expected one of fcfs|sjf|saf|f1|rl:FOLDER");
+  }
+}
+
 void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read("iterations", ppo.iterations, 1, most_count);
   fields.read("time_limit_s", ppo.time_limit_s, 0, 1e9);
@@ -97,7 +110,7 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read_word("reward_scale", ppo.reward_scale, reward_scale_names);
   fields.read("imitate_iterations", ppo.imitate_iterations, 0, most_count);
   fields.read("critic_warm_up", ppo.critic_warm_up, 0, most_count);
-  fields.read_word("teacher", ppo.teacher, heuristic_names);
+  read_teacher(fields, ppo);
   if (contradiction({.heuristic = ppo.teacher})) fields.fail("teacher", "las and srtf rank running jobs: no teachers");
   fields.read("validate_every", ppo.validate_every, 1, most_count);
   fields.read("validation_windows", ppo.validation_windows, 1, most_count);
@@ -130,7 +143,27 @@ void read_search(JsonFields& fields, SearchOptions& search) {
   if (search.step > 0 && search.step < 1e-6) fields.fail("step", "expected 0 or a number from 1e-06 to 1000000");
 }
 
+void check_steering(JsonFields& fields, const TrainConfig& config) {
+  const bool steers = config.network.hold_s > 0;
+  if (config.method != Method::ppo) {
+    if (steers) fields.fail("network", "hold_s goes with method ppo");
+    return;
+  }
+  if (config.env.agenda.mode == ActionMode::preempt && !steers) {
+    fields.fail("method",
+                "ppo learns the order of mode preempt only by steering: expected a network/hold_s, or cma_es or es");
+  }
+  if (steers && config.ppo.imitate_iterations > 0) {
+    fields.fail("ppo", "imitate_iterations: expected 0 with a network/hold_s: a teacher has no weights to imitate");
+  }
+  if (steers && config.ppo.baseline == Baseline::self_critic) {
+    fields.fail("ppo", "baseline: self_critic does not go with a network/hold_s");
+  }
+}
+
 }  // namespace
+
+std::string model_folder(const std::string& name) { return name.starts_with("rl:") ? name.substr(3) : name; }
 
 WindowOptions default_windows(std::uint32_t trace_jobs) {
   const std::uint32_t jobs = std::clamp(trace_jobs / 100, 10u, 1000u);
@@ -177,10 +210,11 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read_object("env", [&](JsonFields& env) { read_env(env, config); });
   fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config.windows, config.shuffle); });
   fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, config.network); });
+  fields.read("init", config.init);
+  config.init = model_folder(config.init);
   fields.read_word("method", config.method, method_names);
   fields.read_object("search", [&](JsonFields& search) { read_search(search, config.search); });
   fields.read_object("ppo", [&](JsonFields& ppo) { read_ppo(ppo, config.ppo); });
-  fields.read("init", config.init);
   fields.read("seed", config.seed);
   fields.read("threads", config.threads, 0, most_threads);
   fields.read("device", config.device);
@@ -191,18 +225,13 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   if (!matches(config.network.kind, config.env.agenda.mode)) {
     fields.fail("network", "the network rank goes with env/mode preempt, and no other does");
   }
-  if (config.method == Method::ppo && config.env.agenda.mode == ActionMode::preempt) {
-    fields.fail("method", "ppo learns choices and not the order of mode preempt: expected cma_es or es");
-  }
   if (config.method == Method::ppo && config.network.hidden > 0) {
     fields.fail("network/hidden", "expected 0 with method ppo, which does not learn them");
-  }
-  if (config.method == Method::ppo && !config.init.empty()) {
-    fields.fail("init", "expected none with method ppo, which starts untrained");
   }
   if (config.method == Method::es && config.search.population % 2 != 0) {
     fields.fail("search/population", "expected an even number: method es draws candidates in pairs");
   }
+  check_steering(fields, config);
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   if (config.ppo.mean_lifetime_s > 0) config.env.discount_per_s = 1 / config.ppo.mean_lifetime_s;
   return config;
@@ -263,7 +292,9 @@ std::string train_config_json(const TrainConfig& config) {
                     {"heads", config.network.heads},
                     {"critic_width", config.network.critic_width},
                     {"alpha", config.network.alpha},
-                    {"hidden", config.network.hidden}}},
+                    {"hidden", config.network.hidden},
+                    {"hold_s", config.network.hold_s},
+                    {"deviation", config.network.deviation}}},
                   {"method", name_of(method_names, config.method)},
                   {"search",
                    {{"generations", search.generations},
@@ -307,7 +338,8 @@ std::string train_config_json(const TrainConfig& config) {
                     {"reward_scale", name_of(reward_scale_names, ppo.reward_scale)},
                     {"imitate_iterations", ppo.imitate_iterations},
                     {"critic_warm_up", ppo.critic_warm_up},
-                    {"teacher", name_of(heuristic_names, ppo.teacher)},
+                    {"teacher", ppo.teacher_model.empty() ? std::string(name_of(heuristic_names, ppo.teacher))
+                                                          : "rl:" + ppo.teacher_model},
                     {"validate_every", ppo.validate_every},
                     {"validation_windows", ppo.validation_windows}}},
                   {"init", config.init},

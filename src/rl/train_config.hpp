@@ -74,6 +74,7 @@ struct PpoOptions {
   std::uint32_t imitate_iterations = 0;  ///< first iterations that copy the teacher
   std::uint32_t critic_warm_up = 2;      ///< iterations, behind these, in which the critic alone learns
   Heuristic teacher = Heuristic::sjf;
+  std::string teacher_model;              ///< folder of a trained model that is the teacher instead; empty = none
   std::uint32_t validate_every = 5;       ///< iterations between runs over the validation windows
   std::uint32_t validation_windows = 32;  ///< at most, evenly spaced; of every method
 };
@@ -132,10 +133,10 @@ struct TrainConfig {
   WindowOptions windows = {};
   ShuffleOptions shuffle = {};
   NetworkSpec network = {};
+  std::string init;  ///< folder of a model that training starts from; empty = untrained
   Method method = Method::ppo;
   PpoOptions ppo = {};
   SearchOptions search = {};
-  std::string init;  ///< folder of a model that a search starts from; empty = untrained
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;    ///< environment threads, 0 = one for each processor; changes no result
   std::string device = "auto";  ///< auto, cpu or cuda
@@ -152,6 +153,9 @@ TrainConfig default_train_config();
 /// Strict: an unknown key, a wrong type or a value out of range is an error with `file` and the JSON path.
 /// `trace`, unless empty, stands in place of the text's, which may be missing then.
 Result<TrainConfig> read_train_config(std::string_view text, const std::string& file, const std::string& trace = {});
+
+/// The folder of a model that is named as --policy names it (rl:FOLDER) or by its folder.
+std::string model_folder(const std::string& name);
 
 /// The placement as --placement takes it.
 std::string placement_word(const TrainConfig& config);

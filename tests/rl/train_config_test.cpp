@@ -27,6 +27,7 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.ppo.kl_stop = 0.02;
   config.ppo.max_critic_gradient_norm = 2;
   config.ppo.critic_warm_up = 7;
+  config.ppo.teacher_model = "runs/one";
   config.method = Method::cma_es;
   config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
   config.network.hidden = 8;
@@ -36,6 +37,18 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   const auto read = read_train_config(text, "x.json");
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(train_config_json(*read), text);
+}
+
+TEST(TrainConfig, OfSteeringComesBackFromItsOwnJson) {
+  TrainConfig config = default_train_config();
+  config.method = Method::ppo;
+  config.network = {.kind = NetworkKind::rank, .hold_s = 3600, .deviation = 0.2};
+  config.init = "rl:runs/one";
+  const auto read = read_train_config(train_config_json(config), "x.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->init, "runs/one");
+  config.init = "runs/one";
+  EXPECT_EQ(train_config_json(*read), train_config_json(config));
 }
 
 // The placement "count" was unknown here, while replay pooled the cluster.
@@ -62,11 +75,22 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}})"),
             "x.json: /network: the network rank goes with env/mode preempt, and no other does");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}, "network": {"kind": "rank"}})"),
-            "x.json: /method: ppo learns choices and not the order of mode preempt: expected cma_es or es");
+            "x.json: /method: ppo learns the order of mode preempt only by steering: expected a network/hold_s, or "
+            "cma_es or es");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"hold_s": 60}})"),
+            "x.json: /network/hold_s: expected 0 unless the kind is index or rank, whose weights can be an action");
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "cma_es", "network": {"kind": "index", "hold_s": 60}})"),
+            "x.json: /network: hold_s goes with method ppo");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 9}, "ppo": {"imitate_iterations": 2}})"),
+            "x.json: /ppo: imitate_iterations: expected 0 with a network/hold_s: a teacher has no weights to imitate");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 9}, "ppo": {"baseline": "self_critic"}})"),
+            "x.json: /ppo: baseline: self_critic does not go with a network/hold_s");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"heuristic": "las"}})"),
             "x.json: /env/mode: the heuristics las and srtf rank running jobs: they need mode preempt");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"teacher": "srtf"}})"),
             "x.json: /ppo/teacher: las and srtf rank running jobs: no teachers");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"teacher": "rl:"}})"),
+            "x.json: /ppo/teacher: expected one of fcfs|sjf|saf|f1|rl:FOLDER");
   EXPECT_EQ(refusal(R"({"trace": "a", "windows": {"jobs": 1.5}})"),
             "x.json: /windows/jobs: expected an integer from 1 to 4000000000");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),
@@ -84,8 +108,6 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
             "x.json: /network/hidden: expected 0: only the networks index and rank have a score to correct");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hidden": 8}})"),
             "x.json: /network/hidden: expected 0 with method ppo, which does not learn them");
-  EXPECT_EQ(refusal(R"({"trace": "a", "init": "runs/index"})"),
-            "x.json: /init: expected none with method ppo, which starts untrained");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": -1}})"),
             "x.json: /ppo/anneal: expected an integer from 0 to 4000000000");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": 5}})"),

@@ -75,7 +75,8 @@ class Agenda {
 
   /// True in mode preempt: an open choice then asks for the scores of jobs that are new or entered another level
   /// (rank()). Its tokens are pairs, a job as it would wait and as it would run, their features RankFeature; there is
-  /// no WAIT, no group, and the global features are 0. A score holds until the job is asked for again.
+  /// no WAIT and no group; the global features are 0 but where change_hands() asked for all jobs, and log_hidden
+  /// always. A score holds until the job is asked for again.
   [[nodiscard]] bool ranks() const { return std::holds_alternative<detail::RankingAgenda>(kind_); }
 
   /// Tokens of the open choice; WAIT is the action of that number.

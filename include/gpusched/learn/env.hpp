@@ -136,10 +136,15 @@ class Env {
     return finish_step();
   }
 
+  /// Another agent, or another order of the same, acts from now on (Agenda::change_hands).
+  void change_hands() { agenda_->change_hands(engine_->view()); }
+
   /// The open choice.
   [[nodiscard]] const Agenda& agenda() const { return *agenda_; }
   /// The simulated instant.
   [[nodiscard]] Time now() const { return engine_->view().now(); }
+  /// The options it was made with.
+  [[nodiscard]] const EnvOptions& options() const { return options_; }
   /// The window of the episode.
   [[nodiscard]] const Window& window() const { return *window_; }
   /// The simulation behind the episode.

@@ -127,6 +127,11 @@ inline const std::array<std::array<float, 4>, 168>& hour_table() {
   return table;
 }
 
+/// Of an instant, for hour_table().
+inline std::size_t hour_of_week(Time now) {
+  return static_cast<std::size_t>((now.us / (3600 * microseconds_per_second) % 168 + 168) % 168);
+}
+
 }  // namespace detail
 
 /// Where one state's observation is written; each pointer has room for what Agenda::size() says.

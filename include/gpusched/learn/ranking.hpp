@@ -123,6 +123,8 @@ class Ranking {
   }
   /// The known run time, in seconds.
   [[nodiscard]] float known_seconds(JobId id) const { return jobs_[index(id)].known_s; }
+  /// True while the job runs.
+  [[nodiscard]] bool runs(JobId id) const { return jobs_[index(id)].running; }
   /// GPUs of the job, a share counting as its fraction.
   [[nodiscard]] float gpus(JobId id) const { return jobs_[index(id)].gpus; }
 

@@ -14,6 +14,11 @@ inline void read_network_spec(JsonFields& fields, NetworkSpec& spec) {
   fields.read("critic_width", spec.critic_width, 1, 4096);
   fields.read("alpha", spec.alpha, 0, 100);
   fields.read("hidden", spec.hidden, 0, 4096);
+  fields.read("hold_s", spec.hold_s, 0, 1e9);
+  fields.read("deviation", spec.deviation, 1e-6, 100);
+  if (spec.hold_s > 0 && spec.kind != NetworkKind::index && spec.kind != NetworkKind::rank) {
+    fields.fail("hold_s", "expected 0 unless the kind is index or rank, whose weights can be an action");
+  }
   if (spec.width % 2 != 0 || spec.width % spec.heads != 0) {
     fields.fail("width", "expected an even multiple of heads");
   }

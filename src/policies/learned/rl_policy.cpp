@@ -48,19 +48,31 @@ std::uint32_t sample_action(std::span<const float> logits, Rng& rng) {
 
 void RlPolicy::decide(const View& view, Decision& decision) {
   agenda_.observe(view);
+  const bool steers = model_.network.hold_s > 0;
   while (agenda_.open(view, decision)) {
-    score(view);
-    const auto pick = [this](std::span<const float> logits) {
-      return sample_ ? sample_action(logits, rng_) : best_action(logits);
+    if (steers && held_.is_over(view.now())) steer(view);
+    see(view);
+    forward_policy(model_.network, steers ? held_.parameters() : model_.parameters, model_.normaliser, observation_,
+                   logits_);
+    const auto pick = [&](std::span<const float> logits) {
+      return sample_ && !steers ? sample_action(logits, rng_) : best_action(logits);
     };
     agenda_.act(logits_, pick, view, decision);
   }
 }
 
-void RlPolicy::score(const View& view) {
+void RlPolicy::see(const View& view) {
   observation_.shape(1, [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; });
   agenda_.encode(view, observation_.slot(0));
-  forward_policy(model_.network, model_.parameters, model_.normaliser, observation_, logits_);
+}
+
+// All jobs are ranked by the new weights, not only those that are asked for.
+void RlPolicy::steer(const View& view) {
+  agenda_.change_hands(view);
+  see(view);
+  forward_steering(model_.network, model_.parameters, model_.normaliser, observation_, action_);
+  if (sample_) draw_action(model_.network, model_.parameters, action_, rng_);
+  held_.hold(model_.network, model_.parameters, action_, view.now());
 }
 
 namespace {
@@ -84,8 +96,9 @@ PolicyInfo trained_policy_info(std::function<Result<TrainedModel>(const std::str
             const std::string& name = context.spec_name;
             auto model = read(name);
             if (!model) return Unexpected{model.error()};
-            if (model->agenda.mode == ActionMode::preempt && parameters.flag("sample")) {
-              return unexpected("policy '" + name + "', parameter 'sample': an agent of mode preempt draws nothing");
+            if (model->agenda.mode == ActionMode::preempt && model->network.hold_s == 0 && parameters.flag("sample")) {
+              return unexpected("policy '" + name +
+                                "', parameter 'sample': an agent of mode preempt that does not steer draws nothing");
             }
             const bool oracle = model->agenda.knowledge == RuntimeKnowledge::oracle;
             const auto works = oracle ? context.jobs->works() : std::span<const Time>{};

@@ -10,13 +10,15 @@
 
 #include "gpusched/core/rng.hpp"
 #include "gpusched/learn/agenda.hpp"
+#include "src/policies/learned/held_action.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 
 /// Chooses, at every instant, the action of the greatest logit until it waits or nothing is left to choose; or draws
-/// from the policy's distribution. In mode preempt the logits rank the jobs. O(waiting jobs x network) a choice.
+/// from the policy's distribution. In mode preempt the logits rank the jobs. A model that steers sets the weights of
+/// its index anew after each NetworkSpec::hold_s. O(waiting jobs x network) a choice.
 class RlPolicy {
  public:
   /// `true_runs`: JobTable::works() for a model that was trained with RuntimeKnowledge::oracle, else unused.
@@ -33,7 +35,8 @@ class RlPolicy {
   void decide(const View& view, Decision& decision);
 
  private:
-  void score(const View& view);
+  void see(const View& view);
+  void steer(const View& view);
 
   std::string name_;
   TrainedModel model_;
@@ -42,6 +45,8 @@ class RlPolicy {
   Rng rng_;
   Observation observation_;
   std::vector<float> logits_;
+  HeldAction held_;  // of a model that steers
+  std::vector<float> action_;
 };
 
 /// An action drawn from softmax(logits); masked ones are never drawn. Precondition: one is not masked.

@@ -4,6 +4,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace gpusched {
 namespace {
@@ -168,6 +169,14 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
     layout.score2 = add(width, 1);
     layout.wait = add(width, 1);
   }
+  if (spec.hold_s > 0) {
+    layout.steered_begin = layout.score2.offset;
+    layout.steered = (spec.kind == NetworkKind::index ? layout.wait : layout.score2).end() - layout.steered_begin;
+    layout.steer1 = add(global_features, width);
+    layout.steer2 = add(width, static_cast<std::uint32_t>(layout.steered));
+    layout.log_deviation = layout.size;
+    layout.size += layout.steered;
+  }
   layout.policy_size = layout.size;
   layout.critic1 = add(critic_inputs, spec.critic_width);
   layout.critic2 = add(spec.critic_width, spec.critic_width);
@@ -188,6 +197,9 @@ std::vector<float> initial_parameters(const NetworkSpec& spec, Rng rng) {
   }
   initialise(parameters, layout.critic3, 1.0, rng.split(number++));
   initialise(parameters, layout.correct1, hidden, rng.split(number++));
+  initialise(parameters, layout.steer1, hidden, rng.split(number++));
+  std::fill_n(parameters.begin() + static_cast<std::ptrdiff_t>(layout.log_deviation), layout.steered,
+              static_cast<float>(std::log(spec.deviation)));
   return parameters;
 }
 
@@ -310,6 +322,44 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
     put(s, dense(parameters, layout.score2, Matrix(hidden.cwiseMax(0.0f))),
         dense(parameters, layout.wait, context)(0, 0));
   }
+}
+
+void forward_steering(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
+                      const Observation& observation, std::vector<float>& means) {
+  const NetworkLayout layout = layout_of(spec);
+  const Matrix global = normalised(observation.global, normaliser.global_mean, normaliser.global_scale);
+  const Matrix hidden = dense(parameters, layout.steer1, global).array().tanh();
+  Matrix mean = dense(parameters, layout.steer2, hidden);
+  mean.rowwise() += VectorMap(parameters.data() + layout.steered_begin, static_cast<Eigen::Index>(layout.steered));
+  means.assign(mean.data(), mean.data() + mean.size());
+}
+
+std::vector<float> held_parameters(const NetworkSpec& spec, std::span<const float> parameters,
+                                   std::span<const float> action) {
+  const NetworkLayout layout = layout_of(spec);
+  std::vector<float> held(parameters.begin(), parameters.begin() + static_cast<std::ptrdiff_t>(layout.policy_size));
+  std::copy(action.begin(), action.end(), held.begin() + static_cast<std::ptrdiff_t>(layout.steered_begin));
+  return held;
+}
+
+void draw_action(const NetworkSpec& spec, std::span<const float> parameters, std::span<float> mean, Rng& rng) {
+  const std::size_t deviations = layout_of(spec).log_deviation;
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const double deviation = std::exp(static_cast<double>(parameters[deviations + i]));
+    mean[i] = static_cast<float>(static_cast<double>(mean[i]) + deviation * rng.normal());
+  }
+}
+
+double log_density(const NetworkSpec& spec, std::span<const float> parameters, std::span<const float> mean,
+                   std::span<const float> action) {
+  const std::size_t deviations = layout_of(spec).log_deviation;
+  double sum = 0;
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const auto log_deviation = static_cast<double>(parameters[deviations + i]);
+    const double z = (static_cast<double>(action[i]) - static_cast<double>(mean[i])) / std::exp(log_deviation);
+    sum -= 0.5 * z * z + log_deviation + 0.5 * std::log(2 * std::numbers::pi);
+  }
+  return sum;
 }
 
 void critic_features(const Normaliser& normaliser, const Observation& observation, std::vector<float>& out) {

@@ -43,6 +43,8 @@ struct NetworkSpec {
   std::uint32_t critic_width = 64;  ///< of the critic's hidden layers
   std::uint32_t hidden = 0;         ///< index and rank: hidden units that correct the linear score; 0 = none
   double alpha = 3;                 ///< initial weight of the prior; it is learned
+  double hold_s = 0;       ///< index and rank, > 0: the weights are an action, which holds for so long (steering)
+  double deviation = 0.1;  ///< of that action's weights when training begins; it is learned
 
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
 };
@@ -65,6 +67,9 @@ struct NetworkLayout {
   DenseLayer score1, score2;      ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index and rank: score2 alone
   DenseLayer wait;                ///< context -> 1; index: index_wait_features -> 1
   DenseLayer correct1, correct2;  ///< NetworkSpec::hidden: terms (index: and global) -> hidden -> 1, added to the score
+  DenseLayer steer1, steer2;      ///< hold_s > 0: global -> width -> what is added to each weight
+  std::size_t log_deviation = 0;  ///< hold_s > 0: from here on, one for each weight
+  std::size_t steered_begin = 0, steered = 0;  ///< hold_s > 0: the weights that an action sets
   DenseLayer critic1, critic2, critic3;
   std::size_t policy_size = 0;  ///< parameters that acting needs
   std::size_t size = 0;
@@ -167,6 +172,22 @@ struct Normaliser {
 /// Precondition: `parameters` has at least layout.policy_size entries.
 void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
                     const Observation& observation, std::vector<float>& logits);
+
+/// hold_s > 0: the mean action in every state, [states x layout.steered]. An action is drawn around it, each weight
+/// with its own deviation, and held_parameters() of it act for hold_s.
+void forward_steering(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
+                      const Observation& observation, std::vector<float>& means);
+
+/// The parameters with the weights that an action sets.
+std::vector<float> held_parameters(const NetworkSpec& spec, std::span<const float> parameters,
+                                   std::span<const float> action);
+
+/// An action drawn around its mean.
+void draw_action(const NetworkSpec& spec, std::span<const float> parameters, std::span<float> mean, Rng& rng);
+
+/// Natural logarithm of the density of `action` around `mean`.
+double log_density(const NetworkSpec& spec, std::span<const float> parameters, std::span<const float> mean,
+                   std::span<const float> action);
 
 /// The critic's value of every state, in units of its own normalisation.
 void forward_critic(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <utility>
 
 namespace gpusched {
@@ -187,12 +188,28 @@ class TorchNetwork {
     return padded.masked_fill(batch.allowed == 0, static_cast<double>(masked_logit));
   }
 
+  // Of a network that steers: the logarithm of the density of each step's weights.
+  [[nodiscard]] Tensor log_density(const BatchTensors& batch, const Tensor& weights) const {
+    const Tensor hidden = torch::tanh(dense(layout_.steer1, batch.global));
+    const Tensor base = parameters_.narrow(0, static_cast<std::int64_t>(layout_.steered_begin), steered());
+    const Tensor z = (weights - base - dense(layout_.steer2, hidden)) / torch::exp(log_deviation());
+    return (-0.5 * torch::square(z) - log_deviation() - 0.5 * std::log(2 * std::numbers::pi)).sum(1);
+  }
+  // A mean entropy of its weights.
+  [[nodiscard]] Tensor steering_entropy() const {
+    return log_deviation().mean() + 0.5 * std::log(2 * std::numbers::pi * std::numbers::e);
+  }
+  [[nodiscard]] std::int64_t steered() const { return static_cast<std::int64_t>(layout_.steered); }
+
   [[nodiscard]] Tensor values(const BatchTensors& batch) const {
     const Tensor hidden = torch::tanh(dense(layout_.critic1, batch.critic));
     return dense(layout_.critic3, torch::tanh(dense(layout_.critic2, hidden))).squeeze(1);
   }
 
  private:
+  [[nodiscard]] Tensor log_deviation() const {
+    return parameters_.narrow(0, static_cast<std::int64_t>(layout_.log_deviation), steered());
+  }
   [[nodiscard]] Tensor weights(const DenseLayer& layer) const {
     return parameters_
         .narrow(0, static_cast<std::int64_t>(layer.offset), static_cast<std::int64_t>(layer.bias() - layer.offset))
@@ -454,7 +471,12 @@ void Learner::add(const Minibatch& part, std::size_t steps, std::uint32_t half, 
   numbers.fill(impl.zero());
   numbers[Impl::value_loss] = impl.critic_loss(network.values(tensors), part, options);
   Tensor total = options.value * numbers[Impl::value_loss];
-  if (lesson != Lesson::critic) {
+  if (lesson == Lesson::improve && impl.spec.hold_s > 0) {
+    numbers[Impl::entropy] = network.steering_entropy();
+    const Tensor weights = rows_of(part.weights, network.steered(), impl.device);
+    impl.clipped_objective(network.log_density(tensors, weights), part, options, numbers);
+    total = total + numbers[Impl::policy_loss] - options.entropy * numbers[Impl::entropy];
+  } else if (lesson != Lesson::critic) {
     const Tensor log_all = torch::log_softmax(network.logits(tensors), 1);
     const Tensor log_chosen = log_all.gather(1, impl.actions_of(part).unsqueeze(1)).squeeze(1);
     if (lesson == Lesson::imitate) {

@@ -20,6 +20,7 @@ namespace gpusched {
 struct Minibatch {
   Observation observation;
   std::vector<std::int64_t> actions;
+  std::vector<float> weights;  ///< of a network that steers, instead: [steps x layout.steered]
   std::vector<float> old_log_probability;
   std::vector<float> advantage;     ///< normalised
   std::vector<float> value_target;  ///< in the critic's units

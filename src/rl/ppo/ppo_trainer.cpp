@@ -110,6 +110,16 @@ class Trainer {
 
   // Everything that is a function of the configuration alone.
   Result<void> prepare(const JobTable& jobs) {
+    if (ppo_.imitate_iterations > 0 && !ppo_.teacher_model.empty()) {
+      auto teacher = load_kin(ppo_.teacher_model, "/ppo/teacher");
+      if (!teacher) return Unexpected{teacher.error()};
+      if (steers(teacher->network)) {
+        return Unexpected{Error{.message = "is a model that steers, whose choices are no lesson",
+                                .file = ppo_.teacher_model,
+                                .field = "/ppo/teacher"}};
+      }
+      teacher_ = *std::move(teacher);
+    }
     auto clusters = training_clusters(config_, jobs, cluster_);
     if (!clusters) return Unexpected{clusters.error()};
     clusters_ = *std::move(clusters);
@@ -130,7 +140,7 @@ class Trainer {
                              .autoreset = AutoresetMode::disabled,
                              .environments = ppo_.windows * ppo_.group,
                              .environments_per_window = ppo_.group,
-                             .threads = thread_count(config_.threads)};
+                             .threads = threads()};
     env_.emplace(windows_, scales_, std::span<const Cluster>(clusters_), options);
     if (ppo_.baseline == Baseline::self_critic) {  // one episode of each window: the same seed draws the same
       options.environments = ppo_.windows;
@@ -140,8 +150,9 @@ class Trainer {
     return {};
   }
 
-  // The untrained network and the inputs' scales from the heuristic's own states.
-  void start_afresh() {
+  // The untrained network and the inputs' scales from the heuristic's own states; or what the configuration starts
+  // from.
+  Result<void> start_afresh() {
     state_.parameters = initial_parameters(config_.network, Rng(config_.seed).split("parameters"));
     state_.adam.first.assign(state_.parameters.size(), 0.0f);
     state_.adam.second = state_.adam.first;
@@ -149,11 +160,18 @@ class Trainer {
     state_.config = train_config_json(config_);
     state_.metrics_csv = csv_header();
     std::vector<Observation> seen;
-    for (Episode& episode : collect_episodes(*env_, actor(), Acting::heuristic, config_.env.agenda.heuristic,
-                                             seed_of("normaliser"), true)) {
+    const std::uint64_t seed = seed_of("normaliser");
+    // A network that steers does untrained what the heuristic does, and sees what it will.
+    for (Episode& episode : steers(config_.network) ? steer_episodes(*env_, actor(), Acting::best, seed, threads())
+                                                    : collect_episodes(*env_, actor(), Acting::heuristic,
+                                                                       config_.env.agenda.heuristic, seed, true)) {
       seen.push_back(std::move(episode.observation));
     }
     state_.normaliser = Normaliser::fit(seen);
+    if (config_.init.empty()) return {};
+    auto model = load_kin(config_.init, "/init");
+    if (!model) return Unexpected{model.error()};
+    return start_from(*model);
   }
 
   void take_up(Checkpoint state) { state_ = std::move(state); }
@@ -182,15 +200,13 @@ class Trainer {
     const auto rollout_begin = RunClock::now();
     const std::uint64_t seed = seed_of("rollout", state_.iteration);
     const Lesson lesson = lesson_of(state_.iteration);
-    const bool imitating = lesson == Lesson::imitate;
     if (!set_horizon(state_.iteration)) {
       return Unexpected{Error{.message = "no training window has a choice before its end; expected more jobs",
                               .field = "/ppo/horizon_jobs"}};
     }
     Measures measures;
     measures.rollout = {};
-    std::vector<Episode> episodes = collect_episodes(*env_, actor(), imitating ? Acting::heuristic : Acting::sample,
-                                                     ppo_.teacher, seed, true, &measures.rollout);
+    std::vector<Episode> episodes = roll_out(lesson, seed, measures.rollout);
     Checkpoint next = state_;
     Rivals rivals = collect_rivals(seed, measures.rollout);
     if (ppo_.average_reward) {
@@ -255,6 +271,52 @@ class Trainer {
   [[nodiscard]] const std::vector<std::pair<std::string, double>>& scalars() const { return scalars_; }
 
  private:
+  // A model that sees the same states and the same prior; `field` names it in the configuration.
+  [[nodiscard]] Result<TrainedModel> load_kin(const std::string& model_folder, const std::string& field) const {
+    auto model = load_model(model_folder);
+    if (!model) return model;
+    const AgendaOptions& own = config_.env.agenda;
+    const AgendaOptions& its = model->agenda;
+    if (its.mode == own.mode && its.knowledge == own.knowledge && its.heuristic == own.heuristic &&
+        its.choose_nodes == own.choose_nodes) {
+      return model;
+    }
+    return Unexpected{Error{.message = "is a model of another env/mode, knowledge, heuristic or choose_nodes",
+                            .file = model_folder,
+                            .field = field}};
+  }
+
+  // Takes a model's policy over. One that does not steer gives one that does its weights to start from.
+  Result<void> start_from(const TrainedModel& model) {
+    const AgendaOptions& agenda = config_.env.agenda;
+    const NetworkLayout own = layout_of(config_.network);
+    const std::size_t size = layout_of(model.network).policy_size;
+    const bool fits = size == own.policy_size || (own.steered > 0 && size == own.steered_begin + own.steered);
+    const bool same_heads =
+        model.network.kind != NetworkKind::attention || model.network.heads == config_.network.heads;
+    const bool same_hidden = model.network.hidden == config_.network.hidden;
+    if (model.network.kind != config_.network.kind || !same_heads || !same_hidden || !fits)
+      return Unexpected{Error{.message = "is a model of another network", .file = config_.init, .field = "/init"}};
+    std::copy_n(model.parameters.begin(), size, state_.parameters.begin());
+    state_.normaliser.job_mean = model.normaliser.job_mean;
+    state_.normaliser.job_scale = model.normaliser.job_scale;
+    // In mode preempt a model that does not steer has seen no global features to speak of, and reads none.
+    if (agenda.mode != ActionMode::preempt || steers(model.network)) state_.normaliser = model.normaliser;
+    return {};
+  }
+
+  [[nodiscard]] std::uint32_t threads() const { return thread_count(config_.threads); }
+
+  std::vector<Episode> roll_out(Lesson lesson, std::uint64_t seed, RolloutTime& time) {
+    if (steers(config_.network)) return steer_episodes(*env_, actor(), Acting::sample, seed, threads(), &time);
+    if (lesson == Lesson::imitate && teacher_) {
+      const Actor teacher{&teacher_->network, &teacher_->normaliser, teacher_->parameters};
+      return collect_episodes(*env_, teacher, Acting::best, ppo_.teacher, seed, true, &time);
+    }
+    const Acting acting = lesson == Lesson::imitate ? Acting::heuristic : Acting::sample;
+    return collect_episodes(*env_, actor(), acting, ppo_.teacher, seed, true, &time);
+  }
+
   [[nodiscard]] Actor actor() const { return {&config_.network, &state_.normaliser, state_.parameters}; }
 
   [[nodiscard]] std::uint64_t seed_of(std::string_view purpose, std::uint64_t index = 0) const {
@@ -358,6 +420,9 @@ class Trainer {
       for (const auto [e, k] : places) {
         append_state(batch.observation, episodes[e].observation, k);
         batch.actions.push_back(episodes[e].actions[k]);
+        const std::size_t steered = episodes[e].weights.size() / episodes[e].size();  // 0 unless the network steers
+        const auto weights = std::span(episodes[e].weights).subspan(k * steered, steered);
+        batch.weights.insert(batch.weights.end(), weights.begin(), weights.end());
         batch.old_log_probability.push_back(episodes[e].log_probability[k]);
         batch.advantage.push_back(static_cast<float>((advantages.advantage[e][k] - mean) / deviation));
         batch.value_target.push_back(in_units(advantages.value_target[e][k]));
@@ -551,6 +616,7 @@ class Trainer {
   const Cluster& cluster_;
   std::string folder_;
   Learner learner_;
+  std::optional<TrainedModel> teacher_;
   std::vector<Window> windows_, validation_;
   std::vector<double> scales_, heuristic_loss_;
   double validation_heuristic_ = 0;
@@ -598,7 +664,7 @@ Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& job
     }
     trainer.take_up(*std::move(state));
   } else {
-    trainer.start_afresh();
+    if (auto done = trainer.start_afresh(); !done) return Unexpected{done.error()};
     if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {
       return failed_run(done.error());
     }

@@ -81,8 +81,14 @@ TEST_F(ModelFolder, OfModePreemptDrawsNoActions) {
   const auto specs = parse_policy_list("rl:" + folder_ + "{sample=true}");
   const auto made = PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster});
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().to_string(),
-            "policy 'rl:" + folder_ + "', parameter 'sample': an agent of mode preempt draws nothing");
+  EXPECT_EQ(
+      made.error().to_string(),
+      "policy 'rl:" + folder_ + "', parameter 'sample': an agent of mode preempt that does not steer draws nothing");
+  // One that steers draws its weights.
+  model.network.hold_s = 60;
+  model.parameters = test::random_parameters(model.network, 5);
+  ASSERT_TRUE(save_model(model, folder_));
+  EXPECT_TRUE(PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster}));
 }
 
 TEST_F(ModelFolder, OfAnotherVersionIsRefused) {

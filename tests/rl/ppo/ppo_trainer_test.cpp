@@ -151,6 +151,31 @@ TEST_F(PpoRun, ImitatesATeacher) {
   EXPECT_LT(mean_slowdown(Acting::best, Heuristic::fcfs), teacher + 0.3 * (prior - teacher));
 }
 
+// The teacher's order is the other way round than the prior, so that nothing but imitation leads there.
+TEST_F(PpoRun, ImitatesATrainedModel) {
+  TrainedModel teacher{
+      .agenda = config_.env.agenda, .network = {.kind = NetworkKind::index}, .normaliser = {}, .parameters = {}};
+  const NetworkLayout layout = layout_of(teacher.network);
+  teacher.parameters.assign(layout.size, 0.0f);
+  teacher.parameters[layout.score2.offset] = -10;  // of the known run time: shortest first
+  const std::string folder = temporary_.path() + "/teacher";
+  ASSERT_TRUE(save_model(teacher, folder));
+  config_.ppo.imitate_iterations = 12;
+  config_.ppo.teacher_model = folder;
+  config_.ppo.learning_rate = 5e-3;
+  const auto summary = run(12, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_LT(summary->best_validation, 0.75 * summary->validation_heuristic);
+  ASSERT_TRUE(run(6, folder_ + "_other"));
+  ASSERT_TRUE(run(12, folder_ + "_other", true));
+  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+  config_.env.agenda.heuristic = Heuristic::saf;
+  const auto refused = run(1, folder_ + "_third");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().to_string(),
+            folder + ": /ppo/teacher: is a model of another env/mode, knowledge, heuristic or choose_nodes");
+}
+
 TEST_F(PpoRun, GoesOnBitForBit) {
   ASSERT_TRUE(run(5, folder_ + "_other"));
   ASSERT_TRUE(run(2, folder_));
@@ -278,7 +303,9 @@ TEST_F(PpoRun, TakesOneStepForABatchOfManyPieces) {
 }
 
 TEST_F(PpoRun, StopsAPolicyThatHasMovedTooFarAndGoesOnInTheNextIteration) {
-  config_.ppo.kl_stop = 1e-9;  // the first minibatch of an update is that of the policy that acted
+  config_.ppo.kl_stop = 1e-6;  // the first minibatch of an update is that of the policy that acted
+  config_.ppo.learning_rate = 0.05;
+  config_.ppo.adapt_learning_rate = false;
   ASSERT_TRUE(run(3, folder_));
   const Checkpoint state = checkpoint(folder_);
   EXPECT_EQ(state.adam.policy_steps, 3);

@@ -409,8 +409,7 @@ class ChoiceAgenda {
     out[log_queued_work] = logs[5] * 0.1f;
     out[log_oldest_wait] = logs[6] * 0.1f;
     out[log_next_end] = logs[7] * 0.1f;
-    const auto hour = static_cast<std::size_t>((now / (3600 * microseconds_per_second) % 168 + 168) % 168);
-    const auto& sines = hour_table()[hour];
+    const auto& sines = hour_table()[hour_of_week(view.now())];
     std::copy(sines.begin(), sines.end(), out + hour_sin);
     out[fragmented_fraction] = static_cast<float>(groups_.fragmented_gpus()) / total;
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -51,8 +52,14 @@ class RankingAgenda {
   [[nodiscard]] std::uint32_t size() const { return 2 * static_cast<std::uint32_t>(ranking_.asked().size()); }
   [[nodiscard]] JobId job(std::uint32_t action) const { return ranking_.asked()[action / 2]; }
 
-  void rank(const View& view, std::span<const float> scores) { ranking_.rank(view, scores); }
-  void change_hands(const View& view) { ranking_.rank_anew(view); }
+  void rank(const View& view, std::span<const float> scores) {
+    ranking_.rank(view, scores);
+    all_asked_ = false;
+  }
+  void change_hands(const View& view) {
+    ranking_.rank_anew(view);
+    all_asked_ = true;
+  }
 
   void act(Heuristic heuristic, const View& view, Decision&) {
     scores_.clear();
@@ -73,9 +80,58 @@ class RankingAgenda {
     slot.prior[size()] = 0.0f;
     slot.mask[size()] = 0;
     std::fill_n(slot.global, global_features, 0.0f);
+    if (all_asked_) write_global(view, slot.global);
   }
 
  private:
+  // Sums over all jobs in the system, which are those of asked() then: no dearer than their tokens.
+  void write_global(const View& view, float* out) const {
+    const float total = gpus_of(view.cluster());
+    float waiting = 0, running = 0, queued_gpu_s = 0, oldest_s = 0;
+    float next_end_s = std::numeric_limits<float>::max();
+    for (const JobId job : ranking_.asked()) {
+      if (ranking_.runs(job)) {
+        running += 1;
+        next_end_s = std::min(next_end_s, ranking_.left_seconds(view, job));
+        continue;
+      }
+      waiting += 1;
+      queued_gpu_s += ranking_.left_seconds(view, job) * ranking_.gpus(job);
+      oldest_s = std::max(oldest_s, static_cast<float>(to_seconds(view.now() - view.submit(job))));
+    }
+    out[free_fraction] = static_cast<float>(view.cluster().free_gpu_milli()) / (total * static_cast<float>(whole_gpu));
+    out[log_queue] = fast_log1p(waiting) * 0.2f;
+    out[log_running] = fast_log1p(running) * 0.2f;
+    out[log_queued_work] = fast_log1p(queued_gpu_s / total) * 0.1f;
+    out[log_oldest_wait] = fast_log1p(oldest_s) * 0.1f;
+    out[log_next_end] = running > 0 ? fast_log1p(next_end_s) * 0.1f : 0.0f;
+    out[log_arrivals_5m] = fast_log1p(arrivals_within(view, 300)) * 0.2f;
+    out[log_arrivals_60m] = fast_log1p(arrivals_within(view, 3600)) * 0.2f;
+    const auto& sines = hour_table()[hour_of_week(view.now())];
+    std::copy(sines.begin(), sines.end(), out + hour_sin);
+    std::int64_t fragmented = 0;
+    view.cluster().for_each_idle_level([&](std::uint32_t, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
+      if (idle < gpus) fragmented += std::int64_t{idle} * nodes;
+    });
+    out[fragmented_fraction] = static_cast<float>(fragmented) / total;
+  }
+
+  // Jobs are numbered by submission.
+  static float arrivals_within(const View& view, std::int64_t seconds) {
+    const Time from{view.now().us - seconds * microseconds_per_second};
+    std::uint32_t first = 0;
+    std::uint32_t end = view.arrived();
+    while (first < end) {
+      const std::uint32_t middle = first + (end - first) / 2;
+      if (view.submit(JobId{middle}) <= from) {
+        first = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    return static_cast<float>(view.arrived() - first);
+  }
+
   // The heuristic's preference as a number that does not depend on the other jobs; larger is better. A unit of each is
   // about what a learned score moves by: an hour of submission, a logarithm of run times, a doubling of service.
   [[nodiscard]] float rank_prior(Heuristic heuristic, const View& view, JobId job) const {
@@ -96,6 +152,7 @@ class RankingAgenda {
   Heuristic heuristic_;  // of the prior
   KnownRuns known_;
   Ranking ranking_;
+  bool all_asked_ = false;     // of every job, since change_hands()
   std::vector<float> scores_;  // of a heuristic's order
 };
 

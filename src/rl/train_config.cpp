@@ -122,6 +122,22 @@ void read_search(JsonFields& fields, SearchOptions& search) {
   if (search.step > 0 && search.step < 1e-6) fields.fail("step", "expected 0 or a number from 1e-06 to 1000000");
 }
 
+void read_constraints(JsonFields& fields, ConstraintOptions& constraints) {
+  fields.read("reference", constraints.reference);
+  for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
+    fields.read(std::string(bounded_figure_names[figure]), constraints.most[figure], 0, 1e6);
+  }
+  fields.read("multiplier", constraints.multiplier, 0, 1e6);
+  fields.read("rate", constraints.rate, 0, 1e6);
+  const bool bounds = constraints.most != BoundedFigures{};
+  if (bounds && constraints.reference.empty()) {
+    fields.fail("reference", "is missing: a limit is a multiple of a policy's figure");
+  }
+  if (!bounds && !constraints.reference.empty()) {
+    fields.fail("reference", "bounds nothing without a limit, such as \"avg_jct_s\": 1");
+  }
+}
+
 }  // namespace
 
 WindowOptions default_windows(std::uint32_t trace_jobs) {
@@ -172,6 +188,8 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read_word("method", config.method, method_names);
   fields.read_object("search", [&](JsonFields& search) { read_search(search, config.search); });
   fields.read_object("ppo", [&](JsonFields& ppo) { read_ppo(ppo, config.ppo); });
+  fields.read_object("constraints",
+                     [&](JsonFields& constraints) { read_constraints(constraints, config.constraints); });
   fields.read("init", config.init);
   fields.read("seed", config.seed);
   fields.read("threads", config.threads, 0, most_threads);
@@ -188,6 +206,9 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   }
   if (config.method == Method::ppo && config.network.hidden > 0) {
     fields.fail("network/hidden", "expected 0 with method ppo, which does not learn them");
+  }
+  if (config.method == Method::ppo && !config.constraints.reference.empty()) {
+    fields.fail("constraints", "expected none with method ppo, which cannot keep them");
   }
   if (config.method == Method::ppo && !config.init.empty()) {
     fields.fail("init", "expected none with method ppo, which starts untrained");
@@ -213,6 +234,12 @@ std::string train_config_json(const TrainConfig& config) {
   Json weights = Json::object();
   for (std::size_t term = 0; term < reward_terms; ++term) {
     weights[std::string(reward_names[term])] = config.env.weights[term];
+  }
+  Json constraints{{"reference", config.constraints.reference},
+                   {"multiplier", config.constraints.multiplier},
+                   {"rate", config.constraints.rate}};
+  for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
+    constraints[std::string(bounded_figure_names[figure])] = config.constraints.most[figure];
   }
   const PpoOptions& ppo = config.ppo;
   const SearchOptions& search = config.search;
@@ -296,6 +323,7 @@ std::string train_config_json(const TrainConfig& config) {
                     {"teacher", name_of(heuristic_names, ppo.teacher)},
                     {"validate_every", ppo.validate_every},
                     {"validation_windows", ppo.validation_windows}}},
+                  {"constraints", constraints},
                   {"init", config.init},
                   {"seed", config.seed},
                   {"threads", config.threads},

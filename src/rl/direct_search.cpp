@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include "src/base/atomic_file.hpp"
 #include "src/base/json_fields.hpp"
+#include "src/base/number_text.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
+#include "src/policies/learned/rl_policy.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/cma_es.hpp"
+#include "src/rl/constraints.hpp"
 #include "src/rl/es_gradient.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/failed_run.hpp"
@@ -24,7 +28,7 @@ namespace gpusched {
 namespace {
 
 constexpr const char* csv_header =
-    "generation,episodes,loss,heuristic_loss,validation_loss,validation_heuristic_loss,step,seconds\n";
+    "generation,episodes,loss,heuristic_loss,validation_loss,validation_heuristic_loss,step,seconds";
 
 // Only how long the run lasts and on how many threads may differ.
 bool continues(const std::string& before, const TrainConfig& now) {
@@ -65,6 +69,9 @@ Json json_of(const CmaEsState& state) {
 Json json_of(const EsState& state) {
   return {{"mean", state.mean}, {"momentum", state.momentum}, {"power", state.power}, {"generation", state.generation}};
 }
+
+// Below it a window has hardly any queue, and its loss no logarithm.
+constexpr double least_loss = 1e-9;
 
 constexpr double any_number = 1e300;
 constexpr double any_integer = 18446744073709551615.0;
@@ -114,6 +121,7 @@ std::optional<std::string> mismatch(const TrainedModel& model, const TrainConfig
     return "holds the network " + name(model.network) + ", which does not begin that of this run, " +
            name(config.network);
   }
+  if (model.network.hold_s > 0) return "steers (network/hold_s), which only ppo goes on with";
   const AgendaOptions &theirs = model.agenda, &ours = config.env.agenda;
   const bool same = theirs.mode == ours.mode && theirs.knowledge == ours.knowledge &&
                     theirs.heuristic == ours.heuristic && theirs.max_jobs == ours.max_jobs &&
@@ -136,19 +144,37 @@ Result<std::optional<TrainedModel>> model_to_start_from(const TrainConfig& confi
   return std::optional(*std::move(model));
 }
 
+// Those of the training windows and of the validation windows.
+struct PartConstraints {
+  Constraints train, validation;
+};
+
+Result<PartConstraints> constraints_of(const TrainConfig& config, const Cluster& cluster,
+                                       const TrainingWindows& windows) {
+  auto train = Constraints::of(config, cluster, windows.train);
+  if (!train) return Unexpected{train.error()};
+  auto validation = Constraints::of(config, cluster, windows.validation);
+  if (!validation) return Unexpected{validation.error()};
+  return PartConstraints{*std::move(train), *std::move(validation)};
+}
+
 class Search {
  public:
   Search(const TrainConfig& config, const Cluster& cluster, std::string folder, TrainingWindows windows,
-         const std::optional<TrainedModel>& start)
+         const std::optional<TrainedModel>& start, PartConstraints constraints)
       : config_(config),
         cluster_(cluster),
         folder_(std::move(folder)),
         windows_(std::move(windows)),
+        constraints_(std::move(constraints)),
         parameters_(first_parameters(config, start)),
         average_(parameters_.begin(),
                  parameters_.begin() + static_cast<std::ptrdiff_t>(layout_of(config.network).policy_size)),
         optimiser_(optimiser_of(config, average_)),
-        population_(std::visit([](const auto& method) { return method.population(); }, optimiser_)) {
+        population_(std::visit([](const auto& method) { return method.population(); }, optimiser_)),
+        multipliers_(constraints_.train.size(), config.constraints.multiplier),
+        excess_(multipliers_.size()),
+        best_excess_(multipliers_.size()) {
     // CMA-ES compares all candidates with each other, the gradient those of a pair.
     sharing_ = config.method == Method::es ? 2 : population_;
     episodes_ = config.search.windows > 0 ? config.search.windows : config.method == Method::es ? 1 : 48;
@@ -160,7 +186,12 @@ class Search {
     heuristic_ = heuristic_losses(pointers_to(windows_.train));
     summary_.validation_heuristic = mean_of(heuristic_losses(pointers_to(windows_.validation)));
     summary_.device = "cpu";
+    mean_heuristic_ = std::max(mean_of(heuristic_), least_loss);
     metrics_ = csv_header;
+    for (std::size_t k = 0; k < multipliers_.size(); ++k) {
+      metrics_ += "," + name(k) + "_ratio," + name(k) + "_multiplier";
+    }
+    metrics_ += "\n";
   }
 
   /// Goes on from search.json in the folder, which the same configuration must have written.
@@ -181,6 +212,10 @@ class Search {
     fields.read("validation", validation_, -any_number, any_number);
     fields.read("average", average, average_.size());
     fields.read("metrics_csv", metrics_);
+    if (!multipliers_.empty()) {
+      fields.read("multipliers", multipliers_, multipliers_.size());
+      fields.read("best_excess", best_excess_, multipliers_.size());
+    }
     fields.read("config", config);
     for (const char* key : {"iterations", "average", "config"}) fields.require(key);
     // That of another method has other fields; the configuration says so better than they do.
@@ -226,10 +261,20 @@ class Search {
       if (auto done = save(); !done) return failed_run(done.error());
       watch(progress);
     }
+    for (std::size_t k = 0; k < best_excess_.size(); ++k) {
+      const Constraints& constraints = constraints_.validation;
+      summary_.bounds.push_back({.figure = constraints.figure(k),
+                                 .ratio = constraints.ratio(k, best_excess_[k]),
+                                 .most = constraints.most(k)});
+    }
     return summary_;
   }
 
  private:
+  [[nodiscard]] std::string name(std::size_t constraint) const {
+    return std::string(bounded_figure_names[constraints_.train.figure(constraint)]);
+  }
+
   void fit_normaliser() {
     constexpr std::uint32_t most_windows = 16;
     VectorEnv env(windows_.train, {}, cluster_,
@@ -263,18 +308,47 @@ class Search {
     return seen;
   }
 
-  // Of a whole episode in a window by the policy of these parameters.
-  [[nodiscard]] double loss(std::span<const double> policy, const Window* window) const {
+  // What an episode costs: its loss, and each constraint's excess.
+  struct Cost {
+    double loss = 0;
+    std::vector<double> excess;
+  };
+
+  // A whole episode by the policy of these parameters, which sees and chooses as RlPolicy does.
+  [[nodiscard]] Cost play(std::span<const double> policy, const Constraints& constraints,
+                          std::span<const Window> windows, std::size_t w) const {
     const std::vector<float> parameters(policy.begin(), policy.end());
-    const Actor actor{&config_.network, &normaliser_, parameters};
-    return window_losses({&window, 1}, cluster_, config_.env, actor, Acting::best).front();
+    Env env(cluster_, config_.env);
+    Observation seen;
+    std::vector<float> logits;
+    for (StepResult result = env.reset(windows[w]); !result.done(); result = env.step(logits, best_action)) {
+      seen.shape(1, [&](std::uint32_t) { return std::pair{env.agenda().size(), env.agenda().group_count()}; });
+      env.encode(seen.slot(0));
+      forward_policy(config_.network, parameters, normaliser_, seen, logits);
+    }
+    Cost cost{.loss = loss_of(env.totals(), config_.env, windows[w]), .excess = {}};
+    if (constraints.size() > 0) cost.excess = constraints.excess(figures_of(env.engine(), windows[w]), w);
+    return cost;
   }
 
-  [[nodiscard]] std::vector<double> losses(std::span<const double> policy,
-                                           std::span<const Window* const> windows) const {
-    std::vector<double> result(windows.size());
-    for_each_index(windows.size(), config_.threads, [&](std::size_t w) { result[w] = loss(policy, windows[w]); });
-    return result;
+  // Means over these windows.
+  [[nodiscard]] Cost mean_cost(std::span<const double> policy, const Constraints& constraints,
+                               std::span<const Window> windows, std::span<const std::uint64_t> chosen) const {
+    std::vector<Cost> costs(chosen.size());
+    for_each_index(chosen.size(), config_.threads,
+                   [&](std::size_t i) { costs[i] = play(policy, constraints, windows, chosen[i]); });
+    return mean_of_costs(costs, constraints.size());
+  }
+
+  static Cost mean_of_costs(std::span<const Cost> costs, std::size_t constraints) {
+    Cost mean{.loss = 0, .excess = std::vector<double>(constraints)};
+    for (const Cost& cost : costs) {
+      mean.loss += cost.loss / static_cast<double>(costs.size());
+      for (std::size_t k = 0; k < constraints; ++k) {
+        mean.excess[k] += cost.excess[k] / static_cast<double>(costs.size());
+      }
+    }
+    return mean;
   }
 
   // As single precision has them, in which the network reads them.
@@ -308,16 +382,16 @@ class Search {
     for (const std::uint64_t w : drawn) progress.heuristic += heuristic_[w] / static_cast<double>(drawn.size());
     const auto& candidates = std::visit(
         [](auto& method) -> const auto& { return method.ask(); }, optimiser_);
-    std::vector<std::vector<double>> each(candidates.size(), std::vector<double>(episodes_));
+    std::vector<std::vector<Cost>> each(candidates.size(), std::vector<Cost>(episodes_));
     for_each_index(candidates.size() * episodes_, config_.threads, [&](std::size_t i) {
       const std::size_t candidate = i / episodes_, episode = i % episodes_;
       const std::uint64_t w = drawn[candidate / sharing_ * episodes_ + episode];
-      each[candidate][episode] = loss(candidates[candidate], &windows_.train[w]);
+      each[candidate][episode] = play(candidates[candidate], constraints_.train, windows_.train, w);
     });
     std::vector<double> scores, means;
-    for (const std::vector<double>& losses : each) {
-      scores.push_back(score_of(losses));
-      means.push_back(mean_of(losses));
+    for (const std::vector<Cost>& costs : each) {
+      scores.push_back(score_of(costs));
+      means.push_back(mean_of_costs(costs, 0).loss);
     }
     progress.metric = config_.method == Method::es ? mean_of(means) : *std::min_element(means.begin(), means.end());
     sound_losses_ = std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); });
@@ -325,6 +399,7 @@ class Search {
     if (!sound_losses_) return progress;
     std::visit([&](auto& method) { method.tell(scores); }, optimiser_);
     summary_.steps += std::uint64_t{population_} * episodes_;
+    ascend(drawn);
     // The centre follows the noise of each generation's windows; its running average does so less.
     const double kept = std::min(config_.search.average, 1 - 1.0 / summary_.iterations);
     const std::vector<double> centre = centre_of(optimiser_);
@@ -332,20 +407,51 @@ class Search {
     return progress;
   }
 
-  [[nodiscard]] double score_of(std::span<const double> each) const {
-    if (config_.search.objective == SearchObjective::mean) return mean_of(each);
+  // The Lagrangian of a candidate's episodes.
+  [[nodiscard]] double score_of(std::span<const Cost> each) const {
     double sum = 0;
-    constexpr double no_queue = 1e-9;  // a window without waiting has no logarithm
-    for (const double loss : each) sum += std::log(std::max(loss, no_queue));
+    for (const Cost& cost : each) {
+      sum += config_.search.objective == SearchObjective::mean ? cost.loss / mean_heuristic_
+                                                               : std::log(std::max(cost.loss, least_loss));
+      for (std::size_t k = 0; k < multipliers_.size(); ++k) sum += multipliers_[k] * cost.excess[k];
+    }
     return sum / static_cast<double>(each.size());
   }
 
-  // Keeps the model when it is the best so far; the untrained one comes first.
+  // Multipliers rise where the centre is above a limit, and fall, at most to 0, where it is below. Candidates are worse
+  // than the centre that they are drawn around, so that it plays again, in some of the generation's windows.
+  void ascend(std::span<const std::uint64_t> drawn) {
+    if (multipliers_.empty() || config_.constraints.rate == 0) return;
+    constexpr std::size_t most_windows = 64;
+    const auto checked = drawn.first(std::min(most_windows, drawn.size()));
+    const Cost cost = mean_cost(centre_of(optimiser_), constraints_.train, windows_.train, checked);
+    summary_.steps += checked.size();
+    for (std::size_t k = 0; k < multipliers_.size(); ++k) {
+      multipliers_[k] = std::max(0.0, multipliers_[k] + config_.constraints.rate * cost.excess[k]);
+    }
+  }
+
+  // By how much limits are exceeded, together.
+  static double violation(std::span<const double> excess) {
+    double sum = 0;
+    for (const double value : excess) sum += std::max(0.0, value);
+    return sum;
+  }
+
+  // Keeps the model when it is the best so far: the least loss of those within all limits or, as long as none is, the
+  // least violation. The untrained one comes first.
   Result<void> validate() {
-    validation_ = mean_of(losses(average_, pointers_to(windows_.validation)));
-    if (summary_.iterations > 0 && validation_ >= summary_.best_validation) return {};
+    std::vector<std::uint64_t> all(windows_.validation.size());
+    std::iota(all.begin(), all.end(), std::uint64_t{0});
+    const Cost cost = mean_cost(average_, constraints_.validation, windows_.validation, all);
+    validation_ = cost.loss;
+    excess_ = cost.excess;
+    const auto rank = [](std::span<const double> excess, double loss) { return std::pair(violation(excess), loss); };
+    if (summary_.iterations > 0 && rank(excess_, validation_) >= rank(best_excess_, summary_.best_validation))
+      return {};
     summary_.best_iteration = summary_.iterations;
     summary_.best_validation = validation_;
+    best_excess_ = excess_;
     std::vector<float> parameters = parameters_;
     std::transform(average_.begin(), average_.end(), parameters.begin(),
                    [](double value) { return static_cast<float>(value); });
@@ -381,6 +487,10 @@ class Search {
               {"average", average_},
               {"metrics_csv", metrics_},
               {"config", train_config_json(config_)}};
+    if (!multipliers_.empty()) {
+      json["multipliers"] = multipliers_;
+      json["best_excess"] = best_excess_;
+    }
     json.update(std::visit([](const auto& method) { return json_of(method.state()); }, optimiser_));
     return replace_file(folder_ + "/" + search_state_file, json.dump() + "\n");
   }
@@ -400,9 +510,17 @@ class Search {
     } else {
       metrics_ += ",";
     }
-    std::snprintf(row, sizeof row, ",%.6g,%.1f\n",
+    std::snprintf(row, sizeof row, ",%.6g,%.1f",
                   std::visit([](const auto& method) { return method.step(); }, optimiser_), summary_.seconds);
     metrics_ += row;
+    for (std::size_t k = 0; k < multipliers_.size(); ++k) {
+      const double ratio = constraints_.validation.ratio(k, excess_[k]);
+      metrics_ += progress.validated ? formatted(",%.6g", ratio) : std::string(",");
+      metrics_ += formatted(",%.6g", multipliers_[k]);
+      if (progress.validated) scalars.emplace_back("constraints/" + name(k) + "_ratio", ratio);
+      scalars.emplace_back("constraints/" + name(k) + "_multiplier", multipliers_[k]);
+    }
+    metrics_ += "\n";
     events.write(wall_time_s(), progress.iteration, scalars);
     return replace_file(folder_ + "/metrics.csv", metrics_);
   }
@@ -411,15 +529,19 @@ class Search {
   const Cluster& cluster_;
   std::string folder_;
   TrainingWindows windows_;
+  PartConstraints constraints_;
   std::vector<double> heuristic_;  // its loss in each training window
+  double mean_heuristic_ = 1;
   Normaliser normaliser_;
   std::vector<float> parameters_;  // untrained
   std::vector<double> average_;    // of the policy's part
   Optimiser optimiser_;
   std::uint32_t population_, sharing_ = 1;  // candidates of a generation, and that share windows
   std::uint32_t episodes_ = 1;              // of a candidate
+  std::vector<double> multipliers_;         // of the constraints
   bool sound_losses_ = true;
   double validation_ = 0;
+  std::vector<double> excess_, best_excess_;  // of the constraints, in the validation windows
   TrainSummary summary_;
   std::string metrics_;
 };
@@ -438,10 +560,12 @@ Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, con
   if (!start) return Unexpected{start.error()};
   auto windows = training_windows(config, jobs);
   if (!windows) return Unexpected{windows.error()};
+  auto constraints = constraints_of(config, cluster, *windows);
+  if (!constraints) return Unexpected{constraints.error()};
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return Unexpected{Error{.message = "the folder cannot be made", .file = folder}};
-  Search search(config, cluster, folder, *std::move(windows), *start);
+  Search search(config, cluster, folder, *std::move(windows), *start, *std::move(constraints));
   if (resume) {
     if (auto done = search.take_up(); !done) return Unexpected{done.error()};
   } else if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {

@@ -161,6 +161,22 @@ void check_steering(JsonFields& fields, const TrainConfig& config) {
   }
 }
 
+void read_constraints(JsonFields& fields, ConstraintOptions& constraints) {
+  fields.read("reference", constraints.reference);
+  for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
+    fields.read(std::string(bounded_figure_names[figure]), constraints.most[figure], 0, 1e6);
+  }
+  fields.read("multiplier", constraints.multiplier, 0, 1e6);
+  fields.read("rate", constraints.rate, 0, 1e6);
+  const bool bounds = constraints.most != BoundedFigures{};
+  if (bounds && constraints.reference.empty()) {
+    fields.fail("reference", "is missing: a limit is a multiple of a policy's figure");
+  }
+  if (!bounds && !constraints.reference.empty()) {
+    fields.fail("reference", "bounds nothing without a limit, such as \"avg_jct_s\": 1");
+  }
+}
+
 }  // namespace
 
 std::string model_folder(const std::string& name) { return name.starts_with("rl:") ? name.substr(3) : name; }
@@ -215,6 +231,8 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read_word("method", config.method, method_names);
   fields.read_object("search", [&](JsonFields& search) { read_search(search, config.search); });
   fields.read_object("ppo", [&](JsonFields& ppo) { read_ppo(ppo, config.ppo); });
+  fields.read_object("constraints",
+                     [&](JsonFields& constraints) { read_constraints(constraints, config.constraints); });
   fields.read("seed", config.seed);
   fields.read("threads", config.threads, 0, most_threads);
   fields.read("device", config.device);
@@ -227,6 +245,9 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   }
   if (config.method == Method::ppo && config.network.hidden > 0) {
     fields.fail("network/hidden", "expected 0 with method ppo, which does not learn them");
+  }
+  if (config.method == Method::ppo && !config.constraints.reference.empty()) {
+    fields.fail("constraints", "expected none with method ppo, which cannot keep them");
   }
   if (config.method == Method::es && config.search.population % 2 != 0) {
     fields.fail("search/population", "expected an even number: method es draws candidates in pairs");
@@ -250,6 +271,12 @@ std::string train_config_json(const TrainConfig& config) {
   Json weights = Json::object();
   for (std::size_t term = 0; term < reward_terms; ++term) {
     weights[std::string(reward_names[term])] = config.env.weights[term];
+  }
+  Json constraints{{"reference", config.constraints.reference},
+                   {"multiplier", config.constraints.multiplier},
+                   {"rate", config.constraints.rate}};
+  for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
+    constraints[std::string(bounded_figure_names[figure])] = config.constraints.most[figure];
   }
   const PpoOptions& ppo = config.ppo;
   const SearchOptions& search = config.search;
@@ -342,6 +369,7 @@ std::string train_config_json(const TrainConfig& config) {
                                                           : "rl:" + ppo.teacher_model},
                     {"validate_every", ppo.validate_every},
                     {"validation_windows", ppo.validation_windows}}},
+                  {"constraints", constraints},
                   {"init", config.init},
                   {"seed", config.seed},
                   {"threads", config.threads},

@@ -122,6 +122,28 @@ struct SearchOptions {
   std::uint32_t validate_every = 10;  ///< generations between runs over the validation windows
 };
 
+/// Figures of an episode's scored jobs that constraints may bound, each as the metric of its name.
+enum BoundedFigure : std::uint8_t {
+  bounded_avg_jct,
+  bounded_avg_wait,
+  bounded_p99_wait,
+  bounded_max_wait,
+  bounded_slowdown,
+  bounded_figures,
+};
+/// One value for each BoundedFigure.
+using BoundedFigures = std::array<double, bounded_figures>;
+inline constexpr std::array<std::string_view, bounded_figures> bounded_figure_names{
+    "avg_jct_s", "avg_wait_s", "p99_wait_s", "max_wait_s", "avg_bounded_slowdown"};
+
+/// What the methods cma_es and es may not make others pay (constraints.hpp).
+struct ConstraintOptions {
+  std::string reference;  ///< a policy, as --policy takes it
+  BoundedFigures most{};  ///< so many times the reference's figure; 0 = not bounded
+  double multiplier = 1;  ///< initial weight of a figure's excess in the loss
+  double rate = 10;       ///< a multiplier rises by this times the excess a generation; 0 = it stays: a penalty
+};
+
 struct TrainConfig {
   std::string trace;  ///< a file or synthetic:NAME
   std::string trace_format = "auto";
@@ -137,6 +159,7 @@ struct TrainConfig {
   Method method = Method::ppo;
   PpoOptions ppo = {};
   SearchOptions search = {};
+  ConstraintOptions constraints = {};
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;    ///< environment threads, 0 = one for each processor; changes no result
   std::string device = "auto";  ///< auto, cpu or cuda

@@ -30,6 +30,12 @@ struct TrainProgress {
   bool validated = false;  ///< in this iteration
 };
 
+/// A constraint and the best model: its figure in the validation windows as a multiple of the reference's.
+struct BoundReport {
+  BoundedFigure figure{};
+  double ratio = 0, most = 0;
+};
+
 struct TrainSummary {
   std::uint32_t iterations = 0;
   std::uint64_t steps = 0;
@@ -37,6 +43,7 @@ struct TrainSummary {
   std::uint32_t best_iteration = 0;
   double best_validation = 0, validation_heuristic = 0;
   std::string device;
+  std::vector<BoundReport> bounds;  ///< of the configuration's constraints
   std::optional<HeldOut> held_out;  ///< with TrainConfig::test_at_end
 };
 

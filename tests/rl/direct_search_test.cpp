@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include "src/policies/learned/rl_policy.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/cma_es.hpp"
+#include "src/rl/constraints.hpp"
 #include "src/rl/es_gradient.hpp"
 #include "src/rl/rollout.hpp"
 #include "src/rl/training_windows.hpp"
@@ -281,12 +283,16 @@ TEST_P(EverySearch, GoesOnBitForBitAfterBeingKilled) {
 TEST_P(EverySearch, OfShuffledWindowsGoesOnBitForBit) {
   config_.search.validate_every = 2;
   config_.shuffle = {.windows = 20, .stretch = 0.1};
+  config_.windows.truncate = true;
+  config_.constraints.reference = "fifo";
+  config_.constraints.most[bounded_p99_wait] = 1;
   const auto search_to = [&](std::uint32_t generations, const std::string& folder, bool resume) {
     config_.search.generations = generations;
     ASSERT_TRUE(run(1, folder, resume));
   };
   search_to(8, folder_ + "_other", false);
   search_to(2, folder_, false);
+  ASSERT_TRUE(state_in(folder_).contains("multipliers"));
   search_to(8, folder_, true);
   EXPECT_EQ(state_in(folder_), state_in(folder_ + "_other"));
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
@@ -309,6 +315,63 @@ TEST_F(SearchRun, RefusesOtherNetworks) {
   const auto other = run(1, folder_);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().to_string(), "/network/kind: method cma_es searches the networks index and rank");
+}
+
+// The model's first bounded figure over the validation windows, as a multiple of the reference's.
+double ratio_of(const std::string& folder, const TrainConfig& config, const JobTable& jobs, const Cluster& cluster) {
+  const auto windows = make_windows(jobs, config.windows, Split::validation);
+  const auto constraints = Constraints::of(config, cluster, *windows);
+  const auto model = load_model(folder);
+  double excess = 0;
+  for (std::size_t w = 0; w < windows->size(); ++w) {
+    const Window& window = (*windows)[w];
+    Engine engine(window.jobs, cluster, config.env.engine);
+    RlPolicy policy("x", *model, window.jobs.works(), false, 0);
+    EXPECT_TRUE(simulate(engine, policy));
+    excess += constraints->excess(figures_of(engine, window), w)[0] / static_cast<double>(windows->size());
+  }
+  return constraints->ratio(0, excess);
+}
+
+// Shortest first lets long jobs wait; a limit on the longest waits keeps the search from it, at some cost.
+TEST_P(EverySearch, AConstraintBinds) {
+  config_.env.agenda.mode = ActionMode::fit_or_wait;
+  config_.search.generations = 60;
+  config_.search.validate_every = 1;
+  const auto free = run(1, folder_ + "_free");
+  ASSERT_TRUE(free) << free.error().to_string();
+  EXPECT_TRUE(free->bounds.empty());
+  config_.constraints.reference = "agenda{heuristic=fcfs,knowledge=oracle}";
+  config_.constraints.most[bounded_p99_wait] = 1.1;
+  config_.constraints.multiplier = 50;
+  config_.constraints.rate = 0;  // so few training windows keep a limit that the validation windows do not
+  EXPECT_GT(ratio_of(folder_ + "_free", config_, jobs_, cluster_), 1.1);
+
+  const auto bound = run(1, folder_);
+  ASSERT_TRUE(bound) << bound.error().to_string();
+  ASSERT_EQ(bound->bounds.size(), 1u);
+  EXPECT_LE(bound->bounds[0].ratio, 1.1);
+  std::printf("p99 wait / the reference's: %.3f free, %.3f bound; loss %.4g and %.4g, the heuristic's %.4g\n",
+              ratio_of(folder_ + "_free", config_, jobs_, cluster_), bound->bounds[0].ratio, free->best_validation,
+              bound->best_validation, bound->validation_heuristic);
+  EXPECT_NEAR(bound->bounds[0].ratio, ratio_of(folder_, config_, jobs_, cluster_), 1e-9);
+  EXPECT_GT(bound->best_iteration, 0u);
+  EXPECT_LT(bound->best_validation, bound->validation_heuristic);
+  EXPECT_GT(bound->best_validation, free->best_validation);
+  const std::string metrics = *read_text_file(folder_ + "/metrics.csv");
+  EXPECT_NE(metrics.find("step,seconds,p99_wait_s_ratio,p99_wait_s_multiplier\n"), std::string::npos) << metrics;
+}
+
+TEST_P(EverySearch, MultipliersRiseWhileALimitIsExceededAndFallToZeroBelowIt) {
+  config_.search.generations = 3;
+  config_.constraints.reference = "agenda{heuristic=fcfs,knowledge=oracle}";
+  const auto multiplier_under = [&](double limit, const std::string& folder) {
+    config_.constraints.most[bounded_p99_wait] = limit;
+    EXPECT_TRUE(run(1, folder));
+    return state_in(folder)["multipliers"][0].get<double>();
+  };
+  EXPECT_GT(multiplier_under(0.01, folder_ + "_tight"), 10.0);
+  EXPECT_EQ(multiplier_under(1000, folder_ + "_loose"), 0.0);
 }
 
 // What both do with all jobs, as `gpusched replay --policy` would run them.

@@ -32,6 +32,7 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
   config.network.hidden = 8;
   config.init = "runs/index";
+  config.constraints = {.reference = "saf{skip=true}", .most = {1, 0, 1.25, 0, 0}, .multiplier = 2, .rate = 0};
   config.shuffle = {.windows = 100, .stretch = 0.1};
   const std::string text = train_config_json(config);
   const auto read = read_train_config(text, "x.json");
@@ -108,6 +109,15 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
             "x.json: /network/hidden: expected 0: only the networks index and rank have a score to correct");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hidden": 8}})"),
             "x.json: /network/hidden: expected 0 with method ppo, which does not learn them");
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "es", "constraints": {"avg_jct_s": 1}})"),
+            "x.json: /constraints/reference: is missing: a limit is a multiple of a policy's figure");
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "es", "constraints": {"reference": "sjf"}})"),
+            "x.json: /constraints/reference: bounds nothing without a limit, such as \"avg_jct_s\": 1");
+  EXPECT_EQ(refusal(R"({"trace": "a", "constraints": {"reference": "sjf", "p99_wait_s": 1}})"),
+            "x.json: /constraints: expected none with method ppo, which cannot keep them");
+  EXPECT_EQ(
+      refusal(R"({"trace": "a", "method": "es", "constraints": {"reference": "sjf", "avg_jct_s": 1, "p99_jct_s": 1}})"),
+      "x.json: /constraints/p99_jct_s: unknown key (did you mean 'avg_jct_s'?)");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": -1}})"),
             "x.json: /ppo/anneal: expected an integer from 0 to 4000000000");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": 5}})"),

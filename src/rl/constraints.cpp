@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/rl/constraints.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "gpusched/policy/simulate.hpp"
+#include "gpusched/watch/metrics.hpp"
+#include "src/base/parallel.hpp"
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+namespace {
+
+// Figures have logarithms from here on: a wait below a second is none.
+constexpr double least_figure = 1;
+
+Unexpected bad_reference(std::string message) {
+  return Unexpected{Error{.message = std::move(message), .field = "/constraints/reference"}};
+}
+
+// Until the window ends; whether every job finished or will be counted as it is.
+bool run_until_end(Engine& engine, AnyPolicy& policy, Time end) {
+  if (end == Time::max()) return simulate(engine, policy);
+  Decision decision = engine.decision();
+  while (engine.advance_to(end)) {
+    policy.decide(engine.view(), decision);
+    engine.apply();
+  }
+  return true;
+}
+
+}  // namespace
+
+BoundedFigures figures_of(const Engine& engine, const Window& window) {
+  const OracleView view = engine.view();
+  std::vector<std::int64_t> waits;
+  BoundedFigures figures{};
+  for (std::uint32_t i = window.first_scored; i < window.jobs.size(); ++i) {
+    const JobId job{i};
+    if (view.phase(job) == JobPhase::future) continue;
+    const Time until = view.phase(job) == JobPhase::done ? engine.end(job) : view.now();
+    const Time jct = until - window.jobs.submit(job);
+    const Time wait = std::max(Time{}, jct - engine.ran(job));
+    waits.push_back(wait.us);
+    figures[bounded_avg_jct] += to_seconds(jct);
+    figures[bounded_avg_wait] += to_seconds(wait);
+    figures[bounded_slowdown] +=
+        std::max(1.0, to_seconds(jct) / to_seconds(std::max(window.jobs.work(job), slowdown_bound)));
+  }
+  if (waits.empty()) return figures;
+  for (const BoundedFigure figure : {bounded_avg_jct, bounded_avg_wait, bounded_slowdown}) {
+    figures[figure] /= static_cast<double>(waits.size());
+  }
+  figures[bounded_max_wait] = to_seconds(Time{*std::max_element(waits.begin(), waits.end())});
+  figures[bounded_p99_wait] = detail::percentile(waits, 0.99) / static_cast<double>(microseconds_per_second);
+  return figures;
+}
+
+Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluster& cluster, const Window& window) {
+  static const PolicyRegistry registry = PolicyRegistry::standard();
+  const std::string& reference = config.constraints.reference;
+  const auto specs = parse_policies(registry, reference);
+  if (!specs) return bad_reference(specs.error().to_string());
+  if (specs->size() != 1) return bad_reference("expected one policy, not " + reference);
+  auto policy = make_policy(registry, specs->front(), {.jobs = &window.jobs, .cluster = &cluster, .seed = config.seed});
+  if (!policy) return bad_reference(policy.error().to_string());
+  Engine engine(window.jobs, cluster, config.env.engine);
+  if (!run_until_end(engine, *policy, window.end)) {
+    return bad_reference("policy " + reference + " leaves jobs waiting for ever");
+  }
+  return figures_of(engine, window);
+}
+
+Result<Constraints> Constraints::of(const TrainConfig& config, const Cluster& cluster,
+                                    std::span<const Window> windows) {
+  Constraints result;
+  result.objective_ = config.search.objective;
+  result.most_ = config.constraints.most;
+  for (std::uint8_t figure = 0; figure < bounded_figures; ++figure) {
+    if (result.most_[figure] > 0) result.bounded_.push_back(static_cast<BoundedFigure>(figure));
+  }
+  if (result.bounded_.empty()) return result;
+  std::vector<std::optional<Result<BoundedFigures>>> runs(windows.size());
+  for_each_index(windows.size(), config.threads,
+                 [&](std::size_t w) { runs[w] = reference_figures(config, cluster, windows[w]); });
+  for (const auto& run : runs) {
+    if (!*run) return Unexpected{run->error()};
+    result.reference_.push_back(**run);
+    for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
+      result.mean_[figure] += (**run)[figure] / static_cast<double>(windows.size());
+    }
+  }
+  return result;
+}
+
+std::vector<double> Constraints::excess(const BoundedFigures& figures, std::size_t w) const {
+  std::vector<double> result;
+  for (const BoundedFigure figure : bounded_) {
+    const double ours = std::max(figures[figure], least_figure);
+    if (objective_ == SearchObjective::mean) {
+      result.push_back(ours / std::max(mean_[figure], least_figure) - most_[figure]);
+    } else {
+      result.push_back(std::log(ours / std::max(reference_[w][figure], least_figure) / most_[figure]));
+    }
+  }
+  return result;
+}
+
+double Constraints::ratio(std::size_t bound, double mean_excess) const {
+  return objective_ == SearchObjective::mean ? mean_excess + most(bound) : std::exp(mean_excess) * most(bound);
+}
+
+}  // namespace gpusched

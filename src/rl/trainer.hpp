@@ -43,7 +43,7 @@ struct TrainSummary {
   std::uint32_t best_iteration = 0;
   double best_validation = 0, validation_heuristic = 0;
   std::string device;
-  std::vector<BoundReport> bounds;  ///< of the configuration's constraints
+  std::vector<BoundReport> bounds = {};  ///< of the configuration's constraints
   std::optional<HeldOut> held_out;  ///< with TrainConfig::test_at_end
 };
 

@@ -6,7 +6,7 @@
 #include "src/rl/direct_search.hpp"
 
 namespace gpusched {
-Result<void> check_method(const TrainConfig& config, const TrainingMethod* ppo) {
+Result<void> check_method(const TrainConfig& config, TrainingMethod* ppo) {
   if (config.method != Method::ppo || ppo != nullptr) return {};
   return unexpected(
       "this build cannot train by ppo, which needs LibTorch (configure with -DGPUSCHED_WITH_TORCH=ON where it is "

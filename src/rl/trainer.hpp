@@ -61,7 +61,7 @@ using TrainingMethod = Result<TrainSummary>(const TrainConfig& config, const Job
 
 /// Whether this build has the method that the configuration asks for. `ppo` is train_by_ppo(), or null in a build
 /// without LibTorch; the error says what is missing.
-Result<void> check_method(const TrainConfig& config, const TrainingMethod* ppo);
+Result<void> check_method(const TrainConfig& config, TrainingMethod* ppo);
 
 /// Trains and writes into `folder`: model.json and weights.bin (the best by validation; `--policy rl:FOLDER`),
 /// checkpoint.bin (a direct search: search.json), config.json, metrics.csv and TensorBoard events. With `resume`, goes

@@ -9,6 +9,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/text_table.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/learned/agenda_policy.hpp"
 #include "src/sim/metric_table.hpp"
 
 namespace gpusched {
@@ -16,17 +17,6 @@ namespace {
 
 constexpr std::size_t most_rows = 10;  // of the table; the sentence counts all
 constexpr std::size_t whole_rows = 3;  // that also run over the whole test part
-
-// The estimator that knows what the agent knows (KnownRuns); none for an agent that knows nothing.
-std::string estimator_of(RuntimeKnowledge knowledge) {
-  switch (knowledge) {
-    case RuntimeKnowledge::none: return "";
-    case RuntimeKnowledge::user: return "requested";
-    case RuntimeKnowledge::predicted: return "history";
-    case RuntimeKnowledge::oracle: break;
-  }
-  return "exact";
-}
 
 bool has_parameter(const PolicyInfo& row, std::string_view name) {
   return std::any_of(row.parameters.begin(), row.parameters.end(),
@@ -197,7 +187,7 @@ std::string held_out_figure(const EnvOptions& options) {
 
 std::vector<PolicySpec> plain_policies(const PolicyRegistry& registry, const AgendaOptions& agent, const JobTable& jobs,
                                        const Cluster& cluster) {
-  const std::string estimator = estimator_of(agent.knowledge);
+  const std::string estimator = estimator_name(agent.knowledge);
   std::vector<std::string> texts;
   for (const PolicyInfo& row : registry.rows()) {
     if (row.agent || row.name.find('@') != std::string::npos || row.name == "as-recorded") continue;

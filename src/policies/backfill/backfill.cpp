@@ -197,6 +197,8 @@ std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& po
     if (of_order.empty() || of_order == of_reservations) return of_reservations;
     return of_order + ", " + of_reservations;
   }
+  const PolicyInfo& row = **registry.find(policy.name);
+  if (of_order.empty() && row.knowledge) of_order = row.knowledge(policy);
   if (of_order.empty()) return clairvoyant ? "exact" : "-";
   return of_order;
 }

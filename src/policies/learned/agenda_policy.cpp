@@ -5,6 +5,17 @@
 #include <vector>
 
 namespace gpusched {
+
+std::string estimator_name(RuntimeKnowledge knowledge) {
+  switch (knowledge) {
+    case RuntimeKnowledge::none: return "";
+    case RuntimeKnowledge::user: return "requested";
+    case RuntimeKnowledge::predicted: return "history";
+    case RuntimeKnowledge::oracle: break;
+  }
+  return "exact";
+}
+
 namespace {
 
 template <class T, std::size_t N>
@@ -80,6 +91,21 @@ void AgendaPolicy::wait(const View& view, JobId job) {
   }
 }
 
+namespace {
+
+// fcfs and las look at no run time.
+std::string known_of_runs(const PolicySpec& spec) {
+  const auto word = [&spec](const char* parameter, const char* fallback) {
+    const auto given = spec.given.find(parameter);
+    return given == spec.given.end() ? std::string(fallback) : std::get<std::string>(given->second);
+  };
+  const std::string heuristic = word("heuristic", "sjf");
+  if (heuristic == "fcfs" || heuristic == "las") return "";
+  return estimator_name(*value_from_name(runtime_knowledge_names, word("knowledge", "predicted")));
+}
+
+}  // namespace
+
 PolicyInfo agenda_info() {
   return {.name = "agenda",
           .summary = "the choices of a learned scheduler (rl:DIR), made by a fixed order",
@@ -114,7 +140,8 @@ PolicyInfo agenda_info() {
             return AnyPolicy(AgendaPolicy(options, oracle ? context.jobs->works() : std::span<const Time>{}));
           },
           .preemptive = true,
-          .agent = true};
+          .agent = true,
+          .knowledge = known_of_runs};
 }
 
 }  // namespace gpusched

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,9 @@
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
+
+/// The estimator that knows what an agent of that knowledge does (KnownRuns), as `estimate` calls it; "" for none.
+std::string estimator_name(RuntimeKnowledge knowledge);
 
 /// Makes every choice that an Agenda offers as its heuristic prefers. In the modes fit_or_wait and inspect that starts
 /// the first job that fits, again and again; in select_blocking the first job, and nothing else until it has started.

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
-#include "src/base/field_parser.hpp"
-#include "src/base/nearest_name.hpp"
+#include "src/policies/learned/agenda_policy.hpp"
 #include "src/policies/learned/shipped_models.hpp"
 
 namespace gpusched {
@@ -80,76 +78,70 @@ namespace {
 // "rl:runs/one" -> "runs/one".
 std::string folder_of(const std::string& name) { return name.substr(name.find(':') + 1); }
 
-// A row whose model `read` gives, from what the policy is called.
-PolicyInfo trained_policy_info(std::function<Result<TrainedModel>(const std::string& name)> read) {
-  return {.name = "",
-          .summary = "",
-          .source = "",
-          .complexity = "O(waiting jobs x network) a choice; mode preempt: O(jobs that enter a level x network)",
-          .parameters =
-              {{.name = "sample",
-                .fallback = false,
-                .meaning = "draw actions from the policy's distribution instead of taking the likeliest"},
-               {.name = "seed", .fallback = 0.0, .meaning = "of the draws, beside the run's own seed", .most = 1e15}},
-          .make = [read = std::move(read)](const PolicyParameters& parameters,
-                                           const PolicyContext& context) -> Result<AnyPolicy> {
-            const std::string& name = context.spec_name;
-            auto model = read(name);
-            if (!model) return Unexpected{model.error()};
-            if (model->agenda.mode == ActionMode::preempt && model->network.hold_s == 0 && parameters.flag("sample")) {
-              return unexpected("policy '" + name +
-                                "', parameter 'sample': an agent of mode preempt that does not steer draws nothing");
-            }
-            const bool oracle = model->agenda.knowledge == RuntimeKnowledge::oracle;
-            const auto works = oracle ? context.jobs->works() : std::span<const Time>{};
-            const std::uint64_t seed =
-                Rng(context.seed).split(static_cast<std::uint64_t>(parameters.number("seed"))).state()[0];
-            return AnyPolicy(RlPolicy(name, *std::move(model), works, parameters.flag("sample"), seed));
-          },
-          .preemptive = true,
-          .agent = true};
-}
+// In mode preempt weights rank jobs; only where they are actions themselves (steering) is something drawn.
+bool draws(const TrainedModel& model) { return model.agenda.mode != ActionMode::preempt || model.network.hold_s > 0; }
 
-}  // namespace
-
-namespace {
-
-constexpr std::string_view builtin = "builtin/";
-
-Result<TrainedModel> load_named(const std::string& name) {
-  const std::string folder = folder_of(name);
-  if (!folder.starts_with(builtin) || std::filesystem::exists(folder)) return load_model(folder);
-  std::vector<std::string> known;
-  for (const ShippedModel& shipped : shipped_models()) known.emplace_back(shipped.name);
-  const std::string wanted = folder.substr(builtin.size());
-  return unexpected("policy '" + name + "': no model '" + wanted + "' comes with the program; expected one of " +
-                    joined(known, "|") + suggest_nearest(wanted, known));
+Result<AnyPolicy> make_trained(const std::string& name, bool sample, double draw_seed, const PolicyContext& context) {
+  auto model = load_model(folder_of(name));
+  if (!model) return Unexpected{model.error()};
+  if (sample && !draws(*model)) {
+    return unexpected("policy '" + name +
+                      "', parameter 'sample': an agent of mode preempt that does not steer draws nothing");
+  }
+  const bool oracle = model->agenda.knowledge == RuntimeKnowledge::oracle;
+  const auto works = oracle ? context.jobs->works() : std::span<const Time>{};
+  const std::uint64_t seed = Rng(context.seed).split(static_cast<std::uint64_t>(draw_seed)).state()[0];
+  return AnyPolicy(RlPolicy(name, *std::move(model), works, sample, seed));
 }
 
 }  // namespace
 
 // The row of every `rl:DIR`; DIR is read when the policy is made.
 PolicyInfo rl_policy_info() {
-  PolicyInfo row = trained_policy_info(load_named);
-  row.name = "rl:";
-  row.summary = "a scheduler trained by `gpusched train`, read from the folder behind rl:";
-  row.source = "this project's trainer; docs/train.md";
-  row.files = [](const PolicySpec& spec) {
-    const std::string folder = folder_of(spec.name);
-    return std::vector<std::string>{folder + "/model.json", folder + "/weights.bin"};
-  };
-  return row;
+  return {.name = "rl:",
+          .summary = "a scheduler trained by `gpusched train`, read from the folder behind rl:",
+          .source = "this project's trainer; docs/train.md",
+          .complexity = "O(waiting jobs x network) a choice; mode preempt: O(jobs that enter a level x network)",
+          .parameters =
+              {{.name = "sample",
+                .fallback = false,
+                .meaning = "draw actions from the policy's distribution instead of taking the likeliest"},
+               {.name = "seed", .fallback = 0.0, .meaning = "of the draws, beside the run's own seed", .most = 1e15}},
+          .make =
+              [](const PolicyParameters& parameters, const PolicyContext& context) {
+                return make_trained(context.spec_name, parameters.flag("sample"), parameters.number("seed"), context);
+              },
+          .preemptive = true,
+          .agent = true,
+          .knowledge =
+              [](const PolicySpec& spec) {
+                const auto model = load_model(folder_of(spec.name));
+                return model ? estimator_name(model->agenda.knowledge) : "";
+              },
+          .files =
+              [](const PolicySpec& spec) {
+                const std::string folder = folder_of(spec.name);
+                return std::vector<std::string>{folder + "/model.json", folder + "/weights.bin"};
+              }};
 }
 
 // The row of `rl:builtin/NAME`.
 PolicyInfo shipped_policy_info(const ShippedModel& shipped) {
-  const std::string place = std::string(builtin) + std::string(shipped.name);
-  PolicyInfo row = trained_policy_info(
-      [shipped, place](const std::string&) { return parse_model(shipped.model_json, shipped.weights, place); });
+  const std::string folder = "builtin/" + std::string(shipped.name);
   const std::size_t summary = shipped.card.find('\n');
-  row.name = "rl:" + place;
+  PolicyInfo row = rl_policy_info();
+  row.name = "rl:" + folder;
   row.summary = shipped.card.substr(0, summary);
-  row.source = trim(shipped.card.substr(summary));
+  row.source = shipped.card.substr(summary + 1);
+  while (row.source.ends_with('\n')) row.source.pop_back();
+  row.files = {};
+  const auto model = load_model(folder);
+  if (model && !draws(*model)) {
+    row.parameters.clear();
+    row.make = [](const PolicyParameters&, const PolicyContext& context) {
+      return make_trained(context.spec_name, false, 0, context);
+    };
+  }
   return row;
 }
 

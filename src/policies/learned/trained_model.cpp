@@ -10,7 +10,9 @@
 
 #include "src/base/atomic_file.hpp"
 #include "src/base/json_fields.hpp"
+#include "src/base/nearest_name.hpp"
 #include "src/policies/learned/network_config.hpp"
+#include "src/policies/learned/shipped_models.hpp"
 
 namespace gpusched {
 namespace {
@@ -84,7 +86,25 @@ Result<void> save_model(const TrainedModel& model, const std::string& folder) {
   return replace_file(model_file(folder), model_json(model, crc32c(bytes)));
 }
 
+namespace {
+
+constexpr std::string_view builtin = "builtin/";
+
+Result<TrainedModel> shipped_model(const std::string& folder) {
+  const std::string wanted = folder.substr(builtin.size());
+  std::vector<std::string> known;
+  for (const ShippedModel& shipped : shipped_models()) {
+    if (shipped.name == wanted) return parse_model(shipped.model_json, shipped.weights, folder);
+    known.emplace_back(shipped.name);
+  }
+  return unexpected("no model '" + wanted + "' comes with the program; expected one of " + joined(known, "|") +
+                    suggest_nearest(wanted, known));
+}
+
+}  // namespace
+
 Result<TrainedModel> load_model(const std::string& folder) {
+  if (folder.starts_with(builtin)) return shipped_model(folder);
   const auto json = read_text_file(model_file(folder));
   if (!json) return Unexpected{json.error()};
   const auto weights = read_text_file(weights_file(folder));

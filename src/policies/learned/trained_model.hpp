@@ -25,6 +25,7 @@ struct TrainedModel {
 /// that a folder cut off in between is refused when it is read.
 Result<void> save_model(const TrainedModel& model, const std::string& folder);
 
+/// The model in that folder; of `builtin/NAME`, one that comes with the program (shipped_models.hpp).
 /// Errors: no such folder, another format version, features or network that this build does not have, a weights file
 /// that is cut off or altered, parameters that are not finite.
 Result<TrainedModel> load_model(const std::string& folder);

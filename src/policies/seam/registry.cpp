@@ -50,8 +50,10 @@ class SpecParser {
     const std::size_t begin = at_;
     PolicySpec spec;
     while (at_ < text_.size() && is_name_character(text_[at_])) ++at_;
-    // Behind a family's colon (rl:DIR) stands a path: everything up to the next comma or brace belongs to it.
-    if (text_.substr(begin, at_ - begin).find(':') != std::string_view::npos) {
+    // Behind a family's colon (rl:DIR) stands a path: everything up to the next comma or brace belongs to it. What
+    // comes with the program (rl:builtin/NAME) is a name.
+    const std::string_view name = text_.substr(begin, at_ - begin);
+    if (name.find(':') != std::string_view::npos && !name.starts_with("rl:builtin/")) {
       at_ = std::min(text_.find_first_of(",{", at_), text_.size());
     }
     spec.name = text_.substr(begin, at_ - begin);

@@ -82,6 +82,9 @@ struct PolicyInfo {
   std::function<Result<AnyPolicy>(const PolicyParameters&, const PolicyContext&, AnyDurationEstimator)> backfilled = {};
   /// True for a policy that makes the choices of an Agenda. Its parameters, not --backfill, say how it backfills.
   bool agent = false;
+  /// What an agent knows of run times, as an estimator is called ("history"); "" for nothing. Others have a parameter
+  /// `estimate` or know none.
+  std::function<std::string(const PolicySpec&)> knowledge = {};
   /// The files that the policy reads when it is made; none where empty.
   std::function<std::vector<std::string>(const PolicySpec&)> files = {};
   /// For a policy that has more to tell of a run than the usual files: an observer that notes it.

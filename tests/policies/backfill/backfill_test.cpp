@@ -266,6 +266,11 @@ TEST(Backfill, SaysWhatEachPolicyKnowsOfRunTimes) {
   EXPECT_EQ(known("f1+easy", bare), "history");
   EXPECT_EQ(known("sjf+none", with_requests), "exact");
   EXPECT_EQ(known("fifo+none", bare), "-");
+  EXPECT_EQ(known("agenda{heuristic=sjf}", bare), "history");
+  EXPECT_EQ(known("agenda{heuristic=saf,knowledge=oracle}", bare, true), "exact");
+  EXPECT_EQ(known("agenda{heuristic=saf,knowledge=none}", bare), "-");
+  EXPECT_EQ(known("agenda{mode=preempt,heuristic=las}", bare), "-");
+  EXPECT_EQ(known("rl:builtin/philly", bare), "history");
 }
 
 TEST(Backfill, IsNamedByEachPolicyForItself) {

@@ -51,6 +51,27 @@ TEST(ShippedModels, EachIsAPolicyThatReadsNoFile) {
   }
 }
 
+// Also where a training run starts from one: the name is never a folder of the user's.
+TEST(ShippedModels, AreReadByNameFromAnyFolder) {
+  for (const ShippedModel& model : shipped_models()) {
+    const auto by_name = load_model("builtin/" + std::string(model.name));
+    const auto by_folder = load_model(folder_of(model));
+    ASSERT_TRUE(by_name && by_folder);
+    EXPECT_EQ(by_name->parameters, by_folder->parameters);
+  }
+}
+
+TEST(ShippedModels, PhillySaysWhatItKnowsDrawsNothingAndIsNotBackfilled) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const PolicyInfo& row = **registry.find("rl:builtin/philly");
+  EXPECT_EQ(row.knowledge(spec_of("rl:builtin/philly")), "history");
+  EXPECT_TRUE(row.parameters.empty());
+  const auto specs = parse_policy_list("rl:builtin/philly+easy");
+  ASSERT_TRUE(specs);
+  EXPECT_EQ(specs->front().name, "rl:builtin/philly");
+  EXPECT_EQ(specs->front().backfill.front().name, "easy");
+}
+
 TEST(ShippedModels, AnUnknownNameIsRefusedWithTheNearest) {
   const PolicyRegistry registry = PolicyRegistry::standard();
   const JobTable jobs = *JobTableBuilder().build();

@@ -176,7 +176,7 @@ int run_training(const TrainArguments& arguments) {
       folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
       summary->device.c_str(), summary->best_iteration, summary->best_validation, summary->validation_heuristic);
   for (const BoundReport& bound : summary->bounds) {
-    std::printf("%s is %.4g times that of %s in the validation windows; at most %.4g was asked for%s\n",
+    std::printf("%s is %.6g times that of %s in the validation windows; at most %.6g was asked for%s\n",
                 std::string(bounded_figure_names[bound.figure]).c_str(), bound.ratio,
                 config->constraints.reference.c_str(), bound.most, bound.ratio > bound.most ? ": NOT reached" : "");
   }

@@ -20,9 +20,16 @@ std::string value_text(double value, const MetricInfo& figure) {
   return formatted(figure.better == Better::more ? "%.4f" : "%.2f", value);
 }
 
+// Of the means; none between geometric means of which one is 0, whatever its other windows are.
+std::optional<double> difference_of(const Comparison& pair) {
+  if (pair.verdict == no_ratio) return std::nullopt;
+  return pair.mean - pair.other_mean;
+}
+
 // "-" beside a reference of 0, of which nothing else is a share.
 std::string difference_text(const Comparison& pair) {
-  const double difference = pair.mean - pair.other_mean;
+  if (!difference_of(pair)) return "-";
+  const double difference = *difference_of(pair);
   if (difference == 0) return signed_percent_text(0);
   return pair.other_mean == 0 ? "-" : signed_percent_text(difference / pair.other_mean);
 }
@@ -76,8 +83,9 @@ std::string advice_lines(const std::vector<std::string>& verdicts) {
                             formatted("%.0f", least_effective_count) + " of them without common jobs"},
       {too_few_differ, "an interval takes " + formatted("%.0f", least_effective_count) + " windows that differ"},
       {too_alike_windows, "what happens lasts for several windows; longer ones, or more of the trace, tell more"},
-      {too_heavy_tails, "a few windows decide; longer ones tell more, or --mean geometric, where each counts alike"},
-      {no_ratio, "--mean geometric takes values above 0"},
+      {too_heavy_tails,
+       "a few windows decide; longer ones tell more, or --mean geometric, where each counts by its ratio"},
+      {no_ratio, "a geometric mean takes values above 0; one window of 0 makes it 0"},
   };
   std::string text;
   for (const auto& [reason, line] : advice) {
@@ -144,7 +152,7 @@ Json comparison_json(const Comparison& pair, const std::string& against, const R
             {"figure", options.figure->name},
             {"mean", options.mean == WindowMean::geometric ? "geometric" : "arithmetic"},
             {"windows", pair.windows},
-            {"difference", pair.mean - pair.other_mean},
+            {"difference", difference_of(pair) ? Json(*difference_of(pair)) : Json()},
             {"interval_95", nullptr},
             {"win_rate", pair.win_rate},
             {"verdict", pair.verdict}};
@@ -287,7 +295,7 @@ std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, cons
         continue;
       }
       append_csv_field(text += ',', reference.name);
-      append_value(text += ',', pair.mean - pair.other_mean);
+      append_value(text += ',', difference_of(pair));
       const auto& interval = pair.interval;
       for (const auto end : {interval ? std::optional(interval->difference.low) : std::nullopt,
                              interval ? std::optional(interval->difference.high) : std::nullopt,

@@ -241,8 +241,8 @@ std::vector<std::string> recorded_row(const RecordedWaits& recorded) {
 std::string recorded_line(const RecordedWaits& recorded) {
   const std::string what = "(recorded): not simulated; the waits in the trace's log, on the cluster that wrote it";
   if (recorded.jobs == recorded.measured) return what + "\n";
-  return what + ", of\n" + human_count(recorded.jobs) + " of the " + human_count(recorded.measured) +
-         " measured jobs, whose start it tells\n";
+  return what + "\n(recorded) holds " + human_count(recorded.jobs) + " of the " + human_count(recorded.measured) +
+         " measured jobs, those whose start the log tells\n";
 }
 
 std::string split_table(const Scenario& scenario, const PolicyRun& run) {

@@ -3,8 +3,10 @@
 // of a trained policy costs. Times are processor time of one thread.
 #include <benchmark/benchmark.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <span>
 #include <vector>
 
 #include "bench/busy_jobs.hpp"
@@ -57,6 +59,7 @@ void decide(benchmark::State& state, NetworkKind kind) {
   state.SetLabel("tokens");
 }
 BENCHMARK_CAPTURE(decide, kernel, NetworkKind::kernel)->Arg(8)->Arg(32)->Arg(128);
+BENCHMARK_CAPTURE(decide, sc20_kernel, NetworkKind::sc20_kernel)->Arg(8)->Arg(32)->Arg(128);
 BENCHMARK_CAPTURE(decide, deepsets, NetworkKind::deepsets)->Arg(8)->Arg(32)->Arg(128);
 BENCHMARK_CAPTURE(decide, attention, NetworkKind::attention)->Arg(8)->Arg(32)->Arg(128);
 
@@ -80,6 +83,7 @@ void iterate(VectorEnv& env, Learner& learner, const NetworkSpec& spec, Rng& rng
       append_state(all.observation, seen, e);
       all.actions.push_back(actions[e]);
       all.old_log_probability.push_back(static_cast<float>(log_probability(logits_of(logits, seen, e), actions[e])));
+      all.advantage.push_back(static_cast<float>(rng.normal()));
     }
     split.tokens += seen.job_begin.back();
     const double acted = processor_s();
@@ -90,17 +94,21 @@ void iterate(VectorEnv& env, Learner& learner, const NetworkSpec& spec, Rng& rng
   split.steps += env.size() * length;
   const double begin = processor_s();
   constexpr std::size_t size = 512;
+  std::vector<SeenState> states(all.actions.size());
+  for (std::uint32_t i = 0; i < states.size(); ++i) states[i] = {&all.observation, i};
+  const auto part = [](const auto& values, std::size_t first, auto& out) {
+    const auto from = values.begin() + static_cast<std::ptrdiff_t>(first);
+    out.assign(from, from + size);
+  };
+  Minibatch batch;  // filled as the trainer does it
+  batch.value_target.assign(size, 0.0f);
+  batch.old_value.assign(size, 0.0f);
   for (int epoch = 0; epoch < 4; ++epoch) {
-    for (std::uint32_t first = 0; first < all.actions.size(); first += size) {
-      Minibatch batch;
-      for (std::uint32_t i = first; i < first + size; ++i) {
-        append_state(batch.observation, all.observation, i);
-        batch.actions.push_back(all.actions[i]);
-        batch.old_log_probability.push_back(all.old_log_probability[i]);
-        batch.advantage.push_back(static_cast<float>(rng.normal()));
-        batch.value_target.push_back(0.0f);
-        batch.old_value.push_back(0.0f);
-      }
+    for (std::size_t first = 0; first < states.size(); first += size) {
+      copy_states(std::span(states).subspan(first, size), batch.observation);
+      part(all.actions, first, batch.actions);
+      part(all.old_log_probability, first, batch.old_log_probability);
+      part(all.advantage, first, batch.advantage);
       benchmark::DoNotOptimize(learner.improve(batch, {}, 1e-5));
     }
   }
@@ -112,13 +120,14 @@ void train(benchmark::State& state, NetworkKind kind) {
   const Cluster cluster = Cluster::pool(256);
   VectorEnv env(windows(), {}, cluster, {.env = select_blocking(), .environments = 16});
   env.reset(1);
-  auto learner = Learner::create(spec, {}, "cpu");
+  const auto learner = make_learner(spec, {}, "cpu");
+  if (!learner) return state.SkipWithError(learner.error().message.c_str());
   const std::vector<float> parameters = initial_parameters(spec, Rng(1));
   const std::vector<float> zeros(parameters.size(), 0.0f);
-  learner->set_state(parameters, {zeros, zeros, 0});
+  (*learner)->set_state(parameters, {zeros, zeros, 0});
   Rng rng(3);
   Split3 split;
-  for ([[maybe_unused]] const auto _ : state) iterate(env, *learner, spec, rng, split);
+  for ([[maybe_unused]] const auto _ : state) iterate(env, **learner, spec, rng, split);
   const auto microseconds = [&](double seconds) { return 1e6 * seconds / split.steps; };
   state.counters["env_us"] = microseconds(split.env_s);
   state.counters["inference_us"] = microseconds(split.inference_s);
@@ -127,6 +136,8 @@ void train(benchmark::State& state, NetworkKind kind) {
   state.counters["steps/s"] = split.steps / (split.env_s + split.inference_s + split.learner_s);
 }
 BENCHMARK_CAPTURE(train, kernel, NetworkKind::kernel)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(train, index, NetworkKind::index)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(train, sc20_kernel, NetworkKind::sc20_kernel)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(train, deepsets, NetworkKind::deepsets)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(train, attention, NetworkKind::attention)->Unit(benchmark::kMillisecond);
 

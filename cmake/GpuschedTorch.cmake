@@ -1,4 +1,5 @@
-# Looks for LibTorch as GPUSCHED_WITH_TORCH says and sets GPUSCHED_TORCH_FOUND; PPO is built if it is true.
+# Looks for LibTorch as GPUSCHED_WITH_TORCH says and sets GPUSCHED_TORCH_FOUND; the learner of large networks is built
+# if it is true.
 set(GPUSCHED_TORCH_FOUND FALSE)
 if(NOT GPUSCHED_WITH_TORCH STREQUAL OFF)
   # Torch's package for CUDA 12 and earlier asks for CUDA::nvToolsExt, which CUDA 13 replaced by CUDA::nvtx3.
@@ -25,4 +26,4 @@ if(NOT GPUSCHED_WITH_TORCH STREQUAL OFF)
     set(GPUSCHED_TORCH_FOUND TRUE)
   endif()
 endif()
-message(STATUS "PPO training (LibTorch): ${GPUSCHED_TORCH_FOUND}")
+message(STATUS "PPO of large networks (LibTorch): ${GPUSCHED_TORCH_FOUND}")

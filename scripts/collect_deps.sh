@@ -17,13 +17,13 @@ mkdir -p "$include" "$library/cmake"
 
 copy() { cp -rL --no-preserve=ownership "$@"; }
 
-for headers in CLI nlohmann eigen3 gtest gmock rapidcheck rapidcheck.h openssl archive.h archive_entry.h; do
+for headers in CLI nlohmann eigen3 gtest gmock rapidcheck rapidcheck.h openssl archive.h archive_entry.h sqlite3.h; do
   copy "/usr/include/$headers" "$include/"
 done
 [ ! -d "/usr/include/$triplet/openssl" ] || copy "/usr/include/$triplet/openssl/." "$include/openssl/"
 rm -rf "$include/eigen3/unsupported"
 
-for name in gtest gtest_main gmock gmock_main rapidcheck crypto; do copy "/usr/lib/$triplet/lib$name.a" "$library/"; done
+for name in gtest gtest_main gmock gmock_main rapidcheck crypto sqlite3; do copy "/usr/lib/$triplet/lib$name.a" "$library/"; done
 # gpusched uses libarchive only to read tar and single compressed files: so the static libraries of libarchive and of the
 # compressions suffice, joined by a linker script. Two of these exist in Debian as shared libraries only.
 copy "/usr/lib/$triplet/libarchive.a" "$library/libarchive_static.a"

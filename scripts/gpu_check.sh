@@ -7,10 +7,11 @@
 #
 # The most important stages come first, in case the device is lost before the last. Where a command may take only ten
 # minutes, run one stage per command: builds, measurements and the table stay in the build folder. Log and table are
-# written continuously, so that an interrupted command keeps what it found.
+# written continuously, so that an interrupted command keeps what it found. Each further `train` trains on from where the
+# last one ended, and writes the speeds and learning curves so far, on the device beside the CPU, to train.md.
 #
 # --dry     the same steps on the CPU, to test this script without a device
-# --quick   only the short suite; otherwise the full one follows
+# --quick   only the short suite; otherwise the full one follows. Training of few short episodes
 #
 # No network access is needed. Environment:
 #   OUT            folder of the results, at most 8 files (default build/gpu_check/results)
@@ -18,6 +19,8 @@
 #   GPUSCHED_BUILD build folder (default build/gpu_check); what it already holds is not built again
 #   GPU_CHECK_LIMIT_S  time limit of each step in seconds (default 420; tests at most 180), less where its stage would
 #                  exceed nine minutes; an interrupted calibration continues in the next run
+#   GPU_CHECK_TRAIN_S  seconds that each of the four training runs trains in a call (default 110; with --dry 15)
+#   GPU_CHECK_DEVICE   cpu: as --dry
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -40,6 +43,8 @@ done
 build=${GPUSCHED_BUILD:-build/gpu_check}
 out=${OUT:-build/gpu_check/results}
 limit=${GPU_CHECK_LIMIT_S:-420}
+[ "${GPU_CHECK_DEVICE:-cuda}" != cpu ] || dry=1
+train_s=${GPU_CHECK_TRAIN_S:-$([ $dry -eq 0 ] && echo 110 || echo 15)}
 device=cuda
 [ $dry -eq 0 ] || device=cpu
 
@@ -101,7 +106,7 @@ logged() { # NAME COMMAND...
   "$@" 2>&1 | tee "$build/last.txt" >>"$log"
   status=${PIPESTATUS[0]}
   echo "== $name: exit $status after $((SECONDS - begin)) s" >>"$log"
-  return $status
+  return "$status"
 }
 last_line() { grep -v '^$' "$build/last.txt" | tail -n 1 | cut -c1-160; }
 
@@ -272,42 +277,94 @@ do_sanitize() {
 
 # ---- training ----
 
-train_on() { # DEVICE
-  local folder=$build/train_$1
-  rm -rf "$folder"
-  cat >"$build/train_$1.json" <<JSON
-{"trace": "synthetic:philly", "device": "$1", "windows": {"jobs": 256, "warm_up_jobs": 64, "stride": 64},
- "network": {"kind": "attention", "width": 64},
- "ppo": {"iterations": $([ $dry -eq 0 ] && echo 6 || echo 2), "validation_windows": 2}, "threads": $(nproc)}
+# PPO by choices and coherent PPO (steering), each on the CPU and on the device: a chunk of each run in a call, which goes
+# on where the last one ended.
+
+train_config() { # METHOD DEVICE
+  local windows=32 jobs=512 minibatch=16384 validated=32 nodes=16
+  [ $dry -eq 0 ] && [ $quick -eq 0 ] || windows=2 jobs=64 minibatch=256 validated=4 nodes=2
+  local all
+  all='"device": "'$2'", "threads": '$(nproc)
+  local ppo='"iterations": 1000000, "time_limit_s": '$train_s', "windows": '$windows', "group": 8, "minibatch": '$minibatch',
+  "validate_every": 2, "validation_windows": '$validated
+  if [ "$1" = choices ]; then
+    cat <<JSON
+{"trace": "synthetic:lublin:20000", "cluster": "256", $all,
+ "env": {"mode": "fit_or_wait", "knowledge": "oracle", "heuristic": "saf"},
+ "windows": {"jobs": $jobs, "train_fraction": 0.45, "validation_fraction": 0.15, "shuffled": 500, "stretch": 0.1},
+ "network": {"kind": "deepsets", "width": 64, "alpha": 2},
+ "ppo": {$ppo, "epochs": 2, "learning_rate": 3e-4, "kl_stop": 0.01, "sampling_cost": 0.02, "start_kl": 0.01}}
 JSON
-  logged "train on $1" timeout "$(left)" "$build/gpusched-train" --config "$build/train_$1.json" --out "$folder"
+  else
+    cat <<JSON
+{"trace": "synthetic:philly:20000", "cluster": "${nodes}x8", $all,
+ "env": {"mode": "preempt", "heuristic": "las", "restart_cost_s": 60, "weights": {"jct": 1}},
+ "windows": {"jobs": $jobs, "warm_up_jobs": 64, "stride": 64, "train_fraction": 0.5, "validation_fraction": 0.2},
+ "network": {"kind": "rank", "alpha": 1, "hold_jobs": 16},
+ "ppo": {$ppo, "lambda_time_s": 14400}}
+JSON
+  fi
+}
+
+iterations_in() { # FOLDER; the header and the untrained model's row are none
+  awk 'END {print (NR > 2) ? NR - 2 : 0}' "$1/metrics.csv" 2>/dev/null || echo 0
+}
+
+# Lets a run go on for another chunk, from what its checkpoint says that it has trained: a line, 8 bytes of length, JSON.
+more_time() { # FOLDER
+  python3 - "$1" "$train_s" <<'PYTHON'
+import json, os, sys
+folder, more = sys.argv[1], float(sys.argv[2])
+with open(folder + "/checkpoint.bin", "rb") as file:
+    file.readline()
+    trained = json.loads(file.read(int.from_bytes(file.read(8), "little")))["trained_s"]
+path = folder + "/config.json"
+with open(path) as file:
+    config = json.load(file)
+config["ppo"]["time_limit_s"] = trained + more
+with open(path + ".new", "w") as file:
+    json.dump(config, file)
+os.replace(path + ".new", path)
+PYTHON
+}
+
+train_chunk() { # METHOD LEARNER DEVICE
+  local name="$1 on $2" run=$build/train_$1_$2 begin=(--resume "$build/train_$1_$2") before after
+  before=$(iterations_in "$run")
+  if [ -e "$run/checkpoint.bin" ]; then
+    more_time "$run"
+  else
+    rm -rf "$run"
+    train_config "$1" "$3" >"$run.json"
+    begin=(--config "$run.json" --out "$run")
+  fi
+  # Killed where it does not end by itself: what its checkpoint holds is kept.
+  logged "train $name" timeout -k 10 "$(left)" "$build/gpusched-train" "${begin[@]}"
+  after=$(iterations_in "$run")
+  if [ "$after" -gt "$before" ]; then
+    row "train $name" pass "$after iterations, $((after - before)) of them in this call"
+  else
+    row "train $name" fail "no iteration ended: $(last_line)"
+  fi
 }
 
 do_train() {
-  "$build/gpusched" --version 2>/dev/null | grep -q 'PPO training: yes' || {
-    row train skip "PPO not built: no LibTorch"
+  "$build/gpusched" --version 2>/dev/null | grep -q 'LibTorch: yes' || {
+    row train skip "built without LibTorch"
     return
   }
-  local devices=(cpu)
-  [ $dry -eq 1 ] || devices=(cpu cuda)
-  for where in "${devices[@]}"; do
-    if train_on "$where"; then row "train on $where" pass "$(last_line)"; else row "train on $where" fail "$(last_line)"; fi
+  local method on_device=$device runs=()
+  [ $dry -eq 0 ] || on_device=cpu_again
+  for method in choices steering; do
+    train_chunk $method cpu cpu
+    train_chunk $method $on_device $device
+    runs+=("$method,cpu=$build/train_${method}_cpu" "$method,$on_device=$build/train_${method}_$on_device")
   done
-  python3 - "$build" "${devices[@]}" >"$out/train.md" <<'PYTHON'
-import csv, os, statistics, sys
-print("| learner on | iterations | steps/s | environment and acting, s | learner, s |\n|---|---|---|---|---|")
-for device in sys.argv[2:]:
-    path = os.path.join(sys.argv[1], "train_" + device, "metrics.csv")
-    if not os.path.exists(path):
-        print(f"| {device} | none | | | |")
-        continue
-    rows = list(csv.DictReader(open(path)))
-    # The first iteration loads code and warms up.
-    middle = lambda key: statistics.median(float(row[key]) for row in rows[1:] or rows)
-    print(f"| {device} | {len(rows)} | {middle('steps_per_s'):.0f} | {middle('env_and_inference_s'):.2f} | "
-          f"{middle('learner_s'):.2f} |")
-PYTHON
-  cat "$out/train.md"
+  if python3 scripts/learning_table.py "${runs[@]}" >"$out/train.md"; then
+    cat "$out/train.md"
+  else
+    row "training table" fail "scripts/learning_table.py"
+  fi
 }
 
 # ---- all of it ----

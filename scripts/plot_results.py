@@ -3,7 +3,7 @@
 
     scripts/plot_results.py [--check]
 
-Writes docs/results/calibration-cpu.svg and rl.svg; the same tables give the same bytes. With --check it writes nothing
+Writes docs/results/calibration-cpu.svg; the same tables give the same bytes. With --check it writes nothing
 and fails when a figure is not what the tables of its page give.
 """
 import math
@@ -36,15 +36,6 @@ def tables_of(page, heading):
     blocks = re.findall(r"(?:^\|.*\n)+", sections[0], re.MULTILINE)
     return [[[cell.strip().replace("**", "") for cell in line.strip("|").split("|")] for line in block.splitlines()]
             for block in blocks]
-
-
-def cell_of(table, row, column):
-    """The cell in the row of that label and the column of that heading."""
-    at = table[0].index(column)
-    cells = [cells[at] for cells in table if cells[0] == row]
-    if len(cells) != 1:
-        sys.exit(f"docs/results: expected one row \"{row}\" beside a column \"{column}\"")
-    return cells[0]
 
 
 def text(x, y, words, anchor="start", kind="small"):
@@ -108,45 +99,12 @@ def calibration_figure(page):
     return svg(720, bottom + 34, "Errors of calibration runs as multiples of their gates", parts)
 
 
-def rl_figure(page):
-    """Changes of learned schedulers against the best fixed order, with intervals."""
-    sections = [("Lublin-1, shuffled windows, against F1", "1. ", "against F1", "seed {}", "mean of the seeds"),
-                ("Lublin-1, windows of the log, against F1", "2. ", "against F1", "seed {}", "mean of the seeds, argmax"),
-                ("Lublin-1, backfilling, against SAF", "3. ", "against SAF", "seed {}", "mean of the seeds, argmax"),
-                ("Philly on 40 nodes, against LAS", "5. ", "against LAS", "agent, seed {}", "agent, mean of the seeds"),
-                ("Philly on 24 nodes, against LAS", "6. ", "against LAS", "agent, seed {}", "agent, mean of the seeds")]
-    left, right, top, step = 330, 690, 40, 16
-    low, high = -35, 10
-
-    def x_of(percent):
-        return left + (right - left) * (percent - low) / (high - low)
-
-    bottom = top + len(sections) * 5 * step
-    parts = [text(12, 22, "Change on unseen jobs, with 95 % interval (left of the line is better)", kind="title")]
-    for tick in range(low + 5, high + 1, 10):
-        parts += [line(x_of(tick), top, x_of(tick), bottom, "zero" if tick == 0 else "grid"),
-                  text(x_of(tick), bottom + 18, f"{tick:+d} %" if tick else "0", "middle")]
-    for number, (label, heading, column, seed, mean) in enumerate(sections):
-        table = next(table for table in tables_of(page, heading) if column in table[0])
-        rows = [row for row in table if any(row[0].split(", the")[0] == seed.format(k) for k in (1, 2, 3))]
-        y = top + (number * 5 + 0.5) * step
-        parts.append(text(12, y + 4 + 1.5 * step, label))
-        for name in [row[0] for row in rows] + [mean]:
-            change, least, most = map(float, re.findall(NUMBER, cell_of(table, name, column)))
-            thick = name == mean
-            parts += [text(left - 10, y + 4, "mean" if thick else re.search(r"seed \d", name).group(), "end"),
-                      line(x_of(least), y, x_of(most), y, "s0" if thick else "s1", 4 if thick else 1.5),
-                      marker(1 if thick else 0, x_of(change), y, "s0" if thick else "s1")]
-            y += step
-    return svg(720, bottom + 34, "Changes of learned schedulers against the best fixed order", parts)
-
-
 def main():
     check = sys.argv[1:] == ["--check"]
     if sys.argv[1:] and not check:
         sys.exit(__doc__)
     stale = []
-    for name, draw in (("calibration-cpu", calibration_figure), ("rl", rl_figure)):
+    for name, draw in (("calibration-cpu", calibration_figure),):
         drawn = draw((RESULTS / f"{name}.md").read_text(encoding="utf-8"))
         figure = RESULTS / f"{name}.svg"
         if not check:

@@ -18,7 +18,9 @@ if [ -f ../shared/traces/philly/philly_jobs.csv ]; then
   echo "or Microsoft's Philly trace, 80,539 jobs:"
   echo "  $program replay ../shared/traces/philly/philly_jobs.csv --cluster philly-vc --policy fifo,sjf,srtf"
 fi
-if $program --version | grep -q 'PPO training: no'; then
-  echo "$program train learns by direct search; for PPO too: sudo apt-get install libtorch-dev && cmake --preset release && cmake --build --preset release --target gpusched_program"
+echo "Draw runs as a page of figures: add --out results, then"
+echo "  $program report results"
+if $program --version | grep -q 'LibTorch: no'; then
+  echo "$program train learns by direct search and PPO; for the networks deepsets and attention too: sudo apt-get install libtorch-dev && cmake --preset release && cmake --build --preset release --target gpusched_program"
 fi
 echo "More: $program --help, and README.md"

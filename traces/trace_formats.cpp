@@ -78,7 +78,7 @@ Result<void> check_times(const JobTable& jobs, const std::string& path) {
     return fits;
   };
   const Time first = jobs.submits().front(), last = jobs.submits().back();
-  const bool fits = Time{} - end_of_time < first && take(std::max(last, Time{})) &&
+  const bool fits = Time{} - end_of_time < first && take(std::max({last, last - first, Time{}})) &&
                     std::all_of(jobs.works().begin(), jobs.works().end(), take);
   if (fits) return {};
   return Unexpected{

@@ -8,6 +8,7 @@
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "gpusched/data/gpu_demand.hpp"
 #include "gpusched/data/placement.hpp"
 #include "gpusched/data/runtime_model.hpp"
 #include "gpusched/engine/decision.hpp"

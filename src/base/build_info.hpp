@@ -12,7 +12,7 @@ struct BuildInfo {
   std::string_view date;        ///< of the commit, or of the build outside git: "2026-01-31"
   std::string_view compiler;    ///< "GNU 12.2.0"
   std::string_view build_type;  ///< CMake's word: Release, Debug...
-  bool with_torch = false;      ///< PPO training is compiled in
+  bool with_torch = false;      ///< the learner on LibTorch is compiled in
   bool with_cuda = false;       ///< the CUDA backend is compiled in
 };
 

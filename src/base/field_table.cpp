@@ -95,44 +95,6 @@ Result<void> store(T* target, const std::optional<Value>& value, const Field& fi
   return {};
 }
 
-Result<void> set_from_json(const Field& field, const Json& value) {
-  const std::string where = slashed(field.path);
-  const std::string given = value.dump();
-  return std::visit(
-      Overloaded{[&](std::string* target) -> Result<void> {
-                   if (!value.is_string()) return bad_value(where, expectation(field) + ", not " + given);
-                   return set_word(field, target, value.get<std::string>(), where);
-                 },
-                 [&](bool* target) {
-                   const auto flag = value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
-                   return store(target, flag, field, where, given);
-                 },
-                 [&](std::uint64_t* target) {
-                   const auto number =
-                       value.is_number_unsigned() ? std::optional(value.get<std::uint64_t>()) : std::nullopt;
-                   return store(target, allowed(field, number), field, where, given);
-                 },
-                 [&](double* target) {
-                   const auto number = value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
-                   return store(target, allowed(field, number), field, where, given);
-                 },
-                 [&](Time* target) {
-                   const auto number = value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
-                   return store(target, span_from(number), field, where, given);
-                 },
-                 [&](std::vector<std::string>* target) -> Result<void> {
-                   std::vector<std::string> texts;
-                   if (!value.is_array()) return bad_value(where, expectation(field) + ", not " + given);
-                   for (const Json& entry : value) {
-                     if (!entry.is_string()) return bad_value(where, expectation(field) + ", not " + given);
-                     texts.push_back(entry.get<std::string>());
-                   }
-                   *target = std::move(texts);
-                   return {};
-                 }},
-      field.target);
-}
-
 // The names that may stand directly under `prefix`.
 std::vector<std::string> keys_under(const FieldTable& fields, const std::string& prefix) {
   std::vector<std::string> keys;
@@ -159,7 +121,7 @@ Result<void> read_object(const FieldTable& fields, const Json& object, const std
     Result<void> done;
     if (prefix.empty() && key == "$schema") continue;  // editors look for it
     if (const Field* field = find_field(fields, path); field != nullptr) {
-      done = set_from_json(*field, value);
+      done = set_field_json(*field, value);
     } else if (!keys_under(fields, path + ".").empty()) {
       done = read_object(fields, value, path + ".");
     } else {
@@ -168,15 +130,6 @@ Result<void> read_object(const FieldTable& fields, const Json& object, const std
     if (!done) return done;
   }
   return {};
-}
-
-Json value_json(const Field& field) {
-  return std::visit(Overloaded{[](const Time* value) {
-                                 const bool whole = value->us % microseconds_per_second == 0;
-                                 return whole ? Json(value->us / microseconds_per_second) : Json(to_seconds(*value));
-                               },
-                               [](const auto* value) { return Json(*value); }},
-                    field.target);
 }
 
 // The object that `path` stands in, and the last part of `path`.
@@ -225,6 +178,44 @@ Result<void> set_field(const Field& field, std::string_view text) {
       field.target);
 }
 
+Result<void> set_field_json(const Field& field, const Json& value) {
+  const std::string where = slashed(field.path);
+  const std::string given = value.dump();
+  return std::visit(
+      Overloaded{[&](std::string* target) -> Result<void> {
+                   if (!value.is_string()) return bad_value(where, expectation(field) + ", not " + given);
+                   return set_word(field, target, value.get<std::string>(), where);
+                 },
+                 [&](bool* target) {
+                   const auto flag = value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
+                   return store(target, flag, field, where, given);
+                 },
+                 [&](std::uint64_t* target) {
+                   const auto number =
+                       value.is_number_unsigned() ? std::optional(value.get<std::uint64_t>()) : std::nullopt;
+                   return store(target, allowed(field, number), field, where, given);
+                 },
+                 [&](double* target) {
+                   const auto number = value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+                   return store(target, allowed(field, number), field, where, given);
+                 },
+                 [&](Time* target) {
+                   const auto number = value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+                   return store(target, span_from(number), field, where, given);
+                 },
+                 [&](std::vector<std::string>* target) -> Result<void> {
+                   std::vector<std::string> texts;
+                   if (!value.is_array()) return bad_value(where, expectation(field) + ", not " + given);
+                   for (const Json& entry : value) {
+                     if (!entry.is_string()) return bad_value(where, expectation(field) + ", not " + given);
+                     texts.push_back(entry.get<std::string>());
+                   }
+                   *target = std::move(texts);
+                   return {};
+                 }},
+      field.target);
+}
+
 std::string field_text(const Field& field) {
   std::ostringstream text;
   std::visit(
@@ -240,6 +231,15 @@ std::string field_text(const Field& field) {
       },
       field.target);
   return text.str();
+}
+
+Json field_json(const Field& field) {
+  return std::visit(Overloaded{[](const Time* value) {
+                                 const bool whole = value->us % microseconds_per_second == 0;
+                                 return whole ? Json(value->us / microseconds_per_second) : Json(to_seconds(*value));
+                               },
+                               [](const auto* value) { return Json(*value); }},
+                    field.target);
 }
 
 Result<void> apply_setting(const FieldTable& fields, std::string_view setting) {
@@ -274,9 +274,35 @@ std::string fields_json(const FieldTable& fields, bool all) {
   for (const Field& field : fields) {
     if (!all && !field.changes_results) continue;
     const auto [object, key] = place_of(root, field.path, "");
-    (*object)[key] = value_json(field);
+    (*object)[key] = field_json(field);
   }
   return json_text(root);
+}
+
+Json field_schema(const Field& field) {
+  Json entry = std::visit(Overloaded{[](const std::string*) {
+                                       return Json{{"type", "string"}};
+                                     },
+                                     [](const bool*) {
+                                       return Json{{"type", "boolean"}};
+                                     },
+                                     [](const std::uint64_t*) {
+                                       return Json{{"type", "integer"}, {"minimum", 0}};
+                                     },
+                                     [](const double*) {
+                                       return Json{{"type", "number"}, {"exclusiveMinimum", 0}};
+                                     },
+                                     [](const Time*) {
+                                       return Json{{"type", "number"}, {"minimum", 0}};
+                                     },
+                                     [](const std::vector<std::string>*) {
+                                       return Json{{"type", "array"}, {"items", {{"type", "string"}}}};
+                                     }},
+                          field.target);
+  entry["description"] = field.meaning;
+  if (!field.words.empty()) entry["enum"] = field.words;
+  entry["default"] = field_json(field);
+  return entry;
 }
 
 std::string fields_schema(const FieldTable& fields, const std::string& title, const std::string& description) {
@@ -292,29 +318,7 @@ std::string fields_schema(const FieldTable& fields, const std::string& title, co
       (*object)["type"] = "object";
       (*object)["additionalProperties"] = false;
     }
-    Json entry = std::visit(Overloaded{[](const std::string*) {
-                                         return Json{{"type", "string"}};
-                                       },
-                                       [](const bool*) {
-                                         return Json{{"type", "boolean"}};
-                                       },
-                                       [](const std::uint64_t*) {
-                                         return Json{{"type", "integer"}, {"minimum", 0}};
-                                       },
-                                       [](const double*) {
-                                         return Json{{"type", "number"}, {"exclusiveMinimum", 0}};
-                                       },
-                                       [](const Time*) {
-                                         return Json{{"type", "number"}, {"minimum", 0}};
-                                       },
-                                       [](const std::vector<std::string>*) {
-                                         return Json{{"type", "array"}, {"items", {{"type", "string"}}}};
-                                       }},
-                            field.target);
-    entry["description"] = field.meaning;
-    if (!field.words.empty()) entry["enum"] = field.words;
-    entry["default"] = value_json(field);
-    (*object)["properties"][key] = std::move(entry);
+    (*object)["properties"][key] = field_schema(field);
   }
   return json_text(root);
 }

@@ -48,10 +48,13 @@ Result<TraceModel> model_from(const std::string& text) {
 // What --like fits: the model lublin where --model names it, sessions of users else. The machine of lublin has the
 // processors of --cluster, else those that the trace states, else those of its largest job.
 Result<TraceModel> fit(const GenerateArguments& arguments, const Trace& trace, const FitOptions& options) {
+  const auto about = [&arguments](std::uint64_t jobs) {
+    return "Fitted to " + std::to_string(jobs) + " jobs of " + arguments.like + ".";
+  };
   if (!arguments.model_given) {
     auto model = fit_model(trace.jobs, options);
     if (!model) return Unexpected{model.error()};
-    model->about = "Fitted to " + std::to_string(model->default_jobs) + " jobs of " + arguments.like + ".";
+    model->about = about(model->default_jobs);
     if (!trace.report.sha256.empty()) model->sources["all"] = "fitted; SHA-256 of the trace " + trace.report.sha256;
     return TraceModel{*std::move(model)};
   }
@@ -63,7 +66,7 @@ Result<TraceModel> fit(const GenerateArguments& arguments, const Trace& trace, c
   }
   auto model = fit_lublin(trace.jobs, processors, options);
   if (!model) return Unexpected{model.error()};
-  model->about = "Fitted to " + std::to_string(model->default_jobs) + " jobs of " + arguments.like + ".";
+  model->about = about(model->default_jobs);
   if (!trace.report.sha256.empty()) model->about += " SHA-256 of the trace: " + trace.report.sha256 + ".";
   return TraceModel{*std::move(model)};
 }

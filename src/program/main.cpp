@@ -28,7 +28,7 @@ std::string version_text() {
   const auto yes_no = [](bool built_in) { return std::string(built_in ? "yes" : "no"); };
   return "gpusched " + std::string(build.version) + " (commit " + std::string(build.git_commit) + ", " +
          std::string(build.compiler) + ", " + std::string(build.build_type) +
-         "; PPO training: " + yes_no(build.with_torch) + ", CUDA: " + yes_no(build.with_cuda) + ")";
+         "; LibTorch: " + yes_no(build.with_torch) + ", CUDA: " + yes_no(build.with_cuda) + ")";
 }
 
 // CLI11 would only say that a subcommand is missing.
@@ -68,6 +68,8 @@ int run(int argc, char** argv) {
   gpusched::add_trace_command(program, exit_code);
   gpusched::add_policies_command(program, exit_code);
   gpusched::add_evaluate_command(program, exit_code);
+  gpusched::add_report_command(program, exit_code);
+  gpusched::add_sweep_command(program, exit_code);
   gpusched::add_train_command(program, exit_code);
   gpusched::add_calibrate_command(program, exit_code);
   gpusched::add_profile_command(program, exit_code);

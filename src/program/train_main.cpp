@@ -8,36 +8,35 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
+#include "src/base/atomic_file.hpp"
+#include "src/base/build_info.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/output_folder.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/help_formatter.hpp"
+#include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/program/train_options.hpp"
 #include "src/program/usage_error.hpp"
-#include "src/rl/direct_search.hpp"
-#ifdef GPUSCHED_HAS_PPO
 #include "src/rl/ppo/ppo_trainer.hpp"
-#endif
+#include "src/rl/seed_runs.hpp"
 #include "src/rl/train_config.hpp"
 #include "src/rl/trainer.hpp"
 #include "src/sim/report.hpp"
 
 namespace gpusched {
 namespace {
-
-#ifdef GPUSCHED_HAS_PPO
-constexpr TrainingMethod* ppo = train_by_ppo;
-#else
-constexpr TrainingMethod* ppo = nullptr;  // check_method() says so
-#endif
 
 Unexpected both_read_standard_input() {
   return unexpected("--config and --trace: both ask for standard input; give one of them as a file");
@@ -86,14 +85,41 @@ std::string run_name(const TrainArguments& arguments) {
   return std::filesystem::path(path.substr(path.find(':') + 1)).stem().string();  // of synthetic:NAME, NAME
 }
 
+// Empty: one run, of the configuration's seed.
+Result<Seeds> seeds_of(const TrainArguments& arguments) {
+  if (!arguments.resume.empty() && holds_seeds(arguments.resume)) return read_seeds(arguments.resume);
+  if (arguments.seeds.empty()) return Seeds();
+  auto seeds = parse_seeds(arguments.seeds);
+  if (!seeds) return unexpected("--seeds: " + seeds.error().message);
+  return seeds;
+}
+
 // Without --out: runs/NAME-SEED, the first that is not there yet.
 std::string new_folder(const TrainArguments& arguments, const TrainConfig& config) {
   if (!arguments.resume.empty()) return arguments.resume;
   if (!arguments.out.empty()) return arguments.out;
-  const std::string base = "runs/" + run_name(arguments) + "-seed" + std::to_string(config.seed);
+  const std::string base =
+      "runs/" + run_name(arguments) + (arguments.seeds.empty() ? "-seed" + std::to_string(config.seed) : "-seeds");
   std::string folder = base;
   for (int number = 2; std::filesystem::exists(folder); ++number) folder = base + "-" + std::to_string(number);
   return folder;
+}
+
+// A run, or one of several seeds', that a new run into `folder` would go over; empty: none.
+std::string run_in(const std::string& folder, const Seeds& seeds) {
+  if (has_checkpoint(folder) || (seeds.empty() && holds_seeds(folder))) return folder;
+  std::vector<Seeds> all{seeds};
+  if (holds_seeds(folder)) {
+    const auto earlier = read_seeds(folder);
+    if (!earlier) return folder;
+    all.push_back(*earlier);
+  }
+  for (const Seeds& some : all) {
+    for (const std::uint64_t seed : some) {
+      if (has_checkpoint(seed_folder(folder, seed))) return seed_folder(folder, seed);
+    }
+  }
+  return "";
 }
 
 // Tells how far a run has come: on a terminal in one line that moves, as of other long work, but for each validation,
@@ -113,16 +139,27 @@ class ProgressLines {
       std::fputs(progress_line(spent / std::max(spent + left, 1e-9), losses(progress), left).c_str(), stderr);
       return;
     }
+    std::fprintf(stderr, "%s\n", line_of(progress).c_str());
+  }
+
+  /// Of one seed's run among several: its validations alone.
+  void operator()(std::uint64_t seed, const TrainProgress& progress) const {
+    if (progress.validated) {
+      std::fprintf(stderr, "seed %llu  %s\n", static_cast<unsigned long long>(seed), line_of(progress).c_str());
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  [[nodiscard]] std::string line_of(const TrainProgress& progress) const {
     std::string line = "iteration " + std::to_string(progress.iteration) + "/" + std::to_string(progress.iterations) +
                        "  " + losses(progress) + formatted("  %.0f steps/s", progress.steps_per_s);
     if (!std::isnan(progress.validation)) {
       line += formatted("  validation %.4g", progress.validation) + formatted(" (%.4g)", progress.validation_heuristic);
     }
-    std::fprintf(stderr, "%s  %s left\n", line.c_str(), human_duration(left).c_str());
+    return line + "  " + human_duration(std::max(0.0, progress.seconds_left)) + " left";
   }
-
- private:
-  using Clock = std::chrono::steady_clock;
 
   // "ppo: loss 1.234 (fcfs 2.345)"
   [[nodiscard]] std::string losses(const TrainProgress& progress) const {
@@ -134,54 +171,138 @@ class ProgressLines {
   Clock::time_point begin_ = Clock::now();
 };
 
-int run_training(const TrainArguments& arguments) {
-  auto config = load_config(arguments);
-  if (!config) return complain(config.error());
-  if (auto known = check_method(*config, ppo); !known) return complain(known.error(), exit_failed);
-  const bool configured = !arguments.config.empty() || !arguments.resume.empty();
-  const auto input = configured ? load_train_input(*config) : load_train_input(*config, InputFieldNames{});
-  if (!input) return complain(input.error());
-  if (!configured) config->windows = default_windows(input->trace.jobs.size());
-  const std::string folder = new_folder(arguments, *config);
-  const auto lock = OutputFolder::open(folder, "");  // of this run alone until it ends
-  if (!lock) return complain("--out: " + lock.error().to_string());
-  const bool used =
-      std::filesystem::exists(folder + "/checkpoint.bin") || std::filesystem::exists(folder + "/" + search_state_file);
-  if (arguments.resume.empty() && used) {
-    return complain("--out: " + folder + " holds a training run already; --resume goes on with it");
-  }
-  const auto& agenda = config->env.agenda;
-  const JobTable& jobs = input->trace.jobs;
-  for (const std::string& line : left_out_lines(input->trace.report)) note(line);
-  std::fprintf(stderr, "training on %u jobs of %s on %s, %s, run times known: %s; into %s\n", jobs.size(),
-               visible_line(config->trace).c_str(), visible_line(input->cluster.name).c_str(),
+// What is trained on, and into which folder.
+struct Training {
+  TrainConfig config;
+  RunInput input;
+  Seeds seeds;  // empty: one run, of config.seed
+  std::string folder;
+  bool resume = false;
+};
+
+void introduce(const Training& training) {
+  const auto& agenda = training.config.env.agenda;
+  for (const std::string& line : left_out_lines(training.input.trace.report)) note(line);
+  const std::string of_seeds = training.seeds.empty() ? "" : "seeds " + seeds_text(training.seeds) + ", ";
+  std::fprintf(stderr, "training on %u jobs of %s on %s, %s, run times known: %s; %sinto %s\n",
+               training.input.trace.jobs.size(), visible_line(training.config.trace).c_str(),
+               visible_line(training.input.cluster.name).c_str(),
                std::string(name_of(action_mode_names, agenda.mode)).c_str(),
-               std::string(name_of(runtime_knowledge_names, agenda.knowledge)).c_str(), visible_line(folder).c_str());
+               std::string(name_of(runtime_knowledge_names, agenda.knowledge)).c_str(), of_seeds.c_str(),
+               visible_line(training.folder).c_str());
   std::fprintf(stderr,
                "untrained, the agent's best action is that of its heuristic, %s (in brackets); less is better\n",
                std::string(name_of(heuristic_names, agenda.heuristic)).c_str());
-  if (config->test_at_end) {
+  if (training.config.test_at_end) {
     std::fprintf(stderr, "at the end it is compared with the plain policies, on jobs that it has not seen\n");
   }
-  if (!arguments.resume.empty() && !used) note(folder + " has no checkpoint yet; the run begins anew");
-  const auto summary = train(*config, jobs, input->cluster, folder, used, ProgressLines(*config), ppo);
+}
+
+int complain_of_run(const Error& error) {
+  const bool input_is_bad = !error.field.empty() || !error.file.empty();
+  return complain(error.to_string(), input_is_bad ? exit_bad_input : exit_failed);
+}
+
+int run_one(const Training& training) {
+  const TrainConfig& config = training.config;
+  const bool begun = has_checkpoint(training.folder);
+  if (training.resume && !begun) note(training.folder + " has no checkpoint yet; the run begins anew");
+  const auto summary = train(config, training.input.trace.jobs, training.input.cluster, training.folder, begun,
+                             ProgressLines(config), train_by_ppo);
   if (!summary && isatty(2) != 0) std::fputc('\n', stderr);
-  if (!summary) {
-    const bool input_is_bad = !summary.error().field.empty() || !summary.error().file.empty();
-    return complain(summary.error().to_string(), input_is_bad ? exit_bad_input : exit_failed);
-  }
+  if (!summary) return complain_of_run(summary.error());
   std::printf(
       "%s: %u iterations, %llu steps in %.0f s on %s; best at iteration %u: validation loss %.6g a job, the "
       "heuristic %.6g\n",
-      folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
+      training.folder.c_str(), summary->iterations, static_cast<unsigned long long>(summary->steps), summary->seconds,
       summary->device.c_str(), summary->best_iteration, summary->best_validation, summary->validation_heuristic);
+  for (const ScaleReport& on : summary->scales) {
+    std::printf("on %g times the cluster its validation loss is %.6g times the heuristic's\n", on.scale, on.ratio);
+  }
   for (const BoundReport& bound : summary->bounds) {
     std::printf("%s is %.6g times that of %s in the validation windows; at most %.6g was asked for%s\n",
-                std::string(bounded_figure_names[bound.figure]).c_str(), bound.ratio,
-                config->constraints.reference.c_str(), bound.most, bound.ratio > bound.most ? ": NOT reached" : "");
+                bound.figure.c_str(), bound.ratio, config.constraints.reference.c_str(), bound.most,
+                bound.ratio > bound.most ? ": NOT reached" : "");
   }
   if (summary->held_out) show("\n" + held_out_text(*summary->held_out));
   return exit_done;
+}
+
+// The first SIGINT, SIGTERM or SIGHUP ends the program at once, with a line: whatever the runs were doing, they can go
+// on.
+class EndsWithALine {
+ public:
+  explicit EndsWithALine(const std::string& folder)
+      : watcher_([folder](const std::stop_token& done) {
+          while (!done.stop_requested()) {
+            if (Interruption::wanted()) {
+              complain(Interruption::name() + ": interrupted; gpusched train --resume " + folder + " goes on",
+                       Interruption::exit_code());
+              std::_Exit(Interruption::exit_code());
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          }
+        }) {}
+
+ private:
+  Interruption interruption_;
+  std::jthread watcher_;
+};
+
+// Its end: the table, the files, and a line on the seeds that failed.
+int deliver(const SeedRuns& runs) {
+  const std::size_t ended = runs.losses().size();
+  if (ended == 0) return complain_of_run(runs.runs.front().summary.error());
+  auto written = replace_file(runs.folder + "/aggregate.csv", seeds_csv(runs));
+  if (written) written = replace_file(runs.folder + "/aggregate.json", seeds_json(runs));
+  if (!written) return complain(written.error(), exit_failed);
+  show(seed_table(runs));
+  if (runs.held_out && !*runs.held_out) return complain(runs.held_out->error(), exit_failed);
+  if (ended == runs.runs.size()) return exit_done;
+  return complain(std::to_string(runs.runs.size() - ended) + " of " + counted(runs.runs.size(), "seed") +
+                      " failed, of which the table says why; gpusched train --resume " + runs.folder +
+                      " tries them again",
+                  exit_failed);
+}
+
+int run_seeds(const Training& training) {
+  if (!training.resume) {  // whose runs these are first: without it a resumed folder would be that of one run
+    auto kept = write_seeds(training.folder, training.seeds);
+    if (kept) kept = replace_file(training.folder + "/config.json", train_config_json(training.config));
+    if (!kept) return complain(kept.error(), exit_failed);
+  }
+  const ProgressLines lines(training.config);
+  const auto runs = [&] {
+    const EndsWithALine interruption(training.folder);
+    return train_seeds(training.config, training.seeds, training.input.trace.jobs, training.input.cluster,
+                       training.folder, training.resume, lines, train_by_ppo);
+  }();
+  return deliver(runs);
+}
+
+int run_training(const TrainArguments& arguments) {
+  auto seeds = seeds_of(arguments);
+  if (!seeds) return complain(seeds.error());
+  auto config = load_config(arguments);
+  if (!config) return complain(config.error());
+  if (auto known = check_method(*config, build_info().with_torch); !known) return complain(known.error(), exit_failed);
+  const bool configured = !arguments.config.empty() || !arguments.resume.empty();
+  auto input = configured ? load_train_input(*config) : load_train_input(*config, InputFieldNames{});
+  if (!input) return complain(input.error());
+  if (!configured) config->windows = default_windows(input->trace.jobs.size());
+  const std::string path = new_folder(arguments, *config);
+  const Training training{.config = *std::move(config),
+                          .input = *std::move(input),
+                          .seeds = *std::move(seeds),
+                          .folder = path,
+                          .resume = !arguments.resume.empty()};
+  const auto lock = OutputFolder::open(path, "");  // of this run alone until it ends
+  if (!lock) return complain("--out: " + lock.error().to_string());
+  if (const std::string run = run_in(path, training.seeds); !training.resume && !run.empty()) {
+    return complain("--out: " + run + " holds a training run already; --resume goes on with it");
+  }
+  introduce(training);
+  return training.seeds.empty() ? run_one(training) : run_seeds(training);
 }
 
 int run(int argc, char** argv) {

@@ -18,7 +18,7 @@ namespace gpusched {
 struct TrainArguments {
   std::string trace, format, columns, where, cluster;
   bool drop_bad_rows = false;
-  std::string config, out, resume, init;
+  std::string config, seeds, out, resume, init;
   std::optional<std::uint32_t> threads;
 };
 
@@ -40,9 +40,15 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
       add("--cluster", arguments.cluster,
           "NAME, FILE, NODESxGPUS or GPUS; by default the configuration's, or what the trace states"),
       add("--init", arguments.init,
-          "trained model to start from, a folder or rl:FOLDER; by default the configuration's, or none")};
-  of_new_runs.push_back(add("--out", arguments.out, "folder of the run; by default runs/NAME-seedN"));
-  CLI::Option* resume = add("--resume", arguments.resume, "folder of a run to go on with, exactly where it stopped");
+          "trained model to start from, a folder or rl:FOLDER; by default the configuration's, or none"),
+      add("--seeds", arguments.seeds,
+          "training seeds, as 1..10 or 1,2,5: a run of each, by default one of the configuration's seed; --threads "
+          "of them side by side")};
+  of_new_runs.push_back(add(
+      "--out", arguments.out,
+      "folder of the run; by default runs/NAME-seedN; with --seeds runs/NAME-seeds, with a folder seed-N for each"));
+  CLI::Option* resume = add("--resume", arguments.resume,
+                            "folder of a run, or of several seeds' runs, to go on with, exactly where it stopped");
   for (CLI::Option* option : of_new_runs) resume->excludes(option);
   command
       .add_option("--threads", arguments.threads,
@@ -54,6 +60,7 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
       "  gpusched train\n"
       "  gpusched train jobs.csv --cluster 8x8 --where 'vc=a' --out run\n"
       "  gpusched train --config experiments/rl/lublin.json --out run\n"
+      "  gpusched train jobs.csv --cluster 8x8 --seeds 1..10 --threads 0 --out runs\n"
       "  gpusched train --resume run\n"
       "  gpusched replay jobs.csv --cluster 8x8 --policy fifo,rl:run\n");
 }
@@ -64,7 +71,8 @@ inline std::vector<std::string> words_of(const TrainArguments& arguments) {
   const std::pair<const char*, const std::string&> texts[] = {
       {"--trace", arguments.trace}, {"--format", arguments.format},   {"--columns", arguments.columns},
       {"--where", arguments.where}, {"--cluster", arguments.cluster}, {"--config", arguments.config},
-      {"--out", arguments.out},     {"--resume", arguments.resume},   {"--init", arguments.init}};
+      {"--seeds", arguments.seeds}, {"--out", arguments.out},         {"--resume", arguments.resume},
+      {"--init", arguments.init}};
   for (const auto& [option, value] : texts) {
     if (!value.empty()) words.push_back(option + ("=" + value));
   }

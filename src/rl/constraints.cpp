@@ -76,37 +76,66 @@ Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluste
   return figures_of(engine, window);
 }
 
+std::string name_of(const Bound& bound) {
+  const std::string figure(bounded_figure_names[bound.figure]);
+  if (bound.in == Bound::In::all) return figure;
+  return figure + (bound.in == Bound::In::empty ? "_empty" : "_warm");
+}
+
 Result<Constraints> Constraints::of(const TrainConfig& config, const Cluster& cluster,
                                     std::span<const Window> windows) {
   Constraints result;
   result.objective_ = config.search.objective;
   result.most_ = config.constraints.most;
-  for (std::uint8_t figure = 0; figure < bounded_figures; ++figure) {
-    if (result.most_[figure] > 0) result.bounded_.push_back(static_cast<BoundedFigure>(figure));
-  }
-  if (result.bounded_.empty()) return result;
+  if (result.most_ == BoundedFigures{}) return result;
   std::vector<std::optional<Result<BoundedFigures>>> runs(windows.size());
   for_each_index(windows.size(), config.threads,
                  [&](std::size_t w) { runs[w] = reference_figures(config, cluster, windows[w]); });
-  for (const auto& run : runs) {
-    if (!*run) return Unexpected{run->error()};
-    result.reference_.push_back(**run);
-    for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
-      result.mean_[figure] += (**run)[figure] / static_cast<double>(windows.size());
-    }
+  for (std::size_t w = 0; w < windows.size(); ++w) {
+    if (!*runs[w]) return Unexpected{runs[w]->error()};
+    result.reference_.push_back(**runs[w]);
+    result.empty_.push_back(windows[w].first_scored == 0);
   }
+  result.add_bounds();
   return result;
 }
 
-std::vector<double> Constraints::excess(const BoundedFigures& figures, std::size_t w) const {
-  std::vector<double> result;
-  for (const BoundedFigure figure : bounded_) {
-    const double ours = std::max(figures[figure], least_figure);
-    if (objective_ == SearchObjective::mean) {
-      result.push_back(ours / std::max(mean_[figure], least_figure) - most_[figure]);
-    } else {
-      result.push_back(std::log(ours / std::max(reference_[w][figure], least_figure) / most_[figure]));
+void Constraints::add_bounds() {
+  const auto all = static_cast<double>(empty_.size());
+  const auto empty = static_cast<double>(std::count(empty_.begin(), empty_.end(), true));
+  std::vector<Bound> kinds{{.figure = {}, .in = Bound::In::all, .weight = 1}};
+  if (empty > 0 && empty < all) {
+    kinds = {{.figure = {}, .in = Bound::In::empty, .weight = all / empty},
+             {.figure = {}, .in = Bound::In::warm, .weight = all / (all - empty)}};
+  }
+  for (std::uint8_t figure = 0; figure < bounded_figures; ++figure) {
+    if (most_[figure] == 0) continue;
+    for (Bound bound : kinds) {
+      bound.figure = static_cast<BoundedFigure>(figure);
+      double mean = 0;
+      for (std::size_t w = 0; w < reference_.size(); ++w) {
+        if (holds_in(bound, w)) mean += reference_[w][figure] * bound.weight / all;
+      }
+      bounded_.push_back(bound);
+      mean_.push_back(mean);
     }
+  }
+}
+
+bool Constraints::holds_in(const Bound& bound, std::size_t w) const {
+  return bound.in == Bound::In::all || (bound.in == Bound::In::empty) == empty_[w];
+}
+
+std::vector<double> Constraints::excess(const BoundedFigures& figures, std::size_t w) const {
+  std::vector<double> result(bounded_.size());
+  for (std::size_t k = 0; k < bounded_.size(); ++k) {
+    if (!holds_in(bounded_[k], w)) continue;
+    const BoundedFigure figure = bounded_[k].figure;
+    const double ours = std::max(figures[figure], least_figure);
+    const double excess = objective_ == SearchObjective::mean
+                              ? ours / std::max(mean_[k], least_figure) - most_[figure]
+                              : std::log(ours / std::max(reference_[w][figure], least_figure) / most_[figure]);
+    result[k] = bounded_[k].weight * excess;
   }
   return result;
 }

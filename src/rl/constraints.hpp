@@ -25,6 +25,18 @@ BoundedFigures figures_of(const Engine& engine, const Window& window);
 /// policy is unknown, cannot be made for these jobs, or leaves jobs waiting for ever.
 Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluster& cluster, const Window& window);
 
+/// A figure that is bounded in all windows or, where some begin on an empty cluster and some after warm-up jobs, in
+/// those of one kind: else what is lost in one kind could be made up for in the other.
+struct Bound {
+  enum class In : std::uint8_t { all, empty, warm };
+  BoundedFigure figure{};
+  In in = In::all;
+  double weight = 1;  ///< number of all windows over that of its kind
+};
+
+/// The name in configurations and, of a kind of windows, "_empty" or "_warm".
+std::string name_of(const Bound& bound);
+
 /// The reference's figures in the windows of a part, and how far others are above what is allowed.
 class Constraints {
  public:
@@ -33,24 +45,29 @@ class Constraints {
   /// Runs the reference in every window. Errors: as reference_figures().
   static Result<Constraints> of(const TrainConfig& config, const Cluster& cluster, std::span<const Window> windows);
 
-  /// Number of bounded figures.
+  /// Number of bounds.
   [[nodiscard]] std::size_t size() const { return bounded_.size(); }
-  /// One value for each bounded figure of an episode in window `w`, 0 at the limit, above it beyond: with
+  /// One value for each bound of an episode in window `w`, 0 at the limit, above it beyond: with
   /// SearchObjective::geometric the logarithm of the ratio to the limit in this window, with `mean` the figure's share
-  /// of the reference's mean over all windows, less the limit.
+  /// of the reference's mean over the bound's windows, less the limit. Times Bound::weight, and 0 in other windows, so
+  /// that the mean over all windows is the mean over the bound's.
   [[nodiscard]] std::vector<double> excess(const BoundedFigures& figures, std::size_t w) const;
   /// The mean excess of windows as a multiple of the reference's figure.
   [[nodiscard]] double ratio(std::size_t bound, double mean_excess) const;
-  /// The bounded figure, and the limit of its ratio.
-  [[nodiscard]] BoundedFigure figure(std::size_t bound) const { return bounded_[bound]; }
-  [[nodiscard]] double most(std::size_t bound) const { return most_[bounded_[bound]]; }
+  /// The bound, and the limit of its ratio.
+  [[nodiscard]] const Bound& operator[](std::size_t bound) const { return bounded_[bound]; }
+  [[nodiscard]] double most(std::size_t bound) const { return most_[bounded_[bound].figure]; }
 
  private:
   SearchObjective objective_ = SearchObjective::geometric;
-  std::vector<BoundedFigure> bounded_;
+  void add_bounds();
+  [[nodiscard]] bool holds_in(const Bound& bound, std::size_t w) const;
+
+  std::vector<Bound> bounded_;
   BoundedFigures most_{};
   std::vector<BoundedFigures> reference_;  // by window
-  BoundedFigures mean_{};                  // of it
+  std::vector<bool> empty_;                // by window: it begins on an empty cluster
+  std::vector<double> mean_;               // of each bound's figure
 };
 
 }  // namespace gpusched

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -21,6 +21,7 @@
 #include "src/rl/es_gradient.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/failed_run.hpp"
+#include "src/rl/random_search.hpp"
 #include "src/rl/run_clock.hpp"
 #include "src/rl/training_windows.hpp"
 
@@ -41,7 +42,7 @@ bool continues(const std::string& before, const TrainConfig& now) {
 }
 
 // What proposes candidates and learns from their losses.
-using Optimiser = std::variant<CmaEs, EsGradient>;
+using Optimiser = std::variant<CmaEs, EsGradient, RandomSearch>;
 
 Optimiser optimiser_of(const TrainConfig& config, std::span<const double> start) {
   const SearchOptions& search = config.search;
@@ -50,6 +51,12 @@ Optimiser optimiser_of(const TrainConfig& config, std::span<const double> start)
     CmaEsOptions options{.population = search.population};
     if (search.step > 0) options.step = search.step;
     return CmaEs(start, options, rng);
+  }
+  if (config.method == Method::random) {
+    RandomSearchOptions options;
+    if (search.step > 0) options.step = search.step;
+    if (search.population > 0) options.population = search.population;
+    return RandomSearch(start, options, rng);
   }
   EsOptions options{.learning_rate = search.learning_rate};
   if (search.step > 0) options.step = search.step;
@@ -69,6 +76,7 @@ Json json_of(const CmaEsState& state) {
 Json json_of(const EsState& state) {
   return {{"mean", state.mean}, {"momentum", state.momentum}, {"power", state.power}, {"generation", state.generation}};
 }
+Json json_of(const RandomSearchState& state) { return {{"mean", state.mean}, {"generation", state.generation}}; }
 
 // Below it a window has hardly any queue, and its loss no logarithm.
 constexpr double least_loss = 1e-9;
@@ -100,6 +108,13 @@ void take_up(JsonFields& fields, EsGradient& search) {
   if (!search.fits(state)) return fields.fail("mean", "is of a search of other dimensions");
   search.restore(std::move(state));
 }
+void take_up(JsonFields& fields, RandomSearch& search) {
+  RandomSearchState state;
+  fields.read("mean", state.mean, 0);
+  fields.read("generation", state.generation, 0, any_integer);
+  if (!search.fits(state)) return fields.fail("mean", "is of a search of other dimensions");
+  search.restore(std::move(state));
+}
 
 // Untrained, or what `start` has learned: its parameters are the first of a network that has hidden units besides.
 std::vector<float> first_parameters(const TrainConfig& config, const std::optional<TrainedModel>& start) {
@@ -121,14 +136,9 @@ std::optional<std::string> mismatch(const TrainedModel& model, const TrainConfig
     return "holds the network " + name(model.network) + ", which does not begin that of this run, " +
            name(config.network);
   }
-  if (model.network.hold_s > 0) return "steers (network/hold_s), which only ppo goes on with";
-  const AgendaOptions &theirs = model.agenda, &ours = config.env.agenda;
-  const bool same = theirs.mode == ours.mode && theirs.knowledge == ours.knowledge &&
-                    theirs.heuristic == ours.heuristic && theirs.max_jobs == ours.max_jobs &&
-                    theirs.choose_nodes == ours.choose_nodes && theirs.sc20_backfill == ours.sc20_backfill &&
-                    theirs.starvation == ours.starvation;
-  if (!same) return "was trained with another mode, knowledge, heuristic or other choice of env than this run";
-  return std::nullopt;
+  if (model.network.steers()) return "steers (network/hold_s or hold_jobs), which only ppo goes on with";
+  if (model.agenda == config.env.agenda) return std::nullopt;
+  return "was trained with another mode, knowledge, heuristic or other choice of env than this run";
 }
 
 // The model that the configuration names, or, of a run that goes on, the one that it has kept: inputs stay normalised
@@ -160,16 +170,17 @@ Result<PartConstraints> constraints_of(const TrainConfig& config, const Cluster&
 
 class Search {
  public:
-  Search(const TrainConfig& config, const Cluster& cluster, std::string folder, TrainingWindows windows,
+  Search(const TrainConfig& config, std::vector<Cluster> clusters, std::string folder, TrainingWindows windows,
          const std::optional<TrainedModel>& start, PartConstraints constraints)
       : config_(config),
-        cluster_(cluster),
+        clusters_(std::move(clusters)),
         folder_(std::move(folder)),
         windows_(std::move(windows)),
         constraints_(std::move(constraints)),
         parameters_(first_parameters(config, start)),
         average_(parameters_.begin(),
                  parameters_.begin() + static_cast<std::ptrdiff_t>(layout_of(config.network).policy_size)),
+        start_(average_),
         optimiser_(optimiser_of(config, average_)),
         population_(std::visit([](const auto& method) { return method.population(); }, optimiser_)),
         multipliers_(constraints_.train.size(), config.constraints.multiplier),
@@ -183,11 +194,17 @@ class Search {
     } else {
       fit_normaliser();
     }
-    heuristic_ = heuristic_losses(pointers_to(windows_.train));
-    summary_.validation_heuristic = mean_of(heuristic_losses(pointers_to(windows_.validation)));
+    for (const Cluster& cluster : clusters_) {
+      heuristic_.push_back(heuristic_losses(cluster, windows_.train));
+      mean_heuristic_.push_back(std::max(mean_of(heuristic_.back()), least_loss));
+      validation_heuristic_.push_back(mean_of(heuristic_losses(cluster, windows_.validation)));
+    }
+    summary_.validation_heuristic = has_scales() ? 1 : validation_heuristic_.front();
     summary_.device = "cpu";
-    mean_heuristic_ = std::max(mean_of(heuristic_), least_loss);
+    ratios_.resize(has_scales() ? clusters_.size() : 0);
+    best_ratios_ = ratios_;
     metrics_ = csv_header;
+    for (std::size_t c = 0; c < ratios_.size(); ++c) metrics_ += "," + scale_name(c) + "_ratio";
     for (std::size_t k = 0; k < multipliers_.size(); ++k) {
       metrics_ += "," + name(k) + "_ratio," + name(k) + "_multiplier";
     }
@@ -212,6 +229,7 @@ class Search {
     fields.read("validation", validation_, -any_number, any_number);
     fields.read("average", average, average_.size());
     fields.read("metrics_csv", metrics_);
+    if (has_scales()) fields.read("best_ratios", best_ratios_, best_ratios_.size());
     if (!multipliers_.empty()) {
       fields.read("multipliers", multipliers_, multipliers_.size());
       fields.read("best_excess", best_excess_, multipliers_.size());
@@ -219,14 +237,14 @@ class Search {
     fields.read("config", config);
     for (const char* key : {"iterations", "average", "config"}) fields.require(key);
     // That of another method has other fields; the configuration says so better than they do.
-    if (continues(config, config_)) {
-      std::visit([&](auto& method) { gpusched::take_up(fields, method); }, optimiser_);
-    }
-    if (auto done = fields.finish(); !done && continues(config, config_)) return done;
-    if (!continues(config, config_)) {
+    const bool same_run = continues(config, config_);
+    if (same_run) std::visit([&](auto& method) { gpusched::take_up(fields, method); }, optimiser_);
+    const auto done = fields.finish();
+    if (!same_run) {
       return Unexpected{
           Error{.message = "was made with another configuration than config.json beside it", .file = file}};
     }
+    if (!done) return done;
     average_ = std::move(average);
     return {};
   }
@@ -261,9 +279,12 @@ class Search {
       if (auto done = save(); !done) return failed_run(done.error());
       watch(progress);
     }
+    for (std::size_t c = 0; c < best_ratios_.size(); ++c) {
+      summary_.scales.push_back({.scale = config_.cluster_scales[c], .ratio = best_ratios_[c]});
+    }
     for (std::size_t k = 0; k < best_excess_.size(); ++k) {
       const Constraints& constraints = constraints_.validation;
-      summary_.bounds.push_back({.figure = constraints.figure(k),
+      summary_.bounds.push_back({.figure = name_of(constraints[k]),
                                  .ratio = constraints.ratio(k, best_excess_[k]),
                                  .most = constraints.most(k)});
     }
@@ -271,13 +292,20 @@ class Search {
   }
 
  private:
-  [[nodiscard]] std::string name(std::size_t constraint) const {
-    return std::string(bounded_figure_names[constraints_.train.figure(constraint)]);
+  // A window on one of the clusters.
+  struct Place {
+    std::size_t window = 0, cluster = 0;
+  };
+
+  [[nodiscard]] bool has_scales() const { return clusters_.size() > 1; }
+  [[nodiscard]] std::string scale_name(std::size_t cluster) const {
+    return formatted("scale_%g", config_.cluster_scales[cluster]);
   }
+  [[nodiscard]] std::string name(std::size_t constraint) const { return name_of(constraints_.train[constraint]); }
 
   void fit_normaliser() {
     constexpr std::uint32_t most_windows = 16;
-    VectorEnv env(windows_.train, {}, cluster_,
+    VectorEnv env(windows_.train, {}, std::span<const Cluster>(clusters_),
                   {.env = config_.env, .autoreset = AutoresetMode::disabled, .environments = most_windows});
     const std::uint64_t seed = Rng(config_.seed).split("normaliser").state()[0];
     const Heuristic heuristic = config_.env.agenda.heuristic;
@@ -285,7 +313,7 @@ class Search {
     if (config_.env.agenda.mode == ActionMode::preempt) {
       seen.push_back(states_of_ranking(env, heuristic, seed));
     } else {
-      for (Episode& episode : collect_episodes(env, {}, Acting::heuristic, heuristic, seed, true)) {
+      for (Episode& episode : collect_episodes(env, {}, Acting::heuristic, heuristic, seed, Keep::states)) {
         seen.push_back(std::move(episode.observation));
       }
     }
@@ -316,9 +344,10 @@ class Search {
 
   // A whole episode by the policy of these parameters, which sees and chooses as RlPolicy does.
   [[nodiscard]] Cost play(std::span<const double> policy, const Constraints& constraints,
-                          std::span<const Window> windows, std::size_t w) const {
+                          std::span<const Window> windows, Place place) const {
     const std::vector<float> parameters(policy.begin(), policy.end());
-    Env env(cluster_, config_.env);
+    const auto [w, cluster] = place;
+    Env env(clusters_[cluster], config_.env);
     Observation seen;
     std::vector<float> logits;
     for (StepResult result = env.reset(windows[w]); !result.done(); result = env.step(logits, best_action)) {
@@ -333,7 +362,7 @@ class Search {
 
   // Means over these windows.
   [[nodiscard]] Cost mean_cost(std::span<const double> policy, const Constraints& constraints,
-                               std::span<const Window> windows, std::span<const std::uint64_t> chosen) const {
+                               std::span<const Window> windows, std::span<const Place> chosen) const {
     std::vector<Cost> costs(chosen.size());
     for_each_index(chosen.size(), config_.threads,
                    [&](std::size_t i) { costs[i] = play(policy, constraints, windows, chosen[i]); });
@@ -358,40 +387,46 @@ class Search {
     return sound_losses_ && std::all_of(centre.begin(), centre.end(), finite);
   }
 
-  [[nodiscard]] std::vector<double> heuristic_losses(std::span<const Window* const> windows) const {
+  [[nodiscard]] std::vector<double> heuristic_losses(const Cluster& cluster, std::span<const Window> windows) const {
     std::vector<double> result(windows.size());
     for_each_index(windows.size(), config_.threads, [&](std::size_t w) {
-      result[w] = window_losses(windows.subspan(w, 1), cluster_, config_.env, {}, Acting::heuristic).front();
+      const Window* const window = &windows[w];
+      result[w] = window_losses({&window, 1}, cluster, config_.env, {}, Acting::heuristic).front();
     });
     return result;
   }
 
-  // The windows of a generation: `episodes_` for all candidates that are compared with each other, then those of the
-  // next such candidates.
-  std::vector<std::uint64_t> draw_windows() const {
+  // The places of a generation: `episodes_` for all candidates that are compared with each other, then those of the
+  // next such candidates. Clusters take turns, through all generations.
+  std::vector<Place> draw_places() const {
     Rng draw = Rng(config_.seed).split("windows").split(summary_.iterations);
-    std::vector<std::uint64_t> drawn(std::size_t{population_ / sharing_} * episodes_);
-    for (std::uint64_t& window : drawn) window = draw.below(windows_.train.size());
+    std::vector<Place> drawn(std::size_t{population_ / sharing_} * episodes_);
+    std::size_t turn = summary_.iterations * drawn.size();
+    for (Place& place : drawn) {
+      place = {.window = draw.below(windows_.train.size()), .cluster = turn++ % clusters_.size()};
+    }
     return drawn;
   }
 
   // One generation. Every episode is a piece of work of its own, so that no thread waits for another's candidate.
   TrainProgress evolve() {
-    const std::vector<std::uint64_t> drawn = draw_windows();
+    const std::vector<Place> drawn = draw_places();
     TrainProgress progress;
-    for (const std::uint64_t w : drawn) progress.heuristic += heuristic_[w] / static_cast<double>(drawn.size());
+    for (const auto [w, cluster] : drawn) {
+      progress.heuristic += heuristic_[cluster][w] / static_cast<double>(drawn.size());
+    }
     const auto& candidates = std::visit(
         [](auto& method) -> const auto& { return method.ask(); }, optimiser_);
     std::vector<std::vector<Cost>> each(candidates.size(), std::vector<Cost>(episodes_));
     for_each_index(candidates.size() * episodes_, config_.threads, [&](std::size_t i) {
       const std::size_t candidate = i / episodes_, episode = i % episodes_;
-      const std::uint64_t w = drawn[candidate / sharing_ * episodes_ + episode];
-      each[candidate][episode] = play(candidates[candidate], constraints_.train, windows_.train, w);
+      const Place place = drawn[candidate / sharing_ * episodes_ + episode];
+      each[candidate][episode] = play(candidates[candidate], constraints_.train, windows_.train, place);
     });
     std::vector<double> scores, means;
-    for (const std::vector<Cost>& costs : each) {
-      scores.push_back(score_of(costs));
-      means.push_back(mean_of_costs(costs, 0).loss);
+    for (std::size_t i = 0; i < each.size(); ++i) {
+      scores.push_back(score_of(each[i], std::span(drawn).subspan(i / sharing_ * episodes_, episodes_)));
+      means.push_back(mean_of_costs(each[i], 0).loss);
     }
     progress.metric = config_.method == Method::es ? mean_of(means) : *std::min_element(means.begin(), means.end());
     sound_losses_ = std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); });
@@ -408,10 +443,11 @@ class Search {
   }
 
   // The Lagrangian of a candidate's episodes.
-  [[nodiscard]] double score_of(std::span<const Cost> each) const {
+  [[nodiscard]] double score_of(std::span<const Cost> each, std::span<const Place> places) const {
     double sum = 0;
-    for (const Cost& cost : each) {
-      sum += config_.search.objective == SearchObjective::mean ? cost.loss / mean_heuristic_
+    for (std::size_t i = 0; i < each.size(); ++i) {
+      const Cost& cost = each[i];
+      sum += config_.search.objective == SearchObjective::mean ? cost.loss / mean_heuristic_[places[i].cluster]
                                                                : std::log(std::max(cost.loss, least_loss));
       for (std::size_t k = 0; k < multipliers_.size(); ++k) sum += multipliers_[k] * cost.excess[k];
     }
@@ -420,14 +456,15 @@ class Search {
 
   // Multipliers rise where the centre is above a limit, and fall, at most to 0, where it is below. Candidates are worse
   // than the centre that they are drawn around, so that it plays again, in some of the generation's windows.
-  void ascend(std::span<const std::uint64_t> drawn) {
+  void ascend(std::span<const Place> drawn) {
     if (multipliers_.empty() || config_.constraints.rate == 0) return;
     constexpr std::size_t most_windows = 64;
     const auto checked = drawn.first(std::min(most_windows, drawn.size()));
     const Cost cost = mean_cost(centre_of(optimiser_), constraints_.train, windows_.train, checked);
     summary_.steps += checked.size();
     for (std::size_t k = 0; k < multipliers_.size(); ++k) {
-      multipliers_[k] = std::max(0.0, multipliers_[k] + config_.constraints.rate * cost.excess[k]);
+      multipliers_[k] =
+          std::max(0.0, multipliers_[k] + config_.constraints.rate * (cost.excess[k] + config_.constraints.margin));
     }
   }
 
@@ -438,22 +475,59 @@ class Search {
     return sum;
   }
 
+  // The running average, or what is on the way to it from the start (SearchOptions::shrink).
+  [[nodiscard]] std::vector<double> shrunk_average() const {
+    const double share = config_.search.shrink;
+    if (share == 1) return average_;
+    std::vector<double> model(average_.size());
+    for (std::size_t i = 0; i < model.size(); ++i) model[i] = start_[i] + share * (average_[i] - start_[i]);
+    return model;
+  }
+
+  // Loss and excess of the model in the validation windows. On several clusters the loss is the geometric
+  // mean of the ratios to the heuristic's, and what the worst of them is above 1 is an excess.
+  void measure(std::span<const double> model) {
+    for (std::size_t c = 0; c < clusters_.size(); ++c) {
+      std::vector<Place> all;
+      for (std::size_t w = 0; w < windows_.validation.size(); ++w) all.push_back({.window = w, .cluster = c});
+      const Cost cost = mean_cost(model, constraints_.validation, windows_.validation, all);
+      validation_ = cost.loss;
+      excess_ = cost.excess;
+      if (has_scales()) ratios_[c] = cost.loss / std::max(validation_heuristic_[c], least_loss);
+    }
+    if (!has_scales()) return;
+    double sum = 0;
+    for (const double ratio : ratios_) sum += std::log(std::max(ratio, least_loss));
+    validation_ = std::exp(sum / static_cast<double>(ratios_.size()));
+  }
+
+  // By how much the worst of the ratios to the heuristic's loss is above what chance explains: a log that begins one
+  // job later can change it by a percent.
+  static double violation_by_cluster(std::span<const double> ratios) {
+    constexpr double chance = 0.005;
+    double worst = 1 + chance;
+    for (const double ratio : ratios) worst = std::max(worst, ratio);
+    return worst - (1 + chance);
+  }
+
   // Keeps the model when it is the best so far: the least loss of those within all limits or, as long as none is, the
-  // least violation. The untrained one comes first.
+  // least violation; on several clusters, of those that are no worse than the heuristic on any. The untrained one comes
+  // first.
   Result<void> validate() {
-    std::vector<std::uint64_t> all(windows_.validation.size());
-    std::iota(all.begin(), all.end(), std::uint64_t{0});
-    const Cost cost = mean_cost(average_, constraints_.validation, windows_.validation, all);
-    validation_ = cost.loss;
-    excess_ = cost.excess;
-    const auto rank = [](std::span<const double> excess, double loss) { return std::pair(violation(excess), loss); };
-    if (summary_.iterations > 0 && rank(excess_, validation_) >= rank(best_excess_, summary_.best_validation))
+    const std::vector<double> model = shrunk_average();
+    measure(model);
+    const auto rank = [](std::span<const double> excess, std::span<const double> ratios, double loss) {
+      return std::tuple(violation(excess), violation_by_cluster(ratios), loss);
+    };
+    if (summary_.iterations > 0 &&
+        rank(excess_, ratios_, validation_) >= rank(best_excess_, best_ratios_, summary_.best_validation))
       return {};
     summary_.best_iteration = summary_.iterations;
     summary_.best_validation = validation_;
     best_excess_ = excess_;
+    best_ratios_ = ratios_;
     std::vector<float> parameters = parameters_;
-    std::transform(average_.begin(), average_.end(), parameters.begin(),
+    std::transform(model.begin(), model.end(), parameters.begin(),
                    [](double value) { return static_cast<float>(value); });
     return save_model(
         {.agenda = config_.env.agenda, .network = config_.network, .normaliser = normaliser_, .parameters = parameters},
@@ -487,6 +561,7 @@ class Search {
               {"average", average_},
               {"metrics_csv", metrics_},
               {"config", train_config_json(config_)}};
+    if (has_scales()) json["best_ratios"] = best_ratios_;
     if (!multipliers_.empty()) {
       json["multipliers"] = multipliers_;
       json["best_excess"] = best_excess_;
@@ -513,6 +588,10 @@ class Search {
     std::snprintf(row, sizeof row, ",%.6g,%.1f",
                   std::visit([](const auto& method) { return method.step(); }, optimiser_), summary_.seconds);
     metrics_ += row;
+    for (std::size_t c = 0; c < ratios_.size(); ++c) {
+      metrics_ += progress.validated ? formatted(",%.6g", ratios_[c]) : std::string(",");
+      if (progress.validated) scalars.emplace_back("validation/" + scale_name(c) + "_ratio", ratios_[c]);
+    }
     for (std::size_t k = 0; k < multipliers_.size(); ++k) {
       const double ratio = constraints_.validation.ratio(k, excess_[k]);
       metrics_ += progress.validated ? formatted(",%.6g", ratio) : std::string(",");
@@ -526,15 +605,17 @@ class Search {
   }
 
   const TrainConfig& config_;
-  const Cluster& cluster_;
+  std::vector<Cluster> clusters_;  // of TrainConfig::cluster_scales
   std::string folder_;
   TrainingWindows windows_;
   PartConstraints constraints_;
-  std::vector<double> heuristic_;  // its loss in each training window
-  double mean_heuristic_ = 1;
+  std::vector<std::vector<double>> heuristic_;  // by cluster: its loss in each training window
+  std::vector<double> mean_heuristic_;          // by cluster: the mean of that
+  std::vector<double> validation_heuristic_;    // by cluster: the same in the validation windows
   Normaliser normaliser_;
   std::vector<float> parameters_;  // untrained
   std::vector<double> average_;    // of the policy's part
+  std::vector<double> start_;      // the same before generation 1
   Optimiser optimiser_;
   std::uint32_t population_, sharing_ = 1;  // candidates of a generation, and that share windows
   std::uint32_t episodes_ = 1;              // of a candidate
@@ -542,6 +623,7 @@ class Search {
   bool sound_losses_ = true;
   double validation_ = 0;
   std::vector<double> excess_, best_excess_;  // of the constraints, in the validation windows
+  std::vector<double> ratios_, best_ratios_;  // by cluster, where there are several
   TrainSummary summary_;
   std::string metrics_;
 };
@@ -560,12 +642,14 @@ Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, con
   if (!start) return Unexpected{start.error()};
   auto windows = training_windows(config, jobs);
   if (!windows) return Unexpected{windows.error()};
-  auto constraints = constraints_of(config, cluster, *windows);
+  auto clusters = training_clusters(config, jobs, cluster);
+  if (!clusters) return Unexpected{clusters.error()};
+  auto constraints = constraints_of(config, clusters->front(), *windows);
   if (!constraints) return Unexpected{constraints.error()};
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return Unexpected{Error{.message = "the folder cannot be made", .file = folder}};
-  Search search(config, cluster, folder, *std::move(windows), *start, *std::move(constraints));
+  Search search(config, *std::move(clusters), folder, *std::move(windows), *start, *std::move(constraints));
   if (resume) {
     if (auto done = search.take_up(); !done) return Unexpected{done.error()};
   } else if (auto done = replace_file(folder + "/config.json", train_config_json(config)); !done) {

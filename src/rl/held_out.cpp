@@ -10,6 +10,7 @@
 #include "src/base/text_table.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/learned/agenda_policy.hpp"
+#include "src/sim/evaluation_report.hpp"
 #include "src/sim/metric_table.hpp"
 
 namespace gpusched {
@@ -66,18 +67,16 @@ Result<EvaluationWindows> test_windows(const TrainConfig& config, const JobTable
                            .last = part->end};
 }
 
-HeldOutRow row_of(const PolicyScores& scores) {
-  HeldOutRow row{.policy = scores.policy};
-  double count = 0;
-  for (const auto& window : scores.windows) {
-    if (!window) continue;
-    ++count;
-    row.jct_s += window->avg_jct_s;
-    row.p99_wait_s += window->p99_wait_s;
-    row.slowdown += window->avg_bounded_slowdown;
-  }
-  for (double* sum : {&row.jct_s, &row.p99_wait_s, &row.slowdown}) *sum /= count;
-  return row;
+// Means over the windows that all runs finished.
+HeldOutRow row_of(const Contestant& contestant) {
+  const std::vector<std::size_t> windows = contestant.finished_windows();
+  const auto mean = [&](const char* figure) {
+    return windows.empty() ? 0 : interquartile_mean_of_runs(contestant.scores(*find_metric(figure), windows));
+  };
+  return {.policy = contestant.name,
+          .jct_s = mean("avg_jct_s"),
+          .p99_wait_s = mean("p99_wait_s"),
+          .slowdown = mean("avg_bounded_slowdown")};
 }
 
 bool is_beaten(const HeldOutRow& row) { return row.agent.verdict == "better"; }
@@ -174,7 +173,45 @@ class Tester {
   PolicyRegistry registry_ = PolicyRegistry::standard();
 };
 
+PolicySpec agent_in(const std::string& folder) { return {.text = "rl:" + folder, .name = "rl:" + folder, .given = {}}; }
+
+// The agent, by the interquartile mean of its seeds, and the best rows over all jobs of the test part.
+void run_whole(HeldOut& result, const Tester& tester, const MetricInfo& figure, std::span<const std::string> folders) {
+  result.whole_jobs = tester.whole_jobs();
+  const auto value_of = [&](const PolicySpec& policy) -> std::optional<double> {
+    const auto scores = tester.whole(policy);
+    if (!scores) return std::nullopt;
+    return figure.value(*scores->windows.front());
+  };
+  std::vector<double> of_seeds;
+  for (const std::string& folder : folders) {
+    if (const auto value = value_of(agent_in(folder))) of_seeds.push_back(*value);
+  }
+  if (of_seeds.size() == folders.size()) result.whole.push_back({result.trained.name, interquartile_mean(of_seeds)});
+  for (std::size_t i = 0; i < std::min(whole_rows, result.rows.size()); ++i) {
+    const std::string& policy = result.rows[i].policy;
+    if (const auto value = value_of(parse_policies(tester.registry(), policy)->front())) {
+      result.whole.push_back({policy, *value});
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<double> HeldOut::seed_means() const {
+  const RunScores scores = trained.scores(*find_metric(figure), trained.finished_windows());
+  std::vector<double> means;
+  for (const std::vector<double>& run : scores) {
+    if (!run.empty()) means.push_back(mean_of(run));
+  }
+  return means;
+}
+
+std::optional<ConfidenceInterval> HeldOut::interval() const {
+  const std::vector<std::size_t> finished = trained.finished_windows();
+  if (finished.empty()) return std::nullopt;
+  return own_interval(trained.scores(*find_metric(figure), finished), comparison);
+}
 
 std::string held_out_figure(const EnvOptions& options) {
   const std::pair<RewardTerm, const char*> figures[]{
@@ -215,44 +252,39 @@ Result<void> check_test_part(const TrainConfig& config, const JobTable& jobs) {
   return {};
 }
 
-Result<HeldOut> test_model(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
-                           const std::string& folder) {
+Result<HeldOut> test_models(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                            const std::string& name, std::span<const std::string> folders) {
   const auto windows = test_windows(config, jobs);
   if (!windows) return Unexpected{windows.error()};
   const Tester tester(config, jobs, cluster, *windows);
-  const PolicySpec trained{.text = "rl:" + folder, .name = "rl:" + folder, .given = {}};
-  auto own = tester.windows(trained);
-  if (!own) return Unexpected{own.error()};
   HeldOut result{.figure = held_out_figure(config.env),
-                 .windows = own->windows.size(),
-                 .agent = row_of(*own),
+                 .agent = {},
                  .rows = {},
                  .whole = {},
-                 .failures = {}};
+                 .failures = {},
+                 .trained = {.name = name, .runs = {}},
+                 .comparison = {windows->overlap(), config.seed}};
+  for (const std::string& folder : folders) {
+    auto scores = tester.windows(agent_in(folder));
+    if (!scores) return Unexpected{scores.error()};
+    result.trained.runs.push_back(*std::move(scores));
+  }
+  result.windows = result.trained.runs.front().windows.size();
+  result.agent = row_of(result.trained);
   const MetricInfo& figure = *find_metric(result.figure);
-  const Contestant agent{.name = own->policy, .runs = {*std::move(own)}};
   for (const PolicySpec& policy : plain_policies(tester.registry(), config.env.agenda, tester.trace(), cluster)) {
     auto scores = tester.windows(policy);
     if (!scores) {
       result.failures.push_back(scores.error().message);
       continue;
     }
-    HeldOutRow row = row_of(*scores);
-    row.agent =
-        compare(agent, {.name = policy.text, .runs = {*std::move(scores)}}, figure, {windows->overlap(), config.seed});
-    result.rows.push_back(std::move(row));
+    const Contestant plain{.name = policy.text, .runs = {*std::move(scores)}};
+    result.rows.push_back(row_of(plain));
+    result.rows.back().agent = compare(result.trained, plain, figure, result.comparison);
   }
   std::stable_sort(result.rows.begin(), result.rows.end(),
                    [](const HeldOutRow& a, const HeldOutRow& b) { return a.agent.other_mean < b.agent.other_mean; });
-  result.whole_jobs = tester.whole_jobs();
-  std::vector<PolicySpec> last{trained};
-  for (std::size_t i = 0; i < std::min(whole_rows, result.rows.size()); ++i) {
-    last.push_back(parse_policies(tester.registry(), result.rows[i].policy)->front());
-  }
-  for (const PolicySpec& policy : last) {
-    const auto scores = tester.whole(policy);
-    if (scores) result.whole.push_back({policy.text, *figure.value(*scores->windows.front())});
-  }
+  run_whole(result, tester, figure, folders);
   return result;
 }
 
@@ -271,6 +303,9 @@ std::string held_out_text(const HeldOut& result) {
   std::string text = table.text();
   if (result.rows.size() > most_rows) {
     text += "and " + std::to_string(result.rows.size() - most_rows) + " more, worse in " + result.figure + "\n";
+  }
+  if (result.trained.runs.size() > 1) {
+    text += seeds_line(result.trained, *find_metric(result.figure), result.comparison);
   }
   for (const std::string& failure : result.failures) text += "left out: " + failure + "\n";
   return text + "\n" + sentence_of(result) + whole_line(result);

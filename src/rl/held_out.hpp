@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,13 @@ struct HeldOut {
   std::uint32_t whole_jobs = 0;  ///< measured in one run over the test part
   std::vector<WholeRun> whole;   ///< the agent, then the best rows: windows end before a queue that grows shows itself
   std::vector<std::string> failures;  ///< of policies that left jobs waiting, a line each
+  Contestant trained = {};            ///< the agent's runs, one a training seed
+  ComparisonOptions comparison = {};
+
+  /// The figure of each training seed: means over the windows in which all of them ended, as the next.
+  [[nodiscard]] std::vector<double> seed_means() const;
+  /// Of the agent's figure; nothing where paired_intervals() gives none.
+  [[nodiscard]] std::optional<ConfidenceInterval> interval() const;
 };
 
 /// The metric that the agent is judged by: that of its largest weight among jct, wait and bounded_slowdown; avg_jct_s
@@ -55,9 +64,11 @@ std::vector<PolicySpec> plain_policies(const PolicyRegistry& registry, const Age
 Result<void> check_test_part(const TrainConfig& config, const JobTable& jobs);
 
 /// Windows side by side over the test part, each alone on an empty cluster, as `gpusched evaluate` runs them. Errors:
-/// no window fits the test part; the model in `folder` cannot be read, or leaves jobs waiting in every window.
-Result<HeldOut> test_model(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
-                           const std::string& folder);
+/// no window fits the test part; a model cannot be read, or leaves jobs waiting in every window. `folders` hold the
+/// models of the training seeds of one configuration, which are compared as one agent of that name, by their
+/// interquartile mean. Precondition: at least one.
+Result<HeldOut> test_models(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                            const std::string& name, std::span<const std::string> folders);
 
 /// A table of the agent and the best plain policies, the verdict in one sentence, and a line on the whole test part.
 std::string held_out_text(const HeldOut& result);

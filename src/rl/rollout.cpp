@@ -16,6 +16,14 @@ std::span<const float> row_of(const std::vector<float>& logits, const Observatio
   return std::span(logits).subspan(std::size_t{seen.job_begin[state]} + state, std::size_t{seen.tokens(state)} + 1);
 }
 
+void temper(const Actor& actor, std::span<float> logits) {
+  if (actor.temperature == 1) return;
+  const auto temperature = static_cast<float>(actor.temperature);
+  for (float& logit : logits) {
+    if (logit > masked_logit) logit /= temperature;
+  }
+}
+
 // x at time t, linear between its points, constant before the first, 0 from the episode's end on.
 double at_time(const std::vector<double>& times, const std::vector<double>& values, double t) {
   const auto after = std::upper_bound(times.begin(), times.end(), t);
@@ -59,6 +67,14 @@ void subtract_rivals(std::span<const Episode> episodes, const Rivals& rivals, st
   }
 }
 
+// These states of `all`: itself where they are all of them, else copied into `some`.
+const Observation& choose_states(const Observation& all, std::span<const std::uint32_t> states, Observation& some) {
+  if (states.size() == all.count()) return all;
+  some.shape(0, [](std::uint32_t) { return std::pair{0u, 0u}; });
+  for (const std::uint32_t state : states) append_state(some, all, state);
+  return some;
+}
+
 }  // namespace
 
 void append_state(Observation& to, const Observation& from, std::uint32_t e) {
@@ -82,8 +98,31 @@ void append_state(Observation& to, const Observation& from, std::uint32_t e) {
   to.group_begin.push_back(to.group_begin.back() + from.group_begin[e + 1] - from.group_begin[e]);
 }
 
+void copy_states(std::span<const SeenState> states, Observation& to) {
+  to.shape(static_cast<std::uint32_t>(states.size()), [&](std::uint32_t i) {
+    const auto& [seen, e] = states[i];
+    return std::pair{seen->tokens(e), seen->group_begin[e + 1] - seen->group_begin[e]};
+  });
+  float* privileged = to.privileged.data();
+  for (std::uint32_t i = 0; i < states.size(); ++i) {
+    const auto& [seen, e] = states[i];
+    const ObservationSlot slot = to.slot(i);
+    const std::size_t begin = seen->job_begin[e];
+    const std::size_t tokens = seen->tokens(e);
+    const std::size_t groups = seen->group_begin[e + 1] - seen->group_begin[e];
+    std::copy_n(seen->jobs.data() + begin * job_features, tokens * job_features, slot.jobs);
+    std::copy_n(seen->prior.data() + begin + e, tokens + 1, slot.prior);
+    std::copy_n(seen->mask.data() + begin + e, tokens + 1, slot.mask);
+    std::copy_n(seen->groups.data() + seen->group_begin[e] * std::size_t{group_features}, groups * group_features,
+                slot.groups);
+    std::copy_n(seen->global.data() + std::size_t{e} * global_features, global_features, slot.global);
+    privileged =
+        std::copy_n(seen->privileged.data() + std::size_t{e} * privileged_features, privileged_features, privileged);
+  }
+}
+
 std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting acting, Heuristic teacher,
-                                      std::uint64_t seed, bool keep_states, RolloutTime* time) {
+                                      std::uint64_t seed, Keep keep, RolloutTime* time) {
   RolloutTime spent;
   auto since = RunClock::now();
   const auto book = [&](double RolloutTime::*where) {
@@ -99,34 +138,35 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
   }
   std::vector<std::uint32_t> actions(env.size()), live;
   std::vector<float> logits;
-  Observation seen;
+  ActionDistribution distribution;
+  Observation of_live;
   for (;;) {
     live.clear();
-    seen = {};
     for (std::uint32_t e = 0; e < env.size(); ++e) {
-      if (env.is_done(e)) continue;
-      live.push_back(e);
-      append_state(seen, batch->observation, e);
+      if (!env.is_done(e)) live.push_back(e);
     }
+    const Observation& seen = choose_states(batch->observation, live, of_live);
     book(&RolloutTime::environment_s);
     if (live.empty()) break;
     if (acting == Acting::heuristic) {
       env.heuristic_actions(teacher, actions);
     } else {
       forward_policy(*actor.network, actor.parameters, *actor.normaliser, seen, logits);
+      if (acting == Acting::sample) temper(actor, logits);
     }
     for (std::uint32_t i = 0; i < live.size(); ++i) {
       const std::uint32_t e = live[i];
+      double log_probability = 0;
       if (acting != Acting::heuristic) {
         const auto row = row_of(logits, seen, i);
-        actions[e] = acting == Acting::sample ? sample_action(row, draws[e]) : best_action(row);
+        distribution.set(row);
+        actions[e] = acting == Acting::sample ? distribution.sample(draws[e]) : best_action(row);
+        log_probability = distribution.log_probability(actions[e]);
       }
-      if (!keep_states) continue;
-      append_state(episodes[e].observation, seen, i);
+      if (keep == Keep::rewards) continue;
+      if (keep == Keep::states) append_state(episodes[e].observation, seen, i);
       episodes[e].actions.push_back(actions[e]);
-      episodes[e].log_probability.push_back(
-          acting == Acting::heuristic ? 0.0f
-                                      : static_cast<float>(log_probability(row_of(logits, seen, i), actions[e])));
+      episodes[e].log_probability.push_back(static_cast<float>(log_probability));
       episodes[e].time_s.push_back(to_seconds(env.env(e).now()));
     }
     book(&RolloutTime::inference_s);
@@ -147,14 +187,13 @@ std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting
   return episodes;
 }
 
-namespace {
-
-// The open choice of one environment.
 void see(const Env& env, Observation& seen) {
   seen.shape(1, [&](std::uint32_t) { return std::pair{env.agenda().size(), env.agenda().group_count()}; });
   env.encode(seen.slot(0));
   env.encode_privileged(seen.privileged.data());
 }
+
+namespace {
 
 // Begins a step of an episode that is steered.
 void begin_held_step(Env& env, const Actor& actor, Acting acting, Rng& draws, HeldAction& held, Observation& seen,
@@ -165,7 +204,7 @@ void begin_held_step(Env& env, const Actor& actor, Acting acting, Rng& draws, He
   forward_steering(*actor.network, actor.parameters, *actor.normaliser, seen, mean);
   std::vector<float> action = mean;
   if (acting == Acting::sample) draw_action(*actor.network, actor.parameters, action, draws);
-  held.hold(*actor.network, actor.parameters, action, env.now());
+  held.hold(*actor.network, actor.parameters, action, env.engine().view());
   append_state(episode.observation, seen, 0);
   episode.actions.push_back(0);
   episode.weights.insert(episode.weights.end(), action.begin(), action.end());
@@ -184,7 +223,7 @@ Episode steer_episode(Env& env, const Actor& actor, Acting acting, Rng draws, Ro
   std::vector<float> logits;
   for (bool done = false; !done;) {
     const auto begin = RunClock::now();
-    if (held.is_over(env.now())) begin_held_step(env, actor, acting, draws, held, seen, episode);
+    if (held.is_over(env.engine().view())) begin_held_step(env, actor, acting, draws, held, seen, episode);
     see(env, seen);
     forward_policy(*actor.network, held.parameters(), *actor.normaliser, seen, logits);
     if (time != nullptr) time->inference_s += seconds_since(begin);
@@ -231,7 +270,7 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
   for (std::size_t w = 0; w < windows.size(); ++w) draws.push_back(Rng(seed).split("actions").split(w));
   std::vector<StepResult> results;
   for (std::size_t w = 0; w < windows.size(); ++w) results.push_back(envs[w].reset(*windows[w]));
-  if (acting != Acting::heuristic && steers(*actor.network)) {
+  if (acting != Acting::heuristic && actor.network->steers()) {
     std::vector<RewardVector> totals;
     for (std::size_t w = 0; w < windows.size(); ++w) {
       totals.push_back(results[w].done() ? envs[w].totals() : steer_episode(envs[w], actor, acting, draws[w]).totals);
@@ -253,6 +292,7 @@ std::vector<RewardVector> evaluate_windows(std::span<const Window* const> window
     if (acting != Acting::heuristic) {
       for (std::uint32_t i = 0; i < live.size(); ++i) envs[live[i]].encode(seen.slot(i));
       forward_policy(*actor.network, actor.parameters, *actor.normaliser, seen, logits);
+      if (acting == Acting::sample) temper(actor, logits);
     }
     for (std::uint32_t i = 0; i < live.size(); ++i) {
       Env& env = envs[live[i]];

@@ -20,11 +20,12 @@ struct Actor {
   const NetworkSpec* network = nullptr;
   const Normaliser* normaliser = nullptr;
   std::span<const float> parameters;
+  double temperature = 1;  ///< of Acting::sample: logits are divided by it
 };
 
 /// One episode, step by step.
 struct Episode {
-  Observation observation;  ///< state k is environment k of it
+  Observation observation;  ///< state k is environment k of it; empty unless Keep::states
   std::vector<std::uint32_t> actions;
   std::vector<float>
       weights;  ///< of a network that steers: [steps x layout.steered], its actions; `actions` are 0 then
@@ -39,14 +40,29 @@ struct Episode {
   [[nodiscard]] std::size_t size() const { return actions.size(); }
 };
 
-/// Whether a step is not a choice but weights that hold for a while (NetworkSpec::hold_s).
-inline bool steers(const NetworkSpec& network) { return network.hold_s > 0; }
-
 /// Appends state `e` of `from`.
 void append_state(Observation& to, const Observation& from, std::uint32_t e);
 
+/// A state of an observation, which is borrowed.
+struct SeenState {
+  const Observation* seen;
+  std::uint32_t number;
+};
+/// Makes `to` these states, in this order, in the memory that it has. Precondition: `to` is none of theirs.
+void copy_states(std::span<const SeenState> states, Observation& to);
+
+/// What `env` shows at its open choice, as the one state of `seen`.
+void see(const Env& env, Observation& seen);
+
 /// Who chooses in collect_episodes().
 enum class Acting : std::uint8_t { sample, best, heuristic };
+
+/// What collect_episodes() keeps of an episode beside its rewards and totals.
+enum class Keep : std::uint8_t {
+  rewards,  ///< nothing
+  steps,    ///< what was done and when, and the last observation of a truncated episode
+  states,   ///< that, and what was seen
+};
 
 /// Where a rollout's wall time went: the simulation with its observations, and the network that acts.
 struct RolloutTime {
@@ -63,9 +79,9 @@ std::vector<Episode> steer_episodes(VectorEnv& env, const Actor& actor, Acting a
 
 /// One episode in every environment of `env` (autoreset disabled), started with `seed`. Actions of environment e are
 /// drawn from the stream of (seed, e), so that nothing depends on threads or batches. `teacher` is read with
-/// Acting::heuristic only. `keep_states` false leaves out observations (evaluation). `time`: what it took is added.
+/// Acting::heuristic only. `time`: what it took is added.
 std::vector<Episode> collect_episodes(VectorEnv& env, const Actor& actor, Acting acting, Heuristic teacher,
-                                      std::uint64_t seed, bool keep_states, RolloutTime* time = nullptr);
+                                      std::uint64_t seed, Keep keep, RolloutTime* time = nullptr);
 
 /// Weighted reward totals of a whole episode in each window, by a network's actions or a heuristic's, in order. With
 /// Acting::sample, those of window w are drawn from the stream of (seed, w).

@@ -51,9 +51,12 @@ void read_env(JsonFields& fields, TrainConfig& config) {
   if (const auto wrong = contradiction(agenda)) fields.fail("mode", std::string(*wrong));
 }
 
-void read_windows(JsonFields& fields, WindowOptions& windows, ShuffleOptions& shuffle) {
+void read_windows(JsonFields& fields, TrainConfig& config) {
+  WindowOptions& windows = config.windows;
+  ShuffleOptions& shuffle = config.shuffle;
   fields.read("jobs", windows.jobs, 1, most_count);
   fields.read("warm_up_jobs", windows.warm_up_jobs, 0, most_count);
+  fields.read("empty_share", config.empty_share, 0, 1);
   fields.read("stride", windows.stride, 1, most_count);
   fields.read("first_fraction", windows.first_fraction, 0, 1);
   fields.read("train_fraction", windows.train_fraction, 0, 1);
@@ -63,6 +66,12 @@ void read_windows(JsonFields& fields, WindowOptions& windows, ShuffleOptions& sh
   fields.read("history", windows.history);
   fields.read("shuffled", shuffle.windows, 0, 1e6);
   fields.read("stretch", shuffle.stretch, 0, 3);
+  fields.read("cluster_scales", config.cluster_scales, 0);
+  const auto is_scale = [](double scale) { return scale >= 0.01 && scale <= 100; };
+  if (config.cluster_scales.empty() ||
+      !std::all_of(config.cluster_scales.begin(), config.cluster_scales.end(), is_scale)) {
+    fields.fail("cluster_scales", "expected a list of numbers from 0.01 to 100");
+  }
 }
 
 // An order's name, or rl:FOLDER.
@@ -86,16 +95,20 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read("epochs", ppo.epochs, 1, 1000);
   fields.read("minibatch", ppo.minibatch, 1, 1e7);
   fields.read("piece", ppo.piece, 1, 1e7);
+  fields.read("resimulate", ppo.resimulate);
   fields.read("learning_rate", ppo.learning_rate, 1e-9, 1);
   fields.read("adapt_learning_rate", ppo.adapt_learning_rate);
   fields.read("least_learning_rate", ppo.least_learning_rate, 1e-9, 1);
   fields.read("most_learning_rate", ppo.most_learning_rate, 1e-9, 1);
   fields.read("desired_kl", ppo.desired_kl, 1e-6, 1);
+  fields.read("start_kl", ppo.start_kl, 0, 1e6);
   fields.read("kl_stop", ppo.kl_stop, 0, 1e6);
   fields.read("anneal", ppo.anneal, 0, most_count);
   fields.read("clip", ppo.clip, 1e-3, 1);
   fields.read("entropy", ppo.entropy, 0, 10);
   fields.read("value", ppo.value, 0, 10);
+  fields.read("temperature", ppo.temperature, 1e-3, 1e3);
+  fields.read("sampling_cost", ppo.sampling_cost, 0, 1e3);
   fields.read("clip_value", ppo.clip_value);
   fields.read("max_gradient_norm", ppo.max_gradient_norm, 1e-6, 1e6);
   fields.read("max_critic_gradient_norm", ppo.max_critic_gradient_norm, 1e-6, 1e6);
@@ -105,13 +118,13 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
   fields.read("average_reward", ppo.average_reward);
   fields.read("horizon_jobs", ppo.horizon_jobs, 0, most_count);
   fields.read("horizon_iterations", ppo.horizon_iterations, 0, most_count);
-  fields.read("cluster_scales", ppo.cluster_scales, 0);
   fields.read_word("baseline", ppo.baseline, baseline_names);
   fields.read_word("reward_scale", ppo.reward_scale, reward_scale_names);
   fields.read("imitate_iterations", ppo.imitate_iterations, 0, most_count);
   fields.read("critic_warm_up", ppo.critic_warm_up, 0, most_count);
   read_teacher(fields, ppo);
-  if (contradiction({.heuristic = ppo.teacher})) fields.fail("teacher", "las and srtf rank running jobs: no teachers");
+  if (contradiction({.heuristic = ppo.teacher}))
+    fields.fail("teacher", "las, srtf and gittins rank running jobs: no teachers");
   fields.read("validate_every", ppo.validate_every, 1, most_count);
   fields.read("validation_windows", ppo.validation_windows, 1, most_count);
   if (ppo.baseline == Baseline::group && ppo.group < 2)
@@ -124,9 +137,6 @@ void read_ppo(JsonFields& fields, PpoOptions& ppo) {
     fields.fail("average_reward", "expected false with a mean_lifetime_s: differential returns are not discounted");
   if ((ppo.horizon_jobs == 0) != (ppo.horizon_iterations == 0))
     fields.fail("horizon_jobs", "expected both of horizon_jobs and horizon_iterations, or none");
-  const auto is_scale = [](double scale) { return scale >= 0.01 && scale <= 100; };
-  if (ppo.cluster_scales.empty() || !std::all_of(ppo.cluster_scales.begin(), ppo.cluster_scales.end(), is_scale))
-    fields.fail("cluster_scales", "expected a list of numbers from 0.01 to 100");
 }
 
 void read_search(JsonFields& fields, SearchOptions& search) {
@@ -137,6 +147,7 @@ void read_search(JsonFields& fields, SearchOptions& search) {
   fields.read("step", search.step, 0, 1e6);
   fields.read("learning_rate", search.learning_rate, 0, 1e6);
   fields.read("average", search.average, 0, 0.9999);
+  fields.read("shrink", search.shrink, 0.01, 1);
   fields.read_word("objective", search.objective, search_objective_names);
   fields.read("validate_every", search.validate_every, 1, most_count);
   if (search.population == 1) fields.fail("population", "expected 0 or at least 2");
@@ -144,20 +155,30 @@ void read_search(JsonFields& fields, SearchOptions& search) {
 }
 
 void check_steering(JsonFields& fields, const TrainConfig& config) {
-  const bool steers = config.network.hold_s > 0;
+  const bool steers = config.network.steers();
   if (config.method != Method::ppo) {
-    if (steers) fields.fail("network", "hold_s goes with method ppo");
+    if (steers) fields.fail("network", "hold_s and hold_jobs go with method ppo");
     return;
   }
   if (config.env.agenda.mode == ActionMode::preempt && !steers) {
     fields.fail("method",
-                "ppo learns the order of mode preempt only by steering: expected a network/hold_s, or cma_es or es");
+                "ppo learns the order of mode preempt only by steering: expected a network/hold_s or hold_jobs, or "
+                "cma_es or es");
   }
-  if (steers && config.ppo.imitate_iterations > 0) {
-    fields.fail("ppo", "imitate_iterations: expected 0 with a network/hold_s: a teacher has no weights to imitate");
+  if (!steers) return;
+  if (config.ppo.imitate_iterations > 0) {
+    fields.fail("ppo", "imitate_iterations: expected 0 with an agent that steers: a teacher has no weights to imitate");
   }
-  if (steers && config.ppo.baseline == Baseline::self_critic) {
-    fields.fail("ppo", "baseline: self_critic does not go with a network/hold_s");
+  if (config.ppo.baseline == Baseline::self_critic) {
+    fields.fail("ppo", "baseline: self_critic does not go with an agent that steers");
+  }
+  if (config.ppo.temperature != 1 || config.ppo.sampling_cost > 0) {
+    fields.fail("ppo",
+                "temperature, sampling_cost: expected 1 and 0 with an agent that steers, which draws weights by "
+                "network/deviation");
+  }
+  if (config.ppo.resimulate) {
+    fields.fail("ppo", "resimulate: expected false with an agent that steers, whose few states are kept");
   }
 }
 
@@ -166,6 +187,7 @@ void read_constraints(JsonFields& fields, ConstraintOptions& constraints) {
   for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
     fields.read(std::string(bounded_figure_names[figure]), constraints.most[figure], 0, 1e6);
   }
+  fields.read("margin", constraints.margin, 0, 1);
   fields.read("multiplier", constraints.multiplier, 0, 1e6);
   fields.read("rate", constraints.rate, 0, 1e6);
   const bool bounds = constraints.most != BoundedFigures{};
@@ -224,7 +246,7 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read("drop_bad_rows", config.drop_bad_rows);
   fields.read("cluster", config.cluster);
   fields.read_object("env", [&](JsonFields& env) { read_env(env, config); });
-  fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config.windows, config.shuffle); });
+  fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config); });
   fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, config.network); });
   fields.read("init", config.init);
   config.init = model_folder(config.init);
@@ -248,6 +270,9 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   }
   if (config.method == Method::ppo && !config.constraints.reference.empty()) {
     fields.fail("constraints", "expected none with method ppo, which cannot keep them");
+  }
+  if (config.cluster_scales.size() > 1 && !config.constraints.reference.empty()) {
+    fields.fail("constraints", "expected none with several windows/cluster_scales: their limits are of one cluster");
   }
   if (config.method == Method::es && config.search.population % 2 != 0) {
     fields.fail("search/population", "expected an even number: method es draws candidates in pairs");
@@ -273,6 +298,7 @@ std::string train_config_json(const TrainConfig& config) {
     weights[std::string(reward_names[term])] = config.env.weights[term];
   }
   Json constraints{{"reference", config.constraints.reference},
+                   {"margin", config.constraints.margin},
                    {"multiplier", config.constraints.multiplier},
                    {"rate", config.constraints.rate}};
   for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
@@ -304,6 +330,7 @@ std::string train_config_json(const TrainConfig& config) {
                   {"windows",
                    {{"jobs", config.windows.jobs},
                     {"warm_up_jobs", config.windows.warm_up_jobs},
+                    {"empty_share", config.empty_share},
                     {"stride", config.windows.stride},
                     {"first_fraction", config.windows.first_fraction},
                     {"train_fraction", config.windows.train_fraction},
@@ -312,7 +339,8 @@ std::string train_config_json(const TrainConfig& config) {
                     {"truncate", config.windows.truncate},
                     {"history", config.windows.history},
                     {"shuffled", config.shuffle.windows},
-                    {"stretch", config.shuffle.stretch}}},
+                    {"stretch", config.shuffle.stretch},
+                    {"cluster_scales", config.cluster_scales}}},
                   {"network",
                    {{"kind", name_of(network_kind_names, config.network.kind)},
                     {"width", config.network.width},
@@ -321,6 +349,7 @@ std::string train_config_json(const TrainConfig& config) {
                     {"alpha", config.network.alpha},
                     {"hidden", config.network.hidden},
                     {"hold_s", config.network.hold_s},
+                    {"hold_jobs", config.network.hold_jobs},
                     {"deviation", config.network.deviation}}},
                   {"method", name_of(method_names, config.method)},
                   {"search",
@@ -331,6 +360,7 @@ std::string train_config_json(const TrainConfig& config) {
                     {"step", search.step},
                     {"learning_rate", search.learning_rate},
                     {"average", search.average},
+                    {"shrink", search.shrink},
                     {"objective", name_of(search_objective_names, search.objective)},
                     {"validate_every", search.validate_every}}},
                   {"ppo",
@@ -341,16 +371,20 @@ std::string train_config_json(const TrainConfig& config) {
                     {"epochs", ppo.epochs},
                     {"minibatch", ppo.minibatch},
                     {"piece", ppo.piece},
+                    {"resimulate", ppo.resimulate},
                     {"learning_rate", ppo.learning_rate},
                     {"adapt_learning_rate", ppo.adapt_learning_rate},
                     {"least_learning_rate", ppo.least_learning_rate},
                     {"most_learning_rate", ppo.most_learning_rate},
                     {"desired_kl", ppo.desired_kl},
+                    {"start_kl", ppo.start_kl},
                     {"kl_stop", ppo.kl_stop},
                     {"anneal", ppo.anneal},
                     {"clip", ppo.clip},
                     {"entropy", ppo.entropy},
                     {"value", ppo.value},
+                    {"temperature", ppo.temperature},
+                    {"sampling_cost", ppo.sampling_cost},
                     {"clip_value", ppo.clip_value},
                     {"max_gradient_norm", ppo.max_gradient_norm},
                     {"max_critic_gradient_norm", ppo.max_critic_gradient_norm},
@@ -360,7 +394,6 @@ std::string train_config_json(const TrainConfig& config) {
                     {"average_reward", ppo.average_reward},
                     {"horizon_jobs", ppo.horizon_jobs},
                     {"horizon_iterations", ppo.horizon_iterations},
-                    {"cluster_scales", ppo.cluster_scales},
                     {"baseline", name_of(baseline_names, ppo.baseline)},
                     {"reward_scale", name_of(reward_scale_names, ppo.reward_scale)},
                     {"imitate_iterations", ppo.imitate_iterations},

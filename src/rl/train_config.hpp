@@ -48,15 +48,20 @@ struct PpoOptions {
   std::uint32_t epochs = 4;         ///< passes over an iteration's steps
   std::uint32_t minibatch = 512;    ///< steps of the environment that one step of the learner is made from
   std::uint32_t piece = 4096;       ///< so many of them at once: gradients of pieces add up, memory does not
+  bool resimulate = false;          ///< states are not kept, but simulated again when they are learned from
   double learning_rate = 1e-3;      ///< initial
   bool adapt_learning_rate = true;  ///< by desired_kl: times or over 1.5 (rsl_rl)
   double least_learning_rate = 1e-5, most_learning_rate = 1e-2;  ///< of the adapted rate
   double desired_kl = 0.01;
+  double start_kl = 0;       ///< weight of the policy's KL divergence from the model that training began with
   double kl_stop = 0.05;     ///< the policy stays for the rest of an update once a minibatch shows it so far; 0 = never
   std::uint32_t anneal = 0;  ///< iterations over which the rate falls linearly to a hundredth; 0 = it does not
   double clip = 0.2;
-  double entropy = 0.003;  ///< weight of entropy / log(number of choices)
-  double value = 0.5;      ///< weight of the critic's loss
+  double entropy = 0.003;    ///< weight of entropy / log(number of choices)
+  double value = 0.5;        ///< weight of the critic's loss
+  double temperature = 1;    ///< logits are divided by it where actions are drawn and learned from
+  double sampling_cost = 0;  ///< above 0: the temperature is sought below that, so that drawn actions lose only this
+                             ///< share more than the best ones
   bool clip_value = false;
   double max_gradient_norm = 0.5;         ///< of the policy
   double max_critic_gradient_norm = 0.5;  ///< the critic is clipped apart: its gradient is larger by far at first
@@ -65,10 +70,9 @@ struct PpoOptions {
   double mean_lifetime_s = 0;   ///< 1 / discount rate; 0 = no discount
   bool average_reward = false;  ///< differential returns: what the average reward a second would have brought is taken
                                 ///< off (Decima, 2019)
-  std::uint32_t horizon_jobs = 0;            ///< episodes of the first iteration end when so many scored jobs were
-                                             ///< submitted; 0 = whole windows from the start
-  std::uint32_t horizon_iterations = 0;      ///< after so many iterations episodes are whole windows
-  std::vector<double> cluster_scales = {1};  ///< each episode is on the cluster times one of these
+  std::uint32_t horizon_jobs = 0;        ///< episodes of the first iteration end when so many scored jobs were
+                                         ///< submitted; 0 = whole windows from the start
+  std::uint32_t horizon_iterations = 0;  ///< after so many iterations episodes are whole windows
   Baseline baseline = Baseline::both;
   RewardScale reward_scale = RewardScale::root;
   std::uint32_t imitate_iterations = 0;  ///< first iterations that copy the teacher
@@ -90,11 +94,13 @@ enum class Method : std::uint8_t {
   ppo,     ///< by gradients, step by step; any network
   cma_es,  ///< by direct search over whole episodes; the networks index and rank
   es,      ///< by gradients estimated from whole episodes; the networks index and rank
+  random,  ///< by random search over whole episodes; the networks index and rank
 };
-inline constexpr std::array<NamedValue<Method>, 3> method_names{{
+inline constexpr std::array<NamedValue<Method>, 4> method_names{{
     {"ppo", Method::ppo},
     {"cma_es", Method::cma_es},
     {"es", Method::es},
+    {"random", Method::random},
 }};
 
 /// What a candidate's losses in its windows are made into.
@@ -118,6 +124,7 @@ struct SearchOptions {
                                  ///< default, es: EsOptions'
   double learning_rate = 0.01;   ///< es
   double average = 0.9;          ///< weight that the running average of the centre keeps a generation
+  double shrink = 1;             ///< share of the way from the start to that average that the model goes
   SearchObjective objective = SearchObjective::geometric;
   std::uint32_t validate_every = 10;  ///< generations between runs over the validation windows
 };
@@ -140,6 +147,7 @@ inline constexpr std::array<std::string_view, bounded_figures> bounded_figure_na
 struct ConstraintOptions {
   std::string reference;  ///< a policy, as --policy takes it
   BoundedFigures most{};  ///< so many times the reference's figure; 0 = not bounded
+  double margin = 0;      ///< the search aims so far below each limit, as a share of it
   double multiplier = 1;  ///< initial weight of a figure's excess in the loss
   double rate = 10;       ///< a multiplier rises by this times the excess a generation; 0 = it stays: a penalty
 };
@@ -154,6 +162,8 @@ struct TrainConfig {
   EnvOptions env = {};
   WindowOptions windows = {};
   ShuffleOptions shuffle = {};
+  double empty_share = 0;  ///< of the windows that begin on an empty cluster, without their warm-up jobs
+  std::vector<double> cluster_scales = {1};  ///< each episode is on the cluster times one of these
   NetworkSpec network = {};
   std::string init;  ///< folder of a model that training starts from; empty = untrained
   Method method = Method::ppo;

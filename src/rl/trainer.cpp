@@ -1,29 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/rl/trainer.hpp"
 
+#include <filesystem>
+#include <string>
 #include <utility>
 
+#include "src/base/build_info.hpp"
+#include "src/policies/learned/lane_networks.hpp"
 #include "src/rl/direct_search.hpp"
 
 namespace gpusched {
-Result<void> check_method(const TrainConfig& config, TrainingMethod* ppo) {
-  if (config.method != Method::ppo || ppo != nullptr) return {};
-  return unexpected(
-      "this build cannot train by ppo, which needs LibTorch (configure with -DGPUSCHED_WITH_TORCH=ON where it is "
-      "installed); \"method\": \"cma_es\" and \"es\" need none");
+
+Result<void> check_method(const TrainConfig& config, bool with_torch) {
+  if (config.method != Method::ppo || with_torch) return {};
+  const bool on_cuda = config.device == "cuda";
+  if (!on_cuda && learns_on_lanes(config.network)) return {};
+  const std::string what =
+      on_cuda ? "on device cuda" : "the network " + std::string(name_of(network_kind_names, config.network.kind));
+  return unexpected("this build cannot train " + what +
+                    " by ppo, which needs LibTorch (configure with -DGPUSCHED_WITH_TORCH=ON where it is installed); on "
+                    "the CPU the networks kernel, kernel@sc20 and index and an agent that steers need none");
+}
+
+bool has_checkpoint(const std::string& folder) {
+  return std::filesystem::exists(folder + "/checkpoint.bin") ||
+         std::filesystem::exists(folder + "/" + search_state_file);
+}
+
+Result<TrainSummary> learn(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                           const std::string& folder, bool resume,
+                           const std::function<void(const TrainProgress&)>& watch, TrainingMethod* ppo) {
+  if (auto known = check_method(config, build_info().with_torch); !known) return Unexpected{known.error()};
+  if (config.test_at_end) {  // better refused now than after training
+    if (auto fits = check_test_part(config, jobs); !fits) return Unexpected{fits.error()};
+  }
+  TrainingMethod* const method = config.method == Method::ppo ? ppo : search;
+  return method(config, jobs, cluster, folder, resume, watch);
 }
 
 Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
                            const std::string& folder, bool resume,
                            const std::function<void(const TrainProgress&)>& watch, TrainingMethod* ppo) {
-  if (auto known = check_method(config, ppo); !known) return Unexpected{known.error()};
-  if (config.test_at_end) {  // better refused now than after training
-    if (auto fits = check_test_part(config, jobs); !fits) return Unexpected{fits.error()};
-  }
-  TrainingMethod* const method = config.method == Method::ppo ? ppo : search;
-  auto summary = method(config, jobs, cluster, folder, resume, watch);
+  auto summary = learn(config, jobs, cluster, folder, resume, watch, ppo);
   if (!summary || !config.test_at_end) return summary;
-  auto tested = test_model(config, jobs, cluster, folder);
+  auto tested = test_models(config, jobs, cluster, "rl:" + folder, {&folder, 1});
   if (!tested) return Unexpected{tested.error()};
   summary->held_out = *std::move(tested);
   return summary;

@@ -32,8 +32,14 @@ struct TrainProgress {
 
 /// A constraint and the best model: its figure in the validation windows as a multiple of the reference's.
 struct BoundReport {
-  BoundedFigure figure{};
+  std::string figure;  ///< name_of(Bound)
   double ratio = 0, most = 0;
+};
+
+/// One of several clusters (TrainConfig::cluster_scales) and the best model: its loss in the validation windows as a
+/// multiple of the heuristic's.
+struct ScaleReport {
+  double scale = 0, ratio = 0;
 };
 
 struct TrainSummary {
@@ -41,10 +47,11 @@ struct TrainSummary {
   std::uint64_t steps = 0;
   double seconds = 0;
   std::uint32_t best_iteration = 0;
-  double best_validation = 0, validation_heuristic = 0;
+  double best_validation = 0, validation_heuristic = 0;  ///< with `scales` the ratios' geometric mean, and 1
   std::string device;
   std::vector<BoundReport> bounds = {};  ///< of the configuration's constraints
-  std::optional<HeldOut> held_out;  ///< with TrainConfig::test_at_end
+  std::vector<ScaleReport> scales = {};  ///< of a direct search on several clusters
+  std::optional<HeldOut> held_out;       ///< with TrainConfig::test_at_end
 };
 
 /// What to train on: trace, cluster and placement that a configuration names, jobs larger than the cluster left out. A
@@ -59,16 +66,23 @@ using TrainingMethod = Result<TrainSummary>(const TrainConfig& config, const Job
                                             const std::string& folder, bool resume,
                                             const std::function<void(const TrainProgress&)>& watch);
 
-/// Whether this build has the method that the configuration asks for. `ppo` is train_by_ppo(), or null in a build
-/// without LibTorch; the error says what is missing.
-Result<void> check_method(const TrainConfig& config, TrainingMethod* ppo);
+/// Whether a build with or without LibTorch can train what the configuration asks for; the error says what is missing.
+Result<void> check_method(const TrainConfig& config, bool with_torch);
+
+/// Whether `folder` holds a run that can go on where it stopped.
+bool has_checkpoint(const std::string& folder);
+
+/// As train(), without the verdict.
+Result<TrainSummary> learn(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
+                           const std::string& folder, bool resume,
+                           const std::function<void(const TrainProgress&)>& watch, TrainingMethod* ppo);
 
 /// Trains and writes into `folder`: model.json and weights.bin (the best by validation; `--policy rl:FOLDER`),
 /// checkpoint.bin (a direct search: search.json), config.json, metrics.csv and TensorBoard events. With `resume`, goes
-/// on from the checkpoint there. `ppo`: as check_method().
+/// on from the checkpoint there. `ppo` is train_by_ppo(), and may be null where the method is another.
 /// Errors: those of check_method(), no window fits a part of the trace, a checkpoint of another configuration, a
 /// loss that is not a number (the last good checkpoint and model stay), a file that cannot be written; with
-/// TrainConfig::test_at_end those of test_model().
+/// TrainConfig::test_at_end those of test_models().
 Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
                            const std::string& folder, bool resume,
                            const std::function<void(const TrainProgress&)>& watch, TrainingMethod* ppo);

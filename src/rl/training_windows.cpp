@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "src/base/number_text.hpp"
+
 namespace gpusched {
 namespace {
 
@@ -69,17 +71,28 @@ Result<std::vector<Window>> windows_of(const TrainConfig& config, const JobTable
   return windows;
 }
 
-// Precondition: no virtual clusters.
+// Takes their warm-up jobs from an evenly spaced share of the windows.
+void begin_empty(std::vector<Window>& windows, double share) {
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    const auto so_far = [share](std::size_t count) { return std::floor(share * static_cast<double>(count)); };
+    Window& window = windows[i];
+    if (so_far(i + 1) == so_far(i) || window.first_scored == 0) continue;
+    window.jobs = window.jobs.slice(window.first_scored, window.jobs.size() - window.first_scored);
+    window.first_scored = 0;
+    if (window.end != Time::max()) window.end = window.jobs.submits().back();
+  }
+}
+
+// Without nodes where the scale leaves none. Precondition: no virtual clusters.
 Cluster scaled(const Cluster& cluster, double scale) {
-  const auto times = [scale](std::int64_t count) {
-    return std::max<std::int64_t>(1, std::llround(static_cast<double>(count) * scale));
-  };
+  const auto times = [scale](std::int64_t count) { return std::llround(static_cast<double>(count) * scale); };
   Cluster result = cluster;
   if (cluster.nodes.size() == 1) {
     Node& node = result.nodes.front();
     node.gpus = static_cast<std::uint32_t>(times(node.gpus));
     if (node.cpu_milli != unlimited) node.cpu_milli = times(node.cpu_milli);
     if (node.memory_mib != unlimited) node.memory_mib = times(node.memory_mib);
+    if (node.gpus == 0) result.nodes.clear();
     return result;
   }
   const auto count = static_cast<std::size_t>(times(static_cast<std::int64_t>(cluster.nodes.size())));
@@ -95,22 +108,26 @@ Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTab
   if (!train) return Unexpected{train.error()};
   auto validation = windows_of(config, jobs, Split::validation);
   if (!validation) return Unexpected{validation.error()};
-  return TrainingWindows{*std::move(train), thinned(*std::move(validation), config.ppo.validation_windows)};
+  TrainingWindows windows{*std::move(train), thinned(*std::move(validation), config.ppo.validation_windows)};
+  begin_empty(windows.train, config.empty_share);
+  begin_empty(windows.validation, config.empty_share);
+  return windows;
 }
 
 Result<std::vector<Cluster>> training_clusters(const TrainConfig& config, const JobTable& jobs,
                                                const Cluster& cluster) {
   const auto fail = [](std::string message) {
-    return Unexpected{Error{.message = std::move(message), .field = "/ppo/cluster_scales"}};
+    return Unexpected{Error{.message = std::move(message), .field = "/windows/cluster_scales"}};
   };
   std::vector<Cluster> clusters;
-  for (const double scale : config.ppo.cluster_scales) {
+  for (const double scale : config.cluster_scales) {
     if (scale == 1) {
       clusters.push_back(cluster);
       continue;
     }
     if (!cluster.vcs.empty()) return fail("a cluster of virtual clusters cannot be scaled");
     clusters.push_back(scaled(cluster, scale));
+    if (clusters.back().nodes.empty()) return fail(formatted("%g", scale) + " times the cluster is nothing");
     const auto fits = [&](const Shape& shape) {
       return ClusterState::fits_when_empty(clusters.back(), jobs.gpu_specs(), shape, 0);
     };

@@ -24,8 +24,8 @@ struct TrainingWindows {
 /// the seed; predictors then know nothing of before the window. Error: not one window fits a part.
 Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTable& jobs);
 
-/// The cluster times each of TrainConfig::ppo.cluster_scales: whole nodes, evenly spaced, or GPUs of a single one.
-/// Error: it has virtual clusters, or a job would not fit.
+/// The cluster times each of TrainConfig::cluster_scales: whole nodes, evenly spaced, or GPUs of a single one.
+/// Error: it has virtual clusters, nothing would be left of it, or a job would not fit.
 Result<std::vector<Cluster>> training_clusters(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster);
 
 /// PpoOptions' horizon: where an episode of this window ends in iteration `iteration`, counted from 0.

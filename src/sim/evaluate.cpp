@@ -70,11 +70,17 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}};
   const JobTable& jobs = input.run.trace.jobs;
   input.options.engine = {.placement = input.run.placement, .preemption = scenario.preemption, .seed = scenario.seed};
+  if (auto checked = check_placement(input.run.placement, scenario.fidelity); !checked) {
+    return Unexpected{checked.error()};
+  }
   auto runtime = runtime_of(scenario.fidelity, jobs, input.run.cluster);
   if (!runtime) return Unexpected{runtime.error()};
   input.options.runtime = *std::move(runtime);
-  if (scenario.figure == "energy_kwh" && !input.options.runtime.power) {
-    return unexpected("--figure: energy_kwh is not known here; give --profile with the power of every GPU type");
+  const auto in_energy = [](const std::string& figure) { return figure.ends_with("energy_kwh"); };
+  const bool beside = std::any_of(scenario.beside.begin(), scenario.beside.end(), in_energy);
+  if ((beside || in_energy(scenario.figure)) && !input.options.runtime.power) {
+    return unexpected((beside ? "--beside" : "--figure") +
+                      std::string(": energy_kwh is not known here; give --profile with the power of every GPU type"));
   }
   input.options.windows = windows_of(scenario, jobs.size());
   auto backfill = default_backfill(registry, scenario.backfill, lineup.policies);
@@ -92,6 +98,15 @@ Result<ReportOptions> report_options(const EvaluateScenario& scenario, const Lin
   ReportOptions options{.figure = find_metric(scenario.figure), .backfill = scenario.backfill, .seed = scenario.seed};
   if (options.figure == nullptr) return unexpected("--figure: no metric is called " + scenario.figure);
   if (scenario.mean == "geometric") options.mean = WindowMean::geometric;
+  for (const std::string& name : scenario.beside) {
+    auto figure = side_figure(name);
+    if (!figure) return unexpected("--beside: " + figure.error().message);
+    const auto same = [&](const SideFigure& other) { return other.name == name; };
+    if (std::any_of(options.beside.begin(), options.beside.end(), same)) {
+      return unexpected("--beside: " + name + " is given twice");
+    }
+    options.beside.push_back(*std::move(figure));
+  }
   if (scenario.against.empty()) return options;
   const auto reference = std::find_if(lineup.entries.begin(), lineup.entries.end(),
                                       [&](const Lineup::Entry& entry) { return entry.name == scenario.against; });

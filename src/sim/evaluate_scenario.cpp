@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/sim/evaluate_scenario.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/parallel.hpp"
@@ -10,6 +11,20 @@
 #include "src/sim/scenario.hpp"
 
 namespace gpusched {
+namespace {
+
+// Which of them exist is asked when names are resolved.
+Result<std::vector<std::string>> split_figures(std::string_view list) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    names.emplace_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+}  // namespace
 
 FieldTable evaluate_fields(EvaluateScenario& s) {
   constexpr double most_jobs = 1e9;
@@ -23,7 +38,9 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       common.where,
       common.drop_bad_rows,
       {"clusters", "--cluster",
-       "NAME, FILE, NODESxGPUS or GPUS, once or once for each trace; by default what the trace states", &s.clusters},
+       "NAME, FILE, NODESxGPUS, RACKSxNODESxGPUS or GPUS, once or once for each trace; by default what the trace "
+       "states",
+       &s.clusters},
       common.oversize,
       {.path = "policies",
        .flag = "--policy",
@@ -79,6 +96,13 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        .target = &s.to,
        .range = Field::Range{0, 1}},
       {"figure", "--figure", "what is compared", &s.figure, figure_names()},
+      {.path = "beside",
+       .flag = "--beside",
+       .meaning =
+           "figures shown beside it, separated by commas, each with its mean and difference: any of --figure, or "
+           "worst_tenth:FIGURE, over the tenth of the windows that is worst in it, each policy's own",
+       .target = &s.beside,
+       .split = split_figures},
       {"mean",
        "--mean",
        "over the windows: arithmetic, where windows of much waiting weigh most, or geometric, where each counts by its "

@@ -38,6 +38,7 @@ struct EvaluateScenario {
   std::uint64_t warmup_jobs = 0;     ///< before each window
   double from = 0, to = 1;           ///< the part of the trace's jobs that windows lie in
   std::string figure = "avg_jct_s";  ///< what is compared
+  std::vector<std::string> beside;   ///< figures shown beside it, as side_figure() takes them
   std::string mean = "arithmetic";   ///< how windows are averaged: "arithmetic" or "geometric"
   std::string against;               ///< policy or group; empty: the first
   std::uint64_t seed = 0;

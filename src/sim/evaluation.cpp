@@ -7,6 +7,7 @@
 
 #include "gpusched/policy/simulate.hpp"
 #include "gpusched/watch/energy.hpp"
+#include "src/base/nearest_name.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/backfill/backfill.hpp"
@@ -162,6 +163,23 @@ std::string Contestant::run_times() const {
 
 namespace {
 
+// In which every run of both ended, ascending.
+std::vector<std::size_t> common_windows(const Contestant& contestant, const Contestant& other) {
+  const std::vector<std::size_t> here = contestant.finished_windows();
+  const std::vector<std::size_t> there = other.finished_windows();
+  std::vector<std::size_t> windows;
+  std::set_intersection(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(windows));
+  return windows;
+}
+
+// The tenth that is worst, the worst first.
+std::vector<double> worst_tenth_of(std::vector<double> values, Better better) {
+  std::sort(values.begin(), values.end());
+  if (better != Better::more) std::reverse(values.begin(), values.end());
+  values.resize((values.size() + 9) / 10);
+  return values;
+}
+
 double win_rate_of(const RunScores& ours, const RunScores& theirs, Better better) {
   const double sign = better == Better::more ? -1 : 1;
   double wins = 0;
@@ -176,12 +194,35 @@ double win_rate_of(const RunScores& ours, const RunScores& theirs, Better better
 
 }  // namespace
 
+Result<SideFigure> side_figure(const std::string& name) {
+  constexpr std::string_view prefix = "worst_tenth:";
+  SideFigure figure{.name = name, .worst_tenth = name.starts_with(prefix)};
+  const std::string metric = figure.worst_tenth ? name.substr(prefix.size()) : name;
+  const std::vector<std::string> names = figure_names();
+  if (std::find(names.begin(), names.end(), metric) == names.end()) {
+    return unexpected("no figure is called '" + metric + "'" + suggest_nearest(metric, names));
+  }
+  figure.metric = find_metric(metric);
+  return figure;
+}
+
+SideValues side_values(const Contestant& contestant, const Contestant& other, const SideFigure& figure,
+                       WindowMean mean) {
+  const std::vector<std::size_t> windows = common_windows(contestant, other);
+  if (windows.empty()) return {};
+  const auto value = [&](const Contestant& of) {
+    RunScores scores = of.scores(*figure.metric, windows);
+    if (figure.worst_tenth) {
+      for (std::vector<double>& run : scores) run = worst_tenth_of(std::move(run), figure.metric->better);
+    }
+    return interquartile_mean_of_runs(scores, mean);
+  };
+  return {value(contestant), value(other)};
+}
+
 Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure,
                    const ComparisonOptions& options) {
-  const std::vector<std::size_t> here = contestant.finished_windows();
-  const std::vector<std::size_t> there = other.finished_windows();
-  std::vector<std::size_t> windows;
-  std::set_intersection(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(windows));
+  const std::vector<std::size_t> windows = common_windows(contestant, other);
   Comparison result{.windows = windows.size(), .interval = {}, .verdict = std::string(too_few_windows)};
   if (windows.empty()) return result;
   const RunScores ours = contestant.scores(figure, windows);
@@ -200,6 +241,14 @@ Comparison compare(const Contestant& contestant, const Contestant& other, const 
   const bool less = figure.better != Better::more;
   result.verdict = verdict(less ? decisive : ConfidenceInterval{-decisive.high, -decisive.low});
   return result;
+}
+
+std::optional<ConfidenceInterval> own_interval(const RunScores& scores, const ComparisonOptions& options) {
+  const double other = options.mean == WindowMean::geometric ? 1 : 0;
+  const auto own = paired_intervals(scores, {std::vector<double>(scores.front().size(), other)}, options.overlap,
+                                    Rng(options.seed).split("bootstrap"), bootstrap_resamples, options.mean);
+  if (!own) return std::nullopt;
+  return ConfidenceInterval{other + own->difference.low, other + own->difference.high};
 }
 
 }  // namespace gpusched

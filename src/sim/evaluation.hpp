@@ -106,6 +106,25 @@ struct Comparison {
   std::string verdict;  ///< better, worse, no difference detected, or why there is no interval
 };
 
+/// A figure shown beside the one that is compared: a metric's mean over the windows, or over the tenth of the windows
+/// (rounded up) that are worst in it, each run's own.
+struct SideFigure {
+  std::string name;  ///< as given: "p99_wait_s", "worst_tenth:avg_jct_s"
+  const MetricInfo* metric = nullptr;
+  bool worst_tenth = false;
+};
+/// Error: no metric is called so.
+Result<SideFigure> side_figure(const std::string& name);
+
+/// What a contestant reaches in a figure, and another; nothing where no run of either ended.
+struct SideValues {
+  std::optional<double> own, other;
+};
+/// Over the windows in which all runs of both ended. `mean` is that over the windows, as in compare(). Preconditions:
+/// both have the same windows and know the metric.
+SideValues side_values(const Contestant& contestant, const Contestant& other, const SideFigure& figure,
+                       WindowMean mean);
+
 /// How contestants are compared.
 struct ComparisonOptions {
   std::size_t overlap = 1;  ///< EvaluationWindows::overlap()
@@ -117,5 +136,9 @@ struct ComparisonOptions {
 /// weighs on both sides of a ratio. Precondition: both have the same windows.
 Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure,
                    const ComparisonOptions& options);
+
+/// The 95 % interval of interquartile_mean_of_runs(): compared with a policy that has 0 in every window (of geometric
+/// means: 1). Nothing where paired_intervals() gives none.
+std::optional<ConfidenceInterval> own_interval(const RunScores& scores, const ComparisonOptions& options);
 
 }  // namespace gpusched

@@ -55,25 +55,52 @@ std::string backfill_text(const std::string& backfill) {
   return backfill == "none" ? "" : ", backfilling " + backfill + " (agents: as trained)";
 }
 
-// "agent: interquartile mean of 5 training seeds 271.81 [268.20, 275.11]; seeds 266.31, ...".
-std::string seeds_line(const Contestant& contestant, const ReportOptions& options, std::size_t overlap) {
-  const std::vector<std::size_t> windows = contestant.finished_windows();
-  if (windows.empty()) return "";
-  const RunScores scores = contestant.scores(*options.figure, windows);
-  std::string line = contestant.name + ": interquartile mean of " + std::to_string(scores.size()) + " training seeds " +
-                     value_text(interquartile_mean_of_runs(scores, options.mean), *options.figure);
-  // Compared with a policy that always has 0; a geometric mean with one that always has 1.
-  const double other = options.mean == WindowMean::geometric ? 1 : 0;
-  if (const auto own = paired_intervals(scores, {std::vector<double>(windows.size(), other)}, overlap,
-                                        Rng(options.seed).split("bootstrap"), bootstrap_resamples, options.mean)) {
-    line += " [" + value_text(other + own->difference.low, *options.figure) + ", " +
-            value_text(other + own->difference.high, *options.figure) + "]";
+// As a share of the other's; nothing beside 0, of which nothing else is one.
+std::optional<double> side_difference(const SideValues& values, WindowMean mean) {
+  if (!values.own || !values.other) return std::nullopt;
+  const bool no_geometric_mean = mean == WindowMean::geometric && (*values.own == 0 || *values.other == 0);
+  if (no_geometric_mean) return std::nullopt;
+  if (*values.own == *values.other) return 0;
+  return *values.other == 0 ? std::nullopt : std::optional((*values.own - *values.other) / *values.other);
+}
+
+// "48.56 (-5.0%)"; of the reference itself its value alone.
+std::string side_text(const Contestant& contestant, const Contestant& reference, const SideFigure& figure,
+                      WindowMean mean) {
+  const SideValues values = side_values(contestant, reference, figure, mean);
+  if (!values.own) return "-";
+  const std::string value = value_text(*values.own, *figure.metric);
+  if (&contestant == &reference) return value;
+  const auto difference = side_difference(values, mean);
+  return value + " (" + (difference ? signed_percent_text(*difference) : "-") + ")";
+}
+
+// One figure on every trace.
+std::string side_matrix(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options,
+                        const SideFigure& figure, const std::vector<std::string>& names_of_traces) {
+  std::vector<std::string> header{"policy"};
+  header.insert(header.end(), names_of_traces.begin(), names_of_traces.end());
+  TextTable table(header);
+  for (std::size_t row = 0; row < evaluations.front().contestants.size(); ++row) {
+    std::vector<std::string> cells{marked_name(evaluations.front().contestants[row])};
+    for (const TraceEvaluation& evaluation : evaluations) {
+      cells.push_back(
+          side_text(evaluation.contestants[row], evaluation.contestants[options.reference], figure, options.mean));
+    }
+    table.add(std::move(cells));
   }
-  line += "; seeds";
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    line += (i == 0 ? " " : ", ") + value_text(interquartile_mean_of_runs({scores[i]}, options.mean), *options.figure);
+  return "\n" + figure.name + "\n" + table.text();
+}
+
+Json side_json(const Contestant& contestant, const Contestant& reference, const ReportOptions& options) {
+  Json json = Json::object();
+  for (const SideFigure& figure : options.beside) {
+    const SideValues values = side_values(contestant, reference, figure, options.mean);
+    const auto difference = &contestant == &reference ? std::nullopt : side_difference(values, options.mean);
+    json[figure.name] = {{"mean", values.own ? Json(*values.own) : Json()},
+                         {"relative_difference", difference ? Json(*difference) : Json()}};
   }
-  return line + "\n";
+  return json;
 }
 
 // What helps where there is no interval: a line for each reason among `verdicts`, once.
@@ -167,21 +194,49 @@ Json comparison_json(const Comparison& pair, const std::string& against, const R
 
 }  // namespace
 
+std::string seeds_line(const Contestant& contestant, const MetricInfo& figure, const ComparisonOptions& options) {
+  const std::vector<std::size_t> windows = contestant.finished_windows();
+  if (windows.empty()) return "";
+  const RunScores scores = contestant.scores(figure, windows);
+  std::string line = contestant.name + ": interquartile mean of " + std::to_string(scores.size()) + " training seeds " +
+                     value_text(interquartile_mean_of_runs(scores, options.mean), figure);
+  if (const auto own = own_interval(scores, options)) {
+    line += " [" + value_text(own->low, figure) + ", " + value_text(own->high, figure) + "]";
+  }
+  line += "; seeds";
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    line += (i == 0 ? " " : ", ") + value_text(interquartile_mean_of_runs({scores[i]}, options.mean), figure);
+  }
+  return line + "\n";
+}
+
 std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options) {
   const EvaluationWindows& windows = evaluation.windows;
   const Contestant& reference = evaluation.contestants[options.reference];
-  TextTable table({"policy", "run times", options.figure->name, "difference", "95% interval", "wins", "verdict"});
+  std::vector<std::string> header{"policy", "run times", options.figure->name, "difference", "95% interval",
+                                  "wins",   "verdict"};
+  for (const SideFigure& figure : options.beside) header.push_back(figure.name);
+  TextTable table(header);
   std::string below;
   std::vector<std::string> verdicts;
   for (const Contestant& contestant : evaluation.contestants) {
     const Comparison pair = compare(contestant, reference, *options.figure, options.with_overlap(windows.overlap()));
     const bool self = &contestant == &reference;
-    table.add({marked_name(contestant), contestant.run_times(), value_text(pair.mean, *options.figure),
-               self ? "" : difference_text(pair), self ? "" : interval_text(pair),
-               self ? "" : formatted("%.0f%%", 100 * pair.win_rate), self ? "=" : pair.verdict});
+    std::vector<std::string> cells{marked_name(contestant),
+                                   contestant.run_times(),
+                                   value_text(pair.mean, *options.figure),
+                                   self ? "" : difference_text(pair),
+                                   self ? "" : interval_text(pair),
+                                   self ? "" : formatted("%.0f%%", 100 * pair.win_rate),
+                                   self ? "=" : pair.verdict};
+    for (const SideFigure& figure : options.beside) {
+      cells.push_back(side_text(contestant, reference, figure, options.mean));
+    }
+    table.add(std::move(cells));
     if (!self) verdicts.push_back(pair.verdict);
     below += failure_lines(contestant);
-    if (contestant.runs.size() > 1) below += seeds_line(contestant, options, windows.overlap());
+    if (contestant.runs.size() > 1)
+      below += seeds_line(contestant, *options.figure, options.with_overlap(windows.overlap()));
   }
   return counted(evaluation.starts.size(), "window") + " of " + counted(windows.jobs, "job") + ", every " +
          human_count(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
@@ -192,12 +247,13 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
 std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   const std::vector<Contestant>& rows = evaluations.front().contestants;
   std::vector<std::string> header{"policy", "run times"};
-  std::vector<std::string> verdicts;
+  std::vector<std::string> names_of_traces, verdicts;
   std::string text = options.figure->name + " compared with " + rows[options.reference].name +
                      backfill_text(options.backfill) + "; 95% intervals, studentised block bootstrap" +
                      mean_text(options.mean) + "\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     header.push_back(std::filesystem::path(evaluation.trace).filename().string());
+    names_of_traces.push_back(header.back());
     text += "  " + header.back() + ": " + counted(evaluation.starts.size(), "window") + " of " +
             counted(evaluation.windows.jobs, "job") + ", every " + human_count(evaluation.windows.stride) + ", on " +
             evaluation.cluster + "\n";
@@ -215,7 +271,9 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
     }
     table.add(std::move(cells));
   }
-  return text + "\n" + table.text() + run_times_legend + advice_lines(verdicts) + legend(rows);
+  std::string sides;
+  for (const SideFigure& figure : options.beside) sides += side_matrix(evaluations, options, figure, names_of_traces);
+  return text + "\n" + table.text() + sides + run_times_legend + advice_lines(verdicts) + legend(rows);
 }
 
 Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions& options) {
@@ -246,6 +304,7 @@ Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions
           compare(contestant, reference, *options.figure, options.with_overlap(evaluation.windows.overlap()));
       entry["comparison"] = comparison_json(pair, reference.name, options);
     }
+    if (!options.beside.empty()) entry["beside"] = side_json(contestant, reference, options);
     result.push_back(std::move(entry));
   }
   return result;
@@ -273,10 +332,39 @@ std::string windows_csv(const std::vector<TraceEvaluation>& evaluations) {
   return text;
 }
 
+namespace {
+
+void append_comparison(std::string& text, const Comparison& pair, const std::string& reference) {
+  append_csv_field(text += ',', reference);
+  append_value(text += ',', difference_of(pair));
+  const auto& interval = pair.interval;
+  for (const auto end : {interval ? std::optional(interval->difference.low) : std::nullopt,
+                         interval ? std::optional(interval->difference.high) : std::nullopt,
+                         interval ? std::optional(interval->relative.low) : std::nullopt,
+                         interval ? std::optional(interval->relative.high) : std::nullopt}) {
+    append_value(text += ',', end);
+  }
+  append_value(text += ',', pair.win_rate);
+  append_csv_field(text += ',', pair.verdict);
+}
+
+void append_sides(std::string& text, const Contestant& contestant, const Contestant& reference,
+                  const ReportOptions& options) {
+  for (const SideFigure& figure : options.beside) {
+    const SideValues values = side_values(contestant, reference, figure, options.mean);
+    append_value(text += ',', values.own);
+    append_value(text += ',', &contestant == &reference ? std::nullopt : side_difference(values, options.mean));
+  }
+}
+
+}  // namespace
+
 std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   std::string text =
       "trace,cluster,name,clairvoyant,run_times,policies,windows,figure,mean,against,difference,low_95,high_95,"
-      "relative_low_95,relative_high_95,win_rate,verdict\n";
+      "relative_low_95,relative_high_95,win_rate,verdict";
+  for (const SideFigure& figure : options.beside) text += "," + figure.name + "," + figure.name + "_difference";
+  text += '\n';
   for (const TraceEvaluation& evaluation : evaluations) {
     const Contestant& reference = evaluation.contestants[options.reference];
     for (const Contestant& contestant : evaluation.contestants) {
@@ -290,21 +378,8 @@ std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, cons
       text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(pair.windows);
       append_csv_field(text += ',', options.figure->name);
       append_value(text += ',', pair.mean);
-      if (&contestant == &reference) {
-        text += ",,,,,,,,\n";
-        continue;
-      }
-      append_csv_field(text += ',', reference.name);
-      append_value(text += ',', difference_of(pair));
-      const auto& interval = pair.interval;
-      for (const auto end : {interval ? std::optional(interval->difference.low) : std::nullopt,
-                             interval ? std::optional(interval->difference.high) : std::nullopt,
-                             interval ? std::optional(interval->relative.low) : std::nullopt,
-                             interval ? std::optional(interval->relative.high) : std::nullopt}) {
-        append_value(text += ',', end);
-      }
-      append_value(text += ',', pair.win_rate);
-      append_csv_field(text += ',', pair.verdict);
+      &contestant == &reference ? void(text += ",,,,,,,,") : append_comparison(text, pair, reference.name);
+      append_sides(text, contestant, reference, options);
       text += '\n';
     }
   }

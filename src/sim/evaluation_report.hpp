@@ -22,15 +22,20 @@ struct TraceEvaluation {
 
 /// What is compared with whom.
 struct ReportOptions {
-  const MetricInfo* figure = nullptr;  ///< what is compared
-  std::size_t reference = 0;           ///< contestant that the others are compared with
-  std::string backfill;                ///< as given, "none" for none
-  std::uint64_t seed = 0;              ///< of the bootstrap
+  const MetricInfo* figure = nullptr;   ///< what is compared
+  std::vector<SideFigure> beside = {};  ///< shown, not compared
+  std::size_t reference = 0;            ///< contestant that the others are compared with
+  std::string backfill;                 ///< as given, "none" for none
+  std::uint64_t seed = 0;               ///< of the bootstrap
   WindowMean mean = WindowMean::arithmetic;
 
   /// For windows of which so many overlap.
   [[nodiscard]] ComparisonOptions with_overlap(std::size_t overlap) const { return {overlap, seed, mean}; }
 };
+
+/// "agent: interquartile mean of 5 training seeds 271.81 [268.20, 275.11]; seeds 266.31, ...", and a line end; empty
+/// where there is no window in which all of them ended.
+std::string seeds_line(const Contestant& contestant, const MetricInfo& figure, const ComparisonOptions& options);
 
 /// One trace: a row a contestant, with interval, wins and verdict, and a line for each group of training seeds.
 std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Fidelity: which device profiles set how fast jobs run and what the GPUs draw. The same fields of a replay and of an
-/// evaluation.
+/// Fidelity: which device profiles or measured throughputs set how fast jobs run, what being apart costs gangs, and
+/// what the GPUs draw. The same fields of a replay and of an evaluation.
 #pragma once
 
 #include <string>
@@ -9,6 +9,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "gpusched/data/placement.hpp"
 #include "src/base/field_table.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 
@@ -16,19 +17,31 @@ namespace gpusched {
 
 /// As the user gave it.
 struct Fidelity {
-  std::string profiles;           ///< device profiles, [TYPE=]FILE_OR_NAME[,...]; empty: every GPU at the speed of the
-                                  ///< trace
-  std::string reference_profile;  ///< of the device that the trace's durations are of; empty: the first profile
-  double slowdown = 1;            ///< factor on every modelled duration: what the model leaves out
+  std::string profiles = {};  ///< device profiles, [TYPE=]FILE_OR_NAME[,...]; empty: every GPU at the speed of the
+                              ///< trace
+  std::string reference_profile = {};  ///< of the device that the trace's durations are of; empty: the first profile
+  std::string throughputs = {};        ///< a file of measured throughputs, in place of profiles; empty: none
+  std::string reference_type = {};     ///< its GPU type that the trace's durations are of; empty: its first
+  double slowdown = 1;                 ///< factor on every modelled duration: what the model leaves out
+  std::string span_speed = {};     ///< of gangs that are apart, as parse_span_speeds() takes it, or "throughputs": as
+                                   ///< those measured; empty: no slower
+  std::string communication = {};  ///< a file of how families communicate, in place of span_speed; empty: none
+  std::string reference_span = "node";   ///< where the trace's durations were measured (span_reference_names)
   std::string interference = "profile";  ///< whether jobs that share a GPU slow each other: "profile" or "none"
 };
 
 /// Its rows in a table of fields. The pointers live as long as `fidelity`.
 FieldTable fidelity_fields(Fidelity& fidelity);
 
-/// The run times and power of these jobs on this cluster: uniform and unknown without profiles. Errors: a profile that
-/// cannot be read or does not have what the jobs need, values that need profiles.
+/// The run times and power of these jobs on this cluster: uniform and unknown without any of them. Errors: a file that
+/// cannot be read or does not have what the jobs need, values that need another one.
 Result<CalibratedRuntime> runtime_of(const Fidelity& fidelity, const JobTable& jobs, const Cluster& cluster);
+
+/// Error: a placement by what only a file of --communication tells.
+Result<void> check_placement(Placement placement, const Fidelity& fidelity);
+
+/// True when something makes run times other than the trace's.
+bool changes_run_times(const Fidelity& fidelity);
 
 /// What may be files among its words.
 std::vector<std::string> files_of(const Fidelity& fidelity);

@@ -76,7 +76,7 @@ Json values_json(const std::vector<UsedValue>& values) {
 }  // namespace
 
 Json rates_json(const CalibratedRuntime& runtime) {
-  if (runtime.model.is_uniform()) return "every GPU runs at the speed of the trace";
+  if (!runtime.model.has_rates()) return "every GPU runs at the speed of the trace";
   return values_json(runtime.used);
 }
 

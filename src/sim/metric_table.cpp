@@ -29,6 +29,7 @@ const std::vector<MetricInfo>& metric_table() {
       {"avg_wait_s", &Metrics::avg_wait_s},
       {"p99_wait_s", &Metrics::p99_wait_s},
       {"avg_bounded_slowdown", &Metrics::avg_bounded_slowdown},
+      {"worst_decile_slowdown", &Metrics::worst_decile_slowdown},
       {"makespan_s", &Metrics::makespan_s},
       {"last_end_s", &Metrics::last_end_s},
       {"gpu_utilization", &Metrics::gpu_utilization, Better::more},

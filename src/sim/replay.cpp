@@ -17,7 +17,6 @@
 #include "src/policies/seam/policy_log.hpp"
 #include "src/policies/seam/unfinished.hpp"
 #include "src/sim/manifest.hpp"
-#include "traces/core/run_input.hpp"
 
 namespace gpusched {
 namespace {
@@ -43,6 +42,16 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
         Error{.message = "no job is left to measure of " + std::to_string(jobs.size()), .field = "measure"}};
   }
   return window;
+}
+
+// The policies, each with its backfilling.
+Result<std::vector<PolicySpec>> specs_of(const Scenario& scenario, const PolicyRegistry& registry) {
+  auto specs = parse_contestants(registry, scenario.policies);
+  if (!specs) return specs;
+  const auto backfill = default_backfill(registry, scenario.backfill, *specs);
+  if (!backfill) return Unexpected{backfill.error()};
+  if (*backfill) backfill_by_default(registry, **backfill, *specs);
+  return specs;
 }
 
 // The files that were read besides the trace.
@@ -218,41 +227,56 @@ std::vector<std::string> folder_names(const std::vector<PolicySpec>& specs) {
 
 }  // namespace
 
+InputRequest input_request(const Scenario& scenario) {
+  return {.trace = scenario.trace,
+          .reading = {.format = scenario.format,
+                      .columns = scenario.columns,
+                      .where = scenario.where,
+                      .seed = scenario.seed,
+                      .drop_bad_rows = scenario.drop_bad_rows},
+          .cluster = scenario.cluster,
+          .placement = scenario.placement,
+          .oversize = oversize_from_word(scenario.oversize)};
+}
+
 Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry) {
-  ReplayInput input;
-  auto specs = parse_contestants(registry, scenario.policies);
-  if (!specs) return Unexpected{specs.error()};
-  input.specs = *std::move(specs);
-  const auto backfill = default_backfill(registry, scenario.backfill, input.specs);
-  if (!backfill) return Unexpected{backfill.error()};
-  if (*backfill) backfill_by_default(registry, **backfill, input.specs);
-  auto loaded = load_input({.trace = scenario.trace,
-                            .reading = {.format = scenario.format,
-                                        .columns = scenario.columns,
-                                        .where = scenario.where,
-                                        .seed = scenario.seed,
-                                        .drop_bad_rows = scenario.drop_bad_rows},
-                            .cluster = scenario.cluster,
-                            .placement = scenario.placement,
-                            .oversize = oversize_from_word(scenario.oversize)});
+  if (auto specs = specs_of(scenario, registry); !specs) return Unexpected{specs.error()};  // before a trace is read
+  auto loaded = load_input(input_request(scenario));
   if (!loaded) return Unexpected{loaded.error()};
-  input.trace = std::move(loaded->trace);
-  input.cluster = std::move(loaded->cluster);
-  input.jobs_outside_vcs = loaded->jobs_outside_vcs;
+  return prepare_replay(scenario, registry, *std::move(loaded));
+}
+
+Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistry& registry, RunInput loaded) {
+  ReplayInput input;
+  input.trace = std::move(loaded.trace);
+  input.cluster = std::move(loaded.cluster);
+  input.jobs_outside_vcs = loaded.jobs_outside_vcs;
+  input.options.placement = loaded.placement;
   TraceReport& report = input.trace.report;
   if (!scenario.manifest_sha256.empty() && scenario.manifest_sha256 != report.sha256) {
     report.notes.push_back(scenario.trace + " is not the trace of the manifest: its SHA-256 differs");
   }
-  const auto window = window_for(scenario, input.trace.jobs);
-  if (!window) return Unexpected{window.error()};
-  input.window = *window;
+  if (auto changed = change_runs(input, scenario, registry); !changed) return Unexpected{changed.error()};
   if (scenario.recorded == "show") input.recorded = recorded_waits(input.trace.jobs, input.window);
-  input.options = {.placement = loaded->placement, .preemption = scenario.preemption, .seed = scenario.seed};
+  if (auto checked = check_placement(input.options.placement, scenario.fidelity); !checked)
+    return Unexpected{checked.error()};
   auto runtime = runtime_of(scenario.fidelity, input.trace.jobs, input.cluster);
   if (!runtime) return Unexpected{runtime.error()};
   input.runtime = *std::move(runtime);
   input.files = files_of(scenario, input.specs, registry);
   return input;
+}
+
+Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const PolicyRegistry& registry) {
+  auto specs = specs_of(scenario, registry);
+  if (!specs) return Unexpected{specs.error()};
+  input.specs = *std::move(specs);
+  const auto window = window_for(scenario, input.trace.jobs);
+  if (!window) return Unexpected{window.error()};
+  input.window = *window;
+  input.options.preemption = scenario.preemption;
+  input.options.seed = scenario.seed;
+  return {};
 }
 
 Result<std::vector<PolicyRun>> run_replay(const ReplayInput& input, const PolicyRegistry& registry,

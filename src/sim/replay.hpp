@@ -20,6 +20,7 @@
 #include "src/sim/recorded.hpp"
 #include "src/sim/running_work.hpp"
 #include "src/sim/scenario.hpp"
+#include "traces/core/run_input.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -39,6 +40,17 @@ struct ReplayInput {
 
 /// Reads trace and cluster and resolves every name. Errors are the user's: bad input or usage.
 Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry);
+
+/// What load_replay() reads of a scenario.
+InputRequest input_request(const Scenario& scenario);
+
+/// The same from a trace and a cluster that were read already: those of input_request(), or a part of them.
+Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistry& registry, RunInput loaded);
+
+/// Makes `input` that of another scenario, which differs only in policies, backfilling, seed, costs of preemption and
+/// the measured jobs. `input.recorded` and `input.files` stay what they were. Errors as load_replay(); then `input` is
+/// not to be used.
+Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const PolicyRegistry& registry);
 
 /// What one policy did.
 struct PolicyRun {

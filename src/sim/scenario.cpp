@@ -31,7 +31,8 @@ FieldTable scenario_fields(Scenario& s) {
       common.where,
       common.drop_bad_rows,
       {"cluster", "--cluster",
-       "NAME, FILE, NODESxGPUS (75x8) or GPUS (600: one pool that only counts); by default what the trace states",
+       "NAME, FILE, NODESxGPUS (75x8), RACKSxNODESxGPUS (10x8x8) or GPUS (600: one pool that only counts); by default "
+       "what the trace states",
        &s.cluster},
       {.path = "policies",
        .flag = "--policy",

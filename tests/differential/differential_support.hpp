@@ -56,13 +56,14 @@ inline void log_places(const View& view, JobId job, WorldStart& start) {
 
 /// The engine's run up to `horizon` ticks of the world.
 inline History history_of(const JobTable& jobs, const Cluster& cluster, AnyPolicy policy, const EngineOptions& options,
-                          std::int64_t horizon, Time tick = whole_seconds(1)) {
-  Engine engine(jobs, cluster, options);
+                          std::int64_t horizon, Time tick = whole_seconds(1), const RuntimeModel* runtime = nullptr) {
+  Engine engine(jobs, cluster, options, runtime);
   Decision decision = engine.decision();
   History history;
   while (engine.advance_to(Time{(horizon - 1) * tick.us})) {
     policy.decide(engine.view(), decision);
     engine.apply();
+    RC_ASSERT(runtime == nullptr || engine.consistent());
     const auto events = engine.events();
     for (std::size_t i = 0; i < events.size(); ++i) {
       if (events[i].kind == EventKind::preempt) {

@@ -30,6 +30,7 @@ std::vector<Counterpart> orders() {
       {.policy = "fifo", .rule = reference_fifo},
       {.policy = "fifo-skip", .rule = ReferenceList{.before = id, .skips = true}},
       {.policy = "sjf", .rule = ReferenceList{remaining}},
+      {.policy = "sjf{best_speed=true}", .rule = ReferenceList{remaining}},
       {.policy = "sjf{skip=true}", .rule = ReferenceList{remaining, true}},
       {.policy = "sjf{estimate=history}", .rule = ReferenceList{shortest, false, history}},
       {.policy = "saf{estimate=user,skip=true}", .rule = ReferenceList{area, true}},

@@ -53,7 +53,9 @@ struct WorldJob {
   bool paused = false;        ///< holds its place and does not work
   bool freed = false;         ///< running, but its place was taken from it for a trial
   bool must_restart = false;  ///< was preempted
-  std::int64_t loading = 0;   ///< seconds of the present run that its restart takes
+  std::int64_t slow = 1;      ///< seconds that a second of its work takes where it runs
+  std::int64_t part = 0;      ///< seconds gone into the present second of work
+  std::int64_t loading = 0;   ///< seconds of work of the present run that are its restart
   std::size_t attempt = 0;
   std::int64_t remaining = 0;               ///< seconds of the attempt, overheads included
   std::int64_t started = -1;                ///< of the present run
@@ -75,6 +77,9 @@ struct WorldNode {
   std::int64_t pool_left = 0;
   std::int64_t cpu = 0, memory = 0;  ///< left
   std::string owner = {};            ///< virtual cluster; "" = anyone
+  std::size_t type = 0;              ///< of GPU
+  std::int64_t rack = 0, site = 0;
+  std::size_t island = 0;  ///< cards of an island; 0 = no islands
 
   [[nodiscard]] std::int64_t free_milli() const {
     std::int64_t sum = pool_left;
@@ -86,6 +91,9 @@ struct WorldNode {
   }
 };
 
+/// How far apart the tasks of a job are, and how slow that makes it: WorldJob::slow.
+using WorldSlowness = std::function<std::int64_t(const WorldJob&, const std::vector<WorldNode>&)>;
+
 struct WorldCosts {
   std::int64_t restart = 0;
   std::int64_t checkpoint_interval = 0;
@@ -96,12 +104,18 @@ class World {
   /// Called after all that happened in a second, and again in that second after jobs of no work ended.
   using Rule = std::function<void(World&)>;
 
-  World(const std::vector<Row>& rows, const Cluster& cluster, WorldCosts costs = {}) : costs_(costs) {
+  /// With `slowness` gangs are kept in racks, and the costs of a restart are rounded down to whole seconds of work.
+  World(const std::vector<Row>& rows, const Cluster& cluster, WorldCosts costs = {}, WorldSlowness slowness = {})
+      : costs_(costs), slowness_(std::move(slowness)) {
     for (const Node& given : cluster.nodes) {
       WorldNode node{.pool = given.counts_only, .size = given.gpus, .cpu = given.cpu_milli, .memory = given.memory_mib};
       if (node.pool) node.pool_left = node.size * 1000;
       if (!node.pool) node.cards.assign(given.gpus, 1000);
       if (given.vc != no_index) node.owner = cluster.vcs[given.vc].name;
+      node.type = given.gpu_type;
+      node.rack = given.rack;
+      node.site = cluster.site_of(given.rack);
+      node.island = given.island_gpus;
       nodes.push_back(std::move(node));
     }
     for (const VirtualCluster& vc : cluster.vcs) quotas_[vc.name] = vc.quota;
@@ -132,7 +146,9 @@ class World {
       for (WorldJob& job : jobs) {
         if (!job.running) continue;
         job.seconds.push_back(now);
-        if (!job.paused) --job.remaining;
+        if (job.paused || ++job.part < job.slow) continue;
+        job.part = 0;
+        --job.remaining;
       }
     }
   }
@@ -196,14 +212,16 @@ class World {
     if (!within_quota(job)) return false;
     std::vector<WorldTask> places;
     const std::vector<WorldNode> before = nodes;
+    std::size_t last = nodes.size();
     for (std::int64_t left = job.tasks; left > 0;) {
-      const std::size_t node = choose_node(job, left, pack);
+      const std::size_t node = slowness_ ? choose_near(job, left, last) : choose_node(job, left, pack, nodes.size());
+      last = node;
       const std::int64_t here = node == nodes.size() ? 0 : std::min(left, fit(nodes[node], job));
       if (here == 0) {
         nodes = before;
         return false;
       }
-      for (std::int64_t task = 0; task < here; ++task) places.push_back(take(node, job));
+      for (const WorldTask& task : take_all(node, job, here)) places.push_back(task);
       left -= here;
     }
     begin(job, std::move(places));
@@ -274,7 +292,7 @@ class World {
     job.must_restart = true;
     stops.push_back({now, job.id});
     if (costs_.checkpoint_interval == 0) return;
-    const std::int64_t ran = now - job.started, worked = std::max<std::int64_t>(ran - job.loading, 0);
+    const std::int64_t ran = (now - job.started) / job.slow, worked = std::max<std::int64_t>(ran - job.loading, 0);
     const std::int64_t kept = worked - worked % costs_.checkpoint_interval;
     job.remaining += ran - job.loading - kept;
   }
@@ -286,7 +304,7 @@ class World {
     starts.erase(std::find_if(starts.rbegin(), starts.rend(), of_job).base() - 1);
     if (job.first_start_by == decisions_) job.first_start = -1;
     job.must_restart = job.must_restart_before;
-    if (job.must_restart) job.remaining -= costs_.restart;
+    if (job.must_restart) job.remaining -= job.loading;
   }
 
   void add_job(const Row& row) {
@@ -332,16 +350,99 @@ class World {
     return any;
   }
 
-  [[nodiscard]] std::size_t choose_node(const WorldJob& job, std::int64_t left, bool pack) const {
+  // Among the nodes of the rack that `like` stands in, or all.
+  [[nodiscard]] std::size_t choose_node(const WorldJob& job, std::int64_t left, bool pack, std::size_t like) const {
     const auto free = [&](std::size_t i) { return job.shares_card() ? nodes[i].free_milli() : nodes[i].idle_cards(); };
     std::size_t whole = nodes.size(), fullest = nodes.size(), emptiest = nodes.size();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (like < nodes.size() && nodes[i].rack != nodes[like].rack) continue;
       const std::int64_t here = fit(nodes[i], job);
       if (here >= left && (whole == nodes.size() || free(i) < free(whole))) whole = i;
       if (here > 0 && (fullest == nodes.size() || free(i) < free(fullest))) fullest = i;
       if (here > 0 && (emptiest == nodes.size() || free(i) > free(emptiest))) emptiest = i;
     }
     return whole < nodes.size() ? whole : pack ? fullest : emptiest;
+  }
+
+  // The rule "rack": one node for all, else nodes of the rack of the last node while it has room, else of the next best
+  // rack: in the same site if there is room, one that holds the rest with least to spare, else in the site that does,
+  // else in the site with most room, the rack with most.
+  [[nodiscard]] std::size_t choose_near(const WorldJob& job, std::int64_t left, std::size_t last) const {
+    if (last == nodes.size()) {
+      const std::size_t whole = choose_node(job, left, false, nodes.size());
+      if (whole == nodes.size() || fit(nodes[whole], job) >= left) return whole;
+    } else if (room([&](const WorldNode& node) { return node.rack == nodes[last].rack; }, job) > 0) {
+      return choose_node(job, left, false, last);
+    }
+    std::size_t best = nodes.size();
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (room([&](const WorldNode& node) { return node.rack == nodes[i].rack; }, job) == 0) continue;
+      if (best == nodes.size() || nearer(i, best, job, left, last)) best = i;
+    }
+    return best == nodes.size() ? best : choose_node(job, left, false, best);
+  }
+
+  // Is the rack of node `a` a better choice than that of `b`?
+  [[nodiscard]] bool nearer(std::size_t a, std::size_t b, const WorldJob& job, std::int64_t left,
+                            std::size_t last) const {
+    if (last < nodes.size()) {
+      const bool a_here = nodes[a].site == nodes[last].site, b_here = nodes[b].site == nodes[last].site;
+      if (a_here != b_here) return a_here;
+    }
+    const auto rack = [&](std::size_t i) {
+      return room([&](const WorldNode& node) { return node.rack == nodes[i].rack; }, job);
+    };
+    const auto site = [&](std::size_t i) {
+      return room([&](const WorldNode& node) { return node.site == nodes[i].site; }, job);
+    };
+    const std::int64_t in_a = rack(a), in_b = rack(b), around_a = site(a), around_b = site(b);
+    if ((in_a >= left) != (in_b >= left)) return in_a >= left;
+    if (in_a >= left) return in_a != in_b ? in_a < in_b : nodes[a].rack < nodes[b].rack;
+    if ((around_a >= left) != (around_b >= left)) return around_a >= left;
+    if (around_a != around_b) return around_a >= left ? around_a < around_b : around_a > around_b;
+    return in_a != in_b ? in_a > in_b : nodes[a].rack < nodes[b].rack;
+  }
+
+  // Tasks of the job that fit on some nodes together.
+  template <class Among>
+  [[nodiscard]] std::int64_t room(Among among, const WorldJob& job) const {
+    std::int64_t tasks = 0;
+    for (const WorldNode& node : nodes) tasks += among(node) ? fit(node, job) : 0;
+    return tasks;
+  }
+
+  // Cards for tasks of whole GPUs on a node with islands: of the one with the fewest idle cards that has enough for all
+  // of them, else as many as it has of the one with most, and so on.
+  std::vector<WorldTask> take_all(std::size_t node, const WorldJob& job, std::int64_t tasks) {
+    std::vector<WorldTask> taken;
+    if (nodes[node].island == 0 || job.shares_card() || job.gpu == 0) {
+      for (std::int64_t task = 0; task < tasks; ++task) taken.push_back(take(node, job));
+      return taken;
+    }
+    std::vector<std::vector<std::size_t>> islands(nodes[node].cards.size() / nodes[node].island);
+    for (std::size_t card = 0; card < nodes[node].cards.size(); ++card) {
+      if (nodes[node].cards[card] == 1000) islands[card / nodes[node].island].push_back(card);
+    }
+    std::vector<std::size_t> cards;
+    for (std::size_t need = static_cast<std::size_t>(tasks * job.gpu / 1000); need > 0;) {
+      std::vector<std::size_t>* best = &islands.front();
+      for (std::vector<std::size_t>& island : islands) {
+        const bool better = (island.size() >= need) != (best->size() >= need) ? island.size() >= need
+                            : island.size() >= need                           ? island.size() < best->size()
+                                                                              : island.size() > best->size();
+        if (better) best = &island;
+      }
+      const std::size_t here = std::min(need, best->size());
+      cards.insert(cards.end(), best->begin(), best->begin() + static_cast<std::ptrdiff_t>(here));
+      best->erase(best->begin(), best->begin() + static_cast<std::ptrdiff_t>(here));
+      need -= here;
+    }
+    const auto each = static_cast<std::ptrdiff_t>(job.gpu / 1000);
+    for (std::ptrdiff_t task = 0; task < tasks; ++task) {
+      taken.push_back({.node = node, .cards = {cards.begin() + task * each, cards.begin() + (task + 1) * each}});
+      change(taken.back(), job, -1);
+    }
+    return taken;
   }
 
   // Whole GPUs: the first idle cards. A share: `card`, or the card with the least left that holds it, first on ties.
@@ -384,7 +485,10 @@ class World {
       job.first_start = now;
       job.first_start_by = decisions_;
     }
-    job.loading = job.must_restart ? costs_.restart : 0;
+    job.places = std::move(places);
+    job.slow = slowness_ ? slowness_(job, nodes) : 1;
+    job.part = 0;
+    job.loading = job.must_restart ? costs_.restart / job.slow : 0;
     job.remaining += job.loading;
     job.must_restart_before = job.must_restart;
     job.must_restart = false;
@@ -392,10 +496,10 @@ class World {
     job.running = true;
     job.started = now;
     job.started_by = decisions_;
-    job.places = std::move(places);
   }
 
   WorldCosts costs_;
+  WorldSlowness slowness_;
   std::map<std::string, std::int64_t> quotas_;
   std::size_t ended_ = 0;
   std::int64_t decisions_ = 0;

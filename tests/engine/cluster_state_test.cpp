@@ -53,10 +53,118 @@ TEST(Placement, ConsolidateTakesTheFullestNodeThatHoldsAll) {
   EXPECT_EQ(nodes_of(state, state.place(gang(1), anyone, Placement::consolidate)), (Nodes{{1, 1}}));
 }
 
+// An edge site: a CPU node, one FPGA, one GPU of 16 GiB, one of 40 GiB.
+Cluster mixed_devices() {
+  Cluster cluster = Cluster::homogeneous(4, 1);
+  cluster.gpu_types = {std::string(any_gpu_type), "U50", "T4", "A100"};
+  cluster.devices = {{}, {.kind = "fpga", .memory_mib = 8192}, {.memory_mib = 16384}, {.memory_mib = 40960}};
+  cluster.nodes[0].gpus = 0;
+  for (std::uint32_t node = 1; node < 4; ++node) cluster.nodes[node].gpu_type = node;
+  return cluster;
+}
+
+// The nodes that a job of this demand may use.
+std::string allowed(std::string_view demand, const Shape& shape = gang(1)) {
+  const Cluster cluster = mixed_devices();
+  const NameTable demands = specs({demand});
+  const ClusterState state = state_of(cluster, demands);
+  Shape asked = shape;
+  asked.gpu_spec = demands.find(demand);
+  std::string nodes;
+  for (std::uint32_t node = 0; node < 4; ++node) {
+    if (state.node_allowed(NodeId{node}, asked, anyone) && state.tasks_that_fit(NodeId{node}, asked) > 0)
+      nodes += std::to_string(node);
+  }
+  return nodes;
+}
+
+TEST(Devices, AJobWithoutDemandGetsAGpu) { EXPECT_EQ(allowed(""), "23"); }
+
+TEST(Devices, AJobThatAsksForNoDeviceRunsOnEveryNode) {
+  EXPECT_EQ(allowed("", {.tasks = 1, .cpu_milli_per_task = 1}), "0123");
+}
+
+TEST(Devices, AKindMeansAllTypesOfIt) {
+  EXPECT_EQ(allowed("kind:fpga"), "1");
+  EXPECT_EQ(allowed("kind:gpu"), "23");
+  EXPECT_EQ(allowed("kind:npu"), "");
+  EXPECT_EQ(allowed("A100|kind:fpga"), "13");
+}
+
+TEST(Devices, MemoryIsAHardLimit) {
+  EXPECT_EQ(allowed("@16GiB"), "23");
+  EXPECT_EQ(allowed("@16385MiB"), "3");
+  EXPECT_EQ(allowed("@41GiB"), "");
+  EXPECT_EQ(allowed("T4|A100@17GiB"), "3");
+  EXPECT_EQ(allowed("kind:fpga@9GiB"), "");
+}
+
+// Two cards of 16 GiB; every task wants a tenth of one and 6 GiB.
+TEST(Devices, SharesOfACardNeverNeedMoreMemoryThanItHas) {
+  Cluster cluster = Cluster::homogeneous(1, 2);
+  cluster.devices = {{.memory_mib = 16384}};
+  const NameTable demands = specs({"@6GiB", "@16GiB", "@1GiB"});
+  ClusterState state = state_of(cluster, demands);
+  const Shape share{.tasks = 1, .gpu_milli_per_task = 100, .gpu_spec = 1};
+  Shape gang_of_shares = share;
+  gang_of_shares.tasks = 5;
+  EXPECT_EQ(state.place(gang_of_shares, anyone, Placement::consolidate), no_index);
+  std::vector<std::uint32_t> held;
+  for (int i = 0; i < 4; ++i) held.push_back(state.place(share, anyone, Placement::consolidate));
+  EXPECT_EQ(state.grant(held[1]).devices, 1u);
+  EXPECT_EQ(state.grant(held[2]).devices, 2u) << "12 of 16 GiB of the first card are taken";
+  EXPECT_EQ(state.place(share, anyone, Placement::consolidate), no_index);
+  const NodeTasks first{.node = NodeId{0}, .tasks = 1, .device = 0};
+  EXPECT_EQ(state.place_on(share, anyone, &first, 1), no_index);
+  const Shape small{.tasks = 1, .gpu_milli_per_task = 100, .gpu_spec = 3}, plain{.tasks = 1, .gpu_milli_per_task = 100};
+  held.push_back(state.place_on(small, anyone, &first, 1));
+  EXPECT_NE(held.back(), no_index);
+  const std::uint32_t untold = state.place_on(plain, anyone, &first, 1);
+  EXPECT_NE(untold, no_index) << "a job that tells no need takes no memory";
+  state.release(held[0], share, anyone);
+  EXPECT_TRUE(state.retake(held[0], share, anyone));
+  for (int i = 0; i < 4; ++i) state.release(held[static_cast<std::size_t>(i)], share, anyone);
+  EXPECT_FALSE(state.all_free());
+  state.release(held[4], small, anyone);
+  state.release(untold, plain, anyone);
+  EXPECT_TRUE(state.all_free());
+}
+
+TEST(Devices, WhatIsNoAmountOfMemoryIsPartOfAName) {
+  EXPECT_EQ(GpuDemand("T4@home").names(), std::vector<std::string_view>{"T4@home"});
+  EXPECT_EQ(GpuDemand("T4@1.5GiB").memory_mib(), 0);
+  EXPECT_EQ(GpuDemand("T4@99999999999999999999GiB").names().front(), "T4@99999999999999999999GiB");
+  EXPECT_EQ(GpuDemand("T4@-1MiB").memory_mib(), 0);
+}
+
 TEST(Placement, ConsolidateSplitsOverTheEmptiestNodes) {
   ClusterState state = uneven();
   // 6 fit no node: the emptiest (node 0, 4 GPUs) first, then the fullest that holds the remaining 2.
   EXPECT_EQ(nodes_of(state, state.place(gang(6), anyone, Placement::consolidate)), (Nodes{{0, 4}, {3, 2}}));
+}
+
+// Nodes 0 and 2 are of type 0, 1 and 3 of type 1.
+TEST(Placement, FastestTakesAsFewSlowerTypesAsHoldTheGang) {
+  Cluster cluster = Cluster::homogeneous(4, 4);
+  cluster.gpu_types = {"a", "b"};
+  cluster.nodes[1].gpu_type = cluster.nodes[3].gpu_type = 1;
+  const std::vector<RatePpm> a_fast{200, 100}, b_fast{100, 200}, alike{100, 100};
+  const auto placed = [&](std::uint32_t tasks, const std::vector<RatePpm>& speeds) {
+    ClusterState state = state_of(cluster);
+    const NodeTasks held{.node = NodeId{1}, .tasks = 2};
+    EXPECT_NE(state.place_on(gang(2), anyone, &held, 1), no_index);
+    return nodes_of(state, state.place(gang(tasks), anyone, Placement::fastest, speeds));
+  };
+  EXPECT_EQ(placed(2, a_fast), (Nodes{{0, 2}}));
+  EXPECT_EQ(placed(2, b_fast), (Nodes{{1, 2}}));  // the fullest of its type that holds all
+  EXPECT_EQ(placed(2, alike), (Nodes{{1, 2}}));   // as consolidate
+  EXPECT_EQ(placed(2, {}), (Nodes{{1, 2}}));
+  EXPECT_EQ(placed(4, alike), (Nodes{{0, 4}}));
+  EXPECT_EQ(placed(6, b_fast), (Nodes{{1, 2}, {3, 4}}));
+  EXPECT_EQ(placed(8, a_fast), (Nodes{{0, 4}, {2, 4}}));
+  EXPECT_EQ(placed(8, b_fast), (Nodes{{0, 4}, {2, 4}}));  // 6 of type b: all types, as consolidate
+  EXPECT_EQ(placed(14, b_fast), (Nodes{{0, 4}, {1, 2}, {2, 4}, {3, 4}}));
+  EXPECT_EQ(placed(15, b_fast), Nodes{});
 }
 
 // Two idle GPUs each; on node 0 half a GPU more is free, which a whole-GPU task cannot use.

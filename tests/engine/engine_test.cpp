@@ -208,6 +208,54 @@ TEST(Engine, AGangRunsAtTheRateOfItsSlowestNode) {
   EXPECT_EQ(run(jobs, cluster, Fifo{}, {}, &runtime), (Spans{{0, 5}, {20, 40}, {60, 70}}));
 }
 
+TEST(Engine, AGangOfAGivenSizeHasRatesOfItsOwn) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .gpus = 1, .family = "resnet"},
+                                  {.submit = 20, .work = 10, .gpus = 2, .family = "resnet"},
+                                  {.submit = 60, .work = 10, .gpus = 2, .family = "bert"}});
+  RuntimeModel runtime(static_cast<std::uint32_t>(jobs.families().size()), 1);
+  const std::uint32_t resnet = jobs.families().find("resnet");
+  runtime.set(resnet, 0, 2 * reference_rate);
+  runtime.set_for_gang(resnet, 2, 0, reference_rate / 2);
+  EXPECT_EQ(run(jobs, Cluster::pool(2), Fifo{}, {}, &runtime), (Spans{{0, 5}, {20, 40}, {60, 70}}));
+}
+
+// What a gang has no rate for is that of its family, at whatever place of the table it was added.
+TEST(RuntimeModel, KeepsTheRowsOfGangsApart) {
+  RuntimeModel runtime(3, 2);
+  runtime.set(1, 0, 11);
+  runtime.set(1, 1, 12);
+  runtime.set_for_gang(1, 8, 0, 81);
+  runtime.set_for_gang(1, 2, 1, 22);
+  runtime.set_for_gang(0, 4, 0, 40);
+  runtime.set_for_gang(1, 8, 1, 82);
+  const auto rates = [&](std::uint32_t family, const Shape& shape) {
+    const auto row = runtime.rates(family, shape);
+    return std::vector<RatePpm>(row.begin(), row.end());
+  };
+  const auto gang = [](std::uint32_t gpus) { return Shape{.tasks = gpus, .gpu_milli_per_task = whole_gpu}; };
+  using Rates = std::vector<RatePpm>;
+  EXPECT_EQ(rates(1, gang(1)), (Rates{11, 12}));
+  EXPECT_EQ(rates(1, gang(2)), (Rates{11, 22}));
+  EXPECT_EQ(rates(1, gang(8)), (Rates{81, 82}));
+  EXPECT_EQ(rates(1, (Shape{.tasks = 2, .gpu_milli_per_task = 4 * whole_gpu})), (Rates{81, 82}));
+  EXPECT_EQ(rates(1, (Shape{.tasks = 4, .gpu_milli_per_task = whole_gpu / 2})), (Rates{11, 12}));  // a share
+  EXPECT_EQ(rates(0, gang(4)), (Rates{40, reference_rate}));
+  EXPECT_EQ(rates(2, gang(8)), (Rates{reference_rate, reference_rate}));
+  EXPECT_EQ(rates(3, gang(8)), Rates{});
+}
+
+TEST(View, TellsTheSpeedsOfAJobWhereThereAreAny) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .gpus = 2, .family = "resnet"}});
+  RuntimeModel runtime(2, 2);
+  runtime.set_for_gang(1, 2, 1, 300'000);
+  const Engine known(jobs, Cluster::pool(2), {}, &runtime), unknown(jobs, Cluster::pool(2));
+  EXPECT_EQ(known.view().speed(JobId{0}, 0), reference_rate);
+  EXPECT_EQ(known.view().speed(JobId{0}, 1), 300'000u);
+  EXPECT_EQ(known.view().speed(JobId{0}, 7), reference_rate);  // a type that the table does not have
+  EXPECT_TRUE(unknown.view().speeds(JobId{0}).empty());
+  EXPECT_EQ(unknown.view().speed(JobId{0}, 1), reference_rate);
+}
+
 TEST(Engine, AFinishNeverComesEarlyWhateverTheRate) {
   Cluster cluster = Cluster::pool(1);
   const JobTable jobs = table_of({{0, 10, 1}});
@@ -220,6 +268,43 @@ TEST(Engine, AFinishNeverComesEarlyWhateverTheRate) {
 }
 
 // ---- commands ----
+
+TEST(Decision, StartsOnOneGpuTypeAlone) {
+  Cluster cluster = Cluster::homogeneous(3, 2);
+  cluster.gpu_types = {"a", "b"};
+  cluster.nodes[1].gpu_type = 1;
+  const JobTable jobs = table_of({{0, 10, 2}, {0, 10, 3}, {.submit = 0, .work = 10, .gpus = 1, .gpu_spec = "a"}});
+  Engine engine(jobs, cluster);
+  ASSERT_TRUE(engine.advance());
+  Decision decision = engine.decision();
+  EXPECT_EQ(decision.start_on_type(JobId{1}, 1), Verdict::does_not_fit);  // 2 GPUs of that type
+  EXPECT_EQ(decision.start_on_type(JobId{2}, 1), Verdict::does_not_fit);  // not allowed there
+  EXPECT_EQ(decision.start_on_type(JobId{0}, 1), Verdict::ok);
+  EXPECT_EQ(decision.start_on_type(JobId{0}, 1), Verdict::wrong_phase);
+  EXPECT_EQ(decision.start_on_type(JobId{1}, 0), Verdict::ok);
+  engine.apply();
+  engine.view().for_each_grant(JobId{0}, [](const Grant& grant) { EXPECT_EQ(grant.node, NodeId{1}); });
+  EXPECT_TRUE(engine.consistent());
+}
+
+// Jobs of two families on a fast node and a slow one: each starts where it is fastest as long as there is room.
+TEST(Placement, FastestLooksAtEachJobsOwnSpeeds) {
+  Cluster cluster = Cluster::homogeneous(2, 2);
+  cluster.gpu_types = {"v100", "k80"};
+  cluster.nodes[1].gpu_type = 1;
+  const JobTable jobs = table_of({{.submit = 0, .work = 60, .gpus = 1, .family = "recommendation"},
+                                  {.submit = 1, .work = 60, .gpus = 1, .family = "resnet"},
+                                  {.submit = 2, .work = 60, .gpus = 2, .family = "resnet"},
+                                  {.submit = 50, .work = 60, .gpus = 1, .family = "resnet"}});
+  RuntimeModel runtime(static_cast<std::uint32_t>(jobs.families().size()), 2);
+  runtime.set(jobs.families().find("resnet"), 1, reference_rate / 4);
+  runtime.set(jobs.families().find("recommendation"), 1, 2 * reference_rate);
+  const EngineOptions fastest{.placement = Placement::fastest};
+  // The gang of 2 spans both types at 2 s, and runs at the speed of the slower. At 50 s only a slow GPU is idle.
+  EXPECT_EQ(run(jobs, cluster, Fifo{}, fastest, &runtime), (Spans{{0, 30}, {1, 61}, {2, 242}, {50, 290}}));
+  // Few nodes: the first two share a node, so that the gang has the slow one to itself.
+  EXPECT_EQ(run(jobs, cluster, Fifo{}, {}, &runtime), (Spans{{0, 60}, {1, 61}, {2, 242}, {60, 120}}));
+}
 
 TEST(Decision, RefusesWhatIsNotPossibleAndChangesNothing) {
   const JobTable jobs = table_of({{0, 10, 2}, {0, 10, 3}, {5, 1, 1}});

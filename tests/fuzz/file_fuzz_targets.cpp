@@ -8,7 +8,9 @@
 
 #include "src/base/strict_json.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
+#include "src/calibration/profile/communication.hpp"
 #include "src/calibration/profile/device_profile.hpp"
+#include "src/calibration/profile/throughput_table.hpp"
 #include "src/policies/learned/rl_policy.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/rl/train_config.hpp"
@@ -65,6 +67,7 @@ void read_config(std::string_view text) {
 // Whether the text may ask for so many nodes that a legal cluster takes seconds and gigabytes.
 bool asks_for_many_nodes(std::string_view text) {
   constexpr std::uint64_t many = 20'000, refused = 10'000'000;  // cluster_reader.cpp refuses more
+  std::uint64_t before = 1;                                     // the racks of RACKSxNODESxGPUS
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] < '0' || text[at] > '9') {
       ++at;
@@ -73,6 +76,9 @@ bool asks_for_many_nodes(std::string_view text) {
     std::uint64_t number = 0;
     const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), number);
     if (failure == std::errc() && number > many && number <= refused) return true;
+    const bool is_size = text.find_first_not_of("0123456789x") == std::string_view::npos;
+    if (is_size && number <= many && number * before > many) return true;
+    before = std::clamp<std::uint64_t>(number, 1, many);
     at = static_cast<std::size_t>(end - text.data());
   }
   return false;
@@ -116,6 +122,57 @@ void read_profile(std::string_view text) {
   (void)runtime_model_from_profiles(families, types, given, *profile, {.interference = true});
 }
 
+// A job of each of the first rows, on as many of the GPU types.
+void read_throughputs(std::string_view text) {
+  const MemoryFile file(text);
+  const auto table = read_throughput_table(file.path());
+  if (!table) return;
+  constexpr std::size_t most = 4;
+  Cluster cluster = Cluster::homogeneous(static_cast<std::uint32_t>(std::min(table->gpu_types.size(), most)), 1);
+  cluster.gpu_types = table->gpu_types;
+  for (std::uint32_t node = 0; node < cluster.nodes.size(); ++node) cluster.nodes[node].gpu_type = node;
+  JobTableBuilder builder;
+  for (const auto& [gang, throughputs] : table->rows) {
+    if (builder.size() == most) break;
+    builder.add({.shape = {.tasks = std::max(gang.second, 1u), .gpu_milli_per_task = whole_gpu}, .family = gang.first});
+  }
+  const auto jobs = std::move(builder).build();
+  must_hold(jobs.has_value(), "jobs of one submission are in order");
+  const auto model = runtime_model_from_throughputs(*table, "", *jobs, cluster);
+  if (!model) return;
+  for (std::uint32_t job = 0; job < jobs->size(); ++job) {
+    for (const RatePpm rate : model->rates(jobs->family(JobId{job}), jobs->shape(JobId{job}))) {
+      must_hold(rate > 0, "a rate is positive");
+    }
+  }
+}
+
+// Gangs of the first rows' families and sizes, on two racks of two nodes.
+void read_families(std::string_view text) {
+  const auto table = communication_from_json(text, "families");
+  if (!table) return;
+  Cluster cluster = Cluster::homogeneous(4, 4);
+  for (std::uint32_t node = 0; node < 4; ++node) cluster.nodes[node].rack = node / 2;
+  cluster.links.assign(span_count, {.latency_us = 5, .bandwidth_gb_per_s = 100});
+  JobTableBuilder builder;
+  for (const auto& [gang, row] : table->rows) {
+    if (builder.size() == 4) break;
+    const std::uint64_t group = std::uint64_t{row.tensor_gpus} * row.stages;
+    const auto tasks = gang.second > 0 ? gang.second : static_cast<std::uint32_t>(std::min<std::uint64_t>(group, 64));
+    builder.add({.shape = {.tasks = tasks, .gpu_milli_per_task = whole_gpu}, .family = gang.first});
+  }
+  const auto jobs = std::move(builder).build();
+  must_hold(jobs.has_value(), "jobs of one submission are in order");
+  for (const NamedValue<SpanReference>& reference : span_reference_names) {
+    const auto model = span_model_of_communication(*table, reference.value, RuntimeModel{}, *jobs, cluster);
+    if (!model) continue;
+    for (std::uint32_t job = 0; job < jobs->size(); ++job) {
+      const auto factor = model->factor(jobs->family(JobId{job}), jobs->shape(JobId{job}), Span::racks);
+      must_hold(factor.on(0) > 0, "a factor is positive");
+    }
+  }
+}
+
 void read_synthetic_model(std::string_view text) {
   const auto model = read_trace_model(text, "model");
   if (!model) return;
@@ -153,11 +210,13 @@ void read_any_model(std::string_view bytes) {
   run_trained_model(with_checksum(json, weights), weights);
 }
 
-constexpr std::array<FuzzTarget, 4> targets{{
+constexpr std::array<FuzzTarget, 6> targets{{
     {"config", read_config},
     {"cluster", read_cluster_text},
     {"profile", read_profile},
     {"model", read_any_model},
+    {"throughputs", read_throughputs},
+    {"communication", read_families},
 }};
 
 }  // namespace

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -72,6 +74,19 @@ TEST(FastLog, IsCloseToTheLogarithmAndContinuous) {
   }
 }
 
+TEST(FastLog, FourSideBySideHaveTheBitsOfOne) {
+  for (const std::size_t count : {1, 4, 7, 16}) {
+    std::array<float, 16> floats{};
+    for (std::size_t i = 0; i < floats.size(); ++i) floats[i] = 0.37f * static_cast<float>(i * i * i * i * i);
+    const std::array<float, 16> before = floats;
+    detail::fast_log1p_each(floats, count, 0.1f);
+    for (std::size_t i = 0; i < floats.size(); ++i) {
+      const bool is_replaced = i < (count + 3) / 4 * 4;
+      EXPECT_EQ(floats[i], is_replaced ? detail::fast_log1p(before[i]) * 0.1f : before[i]) << i << " of " << count;
+    }
+  }
+}
+
 class EveryMode : public testing::TestWithParam<ActionMode> {};
 
 TEST_P(EveryMode, RewardsAddUpToTheMetrics) {
@@ -113,7 +128,7 @@ TEST_P(EveryMode, RewardsAddUpToTheMetrics) {
 
 INSTANTIATE_TEST_SUITE_P(Env, EveryMode,
                          testing::ValuesIn({ActionMode::fit_or_wait, ActionMode::select_blocking, ActionMode::backfill,
-                                            ActionMode::inspect}),
+                                            ActionMode::reserve, ActionMode::inspect}),
                          [](const auto& test) { return std::string(name_of(action_mode_names, test.param)); });
 
 TEST(Env, TheHeuristicsActionsAreTheHeuristic) {
@@ -188,6 +203,67 @@ TEST(Env, AStarvedJobHoldsTheOthersBack) {
   };
   EXPECT_GT(start_of_wide(Time::max()), 500);
   EXPECT_LT(start_of_wide(whole_seconds(100)), 200);
+}
+
+// At 1 s, one GPU of four is free until 100 s. Jobs 1 and 2 do not fit, 3 and 4 do.
+class Reserve : public testing::Test {
+ protected:
+  Reserve() {
+    options_.agenda = {
+        .mode = ActionMode::reserve, .knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::fcfs};
+    env_.emplace(cluster_, options_);
+    env_->reset(window_);
+  }
+
+  // The numbers of the allowed actions; 4, or one less after each start, is WAIT.
+  [[nodiscard]] std::vector<std::uint32_t> allowed() const {
+    std::vector<std::uint32_t> result;
+    for (std::uint32_t i = 0; i <= env_->agenda().size(); ++i) {
+      if (env_->agenda().allowed(i)) result.push_back(i);
+    }
+    return result;
+  }
+
+  const JobTable jobs_ = test::table_of({{.submit = 0, .work = 100, .gpus = 3},
+                                         {.submit = 1, .work = 50, .gpus = 4},
+                                         {.submit = 1, .work = 10, .gpus = 2},
+                                         {.submit = 1, .work = 200, .gpus = 1},
+                                         {.submit = 1, .work = 50, .gpus = 1}});
+  const Window window_ = whole(jobs_);
+  const Cluster cluster_ = Cluster::pool(4);
+  EnvOptions options_;
+  std::optional<Env> env_;
+};
+
+TEST_F(Reserve, AnyWaitingJobMayBeTheHeadAndWaitingIsNoChoiceYet) {
+  EXPECT_EQ(allowed(), (std::vector<std::uint32_t>{0, 1, 2, 3}));
+}
+
+TEST_F(Reserve, BehindTheHeadRunsWhatEndsBeforeItsReservation) {
+  EXPECT_EQ(env_->step(0).seconds, 0);                       // job 1 needs all four at 100 s
+  EXPECT_EQ(allowed(), (std::vector<std::uint32_t>{3, 4}));  // job 3 would run until 201 s
+}
+
+TEST_F(Reserve, BehindTheHeadRunsWhatItLeaves) {
+  EXPECT_EQ(env_->step(1).seconds, 0);  // job 2 needs two at 100 s
+  EXPECT_EQ(allowed(), (std::vector<std::uint32_t>{2, 3, 4}));
+}
+
+TEST_F(Reserve, TheHeadHoldsForOneInstant) {
+  env_->step(0);
+  EXPECT_EQ(env_->step(4).seconds, 99);  // WAIT until job 0 ends
+  EXPECT_EQ(env_->agenda().size(), 4u);
+  EXPECT_EQ(allowed(), (std::vector<std::uint32_t>{0, 1, 2, 3}));
+}
+
+TEST_F(Reserve, AStartLeavesTheHeadInItsPlace) {
+  EXPECT_EQ(env_->step(2).seconds, 99);  // starts job 3; nothing is free until 100 s
+  EXPECT_EQ(env_->engine().first_start(JobId{3}), whole_seconds(1));
+  EXPECT_EQ(env_->agenda().size(), 3u);
+  env_->step(0);  // job 1 again: all four are free at 201 s
+  EXPECT_EQ(allowed(), (std::vector<std::uint32_t>{1, 2, 3}));
+  env_->step(1);                                             // job 2 starts before it
+  EXPECT_EQ(allowed(), (std::vector<std::uint32_t>{1, 2}));  // job 4, WAIT
 }
 
 // Nodes of 4, 8 and 8 GPUs, the last of another type: a job of 2 may go to any kind.
@@ -533,8 +609,9 @@ RC_GTEST_PROP(EnvProperty, AnyAllowedActionsFinishTheWindow, ()) {
   Cluster cluster = Cluster::homogeneous(*rc::gen::inRange(1u, 4u), 4);
   if (seed % 2 == 0) cluster.vcs = {{.name = "a"}, {.name = "b"}};
   EnvOptions options;
-  options.agenda.mode = *rc::gen::elementOf(std::vector<ActionMode>{
-      ActionMode::fit_or_wait, ActionMode::select_blocking, ActionMode::backfill, ActionMode::inspect});
+  options.agenda.mode =
+      *rc::gen::elementOf(std::vector<ActionMode>{ActionMode::fit_or_wait, ActionMode::select_blocking,
+                                                  ActionMode::backfill, ActionMode::reserve, ActionMode::inspect});
   options.agenda.sc20_backfill = *rc::gen::arbitrary<bool>();
   options.agenda.max_jobs = *rc::gen::inRange(4u, 40u);
   options.agenda.knowledge = *rc::gen::elementOf(std::vector<RuntimeKnowledge>{

@@ -163,7 +163,7 @@ TEST_P(EnvironmentPage, HoldsTheFieldsAndRangesOfWhatAnEpisodeShows) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, EnvironmentPage,
                          testing::ValuesIn({ActionMode::fit_or_wait, ActionMode::select_blocking, ActionMode::backfill,
-                                            ActionMode::inspect, ActionMode::preempt}),
+                                            ActionMode::reserve, ActionMode::inspect, ActionMode::preempt}),
                          [](const auto& test) { return std::string(name_of(action_mode_names, test.param)); });
 
 TEST(EnvironmentPageNames, AreThoseOfConfigurations) {

@@ -309,6 +309,80 @@ TEST(Ranking, RandomOrdersAreLegalAndDoNotThrash) {
   });
 }
 
+// A run under las, with restarts.
+class ForecastingRun {
+ public:
+  ForecastingRun(const JobTable& jobs, bool from_the_start)
+      : engine_(jobs, Cluster::pool(6), {.preemption = {.restart = whole_seconds(20)}}), ranking_(from_the_start) {}
+
+  // False when nothing is left.
+  bool advance() {
+    if (!engine_.advance()) return false;
+    const View view = engine_.view();
+    for (const Event& event : view.events()) {
+      if (event.kind == EventKind::finish) ranking_.finish(view, event.job);
+      if (enters_queue(event.kind)) ranking_.wait(view, event.job, 0);
+    }
+    ranking_.cross(view);
+    return true;
+  }
+
+  void decide() {
+    const View view = engine_.view();
+    std::vector<float> scores;
+    for (const JobId job : ranking_.asked()) scores.insert(scores.end(), 2, -ranking_.service_doublings(view, job));
+    ranking_.rank(view, scores);
+    Decision decision = engine_.decision();
+    ranking_.fill(view, decision);
+    engine_.apply();
+  }
+
+  void forecast() { ranking_.forecast(engine_.view()); }
+
+  // By job, of those in the system.
+  std::vector<float> log_gittins() const {
+    const View view = engine_.view();
+    std::vector<float> of_jobs;
+    for (std::uint32_t i = 0; i < view.arrived(); ++i) {
+      if (view.phase(JobId{i}) != JobPhase::done) of_jobs.push_back(ranking_.log_gittins(view, JobId{i}));
+    }
+    return of_jobs;
+  }
+
+ private:
+  Engine engine_;
+  Ranking ranking_;
+};
+
+TEST(Ranking, AForecastThatIsAskedForLateIsTheOneKeptFromTheStart) {
+  Rng rng(5);
+  JobTableBuilder builder;
+  for (std::uint32_t i = 0; i < 150; ++i) {
+    std::vector<Time> attempts(1 + rng.below(3));
+    for (Time& attempt : attempts) attempt = from_seconds(rng.lognormal(5, 2));
+    builder.add({.submit = whole_seconds(60 * i),
+                 .work = std::accumulate(attempts.begin(), attempts.end(), Time{}),
+                 .shape = {.tasks = static_cast<std::uint32_t>(1 + rng.below(3)), .gpu_milli_per_task = whole_gpu},
+                 .attempts = attempts});
+  }
+  const JobTable jobs = *std::move(builder).build();
+  for (const int first : {0, 1, 40, 400}) {
+    ForecastingRun kept(jobs, true);
+    ForecastingRun late(jobs, false);
+    int instant = 0;
+    for (; kept.advance(); ++instant) {
+      ASSERT_TRUE(late.advance());
+      if (instant >= first) {
+        late.forecast();
+        ASSERT_EQ(late.log_gittins(), kept.log_gittins()) << "instant " << instant << " of a forecast from " << first;
+      }
+      kept.decide();
+      late.decide();
+    }
+    EXPECT_GT(instant, 400);
+  }
+}
+
 TEST(Ranking, OptionsThatContradictItAreRefused) {
   const JobTable jobs = table_of({{.work = 1}});
   const Cluster cluster = Cluster::pool(1);
@@ -319,7 +393,7 @@ TEST(Ranking, OptionsThatContradictItAreRefused) {
   };
   EXPECT_EQ(refusal("agenda{mode=preempt,heuristic=las}"), "");
   EXPECT_EQ(refusal("agenda{heuristic=las}"),
-            "policy 'agenda': the heuristics las and srtf rank running jobs: they need mode preempt");
+            "policy 'agenda': the heuristics las, srtf and gittins rank running jobs: they need mode preempt");
   EXPECT_EQ(refusal("agenda{mode=preempt,sc20_backfill=true}"), "policy 'agenda': mode preempt has no backfilling");
   EXPECT_TRUE(contradiction({.mode = ActionMode::preempt, .choose_nodes = true}));
   EXPECT_TRUE(contradiction({.mode = ActionMode::preempt, .starvation = whole_seconds(1)}));

@@ -42,13 +42,30 @@ const PolicyRegistry& registry() {
 std::vector<Contestant> contestants() {
   std::vector<Contestant> all;
   for (const PolicyInfo& info : registry().rows()) all.push_back({info.name});
-  for (const char* form :
-       {"sjf{skip=true}", "edf{skip=true}", "slurm{skip=true}", "k8s{pods=true}", "k8s{score=most-allocated}",
-        "k8s{resources=gpu}", "hdrf{rescale=false}", "hdrf{skip_empty=false}", "gandiva{migrate=true}",
-        "gandiva{slice_s=17}", "max-min{preempt=true}", "themis{auction=false}",
-        "volcano{by=user,drf=false,preempt=true,reclaim=true}", "volcano{preempt=true,reclaim=true}",
-        "yarn-fair{by=user,preemption=true}", "yarn-capacity{by=user,preemption=true}", "priority{aging_s=1e9}",
-        "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}", "agenda{mode=preempt,heuristic=las}"}) {
+  for (const char* form : {"sjf{skip=true}",
+                           "edf{skip=true}",
+                           "slurm{skip=true}",
+                           "k8s{pods=true}",
+                           "k8s{score=most-allocated}",
+                           "k8s{resources=gpu}",
+                           "hdrf{rescale=false}",
+                           "hdrf{skip_empty=false}",
+                           "gandiva{migrate=true}",
+                           "gandiva{slice_s=17}",
+                           "max-min{preempt=true}",
+                           "themis{auction=false}",
+                           "volcano{by=user,drf=false,preempt=true,reclaim=true}",
+                           "volcano{preempt=true,reclaim=true}",
+                           "yarn-fair{by=user,preemption=true}",
+                           "yarn-capacity{by=user,preemption=true}",
+                           "priority{aging_s=1e9}",
+                           "gavel{objective=makespan,round_s=90,reset_s=90}",
+                           "gavel{objective=water-filling,by=user,round_s=70,reset_s=200}",
+                           "gavel{objective=fifo,round_s=7,reset_s=0}",
+                           "allox{window_jobs=2}",
+                           "sjf{best_speed=true}",
+                           "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}",
+                           "agenda{mode=preempt,heuristic=las}"}) {
     all.push_back({form});
   }
   for (const char* order : {"fifo", "sjf", "edf", "wfp3"}) {

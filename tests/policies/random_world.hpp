@@ -53,6 +53,9 @@ inline Cluster random_cluster(WorldDraws& draw, WorldKind kind) {
   Cluster cluster = Cluster::homogeneous(nodes, draw.one_of(std::array<std::uint32_t, 4>{1, 2, 4, 8}));
   const bool types = draw.chance(2), bounded = draw.chance(2), vcs = draw.chance(2);
   if (types) cluster.gpu_types = {"V100", "T4"};
+  if (types && draw.chance(2)) {
+    cluster.devices = {{.memory_mib = 16384}, {.kind = draw.chance(3) ? "fpga" : "gpu", .memory_mib = 8192}};
+  }
   if (vcs) cluster.vcs = {{.name = "a"}, {.name = "b", .quota = static_cast<MilliGpu>(1 + draw.below(9)) * whole_gpu}};
   for (Node& node : cluster.nodes) {
     if (draw.chance(3)) node.gpus = static_cast<std::uint32_t>(draw.below(9));
@@ -85,7 +88,7 @@ inline RandomWorld random_world(std::uint64_t seed, WorldKind kind) {
   detail::WorldDraws draw(seed);
   RandomWorld world{.cluster = detail::random_cluster(draw, kind), .jobs = {}, .options = {}};
   constexpr std::array<std::string_view, 4> users = {"u0", "u1", "u2", "u3"}, vcs = {"a", "b", "c", ""};
-  constexpr std::array<std::string_view, 3> specs = {"", "V100", "V100|T4"};
+  constexpr std::array<std::string_view, 6> specs = {"", "V100", "V100|T4", "@5GiB", "kind:fpga|V100@3GiB", "@9GiB"};
   const bool typed = world.cluster.gpu_types.size() > 1;
   const std::uint64_t count = 1 + draw.below(40);
   const std::uint64_t span_us = draw.chance(3) ? 1 : 1 + draw.below(600) * 1'000'000;

@@ -204,8 +204,8 @@ TEST_F(CommandLine, TheNumberOfThreadsIsCalledThreads) {
 }
 
 TEST_F(CommandLine, HelpTakesTheNameOfACommand) {
-  for (const std::string command : {"replay", "trace", "trace info", "policies", "evaluate", "train", "calibrate",
-                                    "profile compare", "completion"}) {
+  for (const std::string command : {"replay", "trace", "trace info", "policies", "evaluate", "report", "train",
+                                    "calibrate", "profile compare", "completion"}) {
     const Outcome help = run("help " + command);
     EXPECT_EQ(help.code, 0) << help.err;
     EXPECT_EQ(help.out, run(command + " --help").out);
@@ -233,9 +233,10 @@ TEST_F(CommandLine, HelpSaysOnceWhatIsRequired) {
   EXPECT_THAT(run("help replay").out, HasSubstr("seed of everything random (default 0)"));
   EXPECT_THAT(run("help replay").out, HasSubstr("TRACE and --policy are needed"));
   // Examples everywhere, and all within a terminal.
-  for (const std::string command : {"replay", "evaluate", "train", "trace info", "trace validate", "trace convert",
-                                    "trace generate", "policies", "calibrate", "profile show", "profile validate",
-                                    "profile compare", "cluster import", "cluster show", "help", "completion"}) {
+  for (const std::string command :
+       {"replay", "evaluate", "report", "train", "trace info", "trace validate", "trace convert", "trace generate",
+        "policies", "calibrate", "profile show", "profile validate", "profile compare", "cluster import",
+        "cluster show", "help", "completion"}) {
     const std::string help = run("help " + command).out;
     EXPECT_THAT(help, testing::ContainsRegex("\nExamples?:\n  ")) << command;
     std::istringstream text(help);
@@ -369,7 +370,7 @@ TEST_F(Completion, OfBash) {
   using testing::UnorderedElementsAre;
   small_trace();
   folder_.write("sub/x", "");
-  EXPECT_THAT(bash("gpusched re", "re"), ElementsAre("replay"));
+  EXPECT_THAT(bash("gpusched re", "re"), ElementsAre("replay", "report"));
   EXPECT_THAT(bash("gpusched trace ", ""), ElementsAre("info", "validate", "convert", "generate"));
   EXPECT_THAT(bash("gpusched help trace inf", "inf"), ElementsAre("info"));
   EXPECT_THAT(bash("gpusched replay --pol", "--pol"), ElementsAre("--policy"));
@@ -433,7 +434,7 @@ TEST_F(Completion, OfBash) {
 TEST_F(Completion, OfZsh) {
   if (!is_installed("zsh")) GTEST_SKIP() << "zsh is not installed";
   small_trace();
-  EXPECT_EQ(zsh("gpusched rep"), "replay");
+  EXPECT_EQ(zsh("gpusched repl"), "replay");
   EXPECT_EQ(zsh("gpusched trace inf"), "trace info");
   EXPECT_EQ(zsh("gpusched trace info smal"), "trace info small.csv");
   EXPECT_EQ(zsh("gpusched replay --placement best"), "replay --placement best-fit");
@@ -458,7 +459,7 @@ TEST_F(Completion, OfFish) {
   using testing::ElementsAre;
   if (!is_installed("fish")) GTEST_SKIP() << "fish is not installed";
   small_trace();
-  EXPECT_THAT(fish("gpusched re"), ElementsAre("replay"));
+  EXPECT_THAT(fish("gpusched re"), ElementsAre("replay", "report"));
   EXPECT_THAT(fish("gpusched trace in"), ElementsAre("info"));
   EXPECT_THAT(fish("gpusched replay --pol"), ElementsAre("--policy"));
   EXPECT_THAT(fish("gpusched replay --placement best"), ElementsAre("best-fit"));

@@ -142,7 +142,7 @@ TEST_F(HostileInput, TooLittleMemoryOrTooFewThreadsIsSaidInOneLine) {
   if (outcome.code != 0) expect_one_line(outcome, 1);
   const std::string err = folder_.path() + "/stderr";
   const int status = std::system(
-      ("ulimit -u 1; exec " + std::string(GPUSCHED_PROGRAM) + " " + replay + " >/dev/null 2>" + err).c_str());
+      ("ulimit -p 1; exec " + std::string(GPUSCHED_PROGRAM) + " " + replay + " >/dev/null 2>" + err).c_str());
   EXPECT_TRUE(WIFEXITED(status)) << bytes_of(err);
   EXPECT_THAT(bytes_of(err), Not(HasSubstr("terminate called")));
 }

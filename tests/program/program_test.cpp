@@ -77,13 +77,29 @@ TEST_F(Program, JsonIsOneObjectWithTheKeysThatScriptsRelyOn) {
   EXPECT_EQ(run.size(), 4u);
   EXPECT_EQ(run["policy"], "srtf");
   EXPECT_EQ(run["cluster"], "2x2");
-  for (const char* key :
-       {"jobs", "avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s",
-        "avg_bounded_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions",
-        "energy_kwh", "jain_fairness", "max_finish_time_ratio", "events", "sim_seconds", "jobs_per_s"}) {
+  for (const char* key : {"jobs",
+                          "avg_jct_s",
+                          "median_jct_s",
+                          "p95_jct_s",
+                          "p99_jct_s",
+                          "avg_wait_s",
+                          "p99_wait_s",
+                          "avg_bounded_slowdown",
+                          "worst_decile_slowdown",
+                          "makespan_s",
+                          "last_end_s",
+                          "gpu_utilization",
+                          "gpu_allocation",
+                          "preemptions",
+                          "energy_kwh",
+                          "jain_fairness",
+                          "max_finish_time_ratio",
+                          "events",
+                          "sim_seconds",
+                          "jobs_per_s"}) {
     EXPECT_TRUE(run["metrics"].contains(key)) << key;
   }
-  EXPECT_EQ(run["metrics"].size(), 19u);
+  EXPECT_EQ(run["metrics"].size(), 20u);
 }
 
 TEST_F(Program, WritesTheFilesOfEachPolicy) {
@@ -276,6 +292,23 @@ TEST_F(Program, RefusesBadUsageInOneLine) {
   expect_refused("replay --cluster 4 --policy fifo --out " + config + trace, "is not a folder");
 }
 
+TEST_F(Program, EvaluateShowsFiguresBesideTheComparedOne) {
+  const std::string evaluate = "evaluate " + small_trace() + " --cluster 4 --window-jobs 3 --policy fifo,sjf ";
+  const Outcome outcome = run(evaluate + "--beside p99_wait_s,worst_tenth:worst_decile_slowdown");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("p99_wait_s  worst_tenth:worst_decile_slowdown\n"));
+  const json runs = json::parse(run(evaluate + "--json --beside avg_wait_s").out, nullptr, false)["runs"];
+  EXPECT_TRUE(runs[0]["beside"]["avg_wait_s"]["relative_difference"].is_null());
+  EXPECT_EQ(runs[1]["beside"]["avg_wait_s"]["mean"], runs[1]["metrics"]["avg_wait_s"]);
+  expect_refused(evaluate + "--beside avg_wait_s,p99_wiat_s",
+                 "--beside: no figure is called 'p99_wiat_s' (did you mean 'p99_wait_s'?)");
+  expect_refused(evaluate + "--beside avg_wait_s,", "--beside: no figure is called ''");
+  expect_refused(evaluate + "--beside avg_wait_s,avg_wait_s", "--beside: avg_wait_s is given twice");
+  expect_refused(evaluate + "--beside worst_tenth:energy_kwh", "--beside: energy_kwh is not known here");
+  expect_refused("evaluate x.swf --protocol sc20 --policy fifo --beside avg_wait_s",
+                 "takes no --profile, --throughputs, --span-speed, --communication or --beside");
+}
+
 TEST_F(Program, SaysWhichOptionIsWrongAndWhatItTakes) {
   const std::string replay = "replay --cluster 4 --trace " + small_trace() + " ";
   expect_refused(replay + "--polcy fifo", "unknown option '--polcy' (did you mean '--policy'?)");
@@ -293,6 +326,44 @@ TEST_F(Program, SaysWhichOptionIsWrongAndWhatItTakes) {
   expect_refused("trace generate --like x --model pai --out x", "exclude each other");
   expect_refused("replay --policy fifo --cluster 1000000x1000000 --trace " + small_trace(),
                  "1,000,000,000 GPUs in all");
+}
+
+// The second job finds its faster device taken; the third needs more memory than the GPU has, the fourth more than all.
+TEST_F(Program, JobsRunOnTheFasterFreeDeviceThatHasTheMemory) {
+  const std::string cluster = folder_.write(
+      "edge.json",
+      R"({"gpu_types": {"U50": {"kind": "fpga", "memory_gib": 8}, "T4": {"memory_gib": 16}, "A100": {"memory_gib": 40}},
+          "nodes": [{"gpus": 1, "gpu_type": "U50"}, {"gpus": 1, "gpu_type": "T4"}, {"gpus": 1, "gpu_type": "A100"}]})");
+  const std::string speeds =
+      folder_.write("speeds.csv", "family,gpu_type,throughput\nfilter,T4,1\nfilter,U50,4\nfilter,A100,2\n");
+  const std::string rows =
+      "id,at,n,d,type,gib,f\na,0,1,100,kind:fpga|T4,,filter\nb,1,1,100,kind:fpga|T4,8,filter\n"
+      "c,2,1,100,,16.5,filter\n";
+  const std::string columns = " --columns id=id,submit=at,gpus=n,duration=d,gpu_type=type,gpu_memory=gib,family=f ";
+  const std::string rest = " --cluster " + cluster + columns + "--throughputs " + speeds +
+                           " --placement fastest --policy fifo --out " + folder_.path() + "/out";
+  ASSERT_EQ(run("replay " + folder_.write("jobs.csv", rows) + rest).code, 0);
+  const std::string jobs = bytes_of(folder_.path() + "/out/fifo/jobs.csv");
+  EXPECT_THAT(jobs, HasSubstr("\na,,,1,0,0,25,"));
+  EXPECT_THAT(jobs, HasSubstr("\nb,,,1,1,1,101,"));
+  EXPECT_THAT(jobs, HasSubstr("\nc,,,1,2,2,52,"));
+  for (const char* device : {",U50,", ",T4,", ",A100,"}) EXPECT_THAT(jobs, HasSubstr(device));
+  expect_refused("replay " + folder_.write("more.csv", rows + "d,3,1,1,A100,41,filter\n") + rest,
+                 "job 'd' asks for 1 GPUs of type A100@41984MiB");
+}
+
+TEST_F(Program, ClusterFilesAreCheckedAndGrouped) {
+  const std::string list = folder_.write(
+      "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn1,4000,4096,2,T4\nn2,4000,4096,0,\nn3,4000,4096,2,T4\n");
+  const std::string file = folder_.path() + "/cluster.json";
+  ASSERT_EQ(run("cluster import " + list + " --group --out " + file).code, 0);
+  EXPECT_EQ(
+      bytes_of(file),
+      "{\"name\": \"nodes\",\n \"nodes\": [{\"gpus\":2,\"gpu_type\":\"T4\",\"cpus\":4,\"memory_gib\":4,\"count\":2},\n"
+      "           {\"gpus\":0,\"cpus\":4,\"memory_gib\":4}]}\n");
+  EXPECT_EQ(run("cluster validate " + file).out, file + ": valid: 3 nodes, 4 GPUs (T4 4)\n");
+  expect_refused("cluster validate " + folder_.write("bad.json", R"({"nodes": [{"gpus": 1, "gpux": 2}]})"),
+                 "/bad.json: /nodes/0/gpux: unknown key");
 }
 
 TEST_F(Program, AFullDiskUnderStandardOutputIsAFailedRun) {

@@ -36,8 +36,8 @@ class Training : public Program {
   }
 
   // Begins a run and returns once its folder holds config.json; the run goes on.
-  pid_t begin(const std::string& arguments, const std::string& out) const {
-    const std::string command = "exec " + std::string(GPUSCHED_PROGRAM) + " " + arguments + " >/dev/null 2>&1";
+  pid_t begin(const std::string& arguments, const std::string& out, const std::string& err = "/dev/null") const {
+    const std::string command = "exec " + std::string(GPUSCHED_PROGRAM) + " " + arguments + " >/dev/null 2>" + err;
     const pid_t child = ::fork();
     if (child == 0) {
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
@@ -132,6 +132,65 @@ TEST_F(Training, ASecondRunIntoOneFolderIsRefused) {
   while (!fs::exists(out + "/search.json")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   kill_and_wait(first);
   expect_refused(arguments + " --out " + out, out + " holds a training run already; --resume goes on with it");
+}
+
+TEST_F(Training, TrainsSeedsSideBySide) {
+  const std::string out = folder_.path() + "/runs", options = "train " + trace_ + " --config " + config(2, 4);
+  const Outcome outcome = run(options + " --seeds 1..2,9 --threads 2 --out " + out);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("run times known: predicted; seeds 1,2,9, into " + out));
+  EXPECT_THAT(outcome.err, HasSubstr("seed 9  iteration 2/2  cma_es: loss "));
+  EXPECT_THAT(outcome.out, HasSubstr("validation loss a job of 3 seeds: mean "));
+  EXPECT_THAT(bytes_of(out + "/aggregate.csv"), testing::StartsWith("seed,best_iteration,"));
+  const std::string aggregate = bytes_of(out + "/aggregate.json"), weights = bytes_of(out + "/seed-9/weights.bin");
+  EXPECT_EQ(json::parse(aggregate)["seeds"].size(), 3u);
+  ASSERT_EQ(run(options + " --out " + out + "1").code, 0);  // of seed 1
+  EXPECT_EQ(bytes_of(out + "/seed-1/weights.bin"), bytes_of(out + "1/weights.bin"));
+
+  fs::remove_all(out + "/seed-9");
+  const Outcome resumed = run("train --resume " + out);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(bytes_of(out + "/aggregate.json"), aggregate);
+  EXPECT_EQ(bytes_of(out + "/seed-9/weights.bin"), weights);
+  EXPECT_EQ(run("train --resume " + out + "/seed-2").code, 0);
+
+  expect_refused("replay " + trace_ + " --cluster 4x8 --policy rl:" + out,
+                 "holds the runs of training seeds 1,2,9: give one, rl:" + out + "/seed-1, or");
+  expect_refused(options + " --seeds 3 --out " + out, "holds a training run already");
+  expect_refused(options + " --out " + out, "holds a training run already");
+  expect_refused(options + " --seeds 3 --out " + out + "1", out + "1 holds a training run already");
+  expect_refused("train --seeds 3 --resume " + out, "exclude each other");
+  expect_refused(options + " --seeds 4..2", "--seeds: the range 4..2 goes down");
+  expect_refused(options + " --seeds ''", "--seeds: expected a value");
+  expect_refused(options + " --seeds 1..5000", "--seeds: more than 1,000 seeds");
+}
+
+TEST_F(Training, AFailedSeedIsToldAndTheOthersAreKept) {
+  const std::string out = folder_.path() + "/runs";
+  fs::create_directories(out);
+  folder_.write("runs/seed-2", "in the way");
+  const Outcome outcome = run("train " + trace_ + " --config " + config(1, 4) + " --seeds 1..3 --out " + out);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("seed 2 failed: "));
+  EXPECT_THAT(outcome.err, HasSubstr("gpusched: 1 of 3 seeds failed, of which the table says why"));
+  EXPECT_TRUE(fs::exists(out + "/seed-3/weights.bin"));
+  fs::remove(out + "/seed-2");
+  EXPECT_EQ(run("train --resume " + out).code, 0);
+}
+
+TEST_F(Training, InterruptedSeedsSayHowTheyGoOn) {
+  const std::string out = folder_.path() + "/runs", err = folder_.path() + "/err";
+  const pid_t child =
+      begin("train " + trace_ + " --config " + config(100'000, 12) + " --seeds 1..2 --out " + out, out, err);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (!fs::exists(out + "/seed-1/search.json") && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status;
+  EXPECT_THAT(bytes_of(err), HasSubstr("gpusched: SIGINT: interrupted; gpusched train --resume " + out + " goes on\n"));
 }
 
 TEST_F(Training, TellsATerminalWhatRunsAndTheTimeLeft) {

@@ -72,7 +72,7 @@ TEST(Constraints, ExcessIsZeroAtTheLimitAndAboveItBeyond) {
     const auto constraints = Constraints::of(config, cluster, windows);
     ASSERT_TRUE(constraints) << constraints.error().to_string();
     ASSERT_EQ(constraints->size(), 2u);
-    EXPECT_EQ(constraints->figure(1), bounded_p99_wait);
+    EXPECT_EQ((*constraints)[1].figure, bounded_p99_wait);
     double ratio = 0, doubled = 0;
     for (std::size_t w = 0; w < windows.size(); ++w) {
       BoundedFigures figures = *reference_figures(config, cluster, windows[w]);
@@ -88,6 +88,33 @@ TEST(Constraints, ExcessIsZeroAtTheLimitAndAboveItBeyond) {
     EXPECT_NEAR(constraints->ratio(0, ratio), 1, 1e-12);
     EXPECT_NEAR(constraints->ratio(0, doubled), 2, 1e-12);
     EXPECT_GT(doubled, 0.5);
+  }
+}
+
+// What is lost in windows that begin empty is not made up for in those that do not.
+TEST(Constraints, EachKindOfWindowsIsBoundForItself) {
+  TrainConfig config = config_against("fifo");
+  config.constraints.most[bounded_p99_wait] = 0;
+  const Window empty{.jobs = two_jobs(), .history = {}};
+  const Window warm{.jobs = two_jobs(), .first_scored = 1, .history = {}};
+  const std::vector<Window> windows{empty, warm, warm, warm};
+  for (const SearchObjective objective : {SearchObjective::geometric, SearchObjective::mean}) {
+    config.search.objective = objective;
+    const auto constraints = Constraints::of(config, cluster, windows);
+    ASSERT_TRUE(constraints) << constraints.error().to_string();
+    ASSERT_EQ(constraints->size(), 2u);
+    EXPECT_EQ(name_of((*constraints)[0]), "avg_jct_s_empty");
+    EXPECT_EQ(name_of((*constraints)[1]), "avg_jct_s_warm");
+    std::vector<double> mean(2);
+    for (std::size_t w = 0; w < windows.size(); ++w) {
+      BoundedFigures figures = *reference_figures(config, cluster, windows[w]);
+      figures[bounded_avg_jct] *= w == 0 ? 3 : 0.5;
+      const auto excess = constraints->excess(figures, w);
+      EXPECT_EQ(excess[w == 0 ? 1 : 0], 0);
+      for (std::size_t k = 0; k < 2; ++k) mean[k] += excess[k] / 4;
+    }
+    EXPECT_NEAR(constraints->ratio(0, mean[0]), 3, 1e-12);
+    EXPECT_NEAR(constraints->ratio(1, mean[1]), 0.5, 1e-12);
   }
 }
 

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -179,7 +181,7 @@ class EverySearch : public SearchRun, public testing::WithParamInterface<Method>
         .generations = 20, .population = 24, .windows = 2, .step = 0.1, .learning_rate = 0.1, .validate_every = 5};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Methods, EverySearch, testing::Values(Method::cma_es, Method::es),
+INSTANTIATE_TEST_SUITE_P(Methods, EverySearch, testing::Values(Method::cma_es, Method::es, Method::random),
                          [](const auto& each) { return std::string(name_of(method_names, each.param)); });
 
 // The state less what wall time is in.
@@ -298,16 +300,27 @@ TEST_P(EverySearch, OfShuffledWindowsGoesOnBitForBit) {
   EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
 }
 
-TEST_F(SearchRun, NeedsNoLibTorchWherePpoSaysThatItDoes) {
-  ASSERT_EQ(ppo_, nullptr);
-  ASSERT_TRUE(run(1, folder_));
+TEST_F(SearchRun, ABuildWithoutLibTorchSaysWhatItCannotTrain) {
+  EXPECT_TRUE(check_method(config_, false));
   config_.method = Method::ppo;
-  const auto other = run(1, folder_ + "_other");
-  ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().to_string(),
-            "this build cannot train by ppo, which needs LibTorch (configure with -DGPUSCHED_WITH_TORCH=ON where it is "
-            "installed); \"method\": \"cma_es\" and \"es\" need none");
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "_other"));
+  const auto refusal = [&](const NetworkSpec& network, const std::string& device) -> std::string {
+    config_.network = network;
+    config_.device = device;
+    EXPECT_TRUE(check_method(config_, true));
+    const auto known = check_method(config_, false);
+    return known ? "" : known.error().to_string();
+  };
+  const std::string rest =
+      " by ppo, which needs LibTorch (configure with -DGPUSCHED_WITH_TORCH=ON where it is installed); on the CPU the "
+      "networks kernel, kernel@sc20 and index and an agent that steers need none";
+  EXPECT_EQ(refusal({.kind = NetworkKind::kernel}, "auto"), "");
+  EXPECT_EQ(refusal({.kind = NetworkKind::index}, "cpu"), "");
+  EXPECT_EQ(refusal({.kind = NetworkKind::sc20_kernel}, "auto"), "");
+  EXPECT_EQ(refusal({.kind = NetworkKind::rank, .hold_s = 60}, "auto"), "");
+  EXPECT_EQ(refusal({.kind = NetworkKind::rank, .hold_jobs = 60}, "auto"), "");
+  EXPECT_EQ(refusal({.kind = NetworkKind::deepsets}, "auto"), "this build cannot train the network deepsets" + rest);
+  EXPECT_EQ(refusal({.kind = NetworkKind::attention}, "cpu"), "this build cannot train the network attention" + rest);
+  EXPECT_EQ(refusal({.kind = NetworkKind::kernel}, "cuda"), "this build cannot train on device cuda" + rest);
 }
 
 TEST_F(SearchRun, RefusesOtherNetworks) {
@@ -372,6 +385,150 @@ TEST_P(EverySearch, MultipliersRiseWhileALimitIsExceededAndFallToZeroBelowIt) {
   };
   EXPECT_GT(multiplier_under(0.01, folder_ + "_tight"), 10.0);
   EXPECT_EQ(multiplier_under(1000, folder_ + "_loose"), 0.0);
+}
+
+TEST_P(EverySearch, AMarginAimsBelowTheLimit) {
+  config_.search.generations = 1;
+  config_.constraints.reference = "agenda{heuristic=fcfs,knowledge=oracle}";
+  config_.constraints.most[bounded_p99_wait] = 0.01;
+  config_.constraints.rate = 10;
+  const auto multiplier_with = [&](double margin, const std::string& folder) {
+    config_.constraints.margin = margin;
+    EXPECT_TRUE(run(1, folder));
+    return state_in(folder)["multipliers"][0].get<double>();
+  };
+  EXPECT_NEAR(multiplier_with(0.25, folder_ + "_below") - multiplier_with(0, folder_), 2.5, 1e-9);
+}
+
+// The model's loss in the validation windows on a cluster as a multiple of the heuristic's.
+double loss_ratio_on(const Cluster& cluster, const std::string& folder, const TrainConfig& config,
+                     const JobTable& jobs) {
+  const auto windows = make_windows(jobs, config.windows, Split::validation);
+  const auto model = load_model(folder);
+  const Actor actor{&model->network, &model->normaliser, model->parameters};
+  const auto loss = [&](const Actor& by, Acting acting) {
+    return mean_of(window_losses(pointers_to(*windows), cluster, config.env, by, acting));
+  };
+  return loss(actor, Acting::best) / loss({}, Acting::heuristic);
+}
+
+// The two clusters' ratios of every row of metrics.csv.
+std::vector<std::pair<double, double>> ratios_in(const std::string& folder) {
+  const auto table = read_text_file(folder + "/metrics.csv");
+  EXPECT_NE(table->find("seconds,scale_"), std::string::npos) << *table;
+  std::istringstream rows(*table);
+  std::vector<std::pair<double, double>> ratios;
+  std::string row;
+  for (std::getline(rows, row); std::getline(rows, row);) {
+    const std::size_t second = row.rfind(','), first = row.rfind(',', second - 1);
+    ratios.emplace_back(std::stod(row.substr(first + 1)), std::stod(row.substr(second + 1)));
+  }
+  return ratios;
+}
+
+TEST_P(EverySearch, OfSeveralClustersKeepsTheModelOfTheLeastMeanRatio) {
+  config_.cluster_scales = {1, 1.5};
+  config_.search.validate_every = 1;
+  const auto summary = run(1, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  ASSERT_EQ(summary->scales.size(), 2u);
+  EXPECT_EQ(summary->scales[1].scale, 1.5);
+  EXPECT_NEAR(summary->scales[0].ratio, loss_ratio_on(cluster_, folder_, config_, jobs_), 1e-9);
+  EXPECT_NEAR(summary->scales[1].ratio, loss_ratio_on(Cluster::homogeneous(1, 6), folder_, config_, jobs_), 1e-9);
+  EXPECT_NEAR(summary->best_validation, std::sqrt(summary->scales[0].ratio * summary->scales[1].ratio), 1e-9);
+  EXPECT_EQ(summary->validation_heuristic, 1);
+  EXPECT_GT(summary->best_iteration, 0u);
+  EXPECT_LT(summary->best_validation, 0.9);
+
+  double least = 1;
+  for (const auto& [first, second] : ratios_in(folder_)) {
+    if (std::max(first, second) <= 1.005) least = std::min(least, std::sqrt(first * second));
+  }
+  EXPECT_NEAR(least, summary->best_validation, 1e-5);
+}
+
+// What is lost on one cluster is not made up for on another.
+TEST_F(SearchRun, OfSeveralClustersKeepsNoModelThatIsWorseThanTheHeuristicOnOne) {
+  config_.cluster_scales = {1, 2.5};
+  config_.env.agenda.heuristic = Heuristic::sjf;
+  config_.search = {.generations = 20, .windows = 2, .step = 1, .average = 0, .validate_every = 1};
+  int refused = 0;
+  for (config_.seed = 1; config_.seed <= 8; ++config_.seed) {
+    const std::string folder = folder_ + std::to_string(config_.seed);
+    const auto summary = run(1, folder);
+    ASSERT_TRUE(summary) << summary.error().to_string();
+    for (const ScaleReport& on : summary->scales) EXPECT_LE(on.ratio, 1.005);
+    for (const auto& [first, second] : ratios_in(folder)) {
+      if (std::sqrt(first * second) > summary->best_validation - 1e-5) continue;
+      ++refused;
+      EXPECT_GT(std::max(first, second), 1.005);
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+// The search itself does not change.
+TEST_P(EverySearch, AShrunkModelIsOnTheWayFromTheStart) {
+  config_.search.generations = 4;
+  config_.search.validate_every = 4;
+  config_.search.shrink = 0.25;
+  const auto summary = run(1, folder_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  ASSERT_EQ(summary->best_iteration, 4u);
+  const auto model = load_model(folder_);
+  const auto average = state_in(folder_)["average"].get<std::vector<double>>();
+  const std::vector<float> start = initial_parameters(config_.network, Rng(config_.seed).split("parameters"));
+  for (std::size_t i = 0; i < average.size(); ++i) {
+    EXPECT_EQ(model->parameters[i], static_cast<float>(start[i] + 0.25 * (average[i] - start[i]))) << i;
+  }
+  config_.search.shrink = 1;
+  ASSERT_TRUE(run(1, folder_ + "_other"));
+  EXPECT_EQ(state_in(folder_ + "_other")["average"], state_in(folder_)["average"]);
+  EXPECT_NE(load_model(folder_ + "_other")->parameters, model->parameters);
+}
+
+TEST_P(EverySearch, OnAScaledClusterIsOnThatCluster) {
+  config_.search.generations = 3;
+  config_.cluster_scales = {1.5};
+  ASSERT_TRUE(run(1, folder_));
+  config_.cluster_scales = {1};
+  cluster_ = Cluster::homogeneous(1, 6);
+  ASSERT_TRUE(run(1, folder_ + "_other"));
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+  EXPECT_EQ(state_in(folder_)["mean"], state_in(folder_ + "_other")["mean"]);
+}
+
+// Of a number of episodes that the number of clusters does not divide, so that turns go on from one generation to the
+// next.
+TEST_P(EverySearch, OnSeveralClustersGoesOnBitForBitOnAnyNumberOfThreads) {
+  config_.cluster_scales = {1, 1.5, 2};
+  config_.search.validate_every = 2;
+  config_.search.windows = 5;
+  const auto search_to = [&](std::uint32_t generations, const std::string& folder, bool resume) {
+    config_.search.generations = generations;
+    ASSERT_TRUE(run(1, folder, resume));
+  };
+  search_to(8, folder_ + "_other", false);
+  config_.threads = 3;
+  search_to(2, folder_, false);
+  search_to(8, folder_, true);
+  EXPECT_EQ(*read_text_file(folder_ + "/weights.bin"), *read_text_file(folder_ + "_other/weights.bin"));
+  Json state = state_in(folder_), other = state_in(folder_ + "_other");
+  for (Json* each : {&state, &other}) each->erase("config");  // the number of threads
+  EXPECT_EQ(state, other);
+  EXPECT_EQ(state["best_ratios"].size(), 3u);
+  config_.cluster_scales = {1};
+  search_to(8, folder_ + "_one", false);
+  EXPECT_NE(state_in(folder_ + "_one")["mean"], state["mean"]);
+}
+
+TEST_F(SearchRun, RefusesScalesThatLeaveNoRoomForAJob) {
+  config_.cluster_scales = {1, 0.5};
+  const auto small = run(1, folder_);
+  ASSERT_FALSE(small);
+  EXPECT_EQ(small.error().to_string(),
+            "/windows/cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger "
+            "scales");
 }
 
 // What both do with all jobs, as `gpusched replay --policy` would run them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of episodes: advantages and differential rewards.
+// What is made of episodes: states side by side, advantages and differential rewards.
 #include "src/rl/rollout.hpp"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 #include <vector>
+
+#include "tests/learn/learning_support.hpp"
 
 namespace gpusched {
 namespace {
@@ -22,6 +24,25 @@ Episode episode_of(std::vector<double> reward, std::vector<double> seconds) {
   episode.reward = std::move(reward);
   episode.seconds = std::move(seconds);
   return episode;
+}
+
+TEST(CopyStates, AreThoseAppendedOneByOneWhateverWasThereBefore) {
+  const Observation few = test::random_observation(3, 1), many = test::random_observation(9, 2);
+  const std::vector<SeenState> states{{&many, 8}, {&few, 0}, {&many, 0}, {&few, 2}, {&many, 5}};
+  Observation appended, copied;
+  for (const auto& [seen, e] : states) append_state(appended, *seen, e);
+  for (const Observation& before : {Observation{}, few, many}) {
+    copied = before;
+    copy_states(states, copied);
+    EXPECT_EQ(copied.jobs, appended.jobs);
+    EXPECT_EQ(copied.prior, appended.prior);
+    EXPECT_EQ(copied.mask, appended.mask);
+    EXPECT_EQ(copied.job_begin, appended.job_begin);
+    EXPECT_EQ(copied.groups, appended.groups);
+    EXPECT_EQ(copied.group_begin, appended.group_begin);
+    EXPECT_EQ(copied.global, appended.global);
+    EXPECT_EQ(copied.privileged, appended.privileged);
+  }
 }
 
 TEST(Advantages, WithoutDiscountAndCriticAreReturnsToGo) {

@@ -20,11 +20,16 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.ppo.average_reward = true;
   config.ppo.horizon_jobs = 64;
   config.ppo.horizon_iterations = 9;
-  config.ppo.cluster_scales = {0.75, 1, 1.25};
+  config.cluster_scales = {0.75};
+  config.search.shrink = 0.5;
   config.ppo.piece = 1000;
   config.ppo.least_learning_rate = 1e-6;
   config.ppo.most_learning_rate = 3e-4;
   config.ppo.kl_stop = 0.02;
+  config.ppo.start_kl = 0.1;
+  config.ppo.temperature = 0.5;
+  config.ppo.sampling_cost = 0.02;
+  config.ppo.resimulate = true;
   config.ppo.max_critic_gradient_norm = 2;
   config.ppo.critic_warm_up = 7;
   config.ppo.teacher_model = "runs/one";
@@ -32,8 +37,10 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
   config.network.hidden = 8;
   config.init = "runs/index";
-  config.constraints = {.reference = "saf{skip=true}", .most = {1, 0, 1.25, 0, 0}, .multiplier = 2, .rate = 0};
+  config.constraints = {
+      .reference = "saf{skip=true}", .most = {1, 0, 1.25, 0, 0}, .margin = 0.02, .multiplier = 2, .rate = 0};
   config.shuffle = {.windows = 100, .stretch = 0.1};
+  config.empty_share = 0.25;
   const std::string text = train_config_json(config);
   const auto read = read_train_config(text, "x.json");
   ASSERT_TRUE(read) << read.error().to_string();
@@ -50,6 +57,11 @@ TEST(TrainConfig, OfSteeringComesBackFromItsOwnJson) {
   EXPECT_EQ(read->init, "runs/one");
   config.init = "runs/one";
   EXPECT_EQ(train_config_json(*read), train_config_json(config));
+  config.network.hold_s = 0;
+  config.network.hold_jobs = 32;
+  const auto by_jobs = read_train_config(train_config_json(config), "x.json");
+  ASSERT_TRUE(by_jobs) << by_jobs.error().to_string();
+  EXPECT_EQ(train_config_json(*by_jobs), train_config_json(config));
 }
 
 // The placement "count" was unknown here, while replay pooled the cluster.
@@ -72,31 +84,43 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"iteration": 3}})"),
             "x.json: /ppo/iteration: unknown key (did you mean 'iterations'?)");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "guess"}})"),
-            "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|inspect|preempt");
+            "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|reserve|inspect|preempt");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}})"),
             "x.json: /network: the network rank goes with env/mode preempt, and no other does");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}, "network": {"kind": "rank"}})"),
-            "x.json: /method: ppo learns the order of mode preempt only by steering: expected a network/hold_s, or "
-            "cma_es or es");
+            "x.json: /method: ppo learns the order of mode preempt only by steering: expected a network/hold_s or "
+            "hold_jobs, or cma_es or es");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"hold_jobs": 60}})"),
+            "x.json: /network/hold_jobs: expected 0 unless the kind is index or rank, whose weights can be an action");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 60, "hold_jobs": 60}})"),
+            "x.json: /network/hold_jobs: expected 0 with a hold_s: an action ends after a time or after submissions");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_jobs": 9}, "ppo": {"temperature": 0.5}})"),
+            "x.json: /ppo: temperature, sampling_cost: expected 1 and 0 with an agent that steers, which draws weights "
+            "by network/deviation");
+  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 9}, "ppo": {"resimulate": true}})"),
+            "x.json: /ppo: resimulate: expected false with an agent that steers, whose few states are kept");
+  EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"temperature": 0}})"),
+            "x.json: /ppo/temperature: expected a number from 0.001 to 1000");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"hold_s": 60}})"),
             "x.json: /network/hold_s: expected 0 unless the kind is index or rank, whose weights can be an action");
   EXPECT_EQ(refusal(R"({"trace": "a", "method": "cma_es", "network": {"kind": "index", "hold_s": 60}})"),
-            "x.json: /network: hold_s goes with method ppo");
-  EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 9}, "ppo": {"imitate_iterations": 2}})"),
-            "x.json: /ppo: imitate_iterations: expected 0 with a network/hold_s: a teacher has no weights to imitate");
+            "x.json: /network: hold_s and hold_jobs go with method ppo");
+  EXPECT_EQ(
+      refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 9}, "ppo": {"imitate_iterations": 2}})"),
+      "x.json: /ppo: imitate_iterations: expected 0 with an agent that steers: a teacher has no weights to imitate");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 9}, "ppo": {"baseline": "self_critic"}})"),
-            "x.json: /ppo: baseline: self_critic does not go with a network/hold_s");
+            "x.json: /ppo: baseline: self_critic does not go with an agent that steers");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"heuristic": "las"}})"),
-            "x.json: /env/mode: the heuristics las and srtf rank running jobs: they need mode preempt");
+            "x.json: /env/mode: the heuristics las, srtf and gittins rank running jobs: they need mode preempt");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"teacher": "srtf"}})"),
-            "x.json: /ppo/teacher: las and srtf rank running jobs: no teachers");
+            "x.json: /ppo/teacher: las, srtf and gittins rank running jobs: no teachers");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"teacher": "rl:"}})"),
             "x.json: /ppo/teacher: expected one of fcfs|sjf|saf|f1|rl:FOLDER");
   EXPECT_EQ(refusal(R"({"trace": "a", "windows": {"jobs": 1.5}})"),
             "x.json: /windows/jobs: expected an integer from 1 to 4000000000");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),
             "x.json: /network/width: expected an even multiple of heads");
-  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es|es");
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es|es|random");
   EXPECT_EQ(refusal(R"({"trace": "a", "search": {"population": 1}})"),
             "x.json: /search/population: expected 0 or at least 2");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"least_learning_rate": 0.1}})"),
@@ -128,9 +152,13 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"horizon_jobs": 10}})"),
             "x.json: /ppo/horizon_jobs: expected both of horizon_jobs and horizon_iterations, or none");
   for (const char* scales : {"[]", "[1, 0]", "[1000]"}) {
-    EXPECT_EQ(refusal((std::string(R"({"trace": "a", "ppo": {"cluster_scales": )") + scales + "}}").c_str()),
-              "x.json: /ppo/cluster_scales: expected a list of numbers from 0.01 to 100");
+    EXPECT_EQ(refusal((std::string(R"({"trace": "a", "windows": {"cluster_scales": )") + scales + "}}").c_str()),
+              "x.json: /windows/cluster_scales: expected a list of numbers from 0.01 to 100");
   }
+  EXPECT_EQ(
+      refusal(R"({"trace": "a", "method": "cma_es", "network": {"kind": "index"}, "windows": {"cluster_scales": [1, 2]},
+                       "constraints": {"reference": "fifo", "avg_jct_s": 1}})"),
+      "x.json: /constraints: expected none with several windows/cluster_scales: their limits are of one cluster");
   EXPECT_EQ(refusal(R"({"seed": 1})"), "x.json: /trace: is missing");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": 3})"), "x.json: /env: expected an object");
 }

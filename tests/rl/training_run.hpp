@@ -61,7 +61,7 @@ class TrainingRun : public testing::Test {
     ASSERT_TRUE(WIFSIGNALED(status));
   }
 
-  TrainingMethod* ppo_ = nullptr;  ///< what a build without LibTorch has
+  TrainingMethod* ppo_ = nullptr;  ///< for the methods that need none
   JobTable jobs_ = some_jobs(11, 400);
   Cluster cluster_ = Cluster::homogeneous(1, 4);
   TrainConfig config_;

@@ -34,7 +34,7 @@ TEST(TrainingWindows, TheHorizonGrowsToTheWholeWindow) {
 TEST(TrainingWindows, ClustersAreScaledByNodesOrGpus) {
   const JobTable jobs = test::some_jobs(1, 50);  // up to 4 GPUs
   TrainConfig config;
-  config.ppo.cluster_scales = {1, 0.5, 1.5};
+  config.cluster_scales = {1, 0.5, 1.5};
   auto clusters = training_clusters(config, jobs, Cluster::homogeneous(4, 2));
   ASSERT_TRUE(clusters) << clusters.error().to_string();
   EXPECT_EQ((*clusters)[0].nodes.size(), 4u);
@@ -45,12 +45,19 @@ TEST(TrainingWindows, ClustersAreScaledByNodesOrGpus) {
   EXPECT_EQ((*clusters)[1].total_gpus(), 5);
   clusters = training_clusters(config, jobs, Cluster::pool(6));
   ASSERT_FALSE(clusters);
-  EXPECT_EQ(clusters.error().to_string(),
-            "/ppo/cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger scales");
+  EXPECT_EQ(
+      clusters.error().to_string(),
+      "/windows/cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger scales");
+  for (const Cluster& cluster : {Cluster::homogeneous(4, 8), Cluster::pool(8)}) {
+    config.cluster_scales = {1, 0.05};
+    clusters = training_clusters(config, jobs, cluster);
+    ASSERT_FALSE(clusters);
+    EXPECT_EQ(clusters.error().to_string(), "/windows/cluster_scales: 0.05 times the cluster is nothing");
+  }
   Cluster shared = Cluster::homogeneous(4, 2);
   shared.vcs.push_back({.name = "a"});
   EXPECT_FALSE(training_clusters(config, jobs, shared));
-  config.ppo.cluster_scales = {1};
+  config.cluster_scales = {1};
   EXPECT_TRUE(training_clusters(config, jobs, shared));
 }
 
@@ -132,6 +139,33 @@ TEST(TrainingWindows, ShuffledOnesHoldWholeJobsOfTheirPartAlone) {
   };
   drawn_from(windows->train, 0, 100);
   drawn_from(windows->validation, 100, 150);
+}
+
+TEST(TrainingWindows, AShareBeginsWithoutWarmUpJobs) {
+  const JobTable jobs = test::some_jobs(5, 200);
+  TrainConfig config;
+  config.windows = {.jobs = 20,
+                    .warm_up_jobs = 10,
+                    .stride = 10,
+                    .train_fraction = 0.5,
+                    .validation_fraction = 0.2,
+                    .truncate = true};
+  const auto warm = training_windows(config, jobs);
+  config.empty_share = 0.5;
+  const auto mixed = training_windows(config, jobs);
+  ASSERT_TRUE(warm && mixed);
+  ASSERT_EQ(warm->train.size(), 8u);
+  ASSERT_EQ(mixed->train.size(), 8u);
+  for (std::size_t i = 0; i < 8; ++i) {
+    const Window &window = mixed->train[i], &before = warm->train[i];
+    const bool empty = i % 2 == 1;
+    EXPECT_EQ(window.first_scored, empty ? 0u : 10u);
+    EXPECT_EQ(window.start, before.start);
+    EXPECT_EQ(window.jobs.size(), empty ? 20u : 30u);
+    EXPECT_EQ(window.jobs.external_id(JobId{window.first_scored}), before.jobs.external_id(JobId{10}));
+    EXPECT_EQ(window.end, window.jobs.submits().back());
+    EXPECT_EQ(window.end - window.jobs.submit(JobId{window.first_scored}), before.end - before.jobs.submit(JobId{10}));
+  }
 }
 
 TEST(TrainingWindows, ShuffledOnesAreDrawnByTheSeed) {

@@ -26,6 +26,7 @@ TEST(EvaluateScenario, ItsJsonReadsBack) {
   scenario.windows = 7;
   scenario.from = 0.25;
   scenario.figure = "gpu_utilization";
+  scenario.beside = {"avg_wait_s", "worst_tenth:avg_jct_s"};
   scenario.threads = 3;
   EvaluateScenario again;
   ASSERT_TRUE(read_evaluate_json(again, evaluate_scenario_json(scenario, true), "x.json"));

@@ -219,6 +219,50 @@ TEST(Evaluation, TheMatrixSaysWhatEachPolicyKnewOnEachTrace) {
   EXPECT_NE(csv.find("b,c,sjf,true,requested,1,2,"), std::string::npos) << csv;
 }
 
+// Two seeds and a policy in eleven windows, of which two are the worst tenth: 30 and 20 of the first seed's waits, 50
+// and 40 of the second's, 12 and 11 of the policy's.
+TEST(Evaluation, OtherFiguresStandBesideTheOneThatIsCompared) {
+  const auto scores_of_waits = [](double first, double second) {
+    PolicyScores scores;
+    for (int w = 0; w < 9; ++w) scores.windows.push_back(Metrics{.avg_jct_s = 100, .avg_wait_s = 2});
+    scores.windows.insert(scores.windows.begin() + 3, Metrics{.avg_jct_s = 100, .avg_wait_s = first});
+    scores.windows.push_back(Metrics{.avg_jct_s = 100, .avg_wait_s = second});
+    return scores;
+  };
+  const Contestant agent{"agent", {scores_of_waits(20, 30), scores_of_waits(50, 40)}};
+  const Contestant sjf{"sjf", {scores_of_waits(11, 12)}};
+  const SideFigure plain = *side_figure("avg_wait_s"), worst = *side_figure("worst_tenth:avg_wait_s");
+  EXPECT_DOUBLE_EQ(*side_values(agent, sjf, plain, WindowMean::arithmetic).own, (68.0 / 11 + 108.0 / 11) / 2);
+  EXPECT_DOUBLE_EQ(*side_values(agent, sjf, worst, WindowMean::arithmetic).own, (25.0 + 45) / 2);
+  EXPECT_DOUBLE_EQ(*side_values(agent, sjf, worst, WindowMean::arithmetic).other, 11.5);
+
+  TraceEvaluation evaluation{.trace = "t", .cluster = "c", .windows = {}, .starts = {}, .contestants = {sjf, agent}};
+  for (std::uint32_t w = 0; w < 11; ++w) evaluation.starts.push_back(w);
+  const ReportOptions options{.figure = &avg_jct, .beside = {plain, worst}, .backfill = "none"};
+  const std::string table = evaluation_table(evaluation, options);
+  EXPECT_NE(table.find("verdict      avg_wait_s  worst_tenth:avg_wait_s\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("8.00 (+114.6%)         35.00 (+204.3%)\n"), std::string::npos) << table;
+  const std::string csv = comparison_csv({evaluation}, options);
+  EXPECT_NE(csv.find(",verdict,avg_wait_s,avg_wait_s_difference,worst_tenth:avg_wait_s,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",11.5,\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",35,2.0434782608695654\n"), std::string::npos) << csv;
+  const std::string matrix = transfer_table({evaluation, evaluation}, options);
+  EXPECT_NE(matrix.find("\nworst_tenth:avg_wait_s\npolicy"), std::string::npos) << matrix;
+}
+
+// Of a share of used GPUs the lowest tenth is the worst.
+TEST(Evaluation, TheWorstTenthKnowsWhichWayAFigureIsBetter) {
+  PolicyScores scores;
+  for (int w = 0; w < 10; ++w) scores.windows.push_back(Metrics{.gpu_utilization = 0.1 * (w + 1)});
+  const Contestant one{"one", {scores}};
+  EXPECT_DOUBLE_EQ(*side_values(one, one, *side_figure("worst_tenth:gpu_utilization"), WindowMean::arithmetic).own,
+                   0.1);
+  EXPECT_EQ(side_figure("worst_tenth:avg_jtc_s").error().message,
+            "no figure is called 'avg_jtc_s' (did you mean 'avg_jct_s'?)");
+  EXPECT_FALSE(side_figure("worst_tenth:"));
+  EXPECT_FALSE(side_figure("events"));
+}
+
 // Once it is told to stop, no run begins: with no window finished there is nothing to compare.
 TEST(Evaluation, StopsWhenItIsTold) {
   const JobTable trace = test::some_jobs(4, 200);

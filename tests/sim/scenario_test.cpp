@@ -102,7 +102,7 @@ TEST(Scenario, RefusesBadSettings) {
             "preemption.restart_s: expected seconds from 0 to 4.6e12, not 'nan'");
   EXPECT_EQ(setting_error("placement=pack"),
             "placement: expected one of count|consolidate|first-fit|best-fit|worst-fit|random|rack|yarn|"
-            "consolidate@helios, not 'pack' (did you mean 'rack'?)");
+            "consolidate@helios|fastest|skew, not 'pack' (did you mean 'rack'?)");
 }
 
 TEST(Scenario, ChecksWhatBelongsTogether) {

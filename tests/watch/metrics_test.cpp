@@ -46,6 +46,7 @@ TEST(Metrics, OfAHandComputedRun) {
   EXPECT_DOUBLE_EQ(m.avg_wait_s, 14.0 / 4);
   EXPECT_DOUBLE_EQ(m.p99_wait_s, 6 + 2 * 0.97);  // of 0, 0, 6, 8
   EXPECT_DOUBLE_EQ(m.avg_bounded_slowdown, (1 + 1.2 + 1.2 + 1) / 4);
+  EXPECT_DOUBLE_EQ(m.worst_decile_slowdown, 1.2);  // of one job
   EXPECT_DOUBLE_EQ(m.makespan_s, 40);
   EXPECT_DOUBLE_EQ(m.last_end_s, 40);
   EXPECT_DOUBLE_EQ(m.gpu_utilization, 59.0 / 80);
@@ -54,6 +55,20 @@ TEST(Metrics, OfAHandComputedRun) {
   EXPECT_FALSE(m.energy_kwh.has_value());
   EXPECT_EQ(m.events, 8u);
   EXPECT_EQ(run.log.max_waiting_jobs(), 2);
+}
+
+// Jobs of 10 s one after another on one GPU: job i of 0, 1, ... has a slowdown of i + 1.
+TEST(Metrics, TheWorstDecileIsTheMeanOfTheLargestTenthOfTheSlowdowns) {
+  const auto worst_of = [](std::uint32_t jobs, MeasureWindow window = {}) {
+    const WatchedRun run(std::vector<Row>(jobs, {0, 10, 1}), Cluster::pool(1), Fifo{}, window);
+    return compute_metrics(run.engine, run.log, window).worst_decile_slowdown;
+  };
+  EXPECT_DOUBLE_EQ(worst_of(1), 1);
+  EXPECT_DOUBLE_EQ(worst_of(10), 10);
+  EXPECT_DOUBLE_EQ(worst_of(11), (10 + 11) / 2.0);
+  EXPECT_DOUBLE_EQ(worst_of(20), (19 + 20) / 2.0);
+  EXPECT_DOUBLE_EQ(worst_of(30), 29);
+  EXPECT_DOUBLE_EQ(worst_of(30, {.first = 0, .count = 20}), (19 + 20) / 2.0);  // of the measured jobs alone
 }
 
 TEST(Metrics, FinishTimeRatiosCompareWithAnEqualShare) {

@@ -2,14 +2,17 @@
 #include "traces/core/cluster_reader.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "gpusched/engine/capacity.hpp"
 #include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "traces/core/cluster_units.hpp"
 #include "traces/core/slurm_nodes.hpp"
@@ -57,6 +60,7 @@ class Numbers {
   std::uint32_t of(std::string_view name) {
     return numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(numbers_.size())).first->second;
   }
+  [[nodiscard]] std::size_t size() const { return numbers_.size(); }
   // no_index for a name that has none.
   [[nodiscard]] std::uint32_t find(const std::string& name) const {
     const auto place = numbers_.find(name);
@@ -101,6 +105,14 @@ class ClusterBuilder {
     if (number == cluster_.vcs.size()) cluster_.vcs.push_back({.name = std::string(name)});
     return number;
   }
+  // Describes the devices of a type that some node has; the types of all others are plain GPUs.
+  [[nodiscard]] bool describe(const std::string& gpu_type, DeviceType device) {
+    const std::uint32_t type = types_.find(gpu_type);
+    if (type == no_index) return false;
+    cluster_.devices.resize(cluster_.gpu_types.size());
+    cluster_.devices[type] = std::move(device);
+    return true;
+  }
   // no_index where there is none of that name.
   [[nodiscard]] std::uint32_t find_vc(const std::string& name) const { return vcs_.find(name); }
   // The number of a set of virtual clusters that own nodes together. Precondition: rising.
@@ -109,15 +121,26 @@ class ClusterBuilder {
     if (added) cluster_.vc_groups.push_back(owners);
     return place->second;
   }
-  // Nodes that name no rack stand in one.
-  std::uint32_t rack(std::string_view name) { return racks_.of(name); }
+  // Nodes that name no rack stand in one, of their site. no_index for a rack that stands in another site already.
+  std::uint32_t rack(const std::string& name, std::string_view site) {
+    const std::uint32_t site_number = sites_.of(site);
+    const std::uint32_t number = racks_.of(name.empty() ? unnamed_rack_of(site) : name);
+    std::vector<std::uint32_t>& rack_sites = cluster_.rack_sites;
+    if (number == rack_sites.size()) rack_sites.push_back(site_number);
+    return rack_sites[number] == site_number ? number : no_index;
+  }
+  // More than one.
+  [[nodiscard]] bool has_sites() const { return sites_.size() > 1; }
   [[nodiscard]] Cluster& cluster() { return cluster_; }
 
  private:
   Cluster cluster_;
   std::int64_t gpus_ = 0;
+  // A text that no name is (name_text()).
+  static std::string unnamed_rack_of(std::string_view site) { return "\n" + std::string(site); }
+
   std::unordered_set<std::string> names_;  // looked up, never iterated
-  Numbers types_, vcs_, racks_;
+  Numbers types_, vcs_, racks_, sites_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> groups_;
 };
 
@@ -279,6 +302,26 @@ class ObjectReader {
     fail(key, "expected a number from 0 to 1e12, found " + value->dump());
     return unlimited;
   }
+  // The members of an object that may be absent.
+  const Json& object(const char* key) {
+    static const Json none = Json::object();
+    const Json* value = take(key, false);
+    if (value == nullptr || value->is_object()) return value == nullptr ? none : *value;
+    fail(key, "expected an object, found " + std::string(value->type_name()));
+    return none;
+  }
+  // A number; `least` itself is allowed where `with_least`.
+  double number(const char* key, double least, double most, bool with_least) {
+    const Json* value = take(key, true);
+    if (value == nullptr) return least;
+    const double given = value->is_number() ? value->get<double>() : least - 1;
+    if (given <= most && (with_least ? given >= least : given > least)) return given;
+    fail(key, std::string("expected a number ") + (with_least ? "from " : "above ") + exact_number(least) +
+                  (with_least ? " to " : " and at most ") + exact_number(most) + ", found " + value->dump());
+    return least;
+  }
+  // The value of a key that may be absent; nullptr then.
+  const Json* optional(const char* key) { return take(key, false); }
   // The entries of an array that may be absent.
   const Json& array(const char* key, bool required) {
     static const Json none = Json::array();
@@ -350,7 +393,20 @@ void read_json_node(const Json& entry, const std::string& path, ClusterBuilder& 
   node.cpu_milli = object.quantity("cpus", milli_per_core);
   node.memory_mib = object.quantity("memory_gib", mib_per_gib);
   node.name = object.name("name");
-  node.rack = cluster.rack(object.name("rack"));
+  const auto most_island = static_cast<std::int64_t>(std::max(node.gpus, 1u));
+  node.island_gpus = static_cast<std::uint32_t>(object.integer("island_gpus", 1, most_island, most_island));
+  if (node.gpus % node.island_gpus != 0) {
+    object.fail("island_gpus", "expected a divisor of the node's " + std::to_string(node.gpus) + " GPUs, found " +
+                                   std::to_string(node.island_gpus));
+  }
+  if (node.island_gpus == most_island) node.island_gpus = 0;  // the node is one island
+  if (node.island_gpus > 0 && node.gpus > Capacity::max_devices_per_node) {
+    object.fail("island_gpus", "the GPUs of a node of more than " + std::to_string(Capacity::max_devices_per_node) +
+                                   " are not told apart");
+  }
+  const std::string rack = object.name("rack"), site = object.name("site");
+  node.rack = cluster.rack(rack, site);
+  if (node.rack == no_index) object.fail("site", "rack '" + rack + "' stands in another site already");
   const std::vector<std::string> owners = object.names("vc");
   object.refuse_others();
   std::vector<std::uint32_t> numbers;
@@ -371,6 +427,68 @@ void read_json_node(const Json& entry, const std::string& path, ClusterBuilder& 
     if (count > 1 && !stem.empty()) node.name = stem + "-" + std::to_string(i);
     if (!cluster.add(node, type)) return object.fail("name", "another node is named '" + node.name + "'");
   }
+}
+
+void read_json_device(const std::string& type, const Json& entry, ClusterBuilder& cluster,
+                      std::optional<Error>& error) {
+  ObjectReader object(entry, "/gpu_types/" + type, error);
+  DeviceType device;
+  if (const std::string kind = object.name("kind"); !kind.empty()) device.kind = kind;
+  device.memory_mib = object.quantity("memory_gib", mib_per_gib);
+  object.refuse_others();
+  if (device.kind.find_first_of("|@") != std::string::npos) object.fail("kind", "expected a word without | and @");
+  if (!error && !cluster.describe(name_text(type), std::move(device))) {
+    object.fail("", "no node has this GPU type" + suggest_nearest(type, cluster.cluster().gpu_types));
+  }
+}
+
+// True at each span that tasks of a gang can have there.
+std::array<bool, span_count> spans_of(const Cluster& cluster) {
+  std::array<bool, span_count> there{};
+  const auto has = [&](Span span) -> bool& { return there[static_cast<std::size_t>(span)]; };
+  has(Span::node) = true;
+  std::vector<bool> rack_seen(cluster.rack_sites.size()), site_seen(cluster.rack_sites.size());
+  std::uint32_t sites = 0;
+  for (const Node& node : cluster.nodes) {
+    const std::uint32_t site = cluster.site_of(node.rack);
+    if (node.island_gpus > 0) has(Span::islands) = true;
+    if (rack_seen[node.rack]) {
+      has(Span::nodes) = true;
+    } else if (site_seen[site]) {
+      has(Span::racks) = true;
+    }
+    sites += site_seen[site] ? 0 : 1;
+    rack_seen[node.rack] = site_seen[site] = true;
+  }
+  has(Span::sites) = sites > 1;
+  return there;
+}
+
+void read_json_link(const Json& entry, const std::string& path, LinkClass& link, std::optional<Error>& error) {
+  constexpr double most = 1e9;
+  ObjectReader object(entry, path, error);
+  link.name = object.name("name");
+  link.latency_us = object.number("latency_us", 0, most, true);
+  link.bandwidth_gb_per_s = object.number("bandwidth_gb_per_s", 0, most, false);
+  object.refuse_others();
+}
+
+// The nodes are known: their levels need a link each.
+void read_json_links(const Json& links, Cluster& cluster, std::optional<Error>& error) {
+  ObjectReader object(links, "/links", error);
+  const std::array<bool, span_count> there = spans_of(cluster);
+  cluster.links.resize(span_count);
+  for (const NamedValue<Span>& span : span_names) {
+    const std::string key(span.name);
+    const Json* const link = object.optional(key.c_str());
+    const auto level = static_cast<std::size_t>(span.value);
+    if (link != nullptr) {
+      read_json_link(*link, "/links/" + key, cluster.links[level], error);
+    } else if (there[level]) {
+      object.fail(key, "missing: tasks of a gang can span " + (span.value == Span::node ? "a node's GPUs" : key));
+    }
+  }
+  object.refuse_others();
 }
 
 // What a cluster is called whose file says nothing of it.
@@ -402,27 +520,36 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// NODESxGPUS or GPUS.
-bool is_size(std::string_view spec) {
-  const std::size_t cross = spec.find('x');
-  if (cross == std::string_view::npos) return is_number(spec);
-  return is_number(spec.substr(0, cross)) && is_number(spec.substr(cross + 1));
+// The numbers of GPUS, NODESxGPUS or RACKSxNODESxGPUS; none where the text is something else.
+std::vector<std::string_view> parts_of_size(std::string_view spec) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= spec.size();) {
+    const std::size_t cross = std::min(spec.find('x', at), spec.size());
+    parts.push_back(spec.substr(at, cross - at));
+    at = cross + 1;
+  }
+  const bool is_size = parts.size() <= 3 && std::all_of(parts.begin(), parts.end(), is_number);
+  return is_size ? parts : std::vector<std::string_view>{};
 }
 
-std::optional<Cluster> cluster_of_size(std::string_view spec) {
-  const std::size_t cross = spec.find('x');
+std::optional<Cluster> cluster_of_size(const std::vector<std::string_view>& parts) {
   const auto number = [](std::string_view text, std::int64_t most) {
     const auto value = parse_integer(text);
     return static_cast<std::uint32_t>(value && *value <= most ? *value : 0);
   };
-  if (cross == std::string_view::npos) {
-    const std::uint32_t gpus = number(spec, most_nodes);
+  if (parts.size() == 1) {
+    const std::uint32_t gpus = number(parts[0], most_nodes);
     return gpus > 0 ? std::optional(Cluster::pool(gpus)) : std::nullopt;
   }
-  const std::uint32_t nodes = number(spec.substr(0, cross), most_nodes);
-  const std::uint32_t gpus = number(spec.substr(cross + 1), most_gpus_of_a_node);
-  const bool possible = nodes > 0 && gpus > 0 && std::int64_t{nodes} * gpus <= most_gpus_in_all;
-  return possible ? std::optional(Cluster::homogeneous(nodes, gpus)) : std::nullopt;
+  const std::uint32_t racks = parts.size() == 3 ? number(parts[0], most_nodes) : 1;
+  const std::uint32_t in_rack = number(parts[parts.size() - 2], most_nodes);
+  const std::uint32_t gpus = number(parts.back(), most_gpus_of_a_node);
+  const std::int64_t nodes = std::int64_t{racks} * in_rack;
+  const bool possible = nodes > 0 && nodes <= most_nodes && gpus > 0 && nodes * gpus <= most_gpus_in_all;
+  if (!possible) return std::nullopt;
+  Cluster cluster = Cluster::homogeneous(static_cast<std::uint32_t>(nodes), gpus);
+  for (std::uint32_t i = 0; i < nodes; ++i) cluster.nodes[i].rack = i / in_rack;
+  return cluster;
 }
 
 }  // namespace
@@ -435,8 +562,11 @@ std::vector<BuiltinCluster> builtin_clusters() {
 Result<Cluster> parse_cluster(const std::string& spec) {
   if (spec == "philly") return philly();
   if (spec == "philly-vc") return philly_vc();
-  if (is_size(spec)) {
-    if (auto cluster = cluster_of_size(spec)) return *std::move(cluster);
+  if (const auto parts = parts_of_size(spec); !parts.empty()) {
+    if (auto cluster = cluster_of_size(parts)) {
+      if (parts.size() == 3) cluster->name = spec;
+      return *std::move(cluster);
+    }
     return unexpected("cluster '" + spec +
                       "': expected 1 to 10,000,000 nodes of 1 to 1,000,000 GPUs, 1,000,000,000 GPUs in all at most, "
                       "or a pool of 1 to 10,000,000");
@@ -445,8 +575,10 @@ Result<Cluster> parse_cluster(const std::string& spec) {
   if (std::filesystem::exists(spec, ignored)) return read_cluster(spec);
   std::vector<std::string> known;
   for (const BuiltinCluster& cluster : builtin_clusters()) known.push_back(cluster.name);
-  return unexpected("cluster '" + spec + "' is no known name" + suggest_nearest(spec, known) +
-                    ", size or file; expected philly, philly-vc, NODESxGPUS (75x8), GPUS (600) or a path");
+  return unexpected(
+      "cluster '" + spec + "' is no known name" + suggest_nearest(spec, known) +
+      ", size or file; expected philly, philly-vc, NODESxGPUS (75x8), RACKSxNODESxGPUS (10x8x8), GPUS (600) or a "
+      "path");
 }
 
 Result<Cluster> cluster_from_json(std::string_view text, const std::string& file) {
@@ -457,9 +589,12 @@ Result<Cluster> cluster_from_json(std::string_view text, const std::string& file
 
   ClusterBuilder cluster;
   ObjectReader object(json, "", error);
+  (void)object.name("$schema");  // editors look for it
   cluster.cluster().name = object.name("name");
   const Json& vcs = object.array("vcs", false);
   const Json& nodes = object.array("nodes", true);
+  const Json& types = object.object("gpu_types");
+  const Json* const links = object.optional("links");
   object.refuse_others();
   for (std::size_t i = 0; i < vcs.size(); ++i) {
     ObjectReader entry(vcs[i], "/vcs/" + std::to_string(i), error);
@@ -475,7 +610,12 @@ Result<Cluster> cluster_from_json(std::string_view text, const std::string& file
     if (!error && cluster.too_large())
       error = Error{.message = std::string("expected ") + too_large_text, .field = place};
   }
+  if (!error) {
+    for (const auto& [type, device] : types.items()) read_json_device(type, device, cluster, error);
+  }
   if (!error && cluster.cluster().nodes.empty()) object.fail("nodes", "expected at least one node");
+  if (!error && links != nullptr) read_json_links(*links, cluster.cluster(), error);
+  if (!cluster.has_sites()) cluster.cluster().rack_sites.clear();
   if (error) {
     error->file = file;
     return Unexpected{*std::move(error)};

@@ -13,8 +13,9 @@ namespace gpusched {
 
 class InputFile;
 
-/// What `--cluster` takes: a built-in name, "NODESxGPUS" ("75x8": 75 nodes of 8 GPUs), "GPUS" ("600": one pool that
-/// only counts), or the path of a file that read_cluster() reads. The error names what is known.
+/// What `--cluster` takes: a built-in name, "NODESxGPUS" ("75x8": 75 nodes of 8 GPUs), "RACKSxNODESxGPUS" ("10x8x8":
+/// 10 racks of 8 such nodes), "GPUS" ("600": one pool that only counts), or the path of a file that read_cluster()
+/// reads. The error names what is known.
 Result<Cluster> parse_cluster(const std::string& spec);
 
 /// Reads a cluster from a file, plain or compressed: the node list of openb (sn,cpu_milli,memory_mib,gpu,model), of
@@ -28,11 +29,14 @@ Result<Cluster> read_cluster(InputFile& file, const std::string& path);
 
 /// Reads gpusched's JSON form, strictly:
 ///   {"name": "lab", "vcs": [{"name": "a", "quota_gpus": 32}],
-///    "nodes": [{"count": 4, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "a", "rack": "r1",
-///               "name": "n"}]}
+///    "nodes": [{"count": 4, "gpus": 8, "gpu_type": "V100", "cpus": 96, "memory_gib": 512, "vc": "a",
+///               "island_gpus": 4, "rack": "r1", "site": "s1", "name": "n"}],
+///    "links": {"node": {"name": "NVLink", "latency_us": 8, "bandwidth_gb_per_s": 358}, "islands": ..., "nodes": ...,
+///              "racks": ..., "sites": ...}}
 /// Only `nodes` and its `gpus` are needed; CPU and memory are unlimited where they are not given, a node without `vc`
-/// serves everyone, one with an array of names all of these, and nodes without `rack` stand in one. `file` is for
-/// messages only. Errors carry the JSON path.
+/// serves everyone, one with an array of names all of these, nodes without `island_gpus` are one island, nodes without
+/// `rack` stand in one, that of their site, and nodes without `site` in one site. `links` gives the link class of each
+/// Span that the cluster has. `file` is for messages only. Errors carry the JSON path; a rack in two sites is one.
 Result<Cluster> cluster_from_json(std::string_view text, const std::string& file);
 
 /// The cluster in that form, a line a node, or a line for neighbours that differ in nothing. cluster_from_json() gives

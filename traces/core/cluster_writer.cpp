@@ -30,7 +30,11 @@ Json quantity(std::int64_t parts, double scale) {
   return static_cast<double>(whole) == value ? Json(whole) : Json(value);
 }
 
-Json node_json(const Cluster& cluster, const Node& node, bool racks) {
+struct Levels {
+  bool racks = false, sites = false;  // there is more than one
+};
+
+Json node_json(const Cluster& cluster, const Node& node, Levels levels) {
   Json entry = Json::object();
   if (!node.name.empty()) entry["name"] = node.name;
   entry["gpus"] = node.gpus;
@@ -39,15 +43,53 @@ Json node_json(const Cluster& cluster, const Node& node, bool racks) {
   if (node.cpu_milli < unlimited) entry["cpus"] = quantity(node.cpu_milli, milli_per_core);
   if (node.memory_mib < unlimited) entry["memory_gib"] = quantity(node.memory_mib, mib_per_gib);
   if (node.vc != no_index || node.vc_group != no_index) entry["vc"] = owners_of(cluster, node);
-  if (racks) entry["rack"] = "r" + std::to_string(node.rack);
+  if (node.island_gpus > 0) entry["island_gpus"] = node.island_gpus;
+  if (levels.racks) entry["rack"] = "r" + std::to_string(node.rack);
+  if (levels.sites) entry["site"] = "s" + std::to_string(cluster.site_of(node.rack));
   return entry;
+}
+
+Json device_json(const DeviceType& device) {
+  Json entry = Json::object();
+  if (device.kind != gpu_kind) entry["kind"] = device.kind;
+  if (device.memory_mib < unlimited) entry["memory_gib"] = quantity(device.memory_mib, mib_per_gib);
+  return entry;
+}
+
+std::string devices_text(const Cluster& cluster) {
+  std::string text;
+  for (std::uint32_t type = 0; type < cluster.gpu_types.size(); ++type) {
+    const DeviceType device = cluster.device(type);
+    if (device == DeviceType{}) continue;
+    text += (text.empty() ? "" : ",\n               ") + line_of(Json(cluster.gpu_types[type])) + ": " +
+            line_of(device_json(device));
+  }
+  return text.empty() ? "" : " \"gpu_types\": {" + text + "},\n";
+}
+
+// Without those of levels that have none.
+Json links_json(const Cluster& cluster) {
+  Json links = Json::object();
+  for (const NamedValue<Span>& span : span_names) {
+    const LinkClass& link = cluster.links[static_cast<std::size_t>(span.value)];
+    if (link.bandwidth_gb_per_s <= 0) continue;
+    Json& entry = links[std::string(span.name)] = Json::object();
+    if (!link.name.empty()) entry["name"] = link.name;
+    entry["latency_us"] = link.latency_us;
+    entry["bandwidth_gb_per_s"] = link.bandwidth_gb_per_s;
+  }
+  return links;
 }
 
 }  // namespace
 
 std::string cluster_file_text(const Cluster& cluster) {
-  bool racks = false;
-  for (const Node& node : cluster.nodes) racks = racks || node.rack != cluster.nodes.front().rack;
+  Levels levels;
+  for (const Node& node : cluster.nodes) {
+    const std::uint32_t first = cluster.nodes.front().rack;
+    levels.racks = levels.racks || node.rack != first;
+    levels.sites = levels.sites || cluster.site_of(node.rack) != cluster.site_of(first);
+  }
   std::string text = "{\"name\": " + line_of(Json(cluster.name)) + ",\n";
   if (!cluster.vcs.empty()) {
     text += " \"vcs\": [";
@@ -58,16 +100,19 @@ std::string cluster_file_text(const Cluster& cluster) {
     }
     text += "],\n";
   }
+  text += devices_text(cluster);
   text += " \"nodes\": [";
   for (std::size_t i = 0; i < cluster.nodes.size();) {
-    Json entry = node_json(cluster, cluster.nodes[i], racks);
+    Json entry = node_json(cluster, cluster.nodes[i], levels);
     std::size_t next = i + 1;
-    while (next < cluster.nodes.size() && node_json(cluster, cluster.nodes[next], racks) == entry) ++next;
+    while (next < cluster.nodes.size() && node_json(cluster, cluster.nodes[next], levels) == entry) ++next;
     if (next > i + 1) entry["count"] = next - i;
     text += (i == 0 ? "" : ",\n           ") + line_of(entry);
     i = next;
   }
-  return text + "]}\n";
+  text += "]";
+  if (!cluster.links.empty()) text += ",\n \"links\": " + line_of(links_json(cluster));
+  return text + "}\n";
 }
 
 }  // namespace gpusched

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "gpusched/data/gpu_demand.hpp"
 #include "src/base/field_parser.hpp"
 #include "src/base/letter_case.hpp"
 #include "src/base/name_text.hpp"
@@ -55,14 +56,11 @@ bool compares(int op, const T& a, const T& b) {
   }
 }
 
-// A job accepts each of the types that its demand joins by a bar.
-bool accepts(std::string_view spec, std::string_view type) {
-  for (;;) {
-    const std::size_t bar = std::min(spec.find('|'), spec.size());
-    if (spec.substr(0, bar) == type) return true;
-    if (bar == spec.size()) return false;
-    spec.remove_prefix(bar + 1);
-  }
+// A job accepts each of the types that its demand names.
+bool names(std::string_view spec, std::string_view type) {
+  if (spec.empty()) return type.empty();
+  const GpuDemand demand(spec);
+  return std::find(demand.names().begin(), demand.names().end(), type) != demand.names().end();
 }
 
 }  // namespace
@@ -178,7 +176,7 @@ bool JobFilter::keeps_job(const JobRecord& job) const {
     if (role == "status") return holds(condition, to_string(job.status));
     if (role == "gpu_type") {
       const bool accepted = std::any_of(condition.values.begin(), condition.values.end(),
-                                        [&](const std::string& type) { return accepts(job.gpu_spec, type); });
+                                        [&](const std::string& type) { return names(job.gpu_spec, type); });
       return accepted == (condition.compare == Operator::equal);
     }
     if (role == "priority") return holds(condition, static_cast<double>(job.priority));

@@ -43,6 +43,15 @@ std::vector<std::string> placement_words() {
 }
 
 Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& names) {
+  if (request.placement != count_placement && !placement_from_name(request.placement)) {
+    return unknown_placement(request.placement, names.placement);
+  }
+  auto trace = read_trace(request.trace, request.reading);
+  if (!trace) return Unexpected{trace.error()};
+  return fit_input(request, *std::move(trace), names);
+}
+
+Result<RunInput> fit_input(const InputRequest& request, Trace trace, const InputFieldNames& names) {
   RunInput input;
   const bool count_only = request.placement == count_placement;
   if (!count_only) {
@@ -50,9 +59,7 @@ Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& 
     if (!rule) return unknown_placement(request.placement, names.placement);
     input.placement = *rule;
   }
-  auto trace = read_trace(request.trace, request.reading);
-  if (!trace) return Unexpected{trace.error()};
-  const std::string text = cluster_text(request, trace->report);
+  const std::string text = cluster_text(request, trace.report);
   if (text.empty()) {
     return Unexpected{Error{.message = "not given, and the trace does not state its machine; expected NAME, FILE, "
                                        "NODESxGPUS (352x8) or GPUS",
@@ -62,7 +69,7 @@ Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& 
   auto cluster = parse_cluster(text);
   if (!cluster) return Unexpected{cluster.error()};
   input.cluster = count_only ? cluster->pooled() : *std::move(cluster);
-  auto fitted = fit_to_cluster(*std::move(trace), input.cluster, request.oversize);
+  auto fitted = fit_to_cluster(std::move(trace), input.cluster, request.oversize);
   if (!fitted) return Unexpected{fitted.error()};
   input.trace = *std::move(fitted);
   if (input.trace.jobs.size() == 0) {

@@ -49,4 +49,7 @@ struct RunInput {
 /// jobs left.
 Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& names = {});
 
+/// The same of a trace that was read already, as request.reading says.
+Result<RunInput> fit_input(const InputRequest& request, Trace trace, const InputFieldNames& names = {});
+
 }  // namespace gpusched

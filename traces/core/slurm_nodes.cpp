@@ -134,6 +134,7 @@ class SlurmClusterBuilder {
 
   std::optional<Error> add_nodes(const Machine& machine, const GpusByModel& gpus,
                                  const std::vector<std::uint32_t>& owners) {
+    if (machine.name.empty()) return Error{.message = "expected the name of a node", .field = "NodeName"};
     std::int64_t all = 0;
     for (const auto& [model, milli] : gpus) all += whole_cards(milli);
     if (gpus.size() > 1) ++split_;
@@ -143,7 +144,7 @@ class SlurmClusterBuilder {
     };
     bool is_new = true;
     const auto add_one = [&](const std::string& model, std::int64_t cards, const std::string& name) {
-      is_new = is_new && (name.empty() || names_.insert(name).second);
+      is_new = is_new && names_.insert(name).second;
       Node node{.gpus = static_cast<std::uint32_t>(cards), .name = name};
       node.gpu_type = gpu_type(model.empty() || cards == 0 ? std::string(any_gpu_type) : model);
       node.cpu_milli = part(machine.cores, cards, milli_per_core);

@@ -2,22 +2,23 @@
 // csv: any file with a header line; --columns says which column is what:
 //   submit=COLUMN,gpus=COLUMN,duration=COLUMN  (instead of duration: end=COLUMN, with start=COLUMN if it is not the
 //   submit) and, if there are, start, id, user, group, vc, name, family, estimate, tasks, cpu (cores a task), memory
-//   (MiB a task), gpu_type, priority, status.
+//   (MiB a task), gpu_type, gpu_memory (GiB that each GPU must have), priority, status.
 // Times are seconds or calendar times. With tasks, gpus counts for one task; without, the job is a gang of single GPUs.
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "src/base/nearest_name.hpp"
+#include "traces/core/cluster_units.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
 namespace {
 
 const std::vector<std::string>& roles() {
-  static const std::vector<std::string> names = {"submit", "gpus",  "duration", "start",    "end",      "id",
-                                                 "user",   "group", "vc",       "name",     "family",   "estimate",
-                                                 "tasks",  "cpu",   "memory",   "gpu_type", "priority", "status"};
+  static const std::vector<std::string> names = {
+      "submit", "gpus",     "duration", "start", "end",    "id",       "user",       "group",    "vc",    "name",
+      "family", "estimate", "tasks",    "cpu",   "memory", "gpu_type", "gpu_memory", "priority", "status"};
   return names;
 }
 
@@ -43,6 +44,12 @@ Result<std::map<std::string, std::string>> parse_mapping(const std::string& text
   return mapping;
 }
 
+// As GpuDemand takes it.
+std::string gpu_memory_text(double gib) {
+  const auto mib = static_cast<std::int64_t>(std::ceil(gib * mib_per_gib));
+  return mib == 0 ? "" : "@" + std::to_string(mib) + "MiB";
+}
+
 }  // namespace
 
 Result<void> read_any_csv(ReadContext& context) {
@@ -65,8 +72,8 @@ Result<void> read_any_csv(ReadContext& context) {
                start = column_of("start"), end = column_of("end"), id = column_of("id"), user = column_of("user"),
                group = column_of("group"), vc = column_of("vc"), name = column_of("name"), family = column_of("family"),
                estimate = column_of("estimate"), tasks = column_of("tasks"), cpu = column_of("cpu"),
-               memory = column_of("memory"), gpu_type = column_of("gpu_type"), priority = column_of("priority"),
-               status = column_of("status");
+               memory = column_of("memory"), gpu_type = column_of("gpu_type"), gpu_memory = column_of("gpu_memory"),
+               priority = column_of("priority"), status = column_of("status");
   return for_each_row(rows, context, [&](RowReader& row) {
     JobRecord job{.id = row.text(id), .submit = row.instant(submit)};
     if (start && !row.is_blank(start)) job.start = row.instant(start);
@@ -101,7 +108,9 @@ Result<void> read_any_csv(ReadContext& context) {
     job.vc = row.text(vc);
     job.name = row.text(name);
     job.family = row.text(family);
-    job.gpu_spec = row.text(gpu_type);
+    std::string gpu_spec(row.text(gpu_type));
+    if (gpu_memory && !row.is_blank(gpu_memory)) gpu_spec += gpu_memory_text(row.number(gpu_memory, 1e6));
+    job.gpu_spec = gpu_spec;
     job.status = status_from_word(row.text(status));
     if (!row.bad()) row.add(job);
   });

@@ -108,6 +108,11 @@ double draw_run_s(const LublinModel& model, std::uint64_t size, Rng& rng) {
   }
 }
 
+Time draw_estimate(const LublinModel& model, double run_s, Rng& rng) {
+  if (model.estimate_factor == 0) return Time::max();
+  return from_seconds(std::max(1.0, std::floor(run_s * (1 + model.estimate_factor * rng.uniform()))));
+}
+
 struct DrawnJob {
   double weighted_s = 0;  ///< submission, before the daily cycle
   std::uint64_t size = 1;
@@ -165,6 +170,8 @@ FieldTable lublin_fields(LublinModel& m) {
       number("pa", "change of the share of short run times with the size", m.pa, {-1, 1}),
       number("pb", "that share at size 0", m.pb, {-10, 10}),
       number("most_log_run", "limit of the run times' logarithm", m.most_log_run, limit),
+      number("estimate_factor", "users ask for 1 to 1 + this times the run time; 0: no requests", m.estimate_factor,
+             {0, 1e4}),
       number("aarr", "shape of the gaps' logarithm in rush hours", m.aarr, shape),
       number("barr", "its scale", m.barr, scale),
       number("anum", "shape of the daily cycle", m.anum, shape),
@@ -290,10 +297,12 @@ Result<JobTable> generate_lublin(const LublinModel& model, const SyntheticOption
   }
   JobTableBuilder builder;
   builder.reserve(options.jobs);
+  Rng estimates = Rng(options.seed).split("lublin").split("estimates");
   for (const DrawnJob& job : jobs) {
     const double submit_s = cycle.clock_s(factor * job.weighted_s);
     builder.add({.submit = from_seconds(options.offered_load ? submit_s : std::floor(submit_s)),
                  .work = from_seconds(job.run_s),
+                 .estimate = draw_estimate(model, job.run_s, estimates),
                  .shape = gang_of_gpus(static_cast<double>(job.size))});
   }
   return std::move(builder).build();

@@ -39,6 +39,10 @@ struct LublinModel {
   double pa = -0.003, pb = 0.6986;
   double most_log_run = 12;  ///< larger logarithms are drawn again: 45 hours
 
+  /// Above 0, users ask for the run time times 1 + estimate_factor * u, u uniform in [0, 1): the "f-model" of A. W.
+  /// Mu'alem and D. G. Feitelson, IEEE Transactions on Parallel and Distributed Systems 12(6), 2001. 0: no requests.
+  double estimate_factor = 0;
+
   // Arrivals. The natural logarithm of the gap to the next job, in seconds weighted by the daily cycle, is
   // gamma(aarr * arar, barr): aarr describes the rush hours, arar ("arrive rush all ratio") corrects it to the whole
   // day. The weights of the cycle's half hours follow from gamma(anum, bnum).

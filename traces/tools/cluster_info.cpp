@@ -2,6 +2,7 @@
 #include "traces/tools/cluster_info.hpp"
 
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -23,6 +24,31 @@ std::string queues_of(const Cluster& cluster, std::uint32_t vc, std::uint32_t vc
 
 std::string amount(std::int64_t parts, double scale) {
   return parts >= unlimited ? "unlimited" : formatted("%.0f", static_cast<double>(parts) / scale);
+}
+
+// Racks, sites and islands, where there are several, and links, where they are known; a line each.
+std::string topology_text(const Cluster& cluster) {
+  std::set<std::uint32_t> racks, sites;
+  std::map<std::uint32_t, std::uint64_t> islands;
+  for (const Node& node : cluster.nodes) {
+    racks.insert(node.rack);
+    sites.insert(cluster.site_of(node.rack));
+    if (node.island_gpus > 0) ++islands[node.island_gpus];
+  }
+  std::string text;
+  if (racks.size() > 1) text += counted(racks.size(), "rack") + " in " + counted(sites.size(), "site") + "\n";
+  for (const auto& [gpus, nodes] : islands) {
+    text += counted(nodes, "node") + " with islands of " + counted(gpus, "GPU") + "\n";
+  }
+  if (cluster.links.empty()) return text;
+  TextTable table({"link within or between", "name", "latency us", "GB/s"});
+  for (const NamedValue<Span>& span : span_names) {
+    const LinkClass& link = cluster.links[static_cast<std::size_t>(span.value)];
+    if (link.bandwidth_gb_per_s <= 0) continue;
+    table.add(
+        {std::string(span.name), link.name, exact_number(link.latency_us), exact_number(link.bandwidth_gb_per_s)});
+  }
+  return text + (text.empty() ? "" : "\n") + table.text();
 }
 
 }  // namespace
@@ -50,13 +76,28 @@ std::string cluster_text(const Cluster& cluster) {
   for (const Node& node : cluster.nodes) {
     ++kinds[{node.vc, node.vc_group, node.gpu_type, node.gpus, node.cpu_milli, node.memory_mib}];
   }
-  TextTable table({"type", "nodes", "GPUs", "cores", "memory GiB", "queues"});
+  const bool described = !cluster.devices.empty();
+  std::vector<std::string> header = {"type", "nodes", "GPUs", "cores", "memory GiB", "queues"};
+  if (described) header.insert(header.begin() + 1, {"kind", "GiB each"});
+  TextTable table(header);
   for (const auto& [kind, count] : kinds) {
     const auto& [vc, vc_group, type, gpus, cpu, memory] = kind;
-    table.add({gpus == 0 ? "CPU" : cluster.gpu_types[type], human_count(count), human_count(gpus),
-               amount(cpu, milli_per_core), amount(memory, mib_per_gib), queues_of(cluster, vc, vc_group)});
+    std::vector<std::string> row = {gpus == 0 ? "CPU" : cluster.gpu_types[type],
+                                    human_count(count),
+                                    human_count(gpus),
+                                    amount(cpu, milli_per_core),
+                                    amount(memory, mib_per_gib),
+                                    queues_of(cluster, vc, vc_group)};
+    if (described) {
+      const DeviceType device = cluster.device(type);
+      row.insert(row.begin() + 1,
+                 {gpus == 0 ? "" : device.kind, gpus == 0 ? "" : amount(device.memory_mib, mib_per_gib)});
+    }
+    table.add(row);
   }
-  return (cluster.name.empty() ? "" : cluster.name + ": ") + cluster_line(cluster) + "\n\n" + table.text();
+  const std::string topology = topology_text(cluster);
+  return (cluster.name.empty() ? "" : cluster.name + ": ") + cluster_line(cluster) + "\n\n" + table.text() +
+         (topology.empty() ? "" : "\n" + topology);
 }
 
 }  // namespace gpusched

@@ -69,13 +69,14 @@ std::vector<OptionalColumn> optional_columns(const JobTable& jobs) {
   };
 }
 
-// Every id as a positive number, or none when one of them is not, or two are the same number.
+// Every id as a positive number, or none when one of them is not or is larger than readers take, or two are the same.
 std::vector<std::uint64_t> numeric_ids(const JobTable& jobs) {
+  constexpr std::uint64_t most = end_of_time.us / microseconds_per_second;
   std::vector<std::uint64_t> ids;
   std::set<std::uint64_t> seen;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const auto number = parse_exact<std::uint64_t>(jobs.external_id(JobId{i}));
-    if (!number || *number == 0 || !seen.insert(*number).second) return {};
+    if (!number || *number == 0 || *number > most || !seen.insert(*number).second) return {};
     ids.push_back(*number);
   }
   return ids;
@@ -101,6 +102,12 @@ void note(std::vector<std::string>& notes, std::uint64_t jobs, const char* one, 
   if (jobs > 0) notes.push_back(counted(jobs, one, several) + " " + what);
 }
 
+// The whole second in which `t` lies, also before 1970.
+Time second_of(Time t) {
+  const std::int64_t within = (t.us % microseconds_per_second + microseconds_per_second) % microseconds_per_second;
+  return t - Time{within};
+}
+
 }  // namespace
 
 TraceText write_native(const JobTable& jobs) {
@@ -123,7 +130,7 @@ TraceText write_native(const JobTable& jobs) {
 
 TraceText write_swf(const JobTable& jobs) {
   const std::vector<std::uint64_t> ids = numeric_ids(jobs);
-  const Time first = jobs.size() == 0 ? Time{} : whole_seconds(jobs.submits().front().us / microseconds_per_second);
+  const Time first = jobs.size() == 0 ? Time{} : second_of(jobs.submits().front());
   std::string rows;
   std::uint64_t written = 0, without_gpu = 0, shares = 0, typed = 0, attempts = 0, several_gpus_a_task = 0;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gpusched/core/types.hpp"
+#include "gpusched/data/span_model.hpp"
 
 namespace gpusched {
 
@@ -30,9 +31,12 @@ struct Node {
   std::uint32_t vc_group = no_index;
   std::int64_t cpu_milli = unlimited;   ///< thousandths of a core
   std::int64_t memory_mib = unlimited;  ///< MiB
-  std::uint32_t rack = 0;               ///< nodes of equal numbers share a rack (placement "rack")
-  bool counts_only = false;             ///< a pool: GPUs are a number, not devices (always so above 64 GPUs)
-  std::string name = {};                ///< for reports; may be empty
+  std::uint32_t rack = 0;               ///< nodes of equal numbers share a rack
+  /// GPUs of an island: neighbours, counted from the node's first GPU, that a fast link such as NVLink joins; 0 = the
+  /// node is one island. A divisor of `gpus`.
+  std::uint32_t island_gpus = 0;
+  bool counts_only = false;  ///< a pool: GPUs are a number, not devices (always so above 64 GPUs)
+  std::string name = {};     ///< for reports; may be empty
 };
 
 /// A virtual cluster: a part of the machines with a queue of its own.
@@ -41,22 +45,67 @@ struct VirtualCluster {
   MilliGpu quota = unlimited;  ///< most GPU thousandths its jobs may hold at once
 };
 
+/// What GPUs talk over at one level of the cluster (Span). A message of B bytes takes latency + B / bandwidth.
+struct LinkClass {
+  std::string name = {};          ///< "NVLink 4"; for reports, may be empty
+  double latency_us = 0;          ///< microseconds, 0 or more
+  double bandwidth_gb_per_s = 0;  ///< 1e9 bytes a second that one GPU gets in one direction; above 0
+};
+
 /// The GPU type of machines that were not described further; it meets every job's demand.
 inline constexpr std::string_view any_gpu_type = "GPU";
+
+/// The kind of devices that a job asks for which names none. Other kinds (cpu, fpga, npu, ...) are any other word.
+inline constexpr std::string_view gpu_kind = "gpu";
+
+/// What the devices of one type are ("GPU" stands for all of them in names).
+struct DeviceType {
+  std::string kind = std::string(gpu_kind);  ///< gpu, fpga, npu, ...: jobs that name no type or kind get GPUs
+  std::int64_t memory_mib = unlimited;       ///< of one device, MiB; a job that needs more cannot run there
+  friend bool operator==(const DeviceType&, const DeviceType&) = default;  ///< field by field
+};
 
 /// The whole cluster, a plain value.
 struct Cluster {
   std::string name = {};                                             ///< of the cluster, for reports
   std::vector<Node> nodes = {};                                      ///< indexed by NodeId
   std::vector<std::string> gpu_types = {std::string(any_gpu_type)};  ///< distinct names, indexed by Node::gpu_type
+  std::vector<DeviceType> devices = {};                              ///< by type, like gpu_types; empty: plain GPUs
   std::vector<VirtualCluster> vcs = {};                              ///< empty: one queue, no quotas
   /// Sets of virtual clusters (indices into `vcs`, rising) that own nodes together: Slurm partitions that overlap.
   std::vector<std::vector<std::uint32_t>> vc_groups = {};
+  std::vector<std::uint32_t> rack_sites = {};  ///< the site of each rack, by number (Node::rack); empty: one site
+  /// The link of each Span; no name and no bandwidth where the cluster has no such level. Empty: not known.
+  std::vector<LinkClass> links = {};
+
+  /// The site that the rack stands in.
+  [[nodiscard]] std::uint32_t site_of(std::uint32_t rack) const {
+    return rack < rack_sites.size() ? rack_sites[rack] : 0;
+  }
+
+  /// The widest span that the tasks of a gang can have here.
+  [[nodiscard]] Span widest_span() const {
+    Span widest = Span::node;
+    for (const Node& node : nodes) {
+      const Node& first = nodes.front();
+      Span span = &node == &first ? Span::node : Span::nodes;
+      if (node.rack != first.rack) span = Span::racks;
+      if (site_of(node.rack) != site_of(first.rack)) span = Span::sites;
+      if (span == Span::node && node.island_gpus > 0) span = Span::islands;
+      widest = std::max(widest, span);
+    }
+    return widest;
+  }
 
   /// True when jobs of virtual cluster `queue` may run on nodes of these owners (Node::vc, Node::vc_group).
   [[nodiscard]] bool owners_serve(std::uint32_t vc, std::uint32_t vc_group, std::uint32_t queue) const {
     if (vc_group == no_index) return vc == no_index || vc == queue;
     return std::binary_search(vc_groups[vc_group].begin(), vc_groups[vc_group].end(), queue);
+  }
+
+  /// What the devices of that type are. Precondition: gpu_type < gpu_types.size().
+  [[nodiscard]] DeviceType device(std::uint32_t gpu_type) const {
+    return gpu_type < devices.size() ? devices[gpu_type] : DeviceType{};
   }
 
   /// GPUs of all nodes.

@@ -29,7 +29,7 @@ struct Shape {
   MilliGpu gpu_milli_per_task = 0;       ///< 0 (no GPU), 1..999 (a share of one GPU) or a multiple of 1000
   std::int64_t cpu_milli_per_task = 0;   ///< thousandths of a core
   std::int64_t memory_mib_per_task = 0;  ///< MiB
-  std::uint32_t gpu_spec = 0;            ///< index into JobTable::gpu_specs(); 0 = any GPU type
+  std::uint32_t gpu_spec = 0;            ///< index into JobTable::gpu_specs(); 0 = any GPU
 
   /// All GPUs of the gang, in thousandths.
   [[nodiscard]] constexpr MilliGpu gpu_milli() const { return tasks * gpu_milli_per_task; }
@@ -97,7 +97,7 @@ struct JobRecord {
   std::string_view group = {};            ///< recurring-job group (PAI) or project
   std::string_view vc = {};               ///< virtual cluster, queue or partition
   std::string_view name = {};             ///< job name, for estimators that look for similar names
-  std::string_view gpu_spec = {};         ///< allowed GPU types joined by '|'; empty = any
+  std::string_view gpu_spec = {};         ///< allowed GPU types, as GpuDemand takes them; empty = any
   std::string_view family = {};           ///< model family or job class, for RuntimeModel
   JobStatus status = JobStatus::unknown;  ///< how the trace says it ended
   std::int32_t priority = 0;              ///< larger is more urgent

@@ -13,6 +13,7 @@
 #include "gpusched/core/record_pool.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/gpu_demand.hpp"
 #include "gpusched/data/job_table.hpp"
 
 namespace gpusched {
@@ -44,6 +45,7 @@ struct NodeState {
   std::uint32_t node_class = 0;    ///< number of its NodeClass
   std::uint32_t rank = 0;          ///< position in its class
   std::uint32_t first_device = 0;  ///< number of its first GPU among all that are told apart (has_devices only)
+  std::uint8_t island_gpus = 0;    ///< GPUs of an island; 0: the node is one, or does not tell its GPUs apart
   bool has_devices = false;        ///< its GPUs are told apart
   bool is_stale = false;           ///< the index may list it under another number of idle GPUs
 };
@@ -73,17 +75,19 @@ class Capacity {
   /// No nodes.
   Capacity() = default;
 
-  /// Everything free. `specs` are the GPU demands of the jobs (JobTable::gpu_specs): names joined by '|'.
+  /// Everything free. `specs` are the GPU demands of the jobs (JobTable::gpu_specs), each a GpuDemand's text.
   Capacity(const Cluster& cluster, const NameTable& specs) {
     vc_free_.reserve(cluster.vcs.size());
     for (const VirtualCluster& vc : cluster.vcs) vc_free_.push_back(vc.quota);
     vc_quota_ = vc_free_;
+    rack_sites_ = cluster.rack_sites;
     for (const Node& node : cluster.nodes) {
       GPUSCHED_ASSERT(node.gpu_type < cluster.gpu_types.size(), "node of an unknown GPU type");
       add_node(node);
     }
     index_nodes();
     list_allowed_classes(cluster, specs);
+    count_card_memory(cluster, specs);
   }
 
   /// Nodes of the cluster.
@@ -116,6 +120,11 @@ class Capacity {
   [[nodiscard]] MilliGpu node_device_left(NodeId node, std::uint32_t device) const {
     return device_left_[nodes_[index(node)].first_device + device];
   }
+  /// True when one task of `shape`, a share of a GPU, fits on GPU `device`: its part of the GPU and its device memory.
+  /// Precondition: as node_device_left().
+  [[nodiscard]] bool device_takes(NodeId node, std::uint32_t device, const Shape& shape) const {
+    return tasks_on_card(nodes_[index(node)].first_device + device, shape) > 0;
+  }
   /// GPUs of the cluster that are told apart ("cards").
   [[nodiscard]] std::uint32_t card_count() const { return static_cast<std::uint32_t>(device_left_.size()); }
   /// The number of GPU `device` of the node among them. Precondition: as node_device_left().
@@ -128,14 +137,9 @@ class Capacity {
   template <class Visit>
   void for_each_idle_level(Visit visit) const {
     for (const NodeClass& alike : classes_) {
-      if (!has_index(alike)) {
-        visit(alike.gpu_type, alike.gpus, nodes_[alike.members.front()].idle, 1u);
-        continue;
-      }
-      for (std::uint32_t idle = 0; idle <= alike.gpus; ++idle) {
-        if (const std::uint32_t nodes = alike.by_idle[idle].count(); nodes > 0) {
-          visit(alike.gpu_type, alike.gpus, idle, nodes);
-        }
+      for (std::uint32_t idle = fewest_idle(alike, 0); idle != no_index;) {
+        visit(alike.gpu_type, alike.gpus, idle, count_with(alike, idle));
+        idle = has_index(alike) ? alike.occupied_levels.next(idle + 1) : no_index;
       }
     }
   }
@@ -157,6 +161,9 @@ class Capacity {
     const std::vector<std::uint32_t>& allowed = allowed_classes(shape, vc);
     return std::find(allowed.begin(), allowed.end(), nodes_[index(node)].node_class) != allowed.end();
   }
+
+  /// True when the cluster describes its devices, so that a job which names none may not run on all of them.
+  [[nodiscard]] bool devices_differ() const { return devices_differ_; }
 
   /// GPU thousandths that a job of `shape` in virtual cluster `vc` could draw on now: within its quota, on nodes it may
   /// use, idle GPUs only unless it asks for shares.
@@ -243,6 +250,33 @@ class Capacity {
   /// The grant of that number.
   [[nodiscard]] const Grant& grant(std::uint32_t at) const { return grants_[at]; }
 
+  /// How far apart the tasks of a grant list are; Span::node for none. O(grants).
+  [[nodiscard]] Span span_of(std::uint32_t head) const {
+    if (head == no_index) return Span::node;
+    const NodeId first = grants_[head].node;
+    std::uint64_t devices = 0;
+    Span widest = Span::node;
+    for (std::uint32_t at = head; at != no_index && widest != Span::sites; at = grants_[at].next) {
+      if (grants_[at].node == first) {
+        devices |= grants_[at].devices;
+      } else {
+        widest = std::max(widest, span_between(nodes_[index(first)], nodes_[index(grants_[at].node)]));
+      }
+    }
+    return widest == Span::node ? span_within(nodes_[index(first)], devices) : widest;
+  }
+
+  /// Whether gangs are slower when they are apart, so that rules which choose few nodes should choose them near each
+  /// other. Kept here, because policies place gangs on copies.
+  /// \{
+  void keep_gangs_near() { gangs_near_ = true; }
+  [[nodiscard]] bool keeps_gangs_near() const { return gangs_near_; }
+  /// \}
+  /// The site that a rack stands in.
+  [[nodiscard]] std::uint32_t site_of(std::uint32_t rack) const {
+    return rack < rack_sites_.size() ? rack_sites_[rack] : 0;
+  }
+
   /// True when nothing is held: what must hold after every running job gave its grants back. O(GPUs).
   [[nodiscard]] bool all_free() const {
     const auto node_free = [](const NodeState& node) {
@@ -258,14 +292,16 @@ class Capacity {
     return free_gpu_milli_ == total_gpus_ * whole_gpu && vc_free_ == vc_quota_ &&
            std::all_of(nodes_.begin(), nodes_.end(), node_free) &&
            std::all_of(classes_.begin(), classes_.end(), class_free) &&
-           std::all_of(device_left_.begin(), device_left_.end(), [](std::int16_t left) { return left == whole_gpu; });
+           std::all_of(device_left_.begin(), device_left_.end(), [](std::int16_t left) { return left == whole_gpu; }) &&
+           card_memory_left_ == card_memory_;
   }
 
   // ---- for the search of nodes -----------------------------------------------------------------------------------
 
   /// Numbers of the classes where a job of `shape` in virtual cluster `vc` may run (owner and GPU type).
   [[nodiscard]] const std::vector<std::uint32_t>& allowed_classes(const Shape& shape, std::uint32_t vc) const {
-    return allowed_[std::size_t{shape.gpu_spec} * owners_ + std::min(vc, owners_ - 1)];
+    const bool anywhere = devices_differ_ && shape.gpu_spec == 0 && shape.gpu_milli_per_task == 0;
+    return allowed_[(anywhere ? specs_ : std::size_t{shape.gpu_spec}) * owners_ + std::min(vc, owners_ - 1)];
   }
   /// The class of that number.
   [[nodiscard]] const detail::NodeClass& node_class(std::uint32_t number) const { return classes_[number]; }
@@ -282,6 +318,13 @@ class Capacity {
       tasks = std::min(tasks, memory_mib / shape.memory_mib_per_task);
     }
     return tasks;
+  }
+
+  /// Tasks of `shape`, shares of a GPU, that a GPU of the node takes when it is idle.
+  [[nodiscard]] std::int64_t shares_of_idle(const detail::NodeState& node, const Shape& shape) const {
+    const std::int64_t shares = whole_gpu / shape.gpu_milli_per_task;
+    const std::int64_t memory = memory_of(shape);
+    return memory == 0 ? shares : std::min(shares, card_memory_[node.first_device] / memory);
   }
 
   /// The least number of idle GPUs, at least `need`, that some member of the class has; or no_index.
@@ -332,6 +375,7 @@ class Capacity {
       state.idle_devices = ~std::uint64_t{0} >> (64 - node.gpus);
       state.first_device = static_cast<std::uint32_t>(device_left_.size());
       device_left_.resize(device_left_.size() + node.gpus, static_cast<std::int16_t>(whole_gpu));
+      if (node.island_gpus < node.gpus) state.island_gpus = static_cast<std::uint8_t>(node.island_gpus);
     }
     bounded_ = bounded_ || node.cpu_milli < unlimited || node.memory_mib < unlimited;
     total_gpus_ += node.gpus;
@@ -372,17 +416,22 @@ class Capacity {
     }
   }
 
-  // For every (GPU demand, virtual cluster): the classes where such a job may run.
+  // For every (GPU demand, virtual cluster): the classes where such a job may run. Behind them, by virtual cluster,
+  // those of jobs that ask for no device and name none.
   void list_allowed_classes(const Cluster& cluster, const NameTable& specs) {
     const std::size_t vcs = cluster.vcs.size() + 1;  // the last one: jobs of no virtual cluster, which may run anywhere
     owners_ = static_cast<std::uint32_t>(vcs);
-    allowed_.assign(specs.size() * vcs, {});
-    for (std::uint32_t spec = 0; spec < specs.size(); ++spec) {
+    specs_ = specs.size();
+    devices_differ_ = !cluster.devices.empty();
+    allowed_.assign((specs_ + 1) * vcs, {});
+    for (std::size_t spec = 0; spec <= specs_; ++spec) {
+      const GpuDemand demand(spec < specs_ ? std::string_view(specs[static_cast<std::uint32_t>(spec)]) : "");
       for (std::uint32_t vc = 0; vc < vcs; ++vc) {
         for (std::uint32_t number = 0; number < classes_.size(); ++number) {
           const NodeClass& alike = classes_[number];
           const bool is_open = vc + 1 == vcs || cluster.owners_serve(alike.vc, alike.vc_group, vc);
-          if (is_open && spec_allows(specs[spec], cluster.gpu_types[alike.gpu_type])) {
+          const std::uint32_t type = alike.gpu_type;
+          if (is_open && (spec == specs_ || demand.accepts(cluster.gpu_types[type], cluster.device(type)))) {
             allowed_[spec * vcs + vc].push_back(number);
           }
         }
@@ -390,23 +439,43 @@ class Capacity {
     }
   }
 
-  static bool spec_allows(std::string_view spec, std::string_view type) {
-    if (spec.empty() || type == any_gpu_type) return true;
-    while (!spec.empty()) {
-      const std::size_t bar = std::min(spec.find('|'), spec.size());
-      if (spec.substr(0, bar) == type) return true;
-      spec.remove_prefix(std::min(bar + 1, spec.size()));
-    }
-    return false;
-  }
-
   [[nodiscard]] std::int64_t gpu_tasks_that_fit(const NodeState& node, const Shape& shape) const {
     if (!shape.is_share()) return node.idle / (shape.gpu_milli_per_task / whole_gpu);
     if (!node.has_devices) return node.free_milli / shape.gpu_milli_per_task;
     std::int64_t tasks = 0;
-    for (std::uint32_t d = 0; d < node.gpus; ++d)
-      tasks += device_left_[node.first_device + d] / shape.gpu_milli_per_task;
+    for (std::uint32_t d = 0; d < node.gpus; ++d) tasks += tasks_on_card(node.first_device + d, shape);
     return tasks;
+  }
+
+  // Device memory counts where cards have a known amount and jobs with shares of GPUs say what they need.
+  void count_card_memory(const Cluster& cluster, const NameTable& specs) {
+    const auto is_known = [](const DeviceType& device) { return device.memory_mib < unlimited; };
+    if (std::none_of(cluster.devices.begin(), cluster.devices.end(), is_known)) return;
+    memory_of_spec_.resize(specs.size());
+    for (std::uint32_t spec = 0; spec < specs.size(); ++spec)
+      memory_of_spec_[spec] = GpuDemand(specs[spec]).memory_mib();
+    if (std::all_of(memory_of_spec_.begin(), memory_of_spec_.end(), [](std::int64_t mib) { return mib == 0; })) {
+      memory_of_spec_.clear();
+      return;
+    }
+    card_memory_.resize(device_left_.size());
+    for (const NodeState& node : nodes_) {
+      if (!node.has_devices) continue;
+      std::fill_n(card_memory_.begin() + node.first_device, node.gpus, cluster.device(node.gpu_type).memory_mib);
+    }
+    card_memory_left_ = card_memory_;
+  }
+
+  // MiB of device memory that a task of the shape takes on its card; 0 where that does not count.
+  [[nodiscard]] std::int64_t memory_of(const Shape& shape) const {
+    return memory_of_spec_.empty() ? 0 : memory_of_spec_[shape.gpu_spec];
+  }
+
+  // Tasks of a share of a GPU that fit on the card.
+  [[nodiscard]] std::int64_t tasks_on_card(std::uint32_t card, const Shape& shape) const {
+    const std::int64_t tasks = device_left_[card] / shape.gpu_milli_per_task;
+    const std::int64_t memory = memory_of(shape);
+    return memory == 0 ? tasks : std::min(tasks, card_memory_left_[card] / memory);
   }
 
   // Every look into the index asks this first.
@@ -417,12 +486,55 @@ class Capacity {
 
   // ---- taking and giving back ------------------------------------------------------------------------------------
 
-  // The lowest-numbered idle GPUs of the node.
+  // ---- spans -----------------------------------------------------------------------------------------------------
+
+  // Precondition: two nodes.
+  [[nodiscard]] Span span_between(const NodeState& a, const NodeState& b) const {
+    if (a.rack_number == b.rack_number) return Span::nodes;
+    return site_of(a.rack_number) == site_of(b.rack_number) ? Span::racks : Span::sites;
+  }
+
+  [[nodiscard]] static Span span_within(const NodeState& node, std::uint64_t devices) {
+    if (node.island_gpus == 0 || devices == 0) return Span::node;
+    const auto lowest = static_cast<std::uint32_t>(std::countr_zero(devices));
+    const auto highest = static_cast<std::uint32_t>(std::bit_width(devices) - 1);
+    return lowest / node.island_gpus == highest / node.island_gpus ? Span::node : Span::islands;
+  }
+
+  // The lowest-numbered `gpus` of a set of GPUs that has as many.
+  static std::uint64_t lowest_of(std::uint64_t devices, std::int64_t gpus) {
+    std::uint64_t rest = devices;
+    for (; gpus > 0; --gpus) rest &= rest - 1;
+    return devices & ~rest;
+  }
+
+  // The lowest-numbered idle GPUs of the node; where it has islands, of the fullest island that holds all, else of the
+  // emptiest one after another.
   static std::uint64_t pick_devices(const NodeState& node, std::uint32_t tasks, const Shape& shape) {
     if (!node.has_devices) return 0;
-    std::uint64_t rest = node.idle_devices;
-    for (std::int64_t gpus = tasks * (shape.gpu_milli_per_task / whole_gpu); gpus > 0; --gpus) rest &= rest - 1;
-    return node.idle_devices & ~rest;
+    std::int64_t gpus = tasks * (shape.gpu_milli_per_task / whole_gpu);
+    if (node.island_gpus == 0) return lowest_of(node.idle_devices, gpus);
+    std::uint64_t picked = 0;
+    while (gpus > 0) {
+      const std::uint64_t idle = best_island(node, node.idle_devices & ~picked, gpus);
+      const std::int64_t here = std::min<std::int64_t>(gpus, std::popcount(idle));
+      picked |= lowest_of(idle, here);
+      gpus -= here;
+    }
+    return picked;
+  }
+
+  // The idle GPUs of the island that has the fewest of at least `gpus`, or else the most.
+  static std::uint64_t best_island(const NodeState& node, std::uint64_t idle, std::int64_t gpus) {
+    const std::uint64_t island = ~std::uint64_t{0} >> (64 - node.island_gpus);
+    std::uint64_t best = 0;
+    for (std::uint32_t first = 0; first < node.gpus; first += node.island_gpus) {
+      const std::uint64_t here = idle & island << first;
+      const std::int64_t count = std::popcount(here), most = std::popcount(best);
+      const bool better = count >= gpus ? most < gpus || count < most : most < gpus && count > most;
+      if (better) best = here;
+    }
+    return best;
   }
 
   // The GPU with the least left that still holds one task; the lowest-numbered on ties.
@@ -430,7 +542,7 @@ class Capacity {
     std::uint32_t best = no_index;
     for (std::uint32_t d = 0; d < node.gpus; ++d) {
       const std::int16_t left = device_left_[node.first_device + d];
-      if (left < shape.gpu_milli_per_task) continue;
+      if (tasks_on_card(node.first_device + d, shape) == 0) continue;
       if (best == no_index || left < device_left_[node.first_device + best]) best = d;
     }
     return best;
@@ -441,8 +553,7 @@ class Capacity {
     if (bounded_ && bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape) < grant.tasks) return false;
     if (!node.has_devices) return node.free_milli >= grant.tasks * shape.gpu_milli_per_task;
     if (!shape.is_share()) return (node.idle_devices & grant.devices) == grant.devices;
-    return device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices))] >=
-           shape.gpu_milli_per_task;
+    return tasks_on_card(node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices)), shape) > 0;
   }
 
   void occupy(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, -1); }
@@ -473,7 +584,13 @@ class Capacity {
       node.idle_devices ^= grant.devices;
       return static_cast<std::uint32_t>(node.idle + milli / whole_gpu);
     }
-    std::int16_t& left = device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices))];
+    const std::uint32_t card = node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices));
+    if (const std::int64_t memory = memory_of(shape); memory > 0) {
+      card_memory_left_[card] += milli < 0 ? -memory : memory;
+      GPUSCHED_ASSERT(card_memory_left_[card] >= 0 && card_memory_left_[card] <= card_memory_[card],
+                      "device memory out of range");
+    }
+    std::int16_t& left = device_left_[card];
     left = static_cast<std::int16_t>(left + milli);
     GPUSCHED_ASSERT(left >= 0 && left <= whole_gpu, "GPU share out of range");
     node.idle_devices = left == whole_gpu ? node.idle_devices | grant.devices : node.idle_devices & ~grant.devices;
@@ -482,10 +599,12 @@ class Capacity {
 
   void set_idle(NodeState& node, std::uint32_t idle) {
     if (idle == node.idle) return;
-    classes_[node.node_class].idle_gpus += std::int64_t{idle} - std::int64_t{node.idle};
-    if (!index_deferred_) {
+    NodeClass& alike = classes_[node.node_class];
+    alike.idle_gpus += std::int64_t{idle} - std::int64_t{node.idle};
+    const bool is_indexed = !alike.by_idle.empty();
+    if (is_indexed && !index_deferred_) {
       relist(node, node.idle, idle);
-    } else if (!node.is_stale) {
+    } else if (is_indexed && !node.is_stale) {
       node.is_stale = true;
       stale_.push_back({static_cast<std::uint32_t>(&node - nodes_.data()), node.idle});
     }
@@ -494,7 +613,6 @@ class Capacity {
 
   void relist(const NodeState& node, std::uint32_t from, std::uint32_t to) {
     NodeClass& alike = classes_[node.node_class];
-    if (alike.by_idle.empty()) return;
     alike.by_idle[from].erase(node.rank);
     if (alike.by_idle[from].empty()) alike.occupied_levels.erase(from);
     alike.by_idle[to].insert(node.rank);
@@ -503,16 +621,22 @@ class Capacity {
 
   std::vector<NodeState> nodes_;
   std::vector<NodeClass> classes_;
-  std::vector<std::int16_t> device_left_;
+  std::vector<std::int16_t> device_left_;                     // by card
+  std::vector<std::int64_t> card_memory_, card_memory_left_;  // by card, MiB; empty where memory does not count
+  std::vector<std::int64_t> memory_of_spec_;                  // by GPU demand, MiB; likewise
   RecordPool<Grant, &Grant::next> grants_;
   std::vector<Stale> stale_;
   bool index_deferred_ = false;
   std::vector<MilliGpu> vc_free_, vc_quota_;
   std::vector<std::vector<std::uint32_t>> allowed_;  // [spec * owners_ + vc]
+  std::size_t specs_ = 0;
+  bool devices_differ_ = false;
   std::uint32_t owners_ = 1;
+  std::vector<std::uint32_t> rack_sites_;
   std::int64_t total_gpus_ = 0;
   MilliGpu free_gpu_milli_ = 0;
   bool bounded_ = false;
+  bool gangs_near_ = false;
 };
 
 }  // namespace gpusched

@@ -63,12 +63,13 @@ class CardSharing {
   /// True when the job holds a share of a card, also when it is alone there.
   [[nodiscard]] bool is_seated(JobId job) const { return active() && first_of_job_[index(job)] != no_index; }
 
-  /// The rate of a seated job: that of its slowest task, each slowed by the sum of what its neighbours add.
-  [[nodiscard]] RatePpm rate(const RuntimeModel& model, JobId job) const {
+  /// The rate of a seated job of that span: that of its slowest task, each slowed by the sum of what its neighbours
+  /// add.
+  [[nodiscard]] RatePpm rate(const RuntimeModel& model, JobId job, const SpanFactor& span) const {
     RatePpm slowest = ~RatePpm{0};
     for (std::uint32_t at = first_of_job_[index(job)]; at != no_index; at = seats_[at].next_of_job) {
       const Seat& seat = seats_[at];
-      const std::int64_t alone = model.rate(seat.family, seat.gpu_type);
+      const std::int64_t alone = scaled_rate(model.rate(seat.family, seat.gpu_type), span.on(seat.gpu_type));
       const std::int64_t slowed = mul_div(alone, reference_rate, reference_rate + seat.extra);
       slowest = std::min(slowest, static_cast<RatePpm>(std::max<std::int64_t>(slowed, 1)));
     }

@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
 
 #include "gpusched/core/rng.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/placement.hpp"
+#include "gpusched/data/runtime_model.hpp"
 #include "gpusched/engine/capacity.hpp"
 #include "gpusched/engine/node_search.hpp"
 
@@ -40,24 +44,24 @@ class ClusterState : public Capacity {
   }
 
   /// Chooses nodes for the whole gang by `rule` and takes them. Returns the head of the grant list, or no_index when
-  /// the gang does not fit (then nothing changed). Ends defer_index().
-  std::uint32_t place(const Shape& shape, std::uint32_t vc, Placement rule) {
+  /// the gang does not fit (then nothing changed). `speeds`: the gang's, by GPU type, for Placement::fastest; none: all
+  /// types are equally fast. Ends defer_index().
+  std::uint32_t place(const Shape& shape, std::uint32_t vc, Placement rule, std::span<const RatePpm> speeds = {}) {
     if (!may_fit(shape, vc)) return no_index;
     refresh_index();
-    detail::NodeSearch search(*this, shape, vc, rule, rng_);
-    std::uint32_t head = no_index;
-    for (std::uint32_t left = shape.tasks; left > 0;) {
-      const NodeId node = search.next(left);
-      if (node == no_node) {
-        release(head, shape, vc);
-        free_grants(head);
-        return no_index;
-      }
-      const std::uint32_t tasks = search.tasks_on(node, left);
-      head = take(node, tasks, shape, vc, no_index, head);
-      left -= tasks;
+    if (is_plain_pool() && takes_whole_gpus(shape) && rule != Placement::random) {  // which draws
+      return take(NodeId{0}, shape.tasks, shape, vc, no_index, no_index);
     }
-    return head;
+    if (rule == Placement::fastest && !speeds.empty()) return place_fastest(shape, vc, speeds);
+    return place_among(allowed_classes(shape, vc), shape, vc, rule);
+  }
+
+  /// The same, on nodes of one GPU type alone.
+  std::uint32_t place_on_type(const Shape& shape, std::uint32_t vc, Placement rule, std::uint32_t gpu_type) {
+    if (!may_fit(shape, vc)) return no_index;
+    refresh_index();
+    const auto is_of_type = [&](const detail::NodeClass& alike) { return alike.gpu_type == gpu_type; };
+    return place_among(classes_that(shape, vc, is_of_type), shape, vc, rule);
   }
 
   /// Takes nodes of the caller's choosing; returns no_index and changes nothing when they do not add up to the gang, do
@@ -82,10 +86,60 @@ class ClusterState : public Capacity {
   }
 
  private:
+  // One node, and nothing but GPUs bounds it: whole GPUs that may fit do, and there is no choice to make. Most logs of
+  // HPC machines are replayed on such a cluster, and a search costs half of a job there.
+  [[nodiscard]] bool is_plain_pool() const { return node_count() == 1 && !is_bounded(); }
+  [[nodiscard]] static bool takes_whole_gpus(const Shape& shape) {
+    return shape.gpu_milli_per_task > 0 && !shape.is_share();
+  }
+
+  template <class Accept>
+  [[nodiscard]] std::vector<std::uint32_t> classes_that(const Shape& shape, std::uint32_t vc, Accept accept) const {
+    std::vector<std::uint32_t> accepted;
+    for (const std::uint32_t number : allowed_classes(shape, vc)) {
+      if (accept(node_class(number))) accepted.push_back(number);
+    }
+    return accepted;
+  }
+
+  std::uint32_t place_among(const std::vector<std::uint32_t>& classes, const Shape& shape, std::uint32_t vc,
+                            Placement rule) {
+    detail::NodeSearch search(*this, shape, classes, rule, rng_);
+    std::uint32_t head = no_index;
+    for (std::uint32_t left = shape.tasks; left > 0;) {
+      const NodeId node = search.next(left);
+      if (node == no_node) {
+        release(head, shape, vc);
+        free_grants(head);
+        return no_index;
+      }
+      const std::uint32_t tasks = search.tasks_on(node, left);
+      head = take(node, tasks, shape, vc, no_index, head);
+      left -= tasks;
+    }
+    return head;
+  }
+
+  // Tries the fastest types alone, then with the next, and so on.
+  std::uint32_t place_fastest(const Shape& shape, std::uint32_t vc, std::span<const RatePpm> speeds) {
+    const auto speed_on = [&](const detail::NodeClass& alike) {
+      return alike.gpu_type < speeds.size() ? speeds[alike.gpu_type] : reference_rate;
+    };
+    std::vector<RatePpm> steps;
+    for (const std::uint32_t number : allowed_classes(shape, vc)) steps.push_back(speed_on(node_class(number)));
+    std::sort(steps.begin(), steps.end(), std::greater<>());
+    steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+    for (const RatePpm slowest : steps) {
+      const auto is_fast = [&](const detail::NodeClass& alike) { return speed_on(alike) >= slowest; };
+      const std::uint32_t head = place_among(classes_that(shape, vc, is_fast), shape, vc, Placement::consolidate);
+      if (head != no_index) return head;
+    }
+    return no_index;
+  }
+
   [[nodiscard]] bool device_fits(const NodeTasks& part, const Shape& shape) const {
     if (part.device == no_index || !shape.is_share() || !node_has_devices(part.node)) return true;
-    return part.tasks == 1 && part.device < node_gpus(part.node) &&
-           node_device_left(part.node, part.device) >= shape.gpu_milli_per_task;
+    return part.tasks == 1 && part.device < node_gpus(part.node) && device_takes(part.node, part.device, shape);
   }
 
   Rng rng_;

@@ -30,7 +30,14 @@ class Decision {
   /// The same with another placement rule than the run's.
   Verdict start(JobId job, Placement rule) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
-    return commit_start(job, state_->cluster.place(state_->jobs->shape(job), quota_vc(job), rule));
+    return commit_start(job, place(job, rule));
+  }
+
+  /// The same on GPUs of one type alone, chosen by the run's placement rule.
+  Verdict start_on_type(JobId job, std::uint32_t gpu_type) {
+    if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
+    const Placement rule = state_->rule_for(job, state_->options.placement);
+    return commit_start(job, state_->cluster.place_on_type(state_->jobs->shape(job), quota_vc(job), rule, gpu_type));
   }
 
   /// Starts a pending job on nodes of the policy's choice, which must add up to its gang.
@@ -43,7 +50,7 @@ class Decision {
   /// Would start(job) be accepted? Changes nothing lasting.
   [[nodiscard]] bool fits(JobId job) {
     const Shape& shape = state_->jobs->shape(job);
-    const std::uint32_t grants = state_->cluster.place(shape, quota_vc(job), state_->options.placement);
+    const std::uint32_t grants = place(job, state_->options.placement);
     if (grants == no_index) return false;
     state_->cluster.release(grants, shape, quota_vc(job));
     state_->cluster.free_grants(grants);
@@ -135,6 +142,11 @@ class Decision {
  private:
   // Quotas and node ownership follow the scheduling queue, of which the last belongs to jobs of no virtual cluster.
   [[nodiscard]] std::uint32_t quota_vc(JobId job) const { return state_->queue_of(job); }
+
+  std::uint32_t place(JobId job, Placement rule) {
+    return state_->cluster.place(state_->jobs->shape(job), quota_vc(job), state_->rule_for(job, rule),
+                                 state_->speeds(job));
+  }
 
   Verdict commit_start(JobId job, std::uint32_t grants) {
     if (grants == no_index) return Verdict::does_not_fit;

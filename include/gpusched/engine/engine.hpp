@@ -35,10 +35,11 @@ class Engine {
     state_.demands = DemandTable(jobs, cluster);
     state_.states.resize(jobs.size());
     if (state_.runtime != nullptr) state_.worked.resize(jobs.size());
-    if (state_.runtime != nullptr && state_.runtime->has_interference()) {
-      state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
-      if (options.preemption.checkpoint_interval.us > 0) rate_work_.resize(jobs.size());
-    }
+    const bool interference = state_.runtime != nullptr && state_.runtime->has_interference();
+    const bool spans = state_.runtime != nullptr && !state_.runtime->spans().is_empty();
+    if (interference) state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
+    if (spans) state_.cluster.keep_gangs_near();
+    if ((interference || spans) && options.preemption.checkpoint_interval.us > 0) rate_work_.resize(jobs.size());
     const PreemptionCost& cost = options.preemption;
     if (cost.checkpoint_interval.us > 0 && cost.checkpoint + cost.restart > Time{}) loading_.resize(jobs.size());
     state_.queues.resize(cluster.vcs.size() + 1);
@@ -383,11 +384,13 @@ class Engine {
 
   // A gang runs at the rate of its slowest task. Precondition: there is a runtime model.
   [[nodiscard]] RatePpm modelled_rate(JobId job, const detail::JobState& state) const {
-    if (state_.sharing.is_seated(job)) return state_.sharing.rate(*state_.runtime, job);
+    const SpanFactor span = state_.span_factor(job);
+    if (state_.sharing.is_seated(job)) return state_.sharing.rate(*state_.runtime, job, span);
+    const std::span<const RatePpm> speeds = state_.speeds(job);
     RatePpm slowest = ~RatePpm{0};
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
-      const RatePpm rate =
-          state_.runtime->rate(state_.jobs->family(job), state_.cluster.node_gpu_type(state_.cluster.grant(at).node));
+      const std::uint32_t type = state_.cluster.node_gpu_type(state_.cluster.grant(at).node);
+      const RatePpm rate = scaled_rate(type < speeds.size() ? speeds[type] : reference_rate, span.on(type));
       slowest = rate < slowest ? rate : slowest;
     }
     return slowest;

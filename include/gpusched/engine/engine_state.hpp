@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "gpusched/core/types.hpp"
@@ -110,6 +111,25 @@ struct EngineState {
   const JobState& operator[](JobId job) const { return states[index(job)]; }
 
   [[nodiscard]] std::uint32_t queue_of(JobId job) const { return queue_of_vc.empty() ? 0 : queue_of_vc[jobs->vc(job)]; }
+
+  /// The job's rates by GPU type, alone on its GPUs; none where it runs at the reference rate on all.
+  [[nodiscard]] std::span<const RatePpm> speeds(JobId job) const {
+    return runtime == nullptr ? std::span<const RatePpm>{} : runtime->rates(jobs->family(job), jobs->shape(job));
+  }
+
+  /// The factor on the rate of a job that holds nodes: what its span costs it. Precondition: there is a runtime model.
+  [[nodiscard]] SpanFactor span_factor(JobId job) const {
+    const SpanModel& spans = runtime->spans();
+    if (spans.is_empty()) return {};
+    return spans.factor(jobs->family(job), jobs->shape(job), cluster.span_of((*this)[job].grants));
+  }
+
+  /// The rule that places this job where `rule` is the run's: Placement::skew is another one for each family.
+  [[nodiscard]] Placement rule_for(JobId job, Placement rule) const {
+    if (rule != Placement::skew) return rule;
+    const bool skewed = runtime != nullptr && runtime->spans().is_skewed(jobs->family(job));
+    return skewed ? Placement::consolidate : Placement::best_fit;
+  }
 
   void append(JobList& list, JobId job) {
     JobState& state = (*this)[job];

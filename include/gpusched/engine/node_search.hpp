@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/rng.hpp"
@@ -20,13 +22,14 @@ namespace gpusched::detail {
 /// otherwise, and for GPU shares and racks, all nodes that the job may use are looked at.
 class NodeSearch {
  public:
-  /// For a gang of `shape` that belongs to virtual cluster `vc`.
-  NodeSearch(const Capacity& capacity, const Shape& shape, std::uint32_t vc, Placement rule, Rng& rng)
-      : capacity_(capacity), shape_(shape), allowed_(capacity.allowed_classes(shape, vc)), rule_(rule), rng_(rng) {}
+  /// For a gang of `shape` among the nodes of these classes.
+  NodeSearch(const Capacity& capacity, const Shape& shape, const std::vector<std::uint32_t>& classes, Placement rule,
+             Rng& rng)
+      : capacity_(capacity), shape_(shape), allowed_(classes), rule_(rule), rng_(rng) {}
 
   /// The node for the next tasks of the gang, of which `left` have none yet; no_node when no allowed node has room.
   [[nodiscard]] NodeId next(std::uint32_t left) {
-    if (rule_ == Placement::rack) return pick_in_rack(left);
+    if (minds_racks()) return pick_in_rack(left);
     if (!uses_remnants(rule_)) return pick_whole(left);
     return is_indexed() ? pick_by_index(static_cast<std::uint32_t>(shape_.gpu_milli_per_task / whole_gpu), left)
                         : pick_by_scan(left);
@@ -38,6 +41,10 @@ class NodeSearch {
   }
 
  private:
+  [[nodiscard]] bool minds_racks() const {
+    return rule_ == Placement::rack || (rule_ == Placement::consolidate && capacity_.keeps_gangs_near());
+  }
+
   // The index knows whole GPUs and nothing else.
   [[nodiscard]] bool is_indexed() const { return !capacity_.is_bounded() && !shape_.is_share(); }
 
@@ -149,12 +156,12 @@ class NodeSearch {
             better = better || free > best_free || (free == best_free && id < index(best));
             break;
           case Placement::random: better = rng_.below(seen) == 0; break;  // reservoir of one: uniform
-          default:                                                        // best_fit, consolidate
+          default:                                                        // best_fit, consolidate, fastest
             if (better) break;
             if (holds_all != best_holds_all) {
               better = holds_all;
             } else if (free != best_free) {
-              const bool want_emptier = rule_ == Placement::consolidate && !holds_all;
+              const bool want_emptier = rule_ != Placement::best_fit && !holds_all;
               better = want_emptier ? free > best_free : free < best_free;
             } else {
               better = id < index(best);
@@ -198,9 +205,9 @@ class NodeSearch {
   [[nodiscard]] std::int64_t tasks_when_empty(const NodeState& node) const {
     const std::int64_t tasks = Capacity::bounded_tasks_that_fit(node.cpu_capacity, node.memory_capacity, shape_);
     if (shape_.gpu_milli_per_task == 0) return tasks;
-    const std::int64_t per_gpu = whole_gpu / shape_.gpu_milli_per_task;  // of a share on a node with devices
-    const std::int64_t on_gpus =
-        shape_.is_share() && node.has_devices ? node.gpus * per_gpu : node.gpus * whole_gpu / shape_.gpu_milli_per_task;
+    const std::int64_t on_gpus = shape_.is_share() && node.has_devices
+                                     ? node.gpus * capacity_.shares_of_idle(node, shape_)
+                                     : node.gpus * whole_gpu / shape_.gpu_milli_per_task;
     return std::min(tasks, on_gpus);
   }
 
@@ -260,7 +267,7 @@ class NodeSearch {
   // ---- racks -----------------------------------------------------------------------------------------------------
 
   // One node that holds all: the fullest. Else within `rack_` as consolidate does; when that is full or not yet chosen,
-  // the rack with the least room that holds all, or else with the most. O(nodes).
+  // another rack. O(nodes), but O(classes x log n) where one node holds all and GPUs are the only limit.
   [[nodiscard]] NodeId pick_in_rack(std::uint32_t left) {
     const auto holding = [&](std::uint32_t tasks, std::uint32_t in_rack, std::int64_t sign) {
       return least_by_scan([&](NodeId id) {
@@ -269,7 +276,9 @@ class NodeSearch {
       });
     };
     if (left == shape_.tasks) {
-      const NodeId one = holding(left, no_index, +1);
+      const NodeId one = is_indexed()
+                             ? fullest_with(static_cast<std::uint64_t>(shape_.gpu_milli_per_task / whole_gpu) * left)
+                             : holding(left, no_index, +1);
       if (one != no_node) return one;
     }
     if (rack_ == no_index || holding(1, rack_, +1) == no_node) rack_ = choose_rack(left);
@@ -278,21 +287,34 @@ class NodeSearch {
     return last != no_node ? last : holding(1, rack_, -1);
   }
 
+  // The rack of the site at hand, if any, then the one with the least room that holds `left` tasks; where none does, in
+  // the site with the least room that does, or else the most, the rack with the most room.
   [[nodiscard]] std::uint32_t choose_rack(std::uint32_t left) const {
-    std::map<std::uint32_t, std::uint64_t> room;  // tasks
+    std::map<std::uint32_t, std::int64_t> racks, sites;  // room in tasks
     for (const std::uint32_t g : allowed_) {
       for (const std::uint32_t id : capacity_.node_class(g).members) {
-        room[capacity_.node(NodeId{id}).rack_number] += capacity_.tasks_that_fit(NodeId{id}, shape_);
+        const std::uint32_t rack = capacity_.node(NodeId{id}).rack_number;
+        const std::uint32_t tasks = capacity_.tasks_that_fit(NodeId{id}, shape_);
+        racks[rack] += tasks;
+        sites[capacity_.site_of(rack)] += tasks;
       }
     }
+    const auto shortage = [&](std::int64_t room) {  // what fits snugly is least; of what does not, the largest
+      return room >= left ? std::pair(std::int64_t{0}, room) : std::pair(std::int64_t{1}, -room);
+    };
+    using Rank = std::tuple<bool, std::int64_t, std::pair<std::int64_t, std::int64_t>, std::int64_t>;
     std::uint32_t best = no_index;
-    std::uint64_t best_room = 0;
-    for (const auto& [rack, tasks] : room) {
-      const bool holds = tasks >= left, best_holds = best_room >= left;
-      const bool better = holds != best_holds ? holds : holds ? tasks < best_room : tasks > best_room;
-      if (tasks == 0 || !better) continue;
+    Rank least{};
+    for (const auto& [rack, room] : racks) {
+      if (room == 0) continue;
+      const std::uint32_t site = capacity_.site_of(rack);
+      const bool elsewhere = rack_ != no_index && site != capacity_.site_of(rack_);
+      const auto [lacks, size] = shortage(room);
+      const Rank rank{elsewhere, lacks,
+                      lacks == 0 ? std::pair(std::int64_t{0}, std::int64_t{0}) : shortage(sites[site]), size};
+      if (best != no_index && rank >= least) continue;
       best = rack;
-      best_room = tasks;
+      least = rank;
     }
     return best;
   }

@@ -119,6 +119,22 @@ class View {
   [[nodiscard]] const NameTable& families() const { return state_->jobs->families(); }
   /// \}
 
+  // ---- what is known of speeds ----
+  /// How fast the job runs alone on GPUs of each type (Cluster::gpu_types), relative to the device that its run time is
+  /// of: what a scheduler measured or looked up. None where it runs at the reference rate on all types.
+  [[nodiscard]] std::span<const RatePpm> speeds(JobId job) const { return state_->speeds(job); }
+  /// The same for one GPU type.
+  [[nodiscard]] RatePpm speed(JobId job, std::uint32_t gpu_type) const {
+    const std::span<const RatePpm> known = speeds(job);
+    return gpu_type < known.size() ? known[gpu_type] : reference_rate;
+  }
+  /// The factor on these speeds while the tasks of the job are that far apart, on GPUs of that type; reference_rate
+  /// = 1.
+  [[nodiscard]] RatePpm span_speed(JobId job, std::uint32_t gpu_type, Span span) const {
+    if (state_->runtime == nullptr || state_->runtime->spans().is_empty()) return reference_rate;
+    return state_->runtime->spans().factor(family(job), shape(job), span).on(gpu_type);
+  }
+
   // ---- jobs as they are ----
   /// Where the job is in its life, commands of the open decision included.
   [[nodiscard]] JobPhase phase(JobId job) const { return (*state_)[job].phase; }
@@ -145,6 +161,9 @@ class View {
     }
   }
 
+  /// How far apart the tasks of a running job are.
+  [[nodiscard]] Span span(JobId job) const { return state_->cluster.span_of((*state_)[job].grants); }
+
   /// Head of a running job's grant list in cluster(), for policies that play the future on a copy of it.
   [[nodiscard]] std::uint32_t grants(JobId job) const { return (*state_)[job].grants; }
 
@@ -168,6 +187,8 @@ class View {
   [[nodiscard]] const ClusterState& cluster() const { return state_->cluster; }
   /// How this run behaves.
   [[nodiscard]] const EngineOptions& options() const { return state_->options; }
+  /// The rule that chooses the job's nodes in this run.
+  [[nodiscard]] Placement placement(JobId job) const { return state_->rule_for(job, options().placement); }
   /// Jobs submitted so far: those of id below it.
   [[nodiscard]] std::uint32_t arrived() const { return state_->arrived; }
   /// Jobs finished so far.

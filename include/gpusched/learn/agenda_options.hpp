@@ -20,6 +20,8 @@ enum class ActionMode : std::uint8_t {
   fit_or_wait,      ///< a waiting job that fits, or WAIT for the next event
   select_blocking,  ///< any waiting job; it is then waited for until it fits (RLScheduler, SC'20); no WAIT
   backfill,         ///< the heuristic's first job holds a reservation (EASY); choose a job to backfill, or WAIT
+  reserve,          ///< any waiting job; one that does not fit holds EASY's reservation at this instant, and the next
+                    ///< choices are jobs to backfill, or WAIT
   inspect,          ///< accept or reject (WAIT) the heuristic's first fitting job (SchedInspector, HPDC'22)
   preempt,          ///< not a choice but an order of all jobs, waiting and running (ranking.hpp)
 };
@@ -35,19 +37,21 @@ enum class RuntimeKnowledge : std::uint8_t {
 /// Static orders of waiting jobs, smallest key first, ties by submission. "r" is the known run time in seconds (1 when
 /// nothing is known), "n" the GPUs, "s" the submission in seconds.
 enum class Heuristic : std::uint8_t {
-  fcfs,  ///< s
-  sjf,   ///< r
-  saf,   ///< r n
-  f1,    ///< f1_score(r, n, s) (f1_score.hpp)
-  las,   ///< mode preempt: level of GPU service attained (Ranking)
-  srtf,  ///< mode preempt: known run time left, as of the job's last level
+  fcfs,     ///< s
+  sjf,      ///< r
+  saf,      ///< r n
+  f1,       ///< f1_score(r, n, s) (f1_score.hpp)
+  las,      ///< mode preempt: level of GPU service attained (Ranking)
+  srtf,     ///< mode preempt: known run time left, as of the job's last level
+  gittins,  ///< mode preempt: falling Gittins index by ServiceForecast; that of a running job counts e times
 };
 
 /// The name of each mode.
-inline constexpr std::array<NamedValue<ActionMode>, 5> action_mode_names{{
+inline constexpr std::array<NamedValue<ActionMode>, 6> action_mode_names{{
     {"fit_or_wait", ActionMode::fit_or_wait},
     {"select_blocking", ActionMode::select_blocking},
     {"backfill", ActionMode::backfill},
+    {"reserve", ActionMode::reserve},
     {"inspect", ActionMode::inspect},
     {"preempt", ActionMode::preempt},
 }};
@@ -59,13 +63,14 @@ inline constexpr std::array<NamedValue<RuntimeKnowledge>, 4> runtime_knowledge_n
     {"oracle", RuntimeKnowledge::oracle},
 }};
 /// The name of each order.
-inline constexpr std::array<NamedValue<Heuristic>, 6> heuristic_names{{
+inline constexpr std::array<NamedValue<Heuristic>, 7> heuristic_names{{
     {"fcfs", Heuristic::fcfs},
     {"sjf", Heuristic::sjf},
     {"saf", Heuristic::saf},
     {"f1", Heuristic::f1},
     {"las", Heuristic::las},
     {"srtf", Heuristic::srtf},
+    {"gittins", Heuristic::gittins},
 }};
 
 /// A waiting job's key. Precondition: not an order of mode preempt.
@@ -77,7 +82,8 @@ inline double heuristic_key(Heuristic heuristic, float known_s, float gpu_count,
     case Heuristic::sjf: return run;
     case Heuristic::saf: return run * gpus;
     case Heuristic::las:
-    case Heuristic::srtf: GPUSCHED_ASSERT(false, "an order of mode preempt"); [[fallthrough]];
+    case Heuristic::srtf:
+    case Heuristic::gittins: GPUSCHED_ASSERT(false, "an order of mode preempt"); [[fallthrough]];
     case Heuristic::f1: break;
   }
   return f1_score(run, gpus, static_cast<double>(submit_us) / static_cast<double>(microseconds_per_second));
@@ -92,13 +98,16 @@ struct AgendaOptions {
   bool choose_nodes = false;      ///< a job that starts on one node: choose the kind of node too (Agenda::placing())
   bool sc20_backfill = false;     ///< select_blocking: RLScheduler's backfilling while the chosen job waits
   Time starvation = Time::max();  ///< fit_or_wait: once the oldest job waited this long, nothing else starts
+
+  friend bool operator==(const AgendaOptions&, const AgendaOptions&) = default;  ///< every option alike
 };
 
 /// What is wrong with a combination of options, or nothing.
 constexpr std::optional<std::string_view> contradiction(const AgendaOptions& options) {
-  const bool follows = options.heuristic == Heuristic::las || options.heuristic == Heuristic::srtf;
+  const bool follows = options.heuristic == Heuristic::las || options.heuristic == Heuristic::srtf ||
+                       options.heuristic == Heuristic::gittins;
   if (options.mode != ActionMode::preempt) {
-    if (follows) return "the heuristics las and srtf rank running jobs: they need mode preempt";
+    if (follows) return "the heuristics las, srtf and gittins rank running jobs: they need mode preempt";
     return std::nullopt;
   }
   if (options.choose_nodes) return "mode preempt has no choice of nodes";

@@ -94,7 +94,8 @@ class Env {
     window_ = &window;
     scale_ = scale;
     engine_.emplace(window.jobs, *cluster_, options_.engine);
-    agenda_.emplace(options_.agenda, window.jobs.works(), window.history);
+    const bool predicts = KnownRuns::predicts(options_.agenda.knowledge);
+    agenda_.emplace(options_.agenda, window.jobs.works(), predicts ? window.history : RuntimePredictor{});
     rates_ = {};
     totals_ = {};
     gpus_ = static_cast<double>(std::max<std::int64_t>(1, engine_->view().cluster().total_gpus()));
@@ -201,7 +202,8 @@ class Env {
       while (agenda_->open(engine_->view(), decision)) {
         if (rates_.scoring) {
           if (!std::exchange(took_over_, true)) agenda_->change_hands(engine_->view());
-          return finish(result);
+          finish(result);
+          return result;
         }
         agenda_->act(options_.agenda.heuristic, engine_->view(), decision);
       }
@@ -214,18 +216,18 @@ class Env {
         result.terminated = engine_->all_finished();
         result.truncated = !result.terminated;
         agenda_->show(engine_->view());
-        return finish(result);
+        finish(result);
+        return result;
       }
       watch(result, discount);
       agenda_->observe(engine_->view());
     }
   }
 
-  StepResult finish(StepResult& result) {
+  void finish(StepResult& result) {
     for (std::size_t term = 0; term < reward_terms; ++term) totals_[term] += result.reward[term];
     if (options_.discount_per_s == 0) result.scalar = dot(options_.weights, result.reward);
     result.scalar *= scale_;
-    return result;
   }
 
   // A reward of `amount` at this instant.
@@ -288,8 +290,9 @@ class Env {
 
   // What the rates need of a job, worked out once an episode.
   struct JobFacts {
-    double gpus, gpu_s, urgency;  // gpu_s: left; urgency = 1 / max(run, bound)
-    double end_s = 0;             // planned, of the present run
+    double gpus, gpu_s;      // gpu_s: left
+    double scored, urgency;  // 1, and 1 / max(run, bound); both 0 for a warm-up job
+    double end_s = 0;        // planned, of the present run
   };
   [[nodiscard]] const JobFacts& facts(JobId job) const { return facts_[index(job)]; }
 
@@ -299,7 +302,8 @@ class Env {
       const JobId job{i};
       const double run = to_seconds(window_->jobs.work(job));
       const double gpus = static_cast<double>(window_->jobs.shape(job).gpu_milli()) / static_cast<double>(whole_gpu);
-      facts_[i] = {gpus, gpus * run, 1 / std::max(run, slowdown_bound_s)};
+      const double weight = scored(job) ? 1.0 : 0.0;
+      facts_[i] = {gpus, gpus * run, weight, weight / std::max(run, slowdown_bound_s)};
       rates_.future_gpu_s += facts_[i].gpu_s;
     }
   }
@@ -307,14 +311,13 @@ class Env {
   void submit(JobId job) {
     rates_.future_gpu_s -= facts(job).gpu_s;
     rates_.scoring = rates_.scoring || scored(job);
-    if (scored(job)) rates_.in_system += 1;
+    rates_.in_system += facts(job).scored;
     queue(job, +1);
   }
 
   void queue(JobId job, double sign) {
     rates_.queued_gpu_s += sign * facts(job).gpu_s;
-    if (!scored(job)) return;
-    rates_.waiting += sign;
+    rates_.waiting += sign * facts(job).scored;
     rates_.slowdown += sign * facts(job).urgency;
     if (rates_.waiting == 0) rates_.slowdown = 0;  // no drift from rounding
   }
@@ -358,11 +361,11 @@ class Env {
 
   void update_fairness(std::uint32_t user, double slowdown, StepResult& result, double discount) {
     UserSlowdown& entry = fairness_[user];
-    const double before = entry.mean();
+    const double before = entry.mean;
     if (entry.jobs == 0) fairness_sums_.users += 1;
     entry.jobs += 1;
     entry.sum += slowdown;
-    const double after = entry.mean();
+    const double after = entry.mean = entry.sum / entry.jobs;
     fairness_sums_.sum += after - before;
     fairness_sums_.squares += after * after - before * before;
     const double jain = fairness_sums_.sum * fairness_sums_.sum / (fairness_sums_.users * fairness_sums_.squares);
@@ -379,8 +382,7 @@ class Env {
   }
 
   struct UserSlowdown {
-    double jobs = 0, sum = 0;
-    [[nodiscard]] double mean() const { return jobs > 0 ? sum / jobs : 0; }
+    double jobs = 0, sum = 0, mean = 0;
   };
   struct FairnessSums {
     double users = 0, sum = 0, squares = 0;

@@ -21,9 +21,14 @@ class KnownRuns {
     GPUSCHED_ASSERT(knowledge != RuntimeKnowledge::oracle || !true_runs.empty(), "the oracle needs run times");
   }
 
+  /// Whether the predictor, and so `history`, is ever asked.
+  static constexpr bool predicts(RuntimeKnowledge knowledge) {
+    return knowledge == RuntimeKnowledge::predicted || knowledge == RuntimeKnowledge::user;
+  }
+
   /// Learns a job that has just finished.
   void finish(const View& view, JobId job) {
-    if (knowledge_ == RuntimeKnowledge::predicted || knowledge_ == RuntimeKnowledge::user) predictor_.learn(view, job);
+    if (predicts(knowledge_)) predictor_.learn(view, job);
   }
 
   /// The known run time of a job, in seconds; 0 when unknown.

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "gpusched/core/types.hpp"
@@ -100,15 +101,39 @@ inline float gpus_of(const ClusterState& cluster) {
 
 namespace detail {
 
-/// Natural logarithm of 1 + x for x >= 0 within 1e-4, branch-free so that the token loop vectorises; std::log would
-/// cost as much as the rest of a step. The same bits everywhere: only additions, multiplications and bit operations.
-inline float fast_log1p(float x) {
-  const auto bits = std::bit_cast<std::int32_t>(1.0f + x);
-  const auto exponent = static_cast<float>((bits >> 23) - 127);
-  const auto m = std::bit_cast<float>((bits & 0x7FFFFF) | 0x3F800000) - 1.0f;
+/// Four side by side: compilers unroll short loops before they look for vectors in them.
+using FourFloats __attribute__((vector_size(16))) = float;
+using FourBits __attribute__((vector_size(16))) = std::int32_t;  ///< those of FourFloats
+
+/// `value` in single precision.
+inline float to_floats(std::int32_t value) { return static_cast<float>(value); }
+inline FourFloats to_floats(FourBits values) { return __builtin_convertvector(values, FourFloats); }  ///< likewise
+
+/// Natural logarithm of 1 + x for x >= 0 within 1e-4; std::log would cost as much as the rest of a step. The same bits
+/// everywhere: only additions, multiplications and bit operations.
+template <class Floats, class Bits>
+Floats fast_log1p_of(Floats x) {
+  const auto bits = std::bit_cast<Bits>(1.0f + x);
+  const Floats exponent = to_floats((bits >> 23) - 127);
+  const Floats m = std::bit_cast<Floats>((bits & 0x7FFFFF) | 0x3F800000) - 1.0f;
   // Least squares of log(1 + m) on [0, 1), exact at both ends so that the whole is continuous.
-  const float log_mantissa = m * (0.99700858f + m * (-0.46848477f + m * (0.22052788f + m * -0.05590450f)));
+  const Floats log_mantissa = m * (0.99700858f + m * (-0.46848477f + m * (0.22052788f + m * -0.05590450f)));
   return exponent * 0.69314718f + log_mantissa;
+}
+
+/// Of one x.
+inline float fast_log1p(float x) { return fast_log1p_of<float, std::int32_t>(x); }
+
+/// Replaces the first `count` floats, and what follows them up to a multiple of four, by fast_log1p() times `scale`.
+template <std::size_t size>
+void fast_log1p_each(std::array<float, size>& floats, std::size_t count, float scale) {
+  static_assert(size % 4 == 0);
+  for (std::size_t i = 0; i < count; i += 4) {
+    FourFloats four;
+    std::memcpy(&four, floats.data() + i, sizeof four);
+    four = fast_log1p_of<FourFloats, FourBits>(four) * scale;
+    std::memcpy(floats.data() + i, &four, sizeof four);
+  }
 }
 
 /// Sine and cosine of the hour in its day, then in its week, for each hour of a week.

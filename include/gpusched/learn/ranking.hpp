@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -15,38 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/learn/doubling_levels.hpp"
 #include "gpusched/learn/observation.hpp"
+#include "gpusched/learn/service_forecast.hpp"
 #include "gpusched/policy/preemptive_order.hpp"
 
 namespace gpusched {
-
-/// Amounts of microseconds (times GPUs) cut into levels: below `first` is level 0, then every doubling is cut into
-/// `steps` equal ones. Precondition: `steps` is a power of two and divides `first`.
-struct DoublingLevels {
-  std::int64_t first;  ///< where level 0 ends, in microseconds (times GPUs)
-  std::int64_t steps;  ///< levels per doubling
-
-  /// The level that an amount lies in. Precondition: amount >= 0.
-  [[nodiscard]] constexpr std::uint32_t level(std::int64_t amount) const {
-    const std::int64_t units = amount / (first / steps);
-    if (units < steps) return 0;
-    const int doublings = bits(units) - bits(steps);
-    return static_cast<std::uint32_t>(1 + doublings * steps + (units >> doublings) - steps);
-  }
-  /// Where a level begins.
-  [[nodiscard]] constexpr std::int64_t begin(std::uint32_t level) const {
-    if (level == 0) return 0;
-    const std::int64_t past = level - 1;
-    return first / steps * ((steps + past % steps) << (past / steps));
-  }
-  /// Times that the amount doubled to reach the level, 0 for level 0.
-  [[nodiscard]] constexpr float doublings(std::uint32_t level) const {
-    return static_cast<float>(level) / static_cast<float>(steps);
-  }
-
- private:
-  static constexpr int bits(std::int64_t x) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(x))); }
-};
 
 /// The order of all jobs, waiting and running, by the scores they were last given; see the head of this file. A value.
 class Ranking {
@@ -57,10 +30,16 @@ class Ranking {
   /// Levels of a job's total waiting time, in microseconds: one level for each doubling.
   static constexpr DoublingLevels wait_levels{whole_seconds(60).us, 1};
 
+  /// `forecasts`: log_gittins() may be asked without forecast().
+  explicit Ranking(bool forecasts) : forecasts_(forecasts) {}
+
   /// A job began to wait, after its submission or after an attempt that ended; `known_s` is its known run time.
   void wait(const View& view, JobId id, float known_s) {
     if (jobs_.empty()) jobs_.resize(view.job_count());
     Job& job = jobs_[index(id)];
+    const bool again = std::exchange(job.submitted, true);
+    if (forecasts_ && !again) forecast_.submit(view, id);
+    if (forecasts_ && again) forecast_.pass(view, id);
     if (job.running) leave(view, id);
     job.known_s = known_s;
     job.milli = view.shape(id).gpu_milli();
@@ -74,6 +53,29 @@ class Ranking {
   void finish(const View& view, JobId id) {
     leave(view, id);
     learn(view.shape_id(id), view.attained_gpu_us(id));
+    if (forecasts_) forecast_.finish(view, id);
+  }
+
+  /// From now on log_gittins() may be asked. A forecast that nobody reads is not kept, since it costs time at every
+  /// event. It is the same when it begins here, because cross() has noted every level by now and the view tells of all
+  /// jobs. O(jobs) the first time. Precondition: cross() was called at this instant.
+  void forecast(const View& view) {
+    if (std::exchange(forecasts_, true)) return;
+    for (std::uint32_t i = 0; i < view.arrived(); ++i) {
+      const JobId id{i};
+      forecast_.submit(view, id);
+      if (view.phase(id) == JobPhase::done) {
+        forecast_.finish(view, id);
+      } else {
+        forecast_.pass(view, id);
+      }
+    }
+  }
+
+  /// Asks for the scores of the jobs whose Gittins index changed most when this one ended. Precondition: as
+  /// log_gittins().
+  void ask_near(JobId ended) {
+    forecast_.for_each_near(ended, [this](JobId id) { ask_for(id); });
   }
 
   /// Lists the jobs that entered a level by now. Call once an instant, after wait() and finish().
@@ -82,6 +84,7 @@ class Ranking {
       const Crossing due = crossings_.front();
       pop_crossing();
       if (jobs_[index(due.job)].due_us != due.time_us) continue;
+      if (forecasts_) forecast_.pass(view, due.job);
       ask_for(due.job);
       plan(view, due.job);
     }
@@ -116,6 +119,12 @@ class Ranking {
   /// How often the job's attained GPU service doubled, by its level (DoublingLevels::doublings).
   [[nodiscard]] float service_doublings(const View& view, JobId id) const {
     return service_levels.doublings(service_levels.level(view.attained_gpu_us(id)));
+  }
+  /// Natural logarithm of the job's Gittins index (ServiceForecast::gittins_index). Precondition: forecasts were asked
+  /// for, from the start or by forecast().
+  [[nodiscard]] float log_gittins(const View& view, JobId id) const {
+    GPUSCHED_ASSERT(forecasts_, "no forecast is kept");
+    return static_cast<float>(std::log(forecast_.gittins_index(view, id)));
   }
   /// Known run time less the time run, in seconds; rank_left says what it is for a job that ran longer than known.
   [[nodiscard]] float left_seconds(const View& view, JobId id) const {
@@ -168,6 +177,7 @@ class Ranking {
     MilliGpu milli = 0;
     float known_s = 0, gpus = 0;
     float waiting_score = 0, running_score = 0;
+    bool submitted = false;
     bool running = false;
     bool planned_running = false;  // as of plan()
     bool asked = false;
@@ -291,6 +301,8 @@ class Ranking {
   std::vector<JobId> moved_;  // by the present fill()
   std::vector<Crossing> crossings_;
   std::vector<Endings> endings_;  // of all jobs, then by shape
+  bool forecasts_;                // forecast_ is kept
+  ServiceForecast forecast_;      // empty unless it is
   std::int64_t next_wake_us_ = never;
 };
 

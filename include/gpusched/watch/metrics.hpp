@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -137,8 +138,10 @@ struct Metrics {
   double avg_wait_s = 0;    ///< wait: completion time less the time spent running, so queueing after preemptions counts
   double p99_wait_s = 0;    ///< 99th percentile of the waits
   double avg_bounded_slowdown = 0;  ///< max(1, jct / max(work, 10 s)) (Feitelson and Rudolph, JSSPP 1998)
-  double makespan_s = 0;            ///< first submission to last end
-  double last_end_s = 0;            ///< on the trace's clock
+  /// Mean bounded slowdown of the worst-treated tenth of the jobs: the n / 10 of the largest, rounded up.
+  double worst_decile_slowdown = 0;
+  double makespan_s = 0;  ///< first submission to last end
+  double last_end_s = 0;  ///< on the trace's clock
   /// The useful part of gpu_allocation: GPU time that advanced jobs (Engine::useful_time), so without preemption costs
   /// and lost work, whatever the speed of the GPU. With a measure window: gpu_allocation times the useful share of the
   /// measured jobs' GPU time.
@@ -183,6 +186,15 @@ inline double percentile(std::span<std::int64_t> values, double p) {
   return low + (high - low) * (position - static_cast<double>(below));
 }
 
+/// Mean of the largest n / 10 values, rounded up; reorders `values`. Precondition: not empty.
+inline double mean_of_largest_tenth(std::span<double> values) {
+  const std::size_t count = (values.size() + 9) / 10;
+  const auto largest = values.end() - static_cast<std::ptrdiff_t>(count);
+  std::nth_element(values.begin(), largest, values.end());
+  std::sort(largest, values.end());  // the sum must not depend on how a standard library selects
+  return std::accumulate(largest, values.end(), 0.0) / static_cast<double>(count);
+}
+
 inline double seconds(double us) { return us / static_cast<double>(microseconds_per_second); }
 
 /// One home of the per-job quantities.
@@ -209,7 +221,7 @@ inline std::optional<double> finish_time_ratio(const Engine& engine, const RunLo
   return jct <= 0 ? 0 : jct * jct / (work * log.contention_us(job));
 }
 
-/// Metrics of the measured jobs. Allocates one array of 8 bytes a measured job. Preconditions: every job finished;
+/// Metrics of the measured jobs. Allocates two arrays of 8 bytes a measured job. Preconditions: every job finished;
 /// `log` watched the whole run with the same window; at least one job is measured.
 inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureWindow window = {}) {
   const JobTable& jobs = engine.jobs();
@@ -219,6 +231,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   metrics.jobs = end - window.first;
   const auto count = static_cast<double>(metrics.jobs);
   std::vector<std::int64_t> values(metrics.jobs);
+  std::vector<double> slowdowns(metrics.jobs);
   detail::WideInt jct_sum = 0, wait_sum = 0, useful = 0, held = 0;
   double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0;
   std::uint32_t ratios = 0;
@@ -230,6 +243,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     jct_sum += outcome.jct.us;
     wait_sum += outcome.wait.us;
     slowdown_sum += outcome.bounded_slowdown;
+    slowdowns[i - window.first] = outcome.bounded_slowdown;
     metrics.preemptions += engine.preemptions(job);
     const MilliGpu gpus = jobs.shape(job).gpu_milli();
     useful += detail::WideInt{engine.useful_time(job).us} * gpus;
@@ -245,6 +259,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   metrics.avg_jct_s = detail::seconds(static_cast<double>(jct_sum) / count);
   metrics.avg_wait_s = detail::seconds(static_cast<double>(wait_sum) / count);
   metrics.avg_bounded_slowdown = slowdown_sum / count;
+  metrics.worst_decile_slowdown = detail::mean_of_largest_tenth(slowdowns);
   if (ratio_squares > 0) metrics.jain_fairness = ratio_sum * ratio_sum / (ratios * ratio_squares);
   metrics.median_jct_s = detail::seconds(detail::percentile(values, 0.50));
   metrics.p95_jct_s = detail::seconds(detail::percentile(values, 0.95));

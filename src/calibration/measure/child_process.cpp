@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "src/calibration/measure/byte_stream.hpp"
+#include "src/base/byte_stream.hpp"
 
 namespace gpusched {
 

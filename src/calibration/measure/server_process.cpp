@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "src/calibration/measure/byte_stream.hpp"
+#include "src/base/byte_stream.hpp"
 
 namespace gpusched {
 namespace {

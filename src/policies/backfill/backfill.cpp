@@ -176,6 +176,11 @@ std::vector<ParameterInfo>::const_iterator find_estimate(const std::vector<Param
                       [](const ParameterInfo& parameter) { return parameter.name == "estimate"; });
 }
 
+// What an estimator is on these jobs: without requests it predicts from finished jobs.
+std::string on_these_jobs(const std::string& estimator, const JobTable& jobs) {
+  return estimator == "requested" && !jobs.has_estimates() ? "history" : estimator;
+}
+
 // The value of the parameter `estimate`; nothing where there is no such parameter, or no word, which makers refuse.
 std::string estimator_of(const std::vector<ParameterInfo>& parameters, const PolicySpec& spec, const JobTable& jobs) {
   const auto row = find_estimate(parameters);
@@ -183,7 +188,7 @@ std::string estimator_of(const std::vector<ParameterInfo>& parameters, const Pol
   const auto given = spec.given.find("estimate");
   const auto* word = std::get_if<std::string>(given == spec.given.end() ? &row->fallback : &given->second);
   if (word == nullptr) return {};
-  return *word == "requested" && !jobs.has_estimates() ? "history" : *word;
+  return on_these_jobs(*word, jobs);
 }
 
 }  // namespace
@@ -198,7 +203,11 @@ std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& po
     return of_order + ", " + of_reservations;
   }
   const PolicyInfo& row = **registry.find(policy.name);
-  if (of_order.empty() && row.knowledge) of_order = row.knowledge(policy);
+  if (of_order.empty() && row.knowledge) {
+    const auto parameters = complete_parameters("policy " + row.name, row.parameters, policy);
+    if (!parameters) return "-";  // refused by its maker
+    of_order = on_these_jobs(row.knowledge(*parameters, policy.name), jobs);
+  }
   if (of_order.empty()) return clairvoyant ? "exact" : "-";
   return of_order;
 }

@@ -13,7 +13,8 @@ void Reservation::make(const View& view, const EstimatedEnds& ends, JobId job) {
   cluster_ = view.cluster();
   shape_ = view.shape(job);
   vc_ = view.queue_of(job);
-  rule_ = view.options().placement;
+  rule_ = view.placement(job);
+  speeds_ = view.speeds(job);
   time_ = Time::max();
   for (const EstimatedEnds::End& end : ends.ends()) {
     if (end.time > time_) return;
@@ -23,7 +24,7 @@ void Reservation::make(const View& view, const EstimatedEnds& ends, JobId job) {
 }
 
 bool Reservation::fits() {
-  const std::uint32_t grants = cluster_.place(shape_, vc_, rule_);
+  const std::uint32_t grants = cluster_.place(shape_, vc_, rule_, speeds_);
   if (grants == no_index) return false;
   cluster_.release(grants, shape_, vc_);
   cluster_.free_grants(grants);
@@ -102,7 +103,7 @@ void EasyBackfill::add_limited(JobId like, std::uint32_t queue, const View& view
 EasyBackfill::Beside EasyBackfill::start_beside(JobId job, bool limited, std::uint32_t queue, const OracleView& view,
                                                 Decision& decision) {
   const Shape& shape = view.shape(job);
-  const std::uint32_t grants = present_.place(shape, queue, view.options().placement);
+  const std::uint32_t grants = present_.place(shape, queue, view.placement(job), view.speeds(job));
   if (grants == no_index) return Beside::no_room;
   nodes_.clear();
   for (std::uint32_t at = grants; at != no_index; at = present_.grant(at).next) {

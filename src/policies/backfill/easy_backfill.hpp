@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@ class Reservation {
   Shape shape_{};  // of the reserved job
   std::uint32_t vc_ = 0;
   Placement rule_ = Placement::consolidate;
+  std::span<const RatePpm> speeds_;  // borrowed from the runtime model
 };
 
 /// Aggressive backfilling: the first waiting job that does not fit gets a reservation, made anew at every event; others

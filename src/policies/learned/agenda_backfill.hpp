@@ -13,8 +13,8 @@
 
 namespace gpusched {
 
-/// Makes the choices that the order prefers, in mode backfill or, with `blocks`, in mode select_blocking with
-/// sc20_backfill. A choice costs O(shapes x log n), and O(running jobs) more when it starts a job.
+/// Makes the choices that the order prefers, in modes backfill and reserve or, with `blocks`, in mode select_blocking
+/// with sc20_backfill. A choice costs O(shapes x log n), and O(running jobs) more when it starts a job.
 class AgendaBackfill {
  public:
   explicit AgendaBackfill(bool blocks) : blocks_(blocks) {}

@@ -40,7 +40,8 @@ AgendaPolicy::Way AgendaPolicy::way_of(const AgendaOptions& options) {
     case ActionMode::fit_or_wait:
     case ActionMode::inspect: return Way::key;
     case ActionMode::select_blocking: return options.sc20_backfill ? Way::backfill : Way::key;
-    case ActionMode::backfill: return Way::backfill;
+    case ActionMode::backfill:
+    case ActionMode::reserve: return Way::backfill;  // the order's first job is the head in both
     case ActionMode::preempt: break;
   }
   return Way::choices;
@@ -94,14 +95,10 @@ void AgendaPolicy::wait(const View& view, JobId job) {
 namespace {
 
 // fcfs and las look at no run time.
-std::string known_of_runs(const PolicySpec& spec) {
-  const auto word = [&spec](const char* parameter, const char* fallback) {
-    const auto given = spec.given.find(parameter);
-    return given == spec.given.end() ? std::string(fallback) : std::get<std::string>(given->second);
-  };
-  const std::string heuristic = word("heuristic", "sjf");
+std::string known_of_runs(const PolicyParameters& parameters, const std::string& /*name*/) {
+  const std::string& heuristic = parameters.word("heuristic");
   if (heuristic == "fcfs" || heuristic == "las") return "";
-  return estimator_name(*value_from_name(runtime_knowledge_names, word("knowledge", "predicted")));
+  return estimator_name(*value_from_name(runtime_knowledge_names, parameters.word("knowledge")));
 }
 
 }  // namespace
@@ -112,7 +109,7 @@ PolicyInfo agenda_info() {
           .source =
               "gpusched/learn/agenda.hpp; mode=select_blocking is the loop of RLScheduler (SC'20), mode=preempt "
               "preempts",
-          .complexity = "O(shapes + log n) a start; mode=backfill and sc20_backfill: O(shapes log n + running)",
+          .complexity = "O(shapes + log n) a start; where it backfills O(shapes log n + running)",
           .parameters = {{.name = "mode",
                           .fallback = std::string("fit_or_wait"),
                           .meaning = "what is chosen",

@@ -21,8 +21,8 @@ std::string estimator_name(RuntimeKnowledge knowledge);
 
 /// Makes every choice that an Agenda offers as its heuristic prefers. In the modes fit_or_wait and inspect that starts
 /// the first job that fits, again and again; in select_blocking the first job, and nothing else until it has started.
-/// These modes keep waiting jobs in heaps, without the Agenda's list of them: O(shapes + log n) a start. Mode backfill
-/// and sc20_backfill use AgendaBackfill; mode preempt costs what PreemptiveOrder does.
+/// These modes keep waiting jobs in heaps, without the Agenda's list of them: O(shapes + log n) a start. Modes backfill
+/// and reserve and sc20_backfill use AgendaBackfill; mode preempt costs what PreemptiveOrder does.
 class AgendaPolicy {
  public:
   /// `true_runs`: as Agenda.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/policies/learned/agenda_policy.hpp"
+#include "src/policies/learned/lanes/lane_stack.hpp"
 #include "src/policies/learned/shipped_models.hpp"
 
 namespace gpusched {
@@ -14,41 +15,47 @@ std::uint32_t best_action(std::span<const float> logits) {
   return static_cast<std::uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-namespace {
-
-double log_sum_exp(std::span<const float> logits) {
-  const double greatest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0;
-  for (const float logit : logits) {
-    if (logit > masked_logit) sum += std::exp(static_cast<double>(logit) - greatest);
-  }
-  return greatest + std::log(sum);
-}
-
-}  // namespace
-
 double log_probability(std::span<const float> logits, std::uint32_t action) {
-  return static_cast<double>(logits[action]) - log_sum_exp(logits);
+  ActionDistribution distribution;
+  distribution.set(logits);
+  return distribution.log_probability(action);
 }
 
 std::uint32_t sample_action(std::span<const float> logits, Rng& rng) {
-  const double total = log_sum_exp(logits);
-  double left = rng.uniform();
-  std::uint32_t last = best_action(logits);
-  for (std::uint32_t action = 0; action < logits.size(); ++action) {
-    if (logits[action] <= masked_logit) continue;
-    left -= std::exp(static_cast<double>(logits[action]) - total);
+  ActionDistribution distribution;
+  distribution.set(logits);
+  return distribution.sample(rng);
+}
+
+void ActionDistribution::set(std::span<const float> logits) {
+  const std::size_t count = whole_lanes(logits.size());
+  shifted_.assign(count, masked_logit);
+  powers_.resize(count);
+  std::copy(logits.begin(), logits.end(), shifted_.begin());
+  sum_ = static_cast<double>(lane_kernels().softmax(shifted_.data(), powers_.data(), count).power);
+}
+
+double ActionDistribution::log_probability(std::uint32_t action) const {
+  return static_cast<double>(shifted_[action]) - std::log(sum_);
+}
+
+std::uint32_t ActionDistribution::sample(Rng& rng) const {
+  double left = rng.uniform() * sum_;
+  std::uint32_t last = 0;
+  for (std::uint32_t action = 0; action < powers_.size(); ++action) {
+    if (powers_[action] == 0) continue;
+    left -= static_cast<double>(powers_[action]);
     last = action;
     if (left < 0) break;
   }
-  return last;  // rounding may leave a rest: the last allowed action takes it
+  return last;  // rounding may leave a rest: the last action that can be drawn takes it
 }
 
 void RlPolicy::decide(const View& view, Decision& decision) {
   agenda_.observe(view);
-  const bool steers = model_.network.hold_s > 0;
+  const bool steers = model_.network.steers();
   while (agenda_.open(view, decision)) {
-    if (steers && held_.is_over(view.now())) steer(view);
+    if (steers && held_.is_over(view)) steer(view);
     see(view);
     forward_policy(model_.network, steers ? held_.parameters() : model_.parameters, model_.normaliser, observation_,
                    logits_);
@@ -70,7 +77,7 @@ void RlPolicy::steer(const View& view) {
   see(view);
   forward_steering(model_.network, model_.parameters, model_.normaliser, observation_, action_);
   if (sample_) draw_action(model_.network, model_.parameters, action_, rng_);
-  held_.hold(model_.network, model_.parameters, action_, view.now());
+  held_.hold(model_.network, model_.parameters, action_, view);
 }
 
 namespace {
@@ -79,7 +86,7 @@ namespace {
 std::string folder_of(const std::string& name) { return name.substr(name.find(':') + 1); }
 
 // In mode preempt weights rank jobs; only where they are actions themselves (steering) is something drawn.
-bool draws(const TrainedModel& model) { return model.agenda.mode != ActionMode::preempt || model.network.hold_s > 0; }
+bool draws(const TrainedModel& model) { return model.agenda.mode != ActionMode::preempt || model.network.steers(); }
 
 Result<AnyPolicy> make_trained(const std::string& name, bool sample, double draw_seed, const PolicyContext& context) {
   auto model = load_model(folder_of(name));
@@ -114,8 +121,8 @@ PolicyInfo rl_policy_info() {
           .preemptive = true,
           .agent = true,
           .knowledge =
-              [](const PolicySpec& spec) {
-                const auto model = load_model(folder_of(spec.name));
+              [](const PolicyParameters&, const std::string& name) {
+                const auto model = load_model(folder_of(name));
                 return model ? estimator_name(model->agenda.knowledge) : "";
               },
           .files =
@@ -127,7 +134,7 @@ PolicyInfo rl_policy_info() {
 
 // The row of `rl:builtin/NAME`.
 PolicyInfo shipped_policy_info(const ShippedModel& shipped) {
-  const std::string folder = "builtin/" + std::string(shipped.name);
+  const std::string folder = std::string(builtin_models) + std::string(shipped.name);
   const std::size_t summary = shipped.card.find('\n');
   PolicyInfo row = rl_policy_info();
   row.name = "rl:" + folder;

@@ -18,7 +18,7 @@ namespace gpusched {
 
 /// Chooses, at every instant, the action of the greatest logit until it waits or nothing is left to choose; or draws
 /// from the policy's distribution. In mode preempt the logits rank the jobs. A model that steers sets the weights of
-/// its index anew after each NetworkSpec::hold_s. O(waiting jobs x network) a choice.
+/// its index anew after each NetworkSpec::hold_s or hold_jobs. O(waiting jobs x network) a choice.
 class RlPolicy {
  public:
   /// `true_runs`: JobTable::works() for a model that was trained with RuntimeKnowledge::oracle, else unused.
@@ -47,6 +47,21 @@ class RlPolicy {
   std::vector<float> logits_;
   HeldAction held_;  // of a model that steers
   std::vector<float> action_;
+};
+
+/// softmax(logits), worked out once.
+class ActionDistribution {
+ public:
+  /// Precondition: one logit is not masked.
+  void set(std::span<const float> logits);
+  /// Natural logarithm of the probability of `action`.
+  [[nodiscard]] double log_probability(std::uint32_t action) const;
+  /// Never a masked action.
+  std::uint32_t sample(Rng& rng) const;
+
+ private:
+  std::vector<float> shifted_, powers_;  // logit - greatest; exp() of that, 0 behind the last action
+  double sum_ = 1;                       // of powers_
 };
 
 /// An action drawn from softmax(logits); masked ones are never drawn. Precondition: one is not masked.

@@ -3,8 +3,11 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
+
+#include "src/policies/learned/lane_networks.hpp"
 
 namespace gpusched {
 namespace {
@@ -120,6 +123,28 @@ void initialise(std::vector<float>& parameters, const DenseLayer& layer, double 
   Eigen::Map<Matrix>(parameters.data() + layer.offset, rows, columns) = (gain * orthogonal).cast<float>();
 }
 
+// Columns of a sheet: what the kernel network makes of so many tokens fits the first cache.
+constexpr std::size_t most_columns = 128;
+
+// A kernel network over whole states at a time: put(state, its tokens' scores, WAIT's score).
+template <class Put>
+void score_alone(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
+                 const Observation& observation, Put put) {
+  LaneStack scorer = kernel_scorer(layout_of(spec), lane_kernels());
+  const std::vector<std::uint32_t>& begins = observation.job_begin;
+  const std::uint32_t states = observation.count();
+  for (std::uint32_t first = 0, end = 0; first < states; first = end) {
+    end = first + 1;
+    while (end < states && kernel_columns(spec, observation, first, end + 1) <= most_columns) ++end;
+    const std::size_t columns = whole_lanes(kernel_columns(spec, observation, first, end));
+    fill_kernel_inputs(spec, observation, first, end, normaliser, columns, scorer.inputs(columns));
+    const float* const scores = scorer.forward(parameters);
+    for (std::uint32_t s = first; s < end; ++s) {
+      put(s, scores + (begins[s] - begins[first]), scores[wait_column(spec, observation, first, end, s)]);
+    }
+  }
+}
+
 // Weights of any size give an allowed action a finite logit above masked_logit.
 float bounded_logit(float logit) {
   constexpr float largest = -masked_logit / 10;
@@ -127,6 +152,47 @@ float bounded_logit(float logit) {
 }
 
 }  // namespace
+
+LaneStack kernel_scorer(const NetworkLayout& layout, const LaneKernels& kernels) {
+  return {kernels,
+          {{layout.encode1, Activation::relu},
+           {layout.encode2, Activation::relu},
+           {layout.score1, Activation::relu},
+           {layout.score2, Activation::none}}};
+}
+
+LaneStack critic_stack(const NetworkLayout& layout, const LaneKernels& kernels) {
+  return {kernels,
+          {{layout.critic1, Activation::tanh}, {layout.critic2, Activation::tanh}, {layout.critic3, Activation::none}}};
+}
+
+void fill_kernel_inputs(const NetworkSpec& spec, const Observation& seen, std::uint32_t first, std::uint32_t end,
+                        const Normaliser& normaliser, std::size_t columns, float* sheet) {
+  const bool sees_globals = spec.kind == NetworkKind::kernel;
+  const std::size_t features = sees_globals ? std::size_t{job_features} : sc20_kernel_features;
+  const std::size_t begin = seen.job_begin[first];
+  const std::size_t tokens = seen.job_begin[end] - begin;
+  lane_kernels().transpose(seen.jobs.data() + begin * job_features, job_features, tokens, features,
+                           normaliser.job_mean.data(), normaliser.job_scale.data(), columns, sheet);
+  clear_columns(sheet, features, tokens, columns);
+  if (!sees_globals) return;
+  float* row = sheet + features * columns;
+  for (std::size_t feature = 0; feature < global_features; ++feature, row += columns) {
+    for (std::uint32_t s = first; s < end; ++s) {
+      const float value = (seen.global[std::size_t{s} * global_features + feature] - normaliser.global_mean[feature]) *
+                          normaliser.global_scale[feature];
+      std::fill_n(row + (seen.job_begin[s] - begin), seen.tokens(s), value);
+      row[tokens + (s - first)] = value;
+    }
+    std::fill(row + tokens + (end - first), row + columns, 0.0f);
+  }
+}
+
+void fill_critic_inputs(const float* features, std::size_t states, float* sheet) {
+  lane_kernels().transpose(features, critic_inputs, states, critic_inputs, nullptr, nullptr, whole_lanes(states),
+                           sheet);
+  clear_columns(sheet, critic_inputs, states, whole_lanes(states));
+}
 
 NetworkLayout layout_of(const NetworkSpec& spec) {
   GPUSCHED_ASSERT(spec.width > 0 && spec.width % 2 == 0 && spec.heads > 0 && spec.width % spec.heads == 0,
@@ -142,8 +208,9 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
     layout.correct2 = add(spec.hidden, 1);
   };
   const std::uint32_t width = spec.width;
-  if (spec.kind == NetworkKind::kernel) {
-    layout.encode1 = add(kernel_features, 32);
+  if (spec.kind == NetworkKind::kernel || spec.kind == NetworkKind::sc20_kernel) {
+    constexpr std::uint32_t all = std::uint32_t{job_features} + std::uint32_t{global_features};
+    layout.encode1 = add(spec.kind == NetworkKind::kernel ? all : sc20_kernel_features, 32);
     layout.encode2 = add(32, 16);
     layout.score1 = add(16, 8);
     layout.score2 = add(8, 1);
@@ -169,7 +236,7 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
     layout.score2 = add(width, 1);
     layout.wait = add(width, 1);
   }
-  if (spec.hold_s > 0) {
+  if (spec.steers()) {
     layout.steered_begin = layout.score2.offset;
     layout.steered = (spec.kind == NetworkKind::index ? layout.wait : layout.score2).end() - layout.steered_begin;
     layout.steer1 = add(global_features, width);
@@ -203,34 +270,44 @@ std::vector<float> initial_parameters(const NetworkSpec& spec, Rng rng) {
   return parameters;
 }
 
-Normaliser Normaliser::fit(std::span<const Observation> observations) {
+void NormaliserFit::add(const std::vector<float>& values, Columns& columns) {
+  const std::size_t width = columns.sum.size();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto value = static_cast<double>(values[i]);
+    columns.sum[i % width] += value;
+    columns.squares[i % width] += value * value;
+  }
+  const std::size_t count = values.size() / width;
+  columns.rows += static_cast<double>(count);
+}
+
+void NormaliserFit::add(const Observation& observation) {
+  add(observation.jobs, jobs_);
+  add(observation.global, global_);
+}
+
+void NormaliserFit::scale(const Columns& columns, std::vector<float>& mean, std::vector<float>& scale) {
+  if (columns.rows == 0) return;
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    const double average = columns.sum[c] / columns.rows;
+    const double deviation = std::sqrt(std::max(0.0, columns.squares[c] / columns.rows - average * average));
+    mean[c] = static_cast<float>(average);
+    constexpr double hardly_varies = 0.01;
+    scale[c] = deviation > hardly_varies ? static_cast<float>(1 / deviation) : 1.0f;
+  }
+}
+
+Normaliser NormaliserFit::normaliser() const {
   Normaliser fitted;
-  const auto fit_columns = [&](std::vector<float> Observation::*values, std::vector<float>& mean,
-                               std::vector<float>& scale) {
-    const std::size_t columns = mean.size();
-    std::vector<double> sum(columns), squares(columns);
-    double rows = 0;
-    for (const Observation& observation : observations) {
-      const std::vector<float>& flat = observation.*values;
-      for (std::size_t i = 0; i < flat.size(); ++i) {
-        sum[i % columns] += static_cast<double>(flat[i]);
-        squares[i % columns] += static_cast<double>(flat[i]) * static_cast<double>(flat[i]);
-      }
-      const std::size_t count = flat.size() / columns;
-      rows += static_cast<double>(count);
-    }
-    if (rows == 0) return;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double average = sum[c] / rows;
-      const double deviation = std::sqrt(std::max(0.0, squares[c] / rows - average * average));
-      mean[c] = static_cast<float>(average);
-      constexpr double hardly_varies = 0.01;
-      scale[c] = deviation > hardly_varies ? static_cast<float>(1 / deviation) : 1.0f;
-    }
-  };
-  fit_columns(&Observation::jobs, fitted.job_mean, fitted.job_scale);
-  fit_columns(&Observation::global, fitted.global_mean, fitted.global_scale);
+  scale(jobs_, fitted.job_mean, fitted.job_scale);
+  scale(global_, fitted.global_mean, fitted.global_scale);
   return fitted;
+}
+
+Normaliser Normaliser::fit(std::span<const Observation> observations) {
+  NormaliserFit fit;
+  for (const Observation& observation : observations) fit.add(observation);
+  return fit.normaliser();
 }
 
 void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
@@ -239,35 +316,25 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
   const std::uint32_t states = observation.count();
   const float alpha = parameters[layout.alpha];
   logits.assign(observation.mask.size(), masked_logit);
-  const Matrix jobs = normalised(observation.jobs, normaliser.job_mean, normaliser.job_scale);
-  const auto put = [&](std::uint32_t state, const auto& scores, float wait_score) {
+  const auto put_scores = [&](std::uint32_t state, const float* scores, float wait_score) {
     const std::uint32_t begin = observation.job_begin[state];
     const std::uint32_t tokens = observation.tokens(state);
     const std::size_t first = std::size_t{begin} + state;
     for (std::uint32_t i = 0; i < tokens; ++i) {
       if (observation.mask[first + i] != 0) {
-        logits[first + i] =
-            bounded_logit(alpha * observation.prior[first + i] + scores(static_cast<Eigen::Index>(i), 0));
+        logits[first + i] = bounded_logit(alpha * observation.prior[first + i] + scores[i]);
       }
     }
     if (observation.mask[first + tokens] != 0) {
       logits[first + tokens] = bounded_logit(alpha * observation.prior[first + tokens] + wait_score);
     }
   };
+  if (is_kernel(spec)) return score_alone(spec, parameters, normaliser, observation, put_scores);
 
-  if (spec.kind == NetworkKind::kernel) {
-    const auto score = [&](const auto& input) {
-      return dense(parameters, layout.score2,
-                   dense_relu(parameters, layout.score1,
-                              dense_relu(parameters, layout.encode2, dense_relu(parameters, layout.encode1, input))));
-    };
-    const Matrix scores = score(Matrix(jobs.leftCols(kernel_features)));
-    const float wait = score(Matrix(Matrix::Zero(1, kernel_features)))(0, 0);
-    for (std::uint32_t s = 0; s < states; ++s) {
-      put(s, scores.middleRows(observation.job_begin[s], observation.tokens(s)), wait);
-    }
-    return;
-  }
+  const Matrix jobs = normalised(observation.jobs, normaliser.job_mean, normaliser.job_scale);
+  const auto put = [&](std::uint32_t state, const Matrix& scores, float wait_score) {
+    put_scores(state, scores.data(), wait_score);
+  };
 
   if (spec.kind == NetworkKind::rank) {
     const Matrix terms = products_of(rank_terms, jobs, Vector());
@@ -362,46 +429,57 @@ double log_density(const NetworkSpec& spec, std::span<const float> parameters, s
   return sum;
 }
 
+namespace {
+
+// The mean of `count` rows of `columns` floats, 0 of none.
+template <std::size_t columns>
+std::array<float, columns> mean_row(const float* rows, std::size_t count) {
+  std::array<float, columns> sum{};
+  for (std::size_t i = 0; i < count; ++i, rows += columns) {
+    for (std::size_t c = 0; c < columns; ++c) sum[c] += rows[c];
+  }
+  const float share = count > 0 ? 1.0f / static_cast<float>(count) : 0.0f;
+  for (float& value : sum) value *= share;
+  return sum;
+}
+
+}  // namespace
+
 void critic_features(const Normaliser& normaliser, const Observation& observation, std::vector<float>& out) {
   const std::uint32_t states = observation.count();
-  out.assign(std::size_t{states} * critic_inputs, 0.0f);
+  out.resize(std::size_t{states} * critic_inputs);
+  float* row = out.data();
   for (std::uint32_t s = 0; s < states; ++s) {
-    float* row = out.data() + std::size_t{s} * critic_inputs;
-    const auto add_mean = [](float* sum, const std::vector<float>& values, std::uint32_t begin, std::uint32_t end,
-                             std::uint32_t columns) {
-      for (std::uint32_t i = begin; i < end; ++i) {
-        for (std::uint32_t c = 0; c < columns; ++c) {
-          sum[c] += values[std::size_t{i} * columns + c] / static_cast<float>(end - begin);
-        }
-      }
-    };
-    add_mean(row, observation.jobs, observation.job_begin[s], observation.job_begin[s + 1], job_features);
-    for (std::uint32_t c = 0; c < job_features; ++c)
-      row[c] = (row[c] - normaliser.job_mean[c]) * normaliser.job_scale[c];
-    row += job_features;
-    add_mean(row, observation.groups, observation.group_begin[s], observation.group_begin[s + 1], group_features);
-    row += group_features;
-    for (std::uint32_t c = 0; c < global_features; ++c) {
-      const float value = observation.global[std::size_t{s} * global_features + c];
-      row[c] = (value - normaliser.global_mean[c]) * normaliser.global_scale[c];
+    const auto jobs = mean_row<job_features>(
+        observation.jobs.data() + std::size_t{observation.job_begin[s]} * job_features, observation.tokens(s));
+    for (std::size_t c = 0; c < jobs.size(); ++c) {
+      *row++ = (jobs[c] - normaliser.job_mean[c]) * normaliser.job_scale[c];
     }
-    row += global_features;
-    for (std::uint32_t c = 0; c < privileged_features; ++c) {
-      row[c] = observation.privileged[std::size_t{s} * privileged_features + c];
+    const auto groups =
+        mean_row<group_features>(observation.groups.data() + std::size_t{observation.group_begin[s]} * group_features,
+                                 observation.group_begin[s + 1] - observation.group_begin[s]);
+    row = std::copy(groups.begin(), groups.end(), row);
+    const float* const global = observation.global.data() + std::size_t{s} * global_features;
+    for (std::size_t c = 0; c < global_features; ++c) {
+      *row++ = (global[c] - normaliser.global_mean[c]) * normaliser.global_scale[c];
     }
+    row = std::copy_n(observation.privileged.data() + std::size_t{s} * privileged_features, privileged_features, row);
   }
 }
 
 void forward_critic(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
                     const Observation& observation, std::vector<float>& values) {
-  const NetworkLayout layout = layout_of(spec);
   std::vector<float> features;
   critic_features(normaliser, observation, features);
-  const MatrixMap input(features.data(), observation.count(), critic_inputs);
-  const Matrix hidden = dense(parameters, layout.critic1, input).array().tanh();
-  const Matrix deeper = dense(parameters, layout.critic2, hidden).array().tanh();
-  const Matrix value = dense(parameters, layout.critic3, deeper);
-  values.assign(value.data(), value.data() + value.size());
+  LaneStack critic = critic_stack(layout_of(spec), lane_kernels());
+  const std::size_t states = observation.count();
+  values.clear();
+  for (std::size_t first = 0; first < states; first += most_columns) {
+    const std::size_t count = std::min(most_columns, states - first);
+    fill_critic_inputs(features.data() + first * critic_inputs, count, critic.inputs(whole_lanes(count)));
+    const float* const own = critic.forward(parameters);
+    values.insert(values.end(), own, own + count);
+  }
 }
 
 }  // namespace gpusched

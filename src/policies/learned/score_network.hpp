@@ -16,24 +16,27 @@
 #include "gpusched/core/rng.hpp"
 #include "gpusched/learn/agenda_options.hpp"
 #include "gpusched/learn/observation.hpp"
+#include "src/policies/learned/lanes/dense_layer.hpp"
 
 namespace gpusched {
 
 /// How the set of waiting jobs is read.
 enum class NetworkKind : std::uint8_t {
-  kernel,     ///< each job alone, 8 features: 8-32-16-8-1, the 961 parameters of RLScheduler (SC'20)
-  deepsets,   ///< each job with a context: mean and maximum over the encoded set (Zaheer et al., 2017), groups, global
-  attention,  ///< deepsets over tokens that first look at each other (one block of multi-head attention)
-  index,      ///< each job alone, linear in the products of `index_terms`: few enough parameters for a direct search
-  rank        ///< the same of `rank_terms`, for mode preempt and nothing else
+  kernel,      ///< each job alone with the global features, all that `index` sees: 26-32-16-8-1
+  deepsets,    ///< each job with a context: mean and maximum over the encoded set (Zaheer et al., 2017), groups, global
+  attention,   ///< deepsets over tokens that first look at each other (one block of multi-head attention)
+  index,       ///< each job alone, linear in the products of `index_terms`: few enough parameters for a direct search
+  rank,        ///< the same of `rank_terms`, for mode preempt and nothing else
+  sc20_kernel  ///< each job alone, 8 features: 8-32-16-8-1, the 961 parameters of RLScheduler (SC'20)
 };
 
-inline constexpr std::array<NamedValue<NetworkKind>, 5> network_kind_names{{
+inline constexpr std::array<NamedValue<NetworkKind>, 6> network_kind_names{{
     {"kernel", NetworkKind::kernel},
     {"deepsets", NetworkKind::deepsets},
     {"attention", NetworkKind::attention},
     {"index", NetworkKind::index},
     {"rank", NetworkKind::rank},
+    {"kernel@sc20", NetworkKind::sc20_kernel},
 }};
 
 struct NetworkSpec {
@@ -43,40 +46,36 @@ struct NetworkSpec {
   std::uint32_t critic_width = 64;  ///< of the critic's hidden layers
   std::uint32_t hidden = 0;         ///< index and rank: hidden units that correct the linear score; 0 = none
   double alpha = 3;                 ///< initial weight of the prior; it is learned
-  double hold_s = 0;       ///< index and rank, > 0: the weights are an action, which holds for so long (steering)
-  double deviation = 0.1;  ///< of that action's weights when training begins; it is learned
+  double hold_s = 0;            ///< index and rank, > 0: the weights are an action, which holds for so long (steering)
+  std::uint32_t hold_jobs = 0;  ///< the same in submissions instead of seconds; one of the two is 0
+  double deviation = 0.1;       ///< of that action's weights when training begins; it is learned
+
+  /// Whether the weights are an action that holds for a while.
+  [[nodiscard]] bool steers() const { return hold_s > 0 || hold_jobs > 0; }
 
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
-};
-
-/// A dense layer: outputs x inputs weights, row by row, then the biases, from `offset` on in the flat vector.
-struct DenseLayer {
-  std::uint32_t inputs = 0, outputs = 0;
-  std::size_t offset = 0;
-  [[nodiscard]] std::size_t bias() const { return offset + std::size_t{inputs} * outputs; }
-  [[nodiscard]] std::size_t end() const { return bias() + outputs; }
 };
 
 /// Where everything lies in the flat vector. The policy comes first, the critic last.
 struct NetworkLayout {
   std::size_t alpha = 0;
-  DenseLayer encode1, encode2;        ///< job features -> width -> width; kernel: 8 -> 32 -> 16
+  DenseLayer encode1, encode2;        ///< job features -> width -> width; kernel: job and global -> 32 -> 16
   DenseLayer query, key, value, mix;  ///< attention; mix follows the heads
   DenseLayer group;                   ///< group features -> width / 2
   DenseLayer context;                 ///< pooled jobs and groups, global -> width
   DenseLayer score1, score2;      ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index and rank: score2 alone
   DenseLayer wait;                ///< context -> 1; index: index_wait_features -> 1
   DenseLayer correct1, correct2;  ///< NetworkSpec::hidden: terms (index: and global) -> hidden -> 1, added to the score
-  DenseLayer steer1, steer2;      ///< hold_s > 0: global -> width -> what is added to each weight
-  std::size_t log_deviation = 0;  ///< hold_s > 0: from here on, one for each weight
-  std::size_t steered_begin = 0, steered = 0;  ///< hold_s > 0: the weights that an action sets
+  DenseLayer steer1, steer2;      ///< steers(): global -> width -> what is added to each weight
+  std::size_t log_deviation = 0;  ///< steers(): from here on, one for each weight
+  std::size_t steered_begin = 0, steered = 0;  ///< steers(): the weights that an action sets
   DenseLayer critic1, critic2, critic3;
   std::size_t policy_size = 0;  ///< parameters that acting needs
   std::size_t size = 0;
 };
 
-/// Features of a job that the kernel network reads.
-inline constexpr std::uint32_t kernel_features = 8;
+/// Features of a job that the network sc20_kernel reads: the first ones.
+inline constexpr std::uint32_t sc20_kernel_features = 8;
 /// A product that the index network weighs: a feature of the job times another one, a global feature, or 1. Features
 /// are normalised first. Every factor is also a term of its own, so that the normaliser's shifts can be absorbed.
 struct IndexTerm {
@@ -167,14 +166,32 @@ struct Normaliser {
   static Normaliser fit(std::span<const Observation> observations);
 };
 
+/// The same over observations that are not all there at once.
+class NormaliserFit {
+ public:
+  void add(const Observation& observation);
+  [[nodiscard]] Normaliser normaliser() const;
+
+ private:
+  struct Columns {
+    std::vector<double> sum, squares;
+    double rows = 0;
+  };
+  static void add(const std::vector<float>& values, Columns& columns);
+  static void scale(const Columns& columns, std::vector<float>& mean, std::vector<float>& scale);
+
+  Columns jobs_{.sum = std::vector<double>(job_features), .squares = std::vector<double>(job_features)};
+  Columns global_{.sum = std::vector<double>(global_features), .squares = std::vector<double>(global_features)};
+};
+
 /// Logits of every action of every state, as Observation::mask counts them; masked ones are `masked_logit`, the others
 /// finite and above it.
 /// Precondition: `parameters` has at least layout.policy_size entries.
 void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
                     const Observation& observation, std::vector<float>& logits);
 
-/// hold_s > 0: the mean action in every state, [states x layout.steered]. An action is drawn around it, each weight
-/// with its own deviation, and held_parameters() of it act for hold_s.
+/// steers(): the mean action in every state, [states x layout.steered]. An action is drawn around it, each weight
+/// with its own deviation, and held_parameters() of it act while it holds (held_action.hpp).
 void forward_steering(const NetworkSpec& spec, std::span<const float> parameters, const Normaliser& normaliser,
                       const Observation& observation, std::vector<float>& means);
 

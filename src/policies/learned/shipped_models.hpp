@@ -7,6 +7,9 @@
 
 namespace gpusched {
 
+/// What their names begin with, where a folder of a model could stand too.
+inline constexpr std::string_view builtin_models = "builtin/";
+
 struct ShippedModel {
   std::string_view name;  ///< of the folder
   std::string_view model_json;

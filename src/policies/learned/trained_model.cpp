@@ -12,6 +12,7 @@
 #include "src/base/json_fields.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/policies/learned/network_config.hpp"
+#include "src/policies/learned/seed_folders.hpp"
 #include "src/policies/learned/shipped_models.hpp"
 
 namespace gpusched {
@@ -48,6 +49,7 @@ std::string model_json(const TrainedModel& model, std::uint32_t checksum) {
               {"alpha", model.network.alpha},
               {"hidden", model.network.hidden},
               {"hold_s", model.network.hold_s},
+              {"hold_jobs", model.network.hold_jobs},
               {"deviation", model.network.deviation}}},
             {"normaliser",
              {{"job_mean", model.normaliser.job_mean},
@@ -88,10 +90,8 @@ Result<void> save_model(const TrainedModel& model, const std::string& folder) {
 
 namespace {
 
-constexpr std::string_view builtin = "builtin/";
-
 Result<TrainedModel> shipped_model(const std::string& folder) {
-  const std::string wanted = folder.substr(builtin.size());
+  const std::string wanted = folder.substr(builtin_models.size());
   std::vector<std::string> known;
   for (const ShippedModel& shipped : shipped_models()) {
     if (shipped.name == wanted) return parse_model(shipped.model_json, shipped.weights, folder);
@@ -101,11 +101,24 @@ Result<TrainedModel> shipped_model(const std::string& folder) {
                     suggest_nearest(wanted, known));
 }
 
+// Which runs there are, and how to name one of them or all.
+Unexpected several_models(const std::string& folder) {
+  const auto seeds = read_seeds(folder);
+  if (!seeds) return {seeds.error()};
+  std::string all;
+  for (const std::uint64_t seed : *seeds) all += (all.empty() ? "rl:" : ",rl:") + seed_folder(folder, seed);
+  return Unexpected{Error{.message = "holds the runs of training seeds " + seeds_text(*seeds) +
+                                     ": give one, rl:" + seed_folder(folder, seeds->front()) +
+                                     ", or to evaluate all as one, --group 'NAME=" + all + "'",
+                          .file = folder}};
+}
+
 }  // namespace
 
 Result<TrainedModel> load_model(const std::string& folder) {
-  if (folder.starts_with(builtin)) return shipped_model(folder);
+  if (folder.starts_with(builtin_models)) return shipped_model(folder);
   const auto json = read_text_file(model_file(folder));
+  if (!json && holds_seeds(folder)) return several_models(folder);
   if (!json) return Unexpected{json.error()};
   const auto weights = read_text_file(weights_file(folder));
   if (!weights) return Unexpected{weights.error()};

@@ -26,8 +26,8 @@ struct TrainedModel {
 Result<void> save_model(const TrainedModel& model, const std::string& folder);
 
 /// The model in that folder; of `builtin/NAME`, one that comes with the program (shipped_models.hpp).
-/// Errors: no such folder, another format version, features or network that this build does not have, a weights file
-/// that is cut off or altered, parameters that are not finite.
+/// Errors: no such folder, one of several seeds (seed_folders.hpp), another format version, features or network that
+/// this build does not have, a weights file that is cut off or altered, parameters that are not finite.
 Result<TrainedModel> load_model(const std::string& folder);
 
 /// The same from the text of model.json and the bytes of weights.bin; `folder` is for messages only.

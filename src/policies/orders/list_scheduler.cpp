@@ -5,6 +5,9 @@ namespace gpusched {
 
 PolicyInfo list_policy_info(PolicyInfo row, const ListPolicy& policy) {
   row.parameters.push_back({.name = "skip", .fallback = false, .meaning = "pass over jobs that do not fit"});
+  row.parameters.push_back({.name = "best_speed",
+                            .fallback = false,
+                            .meaning = "run times count as on the fastest GPU type that the job may use"});
   for (ParameterInfo& parameter : estimate_parameters(policy.estimate)) row.parameters.push_back(std::move(parameter));
   row.complexity = policy.growth ? "O(shapes + log^2 n) amortised" : "O(shapes + log n)";
   row.order = [policy, name = row.name](const PolicyParameters& parameters,
@@ -14,6 +17,7 @@ PolicyInfo list_policy_info(PolicyInfo row, const ListPolicy& policy) {
     }
     auto estimator = make_duration_estimator(parameters, context);
     if (!estimator) return unexpected("policy " + name + ", " + estimator.error().to_string());
+    if (parameters.flag("best_speed")) estimator = AnyDurationEstimator(AtBestSpeed(std::move(*estimator)));
     return PriorityOrder{.name = name,
                          .score = policy.score(parameters),
                          .growth = policy.growth ? policy.growth(parameters) : ListPolicy::Formula{},

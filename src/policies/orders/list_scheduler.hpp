@@ -72,8 +72,9 @@ class ListScheduler {
   bool skip_;
 };
 
-/// Completes the registry row of a policy that is nothing but a score: parameters skip, estimate and noise_sigma, the
-/// order for backfilling, and the maker. `score` and `growth` are as in PriorityOrder; they get the row's parameters.
+/// Completes the registry row of a policy that is nothing but a score: parameters skip, best_speed, estimate and
+/// noise_sigma, the order for backfilling, and the maker. `score` and `growth` are as in PriorityOrder; they get the
+/// row's parameters.
 struct ListPolicy {
   using Formula = std::function<double(const JobFacts&)>;
   std::function<Formula(const PolicyParameters&)> score;

@@ -46,9 +46,10 @@ double fragmentation(const std::vector<TypicalPod>& pods, const NodeCapacity& no
         too_small += left;
       }
     }
-    const Shape demand{.gpu_spec = pod.gpu_spec};
+    const Shape demand{.gpu_milli_per_task = whole_gpu, .gpu_spec = pod.gpu_spec};
+    const bool anywhere = pod.gpu_spec == 0 && !cluster.devices_differ();
     const bool fits = pod.cards > 0 && fitting >= pod.cards && pod.cpu_milli <= node.cpu_milli &&
-                      (pod.gpu_spec == 0 || cluster.node_allowed(node.node, demand, no_index));
+                      (anywhere || cluster.node_allowed(node.node, demand, no_index));
     sum += pod.share * static_cast<double>(fits ? too_small : idle);
   }
   return sum;

@@ -186,7 +186,7 @@ NodePacker::Choice NodePacker::choose_random(const View& view, const Shape& shap
   if (chosen.node == no_node || !shape.is_share() || !cluster.node_has_devices(chosen.node)) return chosen;
   seen = 0;
   for (std::uint32_t device = 0; device < cluster.node_gpus(chosen.node); ++device) {
-    if (cluster.node_device_left(chosen.node, device) < shape.gpu_milli_per_task) continue;
+    if (!cluster.device_takes(chosen.node, device, shape)) continue;
     if (rng_.below(++seen) == 0) chosen.device = device;
   }
   return chosen;
@@ -229,9 +229,13 @@ NodePacker::Score NodePacker::compute_fgd(const ClusterState& cluster, const Sha
   }
   Score best;
   for (std::uint32_t device = 0; device < cards_.size(); ++device) {
-    if (cards_[device] < shape.gpu_milli_per_task) continue;
+    if (!cluster.device_takes(node, device, shape)) continue;
     // A card with as much left as an earlier one scores the same, and the first wins.
-    if (std::find(cards_.begin(), cards_.begin() + device, cards_[device]) != cards_.begin() + device) continue;
+    bool is_scored = false;
+    for (std::uint32_t earlier = 0; earlier < device && !is_scored; ++earlier) {
+      is_scored = cards_[earlier] == cards_[device] && cluster.device_takes(node, earlier, shape);
+    }
+    if (is_scored) continue;
     cards_[device] -= shape.gpu_milli_per_task;
     const std::int32_t value = value_now();
     cards_[device] += shape.gpu_milli_per_task;
@@ -251,7 +255,7 @@ std::int32_t NodePacker::gpu_packing(const ClusterState& cluster, const Shape& s
   MilliGpu least = whole_gpu;
   for (std::uint32_t device = 0; cluster.node_has_devices(node) && device < cards; ++device) {
     const MilliGpu left = cluster.node_device_left(node, device);
-    if (left >= shape.gpu_milli_per_task) least = std::min(least, left);
+    if (cluster.device_takes(node, device, shape)) least = std::min(least, left);
   }
   if (least == whole_gpu) return 49;  // max(50 - 1, 33): one idle card
   const MilliGpu percent = least * 100 / whole_gpu;

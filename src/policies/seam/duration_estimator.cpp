@@ -271,6 +271,20 @@ class QuantileRegression {
 
 }  // namespace
 
+RatePpm best_speed(const View& view, JobId job) {
+  if (view.speeds(job).empty()) return reference_rate;
+  RatePpm best = 0;
+  for (const std::uint32_t number : view.cluster().allowed_classes(view.shape(job), view.queue_of(job))) {
+    best = std::max(best, view.speed(job, view.cluster().node_class(number).gpu_type));
+  }
+  return best > 0 ? best : reference_rate;
+}
+
+Time AtBestSpeed::estimate(const OracleView& view, JobId job) {
+  const Time elsewhere = inner_.estimate(view, job);
+  return {std::min(mul_div(elsewhere.us, reference_rate, best_speed(view, job)), end_of_time.us)};
+}
+
 const std::vector<DurationEstimatorInfo>& duration_estimators() {
   static const std::vector<DurationEstimatorInfo> rows{
       {"exact", "the true run time"},

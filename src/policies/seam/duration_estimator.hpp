@@ -15,7 +15,8 @@
 namespace gpusched {
 
 /// `estimate` gives the run time of the job's present attempt in whole; it may ask for true run times by taking an
-/// OracleView. An estimator that learns also has `observe(view)`, called once an instant before any estimate.
+/// OracleView. An estimator that learns also has `observe(view)`, called once an instant before any estimate; one that
+/// rests on another has `clairvoyant()`.
 template <class E>
 concept DurationEstimator = std::copyable<E> && requires(E estimator, const OracleView& view, JobId job) {
   { estimator.estimate(view, job) } -> std::same_as<Time>;
@@ -61,6 +62,7 @@ class AnyDurationEstimator {
     }
     Time estimate(const OracleView& view, JobId job) override { return estimator.estimate(view, job); }
     [[nodiscard]] bool clairvoyant() const override {
+      if constexpr (requires { estimator.clairvoyant(); }) return estimator.clairvoyant();
       return !requires(E e, const View& view, JobId job) { e.estimate(view, job); };
     }
     E estimator;
@@ -81,6 +83,22 @@ struct ExactDuration {
 struct NoDuration {
   [[nodiscard]] Time estimate(const View&, JobId) const { return {}; }
 };
+
+/// What another estimator says, as time on the fastest GPU type that the job may use: its estimate divided by the best
+/// of View::speeds().
+class AtBestSpeed {
+ public:
+  explicit AtBestSpeed(AnyDurationEstimator inner) : inner_(std::move(inner)) {}
+  void observe(const View& view) { inner_.observe(view); }
+  [[nodiscard]] Time estimate(const OracleView& view, JobId job);
+  [[nodiscard]] bool clairvoyant() const { return inner_.clairvoyant(); }
+
+ private:
+  AnyDurationEstimator inner_;
+};
+
+/// The job's speed on the GPU type where it is fastest, of those that the cluster has and the job may use.
+RatePpm best_speed(const View& view, JobId job);
 
 /// One row of the table of estimators.
 struct DurationEstimatorInfo {

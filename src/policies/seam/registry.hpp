@@ -83,8 +83,8 @@ struct PolicyInfo {
   /// True for a policy that makes the choices of an Agenda. Its parameters, not --backfill, say how it backfills.
   bool agent = false;
   /// What an agent knows of run times, as an estimator is called ("history"); "" for nothing. Others have a parameter
-  /// `estimate` or know none.
-  std::function<std::string(const PolicySpec&)> knowledge = {};
+  /// `estimate` or know none. Takes the complete parameters and the policy's name as written.
+  std::function<std::string(const PolicyParameters&, const std::string&)> knowledge = {};
   /// The files that the policy reads when it is made; none where empty.
   std::function<std::vector<std::string>(const PolicySpec&)> files = {};
   /// For a policy that has more to tell of a run than the usual files: an observer that notes it.

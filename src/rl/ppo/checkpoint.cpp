@@ -10,8 +10,8 @@
 namespace gpusched {
 namespace {
 
-// Layout: magic, length of the JSON part (8 bytes), the JSON part, three arrays of floats (parameters, Adam's moments),
-// CRC-32C of all that (4 bytes). Little-endian.
+// Layout: magic, length of the JSON part (8 bytes), the JSON part, arrays of floats (parameters, Adam's moments, with
+// "has_start" those that training began with), CRC-32C of all that (4 bytes). Little-endian.
 constexpr std::string_view magic = "GPUSCHED checkpoint 2\n";
 
 std::string_view bytes_of(const std::vector<float>& values) {
@@ -37,6 +37,7 @@ Result<void> save_checkpoint(const Checkpoint& checkpoint, const std::string& pa
                   {"steps", checkpoint.steps},
                   {"trained_s", checkpoint.trained_s},
                   {"learning_rate", checkpoint.learning_rate},
+                  {"temperature", checkpoint.temperature},
                   {"return_mean", checkpoint.return_mean},
                   {"return_scale", checkpoint.return_scale},
                   {"reward_per_s", checkpoint.reward_per_s},
@@ -45,6 +46,7 @@ Result<void> save_checkpoint(const Checkpoint& checkpoint, const std::string& pa
                   {"adam_steps", checkpoint.adam.steps},
                   {"adam_policy_steps", checkpoint.adam.policy_steps},
                   {"parameters", checkpoint.parameters.size()},
+                  {"has_start", !checkpoint.start.empty()},
                   {"job_mean", checkpoint.normaliser.job_mean},
                   {"job_scale", checkpoint.normaliser.job_scale},
                   {"global_mean", checkpoint.normaliser.global_mean},
@@ -55,7 +57,8 @@ Result<void> save_checkpoint(const Checkpoint& checkpoint, const std::string& pa
   std::string bytes(magic);
   bytes += bytes_of_value(static_cast<std::uint64_t>(text.size()));
   bytes += text;
-  for (const auto* values : {&checkpoint.parameters, &checkpoint.adam.first, &checkpoint.adam.second}) {
+  for (const auto* values :
+       {&checkpoint.parameters, &checkpoint.adam.first, &checkpoint.adam.second, &checkpoint.start}) {
     bytes += bytes_of(*values);
   }
   bytes += bytes_of_value(crc32c(bytes));
@@ -79,12 +82,14 @@ Result<Checkpoint> load_checkpoint(const std::string& path, const NetworkSpec& s
   if (!json) return Unexpected{json.error()};
   Checkpoint checkpoint;
   std::uint64_t count = 0;
+  bool has_start = false;
   constexpr double any = 1e300;
   JsonFields fields(*json, path);
   fields.read("iteration", checkpoint.iteration);
   fields.read("steps", checkpoint.steps);
   fields.read("trained_s", checkpoint.trained_s);
   fields.read("learning_rate", checkpoint.learning_rate);
+  fields.read("temperature", checkpoint.temperature);
   fields.read("return_mean", checkpoint.return_mean, -any, any);
   fields.read("return_scale", checkpoint.return_scale, 0, any);
   fields.read("reward_per_s", checkpoint.reward_per_s, -any, any);
@@ -93,6 +98,7 @@ Result<Checkpoint> load_checkpoint(const std::string& path, const NetworkSpec& s
   fields.read("adam_steps", checkpoint.adam.steps);
   fields.read("adam_policy_steps", checkpoint.adam.policy_steps);
   fields.read("parameters", count);
+  fields.read("has_start", has_start);
   fields.read("job_mean", checkpoint.normaliser.job_mean, job_features);
   fields.read("job_scale", checkpoint.normaliser.job_scale, job_features);
   fields.read("global_mean", checkpoint.normaliser.global_mean, global_features);
@@ -107,8 +113,10 @@ Result<Checkpoint> load_checkpoint(const std::string& path, const NetworkSpec& s
                 std::to_string(expected));
   }
   std::size_t at = head + length;
-  if (covered.size() - at != 3 * expected * sizeof(float)) return fail("is cut off or altered");
-  for (auto* values : {&checkpoint.parameters, &checkpoint.adam.first, &checkpoint.adam.second}) {
+  std::vector<std::vector<float>*> arrays{&checkpoint.parameters, &checkpoint.adam.first, &checkpoint.adam.second};
+  if (has_start) arrays.push_back(&checkpoint.start);
+  if (covered.size() - at != arrays.size() * expected * sizeof(float)) return fail("is cut off or altered");
+  for (auto* values : arrays) {
     values->resize(expected);
     std::memcpy(values->data(), bytes.data() + at, expected * sizeof(float));
     at += expected * sizeof(float);

@@ -18,6 +18,7 @@ struct Checkpoint {
   std::uint64_t steps = 0;      ///< environment steps done
   double trained_s = 0;         ///< wall time spent
   double learning_rate = 0;
+  double temperature = 1;                    ///< of the actions that are drawn
   double return_mean = 0, return_scale = 1;  ///< the critic's units
   double reward_per_s = 0;                   ///< running average, for PpoOptions::average_reward
   double best_validation = std::numeric_limits<double>::infinity();  ///< lowest so far
@@ -25,8 +26,9 @@ struct Checkpoint {
   Normaliser normaliser;
   std::vector<float> parameters;
   AdamState adam;
-  std::string metrics_csv;  ///< so far
-  std::string config;       ///< effective configuration; a resumed run must have the same
+  std::vector<float> start;  ///< the parameters that training began with, for PpoOptions::start_kl; else empty
+  std::string metrics_csv;   ///< so far
+  std::string config;        ///< effective configuration; a resumed run must have the same
 };
 
 /// Replaces the file at once: a run killed at any moment leaves the old or the new checkpoint.

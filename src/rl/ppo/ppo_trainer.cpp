@@ -5,14 +5,17 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "src/base/atomic_file.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/learned/trained_model.hpp"
+#include "src/rl/episode_states.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/failed_run.hpp"
 #include "src/rl/ppo/checkpoint.hpp"
@@ -29,6 +32,7 @@ constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 // What an update of the policy and the critic came to.
 struct UpdateSummary {
   double policy_loss = nothing, entropy = nothing, kl = nothing, clip_fraction = nothing, gradient_norm = nothing;
+  double start_kl = nothing;
   double value_loss = nothing, critic_gradient_norm = nothing;
   double gradient_cosine = nothing;  // between the halves of the iteration's episodes
   double policy_steps = nothing;     // of the learner
@@ -41,7 +45,7 @@ struct Measures {
   double sampled_over_best = nothing;  // validation loss of sampled actions over that of the best ones
   UpdateSummary update;
   double explained_variance = nothing;
-  double learning_rate = 0;
+  double learning_rate = 0, temperature = 1;
   double steps_per_s = nothing;
   double iteration_s = nothing;
   RolloutTime rollout = {nothing, nothing};
@@ -54,34 +58,38 @@ struct Metric {
   double value;
 };
 
-std::vector<Metric> metrics_of(const Measures& m) {
+std::vector<Metric> metrics_of(const Measures& m, const PpoOptions& options) {
   const UpdateSummary& update = m.update;
-  return {{"loss", "charts/loss_per_job", m.loss},
-          {"heuristic_loss", "charts/heuristic_loss_per_job", m.heuristic_loss},
-          {"validation_loss", "charts/validation_loss_per_job", m.validation_loss},
-          {"validation_heuristic_loss", "charts/validation_heuristic_loss_per_job", m.validation_heuristic_loss},
-          {"sampled_over_best", "charts/sampled_over_best", m.sampled_over_best},
-          {"policy_loss", "losses/policy_loss", update.policy_loss},
-          {"value_loss", "losses/value_loss", update.value_loss},
-          {"entropy", "losses/entropy", update.entropy},
-          {"approx_kl", "losses/approx_kl", update.kl},
-          {"clip_fraction", "losses/clipfrac", update.clip_fraction},
-          {"gradient_norm", "losses/gradient_norm", update.gradient_norm},
-          {"critic_gradient_norm", "losses/critic_gradient_norm", update.critic_gradient_norm},
-          {"gradient_cosine", "losses/gradient_cosine", update.gradient_cosine},
-          {"policy_steps", "losses/policy_steps", update.policy_steps},
-          {"explained_variance", "losses/explained_variance", m.explained_variance},
-          {"learning_rate", "charts/learning_rate", m.learning_rate},
-          {"steps_per_s", "charts/SPS", m.steps_per_s},
-          {"iteration_s", "time/iteration_s", m.iteration_s},
-          {"environment_share", "time/environment_share", m.rollout.environment_s / m.iteration_s},
-          {"inference_share", "time/inference_share", m.rollout.inference_s / m.iteration_s},
-          {"learner_share", "time/learner_share", m.learner_s / m.iteration_s}};
+  std::vector<Metric> metrics{
+      {"loss", "charts/loss_per_job", m.loss},
+      {"heuristic_loss", "charts/heuristic_loss_per_job", m.heuristic_loss},
+      {"validation_loss", "charts/validation_loss_per_job", m.validation_loss},
+      {"validation_heuristic_loss", "charts/validation_heuristic_loss_per_job", m.validation_heuristic_loss},
+      {"sampled_over_best", "charts/sampled_over_best", m.sampled_over_best},
+      {"policy_loss", "losses/policy_loss", update.policy_loss},
+      {"value_loss", "losses/value_loss", update.value_loss},
+      {"entropy", "losses/entropy", update.entropy},
+      {"approx_kl", "losses/approx_kl", update.kl},
+      {"clip_fraction", "losses/clipfrac", update.clip_fraction},
+      {"gradient_norm", "losses/gradient_norm", update.gradient_norm},
+      {"critic_gradient_norm", "losses/critic_gradient_norm", update.critic_gradient_norm},
+      {"gradient_cosine", "losses/gradient_cosine", update.gradient_cosine},
+      {"policy_steps", "losses/policy_steps", update.policy_steps},
+      {"explained_variance", "losses/explained_variance", m.explained_variance},
+      {"learning_rate", "charts/learning_rate", m.learning_rate},
+      {"steps_per_s", "charts/SPS", m.steps_per_s},
+      {"iteration_s", "time/iteration_s", m.iteration_s},
+      {"environment_share", "time/environment_share", m.rollout.environment_s / m.iteration_s},
+      {"inference_share", "time/inference_share", m.rollout.inference_s / m.iteration_s},
+      {"learner_share", "time/learner_share", m.learner_s / m.iteration_s}};
+  if (options.start_kl > 0) metrics.push_back({"start_kl", "losses/start_kl", update.start_kl});
+  if (options.sampling_cost > 0) metrics.push_back({"temperature", "charts/temperature", m.temperature});
+  return metrics;
 }
 
-std::string csv_header() {
+std::string csv_header(const PpoOptions& options) {
   std::string header = "iteration,steps";
-  for (const Metric& metric : metrics_of({})) header += std::string(",") + metric.column;
+  for (const Metric& metric : metrics_of({}, options)) header += std::string(",") + metric.column;
   return header + "\n";
 }
 
@@ -98,7 +106,7 @@ std::string csv_row(std::uint32_t iteration, std::uint64_t steps, std::span<cons
 
 class Trainer {
  public:
-  Trainer(const TrainConfig& config, const Cluster& cluster, std::string folder, Learner learner,
+  Trainer(const TrainConfig& config, const Cluster& cluster, std::string folder, std::unique_ptr<Learner> learner,
           TrainingWindows windows)
       : config_(config),
         ppo_(config.ppo),
@@ -113,7 +121,7 @@ class Trainer {
     if (ppo_.imitate_iterations > 0 && !ppo_.teacher_model.empty()) {
       auto teacher = load_kin(ppo_.teacher_model, "/ppo/teacher");
       if (!teacher) return Unexpected{teacher.error()};
-      if (steers(teacher->network)) {
+      if (teacher->network.steers()) {
         return Unexpected{Error{.message = "is a model that steers, whose choices are no lesson",
                                 .file = ppo_.teacher_model,
                                 .field = "/ppo/teacher"}};
@@ -157,21 +165,27 @@ class Trainer {
     state_.adam.first.assign(state_.parameters.size(), 0.0f);
     state_.adam.second = state_.adam.first;
     state_.learning_rate = ppo_.learning_rate;
+    state_.temperature = ppo_.temperature;
     state_.config = train_config_json(config_);
-    state_.metrics_csv = csv_header();
-    std::vector<Observation> seen;
+    state_.metrics_csv = csv_header(ppo_);
     const std::uint64_t seed = seed_of("normaliser");
     // A network that steers does untrained what the heuristic does, and sees what it will.
-    for (Episode& episode : steers(config_.network) ? steer_episodes(*env_, actor(), Acting::best, seed, threads())
-                                                    : collect_episodes(*env_, actor(), Acting::heuristic,
-                                                                       config_.env.agenda.heuristic, seed, true)) {
-      seen.push_back(std::move(episode.observation));
+    const std::vector<Episode> episodes =
+        config_.network.steers()
+            ? steer_episodes(*env_, actor(), Acting::best, seed, threads())
+            : collect_episodes(*env_, actor(), Acting::heuristic, config_.env.agenda.heuristic, seed, keep());
+    const EpisodeStates states = states_of(episodes);
+    NormaliserFit fit;
+    Observation room;
+    for (std::uint32_t e = 0; e < episodes.size(); ++e) fit.add(states.of(e, room));
+    state_.normaliser = fit.normaliser();
+    if (!config_.init.empty()) {
+      auto model = load_kin(config_.init, "/init");
+      if (!model) return Unexpected{model.error()};
+      if (auto done = start_from(*model); !done) return done;
     }
-    state_.normaliser = Normaliser::fit(seen);
-    if (config_.init.empty()) return {};
-    auto model = load_kin(config_.init, "/init");
-    if (!model) return Unexpected{model.error()};
-    return start_from(*model);
+    if (ppo_.start_kl > 0) state_.start = state_.parameters;
+    return {};
   }
 
   void take_up(Checkpoint state) { state_ = std::move(state); }
@@ -179,14 +193,15 @@ class Trainer {
   [[nodiscard]] double validation_heuristic() const { return validation_heuristic_; }
 
   Result<void> open_learner() {
-    auto learner = Learner::create(config_.network, state_.normaliser, config_.device);
+    auto learner = make_learner(config_.network, state_.normaliser, config_.device);
     if (!learner) return Unexpected{learner.error()};
     learner_ = *std::move(learner);
-    learner_.set_state(state_.parameters, state_.adam);
+    learner_->set_state(state_.parameters, state_.adam);
+    if (ppo_.start_kl > 0) learner_->set_start(state_.start);
     return {};
   }
 
-  [[nodiscard]] std::string device() const { return learner_.device(); }
+  [[nodiscard]] std::string device() const { return learner_->device(); }
 
   [[nodiscard]] bool finished(RunClock::time_point begin) const {
     return state_.iteration >= ppo_.iterations ||
@@ -204,9 +219,12 @@ class Trainer {
       return Unexpected{Error{.message = "no training window has a choice before its end; expected more jobs",
                               .field = "/ppo/horizon_jobs"}};
     }
+    // A function of the iteration's number and parameters, so that it is found again where a run goes on.
+    if (ppo_.sampling_cost > 0 && state_.iteration % ppo_.validate_every == 0) state_.temperature = find_temperature();
     Measures measures;
     measures.rollout = {};
     std::vector<Episode> episodes = roll_out(lesson, seed, measures.rollout);
+    EpisodeStates states = states_of(episodes);
     Checkpoint next = state_;
     Rivals rivals = collect_rivals(seed, measures.rollout);
     if (ppo_.average_reward) {
@@ -216,27 +234,28 @@ class Trainer {
       make_differential(rivals.episodes, next.reward_per_s);
     }
     const auto values_begin = RunClock::now();
-    std::vector<std::vector<double>> values = critic_values(episodes);
+    std::vector<std::vector<double>> values = critic_values(episodes, states);
     measures.rollout.inference_s += seconds_since(values_begin);
     const Advantages advantages = advantages_of(episodes, values, ppo_.group, config_.env.discount_per_s, ppo_, rivals);
 
     const auto learner_begin = RunClock::now();
     if (ppo_.anneal > 0) next.learning_rate = annealed_rate();
     scale_returns(next, advantages.value_target);
-    const auto update = learn(next, episodes, values, advantages, lesson);
+    const auto update = learn(next, episodes, states, values, advantages, lesson);
     if (!update) {
       return Unexpected{Error{.message = update.error().message + " in iteration " +
                                          std::to_string(state_.iteration + 1) +
                                          "; the last good checkpoint and model are kept in " + folder_}};
     }
-    next.parameters = learner_.parameters();
-    next.adam = learner_.adam();
+    next.parameters = learner_->parameters();
+    next.adam = learner_->adam();
     ++next.iteration;
     std::size_t steps = 0;
     for (const Episode& episode : episodes) steps += episode.size();
     next.steps += steps;
     state_ = std::move(next);
-    measures.learner_s = seconds_since(learner_begin);
+    measures.learner_s = seconds_since(learner_begin) - states.simulated_s();
+    measures.rollout.environment_s += states.simulated_s();
     measures.iteration_s = seconds_since(rollout_begin);
     measures.update = *update;
     measures.explained_variance = explained_variance(values, advantages);
@@ -301,23 +320,57 @@ class Trainer {
     state_.normaliser.job_mean = model.normaliser.job_mean;
     state_.normaliser.job_scale = model.normaliser.job_scale;
     // In mode preempt a model that does not steer has seen no global features to speak of, and reads none.
-    if (agenda.mode != ActionMode::preempt || steers(model.network)) state_.normaliser = model.normaliser;
+    if (agenda.mode != ActionMode::preempt || model.network.steers()) state_.normaliser = model.normaliser;
     return {};
   }
 
   [[nodiscard]] std::uint32_t threads() const { return thread_count(config_.threads); }
 
   std::vector<Episode> roll_out(Lesson lesson, std::uint64_t seed, RolloutTime& time) {
-    if (steers(config_.network)) return steer_episodes(*env_, actor(), Acting::sample, seed, threads(), &time);
+    if (config_.network.steers()) return steer_episodes(*env_, actor(), Acting::sample, seed, threads(), &time);
     if (lesson == Lesson::imitate && teacher_) {
       const Actor teacher{&teacher_->network, &teacher_->normaliser, teacher_->parameters};
-      return collect_episodes(*env_, teacher, Acting::best, ppo_.teacher, seed, true, &time);
+      return collect_episodes(*env_, teacher, Acting::best, ppo_.teacher, seed, keep(), &time);
     }
     const Acting acting = lesson == Lesson::imitate ? Acting::heuristic : Acting::sample;
-    return collect_episodes(*env_, actor(), acting, ppo_.teacher, seed, true, &time);
+    return collect_episodes(*env_, actor(), acting, ppo_.teacher, seed, keep(), &time);
   }
 
-  [[nodiscard]] Actor actor() const { return {&config_.network, &state_.normaliser, state_.parameters}; }
+  [[nodiscard]] Keep keep() const { return ppo_.resimulate ? Keep::steps : Keep::states; }
+
+  // Of episodes that env_ has just played.
+  [[nodiscard]] EpisodeStates states_of(const std::vector<Episode>& episodes) const {
+    return {episodes, *env_, windows_, scales_, threads()};
+  }
+
+  [[nodiscard]] Actor actor() const {
+    return {&config_.network, &state_.normaliser, state_.parameters, state_.temperature};
+  }
+
+  // The highest temperature, up to the configured one, at which sampled actions cost no more than they may: on training
+  // windows, with the same draws at each temperature.
+  [[nodiscard]] double find_temperature() const {
+    const std::vector<const Window*> all = pointers_to(windows_);
+    const std::size_t count = std::min<std::size_t>(all.size(), ppo_.validation_windows);
+    std::vector<const Window*> some;
+    for (std::size_t i = 0; i < count; ++i) some.push_back(all[i * all.size() / count]);
+    const double best = mean_of(window_losses(some, cluster_, config_.env, actor(), Acting::best));
+    const auto is_cheap = [&](double temperature) {
+      Actor sampling = actor();
+      sampling.temperature = temperature;
+      const double sampled = mean_of(window_losses(some, cluster_, config_.env, sampling, Acting::sample,
+                                                   seed_of("temperature", state_.iteration)));
+      return sampled <= (1 + ppo_.sampling_cost) * best;
+    };
+    if (is_cheap(ppo_.temperature)) return ppo_.temperature;
+    double low = ppo_.temperature / 1024;
+    double high = ppo_.temperature;
+    for (int halving = 0; halving < 6; ++halving) {  // to within an eighth
+      const double middle = std::sqrt(low * high);
+      (is_cheap(middle) ? low : high) = middle;
+    }
+    return low;
+  }
 
   [[nodiscard]] std::uint64_t seed_of(std::string_view purpose, std::uint64_t index = 0) const {
     return Rng(config_.seed).split(purpose).split(index).state()[0];
@@ -354,31 +407,38 @@ class Trainer {
   Rivals collect_rivals(std::uint64_t seed, RolloutTime& time) {
     Rivals rivals;
     if (!rivals_env_) return rivals;
-    rivals.episodes =
-        collect_episodes(*rivals_env_, actor(), Acting::heuristic, config_.env.agenda.heuristic, seed, true, &time);
-    for (const std::vector<double>& values : critic_values(rivals.episodes)) rivals.last_value.push_back(values.back());
+    rivals.episodes = collect_episodes(*rivals_env_, actor(), Acting::heuristic, config_.env.agenda.heuristic, seed,
+                                       Keep::steps, &time);
+    for (const Episode& rival : rivals.episodes) rivals.last_value.push_back(last_value(rival));
     return rivals;
   }
 
-  // In units of reward, with the final observation's (0 for an episode that ended) behind the last step's.
-  [[nodiscard]] std::vector<std::vector<double>> critic_values(const std::vector<Episode>& episodes) const {
-    std::vector<std::vector<double>> result;
+  // In units of reward.
+  void append_values(const Observation& seen, std::vector<double>& to) const {
     std::vector<float> values;
-    const auto append = [&](const Observation& seen, std::vector<double>& to) {
-      forward_critic(config_.network, state_.parameters, state_.normaliser, seen, values);
-      for (const float value : values) {
-        to.push_back(static_cast<double>(value) * state_.return_scale + state_.return_mean);
-      }
-    };
-    for (const Episode& episode : episodes) {
-      result.emplace_back();
-      append(episode.observation, result.back());
-      if (episode.final_observation.count() > 0) {
-        append(episode.final_observation, result.back());
-      } else {
-        result.back().push_back(0);
-      }
+    forward_critic(config_.network, state_.parameters, state_.normaliser, seen, values);
+    for (const float value : values) {
+      to.push_back(static_cast<double>(value) * state_.return_scale + state_.return_mean);
     }
+  }
+
+  // Of the final observation; 0 for an episode that ended.
+  [[nodiscard]] double last_value(const Episode& episode) const {
+    if (episode.final_observation.count() == 0) return 0;
+    std::vector<double> values;
+    append_values(episode.final_observation, values);
+    return values.front();
+  }
+
+  // Of each step, with last_value() behind.
+  [[nodiscard]] std::vector<std::vector<double>> critic_values(const std::vector<Episode>& episodes,
+                                                               const EpisodeStates& states) const {
+    std::vector<std::vector<double>> result(episodes.size());
+    for_each_index(episodes.size(), threads(), [&](std::size_t e) {
+      Observation room;
+      append_values(states.of(static_cast<std::uint32_t>(e), room), result[e]);
+      result[e].push_back(last_value(episodes[e]));
+    });
     return result;
   }
 
@@ -401,24 +461,25 @@ class Trainer {
     state.return_scale += rate * (deviation - state.return_scale);
   }
 
-  // A step of an episode.
-  struct Place {
-    std::uint32_t episode, step;
-  };
-
   // What an iteration's episodes teach, in units that a network learns well.
   struct Material {
     const std::vector<Episode>& episodes;
+    EpisodeStates& states;
     const std::vector<std::vector<double>>& values;
     const Advantages& advantages;
     double mean, deviation;            // of the advantages
     double return_mean, return_scale;  // the critic's units
 
-    [[nodiscard]] Minibatch part(std::span<const Place> places) const {
+    // Makes `batch` the steps of `places`, in the memory that it has.
+    void fill(std::span<const StepPlace> places, Minibatch& batch) const {
       const auto in_units = [&](double value) { return static_cast<float>((value - return_mean) / return_scale); };
-      Minibatch batch;
+      states.at(places, batch.observation);
+      batch.actions.clear();
+      batch.weights.clear();
+      for (auto* const column : {&batch.old_log_probability, &batch.advantage, &batch.value_target, &batch.old_value}) {
+        column->clear();
+      }
       for (const auto [e, k] : places) {
-        append_state(batch.observation, episodes[e].observation, k);
         batch.actions.push_back(episodes[e].actions[k]);
         const std::size_t steered = episodes[e].weights.size() / episodes[e].size();  // 0 unless the network steers
         const auto weights = std::span(episodes[e].weights).subspan(k * steered, steered);
@@ -428,13 +489,12 @@ class Trainer {
         batch.value_target.push_back(in_units(advantages.value_target[e][k]));
         batch.old_value.push_back(in_units(values[e][k]));
       }
-      return batch;
     }
   };
 
-  static Material material_of(const Checkpoint& next, const std::vector<Episode>& episodes,
+  static Material material_of(const Checkpoint& next, const std::vector<Episode>& episodes, EpisodeStates& states,
                               const std::vector<std::vector<double>>& values, const Advantages& advantages,
-                              std::vector<Place>& places) {
+                              std::vector<StepPlace>& places) {
     double sum = 0;
     double squares = 0;
     for (std::uint32_t e = 0; e < episodes.size(); ++e) {
@@ -447,6 +507,7 @@ class Trainer {
     const auto count = static_cast<double>(places.size());
     const double mean = sum / count;
     return {.episodes = episodes,
+            .states = states,
             .values = values,
             .advantages = advantages,
             .mean = mean,
@@ -456,35 +517,45 @@ class Trainer {
   }
 
   // Episodes of one window share their luck, so that halves are made of whole groups where there are two.
-  [[nodiscard]] std::uint32_t half_of(const Place& place) const {
+  [[nodiscard]] std::uint32_t half_of(const StepPlace& place) const {
     return (ppo_.windows > 1 ? place.episode / ppo_.group : place.episode) % 2;
   }
 
-  // Adds a minibatch's gradient in pieces; with `halves`, those of the two halves of the episodes apart.
-  void add_in_pieces(const Material& material, std::span<Place> minibatch, bool halves, Lesson lesson) {
+  // Adds a minibatch's gradient in pieces; with `halves`, those of the two halves of the episodes apart. Several pieces
+  // take the steps in order, so that each episode is simulated once (EpisodeStates::at).
+  void add_in_pieces(const Material& material, std::span<StepPlace> minibatch, bool halves, Lesson lesson,
+                     const PpoOptions& options) {
+    if (minibatch.size() > ppo_.piece) {
+      std::sort(minibatch.begin(), minibatch.end(), [](const StepPlace& a, const StepPlace& b) {
+        return std::tie(a.episode, a.step) < std::tie(b.episode, b.step);
+      });
+    }
     const auto second = halves ? std::stable_partition(minibatch.begin(), minibatch.end(),
-                                                       [&](const Place& place) { return half_of(place) == 0; })
+                                                       [&](const StepPlace& place) { return half_of(place) == 0; })
                                : minibatch.end();
     const auto first_half = static_cast<std::size_t>(second - minibatch.begin());
     for (const std::uint32_t half : {0u, 1u}) {
-      const std::span<const Place> places = half == 0 ? minibatch.first(first_half) : minibatch.subspan(first_half);
+      const std::span<const StepPlace> places = half == 0 ? minibatch.first(first_half) : minibatch.subspan(first_half);
       for (std::size_t at = 0; at < places.size(); at += ppo_.piece) {
         const auto piece = places.subspan(at, std::min<std::size_t>(ppo_.piece, places.size() - at));
-        learner_.add(material.part(piece), minibatch.size(), half, lesson, ppo_);
+        material.fill(piece, piece_);
+        learner_->add(piece_, minibatch.size(), half, lesson, options);
       }
     }
   }
 
   // Epochs over an iteration's steps. When the policy has moved too far, it stays, and the critic learns on.
-  Result<UpdateSummary> learn(Checkpoint& next, const std::vector<Episode>& episodes,
+  Result<UpdateSummary> learn(Checkpoint& next, const std::vector<Episode>& episodes, EpisodeStates& states,
                               const std::vector<std::vector<double>>& values, const Advantages& advantages,
                               Lesson lesson) {
-    std::vector<Place> places;
-    const Material material = material_of(next, episodes, values, advantages, places);
+    std::vector<StepPlace> places;
+    const Material material = material_of(next, episodes, states, values, advantages, places);
+    PpoOptions options = ppo_;
+    options.temperature = state_.temperature;
     UpdateSummary summary;
     summary.policy_steps = 0;
-    const auto state_before = learner_.adam();
-    learner_.take_gradient_cosine();
+    const auto state_before = learner_->adam();
+    learner_->take_gradient_cosine();
     for (std::uint32_t epoch = 0; epoch < ppo_.epochs; ++epoch) {
       Rng order(seed_of("order", std::uint64_t{state_.iteration} * ppo_.epochs + epoch));
       order.shuffle(places.data(), places.size());
@@ -492,10 +563,10 @@ class Trainer {
       for (std::size_t first = 0; first < places.size(); first += ppo_.minibatch) {
         const std::size_t count = std::min<std::size_t>(ppo_.minibatch, places.size() - first);
         if (count < 2) break;
-        add_in_pieces(material, std::span(places).subspan(first, count), epoch == 0, lesson);
-        const auto report = learner_.step(ppo_, next.learning_rate);
+        add_in_pieces(material, std::span(places).subspan(first, count), epoch == 0, lesson, options);
+        const auto report = learner_->step(ppo_, next.learning_rate);
         if (!report) {
-          learner_.set_state(state_.parameters, state_before);
+          learner_->set_state(state_.parameters, state_before);
           return Unexpected{report.error()};
         }
         of_critic.push_back(*report);
@@ -505,7 +576,7 @@ class Trainer {
         if (!report->moved_policy) lesson = Lesson::critic;
       }
       summarise(of_policy, of_critic, summary);
-      if (epoch == 0) summary.gradient_cosine = learner_.take_gradient_cosine();
+      if (epoch == 0) summary.gradient_cosine = learner_->take_gradient_cosine();
       if (ppo_.adapt_learning_rate && lesson != Lesson::imitate && !of_policy.empty()) {
         adapt(next.learning_rate, summary.kl);
       }
@@ -528,6 +599,7 @@ class Trainer {
     if (of_policy.empty()) return;
     summary.policy_loss = mean(of_policy, &UpdateReport::policy_loss);
     summary.entropy = mean(of_policy, &UpdateReport::entropy);
+    summary.start_kl = mean(of_policy, &UpdateReport::start_kl);
     summary.kl = mean(of_policy, &UpdateReport::kl);
     summary.clip_fraction = mean(of_policy, &UpdateReport::clip_fraction);
     summary.gradient_norm = mean(of_policy, &UpdateReport::gradient_norm);
@@ -603,7 +675,8 @@ class Trainer {
   // A row of metrics.csv, and the same for TensorBoard.
   void log(Measures measures) {
     measures.learning_rate = state_.learning_rate;
-    const std::vector<Metric> metrics = metrics_of(measures);
+    measures.temperature = state_.temperature;
+    const std::vector<Metric> metrics = metrics_of(measures, ppo_);
     state_.metrics_csv += csv_row(state_.iteration, state_.steps, metrics);
     scalars_.clear();
     for (const Metric& metric : metrics) {
@@ -615,7 +688,8 @@ class Trainer {
   const PpoOptions& ppo_;
   const Cluster& cluster_;
   std::string folder_;
-  Learner learner_;
+  std::unique_ptr<Learner> learner_;
+  Minibatch piece_;  // that the learner is given; kept for its memory
   std::optional<TrainedModel> teacher_;
   std::vector<Window> windows_, validation_;
   std::vector<double> scales_, heuristic_loss_;
@@ -647,7 +721,7 @@ Result<TrainSummary> train_by_ppo(const TrainConfig& config, const JobTable& job
                                   const std::function<void(const TrainProgress&)>& watch) {
   auto windows = training_windows(config, jobs);
   if (!windows) return Unexpected{windows.error()};
-  auto learner = Learner::create(config.network, {}, config.device);
+  auto learner = make_learner(config.network, {}, config.device);
   if (!learner) return Unexpected{learner.error()};
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);

@@ -12,9 +12,9 @@
 
 namespace gpusched {
 
-/// random.seed(n), random.getrandbits(k) and random.shuffle(list) of CPython 3 for non-negative n below 2^64. The
-/// generator is MT19937, started by init_by_array (Matsumoto and Nishimura, mt19937ar.c) from the 32-bit words of the
-/// seed, least significant first.
+/// random.seed(n), random.getrandbits(k), random.random() and random.shuffle(list) of CPython 3 for non-negative n
+/// below 2^64. The generator is MT19937, started by init_by_array (Matsumoto and Nishimura, mt19937ar.c) from the
+/// 32-bit words of the seed, least significant first.
 class PythonRandom {
  public:
   explicit PythonRandom(std::uint64_t seed) : generator_(start(seed)) {}
@@ -28,6 +28,12 @@ class PythonRandom {
     std::uint32_t draw = bits(width);
     while (draw >= limit) draw = bits(width);
     return draw;
+  }
+
+  /// Uniform in [0, 1) with 53 bits, as random.random().
+  double real() {
+    const std::uint32_t high = bits(27), low = bits(26);
+    return (high * 67108864.0 + low) / 9007199254740992.0;
   }
 
   /// Precondition: fewer than 2^32 items.

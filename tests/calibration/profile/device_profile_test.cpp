@@ -3,9 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidjson/document.h>
-#include <rapidjson/schema.h>
-#include <rapidjson/stringbuffer.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -16,24 +13,13 @@
 
 #include "src/calibration/profile/profile_tables.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/json_schema.hpp"
 
 namespace gpusched {
 namespace {
 
-/// "" when the document satisfies the shipped schema, else the place that does not.
 std::string schema_violation(const std::string& json) {
-  rapidjson::Document schema_json;
-  schema_json.Parse(test::bytes_of(test::source_dir() + "/src/calibration/profile/device_profile.schema.json").c_str());
-  if (schema_json.HasParseError()) return "the schema itself is not JSON";
-  const rapidjson::SchemaDocument schema(schema_json);
-  rapidjson::Document document;
-  document.Parse(json.c_str());
-  if (document.HasParseError()) return "not JSON";
-  rapidjson::SchemaValidator validator(schema);
-  if (document.Accept(validator)) return {};
-  rapidjson::StringBuffer where;
-  validator.GetInvalidDocumentPointer().StringifyUriFragment(where);
-  return std::string(where.GetString()) + " " + validator.GetInvalidSchemaKeyword();
+  return test::schema_violation(json, "src/calibration/profile/device_profile.schema.json");
 }
 
 DeviceProfile full_profile() {

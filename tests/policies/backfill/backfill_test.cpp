@@ -269,8 +269,13 @@ TEST(Backfill, SaysWhatEachPolicyKnowsOfRunTimes) {
   EXPECT_EQ(known("agenda{heuristic=sjf}", bare), "history");
   EXPECT_EQ(known("agenda{heuristic=saf,knowledge=oracle}", bare, true), "exact");
   EXPECT_EQ(known("agenda{heuristic=saf,knowledge=none}", bare), "-");
+  EXPECT_EQ(known("agenda{heuristic=saf,knowledge=user}", bare), "history");
+  EXPECT_EQ(known("agenda{heuristic=saf,knowledge=user}", with_requests), "requested");
   EXPECT_EQ(known("agenda{mode=preempt,heuristic=las}", bare), "-");
   EXPECT_EQ(known("rl:builtin/philly", bare), "history");
+  // What makers refuse is known to nobody.
+  EXPECT_EQ(known("agenda{heuristic=3}", bare), "-");
+  EXPECT_EQ(known("agenda{knowledge=much}", bare), "-");
 }
 
 TEST(Backfill, IsNamedByEachPolicyForItself) {

@@ -33,7 +33,7 @@ TEST(AgendaPolicy, MakesTheChoicesOfAnAgenda) {
     RC_PRE(!rows.empty());
     const JobTable jobs = test::table_of(rows);
     AgendaOptions options{.mode = *element(ActionMode::fit_or_wait, ActionMode::inspect, ActionMode::select_blocking,
-                                           ActionMode::backfill),
+                                           ActionMode::backfill, ActionMode::reserve),
                           .knowledge = *element(RuntimeKnowledge::none, RuntimeKnowledge::user,
                                                 RuntimeKnowledge::predicted, RuntimeKnowledge::oracle),
                           .heuristic = *element(Heuristic::fcfs, Heuristic::sjf, Heuristic::saf, Heuristic::f1),

@@ -60,7 +60,7 @@ TEST_F(ModelFolder, ComesBackEqual) {
 }
 
 TEST_F(ModelFolder, OfAnotherArchitectureIsRefused) {
-  edit_json("\"deepsets\"", "\"kernel\"");
+  edit_json("\"deepsets\"", "\"kernel@sc20\"");
   EXPECT_EQ(refusal(), "/model.json: /parameters: has 1008 parameters; this network has 1339");
 }
 
@@ -69,7 +69,7 @@ TEST_F(ModelFolder, OfANetworkThatDoesNotFitItsModeIsRefused) {
   EXPECT_EQ(refusal(), "/model.json: /network: the network rank goes with mode preempt, and no other does");
   edit_json("\"sjf\"", "\"las\"");
   edit_json("\"preempt\"", "\"fit_or_wait\"");
-  EXPECT_EQ(refusal(), "/model.json: /agenda: the heuristics las and srtf rank running jobs: they need mode preempt");
+  EXPECT_EQ(refusal(), "/model.json: /agenda: the heuristics las, srtf and gittins rank running jobs: they need mode preempt");
 }
 
 TEST_F(ModelFolder, OfModePreemptDrawsNoActions) {
@@ -157,7 +157,7 @@ TEST_F(ModelFolder, RunsAsAPolicyOfTheRegistry) {
 
 TEST(RlPolicy, AModelThatKnowsTrueRunTimesSaysSo) {
   const JobTable jobs = test::some_jobs(3, 10);
-  const TrainedModel model = some_model(NetworkKind::kernel, RuntimeKnowledge::oracle);
+  const TrainedModel model = some_model(NetworkKind::sc20_kernel, RuntimeKnowledge::oracle);
   EXPECT_TRUE(RlPolicy("x", model, jobs.works(), false, 0).clairvoyant());
 }
 
@@ -235,9 +235,44 @@ TEST(ScoreNetwork, HiddenUnitsComeBehindTheLinearScoreAndMoveIt) {
   }
 }
 
-TEST(ScoreNetwork, KernelHasThePublishedNumberOfParameters) {
-  const NetworkLayout layout = layout_of({.kind = NetworkKind::kernel});
+TEST(ScoreNetwork, KernelOfSc20HasThePublishedNumberOfParameters) {
+  const NetworkLayout layout = layout_of({.kind = NetworkKind::sc20_kernel});
   EXPECT_EQ(layout.policy_size, 961u + 1u);  // and the prior's weight
+}
+
+// The network kernel did not see 13 of the 22 terms of the index.
+TEST(ScoreNetwork, KernelSeesAllThatTheIndexSees) {
+  std::vector<std::uint8_t> of_job, of_cluster(index_wait_features.begin(), index_wait_features.end());
+  for (const IndexTerm& term : index_terms) {
+    of_job.push_back(term.feature);
+    if (term.times == IndexTerm::job) of_job.push_back(term.by);
+    if (term.times == IndexTerm::global) of_cluster.push_back(term.by);
+  }
+  const NetworkSpec spec{.kind = NetworkKind::kernel, .critic_width = 8};
+  const std::vector<float> parameters = test::random_parameters(spec, 2);
+  const Observation seen = test::random_observation(3, 3);
+  std::vector<float> before, after;
+  forward_policy(spec, parameters, {}, seen, before);
+  for (const std::uint8_t feature : of_job) {
+    Observation changed = seen;
+    changed.jobs[feature] += 3.0f;
+    forward_policy(spec, parameters, {}, changed, after);
+    EXPECT_NE(after[0], before[0]) << int{feature};
+    after[0] = before[0];
+    EXPECT_EQ(after, before) << "another job's logit changed by feature " << int{feature};
+  }
+  for (const std::uint8_t feature : of_cluster) {
+    Observation changed = seen;
+    changed.global[global_features + feature] += 3.0f;  // of the second state
+    forward_policy(spec, parameters, {}, changed, after);
+    const std::size_t begin = seen.job_begin[1] + 1;
+    const std::size_t wait = begin + seen.tokens(1);
+    EXPECT_NE(after[begin], before[begin]) << int{feature};
+    if (seen.mask[wait] != 0) {
+      EXPECT_NE(after[wait], before[wait]) << int{feature};
+    }
+    EXPECT_EQ(after[0], before[0]);
+  }
 }
 
 TEST(ScoreNetwork, TheOrderOfJobsDoesNotMatter) {

@@ -64,7 +64,7 @@ TEST(ShippedModels, AreReadByNameFromAnyFolder) {
 TEST(ShippedModels, PhillySaysWhatItKnowsDrawsNothingAndIsNotBackfilled) {
   const PolicyRegistry registry = PolicyRegistry::standard();
   const PolicyInfo& row = **registry.find("rl:builtin/philly");
-  EXPECT_EQ(row.knowledge(spec_of("rl:builtin/philly")), "history");
+  EXPECT_EQ(row.knowledge(PolicyParameters({}), row.name), "history");
   EXPECT_TRUE(row.parameters.empty());
   const auto specs = parse_policy_list("rl:builtin/philly+easy");
   ASSERT_TRUE(specs);

@@ -66,6 +66,29 @@ TEST(ListScheduler, OrdersByEachScore) {
   EXPECT_EQ(start_order("unicep@sc20", jobs, cluster), (Order{0, 1, 3, 2, 4}));
 }
 
+// By run time on the reference device job 1 is the shorter; on the fastest GPUs that each may use, job 2 is.
+TEST(ListScheduler, MayCountRunTimesAtTheBestSpeedOfTheJob) {
+  Cluster cluster = Cluster::homogeneous(2, 1);
+  cluster.gpu_types = {"fast", "slow"};
+  cluster.nodes[1].gpu_type = 1;
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 100, .gpus = 2, .family = "resnet"},
+                                        {.submit = 1, .work = 30, .gpus = 2, .gpu_spec = "", .family = "bert"},
+                                        {.submit = 2, .work = 40, .gpus = 2, .family = "resnet"},
+                                        {.submit = 3, .work = 50, .gpus = 1, .gpu_spec = "slow", .family = "resnet"}});
+  RuntimeModel runtime(static_cast<std::uint32_t>(jobs.families().size()), 2);
+  runtime.set(jobs.families().find("resnet"), 0, 2 * reference_rate);
+  const auto starts = [&](const std::string& policy) {
+    std::vector<double> seconds;
+    for (const Span& span : test::run(jobs, cluster, *make(policy, jobs, cluster), {}, &runtime)) {
+      seconds.push_back(span.start);
+    }
+    return seconds;
+  };
+  // Gangs of 2 span both types and run at the reference rate.
+  EXPECT_EQ(starts("sjf"), (std::vector<double>{0, 100, 130, 170}));
+  EXPECT_EQ(starts("sjf{best_speed=true}"), (std::vector<double>{0, 140, 100, 170}));  // 30, 20 and 50
+}
+
 TEST(ListScheduler, RegressionScoresWeighSizeAgainstSubmission) {
   // Submissions one second apart at about 10^6 s: the logarithm moves by 4.3e-7, so that the size decides F1 and F2;
   // F3 weighs it with 6,860,000 (2.98) and F4 with 530,000 (0.23), against sizes of r n and r sqrt(n).

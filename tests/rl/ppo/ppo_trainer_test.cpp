@@ -12,67 +12,18 @@
 #include <string>
 #include <vector>
 
+#include "src/base/statistics.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/learned/trained_model.hpp"
-#include "src/rl/ppo/checkpoint.hpp"
 #include "src/rl/rollout.hpp"
 #include "src/rl/training_windows.hpp"
-#include "tests/rl/training_run.hpp"
+#include "tests/rl/ppo/ppo_run.hpp"
 
 namespace gpusched {
 namespace {
 
-class PpoRun : public test::TrainingRun {
+class PpoRun : public test::PpoTrainingRun {
  protected:
-  PpoRun() { ppo_ = train_by_ppo; }
-
-  [[nodiscard]] Checkpoint checkpoint(const std::string& folder) const {
-    auto loaded = load_checkpoint(folder + "/checkpoint.bin", config_.network);
-    EXPECT_TRUE(loaded) << loaded.error().to_string();
-    return *std::move(loaded);
-  }
-
-  static void expect_same(const Checkpoint& a, const Checkpoint& b) {
-    EXPECT_EQ(a.iteration, b.iteration);
-    EXPECT_EQ(a.steps, b.steps);
-    EXPECT_EQ(a.parameters, b.parameters);
-    EXPECT_EQ(a.adam.first, b.adam.first);
-    EXPECT_EQ(a.adam.second, b.adam.second);
-    EXPECT_EQ(a.adam.steps, b.adam.steps);
-    EXPECT_EQ(a.adam.policy_steps, b.adam.policy_steps);
-    EXPECT_EQ(a.learning_rate, b.learning_rate);
-    EXPECT_EQ(a.return_mean, b.return_mean);
-    EXPECT_EQ(a.return_scale, b.return_scale);
-    EXPECT_EQ(a.reward_per_s, b.reward_per_s);
-    EXPECT_EQ(a.best_iteration, b.best_iteration);
-    EXPECT_EQ(a.best_validation, b.best_validation);
-    EXPECT_EQ(a.normaliser, b.normaliser);
-  }
-
-  // A column of the folder's metrics.csv, a text for each iteration from 0 on.
-  [[nodiscard]] std::vector<std::string> column(const std::string& name) const {
-    std::istringstream csv(*read_text_file(folder_ + "/metrics.csv"));
-    const auto cells = [](const std::string& line) {
-      std::vector<std::string> result(1);
-      for (const char c : line) {
-        if (c == ',') {
-          result.emplace_back();
-        } else {
-          result.back() += c;
-        }
-      }
-      return result;
-    };
-    std::string line;
-    std::getline(csv, line);
-    const std::vector<std::string> names = cells(line);
-    const auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-    EXPECT_LT(at, names.size()) << name;
-    std::vector<std::string> values;
-    while (std::getline(csv, line)) values.push_back(cells(line).at(at));
-    return values;
-  }
-
   void expect_threads_change_nothing() {
     ASSERT_TRUE(run(2, folder_));
     config_.threads = 3;
@@ -106,7 +57,7 @@ TEST_F(PpoRun, LearnsVisiblyOnASyntheticTrace) {
   config.cluster = "8x8";
   config.env.agenda = {.mode = ActionMode::select_blocking, .heuristic = Heuristic::fcfs};
   config.windows = {.jobs = 256, .warm_up_jobs = 64, .stride = 64, .train_fraction = 0.55, .validation_fraction = 0.2};
-  config.network = {.kind = NetworkKind::kernel, .alpha = 0.5};
+  config.network = {.kind = NetworkKind::sc20_kernel, .alpha = 0.5};
   config.ppo.iterations = 8;
   config.ppo.minibatch = 256;
   config.ppo.critic_warm_up = 0;
@@ -193,7 +144,7 @@ class PpoRunWithEveryOption : public PpoRun {
     config_.ppo.average_reward = true;
     config_.ppo.horizon_jobs = 15;
     config_.ppo.horizon_iterations = 4;
-    config_.ppo.cluster_scales = {1, 1.5};
+    config_.cluster_scales = {1, 1.5};
     config_.ppo.baseline = Baseline::self_critic;
     config_.ppo.critic_warm_up = 1;
     config_.ppo.kl_stop = 1e-6;
@@ -229,7 +180,7 @@ TEST_F(PpoRunWithEveryOption, EachChangesWhatIsLearned) {
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.anneal = 0; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.average_reward = false; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.horizon_iterations = ppo.horizon_jobs = 0; }));
-  EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.cluster_scales = {1}; }));
+  EXPECT_TRUE(differs_without([&](PpoOptions&) { config_.cluster_scales = {1}; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.baseline = Baseline::both; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.critic_warm_up = 0; }));
   EXPECT_TRUE(differs_without([](PpoOptions& ppo) { ppo.kl_stop = 0; }));
@@ -245,6 +196,103 @@ TEST_F(PpoRunWithEveryOption, StillLearns) {
   const auto summary = run(25, folder_);
   ASSERT_TRUE(summary) << summary.error().to_string();
   EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
+}
+
+// What is learned from states that are simulated again is what is learned from those that were kept, to the last bit:
+// in one piece or several, whole or truncated, on clusters of several sizes, imitating or not, by any number of
+// threads.
+TEST_F(PpoRun, LearnsTheSameFromStatesThatItDoesNotKeep) {
+  struct Way {
+    std::uint32_t minibatch, piece;
+    Baseline baseline;
+  };
+  int number = 0;
+  for (const Way& way : {Way{64, 4096, Baseline::both}, Way{100'000, 50, Baseline::self_critic}}) {
+    config_.ppo.minibatch = way.minibatch;
+    config_.ppo.piece = way.piece;
+    config_.ppo.baseline = way.baseline;
+    config_.ppo.horizon_jobs = 15;
+    config_.ppo.horizon_iterations = 3;
+    config_.cluster_scales = {1, 1.5};
+    config_.ppo.imitate_iterations = 1;
+    config_.ppo.teacher = Heuristic::sjf;
+    config_.ppo.resimulate = false;
+    config_.threads = 1;
+    const std::string kept = folder_ + std::to_string(++number);
+    const std::string simulated = kept + "_simulated";
+    ASSERT_TRUE(run(4, kept));
+    config_.ppo.resimulate = true;
+    config_.threads = 3;
+    ASSERT_TRUE(run(4, simulated));
+    expect_same(checkpoint(kept), checkpoint(simulated));
+    EXPECT_NE(checkpoint(kept).parameters, initial_parameters(config_.network, Rng(config_.seed).split("parameters")));
+  }
+}
+
+// Far from any clip, training goes where the advantages point; a penalty keeps it near where it began, also after a
+// resumed run has forgotten all but its checkpoint.
+TEST_F(PpoRun, StaysNearTheStartAsItsPenaltyWants) {
+  config_.ppo.learning_rate = 5e-3;
+  config_.ppo.adapt_learning_rate = false;
+  config_.ppo.kl_stop = 0;
+  config_.ppo.start_kl = 1e-9;
+  ASSERT_TRUE(run(6, folder_));
+  const double free = std::stod(column("start_kl").at(6));
+  EXPECT_GT(free, 0.01);
+  std::filesystem::remove_all(folder_);
+  config_.ppo.start_kl = 3;
+  ASSERT_TRUE(run(4, folder_));
+  ASSERT_TRUE(run(6, folder_, true));
+  EXPECT_LT(std::stod(column("start_kl").at(6)), 0.3 * free);
+  EXPECT_EQ(checkpoint(folder_).start, initial_parameters(config_.network, Rng(config_.seed).split("parameters")));
+  ASSERT_TRUE(run(6, folder_ + "_other"));
+  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
+}
+
+// The densities of acting and learning are those of one temperature, or the first minibatch would show a divergence.
+TEST_F(PpoRun, DrawsAndLearnsAtOneTemperature) {
+  config_.ppo.temperature = 0.3;
+  config_.ppo.kl_stop = 1e-6;
+  config_.ppo.epochs = 1;
+  config_.ppo.minibatch = 1'000'000;
+  ASSERT_TRUE(run(3, folder_));
+  EXPECT_EQ(checkpoint(folder_).adam.policy_steps, 3);
+  const std::vector<float> cool = checkpoint(folder_).parameters;
+  config_.ppo.temperature = 1;
+  ASSERT_TRUE(run(3, folder_ + "_other"));
+  EXPECT_NE(checkpoint(folder_ + "_other").parameters, cool);
+}
+
+// On the windows that it is sought on, which are those of training: sampled actions cost what they may.
+TEST_F(PpoRun, FindsATemperatureAtWhichSamplingIsCheap) {
+  config_.env.agenda.heuristic = Heuristic::sjf;  // which chance does not beat
+  config_.network.alpha = 0.5;
+  config_.ppo.sampling_cost = 0.05;
+  config_.ppo.learning_rate = 1e-9;
+  config_.ppo.adapt_learning_rate = false;
+  config_.ppo.validate_every = 3;
+  config_.ppo.validation_windows = 16;
+  ASSERT_TRUE(run(1, folder_));
+  const double found = checkpoint(folder_).temperature;
+  EXPECT_LT(found, 0.5);
+  EXPECT_GT(found, 1e-3);
+  EXPECT_NEAR(std::stod(column("temperature").at(1)), found, 1e-5);
+  EXPECT_GT(std::stod(column("sampled_over_best").at(0)), 1.2);  // at temperature 1
+  const auto windows = training_windows(config_, jobs_);
+  ASSERT_TRUE(windows);
+  const auto model = load_model(folder_);
+  Actor actor{&model->network, &model->normaliser, model->parameters};
+  const auto some = pointers_to(windows->train);
+  const auto cost = [&](double temperature) {
+    actor.temperature = temperature;
+    return mean_of(window_losses(some, cluster_, config_.env, actor, Acting::sample, 99)) /
+           mean_of(window_losses(some, cluster_, config_.env, actor, Acting::best));
+  };
+  EXPECT_LT(cost(found), 1.15);
+  EXPECT_GT(cost(4 * found), 1.05);
+  ASSERT_TRUE(run(5, folder_, true));  // sought again at iteration 3
+  ASSERT_TRUE(run(5, folder_ + "_other"));
+  expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
 }
 
 // Training that leads nowhere keeps what it began with.
@@ -393,7 +441,7 @@ TEST_F(PpoRun, RefusesCheckpointsThatDoNotFit) {
     const auto loaded = load_checkpoint(path, spec);
     return loaded ? "" : loaded.error().message;
   };
-  EXPECT_EQ(refusal({.kind = NetworkKind::kernel, .critic_width = 8}),
+  EXPECT_EQ(refusal({.kind = NetworkKind::sc20_kernel, .critic_width = 8}),
             "holds a network of 1008 parameters; the configuration's has 1339");
   const std::string whole = *read_text_file(path);
   std::filesystem::resize_file(path, whole.size() / 2);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -11,11 +12,9 @@
 #include "src/base/strict_json.hpp"
 #include "src/policies/learned/rl_policy.hpp"
 #include "src/policies/learned/trained_model.hpp"
-#include "src/rl/ppo/checkpoint.hpp"
-#include "src/rl/ppo/ppo_trainer.hpp"
 #include "src/rl/rollout.hpp"
 #include "src/rl/training_windows.hpp"
-#include "tests/rl/training_run.hpp"
+#include "tests/rl/ppo/ppo_run.hpp"
 
 namespace gpusched {
 namespace {
@@ -24,20 +23,29 @@ struct Case {
   const char* name;
   ActionMode mode;
   NetworkKind kind;
+  double hold_s = 0;
+  std::uint32_t hold_jobs = 0;
 };
 void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
-constexpr Case cases[] = {{"choices", ActionMode::fit_or_wait, NetworkKind::index},
-                          {"preempt", ActionMode::preempt, NetworkKind::rank}};
+constexpr Case cases[] = {{"choices", ActionMode::fit_or_wait, NetworkKind::index, 200},
+                          {"preempt", ActionMode::preempt, NetworkKind::rank, 200},
+                          {"choices_by_jobs", ActionMode::fit_or_wait, NetworkKind::index, 0, 10},
+                          {"preempt_by_jobs", ActionMode::preempt, NetworkKind::rank, 0, 10}};
 
-class Steering : public test::TrainingRun, public testing::WithParamInterface<Case> {
+class Steering : public test::PpoTrainingRun, public testing::WithParamInterface<Case> {
  protected:
   void SetUp() override {
     TrainingRun::SetUp();
-    ppo_ = train_by_ppo;
     config_.env.agenda = {.mode = GetParam().mode, .knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::fcfs};
     config_.env.weights = {};
     config_.env.weights[reward_jct] = 1;
-    config_.network = {.kind = GetParam().kind, .width = 8, .heads = 2, .critic_width = 8, .alpha = 1, .hold_s = 200};
+    config_.network = {.kind = GetParam().kind,
+                       .width = 8,
+                       .heads = 2,
+                       .critic_width = 8,
+                       .alpha = 1,
+                       .hold_s = GetParam().hold_s,
+                       .hold_jobs = GetParam().hold_jobs};
     config_.ppo.windows = 4;
     config_.ppo.group = 4;
     config_.ppo.lambda_time_s = 100;
@@ -50,23 +58,6 @@ class Steering : public test::TrainingRun, public testing::WithParamInterface<Ca
                        .parameters = test::random_parameters(config_.network, 4)};
     return model;
   }
-
-  [[nodiscard]] Checkpoint checkpoint(const std::string& folder) const {
-    auto loaded = load_checkpoint(folder + "/checkpoint.bin", config_.network);
-    EXPECT_TRUE(loaded) << loaded.error().to_string();
-    return *std::move(loaded);
-  }
-
-  static void expect_same(const Checkpoint& a, const Checkpoint& b) {
-    EXPECT_EQ(a.iteration, b.iteration);
-    EXPECT_EQ(a.steps, b.steps);
-    EXPECT_EQ(a.parameters, b.parameters);
-    EXPECT_EQ(a.adam.first, b.adam.first);
-    EXPECT_EQ(a.adam.second, b.adam.second);
-    EXPECT_EQ(a.learning_rate, b.learning_rate);
-    EXPECT_EQ(a.best_validation, b.best_validation);
-    EXPECT_EQ(a.normaliser, b.normaliser);
-  }
 };
 
 // The policy that simulate() runs acts anew at the same instants, with the same weights, as the episode did.
@@ -78,9 +69,21 @@ TEST_P(Steering, ATrainedPolicyDecidesAsInItsEpisodes) {
   const Actor actor{&model.network, &model.normaliser, model.parameters};
   const Episode episode = steer_episode(env, actor, Acting::best, Rng(1));
   EXPECT_EQ(test::run(jobs_, cluster_, RlPolicy("x", model, jobs_.works(), false, 0)), test::spans_of(env.engine()));
-  // Few steps, of the time that an action holds or a little more; and not the same action throughout.
+  // Few steps, of the time or submissions that an action holds for or a little more; and not the same action
+  // throughout.
   ASSERT_GT(episode.size(), 10u);
-  for (std::size_t k = 0; k + 1 < episode.size(); ++k) EXPECT_GE(episode.seconds[k], config_.network.hold_s - 1e-6);
+  const auto arrived = [&](std::size_t step) {
+    std::uint32_t jobs = 0;
+    while (jobs < jobs_.size() && to_seconds(jobs_.submit(JobId{jobs})) <= episode.time_s[step]) ++jobs;
+    return jobs;
+  };
+  for (std::size_t k = 0; k + 1 < episode.size(); ++k) {
+    EXPECT_GE(episode.seconds[k], config_.network.hold_s - 1e-6);
+    EXPECT_GE(arrived(k + 1), arrived(k) + config_.network.hold_jobs);
+  }
+  if (config_.network.hold_jobs > 0) {
+    EXPECT_GE(episode.size(), jobs_.size() / (3 * config_.network.hold_jobs));
+  }
   const std::size_t steered = layout_of(model.network).steered;
   ASSERT_EQ(episode.weights.size(), episode.size() * steered);
   EXPECT_FALSE(std::equal(episode.weights.begin(), episode.weights.begin() + static_cast<std::ptrdiff_t>(steered),
@@ -101,6 +104,9 @@ TEST_P(Steering, UntrainedItIsItsHeuristic) {
 
 // In mode preempt the weights follow the state of the whole cluster, which no other agent of that mode sees.
 TEST_P(Steering, SeesTheWholeCluster) {
+  // By seconds, so that it also acts while the queue drains: before, the cluster is always full.
+  config_.network.hold_s = 200;
+  config_.network.hold_jobs = 0;
   const TrainedModel model = some_model();
   const Window window{.jobs = jobs_.slice(0, jobs_.size()), .history = {}};
   Env env(cluster_, config_.env);
@@ -155,10 +161,24 @@ TEST_P(Steering, SurvivesBeingKilledAtAnyMoment) {
   expect_same(checkpoint(folder_), checkpoint(folder_ + "_other"));
 }
 
+TEST_P(Steering, StaysNearTheStartAsItsPenaltyWants) {
+  config_.ppo.learning_rate = 1e-3;
+  config_.ppo.adapt_learning_rate = false;
+  config_.ppo.kl_stop = 0;
+  const auto moved = [&](double weight) {
+    config_.ppo.start_kl = weight;
+    std::filesystem::remove_all(folder_);
+    EXPECT_TRUE(run(8, folder_));
+    return std::stod(column("start_kl").at(8));
+  };
+  EXPECT_LT(moved(10), 0.5 * moved(1e-9));
+}
+
 // A model that does not steer gives its weights to one that does, which then acts like it.
 TEST_P(Steering, StartsFromATrainedModel) {
   TrainedModel model = some_model();
   model.network.hold_s = 0;
+  model.network.hold_jobs = 0;
   model.parameters = test::random_parameters(model.network, 9);
   const std::string start = temporary_.path() + "/start";
   ASSERT_TRUE(save_model(model, start));
@@ -172,7 +192,10 @@ TEST_P(Steering, StartsFromATrainedModel) {
   config_.init = start;
   config_.ppo.learning_rate = 1e-9;
   config_.ppo.adapt_learning_rate = false;
-  if (GetParam().mode == ActionMode::preempt) config_.network.hold_s = 1e9;  // else all jobs are ranked anew at times
+  if (GetParam().mode == ActionMode::preempt) {  // else all jobs are ranked anew at times
+    config_.network.hold_s = 1e9;
+    config_.network.hold_jobs = 0;
+  }
   const auto summary = run(1, folder_);
   ASSERT_TRUE(summary) << summary.error().to_string();
   EXPECT_EQ(summary->best_iteration, 0u);

@@ -30,6 +30,12 @@ TEST(PythonRandom, GivesPythonsWords) {
   EXPECT_EQ(words_of((1ull << 40) + 7, 3), (Words{2635837658u, 3209733218u, 3500038837u}));
 }
 
+TEST(PythonRandom, GivesPythonsFractions) {
+  PythonRandom random(42);
+  EXPECT_EQ(random.real(), 0.6394267984578837);
+  EXPECT_EQ(random.real(), 0.025010755222666936);
+}
+
 TEST(PythonRandom, ShufflesAsPythonDoes) {
   PythonRandom random(42);
   std::vector<int> ten(10);

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <set>
 
 #include "tests/support/files.hpp"
+#include "tests/support/json_schema.hpp"
 #include "traces/core/slurm_gpus.hpp"
 #include "traces/core/slurm_nodes.hpp"
 
@@ -111,6 +114,8 @@ TEST(SlurmNodes, BadOutputNamesLineAndField) {
   EXPECT_EQ(error("NodeName=a\n"), "f: lists no node in a partition");
   EXPECT_EQ(error("NodeName=a Gres=gpu:2 Partitions=p\nNodeName=a Gres=gpu:2 Partitions=p\n"),
             "f:2: NodeName: expected a name that no other node has, found 'a'");
+  EXPECT_EQ(error("NodeName=2 Gres=gpu:2 Partitions=p\nNodeName= Gres=gpu:2 Partitions=p\n"),
+            "f:2: NodeName: expected the name of a node");
   EXPECT_EQ(error("NODELIST|PARTITION|CPUS|MEMORY|GRES\ng[1-4]|p|1|1|(null)\n"),
             "f:2: NODELIST: expected one node a line, found 'g[1-4]': call sinfo with -N");
   EXPECT_NE(error("NODELIST NODES PARTITION STATE\na 1 p idle\n").find("f:1: header: expected the columns NODELIST"),
@@ -137,6 +142,103 @@ TEST(ClusterJson, ReadsBackWhatItWrote) {
     EXPECT_EQ(cluster_file_text(*again), text);
     EXPECT_EQ(again->nodes.size(), cluster.nodes.size());
     EXPECT_EQ(again->total_gpus(), cluster.total_gpus());
+  }
+}
+
+TEST(ClusterJson, DescribesDevices) {
+  const std::string text =
+      "{\"name\": \"mixed\",\n \"gpu_types\": {\"U50\": {\"kind\":\"fpga\",\"memory_gib\":8},\n"
+      "               \"T4\": {\"memory_gib\":16}},\n"
+      " \"nodes\": [{\"gpus\":1,\"gpu_type\":\"U50\"},\n           {\"gpus\":2,\"gpu_type\":\"P100\"},\n"
+      "           {\"gpus\":2,\"gpu_type\":\"T4\"}]}\n";
+  const Cluster cluster = *cluster_from_json(text, "mixed.json");
+  EXPECT_EQ(cluster.device(0), (DeviceType{.kind = "fpga", .memory_mib = 8192}));
+  EXPECT_EQ(cluster.device(1), DeviceType{});
+  EXPECT_EQ(cluster.device(2), (DeviceType{.memory_mib = 16384}));
+  EXPECT_EQ(cluster_file_text(cluster), text);
+}
+
+TEST(ClusterJson, RefusesDevicesThatCannotBe) {
+  const auto error = [](const std::string& types) {
+    const auto cluster =
+        cluster_from_json(R"({"nodes": [{"gpus": 1, "gpu_type": "A100"}], "gpu_types": )" + types + "}", "c");
+    return cluster ? "no error" : cluster.error().to_string();
+  };
+  EXPECT_EQ(error(R"({"A10": {}})"), "c: /gpu_types/A10: no node has this GPU type (did you mean 'A100'?)");
+  EXPECT_EQ(error(R"({"A100": {"memory": 1}})"), "c: /gpu_types/A100/memory: unknown key");
+  EXPECT_EQ(error(R"({"A100": {"memory_gib": -1}})"),
+            "c: /gpu_types/A100/memory_gib: expected a number from 0 to 1e12, found -1");
+  EXPECT_EQ(error(R"({"A100": {"kind": "a|b"}})"), "c: /gpu_types/A100/kind: expected a word without | and @");
+  EXPECT_EQ(error("[]"), "c: /gpu_types: expected an object, found array");
+}
+
+std::string schema_violation(const std::string& text) {
+  return test::schema_violation(text, "docs/cluster.schema.json");
+}
+
+// What the reader takes satisfies the schema, and what it refuses for its form does not.
+TEST(ClusterJson, SchemaSaysWhatTheReaderTakes) {
+  const std::string node = R"("nodes": [{"gpus": 1, "gpu_type": "A"}])";
+  const std::vector<std::string> texts = {
+      "{" + node + "}",
+      R"({"$schema": "cluster.schema.json", "name": "n", "vcs": [{"name": "a", "quota_gpus": 1.5}],)" + node + "}",
+      R"({"gpu_types": {"A": {"kind": "npu", "memory_gib": 4}},)" + node + "}",
+      R"({"nodes": [{"count": 2, "name": "x", "gpus": 0, "cpus": 1.5, "memory_gib": 2, "rack": "r", "vc": []}]})",
+      R"({"nodes": [{"count": 2, "name": "x", "gpus": 0, "cpus": 1.5, "memory_gib": 2, "rack": "r"}]})",
+      R"({"gpu_types": {"A": {"kind": "a@b"}},)" + node + "}",
+      R"({"gpu_types": {"A": {"bytes": 4}},)" + node + "}",
+      R"({"nodes": []})",
+      R"({"nodes": [{}]})",
+      R"({"nodes": [{"gpus": -1}]})",
+      R"({"nodes": [{"gpus": 1000001}]})",
+      R"({"nodes": [{"gpus": 1, "count": 0}]})",
+      R"({"nodes": [{"gpus": 1.5}]})",
+      R"({"nodes": [{"gpus": 1, "cpu": 4}]})",
+      R"({"nodes": [{"gpus": 1, "cpus": "4"}]})",
+      R"({"vcs": [{}], )" + node + "}",
+      R"({"vcs": [{"name": ""}], )" + node + "}",
+      R"({"links": [], )" + node + "}",
+      R"({"links": {"node": {"latency_us": 1, "bandwidth_gb_per_s": 2}}, )" + node + "}",
+      R"({"links": {"node": {"latency_us": 1, "bandwidth_gb_per_s": 0}}, )" + node + "}",
+      R"({"links": {"node": {"latency_us": 1}}, )" + node + "}",
+      R"({"links": {"switch": {}}, )" + node + "}",
+      R"({"nodes": [{"gpus": 4, "island_gpus": 2, "site": "s", "rack": "r"}]})",
+      R"({"nodes": [{"gpus": 4, "island_gpus": 0}]})",
+      "[]",
+  };
+  for (const std::string& text : texts) {
+    EXPECT_EQ(cluster_from_json(text, "c").has_value(), schema_violation(text).empty()) << text;
+  }
+}
+
+// The examples hold the machines of their sources.
+TEST(ClusterExamples, AreValidAndWhole) {
+  struct Example {
+    const char* name;
+    std::size_t nodes;
+    std::int64_t gpus;
+    std::size_t types;
+  };
+  const std::vector<Example> examples = {{"philly", 352, 2816, 1},     {"pai2020", 1897, 6742, 5},
+                                         {"openb", 1523, 6212, 7},     {"spot2026", 4278, 10412, 6},
+                                         {"dgx_h100_pod", 32, 256, 1}, {"edge", 2, 1, 1}};
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() + "/examples/clusters")) {
+    files += entry.path().extension() == ".json" && entry.path().stem() != "families" ? 1 : 0;
+  }
+  EXPECT_EQ(files, examples.size());
+  for (const Example& example : examples) {
+    const std::string path = test::source_dir() + "/examples/clusters/" + example.name + ".json";
+    const auto cluster = read_cluster(path);
+    ASSERT_TRUE(cluster) << cluster.error().to_string();
+    EXPECT_EQ(cluster->nodes.size(), example.nodes) << path;
+    EXPECT_EQ(cluster->total_gpus(), example.gpus) << path;
+    std::set<std::uint32_t> types;
+    for (const Node& node : cluster->nodes) {
+      if (node.gpus > 0) types.insert(node.gpu_type);
+    }
+    EXPECT_EQ(types.size(), example.types) << path;
+    EXPECT_EQ(schema_violation(test::bytes_of(path)), "") << path;
   }
 }
 
@@ -243,7 +345,7 @@ TEST(ParseCluster, PhillyIsOneQueueAndPhillyVcHasElevenOwners) {
 }
 
 TEST(ParseCluster, RefusesWhatItDoesNotKnowWithTheNearestName) {
-  for (const std::string spec : {"phily", "0", "0x8", "8x0", "x8", "8x", "-3", "75x8x2", "99999999999999999999",
+  for (const std::string spec : {"phily", "0", "0x8", "8x0", "x8", "8x", "-3", "75x8x2x1", "99999999999999999999",
                                  "10000001", "10000001x1", "1x1000001", "1000000x1000000"}) {
     const auto cluster = parse_cluster(spec);
     ASSERT_FALSE(cluster) << spec;
@@ -315,6 +417,108 @@ TEST(ReadCluster, JsonGivesOwnersQuotasAndTypes) {
   EXPECT_EQ(cluster.nodes[2].name, "old");
   EXPECT_EQ(cluster.nodes[2].cpu_milli, unlimited);
   EXPECT_EQ(gpus_by_type(cluster), (std::map<std::string, std::int64_t>{{"V100", 24}, {"GPU", 4}}));
+}
+
+constexpr const char* two_sites_json = R"({
+  "nodes": [{"count": 2, "gpus": 8, "island_gpus": 4, "rack": "a", "site": "east"}, {"gpus": 8, "site": "east"},
+            {"gpus": 4, "site": "west"}, {"gpus": 4, "island_gpus": 4, "rack": "b", "site": "west"}],
+  "links": {"node": {"name": "NVLink", "latency_us": 8, "bandwidth_gb_per_s": 358},
+            "islands": {"latency_us": 0, "bandwidth_gb_per_s": 25.5},
+            "nodes": {"latency_us": 19, "bandwidth_gb_per_s": 35.9},
+            "racks": {"latency_us": 21, "bandwidth_gb_per_s": 17},
+            "sites": {"latency_us": 2000, "bandwidth_gb_per_s": 1}}})";
+
+TEST(ReadCluster, JsonGivesTopologyAndLinks) {
+  const auto read = cluster_from_json(two_sites_json, "c.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  const Cluster& cluster = *read;
+  EXPECT_EQ(cluster.nodes[0].rack, cluster.nodes[1].rack);
+  EXPECT_EQ(cluster.nodes[0].island_gpus, 4u);
+  EXPECT_EQ(cluster.nodes[4].island_gpus, 0u);  // the node is one island
+  // Nodes without a rack share one of their site.
+  EXPECT_NE(cluster.nodes[2].rack, cluster.nodes[3].rack);
+  EXPECT_EQ(cluster.site_of(cluster.nodes[0].rack), cluster.site_of(cluster.nodes[2].rack));
+  EXPECT_NE(cluster.site_of(cluster.nodes[2].rack), cluster.site_of(cluster.nodes[3].rack));
+  EXPECT_EQ(cluster.widest_span(), Span::sites);
+  ASSERT_EQ(cluster.links.size(), span_count);
+  EXPECT_EQ(cluster.links[0].name, "NVLink");
+  EXPECT_EQ(cluster.links[2].bandwidth_gb_per_s, 35.9);
+  EXPECT_EQ(cluster.links[4].latency_us, 2000);
+  const std::string text = cluster_file_text(cluster);
+  const auto again = cluster_from_json(text, "again");
+  ASSERT_TRUE(again) << again.error().to_string() << text;
+  EXPECT_EQ(cluster_file_text(*again), text);
+  EXPECT_EQ(again->rack_sites, cluster.rack_sites);
+  EXPECT_EQ(again->links[2].bandwidth_gb_per_s, 35.9);
+  EXPECT_EQ(again->nodes[1].island_gpus, 4u);
+  const auto one_site = cluster_from_json(R"({"nodes": [{"gpus": 8, "rack": "a", "site": "east"}]})", "c.json");
+  EXPECT_TRUE(one_site->rack_sites.empty());
+  EXPECT_TRUE(one_site->links.empty());
+}
+
+TEST(ReadCluster, TopologyThatCannotBeIsRefused) {
+  struct Case {
+    const char* json;
+    const char* field;
+    const char* message;
+  };
+  for (const Case& bad : {
+           Case{R"({"nodes": [{"gpus": 8, "rack": "r", "site": "a"}, {"gpus": 8, "rack": "r", "site": "b"}]})",
+                "/nodes/1/site", "rack 'r' stands in another site already"},
+           Case{R"({"nodes": [{"gpus": 8, "rack": "r", "site": "a"}, {"gpus": 8, "rack": "r"}]})", "/nodes/1/site",
+                "rack 'r' stands in another site already"},
+           Case{R"({"nodes": [{"gpus": 8, "island_gpus": 3}]})", "/nodes/0/island_gpus",
+                "expected a divisor of the node's 8 GPUs, found 3"},
+           Case{R"({"nodes": [{"gpus": 8, "island_gpus": 16}]})", "/nodes/0/island_gpus",
+                "expected an integer from 1 to 8"},
+           Case{R"({"nodes": [{"gpus": 8, "island_gpus": 0}]})", "/nodes/0/island_gpus", "from 1 to 8"},
+           Case{R"({"nodes": [{"gpus": 128, "island_gpus": 8}]})", "/nodes/0/island_gpus", "are not told apart"},
+           Case{R"({"nodes": [{"gpus": 8}], "links": {}})", "/links/node", "missing"},
+           Case{R"({"nodes": [{"gpus": 8}], "links": []})", "/links", "expected an object"},
+           Case{R"({"nodes": [{"gpus": 8}], "links": {"nod": {}}})", "/links/node", "missing"},
+           Case{R"({"nodes": [{"gpus": 8}], "links": {"node": {"latency_us": 1, "bandwidth_gb_per_s": 1}, "rack": 1}})",
+                "/links/rack", "unknown key (did you mean 'racks'?)"},
+           Case{R"({"nodes": [{"gpus": 8}], "links": {"node": {"latency_us": -1, "bandwidth_gb_per_s": 1}}})",
+                "/links/node/latency_us", "expected a number from 0 to 1e+09, found -1"},
+           Case{R"({"nodes": [{"gpus": 8}], "links": {"node": {"latency_us": 1, "bandwidth_gb_per_s": 0}}})",
+                "/links/node/bandwidth_gb_per_s", "expected a number above 0 and at most 1e+09, found 0"},
+           Case{R"({"nodes": [{"gpus": 8}], "links": {"node": {"latency_us": 1}}})", "/links/node/bandwidth_gb_per_s",
+                "missing"},
+           Case{R"({"nodes": [{"gpus": 8}], "links": {"node": {"latency_us": 1, "bandwidth_gb_per_s": 1, "x": 1}}})",
+                "/links/node/x", "unknown key"},
+           Case{
+               R"({"nodes": [{"count": 2, "gpus": 8}], "links": {"node": {"latency_us": 1, "bandwidth_gb_per_s": 1}}})",
+               "/links/nodes", "missing: tasks of a gang can span nodes"},
+           Case{R"({"nodes": [{"gpus": 8, "rack": "a"}, {"gpus": 8, "rack": "b"}],
+                    "links": {"node": {"latency_us": 1, "bandwidth_gb_per_s": 1}}})",
+                "/links/racks", "missing: tasks of a gang can span racks"},
+           Case{R"({"nodes": [{"gpus": 8, "site": "a"}, {"gpus": 8, "site": "b"}],
+                    "links": {"node": {"latency_us": 1, "bandwidth_gb_per_s": 1}}})",
+                "/links/sites", "missing: tasks of a gang can span sites"},
+           Case{R"({"nodes": [{"gpus": 8, "island_gpus": 2}],
+                    "links": {"node": {"latency_us": 1, "bandwidth_gb_per_s": 1}}})",
+                "/links/islands", "missing: tasks of a gang can span islands"},
+       }) {
+    const auto cluster = cluster_from_json(bad.json, "c.json");
+    ASSERT_FALSE(cluster) << bad.json;
+    EXPECT_EQ(cluster.error().file, "c.json");
+    EXPECT_EQ(cluster.error().field, bad.field) << bad.json;
+    EXPECT_NE(cluster.error().message.find(bad.message), std::string::npos) << cluster.error().message;
+  }
+}
+
+TEST(ClusterOfSize, TakesRacks) {
+  const Cluster cluster = *parse_cluster("3x2x4");
+  EXPECT_EQ(cluster.name, "3x2x4");
+  EXPECT_EQ(cluster.total_gpus(), 24);
+  ASSERT_EQ(cluster.nodes.size(), 6u);
+  EXPECT_EQ(cluster.nodes[1].rack, 0u);
+  EXPECT_EQ(cluster.nodes[2].rack, 1u);
+  EXPECT_EQ(cluster.nodes[5].rack, 2u);
+  EXPECT_EQ(parse_cluster("6x4")->nodes[5].rack, 0u);
+  for (const char* bad : {"0x2x4", "3x0x4", "3x2x0", "4000x4000x1", "1x2x3x4", "3xx4", "3x2x", "99999999999x2x2"}) {
+    EXPECT_FALSE(parse_cluster(bad)) << bad;
+  }
 }
 
 TEST(ReadCluster, JsonErrorsNameThePath) {

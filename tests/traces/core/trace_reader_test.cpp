@@ -842,8 +842,9 @@ TEST(BadFiles, WithTimesThatNoClockCountsAreRefused) {
       "microseconds";
   EXPECT_EQ(error("0,0,4500000000000,1,1000\n"), "no error");
   EXPECT_EQ(error("0,0,4500000000000,1,1000\n1,0,4500000000000,1,1000\n"), refused);
-  EXPECT_EQ(error("0,-4500000000000,1,1,1000\n1,4500000000000,1,1,1000\n"), "no error");
-  EXPECT_EQ(error("0,-4500000000000,500000000000,1,1000\n1,4500000000000,1,1,1000\n"), refused);
+  EXPECT_EQ(error("0,-2250000000000,1,1,1000\n1,2250000000000,1,1,1000\n"), "no error");
+  EXPECT_EQ(error("0,-4500000000000,1,1,1000\n1,4500000000000,1,1,1000\n"), refused);  // SWF counts from the first
+  EXPECT_EQ(error("0,-4500000000000,500000000000,1,1000\n1,1,1,1,1000\n"), refused);
 }
 
 TEST(BadFiles, WithGangsThatNoNumberCountsAreRefused) {

@@ -54,6 +54,26 @@ Columns columns_of(const JobTable& jobs) {
   return columns;
 }
 
+TEST(Lublin, UsersAskForUpToTheFactorMore) {
+  const SyntheticOptions options{.jobs = 20'000, .seed = 3};
+  const JobTable without = drawn_from(lublin(""), options);
+  const JobTable with = drawn_from(lublin("estimate_factor=3"), options);
+  EXPECT_FALSE(without.has_estimates());
+  double sum = 0, counted = 0;
+  for (std::uint32_t i = 0; i < with.size(); ++i) {
+    const JobId job{i};
+    ASSERT_EQ(with.submit(job), without.submit(job));
+    ASSERT_EQ(with.work(job), without.work(job));
+    const double run_s = to_seconds(with.work(job)), asked_s = to_seconds(with.estimate(job));
+    EXPECT_GE(asked_s, std::max(1.0, run_s));
+    EXPECT_LE(asked_s, std::max(1.0, 4 * run_s));
+    if (run_s < 1000) continue;  // whole seconds matter little
+    sum += asked_s / run_s;
+    counted += 1;
+  }
+  EXPECT_NEAR(sum / counted, 2.5, 0.05);
+}
+
 double mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;

@@ -114,6 +114,31 @@ TEST(Convert, SwfKeepsWhatItCanAndSaysWhatItCannot) {
   EXPECT_EQ(again.jobs.status(JobId{2}), JobStatus::failed);
 }
 
+TEST(Convert, ToSwfCountsFromTheSecondOfTheFirstJobAlsoBefore1970) {
+  const TempFolder folder;
+  const std::string path = folder.write("jobs.csv",
+                                        "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n"
+                                        "1,-1.5,3,1,1000\n2,10,3,1,1000\n");
+  ASSERT_TRUE(convert_trace(read_trace(path)->jobs, "swf", folder.path() + "/out.swf"));
+  const auto again = read_trace(folder.path() + "/out.swf");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->jobs.submit(JobId{0}), Time{500'000});
+  EXPECT_EQ(again->jobs.submit(JobId{1}), whole_seconds(12));
+}
+
+TEST(Convert, ToSwfRenumbersJobsWhoseIdsAreTooLargeToBeRead) {
+  const TempFolder folder;
+  const std::string path = folder.write("jobs.csv",
+                                        "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n"
+                                        "4600000000001,0,3,1,1000\n7,10,3,1,1000\n");
+  const auto notes = convert_trace(read_trace(path)->jobs, "swf", folder.path() + "/out.swf");
+  ASSERT_TRUE(notes);
+  EXPECT_EQ(notes->size(), 1u);
+  const auto again = read_trace(folder.path() + "/out.swf");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->jobs.external_id(JobId{1}), "2");
+}
+
 TEST(Convert, SwfToSwfLosesNothing) {
   const Trace trace = *read_trace(fixture("swf.swf"));
   const TempFolder folder;

@@ -34,6 +34,7 @@ class ChoiceAgenda {
   void observe(const View& view) {
     waited_ = false;
     backfilled_ = false;
+    head_place_ = no_index;
     for (const Event& event : view.events()) {
       if (leaves_cluster(event.kind)) hold(view.user(event.job), -ends_.end(event.job));
       if (event.kind == EventKind::finish) known_.finish(view, event.job);
@@ -58,7 +59,7 @@ class ChoiceAgenda {
         describe_all(view);
         return true;
       }
-      act(only_choice_, view, decision);
+      act(only_choice(), view, decision);
       if (waited_) return false;
     }
   }
@@ -66,6 +67,7 @@ class ChoiceAgenda {
   void change_hands(const View&) {}  // a choice leaves nothing behind
 
   void show(const View& view) {
+    tokens_.describe(options_.heuristic);
     describe_all(view);
     tokens_.mark(0);
     may_wait_ = false;
@@ -77,7 +79,7 @@ class ChoiceAgenda {
   [[nodiscard]] std::uint32_t size() const {
     return placing() ? static_cast<std::uint32_t>(kinds_.size()) : tokens_.size();
   }
-  [[nodiscard]] std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.rows().size()); }
+  [[nodiscard]] std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.list().size()); }
 
   [[nodiscard]] JobId job(std::uint32_t action) const {
     return placing() ? tokens_.waiting()[placing_].job : tokens_[action].job;
@@ -121,7 +123,7 @@ class ChoiceAgenda {
     }
     slot.mask[size()] = may_wait_ ? 1 : 0;
     float* group = slot.groups;
-    for (const auto& row : groups_.rows()) group = std::copy(row.begin(), row.end(), group);
+    for (const NodeGroup& of : groups_.list()) group = std::copy(of.row.begin(), of.row.end(), group);
     write_global(view, slot.global);
   }
 
@@ -133,7 +135,7 @@ class ChoiceAgenda {
   void begin_wait(const View& view, JobId job) {
     const float known_s = known_.seconds(view, job);
     const std::uint32_t slot = shapes_.join(view, job);
-    const WaitingJob entry(view, job, slot, shapes_[slot], known_s, options_.heuristic);
+    const WaitingJob entry(view, job, slot, shapes_[slot], known_s);
     tokens_.push(entry);
     queued_work_s_ += gpu_seconds(entry);
     if (user_milli_.size() <= entry.user) {
@@ -165,6 +167,7 @@ class ChoiceAgenda {
     shapes_.leave(entry.slot);
     tokens_.erase(place);
     if (place < blocked_place_) --blocked_place_;
+    if (head_place_ != no_index && place < head_place_) --head_place_;
     if (tokens_.waiting().empty()) queued_work_s_ = 0;  // no drift from rounding
   }
 
@@ -175,34 +178,30 @@ class ChoiceAgenda {
   // ---- the choices -----------------------------------------------------------------------------------------------
 
   void list_candidates(const View& view, Decision& decision) {
-    shapes_.ask_all(view, decision);
     may_wait_ = false;
+    choices_ = 0;
+    const bool any_fits = shapes_.ask_all(view, decision);
+    if (!any_fits && options_.mode != ActionMode::select_blocking) return;  // so at most instants
+    tokens_.describe(options_.heuristic);
     switch (options_.mode) {
       case ActionMode::fit_or_wait: mark_fitting(view); break;
       case ActionMode::select_blocking: tokens_.mark(1); break;
       case ActionMode::backfill: mark_backfill(view); break;
+      case ActionMode::reserve: mark_reserve(view); break;
       case ActionMode::inspect: mark_first_fitting(); break;
       case ActionMode::preempt: break;
     }
     tokens_.list(options_.max_jobs);
-    count_choices();
+    choices_ = options_.mode == ActionMode::select_blocking ? size() : tokens_.selectable_count();
     // Waiting is an action only where there is something to start instead and something to wait for.
     may_wait_ = choices_ > 0 && options_.mode != ActionMode::select_blocking && !forced_ && something_will_happen(view);
     if (may_wait_) ++choices_;
   }
 
-  void count_choices() {
-    choices_ = 0;
-    only_choice_ = 0;
-    if (options_.mode == ActionMode::select_blocking) {
-      choices_ = size();
-      return;
-    }
+  // Precondition: choices_ == 1, and it is not WAIT.
+  [[nodiscard]] std::uint32_t only_choice() const {
     const auto marks = tokens_.marks();
-    for (std::uint32_t i = 0; i < marks.size(); ++i) {
-      choices_ += marks[i];
-      only_choice_ = marks[i] != 0 ? i : only_choice_;
-    }
+    return static_cast<std::uint32_t>(std::find(marks.begin(), marks.end(), 1) - marks.begin());
   }
 
   [[nodiscard]] bool something_will_happen(const View& view) const {
@@ -212,14 +211,13 @@ class ChoiceAgenda {
   // Precondition of each: it was asked of every shape that waits whether it fits.
   void mark_fitting(const View& view) {
     forced_ = false;
-    const auto marks = tokens_.mark(0);
-    const auto waiting = tokens_.waiting();
-    if (options_.starvation != Time::max() && view.now().us - waiting.front().submit_us >= options_.starvation.us) {
-      forced_ = shapes_[waiting.front().slot].fits;
-      marks.front() = forced_ ? 1 : 0;
+    const WaitingJob& oldest = tokens_.waiting().front();
+    if (options_.starvation != Time::max() && view.now().us - oldest.submit_us >= options_.starvation.us) {
+      forced_ = shapes_[oldest.slot].fits;
+      tokens_.mark(0).front() = forced_ ? 1 : 0;
       return;
     }
-    for (std::size_t i = 0; i < waiting.size(); ++i) marks[i] = shapes_[waiting[i].slot].fits ? 1 : 0;
+    tokens_.mark_if([this](const WaitingJob& job) { return shapes_[job.slot].fits; });
   }
 
   void mark_first_fitting() {
@@ -241,16 +239,30 @@ class ChoiceAgenda {
     for (std::size_t i = 1; i < waiting.size(); ++i) {
       if (waiting[i].key < waiting[head].key) head = i;
     }
-    const WaitingShapes::Slot& head_slot = shapes_[waiting[head].slot];
-    forced_ = head_slot.fits;
+    forced_ = shapes_[waiting[head].slot].fits;
     if (forced_) {
       marks[head] = 1;
-      return;
+    } else {
+      mark_behind(view, head, marks);
     }
-    // EASY: a job may start if it ends before the head's reservation by what is known, or uses GPUs that the head will
-    // not need then.
+  }
+
+  // Before there is a head, all jobs where any fits; behind it, those that do not delay it.
+  void mark_reserve(const View& view) {
+    const auto waiting = tokens_.waiting();
+    const bool any =
+        std::any_of(waiting.begin(), waiting.end(), [this](const WaitingJob& job) { return shapes_[job.slot].fits; });
+    forced_ = head_place_ == no_index;
+    const auto marks = tokens_.mark(any && forced_ ? 1 : 0);
+    if (!forced_) mark_behind(view, head_place_, marks);
+  }
+
+  // EASY: a job may start if it ends before the head's reservation by what is known, or uses GPUs that the head will
+  // not need then. Precondition: the head does not fit.
+  void mark_behind(const View& view, std::size_t head, std::span<std::uint8_t> marks) {
+    const auto waiting = tokens_.waiting();
     const std::int64_t shadow = shapes_.earliest_us(view, ends_, waiting[head].slot);
-    const MilliGpu spare = view.cluster().free_gpu_milli() + ends_.freed_by(shadow) - head_slot.milli;
+    const MilliGpu spare = view.cluster().free_gpu_milli() + ends_.freed_by(shadow) - shapes_[waiting[head].slot].milli;
     for (std::size_t i = 0; i < waiting.size(); ++i) {
       const WaitingShapes::Slot& slot = shapes_[waiting[i].slot];
       if (i == head || !slot.fits) continue;
@@ -258,13 +270,15 @@ class ChoiceAgenda {
     }
   }
 
-  // Starts it, or waits for it (select_blocking).
+  // Starts it; where it does not fit, waits for it (select_blocking) or makes it the head (reserve).
   void choose(std::uint32_t place, const View& view, Decision& decision) {
     if (options_.mode == ActionMode::select_blocking && !fits(place, view, decision)) {
       block_on(view, place);
-      return;
+    } else if (options_.mode == ActionMode::reserve && !fits(place, view, decision)) {
+      head_place_ = place;
+    } else {
+      begin_start(place, view, decision);
     }
-    begin_start(place, view, decision);
   }
 
   [[nodiscard]] bool fits(std::uint32_t place, const View& view, Decision& decision) {
@@ -280,7 +294,8 @@ class ChoiceAgenda {
       start(place, view, decision);
       return;
     }
-    groups_.list(view);
+    tokens_.describe(options_.heuristic);
+    groups_.update(view);
     follow_arrivals(view);
     placing_ = place;
     may_wait_ = false;
@@ -344,7 +359,7 @@ class ChoiceAgenda {
 
   // What the observation needs beyond the candidates; most instants leave nothing to choose and need none of it.
   void describe_all(const View& view) {
-    groups_.list(view);
+    groups_.update(view);
     follow_arrivals(view);
     shapes_.describe(view, groups_, ends_);
   }
@@ -367,7 +382,7 @@ class ChoiceAgenda {
       const auto idle = static_cast<float>(kinds_[i].idle);
       out[log_wait] = fast_log1p(wait) * 0.1f;
       out[log_known] = entry.log_known;
-      out[log_gpus] = entry.log_gpus;
+      out[log_gpus] = shapes_[entry.slot].row[log_gpus];
       out[gpus_over_free] = std::min(4.0f, entry.gpus / std::max(idle, 1.0f)) * 0.25f;
       out[log_slowdown] = fast_log1p(wait * entry.per_known_s) * 0.2f;
       out[fits_now] = 1.0f;
@@ -399,7 +414,7 @@ class ChoiceAgenda {
                               static_cast<float>(std::max(0.0, queued_work_s_)) / total,
                               waiting.empty() ? 0.0f : seconds(now - waiting.front().submit_us),
                               seconds(ends_.next_us().value_or(now) - now)};
-    for (float& x : logs) x = fast_log1p(x);
+    fast_log1p_each(logs, logs.size(), 1.0f);
     out[free_fraction] = static_cast<float>(cluster.free_gpu_milli()) / (total * static_cast<float>(whole_gpu));
     out[log_queue] = logs[0] * 0.2f;
     out[log_hidden] = logs[1] * 0.2f;
@@ -427,7 +442,7 @@ class ChoiceAgenda {
   double queued_work_s_ = 0;                          // known GPU-seconds waiting
   std::uint32_t first_of_5m_ = 0, first_of_60m_ = 0;  // jobs
 
-  std::uint32_t choices_ = 0, only_choice_ = 0;
+  std::uint32_t choices_ = 0;
   bool may_wait_ = false, forced_ = false;
   bool waited_ = false;  // since the last observe()
 
@@ -435,6 +450,8 @@ class ChoiceAgenda {
   std::uint32_t blocked_place_ = 0;  // among the waiting jobs
   std::int64_t reservation_us_ = 0;
   bool backfilled_ = false;  // since the last observe()
+
+  std::uint32_t head_place_ = no_index;  // reserve: of the waiting job that holds the reservation at this instant
 
   std::uint32_t placing_ = no_index;  // place of the waiting job whose node is being chosen
   std::vector<NodeKind> kinds_;

@@ -25,26 +25,27 @@ struct WaitingJob {
   JobId job;
   std::uint32_t slot;  ///< of WaitingShapes
   std::uint32_t user;
-  float known_s, per_known_s, gpus;     ///< per_known_s = 1 / max(known, 10 s)
-  float log_known, log_gpus, log_area;  ///< the features of these names
-  float prior;                          ///< its place in the prior, smaller first, where that does not change
-  double key;                           ///< of the options' heuristic
+  float known_s, gpus;
+  // By describe(), which more than half of the jobs never need: they come to an empty queue and start at once.
+  float per_known_s = 0;              ///< 1 / max(known, 10 s)
+  float log_known = 0, log_area = 0;  ///< the features of these names
+  float prior = 0;                    ///< its place in the prior, smaller first, where that does not change
+  double key = 0;                     ///< of the options' heuristic
 
-  WaitingJob(const View& view, JobId id, std::uint32_t in_slot, const WaitingShapes::Slot& shape, float known,
-             Heuristic heuristic)
+  WaitingJob(const View& view, JobId id, std::uint32_t in_slot, const WaitingShapes::Slot& shape, float known)
       : submit_us(view.submit(id).us),
         known_us(from_seconds(static_cast<double>(known)).us),
         job(id),
         slot(in_slot),
         user(view.user(id)),
         known_s(known),
-        per_known_s(1.0f / std::max(known, 10.0f)),
-        gpus(shape.gpus),
-        log_known(detail::fast_log1p(known) / 10),
-        log_gpus(shape.log_gpus),
-        log_area(detail::fast_log1p(known * shape.gpus) / 15),
-        prior(0),
-        key(key_of(heuristic)) {
+        gpus(shape.gpus) {}
+
+  void describe(Heuristic heuristic) {
+    per_known_s = 1.0f / std::max(known_s, 10.0f);
+    log_known = detail::fast_log1p(known_s) / 10;
+    log_area = detail::fast_log1p(known_s * gpus) / 15;
+    key = key_of(heuristic);
     prior = prior_of(heuristic);
   }
 
@@ -58,6 +59,7 @@ struct WaitingJob {
       case Heuristic::fcfs: return 0.0f;  // by the wait: JobTokens::write_prior()
       case Heuristic::las:
       case Heuristic::srtf:
+      case Heuristic::gittins:
       case Heuristic::f1: break;
     }
     return static_cast<float>(key);
@@ -73,7 +75,14 @@ class JobTokens {
 
   void push(const WaitingJob& job) { waiting_.push_back(job); }
   /// Those behind it move up by one place. O(waiting jobs).
-  void erase(std::uint32_t place) { waiting_.erase(waiting_.begin() + place); }
+  void erase(std::uint32_t place) {
+    waiting_.erase(waiting_.begin() + place);
+    if (place < described_) --described_;
+  }
+  /// Describes those that are not yet.
+  void describe(Heuristic heuristic) {
+    for (; described_ < waiting_.size(); ++described_) waiting_[described_].describe(heuristic);
+  }
 
   // ---- the tokens of a choice ---------------------------------------------------------------------------------------
 
@@ -81,6 +90,13 @@ class JobTokens {
   std::span<std::uint8_t> mark(std::uint8_t mark) {
     selectable_.assign(waiting_.size(), mark);
     return selectable_;
+  }
+  /// The same with the marks that may_choose(WaitingJob) gives.
+  template <class MayChoose>
+  void mark_if(MayChoose may_choose) {
+    selectable_.resize(waiting_.size());
+    std::uint8_t* mark = selectable_.data();
+    for (const WaitingJob& entry : waiting_) *mark++ = may_choose(entry) ? 1 : 0;
   }
 
   /// Lists at most `most` tokens, in order of submission: the oldest, the newest, and of those that may be chosen the
@@ -93,6 +109,10 @@ class JobTokens {
 
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] bool selectable(std::uint32_t token) const { return selectable_[token] != 0; }
+  /// Tokens that may be chosen.
+  [[nodiscard]] std::uint32_t selectable_count() const {
+    return static_cast<std::uint32_t>(std::count(marks().begin(), marks().end(), 1));
+  }
   /// A mark for each token.
   [[nodiscard]] std::span<const std::uint8_t> marks() const { return {selectable_.data(), size_}; }
   [[nodiscard]] std::uint32_t place_of(std::uint32_t token) const { return capped_ ? listed_[token] : token; }
@@ -135,8 +155,8 @@ class JobTokens {
         *to_wait++ = seconds;
         *to_slowdown++ = seconds * entry.per_known_s;
       });
-      for (float& x : wait) x = detail::fast_log1p(x) * 0.1f;
-      for (float& x : slowdown) x = detail::fast_log1p(x) * 0.2f;
+      detail::fast_log1p_each(wait, end - first, 0.1f);
+      detail::fast_log1p_each(slowdown, end - first, 0.2f);
       const float* from_wait = wait.data();
       const float* from_slowdown = slowdown.data();
       for_each(first, end, [&](std::size_t i, const WaitingJob& entry) {
@@ -213,11 +233,11 @@ class JobTokens {
 
   // Precondition: listed_ has every place, in some order.
   void keep_first(std::uint32_t quarter, Heuristic order) {
+    keys_.clear();
+    for (const WaitingJob& entry : waiting_) keys_.push_back(entry.key_of(order));
     const auto before = [&](std::uint32_t a, std::uint32_t b) {
       if (selectable_[a] != selectable_[b]) return selectable_[a] > selectable_[b];
-      const double key_a = waiting_[a].key_of(order);
-      const double key_b = waiting_[b].key_of(order);
-      return key_a != key_b ? key_a < key_b : a < b;
+      return keys_[a] != keys_[b] ? keys_[a] < keys_[b] : a < b;
     };
     std::nth_element(listed_.begin(), listed_.begin() + quarter, listed_.end(), before);
     for (std::uint32_t i = 0; i < quarter; ++i) kept_[listed_[i]] = 1;
@@ -226,7 +246,8 @@ class JobTokens {
   void standardise(float* out) const {
     // Two sums of each, side by side.
     std::array<double, 2> sums{}, squares{};
-    for (std::uint32_t i = 0; i + 1 < size_; i += 2) {
+    const std::size_t count = size_;
+    for (std::size_t i = 0; i + 1 < count; i += 2) {
       for (std::uint32_t lane = 0; lane < 2; ++lane) {
         const auto key = static_cast<double>(out[i + lane]);
         sums[lane] += key;
@@ -242,17 +263,19 @@ class JobTokens {
     const double mean = (sums[0] + sums[1]) * per_count;
     const double variance = (squares[0] + squares[1]) * per_count - mean * mean;
     const double scale = variance > 1e-18 ? 1.0 / std::sqrt(variance) : 0.0;
-    for (std::uint32_t i = 0; i < size_; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       out[i] = static_cast<float>((mean - static_cast<double>(out[i])) * scale);
     }
   }
 
   std::vector<WaitingJob> waiting_;
+  std::size_t described_ = 0;  // the first so many
   std::uint32_t size_ = 0;
   bool capped_ = false;
   std::vector<std::uint32_t> listed_;     // the tokens' places when capped_, else that is their number
   std::vector<std::uint8_t> selectable_;  // by token
-  std::vector<std::uint8_t> kept_;
+  std::vector<std::uint8_t> kept_;        // by place, of choose()
+  std::vector<double> keys_;              // likewise
 };
 
 }  // namespace gpusched

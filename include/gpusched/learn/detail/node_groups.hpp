@@ -16,45 +16,51 @@
 
 namespace gpusched {
 
+/// Nodes alike in GPU type, size and idle GPUs, whatever owns them.
+struct NodeGroup {
+  std::uint64_t key;                      ///< of these three
+  std::array<float, group_features> row;  ///< of GroupFeature
+};
+
 /// The groups of a cluster and what of it is fragmented, worked out anew when it has changed.
 class NodeGroups {
  public:
   /// What follows is out of date from now on.
-  void cluster_changed() { listed_ = false; }
+  void cluster_changed() { updated_ = false; }
 
   /// Brings the groups up to date. O(groups of the ClusterState) when the cluster has changed.
-  void list(const View& view) {
-    if (listed_) return;
-    listed_ = true;
+  void update(const View& view) {
+    if (updated_) return;
+    updated_ = true;
     const ClusterState& cluster = view.cluster();
     groups_.clear();
-    keys_.clear();
     fragmented_ = 0;
     cluster.for_each_idle_level([&](std::uint32_t type, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
       if (gpus == 0) return;
       if (idle < gpus && cluster.node_count() > 1) fragmented_ += std::int64_t{idle} * nodes;
       node_gpus_ = std::max<std::int64_t>(node_gpus_, gpus);
       const std::uint64_t key = std::uint64_t{type} << 48 | std::uint64_t{gpus} << 24 | std::uint64_t{idle};
-      const auto place = std::find(keys_.begin(), keys_.end(), key);
+      const auto same =
+          std::find_if(groups_.begin(), groups_.end(), [key](const NodeGroup& other) { return other.key == key; });
       const auto share = static_cast<float>(gpus) * static_cast<float>(nodes);
-      if (place == keys_.end()) {
-        keys_.push_back(key);
-        groups_.push_back({static_cast<float>(idle) / static_cast<float>(gpus), static_cast<float>(nodes),
-                           detail::fast_log1p(static_cast<float>(gpus)) / 5, share});
+      if (same == groups_.end()) {
+        groups_.push_back({key,
+                           {static_cast<float>(idle) / static_cast<float>(gpus), static_cast<float>(nodes),
+                            static_cast<float>(gpus), share}});
         return;
       }
-      auto& group = groups_[static_cast<std::size_t>(place - keys_.begin())];
-      group[log_nodes] += static_cast<float>(nodes);
-      group[group_gpu_share] += share;
+      same->row[log_nodes] += static_cast<float>(nodes);
+      same->row[group_gpu_share] += share;
     });
-    for (auto& group : groups_) {
-      group[log_nodes] = detail::fast_log1p(group[log_nodes]) / 5;
-      group[group_gpu_share] /= gpus_of(cluster);
+    for (auto& [key, row] : groups_) {
+      row[log_nodes] = detail::fast_log1p(row[log_nodes]) / 5;
+      row[log_node_gpus] = detail::fast_log1p(row[log_node_gpus]) / 5;
+      row[group_gpu_share] /= gpus_of(cluster);
     }
   }
 
-  /// A row of GroupFeature for each.
-  [[nodiscard]] std::span<const std::array<float, group_features>> rows() const { return groups_; }
+  /// The groups, as of the last update().
+  [[nodiscard]] std::span<const NodeGroup> list() const { return groups_; }
 
   /// Free GPUs on partly used nodes; 0 in a cluster of one node.
   [[nodiscard]] std::int64_t fragmented_gpus() const { return fragmented_; }
@@ -66,16 +72,15 @@ class NodeGroups {
     if (cluster.node_count() == 1) return need == cluster.node_idle_gpus(NodeId{0});
     if (node_gpus_ > 0 && need % node_gpus_ == 0) return true;
     const auto wanted = static_cast<float>(need % std::max<std::int64_t>(1, node_gpus_));
-    return std::any_of(groups_.begin(), groups_.end(), [&](const auto& group) {
-      return std::fabs(group[idle_fraction] * static_cast<float>(node_gpus_) - wanted) < 0.5f;
+    return std::any_of(groups_.begin(), groups_.end(), [&](const NodeGroup& group) {
+      return std::fabs(group.row[idle_fraction] * static_cast<float>(node_gpus_) - wanted) < 0.5f;
     });
   }
 
  private:
-  std::vector<std::array<float, group_features>> groups_;
-  std::vector<std::uint64_t> keys_;  // of each
+  std::vector<NodeGroup> groups_;
   std::int64_t node_gpus_ = 0, fragmented_ = 0;
-  bool listed_ = false;
+  bool updated_ = false;
 };
 
 /// Nodes alike that a job could start on.

@@ -26,7 +26,7 @@ namespace gpusched::detail {
 class RankingAgenda {
  public:
   RankingAgenda(const AgendaOptions& options, KnownRuns known)
-      : heuristic_(options.heuristic), known_(std::move(known)) {
+      : heuristic_(options.heuristic), known_(std::move(known)), ranking_(options.heuristic == Heuristic::gittins) {
     GPUSCHED_ASSERT(options.mode == ActionMode::preempt, "a ranking is for mode preempt");
   }
 
@@ -34,6 +34,7 @@ class RankingAgenda {
     for (const Event& event : view.events()) {
       if (event.kind == EventKind::finish) {
         ranking_.finish(view, event.job);
+        if (heuristic_ == Heuristic::gittins) ranking_.ask_near(event.job);
         known_.finish(view, event.job);
       }
       if (enters_queue(event.kind)) ranking_.wait(view, event.job, known_.seconds(view, event.job));
@@ -62,8 +63,12 @@ class RankingAgenda {
   }
 
   void act(Heuristic heuristic, const View& view, Decision&) {
+    if (heuristic == Heuristic::gittins) ranking_.forecast(view);
     scores_.clear();
-    for (const JobId job : ranking_.asked()) scores_.insert(scores_.end(), 2, rank_prior(heuristic, view, job));
+    for (const JobId job : ranking_.asked()) {
+      const float prior = rank_prior(heuristic, view, job);
+      scores_.insert(scores_.end(), {prior, prior + running_gain(heuristic)});
+    }
     rank(view, scores_);
   }
 
@@ -74,7 +79,8 @@ class RankingAgenda {
       ranking_.describe(view, job(i), row);
       std::copy_n(row, int{rank_features}, row + job_features);
       (row + job_features)[rank_running] = 1.0f;
-      slot.prior[i] = slot.prior[i + 1] = rank_prior(heuristic_, view, job(i));
+      slot.prior[i] = rank_prior(heuristic_, view, job(i));
+      slot.prior[i + 1] = slot.prior[i] + running_gain(heuristic_);
     }
     std::fill_n(slot.mask, size(), std::uint8_t{1});
     slot.prior[size()] = 0.0f;
@@ -132,6 +138,10 @@ class RankingAgenda {
     return static_cast<float>(view.arrived() - first);
   }
 
+  // What a running job's preference has more than a waiting one's. A preemption costs restarts, which an index that is
+  // hardly better does not pay for.
+  [[nodiscard]] static float running_gain(Heuristic heuristic) { return heuristic == Heuristic::gittins ? 1.0f : 0.0f; }
+
   // The heuristic's preference as a number that does not depend on the other jobs; larger is better. A unit of each is
   // about what a learned score moves by: an hour of submission, a logarithm of run times, a doubling of service.
   [[nodiscard]] float rank_prior(Heuristic heuristic, const View& view, JobId job) const {
@@ -144,6 +154,7 @@ class RankingAgenda {
       case Heuristic::f1:
         return -(std::log10(known) * ranking_.gpus(job) / f1_submit_weight + std::log10(std::max(submit_s, 0.1f)));
       case Heuristic::las: return -ranking_.service_doublings(view, job);
+      case Heuristic::gittins: return ranking_.log_gittins(view, job);
       case Heuristic::srtf: break;
     }
     return -std::log1p(ranking_.left_seconds(view, job));

@@ -23,18 +23,17 @@ class WaitingShapes {
  public:
   /// What is kept of one.
   struct Slot {
-    std::uint64_t stamp = 0;            // of fits
-    std::uint64_t earliest_stamp = 0;   // of earliest_us
-    std::uint64_t described_stamp = 0;  // of row, but for log_earliest_start, which is as of the last describe()
+    std::uint64_t stamp = 0;           // of fits
+    std::uint64_t earliest_stamp = 0;  // of earliest_us
     std::int64_t earliest_us = 0;
     JobId example = no_job;
     std::uint32_t waiting = 0;
     std::uint32_t room = no_index;          // into rooms_; no_index: nobody waited yet
     bool counts_suffice = false;            // ClusterState::may_fit is exact
     bool fits = false;                      ///< as of the last fits()
-    float gpus = 0, log_gpus = 0;           ///< the second as the feature of that name
+    float gpus = 0;                         ///< of the gang
     MilliGpu milli = 0;                     ///< thousandths of a GPU of the gang
-    std::array<float, job_features> row{};  ///< a token of the shape; what differs from job to job is 0
+    std::array<float, job_features> row{};  ///< a token as of the last describe(); what differs from job to job is 0
   };
 
   [[nodiscard]] const Slot& operator[](std::uint32_t slot) const { return slots_[slot]; }
@@ -68,9 +67,11 @@ class WaitingShapes {
     return slot.fits;
   }
 
-  /// Asks it of every slot in which jobs wait.
-  void ask_all(const View& view, Decision& decision) {
-    for (const std::uint32_t slot : active_) fits(view, decision, slot);
+  /// Asks it of every slot in which jobs wait; true when one of them could.
+  bool ask_all(const View& view, Decision& decision) {
+    bool any = false;
+    for (const std::uint32_t slot : active_) any = fits(view, decision, slot) || any;
+    return any;
   }
 
   /// The instant at which enough is free for a slot by known ends, as of the present state of the cluster; now when
@@ -82,26 +83,32 @@ class WaitingShapes {
   /// Brings the rows of the slots in which jobs wait up to date. Precondition: ask_all(), and the groups are listed.
   void describe(const View& view, const NodeGroups& groups, KnownEnds& ends) {
     const float free = static_cast<float>(view.cluster().free_gpu_milli()) / static_cast<float>(whole_gpu);
+    const float divisor = std::max(free, 1.0f);
     // In chunks, so that the logarithms are taken side by side.
     constexpr std::size_t chunk = 8;
     std::array<float, chunk> ahead{};
     for (std::size_t first = 0; first < active_.size(); first += chunk) {
       const std::size_t count = std::min(chunk, active_.size() - first);
       for (std::size_t i = 0; i < count; ++i) {
-        Slot& slot = slots_[active_[first + i]];
-        describe(view, groups, std::max(free, 1.0f), slot);
-        ahead[i] = seconds_ahead(view, ends, slot);
+        ahead[i] = seconds_ahead(view, ends, slots_[active_[first + i]]);
       }
-      for (float& x : ahead) x = detail::fast_log1p(x) * 0.1f;
-      for (std::size_t i = 0; i < count; ++i) slots_[active_[first + i]].row[log_earliest_start] = ahead[i];
+      detail::fast_log1p_each(ahead, count, 0.1f);
+      for (std::size_t i = 0; i < count; ++i) {
+        Slot& slot = slots_[active_[first + i]];
+        slot.row[gpus_over_free] = std::min(4.0f, slot.gpus / divisor) * 0.25f;
+        slot.row[fits_now] = slot.fits ? 1.0f : 0.0f;
+        slot.row[fills_nodes] = fills(view, groups, slot) ? 1.0f : 0.0f;
+        slot.row[log_earliest_start] = ahead[i];
+      }
     }
   }
 
  private:
-  // What all shapes of one demand (queue, GPU type, whole GPUs or shares) could draw on, until the cluster changes.
+  // What all shapes of one demand (queue, GPU type, whole GPUs, shares or none) could draw on, until the cluster
+  // changes.
   struct Room {
     std::uint32_t queue, gpu_spec;
-    bool shares;
+    bool shares, no_gpu;
     std::uint64_t stamp = 0;
     MilliGpu milli = 0;
   };
@@ -112,13 +119,16 @@ class WaitingShapes {
     slot.example = job;
     slot.milli = shape.gpu_milli();
     slot.gpus = gpus_of(shape);
-    slot.log_gpus = detail::fast_log1p(slot.gpus) / 5;
     slot.counts_suffice = counts_decide(shape) && uses_remnants(view.options().placement);
-    slot.row[log_gpus] = slot.log_gpus;
+    slot.row[log_gpus] = detail::fast_log1p(slot.gpus) / 5;
     slot.row[gpus_over_total] = slot.gpus * (1.0f / gpus_of(view.cluster()));
-    const Room room{.queue = view.queue_of(job), .gpu_spec = shape.gpu_spec, .shares = shape.is_share()};
+    const Room room{.queue = view.queue_of(job),
+                    .gpu_spec = shape.gpu_spec,
+                    .shares = shape.is_share(),
+                    .no_gpu = shape.gpu_milli_per_task == 0};
     const auto same = std::find_if(rooms_.begin(), rooms_.end(), [&](const Room& other) {
-      return other.queue == room.queue && other.gpu_spec == room.gpu_spec && other.shares == room.shares;
+      return other.queue == room.queue && other.gpu_spec == room.gpu_spec && other.shares == room.shares &&
+             other.no_gpu == room.no_gpu;
     });
     slot.room = static_cast<std::uint32_t>(same - rooms_.begin());
     if (same == rooms_.end()) rooms_.push_back(room);
@@ -139,15 +149,9 @@ class WaitingShapes {
     return room.milli;
   }
 
-  // All but log_earliest_start; `free` are the free GPUs, at least 1.
-  void describe(const View& view, const NodeGroups& groups, float free, Slot& slot) const {
-    if (slot.described_stamp == stamp_) return;
-    slot.described_stamp = stamp_;
-    slot.row[gpus_over_free] = std::min(4.0f, slot.gpus / free) * 0.25f;
-    slot.row[fits_now] = slot.fits ? 1.0f : 0.0f;
-    const bool fills =
-        slot.fits && !rooms_[slot.room].shares && groups.leaves_no_fragment(view, slot.milli / whole_gpu);
-    slot.row[fills_nodes] = fills ? 1.0f : 0.0f;
+  // It would start now and leave no partly used node that was idle before.
+  bool fills(const View& view, const NodeGroups& groups, const Slot& slot) const {
+    return slot.fits && !rooms_[slot.room].shares && groups.leaves_no_fragment(view, slot.milli / whole_gpu);
   }
 
   float seconds_ahead(const View& view, KnownEnds& ends, Slot& slot) const {

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/calibration/profile/throughput_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "gpusched/engine/cluster_state.hpp"
+#include "src/base/field_parser.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/calibration/profile/gang_kinds.hpp"
+
+namespace gpusched {
+namespace {
+
+// One line of csv into its fields; a quoted field may hold commas and doubled quotes (RFC 4180).
+std::vector<std::string> fields_of_line(std::string_view line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    if (quoted && c == '"' && at + 1 < line.size() && line[at + 1] == '"') {
+      fields.back() += line[++at];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else if (c != '\r') {
+      fields.back() += c;
+    }
+  }
+  for (std::string& field : fields) field = std::string(trim(field));
+  return fields;
+}
+
+void note_type(ThroughputTable& table, const std::string& type) {
+  if (std::find(table.gpu_types.begin(), table.gpu_types.end(), type) == table.gpu_types.end()) {
+    table.gpu_types.push_back(type);
+  }
+}
+
+void note_throughput(ThroughputTable& table, const std::pair<std::string, std::uint32_t>& gang, const std::string& type,
+                     Span span, double throughput) {
+  if (span == Span::node) {
+    table.rows[gang][type] = throughput;
+  } else {
+    table.apart[gang][type][static_cast<std::size_t>(span)] = throughput;
+  }
+}
+
+Result<ThroughputTable> read_csv(std::string_view text, const std::string& path) {
+  ThroughputTable table{.file = path, .gpu_types = {}, .rows = {}};
+  constexpr std::array<const char*, 5> headers{"family", "gpu_type", "throughput", "gpus", "span"};
+  std::array<std::size_t, 5> column{};
+  std::uint64_t number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::vector<std::string> fields = fields_of_line(text.substr(at, end - at));
+    at = end + 1;
+    ++number;
+    const auto fail = [&](std::size_t which, const char* expected) {
+      return Unexpected{Error{.message = expected, .file = path, .line = number, .field = headers[which]}};
+    };
+    if (number == 1) {
+      for (std::size_t which = 0; which < headers.size(); ++which) {
+        column[which] =
+            static_cast<std::size_t>(std::find(fields.begin(), fields.end(), headers[which]) - fields.begin());
+        const bool optional = which >= 3;
+        if (column[which] == fields.size() && !optional) return fail(which, "the header lacks this column");
+        if (column[which] == fields.size()) column[which] = no_index;
+      }
+      continue;
+    }
+    if (fields.size() == 1 && fields.front().empty()) continue;
+    const auto cell = [&](std::size_t which) {
+      return column[which] < fields.size() ? fields[column[which]] : std::string();
+    };
+    const auto throughput = parse_number(cell(2));
+    if (!throughput || *throughput < 0) return fail(2, "expected a number of 0 or more");
+    const auto gpus = column[3] == no_index ? std::optional<std::int64_t>(0) : parse_integer(cell(3));
+    if (!gpus || *gpus < 0 || *gpus > 1'000'000) return fail(3, "expected a number of GPUs");
+    if (cell(1).empty()) return fail(1, "expected a GPU type");
+    const auto span = cell(4).empty() ? Span::node : value_from_name(span_names, cell(4));
+    if (!span) return fail(4, "expected node|islands|nodes|racks|sites");
+    note_type(table, cell(1));
+    note_throughput(table, {cell(0), static_cast<std::uint32_t>(*gpus)}, cell(1), *span, *throughput);
+  }
+  if (table.rows.empty()) return Unexpected{Error{.message = "expected throughputs below a header", .file = path}};
+  return table;
+}
+
+// "('ResNet-18 (batch size 16)', 2)" into model and GPUs.
+std::optional<std::pair<std::string, std::uint32_t>> pair_of(const std::string& key) {
+  const std::size_t comma = key.rfind("', ");
+  if (!key.starts_with("('") || !key.ends_with(")") || comma == std::string::npos || comma < 2) return std::nullopt;
+  const auto gpus = parse_integer(std::string_view(key).substr(comma + 3, key.size() - comma - 4));
+  if (!gpus || *gpus < 1 || *gpus > 1'000'000) return std::nullopt;
+  return std::pair(key.substr(2, comma - 2), static_cast<std::uint32_t>(*gpus));
+}
+
+Result<ThroughputTable> read_gavel(std::string_view text, const std::string& path) {
+  const auto json = parse_json_strictly(text, path);
+  if (!json) return Unexpected{json.error()};
+  ThroughputTable table{.file = path, .gpu_types = {}, .rows = {}};
+  const auto fail = [&](const std::string& field, const char* expected) {
+    return Unexpected{Error{.message = expected, .file = path, .field = field}};
+  };
+  if (!json->is_object()) return fail("", "expected an object of GPU types");
+  constexpr std::string_view apart = "_unconsolidated";
+  for (const auto& [name, jobs] : json->items()) {
+    const bool is_apart = name.ends_with(apart);
+    const std::string type = is_apart ? name.substr(0, name.size() - apart.size()) : name;
+    if (!jobs.is_object()) return fail("/" + name, "expected an object of jobs");
+    if (!is_apart) note_type(table, type);
+    for (const auto& [key, others] : jobs.items()) {
+      const auto job = pair_of(key);
+      const std::string field = "/" + name + "/" + key;
+      if (!job) return fail(field, "expected ('MODEL', GPUS)");
+      if (!others.is_object() || !others.contains("null") || !others["null"].is_number() || others["null"] < 0) {
+        return fail(field + "/null", "expected the throughput of the job alone");
+      }
+      note_throughput(table, *job, type, is_apart ? Span::nodes : Span::node, others["null"].get<double>());
+    }
+  }
+  if (table.rows.empty()) return fail("", "expected throughputs");
+  return table;
+}
+
+std::string on_gpus(const std::string& family, std::uint32_t gpus) {
+  return "job family '" + family + "' on " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
+}
+
+}  // namespace
+
+const std::map<std::string, double>* ThroughputTable::row(const std::string& family, std::uint32_t gpus) const {
+  auto found = rows.find({family, gpus});
+  if (found == rows.end()) found = rows.find({family, 0});
+  return found == rows.end() ? nullptr : &found->second;
+}
+
+Result<ThroughputTable> read_throughput_table(const std::string& path) {
+  const auto text = read_text_file(path);
+  if (!text) return Unexpected{text.error()};
+  const std::size_t first = text->find_first_not_of(" \t\r\n");
+  return first != std::string::npos && (*text)[first] == '{' ? read_gavel(*text, path) : read_csv(*text, path);
+}
+
+Result<RuntimeModel> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,
+                                                    const JobTable& jobs, const Cluster& cluster) {
+  const auto fail = [&](const std::string& message) {
+    return Unexpected{Error{.message = message, .file = table.file}};
+  };
+  const std::string& measured_on = reference.empty() ? table.gpu_types.front() : reference;
+  const ClusterState machines(cluster, jobs.gpu_specs(), Rng{});
+  const auto anyone = static_cast<std::uint32_t>(cluster.vcs.size());
+  RuntimeModel model(jobs.families().size(), static_cast<std::uint32_t>(cluster.gpu_types.size()));
+  for (const JobId job : first_of_each_gang(jobs)) {
+    const Shape& shape = jobs.shape(job);
+    const std::string& family = jobs.families()[jobs.family(job)];
+    const std::uint32_t gpus = gpus_of_gang(shape);
+    const std::map<std::string, double>* const row = table.row(family, gpus);
+    if (row == nullptr) return fail(on_gpus(family, gpus) + " has no throughput");
+    const auto throughput_on = [&](const std::string& type) {
+      const auto found = row->find(type);
+      return found == row->end() ? 0.0 : found->second;
+    };
+    const double base = throughput_on(measured_on);
+    if (base <= 0) return fail(on_gpus(family, gpus) + " has no throughput on the reference, GPU type " + measured_on);
+    for (const std::uint32_t number : machines.allowed_classes(shape, anyone)) {
+      const detail::NodeClass& machine = machines.node_class(number);
+      if (machine.gpus == 0) continue;
+      const std::string& type = cluster.gpu_types[machine.gpu_type];
+      const double rate = std::round(throughput_on(type) / base * reference_rate);
+      if (throughput_on(type) <= 0) {
+        return fail(on_gpus(family, gpus) + " has no throughput on GPU type " + type + ", which it may use");
+      }
+      const auto ppm = static_cast<RatePpm>(std::clamp(rate, 1.0, 4e9));
+      if (shape.is_share()) {
+        model.set(jobs.family(job), machine.gpu_type, ppm);
+      } else {
+        model.set_for_gang(jobs.family(job), gpus, machine.gpu_type, ppm);
+      }
+    }
+  }
+  return model;
+}
+
+namespace {
+
+// Of a gang on GPUs of one type; without slowdown where the table does not know it apart.
+SpanSpeeds measured_speeds(const ThroughputTable& table, const std::string& family, std::uint32_t gpus,
+                           const std::string& type, Span base) {
+  const std::map<std::string, double>* const together = table.row(family, gpus);
+  auto apart = table.apart.find({family, gpus});
+  if (apart == table.apart.end()) apart = table.apart.find({family, 0});
+  if (together == nullptr || apart == table.apart.end()) return no_slowdown;
+  const auto alone = together->find(type);
+  const auto spans = apart->second.find(type);
+  if (alone == together->end() || alone->second <= 0 || spans == apart->second.end()) return no_slowdown;
+  SpanSpeeds speeds = no_slowdown;
+  for (std::size_t span = 1; span < span_count; ++span) {
+    const double ppm = std::round(spans->second[span] / alone->second * reference_rate);
+    speeds[span] = ppm > 0 ? static_cast<RatePpm>(std::min(ppm, 4e9)) : speeds[span - 1];
+  }
+  return relative_to(speeds, base);
+}
+
+}  // namespace
+
+Result<SpanModel> span_model_of_throughputs(const ThroughputTable& table, SpanReference reference, const JobTable& jobs,
+                                            const Cluster& cluster) {
+  if (table.apart.empty()) {
+    return Unexpected{Error{.message = "has no throughputs of gangs that are apart: no column span of other than node",
+                            .file = table.file}};
+  }
+  const GpusTogether together = gpus_together(cluster);
+  const auto types = static_cast<std::uint32_t>(cluster.gpu_types.size());
+  SpanModel model(jobs.families().size(), types);
+  for (const JobId job : first_of_each_gang(jobs)) {
+    if (jobs.shape(job).is_share()) continue;
+    const std::uint32_t gpus = gpus_of_gang(jobs.shape(job));
+    const Span base = reference == SpanReference::node ? Span::node : narrowest_span(together, gpus);
+    for (std::uint32_t type = 0; type < types; ++type) {
+      model.set_for_gang(
+          jobs.family(job), gpus, type,
+          measured_speeds(table, jobs.families()[jobs.family(job)], gpus, cluster.gpu_types[type], base));
+    }
+  }
+  return model;
+}
+
+}  // namespace gpusched

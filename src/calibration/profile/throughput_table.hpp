@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Measured throughputs of job families by GPU type, and the RuntimeModel that they give.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/data/runtime_model.hpp"
+#include "src/calibration/profile/span_speeds.hpp"
+
+namespace gpusched {
+
+/// Throughputs as a file gives them, in any unit that the GPU types of a row share.
+struct ThroughputTable {
+  std::string file;                    ///< for messages
+  std::vector<std::string> gpu_types;  ///< in order of first appearance
+  /// By family and GPUs of the gang (0: a gang of any size), by GPU type; none or 0: it cannot run there.
+  std::map<std::pair<std::string, std::uint32_t>, std::map<std::string, double>> rows;
+  /// The same at each wider Span, where it was measured; 0: it was not.
+  std::map<std::pair<std::string, std::uint32_t>, std::map<std::string, std::array<double, span_count>>> apart = {};
+
+  /// The row of a gang: its own, else that of any size; null where there is neither.
+  [[nodiscard]] const std::map<std::string, double>* row(const std::string& family, std::uint32_t gpus) const;
+};
+
+/// A csv file of the columns family, gpu_type, throughput and, where the size of the gang matters, gpus and, where it
+/// matters how far apart its tasks are, span (a name of span_names; node where the cell is empty); or the JSON of
+/// Gavel's artifact (simulation_throughputs.json), of which the throughputs of jobs alone are read, consolidated ones
+/// and, as of span `nodes`, unconsolidated ones. Errors: it cannot be read, lacks a column, or has a number that is
+/// none, with file, line and field.
+Result<ThroughputTable> read_throughput_table(const std::string& path);
+
+/// How fast these jobs run on the cluster's GPU types, relative to `reference`, the GPU type that the jobs' durations
+/// are of (empty: the table's first). Errors: a job that may use a GPU type on which its family has no throughput, or
+/// has none on the reference, each in one line.
+Result<RuntimeModel> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,
+                                                    const JobTable& jobs, const Cluster& cluster);
+
+/// How fast these jobs are at each span, by the throughputs there over those on one node of the same GPU type. A span
+/// that was not measured is as slow as the next narrower one. Error: the table has no throughput at any wider span.
+Result<SpanModel> span_model_of_throughputs(const ThroughputTable& table, SpanReference reference, const JobTable& jobs,
+                                            const Cluster& cluster);
+
+}  // namespace gpusched

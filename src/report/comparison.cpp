@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/report/comparison.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "src/base/number_text.hpp"
+#include "src/base/visible_text.hpp"
+#include "src/report/figures.hpp"
+#include "src/report/run_folder.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::size_t most_batches = 100;
+constexpr std::size_t least_batch_jobs = 10;
+
+std::vector<double> measured_completion_s(const ReplayRun& run) {
+  std::vector<double> values;
+  for (const JobRow& job : run.jobs) {
+    if (job.measured) values.push_back(to_seconds(job.completion));
+  }
+  return values;
+}
+
+// Means of `count` batches of neighbours, of equal size within one.
+std::vector<double> batch_means(const std::vector<double>& values, std::size_t count) {
+  std::vector<double> means(count);
+  for (std::size_t b = 0; b < count; ++b) {
+    const std::size_t first = b * values.size() / count, end = (b + 1) * values.size() / count;
+    means[b] = mean_of(std::span(values).subspan(first, end - first));
+  }
+  return means;
+}
+
+bool same_jobs(const ReplayRun& a, const ReplayRun& b) {
+  return std::equal(a.jobs.begin(), a.jobs.end(), b.jobs.begin(), b.jobs.end(), [](const JobRow& x, const JobRow& y) {
+    return x.name == y.name && x.submit == y.submit && x.measured == y.measured;
+  });
+}
+
+std::string interval_cell(const ConfidenceInterval& interval) {
+  return "[" + signed_percent_text(interval.low) + ", " + signed_percent_text(interval.high) + "]";
+}
+
+// Of paired_intervals(), whose values are batches here.
+std::string why_none(const Error& error) {
+  std::string text = error.message;
+  for (std::size_t at = text.find("windows"); at != std::string::npos; at = text.find("windows")) {
+    text.replace(at, 7, "batches");
+  }
+  return text;
+}
+
+std::string slowdown_cell(double value) { return formatted(value < 1000 ? "%.2f" : "%.0f", value); }
+
+std::string duration_cell(const ReplayRun& run, const char* metric) {
+  const auto value = run.metric(metric);
+  return value ? human_duration(*value) : "-";
+}
+
+std::string count_cell(const ReplayRun& run, const char* metric) {
+  const auto value = run.metric(metric);
+  return value ? human_count(static_cast<std::uint64_t>(*value)) : "-";
+}
+
+std::string share_cell(const ReplayRun& run, const char* metric) {
+  const auto value = run.metric(metric);
+  return value ? percent_text(*value) : "-";
+}
+
+std::string marked(const std::string& name, bool clairvoyant) { return name + (clairvoyant ? "*" : ""); }
+
+constexpr const char* star_note = " * knows true run times, which no real scheduler does.";
+
+}  // namespace
+
+RunDifference completion_difference(const ReplayRun& ours, const ReplayRun& theirs) {
+  const std::vector<double> own = measured_completion_s(ours), other = measured_completion_s(theirs);
+  const double other_mean = mean_of(other);
+  const double relative = other_mean > 0 ? mean_of(own) / other_mean - 1 : 0;
+  if (!same_jobs(ours, theirs)) return {relative, unexpected("not the same jobs")};
+  const std::size_t batches = std::min(most_batches, own.size() / least_batch_jobs);
+  if (batches == 0) return {relative, unexpected(std::string(too_few_windows))};
+  return {relative,
+          paired_intervals({batch_means(own, batches)}, {batch_means(other, batches)}, 1, Rng(0).split("report"))};
+}
+
+Differences differences_of(const std::vector<ReplayRun>& runs) {
+  Differences differences(runs.size());
+  const ReplayRun* first = nullptr;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    if (first == nullptr || first->folder != runs[r].folder) {
+      first = &runs[r];
+    } else {
+      differences[r] = completion_difference(runs[r], *first);
+    }
+  }
+  return differences;
+}
+
+ReportTable replay_table(const std::vector<ReplayRun>& runs, const Differences& differences) {
+  const bool has_energy =
+      std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.metric("energy_kwh"); });
+  ReportTable table{
+      .title = "Comparison",
+      .caption =
+          "Completion time: mean, and its difference from that of the folder's first run with a 95 % interval from "
+          "batches of 1/100 of the jobs, in order of submission (studentised block bootstrap); in its "
+          "place, why there is none. Waiting and bounded slowdown are means, worst tenth is the mean "
+          "slowdown of the tenth of the jobs that fares worst. Used: GPU time that counts, over what the "
+          "cluster could give.",
+      .header = {"run", "run times", "mean JCT", "difference", "95 % interval", "median JCT", "p99 JCT", "mean wait",
+                 "p99 wait", "slowdown", "worst tenth", "used", "preempt."},
+      .rows = {}};
+  if (has_energy) table.header.push_back("kWh");
+  bool any_clairvoyant = false;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const ReplayRun& run = runs[r];
+    std::string difference, interval;
+    if (const auto& found = differences[r]) {
+      difference = signed_percent_text(found->relative);
+      interval = found->intervals ? interval_cell(found->intervals->relative) : why_none(found->intervals.error());
+    }
+    any_clairvoyant |= run.clairvoyant;
+    table.rows.push_back({marked(run.label, run.clairvoyant), run.run_times, duration_cell(run, "avg_jct_s"),
+                          difference, interval, duration_cell(run, "median_jct_s"), duration_cell(run, "p99_jct_s"),
+                          duration_cell(run, "avg_wait_s"), duration_cell(run, "p99_wait_s"),
+                          slowdown_cell(run.metric("avg_bounded_slowdown").value_or(0)),
+                          slowdown_cell(run.metric("worst_decile_slowdown").value_or(0)),
+                          share_cell(run, "gpu_utilization"), count_cell(run, "preemptions")});
+    if (has_energy) table.rows.back().push_back(count_cell(run, "energy_kwh"));
+  }
+  if (any_clairvoyant) table.caption += star_note;
+  return table;
+}
+
+ReportTable evaluation_table_of(const std::vector<EvaluationRow>& rows) {
+  ReportTable table{.title = "Policies on windows",
+                    .caption =
+                        "What evaluate found: the mean of the figure over the windows, its difference from the policy "
+                        "compared with, the 95 % interval of that, the share of windows in which it is better, and "
+                        "the verdict.",
+                    .header = {"policy", "trace", "run times", "figure", "mean", "against", "difference",
+                               "95 % interval", "wins", "verdict"},
+                    .rows = {}};
+  bool any_clairvoyant = false;
+  for (const EvaluationRow& row : rows) {
+    const bool has_interval = row.relative_low && row.relative_high;
+    any_clairvoyant |= row.clairvoyant;
+    table.rows.push_back({marked(row.name, row.clairvoyant), row.trace, row.run_times, row.figure,
+                          formatted("%.6g", row.mean), row.against,
+                          row.relative_difference ? signed_percent_text(*row.relative_difference) : "",
+                          has_interval ? interval_cell({*row.relative_low, *row.relative_high}) : "",
+                          row.win_rate ? percent_text(*row.win_rate) : "", row.verdict});
+  }
+  if (any_clairvoyant) table.caption += star_note;
+  return table;
+}
+
+namespace {
+
+Figure interval_figure(std::string id, std::string title, std::string caption, const CsvText& csv) {
+  return {.id = std::move(id),
+          .kind = "intervals",
+          .title = std::move(title),
+          .caption = std::move(caption),
+          .settings = Json::object(),
+          .csv = csv.text()};
+}
+
+void add_interval(CsvText& csv, const std::string& panel, const std::string& run, double relative,
+                  const ConfidenceInterval* interval) {
+  csv.cell(panel).cell(run).cell(relative);
+  interval != nullptr ? csv.cell(interval->low).cell(interval->high) : csv.cell("").cell("");
+  csv.end_row();
+}
+
+constexpr const char* interval_csv_header = "panel,run,difference,low,high";
+
+}  // namespace
+
+std::optional<Figure> difference_figure(const std::vector<ReplayRun>& runs, const Differences& differences) {
+  CsvText csv(interval_csv_header);
+  bool several = false;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    several |= runs[r].folder != runs.front().folder;
+    if (const auto& found = differences[r]) {
+      add_interval(csv, "", runs[r].label, found->relative, found->intervals ? &found->intervals->relative : nullptr);
+    }
+  }
+  if (csv.empty()) return std::nullopt;
+  return interval_figure(
+      "difference",
+      "Mean completion time compared with " + (several ? "the first run of each folder" : runs.front().label),
+      "Difference of the means with its 95 % interval; left of the line is better. A hollow point has no "
+      "interval that can be trusted: the table says why.",
+      csv);
+}
+
+std::vector<Figure> evaluation_figures(const std::vector<EvaluationRow>& rows) {
+  CsvText csv(interval_csv_header);
+  bool several = false;
+  std::set<std::string> comparisons;  // figure and the policy compared with
+  for (const EvaluationRow& row : rows) {
+    several |= row.folder != rows.front().folder || row.trace != rows.front().trace;
+    if (!row.relative_difference) continue;
+    comparisons.insert(row.figure + " compared with " + row.against);
+    const bool has_interval = row.relative_low && row.relative_high;
+    const ConfidenceInterval interval{row.relative_low.value_or(0), row.relative_high.value_or(0)};
+    add_interval(csv, several ? row.trace : "", row.name, *row.relative_difference, has_interval ? &interval : nullptr);
+  }
+  if (csv.empty()) return {};
+  return {interval_figure(
+      "windows", comparisons.size() == 1 ? *comparisons.begin() : "Policies on windows",
+      "Relative difference over the windows with its 95 % interval, as evaluate found it. A hollow point "
+      "has no interval that can be trusted: the table says why.",
+      csv)};
+}
+
+std::vector<Figure> training_figures(const std::vector<TrainingRun>& runs) {
+  if (runs.empty()) return {};
+  CsvText csv("folder,run,part,iteration,ratio");
+  for (const TrainingRun& run : runs) {
+    const auto add = [&](const char* part, double iteration, std::optional<double> ratio) {
+      if (ratio) csv.cell(run.folder).cell(run.label).cell(part).cell(iteration).cell(*ratio).end_row();
+    };
+    for (const TrainingRun::Point& point : run.points) {
+      add("training", point.iteration, point.loss);
+      add("validation", point.iteration, point.validation);
+    }
+  }
+  Json labels = Json::array();
+  for (const TrainingRun& run : runs) labels.push_back(visible_line(run.label));
+  return {{.id = "learning",
+           .kind = "learning",
+           .title = "Learning curves",
+           .caption =
+               "Loss over that of the heuristic in the same windows, by generation or iteration: below 1 the agent is "
+               "better. Thin: training windows, new ones each time; thick, with points: the validation windows. "
+               "Grey: from the best to the worst seed of a folder.",
+           .settings = {{"runs", std::move(labels)}, {"every_run", true}},
+           .csv = csv.text()}};
+}
+
+}  // namespace gpusched

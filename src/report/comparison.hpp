@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The tables of a report: runs side by side, with intervals of their differences.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/statistics.hpp"
+#include "src/report/figure.hpp"
+#include "src/report/run_folder.hpp"
+
+namespace gpusched {
+
+/// A table; its first column holds names. The page escapes the cells.
+struct ReportTable {
+  std::string title, caption;
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+};
+
+/// How a figure of two runs of the same jobs differs.
+struct RunDifference {
+  double relative = 0;  ///< (ours - theirs) / theirs of the means over all jobs
+  Result<PairedIntervals> intervals;
+};
+
+/// The difference in mean completion time, from batches of consecutive jobs in order of submission (batch means: Law
+/// and Carson, Operations Research 27(5), 1979), which both runs are seen on: a block bootstrap over them sees that
+/// neighbours depend on each other. The Error's message is paired_intervals()', or that the runs are not of the same
+/// jobs.
+RunDifference completion_difference(const ReplayRun& ours, const ReplayRun& theirs);
+
+/// Of each run from the first of its folder; nothing for the first itself.
+using Differences = std::vector<std::optional<RunDifference>>;
+Differences differences_of(const std::vector<ReplayRun>& runs);
+
+/// One row a run.
+ReportTable replay_table(const std::vector<ReplayRun>& runs, const Differences& differences);
+/// One row a policy and trace, as evaluate compared them.
+ReportTable evaluation_table_of(const std::vector<EvaluationRow>& rows);
+/// The differences as a figure; nothing where no run is compared.
+std::optional<Figure> difference_figure(const std::vector<ReplayRun>& runs, const Differences& differences);
+
+}  // namespace gpusched

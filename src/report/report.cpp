@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/report/report.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/number_text.hpp"
+#include "src/report/comparison.hpp"
+#include "src/report/figures.hpp"
+#include "src/report/page.hpp"
+#include "src/report/run_folder.hpp"
+#include "src/report/vega.hpp"
+
+namespace gpusched {
+namespace {
+
+void add_fact(std::vector<std::string>& facts, std::string line) {
+  if (std::find(facts.begin(), facts.end(), line) == facts.end()) facts.push_back(std::move(line));
+}
+
+std::vector<std::string> facts_of(const ReportInput& input) {
+  std::vector<std::string> facts;
+  for (const ReplayRun& run : input.replays) {
+    add_fact(facts, run.folder + ": replay of " + run.trace + " on " + run.cluster + " (" +
+                        counted(static_cast<std::uint64_t>(run.gpus), "GPU") + "), " +
+                        counted(static_cast<std::uint64_t>(run.metric("jobs").value_or(0)), "job"));
+  }
+  for (const EvaluationRow& row : input.evaluations) {
+    add_fact(facts, row.folder + ": evaluation on windows of " + row.trace);
+  }
+  for (const TrainingRun& run : input.trainings) add_fact(facts, run.label + ": training");
+  return facts;
+}
+
+void append(std::vector<Figure>& all, std::vector<Figure> more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+PageContent content_of(ReportInput input) {
+  PageContent content{
+      .facts = facts_of(input), .notes = std::move(input.notes), .runs = {}, .tables = {}, .figures = {}};
+  for (const ReplayRun& run : input.replays) content.runs.push_back(run.label);
+  const Differences differences = differences_of(input.replays);
+  if (!input.replays.empty()) content.tables.push_back(replay_table(input.replays, differences));
+  if (!input.evaluations.empty()) content.tables.push_back(evaluation_table_of(input.evaluations));
+  if (auto figure = difference_figure(input.replays, differences)) content.figures.push_back(*std::move(figure));
+  append(content.figures, evaluation_figures(input.evaluations));
+  append(content.figures, replay_figures(input.replays));
+  append(content.figures, training_figures(input.trainings));
+  return content;
+}
+
+}  // namespace
+
+bool can_report() { return !vega_modules().empty(); }
+
+Result<Report> make_report(const std::vector<std::string>& folders) {
+  if (!can_report()) {
+    return unexpected(
+        "this build draws no reports, because it was made without Vega: install libjs-vega, then configure and build "
+        "again");
+  }
+  auto input = read_run_folders(folders);
+  if (!input) return Unexpected{input.error()};
+  const PageContent content = content_of(*std::move(input));
+  Report report{.html = html_page(content), .csv = {}};
+  for (const Figure& figure : content.figures) report.csv.emplace_back(figure.id + ".csv", figure.csv);
+  return report;
+}
+
+}  // namespace gpusched

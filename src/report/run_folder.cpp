@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/report/run_folder.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "src/base/field_parser.hpp"
+#include "src/base/number_text.hpp"
+#include "src/base/visible_text.hpp"
+#include "src/report/csv_rows.hpp"
+#include "src/sim/report.hpp"
+
+namespace gpusched {
+namespace {
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+Unexpected wrong_folder(const std::string& folder, std::string message) {
+  return {Error{.message = std::move(message), .file = folder}};
+}
+
+Result<Json> read_json_file(const std::string& path) {
+  const auto text = read_text_file(path);
+  if (!text) return Unexpected{text.error()};
+  return parse_json_strictly(*text, path);
+}
+
+// The text under a key of an object, "" where there is none.
+std::string text_at(const Json& json, std::string_view key) {
+  if (!json.is_object()) return "";
+  const auto entry = json.find(key);
+  return entry != json.end() && entry->is_string() ? entry->get<std::string>() : "";
+}
+
+const Json& object_at(const Json& json, std::string_view key) {
+  static const Json empty = Json::object();
+  if (!json.is_object()) return empty;
+  const auto entry = json.find(key);
+  return entry != json.end() && entry->is_object() ? *entry : empty;
+}
+
+double number_at(const Json& json, std::string_view key) {
+  const auto entry = json.find(key);
+  return entry != json.end() && entry->is_number() ? entry->get<double>() : 0;
+}
+
+// "node10" behind "node2": runs of digits count as numbers.
+bool natural_less(std::string_view a, std::string_view b) {
+  const auto digits = [](std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); };
+  while (!a.empty() && !b.empty()) {
+    const std::size_t in_a = digits(a), in_b = digits(b);
+    if (in_a > 0 && in_b > 0) {
+      const std::string_view left = a.substr(0, in_a), right = b.substr(0, in_b);
+      const auto significant = [](std::string_view number) {
+        return number.substr(std::min(number.find_first_not_of('0'), number.size()));
+      };
+      const std::string_view x = significant(left), y = significant(right);
+      if (x != y) return std::tuple(x.size(), x) < std::tuple(y.size(), y);
+      a.remove_prefix(in_a);
+      b.remove_prefix(in_b);
+      continue;
+    }
+    if (a.front() != b.front()) return a.front() < b.front();
+    a.remove_prefix(1);
+    b.remove_prefix(1);
+  }
+  return a.size() < b.size();
+}
+
+Result<void> read_jobs(const std::string& path, ReplayRun& run) {
+  auto rows = CsvRows::open(path, {"job_id", "submit_s", "end_s", "wait_s", "jct_s", "measured", "status"});
+  if (!rows) return Unexpected{rows.error()};
+  while (rows->next()) {
+    run.jobs.push_back({.name = std::string(rows->at(0)),
+                        .submit = rows->seconds(1),
+                        .end = rows->seconds(2),
+                        .wait = rows->seconds(3),
+                        .completion = rows->seconds(4),
+                        .measured = rows->at(5) == "true",
+                        .passed = rows->at(6) == "passed"});
+  }
+  if (rows->failure()) return Unexpected{*rows->failure()};
+  const auto measured = static_cast<std::size_t>(
+      std::count_if(run.jobs.begin(), run.jobs.end(), [](const JobRow& job) { return job.measured; }));
+  const auto expected = static_cast<std::size_t>(run.metric("jobs").value_or(0));
+  if (measured == expected && measured > 0) return {};
+  return Unexpected{Error{.message = "holds " + counted(measured, "measured job") + ", summary.json beside it says " +
+                                     human_count(expected) + "; is the file whole?",
+                          .file = path}};
+}
+
+// Numbers the nodes in natural order of their names.
+void sort_nodes(ReplayRun& run) {
+  std::vector<std::uint32_t> order(run.nodes.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return natural_less(run.nodes[a], run.nodes[b]); });
+  std::vector<std::string> sorted(order.size());
+  std::vector<std::uint32_t> place(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = i;
+    sorted[i] = std::move(run.nodes[order[i]]);
+  }
+  run.nodes = std::move(sorted);
+  for (IntervalRow& interval : run.intervals) interval.node = place[interval.node];
+}
+
+Result<void> read_intervals(const std::string& path, ReplayRun& run) {
+  auto rows = CsvRows::open(path, {"job_id", "node", "gpus", "start_s", "end_s"});
+  if (!rows) return Unexpected{rows.error()};
+  std::unordered_map<std::string_view, std::uint32_t> jobs;
+  for (std::uint32_t i = 0; i < run.jobs.size(); ++i) jobs.emplace(run.jobs[i].name, i);
+  std::unordered_map<std::string, std::uint32_t> nodes;
+  while (rows->next()) {
+    const auto job = jobs.find(rows->at(0));
+    if (job == jobs.end()) {
+      return rows->wrong("job '" + std::string(rows->at(0)) + "' is not in jobs.csv beside it");
+    }
+    const auto [node, is_new] = nodes.emplace(std::string(rows->at(1)), static_cast<std::uint32_t>(nodes.size()));
+    if (is_new) run.nodes.push_back(node->first);
+    const double gpus = rows->number(2);
+    run.intervals.push_back({.job = job->second,
+                             .node = node->second,
+                             .gpu_milli = static_cast<MilliGpu>(std::llround(gpus * whole_gpu)),
+                             .start = rows->seconds(3),
+                             .end = rows->seconds(4)});
+  }
+  if (rows->failure()) return Unexpected{*rows->failure()};
+  sort_nodes(run);
+  return {};
+}
+
+// A policy's name from its folder cannot lead out of the replay's folder.
+bool stays_inside(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+}
+
+Result<void> read_replay(const std::string& folder, const Json& manifest, ReportInput& input) {
+  const std::string manifest_path = folder + "/" + manifest_name;
+  const auto policies = manifest.find("policies");
+  if (policies->empty()) return wrong_folder(manifest_path, "no policy of this run finished");
+  for (const Json& entry : *policies) {
+    const std::string place = text_at(entry, "folder");
+    if (!stays_inside(place)) {
+      return wrong_folder(manifest_path, "expected the folder of each policy; was it written by replay --out?");
+    }
+    ReplayRun run{.label = {},
+                  .folder = folder,
+                  .policy = text_at(entry, "policy"),
+                  .run_times = text_at(entry, "run_times"),
+                  .clairvoyant = entry.value("clairvoyant", Json(false)) == Json(true),
+                  .trace = text_at(object_at(manifest, "trace"), "path"),
+                  .cluster = text_at(object_at(manifest, "cluster"), "name"),
+                  .gpus = number_at(object_at(manifest, "cluster"), "gpus"),
+                  .summary = {},
+                  .jobs = {},
+                  .nodes = {},
+                  .intervals = {}};
+    const std::string files = folder + "/" + place + "/";
+    auto summary = read_json_file(files + "summary.json");
+    if (!summary) return Unexpected{summary.error()};
+    run.summary = *std::move(summary);
+    if (auto done = read_jobs(files + "jobs.csv", run); !done) return done;
+    if (auto done = read_intervals(files + "intervals.csv", run); !done) return done;
+    input.replays.push_back(std::move(run));
+  }
+  for (const char* const key : {"warnings", "missing"}) {
+    const auto list = manifest.find(key);
+    if (list == manifest.end() || !list->is_array()) continue;
+    for (const Json& entry : *list) {
+      input.notes.push_back(folder + ": " +
+                            (entry.is_string() ? entry.get<std::string>()
+                                               : text_at(entry, "policy") + " is missing: " + text_at(entry, "why")));
+    }
+  }
+  return {};
+}
+
+Result<void> read_evaluation(const std::string& folder, ReportInput& input) {
+  const std::string path = folder + "/comparison.csv";
+  auto rows = CsvRows::open(path, {"trace", "name", "clairvoyant", "run_times", "figure", "mean", "against",
+                                   "difference", "relative_low_95", "relative_high_95", "win_rate", "verdict"});
+  if (!rows) return Unexpected{rows.error()};
+  const std::size_t first = input.evaluations.size();
+  while (rows->next()) {
+    EvaluationRow row{.folder = folder,
+                      .trace = std::string(rows->at(0)),
+                      .name = std::string(rows->at(1)),
+                      .run_times = std::string(rows->at(3)),
+                      .figure = std::string(rows->at(4)),
+                      .against = std::string(rows->at(6)),
+                      .verdict = std::string(rows->at(11)),
+                      .clairvoyant = rows->at(2) == "true",
+                      .mean = rows->number_or_none(5).value_or(0),
+                      .relative_difference = {},
+                      .relative_low = rows->number_or_none(8),
+                      .relative_high = rows->number_or_none(9),
+                      .win_rate = rows->number_or_none(10)};
+    const auto difference = rows->number_or_none(7);
+    if (difference && row.mean != *difference) row.relative_difference = *difference / (row.mean - *difference);
+    input.evaluations.push_back(std::move(row));
+  }
+  if (rows->failure()) return Unexpected{*rows->failure()};
+  if (input.evaluations.size() == first) return wrong_folder(path, "holds no policy");
+  return {};
+}
+
+std::optional<double> ratio_of(std::optional<double> loss, std::optional<double> heuristic) {
+  if (!loss || !heuristic || *heuristic == 0) return std::nullopt;
+  return *loss / *heuristic;
+}
+
+// Searches count generations, PPO iterations.
+Result<void> read_training(const std::string& folder, const std::string& label, ReportInput& input) {
+  const std::string path = label + "/metrics.csv";
+  const std::vector<std::string_view> losses = {"loss", "heuristic_loss", "validation_loss",
+                                                "validation_heuristic_loss"};
+  const auto columns = [&](std::string_view count) {
+    std::vector<std::string_view> all = losses;
+    all.push_back(count);
+    return all;
+  };
+  auto rows = CsvRows::open(path, columns("generation"));
+  if (!rows && is_file(path)) rows = CsvRows::open(path, columns("iteration"));
+  if (!rows) return Unexpected{rows.error()};
+  TrainingRun run{.folder = folder, .label = label, .points = {}};
+  while (rows->next()) {
+    run.points.push_back({.iteration = rows->number(4),
+                          .loss = ratio_of(rows->number_or_none(0), rows->number_or_none(1)),
+                          .validation = ratio_of(rows->number_or_none(2), rows->number_or_none(3))});
+  }
+  if (rows->failure()) return Unexpected{*rows->failure()};
+  if (run.points.empty()) return wrong_folder(path, "holds no iteration; the training has not begun");
+  input.trainings.push_back(std::move(run));
+  return {};
+}
+
+Result<void> read_training_seeds(const std::string& folder, ReportInput& input) {
+  std::vector<std::string> seeds;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("seed-") && is_file(entry.path() / "metrics.csv")) seeds.push_back(name);
+  }
+  if (seeds.empty()) return wrong_folder(folder, "no training seed has written its metrics.csv yet");
+  std::sort(seeds.begin(), seeds.end(), natural_less);
+  for (const std::string& seed : seeds) {
+    if (auto done = read_training(folder, folder + "/" + seed, input); !done) return done;
+  }
+  return {};
+}
+
+Result<void> read_one(const std::string& folder, ReportInput& input) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder, ignored)) return wrong_folder(folder, "no such folder");
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    return wrong_folder(folder, "expected the folder of a run (--out of replay, evaluate or train), not a file");
+  }
+  const std::string manifest_path = folder + "/" + manifest_name;
+  if (is_file(manifest_path)) {
+    const auto manifest = read_json_file(manifest_path);
+    if (!manifest) return Unexpected{manifest.error()};
+    if (!manifest->is_object()) return wrong_folder(manifest_path, "expected an object");
+    const auto policies = manifest->find("policies");
+    if (policies != manifest->end() && policies->is_array()) return read_replay(folder, *manifest, input);
+    if (text_at(object_at(*manifest, "config"), "protocol") == "sc20") {
+      return wrong_folder(folder, "evaluate --protocol sc20 wrote it, whose windows have no intervals to show");
+    }
+    if (manifest->contains("windows")) return read_evaluation(folder, input);
+    return wrong_folder(manifest_path, "is no manifest of replay or evaluate");
+  }
+  if (is_file(folder + "/seeds.json")) return read_training_seeds(folder, input);
+  if (is_file(folder + "/config.json")) return read_training(folder, folder, input);
+  return wrong_folder(
+      folder,
+      "no run is here: expected manifest.json (replay, evaluate) or config.json (train); a run that was "
+      "stopped before its end has none");
+}
+
+// Policies that several folders ran are told apart by their folder, those that one folder ran twice by their number.
+void label_runs(std::vector<ReplayRun>& runs) {
+  std::map<std::string, std::vector<std::string>> folders;
+  for (const ReplayRun& run : runs) folders[run.policy].push_back(run.folder);
+  std::map<std::string, int> used;
+  for (ReplayRun& run : runs) {
+    const std::vector<std::string>& all = folders[run.policy];
+    const bool one_folder = std::all_of(all.begin(), all.end(), [&](const auto& folder) { return folder == all[0]; });
+    run.label = one_folder ? run.policy : run.policy + " (" + run.folder + ")";
+    if (const int count = ++used[run.label]; count > 1) run.label += " #" + std::to_string(count);
+  }
+}
+
+}  // namespace
+
+std::optional<double> ReplayRun::metric(std::string_view name) const {
+  const Json& metrics = object_at(summary, "metrics");
+  const auto entry = metrics.find(name);
+  if (entry == metrics.end() || !entry->is_number()) return std::nullopt;
+  return entry->get<double>();
+}
+
+Result<ReportInput> read_run_folders(const std::vector<std::string>& folders) {
+  ReportInput input;
+  std::set<std::string> seen;
+  for (const std::string& named : folders) {
+    std::string folder = named;
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    if (!seen.insert(folder).second) return wrong_folder(folder, "named twice");
+    if (auto done = read_one(folder, input); !done) return Unexpected{done.error()};
+  }
+  label_runs(input.replays);
+  return input;
+}
+
+}  // namespace gpusched

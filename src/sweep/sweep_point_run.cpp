@@ -45,9 +45,6 @@ Result<Trace> point_jobs(Trace trace, const SweepPoint& point) {
                                     std::to_string(point.first_job + std::max<std::uint64_t>(count, 1) - 1) + " of " +
                                     std::to_string(size) + ", counted from 0");
   }
-  if (point.load != 1 && trace.jobs.has_deadlines()) {
-    return bad_window("load", "the jobs have deadlines, which another load would not move");
-  }
   if (point.load < 1 && !fits_clock(trace.jobs, 1 / point.load)) {
     return bad_window("load", "is so low that submissions reach beyond the clock");
   }

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by experiments/*/run.sh: reads their options and sets the variables that experiments/README.md lists.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+fixtures=$root/traces/fixtures
+smoke=false out='' build=$root/build/release traces=${GPUSCHED_TRACES:-$root/../shared/traces}
+while [ $# -gt 0 ]; do
+  case $1 in
+    --smoke) smoke=true ;;
+    --out | --build | --traces)
+      [ $# -gt 1 ] || { echo "$1: expected a folder" >&2; exit 2; }
+      case $1 in --out) out=$2 ;; --build) build=$2 ;; --traces) traces=$2 ;; esac
+      shift ;;
+    *) echo "usage: $0 [--smoke] [--out FOLDER] [--build FOLDER] [--traces FOLDER]" >&2; exit 2 ;;
+  esac
+  shift
+done
+if [ -z "$out" ]; then
+  out=$(mktemp -d)
+  trap 'rm -rf "$out"' EXIT
+fi
+mkdir -p "$out"
+out=$(cd "$out" && pwd) build=$(cd "$build" && pwd)
+gpusched=$build/gpusched
+[ -x "$gpusched" ] || { echo "$gpusched is absent; build it, or name the folder with --build" >&2; exit 2; }
+
+# need FILE...: ends the experiment as skipped where one of its inputs is absent.
+need() {
+  local file
+  for file in "$@"; do
+    [ -e "$file" ] || { echo "skipped: $file is absent" >&2; exit 77; }
+  done
+}

@@ -16,14 +16,20 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-if [ -z "$out" ]; then
-  out=$(mktemp -d)
-  trap 'rm -rf "$out"' EXIT
-fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+out=${out:-$scratch/out}
 mkdir -p "$out"
+[ -x "$build/gpusched" ] || { echo "$build/gpusched is absent; build it, or name the folder with --build" >&2; exit 2; }
 out=$(cd "$out" && pwd) build=$(cd "$build" && pwd)
 gpusched=$build/gpusched
-[ -x "$gpusched" ] || { echo "$gpusched is absent; build it, or name the folder with --build" >&2; exit 2; }
+
+# Another input than that of the published figures: nothing to compare with.
+published=''
+if $smoke; then
+  traces=$scratch/traces published=--no-published
+  python3 "$root/experiments/smoke_traces.py" "$traces"
+fi
 
 # need FILE...: ends the experiment as skipped where one of its inputs is absent.
 need() {

@@ -264,13 +264,17 @@ int conclude(const SweepOutcome& outcome, const std::string& left) {
   if (Interruption::wanted() && outcome.missing > 0) {
     return complain(Interruption::name() + ": interrupted; " + kept, Interruption::exit_code());
   }
-  if (bad > 0) return complain(counted(bad, "run") + " without figures; --retry runs them again", exit_failed);
+  const bool lost = left.empty() && outcome.missing > 0;
+  const std::string missing = counted(outcome.missing, "run") + " not run; the same command submits them";
+  if (bad > 0) {
+    const std::string text = counted(bad, "run") + " without figures; --retry runs them again";
+    return complain(lost ? missing + "; " + text : text, exit_failed);
+  }
   if (!left.empty()) {
     note(left);
     return exit_done;
   }
-  if (outcome.missing == 0) return exit_done;
-  return complain(counted(outcome.missing, "run") + " not run; the same command submits them", exit_failed);
+  return lost ? complain(missing, exit_failed) : exit_done;
 }
 
 int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, const SweepArguments& arguments) {

@@ -47,6 +47,7 @@ KillWait=1
 MinJobAge={min_job_age}
 MaxArraySize=100
 ReturnToService=2
+SlurmdParameters=config_overrides
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
 PartitionName=tests Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """

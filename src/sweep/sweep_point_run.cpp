@@ -5,6 +5,7 @@
 #include <chrono>
 #include <ctime>
 #include <exception>
+#include <fstream>
 #include <new>
 #include <utility>
 
@@ -112,6 +113,7 @@ Result<SweepResult> PointRunner::carry_out(std::uint64_t number) {
 SweepResult PointRunner::run(std::uint64_t number) {
   const auto begin = std::chrono::steady_clock::now();
   const std::clock_t cpu_begin = std::clock();
+  if (!marks_.empty()) std::ofstream(marks_ + "/" + begun_mark_name(plan_->runs[number])).flush();
   SweepResult result;
   try {
     auto outcome = carry_out(number);

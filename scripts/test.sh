@@ -5,11 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_packages.sh scripts/packages_build.txt scripts/packages_test.txt
-# A test reads the training logs with TensorBoard, which Debian does not package; where pip finds none, that test is skipped.
+# A test reads the training logs with TensorBoard, which Debian does not package, one compares p values with SciPy; where pip
+# finds none, these tests are skipped.
 tools=$PWD/build/tools
 if [ ! -f "$tools/ready" ]; then
   { python3 -m venv "$tools" && "$tools/bin/pip" install -q --retries 1 --timeout 60 -r tests/requirements.txt && touch "$tools/ready"; } ||
-    echo "No TensorBoard from pip: its test will be skipped."
+    echo "No TensorBoard and SciPy from pip: their tests will be skipped."
 fi
 export PATH="$tools/bin:$PATH"
 

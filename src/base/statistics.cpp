@@ -28,6 +28,17 @@ double interquartile_mean(std::span<const double> values) {
   return mean_of(std::span(sorted).subspan(cut, sorted.size() - 2 * cut));
 }
 
+double student_t_quantile(double degrees_of_freedom) {
+  static constexpr double few[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
+  const double whole = std::floor(degrees_of_freedom);
+  if (whole < static_cast<double>(std::size(few))) {
+    const auto place = static_cast<std::size_t>(whole) - 1;
+    return few[place] + (degrees_of_freedom - whole) * (few[place + 1] - few[place]);
+  }
+  constexpr double z = 1.959964;
+  return z + (z * z * z + z) / (4 * degrees_of_freedom);
+}
+
 namespace {
 
 // Nothing where a score is not above 0.
@@ -267,18 +278,6 @@ Statistic log_ratio_of(const Side& ours, const Side& theirs) {
   return result;
 }
 
-// The 97.5 % quantile of Student's t; between whole degrees of freedom on a line. Precondition: at least 1.
-double student_t(double degrees_of_freedom) {
-  static constexpr double few[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
-  const double whole = std::floor(degrees_of_freedom);
-  if (whole < static_cast<double>(std::size(few))) {
-    const auto place = static_cast<std::size_t>(whole) - 1;
-    return few[place] + (degrees_of_freedom - whole) * (few[place + 1] - few[place]);
-  }
-  constexpr double z = 1.959964;
-  return z + (z * z * z + z) / (4 * degrees_of_freedom);
-}
-
 // Degrees of freedom of a sum of estimated variances (Welch and Satterthwaite, Biometrics Bulletin 2(6), 1946).
 double degrees_of_freedom(const std::vector<Variance>& parts) {
   double sum = 0, squares = 0;
@@ -317,9 +316,9 @@ class Studentised {
                      static_cast<double>(cosines.terms())};
     windows.value = std::max(0.0, windows.value - ours.twice - theirs.twice);
     const double sum = windows.value + ours.among.value + theirs.among.value;
-    drawn_t_ = student_t(windows.degrees_of_freedom);
+    drawn_t_ = student_t_quantile(windows.degrees_of_freedom);
     // Resamples know the quantiles of so many cosines, not those of few runs.
-    error_ = std::sqrt(sum) * student_t(degrees_of_freedom({windows, ours.among, theirs.among})) / drawn_t_;
+    error_ = std::sqrt(sum) * student_t_quantile(degrees_of_freedom({windows, ours.among, theirs.among})) / drawn_t_;
   }
 
   void add(const Statistic& drawn) {

@@ -19,6 +19,9 @@ double mean_of(std::span<const double> values);
 /// 2021, for runs that differ by their training seed).
 double interquartile_mean(std::span<const double> values);
 
+/// The 97.5 % quantile of Student's t; between whole degrees of freedom on a line. Precondition: at least 1.
+double student_t_quantile(double degrees_of_freedom);
+
 struct ConfidenceInterval {
   double low = 0, high = 0;
 };

@@ -46,13 +46,15 @@ int write_report(const ReportArguments& arguments) {
 void add_report_command(CLI::App& program, int& exit_code) {
   auto* command = program.add_subcommand("report", "Draw runs as one HTML page that opens offline");
   const auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("folders", arguments->folders, "what replay, evaluate or train wrote by --out")->required();
+  command->add_option("folders", arguments->folders, "what replay, evaluate, sweep or train wrote by --out")
+      ->required();
   command->add_option("--out", arguments->out, "the page");
   command->add_option("--csv", arguments->csv, "folder for the data of each figure; by default the page alone has it");
   command->footer(
       "Examples:\n"
       "  gpusched replay jobs.csv --cluster 8x8 --policy fifo,sjf,las --out results\n"
       "  gpusched report results\n"
+      "  gpusched sweep grid.json --out grid && gpusched report grid\n"
       "  gpusched report load1 load2 load3 --out loads.html --csv figures\n");
   command->callback([arguments, &exit_code] { exit_code = write_report(*arguments); });
 }

@@ -153,9 +153,12 @@ Result<void> run_here(const SweepPlan& plan, const PolicyRegistry& registry, Swe
 Result<SweepOutcome> write_results(const SweepPlan& plan, const SweepStore& store, Execution execution,
                                    std::chrono::steady_clock::time_point begin) {
   SweepOutcome outcome;
-  const auto csv = sweep_csv(plan, store, outcome);
-  if (!csv) return Unexpected{csv.error()};
-  if (auto done = replace_file(path_in(plan.sweep, sweep_csv_name), *csv); !done) return Unexpected{done.error()};
+  const auto tables = sweep_tables(plan, store, outcome);
+  if (!tables) return Unexpected{tables.error()};
+  for (const auto& [name, text] :
+       {std::pair(sweep_csv_name, &tables->runs), std::pair(sweep_comparison_name, &tables->comparisons)}) {
+    if (auto done = replace_file(path_in(plan.sweep, name), *text); !done) return Unexpected{done.error()};
+  }
   execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   execution.peak_memory_bytes = peak_memory_bytes();
   const std::string manifest = sweep_manifest(plan, outcome, execution);
@@ -287,6 +290,10 @@ int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, const Sweep
   auto store = SweepStore::open(path_in(sweep, sweep_database_name));
   if (!store) return complain(store.error(), exit_failed);
 
+  // What stands there before the first run ends: a sweep that is killed leaves a folder that `report` reads.
+  if (const auto begun = write_results(plan, *store, execution, begin); !begun) {
+    return complain(begun.error(), exit_failed);
+  }
   const Interruption interruption;
   std::string left;
   const auto ran = launch(plan, registry, *store, arguments, left);

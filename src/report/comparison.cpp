@@ -40,10 +40,6 @@ bool same_jobs(const ReplayRun& a, const ReplayRun& b) {
   });
 }
 
-std::string interval_cell(const ConfidenceInterval& interval) {
-  return "[" + signed_percent_text(interval.low) + ", " + signed_percent_text(interval.high) + "]";
-}
-
 // Of paired_intervals(), whose values are batches here.
 std::string why_none(const Error& error) {
   std::string text = error.message;
@@ -75,6 +71,10 @@ std::string marked(const std::string& name, bool clairvoyant) { return name + (c
 constexpr const char* star_note = " * knows true run times, which no real scheduler does.";
 
 }  // namespace
+
+std::string interval_cell(const ConfidenceInterval& interval) {
+  return "[" + signed_percent_text(interval.low) + ", " + signed_percent_text(interval.high) + "]";
+}
 
 RunDifference completion_difference(const ReplayRun& ours, const ReplayRun& theirs) {
   const std::vector<double> own = measured_completion_s(ours), other = measured_completion_s(theirs);
@@ -140,10 +140,11 @@ ReportTable evaluation_table_of(const std::vector<EvaluationRow>& rows) {
   ReportTable table{.title = "Policies on windows",
                     .caption =
                         "What evaluate found: the mean of the figure over the windows, its difference from the policy "
-                        "compared with, the 95 % interval of that, the share of windows in which it is better, and "
-                        "the verdict.",
+                        "compared with, the 95 % interval of that, the share of windows in which it is better, p of "
+                        "Wilcoxon's signed-rank test over blocks of windows, corrected by Holm, the rank-biserial "
+                        "correlation (effect), and the verdict.",
                     .header = {"policy", "trace", "run times", "figure", "mean", "against", "difference",
-                               "95 % interval", "wins", "verdict"},
+                               "95 % interval", "wins", "p (Holm)", "effect", "verdict"},
                     .rows = {}};
   bool any_clairvoyant = false;
   for (const EvaluationRow& row : rows) {
@@ -153,7 +154,8 @@ ReportTable evaluation_table_of(const std::vector<EvaluationRow>& rows) {
                           formatted("%.6g", row.mean), row.against,
                           row.relative_difference ? signed_percent_text(*row.relative_difference) : "",
                           has_interval ? interval_cell({*row.relative_low, *row.relative_high}) : "",
-                          row.win_rate ? percent_text(*row.win_rate) : "", row.verdict});
+                          row.win_rate ? percent_text(*row.win_rate) : "", row.p_holm ? p_value_text(*row.p_holm) : "",
+                          row.rank_biserial ? formatted("%+.2f", *row.rank_biserial) : "", row.verdict});
   }
   if (any_clairvoyant) table.caption += star_note;
   return table;

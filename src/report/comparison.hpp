@@ -19,6 +19,9 @@ struct ReportTable {
   std::vector<std::vector<std::string>> rows;
 };
 
+/// "[-3.1%, +2.0%]".
+std::string interval_cell(const ConfidenceInterval& interval);
+
 /// How a figure of two runs of the same jobs differs.
 struct RunDifference {
   double relative = 0;  ///< (ours - theirs) / theirs of the means over all jobs

@@ -298,17 +298,11 @@ std::optional<Figure> user_figure(const Runs& runs) {
 
 // ---- trade-offs ----
 
-struct FrontPoint {
-  std::string folder, run;
-  double x = 0, y = 0;
-  bool on_front = true;
-};
-
 // Less is better in both; runs of different folders had other jobs or another cluster.
 void mark_front(std::vector<FrontPoint>& points) {
   for (FrontPoint& point : points) {
     point.on_front = std::none_of(points.begin(), points.end(), [&](const FrontPoint& other) {
-      return other.folder == point.folder && other.x <= point.x && other.y <= point.y &&
+      return other.group == point.group && other.x <= point.x && other.y <= point.y &&
              (other.x < point.x || other.y < point.y);
     });
   }
@@ -318,36 +312,23 @@ std::optional<Figure> front_figure(const Runs& runs, const char* metric, std::st
   std::vector<FrontPoint> points;
   for (const ReplayRun& run : runs) {
     const auto x = run.metric("avg_jct_s"), y = run.metric(metric);
-    if (x && y && *x > 0 && *y > 0) points.push_back({run.folder, run.label, *x, *y});
+    if (!run.of_sweep && x && y && *x > 0 && *y > 0) points.push_back({run.folder, run.label, *x, *y});
   }
-  if (points.size() < 2) return std::nullopt;
-  mark_front(points);
-  std::stable_sort(points.begin(), points.end(), [](const FrontPoint& a, const FrontPoint& b) { return a.x < b.x; });
-  CsvText csv("folder,run,x,y,front");
-  for (const FrontPoint& point : points)
-    csv.cell(point.folder).cell(point.run).cell(point.x).cell(point.y).cell(point.on_front).end_row();
-  return Figure{.id = std::string("front-") + metric,
-                .kind = "front",
-                .title = std::move(title),
-                .caption =
-                    "One point a run; less is better on both axes. The line joins the runs of a folder that none other "
-                    "of it beats "
-                    "in both (the Pareto front).",
-                .settings = {{"x_title", "mean completion time"}, {"y_title", y_title}},
-                .csv = csv.text()};
+  return front_figure_of(std::move(points), std::string("front-") + metric, std::move(title), y_title);
 }
 
 std::optional<Figure> load_figure(const Runs& runs) {
-  CsvText csv("policy,run,load,jct_s,wait_s");
+  CsvText csv("policy,run,load,jct_s,wait_s,low,high,saturated");
   std::map<std::string, std::set<double>> loads;
   for (const ReplayRun& run : runs) {
     const auto saturation = run.summary.find("saturation");
-    if (saturation == run.summary.end() || !saturation->is_object()) continue;
+    if (run.of_sweep || saturation == run.summary.end() || !saturation->is_object()) continue;
     const auto load = saturation->find("offered_load");
     if (load == saturation->end() || !load->is_number()) continue;
     loads[run.policy].insert(load->get<double>());
     csv.cell(run.policy).cell(run.label).cell(load->get<double>());
-    csv.cell(run.metric("avg_jct_s").value_or(0)).cell(run.metric("avg_wait_s").value_or(0)).end_row();
+    csv.cell(run.metric("avg_jct_s").value_or(0)).cell(run.metric("avg_wait_s").value_or(0)).cell("").cell("");
+    csv.cell(saturation->value("saturated", Json(false)) == Json(true) ? 1.0 : 0.0).end_row();
   }
   if (std::none_of(loads.begin(), loads.end(), [](const auto& entry) { return entry.second.size() > 1; })) {
     return std::nullopt;
@@ -363,8 +344,8 @@ std::optional<Figure> load_figure(const Runs& runs) {
                 .title = "Load curves",
                 .caption =
                     "Mean completion time by offered load: the GPU time that jobs ask for, over what the cluster "
-                    "could give while jobs arrive. One point a folder and policy.",
-                .settings = {{"runs", std::move(policies)}, {"every_run", true}},
+                    "could give while jobs arrive. One point a folder and policy; hollow: the run was saturated.",
+                .settings = {{"runs", std::move(policies)}, {"every_run", true}, {"x_title", "offered load"}},
                 .csv = csv.text()};
 }
 
@@ -422,6 +403,25 @@ Figure node_figure(const Runs& runs) {
 }
 
 }  // namespace
+
+std::optional<Figure> front_figure_of(std::vector<FrontPoint> points, std::string id, std::string title,
+                                      const char* y_title) {
+  if (points.size() < 2) return std::nullopt;
+  mark_front(points);
+  std::stable_sort(points.begin(), points.end(), [](const FrontPoint& a, const FrontPoint& b) { return a.x < b.x; });
+  CsvText csv("folder,run,x,y,front");
+  for (const FrontPoint& point : points)
+    csv.cell(point.group).cell(point.run).cell(point.x).cell(point.y).cell(point.on_front).end_row();
+  return Figure{.id = std::move(id),
+                .kind = "front",
+                .title = std::move(title),
+                .caption =
+                    "One point a run; less is better on both axes. The line joins the runs of a folder that none other "
+                    "of it beats "
+                    "in both (the Pareto front).",
+                .settings = {{"x_title", "mean completion time"}, {"y_title", y_title}},
+                .csv = csv.text()};
+}
 
 std::vector<Figure> replay_figures(const Runs& runs) {
   std::vector<Figure> figures;

@@ -9,6 +9,7 @@
 #include "src/report/figures.hpp"
 #include "src/report/page.hpp"
 #include "src/report/run_folder.hpp"
+#include "src/report/sweep_figures.hpp"
 #include "src/report/vega.hpp"
 
 namespace gpusched {
@@ -29,6 +30,12 @@ std::vector<std::string> facts_of(const ReportInput& input) {
     add_fact(facts, row.folder + ": evaluation on windows of " + row.trace);
   }
   for (const TrainingRun& run : input.trainings) add_fact(facts, run.label + ": training");
+  for (const SweepInput& sweep : input.sweeps) {
+    std::string keys;
+    for (const std::string& key : sweep.keys) keys += (keys.empty() ? " over " : ", ") + key;
+    add_fact(facts, sweep.folder + ": sweep of " + counted(static_cast<std::uint64_t>(sweep.all), "run") + keys + "; " +
+                        counted(sweep.runs.size(), "run") + " with figures");
+  }
   return facts;
 }
 
@@ -41,6 +48,13 @@ PageContent content_of(ReportInput input) {
       .facts = facts_of(input), .notes = std::move(input.notes), .runs = {}, .tables = {}, .figures = {}};
   for (const ReplayRun& run : input.replays) content.runs.push_back(run.label);
   const Differences differences = differences_of(input.replays);
+  for (std::size_t s = 0; s < input.sweeps.size(); ++s) {
+    const SweepInput& sweep = input.sweeps[s];
+    for (std::string& note : sweep_notes(sweep)) content.notes.push_back(std::move(note));
+    const std::vector<GridComparison> comparisons = compare_sweep(sweep);
+    if (auto table = sweep_table(sweep, comparisons)) content.tables.push_back(*std::move(table));
+    append(content.figures, sweep_page_figures(sweep, comparisons, s + 1));
+  }
   if (!input.replays.empty()) content.tables.push_back(replay_table(input.replays, differences));
   if (!input.evaluations.empty()) content.tables.push_back(evaluation_table_of(input.evaluations));
   if (auto figure = difference_figure(input.replays, differences)) content.figures.push_back(*std::move(figure));

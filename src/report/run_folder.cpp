@@ -187,8 +187,15 @@ Result<void> read_replay(const std::string& folder, const Json& manifest, Report
 
 Result<void> read_evaluation(const std::string& folder, ReportInput& input) {
   const std::string path = folder + "/comparison.csv";
-  auto rows = CsvRows::open(path, {"trace", "name", "clairvoyant", "run_times", "figure", "mean", "against",
-                                   "difference", "relative_low_95", "relative_high_95", "win_rate", "verdict"});
+  std::vector<std::string_view> columns{"trace",    "name",    "clairvoyant", "run_times",       "figure",
+                                        "mean",     "against", "difference",  "relative_low_95", "relative_high_95",
+                                        "win_rate", "verdict", "p_holm",      "rank_biserial"};
+  auto rows = CsvRows::open(path, columns);
+  const bool has_tests = rows.has_value();
+  if (!has_tests) {
+    columns.resize(columns.size() - 2);
+    rows = CsvRows::open(path, columns);
+  }
   if (!rows) return Unexpected{rows.error()};
   const std::size_t first = input.evaluations.size();
   while (rows->next()) {
@@ -205,6 +212,10 @@ Result<void> read_evaluation(const std::string& folder, ReportInput& input) {
                       .relative_low = rows->number_or_none(8),
                       .relative_high = rows->number_or_none(9),
                       .win_rate = rows->number_or_none(10)};
+    if (has_tests) {
+      row.p_holm = rows->number_or_none(12);
+      row.rank_biserial = rows->number_or_none(13);
+    }
     const auto difference = rows->number_or_none(7);
     if (difference && row.mean != *difference) row.relative_difference = *difference / (row.mean - *difference);
     input.evaluations.push_back(std::move(row));
@@ -259,11 +270,60 @@ Result<void> read_training_seeds(const std::string& folder, ReportInput& input) 
   return {};
 }
 
+constexpr std::size_t most_runs_of_sweep = 8;  // that are drawn one by one
+
+// A run of each policy and setting, as far as the sweep kept their files.
+Result<void> read_runs_of(const SweepInput& sweep, ReportInput& input) {
+  std::set<std::pair<std::string, std::string>> seen;
+  std::size_t drawn = 0, kept = 0;
+  for (const SweepRunRow& run : sweep.runs) {
+    const std::string folder = sweep.folder + "/runs/" + run.id;
+    if (!stays_inside(run.id) || !is_file(folder + "/" + manifest_name)) continue;
+    ++kept;
+    const std::string setting = grid_text(sweep.keys, run.grid.values, GridRole::setting);
+    const std::string contestant = grid_contestant(sweep.keys, run.grid.values);
+    if (drawn == most_runs_of_sweep || !seen.emplace(setting, contestant).second) continue;
+    const auto manifest = read_json_file(folder + "/" + manifest_name);
+    if (!manifest) return Unexpected{manifest.error()};
+    const auto policies = manifest->find("policies");
+    if (!manifest->is_object() || policies == manifest->end() || !policies->is_array() || policies->size() != 1) {
+      return wrong_folder(folder + "/" + manifest_name, "is no manifest of a run of a sweep");
+    }
+    const std::size_t notes = input.notes.size();
+    if (auto done = read_replay(folder, *manifest, input); !done) return done;
+    input.notes.resize(notes);  // the table of the sweep says what is special about a run
+    ReplayRun& read = input.replays.back();
+    const std::string repetition = grid_text(sweep.keys, run.grid.values, GridRole::replicate);
+    read.label = contestant;
+    for (const std::string* part : {&setting, &repetition}) {
+      if (!part->empty()) read.label += (read.label.empty() ? "" : ", ") + *part;
+    }
+    if (read.label.empty()) read.label = read.policy;
+    read.folder = sweep.folder + (setting.empty() ? "" : ": " + setting);
+    read.of_sweep = true;
+    ++drawn;
+  }
+  if (drawn < kept) {
+    input.notes.push_back(sweep.folder + ": figures of single runs show " + std::to_string(drawn) + " of the " +
+                          human_count(kept) + " whose files were kept, one for each policy and setting, at most " +
+                          std::to_string(most_runs_of_sweep));
+  }
+  return {};
+}
+
+Result<void> read_sweep(const std::string& folder, const Json& manifest, ReportInput& input) {
+  auto sweep = read_sweep_folder(folder, manifest);
+  if (!sweep) return Unexpected{sweep.error()};
+  if (auto done = read_runs_of(*sweep, input); !done) return done;
+  input.sweeps.push_back(*std::move(sweep));
+  return {};
+}
+
 Result<void> read_one(const std::string& folder, ReportInput& input) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder, ignored)) return wrong_folder(folder, "no such folder");
   if (!std::filesystem::is_directory(folder, ignored)) {
-    return wrong_folder(folder, "expected the folder of a run (--out of replay, evaluate or train), not a file");
+    return wrong_folder(folder, "expected the folder of a run (--out of replay, evaluate, sweep or train), not a file");
   }
   const std::string manifest_path = folder + "/" + manifest_name;
   if (is_file(manifest_path)) {
@@ -275,26 +335,37 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
     if (text_at(object_at(*manifest, "config"), "protocol") == "sc20") {
       return wrong_folder(folder, "evaluate --protocol sc20 wrote it, whose windows have no intervals to show");
     }
+    if (manifest->contains("columns") && (*manifest)["columns"].is_array()) return read_sweep(folder, *manifest, input);
     if (manifest->contains("windows")) return read_evaluation(folder, input);
-    return wrong_folder(manifest_path, "is no manifest of replay or evaluate");
+    return wrong_folder(manifest_path, "is no manifest of replay, evaluate or sweep");
+  }
+  if (is_file(folder + "/sweep.sqlite")) {
+    return wrong_folder(folder, "holds a sweep without manifest.json; the same gpusched sweep command writes it");
   }
   if (is_file(folder + "/seeds.json")) return read_training_seeds(folder, input);
   if (is_file(folder + "/config.json")) return read_training(folder, folder, input);
   return wrong_folder(
       folder,
-      "no run is here: expected manifest.json (replay, evaluate) or config.json (train); a run that was "
+      "no run is here: expected manifest.json (replay, evaluate, sweep) or config.json (train); a run that was "
       "stopped before its end has none");
 }
 
 // Policies that several folders ran are told apart by their folder, those that one folder ran twice by their number.
 void label_runs(std::vector<ReplayRun>& runs) {
   std::map<std::string, std::vector<std::string>> folders;
-  for (const ReplayRun& run : runs) folders[run.policy].push_back(run.folder);
+  for (const ReplayRun& run : runs) {
+    if (!run.of_sweep) folders[run.policy].push_back(run.folder);
+  }
   std::map<std::string, int> used;
   for (ReplayRun& run : runs) {
     const std::vector<std::string>& all = folders[run.policy];
-    const bool one_folder = std::all_of(all.begin(), all.end(), [&](const auto& folder) { return folder == all[0]; });
-    run.label = one_folder ? run.policy : run.policy + " (" + run.folder + ")";
+    if (run.of_sweep && used[run.label] == 0) {
+      ++used[run.label];
+      continue;
+    }
+    const bool one_folder =
+        !run.of_sweep && std::all_of(all.begin(), all.end(), [&](const auto& folder) { return folder == all[0]; });
+    if (!run.of_sweep) run.label = one_folder ? run.policy : run.policy + " (" + run.folder + ")";
     if (const int count = ++used[run.label]; count > 1) run.label += " #" + std::to_string(count);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reading back what `replay --out`, `evaluate --out` and `train --out` wrote.
+/// Reading back what `replay`, `evaluate`, `train` and `sweep` wrote by --out.
 /// Compiled parts only: it shows a JSON library's type.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/core/types.hpp"
 #include "src/base/strict_json.hpp"
+#include "src/report/sweep_folder.hpp"
 
 namespace gpusched {
 
@@ -43,6 +44,7 @@ struct ReplayRun {
   std::vector<JobRow> jobs;
   std::vector<std::string> nodes;      ///< in natural order: node2 before node10
   std::vector<IntervalRow> intervals;  ///< in order of start
+  bool of_sweep = false;               ///< one of a sweep's runs, which its own figures hold all of
 
   /// A metric of summary.json; nothing where it is null or not there.
   [[nodiscard]] std::optional<double> metric(std::string_view name) const;
@@ -54,6 +56,7 @@ struct EvaluationRow {
   bool clairvoyant = false;
   double mean = 0;
   std::optional<double> relative_difference, relative_low, relative_high, win_rate;
+  std::optional<double> p_holm = {}, rank_biserial = {};  ///< of the signed-rank test; older files have none
 };
 
 /// metrics.csv of one training run.
@@ -71,6 +74,7 @@ struct ReportInput {
   std::vector<ReplayRun> replays;
   std::vector<EvaluationRow> evaluations;
   std::vector<TrainingRun> trainings;
+  std::vector<SweepInput> sweeps;
   std::vector<std::string> notes;  ///< what a reader should know: warnings of the runs, policies that did not finish
 };
 

@@ -306,6 +306,8 @@ std::string held_out_text(const HeldOut& result) {
   }
   if (result.trained.runs.size() > 1) {
     text += seeds_line(result.trained, *find_metric(result.figure), result.comparison);
+    if (!result.rows.empty())
+      text += improvement_line(result.trained, result.rows.front().policy, result.rows.front().agent);
   }
   for (const std::string& failure : result.failures) text += "left out: " + failure + "\n";
   return text + "\n" + sentence_of(result) + whole_line(result);

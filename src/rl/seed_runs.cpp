@@ -84,6 +84,10 @@ Json test_json(const HeldOut& result) {
          {"mean", pair.other_mean},
          {"windows", pair.windows},
          {"relative_interval_95", interval_json(pair.interval ? std::optional(pair.interval->relative) : std::nullopt)},
+         {"probability_of_improvement", pair.win_rate},
+         {"probability_of_improvement_interval_95", interval_json(pair.win_rate_interval)},
+         {"normalised_interquartile_mean", pair.normalised ? Json(*pair.normalised) : Json()},
+         {"normalised_interquartile_mean_interval_95", interval_json(pair.normalised_interval)},
          {"verdict", pair.verdict}});
   }
   const std::vector<double> means = result.seed_means();

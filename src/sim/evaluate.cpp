@@ -245,10 +245,7 @@ Json evaluate_manifest(const EvaluateScenario& scenario, const Json& windows, co
 
 std::string evaluation_json(const EvaluateScenario& scenario, const EvaluationPlan& plan,
                             const std::vector<TraceEvaluation>& evaluations, const Execution& execution) {
-  Json runs = Json::array();
-  for (const TraceEvaluation& evaluation : evaluations) {
-    for (Json& run : evaluation_runs_json(evaluation, plan.report)) runs.push_back(std::move(run));
-  }
+  Json runs = evaluation_runs_json(evaluations, plan.report);
   return json_text({{"manifest", manifest_of(scenario, plan, execution)}, {"runs", std::move(runs)}}, -1);
 }
 

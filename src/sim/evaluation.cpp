@@ -2,6 +2,7 @@
 #include "src/sim/evaluation.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -183,16 +184,27 @@ std::vector<double> worst_tenth_of(std::vector<double> values, Better better) {
   return values;
 }
 
-double win_rate_of(const RunScores& ours, const RunScores& theirs, Better better) {
-  const double sign = better == Better::more ? -1 : 1;
-  double wins = 0;
-  for (const auto& run : ours) {
-    for (const auto& other : theirs) {
-      for (std::size_t w = 0; w < run.size(); ++w)
-        wins += sign * run[w] < sign * other[w] ? 1 : run[w] == other[w] ? 0.5 : 0;
-    }
+// Of a share of windows in which a side's figure is the lesser one, for a figure that should be more.
+ConfidenceInterval of_the_rest(const ConfidenceInterval& share) { return {1 - share.high, 1 - share.low}; }
+
+void add_run_statistics(Comparison& result, const RunScores& ours, const RunScores& theirs, Better better, Rng rng) {
+  result.win_rate = better == Better::more ? probability_below(theirs, ours) : probability_below(ours, theirs);
+  if (ours.size() == 1) return;
+  result.normalised = normalised_interquartile_mean(ours, theirs);
+  const auto intervals = run_intervals(ours, theirs, rng);
+  if (!intervals) return;
+  result.win_rate_interval = better == Better::more ? of_the_rest(intervals->below) : intervals->below;
+  result.normalised_interval = intervals->normalised;
+}
+
+// Of each window over the runs.
+std::vector<double> window_means(const RunScores& runs) {
+  std::vector<double> means, here(runs.size());
+  for (std::size_t w = 0; w < runs.front().size(); ++w) {
+    for (std::size_t run = 0; run < runs.size(); ++run) here[run] = runs[run][w];
+    means.push_back(interquartile_mean(here));
   }
-  return wins / static_cast<double>(ours.size() * theirs.size() * ours.front().size());
+  return means;
 }
 
 }  // namespace
@@ -232,7 +244,7 @@ Comparison compare(const Contestant& contestant, const Contestant& other, const 
   const RunScores theirs = other.scores(figure, windows);
   result.mean = interquartile_mean_of_runs(ours, options.mean);
   result.other_mean = interquartile_mean_of_runs(theirs, options.mean);
-  result.win_rate = win_rate_of(ours, theirs, figure.better);
+  add_run_statistics(result, ours, theirs, figure.better, Rng(options.seed).split("runs"));
   const auto interval = paired_intervals(ours, theirs, options.overlap, Rng(options.seed).split("bootstrap"),
                                          bootstrap_resamples, options.mean);
   if (!interval) {
@@ -244,6 +256,24 @@ Comparison compare(const Contestant& contestant, const Contestant& other, const 
   const bool less = figure.better != Better::more;
   result.verdict = verdict(less ? decisive : ConfidenceInterval{-decisive.high, -decisive.low});
   return result;
+}
+
+std::optional<BlockedSignedRank> test_differences(const Contestant& contestant, const Contestant& other,
+                                                  const MetricInfo& figure, const ComparisonOptions& options) {
+  const std::vector<std::size_t> windows = common_windows(contestant, other);
+  if (windows.empty()) return std::nullopt;
+  std::vector<double> differences = window_means(contestant.scores(figure, windows));
+  const std::vector<double> theirs = window_means(other.scores(figure, windows));
+  for (std::size_t w = 0; w < differences.size(); ++w) {
+    if (options.mean == WindowMean::arithmetic) {
+      differences[w] -= theirs[w];
+    } else if (differences[w] > 0 && theirs[w] > 0) {
+      differences[w] = std::log(differences[w] / theirs[w]);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return blocked_signed_rank(differences, options.overlap);
 }
 
 std::optional<ConfidenceInterval> own_interval(const RunScores& scores, const ComparisonOptions& options) {

@@ -13,6 +13,7 @@
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/engine/engine_state.hpp"
 #include "gpusched/watch/metrics.hpp"
+#include "src/base/paired_tests.hpp"
 #include "src/base/statistics.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/policies/seam/registry.hpp"
@@ -102,7 +103,11 @@ struct Comparison {
   std::size_t windows = 0;                  ///< so many; if none, what follows is empty
   double mean = 0, other_mean = 0;          ///< interquartile_mean_of_runs()
   std::optional<PairedIntervals> interval;  ///< none where paired_intervals() gives none
-  double win_rate = 0;  ///< share of windows (and pairs of runs) in which it is better, ties counting half
+  double win_rate = 0;  ///< share of windows (and pairs of runs) in which it is better, ties counting half: with
+                        ///< several runs the probability of improvement of Agarwal et al. (NeurIPS 2021)
+  std::optional<double> normalised = {};  ///< normalised_interquartile_mean(), of several runs
+  std::optional<ConfidenceInterval> win_rate_interval = {},
+                                    normalised_interval = {};  ///< over the runs, of run_intervals()
   std::string verdict;  ///< better, worse, no difference detected, or why there is no interval
 };
 
@@ -136,6 +141,12 @@ struct ComparisonOptions {
 /// weighs on both sides of a ratio. Precondition: both have the same windows.
 Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure,
                    const ComparisonOptions& options);
+
+/// Wilcoxon's test of the differences (of geometric means: of their logarithms) between the interquartile means over
+/// the runs, in the windows in which all runs of both ended; the runs as they are. Nothing where blocked_signed_rank()
+/// gives none or a logarithm does not exist. Precondition: both have the same windows.
+std::optional<BlockedSignedRank> test_differences(const Contestant& contestant, const Contestant& other,
+                                                  const MetricInfo& figure, const ComparisonOptions& options);
 
 /// The 95 % interval of interquartile_mean_of_runs(): compared with a policy that has 0 in every window (of geometric
 /// means: 1). Nothing where paired_intervals() gives none.

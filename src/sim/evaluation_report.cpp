@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -103,6 +104,63 @@ Json side_json(const Contestant& contestant, const Contestant& reference, const 
   return json;
 }
 
+// A test of a contestant against the reference.
+struct WindowTest {
+  BlockedSignedRank wilcoxon;
+  double holm = 1;  // p, corrected for all tests of this evaluation
+};
+
+// [trace][contestant]; nothing for the reference, and where there is none.
+using WindowTests = std::vector<std::vector<std::optional<WindowTest>>>;
+
+WindowTests tests_of(std::span<const TraceEvaluation> evaluations, const ReportOptions& options) {
+  WindowTests tests;
+  std::vector<double> p_values;
+  for (const TraceEvaluation& evaluation : evaluations) {
+    const Contestant& reference = evaluation.contestants[options.reference];
+    tests.emplace_back();
+    for (const Contestant& contestant : evaluation.contestants) {
+      tests.back().emplace_back();
+      if (&contestant == &reference) continue;
+      const auto found =
+          test_differences(contestant, reference, *options.figure, options.with_overlap(evaluation.windows.overlap()));
+      if (!found) continue;
+      tests.back().back() = WindowTest{*found};
+      p_values.push_back(found->test.p);
+    }
+  }
+  const std::vector<double> corrected = holm_corrected(p_values);
+  std::size_t next = 0;
+  for (auto& row : tests) {
+    for (auto& test : row) {
+      if (test) test->holm = corrected[next++];
+    }
+  }
+  return tests;
+}
+
+// The cells "p", "p (Holm)" and "effect".
+std::vector<std::string> test_cells(const std::optional<WindowTest>& test) {
+  if (!test) return {"-", "-", "-"};
+  const SignedRank& found = test->wilcoxon.test;
+  return {p_value_text(found.p), p_value_text(test->holm), formatted("%+.2f", found.rank_biserial)};
+}
+
+constexpr const char* test_legend =
+    "p: Wilcoxon's signed-rank test over blocks of windows; p (Holm): corrected for the number of tests here;\n"
+    "effect: rank-biserial correlation, from -1 (lower in every window) to +1; the three speak of ranks, not of "
+    "means\n";
+
+std::string test_legend_of(const WindowTests& tests) {
+  const auto has_test = [](const auto& row) {
+    return std::any_of(row.begin(), row.end(), [](const auto& test) { return test.has_value(); });
+  };
+  const bool any = std::any_of(tests.begin(), tests.end(), has_test);
+  return any ? test_legend
+             : "p, effect: no test with fewer than " + std::to_string(least_values) + " windows or " +
+                   std::to_string(least_test_blocks) + " blocks of them that are independent\n";
+}
+
 // What helps where there is no interval: a line for each reason among `verdicts`, once.
 std::string advice_lines(const std::vector<std::string>& verdicts) {
   static const std::pair<std::string_view, std::string> advice[] = {
@@ -174,7 +232,23 @@ Json window_values(const PolicyScores& run, const MetricInfo& figure) {
   return values;
 }
 
-Json comparison_json(const Comparison& pair, const std::string& against, const ReportOptions& options) {
+Json test_json(const std::optional<WindowTest>& test) {
+  if (!test) return {};
+  const SignedRank& found = test->wilcoxon.test;
+  return {{"test", "wilcoxon"},
+          {"p", found.p},
+          {"p_holm", test->holm},
+          {"exact", found.exact},
+          {"blocks", test->wilcoxon.blocks},
+          {"rank_biserial", found.rank_biserial}};
+}
+
+Json interval_json(const std::optional<ConfidenceInterval>& interval) {
+  return interval ? Json{interval->low, interval->high} : Json();
+}
+
+Json comparison_json(const Comparison& pair, const std::string& against, const std::optional<WindowTest>& test,
+                     const ReportOptions& options) {
   Json json{{"against", against},
             {"figure", options.figure->name},
             {"mean", options.mean == WindowMean::geometric ? "geometric" : "arithmetic"},
@@ -182,7 +256,14 @@ Json comparison_json(const Comparison& pair, const std::string& against, const R
             {"difference", difference_of(pair) ? Json(*difference_of(pair)) : Json()},
             {"interval_95", nullptr},
             {"win_rate", pair.win_rate},
+            {"wilcoxon", test_json(test)},
             {"verdict", pair.verdict}};
+  if (pair.normalised) {
+    json["probability_of_improvement"] = {{"value", pair.win_rate},
+                                          {"interval_95", interval_json(pair.win_rate_interval)}};
+    json["normalised_interquartile_mean"] = {{"value", *pair.normalised},
+                                             {"interval_95", interval_json(pair.normalised_interval)}};
+  }
   if (pair.interval) {
     json["interval_95"] = {pair.interval->difference.low, pair.interval->difference.high};
     json["relative_interval_95"] = {pair.interval->relative.low, pair.interval->relative.high};
@@ -210,16 +291,36 @@ std::string seeds_line(const Contestant& contestant, const MetricInfo& figure, c
   return line + "\n";
 }
 
+std::string improvement_line(const Contestant& contestant, const std::string& reference, const Comparison& pair) {
+  if (contestant.runs.size() < 2 || pair.windows == 0) return "";
+  const auto percent = [](double share) { return formatted("%.1f%%", 100 * share); };
+  std::string line =
+      contestant.name + " against " + reference + ": probability of improvement " + percent(pair.win_rate);
+  if (const auto& own = pair.win_rate_interval) line += " [" + percent(own->low) + ", " + percent(own->high) + "]";
+  if (pair.normalised) {
+    line += "; interquartile mean of the ratio, over seeds and windows, " + formatted("%.3f", *pair.normalised);
+    if (const auto& own = pair.normalised_interval) {
+      line += " [" + formatted("%.3f", own->low) + ", " + formatted("%.3f", own->high) + "]";
+    }
+  }
+  if (!pair.win_rate_interval) {
+    line += "; no intervals over fewer than " + std::to_string(least_runs_for_interval) + " seeds";
+  }
+  return line + "\n";
+}
+
 std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options) {
   const EvaluationWindows& windows = evaluation.windows;
   const Contestant& reference = evaluation.contestants[options.reference];
   std::vector<std::string> header{"policy", "run times", options.figure->name, "difference", "95% interval",
-                                  "wins",   "verdict"};
+                                  "wins",   "p",         "p (Holm)",           "effect",     "verdict"};
   for (const SideFigure& figure : options.beside) header.push_back(figure.name);
   TextTable table(header);
   std::string below;
   std::vector<std::string> verdicts;
-  for (const Contestant& contestant : evaluation.contestants) {
+  const WindowTests tests = tests_of({&evaluation, 1}, options);
+  for (std::size_t row = 0; row < evaluation.contestants.size(); ++row) {
+    const Contestant& contestant = evaluation.contestants[row];
     const Comparison pair = compare(contestant, reference, *options.figure, options.with_overlap(windows.overlap()));
     const bool self = &contestant == &reference;
     std::vector<std::string> cells{marked_name(contestant),
@@ -227,8 +328,9 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
                                    value_text(pair.mean, *options.figure),
                                    self ? "" : difference_text(pair),
                                    self ? "" : interval_text(pair),
-                                   self ? "" : formatted("%.0f%%", 100 * pair.win_rate),
-                                   self ? "=" : pair.verdict};
+                                   self ? "" : formatted("%.0f%%", 100 * pair.win_rate)};
+    for (std::string& cell : test_cells(tests.front()[row])) cells.push_back(self ? "" : std::move(cell));
+    cells.push_back(self ? "=" : pair.verdict);
     for (const SideFigure& figure : options.beside) {
       cells.push_back(side_text(contestant, reference, figure, options.mean));
     }
@@ -237,20 +339,23 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
     below += failure_lines(contestant);
     if (contestant.runs.size() > 1)
       below += seeds_line(contestant, *options.figure, options.with_overlap(windows.overlap()));
+    if (!self) below += improvement_line(contestant, reference.name, pair);
   }
   return counted(evaluation.starts.size(), "window") + " of " + counted(windows.jobs, "job") + ", every " +
          human_count(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
          "\ncompared with " + reference.name + " (studentised block bootstrap)" + mean_text(options.mean) + "\n\n" +
-         table.text() + run_times_legend + advice_lines(verdicts) + below + legend(evaluation.contestants);
+         table.text() + run_times_legend + (verdicts.empty() ? "" : test_legend_of(tests)) + advice_lines(verdicts) +
+         below + legend(evaluation.contestants);
 }
 
 std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   const std::vector<Contestant>& rows = evaluations.front().contestants;
   std::vector<std::string> header{"policy", "run times"};
   std::vector<std::string> names_of_traces, verdicts;
-  std::string text = options.figure->name + " compared with " + rows[options.reference].name +
-                     backfill_text(options.backfill) + "; 95% intervals, studentised block bootstrap" +
-                     mean_text(options.mean) + "\n";
+  std::string text =
+      options.figure->name + " compared with " + rows[options.reference].name + backfill_text(options.backfill) +
+      "; 95% intervals, studentised block bootstrap" + mean_text(options.mean) +
+      "\np: Wilcoxon's signed-rank test over blocks of windows, corrected by Holm for all of the table\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     header.push_back(std::filesystem::path(evaluation.trace).filename().string());
     names_of_traces.push_back(header.back());
@@ -259,15 +364,19 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
             evaluation.cluster + "\n";
   }
   TextTable table(header);
+  const WindowTests tests = tests_of(evaluations, options);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     std::vector<std::string> cells{marked_name(rows[row]), run_times_on(evaluations, row)};
-    for (const TraceEvaluation& evaluation : evaluations) {
+    for (std::size_t t = 0; t < evaluations.size(); ++t) {
+      const TraceEvaluation& evaluation = evaluations[t];
+      const auto& test = tests[t][row];
       const Comparison pair = compare(evaluation.contestants[row], evaluation.contestants[options.reference],
                                       *options.figure, options.with_overlap(evaluation.windows.overlap()));
       if (row != options.reference) verdicts.push_back(pair.verdict);
       cells.push_back(row == options.reference
                           ? value_text(pair.mean, *options.figure)
-                          : difference_text(pair) + " " + (pair.interval ? interval_text(pair) : pair.verdict));
+                          : difference_text(pair) + " " + (pair.interval ? interval_text(pair) : pair.verdict) +
+                                (test ? " p " + p_value_text(test->holm) : ""));
     }
     table.add(std::move(cells));
   }
@@ -276,10 +385,13 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
   return text + "\n" + table.text() + sides + run_times_legend + advice_lines(verdicts) + legend(rows);
 }
 
-Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions& options) {
+namespace {
+
+void append_runs(Json& result, const TraceEvaluation& evaluation, const std::vector<std::optional<WindowTest>>& tests,
+                 const ReportOptions& options) {
   const Contestant& reference = evaluation.contestants[options.reference];
-  Json result = Json::array();
-  for (const Contestant& contestant : evaluation.contestants) {
+  for (std::size_t row = 0; row < evaluation.contestants.size(); ++row) {
+    const Contestant& contestant = evaluation.contestants[row];
     Json metrics = Json::object();
     for (const MetricInfo& metric : metric_table()) {
       if (metric.better == Better::neither || !known(contestant, metric)) continue;
@@ -302,11 +414,19 @@ Json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions
     if (&contestant != &reference) {
       const Comparison pair =
           compare(contestant, reference, *options.figure, options.with_overlap(evaluation.windows.overlap()));
-      entry["comparison"] = comparison_json(pair, reference.name, options);
+      entry["comparison"] = comparison_json(pair, reference.name, tests[row], options);
     }
     if (!options.beside.empty()) entry["beside"] = side_json(contestant, reference, options);
     result.push_back(std::move(entry));
   }
+}
+
+}  // namespace
+
+Json evaluation_runs_json(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
+  const WindowTests tests = tests_of(evaluations, options);
+  Json result = Json::array();
+  for (std::size_t t = 0; t < evaluations.size(); ++t) append_runs(result, evaluations[t], tests[t], options);
   return result;
 }
 
@@ -334,19 +454,33 @@ std::string windows_csv(const std::vector<TraceEvaluation>& evaluations) {
 
 namespace {
 
-void append_comparison(std::string& text, const Comparison& pair, const std::string& reference) {
+void append_ends(std::string& text, const std::optional<ConfidenceInterval>& interval) {
+  append_value(text += ',', interval ? std::optional(interval->low) : std::nullopt);
+  append_value(text += ',', interval ? std::optional(interval->high) : std::nullopt);
+}
+
+void append_test(std::string& text, const std::optional<WindowTest>& test) {
+  append_value(text += ',', test ? std::optional(test->wilcoxon.test.p) : std::nullopt);
+  append_value(text += ',', test ? std::optional(test->holm) : std::nullopt);
+  append_value(text += ',', test ? std::optional(test->wilcoxon.test.rank_biserial) : std::nullopt);
+  text += "," + (test ? std::to_string(test->wilcoxon.blocks) : "");
+}
+
+void append_comparison(std::string& text, const Comparison& pair, const std::optional<WindowTest>& test,
+                       const std::string& reference) {
   append_csv_field(text += ',', reference);
   append_value(text += ',', difference_of(pair));
-  const auto& interval = pair.interval;
-  for (const auto end : {interval ? std::optional(interval->difference.low) : std::nullopt,
-                         interval ? std::optional(interval->difference.high) : std::nullopt,
-                         interval ? std::optional(interval->relative.low) : std::nullopt,
-                         interval ? std::optional(interval->relative.high) : std::nullopt}) {
-    append_value(text += ',', end);
-  }
+  append_ends(text, pair.interval ? std::optional(pair.interval->difference) : std::nullopt);
+  append_ends(text, pair.interval ? std::optional(pair.interval->relative) : std::nullopt);
   append_value(text += ',', pair.win_rate);
+  append_ends(text, pair.win_rate_interval);
+  append_value(text += ',', pair.normalised);
+  append_ends(text, pair.normalised_interval);
+  append_test(text, test);
   append_csv_field(text += ',', pair.verdict);
 }
+
+constexpr std::size_t without_comparison = 17;  // columns from "against" to "verdict"
 
 void append_sides(std::string& text, const Contestant& contestant, const Contestant& reference,
                   const ReportOptions& options) {
@@ -362,12 +496,16 @@ void append_sides(std::string& text, const Contestant& contestant, const Contest
 std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   std::string text =
       "trace,cluster,name,clairvoyant,run_times,policies,windows,figure,mean,against,difference,low_95,high_95,"
-      "relative_low_95,relative_high_95,win_rate,verdict";
+      "relative_low_95,relative_high_95,win_rate,win_rate_low_95,win_rate_high_95,normalised_iqm,normalised_iqm_low_95,"
+      "normalised_iqm_high_95,p_wilcoxon,p_holm,rank_biserial,blocks,verdict";
   for (const SideFigure& figure : options.beside) text += "," + figure.name + "," + figure.name + "_difference";
   text += '\n';
-  for (const TraceEvaluation& evaluation : evaluations) {
+  const WindowTests tests = tests_of(evaluations, options);
+  for (std::size_t t = 0; t < evaluations.size(); ++t) {
+    const TraceEvaluation& evaluation = evaluations[t];
     const Contestant& reference = evaluation.contestants[options.reference];
-    for (const Contestant& contestant : evaluation.contestants) {
+    for (std::size_t row = 0; row < evaluation.contestants.size(); ++row) {
+      const Contestant& contestant = evaluation.contestants[row];
       const Comparison pair =
           compare(contestant, reference, *options.figure, options.with_overlap(evaluation.windows.overlap()));
       append_csv_field(text, evaluation.trace);
@@ -378,7 +516,8 @@ std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, cons
       text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(pair.windows);
       append_csv_field(text += ',', options.figure->name);
       append_value(text += ',', pair.mean);
-      &contestant == &reference ? void(text += ",,,,,,,,") : append_comparison(text, pair, reference.name);
+      &contestant == &reference ? void(text.append(without_comparison, ','))
+                                : append_comparison(text, pair, tests[t][row], reference.name);
       append_sides(text, contestant, reference, options);
       text += '\n';
     }

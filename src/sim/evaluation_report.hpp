@@ -37,14 +37,18 @@ struct ReportOptions {
 /// where there is no window in which all of them ended.
 std::string seeds_line(const Contestant& contestant, const MetricInfo& figure, const ComparisonOptions& options);
 
+/// "agent against sjf: probability of improvement 71.0% [60.2%, 80.1%]; ...", and a line end; empty for a single run.
+std::string improvement_line(const Contestant& contestant, const std::string& reference, const Comparison& pair);
+
 /// One trace: a row a contestant, with interval, wins and verdict, and a line for each group of training seeds.
 std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options);
 
 /// Several traces: a row a contestant, a column a trace. Precondition: the same contestants on each.
 std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options);
 
-/// Everything, one entry a contestant and trace.
-nlohmann::ordered_json evaluation_runs_json(const TraceEvaluation& evaluation, const ReportOptions& options);
+/// Everything, one entry a contestant and trace. P values are corrected for the tests of all traces.
+nlohmann::ordered_json evaluation_runs_json(const std::vector<TraceEvaluation>& evaluations,
+                                            const ReportOptions& options);
 
 /// A row a window and policy, with every metric: trace, name of the row (a policy, or its group), policy, window (from
 /// 0), first measured job, metrics; empty where a run does not know one.

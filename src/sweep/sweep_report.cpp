@@ -6,7 +6,9 @@
 #include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/text_table.hpp"
+#include "src/sim/grid_comparison.hpp"
 #include "src/sim/manifest.hpp"
+#include "src/sim/metric_table.hpp"
 #include "src/sweep/sweep_workers.hpp"
 
 namespace gpusched {
@@ -50,10 +52,20 @@ void count(SweepOutcome& outcome, std::uint64_t number, const SweepResult& resul
   outcome.failures.push_back({number, result.status, result.message});
 }
 
+GridRun grid_run(std::vector<std::string> values, const SweepResult& result) {
+  GridRun run{.values = std::move(values),
+              .figures = {},
+              .jobs = static_cast<double>(result.metrics.jobs),
+              .saturated = result.saturation.saturated};
+  for (const char* name : grid_figures) run.figures.push_back(find_metric(name)->value(result.metrics));
+  return run;
+}
+
 }  // namespace
 
-Result<std::string> sweep_csv(const SweepPlan& plan, const SweepStore& store, SweepOutcome& outcome) {
+Result<SweepTables> sweep_tables(const SweepPlan& plan, const SweepStore& store, SweepOutcome& outcome) {
   outcome = {};
+  std::vector<GridRun> grid;
   std::string text = csv_header(plan.sweep);
   for (std::uint64_t i = 0; i < plan.runs.size(); ++i) {
     const auto found = store.find(plan.runs[i].key);
@@ -67,14 +79,16 @@ Result<std::string> sweep_csv(const SweepPlan& plan, const SweepStore& store, Sw
     const auto point = plan.sweep.point(i);
     if (!point) return Unexpected{point.error()};
     text += std::to_string(i + 1) + "," + run_folder_name(plan.runs[i]);
-    for (const std::string& cell : cells_of(plan.sweep, *point)) append_csv_field(text += ',', cell);
+    std::vector<std::string> cells = cells_of(plan.sweep, *point);
+    for (const std::string& cell : cells) append_csv_field(text += ',', cell);
     text += ',';
     text += run_status_names[static_cast<std::size_t>(result.status)];
     append_figures(text, result);
     append_csv_field(text += ',', result.message);
     text += '\n';
+    if (result.status == RunStatus::done) grid.push_back(grid_run(std::move(cells), result));
   }
-  return text;
+  return SweepTables{std::move(text), grid_comparison_csv(compare_grid(plan.sweep.columns, grid))};
 }
 
 std::string sweep_manifest(const SweepPlan& plan, const SweepOutcome& outcome, const Execution& execution) {

@@ -19,6 +19,7 @@ namespace gpusched {
 inline constexpr const char* sweep_database_name = "sweep.sqlite";
 inline constexpr const char* sweep_csv_name = "runs.csv";
 inline constexpr const char* sweep_tasks_name = "tasks";  ///< folder of job arrays
+inline constexpr const char* sweep_comparison_name = "comparison.csv";
 
 /// A run without figures.
 struct RunFailure {
@@ -33,9 +34,15 @@ struct SweepOutcome {
   std::vector<RunFailure> failures;                               ///< the first few, in order
 };
 
-/// The csv, a line a run that is stored, in the order of the sweep: its number and id, what varies, how it ended, and
-/// its figures. `outcome` counts what is found. Errors: the store cannot be read.
-Result<std::string> sweep_csv(const SweepPlan& plan, const SweepStore& store, SweepOutcome& outcome);
+/// What a sweep has given.
+struct SweepTables {
+  std::string runs;         ///< csv, a line a run that is stored, in the order of the sweep: its number and id, what
+                            ///< varies, how it ended, and its figures
+  std::string comparisons;  ///< csv of compare_grid()
+};
+
+/// `outcome` counts what is found. Errors: the store cannot be read.
+Result<SweepTables> sweep_tables(const SweepPlan& plan, const SweepStore& store, SweepOutcome& outcome);
 
 /// manifest.json, whose "config" is the sweep's file.
 std::string sweep_manifest(const SweepPlan& plan, const SweepOutcome& outcome, const Execution& execution);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Targets for the files that people write beside traces: configurations, clusters, device profiles and models. What is
-// read must survive being written and read again.
+// Targets for files that are no traces: configurations, clusters, device profiles, models, and tables of results. What
+// is read must survive being written and read again.
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "src/base/csv_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/calibration/profile/communication.hpp"
@@ -13,6 +17,7 @@
 #include "src/calibration/profile/throughput_table.hpp"
 #include "src/policies/learned/rl_policy.hpp"
 #include "src/policies/learned/trained_model.hpp"
+#include "src/report/csv_rows.hpp"
 #include "src/rl/train_config.hpp"
 #include "src/sim/evaluate_scenario.hpp"
 #include "src/sim/scenario.hpp"
@@ -210,7 +215,38 @@ void read_any_model(std::string_view bytes) {
   run_trained_model(with_checksum(json, weights), weights);
 }
 
-constexpr std::array<FuzzTarget, 6> targets{{
+// What a report reads back: two columns of a csv that gpusched wrote.
+using CsvPairs = std::vector<std::array<std::string, 2>>;
+
+std::optional<CsvPairs> csv_pairs(std::string_view text) {
+  const MemoryFile file(text);
+  auto rows = CsvRows::open(file.path(), {"run", "value"});
+  if (!rows) return std::nullopt;
+  CsvPairs pairs;
+  while (rows->next()) {
+    pairs.push_back({std::string(rows->at(0)), std::string(rows->at(1))});
+    if (const auto number = rows->number_or_none(1)) must_hold(std::isfinite(*number), "a number is one");
+    (void)rows->seconds(1);  // what is no number is a failure, too, but ends no reading
+  }
+  return pairs;
+}
+
+void read_run_csv(std::string_view text) {
+  const auto pairs = csv_pairs(text);
+  if (!pairs) return;
+  std::string again = "run,value\n";
+  for (const auto& [run, value] : *pairs) {
+    append_csv_field(again, run);
+    append_csv_field(again += ',', value);
+    again += '\n';
+  }
+  const auto read = csv_pairs(again);
+  must_hold(read.has_value(), "a csv that was written is read");
+  must_hold(*read == *pairs, "a csv read again is the same");
+}
+
+constexpr std::array<FuzzTarget, 7> targets{{
+    {"run_csv", read_run_csv},
     {"config", read_config},
     {"cluster", read_cluster_text},
     {"profile", read_profile},

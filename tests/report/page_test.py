@@ -298,6 +298,28 @@ def check_other_folders(folder):
     expect(lines[0][1][0] > lines[0][0][0] and lines[0][1][1] < lines[0][0][1], f"load: more load, longer times: {lines[0]}")
 
 
+def check_sweep(folder):
+    """A sweep: curves over two keys with intervals over seeds, and a name with markup."""
+    grid = {"policy": ["fifo", "sjf", "las"], "load": [0.8, 1, 1.2], "seed": {"from": 1, "to": 6}}
+    file, out, page = folder / "sweep.json", folder / "sweep <i>", folder / "sweep.html"
+    file.write_text(json.dumps({"base": {"trace": "synthetic:philly:300", "cluster": "6x8", "oversize": "drop"}, "grid": grid}))
+    gpusched("sweep", file, "--out", out)
+    gpusched("report", out, "--out", page)
+    root, _ = opened(page)
+    names = [figure["id"] for figure in data_of(root)["figures"]]
+    expect(names == ["sweep-difference", "sweep-load", "sweep-front"], f"sweep: figures {names}")
+    expect(not any(root.all("i")), "the name of a sweep became markup")
+    lines = [corners(line) for line in marks(chart(root, "sweep-load"), "line")]
+    expect(len(lines) == 3 and all(len(line) == 3 for line in lines), f"sweep-load: {lines}")
+    rules = [rule for group in chart(root, "sweep-load").all("g", class_="mark-rule") if "role-mark" in group.attributes["class"]
+             for rule in group.all("line")]
+    expect(len(rules) == 9, f"sweep-load: {len(rules)} intervals")
+    rows = list(csv.DictReader(io.StringIO((out / "comparison.csv").read_text())))
+    expect(len(rows) == 2 * 3 * 3 and all(row["unit"] == "seed" and row["pairs"] == "6" for row in rows), f"comparison: {rows[:2]}")
+    pictures = report_svg.pictures_of(page, 640)
+    expect(sorted(pictures) == sorted(names), f"sweep: pictures {list(pictures)}")
+
+
 def check_large(folder):
     gpusched("replay", "synthetic:philly:100000", "--cluster", "40x8", "--policy", "sjf,las", "--out", folder / "large")
     gpusched("report", folder / "large", "--out", folder / "large.html")
@@ -326,6 +348,7 @@ def main():
         check_pictures(page)
         check_csv(folder, page)
         check_other_folders(folder)
+        check_sweep(folder)
         check_large(folder)
     print("\n".join(problems) if problems else "the pages show what their data says")
     return 1 if problems else 0

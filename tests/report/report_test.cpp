@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "src/report/comparison.hpp"
@@ -299,7 +300,79 @@ TEST_F(ReportProgram, WhatIsNoRunIsOneLine) {
   folder_.write("run/manifest.json", "{\"policies\": [{\"policy\": \"fifo\", \"folder\": \"..\"}]}");
   refused(at, "expected the folder of each policy");
   folder_.write("run/manifest.json", "{}");
-  refused(at, "no manifest of replay or evaluate");
+  refused(at, "no manifest of replay, evaluate or sweep");
+}
+
+// Three seeds of two policies at two loads and, of fifo alone, a third that has not been run whole.
+TEST_F(ReportProgram, ASweepIsNamedByWhatVaries) {
+  std::string runs =
+      "run,id,policy,load,seed,status,jobs,avg_jct_s,p99_wait_s,avg_bounded_slowdown,worst_decile_slowdown,saturated,"
+      "message\n";
+  int number = 0;
+  const auto add = [&](const std::string& policy, const std::string& load, int seed, double jct, bool saturated) {
+    runs += std::to_string(++number) + ",0123," + policy + "," + load + "," + std::to_string(seed) + ",done,10," +
+            std::to_string(jct) + ",5,1.5,3," + (saturated ? "1" : "0") + ",\n";
+  };
+  for (int seed = 1; seed <= 3; ++seed) {
+    add("fifo", "0.5", seed, 10 + seed, false);
+    add("\"<b>,\"", "0.5", seed, 10 + seed - 6, false);
+    add("fifo", "1", seed, 100, true);
+    add("\"<b>,\"", "1", seed, 50, true);
+  }
+  runs += "13,0123,fifo,2,1,timeout,,,,,,,too long\n";
+  folder_.write("sweep/runs.csv", runs);
+  folder_.write("sweep/manifest.json",
+                R"({"config": {}, "columns": ["policy", "load", "seed"],
+                    "runs": {"done": 12, "failed": 0, "timeout": 1, "missing": 7}})");
+  const auto all = figures(path("sweep"));
+  using Rows = std::vector<std::vector<std::string>>;
+  // Means of three seeds; t of two degrees of freedom times 1 / sqrt(3). Three equal values are one run.
+  EXPECT_EQ(all.at("sweep-load"),
+            (Rows{{"policy", "run", "load", "jct_s", "wait_s", "low", "high", "saturated"},
+                  {"fifo", "fifo (3 runs)", "0.5", "12", "", "9.5156618", "14.484338", "0"},
+                  {"\"<b>", "\"", "\"<b>", " (3 runs)\"", "0.5", "6", "", "3.5156618", "8.4843382", "0"},
+                  {"fifo", "fifo (3 runs)", "1", "100", "", "", "", "1"},
+                  {"\"<b>", "\"", "\"<b>", " (3 runs)\"", "1", "50", "", "", "", "1"}}));
+  EXPECT_EQ(all.at("sweep-difference")[1],
+            (std::vector<std::string>{"load 0.5", "\"<b>", "\"", "-0.5", "-0.59350163", "-0.38499138"}));
+  EXPECT_EQ(all.at("sweep-front").size(), 5u);
+  const std::string html = bytes_of(path("page.html"));
+  EXPECT_THAT(html, HasSubstr("7 of 20 runs were missing when it wrote runs.csv"));
+  EXPECT_THAT(html, HasSubstr("1 of 20 runs failed or took too long"));
+  EXPECT_THAT(html, HasSubstr("6 of 20 runs were saturated"));
+  EXPECT_THAT(html, HasSubstr("&lt;b&gt;,"));
+  EXPECT_THAT(html, Not(HasSubstr("<b>,")));
+  EXPECT_THAT(html, HasSubstr("too few seeds"));
+
+  const auto refused = [&](const std::string& reason) {
+    expect_refused("report " + path("sweep") + " --out " + path("none.html"), reason);
+  };
+  folder_.write("sweep/runs.csv", runs.substr(0, runs.size() - 30));
+  refused("runs.csv:14: expected 13 fields; is the file whole?");
+  folder_.write("sweep/runs.csv", runs.substr(0, runs.find('\n') + 1));
+  refused("holds no run with figures");
+  folder_.write("sweep/runs.csv", "run,id,status\n");
+  refused("has no column");
+  std::filesystem::remove(path("sweep/manifest.json"));
+  folder_.write("sweep/sweep.sqlite", "");
+  refused("holds a sweep without manifest.json");
+}
+
+TEST_F(ReportProgram, TheKeptRunsOfASweepAreNamedByTheirKeys) {
+  const std::string trace = folder_.write("hand.csv",
+                                          "job_id,submit_s,work_s,tasks,gpu_milli_per_task\na,0,10,2,1000\n"
+                                          "b,2,4,2,1000\n");
+  const std::string file = folder_.write(
+      "sweep.json", R"({"base": {"trace": ")" + trace +
+                        R"(", "cluster": "1x2"}, "grid": {"policy": ["fifo", "srtf"], "load": [0.5, 1]}})");
+  ASSERT_EQ(run("sweep " + file + " --files --out " + path("sweep")).code, 0);
+  const auto all = figures(path("sweep"));
+  std::set<std::string> names;
+  for (const auto& row : all.at("jct")) names.insert(row[0] + "," + row[1]);
+  EXPECT_EQ(names.count("\"fifo, load 0.5\""), 1u) << bytes_of(path("csv/jct.csv"));
+  EXPECT_EQ(all.count("load"), 0u) << "sweep-load has all runs";
+  EXPECT_EQ(all.count("sweep-load"), 1u);
+  EXPECT_THAT(bytes_of(path("page.html")), Not(HasSubstr("runs/")));
 }
 
 TEST_F(ReportProgram, TrainingAndEvaluation) {

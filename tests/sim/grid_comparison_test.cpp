@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies paired over a grid: what a pair is, what counts once, and over which family p is corrected.
+#include "src/sim/grid_comparison.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace gpusched {
+namespace {
+
+using testing::HasSubstr;
+
+const std::vector<std::string> keys{"policy", "load", "seed"};
+
+GridRun run_of(std::vector<std::string> values, double jct, bool saturated = false) {
+  return {.values = std::move(values), .figures = {jct, 2 * jct, std::nullopt}, .jobs = 100, .saturated = saturated};
+}
+
+// sjf is 1 to 6 below fifo's 20, srtf 1 to 6 above, in one load.
+std::vector<GridRun> six_seeds() {
+  std::vector<GridRun> runs;
+  for (int seed = 1; seed <= 6; ++seed) {
+    runs.push_back(run_of({"fifo", "0.8", std::to_string(seed)}, 20));
+    runs.push_back(run_of({"sjf", "0.8", std::to_string(seed)}, 20 - seed, seed == 2));
+    runs.push_back(run_of({"srtf", "0.8", std::to_string(seed)}, 20 + seed));
+  }
+  return runs;
+}
+
+TEST(GridComparison, PairsSeedsOfOneSetting) {
+  const auto found = compare_grid(keys, six_seeds());
+  ASSERT_EQ(found.size(), 4u);  // two policies, two figures; the third has no value
+  const GridComparison& sjf = found[0];
+  EXPECT_EQ(sjf.setting, "load 0.8");
+  EXPECT_EQ(sjf.contestant, "sjf");
+  EXPECT_EQ(sjf.against, "fifo");
+  EXPECT_EQ(sjf.figure, "avg_jct_s");
+  EXPECT_EQ(sjf.unit, "seed");
+  EXPECT_EQ(sjf.pairs, 6u);
+  EXPECT_EQ(sjf.saturated, 1u);
+  EXPECT_DOUBLE_EQ(*sjf.relative_difference(), 16.5 / 20 - 1);
+  // 19 to 14 over 16.5: standard deviation sqrt(3.5) / 16.5, t of five degrees of freedom 2.571.
+  const double half = 2.571 * std::sqrt(3.5 / 6) / 16.5;
+  EXPECT_NEAR(sjf.relative->low, 16.5 / 20 * std::exp(-half) - 1, 1e-9);
+  EXPECT_NEAR(sjf.relative->high, 16.5 / 20 * std::exp(half) - 1, 1e-9);
+  EXPECT_EQ(sjf.verdict, "better");
+  EXPECT_DOUBLE_EQ(sjf.test->p, 2.0 / 64);
+  EXPECT_EQ(sjf.test->rank_biserial, -1);
+  EXPECT_DOUBLE_EQ(sjf.p_holm, 2 * 2.0 / 64);  // two tests of this figure, not four
+  EXPECT_EQ(found[2].verdict, "worse");
+  EXPECT_THAT(grid_comparison_csv(found),
+              HasSubstr("load 0.8,sjf,fifo,avg_jct_s,seed,6,1,16.5,20,-0.17500000000000004,"));
+}
+
+// A trace that does not depend on the seed gives the same pair again: no evidence.
+TEST(GridComparison, ASeedThatChangesNothingCountsOnce) {
+  std::vector<GridRun> runs;
+  for (int seed = 1; seed <= 30; ++seed) {
+    runs.push_back(run_of({"fifo", "1", std::to_string(seed)}, 20));
+    runs.push_back(run_of({"sjf", "1", std::to_string(seed)}, 10));
+  }
+  const auto found = compare_grid(keys, runs);
+  EXPECT_EQ(found[0].pairs, 1u);
+  EXPECT_FALSE(found[0].test);
+  EXPECT_FALSE(found[0].relative);
+  EXPECT_EQ(found[0].verdict, too_few_seeds);
+}
+
+TEST(GridComparison, ComparesRunsOfOneSettingAndSeedAlone) {
+  std::vector<GridRun> runs = six_seeds();
+  runs.push_back(run_of({"sjf", "0.8", "7"}, 1e9));  // fifo's failed
+  runs.push_back(run_of({"sjf", "1.2", "1"}, 1e9));  // fifo did not run there
+  runs.push_back(run_of({"fifo", "1.5", "1"}, 30));
+  runs.push_back(run_of({"sjf", "1.5", "1"}, 15));
+  const auto found = compare_grid(keys, runs);
+  ASSERT_EQ(found.size(), 6u);
+  EXPECT_EQ(found[0].pairs, 6u);
+  EXPECT_EQ(found[4].setting, "load 1.5");
+  EXPECT_EQ(*found[4].relative_difference(), -0.5);
+  EXPECT_TRUE(compare_grid({"load"}, {run_of({"1"}, 1)}).empty());
+}
+
+TEST(GridComparison, ParametersBelongToThePolicy) {
+  const std::vector<std::string> with{"policy", "parameters.quantum_gpu_s"};
+  const auto found =
+      compare_grid(with, {run_of({"fifo", ""}, 20), run_of({"las", "60"}, 10), run_of({"las", "600"}, 15)});
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].contestant, "las{quantum_gpu_s=60}");
+  EXPECT_EQ(found[2].contestant, "las{quantum_gpu_s=600}");
+}
+
+// Windows of 100 jobs every 50: neighbours share jobs, so that blocks have two windows at least.
+TEST(GridComparison, WindowsAreNoIndependentPairs) {
+  const std::vector<std::string> windows{"policy", "window.first_job", "seed"};
+  std::vector<GridRun> runs;
+  Rng rng(3);
+  for (int w = 59; w >= 0; --w) {
+    for (int seed = 1; seed <= 2; ++seed) {
+      const std::string first = std::to_string(50 * w), number = std::to_string(seed);
+      const double level = 20 + rng.uniform();
+      runs.push_back(run_of({"fifo", first, number}, level));
+      runs.push_back(run_of({"sjf", first, number}, level - 1 - rng.uniform()));
+    }
+  }
+  const auto found = compare_grid(windows, runs);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].unit, "window");
+  EXPECT_EQ(found[0].pairs, 60u);
+  EXPECT_EQ(found[0].verdict, "better");
+  ASSERT_TRUE(found[0].test);
+  EXPECT_LE(found[0].test->differences, 30u);
+  runs.resize(80);
+  EXPECT_EQ(compare_grid(windows, runs)[0].verdict, too_few_windows);
+}
+
+}  // namespace
+}  // namespace gpusched

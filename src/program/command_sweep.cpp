@@ -66,7 +66,7 @@ std::vector<std::uint64_t> runs_to_do(const SweepPlan& plan, const std::unordere
       const std::string folder = path_in(plan.sweep, "runs/" + run_folder_name(plan.runs[i]));
       stored = std::filesystem::exists(folder + "/" + manifest_name, ignored);
     }
-    if (!stored && queued.count(plan.runs[i].key) == 0) todo.push_back(i);
+    if (!stored && !queued.contains(plan.runs[i].key)) todo.push_back(i);
   }
   return todo;
 }
@@ -183,7 +183,7 @@ void tell_stored(const SweepPlan& plan, std::size_t todo) {
 void tell_reasons(const SlurmTaskCount& count, std::set<std::string>& told) {
   static const std::set<std::string> usual{"None", "Resources", "Priority", "JobArrayTaskLimit", "BeginTime"};
   for (const std::string& reason : count.reasons) {
-    if (usual.count(reason) == 0 && told.insert(reason).second) note("array tasks wait in Slurm: " + reason);
+    if (!usual.contains(reason) && told.insert(reason).second) note("array tasks wait in Slurm: " + reason);
   }
 }
 
@@ -366,6 +366,9 @@ int sweep_command(const SweepArguments& arguments) {
   if (!sweep) return complain(sweep.error());
   if ((arguments.no_wait || arguments.gather) && !is_on_slurm(*sweep)) {
     return complain("--no-wait and --gather are for --launcher slurm");
+  }
+  if (is_on_slurm(*sweep) && sweep->out.empty()) {
+    return complain("no folder for the results; give --out FOLDER, or \"out\" in " + sweep->file);
   }
   const PolicyRegistry registry = PolicyRegistry::standard();
   const auto plan = plan_sweep(*std::move(sweep), registry);

@@ -224,6 +224,10 @@ class SlurmSweep(unittest.TestCase):
             self.assertIn(message, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertFalse((self.out / "tasks").exists())
+        nowhere = subprocess.run([PROGRAM, "sweep", str(file), "--launcher", "slurm", "--dry-run"], capture_output=True,
+                                 text=True, cwd=self.folder, env=CLUSTER.environment, check=False)
+        self.assertEqual(nowhere.returncode, 2)
+        self.assertIn("no folder for the results", nowhere.stderr)
         many = self.grid(grid={"policy": ["fifo"], "seed": {"from": 1, "to": 150}})
         done = self.sweep(many, "--runs-per-task", "1")
         self.assertIn("/slurm/runs_per_task: 150 array tasks, and Slurm takes 100 (MaxArraySize); give 2 or more",

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched sweep: all replays of a grid, stored as they end, and one csv of them.
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -20,6 +18,7 @@
 #include "src/base/process_info.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
+#include "src/program/held_folder.hpp"
 #include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/sweep/sweep_file.hpp"
@@ -71,28 +70,6 @@ int list_runs(const SweepPlan& plan) {
   return exit_done;
 }
 
-// Holds the folder against other sweeps, as OutputFolder does; its database grows there run by run.
-class SweepFolder {
- public:
-  static Result<SweepFolder> open(const std::string& path) {
-    std::error_code why;
-    std::filesystem::create_directories(path, why);
-    if (why) return Unexpected{Error{.message = "cannot make the folder: " + why.message(), .file = path}};
-    const auto lock = lock_folder(path);
-    if (!lock) return Unexpected{lock.error()};
-    return SweepFolder(*lock);
-  }
-  SweepFolder(SweepFolder&& other) noexcept : lock_(std::exchange(other.lock_, -1)) {}
-  SweepFolder& operator=(SweepFolder&&) = delete;
-  ~SweepFolder() {
-    if (lock_ >= 0) ::close(lock_);
-  }
-
- private:
-  explicit SweepFolder(int lock) : lock_(lock) {}
-  int lock_;
-};
-
 // Runs what is to do and stores each result at once.
 Result<void> run_all(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
                      const std::vector<std::uint64_t>& todo) {
@@ -136,7 +113,7 @@ int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, bool retry)
   const Execution execution{.started = utc_now()};
   const auto begin = std::chrono::steady_clock::now();
   if (sweep.out.empty()) return complain("no folder for the results; give --out FOLDER, or \"out\" in " + sweep.file);
-  const auto folder = SweepFolder::open(sweep.out);
+  const auto folder = HeldFolder::open(sweep.out);
   if (!folder) return complain("--out: " + folder.error().to_string());
   auto store = SweepStore::open(path_in(sweep, sweep_database_name));
   if (!store) return complain(store.error(), exit_failed);

@@ -275,6 +275,9 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
     if (text_at(object_at(*manifest, "config"), "protocol") == "sc20") {
       return wrong_folder(folder, "evaluate --protocol sc20 wrote it, whose windows have no intervals to show");
     }
+    if (manifest->contains("hypervolume")) {
+      return wrong_folder(folder, "gpusched search wrote it, which report does not draw; its front is in front.csv");
+    }
     if (manifest->contains("windows")) return read_evaluation(folder, input);
     return wrong_folder(manifest_path, "is no manifest of replay or evaluate");
   }

@@ -254,12 +254,18 @@ class PolicySearch {
     return figures;
   }
 
-  static SearchVolumes volumes_of(const LossScale& scale, std::span<const PolicyFigures> found,
-                                  std::span<const PolicyFigures> heuristics) {
+  [[nodiscard]] SearchVolumes volumes_of(const LossScale& scale, std::span<const PolicyFigures> found,
+                                         std::span<const PolicyFigures> heuristics) const {
     std::vector<Losses> points = losses_of(scale, found);
     const std::vector<Losses> others = losses_of(scale, heuristics);
-    SearchVolumes volumes{
-        .reference = scale.reference(), .found = scale.volume(points), .heuristics = scale.volume(others)};
+    std::vector<Losses> blind;
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      if (!runs_->clairvoyant(runs_->heuristics()[i])) blind.push_back(others[i]);
+    }
+    SearchVolumes volumes{.reference = scale.reference(),
+                          .found = scale.volume(points),
+                          .heuristics = scale.volume(others),
+                          .blind = scale.volume(blind)};
     points.insert(points.end(), others.begin(), others.end());
     volumes.both = scale.volume(points);
     return volumes;

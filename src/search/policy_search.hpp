@@ -50,6 +50,7 @@ struct FrontRow {
 struct SearchVolumes {
   std::vector<double> reference;  ///< losses
   double found = 0, heuristics = 0, both = 0;
+  double blind = 0;  ///< of the heuristics that do not know true run times
 };
 
 struct SearchOutcome {

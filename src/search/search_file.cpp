@@ -90,8 +90,7 @@ FieldTable search_own_fields(Search& search) {
       {.path = "objectives",
        .flag = "",
        .meaning = "two to four figures, each to be best",
-       .target = &search.objective_names,
-       .words = objective_words()},
+       .target = &search.objective_names},
       {.path = "compare",
        .flag = "",
        .meaning = "policies on the same axes; hypervolumes are relative to 1.1 times the worst of them",
@@ -254,6 +253,7 @@ std::string search_schema() {
                                   {"description",
                                    "What every run has: the keys of a sweep's base but policy, "
                                    "parameters, window and measure."}};
+  schema["properties"]["objectives"]["items"] = {{"enum", objective_words()}};
   schema["properties"]["policies"] = {
       {"type", "array"},
       {"minItems", 1},

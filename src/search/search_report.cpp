@@ -75,6 +75,7 @@ Json volumes_json(const Search& search, const SearchVolumes& volumes) {
   return {{"reference_losses", std::move(reference)},
           {"found", volumes.found},
           {"compared", volumes.heuristics},
+          {"compared_without_true_run_times", volumes.blind},
           {"both", volumes.both}};
 }
 
@@ -148,8 +149,9 @@ std::string search_text(const Search& search, const SearchOutcome& outcome) {
           human_count(compared_on_front) + ". A found policy dominates " + human_count(compared_dominated) +
           " of those compared; " + human_count(found_dominated) + " of those found are dominated by one compared.\n";
   const auto volumes = [](const SearchVolumes& of) {
-    return "found " + formatted("%.4f", of.found) + ", compared " + formatted("%.4f", of.heuristics) + ", both " +
-           formatted("%.4f", of.both);
+    return "found " + formatted("%.4f", of.found) + ", compared " + formatted("%.4f", of.heuristics) +
+           (of.blind < of.heuristics ? " (without those of true run times " + formatted("%.4f", of.blind) + ")" : "") +
+           ", both " + formatted("%.4f", of.both);
   };
   text += "Hypervolume in the training windows: " + volumes(outcome.train) +
           "; in the held-out windows: " + volumes(outcome.held_out) + ".\n";

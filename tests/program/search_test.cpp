@@ -10,10 +10,9 @@ namespace {
 class SearchProgram : public StoredRuns {
  protected:
   void SetUp() override {
-    const Outcome outcome = run("search " + small_search() + " --dry-run");
-    if (outcome.err.find("pagmo2, which was not found") != std::string::npos) {
-      GTEST_SKIP() << "this build has no pagmo2";
-    }
+    static const bool has_pagmo =
+        run("search " + small_search() + " --dry-run").err.find("pagmo2, which was not found") == std::string::npos;
+    if (!has_pagmo) GTEST_SKIP() << "this build has no pagmo2";
   }
 
   std::string out() const { return folder_.path() + "/out"; }

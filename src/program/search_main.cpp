@@ -17,7 +17,6 @@
 #include "src/program/interruption.hpp"
 #include "src/program/search_options.hpp"
 #include "src/program/usage_error.hpp"
-#include "src/rl/ppo/ppo_trainer.hpp"
 #include "src/search/policy_search.hpp"
 #include "src/search/search_report.hpp"
 
@@ -85,10 +84,9 @@ int run_search(const Search& search, CandidateRuns& runs) {
          "other results");
   }
   const Interruption interruption;
-  const SearchContext context{
-      .ppo = train_by_ppo, .stop = &Interruption::wanted(), .watch = [](const GenerationReport& report) {
-        std::fprintf(stderr, "%s\n", generation_text(report).c_str());
-      }};
+  const SearchContext context{.stop = &Interruption::wanted(), .watch = [](const GenerationReport& report) {
+                                std::fprintf(stderr, "%s\n", generation_text(report).c_str());
+                              }};
   const auto outcome = search_policies(search, runs, context);
   if (!outcome) return complain_of_search(outcome.error());
   execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

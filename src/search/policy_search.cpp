@@ -314,6 +314,12 @@ class PolicySearch {
 }  // namespace
 
 Result<void> check_space(const Search& search, const CandidateRuns& runs) {
+  const bool trains = std::any_of(search.policies.begin(), search.policies.end(),
+                                  [](const SearchedPolicy& policy) { return policy.training.has_value(); });
+  if (trains && search.out.find_first_of(",{}+ \t\n") != std::string::npos) {
+    return unexpected("--out: models lie there, whose names are policies: expected none of , { } + or blanks in '" +
+                      search.out + "'");
+  }
   const CandidateSpace space(search.policies);
   const auto jobs = static_cast<std::uint32_t>(search.train_share * runs.trace_jobs());
   for (const Candidate& corner : space.corners()) {

@@ -62,7 +62,7 @@ struct SearchOutcome {
 
 /// What a search is told of its surroundings.
 struct SearchContext {
-  TrainingMethod* ppo = nullptr;            ///< train_by_ppo() where trainings may use it
+  TrainingMethod* ppo = nullptr;            ///< train_by_ppo() where trainings may use it: it loads LibTorch
   const std::atomic<bool>* stop = nullptr;  ///< once true, no further run begins and the search ends with an Error
   std::function<void(const GenerationReport&)> watch = {};
 };

@@ -57,6 +57,9 @@ Result<TrainConfig> Trainings::config_of(const TrainingRequest& request) const {
   if (config->search.time_limit_s > 0 || config->ppo.time_limit_s > 0) {
     return refuse("time_limit_s: what is trained until a time is not the same twice");
   }
+  if (config->method == Method::ppo && ppo_ == nullptr) {
+    return refuse("method: a search trains by cma_es, es or random; ppo is for gpusched train");
+  }
   config->cluster = input_->cluster.name;
   config->count_gpus_only = search_->base.contains("placement") && search_->base["placement"] == "count";
   config->threads = 1;

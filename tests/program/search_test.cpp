@@ -195,6 +195,21 @@ TEST_F(SearchProgram, WhatCannotBeginIsRefusedInOneLine) {
            " --out " + out();
   };
   const std::string two = R"("avg_jct_s", "p99_wait_s")", cluster = R"("cluster": "8x8")";
+  const auto training = [&](const std::string& config, const std::string& folder) {
+    return "search " +
+           file(
+               R"({"base": {"trace": "synthetic:philly:600", "cluster": "8x8", "oversize": "drop"}, "compare": ["fifo"],
+      "objectives": ["avg_jct_s", "p99_wait_s"], "windows": {"jobs": 40},
+      "policies": [{"train": )" +
+               config + R"(, "parameters": {"env.weights.jct": {"from": 0.1, "to": 1}}}]})") +
+           " --out '" + folder + "'";
+  };
+  expect_refused(training(R"({"method": "ppo"})", out()),
+                 "/policies/0/train: method: a search trains by cma_es, es or random");
+  expect_refused(training(R"({"method": "es", "network": {"kind": "index"}})", out() + " {,"),
+                 "--out: models lie there");
+  expect_refused(training(R"({"trace": "x"})", out()), "/policies/0/train: trace belongs to /base");
+  expect_refused(training(R"({"netwrk": {}})", out()), "/policies/0/train/netwrk: unknown key");
   expect_refused(with(cluster, R"("avg_jct_s", "energy_kwh")", R"("fifo")"),
                  "/objectives/1: energy_kwh is not known here; give device profiles");
   expect_refused(with(R"("cluster": "8y8")", two, R"("fifo")"), "8y8");

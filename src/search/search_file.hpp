@@ -18,7 +18,7 @@
 
 namespace gpusched {
 
-/// The objective that is a measured time: microseconds of processor work of the simulation for each of its events. It
+/// The objective that is a measured time: microseconds of the simulation, on the wall clock, for each of its events. It
 /// differs from run to run.
 inline constexpr const char* latency_objective = "decision_latency_us";
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched sweep: all replays of a grid, stored as they end, and one csv of them.
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -29,6 +27,7 @@
 #include "src/base/subprocess.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
+#include "src/program/held_folder.hpp"
 #include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/sweep/slurm_array.hpp"
@@ -110,28 +109,6 @@ int list_runs(const SweepPlan& plan, bool retry) {
   show(sweep_list(plan, states, queued) + *submission);
   return exit_done;
 }
-
-// Holds the folder against other sweeps, as OutputFolder does; its database grows there run by run.
-class SweepFolder {
- public:
-  static Result<SweepFolder> open(const std::string& path) {
-    std::error_code why;
-    std::filesystem::create_directories(path, why);
-    if (why) return Unexpected{Error{.message = "cannot make the folder: " + why.message(), .file = path}};
-    const auto lock = lock_folder(path);
-    if (!lock) return Unexpected{lock.error()};
-    return SweepFolder(*lock);
-  }
-  SweepFolder(SweepFolder&& other) noexcept : lock_(std::exchange(other.lock_, -1)) {}
-  SweepFolder& operator=(SweepFolder&&) = delete;
-  ~SweepFolder() {
-    if (lock_ >= 0) ::close(lock_);
-  }
-
- private:
-  explicit SweepFolder(int lock) : lock_(lock) {}
-  int lock_;
-};
 
 // Runs what is to do in processes of this machine and stores each result at once.
 Result<void> run_here(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
@@ -285,7 +262,7 @@ int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, const Sweep
   const Execution execution{.started = utc_now()};
   const auto begin = std::chrono::steady_clock::now();
   if (sweep.out.empty()) return complain("no folder for the results; give --out FOLDER, or \"out\" in " + sweep.file);
-  const auto folder = SweepFolder::open(sweep.out);
+  const auto folder = HeldFolder::open(sweep.out);
   if (!folder) return complain("--out: " + folder.error().to_string());
   auto store = SweepStore::open(path_in(sweep, sweep_database_name));
   if (!store) return complain(store.error(), exit_failed);

@@ -58,6 +58,7 @@ void add_policies_command(CLI::App& program, int& exit_code);
 void add_evaluate_command(CLI::App& program, int& exit_code);
 void add_report_command(CLI::App& program, int& exit_code);
 void add_sweep_command(CLI::App& program, int& exit_code);
+void add_search_command(CLI::App& program, int& exit_code);
 void add_train_command(CLI::App& program, int& exit_code);
 void add_calibrate_command(CLI::App& program, int& exit_code);
 void add_profile_command(CLI::App& program, int& exit_code);

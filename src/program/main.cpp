@@ -70,6 +70,7 @@ int run(int argc, char** argv) {
   gpusched::add_evaluate_command(program, exit_code);
   gpusched::add_report_command(program, exit_code);
   gpusched::add_sweep_command(program, exit_code);
+  gpusched::add_search_command(program, exit_code);
   gpusched::add_train_command(program, exit_code);
   gpusched::add_calibrate_command(program, exit_code);
   gpusched::add_profile_command(program, exit_code);

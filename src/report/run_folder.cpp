@@ -336,6 +336,9 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
       return wrong_folder(folder, "evaluate --protocol sc20 wrote it, whose windows have no intervals to show");
     }
     if (manifest->contains("columns") && (*manifest)["columns"].is_array()) return read_sweep(folder, *manifest, input);
+    if (manifest->contains("hypervolume")) {
+      return wrong_folder(folder, "gpusched search wrote it, which report does not draw; its front is in front.csv");
+    }
     if (manifest->contains("windows")) return read_evaluation(folder, input);
     return wrong_folder(manifest_path, "is no manifest of replay, evaluate or sweep");
   }

@@ -23,30 +23,6 @@ Unexpected wrong(const std::string& place, const std::string& message) {
 
 std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// "las{quantum_gpu_s=10}" of "las", and "las{quantum_gpu_s=10}+easy" of "las+easy".
-std::string with_parameters(std::string policy, const std::vector<std::pair<std::string, std::string>>& parameters) {
-  for (const auto& [name, value] : parameters) {
-    const std::size_t end = std::min(policy.find_first_of("{+"), policy.size());
-    if (end < policy.size() && policy[end] == '{') {
-      const std::size_t close = std::min(policy.find('}', end), policy.size());
-      const bool is_empty = policy.find_first_not_of(' ', end + 1) == close;
-      policy.insert(close, (is_empty ? "" : ",") + name + "=" + value);
-    } else {
-      policy.insert(end, "{" + name + "=" + value + "}");
-    }
-  }
-  return policy;
-}
-
-// A policy's parameter as it stands within braces; nothing where the value is of no type of parameters.
-std::optional<std::string> parameter_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean() || value.is_number()) return value.dump();
-  const bool numbers =
-      value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& entry) { return entry.is_number(); });
-  return numbers ? std::optional(value.dump()) : std::nullopt;
-}
-
 Result<void> set_value(SweepPoint& point, const FieldTable& fields, const std::string& path, const Json& value) {
   if (!path.starts_with(parameters_prefix)) return set_field_json(*find_field(fields, path), value);
   const auto text = parameter_text(value);
@@ -260,6 +236,29 @@ Result<void> read_slurm(const FieldTable& own, const Json& object) {
 
 }  // namespace
 
+std::string policy_with_parameters(std::string policy,
+                                   const std::vector<std::pair<std::string, std::string>>& parameters) {
+  for (const auto& [name, value] : parameters) {
+    const std::size_t end = std::min(policy.find_first_of("{+"), policy.size());
+    if (end < policy.size() && policy[end] == '{') {
+      const std::size_t close = std::min(policy.find('}', end), policy.size());
+      const bool is_empty = policy.find_first_not_of(' ', end + 1) == close;
+      policy.insert(close, (is_empty ? "" : ",") + name + "=" + value);
+    } else {
+      policy.insert(end, "{" + name + "=" + value + "}");
+    }
+  }
+  return policy;
+}
+
+std::optional<std::string> parameter_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean() || value.is_number()) return value.dump();
+  const bool numbers =
+      value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& entry) { return entry.is_number(); });
+  return numbers ? std::optional(value.dump()) : std::nullopt;
+}
+
 FieldTable sweep_fields(SweepPoint& point) {
   FieldTable fields;
   for (Field& field : scenario_fields(point.run)) {
@@ -342,7 +341,7 @@ Result<SweepPoint> Sweep::point(std::uint64_t i) const {
   }
   if (point.policy.empty())
     return wrong("/grid/policy", "no policy; give \"policy\": [\"fifo\", \"srtf\"] for example");
-  point.run.policies = {with_parameters(point.policy, point.parameters)};
+  point.run.policies = {policy_with_parameters(point.policy, point.parameters)};
   if (point.run.trace.empty()) return wrong("/base/trace", "no trace; give a file, or synthetic:philly");
   if (auto checked = check_scenario(point.run); !checked) return Unexpected{checked.error()};
   return point;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,13 @@ struct SweepPoint {
   double load = 1;                        ///< factor on the arrival rate: times between submissions are divided by it
   std::vector<std::pair<std::string, std::string>> parameters = {};  ///< of the policy, by name, beside those it names
 };
+
+/// A policy's parameter as it stands within braces; nothing where the value is of no type of parameters.
+std::optional<std::string> parameter_text(const Json& value);
+
+/// "las{quantum_gpu_s=10}" of "las", and "las{quantum_gpu_s=10}+easy" of "las+easy".
+std::string policy_with_parameters(std::string policy,
+                                   const std::vector<std::pair<std::string, std::string>>& parameters);
 
 /// Every field of `point` but its parameters. The pointers live as long as `point`.
 FieldTable sweep_fields(SweepPoint& point);

@@ -50,6 +50,14 @@ inline ReferenceOrder regressed(int number) {
   });
 }
 
+// run_time ln(r) + gpus ln(n) - wait x hours waited, where all have waited to the same hour.
+inline ReferenceOrder weighted(double run_time, double gpus, double wait) {
+  return by_score([=](const ReferenceJob& job, std::int64_t) {
+    return run_time * std::log(believed_s(job)) + gpus * std::log(static_cast<double>(job.gpus)) +
+           wait / 3600 * static_cast<double>(job.submit);
+  });
+}
+
 /// Greatest growth x wait first, which is the order of the score. `growth` is rounded to a double, the product is not.
 inline ReferenceOrder by_growth(std::function<double(const ReferenceJob&)> growth) {
   return by_score([growth = std::move(growth)](const ReferenceJob& job, std::int64_t now) {

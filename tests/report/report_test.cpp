@@ -285,6 +285,9 @@ TEST_F(ReportProgram, WhatIsNoRunIsOneLine) {
   refused(path("missing"), "no such folder");
   refused(path("hand.csv"), "not a file");
   std::filesystem::create_directory(path("empty"));
+  std::filesystem::create_directory(path("searched"));
+  folder_.write("searched/manifest.json", R"({"windows": {}, "hypervolume": {}})");
+  refused(path("searched"), "gpusched search wrote it, which report does not draw");
   refused(path("empty"), "no run is here");
   refused(at + " " + at + "/", "named twice");
   const std::string jobs = bytes_of(at + "/fifo/jobs.csv");

@@ -51,6 +51,13 @@ TEST(ListScheduler, OrdersByEachScore) {
   EXPECT_EQ(start_order("ljf", jobs, cluster), (Order{0, 1, 4, 3, 2}));
   EXPECT_EQ(start_order("lpjf", jobs, cluster), (Order{0, 2, 4, 3, 1}));
   EXPECT_EQ(start_order("saf", jobs, cluster), (Order{0, 2, 3, 1, 4}));  // areas 250, 160, 180, 280
+  // ln(50 x 5), ln(20 x 8), ln(30 x 6), ln(40 x 7) + 0.1 x submission / h: areas decide.
+  EXPECT_EQ(start_order("weighted", jobs, cluster), (Order{0, 2, 3, 1, 4}));
+  EXPECT_EQ(start_order("weighted{run_time=0,gpus=0,wait=1}", jobs, cluster), (Order{0, 1, 2, 3, 4}));
+  EXPECT_EQ(start_order("weighted{run_time=1,gpus=0,wait=0}", jobs, cluster), (Order{0, 2, 3, 4, 1}));
+  EXPECT_EQ(start_order("weighted{run_time=-1,gpus=0,wait=0}", jobs, cluster), (Order{0, 1, 4, 3, 2}));
+  // ln(r) + 100 h: job 4 comes 78 s after job 3, 2.17, and is longer; jobs 1 to 3 are 1 s or 0.03 apart.
+  EXPECT_EQ(start_order("weighted{gpus=0,wait=100}", jobs, cluster), (Order{0, 2, 3, 1, 4}));
   // 870 log10(s) parts the jobs: 870, 906, 939, 1700; the first term is below 14.
   EXPECT_EQ(start_order("f1", jobs, cluster), (Order{0, 1, 2, 3, 4}));
   EXPECT_EQ(start_order("f2", jobs, cluster), (Order{0, 1, 2, 3, 4}));

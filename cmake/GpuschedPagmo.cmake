@@ -1,0 +1,18 @@
+# Looks for pagmo2 as GPUSCHED_WITH_PAGMO says and sets GPUSCHED_PAGMO_FOUND; with it, `gpusched search` can search.
+# gpusched_pagmo is its target: pagmo2's own configuration ends the build where a part of Boost is missing.
+set(GPUSCHED_PAGMO_FOUND FALSE)
+if(NOT GPUSCHED_WITH_PAGMO STREQUAL OFF)
+  find_path(GPUSCHED_PAGMO_INCLUDE pagmo/algorithms/nsga2.hpp)
+  find_path(GPUSCHED_BOOST_INCLUDE boost/serialization/access.hpp)
+  find_library(GPUSCHED_PAGMO_LIBRARY pagmo)
+  find_library(GPUSCHED_BOOST_LIBRARY boost_serialization)
+  if(GPUSCHED_PAGMO_INCLUDE AND GPUSCHED_BOOST_INCLUDE AND GPUSCHED_PAGMO_LIBRARY AND GPUSCHED_BOOST_LIBRARY)
+    set(GPUSCHED_PAGMO_FOUND TRUE)
+    add_library(gpusched_pagmo INTERFACE)
+    target_include_directories(gpusched_pagmo SYSTEM INTERFACE ${GPUSCHED_PAGMO_INCLUDE} ${GPUSCHED_BOOST_INCLUDE})
+    target_link_libraries(gpusched_pagmo INTERFACE ${GPUSCHED_PAGMO_LIBRARY} ${GPUSCHED_BOOST_LIBRARY})
+  elseif(GPUSCHED_WITH_PAGMO STREQUAL ON)
+    message(FATAL_ERROR "pagmo2 was not found; install libpagmo-dev")
+  endif()
+endif()
+message(STATUS "Multi-objective search (pagmo2): ${GPUSCHED_PAGMO_FOUND}")

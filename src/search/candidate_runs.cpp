@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/search/candidate_runs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/number_text.hpp"
+#include "src/base/parallel.hpp"
+#include "src/policies/backfill/backfill.hpp"
+#include "src/sweep/sweep_file.hpp"
+
+namespace gpusched {
+namespace {
+
+// First measured jobs of `count` windows within the jobs [begin, end).
+Result<std::vector<std::uint32_t>> spaced_windows(const Search& search, std::uint64_t count, std::uint64_t begin,
+                                                  std::uint64_t end, const std::string& key) {
+  const std::uint64_t length = search.warmup_jobs + search.window_jobs;
+  const std::uint64_t room = end > begin ? end - begin : 0;
+  if (room / length < count) {
+    return Unexpected{Error{.message = counted(room / length, "window") + " of " + std::to_string(length) +
+                                       " jobs (warm-up included) fit into jobs " + std::to_string(begin) + " to " +
+                                       std::to_string(end) + ", not " + std::to_string(count),
+                            .field = "/windows/" + key}};
+  }
+  std::vector<std::uint32_t> starts;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t gap = count > 1 ? i * (room - length) / (count - 1) : 0;
+    starts.push_back(static_cast<std::uint32_t>(begin + gap + search.warmup_jobs));
+  }
+  return starts;
+}
+
+Unexpected in_search_file(const Search& search, Error error) {
+  error.file = search.file;
+  return Unexpected{error};
+}
+
+// A sweep whose runs are the policies in the windows: window by window, so that a worker prepares each window once.
+Result<Sweep> sweep_of(const Search& search, std::span<const std::string> policies,
+                       std::span<const std::uint32_t> windows) {
+  Json list = Json::array();
+  for (const std::uint32_t start : windows) {
+    for (const std::string& policy : policies) {
+      list.push_back(
+          {{"policy", policy},
+           {"window", {{"first_job", start - search.warmup_jobs}, {"jobs", search.warmup_jobs + search.window_jobs}}},
+           {"measure", {{"warmup_jobs", search.warmup_jobs}, {"measure_jobs", search.window_jobs}}}});
+    }
+  }
+  return read_sweep_json(json_text({{"base", search.base}, {"list", std::move(list)}}, -1), search.file);
+}
+
+}  // namespace
+
+Result<SearchWindows> search_windows(const Search& search, std::uint32_t trace_jobs) {
+  const auto split = static_cast<std::uint64_t>(search.train_share * trace_jobs);
+  auto train = spaced_windows(search, search.train_windows, 0, split, "train");
+  if (!train) return in_search_file(search, train.error());
+  auto held_out = spaced_windows(search, search.held_out_windows, split, trace_jobs, "held_out");
+  if (!held_out) return in_search_file(search, held_out.error());
+  return SearchWindows{*std::move(train), *std::move(held_out)};
+}
+
+Result<CandidateRuns> CandidateRuns::load(const Search& search, const PolicyRegistry& registry) {
+  CandidateRuns runs(search, registry);
+  const std::vector<std::string> any{"fifo"};
+  const std::vector<std::uint32_t> somewhere{static_cast<std::uint32_t>(search.warmup_jobs)};
+  const auto sweep = sweep_of(search, any, somewhere);
+  if (!sweep) return Unexpected{sweep.error()};
+  const auto point = sweep->point(0);
+  if (!point) return in_search_file(search, point.error());
+  runs.scenario_ = point->run;
+  if (runs.scenario_.trace == "-") {
+    return in_search_file(search, {.message = "expected a file: a search that goes on later must read the trace again",
+                                   .field = "/base/trace"});
+  }
+  auto input = load_input(input_request(runs.scenario_));
+  if (!input) return Unexpected{input.error()};
+  runs.input_ = std::make_unique<RunInput>(*std::move(input));
+  auto windows = search_windows(search, runs.trace_jobs());
+  if (!windows) return Unexpected{windows.error()};
+  runs.windows_ = *std::move(windows);
+  const auto specs = parse_contestants(registry, search.compare);
+  if (!specs) return in_search_file(search, {.message = specs.error().to_string(), .field = "/compare"});
+  for (const PolicySpec& spec : *specs) {
+    if (auto made = runs.check(spec.text); !made) {
+      return in_search_file(search, {.message = made.error().to_string(), .field = "/compare"});
+    }
+    runs.heuristics_.push_back(spec.text);
+  }
+  return runs;
+}
+
+Result<void> CandidateRuns::check(const std::string& policy) const {
+  const auto specs = parse_policies(*registry_, policy);
+  if (!specs) return Unexpected{specs.error()};
+  const auto made = make_policy(*registry_, specs->front(),
+                                {.jobs = &input_->trace.jobs, .cluster = &input_->cluster, .seed = scenario_.seed});
+  if (!made) return Unexpected{made.error()};
+  return {};
+}
+
+bool CandidateRuns::clairvoyant(const std::string& policy) const {
+  const auto specs = parse_policies(*registry_, policy);
+  const auto made = make_policy(*registry_, specs->front(),
+                                {.jobs = &input_->trace.jobs, .cluster = &input_->cluster, .seed = scenario_.seed});
+  return made->clairvoyant();
+}
+
+Result<void> CandidateRuns::open_store() {
+  auto store = SweepStore::open(search_->out + "/" + search_database_name);
+  if (!store) return Unexpected{store.error()};
+  store_.emplace(*std::move(store));
+  return {};
+}
+
+Result<SweepPlan> CandidateRuns::plan(std::span<const std::string> policies, std::span<const std::uint32_t> windows) {
+  auto sweep = sweep_of(*search_, policies, windows);
+  if (!sweep) return Unexpected{sweep.error()};
+  auto plan = plan_sweep(*std::move(sweep), *registry_);
+  if (!plan) return plan;
+  for (const SweepInputFile& file : plan->files) {
+    const auto same = [&](const SweepInputFile& known) { return known.path == file.path; };
+    if (std::none_of(files_.begin(), files_.end(), same)) files_.push_back(file);
+  }
+  return plan;
+}
+
+Result<void> CandidateRuns::run_missing(const SweepPlan& plan, const std::atomic<bool>* stop) {
+  const auto states = store_->states();
+  if (!states) return Unexpected{states.error()};
+  std::vector<std::uint64_t> todo;
+  for (std::uint64_t i = 0; i < plan.runs.size(); ++i) {
+    if (states->count(plan.runs[i].key) == 0) todo.push_back(i);
+  }
+  stored_ += plan.runs.size() - todo.size();
+  ran_ += todo.size();
+  if (todo.empty()) return {};
+  SweepProgress progress;
+  progress.stop = stop;
+  const WorkerOptions options{.workers = search_->threads == 0 ? thread_count(0) : search_->threads,
+                              .time_limit_s = to_seconds(search_->time_limit),
+                              .run_folders = {}};
+  return run_points(plan, *registry_, todo, options, progress, [&](std::uint64_t number, const SweepResult& result) {
+    const auto point = plan.sweep.point(number);
+    if (!point) return Result<void>{Unexpected{point.error()}};
+    return store_->put({plan.runs[number].key, json_text(sweep_point_json(*point), -1), plan.program}, result);
+  });
+}
+
+Result<PolicyFigures> CandidateRuns::figures_of(const SweepPlan& plan, std::size_t policy, std::size_t policies,
+                                                std::size_t windows) const {
+  const std::vector<FigureObjective> objectives = search_->objectives();
+  PolicyFigures figures{.means = std::vector<double>(objectives.size(), 0)};
+  for (std::size_t w = 0; w < windows; ++w) {
+    const auto found = store_->find(plan.runs[w * policies + policy].key);
+    if (!found) return Unexpected{found.error()};
+    if (!*found) return unexpected("interrupted");
+    if ((*found)->status != RunStatus::done) return PolicyFigures{.means = {}, .failure = (*found)->message};
+    for (std::size_t i = 0; i < objectives.size(); ++i) {
+      const auto value = objectives[i].value(**found);
+      if (!value) {
+        return in_search_file(*search_, {.message = objectives[i].name + " is not known here" +
+                                                    (objectives[i].name == "energy_kwh"
+                                                         ? "; give device profiles with the power of every GPU type"
+                                                         : ""),
+                                         .field = "/objectives/" + std::to_string(i)});
+      }
+      figures.means[i] += *value / static_cast<double>(windows);
+    }
+  }
+  return figures;
+}
+
+Result<std::vector<PolicyFigures>> CandidateRuns::score(std::span<const std::string> policies,
+                                                        std::span<const std::uint32_t> windows,
+                                                        const std::atomic<bool>* stop) {
+  std::vector<PolicyFigures> all;
+  if (policies.empty()) return all;
+  const auto planned = plan(policies, windows);
+  if (!planned) return Unexpected{planned.error()};
+  if (auto ran = run_missing(*planned, stop); !ran) return Unexpected{ran.error()};
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    auto figures = figures_of(*planned, p, policies.size(), windows.size());
+    if (!figures) return Unexpected{figures.error()};
+    all.push_back(*std::move(figures));
+  }
+  return all;
+}
+
+}  // namespace gpusched

@@ -133,7 +133,8 @@ class PyVectorEnv {
   }
 
   // Arrays of the last observation of episode number `which` of those that the last step ended (autoreset same_step).
-  nb::dict final_observation(std::size_t which) const {
+  nb::dict final_observation(std::size_t which) {
+    const Turn turn(*this);
     const Observation& seen = env_.batch().final_observation;
     if (which >= seen.count()) throw nb::index_error("no such final observation");
     Padded one(tokens_, groups_);
@@ -166,14 +167,19 @@ class PyVectorEnv {
     return result;
   }
 
-  [[nodiscard]] nb::object ended() const { return column(std::vector<std::uint32_t>(env_.batch().ended)); }
-  [[nodiscard]] nb::object done() const {
+  [[nodiscard]] nb::object ended() {
+    const Turn turn(*this);
+    return column(std::vector<std::uint32_t>(env_.batch().ended));
+  }
+  [[nodiscard]] nb::object done() {
+    const Turn turn(*this);
     std::vector<std::uint8_t> done(env_.size());
     for (std::uint32_t e = 0; e < env_.size(); ++e) done[e] = env_.is_done(e) ? 1 : 0;
     return column(std::move(done));
   }
   // [ended, reward terms]
-  [[nodiscard]] nb::object episode_totals() const {
+  [[nodiscard]] nb::object episode_totals() {
+    const Turn turn(*this);
     std::vector<double> totals;
     for (const RewardVector& total : env_.batch().episode_totals)
       totals.insert(totals.end(), total.begin(), total.end());

@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 
-FOLDERS = ("bench", "cmake", "cuda", "docs", "examples", "experiments", "include", "profiles", "scripts", "src", "tests",
-           "traces")
+FOLDERS = ("bench", "cmake", "cuda", "docs", "examples", "experiments", "include", "profiles", "python", "scripts", "src",
+           "tests", "traces")
 PLANTED = """
 | a | b |
 |---|---|

@@ -24,7 +24,7 @@ STANDARD = set("""algorithm array atomic bit charconv chrono cmath compare conce
     string_view thread tuple type_traits unordered_map utility variant vector""".split())
 # What is compiled into programs of its own by foreign rules: headers in the place of NVIDIA's.
 FOREIGN = ("tests/cuda/on_cpu/include",)
-CODE = ("include", "src", "traces", "cuda", "tests", "bench", "examples", "experiments")
+CODE = ("include", "src", "traces", "cuda", "tests", "bench", "examples", "experiments", "python")
 # Folders that hold scripts, beside CODE.
 SCRIPTS = ("scripts", "docs")
 

@@ -1,0 +1,22 @@
+# Looks for Python and nanobind as GPUSCHED_BUILD_PYTHON says and sets GPUSCHED_PYTHON_FOUND; with it, the extension module
+# of the Python package is built. The Python is Python_EXECUTABLE, else that of build/tools (scripts/test.sh), else the path's.
+set(GPUSCHED_PYTHON_FOUND FALSE)
+if(NOT GPUSCHED_BUILD_PYTHON STREQUAL OFF)
+  if(NOT Python_EXECUTABLE AND EXISTS ${PROJECT_SOURCE_DIR}/build/tools/bin/python3)
+    set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/build/tools/bin/python3)
+  endif()
+  find_package(Python 3.9 COMPONENTS Interpreter Development.Module QUIET)
+  if(Python_FOUND)
+    execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE folder ERROR_QUIET
+      OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status)
+    if(status EQUAL 0)
+      find_package(nanobind CONFIG QUIET PATHS ${folder} NO_DEFAULT_PATH)
+    endif()
+  endif()
+  if(nanobind_FOUND)
+    set(GPUSCHED_PYTHON_FOUND TRUE)
+  elseif(GPUSCHED_BUILD_PYTHON STREQUAL ON)
+    message(FATAL_ERROR "Python's headers or nanobind were not found; install python3-dev, and nanobind by pip")
+  endif()
+endif()
+message(STATUS "Python package: ${GPUSCHED_PYTHON_FOUND}")

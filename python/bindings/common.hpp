@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What all parts of the extension module share: arrays, errors, and waiting for work without the interpreter's lock.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/core/types.hpp"
+
+namespace gpusched::python {
+
+namespace nb = nanobind;
+
+/// Bad input or usage, a subclass of ValueError in Python: one line.
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The value, or an InputError.
+template <class T>
+T value_or_raise(Result<T> result) {
+  if (!result) throw InputError(result.error().to_string());
+  return *std::move(result);
+}
+inline void check(const Result<void>& result) {
+  if (!result) throw InputError(result.error().to_string());
+}
+
+template <class T>
+using Column = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+/// A numpy array over `values`, which it owns: no copy.
+template <class T>
+nb::object column(std::vector<T> values) {
+  auto* const held = new std::vector<T>(std::move(values));
+  const nb::capsule owner(held, [](void* memory) noexcept { delete static_cast<std::vector<T>*>(memory); });
+  return nb::cast(Column<T>(held->data(), {held->size()}, owner));
+}
+
+/// Seconds, NaN for "never" and "unknown".
+double seconds_or_nan(Time time);
+
+/// Runs `work` on another thread without the interpreter's lock and looks for signals meanwhile: an interrupt sets
+/// `stop`, waits for the work to end and raises KeyboardInterrupt. What `work` throws is thrown here.
+template <class Work>
+void run_unlocked(std::atomic<bool>& stop, Work work) {
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
+  std::exception_ptr failure;
+  std::thread worker([&] {
+    try {
+      // Keeps the thread's state in the interpreter: a policy that takes the lock again and again does not make one
+      // each time.
+      const nb::gil_scoped_acquire known;
+      const nb::gil_scoped_release unlocked;
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    const std::lock_guard lock(mutex);
+    done = true;
+    ended.notify_one();
+  });
+  bool interrupted = false;
+  for (bool is_done = false; !is_done;) {
+    {
+      const nb::gil_scoped_release unlocked;
+      std::unique_lock lock(mutex);
+      ended.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; });
+      is_done = done;
+    }
+    if (!interrupted && PyErr_CheckSignals() != 0) interrupted = stop = true;
+    if (interrupted && !is_done) {  // what waits for the worker must not run with an error set
+      nb::error_scope keep;
+      const nb::gil_scoped_release unlocked;
+      worker.join();
+      is_done = true;
+    }
+  }
+  if (worker.joinable()) {
+    const nb::gil_scoped_release unlocked;
+    worker.join();
+  }
+  if (interrupted) throw nb::python_error();
+  if (failure) std::rethrow_exception(failure);
+}
+
+void bind_trace(nb::module_& module);
+void bind_policy(nb::module_& module);
+void bind_runs(nb::module_& module);
+void bind_vector_env(nb::module_& module);
+
+}  // namespace gpusched::python

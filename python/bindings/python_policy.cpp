@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/bindings/python_policy.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "gpusched/engine/decision.hpp"
+#include "gpusched/engine/view.hpp"
+#include "gpusched/policy/policy.hpp"
+#include "python/bindings/trace.hpp"
+
+namespace gpusched::python {
+namespace {
+
+const char* word(EventKind kind) {
+  switch (kind) {
+    case EventKind::finish: return "finish";
+    case EventKind::retry: return "retry";
+    case EventKind::wake: return "wake";
+    case EventKind::submit: return "submit";
+    case EventKind::start: return "start";
+    case EventKind::preempt: return "preempt";
+    case EventKind::move: break;
+  }
+  return "move";
+}
+
+const char* word(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::future: return "not submitted yet";
+    case JobPhase::pending: return "waiting";
+    case JobPhase::running: return "running";
+    case JobPhase::done: break;
+  }
+  return "finished";
+}
+
+// What a callable sees and commands. Python may keep it: after its decision every use raises. Arrays that it gave are
+// copies, or columns that own themselves, and stay valid.
+class PyView {
+ public:
+  PyView(const View& view, Decision& decision, nb::object jobs)
+      : view_(&view), decision_(&decision), jobs_(std::move(jobs)) {}
+
+  void end() { view_ = nullptr; }
+
+  [[nodiscard]] double now_s() const { return to_seconds(open().now()); }
+  [[nodiscard]] nb::object jobs() const { return jobs_; }
+  [[nodiscard]] nb::object waiting() const {
+    const View& view = open();
+    std::vector<std::uint32_t> ids;
+    ids.reserve(view.pending_count());
+    for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) append(ids, view.queue(queue));
+    return column(std::move(ids));
+  }
+  [[nodiscard]] nb::object running() const {
+    std::vector<std::uint32_t> ids;
+    append(ids, open().running());
+    return column(std::move(ids));
+  }
+  [[nodiscard]] nb::object ran_s() const {
+    const View& view = open();
+    std::vector<double> seconds(view.arrived());
+    for (std::uint32_t i = 0; i < seconds.size(); ++i) seconds[i] = to_seconds(view.ran(JobId{i}));
+    return column(std::move(seconds));
+  }
+  [[nodiscard]] nb::list events() const {
+    nb::list list;
+    for (const Event& event : open().events()) {
+      list.append(
+          nb::make_tuple(word(event.kind), event.job == no_job ? nb::object(nb::none()) : nb::cast(index(event.job))));
+    }
+    return list;
+  }
+  [[nodiscard]] double free_gpus() const {
+    return static_cast<double>(open().cluster().free_gpu_milli()) / static_cast<double>(whole_gpu);
+  }
+  [[nodiscard]] std::int64_t total_gpus() const { return open().cluster().total_gpus(); }
+  [[nodiscard]] std::uint32_t arrived() const { return open().arrived(); }
+  [[nodiscard]] std::uint32_t finished() const { return open().finished(); }
+
+  bool fits(std::int64_t number) {
+    const JobId job = job_of(number);
+    return open().phase(job) == JobPhase::pending && decision_->fits(job);
+  }
+  bool start(std::int64_t number) {
+    const JobId job = job_of(number);
+    require(job, JobPhase::pending);
+    return decision_->start(job) == Verdict::ok;
+  }
+  void preempt(std::int64_t number) {
+    const JobId job = job_of(number);
+    require(job, JobPhase::running);
+    decision_->preempt(job);
+  }
+  void wake(double time_s) {
+    constexpr double most = 4e12;
+    if (!std::isfinite(time_s) || time_s > most || from_seconds(time_s) <= open().now()) {
+      throw InputError("wake(): expected an instant after now_s = " + std::to_string(now_s()) + ", not " +
+                       std::to_string(time_s));
+    }
+    decision_->wake(from_seconds(time_s));
+  }
+
+ private:
+  [[nodiscard]] const View& open() const {
+    if (view_ == nullptr) throw std::runtime_error("this view belongs to a decision that is over; do not keep it");
+    return *view_;
+  }
+
+  static void append(std::vector<std::uint32_t>& ids, const JobRange& jobs) {
+    for (const JobId job : jobs) ids.push_back(index(job));
+  }
+
+  [[nodiscard]] JobId job_of(std::int64_t number) const {
+    if (number < 0 || number >= open().job_count()) {
+      throw InputError("job " + std::to_string(number) + " does not exist; expected a number below " +
+                       std::to_string(open().job_count()));
+    }
+    return JobId{static_cast<std::uint32_t>(number)};
+  }
+
+  void require(JobId job, JobPhase phase) const {
+    const JobPhase now = open().phase(job);
+    if (now == phase) return;
+    throw InputError("job " + std::to_string(index(job)) + " is " + word(now) + ", not " + word(phase));
+  }
+
+  const View* view_;  // null once the decision is over
+  Decision* decision_;
+  nb::object jobs_;
+};
+
+// Starts the jobs that a callable returned, in their order, passing over those that do not fit now.
+void start_all(PyView& view, const nb::object& answer) {
+  if (answer.is_none()) return;
+  if (!nb::isinstance<nb::iterable>(answer) || nb::isinstance<nb::str>(answer)) {
+    throw InputError("the policy returned " + nb::cast<std::string>(nb::repr(answer)) +
+                     "; expected None or the numbers of waiting jobs");
+  }
+  for (const nb::handle entry : nb::iter(answer)) {
+    const auto number = nb::steal(PyNumber_Index(entry.ptr()));  // numpy's integers too, no floats
+    if (!number.is_valid()) {
+      PyErr_Clear();
+      throw InputError("the policy returned " + nb::cast<std::string>(nb::repr(entry)) +
+                       " among jobs; expected the numbers of waiting jobs");
+    }
+    const long long job = PyLong_AsLongLong(number.ptr());
+    if (job == -1 && PyErr_Occurred() != nullptr) {
+      PyErr_Clear();
+      throw InputError("the policy returned a number that is no job");
+    }
+    view.start(job);
+  }
+}
+
+// A copy of the policy calls the same object; it is told of a new run by `begin_run`.
+class PythonPolicy {
+ public:
+  PythonPolicy(Callable* callable, const JobTable* table) : callable_(callable), table_(table) {}
+
+  [[nodiscard]] std::string_view name() const { return callable_->name; }
+
+  void decide(const View& view, Decision& decision) {
+    if (callable_->stop->load(std::memory_order_relaxed)) return;
+    const nb::gil_scoped_acquire locked;
+    const auto begin = std::chrono::steady_clock::now();
+    PyView* seen = nullptr;
+    nb::object shown;
+    try {
+      if (!jobs_) jobs_ = std::make_shared<Jobs>(*table_);
+      shown = nb::cast(new PyView(view, decision, jobs_->columns), nb::rv_policy::take_ownership);
+      seen = nb::cast<PyView*>(shown);
+      if (!begun_ && nb::hasattr(callable_->function, "begin_run")) callable_->function.attr("begin_run")(shown);
+      begun_ = true;
+      start_all(*seen, callable_->function(shown));
+    } catch (...) {
+      const std::lock_guard lock(callable_->mutex);
+      if (!callable_->failure) callable_->failure = std::current_exception();
+      callable_->stop->store(true);
+    }
+    if (seen != nullptr) seen->end();
+    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begin;
+    callable_->calls += 1;
+    callable_->call_ns += static_cast<std::uint64_t>(spent.count());
+  }
+
+ private:
+  // The job table as arrays, made once a run; freed with the lock held, wherever the last policy ends.
+  struct Jobs {
+    nb::dict columns;
+    explicit Jobs(const JobTable& table) : columns(job_columns(table, false)) {}
+    Jobs(const Jobs&) = delete;
+    Jobs& operator=(const Jobs&) = delete;
+    ~Jobs() {
+      const nb::gil_scoped_acquire locked;
+      columns.reset();
+    }
+  };
+
+  Callable* callable_;
+  const JobTable* table_;
+  std::shared_ptr<Jobs> jobs_;
+  bool begun_ = false;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Callable>> add_callables(PolicyRegistry& registry, const nb::dict& callables,
+                                                     std::atomic<bool>& stop) {
+  std::vector<std::unique_ptr<Callable>> added;
+  for (const auto& [name, function] : callables) {
+    auto callable = std::make_unique<Callable>();
+    callable->function = nb::borrow(function);
+    callable->name = nb::cast<std::string>(name);
+    callable->stop = &stop;
+    registry.add({.name = callable->name,
+                  .summary = "a Python callable",
+                  .source = "Python",
+                  .make = [callable = callable.get()](const PolicyParameters&, const PolicyContext& context)
+                      -> Result<AnyPolicy> { return AnyPolicy(PythonPolicy(callable, context.jobs)); }});
+    added.push_back(std::move(callable));
+  }
+  return added;
+}
+
+void bind_policy(nb::module_& module) {
+  nb::class_<PyView>(module, "View",
+                     "What a policy sees at one instant, and its commands. It ends with the decision: later uses raise "
+                     "RuntimeError. Arrays that it gave are copies and stay valid.")
+      .def_prop_ro("now_s", &PyView::now_s, "The present instant, seconds on the trace's clock.")
+      .def_prop_ro(
+          "jobs", &PyView::jobs,
+          "Columns of all jobs, by job number, as numpy arrays that are made once a run: submit_s, gpus, tasks, "
+          "estimate_s, deadline_s, priority, user, group, vc, family. No true run times.")
+      .def_prop_ro("waiting", &PyView::waiting, "Numbers of the waiting jobs, in the order in which they came to wait.")
+      .def_prop_ro("running", &PyView::running, "Numbers of the running jobs; their order means nothing.")
+      .def_prop_ro("ran_s", &PyView::ran_s, "Seconds that each job ran so far, for the jobs submitted so far.")
+      .def_prop_ro("events", &PyView::events, "What happened at this instant: (kind, job number or None).")
+      .def_prop_ro("free_gpus", &PyView::free_gpus, "GPUs that nobody holds, commands given so far included.")
+      .def_prop_ro("total_gpus", &PyView::total_gpus, "GPUs of the cluster.")
+      .def_prop_ro("arrived", &PyView::arrived, "Jobs submitted so far: those of a smaller number.")
+      .def_prop_ro("finished", &PyView::finished, "Jobs finished so far.")
+      .def("fits", &PyView::fits, nb::arg("job"), "True when the job waits and start() would start it now.")
+      .def("start", &PyView::start, nb::arg("job"),
+           "Starts a waiting job; False when it does not fit. Error: the job does not wait.")
+      .def("preempt", &PyView::preempt, nb::arg("job"),
+           "Stops a running job, which waits again. Error: it does not run.")
+      .def("wake", &PyView::wake, nb::arg("time_s"),
+           "Asks for a decision at that instant. Error: it is not after now_s.");
+}
+
+}  // namespace gpusched::python

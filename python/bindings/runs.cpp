@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// replay(), evaluate(), report() and the tables of fields behind their keyword arguments.
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gpusched/engine/engine.hpp"
+#include "python/bindings/python_policy.hpp"
+#include "python/bindings/trace.hpp"
+#include "src/base/field_table.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/report/report.hpp"
+#include "src/sim/evaluate.hpp"
+#include "src/sim/metric_table.hpp"
+#include "src/sim/replay.hpp"
+#include "src/sim/report.hpp"
+
+namespace gpusched::python {
+namespace {
+
+// Keyword arguments are the command's flags: checkpoint_cost is --checkpoint-cost.
+std::string keyword(const Field& field) {
+  std::string name = field.flag.substr(field.flag.find_first_not_of('-'));
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+}
+
+// Sets what a JSON object of keyword arguments gives.
+void set_keywords(const FieldTable& fields, const std::string& json) {
+  const auto given = nlohmann::ordered_json::parse(json);
+  for (const auto& [name, value] : given.items()) {
+    const Field* field = nullptr;
+    std::vector<std::string> known;
+    for (const Field& candidate : fields) {
+      if (candidate.flag.empty()) continue;
+      known.push_back(keyword(candidate));
+      if (known.back() == name) field = &candidate;
+    }
+    if (field == nullptr) throw InputError(name + ": no such argument" + suggest_nearest(name, known));
+    if (const auto done = set_field_json(*field, value); !done) {
+      throw InputError(name + ": " + done.error().message);
+    }
+  }
+}
+
+nb::list keywords_of(const FieldTable& fields) {
+  nb::list list;
+  for (const Field& field : fields) {
+    if (!field.flag.empty()) list.append(nb::make_tuple(keyword(field), field.meaning, field_text(field)));
+  }
+  return list;
+}
+
+nb::dict metrics_of(const Metrics& metrics) {
+  nb::dict values;
+  for (const MetricInfo& metric : metric_table()) {
+    if (const auto value = metric.value(metrics)) values[metric.name.c_str()] = *value;
+  }
+  return values;
+}
+
+template <class Value>
+nb::object each(const JobTable& jobs, Value value) {
+  std::vector<decltype(value(JobId{}))> values(jobs.size());
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) values[i] = value(JobId{i});
+  return column(std::move(values));
+}
+
+// What jobs.csv of a replay tells besides the trace's own columns.
+nb::dict job_results(const ReplayInput& input, const PolicyRun& run) {
+  const Engine& engine = *run.engine;
+  const JobTable& jobs = engine.jobs();
+  const std::uint32_t end = input.window.end(jobs.size());
+  nb::dict columns = job_columns(jobs, true);
+  const auto seconds = [&](const char* name, auto time) {
+    columns[name] = each(jobs, [&](JobId job) { return seconds_or_nan(time(job)); });
+  };
+  seconds("first_start_s", [&](JobId job) { return engine.first_start(job); });
+  seconds("end_s", [&](JobId job) { return engine.end(job); });
+  seconds("run_s", [&](JobId job) { return engine.ran(job); });
+  seconds("wait_s", [&](JobId job) { return engine.end(job) - jobs.submit(job) - engine.ran(job); });
+  seconds("jct_s", [&](JobId job) { return engine.end(job) - jobs.submit(job); });
+  columns["preemptions"] = each(jobs, [&](JobId job) { return engine.preemptions(job); });
+  columns["measured"] = each(jobs, [&](JobId job) {
+    return static_cast<std::uint8_t>(index(job) >= input.window.first && index(job) < end ? 1 : 0);
+  });
+  std::vector<std::string> ids;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) ids.push_back(jobs.external_id(JobId{i}));
+  columns["job_id"] = nb::cast(ids);
+  return columns;
+}
+
+nb::dict interval_columns(const std::vector<Interval>& intervals) {
+  const auto each_interval = [&](auto value) {
+    std::vector<decltype(value(Interval{}))> values;
+    values.reserve(intervals.size());
+    for (const Interval& interval : intervals) values.push_back(value(interval));
+    return column(std::move(values));
+  };
+  nb::dict columns;
+  columns["job"] = each_interval([](const Interval& i) { return index(i.job); });
+  columns["node"] = each_interval([](const Interval& i) { return index(i.node); });
+  columns["gpus"] = each_interval(
+      [](const Interval& i) { return static_cast<double>(i.gpu_milli) / static_cast<double>(whole_gpu); });
+  columns["start_s"] = each_interval([](const Interval& i) { return to_seconds(i.start); });
+  columns["end_s"] = each_interval([](const Interval& i) { return seconds_or_nan(i.end); });
+  return columns;
+}
+
+nb::dict run_of(const ReplayInput& input, PolicyRun& run, bool tables) {
+  nb::dict result;
+  result["policy"] = run.policy;
+  result["clairvoyant"] = run.clairvoyant;
+  result["run_times"] = run.run_times;
+  result["metrics"] = metrics_of(run.metrics);
+  result["sim_seconds"] = run.sim_seconds;
+  result["why_unfinished"] = run.why_unfinished;
+  if (tables && run.engine) {
+    result["history_hash"] = run.history_hash;
+    result["jobs"] = job_results(input, run);
+    result["intervals"] = interval_columns(run.intervals);
+  }
+  return result;
+}
+
+nb::dict costs_of(const std::vector<std::unique_ptr<Callable>>& callables) {
+  nb::dict costs;
+  for (const auto& callable : callables) {
+    costs[callable->name.c_str()] =
+        nb::make_tuple(callable->calls.load(), static_cast<double>(callable->call_ns.load()) * 1e-9);
+  }
+  return costs;
+}
+
+// Fits a trace that was read already, or reads the scenario's.
+Result<ReplayInput> load(const Scenario& scenario, const PolicyRegistry& registry, const PyTrace* trace) {
+  if (trace == nullptr) return load_replay(scenario, registry);
+  auto fitted = fit_input(input_request(scenario), *trace->trace, {.cluster = "cluster", .placement = "placement"});
+  if (!fitted) return Unexpected{fitted.error()};
+  return prepare_replay(scenario, registry, *std::move(fitted));
+}
+
+nb::dict replay(const std::string& keywords, const PyTrace* trace, const nb::dict& callables, bool tables) {
+  Scenario scenario;
+  set_keywords(scenario_fields(scenario), keywords);
+  if (trace != nullptr) scenario.trace = trace->trace->report.path;
+  if (!scenario.out.empty()) throw InputError("out: replay() returns tables; write files by the program's --out");
+  check(check_scenario(scenario));
+  PolicyRegistry registry = PolicyRegistry::standard();
+  std::atomic<bool> stop = false;
+  const auto added = add_callables(registry, callables, stop);
+  const std::uint64_t threads = added.empty() ? scenario.threads : 1;  // one at a time holds the interpreter's lock
+  std::optional<Result<ReplayInput>> input;
+  std::optional<Result<std::vector<PolicyRun>>> runs;
+  run_unlocked(stop, [&] {
+    input.emplace(load(scenario, registry, trace));
+    if (!*input) return;
+    ReplayProgress progress;
+    progress.stop = &stop;
+    runs.emplace(run_replay(**input, registry, threads, {.splits = false, .job_files = tables}, progress));
+  });
+  for (const auto& callable : added) callable->rethrow();
+  check(*input ? Result<void>{} : Unexpected{input->error()});
+  check(*runs ? Result<void>{} : Unexpected{runs->error()});
+  nb::list list;
+  for (PolicyRun& run : **runs) list.append(run_of(**input, run, tables));
+  nb::dict result;
+  result["runs"] = list;
+  result["notes"] = nb::cast(left_out_lines((*input)->trace.report));
+  result["costs"] = costs_of(added);
+  return result;
+}
+
+nb::dict evaluate(const std::string& keywords, const nb::dict& callables) {
+  EvaluateScenario scenario;
+  set_keywords(evaluate_fields(scenario), keywords);
+  if (scenario.protocol != "windows") throw InputError("protocol: evaluate() has windows alone; the program has sc20");
+  check(check_evaluate_scenario(scenario));
+  PolicyRegistry registry = PolicyRegistry::standard();
+  std::atomic<bool> stop = false;
+  const auto added = add_callables(registry, callables, stop);
+  const std::uint64_t threads = added.empty() ? scenario.threads : 1;
+  std::optional<Result<EvaluationPlan>> plan;
+  std::optional<Result<std::vector<TraceEvaluation>>> evaluations;
+  run_unlocked(stop, [&] {
+    plan.emplace(load_evaluation(scenario, registry));
+    if (!*plan) return;
+    EvaluationProgress progress;
+    progress.stop = &stop;
+    evaluations.emplace(run_evaluation(**plan, registry, threads, progress));
+  });
+  for (const auto& callable : added) callable->rethrow();
+  check(*plan ? Result<void>{} : Unexpected{plan->error()});
+  check(*evaluations ? Result<void>{} : Unexpected{evaluations->error()});
+  nb::dict result;
+  result["text"] = evaluation_text(**plan, **evaluations);
+  result["json"] = evaluation_json(scenario, **plan, **evaluations, {});
+  result["costs"] = costs_of(added);
+  return result;
+}
+
+nb::tuple report(const std::vector<std::string>& folders) {
+  std::optional<Result<Report>> made;
+  {
+    const nb::gil_scoped_release unlocked;
+    made.emplace(make_report(folders));
+  }
+  Report page = value_or_raise(*std::move(made));
+  nb::dict csv;
+  for (const auto& [name, text] : page.csv) csv[name.c_str()] = text;
+  return nb::make_tuple(page.html, csv);
+}
+
+nb::list policies() {
+  nb::list list;
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  for (const PolicyInfo& info : registry.rows()) {
+    nb::dict parameters, row;
+    for (const ParameterInfo& parameter : info.parameters) parameters[parameter.name.c_str()] = parameter.meaning;
+    row["name"] = info.name;
+    row["summary"] = info.summary;
+    row["source"] = info.source;
+    row["preemptive"] = info.preemptive;
+    row["parameters"] = parameters;
+    list.append(row);
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_runs(nb::module_& module) {
+  module.def("replay", &replay, nb::arg("keywords"), nb::arg("trace").none(), nb::arg("callables"), nb::arg("tables"));
+  module.def("replay_keywords", [] {
+    Scenario scenario;
+    return keywords_of(scenario_fields(scenario));
+  });
+  module.def("evaluate", &evaluate, nb::arg("keywords"), nb::arg("callables"));
+  module.def("evaluate_keywords", [] {
+    EvaluateScenario scenario;
+    return keywords_of(evaluate_fields(scenario));
+  });
+  module.def("report", &report, nb::arg("folders"));
+  module.def("policies", &policies);
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: Apache-2.0
+// The learning environment as padded numpy arrays, which are made once and written in place by every step.
+#include "gpusched/learn/vector_env.hpp"
+
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "gpusched/core/named_value.hpp"
+#include "python/bindings/trace.hpp"
+#include "traces/core/run_input.hpp"
+
+namespace gpusched::python {
+namespace {
+
+// What environments borrow; kept by each of them and by their states.
+struct EnvData {
+  std::vector<Window> windows;
+  Cluster cluster;
+};
+
+struct PyEnvState {
+  std::shared_ptr<const EnvData> data;
+  VectorEnv::State state;
+  std::vector<double> returns;
+  std::vector<std::int64_t> lengths;
+};
+
+// Groups of nodes that an observation can hold at most: kinds of node times their numbers of idle GPUs.
+std::uint32_t most_groups(const Cluster& cluster) {
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, bool>, std::uint32_t> kinds;
+  for (const Node& node : cluster.nodes) ++kinds[{node.vc, node.vc_group, node.gpu_type, node.gpus, node.counts_only}];
+  std::uint32_t groups = 0;
+  for (const auto& [kind, nodes] : kinds) groups += std::min(nodes, std::get<3>(kind) + 1);
+  return std::max(1u, groups);
+}
+
+using Actions = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+class PyVectorEnv {
+ public:
+  PyVectorEnv(std::shared_ptr<const EnvData> data, const VectorEnvOptions& options)
+      : data_(std::move(data)), options_(options), env_(data_->windows, {}, data_->cluster, options) {
+    groups_ = most_groups(data_->cluster);
+    tokens_ = options.env.agenda.max_jobs;
+    if (options.env.agenda.choose_nodes) tokens_ = std::max(tokens_, groups_);
+    const std::size_t count = options.environments;
+    jobs_.resize(count * tokens_ * job_features);
+    prior_.resize(count * (tokens_ + 1));
+    mask_.resize(count * (tokens_ + 1));
+    group_rows_.resize(count * groups_ * group_features);
+    global_.resize(count * global_features);
+    privileged_.resize(count * privileged_features);
+    used_.resize(count);
+    rewards_.resize(count);
+    components_.resize(count * reward_terms);
+    terminated_.resize(count);
+    truncated_.resize(count);
+    returns_.resize(count);
+    lengths_.resize(count);
+    ended_returns_.resize(count);
+    ended_lengths_.resize(count);
+    windows_.resize(count);
+  }
+
+  void reset(std::uint64_t seed) {
+    const Turn turn(*this);
+    {
+      const nb::gil_scoped_release unlocked;
+      env_.reset(seed);
+      open_ = true;
+      std::fill(returns_.begin(), returns_.end(), 0.0);
+      std::fill(lengths_.begin(), lengths_.end(), 0);
+      take();
+    }
+  }
+
+  void reset_done() {
+    const Turn turn(*this);
+    require_open();
+    const nb::gil_scoped_release unlocked;
+    for (std::uint32_t e = 0; e < env_.size(); ++e) {
+      if (env_.is_done(e)) forget_episode(e);
+    }
+    env_.reset_done();
+    take();
+  }
+
+  // Returns how many actions were not allowed and replaced.
+  std::uint32_t step(const Actions& given, bool replace) {
+    const Turn turn(*this);
+    require_open();
+    if (given.shape(0) != env_.size()) {
+      throw InputError("actions: expected " + std::to_string(env_.size()) + ", one for each environment, not " +
+                       std::to_string(given.shape(0)));
+    }
+    std::uint32_t replaced = 0;
+    std::string wrong;
+    {
+      const nb::gil_scoped_release unlocked;
+      replaced = translate(given, replace, wrong);
+      if (wrong.empty()) advance([&] { env_.step(std::span<const std::uint32_t>(actions_)); });
+    }
+    if (!wrong.empty()) throw InputError(wrong);
+    return replaced;
+  }
+
+  void step_heuristic() {
+    const Turn turn(*this);
+    require_open();
+    const nb::gil_scoped_release unlocked;
+    advance([&] { env_.step(options_.env.agenda.heuristic); });
+  }
+
+  // The heuristic's actions, as step() takes them.
+  nb::object heuristic_actions() {
+    const Turn turn(*this);
+    require_open();
+    std::vector<std::uint32_t> chosen(env_.size());
+    env_.heuristic_actions(options_.env.agenda.heuristic, chosen);
+    std::vector<std::int64_t> actions(env_.size());
+    for (std::uint32_t e = 0; e < env_.size(); ++e) {
+      const std::uint32_t size = env_.env(e).agenda().size();
+      actions[e] = env_.is_done(e) || chosen[e] == size ? tokens_ : chosen[e];
+    }
+    return column(std::move(actions));
+  }
+
+  // Arrays of the last observation of episode number `which` of those that the last step ended (autoreset same_step).
+  nb::dict final_observation(std::size_t which) {
+    const Turn turn(*this);
+    const Observation& seen = env_.batch().final_observation;
+    if (which >= seen.count()) throw nb::index_error("no such final observation");
+    Padded one(tokens_, groups_);
+    copy(seen, static_cast<std::uint32_t>(which), one.jobs.data(), one.prior.data(), one.mask.data(), one.groups.data(),
+         0);
+    std::vector<float> global(seen.global.begin() + static_cast<std::ptrdiff_t>(which * global_features),
+                              seen.global.begin() + static_cast<std::ptrdiff_t>((which + 1) * global_features));
+    nb::dict result;
+    result["jobs"] = shaped(std::move(one.jobs), {tokens_, job_features});
+    result["prior"] = column(std::move(one.prior));
+    result["action_mask"] = column(std::move(one.mask));
+    result["groups"] = shaped(std::move(one.groups), {groups_, group_features});
+    result["global"] = column(std::move(global));
+    return result;
+  }
+
+  [[nodiscard]] nb::dict ragged() {
+    const Turn turn(*this);
+    require_open();
+    const Observation& seen = env_.batch().observation;
+    nb::dict result;
+    result["jobs"] = shaped(std::vector<float>(seen.jobs), {seen.jobs.size() / job_features, job_features});
+    result["prior"] = column(std::vector<float>(seen.prior));
+    std::vector<std::int8_t> mask(seen.mask.begin(), seen.mask.end());
+    result["action_mask"] = column(std::move(mask));
+    result["job_begin"] = column(std::vector<std::uint32_t>(seen.job_begin));
+    result["groups"] = shaped(std::vector<float>(seen.groups), {seen.groups.size() / group_features, group_features});
+    result["group_begin"] = column(std::vector<std::uint32_t>(seen.group_begin));
+    result["global"] = shaped(std::vector<float>(seen.global), {env_.size(), global_features});
+    return result;
+  }
+
+  [[nodiscard]] nb::object ended() {
+    const Turn turn(*this);
+    return column(std::vector<std::uint32_t>(env_.batch().ended));
+  }
+  [[nodiscard]] nb::object done() {
+    const Turn turn(*this);
+    std::vector<std::uint8_t> done(env_.size());
+    for (std::uint32_t e = 0; e < env_.size(); ++e) done[e] = env_.is_done(e) ? 1 : 0;
+    return column(std::move(done));
+  }
+  // [ended, reward terms]
+  [[nodiscard]] nb::object episode_totals() {
+    const Turn turn(*this);
+    std::vector<double> totals;
+    for (const RewardVector& total : env_.batch().episode_totals)
+      totals.insert(totals.end(), total.begin(), total.end());
+    return shaped(std::move(totals), {env_.batch().ended.size(), reward_terms});
+  }
+
+  std::unique_ptr<PyEnvState> save() {
+    const Turn turn(*this);
+    require_open();
+    return std::make_unique<PyEnvState>(PyEnvState{data_, env_.save(), returns_, lengths_});
+  }
+  void restore(const PyEnvState& state) {
+    const Turn turn(*this);
+    if (state.data != data_) throw InputError("state: expected one of this environment or of its copies");
+    if (state.state.envs.size() != env_.size()) {
+      throw InputError("state: expected one of " + std::to_string(env_.size()) + " environments, not " +
+                       std::to_string(state.state.envs.size()));
+    }
+    const nb::gil_scoped_release unlocked;
+    env_.restore(state.state);
+    open_ = true;
+    returns_ = state.returns;
+    lengths_ = state.lengths;
+    take();
+  }
+  [[nodiscard]] std::unique_ptr<PyVectorEnv> fork() {
+    auto other = std::make_unique<PyVectorEnv>(data_, options_);
+    if (open_) other->restore(*save());
+    return other;
+  }
+
+  // Every array, over the memory that each step writes; `self` keeps it alive.
+  nb::dict arrays(nb::handle self) {
+    const std::size_t count = env_.size();
+    nb::dict result;
+    const auto add = [&](const char* name, auto& values, std::initializer_list<std::size_t> shape) {
+      using Value = typename std::remove_reference_t<decltype(values)>::value_type;
+      result[name] = nb::cast(nb::ndarray<nb::numpy, Value>(values.data(), shape, self));
+    };
+    add("jobs", jobs_, {count, tokens_, job_features});
+    add("prior", prior_, {count, tokens_ + 1});
+    add("action_mask", mask_, {count, tokens_ + 1});
+    add("groups", group_rows_, {count, groups_, group_features});
+    add("global", global_, {count, global_features});
+    add("privileged", privileged_, {count, privileged_features});
+    add("rewards", rewards_, {count});
+    add("components", components_, {count, reward_terms});
+    add("terminated", terminated_, {count});
+    add("truncated", truncated_, {count});
+    add("episode_returns", ended_returns_, {count});
+    add("episode_lengths", ended_lengths_, {count});
+    add("window", windows_, {count});
+    return result;
+  }
+
+  [[nodiscard]] std::uint32_t tokens() const { return tokens_; }
+  [[nodiscard]] std::uint32_t groups() const { return groups_; }
+  [[nodiscard]] std::size_t window_count() const { return data_->windows.size(); }
+
+ private:
+  // One call at a time: others would write the same arrays.
+  class Turn {
+   public:
+    explicit Turn(PyVectorEnv& env) : env_(&env) {
+      if (env.busy_.exchange(true)) throw std::runtime_error("another thread is stepping this environment");
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { env_->busy_ = false; }
+
+   private:
+    PyVectorEnv* env_;
+  };
+
+  struct Padded {
+    Padded(std::uint32_t tokens, std::uint32_t most_groups)
+        : jobs(std::size_t{tokens} * job_features),
+          prior(tokens + 1),
+          mask(tokens + 1),
+          groups(std::size_t{most_groups} * group_features) {}
+    std::vector<float> jobs, prior;
+    std::vector<std::int8_t> mask;
+    std::vector<float> groups;
+  };
+
+  template <class Value>
+  static nb::object shaped(std::vector<Value> values, std::initializer_list<std::size_t> shape) {
+    auto* const held = new std::vector<Value>(std::move(values));
+    const nb::capsule owner(held, [](void* memory) noexcept { delete static_cast<std::vector<Value>*>(memory); });
+    return nb::cast(nb::ndarray<nb::numpy, Value>(held->data(), shape, owner));
+  }
+
+  void require_open() const {
+    if (!open_) throw std::runtime_error("call reset() first");
+  }
+
+  void forget_episode(std::uint32_t e) {
+    returns_[e] = 0;
+    lengths_[e] = 0;
+  }
+
+  // Actions as the environment takes them; `wrong` is filled when one is not allowed.
+  std::uint32_t translate(const Actions& given, bool replace, std::string& wrong) {
+    actions_.assign(env_.size(), 0);
+    std::uint32_t replaced = 0;
+    for (std::uint32_t e = 0; e < env_.size(); ++e) {
+      if (env_.is_done(e)) continue;
+      const Agenda& agenda = env_.env(e).agenda();
+      const std::int64_t action = given.data()[e];
+      const std::uint32_t size = agenda.size();
+      const bool in_range = action >= 0 && (action < size || action == tokens_);
+      actions_[e] = action == tokens_ ? size : static_cast<std::uint32_t>(action);
+      if (in_range && agenda.allowed(actions_[e])) continue;
+      if (!replace) {
+        wrong = "actions[" + std::to_string(e) + "]: " + std::to_string(action) +
+                " is not allowed; expected one that action_mask has 1 for";
+        return replaced;
+      }
+      actions_[e] = agenda.heuristic_action(options_.env.agenda.heuristic);
+      ++replaced;
+    }
+    return replaced;
+  }
+
+  template <class Step>
+  void advance(Step step) {
+    was_done_.resize(env_.size());
+    for (std::uint32_t e = 0; e < env_.size(); ++e) was_done_[e] = env_.is_done(e);
+    step();
+    for (std::uint32_t e = 0; e < env_.size(); ++e) {
+      const StepResult& result = env_.batch().results[e];
+      if (was_done_[e]) {
+        if (options_.autoreset == AutoresetMode::next_step) forget_episode(e);
+        continue;
+      }
+      returns_[e] += result.scalar;
+      lengths_[e] += 1;
+      ended_returns_[e] = returns_[e];
+      ended_lengths_[e] = lengths_[e];
+      if (result.done() && options_.autoreset == AutoresetMode::same_step) forget_episode(e);
+    }
+    take();
+  }
+
+  // Copies one environment's ragged rows into padded ones that held `before` tokens.
+  void copy(const Observation& seen, std::uint32_t e, float* jobs, float* prior, std::int8_t* mask, float* groups,
+            std::uint32_t before) const {
+    const std::uint32_t all = seen.tokens(e), count = std::min(all, tokens_);
+    const std::size_t first = seen.job_begin[e];
+    std::copy_n(seen.jobs.data() + first * job_features, std::size_t{count} * job_features, jobs);
+    std::copy_n(seen.prior.data() + first + e, count, prior);
+    std::copy_n(seen.mask.data() + first + e, count, mask);
+    if (before > count) {
+      std::fill(jobs + std::size_t{count} * job_features, jobs + std::size_t{before} * job_features, 0.0f);
+      std::fill(prior + count, prior + before, 0.0f);
+      std::fill(mask + count, mask + before, std::int8_t{0});
+    }
+    prior[tokens_] = seen.prior[first + e + all];
+    mask[tokens_] = static_cast<std::int8_t>(seen.mask[first + e + all]);
+    const std::size_t first_group = seen.group_begin[e];
+    const std::size_t rows = std::min<std::size_t>(seen.group_begin[e + 1] - first_group, groups_);
+    std::copy_n(seen.groups.data() + first_group * group_features, rows * group_features, groups);
+    std::fill(groups + rows * group_features, groups + std::size_t{groups_} * group_features, 0.0f);
+  }
+
+  void take() {
+    const Batch& batch = env_.batch();
+    const Observation& seen = batch.observation;
+    for (std::uint32_t e = 0; e < env_.size(); ++e) {
+      copy(seen, e, jobs_.data() + std::size_t{e} * tokens_ * job_features,
+           prior_.data() + std::size_t{e} * (tokens_ + 1), mask_.data() + std::size_t{e} * (tokens_ + 1),
+           group_rows_.data() + std::size_t{e} * groups_ * group_features, used_[e]);
+      used_[e] = std::min(seen.tokens(e), tokens_);
+      const StepResult& result = batch.results[e];
+      rewards_[e] = result.scalar;
+      std::copy(result.reward.begin(), result.reward.end(), components_.begin() + std::size_t{e} * reward_terms);
+      terminated_[e] = result.terminated ? 1 : 0;
+      truncated_[e] = result.truncated ? 1 : 0;
+      windows_[e] = env_.window(e);
+    }
+    std::copy(seen.global.begin(), seen.global.end(), global_.begin());
+    std::copy(seen.privileged.begin(), seen.privileged.end(), privileged_.begin());
+  }
+
+  std::shared_ptr<const EnvData> data_;
+  VectorEnvOptions options_;
+  VectorEnv env_;
+  std::uint32_t tokens_ = 0, groups_ = 0;  // of a padded observation
+  bool open_ = false;
+  std::atomic<bool> busy_ = false;
+  std::vector<float> jobs_, prior_;
+  std::vector<std::int8_t> mask_;
+  std::vector<float> group_rows_, global_, privileged_;
+  std::vector<std::uint32_t> used_, actions_;
+  std::vector<double> rewards_, components_;
+  std::vector<std::uint8_t> terminated_, truncated_;
+  std::vector<bool> was_done_;
+  std::vector<double> returns_, ended_returns_;
+  std::vector<std::int64_t> lengths_, ended_lengths_;
+  std::vector<std::uint32_t> windows_;
+};
+
+using Json = nlohmann::json;
+
+template <class Value, std::size_t size>
+Value named(const Json& options, const char* key, const std::array<NamedValue<Value>, size>& names, Value fallback) {
+  if (!options.contains(key)) return fallback;
+  const std::string word = options[key].is_string() ? options[key].get<std::string>() : options[key].dump();
+  std::string known;
+  for (const auto& entry : names) {
+    if (word == entry.name) return entry.value;
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  throw InputError(std::string(key) + ": expected one of " + known + ", not '" + word + "'");
+}
+
+double number(const Json& options, const char* key, double fallback, double least, double most) {
+  if (!options.contains(key)) return fallback;
+  const double value = options[key].is_number() ? options[key].get<double>() : std::nan("");
+  if (!(value >= least && value <= most)) {
+    throw InputError(std::string(key) + ": expected a number from " + Json(least).dump() + " to " + Json(most).dump() +
+                     ", not " + options[key].dump());
+  }
+  return value;
+}
+
+std::uint32_t whole(const Json& options, const char* key, std::uint32_t fallback, std::uint32_t least,
+                    std::uint32_t most) {
+  const double value = number(options, key, fallback, least, most);
+  if (value != std::floor(value)) throw InputError(std::string(key) + ": expected a whole number");
+  return static_cast<std::uint32_t>(value);
+}
+
+bool flag(const Json& options, const char* key, bool fallback) {
+  if (!options.contains(key)) return fallback;
+  if (!options[key].is_boolean()) throw InputError(std::string(key) + ": expected True or False");
+  return options[key].get<bool>();
+}
+
+constexpr std::array<NamedValue<AutoresetMode>, 3> autoreset_names{{{"next_step", AutoresetMode::next_step},
+                                                                    {"same_step", AutoresetMode::same_step},
+                                                                    {"disabled", AutoresetMode::disabled}}};
+constexpr std::array<NamedValue<Split>, 3> split_words{
+    {{"train", Split::train}, {"validation", Split::validation}, {"test", Split::test}}};
+
+VectorEnvOptions env_options(const Json& given) {
+  VectorEnvOptions options;
+  AgendaOptions& agenda = options.env.agenda;
+  agenda.mode = named(given, "mode", action_mode_names, agenda.mode);
+  if (agenda.mode == ActionMode::preempt) {
+    throw InputError(
+        "mode: preempt asks for scores of jobs, which this environment does not take; train it by "
+        "`gpusched train`");
+  }
+  agenda.knowledge = named(given, "knowledge", runtime_knowledge_names, agenda.knowledge);
+  agenda.heuristic = named(given, "heuristic", heuristic_names, agenda.heuristic);
+  agenda.max_jobs = whole(given, "max_jobs", agenda.max_jobs, 4, 65536);
+  agenda.choose_nodes = flag(given, "choose_nodes", agenda.choose_nodes);
+  agenda.sc20_backfill = flag(given, "sc20_backfill", agenda.sc20_backfill);
+  if (const auto wrong = contradiction(agenda)) throw InputError("mode: " + std::string(*wrong));
+  if (given.contains("weights")) {
+    if (!given["weights"].is_object()) throw InputError("weights: expected a dict of reward terms");
+    options.env.weights = {};
+    for (const auto& [name, value] : given["weights"].items()) {
+      const auto place = std::find(reward_names.begin(), reward_names.end(), name);
+      if (place == reward_names.end()) throw InputError("weights: no reward term is called '" + name + "'");
+      if (!value.is_number()) throw InputError("weights: " + name + ": expected a number");
+      options.env.weights[static_cast<std::size_t>(place - reward_names.begin())] = value.get<double>();
+    }
+  }
+  options.env.discount_per_s = number(given, "discount_per_s", 0, 0, 1e6);
+  options.autoreset = named(given, "autoreset", autoreset_names, options.autoreset);
+  options.environments = whole(given, "num_envs", 16, 1, 1u << 20);
+  options.environments_per_window = whole(given, "envs_per_window", 1, 1, options.environments);
+  if (options.environments % options.environments_per_window != 0) {
+    throw InputError("envs_per_window: expected a divisor of num_envs");
+  }
+  options.threads = whole(given, "threads", 1, 1, 256);
+  return options;
+}
+
+WindowOptions window_options(const Json& given) {
+  WindowOptions options;
+  options.jobs = whole(given, "window_jobs", options.jobs, 1, 1u << 30);
+  options.warm_up_jobs = whole(given, "warmup_jobs", options.warm_up_jobs, 0, 1u << 30);
+  options.stride = whole(given, "stride", options.stride, 1, 1u << 30);
+  options.train_fraction = number(given, "train_fraction", options.train_fraction, 0, 1);
+  options.validation_fraction = number(given, "validation_fraction", options.validation_fraction, 0, 1);
+  options.arrival_scale = number(given, "arrival_scale", options.arrival_scale, 1e-6, 1e6);
+  options.truncate = flag(given, "truncate", options.truncate);
+  return options;
+}
+
+std::unique_ptr<PyVectorEnv> make_env(const PyTrace& trace, const std::string& cluster, const std::string& json) {
+  const Json given = Json::parse(json);
+  const VectorEnvOptions options = env_options(given);
+  const WindowOptions windows = window_options(given);
+  const std::string oversize = given.value("oversize", Json("error")).dump();
+  if (oversize != "\"error\"" && oversize != "\"drop\"" && oversize != "\"clamp\"") {
+    throw InputError("oversize: expected one of error, drop, clamp, not " + oversize);
+  }
+  const Split split = named(given, "split", split_words, Split::train);
+  std::optional<Result<RunInput>> input;
+  std::optional<Result<std::vector<Window>>> made;
+  {
+    const nb::gil_scoped_release unlocked;
+    input.emplace(fit_input({.trace = trace.trace->report.path,
+                             .cluster = cluster,
+                             .oversize = oversize_from_word(std::string_view(oversize).substr(1, oversize.size() - 2))},
+                            *trace.trace, {.cluster = "cluster", .placement = "placement"}));
+    if (*input) made.emplace(make_windows((*input)->trace.jobs, windows, split));
+  }
+  check(*input ? Result<void>{} : Unexpected{input->error()});
+  check(*made ? Result<void>{} : Unexpected{made->error()});
+  auto data = std::make_shared<EnvData>();
+  data->windows = *std::move(*made);
+  data->cluster = std::move((*input)->cluster);
+  return std::make_unique<PyVectorEnv>(std::move(data), options);
+}
+
+template <std::size_t size>
+nb::list words(const std::array<std::string_view, size>& names) {
+  nb::list list;
+  for (const std::string_view name : names) list.append(nb::str(name.data(), name.size()));
+  return list;
+}
+
+}  // namespace
+
+void bind_vector_env(nb::module_& module) {
+  nb::class_<PyEnvState>(module, "EnvState", "Everything that changes in an environment; of use to its maker alone.");
+  nb::class_<PyVectorEnv>(module, "CoreVectorEnv")
+      .def("reset", &PyVectorEnv::reset, nb::arg("seed"))
+      .def("reset_done", &PyVectorEnv::reset_done)
+      .def("step", &PyVectorEnv::step, nb::arg("actions").noconvert(), nb::arg("replace"))
+      .def("step_heuristic", &PyVectorEnv::step_heuristic)
+      .def("heuristic_actions", &PyVectorEnv::heuristic_actions)
+      .def("final_observation", &PyVectorEnv::final_observation, nb::arg("which"))
+      .def("ragged", &PyVectorEnv::ragged)
+      .def("ended", &PyVectorEnv::ended)
+      .def("done", &PyVectorEnv::done)
+      .def("episode_totals", &PyVectorEnv::episode_totals)
+      .def("save", &PyVectorEnv::save)
+      .def("restore", &PyVectorEnv::restore, nb::arg("state"))
+      .def("fork", &PyVectorEnv::fork)
+      .def("arrays", [](nb::handle self) { return nb::cast<PyVectorEnv&>(self).arrays(self); })
+      .def_prop_ro("tokens", &PyVectorEnv::tokens)
+      .def_prop_ro("groups", &PyVectorEnv::groups)
+      .def_prop_ro("windows", &PyVectorEnv::window_count);
+  module.def("make_env", &make_env, nb::arg("trace"), nb::arg("cluster"), nb::arg("options"));
+  module.attr("reward_terms") = words(reward_names);
+}
+
+}  // namespace gpusched::python

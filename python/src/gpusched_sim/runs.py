@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces, clusters, replays, evaluations and reports."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, Union
+
+from . import _core
+from .tables import Table
+
+if TYPE_CHECKING:
+    import pandas
+
+Policy = Union[str, Callable[[_core.View], Any]]
+
+
+def _text(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _cluster_text(cluster: Any) -> str:
+    if cluster is None:
+        return ""
+    text = cluster.text if isinstance(cluster, _core.Cluster) else _text(cluster)
+    if isinstance(text, int) and not isinstance(text, bool):
+        text = str(text)
+    if not isinstance(text, str):
+        raise TypeError(f"cluster: expected a Cluster, a text, a path or a number of GPUs, not {type(cluster).__name__}")
+    return text
+
+
+def _keywords(options: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps({name: _text(value) for name, value in options.items() if value is not None}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _core.Error(f"options: expected texts, numbers, truth values and lists of them: {error}") from None
+
+
+def _split_policies(policies: Any) -> tuple[list[str], dict[str, Callable], dict[str, str]]:
+    """(texts for the registry, callables by their name there, what each of those is called)."""
+    given = [policies] if isinstance(policies, str) or callable(policies) else policies
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    elif isinstance(given, Iterable):
+        pairs = [(None, policy) for policy in given]
+    else:
+        raise TypeError(f"policies: expected a policy or several, not {type(policies).__name__}")
+    texts, callables, shown = [], {}, {}
+    for name, policy in pairs:
+        if isinstance(policy, str):
+            texts.append(policy)
+        elif callable(policy):
+            key = f"python-{len(callables) + 1}"
+            callables[key] = policy
+            shown[key] = str(name or getattr(policy, "__name__", type(policy).__name__))
+            texts.append(key)
+        else:
+            raise TypeError(f"policies: expected texts and callables, not {type(policy).__name__}")
+    return texts, callables, shown
+
+
+def read_trace(path: Any, *, format: str = "auto", columns: str = "", where: str = "", seed: int = 0,
+               drop_bad_rows: bool = False) -> _core.Trace:
+    """Reads a job trace of any format that `gpusched trace --help` lists.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A file, plain or compressed, a folder of PAI tables, or `"synthetic:NAME"`.
+    format : str
+        A trace format, or `"auto"`.
+    columns : str
+        Of format csv: `"submit=COLUMN,gpus=COLUMN,duration=COLUMN[,user=...]"`.
+    where : str
+        Which jobs to keep: `"vc=gpu,gpus>=8"`.
+    seed : int
+        Of a synthetic trace.
+    drop_bad_rows : bool
+        Count rows with bad values as dropped instead of refusing the trace.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    Error
+        The file cannot be read; the line names file, line and field.
+    """
+    return _core.read_trace(str(_text(path)), format, columns, where, seed, drop_bad_rows)
+
+
+def trace_from_columns(submit_s: Any, duration_s: Any, gpus: Any, *, estimate_s: Any = None, user: Sequence[str] = (),
+                       vc: Sequence[str] = (), job_id: Sequence[str] = ()) -> _core.Trace:
+    """Makes a trace of arrays, such as the columns of a DataFrame.
+
+    Parameters
+    ----------
+    submit_s, duration_s, gpus : array_like of float
+        Instant of submission and true run time in seconds; GPUs, whole or thousandths of one.
+    estimate_s : array_like of float, optional
+        What the user asked for, in seconds; NaN where nothing was.
+    user, vc, job_id : sequence of str, optional
+        Names; empty: unknown. Ids must be distinct.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    Error
+        Lengths differ, or a value is out of range.
+    """
+    import numpy
+
+    def numbers(name, values):
+        try:
+            array = numpy.ascontiguousarray(values, dtype=numpy.float64)
+        except (TypeError, ValueError):
+            raise _core.Error(f"{name}: expected numbers") from None
+        if array.ndim != 1:
+            raise _core.Error(f"{name}: expected one dimension, not {array.ndim}")
+        return array
+
+    def names(values):
+        return [str(value) for value in values]
+
+    return _core.trace_from_columns(numbers("submit_s", submit_s), numbers("duration_s", duration_s), numbers("gpus", gpus),
+                                    None if estimate_s is None else numbers("estimate_s", estimate_s), names(user), names(vc),
+                                    names(job_id))
+
+
+def parse_cluster(cluster: Any) -> _core.Cluster:
+    """Makes a cluster of a built-in name, `"NODESxGPUS"`, `"RACKSxNODESxGPUS"`, a number of GPUs or a file.
+
+    Parameters
+    ----------
+    cluster : str, int or os.PathLike
+
+    Returns
+    -------
+    Cluster
+
+    Raises
+    ------
+    Error
+        It is none of these.
+    """
+    return _core.parse_cluster(_cluster_text(cluster))
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One policy's run.
+
+    Attributes
+    ----------
+    policy : str
+        As given; the name of a callable.
+    metrics : dict of str to float
+        As `gpusched replay --json` calls them; the name of each ends in its unit.
+    clairvoyant : bool
+        Whether the policy reads true run times, which no real scheduler knows.
+    run_times : str
+        What the policy knew of run times.
+    jobs, intervals : Table or None
+        A row for each job, and one for each stretch of a job on a node (`job` is a row of `jobs`, `node` of the cluster).
+    decisions : int
+        Of a callable: how often it was called.
+    decision_us : float
+        Of a callable: mean microseconds of a call.
+    """
+
+    policy: str
+    metrics: dict[str, float]
+    clairvoyant: bool
+    run_times: str
+    sim_seconds: float
+    history_hash: int | None
+    jobs: Table | None
+    intervals: Table | None
+    decisions: int = 0
+    decision_us: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"Run({self.policy!r}, avg_jct_s={self.metrics.get('avg_jct_s', float('nan')):.2f})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Replay(Sequence):
+    """The runs of a replay, in the order of the policies.
+
+    Attributes
+    ----------
+    runs : tuple of Run
+    notes : list of str
+        Rows of the trace that were left out, and why.
+    """
+
+    runs: tuple[Run, ...]
+    notes: list[str]
+
+    def __getitem__(self, which: Any) -> Any:
+        if not isinstance(which, str):
+            return self.runs[which]
+        for run in self.runs:
+            if run.policy == which:
+                return run
+        raise KeyError(f"no run of {which!r}; there are {', '.join(run.policy for run in self.runs)}")
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def metrics(self) -> pandas.DataFrame:
+        """One row a policy, one column a metric."""
+        import pandas
+
+        return pandas.DataFrame([run.metrics for run in self.runs],
+                                index=pandas.Index([run.policy for run in self.runs], name="policy"))
+
+
+def replay(trace: Any, cluster: Any = None, policies: Any = "fifo", *, tables: bool = True, **options: Any) -> Replay:
+    """Runs a trace under one policy or several.
+
+    Other threads run meanwhile; a callable holds the interpreter's lock while it decides.
+
+    Parameters
+    ----------
+    trace : str, os.PathLike or Trace
+        What `read_trace` takes, or gave.
+    cluster : str, int, os.PathLike or Cluster, optional
+        What `parse_cluster` takes, or gave; by default what the trace states.
+    policies : str, callable, sequence or dict of them
+        Names as `gpusched policies` lists them, with parameters (`"las{thresholds_gpu_s=[3600]}"`), `"rl:DIR"`, or callables
+        that take a `View`; a dict names its callables. A callable starts jobs by the view, or returns the numbers of waiting
+        jobs, which are started in that order as far as they fit. Where it has a method `begin_run`, that is called with the
+        first view of each run.
+    tables : bool
+        False: metrics alone, which takes less time and memory.
+    **options
+        Options of `gpusched replay` by the name of their flag: `seed=1`, `backfill="easy"`, `placement="best-fit"`,
+        `warmup_jobs=100`, `threads=0`, `where="gpus>=8"`, ...
+
+    Returns
+    -------
+    Replay
+
+    Raises
+    ------
+    Error
+        Bad input or usage, a policy that leaves jobs waiting for ever, a callable that returns no jobs.
+    Exception
+        Whatever a callable raises.
+    """
+    texts, callables, shown = _split_policies(policies)
+    given = dict(options, policy=texts, cluster=_cluster_text(cluster) or None)
+    held = trace if isinstance(trace, _core.Trace) else None
+    if held is None:
+        given["trace"] = str(_text(trace))
+    result = _core.replay(_keywords(given), held, callables, tables)
+    runs = []
+    for row in result["runs"]:
+        name = shown.get(row["policy"], row["policy"])
+        if row["why_unfinished"]:
+            raise _core.Error(f"policy {name} {row['why_unfinished']}")
+        calls, seconds = result["costs"].get(row["policy"], (0, 0.0))
+        runs.append(Run(policy=name, metrics=row["metrics"], clairvoyant=row["clairvoyant"], run_times=row["run_times"],
+                        sim_seconds=row["sim_seconds"], history_hash=row.get("history_hash"),
+                        jobs=Table(row["jobs"]) if "jobs" in row else None,
+                        intervals=Table(row["intervals"]) if "intervals" in row else None, decisions=calls,
+                        decision_us=1e6 * seconds / calls if calls else 0.0))
+    return Replay(tuple(runs), result["notes"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found.
+
+    Attributes
+    ----------
+    text : str
+        The table that `gpusched evaluate` prints.
+    data : dict
+        What `gpusched evaluate --json` prints.
+    """
+
+    text: str
+    data: dict[str, Any]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def evaluate(traces: Any, clusters: Any = None, policies: Any = ("fifo", "sjf"), **options: Any) -> Evaluation:
+    """Compares policies on the same windows of a trace, with confidence intervals.
+
+    Parameters
+    ----------
+    traces : str or os.PathLike, or several
+        Several give a matrix.
+    clusters : str, int or os.PathLike, or several, optional
+        One for all traces, or one for each.
+    policies : as of `replay`
+    **options
+        Options of `gpusched evaluate` by the name of their flag: `window_jobs=512`, `windows=20`, `figure="avg_wait_s"`, ...
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    Error
+        Bad input or usage, or a run that failed.
+    Exception
+        Whatever a callable raises.
+    """
+    def several(values):
+        return [values] if isinstance(values, (str, int, os.PathLike, _core.Cluster)) else list(values)
+
+    texts, callables, shown = _split_policies(policies)
+    given = dict(options, policy=texts, trace=[str(_text(trace)) for trace in several(traces)])
+    if clusters is not None:
+        given["cluster"] = [_cluster_text(cluster) for cluster in several(clusters)]
+    result = _core.evaluate(_keywords(given), callables)
+    text, data = result["text"], result["json"]
+    for key, name in shown.items():
+        text = text.replace(key.ljust(len(name)), name.ljust(len(key)))
+        data = data.replace(json.dumps(key), json.dumps(name))
+    return Evaluation(text, json.loads(data))
+
+
+def report(folders: Any, out: Any = None) -> str:
+    """Draws what `gpusched replay`, `evaluate` or `train` wrote by --out as one HTML page.
+
+    Parameters
+    ----------
+    folders : str or os.PathLike, or several
+    out : str or os.PathLike, optional
+        The file of the page.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Raises
+    ------
+    Error
+        A folder holds no results, or the package was built without Vega.
+    """
+    several = [folders] if isinstance(folders, (str, os.PathLike)) else folders
+    page, _ = _core.report([str(_text(folder)) for folder in several])
+    if out is not None:
+        with open(out, "w", encoding="utf-8") as file:
+            file.write(page)
+    return page
+
+
+def policies() -> list[dict[str, Any]]:
+    """Every policy: name, summary, source, whether it preempts, and its parameters with their meaning."""
+    return _core.policies()

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Gymnasium environment: Gymnasium's own checker, autoreset, seeds, snapshots and bad input."""
+import warnings
+
+import numpy
+import pytest
+
+import gpusched_sim as gs
+
+gymnasium = pytest.importorskip("gymnasium")
+SMALL = {"window_jobs": 32, "stride": 32, "max_jobs": 16}
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return gs.read_trace("synthetic:philly")
+
+
+def make(trace, num_envs=4, **options):
+    return gs.VectorEnv(trace, "8x8", num_envs, **dict(SMALL, **options))
+
+
+def until_an_end(env, mode_heuristic=True):
+    for _ in range(10000):
+        result = env.step(env.heuristic_actions())
+        if "episode" in result[4]:
+            return result
+    raise AssertionError("no episode ended")
+
+
+def test_gymnasiums_checker_accepts_env(trace):
+    from gymnasium.utils.env_checker import check_env
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # boxes without bounds
+        check_env(gs.Env(trace, "8x8", on_invalid="heuristic", **SMALL), skip_render_check=True)
+
+
+def test_observations_lie_in_the_space(trace):
+    env = make(trace)
+    observation, info = env.reset(seed=1)
+    assert env.observation_space.contains(observation)
+    assert numpy.array_equal(info["action_mask"], observation["action_mask"])
+    for _ in range(50):
+        observation, rewards, terminated, truncated, info = env.step(env.heuristic_actions())
+        assert env.observation_space.contains(observation)
+        assert rewards.shape == (4,) and terminated.dtype == bool and truncated.dtype == bool
+
+
+def test_equal_seeds_give_equal_episodes_for_any_number_of_threads(trace):
+    first, second = make(trace), make(trace, threads=2)
+    first.reset(seed=7), second.reset(seed=7)
+    for _ in range(100):
+        a, b = first.step(first.heuristic_actions()), second.step(second.heuristic_actions())
+        assert all(numpy.array_equal(a[0][name], b[0][name]) for name in a[0])
+        assert numpy.array_equal(a[1], b[1])
+
+
+def test_padded_rows_are_the_ragged_ones(trace):
+    env = make(trace)
+    env.reset(seed=3)
+    for _ in range(60):
+        observation = env.step(env.heuristic_actions())[0]
+        ragged = env.ragged()
+        for e in range(env.num_envs):
+            begin, end = ragged["job_begin"][e:e + 2]
+            count = end - begin
+            assert numpy.array_equal(observation["jobs"][e, :count], ragged["jobs"][begin:end])
+            assert not observation["jobs"][e, count:].any() and not observation["action_mask"][e, count:-1].any()
+            assert observation["action_mask"][e, -1] == ragged["action_mask"][end + e]
+
+
+def test_same_step_gives_the_last_observation_and_statistics(trace):
+    env = make(trace)
+    env.reset(seed=1)
+    observation, _, terminated, _, info = until_an_end(env)
+    ended = numpy.flatnonzero(info["_episode"])
+    assert terminated[ended].all() and numpy.array_equal(info["_final_obs"], info["_episode"])
+    assert env.single_observation_space.contains(info["final_obs"][ended[0]])
+    assert (info["episode"]["l"][ended] > 0).all()
+    assert info["episode"]["r"][ended] == pytest.approx(info["episode"]["bounded_slowdown"][ended], abs=1e3)
+    assert observation["action_mask"][ended].any()
+
+
+def test_next_step_resets_at_the_step_after(trace):
+    env = make(trace, autoreset_mode="next_step")
+    env.reset(seed=1)
+    _, _, terminated, _, info = until_an_end(env)
+    ended = numpy.flatnonzero(info["_episode"])[0]
+    assert terminated[ended] and "final_obs" not in info
+    _, rewards, terminated, _, _ = env.step(env.heuristic_actions())
+    assert rewards[ended] == 0 and not terminated[ended]
+
+
+def test_disabled_waits_for_a_reset_mask(trace):
+    env = make(trace, autoreset_mode="disabled")
+    env.reset(seed=1)
+    _, _, terminated, truncated, _ = until_an_end(env)
+    done = terminated | truncated
+    with pytest.raises(gs.Error, match="reset_mask"):
+        env.reset(options={"reset_mask": ~done})
+    observation, _ = env.reset(options={"reset_mask": done})
+    assert observation["action_mask"].any(axis=1).all()
+
+
+@pytest.mark.parametrize("how", ["set_state", "fork"])
+def test_a_snapshot_goes_on_exactly(trace, how):
+    env = make(trace)
+    env.reset(seed=5)
+    for _ in range(30):
+        env.step(env.heuristic_actions())
+    state, other = env.get_state(), env.fork()
+    expected = [env.step(env.heuristic_actions())[1].tolist() for _ in range(100)]
+    if how == "set_state":
+        env.set_state(state)
+        other = env
+    assert [other.step(other.heuristic_actions())[1].tolist() for _ in range(100)] == expected
+
+
+def test_arrays_without_copies_are_one_memory_and_outlive_the_environment(trace):
+    env = make(trace, copy=False)
+    first, _ = env.reset(seed=1)
+    second = env.step(env.heuristic_actions())[0]
+    assert numpy.shares_memory(first["jobs"], second["jobs"])
+    before = first["jobs"].copy()
+    del env
+    assert numpy.array_equal(first["jobs"], before)
+
+
+@pytest.mark.parametrize("actions, line", [
+    ([0, 0, 0], "expected 4 whole numbers"), ([0.5] * 4, "expected 4 whole numbers"), ([[0] * 4], "expected 4 whole numbers"),
+    ([99] * 4, "not allowed"), ([-1] * 4, "not allowed"), (["a"] * 4, "expected 4 whole numbers"),
+])
+def test_bad_actions_are_one_line_and_change_nothing(trace, actions, line):
+    env = make(trace)
+    before = env.reset(seed=1)[0]
+    with pytest.raises(gs.Error, match=line):
+        env.step(actions)
+    assert numpy.array_equal(env.set_state(env.get_state())[0]["jobs"], before["jobs"])
+
+
+@pytest.mark.parametrize("options, line", [
+    ({"mode": "no"}, "mode: expected one of"), ({"mode": "preempt"}, "preempt"), ({"max_jobs": 2}, "max_jobs"),
+    ({"weights": {"speed": 1}}, "no reward term"), ({"window_jobs": 10**6}, "windows"), ({"threads": 0}, "threads"),
+    ({"max_job": 3}, "no such option"), ({"autoreset_mode": "never"}, "autoreset_mode"), ({"num_envs": 0}, "num_envs"),
+    ({"num_envs": 1.5}, "num_envs"), ({"heuristic": "las"}, "mode preempt"), ({"truncate": 1}, "True or False"),
+])
+def test_bad_options_are_one_line(trace, options, line):
+    with pytest.raises(gs.Error, match=line):
+        make(trace, **options)
+
+
+def test_misuse_raises(trace):
+    env = make(trace)
+    with pytest.raises(RuntimeError, match="reset"):
+        env.step([0] * 4)
+    env.reset(seed=1)
+    with pytest.raises(gs.Error, match="state"):
+        make(trace).set_state(env.get_state())
+    with pytest.raises(gs.Error, match="seed"):
+        env.reset(seed="x")

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The job that is smallest for how long it has waited goes first: GPUs^alpha / (wait + 1 s), greedy.
-#include <gpusched/plugin/policy_plugin.hpp>
-
 #include <algorithm>
 #include <cmath>
+#include <gpusched/plugin/policy_plugin.hpp>
 #include <utility>
 #include <vector>
 

@@ -220,7 +220,8 @@ std::vector<std::string> folder_names(const std::vector<PolicySpec>& specs) {
   std::set<std::string> taken;
   for (const PolicySpec& spec : specs) {
     std::string base = spec.text;
-    if (base.starts_with('.')) base.erase(0, std::min(base.find_first_not_of("./"), base.size()));  // a path; not hidden
+    if (base.starts_with('.'))
+      base.erase(0, std::min(base.find_first_not_of("./"), base.size()));  // a path; not hidden
     for (char& c : base) {
       const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
       if (!plain && std::string_view("-_.@=,+").find(c) == std::string_view::npos) c = '_';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How misuse is found in a policy outside the tree (gpusched/plugin/policy_plugin.hpp): it throws, so that the program can
-/// report it. Included by config.hpp where GPUSCHED_OWN_POLICY is defined, and by nobody else.
+/// How misuse is found in a policy outside the tree (gpusched/plugin/policy_plugin.hpp): it throws, so that the program
+/// can report it. Included by config.hpp where GPUSCHED_OWN_POLICY is defined, and by nobody else.
 #pragma once
 
 #include <cstddef>

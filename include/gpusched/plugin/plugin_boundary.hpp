@@ -2,8 +2,9 @@
 /// The boundary between the program and a shared library that holds a policy: one C function, which returns a table of
 /// functions and what the library was built with. A policy includes policy_plugin.hpp instead.
 ///
-/// The policy reads the engine's state by the inline functions of these headers. Library and program must therefore come
-/// from the same headers, compiler and standard library; the loader compares all of that before it calls anything else.
+/// The policy reads the engine's state by the inline functions of these headers. Library and program must therefore
+/// come from the same headers, compiler and standard library; the loader compares all of that before it calls anything
+/// else.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,8 @@ struct GpuschedParameter {
   const char* meaning;        ///< one line
   std::uint32_t kind;         ///< a GpuschedParameterKind
   double fallback;            ///< the default of a number, or of a flag (0 or 1)
-  double least, most;         ///< a number lies between them
+  double least;               ///< a number is at least this
+  double most;                ///< and at most this
   const char* fallback_word;  ///< the default of a word; null for others
   const char* words;          ///< the allowed words, "fast|slow"; null: any
 };
@@ -44,14 +46,14 @@ struct GpuschedValue {
 
 /// The run that a policy is made for. Borrowed for the call.
 struct GpuschedPolicyRun {
-  const gpusched::Cluster* cluster;
-  std::uint64_t seed;           ///< of the run's random numbers
-  const GpuschedValue* values;  ///< one for each parameter, in their order
-  std::uint32_t value_count;
+  const gpusched::Cluster* cluster;  ///< of the run
+  std::uint64_t seed;                ///< of the run's random numbers
+  const GpuschedValue* values;       ///< one for each parameter, in their order
+  std::uint32_t value_count;         ///< of `values`
 };
 
-/// What the library holds. Functions that may fail write one line into `error`, of at most `size` bytes with its final 0;
-/// no exception leaves the library.
+/// What the library holds. Functions that may fail write one line into `error`, of at most `size` bytes with its final
+/// 0; no exception leaves the library.
 struct GpuschedPolicyPlugin {
   std::uint32_t struct_size;  ///< sizeof(GpuschedPolicyPlugin)
   std::uint32_t version;      ///< GPUSCHED_PLUGIN_VERSION
@@ -63,18 +65,19 @@ struct GpuschedPolicyPlugin {
   const char* headers;           ///< GPUSCHED_HEADERS_HASH
   std::uint32_t sizes[8];        ///< bytes of types of the engine's state: gpusched::detail::state_sizes
 
-  const char* name;     ///< the policy's name
-  const char* summary;  ///< what it does, one line
-  const GpuschedParameter* parameters;
-  std::uint32_t parameter_count;
-  std::uint32_t clairvoyant;  ///< 1: it reads true run times
-  std::uint32_t preemptive;   ///< 1: it may preempt
+  const char* name;                     ///< the policy's name
+  const char* summary;                  ///< what it does, one line
+  const GpuschedParameter* parameters;  ///< what may stand between braces
+  std::uint32_t parameter_count;        ///< of `parameters`
+  std::uint32_t clairvoyant;            ///< 1: it reads true run times
+  std::uint32_t preemptive;             ///< 1: it may preempt
 
-  void* (*make)(const GpuschedPolicyRun* run, char* error, std::size_t size);       ///< null on failure
-  void* (*copy)(const void* policy, char* error, std::size_t size);                 ///< null on failure
-  void (*destroy)(void* policy);                                                    ///< what make() or copy() returned
-  std::uint32_t (*decide)(void* policy, const gpusched::OracleView* view,           //
-                          gpusched::Decision* decision, char* error, std::size_t size);  ///< 0: done; 1: failed
+  void* (*make)(const GpuschedPolicyRun* run, char* error, std::size_t size);  ///< null on failure
+  void* (*copy)(const void* policy, char* error, std::size_t size);            ///< null on failure
+  void (*destroy)(void* policy);                                               ///< what make() or copy() returned
+  /// 0: done; 1: failed.
+  std::uint32_t (*decide)(void* policy, const gpusched::OracleView* view, gpusched::Decision* decision, char* error,
+                          std::size_t size);
 };
 
 /// The type of the function that the library exports.
@@ -115,8 +118,8 @@ inline constexpr const char* plugin_build = "plain";
 #endif
 
 /// Bytes of what both sides read. The headers' hash does not show compiler options that change layouts.
-inline constexpr std::uint32_t state_sizes[8] = {
-    sizeof(JobTable), sizeof(Cluster), sizeof(EngineState), sizeof(ClusterState),
-    sizeof(JobState), sizeof(Command), sizeof(OracleView),  sizeof(Decision)};
+inline constexpr std::uint32_t state_sizes[8] = {sizeof(JobTable),     sizeof(Cluster),  sizeof(EngineState),
+                                                 sizeof(ClusterState), sizeof(JobState), sizeof(Command),
+                                                 sizeof(OracleView),   sizeof(Decision)};
 
 }  // namespace gpusched::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A policy as a shared library, for `gpusched replay --policy ./mine.so`: one C++ file that includes this header before
-/// others of gpusched, defines a policy (gpusched/policy/policy.hpp) and ends with GPUSCHED_POLICY_PLUGIN(Mine, {...}).
-/// docs/own-policy.md tells how to build it.
+/// A policy as a shared library, for `gpusched replay --policy ./mine.so`: one C++ file that includes this header
+/// before others of gpusched, defines a policy (gpusched/policy/policy.hpp) and ends with GPUSCHED_POLICY_PLUGIN(Mine,
+/// {...}). docs/own-policy.md tells how to build it.
 #pragma once
 
 // Ids out of range, and calls out of order, throw in such a library (config.hpp).
@@ -51,8 +51,8 @@ struct PolicyPluginInfo {
   bool preemptive = false;                         ///< it may preempt
 };
 
-/// The run that a policy is made for: its parameters, complete and in range, the cluster and the seed. A policy of type P
-/// is made as P(const PluginRun&) where it has such a constructor, else as P(). Borrowed for the constructor's call.
+/// The run that a policy is made for: its parameters, complete and in range, the cluster and the seed. A policy of type
+/// P is made as P(const PluginRun&) where it has such a constructor, else as P(). Borrowed for the constructor's call.
 class PluginRun {
  public:
   /// Used by GPUSCHED_POLICY_PLUGIN.
@@ -149,8 +149,7 @@ class PluginFunctions {
   }
 
   static void* copy(const void* policy, char* error, std::size_t size) noexcept {
-    return guarded<void*>(nullptr, error, size,
-                          [&]() -> void* { return new P(*static_cast<const P*>(policy)); });
+    return guarded<void*>(nullptr, error, size, [&]() -> void* { return new P(*static_cast<const P*>(policy)); });
   }
 
   static void destroy(void* policy) noexcept {
@@ -182,9 +181,10 @@ class PluginFunctions {
 }  // namespace detail
 }  // namespace gpusched
 
-/// Makes the library's one entry: GPUSCHED_POLICY_PLUGIN(Mine, {.name = "mine", .summary = "...", .parameters = {...}}).
-#define GPUSCHED_POLICY_PLUGIN(Type, ...)                                                                             \
-  extern "C" __attribute__((visibility("default"))) const GpuschedPolicyPlugin* gpusched_policy_plugin() {            \
-    return ::gpusched::detail::PluginFunctions<Type>::table(::gpusched::PolicyPluginInfo __VA_ARGS__);                \
-  }                                                                                                                   \
+/// Makes the library's one entry: GPUSCHED_POLICY_PLUGIN(Mine, {.name = "mine", .summary = "...", .parameters =
+/// {...}}).
+#define GPUSCHED_POLICY_PLUGIN(Type, ...)                                                                  \
+  extern "C" __attribute__((visibility("default"))) const GpuschedPolicyPlugin* gpusched_policy_plugin() { \
+    return ::gpusched::detail::PluginFunctions<Type>::table(::gpusched::PolicyPluginInfo __VA_ARGS__);     \
+  }                                                                                                        \
   static_assert(true, "a semicolon follows")

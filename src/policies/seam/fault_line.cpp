@@ -21,9 +21,7 @@ thread_local const char* name_now = nullptr;
 thread_local const char* where_now = nullptr;
 
 // Only what is allowed in a signal handler: write(), _exit(), memory that is there.
-void say(const char* text) {
-  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text, std::strlen(text));
-}
+void say(const char* text) { [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text, std::strlen(text)); }
 
 void on_fault(int signal, siginfo_t*, void*) {
   std::size_t which = 0;

@@ -10,15 +10,14 @@
 
 namespace gpusched {
 
-/// Thrown out of simulate(); whoever runs such a policy catches it. what() follows the policy's name: "failed at 120 s: no
-/// such job". The engine is then of no further use.
+/// Thrown out of simulate(); whoever runs such a policy catches it. what() follows the policy's name: "failed at 120 s:
+/// no such job". The engine is then of no further use.
 class PolicyFailure : public std::runtime_error {
  public:
   /// `what` in whole.
   explicit PolicyFailure(const std::string& what) : std::runtime_error(what) {}
   /// In a decision at that instant.
-  PolicyFailure(Time now, const std::string& why)
-      : PolicyFailure("failed at " + seconds_text(now) + " s: " + why) {}
+  PolicyFailure(Time now, const std::string& why) : PolicyFailure("failed at " + seconds_text(now) + " s: " + why) {}
 
  private:
   static std::string seconds_text(Time t) {

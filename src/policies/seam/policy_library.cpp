@@ -94,8 +94,8 @@ std::string differs(const char* what, const char* theirs, const char* ours) {
 // Why the library does not belong to this program; empty if it does. Struct size and version come before all else.
 std::string mismatch(const GpuschedPolicyPlugin& plugin) {
   if (plugin.version != GPUSCHED_PLUGIN_VERSION) {
-    return "was built for version " + std::to_string(plugin.version) + " of the boundary of policies, this program has " +
-           std::to_string(GPUSCHED_PLUGIN_VERSION);
+    return "was built for version " + std::to_string(plugin.version) +
+           " of the boundary of policies, this program has " + std::to_string(GPUSCHED_PLUGIN_VERSION);
   }
   if (plugin.struct_size != sizeof(GpuschedPolicyPlugin)) {
     return "describes its policy in " + std::to_string(plugin.struct_size) + " bytes, this program expects " +

@@ -13,8 +13,8 @@ namespace gpusched {
 bool names_policy_library(std::string_view name);
 
 /// The row of the policy in that library, which stays loaded until the process ends. Each path is loaded once; the
-/// answer, an error included, stays the same. Errors, with the path as their file: no such file, no library, no entry of
-/// gpusched, built for another version, with other headers or another compiler. Thread-safe.
+/// answer, an error included, stays the same. Errors, with the path as their file: no such file, no library, no entry
+/// of gpusched, built for another version, with other headers or another compiler. Thread-safe.
 Result<const PolicyInfo*> policy_of_library(const std::string& path);
 
 }  // namespace gpusched

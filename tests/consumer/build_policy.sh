@@ -44,6 +44,8 @@ one, zero = ends("mine.so"), ends("mine.so_alpha=0_")
 print(one, zero)
 sys.exit(one != {"1": 40, "2": 70, "3": 32, "4": 50, "5": 40} or zero != {"1": 40, "2": 60, "3": 32, "4": 70, "5": 40})
 PY
+mkdir -p 'odd name' && cp mine.so 'odd name/my+policy v2'
+replay --policy "$PWD/odd name/my+policy v2{alpha=2},mine.so" >odd.txt 2>&1 || fail "an odd name: $(cat odd.txt)"
 replay --config out/manifest.json --out again >/dev/null 2>&1 || fail "the manifest does not repeat the run"
 cmp -s out/mine.so/jobs.csv again/mine.so/jobs.csv || fail "the repeated run differs"
 "$gpusched" evaluate jobs.csv --cluster 2x2 --policy fifo,./mine.so --window-jobs 3 >evaluate.txt 2>&1 ||
@@ -74,6 +76,8 @@ bad() { refused 2 "$1" replay jobs.csv --cluster 2x2 --policy "$2"; }
 breaks() { refused 1 "$1" replay jobs.csv --cluster 2x2 --policy "$2"; }
 
 bad 'no such file' ./absent.so
+bad 'no such file' ./absent
+bad 'cannot be loaded as a library' ./jobs.csv
 mkdir folder.so && bad 'is no file' ./folder.so
 echo 'no library' >text.so && bad 'cannot be loaded as a library' ./text.so
 head -c 700 mine.so >short.so && breaks 'while it was loaded' ./short.so
@@ -84,6 +88,10 @@ echo 'unsigned plugin[2] = {8, 99}; void *gpusched_policy_plugin(void) { return 
   cc -shared -fPIC -xc - -o future.so && bad 'was built for version 99 of the boundary' ./future.so
 headers=$(sed -n 's/.*HEADERS_HASH "\(.*\)"/\1/p' prefix/include/gpusched/plugin/headers_hash.hpp)
 sed "s/$headers/${headers//[0-9a-f]/0}/" mine.so >stale.so && bad 'other headers of gpusched: 000000000000' ./stale.so
+# Without CMake, and with a default outside its range.
+sed 's/"alpha", 1, /"alpha", 11, /' "$source/examples/policy/mine.cpp" >wrong.cpp
+"${CXX:-c++}" -std=c++20 -shared -fPIC -I prefix/include wrong.cpp -o wrong.so || fail "the compiler without CMake"
+bad "declares its parameters wrongly: expected a default of 'alpha' in its range" ./wrong.so
 bad "has no parameter 'alhpa' (did you mean 'alpha'?)" './mine.so{alhpa=2}'
 bad 'parameter alpha: expected a number between 0 and 10' './mine.so{alpha=11}'
 bad 'cannot be backfilled' './mine.so+easy'

@@ -141,6 +141,29 @@ ParameterInfo parameter_of(const GpuschedParameter& given) {
   return parameter;
 }
 
+// What is wrong with the parameters that a library declares; empty if nothing is.
+std::string flaw_of(const GpuschedPolicyPlugin& plugin) {
+  std::vector<std::string> known;
+  for (std::uint32_t i = 0; i < plugin.parameter_count; ++i) {
+    const GpuschedParameter& given = plugin.parameters[i];
+    if (given.name == nullptr || *given.name == 0 || given.meaning == nullptr) return "a name and a meaning";
+    const std::string name = given.name;
+    if (std::find(known.begin(), known.end(), name) != known.end()) return "'" + name + "' only once";
+    known.push_back(name);
+    if (given.kind > gpusched_word) return "'" + name + "' as a flag, a number or a word";
+    if (given.kind == gpusched_number && !(given.fallback >= given.least && given.fallback <= given.most)) {
+      return "a default of '" + name + "' in its range";
+    }
+    if (given.kind != gpusched_word) continue;
+    if (given.fallback_word == nullptr) return "a default of '" + name + "'";
+    const std::vector<std::string> words = parameter_of(given).words;
+    if (!words.empty() && std::find(words.begin(), words.end(), given.fallback_word) == words.end()) {
+      return "a default of '" + name + "' that is one of its words";
+    }
+  }
+  return {};
+}
+
 std::vector<GpuschedValue> values_of(const GpuschedPolicyPlugin& plugin, const PolicyParameters& parameters) {
   std::vector<GpuschedValue> values(plugin.parameter_count);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -199,6 +222,10 @@ Result<const GpuschedPolicyPlugin*> open_library(const std::string& path) {
   const GpuschedPolicyPlugin* const plugin = entry();
   if (plugin == nullptr) return fail(GPUSCHED_PLUGIN_ENTRY "() returned nothing");
   if (const std::string wrong = mismatch(*plugin); !wrong.empty()) return fail(wrong + "; build it again");
+  if (plugin->name == nullptr || plugin->summary == nullptr) return fail("names no policy");
+  if (const std::string expected = flaw_of(*plugin); !expected.empty()) {
+    return fail("declares its parameters wrongly: expected " + expected);
+  }
   return plugin;
 }
 
@@ -221,7 +248,9 @@ void load(Loaded& loaded, const std::string& path) {
 
 }  // namespace
 
-bool names_policy_library(std::string_view name) { return name.ends_with(".so"); }
+bool names_policy_library(std::string_view name) {
+  return name.ends_with(".so") || name.starts_with('/') || name.starts_with("./") || name.starts_with("../");
+}
 
 Result<const PolicyInfo*> policy_of_library(const std::string& path) {
   // Of the process, as what dlopen() loads is.

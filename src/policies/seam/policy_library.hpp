@@ -9,7 +9,7 @@
 
 namespace gpusched {
 
-/// True when a policy's name is the path of a shared library: it ends in ".so".
+/// True when a policy's name is the path of a shared library: it begins with ./, ../ or /, or ends in .so.
 bool names_policy_library(std::string_view name);
 
 /// The row of the policy in that library, which stays loaded until the process ends. Each path is loaded once; the

@@ -56,7 +56,7 @@ class SpecParser {
     const std::string_view name = text_.substr(begin, at_ - begin);
     if (name.find(':') != std::string_view::npos && !name.starts_with("rl:builtin/")) {
       at_ = std::min(text_.find_first_of(",{", at_), text_.size());
-    } else if (name.starts_with('/') || name.starts_with("./") || name.starts_with("../")) {
+    } else if (name.find('/') != std::string_view::npos && names_policy_library(name)) {
       at_ = end_of_path(begin);
     }
     spec.name = text_.substr(begin, at_ - begin);

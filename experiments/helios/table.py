@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the average JCT of HeliosArtifact's policies on Philly, by virtual cluster: published | gpusched | difference.
 
-usage: table.py GPUSCHED CLUSTER_LOG      GPUSCHED: the program; CLUSTER_LOG: the artifact's Philly/cluster_log.csv
+usage: table.py GPUSCHED CLUSTER_LOG [--csv FILE]      GPUSCHED: the program; CLUSTER_LOG: the artifact's Philly/cluster_log.csv
 """
 import csv
 import datetime
@@ -10,6 +10,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import Table, options_of  # noqa: E402
 
 POLICIES = ["fifo@helios", "sjf@helios", "srtf@helios", "qssf@helios"]
 PUBLISHED = {  # seconds, rounded down; framework/QSSF Service/plot/result_plot.ipynb (Figure 13 of the paper)
@@ -65,24 +68,25 @@ def average_jct(program, trace, policy, jobs, folder):
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    program, cluster_log = sys.argv[1], pathlib.Path(sys.argv[2])
+    options = options_of(__doc__, "cluster_log")
+    cluster_log = pathlib.Path(options.cluster_log)
     if not cluster_log.exists():
-        print(f"skipped: {cluster_log} is absent; HeliosArtifact's README says how to make it from the Philly trace")
-        return
+        print(f"skipped: {cluster_log} is absent; HeliosArtifact's README says how to make it from the Philly trace",
+              file=sys.stderr)
+        sys.exit(77)
     jobs = simulated_jobs(cluster_log)
-    print(f"{len(jobs)} jobs\n{'vc':<8}{'policy':<14}{'published':>10}{'gpusched':>12}{'difference':>12}")
+    table = Table(["vc", "policy"], options)
     with tempfile.TemporaryDirectory() as folder:
         trace = pathlib.Path(folder) / "philly.csv"
         write_trace(trace, jobs)
-        ours = {policy: average_jct(program, trace, policy, jobs, pathlib.Path(folder) / policy)
+        ours = {policy: average_jct(options.gpusched, trace, policy, jobs, pathlib.Path(folder) / policy)
                 for policy in POLICIES}
     for vc, published in PUBLISHED.items():
         for policy, theirs in zip(POLICIES, published):
             mean = ours[policy].get(vc)
-            if mean is not None:
-                print(f"{vc:<8}{policy:<14}{theirs:>10}{mean:>12.1f}{int(mean) - theirs:>+12}")
+            if mean is not None:  # the artifact rounds down
+                table.add(vc, policy, published=theirs, ours=mean if options.no_published else int(mean))
+    table.write(digits=1)
 
 
 main()

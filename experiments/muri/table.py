@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the average JCT of the Muri artifact's baselines: published | gpusched | difference.
 
-usage: table.py GPUSCHED TRACES      GPUSCHED: the program; TRACES: the folder with philly/muri_trace1.csv
+usage: table.py GPUSCHED TRACES [--csv FILE]      GPUSCHED: the program; TRACES: the folder with philly/muri_trace1.csv
 """
 import csv
 import json
@@ -10,6 +10,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import Table, options_of  # noqa: E402
 
 POLICIES = ["srtf@muri", "srsf@muri", "tiresias@muri"]
 PUBLISHED = {  # seconds; trace 1' is trace 1 with every job submitted at 0
@@ -39,16 +42,16 @@ def replay(program, trace):
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    program, traces = sys.argv[1], pathlib.Path(sys.argv[2])
-    print(f"{'trace':<6}{'policy':<16}{'published':>16}{'gpusched':>16}{'difference':>12}")
+    options = options_of(__doc__, "traces")
+    traces = pathlib.Path(options.traces)
+    table = Table(["trace", "policy"], options)
     with tempfile.TemporaryDirectory() as folder:
         first = traces / "philly" / "muri_trace1.csv"
         files = {"1": first, "1'": all_at_zero(first, folder), "2": traces / "philly" / "muri_trace2.csv"}
         for name, published in PUBLISHED.items():
-            for policy, theirs, ours in zip(POLICIES, published, replay(program, files[name])):
-                print(f"{name:<6}{policy:<16}{theirs:>16.3f}{ours:>16.3f}{ours / theirs - 1:>+12.1e}")
+            for policy, theirs, ours in zip(POLICIES, published, replay(options.gpusched, files[name])):
+                table.add(name, policy, published=theirs, ours=ours)
+    table.write(digits=3)
 
 
 main()

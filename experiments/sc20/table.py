@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints RLScheduler's table of mean bounded slowdowns on Lublin-1: published | gpusched | difference.
 
-usage: table.py GPUSCHED TRACES      GPUSCHED: the program; TRACES: the folder with swf/lublin_256.swf
+usage: table.py GPUSCHED TRACES [--csv FILE]      GPUSCHED: the program; TRACES: the folder with swf/lublin_256.swf
 """
 import json
 import pathlib
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import Table, options_of  # noqa: E402
 
 # Policy: without and with backfilling, then the same of utilisation. None: not published.
 TABLE = {
@@ -29,23 +32,15 @@ def evaluate(program, trace, backfill):
     return {run["policy"]: run["metrics"] for run in runs}
 
 
-def cell(published, ours, digits):
-    if published is None:
-        return f"{'-':>12}{ours:>12.{digits}f}{'':>12}"
-    return f"{published:>12.{digits}f}{ours:>12.{digits}f}{ours - published:>+12.{digits}f}"
-
-
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    trace = str(pathlib.Path(sys.argv[2]) / "swf" / "lublin_256.swf")
+    options = options_of(__doc__, "traces")
+    trace = str(pathlib.Path(options.traces) / "swf" / "lublin_256.swf")
+    table = Table(["backfilling", "policy", "metric"], options)
     for column, backfill in enumerate(["none", "sc20"]):
-        print(f"backfilling: {backfill}")
-        print(f"  {'policy':<14}{'slowdown':>12}{'gpusched':>12}{'difference':>12}{'utilization':>12}{'gpusched':>12}{'difference':>12}")
-        for policy, metrics in evaluate(sys.argv[1], trace, backfill).items():
-            published = TABLE[policy]
-            print(f"  {policy:<14}" + cell(published[column], metrics["avg_bounded_slowdown"], 2) +
-                  cell(published[column + 2], metrics["utilization"], 3))
+        for policy, metrics in evaluate(options.gpusched, trace, backfill).items():
+            for place, metric in [(column, "avg_bounded_slowdown"), (column + 2, "utilization")]:
+                table.add(backfill, policy, metric, published=TABLE[policy][place], ours=metrics[metric])
+    table.write(digits=3)
 
 
 main()

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what the Tiresias simulator gives: published | gpusched | difference.
 
-usage: table.py GPUSCHED TRACES      GPUSCHED: the program; TRACES: the folder with small/tiresias_60_job.csv
+usage: table.py GPUSCHED TRACES [--csv FILE]      GPUSCHED: the program; TRACES: the folder with small/tiresias_60_job.csv
 """
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from table_csv import Table, options_of  # noqa: E402
 
 # Without costs of a preemption, the simulator's pending time is what we call waiting.
 METRICS = ["avg_jct_s", "avg_wait_s", "last_end_s", "preemptions"]
@@ -42,26 +45,21 @@ def head_of(path, rows, folder):
     return copy
 
 
-def print_table(title, table, results):
-    print(title)
-    print(f"  {'schedule':<14}{'metric':<16}{'published':>14}{'gpusched':>14}{'difference':>12}")
-    for (schedule, _, theirs), metrics in zip(table, results):
-        for metric, value in zip(METRICS, theirs):
-            ours = metrics[metric]
-            print(f"  {schedule:<14}{metric:<16}{value:>14.2f}{ours:>14.2f}{ours - value:>+12.2f}")
-
-
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    program, traces = sys.argv[1], pathlib.Path(sys.argv[2])
+    options = options_of(__doc__, "traces")
+    traces = pathlib.Path(options.traces)
+    table = Table(["jobs", "gpus", "schedule", "metric"], options)
     with tempfile.TemporaryDirectory() as folder:
-        for title, table, trace, gpus in [
-            ("60 jobs, 16 GPUs", SIXTY_JOBS, traces / "small/tiresias_60_job.csv", 16),
-            ("5,000 jobs, 128 GPUs", FIVE_THOUSAND_JOBS,
+        for jobs, schedules, trace, gpus in [
+            (60, SIXTY_JOBS, traces / "small/tiresias_60_job.csv", 16),
+            (5000, FIVE_THOUSAND_JOBS,
              head_of(traces / "alibaba/pai2020/philly_in_pai_columns_20k.csv", 5000, folder), 128),
         ]:
-            print_table(title, table, replay(program, trace, gpus, [row[1] for row in table]))
+            results = replay(options.gpusched, trace, gpus, [row[1] for row in schedules])
+            for (schedule, _, published), metrics in zip(schedules, results):
+                for metric, value in zip(METRICS, published):
+                    table.add(jobs, gpus, schedule, metric, published=value, ours=metrics[metric])
+    table.write(digits=2)
 
 
 main()

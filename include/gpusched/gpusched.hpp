@@ -18,6 +18,7 @@
 #include "gpusched/policy/preemptive_order.hpp"
 #include "gpusched/policy/simulate.hpp"
 #include "gpusched/watch/energy.hpp"
+#include "gpusched/watch/fragmentation.hpp"
 #include "gpusched/watch/history_hash.hpp"
 #include "gpusched/watch/interval_log.hpp"
 #include "gpusched/watch/metrics.hpp"

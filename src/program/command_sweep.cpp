@@ -2,26 +2,37 @@
 // gpusched sweep: all replays of a grid, stored as they end, and one csv of them.
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "src/base/atomic_file.hpp"
+#include "src/base/field_parser.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/output_folder.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/process_info.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/base/subprocess.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
 #include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
+#include "src/sweep/slurm_array.hpp"
+#include "src/sweep/slurm_sweep.hpp"
 #include "src/sweep/sweep_file.hpp"
 #include "src/sweep/sweep_plan.hpp"
 #include "src/sweep/sweep_report.hpp"
@@ -35,13 +46,17 @@ struct SweepArguments {
   std::string file;
   FieldArguments fields;
   bool dry_run = false, retry = false, print_schema = false;
+  bool no_wait = false, gather = false;     // with Slurm
+  std::optional<std::uint64_t> array_task;  // this process is that task of a job array
 };
+
+bool is_on_slurm(const Sweep& sweep) { return sweep.launcher == "slurm"; }
 
 std::string path_in(const Sweep& sweep, const std::string& name) { return sweep.out + "/" + name; }
 
-// What is not stored; with `retry`, what gave no figures too. A run that is to have files has them.
+// What is neither stored nor queued; with `retry`, what gave no figures too. A run that is to have files has them.
 std::vector<std::uint64_t> runs_to_do(const SweepPlan& plan, const std::unordered_map<std::string, RunStatus>& states,
-                                      bool retry) {
+                                      bool retry, const std::unordered_set<std::string>& queued = {}) {
   std::vector<std::uint64_t> todo;
   for (std::uint64_t i = 0; i < plan.runs.size(); ++i) {
     const auto state = states.find(plan.runs[i].key);
@@ -51,13 +66,28 @@ std::vector<std::uint64_t> runs_to_do(const SweepPlan& plan, const std::unordere
       const std::string folder = path_in(plan.sweep, "runs/" + run_folder_name(plan.runs[i]));
       stored = std::filesystem::exists(folder + "/" + manifest_name, ignored);
     }
-    if (!stored) todo.push_back(i);
+    if (!stored && queued.count(plan.runs[i].key) == 0) todo.push_back(i);
   }
   return todo;
 }
 
-int list_runs(const SweepPlan& plan) {
+// What a start would submit.
+Result<std::string> submission_text(const SweepPlan& plan, const std::vector<std::uint64_t>& todo) {
+  if (todo.empty()) return std::string("nothing to submit\n");
+  const std::size_t tasks = split_into_tasks(plan, todo).size();
+  SlurmArray array;
+  array.name = "gpusched-NAME";
+  array.folder = path_in(plan.sweep, std::string(sweep_tasks_name) + "/NUMBER");
+  const auto command = sbatch_command(plan, array, tasks);
+  if (!command) return Unexpected{command.error()};
+  std::string text = "would submit " + counted(todo.size(), "run") + " as " + counted(tasks, "array task") + ":";
+  for (const std::string& word : *command) text += " " + shell_quoted(word);
+  return text + "\n";
+}
+
+int list_runs(const SweepPlan& plan, bool retry) {
   std::unordered_map<std::string, RunStatus> states;
+  std::unordered_set<std::string> queued;
   if (!plan.sweep.out.empty()) {
     const auto store = SweepStore::open_existing(path_in(plan.sweep, sweep_database_name));
     if (!store) return complain(store.error(), exit_failed);
@@ -67,7 +97,17 @@ int list_runs(const SweepPlan& plan) {
       states = *std::move(known);
     }
   }
-  show(sweep_list(plan, states));
+  if (!is_on_slurm(plan.sweep)) {
+    show(sweep_list(plan, states));
+    return exit_done;
+  }
+  auto slurm = SlurmSweep::open(plan);
+  if (!slurm) return complain(slurm.error(), exit_failed);
+  if (auto asked = slurm->ask(); !asked) return complain(asked.error(), exit_failed);
+  queued = slurm->queued();
+  const auto submission = submission_text(plan, runs_to_do(plan, states, retry, queued));
+  if (!submission) return complain(submission.error());
+  show(sweep_list(plan, states, queued) + *submission);
   return exit_done;
 }
 
@@ -93,9 +133,9 @@ class SweepFolder {
   int lock_;
 };
 
-// Runs what is to do and stores each result at once.
-Result<void> run_all(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
-                     const std::vector<std::uint64_t>& todo) {
+// Runs what is to do in processes of this machine and stores each result at once.
+Result<void> run_here(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
+                      const std::vector<std::uint64_t>& todo) {
   SweepProgress progress;
   progress.stop = &Interruption::wanted();
   const WorkerOptions options{.workers = plan.sweep.threads == 0 ? thread_count(0) : plan.sweep.threads,
@@ -131,7 +171,113 @@ void tell_failures(const SweepPlan& plan, const SweepOutcome& outcome) {
   }
 }
 
-int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, bool retry) {
+void tell_stored(const SweepPlan& plan, std::size_t todo) {
+  if (todo == plan.runs.size()) return;
+  note(counted(plan.runs.size() - todo, "run") + " of " + human_count(plan.runs.size()) + " stored already");
+}
+
+// Tells each reason once for which no task begins, where a person may have to do something.
+void tell_reasons(const SlurmTaskCount& count, std::set<std::string>& told) {
+  static const std::set<std::string> usual{"None", "Resources", "Priority", "JobArrayTaskLimit", "BeginTime"};
+  for (const std::string& reason : count.reasons) {
+    if (usual.count(reason) == 0 && told.insert(reason).second) note("array tasks wait in Slurm: " + reason);
+  }
+}
+
+// Sleeps, but not through a signal.
+void pause(std::chrono::milliseconds time) {
+  constexpr std::chrono::milliseconds step(50);
+  for (auto slept = std::chrono::milliseconds(0); slept < time && !Interruption::wanted(); slept += step) {
+    std::this_thread::sleep_for(step);
+  }
+}
+
+// Until all tasks have ended. The pauses grow, as a controller serves many users.
+Result<void> await_slurm(SlurmSweep& slurm, SweepStore& store) {
+  constexpr std::chrono::milliseconds longest(15'000);
+  constexpr int most_failures = 40;  // ten minutes of a controller that is being restarted
+  std::atomic<std::uint64_t> ended = 0, running = 0;
+  const std::size_t total = slurm.queued().size();
+  const ProgressBar bar(ended, total, total, [&] {
+    return human_count(ended) + " of " + counted(total, "run") + ", " + human_count(running) + " running";
+  });
+  std::chrono::milliseconds between(250);
+  std::set<std::string> told;
+  for (int failures = 0; slurm.is_open() && !Interruption::wanted();) {
+    pause(between);
+    between = std::min(between + between / 4, longest);
+    const auto asked = slurm.ask();
+    failures = asked ? 0 : failures + 1;
+    if (failures > 0 && told.insert(asked.error().message).second) note(asked.error().message + "; asking again");
+    if (failures == most_failures) return asked;
+    if (auto gathered = slurm.gather(store); !gathered) return gathered;
+    ended = total - std::min(total, slurm.queued().size());
+    const SlurmTaskCount count = slurm.count();
+    running = count.running;
+    tell_reasons(count, told);
+  }
+  return {};
+}
+
+// Takes what has come from Slurm, submits what is missing and waits. `left` tells what is still there.
+Result<void> run_on_slurm(const SweepPlan& plan, SweepStore& store, const SweepArguments& arguments,
+                          std::string& left) {
+  auto slurm = SlurmSweep::open(plan);
+  if (!slurm) return Unexpected{slurm.error()};
+  if (arguments.no_wait || arguments.gather) slurm->do_not_linger();
+  if (auto asked = slurm->ask(); !asked) return asked;
+  if (auto gathered = slurm->gather(store); !gathered) return gathered;
+  const auto states = store.states();
+  if (!states) return Unexpected{states.error()};
+  const auto queued = slurm->queued();
+  const std::vector<std::uint64_t> todo = runs_to_do(plan, *states, arguments.retry, queued);
+  tell_stored(plan, todo.size() + queued.size());
+  if (!queued.empty()) note(counted(queued.size(), "run") + " in Slurm already, job " + slurm->jobs());
+  Result<void> done;
+  if (!todo.empty() && !arguments.gather) {
+    done = slurm->submit(todo);
+    if (done) note(counted(todo.size(), "run") + " submitted; Slurm job " + slurm->jobs());
+  }
+  if (done && !arguments.no_wait && !arguments.gather) done = await_slurm(*slurm, store);
+  if (slurm->is_open()) {
+    const std::string jobs = slurm->jobs();
+    left = counted(slurm->queued().size(), "run") + " left in Slurm (the same command gathers them, scancel " + jobs +
+           " ends them)";
+  }
+  return done;
+}
+
+Result<void> launch(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
+                    const SweepArguments& arguments, std::string& left) {
+  if (is_on_slurm(plan.sweep)) return run_on_slurm(plan, store, arguments, left);
+  const auto states = store.states();
+  if (!states) return Unexpected{states.error()};
+  const std::vector<std::uint64_t> todo = runs_to_do(plan, *states, arguments.retry);
+  tell_stored(plan, todo.size());
+  return run_here(plan, registry, store, todo);
+}
+
+// The exit code, and what is said last.
+int conclude(const SweepOutcome& outcome, const std::string& left) {
+  const std::uint64_t bad = outcome.failed + outcome.timeouts;
+  const std::string kept = left.empty() ? "what was stored is kept, the same command goes on" : left;
+  if (Interruption::wanted() && outcome.missing > 0) {
+    return complain(Interruption::name() + ": interrupted; " + kept, Interruption::exit_code());
+  }
+  const bool lost = left.empty() && outcome.missing > 0;
+  const std::string missing = counted(outcome.missing, "run") + " not run; the same command submits them";
+  if (bad > 0) {
+    const std::string text = counted(bad, "run") + " without figures; --retry runs them again";
+    return complain(lost ? missing + "; " + text : text, exit_failed);
+  }
+  if (!left.empty()) {
+    note(left);
+    return exit_done;
+  }
+  return lost ? complain(missing, exit_failed) : exit_done;
+}
+
+int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, const SweepArguments& arguments) {
   const Sweep& sweep = plan.sweep;
   const Execution execution{.started = utc_now()};
   const auto begin = std::chrono::steady_clock::now();
@@ -140,29 +286,65 @@ int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, bool retry)
   if (!folder) return complain("--out: " + folder.error().to_string());
   auto store = SweepStore::open(path_in(sweep, sweep_database_name));
   if (!store) return complain(store.error(), exit_failed);
-  const auto states = store->states();
-  if (!states) return complain(states.error(), exit_failed);
-  const std::vector<std::uint64_t> todo = runs_to_do(plan, *states, retry);
-  if (todo.size() < plan.runs.size()) {
-    note(counted(plan.runs.size() - todo.size(), "run") + " of " + human_count(plan.runs.size()) + " stored already");
-  }
 
   const Interruption interruption;
-  const auto ran = run_all(plan, registry, *store, todo);
+  std::string left;
+  const auto ran = launch(plan, registry, *store, arguments, left);
   const auto outcome = write_results(plan, *store, execution, begin);
-  if (!ran)
-    return complain(ran.error().to_string() + "; what was stored is kept, the same command goes on", exit_failed);
+  if (!ran) {
+    return complain(
+        ran.error().to_string() + "; " + (left.empty() ? "what was stored is kept, the same command goes on" : left),
+        exit_failed);
+  }
   if (!outcome) return complain(outcome.error(), exit_failed);
   show(outcome_line(*outcome) + "\n" + path_in(sweep, sweep_csv_name) + "\n");
   std::fflush(stdout);  // before the notes
   tell_failures(plan, *outcome);
-  if (Interruption::wanted() && outcome->missing > 0) {
-    return complain(Interruption::name() + ": interrupted; what was stored is kept, the same command goes on",
-                    Interruption::exit_code());
+  return conclude(*outcome, left);
+}
+
+// What an array task runs at the same time: as many as it was given processors.
+std::uint64_t processors_of_task(const Sweep& sweep) {
+  for (const char* const name : {"SLURM_CPUS_PER_TASK", sweep.threads == 0 ? "SLURM_CPUS_ON_NODE" : ""}) {
+    const char* const text = std::getenv(name);
+    const auto number = parse_exact<std::uint64_t>(text == nullptr ? "" : text);
+    if (number && *number > 0) return std::min<std::uint64_t>(*number, most_threads);
   }
-  if (outcome->failed + outcome->timeouts == 0) return exit_done;
-  return complain(counted(outcome->failed + outcome->timeouts, "run") + " without figures; --retry runs them again",
-                  exit_failed);
+  return 1;
+}
+
+// The runs of an array task, each result in a file of its own: many nodes that write to one database over a network
+// file system would destroy it (https://www.sqlite.org/faq.html#q5).
+int run_array_task(const SweepPlan& plan, const PolicyRegistry& registry, std::uint64_t task) {
+  const auto array = read_slurm_array(std::filesystem::path(plan.sweep.file).parent_path().string());
+  if (!array) return complain(array.error());
+  std::vector<std::uint64_t> todo;
+  for (std::uint64_t i = 0; i < plan.runs.size(); ++i) {
+    const std::string& key = plan.runs[i].key;
+    if (task >= array->tasks.size() || array->tasks[task].size() != plan.runs.size() || array->tasks[task][i] != key) {
+      return complain("the trace, another file or gpusched itself has changed since this was submitted", exit_failed);
+    }
+    std::error_code ignored;
+    if (!std::filesystem::exists(array->results() + "/" + key + ".json", ignored)) todo.push_back(i);
+  }
+  const Interruption interruption;
+  SweepProgress progress;
+  progress.stop = &Interruption::wanted();
+  const WorkerOptions options{.workers = processors_of_task(plan.sweep),
+                              .time_limit_s = to_seconds(plan.sweep.time_limit),
+                              .run_folders = plan.sweep.files ? path_in(plan.sweep, "runs") : "",
+                              .begun_marks = array->results()};
+  const auto ran =
+      run_points(plan, registry, todo, options, progress, [&](std::uint64_t run, const SweepResult& result) {
+        const auto point = plan.sweep.point(run);
+        if (!point) return Result<void>{Unexpected{point.error()}};
+        const SweepRow row{plan.runs[run].key, json_text(sweep_point_json(*point), -1), plan.program};
+        return replace_file(array->results() + "/" + row.key + ".json", result_text(row, result));
+      });
+  if (!ran) return complain(ran.error(), exit_failed);
+  if (progress.ended < todo.size()) return complain(Interruption::name() + ": interrupted", Interruption::exit_code());
+  show(counted(progress.ended, "run") + " ended\n");
+  return exit_done;
 }
 
 Result<Sweep> sweep_from(const SweepArguments& arguments) {
@@ -175,10 +357,17 @@ Result<Sweep> sweep_from(const SweepArguments& arguments) {
 int sweep_command(const SweepArguments& arguments) {
   auto sweep = sweep_from(arguments);
   if (!sweep) return complain(sweep.error());
+  if ((arguments.no_wait || arguments.gather) && !is_on_slurm(*sweep)) {
+    return complain("--no-wait and --gather are for --launcher slurm");
+  }
   const PolicyRegistry registry = PolicyRegistry::standard();
   const auto plan = plan_sweep(*std::move(sweep), registry);
   if (!plan) return complain(plan.error());
-  return arguments.dry_run ? list_runs(*plan) : run_sweep(*plan, registry, arguments.retry);
+  if (is_on_slurm(plan->sweep)) {
+    if (const auto options = sbatch_command(*plan, {}, 1); !options) return complain(options.error());
+  }
+  if (arguments.array_task) return run_array_task(*plan, registry, *arguments.array_task);
+  return arguments.dry_run ? list_runs(*plan, arguments.retry) : run_sweep(*plan, registry, arguments);
 }
 
 // An option or a flag for each own field of a sweep; the file is no option here.
@@ -206,6 +395,10 @@ void add_sweep_command(CLI::App& program, int& exit_code) {
   add_own_options(*command, *arguments);
   command->add_flag("--dry-run", arguments->dry_run, "list the runs and which are stored, and stop");
   command->add_flag("--retry", arguments->retry, "run again what is stored without figures");
+  command->add_flag("--no-wait", arguments->no_wait, "with slurm: submit and stop; the same command gathers later");
+  command->add_flag("--gather", arguments->gather, "with slurm: gather what has ended and stop; nothing is submitted")
+      ->excludes("--no-wait");
+  command->add_option("--array-task", arguments->array_task, "")->group("");  // how tasks call this program
   command->add_flag("--print-schema", arguments->print_schema, "print the JSON Schema of such files and stop");
   command->footer(
       "FILE holds what every run has and the values that vary:\n"
@@ -215,7 +408,8 @@ void add_sweep_command(CLI::App& program, int& exit_code) {
       "\nThe same command goes on where it was interrupted or killed.\n"
       "\nExamples:\n"
       "  gpusched sweep sweep.json --dry-run\n"
-      "  gpusched sweep sweep.json --out results --threads 0 --time-limit 600\n");
+      "  gpusched sweep sweep.json --out results --threads 0 --time-limit 600\n"
+      "  gpusched sweep sweep.json --out /shared/results --launcher slurm --slurm-options \"--time=1:00:00\"\n");
   command->callback([arguments, &exit_code] {
     if (arguments->print_schema) {
       std::fputs(sweep_schema().c_str(), stdout);

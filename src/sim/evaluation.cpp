@@ -7,6 +7,7 @@
 
 #include "gpusched/policy/simulate.hpp"
 #include "gpusched/watch/energy.hpp"
+#include "gpusched/watch/fragmentation.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
@@ -75,12 +76,14 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   Engine engine(jobs, cluster, options.engine, &options.runtime.model);
   RunLog log(measured);
   EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
+  FragmentationLog fragmentation(measured);
   WindowRun run{.clairvoyant = policy->clairvoyant(), .metrics = {}, .failure = {}};
   const std::string place = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it ";
   try {
-    if (simulate(engine, *policy, log, energy)) {
+    if (simulate(engine, *policy, log, energy, fragmentation)) {
       run.metrics = compute_metrics(engine, log, measured);
       if (options.runtime.power) run.metrics->energy_kwh = energy.kwh();
+      run.metrics->gpu_fragmentation = fragmentation.share();
     } else {
       run.failure = place + why_unfinished(engine);
     }

@@ -36,6 +36,7 @@ const std::vector<MetricInfo>& metric_table() {
       {"gpu_allocation", &Metrics::gpu_allocation, Better::more},
       {"preemptions", &Metrics::preemptions},
       {"energy_kwh", &Metrics::energy_kwh},
+      {"gpu_fragmentation", &Metrics::gpu_fragmentation},
       {"jain_fairness", &Metrics::jain_fairness, Better::more},
       {"max_finish_time_ratio", &Metrics::max_finish_time_ratio},
       {"events", &Metrics::events, Better::neither},

@@ -11,6 +11,7 @@
 
 #include "gpusched/policy/simulate.hpp"
 #include "gpusched/watch/energy.hpp"
+#include "gpusched/watch/fragmentation.hpp"
 #include "gpusched/watch/history_hash.hpp"
 #include "src/base/parallel.hpp"
 #include "src/policies/backfill/backfill.hpp"
@@ -163,6 +164,7 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model);
   RunLog log(input.window);
   EnergyLog energy(input.runtime.power ? &*input.runtime.power : nullptr, input.window);
+  FragmentationLog fragmentation(input.window);
   IntervalLog intervals;
   HistoryHash history;
   ProgressWatcher watcher(progress);
@@ -171,9 +173,9 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   const auto begin = std::chrono::steady_clock::now();
   bool finished = false;
   try {
-    finished = detail.job_files
-                   ? simulate(*engine, policy, log, energy, watcher, intervals, history, own_log, estimates)
-                   : simulate(*engine, policy, log, energy, watcher);
+    finished = detail.job_files ? simulate(*engine, policy, log, energy, fragmentation, watcher, intervals, history,
+                                           own_log, estimates)
+                                : simulate(*engine, policy, log, energy, fragmentation, watcher);
   } catch (const PolicyFailure& failure) {
     run.why_unfinished = failure.what();
     return run;
@@ -188,6 +190,7 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;
   run.metrics = compute_metrics(*engine, log, input.window);
   if (input.runtime.power) run.metrics.energy_kwh = energy.kwh();
+  run.metrics.gpu_fragmentation = fragmentation.share();
   run.saturation = find_saturation(*engine, log, input.window);
   if (detail.splits) {
     for (std::size_t by = 0; by < std::size(split_names); ++by) {

@@ -244,6 +244,20 @@ Result<void> check_size(const Sweep& sweep) {
   return wrong("/grid", "stands for " + exact_number(points) + " runs; at most " + std::to_string(most_sweep_points));
 }
 
+// The object "slurm".
+Result<void> read_slurm(const FieldTable& own, const Json& object) {
+  if (!object.is_object()) return wrong("/slurm", "expected an object, not " + shown(object));
+  for (const auto& [key, value] : object.items()) {
+    const Field* const field = find_field(own, "slurm." + key);
+    if (field == nullptr) {
+      const std::vector<std::string> known{"options", "runs_per_task"};
+      return wrong("/slurm/" + key, "unknown key" + suggest_nearest(key, known));
+    }
+    if (auto done = set_field_json(*field, value); !done) return done;
+  }
+  return {};
+}
+
 }  // namespace
 
 FieldTable sweep_fields(SweepPoint& point) {
@@ -286,6 +300,20 @@ FieldTable sweep_own_fields(Sweep& sweep) {
        .flag = "--files",
        .meaning = "also write a folder for each run, with the files of a replay",
        .target = &sweep.files},
+      {.path = "launcher",
+       .flag = "--launcher",
+       .meaning = "where runs go: local (processes of this machine) or slurm (a job array)",
+       .target = &sweep.launcher,
+       .words = {"local", "slurm"}},
+      {.path = "slurm.options",
+       .flag = "--slurm-options",
+       .meaning = "options of sbatch, as in a shell: \"--partition=gpu --time=1:00:00\"",
+       .target = &sweep.slurm_options},
+      {.path = "slurm.runs_per_task",
+       .flag = "--runs-per-task",
+       .meaning = "runs of an array task; 0: as many as make at most 100 tasks",
+       .target = &sweep.runs_per_task,
+       .range = Field::Range{0, most_sweep_points}},
   };
 }
 
@@ -352,10 +380,13 @@ Result<Sweep> read_sweep_json(const std::string& text, const std::string& file) 
       auto entries = read_list(value, reader);
       if (!entries) return in_file(entries.error());
       sweep.list = *std::move(entries);
+    } else if (key == "slurm") {
+      done = read_slurm(own, value);
     } else if (const Field* field = find_field(own, key)) {
       done = set_field_json(*field, value);
     } else {
-      const std::vector<std::string> known{"base", "grid", "list", "out", "threads", "time_limit_s", "files"};
+      const std::vector<std::string> known{"base",         "grid",  "list",     "out",  "threads",
+                                           "time_limit_s", "files", "launcher", "slurm"};
       done = wrong("/" + key, "unknown key" + suggest_nearest(key, known));
     }
     if (!done) return in_file(done.error());

@@ -45,9 +45,12 @@ struct Sweep {
   std::vector<SweepAxis> axes;    ///< each entry of the list is run with every combination of these, the first slowest
   std::vector<std::string> columns;  ///< the paths that vary, in order of appearance
   std::string out;
-  std::uint64_t threads = 1;  ///< runs at the same time; 0: one for each processor
-  Time time_limit{};          ///< of a run, on the wall clock; 0: none
-  bool files = false;         ///< a folder with a replay's files for each run
+  std::uint64_t threads = 1;        ///< runs at the same time; 0: one for each processor
+  Time time_limit{};                ///< of a run, on the wall clock; 0: none
+  bool files = false;               ///< a folder with a replay's files for each run
+  std::string launcher = "local";   ///< "local": processes of this machine; "slurm": array tasks of a Slurm job
+  std::string slurm_options = {};   ///< of sbatch, as in a shell
+  std::uint64_t runs_per_task = 0;  ///< of the array; 0: so many that there are at most most_default_tasks
 
   /// How many runs it stands for.
   [[nodiscard]] std::uint64_t size() const;
@@ -57,6 +60,9 @@ struct Sweep {
 
 /// Every field that says how a sweep goes, not what it runs. The pointers live as long as `sweep`.
 FieldTable sweep_own_fields(Sweep& sweep);
+
+/// Array tasks of a sweep that does not say how many runs each has.
+inline constexpr std::uint64_t most_default_tasks = 100;
 
 /// The most runs of a sweep.
 inline constexpr std::uint64_t most_sweep_points = 1'000'000;

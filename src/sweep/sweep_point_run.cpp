@@ -5,6 +5,7 @@
 #include <chrono>
 #include <ctime>
 #include <exception>
+#include <fstream>
 #include <new>
 #include <utility>
 
@@ -44,9 +45,6 @@ Result<Trace> point_jobs(Trace trace, const SweepPoint& point) {
     return bad_window("window", "asks for jobs " + std::to_string(point.first_job) + " to " +
                                     std::to_string(point.first_job + std::max<std::uint64_t>(count, 1) - 1) + " of " +
                                     std::to_string(size) + ", counted from 0");
-  }
-  if (point.load != 1 && trace.jobs.has_deadlines()) {
-    return bad_window("load", "the jobs have deadlines, which another load would not move");
   }
   if (point.load < 1 && !fits_clock(trace.jobs, 1 / point.load)) {
     return bad_window("load", "is so low that submissions reach beyond the clock");
@@ -115,6 +113,7 @@ Result<SweepResult> PointRunner::carry_out(std::uint64_t number) {
 SweepResult PointRunner::run(std::uint64_t number) {
   const auto begin = std::chrono::steady_clock::now();
   const std::clock_t cpu_begin = std::clock();
+  if (!marks_.empty()) std::ofstream(marks_ + "/" + begun_mark_name(plan_->runs[number])).flush();
   SweepResult result;
   try {
     auto outcome = carry_out(number);

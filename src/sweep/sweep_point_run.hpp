@@ -19,11 +19,11 @@ namespace gpusched {
 
 class PointRunner {
  public:
-  /// Borrows everything. `traces` holds those of the runs that will come, by their number; `folders` as
-  /// WorkerOptions::run_folders.
+  /// Borrows everything. `traces` holds those of the runs that will come, by their number; `folders` and
+  /// `marks` as WorkerOptions::run_folders and begun_marks.
   PointRunner(const SweepPlan& plan, const PolicyRegistry& registry, const std::map<std::uint32_t, Trace>& traces,
-              std::string folders)
-      : plan_(&plan), registry_(&registry), traces_(&traces), folders_(std::move(folders)) {}
+              std::string folders, std::string marks)
+      : plan_(&plan), registry_(&registry), traces_(&traces), folders_(std::move(folders)), marks_(std::move(marks)) {}
 
   /// Whatever goes wrong is told in the result.
   SweepResult run(std::uint64_t number);
@@ -37,7 +37,7 @@ class PointRunner {
   const SweepPlan* plan_;
   const PolicyRegistry* registry_;
   const std::map<std::uint32_t, Trace>* traces_;
-  std::string folders_;
+  std::string folders_, marks_;
   std::optional<ReplayInput> input_;
   std::uint32_t input_number_ = 0;  // of input_
 };

@@ -93,24 +93,30 @@ std::string sweep_manifest(const SweepPlan& plan, const SweepOutcome& outcome, c
   return json_text(manifest);
 }
 
-std::string sweep_list(const SweepPlan& plan, const std::unordered_map<std::string, RunStatus>& states) {
+std::string sweep_list(const SweepPlan& plan, const std::unordered_map<std::string, RunStatus>& states,
+                       const std::unordered_set<std::string>& queued) {
   std::vector<std::string> header{"run"};
   header.insert(header.end(), plan.sweep.columns.begin(), plan.sweep.columns.end());
   header.emplace_back("state");
   TextTable table(header);
-  std::uint64_t stored = 0;
+  std::uint64_t stored = 0, waiting = 0;
   for (std::uint64_t i = 0; i < plan.runs.size(); ++i) {
     const auto point = plan.sweep.point(i);
     if (!point) break;  // plan_sweep() made each of them
     std::vector<std::string> cells = cells_of(plan.sweep, *point);
     cells.insert(cells.begin(), std::to_string(i + 1));
     const auto state = states.find(plan.runs[i].key);
-    stored += state == states.end() ? 0 : 1;
-    cells.emplace_back(state == states.end() ? "to run" : run_status_names[static_cast<std::size_t>(state->second)]);
+    const bool is_queued = queued.count(plan.runs[i].key) > 0;
+    waiting += is_queued ? 1 : 0;
+    stored += state == states.end() || is_queued ? 0 : 1;
+    cells.emplace_back(is_queued               ? "queued"
+                       : state == states.end() ? "to run"
+                                               : run_status_names[static_cast<std::size_t>(state->second)]);
     table.add(std::move(cells));
   }
   return table.text() + counted(plan.runs.size(), "run") + ", " + human_count(stored) + " stored, " +
-         human_count(plan.runs.size() - stored) + " to run\n";
+         (waiting > 0 ? human_count(waiting) + " queued, " : "") + human_count(plan.runs.size() - stored - waiting) +
+         " to run\n";
 }
 
 std::string outcome_line(const SweepOutcome& outcome) {

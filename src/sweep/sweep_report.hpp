@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
@@ -17,6 +18,7 @@ namespace gpusched {
 /// The names of a sweep's files in its folder.
 inline constexpr const char* sweep_database_name = "sweep.sqlite";
 inline constexpr const char* sweep_csv_name = "runs.csv";
+inline constexpr const char* sweep_tasks_name = "tasks";  ///< folder of job arrays
 
 /// A run without figures.
 struct RunFailure {
@@ -38,8 +40,9 @@ Result<std::string> sweep_csv(const SweepPlan& plan, const SweepStore& store, Sw
 /// manifest.json, whose "config" is the sweep's file.
 std::string sweep_manifest(const SweepPlan& plan, const SweepOutcome& outcome, const Execution& execution);
 
-/// Every run with what varies and whether it is stored.
-std::string sweep_list(const SweepPlan& plan, const std::unordered_map<std::string, RunStatus>& states);
+/// Every run with what varies and whether it is stored, or waits in a queue (its key).
+std::string sweep_list(const SweepPlan& plan, const std::unordered_map<std::string, RunStatus>& states,
+                       const std::unordered_set<std::string>& queued = {});
 
 /// "1,000 runs: 998 done, 1 failed, 1 over its time".
 std::string outcome_line(const SweepOutcome& outcome);

@@ -4,14 +4,17 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "src/base/strict_json.hpp"
 #include "src/sim/metric_table.hpp"
 
 namespace gpusched {
@@ -63,6 +66,42 @@ void read_figure(sqlite3_stmt* statement, int column, const Figure& figure) {
           *value = sqlite3_column_double(statement, column);
         } else {
           *value = static_cast<Value>(sqlite3_column_int64(statement, column));
+        }
+      },
+      figure.place);
+}
+
+// JSON has no infinity; what is not a number is stored as nothing, as SQLite does.
+Json figure_json(const Figure& figure) {
+  return std::visit(
+      [](const auto* value) {
+        using Value = std::remove_cvref_t<decltype(*value)>;
+        const auto of_double = [](double number) {
+          if (std::isnan(number)) return Json();
+          return std::isinf(number) ? Json(number > 0 ? "inf" : "-inf") : Json(number);
+        };
+        if constexpr (std::is_same_v<Value, double>) {
+          return of_double(*value);
+        } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
+          return *value ? of_double(**value) : Json();
+        } else {
+          return Json(*value);
+        }
+      },
+      figure.place);
+}
+
+// Throws what the JSON library throws for a value of another type.
+void read_figure(const Json& json, const Figure& figure) {
+  if (json.is_null()) return;
+  std::visit(
+      [&](auto* value) {
+        using Value = std::remove_cvref_t<decltype(*value)>;
+        if constexpr (std::is_same_v<Value, double> || std::is_same_v<Value, std::optional<double>>) {
+          constexpr double infinite = std::numeric_limits<double>::infinity();
+          *value = json.is_string() ? (json == "-inf" ? -infinite : infinite) : json.get<double>();
+        } else {
+          *value = json.get<Value>();
         }
       },
       figure.place);
@@ -267,6 +306,44 @@ Result<void> SweepStore::put(const SweepRow& row, const SweepResult& result) {
   const auto outcome = stored ? Result<void>{} : Result<void>{state_->failed("store a result")};
   sqlite3_reset(statement);
   return outcome;
+}
+
+std::string result_text(const SweepRow& row, const SweepResult& result) {
+  SweepResult copy = result;
+  Json figures = Json::object();
+  if (result.status == RunStatus::done) {
+    for (const Figure& figure : figures_of(copy)) figures[figure.name] = figure_json(figure);
+  }
+  return json_text({{"key", row.key},
+                    {"status", run_status_names[static_cast<std::size_t>(result.status)]},
+                    {"message", result.message},
+                    {"point", row.point},
+                    {"program", row.program},
+                    {"wall_s", result.wall_s},
+                    {"cpu_s", result.cpu_s},
+                    {"simulation_s", result.sim_s},
+                    {"figures", std::move(figures)}},
+                   -1);
+}
+
+Result<std::pair<SweepRow, SweepResult>> read_result_text(const std::string& text, const std::string& file) {
+  const auto json = parse_json_strictly(text, file);
+  if (!json) return Unexpected{json.error()};
+  try {
+    const auto get = [&](const char* name) { return json->at(name).get<std::string>(); };
+    SweepRow row{.key = get("key"), .point = get("point"), .program = get("program")};
+    SweepResult result{.status = status_of(get("status")),
+                       .message = get("message"),
+                       .wall_s = json->at("wall_s").get<double>(),
+                       .cpu_s = json->at("cpu_s").get<double>(),
+                       .sim_s = json->at("simulation_s").get<double>()};
+    if (result.status == RunStatus::done) {
+      for (const Figure& figure : figures_of(result)) read_figure(json->at("figures").at(figure.name), figure);
+    }
+    return std::pair(std::move(row), std::move(result));
+  } catch (const Json::exception&) {
+    return Unexpected{Error{.message = "is no result of a run", .file = file}};
+  }
 }
 
 std::vector<SweepFigure> sweep_figures(const SweepResult& result) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
@@ -38,6 +39,11 @@ struct SweepRow {
   std::string point;    ///< sweep_point_json(), one line
   std::string program;  ///< version and commit
 };
+
+/// A result and its row as one line of JSON, from which read_result_text() gives the same figures to the bit.
+std::string result_text(const SweepRow& row, const SweepResult& result);
+/// Error: no such text, or of a version with other figures.
+Result<std::pair<SweepRow, SweepResult>> read_result_text(const std::string& text, const std::string& file);
 
 /// One open database. Not for use by a forked process.
 class SweepStore {

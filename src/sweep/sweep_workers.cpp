@@ -231,7 +231,7 @@ class WorkerPool {
       if (::getppid() != parent) ::_exit(0);
       ::close(sockets[0]);
       for (const Worker& other : workers_) ::close(other.socket);
-      serve(sockets[1], PointRunner(*plan_, *registry_, traces_, options_->run_folders));
+      serve(sockets[1], PointRunner(*plan_, *registry_, traces_, options_->run_folders, options_->begun_marks));
     }
     ::close(sockets[1]);
     Worker worker{.process = process, .socket = sockets[0], .traces = {}, .group = {}, .points = {}};

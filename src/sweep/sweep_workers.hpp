@@ -24,9 +24,10 @@ struct SweepProgress {
 
 /// What the workers are told.
 struct WorkerOptions {
-  std::uint64_t workers = 1;  ///< at the same time, at least 1
-  double time_limit_s = 0;    ///< of a run; 0: none
-  std::string run_folders;    ///< each run's files go into a folder of its key's beginning below it; empty: no files
+  std::uint64_t workers = 1;     ///< at the same time, at least 1
+  double time_limit_s = 0;       ///< of a run; 0: none
+  std::string run_folders;       ///< each run's files go into a folder of its key's beginning below it; empty: no files
+  std::string begun_marks = {};  ///< folder in which each run that begins leaves a file begun_mark_name(); empty: none
 };
 
 /// Runs the points `todo` of the plan; `ended` takes each result as soon as it is there. Errors: what `ended` returns,
@@ -37,5 +38,6 @@ Result<void> run_points(const SweepPlan& plan, const PolicyRegistry& registry, s
 
 /// The folder of a run below WorkerOptions::run_folders.
 inline std::string run_folder_name(const PlannedRun& run) { return run.key.substr(0, 16); }
+inline std::string begun_mark_name(const PlannedRun& run) { return run.key + ".begun"; }
 
 }  // namespace gpusched

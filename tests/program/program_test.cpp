@@ -92,6 +92,7 @@ TEST_F(Program, JsonIsOneObjectWithTheKeysThatScriptsRelyOn) {
                           "gpu_allocation",
                           "preemptions",
                           "energy_kwh",
+                          "gpu_fragmentation",
                           "jain_fairness",
                           "max_finish_time_ratio",
                           "events",
@@ -99,7 +100,7 @@ TEST_F(Program, JsonIsOneObjectWithTheKeysThatScriptsRelyOn) {
                           "jobs_per_s"}) {
     EXPECT_TRUE(run["metrics"].contains(key)) << key;
   }
-  EXPECT_EQ(run["metrics"].size(), 20u);
+  EXPECT_EQ(run["metrics"].size(), 21u);
 }
 
 TEST_F(Program, WritesTheFilesOfEachPolicy) {

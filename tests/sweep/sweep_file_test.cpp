@@ -220,11 +220,22 @@ TEST(SweepPoints, AWindowIsAPartOfTheJobs) {
   EXPECT_FALSE(point_jobs(trace, point));
 }
 
-TEST(SweepPoints, DeadlinesAndTheClockLimitTheLoad) {
+TEST(SweepPoints, DeadlinesMoveWithTheirSubmissions) {
   SweepPoint point;
   point.load = 0.5;
-  EXPECT_THAT(point_jobs(rows({{.submit = 0, .work = 5, .deadline = 9}}), point).error().to_string(),
-              HasSubstr("load: the jobs have deadlines"));
+  const auto slower = point_jobs(rows({{.submit = 0, .work = 5, .deadline = 9},
+                                       {.submit = 10, .work = 5},
+                                       {.submit = 20, .work = 5, .deadline = 27}}),
+                                 point);
+  ASSERT_TRUE(slower);
+  EXPECT_EQ(slower->jobs.deadline(JobId{0}), whole_seconds(9));
+  EXPECT_EQ(slower->jobs.deadline(JobId{1}), Time::max());
+  EXPECT_EQ(slower->jobs.submit(JobId{2}), whole_seconds(40));
+  EXPECT_EQ(slower->jobs.deadline(JobId{2}), whole_seconds(47));
+}
+
+TEST(SweepPoints, TheClockLimitsTheLoad) {
+  SweepPoint point;
   point.load = 0.001;
   EXPECT_THAT(
       point_jobs(rows({{.submit = 0, .work = 5}, {.submit = 1'000'000'000'000, .work = 5}}), point).error().to_string(),

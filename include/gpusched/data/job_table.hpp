@@ -192,8 +192,8 @@ class JobTable {
   /// \}
 
   /// `count` jobs from `first` on, as a table of their own with the same shapes, names and name numbers. Submissions
-  /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load), and a
-  /// recorded start stays as far behind its submission as it was.
+  /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load), and
+  /// recorded starts and deadlines stay as far behind their submissions as they were.
   /// Preconditions: first + count <= size(), arrival_scale > 0.
   [[nodiscard]] JobTable slice(std::uint32_t first, std::uint32_t count, double arrival_scale = 1.0) const {
     GPUSCHED_ASSERT(first <= size() && count <= size() - first && arrival_scale > 0, "slice outside the table");
@@ -219,7 +219,12 @@ class JobTable {
         Time& submit = part.submit_[i];
         const Time scaled =
             part.submit_.front() + from_seconds(to_seconds(submit - part.submit_.front()) * arrival_scale);
-        if (!part.start_.empty() && part.start_[i] != Time::max()) part.start_[i] = scaled + (part.start_[i] - submit);
+        const auto follow = [&](std::vector<Time>& column) {
+          if (column.empty() || column[i] == Time::max()) return;
+          column[i] = scaled + std::min(column[i] - submit, Time::max() - scaled);
+        };
+        follow(part.start_);
+        follow(part.deadline_);
         submit = scaled;
       }
     }

@@ -149,6 +149,8 @@ struct Metrics {
   double gpu_allocation = 0;      ///< GPU time held by jobs (all, not only the measured) / GPUs over the makespan
   std::uint64_t preemptions = 0;  ///< of the measured jobs
   std::optional<double> energy_kwh = {};  ///< of the GPUs (EnergyLog); nothing: what they draw is not known
+  /// Share of the idle GPU time that lay on nodes with other GPUs in use (FragmentationLog); nothing: not watched.
+  std::optional<double> gpu_fragmentation = {};
   /// Jain's index (sum x)^2 / (n sum x^2) over the finish-time ratios: 1 = all jobs are slowed alike (Jain, Chiu and
   /// Hawe, DEC TR-301, 1984).
   double jain_fairness = 1;

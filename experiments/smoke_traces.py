@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes small traces of the names and formats that the experiments read, for runs without real traces.
+
+usage: smoke_traces.py FOLDER
+
+Jobs are drawn with one multiplicative generator (Park and Miller, "Random number generators: good ones are hard to find",
+1988), so that every machine writes the same bytes. They resemble nobody's workload; the same files always give the same tables.
+"""
+import csv
+import datetime
+import json
+import pathlib
+import sys
+
+
+class Draws:
+    def __init__(self, seed):
+        self.state = seed
+
+    def below(self, count):
+        self.state = self.state * 16807 % 2147483647
+        return self.state % count
+
+    def of(self, values):
+        return values[self.below(len(values))]
+
+
+def write_csv(path, header, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="") as target:
+        writer = csv.writer(target, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def submissions(draws, count, most_between):
+    now = 0
+    for number in range(count):
+        yield number, now
+        now += draws.below(most_between)
+
+
+def write_tiresias(folder):
+    draws = Draws(1)
+    header = ["job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration", "interval"]
+    write_csv(folder / "small/tiresias_60_job.csv", header,
+              [[number, draws.of([1, 1, 2, 4, 8]), now, 100, "vgg11", 20 + draws.below(400), 0]
+               for number, now in submissions(draws, 60, 60)])
+    header = ["job_id", "user", "submit_time", "duration", "num_inst", "num_gpu", "num_cpu", "user_dur", "user_gpu_dur",
+              "group_dur", "group_gpu_dur", "gpu_type"]
+    write_csv(folder / "alibaba/pai2020/philly_in_pai_columns_20k.csv", header,
+              [[number, "u", now, draws.of([60, 900, 7200, 86400]) + draws.below(60), 1, draws.of([1, 1, 2, 8, 16]), 4,
+                1.0, 1.0, 1.0, 1.0, "V100"] for number, now in submissions(draws, 600, 900)])
+
+
+def write_muri(folder):
+    header = ["job_id", "num_gpu", "submit_time", "iterations", "model_name", "batch_size", "duration", "interval",
+              "iteration_time", "resource_time_0", "resource_time_1", "resource_time_2", "priority"]
+    for number in (1, 2):
+        draws = Draws(10 + number)
+        rows = []
+        for job, now in submissions(draws, 120, 400_000):
+            step = 100 + draws.below(400)
+            iterations = 1000 + draws.below(40_000)
+            rows.append([job, draws.of([1, 1, 2, 4, 8]), now, iterations, "dqn", 128, iterations * step, 0, step, step // 2,
+                         step // 3, 8, 0, 1][:len(header)])
+        write_csv(folder / f"philly/muri_trace{number}.csv", header, rows)
+
+
+def write_lublin(folder):
+    """The protocol's last window ends at job 10,000."""
+    draws = Draws(21)
+    lines = ["; MaxNodes: 256", "; MaxProcs: 256"]
+    for job, now in submissions(draws, 10_000, 700):
+        run = 10 + draws.below(draws.of([100, 1000, 30_000]))
+        lines.append(" ".join(map(str, [job + 1, now, 0, run, draws.of([1, 2, 4, 8, 16, 32, 64]), -1, -1,
+                                        -1, run + draws.below(run), -1, 1, 1 + draws.below(9), -1, -1, -1, -1, -1, -1])))
+    path = folder / "swf/lublin_256.swf"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_openb(folder):
+    draws = Draws(31)
+    openb = folder / "alibaba/openb2023"
+    write_csv(openb / "openb_node_list_gpu_node.csv", ["sn", "cpu_milli", "memory_mib", "gpu", "model"],
+              [[f"node-{i}", draws.of([32000, 64000, 96000]), 393216, draws.of([2, 4, 8]), "P100"] for i in range(400)])
+    header = ["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time",
+              "deletion_time", "scheduled_time"]
+    sizes = [(1, 200), (1, 300), (1, 460), (1, 700), (1, 1000), (2, 1000), (4, 1000)]
+    pods = [[f"pod-{i}", draws.of([2000, 4000, 8000, 16000]), 8192, *draws.of(sizes), "", "LS", "Running", 0, 100, 0]
+            for i in range(600)]
+    for name in ("default", "smoke"):  # fgd_table knows published figures of "default"
+        write_csv(openb / f"openb_pod_list_{name}.csv", header, pods)
+
+
+def write_philly_attempts(folder):
+    """HeliosArtifact's Philly/cluster_log.csv; virtual clusters and dates are those that its notebook takes."""
+    draws = Draws(41)
+    first = datetime.datetime(2017, 10, 1)
+    rows = []
+    for job, now in submissions(draws, 800, 20):
+        run = 30 + draws.below(draws.of([300, 5000, 60_000]))
+        rows.append([job, f"u{draws.below(20)}", draws.of(["6214e9", "b436b2", "ee9e8c"]), draws.of([4, 8, 16, 32]), 1,
+                     "COMPLETED", first + datetime.timedelta(seconds=now), "", "", run, 0])
+    write_csv(folder / "Philly/cluster_log.csv",
+              ["job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time", "start_time", "end_time", "duration",
+               "queue"], rows)
+
+
+def write_pai(folder):
+    draws = Draws(51)
+    write_csv(folder / "pai_job_duration_estimate_100K.csv",
+              ["job_id", "user", "submit_time", "duration", "num_inst", "num_gpu", "num_cpu", "user_dur", "user_gpu_dur",
+               "group_dur", "group_gpu_dur", "gpu_type"],
+              [[job, f"u{draws.below(9)}", now, 60 + draws.below(draws.of([100, 5000, 40_000])), draws.of([1, 1, 2]),
+                draws.of([0.25, 0.5, 1, 2, 8]), 4, *(100.0 + draws.below(5000) for _ in range(4)), draws.of(["V100", "MISC"])]
+               for job, now in submissions(draws, 3000, 60)])
+
+
+def write_gavel(folder):
+    """The artifact's models and batch sizes, on 1, 2, 4 and 8 GPUs of each type."""
+    draws = Draws(61)
+    sizes = {"ResNet-18": [16, 32, 64, 128, 256], "ResNet-50": [16, 32, 64, 128], "Transformer": [16, 32, 64, 128, 256],
+             "LM": [5, 10, 20, 40, 80], "Recommendation": [512, 1024, 2048, 4096, 8192]}
+    models = [f"{model} (batch size {size})" for model, batches in sizes.items() for size in batches] + ["A3C", "CycleGAN"]
+    speed = {"v100": 12, "p100": 6, "k80": 2}
+    rates = {gpu + place: {} for gpu in speed for place in ("", "_unconsolidated")}
+    for model in models:
+        base = 1 + draws.below(20)
+        for gpu, factor in speed.items():
+            for gpus in (1, 2, 4, 8):
+                rate = base * (factor + draws.below(4)) * gpus / 4
+                for place in ("", "_unconsolidated"):
+                    rates[gpu + place][f"('{model}', {gpus})"] = {"null": rate if not place else rate / 2}
+    path = folder / "profiles/gavel/gavel_simulation_throughputs.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rates))
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    folder = pathlib.Path(sys.argv[1])
+    for write in (write_tiresias, write_muri, write_lublin, write_openb, write_philly_attempts, write_pai, write_gavel):
+        write(folder)
+
+
+main()

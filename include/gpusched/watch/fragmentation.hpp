@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/// FragmentationLog: how much of the idle GPU time of a run lay on nodes where other GPUs were in use.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpusched/core/record_pool.hpp"
+#include "gpusched/core/types.hpp"
+#include "gpusched/engine/engine.hpp"
+#include "gpusched/watch/metrics.hpp"
+
+namespace gpusched {
+
+/// An Observer; O(1) per grant, 16 bytes for each grant that is held. A gang that wants whole nodes finds none among
+/// idle GPUs that are spread over nodes in use (Jeon et al., ATC'19, section 3.1, tell the share of empty servers).
+class FragmentationLog {
+ public:
+  /// Watches a run for the span from the first measured submission to the last measured end.
+  explicit FragmentationLog(MeasureWindow window = {}) : window_(window) {}
+
+  /// Adds up idle GPU time since the last call and follows the events.
+  void observe(const OracleView& view, std::span<const Event> events) {
+    if (grants_of_job_.empty()) begin(view);
+    const Time span = view.now() - last_;
+    last_ = view.now();
+    sums_.idle += detail::WideInt{idle_} * span.us;
+    sums_.stranded += detail::WideInt{stranded_} * span.us;
+    for (const Event& event : events) {
+      switch (event.kind) {
+        case EventKind::submit:
+          if (index(event.job) == window_.first) at_begin_ = sums_;
+          break;
+        case EventKind::start: open(view, event.job); break;
+        case EventKind::move:
+          close(event.job);
+          open(view, event.job);
+          break;
+        case EventKind::finish:
+          if (index(event.job) - window_.first < window_.count) at_end_ = sums_;
+          close(event.job);
+          break;
+        case EventKind::preempt:
+        case EventKind::retry: close(event.job); break;
+        case EventKind::wake: break;
+      }
+    }
+  }
+
+  /// Idle GPU time on nodes in use / idle GPU time, in [0, 1]; 0 when no GPU was idle. Precondition: the run is
+  /// finished.
+  [[nodiscard]] double share() const {
+    const detail::WideInt idle = at_end_.idle - at_begin_.idle;
+    return idle == 0 ? 0 : static_cast<double>(at_end_.stranded - at_begin_.stranded) / static_cast<double>(idle);
+  }
+
+ private:
+  struct Held {
+    NodeId node = no_node;
+    std::uint32_t next = no_index;
+    MilliGpu milli = 0;
+  };
+  struct Node {
+    MilliGpu all = 0, used = 0;
+    [[nodiscard]] MilliGpu stranded() const { return used > 0 ? all - used : 0; }
+  };
+  /// Thousandths of a GPU times microseconds.
+  struct Sums {
+    detail::WideInt idle = 0, stranded = 0;
+  };
+
+  void begin(const OracleView& view) {
+    window_ = {window_.first, window_.end(view.job_count()) - std::min(window_.first, view.job_count())};
+    grants_of_job_.resize(view.job_count(), no_index);
+    for (std::uint32_t node = 0; node < view.cluster().node_count(); ++node) {
+      nodes_.push_back({.all = MilliGpu{view.cluster().node_gpus(NodeId{node})} * whole_gpu});
+      idle_ += nodes_.back().all;
+    }
+    last_ = view.now();
+  }
+
+  void open(const OracleView& view, JobId job) {
+    const MilliGpu milli_per_task = view.shape(job).gpu_milli_per_task;
+    if (milli_per_task == 0) return;
+    std::uint32_t& head = grants_of_job_[index(job)];
+    view.for_each_grant(job, [&](const Grant& grant) {
+      const MilliGpu milli = grant.tasks * milli_per_task;
+      use(grant.node, milli);
+      head = held_.add({.node = grant.node, .next = head, .milli = milli});
+    });
+  }
+
+  void close(JobId job) {
+    std::uint32_t& head = grants_of_job_[index(job)];
+    while (head != no_index) {
+      const Held held = held_[head];
+      held_.remove(head);
+      head = held.next;
+      use(held.node, -held.milli);
+    }
+  }
+
+  void use(NodeId at, MilliGpu milli) {
+    Node& node = nodes_[index(at)];
+    stranded_ -= node.stranded();
+    node.used += milli;
+    stranded_ += node.stranded();
+    idle_ -= milli;
+  }
+
+  MeasureWindow window_;
+  std::vector<std::uint32_t> grants_of_job_;
+  RecordPool<Held, &Held::next> held_;
+  std::vector<Node> nodes_;
+  MilliGpu idle_ = 0, stranded_ = 0;
+  Time last_{};
+  Sums sums_, at_begin_, at_end_;
+};
+
+}  // namespace gpusched

@@ -1,8 +1,10 @@
 # Functions that give every target of the project the same rules.
 
-# The public headers of the header library: one file set, each header compiled alone (VERIFY_INTERFACE_HEADER_SETS).
+# The public headers of the header library: one file set, each header compiled alone (VERIFY_INTERFACE_HEADER_SETS). Those of
+# `plugin` include a header that the build makes and are a target of their own (GpuschedPlugin.cmake).
 function(gpusched_collect_headers target)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/gpusched/*.hpp)
+  list(FILTER headers EXCLUDE REGEX "/include/gpusched/plugin/")
   target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers})
   if(GPUSCHED_BUILD_TESTS)
     set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)

@@ -241,7 +241,7 @@ def check_gpusched(program, words):
     if command == ("replay",) and "--policy" in rest[:-1]:
         value = re.sub(r"\{[^{}]*\}", "", rest[rest.index("--policy") + 1])
         for policy in value.split(","):
-            if not policy.startswith("rl:") and policy.split("+")[0] not in program.policies | {"NAME"}:
+            if not policy.startswith(("rl:", "./")) and policy.split("+")[0] not in program.policies | {"NAME"}:
                 yield f"there is no policy {policy}"
 
 

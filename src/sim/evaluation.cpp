@@ -13,6 +13,7 @@
 #include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/policy_failure.hpp"
 #include "src/policies/seam/unfinished.hpp"
 
 namespace gpusched {
@@ -78,12 +79,17 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
   FragmentationLog fragmentation(measured);
   WindowRun run{.clairvoyant = policy->clairvoyant(), .metrics = {}, .failure = {}};
-  if (simulate(engine, *policy, log, energy, fragmentation)) {
-    run.metrics = compute_metrics(engine, log, measured);
-    if (options.runtime.power) run.metrics->energy_kwh = energy.kwh();
-    run.metrics->gpu_fragmentation = fragmentation.share();
-  } else {
-    run.failure = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it " + why_unfinished(engine);
+  const std::string place = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it ";
+  try {
+    if (simulate(engine, *policy, log, energy, fragmentation)) {
+      run.metrics = compute_metrics(engine, log, measured);
+      if (options.runtime.power) run.metrics->energy_kwh = energy.kwh();
+      run.metrics->gpu_fragmentation = fragmentation.share();
+    } else {
+      run.failure = place + why_unfinished(engine);
+    }
+  } catch (const PolicyFailure& failure) {
+    run.failure = place + failure.what();
   }
   return run;
 }

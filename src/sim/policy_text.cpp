@@ -140,7 +140,7 @@ std::string policy_list_text(const PolicyRegistry& registry) {
   for (const PolicyInfo& policy : registry.rows()) text += line(policy);
   text += "\nWays of backfilling, behind a policy's +, as in fifo+easy:\n";
   for (const BackfillInfo& way : backfill_infos()) text += line(way);
-  return text + "\n`gpusched policies NAME` shows parameters and source.\n";
+  return text + "\n`gpusched policies NAME` shows parameters and source; NAME may be ./FILE.so.\n";
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include "gpusched/watch/history_hash.hpp"
 #include "src/base/parallel.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/policy_failure.hpp"
 #include "src/policies/seam/policy_log.hpp"
 #include "src/policies/seam/unfinished.hpp"
 #include "src/sim/manifest.hpp"
@@ -170,9 +171,15 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   LogWatcher own_log(prepared.log.get());
   EstimateLog estimates(std::move(prepared.estimator), input.trace.jobs.size());
   const auto begin = std::chrono::steady_clock::now();
-  const bool finished = detail.job_files ? simulate(*engine, policy, log, energy, fragmentation, watcher, intervals,
-                                                    history, own_log, estimates)
-                                         : simulate(*engine, policy, log, energy, fragmentation, watcher);
+  bool finished = false;
+  try {
+    finished = detail.job_files ? simulate(*engine, policy, log, energy, fragmentation, watcher, intervals, history,
+                                           own_log, estimates)
+                                : simulate(*engine, policy, log, energy, fragmentation, watcher);
+  } catch (const PolicyFailure& failure) {
+    run.why_unfinished = failure.what();
+    return run;
+  }
   run.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!finished) {
     run.unfinished = engine->view().job_count() - engine->view().finished();
@@ -216,6 +223,8 @@ std::vector<std::string> folder_names(const std::vector<PolicySpec>& specs) {
   std::set<std::string> taken;
   for (const PolicySpec& spec : specs) {
     std::string base = spec.text;
+    if (base.starts_with('.'))
+      base.erase(0, std::min(base.find_first_not_of("./"), base.size()));  // a path; not hidden
     for (char& c : base) {
       const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
       if (!plain && std::string_view("-_.@=,+").find(c) == std::string_view::npos) c = '_';

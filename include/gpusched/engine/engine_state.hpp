@@ -107,8 +107,8 @@ struct EngineState {
   std::vector<Event> events;      ///< of this instant
   std::vector<Command> commands;  ///< of the open decision
 
-  JobState& operator[](JobId job) { return states[index(job)]; }
-  const JobState& operator[](JobId job) const { return states[index(job)]; }
+  JobState& operator[](JobId job) { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }
+  const JobState& operator[](JobId job) const { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }
 
   [[nodiscard]] std::uint32_t queue_of(JobId job) const { return queue_of_vc.empty() ? 0 : queue_of_vc[jobs->vc(job)]; }
 

@@ -5,6 +5,7 @@
 
 #include "src/base/field_parser.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/policies/seam/policy_library.hpp"
 #include "src/policies/seam/policy_log.hpp"
 #include "src/policies/seam/priority_order.hpp"
 
@@ -55,6 +56,8 @@ class SpecParser {
     const std::string_view name = text_.substr(begin, at_ - begin);
     if (name.find(':') != std::string_view::npos && !name.starts_with("rl:builtin/")) {
       at_ = std::min(text_.find_first_of(",{", at_), text_.size());
+    } else if (name.find('/') != std::string_view::npos && names_policy_library(name)) {
+      at_ = end_of_path(begin);
     }
     spec.name = text_.substr(begin, at_ - begin);
     if (spec.name.empty()) return fail(what);
@@ -77,6 +80,14 @@ class SpecParser {
     std::erase(given, ' ');
     spec.text += given;
     return spec;
+  }
+
+  // Of the path of a file that is a policy: at the next comma or brace, and before the way of backfilling of a library.
+  [[nodiscard]] std::size_t end_of_path(std::size_t begin) const {
+    const std::string_view path = text_.substr(begin, text_.find_first_of(",{", begin) - begin);
+    const std::size_t suffix = path.find(".so+");
+    if (suffix != std::string_view::npos) return begin + suffix + std::string_view(".so").size();
+    return begin + path.find_last_not_of(' ') + 1;
   }
 
   Result<ParameterValue> value() {
@@ -175,6 +186,7 @@ Result<const PolicyInfo*> PolicyRegistry::find(std::string_view name) const {
   for (const PolicyInfo& row : prefixes_) {
     if (name.starts_with(row.name)) return &row;
   }
+  if (names_policy_library(name)) return policy_of_library(std::string(name));
   return unexpected("unknown policy '" + std::string(name) + "'" + suggest_nearest(name, known) +
                     "; `gpusched policies` lists all");
 }

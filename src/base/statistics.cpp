@@ -401,8 +401,9 @@ double tail_index(std::span<const double> values) {
   if (sorted.back() == 0) return 0;
   if (middle == 0) return std::numeric_limits<double>::infinity();
   double sum = 0;
-  for (std::size_t i = count - count / 2; i < count; ++i) sum += std::log(sorted[i] / middle);
-  return sum / static_cast<double>(count / 2);
+  const std::size_t above = count / 2;
+  for (std::size_t i = count - above; i < count; ++i) sum += std::log(sorted[i] / middle);
+  return sum / static_cast<double>(above);
 }
 
 namespace {

@@ -188,7 +188,7 @@ class WorkerPool {
 
   // Makes the jobs of a group's trace known to workers that start from now on. False: it cannot be read.
   Result<bool> read_trace_of(Group& group) {
-    if (traces_.count(group.trace) > 0) return true;
+    if (traces_.contains(group.trace)) return true;
     const auto point = plan_->sweep.point(group.points.back());
     if (!point) return Unexpected{point.error()};
     const InputRequest request = input_request(point->run);

@@ -339,7 +339,7 @@ zpty -r shell text '*<*>*'
 print -r -- "$text"
 )zsh");
     const std::string text =
-        shell("cd " + folder_.path() + " && timeout 20 zsh -f " + script + " " + quoted(line) + " 2>&1");
+        shell("cd " + folder_.path() + " && timeout 60 zsh -f " + script + " " + quoted(line) + " 2>&1");
     const std::size_t begin = text.rfind('<'), end = text.rfind('>');
     return begin == std::string::npos || end < begin ? text : text.substr(begin + 1, end - begin - 1);
   }

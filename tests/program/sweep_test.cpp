@@ -130,7 +130,7 @@ TEST_F(SweepProgram, ASignalEndsItInOrderAndTheNextStartGoesOn) {
 
 TEST_F(SweepProgram, ARunOverItsTimeIsRecordedAndTheOthersAreRun) {
   const std::string sweep = file(std::string("{") + slow_base + R"(, "grid": {"trace": ["synthetic:philly",
-      "synthetic:philly:50"]}, "time_limit_s": 1})");
+      "synthetic:philly:50"]}, "time_limit_s": 2})");
   const Outcome outcome = run("sweep " + sweep + " --out " + out());
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   EXPECT_EQ(outcome.out, "2 runs: 1 done, 1 over the time limit\n" + out() + "/runs.csv\n");

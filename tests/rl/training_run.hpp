@@ -50,7 +50,7 @@ class TrainingRun : public testing::Test {
       _exit(0);
     }
     using Clock = std::chrono::steady_clock;
-    const auto deadline = Clock::now() + std::chrono::seconds(60);
+    const auto deadline = Clock::now() + std::chrono::seconds(300);
     while (!std::filesystem::exists(file) && Clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }

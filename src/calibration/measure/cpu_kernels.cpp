@@ -312,7 +312,7 @@ void CpuKernel::run() {
       });
       for (std::size_t bin = 0; bin < 256; ++bin) {
         std::uint32_t sum = 0;
-        for (std::uint32_t thread = 0; thread < team.size(); ++thread) sum += bins_[256 * thread + bin];
+        for (std::uint32_t thread = 0; thread < team.size(); ++thread) sum += bins_[std::size_t{256} * thread + bin];
         out[bin] = static_cast<float>(sum);
       }
       return;

@@ -265,8 +265,8 @@ Result<Measurements> take_measurements(Backend& backend, const CalibrateOptions&
   const std::vector<KernelCall> checks = check_calls(backend);
   const std::vector<PowerPlan> powers = power_plans(protocol, found);
   const std::size_t pairs = found.representatives.size() * (found.representatives.size() + 1) / 2;
-  sampler.expect(1 + checks.size() + 2 * taking.turns * found.suite.size() + pairs + (options.open ? 1 : 0) +
-                 powers.size() + (options.checkpoint_folder.empty() ? 0 : 1));
+  sampler.expect(1 + checks.size() + std::size_t{2} * taking.turns * found.suite.size() + pairs +
+                 (options.open ? 1 : 0) + powers.size() + (options.checkpoint_folder.empty() ? 0 : 1));
 
   auto cold_starts = sampler.measure("cold_start_s", [&] { return backend.cold_start_s(protocol.cold_starts); });
   if (!cold_starts) return Unexpected{cold_starts.error()};

@@ -182,6 +182,7 @@ std::string speed_up_table(const DeviceProfile& a, const DeviceProfile& b) {
                                          {Kernel::histogram, 64 * mebi},
                                          {Kernel::h2d_pageable, 256 * mebi}};
   std::vector<SpeedUp> rows;
+  rows.reserve(calls.size());
   for (const KernelCall& call : calls) {
     rows.push_back({describe(call), predict(a, call), predict(b, call)});
   }

@@ -198,7 +198,7 @@ std::string known_run_times(const PolicyRegistry& registry, const PolicySpec& po
   std::string of_order = estimator_of((*registry.find(policy.name))->parameters, policy, jobs);
   if (!stays_plain(policy)) {
     const PolicySpec& backfill = policy.backfill.front();
-    const std::string of_reservations = estimator_of((*find_backfill(backfill.name))->parameters, backfill, jobs);
+    std::string of_reservations = estimator_of((*find_backfill(backfill.name))->parameters, backfill, jobs);
     if (of_order.empty() || of_order == of_reservations) return of_reservations;
     return of_order + ", " + of_reservations;
   }

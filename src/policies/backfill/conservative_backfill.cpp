@@ -75,6 +75,7 @@ Time ConservativeBackfill::settle_ends(const View& view) {
     const Time held = std::max(run.end(), view.now());
     const Time end = ends_.end(job);
     change(view, run, held, end, -1);
+    // NOLINTNEXTLINE(readability-suspicious-call-argument): the line above in reverse, where the end is earlier
     change(view, run, end, held, +1);
     room_again_ = room_again_ || end < held;
     taken_until = std::max(taken_until, end);

@@ -61,6 +61,7 @@ class HierarchicalDrf {
     struct Score {
       std::array<std::int64_t, most_levels + 1> path = {};  // shares from the top down, the user's last
       JobId first = no_job;
+      // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
       friend auto operator<=>(const Score&, const Score&) = default;
     };
     [[nodiscard]] static RankedClasses::Kind kind(const Class& jobs) { return {jobs.queue, jobs.demand}; }

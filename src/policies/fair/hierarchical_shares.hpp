@@ -85,7 +85,7 @@ class HierarchicalShares {
   [[nodiscard]] bool is_blocked(Wants wants) const;
   void wait(std::uint32_t leaf, const Shape& shape, int sign);
   void hold(std::uint32_t leaf, const Shape& shape, int sign);
-  void leaf_changed(std::uint32_t leaf, Wants wants);
+  void leaf_changed(std::uint32_t number, Wants wants);
   void sum_up(const Node& node, Resources& held) const;
   static void set_share(Node& node, std::uint8_t left_out);
   void count_in_parent(const Node& node, int sign);

@@ -48,7 +48,7 @@ void Lsf::hold(const View& view, JobId job, std::uint32_t owner, std::int64_t si
   account.jobs += sign;
   if (started_.empty()) started_.resize(view.job_count());
   if (sign > 0) started_[index(job)] = view.now();
-  account.start_sum_us += sign * started_[index(job)].us;
+  account.start_sum_us += std::int64_t{sign} * started_[index(job)].us;
   priorities_[owner].time = Time::max();
 }
 

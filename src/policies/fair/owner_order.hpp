@@ -129,7 +129,8 @@ PolicyInfo owner_order_info(PolicyInfo row, Make make) {
 /// The same between users, for `Accounts` that need no parameters. A trace without users is an error.
 template <class Accounts>
 PolicyInfo user_order_info(PolicyInfo row) {
-  return owner_order_info(std::move(row), [name = row.name](const PolicyParameters&, const PolicyContext& context) {
+  const std::string name = row.name;
+  return owner_order_info(std::move(row), [name](const PolicyParameters&, const PolicyContext& context) {
     if (has_owners(OwnerColumn::user, *context.jobs)) return Result<Accounts>(Accounts());
     return Result<Accounts>(unexpected("policy " + name + ": the trace names no users (column user)"));
   });

@@ -27,6 +27,7 @@ struct ClassRank {
   std::int64_t major = 0;
   std::int64_t minor = 0;
   JobId first = no_job;  ///< its first job
+  // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
   friend auto operator<=>(const ClassRank&, const ClassRank&) = default;
 };
 
@@ -121,6 +122,7 @@ class RankedClasses {
         pop(number, order);
         if (outcome == Attempt::started_anew) {
           std::vector<std::uint32_t> kinds;
+          kinds.reserve(turns.size());
           for (const Turn& turn : turns) kinds.push_back(std::get<2>(turn));
           turns.clear();
           for (const std::uint32_t other : kinds) elect(other);

@@ -60,6 +60,7 @@ std::vector<Contestant> contestants() {
                            "yarn-capacity{by=user,preemption=true}",
                            "priority{aging_s=1e9}",
                            "gavel{objective=makespan,round_s=90,reset_s=90}",
+                           "gavel{objective=finish-time-fairness,round_s=90,reset_s=90}",
                            "gavel{objective=water-filling,by=user,round_s=70,reset_s=200}",
                            "gavel{objective=fifo,round_s=7,reset_s=0}",
                            "allox{window_jobs=2}",

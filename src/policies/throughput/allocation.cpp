@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "gpusched/core/types.hpp"
 #include "src/policies/throughput/linear_program.hpp"
@@ -83,9 +85,14 @@ class FractionProgram {
 // Bounds that one programme found are required of the next a little weaker, as both are solved in floating point.
 constexpr double almost = 1 - 1e-7;
 
+struct Level {
+  double value = 0;
+  Allocation allocation;  // that reaches it
+};
+
 // The most L for which every job with a positive share can have base + share x L.
-double highest_level(const AllocationProblem& problem, const std::vector<double>& base,
-                     const std::vector<double>& share) {
+Level highest_level(const AllocationProblem& problem, const std::vector<double>& base,
+                    const std::vector<double>& share) {
   FractionProgram fractions(problem);
   for (std::size_t job = 0; job < base.size(); ++job) fractions.require(job, base[job] * almost);
   const int level = fractions.program.add_column(1);
@@ -94,7 +101,7 @@ double highest_level(const AllocationProblem& problem, const std::vector<double>
   }
   const auto solution = fractions.solve();
   GPUSCHED_ASSERT(solution.has_value(), "what was reached is feasible");
-  return (*solution)[static_cast<std::size_t>(level)];
+  return {(*solution)[static_cast<std::size_t>(level)], fractions.allocation(*solution)};
 }
 
 // Jobs of `candidates` that cannot have more than `base` while no other has less. Those that can are found together: if
@@ -122,13 +129,56 @@ std::vector<std::size_t> stuck_jobs(const AllocationProblem& problem, const std:
   return {};
 }
 
-Allocation greatest_sum_above(const AllocationProblem& problem, const std::vector<double>& least) {
+double least_time_left(const AllocationJob& job) {
+  return job.remaining / *std::max_element(job.throughput.begin(), job.throughput.end());
+}
+
+// No allocation has a lower greatest finish-time ratio: each job at its fastest all the time.
+double least_ratio(const AllocationProblem& problem) {
+  double ratio = 0;
+  for (const AllocationJob& job : problem.jobs) {
+    ratio = std::max(ratio, (job.elapsed + least_time_left(job)) / job.isolated);
+  }
+  return ratio;
+}
+
+double greatest_ratio(const AllocationProblem& problem, const Allocation& allocation) {
+  double ratio = 0;
+  for (std::size_t i = 0; i < problem.jobs.size(); ++i) {
+    const AllocationJob& job = problem.jobs[i];
+    const double throughput =
+        std::inner_product(job.throughput.begin(), job.throughput.end(), allocation[i].begin(), 0.0);
+    ratio = std::max(ratio, (job.elapsed + job.remaining / throughput) / job.isolated);
+  }
+  return ratio;
+}
+
+// The normalised throughputs with which all jobs have that ratio, which is at least the least one.
+std::vector<double> needed_for(const AllocationProblem& problem, double ratio) {
+  std::vector<double> needed;
+  for (const AllocationJob& job : problem.jobs) {
+    // Never below the least time but for rounding.
+    const double time_left = std::max(ratio * job.isolated - job.elapsed, least_time_left(job));
+    needed.push_back(job.remaining / time_left / even_throughput(problem, job));
+  }
+  return needed;
+}
+
+// Of the allocations that give each job its least, the one with the greatest sum of normalised throughputs. None: there
+// is no such allocation.
+std::optional<Allocation> greatest_sum(const AllocationProblem& problem, const std::vector<double>& least) {
   FractionProgram fractions(problem);
   for (std::size_t job = 0; job < least.size(); ++job) fractions.require(job, least[job] * almost);
   fractions.maximise_sum();
   const auto solution = fractions.solve();
-  GPUSCHED_ASSERT(solution.has_value(), "what was reached is feasible");
+  if (!solution) return {};
   return fractions.allocation(*solution);
+}
+
+Allocation greatest_sum_above(const AllocationProblem& problem, const std::vector<double>& reached) {
+  auto allocation = greatest_sum(problem, reached);
+  GPUSCHED_ASSERT(allocation.has_value(), "what was reached is feasible");
+  return *std::move(allocation);
 }
 
 }  // namespace
@@ -145,7 +195,7 @@ Allocation max_min_fair(const AllocationProblem& problem) {
   const std::vector<double> nothing(problem.jobs.size(), 0.0);
   std::vector<double> least;
   for (const AllocationJob& job : problem.jobs) least.push_back(job.weight / job.gpus);
-  const double level = highest_level(problem, nothing, least);
+  const double level = highest_level(problem, nothing, least).value;
   for (double& throughput : least) throughput *= level;
   return greatest_sum_above(problem, least);
 }
@@ -156,9 +206,33 @@ Allocation least_makespan(const AllocationProblem& problem) {
   for (const AllocationJob& job : problem.jobs) least.push_back(job.remaining / even_throughput(problem, job));
   const double longest = *std::max_element(least.begin(), least.end());
   for (double& throughput : least) throughput /= longest;  // numbers about 1
-  const double level = highest_level(problem, nothing, least);
+  const double level = highest_level(problem, nothing, least).value;
   for (double& throughput : least) throughput *= level;
   return greatest_sum_above(problem, least);
+}
+
+double isolated_throughput(const std::vector<double>& gpus, const AllocationJob& job, double jobs) {
+  const double share = std::accumulate(gpus.begin(), gpus.end(), 0.0) / (jobs * job.gpus);
+  return even_throughput({.gpus = gpus, .jobs = {}}, job) * std::min(share, 1.0);
+}
+
+// Each programme shows whether its ratio can be had, and an allocation, whose own ratio bounds the least one too.
+Allocation finish_time_fair(const AllocationProblem& problem) {
+  const std::vector<double> nothing(problem.jobs.size(), 0.0);
+  Allocation best = max_min_fair(problem);
+  double ratio_of_best = greatest_ratio(problem, best);
+  double low = least_ratio(problem), high = ratio_of_best;
+  for (double ratio = low; high > low * (1 + 1e-6); ratio = (low + high) / 2) {
+    Level level = highest_level(problem, nothing, needed_for(problem, ratio));
+    const double reached = greatest_ratio(problem, level.allocation);
+    (level.value >= almost ? high : low) = ratio;
+    high = std::min(high, reached);
+    if (reached >= ratio_of_best) continue;
+    best = std::move(level.allocation);
+    ratio_of_best = reached;
+  }
+  // Rounding may have taken the last of a need that is small beside the others.
+  return greatest_sum(problem, needed_for(problem, ratio_of_best)).value_or(best);
 }
 
 Allocation water_filling(const AllocationProblem& problem, const std::vector<double>& entity_weights) {
@@ -178,7 +252,7 @@ Allocation water_filling(const AllocationProblem& problem, const std::vector<dou
       share[i] = entity_weights[job.entity] * job.weight / weight_of_entity[job.entity] / job.gpus;
       rising.push_back(i);
     }
-    const double level = highest_level(problem, reached, share);
+    const double level = highest_level(problem, reached, share).value;
     for (const std::size_t job : rising) reached[job] += share[job] * level;
     std::vector<std::size_t> stuck = stuck_jobs(problem, reached, rising);
     if (stuck.empty()) stuck = rising;  // nothing but rounding is left to divide

@@ -14,6 +14,9 @@ namespace {
 
 double gpus_of(const Shape& shape) { return static_cast<double>(shape.gpu_milli()) / static_cast<double>(whole_gpu); }
 
+// A job without work is over at once, but no programme may divide by nothing.
+double work_left(const OracleView& view, JobId job) { return std::max(to_seconds(view.remaining(job)), 1e-6); }
+
 }  // namespace
 
 void Gavel::decide(const OracleView& view, Decision& decision) {
@@ -85,6 +88,7 @@ void Gavel::allocate(const OracleView& view) {
   }
   outdated_ = false;
   if (jobs.empty()) return;
+  if (options_.objective == GavelObjective::finish_time_fairness) note_isolated(view, jobs);
   const Allocation allocation = solve(view, jobs);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     for (std::uint32_t type = 0; type < type_count(); ++type) {
@@ -112,16 +116,33 @@ void Gavel::restart_accounts(const View& view) {
 AllocationJob Gavel::as_programmed(const OracleView& view, JobId id) const {
   AllocationJob job{.throughput = {}, .gpus = gpus_of(view.shape(id))};
   for (const OnType& type : jobs_[index(id)].types) job.throughput.push_back(type.throughput);
-  // A job without work is over at once, but no programme may divide by nothing.
-  if (options_.objective == GavelObjective::makespan) job.remaining = std::max(to_seconds(view.remaining(id)), 1e-6);
+  if (reads_work_left()) job.remaining = work_left(view, id);
+  if (options_.objective == GavelObjective::finish_time_fairness) {
+    const Job& account = jobs_[index(id)];
+    job.elapsed = to_seconds(view.now() - view.submit(id));
+    job.isolated = account.isolated_s + account.left_s / account.isolated_throughput;
+  }
   return job;
+}
+
+// What the jobs did since the last allocation, in the time that it would have taken on the share that they had then.
+void Gavel::note_isolated(const OracleView& view, const std::vector<JobId>& jobs) {
+  for (const JobId id : jobs) {
+    Job& job = jobs_[index(id)];
+    const double left_s = work_left(view, id);
+    if (job.isolated_throughput > 0) job.isolated_s += (job.left_s - left_s) / job.isolated_throughput;
+    job.left_s = left_s;
+    AllocationJob shared{.throughput = {}, .gpus = gpus_of(view.shape(id))};
+    for (const OnType& type : job.types) shared.throughput.push_back(type.throughput);
+    job.isolated_throughput = isolated_throughput(options_.gpus, shared, static_cast<double>(jobs.size()));
+  }
 }
 
 Allocation Gavel::solve(const OracleView& view, const std::vector<JobId>& jobs) const {
   if (runs_in_order()) return in_order_of_arrival(view, jobs);
   AllocationProblem problem{.gpus = options_.gpus, .jobs = {}};
   std::map<std::uint32_t, std::uint32_t> entity_of_owner;
-  using Kind = std::tuple<std::vector<double>, double, std::uint32_t, double>;
+  using Kind = std::tuple<std::vector<double>, double, std::uint32_t, double, double, double>;
   std::map<Kind, std::size_t> kinds;
   std::vector<std::size_t> kind_of;
   for (const JobId id : jobs) {
@@ -130,8 +151,8 @@ Allocation Gavel::solve(const OracleView& view, const std::vector<JobId>& jobs) 
       const auto entities = static_cast<std::uint32_t>(entity_of_owner.size());
       job.entity = entity_of_owner.try_emplace(owner_of(options_.owners, view, id), entities).first->second;
     }
-    const auto [kind, is_new] =
-        kinds.try_emplace(Kind{job.throughput, job.gpus, job.entity, job.remaining}, problem.jobs.size());
+    const auto [kind, is_new] = kinds.try_emplace(
+        Kind{job.throughput, job.gpus, job.entity, job.remaining, job.elapsed, job.isolated}, problem.jobs.size());
     kind_of.push_back(kind->second);
     if (is_new) {
       problem.jobs.push_back(std::move(job));
@@ -148,6 +169,7 @@ Allocation Gavel::solve(const OracleView& view, const std::vector<JobId>& jobs) 
 Allocation Gavel::allocation_of(const AllocationProblem& problem, std::size_t entities) const {
   switch (options_.objective) {
     case GavelObjective::makespan: return least_makespan(problem);
+    case GavelObjective::finish_time_fairness: return finish_time_fair(problem);
     case GavelObjective::water_filling: return water_filling(problem, std::vector<double>(entities, 1.0));
     default: return max_min_fair(problem);
   }
@@ -290,6 +312,7 @@ std::vector<ParameterInfo> round_parameters() {
 GavelObjective objective_of(const std::string& word) {
   if (word == "makespan") return GavelObjective::makespan;
   if (word == "water-filling") return GavelObjective::water_filling;
+  if (word == "finish-time-fairness") return GavelObjective::finish_time_fairness;
   return word == "fifo" ? GavelObjective::fifo : GavelObjective::max_min;
 }
 
@@ -318,8 +341,10 @@ PolicyInfo gavel_info() {
   parameters.push_back({.name = "objective",
                         .fallback = std::string("max-min"),
                         .meaning = "max-min: LAS by throughput; water-filling: the same between owners and their jobs; "
-                                   "makespan: from true run times; fifo: the fastest GPU type with room",
-                        .words = {"max-min", "water-filling", "makespan", "fifo"}});
+                                   "makespan: from true run times; finish-time-fairness: the least greatest ratio to "
+                                   "the time on an equal share, from true run times; fifo: the fastest GPU type with "
+                                   "room",
+                        .words = {"max-min", "water-filling", "makespan", "finish-time-fairness", "fifo"}});
   parameters.push_back(
       {.name = "aware", .fallback = true, .meaning = "false: as if every job were equally fast on all GPU types"});
   parameters.push_back(owner_parameter("user"));

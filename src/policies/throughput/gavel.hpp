@@ -20,12 +20,13 @@ namespace gpusched {
 
 /// What the allocation is to reach.
 enum class GavelObjective : std::uint8_t {
-  max_min,        ///< max_min_fair()
-  water_filling,  ///< water_filling() between owners
-  makespan,       ///< least_makespan(), from the true work left
-  fifo,           ///< jobs in order of arrival, each on the GPU type where it is fastest of those with room; the first
-                  ///< that fits none ends the list
-  last_type,      ///< the FIFO of the artifact, see `fifo@gavel`: every job on the GPU type of the last name
+  max_min,               ///< max_min_fair()
+  water_filling,         ///< water_filling() between owners
+  makespan,              ///< least_makespan(), from the true work left
+  finish_time_fairness,  ///< finish_time_fair(), from the true work left
+  fifo,       ///< jobs in order of arrival, each on the GPU type where it is fastest of those with room; the first
+              ///< that fits none ends the list
+  last_type,  ///< the FIFO of the artifact, see `fifo@gavel`: every job on the GPU type of the last name
 };
 
 struct GavelOptions {
@@ -54,7 +55,7 @@ class Gavel {
   explicit Gavel(GavelOptions options) : options_(std::move(options)) {}
 
   [[nodiscard]] std::string_view name() const { return options_.name; }
-  [[nodiscard]] bool clairvoyant() const { return options_.objective == GavelObjective::makespan; }
+  [[nodiscard]] bool clairvoyant() const { return reads_work_left(); }
   void decide(const OracleView& view, Decision& decision);
 
  private:
@@ -70,6 +71,9 @@ class Gavel {
     std::uint32_t running_on = no_index;  // GPU type
     std::uint32_t place = no_index;       // GPU type in the coming round
     Time since{};                         // begin of its time in this round
+    // Of finish_time_fairness. What the job did would have taken isolated_s on its share; at the last allocation it had
+    // left_s to do, isolated_throughput a second.
+    double isolated_s = 0, left_s = 0, isolated_throughput = 0;
   };
   // A job that may run on a GPU type in the coming round.
   struct Candidate {
@@ -83,6 +87,7 @@ class Gavel {
   void account(JobId job, Time until);
   void allocate(const OracleView& view);
   void restart_accounts(const View& view);
+  void note_isolated(const OracleView& view, const std::vector<JobId>& jobs);
   [[nodiscard]] Allocation solve(const OracleView& view, const std::vector<JobId>& jobs) const;
   [[nodiscard]] Allocation allocation_of(const AllocationProblem& problem, std::size_t entities) const;
   [[nodiscard]] AllocationJob as_programmed(const OracleView& view, JobId job) const;
@@ -94,6 +99,9 @@ class Gavel {
   [[nodiscard]] std::vector<double> gpus_left(const View& view) const;
 
   [[nodiscard]] std::uint32_t type_count() const { return static_cast<std::uint32_t>(options_.gpus.size()); }
+  [[nodiscard]] bool reads_work_left() const {
+    return options_.objective == GavelObjective::makespan || options_.objective == GavelObjective::finish_time_fairness;
+  }
   [[nodiscard]] bool runs_in_order() const {
     return options_.objective == GavelObjective::fifo || options_.objective == GavelObjective::last_type;
   }

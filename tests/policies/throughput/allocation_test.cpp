@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -141,6 +142,71 @@ TEST_F(GavelAllocation, WaterFillingGoesOnWhereAJobIsStuck) {
   expect_near(water_filling(problem, {1, 1}), {{0.75}, {0.75}, {1}});
   expect_near(water_filling(problem, {1, 3}), {{0.75}, {0.75}, {1}});
   expect_near(water_filling(problem, {2, 1}), {{5. / 6}, {5. / 6}, {5. / 6}});
+}
+
+double ratio(const AllocationJob& job, double throughput) {
+  return (job.elapsed + job.remaining / throughput) / job.isolated;
+}
+
+// Both need 20 s on half of the GPU, and the first lost 10 s: 1 / (2 R - 1) + 1 / (2 R) = 1 for the ratio R of both.
+TEST_F(GavelAllocation, FinishTimeFairnessMakesUpForWaiting) {
+  const AllocationProblem problem{.gpus = {1},
+                                  .jobs = {{.throughput = {1}, .remaining = 10, .elapsed = 10, .isolated = 20},
+                                           {.throughput = {1}, .remaining = 10, .isolated = 20}}};
+  const Allocation allocation = finish_time_fair(problem);
+  const double golden = (std::sqrt(5.0) - 1) / 2;
+  EXPECT_NEAR(allocation[0][0], golden, 1e-5);
+  EXPECT_NEAR(allocation[1][0], 1 - golden, 1e-5);
+  EXPECT_NEAR(ratio(problem.jobs[0], allocation[0][0]), (3 + std::sqrt(5.0)) / 4, 1e-5);
+}
+
+// The only job cannot have less than its time at full speed, though it waited for ages.
+TEST_F(GavelAllocation, FinishTimeFairnessOfOneJobIsItsFastestGpu) {
+  const AllocationProblem problem{.gpus = {1, 1},
+                                  .jobs = {{.throughput = {1, 3}, .remaining = 1e-6, .elapsed = 1e9, .isolated = 5}}};
+  expect_near(finish_time_fair(problem), {{0, 1}});
+}
+
+// Against all allocations of two jobs to two GPUs in steps of a hundredth.
+TEST_F(GavelAllocation, FinishTimeFairnessIsTheLeastGreatestRatio) {
+  PythonRandom random(1);
+  const auto number = [&](double low, double high) { return low + (high - low) * random.real(); };
+  for (int trial = 0; trial < 20; ++trial) {
+    AllocationProblem problem{.gpus = {1, 1}, .jobs = {}};
+    for (int i = 0; i < 2; ++i) {
+      AllocationJob job{.throughput = {number(0.1, 1), number(0.1, 1)}, .remaining = number(1, 100)};
+      job.elapsed = number(0, 50);
+      job.isolated = number(0, 50) + job.remaining / isolated_throughput(problem.gpus, job, 2);
+      problem.jobs.push_back(std::move(job));
+    }
+    const auto greatest = [&](const Allocation& allocation) {
+      double worst = 0;
+      for (std::size_t i = 0; i < 2; ++i) {
+        const AllocationJob& job = problem.jobs[i];
+        const std::vector<double>& fractions = allocation[i];
+        worst = std::max(worst, ratio(job, fractions[0] * job.throughput[0] + fractions[1] * job.throughput[1]));
+      }
+      return worst;
+    };
+    double best = std::numeric_limits<double>::infinity();
+    for (int fast = 0; fast <= 100; ++fast) {
+      for (int slow = 0; slow <= 100 - fast; ++slow) {
+        const double a = fast / 100., b = slow / 100.;  // nothing is left over: the other job takes what it can
+        for (const double other : {std::max(0., 1 - a - (1 - b)), 1 - a}) {
+          best = std::min(best, greatest({{a, b}, {other, std::min(1 - b, 1 - other)}}));
+        }
+      }
+    }
+    const double ours = greatest(finish_time_fair(problem));
+    EXPECT_LE(ours, best * (1 + 1e-5)) << "trial " << trial;
+    EXPECT_GE(ours, best * 0.95) << "trial " << trial;
+  }
+}
+
+TEST_F(GavelAllocation, AJobAloneOnItsShareHasAtMostAllOfItsTime) {
+  const AllocationJob job{.throughput = {1, 4}, .gpus = 2};
+  EXPECT_DOUBLE_EQ(isolated_throughput({6, 2}, job, 8), 0.5 * (6 * 1 + 2 * 4) / 8);  // one GPU of two is half the time
+  EXPECT_DOUBLE_EQ(isolated_throughput({6, 2}, job, 2), (6 * 1 + 2 * 4) / 8.);
 }
 
 TEST_F(GavelAllocation, AJobStaysWhereItCanRun) {

@@ -71,6 +71,16 @@ TEST(Gavel, MakespanGivesTheLongestJobTheFastGpu) {
             (Spans{{0, 20}, {0, 40}}));
 }
 
+// A share is half of the time on the fast GPU. At 40 s the first job has done 40 s of 60, 80 s on its share, which
+// would end it at 120 s; the second, after 5 s, has 10 s to do, 20 s on its share. With ratio R they need 20 / (120 R -
+// 40) + 10 / (20 R - 5) = 1 of the GPU: R is 0.94 and the second's fraction 0.72. It has the next round, and ends.
+TEST(Gavel, FinishTimeFairnessServesWhoLosesMore) {
+  GPUSCHED_NEEDS_SOLVER();
+  const std::vector<Row> rows{{.submit = 0, .work = 60, .gpu_spec = "fast"},
+                              {.submit = 35, .work = 10, .gpu_spec = "fast"}};
+  EXPECT_EQ(run_here("gavel{round_s=10,reset_s=0,objective=finish-time-fairness}", rows), (Spans{{0, 70}, {40, 50}}));
+}
+
 // The second job moves to the fast GPU at the allocation after the first one's end, 20 s, with 25 s of work left.
 TEST(Gavel, FifoServesTheEarliestWhereItIsFastest) {
   const std::vector<Row> rows{{.submit = 0, .work = 20, .family = "lm"}, {.submit = 0, .work = 30, .family = "lm"}};
@@ -111,9 +121,10 @@ TEST(Gavel, TheFifoOfTheArtifactUsesOneGpuType) {
 
 TEST(Gavel, SaysWhatItLacks) {
   if (has_lp_solver()) GTEST_SKIP() << "this build lacks nothing";
-  EXPECT_EQ(make("gavel", table_of({{0, 1, 1}}), Cluster::pool(1)).error().message,
-            "policy gavel solves linear programmes by CLP, which was not found: install coinor-libclp-dev, configure and "
-            "build again");
+  EXPECT_EQ(
+      make("gavel", table_of({{0, 1, 1}}), Cluster::pool(1)).error().message,
+      "policy gavel solves linear programmes by CLP, which was not found: install coinor-libclp-dev, configure and "
+      "build again");
 }
 
 // 10 + 12 s instead of 20 + 12 (the other way round).

@@ -77,7 +77,7 @@ Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluste
 }
 
 std::string name_of(const Bound& bound) {
-  const std::string figure(bounded_figure_names[bound.figure]);
+  std::string figure(bounded_figure_names[bound.figure]);
   if (bound.in == Bound::In::all) return figure;
   return figure + (bound.in == Bound::In::empty ? "_empty" : "_warm");
 }

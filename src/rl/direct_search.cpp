@@ -239,7 +239,7 @@ class Search {
     // That of another method has other fields; the configuration says so better than they do.
     const bool same_run = continues(config, config_);
     if (same_run) std::visit([&](auto& method) { gpusched::take_up(fields, method); }, optimiser_);
-    const auto done = fields.finish();
+    auto done = fields.finish();
     if (!same_run) {
       return Unexpected{
           Error{.message = "was made with another configuration than config.json beside it", .file = file}};

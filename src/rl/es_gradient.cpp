@@ -40,8 +40,8 @@ const std::vector<std::vector<double>>& EsGradient::ask() {
 void EsGradient::tell(std::span<const double> losses) {
   GPUSCHED_ASSERT(losses.size() == candidates_.size(), "one loss for each candidate");
   gradient_.assign(state_.mean.size(), 0.0);
-  for (std::uint32_t pair = 0; pair < options_.pairs; ++pair) {
-    const std::vector<double> along = direction(pair);
+  for (std::size_t pair = 0; pair < options_.pairs; ++pair) {
+    const std::vector<double> along = direction(static_cast<std::uint32_t>(pair));
     const double slope = (losses[2 * pair] - losses[2 * pair + 1]) / (2 * options_.step * options_.pairs);
     for (std::size_t i = 0; i < along.size(); ++i) gradient_[i] += slope * along[i];
   }

@@ -63,7 +63,8 @@ namespace {
 struct WindowRun {
   bool clairvoyant = false;
   std::optional<Metrics> metrics;
-  std::string failure;  // why there are none
+  bool saturated = false;
+  std::string failure = {};  // why there are no metrics
 };
 
 Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
@@ -78,13 +79,14 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   RunLog log(measured);
   EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
   FragmentationLog fragmentation(measured);
-  WindowRun run{.clairvoyant = policy->clairvoyant(), .metrics = {}, .failure = {}};
+  WindowRun run{.clairvoyant = policy->clairvoyant(), .metrics = {}};
   const std::string place = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it ";
   try {
     if (simulate(engine, *policy, log, energy, fragmentation)) {
       run.metrics = compute_metrics(engine, log, measured);
       if (options.runtime.power) run.metrics->energy_kwh = energy.kwh();
       run.metrics->gpu_fragmentation = fragmentation.share();
+      run.saturated = find_saturation(engine, log, measured).saturated;
     } else {
       run.failure = place + why_unfinished(engine);
     }
@@ -126,7 +128,8 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
     PolicyScores& own = scores[i % policies.size()];
     WindowRun& run = **runs[i];
     own.clairvoyant = run.clairvoyant;
-    own.windows.push_back(std::move(run.metrics));
+    own.windows.push_back(run.metrics);
+    own.saturated.push_back(run.saturated);
     if (!own.windows.back()) own.failures.push_back(std::move(run.failure));
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -148,6 +151,14 @@ std::vector<std::size_t> Contestant::finished_windows() const {
     if (std::all_of(runs.begin(), runs.end(), ended)) windows.push_back(w);
   }
   return windows;
+}
+
+std::size_t Contestant::saturated_windows() const {
+  const auto is_saturated = [this](std::size_t window) {
+    return std::any_of(runs.begin(), runs.end(), [&](const PolicyScores& run) { return run.is_saturated(window); });
+  };
+  const std::vector<std::size_t> windows = finished_windows();
+  return static_cast<std::size_t>(std::count_if(windows.begin(), windows.end(), is_saturated));
 }
 
 RunScores Contestant::scores(const MetricInfo& figure, std::span<const std::size_t> windows) const {

@@ -42,9 +42,11 @@ struct PolicyScores {
   std::string policy;
   bool clairvoyant = false;
   std::vector<std::optional<Metrics>> windows;  ///< nothing where the run did not end
+  std::vector<bool> saturated = {};             ///< by window: Saturation::saturated; empty: none
   std::vector<std::string> failures = {};       ///< one line each: the window, and why its run did not end
   std::string run_times = {};                   ///< what it knew of them, as known_run_times() says
 
+  [[nodiscard]] bool is_saturated(std::size_t window) const { return window < saturated.size() && saturated[window]; }
   /// A figure of the windows in `of`. Preconditions: the runs ended and know it.
   [[nodiscard]] std::vector<double> values(const MetricInfo& figure, std::span<const std::size_t> of) const {
     std::vector<double> result;
@@ -91,6 +93,8 @@ struct Contestant {
 
   /// The windows in which every run ended, ascending.
   [[nodiscard]] std::vector<std::size_t> finished_windows() const;
+  /// Of those, the windows in which a run was saturated.
+  [[nodiscard]] std::size_t saturated_windows() const;
   /// Precondition: every run ended in these windows.
   [[nodiscard]] RunScores scores(const MetricInfo& figure, std::span<const std::size_t> windows) const;
   [[nodiscard]] bool clairvoyant() const;

@@ -70,7 +70,7 @@ std::string side_text(const Contestant& contestant, const Contestant& reference,
                       WindowMean mean) {
   const SideValues values = side_values(contestant, reference, figure, mean);
   if (!values.own) return "-";
-  const std::string value = value_text(*values.own, *figure.metric);
+  std::string value = value_text(*values.own, *figure.metric);
   if (&contestant == &reference) return value;
   const auto difference = side_difference(values, mean);
   return value + " (" + (difference ? signed_percent_text(*difference) : "-") + ")";
@@ -222,6 +222,14 @@ std::string failure_lines(const Contestant& contestant) {
   return text;
 }
 
+// "fifo: the queue grows for as long as jobs arrive in 3 of 40 windows, so that means depend on their length".
+std::string saturation_line(const Contestant& contestant) {
+  const std::size_t saturated = contestant.saturated_windows();
+  if (saturated == 0) return "";
+  return contestant.name + ": saturated, the queue grows for as long as jobs arrive, in " + std::to_string(saturated) +
+         " of " + counted(contestant.finished_windows().size(), "window") + ": means depend on their length\n";
+}
+
 // Of every window; null where the run did not end.
 Json window_values(const PolicyScores& run, const MetricInfo& figure) {
   Json values = Json::array();
@@ -336,7 +344,7 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
     }
     table.add(std::move(cells));
     if (!self) verdicts.push_back(pair.verdict);
-    below += failure_lines(contestant);
+    below += failure_lines(contestant) + saturation_line(contestant);
     if (contestant.runs.size() > 1)
       below += seeds_line(contestant, *options.figure, options.with_overlap(windows.overlap()));
     if (!self) below += improvement_line(contestant, reference.name, pair);
@@ -352,6 +360,7 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
   const std::vector<Contestant>& rows = evaluations.front().contestants;
   std::vector<std::string> header{"policy", "run times"};
   std::vector<std::string> names_of_traces, verdicts;
+  std::string below;
   std::string text =
       options.figure->name + " compared with " + rows[options.reference].name + backfill_text(options.backfill) +
       "; 95% intervals, studentised block bootstrap" + mean_text(options.mean) +
@@ -380,9 +389,16 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
     }
     table.add(std::move(cells));
   }
+  for (const TraceEvaluation& evaluation : evaluations) {
+    const std::string trace = std::filesystem::path(evaluation.trace).filename().string();
+    for (const Contestant& contestant : evaluation.contestants) {
+      const std::string line = saturation_line(contestant);
+      if (!line.empty()) below += trace + ": " + line;
+    }
+  }
   std::string sides;
   for (const SideFigure& figure : options.beside) sides += side_matrix(evaluations, options, figure, names_of_traces);
-  return text + "\n" + table.text() + sides + run_times_legend + advice_lines(verdicts) + legend(rows);
+  return text + "\n" + table.text() + sides + run_times_legend + advice_lines(verdicts) + below + legend(rows);
 }
 
 namespace {
@@ -397,9 +413,13 @@ void append_runs(Json& result, const TraceEvaluation& evaluation, const std::vec
       if (metric.better == Better::neither || !known(contestant, metric)) continue;
       metrics[metric.name] = interquartile_mean_of_runs(contestant.scores(metric, contestant.finished_windows()));
     }
-    Json entry{{"policy", contestant.name},           {"trace", evaluation.trace},
-               {"cluster", evaluation.cluster},       {"clairvoyant", contestant.clairvoyant()},
-               {"run_times", contestant.run_times()}, {"metrics", std::move(metrics)}};
+    Json entry{{"policy", contestant.name},
+               {"trace", evaluation.trace},
+               {"cluster", evaluation.cluster},
+               {"clairvoyant", contestant.clairvoyant()},
+               {"run_times", contestant.run_times()},
+               {"metrics", std::move(metrics)},
+               {"saturated_windows", contestant.saturated_windows()}};
     if (contestant.runs.size() == 1) {
       entry["windows"] = window_values(contestant.runs.front(), *options.figure);
     } else {
@@ -433,7 +453,7 @@ Json evaluation_runs_json(const std::vector<TraceEvaluation>& evaluations, const
 std::string windows_csv(const std::vector<TraceEvaluation>& evaluations) {
   std::string text = "trace,name,policy,window,first_job";
   for (const MetricInfo& metric : metric_table()) text += "," + metric.name;
-  text += '\n';
+  text += ",saturated\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     for (const Contestant& contestant : evaluation.contestants) {
       for (const PolicyScores& run : contestant.runs) {
@@ -444,7 +464,7 @@ std::string windows_csv(const std::vector<TraceEvaluation>& evaluations) {
           text += "," + std::to_string(w) + "," + std::to_string(evaluation.starts[w]);
           for (const MetricInfo& metric : metric_table())
             append_value(text += ',', run.windows[w] ? metric.value(*run.windows[w]) : std::nullopt);
-          text += '\n';
+          text += !run.windows[w] ? ",\n" : run.is_saturated(w) ? ",true\n" : ",false\n";
         }
       }
     }
@@ -495,7 +515,8 @@ void append_sides(std::string& text, const Contestant& contestant, const Contest
 
 std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   std::string text =
-      "trace,cluster,name,clairvoyant,run_times,policies,windows,figure,mean,against,difference,low_95,high_95,"
+      "trace,cluster,name,clairvoyant,run_times,policies,windows,saturated,figure,mean,against,difference,low_95,high_"
+      "95,"
       "relative_low_95,relative_high_95,win_rate,win_rate_low_95,win_rate_high_95,normalised_iqm,normalised_iqm_low_95,"
       "normalised_iqm_high_95,p_wilcoxon,p_holm,rank_biserial,blocks,verdict";
   for (const SideFigure& figure : options.beside) text += "," + figure.name + "," + figure.name + "_difference";
@@ -513,7 +534,8 @@ std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, cons
       append_csv_field(text += ',', contestant.name);
       text += contestant.clairvoyant() ? ",true" : ",false";
       append_csv_field(text += ',', contestant.run_times());
-      text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(pair.windows);
+      text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(pair.windows) + "," +
+              std::to_string(contestant.saturated_windows());
       append_csv_field(text += ',', options.figure->name);
       append_value(text += ',', pair.mean);
       &contestant == &reference ? void(text.append(without_comparison, ','))

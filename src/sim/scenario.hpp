@@ -46,7 +46,7 @@ struct Scenario {
 };
 
 /// The policies of a list, each as written: it is split where policies end, not at every comma. Errors name the place.
-Result<std::vector<std::string>> split_policies(std::string_view list);
+Result<std::vector<std::string>> split_policies(std::string_view text);
 
 /// Every field of `scenario`, in the order of a file. The pointers live as long as `scenario`.
 FieldTable scenario_fields(Scenario& scenario);

@@ -151,7 +151,7 @@ struct SweepStore::State {
     return Unexpected{Error{.message = "cannot " + what + ": " + why, .file = path}};
   }
 
-  Result<void> carry_out(const std::string& sql, const std::string& what) {
+  [[nodiscard]] Result<void> carry_out(const std::string& sql, const std::string& what) const {
     if (sqlite3_exec(database.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
     return failed(what);
   }
@@ -192,13 +192,13 @@ struct SweepStore::State {
     if (!listed) return Unexpected{listed.error()};
     while (sqlite3_step(listed->get()) == SQLITE_ROW) known.insert(text_of(listed->get(), 0));
     for (const char* column : own_columns) {
-      if (known.count(column) == 0) {
+      if (!known.contains(column)) {
         return Unexpected{Error{
             .message = std::string("is no database of a sweep: its table runs has no column ") + column, .file = path}};
       }
     }
     for (const Figure& figure : figures) {
-      if (known.count(figure.name) > 0) continue;
+      if (known.contains(figure.name)) continue;
       if (auto done = carry_out("ALTER TABLE runs ADD COLUMN " + figure.name, "write"); !done) return done;
     }
     return carry_out("COMMIT", "write");
@@ -303,7 +303,7 @@ Result<void> SweepStore::put(const SweepRow& row, const SweepResult& result) {
     for (const Figure& figure : figures_of(copy)) bind_figure(statement, column++, figure);
   }
   const bool stored = sqlite3_step(statement) == SQLITE_DONE;
-  const auto outcome = stored ? Result<void>{} : Result<void>{state_->failed("store a result")};
+  auto outcome = stored ? Result<void>{} : Result<void>{state_->failed("store a result")};
   sqlite3_reset(statement);
   return outcome;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/sim/evaluation.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -112,6 +113,28 @@ TEST(Evaluation, ThreadsChangeNoResult) {
     texts.push_back(windows_csv({evaluation}) + comparison_csv({evaluation}, {.figure = &avg_jct, .backfill = "none"}));
   }
   EXPECT_EQ(texts[0], texts[1]);
+}
+
+// Four GPUs are offered more than they can do, a hundred are not.
+TEST(Evaluation, CountsTheWindowsInWhichAQueueGrowsForEver) {
+  const JobTable trace = test::some_jobs(5, 600);
+  for (const std::uint32_t gpus : {4u, 100u}) {
+    const Cluster cluster = Cluster::homogeneous(1, gpus);
+    const EvaluationOptions options{.engine = {}, .windows = {.jobs = 600, .stride = 600}};
+    TraceEvaluation evaluation{
+        .trace = "a/t.csv", .cluster = "c", .windows = options.windows, .starts = {0}, .contestants = {}};
+    for (const PolicyScores& own : scores_of(trace, cluster, options, "fifo"))
+      evaluation.contestants.push_back({own.policy, {own}});
+    const ReportOptions report{.figure = &avg_jct, .backfill = "none"};
+    const std::size_t saturated = gpus == 4 ? 1 : 0;
+    EXPECT_EQ(evaluation.contestants.front().saturated_windows(), saturated);
+    EXPECT_THAT(comparison_csv({evaluation}, report),
+                testing::HasSubstr(",1,1," + std::to_string(saturated) + ",avg_jct_s,"));
+    EXPECT_THAT(windows_csv({evaluation}), testing::HasSubstr(saturated > 0 ? ",true\n" : ",false\n"));
+    const std::string line = "fifo: saturated, the queue grows for as long as jobs arrive, in 1 of 1 window:";
+    EXPECT_EQ(evaluation_table(evaluation, report).find("\n" + line) != std::string::npos, saturated > 0);
+    EXPECT_EQ(transfer_table({evaluation}, report).find("\nt.csv: " + line) != std::string::npos, saturated > 0);
+  }
 }
 
 // One run that did not end used to end the whole evaluation.

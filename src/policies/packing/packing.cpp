@@ -80,7 +80,7 @@ NodePacker::Choice NodePacker::choose(const View& view, JobId job, const std::ve
   Ranking& ranking = ranking_of(view, job);
   hide(view, ranking, taken);
   if (ranking.best[1] == fits_not) return {};
-  std::uint32_t at = 1;
+  std::size_t at = 1;
   while (at < capacity_) at = 2 * at + (ranking.best[2 * at] == ranking.best[at] ? 0 : 1);
   const NodeId node = order_[at - capacity_];
   ++scored_;
@@ -127,13 +127,13 @@ void NodePacker::fill(const View& view, Ranking& ranking) {
     if (unused) known = here;
     ranking.best[capacity_ + place] = here;
   }
-  for (std::uint32_t at = capacity_; at-- > 1;) {
+  for (std::size_t at = capacity_; at-- > 1;) {
     ranking.best[at] = std::max(ranking.best[2 * at], ranking.best[2 * at + 1]);
   }
 }
 
 void NodePacker::set(Ranking& ranking, std::uint32_t place, std::int32_t value) const {
-  std::uint32_t at = capacity_ + place;
+  std::size_t at = capacity_ + place;
   ranking.best[at] = value;
   for (at /= 2; at > 0; at /= 2) {
     const std::int32_t best = std::max(ranking.best[2 * at], ranking.best[2 * at + 1]);

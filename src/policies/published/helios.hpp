@@ -79,6 +79,7 @@ class HeliosSrtf {
   struct Place {
     std::int64_t remaining_us = 0;
     std::uint64_t joined = 0;  // number in the order of joining either list
+    // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
     friend auto operator<=>(const Place&, const Place&) = default;
   };
   struct Run {

@@ -42,6 +42,7 @@ class MuriShortest {
   struct Place {
     std::int64_t key = 0;   // microseconds, times GPUs under SRSF
     std::uint64_t tie = 0;  // number of the instant at which it got the key, then its number within that instant
+    // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
     friend auto operator<=>(const Place&, const Place&) = default;
   };
   struct Run {

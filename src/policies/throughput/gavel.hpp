@@ -83,14 +83,14 @@ class Gavel {
   };
 
   void note_events(const View& view);
-  void enter(const View& view, JobId job);
-  void account(JobId job, Time until);
+  void enter(const View& view, JobId id);
+  void account(JobId id, Time until);
   void allocate(const OracleView& view);
   void restart_accounts(const View& view);
   void note_isolated(const OracleView& view, const std::vector<JobId>& jobs);
   [[nodiscard]] Allocation solve(const OracleView& view, const std::vector<JobId>& jobs) const;
   [[nodiscard]] Allocation allocation_of(const AllocationProblem& problem, std::size_t entities) const;
-  [[nodiscard]] AllocationJob as_programmed(const OracleView& view, JobId job) const;
+  [[nodiscard]] AllocationJob as_programmed(const OracleView& view, JobId id) const;
   [[nodiscard]] Allocation in_order_of_arrival(const View& view, const std::vector<JobId>& jobs) const;
   [[nodiscard]] std::vector<Candidate> candidates(std::uint32_t type) const;
   std::pair<std::vector<Candidate>, std::vector<Candidate>> choose(const View& view);

@@ -373,7 +373,7 @@ Result<UpdateReport> FusedLearner::step(const PpoOptions& options, double learni
   const std::size_t critic = layout_.size - policy;
   told_.gradient_norm = std::sqrt(kernels_->square_sum(gradient_.data(), policy));
   told_.critic_gradient_norm = std::sqrt(kernels_->square_sum(gradient_.data() + policy, critic));
-  const auto report = detail::report_of(told_, lesson_, options);
+  auto report = detail::report_of(told_, lesson_, options);
   if (report) {
     if (report->moved_policy) {
       descend(0, policy, report->gradient_norm, options.max_gradient_norm, ++adam_.policy_steps, learning_rate);

@@ -66,11 +66,9 @@ std::string share_cell(const ReplayRun& run, const char* metric) {
   return value ? percent_text(*value) : "-";
 }
 
-std::string marked(const std::string& name, bool clairvoyant) { return name + (clairvoyant ? "*" : ""); }
-
-constexpr const char* star_note = " * knows true run times, which no real scheduler does.";
-
 }  // namespace
+
+std::string marked(const std::string& name, bool clairvoyant) { return name + (clairvoyant ? "*" : ""); }
 
 std::string interval_cell(const ConfidenceInterval& interval) {
   return "[" + signed_percent_text(interval.low) + ", " + signed_percent_text(interval.high) + "]";

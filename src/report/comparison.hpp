@@ -19,6 +19,10 @@ struct ReportTable {
   std::vector<std::vector<std::string>> rows;
 };
 
+/// The name, with a star where the policy knows true run times; `star_note` explains it below a table.
+std::string marked(const std::string& name, bool clairvoyant);
+inline constexpr const char* star_note = " * knows true run times, which no real scheduler does.";
+
 /// "[-3.1%, +2.0%]".
 std::string interval_cell(const ConfidenceInterval& interval);
 

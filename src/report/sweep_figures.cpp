@@ -217,7 +217,8 @@ std::optional<ReportTable> sweep_table(const SweepInput& sweep, const std::vecto
   if (comparisons.empty()) return std::nullopt;
   ReportTable table{
       .title = "Policies over the grid",
-      .caption = sweep.folder + ": each policy against " + comparisons.front().against +
+      .caption = sweep.folder + ": each policy against " +
+                 marked(comparisons.front().against, comparisons.front().against_clairvoyant) +
                  " in pairs of runs that differ in the policy alone. 95 % intervals: over seeds from Student's t, over "
                  "windows from the block bootstrap of evaluate. p: Wilcoxon's signed-rank test, corrected by Holm for "
                  "all tests of the figure; effect: rank-biserial correlation, -1 where every pair is lower. "
@@ -225,15 +226,18 @@ std::optional<ReportTable> sweep_table(const SweepInput& sweep, const std::vecto
       .header = {"policy", "setting", "figure", "mean", "difference", "95 % interval", "pairs", "p (Holm)", "effect",
                  "saturated", "verdict"},
       .rows = {}};
+  bool any_clairvoyant = false;
   for (const GridComparison& one : comparisons) {
+    any_clairvoyant |= one.clairvoyant || one.against_clairvoyant;
     const auto difference = one.relative_difference();
-    table.rows.push_back({one.contestant, one.setting.empty() ? "all" : one.setting, one.figure,
-                          formatted("%.6g", one.mean), difference ? signed_percent_text(*difference) : "-",
+    table.rows.push_back({marked(one.contestant, one.clairvoyant), one.setting.empty() ? "all" : one.setting,
+                          one.figure, formatted("%.6g", one.mean), difference ? signed_percent_text(*difference) : "-",
                           one.relative ? interval_cell(*one.relative) : "", counted(one.pairs, one.unit),
                           one.test ? p_value_text(one.p_holm) : "-",
                           one.test ? formatted("%+.2f", one.test->rank_biserial) : "-",
                           one.saturated > 0 ? std::to_string(one.saturated) : "", one.verdict});
   }
+  if (any_clairvoyant) table.caption += star_note;
   return table;
 }
 

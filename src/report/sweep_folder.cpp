@@ -29,7 +29,7 @@ double count_at(const Json& manifest, const char* name) {
 Result<SweepInput> read_sweep_folder(const std::string& folder, const Json& manifest) {
   const std::string path = folder + "/runs.csv";
   SweepInput sweep{.folder = folder, .keys = keys_of(manifest), .runs = {}};
-  std::vector<std::string_view> columns{"id", "status", "saturated", "jobs", "worst_decile_slowdown"};
+  std::vector<std::string_view> columns{"id", "status", "saturated", "jobs", "worst_decile_slowdown", "clairvoyant"};
   const std::size_t first_figure = columns.size();
   for (const char* figure : grid_figures) columns.emplace_back(figure);
   const std::size_t first_key = columns.size();
@@ -41,6 +41,7 @@ Result<SweepInput> read_sweep_folder(const std::string& folder, const Json& mani
     SweepRunRow run{.id = std::string(rows->at(0)), .grid = {}, .worst_decile_slowdown = rows->number_or_none(4)};
     run.grid.saturated = rows->number(2) != 0;
     run.grid.jobs = rows->number(3);
+    run.grid.clairvoyant = rows->number(5) != 0;
     for (std::size_t c = first_figure; c < first_key; ++c) run.grid.figures.push_back(rows->number_or_none(c));
     for (std::size_t c = first_key; c < columns.size(); ++c) run.grid.values.emplace_back(rows->at(c));
     sweep.runs.push_back(std::move(run));

@@ -87,6 +87,8 @@ std::vector<Pair> pairs_of(const Repetitions& ours, const Repetitions& theirs, s
     const auto a = own.run->figures[figure], b = other->second.run->figures[figure];
     if (!a || !b || !std::isfinite(*a) || !std::isfinite(*b)) continue;
     result.saturated += own.run->saturated || other->second.run->saturated ? 1 : 0;
+    result.clairvoyant |= own.run->clairvoyant;
+    result.against_clairvoyant |= other->second.run->clairvoyant;
     WindowPairs& window = windows[key.first];
     if (!window.seen.emplace(*a, *b).second) continue;
     count += window.seeds.empty() ? 1 : 0;
@@ -257,7 +259,8 @@ std::vector<GridComparison> compare_grid(const std::vector<std::string>& keys, c
 
 std::string grid_comparison_csv(const std::vector<GridComparison>& comparisons) {
   std::string text =
-      "setting,policy,against,figure,unit,pairs,saturated,mean,against_mean,relative_difference,relative_low_95,"
+      "setting,policy,clairvoyant,against,against_clairvoyant,figure,unit,pairs,saturated,mean,against_mean,relative_"
+      "difference,relative_low_95,"
       "relative_high_95,p_wilcoxon,p_holm,rank_biserial,verdict\n";
   const auto add = [&](std::optional<double> value) {
     text += ',';
@@ -265,9 +268,12 @@ std::string grid_comparison_csv(const std::vector<GridComparison>& comparisons) 
   };
   for (const GridComparison& one : comparisons) {
     append_csv_field(text, one.setting);
-    for (const std::string* cell : {&one.contestant, &one.against, &one.figure, &one.unit}) {
-      append_csv_field(text += ',', *cell);
-    }
+    append_csv_field(text += ',', one.contestant);
+    text += one.clairvoyant ? ",true" : ",false";
+    append_csv_field(text += ',', one.against);
+    text += one.against_clairvoyant ? ",true" : ",false";
+    append_csv_field(text += ',', one.figure);
+    append_csv_field(text += ',', one.unit);
     text += "," + std::to_string(one.pairs) + "," + std::to_string(one.saturated);
     add(one.mean);
     add(one.other);

@@ -21,6 +21,7 @@ struct GridRun {
   std::vector<std::optional<double>> figures;  ///< in the order of grid_figures
   double jobs = 0;                             ///< measured ones
   bool saturated = false;
+  bool clairvoyant = false;  ///< the policy knew true run times
 };
 
 /// What the keys that vary are for.
@@ -39,7 +40,8 @@ std::string grid_text(const std::vector<std::string>& keys, const std::vector<st
 /// One contestant against the first of the grid, in one setting and figure.
 struct GridComparison {
   std::string setting, contestant, against, figure;
-  std::string unit;       ///< what a pair is: "seed" or "window"
+  bool clairvoyant = false, against_clairvoyant = false;  ///< knew true run times
+  std::string unit;                                       ///< what a pair is: "seed" or "window"
   std::size_t pairs = 0;  ///< of such units; pairs of equal figures, as a seed that changes nothing gives, count once
   std::size_t saturated = 0;                   ///< pairs of runs of which one is saturated
   double mean = 0, other = 0;                  ///< over the pairs

@@ -101,6 +101,7 @@ Result<SweepResult> PointRunner::carry_out(std::uint64_t number) {
                      .message = {},
                      .metrics = run.metrics,
                      .saturation = run.saturation,
+                     .clairvoyant = run.clairvoyant,
                      .sim_s = run.sim_seconds};
   if (to_files) {
     if (auto written = write_files(*point, planned, *runs, seconds_since(begin)); !written) {

@@ -56,7 +56,8 @@ GridRun grid_run(std::vector<std::string> values, const SweepResult& result) {
   GridRun run{.values = std::move(values),
               .figures = {},
               .jobs = static_cast<double>(result.metrics.jobs),
-              .saturated = result.saturation.saturated};
+              .saturated = result.saturation.saturated,
+              .clairvoyant = result.clairvoyant};
   for (const char* name : grid_figures) run.figures.push_back(find_metric(name)->value(result.metrics));
   return run;
 }

@@ -39,6 +39,7 @@ std::vector<Figure> figures_of(SweepResult& result) {
   figures.push_back({"backlog_jobs", &saturation.backlog_jobs});
   figures.push_back({"max_waiting_jobs", &saturation.max_waiting_jobs});
   figures.push_back({"saturated", &saturation.saturated});
+  figures.push_back({"clairvoyant", &result.clairvoyant});
   return figures;
 }
 

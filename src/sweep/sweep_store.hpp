@@ -27,10 +27,11 @@ struct SweepResult {
   std::string message = {};  ///< why there are no figures
   Metrics metrics = {};      ///< of a run that is done
   Saturation saturation = {};
-  double wall_s = 0;   ///< of the run with its preparation
-  double cpu_s = 0;    ///< the same in processor time
-  double sim_s = 0;    ///< of the simulation alone, on the wall clock
-  bool fatal = false;  ///< nothing was wrong with the run, but its files cannot be written: the sweep ends
+  bool clairvoyant = false;  ///< the policy knew true run times
+  double wall_s = 0;         ///< of the run with its preparation
+  double cpu_s = 0;          ///< the same in processor time
+  double sim_s = 0;          ///< of the simulation alone, on the wall clock
+  bool fatal = false;        ///< nothing was wrong with the run, but its files cannot be written: the sweep ends
 };
 
 /// A run as it is stored. `key` is the same for equal runs of equal traces by equal programs, and for no others.
@@ -71,7 +72,7 @@ class SweepStore {
   std::unique_ptr<State> state_;
 };
 
-/// The numbers of a result by name, in the order of files: the metrics, then the signs of saturation.
+/// The numbers of a result by name, in the order of files: the metrics, the signs of saturation, clairvoyant.
 struct SweepFigure {
   std::string name;
   bool whole = false;           ///< an integer

@@ -37,6 +37,7 @@ struct Reply {
   double wall_s, cpu_s, sim_s;
   Metrics metrics;
   Saturation saturation;
+  bool clairvoyant;
 };
 static_assert(std::is_trivially_copyable_v<Reply>);
 
@@ -53,7 +54,8 @@ static_assert(std::is_trivially_copyable_v<Reply>);
                       .cpu_s = result.cpu_s,
                       .sim_s = result.sim_s,
                       .metrics = result.metrics,
-                      .saturation = result.saturation};
+                      .saturation = result.saturation,
+                      .clairvoyant = result.clairvoyant};
     if (!send_all(socket, &reply, sizeof reply) || !send_all(socket, text.data(), text.size())) break;
   }
   ::_exit(0);
@@ -294,6 +296,7 @@ class WorkerPool {
                            .message = std::move(text),
                            .metrics = reply.metrics,
                            .saturation = reply.saturation,
+                           .clairvoyant = reply.clairvoyant,
                            .wall_s = reply.wall_s,
                            .cpu_s = reply.cpu_s,
                            .sim_s = reply.sim_s});

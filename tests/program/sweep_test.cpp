@@ -57,6 +57,8 @@ TEST_F(SweepProgram, ARowARunWithTheFiguresOfReplay) {
   EXPECT_EQ(rows[4].at("policy"), "sjf");
   EXPECT_EQ(rows[4].at("load"), "1");
   EXPECT_EQ(rows[4].at("status"), "done");
+  EXPECT_EQ(rows[0].at("clairvoyant"), "0");
+  EXPECT_EQ(rows[4].at("clairvoyant"), "1");
   const json replayed = metrics("replay " + small_trace() + " --cluster 2 --policy sjf")[0]["metrics"];
   for (const auto& [name, value] : replayed.items()) {
     if (name == "sim_seconds" || name == "jobs_per_s" || value.is_null()) continue;

@@ -310,11 +310,11 @@ TEST_F(ReportProgram, WhatIsNoRunIsOneLine) {
 TEST_F(ReportProgram, ASweepIsNamedByWhatVaries) {
   std::string runs =
       "run,id,policy,load,seed,status,jobs,avg_jct_s,p99_wait_s,avg_bounded_slowdown,worst_decile_slowdown,saturated,"
-      "message\n";
+      "clairvoyant,message\n";
   int number = 0;
   const auto add = [&](const std::string& policy, const std::string& load, int seed, double jct, bool saturated) {
     runs += std::to_string(++number) + ",0123," + policy + "," + load + "," + std::to_string(seed) + ",done,10," +
-            std::to_string(jct) + ",5,1.5,3," + (saturated ? "1" : "0") + ",\n";
+            std::to_string(jct) + ",5,1.5,3," + (saturated ? "1" : "0") + (policy == "fifo" ? ",0,\n" : ",1,\n");
   };
   for (int seed = 1; seed <= 3; ++seed) {
     add("fifo", "0.5", seed, 10 + seed, false);
@@ -322,7 +322,7 @@ TEST_F(ReportProgram, ASweepIsNamedByWhatVaries) {
     add("fifo", "1", seed, 100, true);
     add("\"<b>,\"", "1", seed, 50, true);
   }
-  runs += "13,0123,fifo,2,1,timeout,,,,,,,too long\n";
+  runs += "13,0123,fifo,2,1,timeout,,,,,,,,too long\n";
   folder_.write("sweep/runs.csv", runs);
   folder_.write("sweep/manifest.json",
                 R"({"config": {}, "columns": ["policy", "load", "seed"],
@@ -343,7 +343,8 @@ TEST_F(ReportProgram, ASweepIsNamedByWhatVaries) {
   EXPECT_THAT(html, HasSubstr("7 of 20 runs were missing when it wrote runs.csv"));
   EXPECT_THAT(html, HasSubstr("1 of 20 runs failed or took too long"));
   EXPECT_THAT(html, HasSubstr("6 of 20 runs were saturated"));
-  EXPECT_THAT(html, HasSubstr("&lt;b&gt;,"));
+  EXPECT_THAT(html, HasSubstr(">&lt;b&gt;,*</"));  // knows true run times
+  EXPECT_THAT(html, HasSubstr("each policy against fifo in pairs"));
   EXPECT_THAT(html, Not(HasSubstr("<b>,")));
   EXPECT_THAT(html, HasSubstr("too few seeds"));
 
@@ -351,7 +352,7 @@ TEST_F(ReportProgram, ASweepIsNamedByWhatVaries) {
     expect_refused("report " + path("sweep") + " --out " + path("none.html"), reason);
   };
   folder_.write("sweep/runs.csv", runs.substr(0, runs.size() - 30));
-  refused("runs.csv:14: expected 13 fields; is the file whole?");
+  refused("runs.csv:14: expected 14 fields; is the file whole?");
   folder_.write("sweep/runs.csv", runs.substr(0, runs.find('\n') + 1));
   refused("holds no run with figures");
   folder_.write("sweep/runs.csv", "run,id,status\n");

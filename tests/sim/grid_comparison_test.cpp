@@ -12,6 +12,7 @@
 namespace gpusched {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 const std::vector<std::string> keys{"policy", "load", "seed"};
@@ -27,6 +28,7 @@ std::vector<GridRun> six_seeds() {
     runs.push_back(run_of({"fifo", "0.8", std::to_string(seed)}, 20));
     runs.push_back(run_of({"sjf", "0.8", std::to_string(seed)}, 20 - seed, seed == 2));
     runs.push_back(run_of({"srtf", "0.8", std::to_string(seed)}, 20 + seed));
+    runs.back().clairvoyant = true;
   }
   return runs;
 }
@@ -53,7 +55,8 @@ TEST(GridComparison, PairsSeedsOfOneSetting) {
   EXPECT_DOUBLE_EQ(sjf.p_holm, 2 * 2.0 / 64);  // two tests of this figure, not four
   EXPECT_EQ(found[2].verdict, "worse");
   EXPECT_THAT(grid_comparison_csv(found),
-              HasSubstr("load 0.8,sjf,fifo,avg_jct_s,seed,6,1,16.5,20,-0.17500000000000004,"));
+              AllOf(HasSubstr("load 0.8,sjf,false,fifo,false,avg_jct_s,seed,6,1,16.5,20,-0.17500000000000004,"),
+                    HasSubstr("load 0.8,srtf,true,fifo,false,avg_jct_s,")));
 }
 
 // A trace that does not depend on the seed gives the same pair again: no evidence.

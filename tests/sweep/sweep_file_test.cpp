@@ -248,7 +248,7 @@ TEST(SweepStoring, FiguresComeBackToTheBit) {
   result.metrics.jobs = 7;
   result.metrics.avg_jct_s = 0.1 + 0.2;
   result.metrics.preemptions = 123456789012;
-  result.saturation.saturated = true;
+  result.saturation.saturated = result.clairvoyant = true;
   {
     auto store = SweepStore::open(folder.path() + "/s.sqlite");
     ASSERT_TRUE(store) << store.error().to_string();
@@ -264,6 +264,7 @@ TEST(SweepStoring, FiguresComeBackToTheBit) {
   EXPECT_EQ((*found)->metrics.preemptions, 123456789012u);
   EXPECT_EQ((*found)->metrics.energy_kwh, std::nullopt);
   EXPECT_TRUE((*found)->saturation.saturated);
+  EXPECT_TRUE((*found)->clairvoyant);
   EXPECT_EQ((*found)->wall_s, 1.5);
   EXPECT_EQ((*found)->cpu_s, 1.25);
   EXPECT_EQ((*found)->sim_s, 0.25);

@@ -24,6 +24,12 @@ FieldTable fidelity_fields(Fidelity& fidelity) {
        &fidelity.throughputs},
       {"fidelity.reference_type", "--reference-type",
        "GPU type of --throughputs that the trace's durations are of; by default its first", &fidelity.reference_type},
+      {"fidelity.throughput_fallback",
+       "--throughput-fallback",
+       "what stands for throughputs that --throughputs lacks: none (they are an error), or the ratio of memory "
+       "bandwidths on data sheets",
+       &fidelity.throughput_fallback,
+       {"none", "datasheet"}},
       {"fidelity.slowdown", "--slowdown", "factor on every modelled duration, for what the model leaves out",
        &fidelity.slowdown},
       {"fidelity.span_speed", "--span-speed",
@@ -66,9 +72,11 @@ Result<CalibratedRuntime> runtime_of_throughputs(const Fidelity& fidelity, const
   }
   const auto table = read_throughput_table(fidelity.throughputs);
   if (!table) return Unexpected{table.error()};
-  auto model = runtime_model_from_throughputs(*table, fidelity.reference_type, jobs, cluster);
-  if (!model) return Unexpected{model.error()};
-  return CalibratedRuntime{.model = *std::move(model)};
+  const auto fallback = value_from_name(throughput_fallback_names, fidelity.throughput_fallback);
+  if (!fallback) {
+    return unexpected("--throughput-fallback: expected none or datasheet, not '" + fidelity.throughput_fallback + "'");
+  }
+  return runtime_model_from_throughputs(*table, fidelity.reference_type, jobs, cluster, *fallback);
 }
 
 // What devices make of run times.
@@ -77,6 +85,9 @@ Result<CalibratedRuntime> device_runtime_of(const Fidelity& fidelity, const JobT
     return Unexpected{Error{.message = error.to_string(), .field = field}};
   };
   if (!fidelity.throughputs.empty()) return runtime_of_throughputs(fidelity, jobs, cluster);
+  if (fidelity.throughput_fallback != "none") {
+    return unexpected("--throughput-fallback fills gaps of measured throughputs; add --throughputs");
+  }
   if (!fidelity.reference_type.empty()) {
     return unexpected("--reference-type is a GPU type of measured throughputs; add --throughputs");
   }

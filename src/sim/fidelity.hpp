@@ -22,7 +22,8 @@ struct Fidelity {
   std::string reference_profile = {};  ///< of the device that the trace's durations are of; empty: the first profile
   std::string throughputs = {};        ///< a file of measured throughputs, in place of profiles; empty: none
   std::string reference_type = {};     ///< its GPU type that the trace's durations are of; empty: its first
-  double slowdown = 1;                 ///< factor on every modelled duration: what the model leaves out
+  std::string throughput_fallback = "none";  ///< where it has none (throughput_fallback_names)
+  double slowdown = 1;                       ///< factor on every modelled duration: what the model leaves out
   std::string span_speed = {};     ///< of gangs that are apart, as parse_span_speeds() takes it, or "throughputs": as
                                    ///< those measured; empty: no slower
   std::string communication = {};  ///< a file of how families communicate, in place of span_speed; empty: none

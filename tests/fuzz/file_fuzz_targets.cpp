@@ -143,8 +143,9 @@ void read_throughputs(std::string_view text) {
   }
   const auto jobs = std::move(builder).build();
   must_hold(jobs.has_value(), "jobs of one submission are in order");
-  const auto model = runtime_model_from_throughputs(*table, "", *jobs, cluster);
-  if (!model) return;
+  const auto runtime = runtime_model_from_throughputs(*table, "", *jobs, cluster, ThroughputFallback::datasheet);
+  if (!runtime) return;
+  const RuntimeModel* const model = &runtime->model;
   for (std::uint32_t job = 0; job < jobs->size(); ++job) {
     for (const RatePpm rate : model->rates(jobs->family(JobId{job}), jobs->shape(JobId{job}))) {
       must_hold(rate > 0, "a rate is positive");

@@ -146,8 +146,71 @@ Result<ThroughputTable> read_throughput_table(const std::string& path) {
   return first != std::string::npos && (*text)[first] == '{' ? read_gavel(*text, path) : read_csv(*text, path);
 }
 
-Result<RuntimeModel> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,
-                                                    const JobTable& jobs, const Cluster& cluster) {
+namespace {
+
+// The memory bandwidths of GPU types by the data sheets of the shipped profiles, and which of them were asked for.
+class DataSheets {
+ public:
+  // In GB/s; error: no shipped profile of such a model.
+  Result<double> memory_gbs(const std::string& gpu_type) {
+    const auto seen = seen_.find(gpu_type);
+    if (seen != seen_.end()) return seen->second;
+    const auto profile = shipped_profile_of_model(gpu_type);
+    if (!profile || !profile->peaks.contains("memory_gbs")) {
+      return unexpected("there is no data sheet of GPU type " + gpu_type + " among the shipped profiles");
+    }
+    const Quantity& found = profile->peaks.at("memory_gbs");
+    used.push_back({profile->profile_id, "/peaks/memory_gbs", found.value, found.unit, found.source, found.ref});
+    return seen_[gpu_type] = found.value;
+  }
+
+  std::vector<UsedValue> used;
+
+ private:
+  std::map<std::string, double> seen_;
+};
+
+// The throughputs of one kind of gang, gaps filled.
+class GangThroughputs {
+ public:
+  GangThroughputs(const ThroughputTable& table, const std::map<std::string, double>* row, const std::string& reference,
+                  ThroughputFallback fallback, DataSheets& sheets)
+      : row_(row), fallback_(fallback), sheets_(sheets), known_on_(reference) {
+    if (has(reference)) return;
+    const auto measured = std::find_if(table.gpu_types.begin(), table.gpu_types.end(),
+                                       [&](const std::string& type) { return has(type); });
+    if (measured != table.gpu_types.end()) known_on_ = *measured;
+  }
+
+  // 0: it cannot run there.
+  Result<double> on(const std::string& type) {
+    if (row_ != nullptr && row_->contains(type)) return row_->at(type);
+    if (fallback_ == ThroughputFallback::none) return 0.0;
+    filled_ = true;
+    const auto here = sheets_.memory_gbs(type), there = sheets_.memory_gbs(known_on_);
+    if (!here) return here;
+    if (!there) return there;
+    return (has(known_on_) ? row_->at(known_on_) : 1.0) * *here / *there;
+  }
+  [[nodiscard]] bool filled() const { return filled_; }
+
+ private:
+  [[nodiscard]] bool has(const std::string& type) const {
+    return row_ != nullptr && row_->contains(type) && row_->at(type) > 0;
+  }
+
+  const std::map<std::string, double>* row_;
+  ThroughputFallback fallback_;
+  DataSheets& sheets_;
+  std::string known_on_;
+  bool filled_ = false;
+};
+
+}  // namespace
+
+Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,
+                                                         const JobTable& jobs, const Cluster& cluster,
+                                                         ThroughputFallback fallback) {
   const auto fail = [&](const std::string& message) {
     return Unexpected{Error{.message = message, .file = table.file}};
   };
@@ -155,26 +218,28 @@ Result<RuntimeModel> runtime_model_from_throughputs(const ThroughputTable& table
   const ClusterState machines(cluster, jobs.gpu_specs(), Rng{});
   const auto anyone = static_cast<std::uint32_t>(cluster.vcs.size());
   RuntimeModel model(jobs.families().size(), static_cast<std::uint32_t>(cluster.gpu_types.size()));
+  DataSheets sheets;
+  std::string example;
+  std::size_t filled = 0;
   for (const JobId job : first_of_each_gang(jobs)) {
     const Shape& shape = jobs.shape(job);
     const std::string& family = jobs.families()[jobs.family(job)];
     const std::uint32_t gpus = gpus_of_gang(shape);
+    const std::string gang = on_gpus(family, gpus);
     const std::map<std::string, double>* const row = table.row(family, gpus);
-    if (row == nullptr) return fail(on_gpus(family, gpus) + " has no throughput");
-    const auto throughput_on = [&](const std::string& type) {
-      const auto found = row->find(type);
-      return found == row->end() ? 0.0 : found->second;
-    };
-    const double base = throughput_on(measured_on);
-    if (base <= 0) return fail(on_gpus(family, gpus) + " has no throughput on the reference, GPU type " + measured_on);
+    if (row == nullptr && fallback == ThroughputFallback::none) return fail(gang + " has no throughput");
+    GangThroughputs throughputs(table, row, measured_on, fallback, sheets);
+    const auto base = throughputs.on(measured_on);
+    if (!base) return fail(gang + ": " + base.error().message);
+    if (*base <= 0) return fail(gang + " has no throughput on the reference, GPU type " + measured_on);
     for (const std::uint32_t number : machines.allowed_classes(shape, anyone)) {
       const detail::NodeClass& machine = machines.node_class(number);
       if (machine.gpus == 0) continue;
       const std::string& type = cluster.gpu_types[machine.gpu_type];
-      const double rate = std::round(throughput_on(type) / base * reference_rate);
-      if (throughput_on(type) <= 0) {
-        return fail(on_gpus(family, gpus) + " has no throughput on GPU type " + type + ", which it may use");
-      }
+      const auto throughput = throughputs.on(type);
+      if (!throughput) return fail(gang + ": " + throughput.error().message);
+      if (*throughput <= 0) return fail(gang + " has no throughput on GPU type " + type + ", which it may use");
+      const double rate = std::round(*throughput / *base * reference_rate);
       const auto ppm = static_cast<RatePpm>(std::clamp(rate, 1.0, 4e9));
       if (shape.is_share()) {
         model.set(jobs.family(job), machine.gpu_type, ppm);
@@ -182,8 +247,15 @@ Result<RuntimeModel> runtime_model_from_throughputs(const ThroughputTable& table
         model.set_for_gang(jobs.family(job), gpus, machine.gpu_type, ppm);
       }
     }
+    if (throughputs.filled() && filled++ == 0) example = gang;
   }
-  return model;
+  CalibratedRuntime runtime{.model = std::move(model), .used = std::move(sheets.used)};
+  if (filled > 0) {
+    runtime.notes.push_back(table.file + " lacks throughputs of " + std::to_string(filled) +
+                            (filled == 1 ? " kind" : " kinds") + " of gangs (" + example +
+                            "): assumed from memory bandwidths of data sheets");
+  }
+  return runtime;
 }
 
 namespace {

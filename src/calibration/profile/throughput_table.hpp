@@ -9,10 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/core/named_value.hpp"
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/runtime_model.hpp"
+#include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/calibration/profile/span_speeds.hpp"
 
 namespace gpusched {
@@ -37,11 +39,22 @@ struct ThroughputTable {
 /// none, with file, line and field.
 Result<ThroughputTable> read_throughput_table(const std::string& path);
 
+/// What stands for a throughput that the table does not have.
+enum class ThroughputFallback : std::uint8_t {
+  none,       ///< nothing: it is an error
+  datasheet,  ///< what was measured on the reference (or else on the table's first type where something was), times the
+              ///< ratio of memory bandwidths on the data sheets of the shipped profiles; 0 stays "cannot run there"
+};
+inline constexpr std::array<NamedValue<ThroughputFallback>, 2> throughput_fallback_names{
+    {{"none", ThroughputFallback::none}, {"datasheet", ThroughputFallback::datasheet}}};
+
 /// How fast these jobs run on the cluster's GPU types, relative to `reference`, the GPU type that the jobs' durations
-/// are of (empty: the table's first). Errors: a job that may use a GPU type on which its family has no throughput, or
-/// has none on the reference, each in one line.
-Result<RuntimeModel> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,
-                                                    const JobTable& jobs, const Cluster& cluster);
+/// are of (empty: the table's first). With the data sheets used and a note of how many kinds of gangs took them.
+/// Errors: a job that may use a GPU type on which its family has no throughput, or has none on the reference, or no
+/// data sheet of one of them, each in one line.
+Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,
+                                                         const JobTable& jobs, const Cluster& cluster,
+                                                         ThroughputFallback fallback = ThroughputFallback::none);
 
 /// How fast these jobs are at each span, by the throughputs there over those on one node of the same GPU type. A span
 /// that was not measured is as slow as the next narrower one. Error: the table has no throughput at any wider span.

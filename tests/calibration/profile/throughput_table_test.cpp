@@ -144,14 +144,55 @@ TEST(ThroughputTable, GivesRatesRelativeToTheReference) {
   using Rates = std::vector<RatePpm>;
   const auto of_v100 = runtime_model_from_throughputs(small_table(), "", jobs, two_types());
   ASSERT_TRUE(of_v100) << of_v100.error().to_string();
-  EXPECT_EQ(rates(*of_v100, 0), (Rates{reference_rate, 200'000}));
-  EXPECT_EQ(rates(*of_v100, 1), (Rates{reference_rate, 600'000}));
-  EXPECT_EQ(rates(*of_v100, 2), (Rates{reference_rate, 200'000}));  // a share: as a job of one GPU
-  EXPECT_EQ(rates(*of_v100, 3)[0], reference_rate);
+  EXPECT_EQ(rates(of_v100->model, 0), (Rates{reference_rate, 200'000}));
+  EXPECT_EQ(rates(of_v100->model, 1), (Rates{reference_rate, 600'000}));
+  EXPECT_EQ(rates(of_v100->model, 2), (Rates{reference_rate, 200'000}));  // a share: as a job of one GPU
+  EXPECT_EQ(rates(of_v100->model, 3)[0], reference_rate);
   const JobTable resnet = table_of({{.submit = 0, .work = 1, .gpus = 1, .family = "resnet"}});
   const auto of_k80 = runtime_model_from_throughputs(small_table(), "k80", resnet, two_types());
   ASSERT_TRUE(of_k80) << of_k80.error().to_string();
-  EXPECT_EQ(rates(*of_k80, 0), (Rates{5 * reference_rate, reference_rate}));
+  EXPECT_EQ(rates(of_k80->model, 0), (Rates{5 * reference_rate, reference_rate}));
+}
+
+// Memory bandwidths of the data sheets: V100 900 GB/s, K80 240, T4 320.
+TEST(ThroughputTable, DataSheetsFillGaps) {
+  Cluster cluster = two_types();
+  cluster.nodes.push_back(cluster.nodes.front());
+  cluster.gpu_types.emplace_back("T4-16GB");
+  cluster.nodes.back().gpu_type = 2;
+  const JobTable jobs = table_of({{.submit = 0, .work = 1, .gpus = 1, .family = "resnet"},
+                                  {.submit = 0, .work = 1, .gpus = 1, .family = "gnn"},
+                                  {.submit = 0, .work = 1, .gpus = 4, .family = "mystery"}});
+  const auto runtime = runtime_model_from_throughputs(small_table(), "", jobs, cluster, ThroughputFallback::datasheet);
+  ASSERT_TRUE(runtime) << runtime.error().to_string();
+  const auto rates = [&](std::uint32_t job) {
+    const auto row = runtime->model.rates(jobs.family(JobId{job}), jobs.shape(JobId{job}));
+    return std::vector<RatePpm>(row.begin(), row.end());
+  };
+  using Rates = std::vector<RatePpm>;
+  EXPECT_EQ(rates(0), (Rates{reference_rate, 200'000, 355'556}));  // what is measured stays
+  EXPECT_EQ(rates(1), (Rates{reference_rate, 266'667, 355'556}));  // measured on the K80 alone
+  EXPECT_EQ(rates(2), (Rates{reference_rate, 266'667, 355'556}));
+  EXPECT_EQ(runtime->notes, (std::vector<std::string>{
+                                "t.csv lacks throughputs of 3 kinds of gangs (job family 'resnet' on 1 GPU): assumed "
+                                "from memory bandwidths of data sheets"}));
+  ASSERT_EQ(runtime->used.size(), 3u);
+  EXPECT_EQ(runtime->used.front().path, "/peaks/memory_gbs");
+  EXPECT_EQ(runtime->used.front().source, Source::datasheet);
+
+  const JobTable bert = table_of({{.submit = 0, .work = 1, .family = "bert"}});
+  const auto error_of = [&](const JobTable& table, const Cluster& machines) {
+    const auto model =
+        runtime_model_from_throughputs(small_table(), "", table, machines, ThroughputFallback::datasheet);
+    return model ? "" : model.error().to_string();
+  };
+  // A throughput of 0 says that it cannot run there.
+  EXPECT_EQ(error_of(bert, cluster),
+            "t.csv: job family 'bert' on 1 GPU has no throughput on GPU type k80, which it may use");
+  cluster.gpu_types[2] = "abacus";
+  EXPECT_EQ(
+      error_of(jobs, cluster),
+      "t.csv: job family 'resnet' on 1 GPU: there is no data sheet of GPU type abacus among the shipped profiles");
 }
 
 TEST(ThroughputTable, TellsInOneLineWhatAJobLacks) {

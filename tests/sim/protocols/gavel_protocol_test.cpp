@@ -50,7 +50,7 @@ TEST(GavelProtocol, RatesAreThoseOfTheGang) {
     const Shape& shape = jobs->shape(JobId{id});
     const std::string& family = jobs->families()[jobs->family(JobId{id})];
     const auto& row = *throughputs->row(family, shape.tasks);
-    const auto rates = model->rates(jobs->family(JobId{id}), shape);
+    const auto rates = model->model.rates(jobs->family(JobId{id}), shape);
     EXPECT_EQ(rates[0], reference_rate);
     EXPECT_NEAR(rates[1], 1e6 * row.at("p100") / row.at("v100"), 0.51);
     const bool fits_k80 = row.at("k80") > 0;

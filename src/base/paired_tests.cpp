@@ -93,6 +93,88 @@ SignedRank signed_rank_test(std::span<const double> differences, ZeroDifferences
   return result;
 }
 
+namespace {
+
+constexpr std::size_t most_exact_pairs = 15;
+constexpr std::size_t drawn_patterns = 8192;
+
+// The sums of both sides under each pattern of signs, the first one as seen. A pattern and its opposite give the same
+// size, so that the first pair keeps its sign.
+class FlippedSums {
+ public:
+  FlippedSums(std::span<const double> ours, std::span<const double> theirs) {
+    const std::size_t pairs = ours.size();
+    const bool exact = pairs <= most_exact_pairs;
+    const std::size_t patterns = exact ? std::size_t{1} << (pairs - 1) : drawn_patterns;
+    Rng rng = Rng(0).split("sign flips");
+    for (std::size_t pattern = 0; pattern < patterns; ++pattern) {
+      double own = ours[0], other = theirs[0];
+      for (std::size_t i = 1; i < pairs; ++i) {
+        const bool flipped = exact ? (pattern >> (i - 1) & 1) != 0 : pattern > 0 && rng.uniform() < 0.5;
+        own += flipped ? -ours[i] : ours[i];
+        other += flipped ? -theirs[i] : theirs[i];
+      }
+      sums_.emplace_back(own, other);
+    }
+  }
+
+  // Of the differences ours - ratio x theirs.
+  [[nodiscard]] double p(double ratio) const {
+    return share([ratio](const auto& sums) { return std::abs(sums.first - ratio * sums.second); });
+  }
+  // Of an infinite ratio.
+  [[nodiscard]] double p_of_theirs() const {
+    return share([](const auto& sums) { return std::abs(sums.second); });
+  }
+  [[nodiscard]] double ratio() const { return sums_.front().first / sums_.front().second; }
+
+ private:
+  template <class Size>
+  [[nodiscard]] double share(Size size) const {
+    const double seen = size(sums_.front()) * (1 - 1e-12);  // sums of other signs may differ in rounding
+    const auto as_large =
+        std::count_if(sums_.begin(), sums_.end(), [&](const auto& sums) { return size(sums) >= seen; });
+    return static_cast<double>(as_large) / static_cast<double>(sums_.size());
+  }
+
+  std::vector<std::pair<double, double>> sums_;
+};
+
+constexpr double rejected_p = 0.05;
+
+// Where p falls to 0.05 between a ratio that is not rejected and one that is.
+double edge(const FlippedSums& sums, double kept, double rejected) {
+  for (int step = 0; step < 50; ++step) {
+    const double middle = (kept + rejected) / 2;
+    (sums.p(middle) > rejected_p ? kept : rejected) = middle;
+  }
+  return kept;
+}
+
+}  // namespace
+
+SignFlips sign_flip_test(std::span<const double> ours, std::span<const double> theirs) {
+  const FlippedSums sums(ours, theirs);
+  SignFlips result{.p = sums.p(1)};
+  if (sums.p_of_theirs() > rejected_p || !std::isfinite(sums.ratio())) return result;
+  const double middle = sums.ratio();
+  double beyond = std::max(2 * middle, 1.0);
+  while (sums.p(beyond) > rejected_p && beyond < 1e300) beyond *= 2;
+  double low = sums.p(0) > rejected_p ? 0 : edge(sums, middle, 0);
+  double high = edge(sums, middle, beyond);
+  // p need not fall evenly towards both sides: what it says of 1 counts.
+  if (result.p > rejected_p) {
+    low = std::min(low, 1.0);
+    high = std::max(high, 1.0);
+  } else if (middle < 1) {
+    high = std::min(high, std::nextafter(1.0, 0.0));
+  } else {
+    low = std::max(low, std::nextafter(1.0, 2.0));
+  }
+  result.relative = ConfidenceInterval{low - 1, high - 1};
+  return result;
+}
+
 std::string p_value_text(double p) { return p < 0.001 ? "<0.001" : formatted("%.3f", p); }
 
 std::vector<double> holm_corrected(std::span<const double> p_values) {

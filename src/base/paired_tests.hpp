@@ -40,6 +40,21 @@ inline constexpr std::size_t least_normal_differences = 51;
 /// Precondition: no difference is infinite or no number.
 SignedRank signed_rank_test(std::span<const double> differences, ZeroDifferences zeros = ZeroDifferences::pratt);
 
+/// The sign-flip test (Fisher, The Design of Experiments, 1935, section 21) of two sides of independent pairs: under
+/// the null hypothesis that the difference of each pair is symmetric about 0, its sign might as well be the other one.
+/// p is the share of all signs, from 16 pairs on of 8,192 patterns drawn once for all, that give as large a sum as was
+/// seen. It holds however heavy the tails are: where one pair makes the sum, turning it round makes as large a one.
+struct SignFlips {
+  double p = 1;  ///< two-sided; 1 where every difference is 0
+  /// The 95 % interval of (sum of ours / sum of theirs) - 1: the ratios r whose differences ours - r x theirs have p
+  /// above 0.05. It contains 0 just where p is above 0.05. Nothing where it has no upper end, as where theirs are all
+  /// 0.
+  std::optional<ConfidenceInterval> relative = {};
+};
+
+/// Preconditions: as many of both, finite, none below 0.
+SignFlips sign_flip_test(std::span<const double> ours, std::span<const double> theirs);
+
 /// "0.004", "<0.001".
 std::string p_value_text(double p);
 

@@ -110,9 +110,50 @@ int list_runs(const SweepPlan& plan, bool retry) {
   return exit_done;
 }
 
+// runs.csv, comparison.csv and manifest.json of what is stored.
+class ResultFiles {
+ public:
+  ResultFiles(const SweepPlan& plan, const SweepStore& store) : plan_(plan), store_(store) {}
+
+  Result<SweepOutcome> write() {
+    const auto begin = Clock::now();
+    SweepOutcome outcome;
+    const auto tables = sweep_tables(plan_, store_, outcome);
+    if (!tables) return Unexpected{tables.error()};
+    for (const auto& [name, text] :
+         {std::pair(sweep_csv_name, &tables->runs), std::pair(sweep_comparison_name, &tables->comparisons)}) {
+      if (auto done = replace_file(path_in(plan_.sweep, name), *text); !done) return Unexpected{done.error()};
+    }
+    Execution execution = execution_;
+    execution.wall_s = std::chrono::duration<double>(Clock::now() - begin_).count();
+    execution.peak_memory_bytes = peak_memory_bytes();
+    const std::string manifest = sweep_manifest(plan_, outcome, execution);
+    if (auto done = replace_file(path_in(plan_.sweep, manifest_name), manifest); !done) return Unexpected{done.error()};
+    // Of the time of the sweep, 2 % at most goes into files that the next ones replace.
+    const auto end = Clock::now();
+    next_ = end + std::max<Clock::duration>(std::chrono::milliseconds(500), 50 * (end - begin));
+    return outcome;
+  }
+
+  // So that `report` draws a sweep that runs or was killed.
+  Result<void> write_if_due() {
+    if (Clock::now() < next_) return {};
+    const auto written = write();
+    return written ? Result<void>{} : Result<void>{Unexpected{written.error()}};
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const SweepPlan& plan_;
+  const SweepStore& store_;
+  Execution execution_{.started = utc_now()};
+  Clock::time_point begin_ = Clock::now(), next_ = begin_;
+};
+
 // Runs what is to do in processes of this machine and stores each result at once.
 Result<void> run_here(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
-                      const std::vector<std::uint64_t>& todo) {
+                      const std::vector<std::uint64_t>& todo, ResultFiles& files) {
   SweepProgress progress;
   progress.stop = &Interruption::wanted();
   const WorkerOptions options{.workers = plan.sweep.threads == 0 ? thread_count(0) : plan.sweep.threads,
@@ -123,24 +164,9 @@ Result<void> run_here(const SweepPlan& plan, const PolicyRegistry& registry, Swe
   return run_points(plan, registry, todo, options, progress, [&](std::uint64_t number, const SweepResult& result) {
     const auto point = plan.sweep.point(number);
     if (!point) return Result<void>{Unexpected{point.error()}};
-    return store.put({plan.runs[number].key, json_text(sweep_point_json(*point), -1), plan.program}, result);
+    auto stored = store.put({plan.runs[number].key, json_text(sweep_point_json(*point), -1), plan.program}, result);
+    return stored ? files.write_if_due() : stored;
   });
-}
-
-Result<SweepOutcome> write_results(const SweepPlan& plan, const SweepStore& store, Execution execution,
-                                   std::chrono::steady_clock::time_point begin) {
-  SweepOutcome outcome;
-  const auto tables = sweep_tables(plan, store, outcome);
-  if (!tables) return Unexpected{tables.error()};
-  for (const auto& [name, text] :
-       {std::pair(sweep_csv_name, &tables->runs), std::pair(sweep_comparison_name, &tables->comparisons)}) {
-    if (auto done = replace_file(path_in(plan.sweep, name), *text); !done) return Unexpected{done.error()};
-  }
-  execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  execution.peak_memory_bytes = peak_memory_bytes();
-  const std::string manifest = sweep_manifest(plan, outcome, execution);
-  if (auto done = replace_file(path_in(plan.sweep, manifest_name), manifest); !done) return Unexpected{done.error()};
-  return outcome;
 }
 
 void tell_failures(const SweepPlan& plan, const SweepOutcome& outcome) {
@@ -149,6 +175,9 @@ void tell_failures(const SweepPlan& plan, const SweepOutcome& outcome) {
     const std::string name = point ? " (" + point_name(plan.sweep, *point) + ")" : "";
     note("run " + std::to_string(failure.number + 1) + name + ": " + failure.message);
   }
+  const std::uint64_t others = outcome.failed + outcome.timeouts - outcome.failures.size();
+  if (others > 0)
+    note("and " + counted(others, "run") + " more without figures; " + std::string(sweep_csv_name) + " says why");
 }
 
 void tell_stored(const SweepPlan& plan, std::size_t todo) {
@@ -228,13 +257,13 @@ Result<void> run_on_slurm(const SweepPlan& plan, SweepStore& store, const SweepA
 }
 
 Result<void> launch(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
-                    const SweepArguments& arguments, std::string& left) {
+                    const SweepArguments& arguments, ResultFiles& files, std::string& left) {
   if (is_on_slurm(plan.sweep)) return run_on_slurm(plan, store, arguments, left);
   const auto states = store.states();
   if (!states) return Unexpected{states.error()};
   const std::vector<std::uint64_t> todo = runs_to_do(plan, *states, arguments.retry);
   tell_stored(plan, todo.size());
-  return run_here(plan, registry, store, todo);
+  return run_here(plan, registry, store, todo, files);
 }
 
 // The exit code, and what is said last.
@@ -259,8 +288,6 @@ int conclude(const SweepOutcome& outcome, const std::string& left) {
 
 int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, const SweepArguments& arguments) {
   const Sweep& sweep = plan.sweep;
-  const Execution execution{.started = utc_now()};
-  const auto begin = std::chrono::steady_clock::now();
   if (sweep.out.empty()) return complain("no folder for the results; give --out FOLDER, or \"out\" in " + sweep.file);
   const auto folder = HeldFolder::open(sweep.out);
   if (!folder) return complain("--out: " + folder.error().to_string());
@@ -268,13 +295,14 @@ int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, const Sweep
   if (!store) return complain(store.error(), exit_failed);
 
   // What stands there before the first run ends: a sweep that is killed leaves a folder that `report` reads.
-  if (const auto begun = write_results(plan, *store, execution, begin); !begun) {
+  ResultFiles files(plan, *store);
+  if (const auto begun = files.write(); !begun) {
     return complain(begun.error(), exit_failed);
   }
   const Interruption interruption;
   std::string left;
-  const auto ran = launch(plan, registry, *store, arguments, left);
-  const auto outcome = write_results(plan, *store, execution, begin);
+  const auto ran = launch(plan, registry, *store, arguments, files, left);
+  const auto outcome = files.write();
   if (!ran) {
     return complain(
         ran.error().to_string() + "; " + (left.empty() ? "what was stored is kept, the same command goes on" : left),

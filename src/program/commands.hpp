@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -39,6 +40,7 @@ inline void note(const std::string& message) { std::fprintf(stderr, "note: %s\n"
 /// get to where standard output goes.
 template <class Body>
 int run_guarded(Body body) noexcept {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the write, as a full disk is
   try {
     const int code = body();
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush().good();

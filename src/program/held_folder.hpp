@@ -4,9 +4,11 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "src/base/output_folder.hpp"
@@ -21,7 +23,13 @@ class HeldFolder {
     std::error_code why;
     std::filesystem::create_directories(path, why);
     if (why) return Unexpected{Error{.message = "cannot make the folder: " + why.message(), .file = path}};
-    const auto lock = lock_folder(path);
+    // The workers of a program that was killed hold its folder until they see that nobody asks them any more.
+    constexpr std::chrono::milliseconds pause(50);
+    auto lock = lock_folder(path);
+    for (int turn = 0; !lock && turn < 40; ++turn) {
+      std::this_thread::sleep_for(pause);
+      lock = lock_folder(path);
+    }
     if (!lock) return Unexpected{lock.error()};
     return HeldFolder(*lock);
   }

@@ -67,8 +67,8 @@ int complain_of_search(const Error& error) {
     return complain(Interruption::name() + ": interrupted; what was stored is kept, the same command goes on",
                     Interruption::exit_code());
   }
-  const bool input_is_bad = !error.field.empty() || !error.file.empty();
-  return complain(error, input_is_bad ? exit_bad_input : exit_failed);
+  // A file without a field is the store, which is full or locked.
+  return complain(error, error.field.empty() ? exit_failed : exit_bad_input);
 }
 
 int run_search(const Search& search, CandidateRuns& runs) {

@@ -40,7 +40,7 @@ class CsvRows {
   /// Goes to the next row. False at the end, or where a row is cut or the file damaged: failure() tells which.
   bool next() {
     std::string_view line;
-    if (!file_.next_line(line)) {
+    if (!next_record(line)) {
       if (file_.failure()) failure_ = *file_.failure();
       return false;
     }
@@ -74,6 +74,19 @@ class CsvRows {
   }
 
  private:
+  // A line, or those that a quoted field with line breaks takes.
+  bool next_record(std::string_view& record) {
+    if (!file_.next_line(record)) return false;
+    if (!is_open(record)) return true;
+    record_.assign(record);
+    std::string_view line;
+    while (is_open(record_) && file_.next_line(line)) record_.append("\n").append(line);
+    record = record_;
+    return true;
+  }
+  // Doubled quotes within a field leave the count even.
+  static bool is_open(std::string_view text) { return std::count(text.begin(), text.end(), '"') % 2 != 0; }
+
   explicit CsvRows(InputFile file) : file_(std::move(file)) {}
 
   void refuse(std::size_t column, const std::string& expected) {
@@ -84,6 +97,7 @@ class CsvRows {
   CsvSplitter splitter_;
   std::vector<std::size_t> places_;
   std::size_t width_ = 0;
+  std::string record_;  // of several lines
   std::optional<Error> failure_;
 };
 

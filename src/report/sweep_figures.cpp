@@ -217,12 +217,13 @@ std::optional<ReportTable> sweep_table(const SweepInput& sweep, const std::vecto
   if (comparisons.empty()) return std::nullopt;
   ReportTable table{
       .title = "Policies over the grid",
-      .caption = sweep.folder + ": each policy against " +
-                 marked(comparisons.front().against, comparisons.front().against_clairvoyant) +
-                 " in pairs of runs that differ in the policy alone. 95 % intervals: over seeds from Student's t, over "
-                 "windows from the block bootstrap of evaluate. p: Wilcoxon's signed-rank test, corrected by Holm for "
-                 "all tests of the figure; effect: rank-biserial correlation, -1 where every pair is lower. "
-                 "Saturated: pairs with a saturated run. A seed that changes nothing counts once.",
+      .caption =
+          sweep.folder + ": each policy against " +
+          marked(comparisons.front().against, comparisons.front().against_clairvoyant) +
+          " in pairs of runs that differ in the policy alone. 95 % intervals: over seeds from the sign-flip test, over "
+          "windows from the block bootstrap of evaluate. p: Wilcoxon's signed-rank test, corrected by Holm for "
+          "all tests of the figure; effect: rank-biserial correlation, -1 where every pair is lower. "
+          "Saturated: pairs with a saturated run. A seed that changes nothing counts once.",
       .header = {"policy", "setting", "figure", "mean", "difference", "95 % interval", "pairs", "p (Holm)", "effect",
                  "saturated", "verdict"},
       .rows = {}};

@@ -16,7 +16,6 @@ namespace gpusched {
 namespace {
 
 constexpr std::string_view window_prefix = "window.", parameter_prefix = "parameters.";
-constexpr std::size_t least_seeds = 3;  // of an interval: two give a t of 12.7
 
 // A run and what it is compared by.
 struct Placed {
@@ -61,10 +60,12 @@ struct Pair {
   double ours = 0, theirs = 0;
 };
 
-// The pairs of one window: several seeds, of which those with equal figures are the same run.
+using Figures = std::vector<std::optional<double>>;
+
+// The pairs of one window: several seeds, of which those that are equal in every figure are the same run.
 struct WindowPairs {
   std::vector<Pair> seeds;
-  std::set<std::pair<double, double>> seen;
+  std::set<std::pair<Figures, Figures>> seen;
 
   [[nodiscard]] Pair mean() const {
     Pair sum = seeds.front();
@@ -90,7 +91,7 @@ std::vector<Pair> pairs_of(const Repetitions& ours, const Repetitions& theirs, s
     result.clairvoyant |= own.run->clairvoyant;
     result.against_clairvoyant |= other->second.run->clairvoyant;
     WindowPairs& window = windows[key.first];
-    if (!window.seen.emplace(*a, *b).second) continue;
+    if (!window.seen.emplace(own.run->figures, other->second.run->figures).second) continue;
     count += window.seeds.empty() ? 1 : 0;
     window.seeds.push_back({own.first_job, own.run->jobs, *a, *b});
   }
@@ -117,37 +118,21 @@ std::size_t overlap_of(const std::vector<Pair>& pairs) {
   return static_cast<std::size_t>(std::clamp(std::ceil(jobs / step), 1.0, static_cast<double>(pairs.size())));
 }
 
-// Of the mean of independent values whose own mean is 0.
-double standard_error(const std::vector<double>& values) {
-  const auto count = static_cast<double>(values.size());
-  double squares = 0;
-  for (const double value : values) squares += value * value;
-  return std::sqrt(squares / (count - 1) / count);
-}
-
-// From the logarithm of the ratio of the means, by the delta method, as paired_intervals() does: a difference in
-// proportion to the level is nearer to normal then, and no end lies below -100 %.
+// Seeds are independent: the sign-flip test, which heavy tails do not mislead.
 void compare_seeds(GridComparison& result, const std::vector<double>& ours, const std::vector<double>& theirs,
                    const std::vector<double>& differences) {
-  if (ours.size() >= least_test_blocks) result.test = signed_rank_test(differences);
   result.verdict = std::string(too_few_seeds);
-  if (ours.size() < least_seeds) return;
-  const double t = student_t_quantile(static_cast<double>(ours.size() - 1));
-  const bool has_ratio = result.mean > 0 && result.other > 0;
-  std::vector<double> influence(ours.size());
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    influence[i] =
-        has_ratio ? ours[i] / result.mean - theirs[i] / result.other : differences[i] - (result.mean - result.other);
+  if (ours.size() < least_test_blocks) return;
+  result.test = signed_rank_test(differences);
+  const SignFlips flips = sign_flip_test(ours, theirs);
+  result.relative = flips.relative;
+  if (result.test->nonzero > 0 && result.test->nonzero < least_test_blocks) {
+    result.verdict = std::string(too_few_seeds_differ);
+    return;
   }
-  const double half = t * standard_error(influence);
-  const double middle = has_ratio ? std::log(result.mean / result.other) : result.mean - result.other;
-  const ConfidenceInterval interval{middle - half, middle + half};
-  result.verdict = std::string(verdict(interval));
-  if (has_ratio) {
-    result.relative = {std::expm1(interval.low), std::expm1(interval.high)};
-  } else if (result.other > 0) {
-    result.relative = {interval.low / result.other, interval.high / result.other};
-  }
+  const double difference = result.mean - result.other;
+  result.verdict =
+      std::string(verdict(flips.p > 0.05 ? ConfidenceInterval{-1, 1} : ConfidenceInterval{difference, difference}));
 }
 
 void compare_windows(GridComparison& result, const std::vector<double>& ours, const std::vector<double>& theirs,

@@ -42,7 +42,8 @@ struct GridComparison {
   std::string setting, contestant, against, figure;
   bool clairvoyant = false, against_clairvoyant = false;  ///< knew true run times
   std::string unit;                                       ///< what a pair is: "seed" or "window"
-  std::size_t pairs = 0;  ///< of such units; pairs of equal figures, as a seed that changes nothing gives, count once
+  std::size_t pairs =
+      0;  ///< of such units; pairs equal in every figure, as a seed that changes nothing gives, count once
   std::size_t saturated = 0;                   ///< pairs of runs of which one is saturated
   double mean = 0, other = 0;                  ///< over the pairs
   std::optional<ConfidenceInterval> relative;  ///< of the difference over `other`
@@ -56,9 +57,10 @@ struct GridComparison {
 };
 
 inline constexpr std::string_view too_few_seeds = "too few seeds";
+inline constexpr std::string_view too_few_seeds_differ = "too few seeds differ";
 
-/// Pairs over the seeds of one window, which are independent: intervals from Student's t of the log-ratio (at least
-/// 3) and Wilcoxon's test (at least least_test_blocks). Over several windows of a trace, which are not: a pair is a
+/// Pairs over the seeds of one window, which are independent: sign_flip_test(), whose verdict it is, and Wilcoxon's
+/// test, from least_test_blocks seeds on. Over several windows of a trace, which are not: a pair is a
 /// window, its seeds averaged, with paired_intervals() and blocked_signed_rank(). In the order of settings, contestants
 /// and figures; empty where the policy does not vary.
 std::vector<GridComparison> compare_grid(const std::vector<std::string>& keys, const std::vector<GridRun>& runs);

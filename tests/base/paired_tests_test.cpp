@@ -128,6 +128,82 @@ TEST(SignedRank, SaysNothingOfTooFewBlocks) {
   EXPECT_FALSE(blocked_signed_rank(values, 8));  // five blocks
 }
 
+// Fisher, The Design of Experiments, section 21: of the 2^15 sums of Darwin's differences 1,726 are as large as 314.
+TEST(SignFlips, DarwinsMaize) {
+  const Values differences{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48};
+  Values ours, theirs;
+  for (const double difference : differences) {
+    ours.push_back(std::max(difference, 0.0));
+    theirs.push_back(std::max(-difference, 0.0));
+  }
+  EXPECT_DOUBLE_EQ(sign_flip_test(ours, theirs).p, 1726.0 / 32768);
+}
+
+// Of six pairs all must lie on one side of a ratio that is rejected.
+TEST(SignFlips, TheIntervalIsWhatIsNotRejected) {
+  const auto found = sign_flip_test(Values{14, 15, 16, 17, 18, 19}, Values(6, 20));
+  EXPECT_DOUBLE_EQ(found.p, 2.0 / 64);
+  ASSERT_TRUE(found.relative);
+  EXPECT_NEAR(found.relative->low, -0.3, 1e-12);
+  EXPECT_NEAR(found.relative->high, -0.05, 1e-12);
+  const auto worse = sign_flip_test(Values(6, 20), Values{14, 15, 16, 17, 18, 19});
+  EXPECT_NEAR(worse.relative->low, 20. / 19 - 1, 1e-12);
+  EXPECT_NEAR(worse.relative->high, 20. / 14 - 1, 1e-12);
+  // The ends agree with p, and 0 of ours is -100 %.
+  const auto none = sign_flip_test(Values(8, 0), Values(8, 3));
+  EXPECT_EQ(none.relative->low, -1);
+  EXPECT_LT(none.relative->high, 0);
+  EXPECT_EQ(sign_flip_test(Values(8, 3), Values(8, 3)).p, 1);
+}
+
+// What one pair decides, or a reference of zeros, has no upper end.
+TEST(SignFlips, NoIntervalWhereTheirsMayBeNothing) {
+  EXPECT_FALSE(sign_flip_test(Values{5, 6, 7, 8, 9, 9}, Values(6, 0)).relative);
+  EXPECT_FALSE(sign_flip_test(Values{5, 6, 7, 8, 9, 9}, Values{0, 0, 0, 0, 0, 4}).relative);
+  const auto one = sign_flip_test(Values{10, 1, 2, 1, 2, 1, 2, 1}, Values{999, 1, 1, 2, 1, 2, 1, 2});
+  EXPECT_GT(one.p, 0.05);
+}
+
+// Both sides are drawn alike, and one pair often makes the sum.
+TEST(SignFlips, ErrsAtMostAsOftenAsItSaysUnderHeavyTails) {
+  Rng rng(5);
+  const auto normal = [&] { return std::sqrt(-2 * std::log(1 - rng.uniform())) * std::cos(2 * M_PI * rng.uniform()); };
+  for (const std::size_t pairs : {6u, 8u, 15u, 20u}) {
+    const int trials = pairs > 8 ? 300 : 2000;
+    int wrong = 0;
+    for (int trial = 0; trial < trials; ++trial) {
+      Values ours(pairs), theirs(pairs);
+      for (std::size_t i = 0; i < pairs; ++i) {
+        const double level = std::exp(2 * normal());
+        ours[i] = level * std::exp(2 * normal());
+        theirs[i] = level * std::exp(2 * normal());
+      }
+      const auto found = sign_flip_test(ours, theirs);
+      wrong += found.p <= 0.05 ? 1 : 0;
+      if (found.relative) {
+        EXPECT_EQ(found.p <= 0.05, found.relative->low > 0 || found.relative->high < 0);
+      }
+    }
+    EXPECT_LE(wrong, trials * 0.05 + 3 * std::sqrt(trials * 0.05 * 0.95)) << pairs;
+    EXPECT_GE(wrong, trials * 0.01) << pairs;
+  }
+}
+
+// A ratio of 0.7 with a tenth of noise.
+TEST(SignFlips, FindsADifference) {
+  Rng rng(6);
+  Values ours, theirs;
+  for (int i = 0; i < 20; ++i) {
+    theirs.push_back(10 + rng.uniform());
+    ours.push_back(0.7 * theirs.back() * (0.95 + 0.1 * rng.uniform()));
+  }
+  const auto found = sign_flip_test(ours, theirs);
+  EXPECT_LE(found.p, 0.001);
+  EXPECT_LT(found.relative->low, -0.3);
+  EXPECT_GT(found.relative->high, -0.3);
+  EXPECT_LT(found.relative->high - found.relative->low, 0.05);
+}
+
 TEST(Holm, StepsDown) {
   const Values corrected = holm_corrected(Values{0.01, 0.04, 0.03, 0.005});
   const Values expected{0.03, 0.06, 0.06, 0.02};  // 0.005 x 4, 0.01 x 3, 0.03 x 2, and not below that

@@ -184,6 +184,7 @@
       swatch.className = "swatch";
       swatch.style.background = colours[i % few];
       check.onchange = () => {
+        if (!check.checked && chosen.size === 1) check.checked = true; // charts of nothing have no scale
         check.checked ? chosen.add(name) : chosen.delete(name);
         shown = runs.filter(run => chosen.has(run));
         for (const figure of figures) {

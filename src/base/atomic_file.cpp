@@ -53,9 +53,7 @@ const char* write_device(const std::string& path, std::string_view text) {
 
 }  // namespace
 
-const char* write_new_file(const std::string& path, std::string_view text) {
-  return write_new_file(path, whole(text));
-}
+const char* write_new_file(const std::string& path, std::string_view text) { return write_new_file(path, whole(text)); }
 
 const char* write_new_file(const std::string& path, const PieceSource& source) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);

@@ -37,7 +37,8 @@ struct TradePoint {
 std::vector<TradePoint> points_of(const SearchInput& search, std::size_t objective) {
   std::vector<TradePoint> points;
   for (const SearchPolicyRow& row : search.policies) {
-    if (row.held_out[0] && row.held_out[objective]) points.push_back({&row, *row.held_out[0], *row.held_out[objective]});
+    if (row.held_out[0] && row.held_out[objective])
+      points.push_back({&row, *row.held_out[0], *row.held_out[objective]});
   }
   const double x_sign = more_is_better(search.objectives[0]) ? -1 : 1;
   const double y_sign = more_is_better(search.objectives[objective]) ? -1 : 1;
@@ -47,9 +48,8 @@ std::vector<TradePoint> points_of(const SearchInput& search, std::size_t objecti
       return dx <= 0 && dy <= 0 && (dx < 0 || dy < 0);
     });
   }
-  std::stable_sort(points.begin(), points.end(), [](const TradePoint& a, const TradePoint& b) {
-    return a.x != b.x ? a.x < b.x : a.y < b.y;
-  });
+  std::stable_sort(points.begin(), points.end(),
+                   [](const TradePoint& a, const TradePoint& b) { return a.x != b.x ? a.x < b.x : a.y < b.y; });
   return points;
 }
 
@@ -63,6 +63,19 @@ std::map<const SearchPolicyRow*, std::string> labels_of(const SearchInput& searc
     if (!row.found) labels[&row] = count[brief(row)] == 1 ? brief(row) : row.policy;
   }
   return labels;
+}
+
+// Policies that schedule alike have one point: the first of them is labelled with all.
+std::string label_at(const std::vector<TradePoint>& points, const TradePoint& point,
+                     const std::map<const SearchPolicyRow*, std::string>& labels) {
+  std::string text;
+  for (const TradePoint& other : points) {
+    const auto label = labels.find(other.row);
+    if (label == labels.end() || other.x != point.x || other.y != point.y) continue;
+    if (text.empty() && other.row != point.row) return "";
+    text += (text.empty() ? "" : ", ") + label->second;
+  }
+  return text;
 }
 
 std::string better_text(const std::string& objective) {
@@ -84,23 +97,25 @@ std::optional<Figure> trade_figure(const SearchInput& search, std::size_t object
   const auto labels = labels_of(search);
   Json series = Json::array();
   for (const char* name : {found_series, compared_series, clairvoyant_series}) {
-    if (std::any_of(points.begin(), points.end(), [&](const auto& p) { return std::string(series_of(*p.row)) == name; }))
+    if (std::any_of(points.begin(), points.end(),
+                    [&](const auto& p) { return std::string(series_of(*p.row)) == name; }))
       series.push_back(name);
   }
   CsvText csv("run,policy,label,x,y,front,on_front");
   for (const TradePoint& point : points) {
-    const auto label = labels.find(point.row);
-    csv.cell(series_of(*point.row)).cell(point.row->policy).cell(label == labels.end() ? "" : label->second);
+    csv.cell(series_of(*point.row)).cell(point.row->policy).cell(label_at(points, point, labels));
     csv.cell(point.x).cell(point.y).cell(point.on_front).cell(point.row->on_front).end_row();
   }
   const std::string &x = search.objectives[0], &y = search.objectives[objective];
   Json linear = Json::array();
   if (is_linear(points, &TradePoint::x)) linear.push_back("x");
   if (is_linear(points, &TradePoint::y)) linear.push_back("y");
-  std::string caption = search.folder + ": means over the held-out windows. The line joins the policies that no other "
-                                        "beats in both (the Pareto front).";
+  std::string caption = search.folder +
+                        ": means over the held-out windows. The line joins the policies that no other "
+                        "beats in both (the Pareto front).";
   if (search.objectives.size() > 2) {
-    caption += " A rim: none beats it in all " + std::to_string(search.objectives.size()) + " objectives of the search.";
+    caption +=
+        " A rim: none beats it in all " + std::to_string(search.objectives.size()) + " objectives of the search.";
   }
   return Figure{.id = numbered("search-front-" + y, number),
                 .kind = "trade",
@@ -160,17 +175,19 @@ std::vector<std::string> search_notes(const SearchInput& search) {
 
 ReportTable search_table(const SearchInput& search) {
   ReportTable table{.title = "Policies found by search",
-                    .caption = search.folder + ": means over the held-out windows, which the search did not see. On the "
-                                               "front: no policy here beats it in all objectives. * knows true run times.",
+                    .caption = search.folder +
+                               ": means over the held-out windows, which the search did not see. On the "
+                               "front: no policy here beats it in all objectives. * knows true run times.",
                     .header = {"policy", "kind"},
                     .rows = {}};
   for (const std::string& objective : search.objectives) table.header.push_back(objective);
-  table.header.insert(table.header.end(), {"on the front", "dominated by"});
+  table.header.insert(table.header.end(), {"on the front", "dominated"});
   for (const SearchPolicyRow& row : search.policies) {
     std::vector<std::string> cells{row.policy + (row.clairvoyant ? " *" : ""), row.found ? "found" : "compared"};
     for (const auto& value : row.held_out) cells.push_back(value ? formatted("%.6g", *value) : "-");
     cells.emplace_back(row.on_front ? "yes" : "no");
-    cells.push_back(row.message.empty() ? row.dominated_by : row.message);
+    const std::string dominated = row.found ? "by a compared one" : "by a found one";  // front.csv says by which
+    cells.push_back(!row.message.empty() ? row.message : row.dominated_by.empty() ? "" : dominated);
     table.rows.push_back(std::move(cells));
   }
   return table;

@@ -33,8 +33,8 @@ std::vector<std::string> objectives_of(const Json& manifest) {
 Result<void> read_front(const std::string& path, SearchInput& search) {
   std::vector<std::string> names;
   for (const std::string& objective : search.objectives) names.push_back("held_out_" + objective);
-  std::vector<std::string_view> columns{"kind", "policy", "candidate", "clairvoyant", "on_front", "dominated_by",
-                                        "message"};
+  std::vector<std::string_view> columns{"kind",     "policy",       "candidate", "clairvoyant",
+                                        "on_front", "dominated_by", "message"};
   const std::size_t first = columns.size();
   columns.insert(columns.end(), names.begin(), names.end());
   auto rows = CsvRows::open(path, columns);

@@ -171,7 +171,8 @@ class TraceEventWriter {
     }
     const std::uint32_t process = first_node_process + index(node);
     constexpr std::uint64_t most_shares = 1000;  // of a GPU: a share is a thousandth at least
-    const std::uint64_t place = device == counted_device ? slot : static_cast<std::uint64_t>(device) * most_shares + slot;
+    const std::uint64_t place =
+        device == counted_device ? slot : static_cast<std::uint64_t>(device) * most_shares + slot;
     add_metadata(process, entry->second, "thread_name", "\"name\":\"" + name + "\"");
     add_metadata(process, entry->second, "thread_sort_index", "\"sort_index\":" + std::to_string(place));
     return entry->second;

@@ -316,6 +316,7 @@ TEST_F(ReportProgram, ASearchShowsItsFrontBesideThePoliciesCompared) {
                                        "found,w2,w2,false,1,1,1,30,0,0.4,false,fifo,\n"
                                        "compared,fifo+easy,fifo+easy,false,1,1,1,20,5,0.9,true,,\n"
                                        "compared,srtf,srtf,true,1,1,1,10,7,0.7,true,,\n"
+                                       "compared,sjf,sjf,false,1,1,1,20,5,0.9,true,,\n"
                                        "compared,<b>las,<b>las,false,1,1,1,,,,false,,takes turns\n");
   folder_.write("found/generations.csv",
                 "generation,candidates,failed,front,hypervolume,population_hypervolume\n0,8,0,3,0.25,0.2\n1,12,0,4,0.5,"
@@ -330,20 +331,22 @@ TEST_F(ReportProgram, ASearchShowsItsFrontBesideThePoliciesCompared) {
             "run,policy,label,x,y,front,on_front\n"
             "found,w1,,10,0,1,1\n"
             "\"compared, knows true run times\",srtf,srtf,10,7,0,1\n"
-            "compared,fifo+easy,fifo,20,5,0,1\n"
+            "compared,fifo+easy,\"fifo, sjf\",20,5,0,1\n"
+            "compared,sjf,,20,5,0,1\n"
             "found,w2,,30,0,0,0\n");
   EXPECT_EQ(bytes_of(path("found-data/search-front-jain_fairness.csv")),
             "run,policy,label,x,y,front,on_front\n"
             "found,w1,,10,0.5,0,1\n"
             "\"compared, knows true run times\",srtf,srtf,10,0.7,1,1\n"
-            "compared,fifo+easy,fifo,20,0.9,1,1\n"
+            "compared,fifo+easy,\"fifo, sjf\",20,0.9,1,1\n"
+            "compared,sjf,,20,0.9,1,1\n"
             "found,w2,,30,0.4,0,0\n");
   EXPECT_EQ(bytes_of(path("found-data/search-hypervolume.csv")),
             "run,generation,hypervolume\nall candidates so far,0,0.25\nthose who live in the generation,0,0.2\n"
             "policies compared,0,0.125\nall candidates so far,1,0.5\nthose who live in the generation,1,0.5\n"
             "policies compared,1,0.125\n");
   const std::string html = bytes_of(path("found.html"));
-  EXPECT_THAT(html, HasSubstr("1 of 5 policies failed in a held-out window"));
+  EXPECT_THAT(html, HasSubstr("1 of 6 policies failed in a held-out window"));
   EXPECT_THAT(html, HasSubstr("&lt;b&gt;las"));
   EXPECT_THAT(html, Not(HasSubstr("<b>las")));
   folder_.write("found/front.csv", "kind,policy\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trace_events.json read back: against intervals.csv, jobs.csv and the metrics of the same run, and against the rules of the format.
+// trace_events.json read back: against the interval log and the metrics of the same run.
 #include "src/sim/trace_events.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include "src/base/number_text.hpp"
@@ -41,20 +40,6 @@ std::string write_run(const TempFolder& folder, const Scenario& scenario, bool w
   return written ? folder.path() + "/out/" + runs->front().folder + "/" : "write: " + written.error().to_string();
 }
 
-std::vector<std::vector<std::string>> rows_of(const std::string& path) {
-  std::vector<std::vector<std::string>> rows;
-  std::istringstream text(bytes_of(path));
-  std::string line;
-  std::getline(text, line);
-  while (std::getline(text, line)) {
-    std::istringstream cells(line);
-    rows.emplace_back();
-    for (std::string cell; std::getline(cells, cell, ',');) rows.back().push_back(cell);
-  }
-  return rows;
-}
-
-std::int64_t microseconds(const std::string& seconds) { return std::llround(std::stod(seconds) * 1e6); }
 std::int64_t thousandths(const json& gpus) { return std::llround(gpus.get<double>() * 1000); }
 
 // The file, taken apart.
@@ -65,9 +50,9 @@ struct ReadEvents {
   std::vector<json> runs;
 };
 
-ReadEvents read_events(const std::string& path) {
+ReadEvents read_events(const std::string& text) {
   ReadEvents read;
-  const json file = json::parse(bytes_of(path));
+  const json file = json::parse(text);
   for (const json& event : file.at("traceEvents")) {
     const auto process = event.at("pid").get<std::int64_t>();
     const std::string phase = event.at("ph"), name = event.at("name");
@@ -79,13 +64,13 @@ ReadEvents read_events(const std::string& path) {
         RC_ASSERT(read.threads.emplace(thread, event.at("args").at("name")).second);  // one number, one thread
         read.process_of_thread[thread] = process;
       } else {
-        RC_ASSERT(name == "process_sort_index" || name == "thread_sort_index" || name == "process_labels");
+        RC_ASSERT((name == "process_sort_index" || name == "thread_sort_index" || name == "process_labels"));
       }
     } else if (phase == "C") {
       RC_ASSERT(event.at("args").size() == 1u);
       auto& values = read.counters[name];
       const auto at = event.at("ts").get<std::int64_t>();
-      RC_ASSERT(values.empty() || values.rbegin()->first < at);
+      RC_ASSERT((values.empty() || values.rbegin()->first < at));
       values[at] = thousandths(*event.at("args").begin());
     } else {
       RC_ASSERT(phase == "X");
@@ -112,36 +97,33 @@ void check_at_most(const std::vector<json>& runs, std::int64_t most, bool count_
 
 using Rows = std::map<std::tuple<std::string, std::string, std::int64_t, std::int64_t>, std::int64_t>;
 
-// What the counters must say, from the csv files alone.
-std::map<std::string, std::map<std::int64_t, std::int64_t>> expected_levels(const std::string& place) {
+// What the counters must say, from the interval log and the jobs alone.
+std::map<std::string, std::map<std::int64_t, std::int64_t>> expected_levels(const PolicyRun& run) {
   std::map<std::string, std::map<std::int64_t, std::int64_t>> change;
-  std::map<std::string, std::set<std::pair<std::int64_t, std::int64_t>>> runs;
-  for (const auto& row : rows_of(place + "intervals.csv")) {
-    runs[row[0]].emplace(microseconds(row[3]), microseconds(row[4]));
-  }
-  for (const auto& row : rows_of(place + "jobs.csv")) {
-    const std::int64_t gpus = microseconds(row[3]) / 1000;
-    const auto wait = [&](std::int64_t at, int sign) {
-      change["waiting jobs"][at] += sign * 1000;
-      change["waiting GPUs"][at] += sign * gpus;
+  std::map<JobId, std::set<std::pair<Time, Time>>> runs;
+  for (const Interval& interval : run.intervals) runs[interval.job].emplace(interval.start, interval.end);
+  const JobTable& jobs = run.engine->jobs();
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    const std::int64_t gpus = jobs.shape(job).gpu_milli();
+    const auto wait = [&](Time at, int sign) {
+      change["waiting jobs"][at.us] += sign * 1000;
+      change["waiting GPUs"][at.us] += sign * gpus;
     };
-    const auto run = [&](std::int64_t at, int sign) {
-      change["running jobs"][at] += sign * 1000;
-      change["GPUs in use"][at] += sign * gpus;
-    };
-    wait(microseconds(row[4]), 1);
-    const std::int64_t last = microseconds(row[6]);
-    for (const auto& [start, end] : runs[row[0]]) {
+    wait(jobs.submit(job), 1);
+    for (const auto& [start, end] : runs[job]) {
       wait(start, -1);
-      run(start, 1);
-      run(end, -1);
-      if (end != last) wait(end, 1);
+      change["running jobs"][start.us] += 1000;
+      change["GPUs in use"][start.us] += gpus;
+      change["running jobs"][end.us] -= 1000;
+      change["GPUs in use"][end.us] -= gpus;
+      if (end != run.engine->end(job)) wait(end, 1);
     }
   }
   return change;
 }
 
-RC_GTEST_PROP(TraceEvents, SayWhatTheCsvFilesAndTheMetricsSay, ()) {
+RC_GTEST_PROP(TraceEvents, SayWhatTheIntervalLogAndTheMetricsSay, ()) {
   const TempFolder folder;
   std::string trace = job_columns;
   std::uint64_t retries = 0;
@@ -152,8 +134,8 @@ RC_GTEST_PROP(TraceEvents, SayWhatTheCsvFilesAndTheMetricsSay, ()) {
     const auto work = *rc::gen::inRange(1, 80'000'000), failed = *rc::gen::inRange(0, 2) * work;
     const auto tasks = *rc::gen::inRange(1, 9);
     const auto milli = *rc::gen::element(250, 500, 1000, 2000);
-    trace += "j" + std::to_string(i) + "," + std::to_string(submit) + "," + exact_seconds(Time{work + failed}) +
-             "," + std::to_string(tasks) + "," + std::to_string(milli) + ",u,v," +
+    trace += "j" + std::to_string(i) + "," + std::to_string(submit) + "," + exact_seconds(Time{work + failed}) + "," +
+             std::to_string(tasks) + "," + std::to_string(milli) + ",u,v," +
              (failed > 0 ? exact_seconds(Time{failed}) + ";" + exact_seconds(Time{work}) : "") + "\n";
     retries += failed > 0 ? 1 : 0;
   }
@@ -162,9 +144,18 @@ RC_GTEST_PROP(TraceEvents, SayWhatTheCsvFilesAndTheMetricsSay, ()) {
   scenario.cluster = *rc::gen::element<std::string>("4x4", "16");
   scenario.policies = {*rc::gen::element<std::string>("fifo", "srtf", "las{quantum_gpu_s=20}", "gandiva{slice_s=10}")};
   scenario.preemption.restart = Time{*rc::gen::inRange(0, 2'000'000)};
-  const std::string place = write_run(folder, scenario, true);
-  RC_ASSERT(place.starts_with("/"));
-  const ReadEvents read = read_events(place + "trace_events.json");
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto input = load_replay(scenario, registry);
+  RC_ASSERT(input.has_value());
+  ReplayProgress progress;
+  const auto replayed = run_replay(*input, registry, 1, {.job_files = true, .gpu_log = true}, progress);
+  RC_ASSERT(replayed.has_value());
+  const PolicyRun& done = replayed->front();
+  RC_PRE(done.why_unfinished.empty());  // restarts may cost as much as a turn
+  std::string text;
+  write_trace_events(*done.gpu_log, input->trace.jobs, input->cluster, {done.policy, "t"},
+                     [&](std::string_view piece) { text += piece; });
+  const ReadEvents read = read_events(text);
 
   Rows drawn, logged;
   std::map<std::int64_t, std::vector<json>> by_thread;
@@ -181,16 +172,16 @@ RC_GTEST_PROP(TraceEvents, SayWhatTheCsvFilesAndTheMetricsSay, ()) {
     RC_ASSERT(run["cat"] == run["args"]["end"]);
     gpu_s += static_cast<double>(end - begin) * 1e-6 * run["args"]["gpus"].get<double>();
   }
-  for (const auto& row : rows_of(place + "intervals.csv")) {
-    logged[{row[0], "node " + row[1], microseconds(row[3]), microseconds(row[4])}] += microseconds(row[2]) / 1000;
+  for (const Interval& interval : done.intervals) {
+    logged[{std::string(input->trace.jobs.external_id(interval.job)), "node " + std::to_string(index(interval.node)),
+            interval.start.us, interval.end.us}] += interval.gpu_milli;
   }
   RC_ASSERT(drawn == logged);
   for (const auto& [thread, runs] : by_thread) check_at_most(runs, 1, true);
   for (const auto& [gpu, runs] : by_gpu) check_at_most(runs, 1000, false);
   RC_ASSERT(by_gpu.empty() == (scenario.cluster == "16"));
 
-  const json metrics = json::parse(bytes_of(place + "summary.json"))["metrics"];
-  const double held = metrics["gpu_allocation"].get<double>() * 16 * metrics["makespan_s"].get<double>();
+  const double held = done.metrics.gpu_allocation * 16 * done.metrics.makespan_s;
   RC_ASSERT(std::abs(gpu_s - held) <= 1e-6 * std::max(1.0, held));
   std::uint64_t preempted = 0, retried = 0;
   for (const auto& [job, runs] : ends) {
@@ -203,9 +194,9 @@ RC_GTEST_PROP(TraceEvents, SayWhatTheCsvFilesAndTheMetricsSay, ()) {
   }
   RC_ASSERT(ends.size() == static_cast<std::size_t>(count));
   RC_ASSERT(retried == retries);
-  RC_ASSERT(preempted == metrics["preemptions"].get<std::uint64_t>());
+  RC_ASSERT(preempted == done.metrics.preemptions);
 
-  for (const auto& [name, change] : expected_levels(place)) {
+  for (const auto& [name, change] : expected_levels(done)) {
     const auto& values = read.counters.at(name);
     std::int64_t level = 0;
     for (const auto& [at, by] : change) {
@@ -253,7 +244,9 @@ TEST(TraceEvents, NamesAreShownNotObeyed) {
   const json file = json::parse(bytes_of(write_run(folder, scenario, true) + "trace_events.json"));
   std::set<std::vector<std::string>> seen;
   for (const json& event : file["traceEvents"]) {
-    if (event["ph"] == "X") seen.insert({event["name"], event["args"]["user"], event["args"]["vc"]});
+    if (event["ph"] != "X") continue;
+    const std::string name = event["name"], user = event["args"]["user"], vc = event["args"]["vc"];
+    seen.insert(std::vector<std::string>{name, user, vc});
   }
   EXPECT_EQ(seen, (std::set<std::vector<std::string>>{{"a\"</script>\\", "u\\x01\\xff", "\xc3\xa9"},
                                                       {"b\\x7f", "\\xe2\\x80", "v"}}));
@@ -278,8 +271,7 @@ TEST(TraceEvents, ALargeRunComesInSmallPieces) {
   const auto input = load_replay(small_scenario(folder, rows), PolicyRegistry::standard());
   ASSERT_TRUE(input);
   ReplayProgress progress;
-  const auto runs =
-      run_replay(*input, PolicyRegistry::standard(), 1, {.job_files = true, .gpu_log = true}, progress);
+  const auto runs = run_replay(*input, PolicyRegistry::standard(), 1, {.job_files = true, .gpu_log = true}, progress);
   ASSERT_TRUE(runs);
   std::string text;
   std::size_t largest = 0;

@@ -18,33 +18,47 @@ Unexpected cannot(const char* doing, const std::string& path) {
   return Unexpected{Error{.message = std::string("cannot ") + doing + ": " + std::strerror(errno), .file = path}};
 }
 
-// Writes `text` into the open `file` and closes it; false with the reason in errno. A pipe or device has no fsync.
-bool write_all(int file, std::string_view text, bool to_disk) {
+// Returns why not all of `text` was written, a value of errno, or 0.
+int write_text(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(file, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     text.remove_prefix(static_cast<std::size_t>(count));
   }
-  int why = text.empty() ? 0 : errno;
+  return text.empty() ? 0 : errno;
+}
+
+// Writes all pieces into the open `file` and closes it; false with the reason in errno. A pipe or device has no fsync.
+bool write_all(int file, const PieceSource& source, bool to_disk) {
+  int why = 0;
+  source([&](std::string_view piece) {
+    if (why == 0) why = write_text(file, piece);
+  });
   if (why == 0 && to_disk && ::fsync(file) != 0) why = errno;
   if (::close(file) != 0 && why == 0) why = errno;
   errno = why;
   return why == 0;
 }
 
+PieceSource whole(std::string_view text) {
+  return [text](const PieceSink& sink) { sink(text); };
+}
+
 const char* write_device(const std::string& path, std::string_view text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) return "create";
-  return write_all(file, text, false) ? nullptr : "write";
+  return write_all(file, whole(text), false) ? nullptr : "write";
 }
 
 }  // namespace
 
-const char* write_new_file(const std::string& path, std::string_view text) {
+const char* write_new_file(const std::string& path, std::string_view text) { return write_new_file(path, whole(text)); }
+
+const char* write_new_file(const std::string& path, const PieceSource& source) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file < 0) return "create";
-  return write_all(file, text, true) ? nullptr : "write";
+  return write_all(file, source, true) ? nullptr : "write";
 }
 
 Result<void> replace_file(const std::string& path, std::string_view text) {

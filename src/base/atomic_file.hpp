@@ -2,6 +2,7 @@
 /// Writes a result file so that a reader never sees a part of it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,13 @@ Result<void> replace_file(const std::string& path, std::string_view text);
 /// Writes `text` into a file that this call makes, through no link, and onto the disk. Returns the step that failed,
 /// "create" or "write", with the reason in errno; null when all is written.
 const char* write_new_file(const std::string& path, std::string_view text);
+
+/// Takes the next piece of a text.
+using PieceSink = std::function<void(std::string_view)>;
+/// Gives a text to the sink, piece by piece.
+using PieceSource = std::function<void(const PieceSink&)>;
+
+/// The same with a text that is never in memory as a whole. Pieces that come after a failure are passed over.
+const char* write_new_file(const std::string& path, const PieceSource& source);
 
 }  // namespace gpusched

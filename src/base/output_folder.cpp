@@ -90,7 +90,8 @@ OutputFolder::OutputFolder(OutputFolder&& other) noexcept
       lock_(std::exchange(other.lock_, -1)),
       made_(std::move(other.made_)),
       staging_(std::exchange(other.staging_, {})),
-      names_(std::move(other.names_)) {}
+      names_(std::move(other.names_)),
+      left_out_(std::move(other.left_out_)) {}
 
 OutputFolder::~OutputFolder() {
   if (lock_ < 0) return;
@@ -113,13 +114,17 @@ Result<void> OutputFolder::make_staging() {
 }
 
 Result<void> OutputFolder::write(const std::string& name, std::string_view content) {
+  return write(name, [content](const PieceSink& sink) { sink(content); });
+}
+
+Result<void> OutputFolder::write(const std::string& name, const PieceSource& source) {
   if (staging_.empty()) {
     if (auto made = make_staging(); !made) return made;
   }
   std::vector<std::string> made;
   const fs::path place = fs::path(staging_) / name;
   if (auto done = make_folders(place.parent_path(), made); !done) return done;
-  if (write_new_file(place.string(), content) != nullptr) {
+  if (write_new_file(place.string(), source) != nullptr) {
     return cannot("write", path_ + "/" + name, errno);  // staging is no business of the user
   }
   names_.push_back(name);
@@ -151,6 +156,12 @@ Result<void> OutputFolder::publish() {
   if (::unlink((path_ + "/" + seal_).c_str()) != 0 && errno != ENOENT) {
     return cannot("take the old one away", path_ + "/" + seal_, errno);
   }
+  for (const std::string& name : left_out_) {
+    const std::string place = path_ + "/" + name;
+    if (::unlink(place.c_str()) != 0 && errno != ENOENT && errno != EISDIR && errno != ENOTDIR) {
+      return cannot("take the old one away", place, errno);
+    }
+  }
   std::stable_partition(names_.begin(), names_.end(), [&](const std::string& name) { return name != seal_; });
   std::vector<std::string> made;
   for (const std::string& name : names_) {
@@ -164,6 +175,7 @@ Result<void> OutputFolder::publish() {
   staging_.clear();
   made_.clear();
   names_.clear();
+  left_out_.clear();
   return {};
 }
 

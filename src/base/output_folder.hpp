@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpusched/core/result.hpp"
+#include "src/base/atomic_file.hpp"
 
 namespace gpusched {
 
@@ -31,6 +32,11 @@ class OutputFolder {
   /// Stages `content` for `name`, which may stand in a folder of its own: "fifo/jobs.csv". Error: the operating
   /// system's reason.
   Result<void> write(const std::string& name, std::string_view content);
+  /// The same, piece by piece.
+  Result<void> write(const std::string& name, const PieceSource& source);
+
+  /// Says that `name` is not among these results: publish() removes an older file there, and no folder.
+  void leave_out(const std::string& name) { left_out_.push_back(name); }
 
   /// Moves what was staged to its places, the seal last where it is among it. Errors: a folder or a link is in the way,
   /// and then nothing was moved; a file cannot be moved, and then there is no seal.
@@ -47,6 +53,7 @@ class OutputFolder {
   std::vector<std::string> made_;   // folders that open() made, outermost first, until something is published
   std::string staging_;             // empty: nothing was written yet
   std::vector<std::string> names_;  // staged
+  std::vector<std::string> left_out_;
 };
 
 /// Keeps other processes out of `folder` while the returned descriptor is open; closing it, or the process's end, gives

@@ -55,6 +55,7 @@ class PolicyFiles {
     run.engine.reset();  // the files hold what they were kept for
     run.intervals = {};
     run.estimates = {};
+    run.gpu_log.reset();
     run.log_file = {};
     return true;
   }
@@ -86,7 +87,8 @@ Result<std::vector<PolicyRun>> run_policies(const Scenario& scenario, const Repl
     return running ? input.specs[*running].text : "";
   });
   return run_replay(input, registry, scenario.threads,
-                    {.splits = to_files || scenario.split != "none", .job_files = to_files}, progress);
+                    {.splits = to_files || scenario.split != "none", .job_files = to_files, .gpu_log = scenario.trace_events},
+                    progress);
 }
 
 // The results to standard output, and what they were made from.

@@ -31,4 +31,8 @@ void CsvText::end_row() {
   ++rows_;
 }
 
+std::string numbered(std::string id, std::size_t number) {
+  return number == 1 ? id : id + "-" + std::to_string(number);
+}
+
 }  // namespace gpusched

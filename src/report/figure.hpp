@@ -3,6 +3,7 @@
 /// Compiled parts only: it shows a JSON library's type.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ struct Figure {
   Json settings = Json::object();  ///< values of the specification's signals
   std::string csv;                 ///< the data, all of it
 };
+
+/// The id of a figure of the `number`th sweep or search of a page: "sweep-load", "sweep-load-2".
+std::string numbered(std::string id, std::size_t number);
 
 /// A csv text, row by row.
 class CsvText {

@@ -9,6 +9,7 @@
 #include "src/report/figures.hpp"
 #include "src/report/page.hpp"
 #include "src/report/run_folder.hpp"
+#include "src/report/search_figures.hpp"
 #include "src/report/sweep_figures.hpp"
 #include "src/report/vega.hpp"
 
@@ -36,6 +37,16 @@ std::vector<std::string> facts_of(const ReportInput& input) {
     add_fact(facts, sweep.folder + ": sweep of " + counted(static_cast<std::uint64_t>(sweep.all), "run") + keys + "; " +
                         counted(sweep.runs.size(), "run") + " with figures");
   }
+  for (const SearchInput& search : input.searches) {
+    std::string names;
+    for (const std::string& name : search.objectives) names += (names.empty() ? "" : ", ") + name;
+    const auto found = std::count_if(search.policies.begin(), search.policies.end(),
+                                     [](const SearchPolicyRow& row) { return row.found; });
+    add_fact(facts, search.folder + ": search for " + names + "; " +
+                        counted(static_cast<std::uint64_t>(found), "found policy", "found policies") + " and " +
+                        counted(search.policies.size() - static_cast<std::size_t>(found), "compared policy",
+                                "compared policies"));
+  }
   return facts;
 }
 
@@ -54,6 +65,12 @@ PageContent content_of(ReportInput input) {
     const std::vector<GridComparison> comparisons = compare_sweep(sweep);
     if (auto table = sweep_table(sweep, comparisons)) content.tables.push_back(*std::move(table));
     append(content.figures, sweep_page_figures(sweep, comparisons, s + 1));
+  }
+  for (std::size_t s = 0; s < input.searches.size(); ++s) {
+    const SearchInput& search = input.searches[s];
+    for (std::string& note : search_notes(search)) content.notes.push_back(std::move(note));
+    content.tables.push_back(search_table(search));
+    append(content.figures, search_page_figures(search, s + 1));
   }
   if (!input.replays.empty()) content.tables.push_back(replay_table(input.replays, differences));
   if (!input.evaluations.empty()) content.tables.push_back(evaluation_table_of(input.evaluations));

@@ -319,11 +319,18 @@ Result<void> read_sweep(const std::string& folder, const Json& manifest, ReportI
   return {};
 }
 
+Result<void> read_search(const std::string& folder, const Json& manifest, ReportInput& input) {
+  auto search = read_search_folder(folder, manifest);
+  if (!search) return Unexpected{search.error()};
+  input.searches.push_back(*std::move(search));
+  return {};
+}
+
 Result<void> read_one(const std::string& folder, ReportInput& input) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder, ignored)) return wrong_folder(folder, "no such folder");
   if (!std::filesystem::is_directory(folder, ignored)) {
-    return wrong_folder(folder, "expected the folder of a run (--out of replay, evaluate, sweep or train), not a file");
+    return wrong_folder(folder, "expected the folder of a run (--out of replay, evaluate, sweep, search or train), not a file");
   }
   const std::string manifest_path = folder + "/" + manifest_name;
   if (is_file(manifest_path)) {
@@ -336,20 +343,21 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
       return wrong_folder(folder, "evaluate --protocol sc20 wrote it, whose windows have no intervals to show");
     }
     if (manifest->contains("columns") && (*manifest)["columns"].is_array()) return read_sweep(folder, *manifest, input);
-    if (manifest->contains("hypervolume")) {
-      return wrong_folder(folder, "gpusched search wrote it, which report does not draw; its front is in front.csv");
-    }
+    if (manifest->contains("hypervolume")) return read_search(folder, *manifest, input);
     if (manifest->contains("windows")) return read_evaluation(folder, input);
-    return wrong_folder(manifest_path, "is no manifest of replay, evaluate or sweep");
+    return wrong_folder(manifest_path, "is no manifest of replay, evaluate, sweep or search");
   }
   if (is_file(folder + "/sweep.sqlite")) {
     return wrong_folder(folder, "holds a sweep without manifest.json; the same gpusched sweep command writes it");
+  }
+  if (is_file(folder + "/search.sqlite")) {
+    return wrong_folder(folder, "holds a search without manifest.json; the same gpusched search command writes it");
   }
   if (is_file(folder + "/seeds.json")) return read_training_seeds(folder, input);
   if (is_file(folder + "/config.json")) return read_training(folder, folder, input);
   return wrong_folder(
       folder,
-      "no run is here: expected manifest.json (replay, evaluate, sweep) or config.json (train); a run that was "
+      "no run is here: expected manifest.json (replay, evaluate, sweep, search) or config.json (train); a run that was "
       "stopped before its end has none");
 }
 

@@ -100,10 +100,6 @@ bool is_axis(const SweepInput& sweep, std::size_t key) {
   return values.size() > 1;
 }
 
-std::string numbered(std::string id, std::size_t number) {
-  return number == 1 ? id : id + "-" + std::to_string(number);
-}
-
 Figure curve_figure(const SweepInput& sweep, std::size_t key, std::size_t number) {
   CsvText csv("policy,run,load,jct_s,wait_s,low,high,saturated");
   std::vector<Cell> cells = cells_by(sweep, key);

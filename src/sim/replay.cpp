@@ -121,6 +121,18 @@ class LogWatcher {
   PolicyLog* log_;
 };
 
+// Passes on to a GpuLog, where one is kept.
+class GpuLogWatcher {
+ public:
+  explicit GpuLogWatcher(std::optional<GpuLog>& log) : log_(&log) {}
+  void observe(const View& view, std::span<const Event> events) {
+    if (*log_) (*log_)->observe(view, events);
+  }
+
+ private:
+  std::optional<GpuLog>* log_;
+};
+
 // Asks for the estimate of each job when the policy first sees it.
 class EstimateLog {
  public:
@@ -170,11 +182,13 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   ProgressWatcher watcher(progress);
   LogWatcher own_log(prepared.log.get());
   EstimateLog estimates(std::move(prepared.estimator), input.trace.jobs.size());
+  if (detail.gpu_log) run.gpu_log.emplace();
+  GpuLogWatcher gpu_log(run.gpu_log);
   const auto begin = std::chrono::steady_clock::now();
   bool finished = false;
   try {
     finished = detail.job_files ? simulate(*engine, policy, log, energy, fragmentation, watcher, intervals, history,
-                                           own_log, estimates)
+                                           own_log, estimates, gpu_log)
                                 : simulate(*engine, policy, log, energy, fragmentation, watcher);
   } catch (const PolicyFailure& failure) {
     run.why_unfinished = failure.what();

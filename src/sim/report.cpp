@@ -16,6 +16,7 @@
 #include "src/base/text_table.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/trace_events.hpp"
 
 namespace gpusched {
 namespace {
@@ -256,6 +257,18 @@ std::string split_table(const Scenario& scenario, const PolicyRun& run) {
   return "\n" + run.policy + " by " + scenario.split + "\n" + table.text();
 }
 
+// Without a log, that of an earlier run in this folder goes.
+Result<void> write_gpu_log(OutputFolder& folder, const ReplayInput& input, const PolicyRun& run) {
+  const std::string name = run.folder + "/trace_events.json";
+  if (!run.gpu_log) {
+    folder.leave_out(name);
+    return {};
+  }
+  return folder.write(name, [&](const PieceSink& sink) {
+    write_trace_events(*run.gpu_log, run.engine->jobs(), input.cluster, {run.policy, input.trace.report.path}, sink);
+  });
+}
+
 }  // namespace
 
 std::vector<MissingPolicy> take_missing(std::vector<PolicyRun>& runs) {
@@ -367,6 +380,7 @@ Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, 
   if (!run.log_file.name.empty()) {
     if (auto done = folder.write(place + run.log_file.name, run.log_file.text); !done) return done;
   }
+  if (auto done = write_gpu_log(folder, input, run); !done) return done;
   return folder.publish();
 }
 

@@ -67,6 +67,12 @@ FieldTable scenario_fields(Scenario& s) {
        &s.out,
        {},
        false},
+      {"output.trace_events",
+       "--trace-events",
+       "also write trace_events.json for each policy, to open in Perfetto: which job held which GPU when; needs --out",
+       &s.trace_events,
+       {},
+       false},
       {"output.json", "--json", "print one JSON object instead of tables", &s.json, {}, false},
       {.path = "threads",
        .flag = "--threads",
@@ -103,6 +109,9 @@ Result<void> check_scenario(const Scenario& scenario) {
   if (scenario.trace.empty()) return unexpected("no trace; give a file, - for standard input, or synthetic:philly");
   if (scenario.policies.empty()) {
     return unexpected("no policy; give --policy fifo,srtf for example (`gpusched policies` lists all)");
+  }
+  if (scenario.trace_events && scenario.out.empty()) {
+    return Unexpected{Error{.message = "expected --out FOLDER with --trace-events", .field = "output.trace_events"}};
   }
   const bool by_jobs = scenario.warmup_jobs != 0 || scenario.measure_jobs != 0;
   const bool by_time = scenario.warmup.us != 0 || scenario.measure.us != 0;

@@ -320,6 +320,49 @@ def check_sweep(folder):
     expect(sorted(pictures) == sorted(names), f"sweep: pictures {list(pictures)}")
 
 
+def check_search(folder):
+    """A search made by hand: points on logarithmic axes, on a linear one where a value is 0, and the line of the front."""
+    out, page = folder / "search <i>", folder / "search.html"
+    out.mkdir()
+    (out / "manifest.json").write_text(json.dumps(
+        {"config": {"objectives": ["avg_jct_s", "p99_wait_s", "avg_bounded_slowdown"]}, "windows": {},
+         "hypervolume": {"train": {"compared": 0.1}}}))
+    (out / "front.csv").write_text(
+        "kind,policy,candidate,clairvoyant,held_out_avg_jct_s,held_out_p99_wait_s,held_out_avg_bounded_slowdown,on_front,"
+        "dominated_by,message\n"
+        f"found,{MARKUP},{MARKUP},false,100,0,8,true,,\nfound,b,b,false,400,0,4,false,,\n"
+        "compared,fifo+easy,fifo+easy,false,200,60,2,true,,\ncompared,srtf,srtf,true,100,30,16,false,,\n")
+    (out / "generations.csv").write_text("generation,candidates,failed,front,hypervolume,population_hypervolume\n"
+                                         "0,8,0,2,0.1,0.1\n1,12,0,3,0.3,0.2\n2,16,0,3,0.5,0.5\n")
+    gpusched("report", out, "--out", page)
+    root, _ = opened(page)
+    names = [figure["id"] for figure in data_of(root)["figures"]]
+    expect(names == ["search-front-p99_wait_s", "search-front-avg_bounded_slowdown", "search-hypervolume"], f"search: {names}")
+    expect(not any(root.all("i")) and not any(root.all("img")), "a name of a search became markup")
+
+    def points(name):
+        places = [re.match(r"translate\(([-\d.]+),([-\d.]+)\)", mark.attributes["transform"]).groups()
+                  for mark in marks(chart(root, name), "symbol")]
+        return [(float(x), float(y)) for x, y in places]
+
+    # By completion time: 100, 100, 200, 400 s, a factor of two as wide as the next; the policy compared is in between.
+    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = points("search-front-avg_bounded_slowdown")
+    expect(near(x0, x1) and near(x2 - x1, x3 - x2) and x3 > x2 > x1, f"search: x {x0, x1, x2, x3}")
+    expect(near(y1 - y0, -(y3 - y0)) or near(y0 - y1, y3 - y0), f"search: slowdowns 8, 16, 2, 4: {y0, y1, y2, y3}")
+    expect(near(y2 - y3, y0 - y1), f"search: factors of two: {y0, y1, y2, y3}")
+    line = corners(marks(chart(root, "search-front-avg_bounded_slowdown"), "line")[0])
+    expect(len(line) == 2 and near(line[0][1], y0) and near(line[1][1], y2), f"search: front {line}")
+    # Waits of 0, 30, 60 and 0 s: a linear axis.
+    (_, y0), (_, y1), (_, y2), (_, y3) = points("search-front-p99_wait_s")
+    expect(near(y0, y3) and near(y0 - y1, y1 - y2) and y1 < y0, f"search: waits {y0, y1, y2, y3}")
+    said = chart(root, "search-front-p99_wait_s").words()
+    expect("fifo" in said and "fifo+easy" not in said and "srtf" in said, f"search: labels {said}")
+    lines = [corners(line) for line in marks(chart(root, "search-hypervolume"), "line")]
+    expect(len(lines) == 3 and all(len(line) == 3 for line in lines), f"hypervolume: {lines}")
+    rise = [lines[0][0][1] - y for _, y in lines[0]]
+    expect(near(rise[2], 2 * rise[1]) and near(lines[2][0][1], lines[2][2][1]), f"hypervolume: {lines}")
+
+
 def check_large(folder):
     gpusched("replay", "synthetic:philly:100000", "--cluster", "40x8", "--policy", "sjf,las", "--out", folder / "large")
     gpusched("report", folder / "large", "--out", folder / "large.html")
@@ -349,6 +392,7 @@ def main():
         check_csv(folder, page)
         check_other_folders(folder)
         check_sweep(folder)
+        check_search(folder)
         check_large(folder)
     print("\n".join(problems) if problems else "the pages show what their data says")
     return 1 if problems else 0

@@ -287,7 +287,7 @@ TEST_F(ReportProgram, WhatIsNoRunIsOneLine) {
   std::filesystem::create_directory(path("empty"));
   std::filesystem::create_directory(path("searched"));
   folder_.write("searched/manifest.json", R"({"windows": {}, "hypervolume": {}})");
-  refused(path("searched"), "gpusched search wrote it, which report does not draw");
+  refused(path("searched"), "names fewer than two objectives");
   refused(path("empty"), "no run is here");
   refused(at + " " + at + "/", "named twice");
   const std::string jobs = bytes_of(at + "/fifo/jobs.csv");
@@ -303,7 +303,57 @@ TEST_F(ReportProgram, WhatIsNoRunIsOneLine) {
   folder_.write("run/manifest.json", "{\"policies\": [{\"policy\": \"fifo\", \"folder\": \"..\"}]}");
   refused(at, "expected the folder of each policy");
   folder_.write("run/manifest.json", "{}");
-  refused(at, "no manifest of replay, evaluate or sweep");
+  refused(at, "no manifest of replay, evaluate, sweep or search");
+}
+
+// Three objectives, of which more is better in the last; counted by hand which points of two stand on a front.
+TEST_F(ReportProgram, ASearchShowsItsFrontBesideThePoliciesCompared) {
+  const std::string header =
+      "kind,policy,candidate,clairvoyant,train_avg_jct_s,train_p99_wait_s,train_jain_fairness,held_out_avg_jct_s,"
+      "held_out_p99_wait_s,held_out_jain_fairness,on_front,dominated_by,message\n";
+  folder_.write("found/front.csv", header +
+                                       "found,w1,w1,false,1,1,1,10,0,0.5,true,,\n"
+                                       "found,w2,w2,false,1,1,1,30,0,0.4,false,fifo,\n"
+                                       "compared,fifo+easy,fifo+easy,false,1,1,1,20,5,0.9,true,,\n"
+                                       "compared,srtf,srtf,true,1,1,1,10,7,0.7,true,,\n"
+                                       "compared,sjf,sjf,false,1,1,1,20,5,0.9,true,,\n"
+                                       "compared,<b>las,<b>las,false,1,1,1,,,,false,,takes turns\n");
+  folder_.write("found/generations.csv",
+                "generation,candidates,failed,front,hypervolume,population_hypervolume\n0,8,0,3,0.25,0.2\n1,12,0,4,0.5,"
+                "0.5\n");
+  folder_.write("found/manifest.json",
+                R"({"config": {"objectives": ["avg_jct_s", "p99_wait_s", "jain_fairness"]}, "windows": {},
+                    "hypervolume": {"train": {"compared": 0.125}}, "repeatable": true})");
+  const Outcome outcome =
+      run("report " + path("found") + " --out " + path("found.html") + " --csv " + path("found-data"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(bytes_of(path("found-data/search-front-p99_wait_s.csv")),
+            "run,policy,label,x,y,front,on_front\n"
+            "found,w1,,10,0,1,1\n"
+            "\"compared, knows true run times\",srtf,srtf,10,7,0,1\n"
+            "compared,fifo+easy,\"fifo, sjf\",20,5,0,1\n"
+            "compared,sjf,,20,5,0,1\n"
+            "found,w2,,30,0,0,0\n");
+  EXPECT_EQ(bytes_of(path("found-data/search-front-jain_fairness.csv")),
+            "run,policy,label,x,y,front,on_front\n"
+            "found,w1,,10,0.5,0,1\n"
+            "\"compared, knows true run times\",srtf,srtf,10,0.7,1,1\n"
+            "compared,fifo+easy,\"fifo, sjf\",20,0.9,1,1\n"
+            "compared,sjf,,20,0.9,1,1\n"
+            "found,w2,,30,0.4,0,0\n");
+  EXPECT_EQ(bytes_of(path("found-data/search-hypervolume.csv")),
+            "run,generation,hypervolume\nall candidates so far,0,0.25\nthose who live in the generation,0,0.2\n"
+            "policies compared,0,0.125\nall candidates so far,1,0.5\nthose who live in the generation,1,0.5\n"
+            "policies compared,1,0.125\n");
+  const std::string html = bytes_of(path("found.html"));
+  EXPECT_THAT(html, HasSubstr("1 of 6 policies failed in a held-out window"));
+  EXPECT_THAT(html, HasSubstr("&lt;b&gt;las"));
+  EXPECT_THAT(html, Not(HasSubstr("<b>las")));
+  folder_.write("found/front.csv", "kind,policy\n");
+  expect_refused("report " + path("found") + " --out " + path("none.html"), "front.csv:1: has no column 'candidate'");
+  std::filesystem::remove(path("found/manifest.json"));
+  folder_.write("found/search.sqlite", "");
+  expect_refused("report " + path("found") + " --out " + path("none.html"), "holds a search without manifest.json");
 }
 
 // Three seeds of two policies at two loads and, of fifo alone, a third that has not been run whole.

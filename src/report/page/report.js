@@ -74,6 +74,9 @@
       legend.values = {signal: "shown"};
       if (legend.shape) Object.assign(legend, {symbolSize: 80, symbolStrokeWidth: 0});
     }
+    for (const scale of spec.scales) {
+      if ((figure.settings.linear || []).includes(scale.name)) scale.type = "linear";
+    }
     spec.data[0].values = figure.csv;
     return {...spec, config, width, padding: 4, autosize: {type: "fit-x", contains: "padding"}};
   }

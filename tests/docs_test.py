@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that what the documentation names exists and that its examples print what it shows.
+"""Checks that what the documentation names exists; tests/docs_blocks_test.py runs its code.
 
     tests/docs_test.py SOURCE_DIR PROGRAM
 
-Over every Markdown page of the project: relative links and their headings; cells of table rows; tables of fields, which are
+Over every Markdown page of the project: relative links and their headings, the form of other links; cells of table rows; tables of fields, which are
 those of the code's enumerations; paths of the repository in code; in command lines the program's subcommands, options and
 replay's policies, scripts and their options, and files (of ../shared only where that folder is); options in running text.
-Lines "$ gpusched ..." of ```console blocks are run, and what follows them must be their output. Before that, the checks must
-find the errors planted in a page of their own.
+Before that, the checks must find the errors planted in a page of their own.
 Prints every problem; exit code 1 if there is one.
 """
 import functools
@@ -27,7 +26,7 @@ PLANTED = """
 |---|---|
 | `one|bar too many` | c |
 
-[gone](no_such_page.md) [gone](README.md#no-such-heading) `src/no_such_file.cpp` `no_such_file.hpp` `--no-such-option`
+[gone](no_such_page.md) [odd](https:/example.org) [odd](htps://example.org) [odd](https://example) [gone](README.md#no-such-heading) `src/no_such_file.cpp` `no_such_file.hpp` `--no-such-option`
 
     gpusched replay --trace synthetic:philly \\
       --no-such-option 1
@@ -39,11 +38,6 @@ PLANTED = """
     build/release/bench/no_such_bench
     experiments/muri/table.py build/no_such_preset/gpusched TRACES
     gpusched train --config experiments/rl/no_such_file.json
-
-```console
-$ gpusched policies fifo
-no such output
-```
 
 ### GroupFeature
 
@@ -151,6 +145,8 @@ def headings(text):
 def check_links(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", page.text):
         if re.match(r"[a-z]+:", target):
+            if not re.fullmatch(r"https?://[\w-]+(\.[\w-]+)+(:\d+)?(/[^\s<>\"{}|\\^`]*)?|mailto:[^@\s]+@[^@\s]+", target):
+                yield f"the link {target} is no address"  # whether it answers is not asked: tests have no network
             continue
         path, _, anchor = target.partition("#")
         file = (page.root / page.file).parent / path if path else page.root / page.file
@@ -292,21 +288,6 @@ def check_commands(page, program):
                     yield from missing_path(page, word)
 
 
-def check_examples(page, program):
-    for language, lines in page.blocks:
-        if language != "console":
-            continue
-        for example in re.split(r"^\$ ", "\n".join(lines), flags=re.MULTILINE)[1:]:
-            command, _, expected = example.partition("\n")
-            words = shlex.split(command)
-            if words[0] != "gpusched":
-                yield f"only gpusched is run in examples, not {words[0]}"
-                continue
-            found = program.run(words[1:], page.root)
-            if found.stdout.strip("\n") != expected.strip("\n"):
-                yield f"`{command}` prints otherwise:\n{found.stdout}{found.stderr}"
-
-
 ENUMS = ("gpusched/learn/observation.hpp", "gpusched/learn/env.hpp")
 
 
@@ -337,7 +318,7 @@ def check_fields(page):
 
 def check(page, program):
     problems = [*check_links(page), *check_tables(page), *check_fields(page), *check_spans(page, program),
-                *check_commands(page, program), *check_examples(page, program)]
+                *check_commands(page, program)]
     return [f"{page.file}: {problem}" for problem in dict.fromkeys(problems)]
 
 
@@ -350,9 +331,9 @@ def pages(root):
 
 def main(root, program):
     planted = check(Page(root, "PLANTED.md", PLANTED), program)
-    if len(planted) != 18:
+    if len(planted) != 20:
         print("\n".join(planted))
-        return [f"18 errors are planted, {len(planted)} were found"]
+        return [f"20 errors are planted, {len(planted)} were found"]
     return [problem for page in pages(root) for problem in check(page, program)]
 
 
@@ -360,5 +341,5 @@ if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     found = main(pathlib.Path(sys.argv[1]).resolve(), Program(os.path.abspath(sys.argv[2])))
-    print("\n".join(found) if found else "every link, path, command and example of the documentation holds")
+    print("\n".join(found) if found else "every link, path and command of the documentation holds")
     sys.exit(1 if found else 0)

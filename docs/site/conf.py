@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sphinx over the Markdown pages of the repository; make_site.py runs it."""
 import os
+import re
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
@@ -36,6 +37,12 @@ def visit_math_block(translator, node):
     raise nodes.SkipNode
 
 
+def name_links(_, __, source):
+    """[replay.md](replay.md) reads well in a repository; here the text is the title of the page or heading that it leads to."""
+    source[0] = re.sub(r"\[[\w./-]+\.md\](\([^)\s]+\))", r"[]\1", source[0])
+
+
 def setup(app):
+    app.connect("source-read", name_links)
     # MathML is drawn by browsers themselves: no script and no font of another site.
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))

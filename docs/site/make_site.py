@@ -28,12 +28,23 @@ def link_pages(source, stage):
         (stage / page).symlink_to(source / "docs/site" / page)
 
 
+def mend_theme(sheet):
+    """Debian's build of Furo imports a style sheet from the root of the server and has lost the colours of a system's dark theme."""
+    text = re.sub(r"^@import url\(/.*\);\n", "", sheet.read_text(encoding="utf-8"))
+    if "prefers-color-scheme" not in text:
+        dark = re.search(r'body\[data-theme="dark"\] \{(.*?)\}', text, re.DOTALL).group(1)
+        text += '@media not print {\n@media (prefers-color-scheme: dark) {\nbody[data-theme="auto"] {' + dark + "}\n}\n}\n"
+    sheet.write_text(text, encoding="utf-8")
+
+
 def main(sphinx, source, work, site, api):
     shutil.rmtree(site, ignore_errors=True)  # no page of the past stays
     link_pages(source, work / "pages")
     version = re.search(r"project\(gpusched VERSION ([\d.]+)", (source / "CMakeLists.txt").read_text()).group(1)
-    result = subprocess.run([sphinx, "-q", "-W", "--keep-going", "-b", "html", "-c", source / "docs/site", "-d", work / "doctrees",
+    result = subprocess.run([sphinx, "-q", "-E", "-W", "--keep-going", "-b", "html", "-c", source / "docs/site", "-d", work / "doctrees",
                              work / "pages", site], env={**os.environ, "GPUSCHED_VERSION": version, "LC_ALL": "C.UTF-8"}, check=False)
+    if result.returncode == 0:
+        mend_theme(site / "_static/styles/furo.css")
     if result.returncode == 0 and api:
         shutil.copytree(api, site / "api", dirs_exist_ok=True)
     return result.returncode

@@ -5,6 +5,7 @@ import re
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
+from sphinx.util import logging
 
 project = "gpusched"
 version = release = os.environ["GPUSCHED_VERSION"]
@@ -27,13 +28,22 @@ pygments_style = "default"
 pygments_dark_style = "native"
 
 
+def mathml(node, inline):
+    """A formula as MathML; one that docutils cannot read is a warning, and so an error."""
+    try:
+        return latex2mathml.tex2mathml(node.astext(), inline=inline)
+    except Exception as error:  # its parser raises several kinds
+        logging.getLogger(__name__).warning("no formula: %s: %s", node.astext(), error, location=node)
+        return ""
+
+
 def visit_math(translator, node):
-    translator.body.append(latex2mathml.tex2mathml(node.astext(), inline=True))
+    translator.body.append(mathml(node, inline=True))
     raise nodes.SkipNode
 
 
 def visit_math_block(translator, node):
-    translator.body.append(f'<div class="math">{latex2mathml.tex2mathml(node.astext(), inline=False)}</div>')
+    translator.body.append(f'<div class="math">{mathml(node, inline=False)}</div>')
     raise nodes.SkipNode
 
 

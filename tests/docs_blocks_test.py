@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the fenced code blocks of Markdown pages and compares what they print with what the page shows.
+"""Runs the fenced code blocks of Markdown pages, and compares what they print with what the page shows, and the cells of notebooks.
 
     tests/docs_blocks_test.py SOURCE_DIR BUILD_DIR [PAGE ...]
 
-Without PAGE: every Markdown page of SOURCE_DIR. The blocks of a page run in order in one scratch folder, which
+Without PAGE: every Markdown page and notebook of SOURCE_DIR. The blocks of a page run in order in one scratch folder, which
 holds links to everything in SOURCE_DIR, with the programs of BUILD_DIR on the path and $PREFIX an installed package's headers.
 
     bash, sh   run by bash; must succeed
@@ -102,8 +102,8 @@ for line in sys.stdin:
 class Block:
     """A fenced block: language, text, line of the page, and the mark before it (kind, value)."""
 
-    def __init__(self, match, before, line):
-        self.language, self.text, self.line = match.group(1).strip(), match.group(2), line
+    def __init__(self, language, text, before, line):
+        self.language, self.text, self.line = language.strip(), text, line
         mark = MARK.search(before)
         self.mark, self.value = (mark.group(1), (mark.group(2) or "").strip()) if mark else (None, "")
 
@@ -112,8 +112,20 @@ def blocks_of(text):
     """The fenced blocks of a page, in order."""
     found, end = [], 0
     for match in FENCE.finditer(text):
-        found.append(Block(match, text[end:match.start()], text.count("\n", 0, match.start()) + 1))
+        found.append(Block(match.group(1), match.group(2), text[end:match.start()], text.count("\n", 0, match.start()) + 1))
         end = match.end()
+    return found
+
+
+def cells_of(text):
+    """The cells of code of a notebook as blocks: Python, and those of the magics %%bash and %%writefile."""
+    found = []
+    for number, cell in enumerate(json.loads(text)["cells"]):
+        code = "".join(cell["source"]) + "\n"
+        magic = re.match(r"%%(bash|writefile)(?: (\S+))?\n", code)
+        if cell["cell_type"] == "code":
+            mark = f"<!-- file: {magic.group(2)} -->" if magic and magic.group(1) == "writefile" else ""
+            found.append(Block("bash" if magic else "python", code[magic.end():] if magic else code, mark, number))
     return found
 
 
@@ -206,7 +218,7 @@ class Page:
         self.printed = None
         if block.mark == "skip":
             return [] if block.value else ["is left out without a reason"]
-        if block.language in ("text", ""):
+        if block.language in ("text", "") or block.language.startswith("{"):  # "{...}": a directive of Sphinx
             return []
         if block.language not in RUN:
             return [f"nobody runs the language {block.language}"]
@@ -238,14 +250,15 @@ def check(name, text, source, build, scratch, python):
     folder.mkdir()
     page = Page(source, build, folder, python)
     try:
-        return [f"{name}:{block.line}: {problem}" for block in blocks_of(text) for problem in page.run(block)]
+        return [f"{name}:{block.line}: {problem}" for block in (cells_of if name.endswith(".ipynb") else blocks_of)(text)
+                for problem in page.run(block)]
     finally:
         page.close()
 
 
 def pages(source):
     """The pages that are run, as paths relative to `source`."""
-    files = [file.relative_to(source) for file in sorted(source.rglob("*.md"))]
+    files = [file.relative_to(source) for kind in ("*.md", "*.ipynb") for file in sorted(source.rglob(kind))]
     return [file.as_posix() for file in files if file.parts[0] not in ("build", ".git")]
 
 

@@ -281,9 +281,9 @@ def check_commands(page, program):
             elif name.startswith("build/"):
                 yield from missing_path(page, name)
                 source = os.path.basename(name)
-                tests = (page.root / "tests" / "CMakeLists.txt").read_text()
+                tests = "".join(file.read_text() for file in (page.root / "tests").rglob("CMakeLists.txt"))
                 if (source != "gpusched" and not any(page.root.glob(f"*/**/{source}.cpp"))
-                        and f"gpusched_test({source} " not in tests):
+                        and not re.search(rf"(gpusched_test|add_executable)\({source}[ )]", tests)):
                     yield f"nothing builds {name}"
             elif name.split("/")[0] in FOLDERS and "/" in name:
                 yield from check_script(page, name, command[1:])

@@ -13,6 +13,7 @@ if(GPUSCHED_BUILD_CLI)
       FILES_MATCHING PATTERN *.hpp PATTERN *.def PATTERN fixtures EXCLUDE PATTERN models EXCLUDE PATTERN page EXCLUDE)
   endforeach()
 endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/traces/sample DESTINATION ${CMAKE_INSTALL_DATADIR}/gpusched)
 install(EXPORT gpuschedTargets NAMESPACE gpusched:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/gpusched)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/gpuschedConfig.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/gpuschedConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/gpusched)

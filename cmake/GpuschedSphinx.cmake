@@ -1,0 +1,20 @@
+# Looks for Sphinx with the parser of Markdown and the theme that the site needs (Debian's python3-sphinx, python3-myst-parser,
+# furo) as GPUSCHED_WITH_SPHINX says and sets GPUSCHED_SPHINX_FOUND and GPUSCHED_SPHINX, the program.
+set(GPUSCHED_SPHINX_FOUND FALSE)
+if(NOT GPUSCHED_WITH_SPHINX STREQUAL OFF)
+  find_program(GPUSCHED_SPHINX sphinx-build)
+  if(GPUSCHED_SPHINX)
+    file(STRINGS ${GPUSCHED_SPHINX} interpreter LIMIT_COUNT 1 REGEX "^#!")
+    string(REGEX REPLACE "^#! *" "" interpreter "${interpreter}")
+    separate_arguments(interpreter)
+    execute_process(COMMAND ${interpreter} -c "import sphinx, myst_parser, furo; assert sphinx.version_info >= (5, 1)"
+      RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(status EQUAL 0)
+      set(GPUSCHED_SPHINX_FOUND TRUE)
+    endif()
+  endif()
+  if(NOT GPUSCHED_SPHINX_FOUND AND GPUSCHED_WITH_SPHINX STREQUAL ON)
+    message(FATAL_ERROR "Sphinx was not found; install python3-sphinx, python3-myst-parser and furo")
+  endif()
+endif()
+message(STATUS "Site of the documentation (Sphinx): ${GPUSCHED_SPHINX_FOUND}")

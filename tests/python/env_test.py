@@ -102,9 +102,10 @@ def test_disabled_waits_for_a_reset_mask(trace):
     assert observation["action_mask"].any(axis=1).all()
 
 
+@pytest.mark.parametrize("autoreset_mode", ["same_step", "next_step", "disabled"])
 @pytest.mark.parametrize("how", ["set_state", "fork"])
-def test_a_snapshot_goes_on_exactly(trace, how):
-    env = make(trace)
+def test_a_snapshot_goes_on_exactly(trace, how, autoreset_mode):
+    env = make(trace, autoreset_mode=autoreset_mode, window_jobs=256, stride=256)  # longer than the steps below
     env.reset(seed=5)
     for _ in range(30):
         env.step(env.heuristic_actions())
@@ -124,6 +125,19 @@ def test_arrays_without_copies_are_one_memory_and_outlive_the_environment(trace)
     before = first["jobs"].copy()
     del env
     assert numpy.array_equal(first["jobs"], before)
+
+
+def test_torch_takes_the_arrays_as_they_are(trace):
+    torch = pytest.importorskip("torch")
+    env = make(trace, copy=False)
+    observation, _ = env.reset(seed=1)
+    tensors = {name: torch.from_numpy(array) for name, array in observation.items()}
+    assert all(tensors[name].data_ptr() == array.ctypes.data for name, array in observation.items())
+    before = tensors["jobs"].clone()
+    for _ in range(20):
+        observation = env.step(env.heuristic_actions())[0]
+    assert not torch.equal(before, tensors["jobs"])
+    assert all(numpy.array_equal(tensors[name].numpy(), observation[name]) for name in tensors)
 
 
 @pytest.mark.parametrize("actions, line", [
@@ -147,6 +161,18 @@ def test_bad_actions_are_one_line_and_change_nothing(trace, actions, line):
 def test_bad_options_are_one_line(trace, options, line):
     with pytest.raises(gs.Error, match=line):
         make(trace, **options)
+
+
+@pytest.mark.parametrize("keywords, line", [
+    ({"seed": -1}, "seed"), ({"seed": 2**64}, "seed"), ({"seed": True}, "seed"), ({"seed": 1.0}, "seed"),
+    ({"options": 5}, "options: expected a dict"), ({"options": {"reset_mask": [1]}}, "reset_mask"),
+])
+def test_bad_resets_are_one_line_and_change_nothing(trace, keywords, line):
+    env = make(trace)
+    before = env.reset(seed=2**64 - 1)[0]
+    with pytest.raises(gs.Error, match=line):
+        env.reset(**keywords)
+    assert numpy.array_equal(env.set_state(env.get_state())[0]["jobs"], before["jobs"])
 
 
 def test_misuse_raises(trace):

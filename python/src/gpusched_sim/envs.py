@@ -112,6 +112,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
 
         `seed` is one whole number: environment e draws its windows from it and e. Without, it is drawn anew.
         """
+        if options is not None and not isinstance(options, Mapping):
+            raise _core.Error(f"options: expected a dict, not {type(options).__name__}")
         mask = (options or {}).get("reset_mask")
         if mask is not None:
             done = self._core.done().view(numpy.bool_)
@@ -121,8 +123,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):
                                   f"finished ({numpy.flatnonzero(done).tolist()})")
             self._core.reset_done()
         else:
-            if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, numpy.integer)) or seed < 0):
-                raise _core.Error(f"seed: expected a whole number of 0 or more, not {seed!r}")
+            is_number = isinstance(seed, (int, numpy.integer)) and not isinstance(seed, bool)
+            if seed is not None and not (is_number and 0 <= int(seed) < 2**64):
+                raise _core.Error(f"seed: expected a whole number from 0 to 2**64 - 1, not {seed!r}")
             super().reset(seed=None if seed is None else int(seed))
             self._core.reset(int(seed) if seed is not None else int(self.np_random.integers(2**63)))
         observation = self._observation()

@@ -21,3 +21,4 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/gpuschedConfigVersi
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/GpuschedAddPolicy.cmake ${CMAKE_CURRENT_BINARY_DIR}/gpuschedConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/gpuschedConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/gpusched)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

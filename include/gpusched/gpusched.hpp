@@ -9,6 +9,7 @@
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/gpu_demand.hpp"
+#include "gpusched/data/mig.hpp"
 #include "gpusched/data/placement.hpp"
 #include "gpusched/data/runtime_model.hpp"
 #include "gpusched/engine/decision.hpp"

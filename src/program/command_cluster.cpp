@@ -48,7 +48,7 @@ Result<SlurmCluster> find_cluster(const std::string& spec) {
 void group_nodes(Cluster& cluster) {
   const auto kind = [](const Node& node) {
     return std::tuple(node.gpu_type, node.gpus, node.island_gpus, node.rack, node.vc, node.vc_group, node.cpu_milli,
-                      node.memory_mib);
+                      node.memory_mib, node.mig, node.sharing);
   };
   std::map<decltype(kind(Node{})), std::size_t> numbers;
   std::vector<std::vector<Node>> groups;

@@ -205,6 +205,8 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   run.metrics = compute_metrics(*engine, log, input.window);
   if (input.runtime.power) run.metrics.energy_kwh = energy.kwh();
   run.metrics.gpu_fragmentation = fragmentation.share();
+  run.reconfigurations = engine->reconfigurations();
+  run.withheld_gpu_hours = to_seconds(engine->withheld_gpu_time()) / 3600;
   run.saturation = find_saturation(*engine, log, input.window);
   if (detail.splits) {
     for (std::size_t by = 0; by < std::size(split_names); ++by) {

@@ -63,8 +63,10 @@ struct PolicyRun {
                                     ///< filled in
   Metrics metrics;
   Saturation saturation;
-  double sim_seconds = 0;  ///< wall time of the simulation alone
-  double jobs_per_s = 0;   ///< all jobs of the trace / sim_seconds
+  std::uint64_t reconfigurations = 0;  ///< of MIG cards (Engine::reconfigurations)
+  double withheld_gpu_hours = 0;       ///< of them (Engine::withheld_gpu_time)
+  double sim_seconds = 0;              ///< wall time of the simulation alone
+  double jobs_per_s = 0;               ///< all jobs of the trace / sim_seconds
   std::uint64_t history_hash = 0;
   std::vector<std::vector<SplitRow>> splits;  ///< by SplitBy; filled when asked for
   std::vector<Interval> intervals;            ///< filled when asked for
@@ -77,8 +79,8 @@ struct PolicyRun {
   std::string folder = {};  ///< of its files, below --out: the policy's text without what file systems and shells
                             ///< dislike, numbered when two are alike; filled when files are asked for
   std::optional<GpuLog> gpu_log = {};  ///< when asked for
-  LogFile log_file;         ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
-  std::unique_ptr<Engine> engine;  ///< the finished engine, kept when asked for
+  LogFile log_file;                    ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
+  std::unique_ptr<Engine> engine;      ///< the finished engine, kept when asked for
 };
 
 /// How far all runs have come, readable from another thread, and a wish to stop.

@@ -124,11 +124,21 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
   return manifest;
 }
 
+// Some card is cut as jobs come.
+bool has_dynamic_mig(const Cluster& cluster) {
+  return std::any_of(cluster.migs.begin(), cluster.migs.end(),
+                     [](const MigNode& mig) { return mig.layout != MigLayout::fixed; });
+}
+
 Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
-  return {{"policy", run.policy},
-          {"trace", input.trace.report.path},
-          {"cluster", input.cluster.name},
-          {"metrics", std::move(metrics)}};
+  Json json = {{"policy", run.policy},
+               {"trace", input.trace.report.path},
+               {"cluster", input.cluster.name},
+               {"metrics", std::move(metrics)}};
+  if (has_dynamic_mig(input.cluster)) {
+    json["mig"] = {{"reconfigurations", run.reconfigurations}, {"withheld_gpu_hours", run.withheld_gpu_hours}};
+  }
+  return json;
 }
 
 // The GPU types that each job ran on, in order of first use, with '|' between them; empty where nodes name none.
@@ -216,6 +226,16 @@ std::string energy_line(const std::vector<PolicyRun>& runs) {
   for (const PolicyRun& run : runs) {
     text +=
         (&run == runs.data() ? " " : ", ") + run.policy + formatted(" %.1f kWh", run.metrics.energy_kwh.value_or(0));
+  }
+  return text + "\n";
+}
+
+std::string mig_line(const std::vector<PolicyRun>& runs) {
+  std::string text = "MIG layouts changed:";
+  for (const PolicyRun& run : runs) {
+    text += (&run == runs.data() ? " " : ", ") + run.policy + " " + human_count(run.reconfigurations) +
+            (run.reconfigurations == 1 ? " time" : " times") +
+            formatted(" (%.3f GPU-hours withheld)", run.withheld_gpu_hours);
   }
   return text + "\n";
 }
@@ -348,6 +368,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
           "means; used: GPU time\n";
   if (input.recorded) text += recorded_line(*input.recorded);
   if (input.runtime.power) text += energy_line(runs);
+  if (has_dynamic_mig(input.cluster)) text += mig_line(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {
     for (const PolicyRun& run : runs) text += split_table(scenario, run);

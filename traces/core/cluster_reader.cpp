@@ -113,6 +113,14 @@ class ClusterBuilder {
     cluster_.devices[type] = std::move(device);
     return true;
   }
+  // The number of a way in which cards are cut.
+  std::uint32_t mig(MigNode mig) {
+    std::vector<MigNode>& migs = cluster_.migs;
+    const auto place = std::find(migs.begin(), migs.end(), mig);
+    const auto number = static_cast<std::uint32_t>(place - migs.begin());
+    if (place == migs.end()) migs.push_back(std::move(mig));
+    return number;
+  }
   // no_index where there is none of that name.
   [[nodiscard]] std::uint32_t find_vc(const std::string& name) const { return vcs_.find(name); }
   // The number of a set of virtual clusters that own nodes together. Precondition: rising.
@@ -384,6 +392,119 @@ std::string nearest_vc(const Cluster& cluster, const std::string& name) {
   return suggest_nearest(name, known);
 }
 
+// ---- how cards are cut ----
+
+std::vector<std::string> names_of_mig_models() {
+  std::vector<std::string> names;
+  for (const MigModel& model : mig_models) names.emplace_back(model.name);
+  return names;
+}
+
+std::string profiles_text(const MigModel& model) {
+  std::vector<std::string> names;
+  for (const MigProfile& profile : model.profiles()) names.emplace_back(profile.name);
+  return std::string(model.name) + " has " + joined(names, ", ");
+}
+
+// The instances of one card, of a list of profiles; the first error is kept.
+std::vector<MigInstance> read_mig_card(const Json& list, const MigModel& model, const std::string& path,
+                                       std::optional<Error>& error) {
+  std::vector<std::uint32_t> profiles;
+  std::string names;
+  const auto fail = [&](const std::string& message, const std::string& where) {
+    if (!error) error = Error{.message = message, .field = where};
+  };
+  for (std::size_t i = 0; i < list.size() && !error; ++i) {
+    const std::string place = path + "/" + std::to_string(i);
+    if (!list[i].is_string()) fail("expected the name of a MIG profile, found " + list[i].dump(), place);
+    if (error) break;
+    const std::string name = list[i].get<std::string>();
+    const std::uint32_t profile = mig_name(name).card.empty() ? model.find(mig_name(name).profile) : no_index;
+    if (profile == no_index) fail("'" + name_text(name) + "' is no MIG profile; " + profiles_text(model), place);
+    profiles.push_back(profile);
+    names += (names.empty() ? "" : " + ") + name_text(name);
+  }
+  if (error) return {};
+  std::vector<MigInstance> placed = place_mig_instances(model, profiles);
+  if (placed.size() != profiles.size()) {
+    fail(names + " do not fit on one " + std::string(model.name) + ": instances need slices of memory of their own",
+         path);
+  }
+  return placed;
+}
+
+// "dynamic", "dynamic-first-fit", a list of profiles for every GPU, or a list of such lists, one for each GPU.
+void read_mig_layout(const Json& layout, const Node& node, const std::string& path, MigNode& mig,
+                     std::optional<Error>& error) {
+  const auto fail = [&](const std::string& message) {
+    if (!error) error = Error{.message = message, .field = path};
+  };
+  const MigModel& model = mig_models[mig.model];
+  if (layout.is_string()) {
+    mig.layout = layout.get<std::string>() == "dynamic-first-fit" ? MigLayout::first_fit : MigLayout::dynamic;
+    if (layout == "dynamic" || layout == "dynamic-first-fit") return;
+    return fail("expected dynamic, dynamic-first-fit or a list of MIG profiles, found " + layout.dump());
+  }
+  if (!layout.is_array() || layout.empty()) {
+    return fail("expected dynamic, dynamic-first-fit or a list of MIG profiles, found " + layout.dump());
+  }
+  if (!layout.front().is_array()) {
+    mig.cards.assign(node.gpus, read_mig_card(layout, model, path, error));
+    return;
+  }
+  if (layout.size() != node.gpus) {
+    return fail("expected a list for each of the node's " + std::to_string(node.gpus) + " GPUs, found " +
+                std::to_string(layout.size()));
+  }
+  for (std::size_t d = 0; d < layout.size() && !error; ++d) {
+    const std::string card = path + "/" + std::to_string(d);
+    if (!layout[d].is_array()) {
+      error = Error{.message = "expected a list of MIG profiles, found " + layout[d].dump(), .field = card};
+      return;
+    }
+    mig.cards.push_back(read_mig_card(layout[d], model, card, error));
+  }
+}
+
+// A layout alone, or an object with it.
+std::uint32_t read_json_mig(const Json& entry, const Node& node, const std::string& type, const std::string& path,
+                            ClusterBuilder& cluster, std::optional<Error>& error) {
+  const auto fail = [&](const std::string& message, const std::string& where) {
+    if (!error) error = Error{.message = message, .field = where};
+    return no_index;
+  };
+  MigNode mig;
+  std::string name = type, place = path, layout_path = path;
+  const Json* layout = &entry;
+  if (entry.is_object()) {
+    ObjectReader object(entry, path, error);
+    const std::string model = object.name("model");
+    if (!model.empty()) name = model;
+    if (!model.empty()) place += "/model";
+    const std::int64_t wait = object.quantity("reconfigure_s", microseconds_per_second);
+    if (wait < unlimited) mig.reconfigure = {wait};
+    if (wait < unlimited && wait > 86'400 * microseconds_per_second) {
+      object.fail("reconfigure_s", "expected at most a day, 86400");
+    }
+    layout = object.optional("layout");
+    layout_path += "/layout";
+    object.refuse_others();
+    if (layout == nullptr) return fail("missing", layout_path);
+  }
+  if (error) return no_index;
+  if (node.gpus == 0 || node.gpus > Capacity::max_devices_per_node) {
+    return fail("a node with MIG has 1 to " + std::to_string(Capacity::max_devices_per_node) + " GPUs", path);
+  }
+  mig.model = find_mig_model(name);
+  if (mig.model == no_index) {
+    return fail("'" + name + "' is no card that can be cut" + suggest_nearest(name, names_of_mig_models()) +
+                    "; expected the GPU type, or model, " + joined(names_of_mig_models(), "|"),
+                place);
+  }
+  read_mig_layout(*layout, node, layout_path, mig, error);
+  return error ? no_index : cluster.mig(std::move(mig));
+}
+
 void read_json_node(const Json& entry, const std::string& path, ClusterBuilder& cluster, std::optional<Error>& error) {
   ObjectReader object(entry, path, error);
   const std::int64_t count = object.integer("count", 1, most_nodes, 1);
@@ -408,7 +529,20 @@ void read_json_node(const Json& entry, const std::string& path, ClusterBuilder& 
   node.rack = cluster.rack(rack, site);
   if (node.rack == no_index) object.fail("site", "rack '" + rack + "' stands in another site already");
   const std::vector<std::string> owners = object.names("vc");
+  static const std::vector<std::string> sharing_words{"mps", "time-slicing"};
+  const std::string sharing = object.name("sharing");
+  if (sharing == "time-slicing") node.sharing = SharingMode::time_slicing;
+  if (!sharing.empty() && sharing != "time-slicing" && sharing != "mps") {
+    object.fail("sharing", "expected mps or time-slicing, not '" + sharing + "'" +
+                               suggest_nearest(sharing, sharing_words));
+  }
+  const Json* const mig = object.optional("mig");
   object.refuse_others();
+  if (mig != nullptr && !error) node.mig = read_json_mig(*mig, node, type, path + "/mig", cluster, error);
+  if (node.sharing == SharingMode::time_slicing && node.gpus > Capacity::max_devices_per_node) {
+    object.fail("sharing", "the GPUs of a node of more than " + std::to_string(Capacity::max_devices_per_node) +
+                               " are not told apart");
+  }
   std::vector<std::uint32_t> numbers;
   for (const std::string& owner : owners) {
     if (owner.empty() && owners.size() == 1) break;  // "" serves everyone

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,37 @@ struct Levels {
   bool racks = false, sites = false;  // there is more than one
 };
 
+Json mig_card_json(const MigModel& model, const std::vector<MigInstance>& instances) {
+  Json list = Json::array();
+  for (const MigInstance& instance : instances) list.push_back(model.profiles()[instance.profile].name);
+  return list;
+}
+
+Json mig_layout_json(const MigNode& mig) {
+  if (mig.layout == MigLayout::dynamic) return "dynamic";
+  if (mig.layout == MigLayout::first_fit) return "dynamic-first-fit";
+  const MigModel& model = mig_models[mig.model];
+  const auto is_first = [&](const std::vector<MigInstance>& card) { return card == mig.cards.front(); };
+  if (!mig.cards.front().empty() && std::all_of(mig.cards.begin(), mig.cards.end(), is_first)) {
+    return mig_card_json(model, mig.cards.front());
+  }
+  Json cards = Json::array();
+  for (const std::vector<MigInstance>& card : mig.cards) cards.push_back(mig_card_json(model, card));
+  return cards;
+}
+
+// A layout alone where the GPU type tells the rest.
+Json mig_json(const MigNode& mig, const std::string& gpu_type) {
+  const bool is_named = mig_models[mig.model].name == gpu_type;
+  if (is_named && mig.reconfigure == MigNode{}.reconfigure) return mig_layout_json(mig);
+  Json entry = {{"layout", mig_layout_json(mig)}};
+  if (!is_named) entry["model"] = mig_models[mig.model].name;
+  if (mig.reconfigure != MigNode{}.reconfigure) {
+    entry["reconfigure_s"] = quantity(mig.reconfigure.us, double{microseconds_per_second});
+  }
+  return entry;
+}
+
 Json node_json(const Cluster& cluster, const Node& node, Levels levels) {
   Json entry = Json::object();
   if (!node.name.empty()) entry["name"] = node.name;
@@ -45,6 +77,8 @@ Json node_json(const Cluster& cluster, const Node& node, Levels levels) {
   if (node.vc != no_index || node.vc_group != no_index) entry["vc"] = owners_of(cluster, node);
   if (node.island_gpus > 0) entry["island_gpus"] = node.island_gpus;
   if (levels.racks) entry["rack"] = "r" + std::to_string(node.rack);
+  if (node.mig != no_index) entry["mig"] = mig_json(cluster.migs[node.mig], type);
+  if (node.sharing == SharingMode::time_slicing) entry["sharing"] = "time-slicing";
   if (levels.sites) entry["site"] = "s" + std::to_string(cluster.site_of(node.rack));
   return entry;
 }

@@ -60,7 +60,9 @@ bool compares(int op, const T& a, const T& b) {
 bool names(std::string_view spec, std::string_view type) {
   if (spec.empty()) return type.empty();
   const GpuDemand demand(spec);
-  return std::find(demand.names().begin(), demand.names().end(), type) != demand.names().end();
+  return std::any_of(demand.names().begin(), demand.names().end(), [&](std::string_view name) {
+    return name == type || (!type.empty() && mig_name(name).card == type);  // a slice is of its card's type
+  });
 }
 
 }  // namespace

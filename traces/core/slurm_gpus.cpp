@@ -4,21 +4,12 @@
 #include <algorithm>
 #include <string>
 
+#include "gpusched/data/gpu_demand.hpp"
+#include "gpusched/data/mig.hpp"
 #include "src/base/letter_case.hpp"
 
 namespace gpusched {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// "1g.5gb", "2g.10gb", "1g.10gb+me" at the front of `text`.
-bool is_mig_profile(std::string_view text) {
-  if (text.size() < 6 || !is_digit(text[0]) || text[0] == '0' || text.substr(1, 2) != "g.") return false;
-  std::size_t at = 3;
-  while (at < text.size() && is_digit(text[at])) ++at;
-  if (at == 3 || text.substr(at, 2) != "gb") return false;
-  return at + 2 == text.size() || text[at + 2] == '+' || text[at + 2] == '.';
-}
 
 bool is_a30(std::string_view model, std::string_view profile) {
   return model.find("a30") != std::string_view::npos ||
@@ -29,15 +20,28 @@ bool is_a30(std::string_view model, std::string_view profile) {
 
 SlurmGpu slurm_gpu(std::string_view type) {
   const std::string lower = lower_case(type);
-  for (std::size_t at = 0; at < type.size(); ++at) {
-    const bool begins = at == 0 || type[at - 1] == '_' || type[at - 1] == '-' || type[at - 1] == '.';
-    const std::string_view profile = std::string_view(lower).substr(at);
-    if (!begins || !is_mig_profile(profile)) continue;
-    const std::string_view model = type.substr(0, at == 0 ? 0 : at - 1);
-    const MilliGpu slices = is_a30(std::string_view(lower).substr(0, model.size()), profile) ? 4 : 7;
-    return {.model = model, .milli = std::min(whole_gpu, (profile[0] - '0') * whole_gpu / slices)};
+  const MigName name = mig_name(lower);
+  if (!name.profile.empty()) {
+    const std::string_view model = type.substr(0, name.card.size());
+    const MilliGpu slices = is_a30(name.card, name.profile) ? 4 : 7;
+    return {.model = model,
+            .milli = std::min(whole_gpu, (name.profile[0] - '0') * whole_gpu / slices),
+            .profile = std::string(name.profile)};
   }
-  return {.model = type};
+  return {.model = type, .profile = {}};
+}
+
+void count_mig_slices(Shape& shape, std::string_view gpu_spec) {
+  if (shape.is_share() || shape.gpu_milli_per_task == 0 || gpu_spec.find("g.") == std::string_view::npos) return;
+  const GpuDemand demand(gpu_spec);
+  if (demand.names().empty()) return;
+  const SlurmGpu gpu = slurm_gpu(demand.names().front());
+  const std::int64_t slices = shape.gpu_milli_per_task / whole_gpu;
+  if (gpu.profile.empty() || gpu.milli == whole_gpu || shape.tasks * slices >= no_index) return;
+  shape.tasks = static_cast<std::uint32_t>(shape.tasks * slices);
+  shape.gpu_milli_per_task = gpu.milli;
+  shape.cpu_milli_per_task = (shape.cpu_milli_per_task + slices - 1) / slices;
+  shape.memory_mib_per_task = (shape.memory_mib_per_task + slices - 1) / slices;
 }
 
 }  // namespace gpusched

@@ -16,6 +16,7 @@
 #include "traces/core/input_file.hpp"
 #include "traces/core/job_filter.hpp"
 #include "traces/core/job_records.hpp"
+#include "traces/core/slurm_gpus.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -55,7 +56,8 @@ struct ReadContext {
 
   /// Adds a job that stands at `line`, if the filter keeps it.
   void add(const JobRecord& record, std::uint64_t line) {
-    const JobRecord job = named(record);
+    JobRecord job = named(record);
+    count_mig_slices(job.shape, job.gpu_spec);
     if (!filter.keeps_job(job)) return drop(left_out_by_filter, line);
     jobs.add(job);
     if (log != nullptr) log->add(job, line);

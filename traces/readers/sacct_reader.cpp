@@ -33,6 +33,7 @@ struct Gpus {
   std::string model;  // empty: any
   MilliGpu milli = whole_gpu;
   std::int64_t count = 0;
+  std::string profile = {};  // of a MIG slice
 };
 
 // "billing=8,cpu=8,gres/gpu=4,gres/gpu:a100=4,mem=64G,node=1". Numbers that are not there stay at 0.
@@ -72,7 +73,7 @@ std::optional<std::int64_t> parse_memory_mib(std::string_view text) {
 void add_gpus(Tres& tres, std::int64_t all, const std::vector<std::pair<std::string_view, std::int64_t>>& by_type) {
   for (const auto& [type, count] : by_type) {
     const SlurmGpu gpu = slurm_gpu(type);
-    if (count > 0) tres.gpus.push_back({std::string(gpu.model), gpu.milli, count});
+    if (count > 0) tres.gpus.push_back({std::string(gpu.model), gpu.milli, count, gpu.profile});
   }
   if (const std::int64_t rest = all - tres.gpu_count(); rest > 0) tres.gpus.push_back({.model = {}, .count = rest});
 }
@@ -145,7 +146,9 @@ Tres demand_of(RowReader& row, const SacctColumns& columns) {
   if (by_request && !demand.names_types() && allocated->names_types()) {
     // Named no type: what it got, in the number that it asked for.
     if (allocated->gpus.size() == 1) {
-      demand.gpus.front() = {allocated->gpus.front().model, allocated->gpus.front().milli, demand.gpu_count()};
+      const std::int64_t count = demand.gpu_count();
+      demand.gpus.front() = allocated->gpus.front();
+      demand.gpus.front().count = count;
     } else {
       demand.gpus = allocated->gpus;
     }
@@ -239,9 +242,15 @@ Run read_run(RowReader& row, const SacctColumns& columns) {
   return run;
 }
 
+// As GpuDemand takes it. Slices of one profile keep it, for clusters whose cards are cut.
 std::string all_models(const std::vector<Gpus>& gpus) {
   std::set<std::string> models;
-  for (const Gpus& kind : gpus) models.insert(kind.model);
+  for (const Gpus& kind : gpus) {
+    const bool alike =
+        std::all_of(gpus.begin(), gpus.end(), [&](const Gpus& other) { return other.profile == kind.profile; });
+    const std::string profile = alike && kind.milli != whole_gpu ? kind.profile : std::string();
+    models.insert(kind.model + (kind.model.empty() || profile.empty() ? "" : "_") + profile);
+  }
   if (models.contains("")) return {};
   std::vector<std::string> names(models.begin(), models.end());
   std::string spec;

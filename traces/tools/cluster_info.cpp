@@ -26,6 +26,42 @@ std::string amount(std::int64_t parts, double scale) {
   return parts >= unlimited ? "unlimited" : formatted("%.0f", static_cast<double>(parts) / scale);
 }
 
+std::string profiles_text(const MigModel& model, const std::vector<MigInstance>& card) {
+  std::string text;
+  for (const MigInstance& one : card) text += (text.empty() ? "" : " + ") + std::string(model.all[one.profile].name);
+  return text.empty() ? "not in MIG mode" : text;
+}
+
+// How the GPUs of such nodes are cut.
+std::string mig_text(const MigNode& mig) {
+  const MigModel& model = mig_models[mig.model];
+  if (mig.layout != MigLayout::fixed) {
+    return "cut as jobs come" + std::string(mig.layout == MigLayout::first_fit ? ", at the first start" : "") +
+           ", in " + exact_number(to_seconds(mig.reconfigure)) + " s a change (" + std::string(model.name) + ")";
+  }
+  std::map<std::string, std::uint64_t> layouts;
+  for (const std::vector<MigInstance>& card : mig.cards) ++layouts[profiles_text(model, card)];
+  std::string text;
+  for (const auto& [layout, gpus] : layouts) text += (text.empty() ? "" : "; ") + counted(gpus, "GPU") + ": " + layout;
+  return text;
+}
+
+// How GPUs are shared, where the cluster says it; a line for each way.
+std::string sharing_text(const Cluster& cluster) {
+  std::vector<std::uint64_t> cut(cluster.migs.size());
+  std::uint64_t sliced = 0;
+  for (const Node& node : cluster.nodes) {
+    if (node.mig != no_index) ++cut[node.mig];
+    sliced += node.sharing == SharingMode::time_slicing ? 1 : 0;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < cut.size(); ++i) {
+    text += counted(cut[i], "node") + " with MIG: " + mig_text(cluster.migs[i]) + "\n";
+  }
+  if (sliced > 0) text += counted(sliced, "node") + " with time slicing\n";
+  return text;
+}
+
 // Racks, sites and islands, where there are several, and links, where they are known; a line each.
 std::string topology_text(const Cluster& cluster) {
   std::set<std::uint32_t> racks, sites;
@@ -40,6 +76,7 @@ std::string topology_text(const Cluster& cluster) {
   for (const auto& [gpus, nodes] : islands) {
     text += counted(nodes, "node") + " with islands of " + counted(gpus, "GPU") + "\n";
   }
+  text += sharing_text(cluster);
   if (cluster.links.empty()) return text;
   TextTable table({"link within or between", "name", "latency us", "GB/s"});
   for (const NamedValue<Span>& span : span_names) {

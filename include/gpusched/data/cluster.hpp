@@ -14,12 +14,19 @@
 #include <vector>
 
 #include "gpusched/core/types.hpp"
+#include "gpusched/data/mig.hpp"
 #include "gpusched/data/span_model.hpp"
 
 namespace gpusched {
 
 /// A capacity or quota without a bound; two of them still add up within 64 bits.
 inline constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max() / 4;
+
+/// How jobs with shares of the same GPU get along.
+enum class SharingMode : std::uint8_t {
+  mps,           ///< they run at once (NVIDIA MPS), and slow each other as the runtime model says
+  time_slicing,  ///< they take equal turns: each of k tasks on a card runs at 1/k of its speed
+};
 
 /// One machine. CPU and memory are unlimited unless the cluster file gives them.
 struct Node {
@@ -35,8 +42,10 @@ struct Node {
   /// GPUs of an island: neighbours, counted from the node's first GPU, that a fast link such as NVLink joins; 0 = the
   /// node is one island. A divisor of `gpus`.
   std::uint32_t island_gpus = 0;
-  bool counts_only = false;  ///< a pool: GPUs are a number, not devices (always so above 64 GPUs)
-  std::string name = {};     ///< for reports; may be empty
+  std::uint32_t mig = no_index;            ///< how its GPUs are cut (index into Cluster::migs); no_index = they are not
+  SharingMode sharing = SharingMode::mps;  ///< of jobs that share a GPU which is not cut
+  bool counts_only = false;                ///< a pool: GPUs are a number, not devices (always so above 64 GPUs)
+  std::string name = {};                   ///< for reports; may be empty
 };
 
 /// A virtual cluster: a part of the machines with a queue of its own.
@@ -77,6 +86,7 @@ struct Cluster {
   std::vector<std::uint32_t> rack_sites = {};  ///< the site of each rack, by number (Node::rack); empty: one site
   /// The link of each Span; no name and no bandwidth where the cluster has no such level. Empty: not known.
   std::vector<LinkClass> links = {};
+  std::vector<MigNode> migs = {};  ///< the ways in which GPUs of nodes are cut; empty: none is
 
   /// The site that the rack stands in.
   [[nodiscard]] std::uint32_t site_of(std::uint32_t rack) const {

@@ -15,7 +15,8 @@ namespace gpusched {
 /// Alternatives joined by '|', each a GPU type's name or "kind:" with a kind of devices, and behind them "@" with the
 /// device memory that each GPU of the job needs, as "@24GiB" or "@500MiB" (bytes in powers of two). "A100|V100@24GiB":
 /// A100 or V100 of at least 24 GiB; "@24GiB": any GPU of as much; "kind:fpga": any FPGA; empty: any GPU. What is not
-/// of this form is a name.
+/// of this form is a name. A name may end with a MIG profile, as "A100_1g.5gb", or be one alone: a card that is cut (or
+/// can be) gives the job an instance of that profile, another card of the type the share that the job asks for.
 class GpuDemand {
  public:
   /// Reads the text, which must outlive this.
@@ -43,8 +44,21 @@ class GpuDemand {
   [[nodiscard]] bool accepts(std::string_view type, const DeviceType& device) const {
     if (device.memory_mib < memory_mib_) return false;
     if (contains(kinds_, device.kind) || contains(names_, type)) return true;
+    if (device.kind == gpu_kind && !mig_profile(type).empty()) return true;
     const bool any_gpu = names_.empty() ? kinds_.empty() : type == any_gpu_type;
     return any_gpu && device.kind == gpu_kind;
+  }
+
+  /// The MIG profile that the job names for cards of this type, "1g.5gb"; empty: it names none.
+  [[nodiscard]] std::string_view mig_profile(std::string_view type) const {
+    for (const std::string_view name : names_) {
+      if (name == type) return {};
+      const MigName parts = mig_name(name);
+      if (!parts.profile.empty() && (parts.card.empty() || parts.card == type || type == any_gpu_type)) {
+        return parts.profile;
+      }
+    }
+    return {};
   }
 
  private:

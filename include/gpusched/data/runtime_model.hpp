@@ -48,6 +48,15 @@ class RuntimeModel {
     rates_[std::size_t{row} * gpu_types_ + gpu_type] = rate;
   }
 
+  /// Sets the rate of a task of `family` on a MIG instance of that profile (MigModel::profiles()) of a GPU type. Until
+  /// then it is that of the type: run times are those of the share that the job asked for. Precondition: rate > 0,
+  /// profile < 8.
+  void set_slice(std::uint32_t family, std::uint32_t gpu_type, std::uint32_t profile, RatePpm rate) {
+    GPUSCHED_ASSERT(rate > 0 && profile < profiles_, "a rate must be positive, and the profile one of a card");
+    slices_.resize(std::size_t{rows_.families()} * gpu_types_ * profiles_);
+    slices_[slice_place(family, gpu_type, profile)] = rate;
+  }
+
   /// While a task of family `beside` shares a card of `gpu_type` with a task of `own`, the latter is slower:
   /// its time grows by `extra_ppm` millionths of what it takes alone, for each neighbour. 500,000 = 1.5 times; 0 until
   /// set. The
@@ -82,6 +91,13 @@ class RuntimeModel {
     return {rates_.data() + std::size_t{rows_.row_of(family, shape)} * gpu_types_, gpu_types_};
   }
 
+  /// Rate of a task of `family` on a MIG instance, as set_slice() or else set() set it.
+  [[nodiscard]] RatePpm slice_rate(std::uint32_t family, std::uint32_t gpu_type, std::uint32_t profile) const {
+    const bool known = family < rows_.families() && gpu_type < gpu_types_ && !slices_.empty();
+    const RatePpm own = known ? slices_[slice_place(family, gpu_type, profile)] : 0;
+    return own > 0 ? own : rate(family, gpu_type);
+  }
+
   /// As set_extra() set it; 0 for a family or type outside the table.
   [[nodiscard]] std::uint32_t extra(std::uint32_t own, std::uint32_t beside, std::uint32_t gpu_type) const {
     if (own >= rows_.families() || beside >= rows_.families() || gpu_type >= gpu_types_ || extras_.empty()) return 0;
@@ -89,6 +105,11 @@ class RuntimeModel {
   }
 
  private:
+  static constexpr std::uint32_t profiles_ = 8;  // of a card, at most
+
+  [[nodiscard]] std::size_t slice_place(std::uint32_t family, std::uint32_t gpu_type, std::uint32_t profile) const {
+    return (std::size_t{family} * gpu_types_ + gpu_type) * profiles_ + profile;
+  }
   [[nodiscard]] std::size_t extra_place(std::uint32_t own, std::uint32_t beside, std::uint32_t gpu_type) const {
     return (std::size_t{gpu_type} * rows_.families() + own) * rows_.families() + beside;
   }
@@ -98,6 +119,7 @@ class RuntimeModel {
   std::vector<RatePpm> rates_;  // [row * gpu_types_ + type]
   SpanModel spans_;
   std::vector<std::uint32_t> extras_;
+  std::vector<RatePpm> slices_;  // [slice_place()], 0: not set; empty until set
 };
 
 }  // namespace gpusched

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/id_set.hpp"
@@ -24,6 +27,7 @@ struct Grant {
   NodeId node = no_node;          ///< where the tasks run
   std::uint32_t tasks = 0;        ///< how many of the gang's tasks
   std::uint32_t next = no_index;  ///< the job's next grant (Capacity::grant); no_index = the last
+  std::uint8_t slice = 0;         ///< a MIG instance, as Capacity::instance() reads it; 0: none
 };
 
 namespace detail {
@@ -35,27 +39,54 @@ struct NodeState {
   std::int64_t cpu_capacity = 0;
   std::int64_t memory_capacity = 0;
   MilliGpu free_milli = 0;
-  std::uint64_t idle_devices = 0;  ///< bit d: GPU d is idle (has_devices only)
-  std::uint32_t idle = 0;          ///< whole GPUs of which no part is held
+  std::uint64_t idle_devices = 0;   ///< bit d: GPU d is idle (has_devices only), and a job can hold it whole
+  std::uint64_t whole_devices = 0;  ///< bit d: a job can hold GPU d whole (has_devices only)
+  std::uint32_t idle = 0;           ///< whole GPUs of which no part is held
   std::uint32_t gpus = 0;
+  std::uint32_t whole_gpus = 0;  ///< GPUs that a job can hold whole: all that are not cut for good
   std::uint32_t gpu_type = 0;
   std::uint32_t vc = no_index;
   std::uint32_t vc_group = no_index;
+  std::uint32_t mig = no_index;
   std::uint32_t rack_number = 0;
   std::uint32_t node_class = 0;    ///< number of its NodeClass
   std::uint32_t rank = 0;          ///< position in its class
   std::uint32_t first_device = 0;  ///< number of its first GPU among all that are told apart (has_devices only)
   std::uint8_t island_gpus = 0;    ///< GPUs of an island; 0: the node is one, or does not tell its GPUs apart
   bool has_devices = false;        ///< its GPUs are told apart
-  bool is_stale = false;           ///< the index may list it under another number of idle GPUs
+  SharingMode sharing = SharingMode::mps;
+  bool is_stale = false;  ///< the index may list it under another number of idle GPUs
 };
 
-/// Nodes alike in owner, GPU type and GPU count: the unit of search. A class of one node (a pool) needs no index.
+/// A GPU as MIG sees it.
+struct MigCard {
+  static constexpr std::uint8_t uncut = 0xff;  ///< in `layout`: not in MIG mode
+
+  MigSlices held = 0;  ///< memory slices of instances that tasks hold; all of them while a job holds the GPU whole
+  std::uint8_t kind = 0xff;  ///< number of its MigKind; 0xff: it is never cut
+  /// By memory slice: the profile of the instance that begins there, plus 1; 0: none begins there. At slice 0 `uncut`.
+  std::array<std::uint8_t, most_mig_slices> layout{};
+};
+
+/// Cards that are cut in the same way.
+struct MigKind {
+  const MigModel* model = nullptr;  ///< static
+  MigLayout layout = MigLayout::fixed;
+  Time reconfigure{};
+  std::uint32_t mig = no_index;  ///< Node::mig
+  std::uint32_t gpu_type = 0;
+  std::int64_t memory_mib = 0;  ///< of a card
+};
+
+/// Nodes alike in owner, GPU type, GPU count and MIG layout: the unit of search. A class of one node (a pool) needs no
+/// index.
 struct NodeClass {
   std::uint32_t vc = no_index;
   std::uint32_t vc_group = no_index;
   std::uint32_t gpu_type = 0;
   std::uint32_t gpus = 0;
+  std::uint32_t mig = no_index;
+  std::uint32_t whole_gpus = 0;  ///< of each member
   std::int64_t idle_gpus = 0;
   MilliGpu free_milli = 0;
   std::vector<std::uint32_t> members;  ///< node ids, ascending
@@ -85,6 +116,7 @@ class Capacity {
       GPUSCHED_ASSERT(node.gpu_type < cluster.gpu_types.size(), "node of an unknown GPU type");
       add_node(node);
     }
+    cut_cards(cluster, specs);
     index_nodes();
     list_allowed_classes(cluster, specs);
     count_card_memory(cluster, specs);
@@ -125,6 +157,56 @@ class Capacity {
   [[nodiscard]] bool device_takes(NodeId node, std::uint32_t device, const Shape& shape) const {
     return tasks_on_card(nodes_[GPUSCHED_NODE(node)].first_device + device, shape) > 0;
   }
+  // ---- MIG: cards that are cut into instances (gpusched/data/mig.hpp) ---------------------------------------------
+
+  /// True when some card is cut, or can be.
+  [[nodiscard]] bool has_mig() const { return !mig_cards_.empty(); }
+  /// What the card can be cut into; null: it is never cut. O(1), as all of this part.
+  [[nodiscard]] const MigModel* mig_model(std::uint32_t card) const {
+    return has_mig() && mig_cards_[card].kind != 0xff ? mig_kinds_[mig_cards_[card].kind].model : nullptr;
+  }
+  /// Memory slices of the card that tasks hold. Precondition: mig_model(card).
+  [[nodiscard]] MigSlices held_slices(std::uint32_t card) const { return mig_cards_[card].held; }
+  /// The instances of the card, held or not, by start; none while it is not in MIG mode. Precondition: mig_model(card).
+  [[nodiscard]] std::vector<MigInstance> instances(std::uint32_t card) const {
+    std::vector<MigInstance> list;
+    const detail::MigCard& mig = mig_cards_[card];
+    for (std::uint8_t start = 0; start < most_mig_slices && mig.layout[0] != detail::MigCard::uncut; ++start) {
+      if (mig.layout[start] == 0) continue;
+      list.push_back({.profile = static_cast<std::uint8_t>(mig.layout[start] - 1), .start = start});
+    }
+    return list;
+  }
+  /// The MIG instance that a grant holds. Precondition: grant.slice > 0.
+  [[nodiscard]] static MigInstance instance(const Grant& grant) {
+    return {.profile = static_cast<std::uint8_t>((grant.slice - 1) / most_mig_slices),
+            .start = static_cast<std::uint8_t>((grant.slice - 1) % most_mig_slices)};
+  }
+
+  /// What making the cards of a grant as it needs them took.
+  struct Reconfiguration {
+    Time time{};         ///< until the tasks can work
+    MilliGpu milli = 0;  ///< GPU thousandths that wait for it
+  };
+  /// Makes the layouts of dynamic cards such as the grant, which holds its slices already, needs them: instances that
+  /// nobody holds and that are in its way go. Called by the engine when a run begins; until then a grant changes no
+  /// layout, so that a start can be tried and taken back.
+  Reconfiguration configure(const Grant& grant) {
+    Reconfiguration result;
+    if (!has_mig()) return result;
+    const NodeState& node = nodes_[index(grant.node)];
+    for (std::uint64_t bits = grant.devices; bits != 0; bits &= bits - 1) {
+      detail::MigCard& card = mig_cards_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits))];
+      if (card.kind == 0xff) continue;
+      const detail::MigKind& kind = mig_kinds_[card.kind];
+      if (kind.layout == MigLayout::fixed || is_ready(card, grant.slice)) continue;
+      cut(card, kind, grant.slice);
+      result.time = std::max(result.time, kind.reconfigure);
+      result.milli += grant.slice == 0 ? whole_gpu : kind.model->milli(kind.model->profiles()[instance(grant).profile]);
+    }
+    return result;
+  }
+
   /// GPUs of the cluster that are told apart ("cards").
   [[nodiscard]] std::uint32_t card_count() const { return static_cast<std::uint32_t>(device_left_.size()); }
   /// The number of GPU `device` of the node among them. Precondition: as node_device_left().
@@ -189,7 +271,9 @@ class Capacity {
     if (shape.is_share() && nodes_[index(id)].has_devices) {
       for (; tasks > 0; --tasks) {
         const std::uint32_t chosen = device != no_index ? device : fullest_device(nodes_[index(id)], shape);
-        head = grants_.add({.devices = std::uint64_t{1} << chosen, .node = id, .tasks = 1, .next = head});
+        const std::uint8_t slice = has_mig() ? choose_slice(nodes_[index(id)].first_device + chosen, shape) : 0;
+        head =
+            grants_.add({.devices = std::uint64_t{1} << chosen, .node = id, .tasks = 1, .next = head, .slice = slice});
         occupy(grants_[head], shape, vc);
       }
       return head;
@@ -280,20 +364,22 @@ class Capacity {
   /// True when nothing is held: what must hold after every running job gave its grants back. O(GPUs).
   [[nodiscard]] bool all_free() const {
     const auto node_free = [](const NodeState& node) {
-      const std::uint64_t all = node.has_devices ? ~std::uint64_t{0} >> (64 - node.gpus) : 0;
       return node.cpu_milli == node.cpu_capacity && node.memory_mib == node.memory_capacity &&
-             node.free_milli == node.gpus * whole_gpu && node.idle == node.gpus && node.idle_devices == all;
+             node.free_milli == node.gpus * whole_gpu && node.idle == node.whole_gpus &&
+             node.idle_devices == node.whole_devices;
     };
     const auto class_free = [this](const NodeClass& alike) {
-      const auto gpus = static_cast<std::int64_t>(alike.members.size()) * alike.gpus;
-      return alike.idle_gpus == gpus && alike.free_milli == gpus * whole_gpu &&
-             (!has_index(alike) || alike.by_idle[alike.gpus].count() == alike.members.size());
+      const auto members = static_cast<std::int64_t>(alike.members.size());
+      return alike.idle_gpus == members * alike.whole_gpus && alike.free_milli == members * alike.gpus * whole_gpu &&
+             (!has_index(alike) || alike.by_idle[alike.whole_gpus].count() == alike.members.size());
     };
     return free_gpu_milli_ == total_gpus_ * whole_gpu && vc_free_ == vc_quota_ &&
            std::all_of(nodes_.begin(), nodes_.end(), node_free) &&
            std::all_of(classes_.begin(), classes_.end(), class_free) &&
            std::all_of(device_left_.begin(), device_left_.end(), [](std::int16_t left) { return left == whole_gpu; }) &&
-           card_memory_left_ == card_memory_;
+           card_memory_left_ == card_memory_ &&
+           std::all_of(mig_cards_.begin(), mig_cards_.end(),
+                       [](const detail::MigCard& card) { return card.held == 0; });
   }
 
   // ---- for the search of nodes -----------------------------------------------------------------------------------
@@ -320,11 +406,18 @@ class Capacity {
     return tasks;
   }
 
-  /// Tasks of `shape`, shares of a GPU, that a GPU of the node takes when it is idle.
-  [[nodiscard]] std::int64_t shares_of_idle(const detail::NodeState& node, const Shape& shape) const {
-    const std::int64_t shares = whole_gpu / shape.gpu_milli_per_task;
+  /// Tasks of `shape`, shares of a GPU, that the GPUs of the node take when they are idle. Precondition: it tells them
+  /// apart.
+  [[nodiscard]] std::int64_t shares_when_idle(const detail::NodeState& node, const Shape& shape) const {
+    std::int64_t shares = whole_gpu / shape.gpu_milli_per_task;
     const std::int64_t memory = memory_of(shape);
-    return memory == 0 ? shares : std::min(shares, card_memory_[node.first_device] / memory);
+    if (memory > 0) shares = std::min(shares, card_memory_[node.first_device] / memory);
+    if (node.mig == no_index) return node.gpus * shares;
+    std::int64_t sum = 0;
+    for (std::uint32_t d = 0; d < node.gpus; ++d) {
+      sum += std::min(shares, instances_that_fit(node.first_device + d, shape, 0));
+    }
+    return sum;
   }
 
   /// The least number of idle GPUs, at least `need`, that some member of the class has; or no_index.
@@ -364,15 +457,17 @@ class Capacity {
     NodeState state;
     state.cpu_milli = state.cpu_capacity = node.cpu_milli;
     state.memory_mib = state.memory_capacity = node.memory_mib;
-    state.gpus = state.idle = node.gpus;
+    state.gpus = state.idle = state.whole_gpus = node.gpus;
     state.free_milli = node.gpus * whole_gpu;
     state.gpu_type = node.gpu_type;
     state.vc = node.vc;
     state.vc_group = node.vc_group;
+    state.mig = node.mig;
+    state.sharing = node.sharing;
     state.rack_number = node.rack;
     state.has_devices = node.gpus > 0 && node.gpus <= max_devices_per_node && !node.counts_only;
     if (state.has_devices) {
-      state.idle_devices = ~std::uint64_t{0} >> (64 - node.gpus);
+      state.idle_devices = state.whole_devices = ~std::uint64_t{0} >> (64 - node.gpus);
       state.first_device = static_cast<std::uint32_t>(device_left_.size());
       device_left_.resize(device_left_.size() + node.gpus, static_cast<std::int16_t>(whole_gpu));
       if (node.island_gpus < node.gpus) state.island_gpus = static_cast<std::uint8_t>(node.island_gpus);
@@ -388,7 +483,7 @@ class Capacity {
       NodeState& node = nodes_[id];
       const auto is_alike = [&](const NodeClass& other) {
         return other.vc == node.vc && other.vc_group == node.vc_group && other.gpu_type == node.gpu_type &&
-               other.gpus == node.gpus;
+               other.gpus == node.gpus && other.mig == node.mig;
       };
       const auto place = std::find_if(classes_.begin(), classes_.end(), is_alike);
       node.node_class = static_cast<std::uint32_t>(place - classes_.begin());
@@ -397,6 +492,8 @@ class Capacity {
                             .vc_group = node.vc_group,
                             .gpu_type = node.gpu_type,
                             .gpus = node.gpus,
+                            .mig = node.mig,
+                            .whole_gpus = node.whole_gpus,
                             .members = {},
                             .by_idle = {},
                             .occupied_levels = {}});
@@ -411,8 +508,8 @@ class Capacity {
       if (alike.members.size() == 1) continue;
       alike.by_idle.assign(alike.gpus + 1, IdSet(static_cast<std::uint32_t>(alike.members.size())));
       alike.occupied_levels = IdSet(alike.gpus + 1);
-      alike.occupied_levels.insert(alike.gpus);
-      for (std::uint32_t rank = 0; rank < alike.members.size(); ++rank) alike.by_idle[alike.gpus].insert(rank);
+      alike.occupied_levels.insert(alike.whole_gpus);
+      for (std::uint32_t rank = 0; rank < alike.members.size(); ++rank) alike.by_idle[alike.whole_gpus].insert(rank);
     }
   }
 
@@ -475,7 +572,189 @@ class Capacity {
   [[nodiscard]] std::int64_t tasks_on_card(std::uint32_t card, const Shape& shape) const {
     const std::int64_t tasks = device_left_[card] / shape.gpu_milli_per_task;
     const std::int64_t memory = memory_of(shape);
-    return memory == 0 ? tasks : std::min(tasks, card_memory_left_[card] / memory);
+    const std::int64_t fit = memory == 0 ? tasks : std::min(tasks, card_memory_left_[card] / memory);
+    return !has_mig() || fit == 0 ? fit : std::min(fit, instances_that_fit(card, shape, mig_cards_[card].held));
+  }
+
+  // ---- MIG -------------------------------------------------------------------------------------------------------
+
+  // Finds the cards that are cut, and which profiles each GPU demand may have there.
+  void cut_cards(const Cluster& cluster, const NameTable& specs) {
+    const auto is_cut = [](const NodeState& node) { return node.mig != no_index && node.has_devices; };
+    if (std::none_of(nodes_.begin(), nodes_.end(), is_cut)) return;
+    mig_cards_.resize(device_left_.size());
+    for (NodeState& node : nodes_) {
+      if (is_cut(node)) cut_node(cluster, node);
+    }
+    mig_profiles_.resize(specs.size() * mig_kinds_.size());
+    for (std::uint32_t spec = 0; spec < specs.size(); ++spec) {
+      const GpuDemand demand(specs[spec]);
+      for (std::size_t k = 0; k < mig_kinds_.size(); ++k) {
+        const detail::MigKind& kind = mig_kinds_[k];
+        mig_profiles_[spec * mig_kinds_.size() + k] = profiles_for(demand, cluster.gpu_types[kind.gpu_type], kind);
+      }
+    }
+  }
+
+  void cut_node(const Cluster& cluster, NodeState& node) {
+    const MigNode& mig = cluster.migs[node.mig];
+    const auto place = std::find_if(mig_kinds_.begin(), mig_kinds_.end(), [&](const detail::MigKind& kind) {
+      return kind.mig == node.mig && kind.gpu_type == node.gpu_type;
+    });
+    const auto number = static_cast<std::uint8_t>(place - mig_kinds_.begin());
+    GPUSCHED_ASSERT(number < 0xff, "too many ways in which cards are cut");
+    const MigModel& model = mig_models[mig.model];
+    if (place == mig_kinds_.end()) {
+      mig_kinds_.push_back({.model = &model,
+                            .layout = mig.layout,
+                            .reconfigure = mig.reconfigure,
+                            .mig = node.mig,
+                            .gpu_type = node.gpu_type,
+                            .memory_mib = std::min(cluster.device(node.gpu_type).memory_mib, model.memory_mib)});
+    }
+    for (std::uint32_t d = 0; d < node.gpus; ++d) {
+      detail::MigCard& card = mig_cards_[node.first_device + d];
+      const bool dynamic = mig.layout != MigLayout::fixed;
+      if (!dynamic && (d >= mig.cards.size() || mig.cards[d].empty())) continue;  // not in MIG mode
+      card.kind = number;
+      if (dynamic) {
+        card.layout[0] = detail::MigCard::uncut;
+        continue;
+      }
+      for (const MigInstance& one : mig.cards[d]) card.layout[one.start] = static_cast<std::uint8_t>(one.profile + 1);
+      // One instance of the whole card is as good as the card.
+      const MigInstance& first = mig.cards[d].front();
+      if (model.profiles()[first.profile].compute != model.compute_slices) {
+        node.whole_devices &= ~(std::uint64_t{1} << d);
+      }
+    }
+    node.idle_devices = node.whole_devices;
+    node.idle = node.whole_gpus = static_cast<std::uint32_t>(std::popcount(node.whole_devices));
+  }
+
+  // A bit for each profile that such a job may have: the one that it names, or all with enough memory.
+  static std::uint8_t profiles_for(const GpuDemand& demand, std::string_view type, const detail::MigKind& kind) {
+    const std::string_view named = demand.mig_profile(type);
+    std::uint8_t allowed = 0;
+    for (std::uint32_t p = 0; p < kind.model->profile_count; ++p) {
+      const MigProfile& profile = kind.model->profiles()[p];
+      const bool enough = kind.memory_mib * profile.memory / kind.model->memory_slices >= demand.memory_mib();
+      if (named.empty() ? enough : named == profile.name) allowed = static_cast<std::uint8_t>(allowed | 1u << p);
+    }
+    return allowed;
+  }
+
+  // True when an instance of profile `p` is what a task of the shape may have, and as large as its share.
+  [[nodiscard]] bool holds(const detail::MigCard& card, std::uint32_t p, const Shape& shape) const {
+    const detail::MigKind& kind = mig_kinds_[card.kind];
+    return (mig_profiles_[shape.gpu_spec * mig_kinds_.size() + card.kind] >> p & 1) != 0 &&
+           kind.model->milli(kind.model->profiles()[p]) >= shape.gpu_milli_per_task;
+  }
+
+  // The least profile that holds a task of the shape; no_index: none does.
+  [[nodiscard]] std::uint32_t least_profile(const detail::MigCard& card, const Shape& shape) const {
+    for (std::uint32_t p = 0; p < mig_kinds_[card.kind].model->profile_count; ++p) {
+      if (holds(card, p, shape)) return p;
+    }
+    return no_index;
+  }
+
+  // Calls visit(profile, start) for every instance that a task of the shape could have on the card while those slices
+  // are held: on a card of fixed layout the instances that are there, else all of the least profile.
+  template <class Visit>
+  void for_each_choice(const detail::MigCard& card, const Shape& shape, MigSlices held, Visit visit) const {
+    const detail::MigKind& kind = mig_kinds_[card.kind];
+    const bool is_fixed = kind.layout == MigLayout::fixed;
+    const std::uint32_t least = is_fixed ? 0 : least_profile(card, shape);
+    if (least == no_index) return;
+    for (std::uint32_t start = 0; start < kind.model->memory_slices; ++start) {
+      if (is_fixed && card.layout[start] == 0) continue;
+      const std::uint32_t p = is_fixed ? card.layout[start] - 1u : least;
+      const MigProfile& profile = kind.model->profiles()[p];
+      if ((profile.starts >> start & 1) == 0 || (profile.slices(start) & held) != 0) continue;
+      if (!is_fixed || holds(card, p, shape)) visit(p, start);
+    }
+  }
+
+  // Tasks of the shape that find an instance each on the card while those slices are held. Instances of one profile at
+  // two starts never overlap. As many as shares where the card is never cut.
+  [[nodiscard]] std::int64_t instances_that_fit(std::uint32_t card, const Shape& shape, MigSlices held) const {
+    if (mig_cards_[card].kind == 0xff) return whole_gpu;
+    std::int64_t count = 0;
+    for_each_choice(mig_cards_[card], shape, held, [&](std::uint32_t, std::uint32_t) { ++count; });
+    return count;
+  }
+
+  // How many instances, of any profile and start, could stand on the card now and could not beside these slices.
+  static std::uint32_t places_lost(const MigModel& model, MigSlices held, MigSlices slices) {
+    std::uint32_t lost = 0;
+    for (const MigProfile& profile : model.profiles()) {
+      for (std::uint32_t start = 0; start < model.memory_slices; ++start) {
+        const MigSlices there = profile.slices(start);
+        const bool is_possible = (profile.starts >> start & 1) != 0 && (there & held) == 0;
+        lost += is_possible && (there & slices) != 0 ? 1 : 0;
+      }
+    }
+    return lost;
+  }
+
+  // Of the instances that a task of the shape could have: one that is there already, of the least profile, after which
+  // the fewest other instances lose their place; at the first start on ties. 0: the card is never cut. Precondition:
+  // the task fits.
+  [[nodiscard]] std::uint8_t choose_slice(std::uint32_t number, const Shape& shape) const {
+    const detail::MigCard& card = mig_cards_[number];
+    if (card.kind == 0xff) return 0;
+    const detail::MigKind& kind = mig_kinds_[card.kind];
+    std::uint8_t best = 0;
+    std::tuple<bool, std::uint32_t, std::uint32_t> least{};
+    for_each_choice(card, shape, card.held, [&](std::uint32_t p, std::uint32_t start) {
+      const auto slice = static_cast<std::uint8_t>(1 + p * most_mig_slices + start);
+      const bool counts = kind.layout == MigLayout::dynamic;
+      const std::uint32_t lost =
+          counts ? places_lost(*kind.model, card.held, kind.model->profiles()[p].slices(start)) : 0;
+      const std::tuple rank{!is_ready(card, slice), p, lost};
+      if (best != 0 && rank >= least) return;
+      best = slice;
+      least = rank;
+    });
+    return best;
+  }
+
+  // True when the card has that instance (0: is not in MIG mode), so that nothing is to be changed.
+  static bool is_ready(const detail::MigCard& card, std::uint8_t slice) {
+    if (slice == 0) return card.layout[0] == detail::MigCard::uncut;
+    const std::uint32_t profile = (slice - 1u) / most_mig_slices;
+    return card.layout[(slice - 1u) % most_mig_slices] == profile + 1;
+  }
+
+  // Precondition: nobody but the one who will have the instance holds a part of its slices.
+  static void cut(detail::MigCard& card, const detail::MigKind& kind, std::uint8_t slice) {
+    if (slice == 0 || card.layout[0] == detail::MigCard::uncut) card.layout = {};
+    if (slice == 0) {
+      card.layout[0] = detail::MigCard::uncut;
+      return;
+    }
+    const std::uint32_t profile = (slice - 1u) / most_mig_slices, begin = (slice - 1u) % most_mig_slices;
+    const MigSlices slices = kind.model->profiles()[profile].slices(begin);
+    for (std::uint32_t start = 0; start < most_mig_slices; ++start) {
+      const std::uint32_t there = card.layout[start];
+      if (there != 0 && (kind.model->profiles()[there - 1].slices(start) & slices) != 0) card.layout[start] = 0;
+    }
+    card.layout[begin] = static_cast<std::uint8_t>(profile + 1);
+  }
+
+  // The memory slices that the grant takes on a card.
+  static MigSlices slices_of(const detail::MigKind& kind, std::uint8_t slice) {
+    if (slice == 0) return kind.model->whole();
+    return kind.model->profiles()[(slice - 1u) / most_mig_slices].slices((slice - 1u) % most_mig_slices);
+  }
+
+  void hold_slices(std::uint32_t number, std::uint8_t slice, bool take) {
+    detail::MigCard& card = mig_cards_[number];
+    if (card.kind == 0xff) return;
+    const MigSlices slices = slices_of(mig_kinds_[card.kind], slice);
+    GPUSCHED_ASSERT((card.held & slices) == (take ? 0 : slices), "MIG instances overlap");
+    card.held = static_cast<MigSlices>(card.held ^ slices);
   }
 
   // Every look into the index asks this first.
@@ -537,9 +816,23 @@ class Capacity {
     return best;
   }
 
-  // The GPU with the least left that still holds one task; the lowest-numbered on ties.
+  // The GPU with the least left that still holds one task; the lowest-numbered on ties. Where GPUs are cut, one that
+  // has such an instance already comes first.
   [[nodiscard]] std::uint32_t fullest_device(const NodeState& node, const Shape& shape) const {
     std::uint32_t best = no_index;
+    if (node.mig != no_index) {
+      std::pair<bool, std::int16_t> least{};
+      for (std::uint32_t d = 0; d < node.gpus; ++d) {
+        const std::uint32_t number = node.first_device + d;
+        if (tasks_on_card(number, shape) == 0) continue;
+        const std::uint8_t slice = choose_slice(number, shape);
+        const std::pair rank{slice != 0 && !is_ready(mig_cards_[number], slice), device_left_[number]};
+        if (best != no_index && rank >= least) continue;
+        best = d;
+        least = rank;
+      }
+      return best;
+    }
     for (std::uint32_t d = 0; d < node.gpus; ++d) {
       const std::int16_t left = device_left_[node.first_device + d];
       if (tasks_on_card(node.first_device + d, shape) == 0) continue;
@@ -553,7 +846,10 @@ class Capacity {
     if (bounded_ && bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape) < grant.tasks) return false;
     if (!node.has_devices) return node.free_milli >= grant.tasks * shape.gpu_milli_per_task;
     if (!shape.is_share()) return (node.idle_devices & grant.devices) == grant.devices;
-    return tasks_on_card(node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices)), shape) > 0;
+    const std::uint32_t card = node.first_device + static_cast<std::uint32_t>(std::countr_zero(grant.devices));
+    if (grant.slice == 0) return tasks_on_card(card, shape) > 0;
+    const detail::MigCard& mig = mig_cards_[card];
+    return (mig.held & slices_of(mig_kinds_[mig.kind], grant.slice)) == 0;
   }
 
   void occupy(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, -1); }
@@ -579,7 +875,9 @@ class Capacity {
     if (!shape.is_share()) {
       const std::int16_t left = milli < 0 ? std::int16_t{0} : static_cast<std::int16_t>(whole_gpu);
       for (std::uint64_t bits = grant.devices; bits != 0; bits &= bits - 1) {
-        device_left_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits))] = left;
+        const std::uint32_t card = node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits));
+        device_left_[card] = left;
+        if (has_mig()) hold_slices(card, 0, milli < 0);
       }
       node.idle_devices ^= grant.devices;
       return static_cast<std::uint32_t>(node.idle + milli / whole_gpu);
@@ -590,10 +888,12 @@ class Capacity {
       GPUSCHED_ASSERT(card_memory_left_[card] >= 0 && card_memory_left_[card] <= card_memory_[card],
                       "device memory out of range");
     }
+    if (has_mig()) hold_slices(card, grant.slice, milli < 0);
     std::int16_t& left = device_left_[card];
     left = static_cast<std::int16_t>(left + milli);
     GPUSCHED_ASSERT(left >= 0 && left <= whole_gpu, "GPU share out of range");
-    node.idle_devices = left == whole_gpu ? node.idle_devices | grant.devices : node.idle_devices & ~grant.devices;
+    node.idle_devices = left == whole_gpu ? node.idle_devices | (grant.devices & node.whole_devices)
+                                          : node.idle_devices & ~grant.devices;
     return static_cast<std::uint32_t>(std::popcount(node.idle_devices));
   }
 
@@ -624,6 +924,9 @@ class Capacity {
   std::vector<std::int16_t> device_left_;                     // by card
   std::vector<std::int64_t> card_memory_, card_memory_left_;  // by card, MiB; empty where memory does not count
   std::vector<std::int64_t> memory_of_spec_;                  // by GPU demand, MiB; likewise
+  std::vector<detail::MigCard> mig_cards_;                    // by card; empty where none is ever cut
+  std::vector<detail::MigKind> mig_kinds_;
+  std::vector<std::uint8_t> mig_profiles_;  // [spec * kinds + kind]: bit p: such a job may have profile p
   RecordPool<Grant, &Grant::next> grants_;
   std::vector<Stale> stale_;
   bool index_deferred_ = false;

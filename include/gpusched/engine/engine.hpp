@@ -35,13 +35,22 @@ class Engine {
     state_.demands = DemandTable(jobs, cluster);
     state_.states.resize(jobs.size());
     if (state_.runtime != nullptr) state_.worked.resize(jobs.size());
-    const bool interference = state_.runtime != nullptr && state_.runtime->has_interference();
+    const bool turns = std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const Node& node) {
+      return node.sharing == SharingMode::time_slicing && node.gpus > 0;
+    });
+    if (turns && state_.runtime == nullptr) {
+      static const RuntimeModel at_reference_rate;
+      state_.runtime = &at_reference_rate;
+      state_.worked.resize(jobs.size());
+    }
+    const bool interference = turns || (state_.runtime != nullptr && state_.runtime->has_interference());
     const bool spans = state_.runtime != nullptr && !state_.runtime->spans().is_empty();
     if (interference) state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
     if (spans) state_.cluster.keep_gangs_near();
     if ((interference || spans) && options.preemption.checkpoint_interval.us > 0) rate_work_.resize(jobs.size());
     const PreemptionCost& cost = options.preemption;
-    if (cost.checkpoint_interval.us > 0 && cost.checkpoint + cost.restart > Time{}) loading_.resize(jobs.size());
+    const bool loads = cost.checkpoint + cost.restart > Time{} || state_.cluster.has_mig();
+    if (cost.checkpoint_interval.us > 0 && loads) loading_.resize(jobs.size());
     state_.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
@@ -175,6 +184,11 @@ class Engine {
     const Time worked = state_.worked[index(job)];
     return worked.us == 0 ? Time{} : Time{mul_div(ran(job).us, work.us, worked.us)};
   }
+  /// Grants so far for which the layout of MIG cards was changed first.
+  [[nodiscard]] std::uint64_t reconfigurations() const { return state_.reconfigurations; }
+  /// GPU time of these changes, in which the slices (of compute; a GPU that leaves MIG mode: the whole) serve nobody.
+  /// Counted in full when a change begins. A job's ran() contains its own.
+  [[nodiscard]] Time withheld_gpu_time() const { return {state_.withheld_gpu_us}; }
   /// How often the job was preempted.
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return state_[job].preemptions; }
 
@@ -261,9 +275,11 @@ class Engine {
     state.starting = state.held = false;
     if (state_.sharing.active()) join_cards(job, state);
     state.rate = rate_of(job, state);
-    if (state.must_restart) {
+    const Time reconfiguration = state_.cluster.has_mig() ? reconfigure(state) : Time{};
+    if (state.must_restart || reconfiguration > Time{}) {
       const PreemptionCost& cost = state_.options.preemption;
-      const Time loading = detail::EngineState::work_done(state.rate, cost.checkpoint + cost.restart);
+      const Time restart = state.must_restart ? cost.checkpoint + cost.restart : Time{};
+      const Time loading = detail::EngineState::work_done(state.rate, restart + reconfiguration);
       state.remaining = later_by(state.remaining, loading);
       if (!loading_.empty()) loading_[index(job)] = loading;
       state.must_restart = false;
@@ -308,6 +324,19 @@ class Engine {
     return interval.us <= 0 ? done : Time{done.us - done.us % interval.us};
   }
 
+  // Makes MIG cards such as the job's grants need them, and returns how long its slowest task waits for that.
+  Time reconfigure(const detail::JobState& state) {
+    Time longest{};
+    for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
+      const Capacity::Reconfiguration change = state_.cluster.configure(state_.cluster.grant(at));
+      if (change.milli == 0) continue;
+      ++state_.reconfigurations;
+      state_.withheld_gpu_us += mul_div(change.time.us, change.milli, whole_gpu);
+      longest = std::max(longest, change.time);
+    }
+    return longest;
+  }
+
   // Other nodes may have another rate; then the work left takes another time.
   void move(JobId job) {
     if (state_.sharing.active()) {
@@ -315,6 +344,11 @@ class Engine {
       join_cards(job, state_[job]);
     }
     adapt_rate(job);
+    if (state_.cluster.has_mig()) {
+      detail::JobState& state = state_[job];
+      const Time waits = reconfigure(state);
+      if (waits > Time{}) replan(job, state, detail::EngineState::work_done(state.rate, waits), state.rate);
+    }
     state_.events.push_back({EventKind::move, job});
   }
 
@@ -352,8 +386,14 @@ class Engine {
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
       const Grant& grant = state_.cluster.grant(at);
       if (grant.devices == 0) continue;
-      state_.sharing.join(*state_.runtime, job, state_.jobs->family(job), card_of(grant),
-                          state_.cluster.node_gpu_type(grant.node));
+      const detail::NodeState& node = state_.cluster.node(grant.node);
+      detail::CardSharing::Place place{.card = card_of(grant), .gpu_type = node.gpu_type};
+      if (node.sharing == SharingMode::time_slicing) place.company = detail::CardCompany::in_turns;
+      if (grant.slice != 0) {
+        place.company = detail::CardCompany::apart;
+        place.profile = Capacity::instance(grant).profile;
+      }
+      state_.sharing.join(*state_.runtime, job, state_.jobs->family(job), place);
     }
   }
 
@@ -389,8 +429,13 @@ class Engine {
     const std::span<const RatePpm> speeds = state_.speeds(job);
     RatePpm slowest = ~RatePpm{0};
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
-      const std::uint32_t type = state_.cluster.node_gpu_type(state_.cluster.grant(at).node);
-      const RatePpm rate = scaled_rate(type < speeds.size() ? speeds[type] : reference_rate, span.on(type));
+      const Grant& grant = state_.cluster.grant(at);
+      const std::uint32_t type = state_.cluster.node_gpu_type(grant.node);
+      RatePpm alone = type < speeds.size() ? speeds[type] : reference_rate;
+      if (grant.slice != 0) {
+        alone = state_.runtime->slice_rate(state_.jobs->family(job), type, Capacity::instance(grant).profile);
+      }
+      const RatePpm rate = scaled_rate(alone, span.on(type));
       slowest = rate < slowest ? rate : slowest;
     }
     return slowest;

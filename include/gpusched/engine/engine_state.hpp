@@ -97,7 +97,9 @@ struct EngineState {
   std::uint64_t events_seen = 0;
   EventQueue planned;
   ClusterState cluster;
-  CardSharing sharing;                     ///< inactive unless the runtime model knows interference
+  CardSharing sharing;                     ///< inactive unless rates depend on who shares a card
+  std::uint64_t reconfigurations = 0;      ///< of MIG cards, one for each grant that waited for one
+  std::int64_t withheld_gpu_us = 0;        ///< GPU-microseconds that passed, or will, in them
   DemandTable demands;                     ///< of the jobs, as far as this cluster tells them apart
   std::vector<std::uint32_t> queue_of_vc;  ///< scheduling queue of each JobTable vc; empty: all in queue 0
   std::vector<JobList> queues;

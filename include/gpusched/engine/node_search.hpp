@@ -206,8 +206,8 @@ class NodeSearch {
     const std::int64_t tasks = Capacity::bounded_tasks_that_fit(node.cpu_capacity, node.memory_capacity, shape_);
     if (shape_.gpu_milli_per_task == 0) return tasks;
     const std::int64_t on_gpus = shape_.is_share() && node.has_devices
-                                     ? node.gpus * capacity_.shares_of_idle(node, shape_)
-                                     : node.gpus * whole_gpu / shape_.gpu_milli_per_task;
+                                     ? capacity_.shares_when_idle(node, shape_)
+                                     : node.whole_gpus * whole_gpu / shape_.gpu_milli_per_task;
     return std::min(tasks, on_gpus);
   }
 
@@ -232,8 +232,8 @@ class NodeSearch {
     if (!is_indexed()) {
       return least_by_scan([&](NodeId id) {
         const NodeState& node = capacity_.node(id);
-        const bool unused =
-            node.idle == node.gpus && node.cpu_milli == node.cpu_capacity && node.memory_mib == node.memory_capacity;
+        const bool unused = node.free_milli == node.gpus * whole_gpu && node.cpu_milli == node.cpu_capacity &&
+                            node.memory_mib == node.memory_capacity;
         return unused && filled(node) ? MilliGpu{0} : unlimited;
       });
     }

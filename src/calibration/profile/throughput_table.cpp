@@ -170,6 +170,19 @@ class DataSheets {
   std::map<std::string, double> seen_;
 };
 
+// Sets the rates on MIG instances that were measured: a GPU type named after the card and the profile, as
+// A100-40GB_1g.5gb. Instances that were not run at the rate of the job's share.
+void set_slices(RuntimeModel& model, std::uint32_t family, const detail::NodeClass& machine, const Cluster& cluster,
+                const std::map<std::string, double>& row, double base) {
+  const MigModel& card = mig_models[cluster.migs[machine.mig].model];
+  for (std::uint32_t p = 0; p < card.profile_count; ++p) {
+    const auto measured = row.find(cluster.gpu_types[machine.gpu_type] + "_" + std::string(card.all[p].name));
+    if (measured == row.end() || measured->second <= 0) continue;
+    const double rate = std::round(measured->second / base * reference_rate);
+    model.set_slice(family, machine.gpu_type, p, static_cast<RatePpm>(std::clamp(rate, 1.0, 4e9)));
+  }
+}
+
 // The throughputs of one kind of gang, gaps filled.
 class GangThroughputs {
  public:
@@ -243,6 +256,9 @@ Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& 
       const auto ppm = static_cast<RatePpm>(std::clamp(rate, 1.0, 4e9));
       if (shape.is_share()) {
         model.set(jobs.family(job), machine.gpu_type, ppm);
+        if (machine.mig != no_index && row != nullptr) {
+          set_slices(model, jobs.family(job), machine, cluster, *row, *base);
+        }
       } else {
         model.set_for_gang(jobs.family(job), gpus, machine.gpu_type, ppm);
       }

@@ -49,7 +49,8 @@ inline constexpr std::array<NamedValue<ThroughputFallback>, 2> throughput_fallba
     {{"none", ThroughputFallback::none}, {"datasheet", ThroughputFallback::datasheet}}};
 
 /// How fast these jobs run on the cluster's GPU types, relative to `reference`, the GPU type that the jobs' durations
-/// are of (empty: the table's first). With the data sheets used and a note of how many kinds of gangs took them.
+/// are of (empty: the table's first). GPU types such as A100-40GB_1g.5gb are MIG instances of the cluster's A100-40GB.
+/// With the data sheets used and a note of how many kinds of gangs took them.
 /// Errors: a job that may use a GPU type on which its family has no throughput, or has none on the reference, or no
 /// data sheet of one of them, each in one line.
 Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,

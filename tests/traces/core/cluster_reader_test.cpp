@@ -172,6 +172,68 @@ TEST(ClusterJson, RefusesDevicesThatCannotBe) {
   EXPECT_EQ(error("[]"), "c: /gpu_types: expected an object, found array");
 }
 
+TEST(ClusterJson, CutsCards) {
+  const std::string text =
+      "{\"name\": \"cut\",\n"
+      " \"nodes\": [{\"gpus\":2,\"gpu_type\":\"A100-40GB\",\"mig\":\"dynamic\"},\n"
+      "           "
+      "{\"gpus\":2,\"gpu_type\":\"A100-40GB\",\"mig\":[\"3g.20gb\",\"2g.10gb\",\"1g.5gb\"],\"sharing\":\"time-"
+      "slicing\"},\n"
+      "           {\"count\":2,\"gpus\":2,\"gpu_type\":\"A100-40GB\",\"mig\":[[\"7g.40gb\"],[]]},\n"
+      "           "
+      "{\"gpus\":1,\"gpu_type\":\"big\",\"mig\":{\"layout\":\"dynamic-first-fit\",\"model\":\"H200-141GB\","
+      "\"reconfigure_s\":2.5}}]}\n";
+  const auto read = cluster_from_json(text, "cut.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(cluster_file_text(*read), text);
+  ASSERT_EQ(read->migs.size(), 4u);
+  EXPECT_EQ(read->nodes[0].mig, 0u);
+  EXPECT_EQ(read->nodes[2].mig, 2u);
+  EXPECT_EQ(read->nodes[3].mig, 2u);
+  EXPECT_EQ(read->migs[1].cards[1], (std::vector<MigInstance>{{3, 0}, {2, 4}, {0, 6}}));
+  EXPECT_EQ(read->migs[3].reconfigure, Time{2'500'000});
+  EXPECT_EQ(read->nodes[1].sharing, SharingMode::time_slicing);
+}
+
+TEST(ClusterJson, RefusesCardsThatCannotBeCutSo) {
+  const auto error = [](const std::string& node) {
+    const auto cluster = cluster_from_json(R"({"nodes": [{"gpus": 2, "gpu_type": "A100-40GB", )" + node + "}]}", "c");
+    return cluster ? "no error" : cluster.error().to_string();
+  };
+  EXPECT_EQ(error(R"("mig": ["3g.20gb", "3g.20gb", "1g.5gb"])"),
+            "c: /nodes/0/mig: 3g.20gb + 3g.20gb + 1g.5gb do not fit on one A100-40GB: instances need slices of memory "
+            "of their own");
+  EXPECT_EQ(error(R"("mig": ["4g.20gb", "2g.10gb", "1g.5gb"])"), "no error");
+  EXPECT_EQ(error(R"("mig": ["1g.10gb", "1g.12gb"])"),
+            "c: /nodes/0/mig/1: '1g.12gb' is no MIG profile; A100-40GB has 1g.5gb, 1g.10gb, 2g.10gb, 3g.20gb, 4g.20gb, "
+            "7g.40gb");
+  EXPECT_EQ(error(R"("mig": [["7g.40gb"], ["7g.40gb", "1g.5gb"]])"),
+            "c: /nodes/0/mig/1: 7g.40gb + 1g.5gb do not fit on one A100-40GB: instances need slices of memory of their "
+            "own");
+  EXPECT_EQ(error(R"("mig": [["7g.40gb"]])"),
+            "c: /nodes/0/mig: expected a list for each of the node's 2 GPUs, found 1");
+  EXPECT_EQ(error(R"("mig": "static")"),
+            "c: /nodes/0/mig: expected dynamic, dynamic-first-fit or a list of MIG profiles, found \"static\"");
+  EXPECT_EQ(error(R"("mig": [])"),
+            "c: /nodes/0/mig: expected dynamic, dynamic-first-fit or a list of MIG profiles, found []");
+  EXPECT_EQ(error(R"("mig": [["1g.5gb"], 3])"), "c: /nodes/0/mig/1: expected a list of MIG profiles, found 3");
+  EXPECT_EQ(error(R"("mig": ["1g.5gb", 3])"), "c: /nodes/0/mig/1: expected the name of a MIG profile, found 3");
+  EXPECT_EQ(
+      error(R"("mig": {"layout": "dynamic", "model": "A100-40G"})"),
+      "c: /nodes/0/mig/model: 'A100-40G' is no card that can be cut (did you mean 'A100-40GB'?); expected the GPU "
+      "type, or model, A30-24GB|A100-40GB|A100-80GB|H100-80GB|H200-141GB");
+  EXPECT_EQ(error(R"("mig": {"model": "A100-40GB"})"), "c: /nodes/0/mig/layout: missing");
+  EXPECT_EQ(error(R"("mig": {"layout": "dynamic", "reconfigure": 1})"),
+            "c: /nodes/0/mig/reconfigure: unknown key (did you mean 'reconfigure_s'?)");
+  EXPECT_EQ(error(R"("mig": {"layout": "dynamic", "reconfigure_s": 1e9})"),
+            "c: /nodes/0/mig/reconfigure_s: expected at most a day, 86400");
+  EXPECT_EQ(error(R"("sharing": "mig")").substr(0, 66),
+            "c: /nodes/0/sharing: expected mps or time-slicing, not 'mig' (did ");
+  const auto other = cluster_from_json(R"({"nodes": [{"gpus": 1, "gpu_type": "V100", "mig": "dynamic"}]})", "c");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().field, "/nodes/0/mig");
+}
+
 std::string schema_violation(const std::string& text) {
   return test::schema_violation(text, "docs/cluster.schema.json");
 }
@@ -204,6 +266,16 @@ TEST(ClusterJson, SchemaSaysWhatTheReaderTakes) {
       R"({"links": {"switch": {}}, )" + node + "}",
       R"({"nodes": [{"gpus": 4, "island_gpus": 2, "site": "s", "rack": "r"}]})",
       R"({"nodes": [{"gpus": 4, "island_gpus": 0}]})",
+      R"({"nodes": [{"gpus": 1, "gpu_type": "A30-24GB", "mig": "dynamic", "sharing": "mps"}]})",
+      R"({"nodes": [{"gpus": 1, "gpu_type": "A30-24GB", "mig": ["1g.6gb", "2g.12gb+me"]}]})",
+      R"({"nodes": [{"gpus": 1, "gpu_type": "A30-24GB", "mig": [["4g.24gb"]]}]})",
+      R"({"nodes": [{"gpus": 1, "mig": {"layout": "dynamic", "model": "A30-24GB", "reconfigure_s": 0}}]})",
+      R"({"nodes": [{"gpus": 1, "mig": {"layout": "dynamic", "model": "A30"}}]})",
+      R"({"nodes": [{"gpus": 1, "mig": {"model": "A30-24GB"}}]})",
+      R"({"nodes": [{"gpus": 1, "gpu_type": "A30-24GB", "mig": []}]})",
+      R"({"nodes": [{"gpus": 1, "gpu_type": "A30-24GB", "mig": "static"}]})",
+      R"({"nodes": [{"gpus": 1, "gpu_type": "A30-24GB", "mig": [1]}]})",
+      R"({"nodes": [{"gpus": 1, "sharing": "turns"}]})",
       "[]",
   };
   for (const std::string& text : texts) {
@@ -219,9 +291,9 @@ TEST(ClusterExamples, AreValidAndWhole) {
     std::int64_t gpus;
     std::size_t types;
   };
-  const std::vector<Example> examples = {{"philly", 352, 2816, 1},     {"pai2020", 1897, 6742, 5},
-                                         {"openb", 1523, 6212, 7},     {"spot2026", 4278, 10412, 6},
-                                         {"dgx_h100_pod", 32, 256, 1}, {"edge", 2, 1, 1}};
+  const std::vector<Example> examples = {
+      {"philly", 352, 2816, 1},     {"pai2020", 1897, 6742, 5}, {"openb", 1523, 6212, 7}, {"spot2026", 4278, 10412, 6},
+      {"dgx_h100_pod", 32, 256, 1}, {"edge", 2, 1, 1},          {"mig", 7, 49, 3}};
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() + "/examples/clusters")) {
     files += entry.path().extension() == ".json" && entry.path().stem() != "families" ? 1 : 0;
@@ -318,6 +390,26 @@ TEST(SlurmGpu, ProfilesOfSlicesAreSharesOfACard) {
   EXPECT_EQ(milli("1g.6gb"), 250);
   EXPECT_EQ(milli("rtx_4090"), 1000);
   EXPECT_EQ(milli("3g.gb"), 1000) << "not a profile";
+  EXPECT_EQ(slurm_gpu("a100_1g.5gb").profile, "1g.5gb");
+  EXPECT_EQ(slurm_gpu("A100_1G.10GB+ME").profile, "1g.10gb");
+  EXPECT_EQ(slurm_gpu("A100_1G.10GB+ME").model, "A100");
+  EXPECT_EQ(slurm_gpu("a100").profile, "");
+}
+
+TEST(SlurmGpu, WholeGpusOfAProfileAreSlices) {
+  const auto counted = [](Shape shape, const char* spec) {
+    count_mig_slices(shape, spec);
+    return shape;
+  };
+  const Shape two{.tasks = 1, .gpu_milli_per_task = 2000, .cpu_milli_per_task = 3000, .memory_mib_per_task = 101};
+  const Shape slices{.tasks = 2, .gpu_milli_per_task = 285, .cpu_milli_per_task = 1500, .memory_mib_per_task = 51};
+  EXPECT_EQ(counted(two, "a100_2g.10gb"), slices);
+  EXPECT_EQ(counted(two, "2g.10gb@4GiB"), slices);
+  EXPECT_EQ(counted(two, "a100"), two);
+  EXPECT_EQ(counted(two, "7g.40gb"), two) << "a whole card";
+  EXPECT_EQ(counted(slices, "a100_2g.10gb"), slices) << "says its share already";
+  const Shape cpus{.cpu_milli_per_task = 1};
+  EXPECT_EQ(counted(cpus, "1g.5gb"), cpus);
 }
 
 TEST(ParseCluster, SizesAreNodesOrOnePool) {

@@ -191,7 +191,7 @@ const std::vector<Sample>& samples() {
         "300 at 1709280060000000us for 7200000000us 5x4000 cpu=16000 mem=131072 on=a100 start=1709283600000000 "
         "user=bob "
         "group=ml vc=gpu name=llm status=passed",
-        "500 at 1709280180000000us for 600000000us 2x142 cpu=1000 mem=4096 on=a100 estimate=3600000000 "
+        "500 at 1709280180000000us for 600000000us 2x142 cpu=1000 mem=4096 on=a100_1g.5gb estimate=3600000000 "
         "start=1709280180000000 user=cyd group=bio vc=mig name=fold|in \"2\" parts status=passed",
         "600 at 1709280240000000us for 60000000us 4x0 cpu=128000 mem=16384 start=1709280300000000 user=cyd group=bio "
         "vc=cpu name=\"mpi\" status=passed",

@@ -159,4 +159,5 @@ def main():
           "; ".join(f"{setting} {tau:.2f}" for setting, _, _, tau, _ in agreement))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ FROM debian:bookworm-slim AS build
 WORKDIR /source
 COPY scripts/packages_build.txt scripts/
 RUN apt-get update \
- && apt-get install -y --no-install-recommends git dpkg-dev $(grep -v '^#' scripts/packages_build.txt) \
+ && apt-get install -y --no-install-recommends git dpkg-dev file $(grep -v '^#' scripts/packages_build.txt) \
  && rm -rf /var/lib/apt/lists/*
 COPY . .
 RUN cmake --workflow --preset deb

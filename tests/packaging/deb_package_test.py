@@ -94,7 +94,7 @@ def use_program(root, folder):
 
 
 def main():
-    missing = [tool for tool in ("cpack", "dpkg-deb", "dpkg-shlibdeps", "strip") if not shutil.which(tool)]
+    missing = [tool for tool in ("cpack", "dpkg-deb", "dpkg-shlibdeps", "file", "strip") if not shutil.which(tool)]
     if missing:
         print(f"skipped: {missing[0]} is absent")
         sys.exit(77)

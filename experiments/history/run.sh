@@ -10,3 +10,6 @@ else
   need "$trace"
 fi
 python3 "$here/table.py" "$gpusched" "$trace" "${clusters[@]}" --out "$out"
+small=()
+if $smoke; then small=(--smoke); fi
+python3 -B "$here/checks.py" "$gpusched" "$trace" "${clusters[1]}" --out "$out" "${small[@]}"

@@ -5,9 +5,10 @@
 usage: table.py GPUSCHED TRACE OWN_CLUSTER SMALL_CLUSTER [--out FOLDER]
 
 The whole trace on its own cluster and on a smaller one, on the smaller one with 0.8 times the load, with 60 s lost at
-each restart after a preemption (Tiresias, NSDI'19, measured 62 s; without gandiva, whose slices last 60 s), and each half of
-the jobs alone. FOLDER gets table.csv, order.csv (do the settings agree on the order?), the
-sweeps in FOLDER/sweep and FOLDER/restart, and a page in FOLDER/report.html.
+each restart after a preemption (Tiresias, NSDI'19, measured 62 s; without gandiva, whose slices last 60 s), and the first
+60 % of the jobs and the last 40 %, which the learned scheduler has not seen, alone. FOLDER gets table.csv, order.csv (do
+the settings agree on the order?), the sweeps in FOLDER/sweep and FOLDER/restart, the runs of one policy of each kind on the
+smaller cluster in FOLDER/kinds, and their page in FOLDER/report.html.
 """
 import argparse
 import csv
@@ -27,6 +28,7 @@ LINEUP = [
     ("packing", "fgd"),
     ("packing", "gandiva{migrate=true}"),
     ("service received", "las"),
+    ("service received", "agenda{mode=preempt,heuristic=gittins}"),
     ("learned", "rl:builtin/philly"),
     ("system", "slurm{by=vc}+easy{estimate=history}"),
     ("system", "lsf{by=vc}"),
@@ -35,6 +37,9 @@ LINEUP = [
     ("system", "volcano"),
     ("oracle", "srtf"),
 ]
+# One of each kind. Gandiva would write a line for each of its 38 million slices.
+DRAWN = ["static-partition{by=vc,parts=demand}", "fifo-skip", "fifo+easy{estimate=history}", "max-min{by=vc}", "fgd", "las",
+         "rl:builtin/philly", "srtf"]
 FIGURES = ["avg_jct_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown", "jain_fairness",
            "gpu_utilization", "gpu_fragmentation", "preemptions", "saturated"]
 
@@ -47,10 +52,11 @@ def sweep_files(trace, own, small, jobs):
     def sweep(base, policies, places):
         return {"base": {"trace": trace, "oversize": "drop", **base}, "grid": {"policy": policies}, "list": places}
 
-    half, policies = jobs // 2, [policy for _, policy in LINEUP]
+    seen, policies = jobs * 6 // 10, [policy for _, policy in LINEUP]
     places = [{"cluster": own, "load": 1, "window": WHOLE}]
     places += [{"cluster": small, "load": load, "window": WHOLE} for load in (1, 0.8)]
-    places += [{"cluster": small, "load": 1, "window": {"first_job": first, "jobs": half}} for first in (0, half)]
+    places += [{"cluster": small, "load": 1, "window": {"first_job": first, "jobs": count}}
+               for first, count in ((0, seen), (seen, jobs - seen))]
     slow = [policy for policy in policies if not policy.startswith("gandiva")]
     return {"sweep": sweep({}, policies, places),
             "restart": sweep({"preemption": {"restart_s": 60}}, slow, [{"cluster": small}])}
@@ -69,7 +75,7 @@ def setting_of(row):
     text = row["cluster"] + ("" if row["load"] == "1" else f", load x {row['load']}")
     if int(row["window.jobs"]) == 0:
         return text
-    return text + (", first half" if row["window.first_job"] == "0" else ", second half")
+    return text + (", first 60 %" if row["window.first_job"] == "0" else ", last 40 %")
 
 
 def rounded(value):
@@ -90,6 +96,15 @@ def print_setting(setting, rows):
         print("  ".join(text.ljust(width) if i < 2 else text.rjust(width)
                         for i, (text, width) in enumerate(zip(line, widths))).rstrip())
     print()
+
+
+def draw(program, trace, cluster, folder):
+    """The page of one policy of each kind."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([program, "replay", trace, "--cluster", cluster, "--oversize", "drop", "--policy", ",".join(DRAWN),
+                    "--out", folder / "kinds"], check=True, **quiet)
+    # Without Vega there is no page.
+    subprocess.run([program, "report", folder / "kinds", "--out", folder / "report.html"], check=False, **quiet)
 
 
 def kendall(first, second):
@@ -122,8 +137,7 @@ def main():
             for row in csv.DictReader(source):
                 row.setdefault("cluster", options.small_cluster)
                 settings.setdefault(setting_of(row), {})[row["policy"]] = row
-    subprocess.run([options.gpusched, "report", options.out / "sweep", "--out", options.out / "report.html"], check=False,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # without Vega there is no page
+    draw(options.gpusched, options.trace, options.small_cluster, options.out)
 
     kinds = {policy: kind for kind, policy in LINEUP}
     for setting, rows in settings.items():
@@ -145,4 +159,5 @@ def main():
           "; ".join(f"{setting} {tau:.2f}" for setting, _, _, tau, _ in agreement))
 
 
-main()
+if __name__ == "__main__":
+    main()

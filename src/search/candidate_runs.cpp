@@ -12,6 +12,8 @@
 namespace gpusched {
 namespace {
 
+constexpr std::string_view needs_power = "energy_kwh";
+
 // First measured jobs of `count` windows within the jobs [begin, end).
 Result<std::vector<std::uint32_t>> spaced_windows(const Search& search, std::uint64_t count, std::uint64_t begin,
                                                   std::uint64_t end, const std::string& key) {
@@ -51,6 +53,15 @@ Result<Sweep> sweep_of(const Search& search, std::span<const std::string> polici
   return read_sweep_json(json_text({{"base", search.base}, {"list", std::move(list)}}, -1), search.file);
 }
 
+// An objective of which the runs have no figure.
+Unexpected unknown_objective(const Search& search, std::size_t number) {
+  const std::string name = search.objectives()[number].name;
+  return in_search_file(
+      search, {.message = name + " is not known here" +
+                          (name == needs_power ? "; give device profiles with the power of every GPU type" : ""),
+               .field = "/objectives/" + std::to_string(number)});
+}
+
 }  // namespace
 
 Result<SearchWindows> search_windows(const Search& search, std::uint32_t trace_jobs) {
@@ -71,6 +82,11 @@ Result<CandidateRuns> CandidateRuns::load(const Search& search, const PolicyRegi
   const auto point = sweep->point(0);
   if (!point) return in_search_file(search, point.error());
   runs.scenario_ = point->run;
+  const std::vector<FigureObjective> objectives = search.objectives();
+  for (std::size_t i = 0; i < objectives.size(); ++i) {
+    const bool without_power = runs.scenario_.fidelity.profiles.empty();
+    if (objectives[i].name == needs_power && without_power) return unknown_objective(search, i);
+  }
   if (runs.scenario_.trace == "-") {
     return in_search_file(search, {.message = "expected a file: a search that goes on later must read the trace again",
                                    .field = "/base/trace"});
@@ -161,11 +177,7 @@ Result<PolicyFigures> CandidateRuns::figures_of(const SweepPlan& plan, std::size
     for (std::size_t i = 0; i < objectives.size(); ++i) {
       const auto value = objectives[i].value(**found);
       if (!value) {
-        return in_search_file(*search_, {.message = objectives[i].name + " is not known here" +
-                                                    (objectives[i].name == "energy_kwh"
-                                                         ? "; give device profiles with the power of every GPU type"
-                                                         : ""),
-                                         .field = "/objectives/" + std::to_string(i)});
+        return unknown_objective(*search_, i);
       }
       figures.means[i] += *value / static_cast<double>(windows);
     }

@@ -327,9 +327,8 @@ Result<AnyPolicy> make_gavel(const PolicyParameters& parameters, const PolicyCon
     options->owners = *owners;
   }
   if (options->objective != GavelObjective::fifo && !has_lp_solver()) {
-    return unexpected(
-        "policy gavel solves linear programmes by CLP, which was not found: install coinor-libclp-dev, configure and "
-        "build again");
+    return unexpected(std::string("policy gavel solves linear programmes by CLP, which was not found: ") +
+                      how_to_get_lp_solver());
   }
   return AnyPolicy(Gavel(*std::move(options)));
 }

@@ -81,6 +81,8 @@ const Clp& clp() {
 
 bool has_lp_solver() { return clp().loaded(); }
 
+const char* how_to_get_lp_solver() { return "install coinor-libclp1, which has " GPUSCHED_CLP_LIBRARY; }
+
 std::optional<std::vector<double>> LinearProgram::solve() const {
   GPUSCHED_ASSERT(has_lp_solver(), "there is no solver of linear programmes");
   const Clp& solver = clp();
@@ -103,6 +105,8 @@ std::optional<std::vector<double>> LinearProgram::solve() const {
 #else
 
 bool has_lp_solver() { return false; }
+
+const char* how_to_get_lp_solver() { return "install coinor-libclp-dev, configure and build again"; }
 
 std::optional<std::vector<double>> LinearProgram::solve() const {
   GPUSCHED_ASSERT(false, "this build has no solver of linear programmes");

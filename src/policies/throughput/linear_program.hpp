@@ -9,8 +9,11 @@
 
 namespace gpusched {
 
-/// True when this build can solve linear programmes: it was configured with CLP.
+/// True when this program can solve linear programmes: it was built with CLP, and finds its library.
 bool has_lp_solver();
+
+/// How to get a solver, where has_lp_solver() is false: "install ...".
+const char* how_to_get_lp_solver();
 
 /// maximise objective * x, where x >= 0 and each row lies within its bounds. Built column by column.
 class LinearProgram {

@@ -6,6 +6,7 @@
 
 #include "src/calibration/profile/communication.hpp"
 #include "src/calibration/profile/span_speeds.hpp"
+#include "src/calibration/profile/step_times.hpp"
 #include "src/calibration/profile/throughput_table.hpp"
 
 namespace gpusched {
@@ -20,7 +21,7 @@ FieldTable fidelity_fields(Fidelity& fidelity) {
        &fidelity.reference_profile},
       {"fidelity.throughputs", "--throughputs",
        "measured throughputs, in place of profiles: a csv of family, gpu_type, throughput and, where they matter, gpus "
-       "and span; or the JSON of Gavel's artifact",
+       "and span; or the JSON of Gavel's artifact; or a folder of step times as in those of Pollux and Sia",
        &fidelity.throughputs},
       {"fidelity.reference_type", "--reference-type",
        "GPU type of --throughputs that the trace's durations are of; by default its first", &fidelity.reference_type},
@@ -70,7 +71,7 @@ Result<CalibratedRuntime> runtime_of_throughputs(const Fidelity& fidelity, const
   if (!fidelity.profiles.empty() || !fidelity.reference_profile.empty() || fidelity.slowdown != 1) {
     return unexpected("--throughputs takes the place of --profile, --reference-profile and --slowdown");
   }
-  const auto table = read_throughput_table(fidelity.throughputs);
+  const auto table = read_throughput_table(fidelity.throughputs, &jobs.families());
   if (!table) return Unexpected{table.error()};
   const auto fallback = value_from_name(throughput_fallback_names, fidelity.throughput_fallback);
   if (!fallback) {
@@ -158,7 +159,7 @@ Result<SpanModel> spans_of(const Fidelity& fidelity, const RuntimeModel& devices
   if (!reference)
     return unexpected("--reference-span: expected node or narrowest, not '" + fidelity.reference_span + "'");
   if (measured) {
-    const auto table = read_throughput_table(fidelity.throughputs);
+    const auto table = read_throughput_table(fidelity.throughputs, &jobs.families());
     if (!table) return Unexpected{table.error()};
     return span_model_of_throughputs(*table, *reference, jobs, cluster);
   }
@@ -210,6 +211,8 @@ std::vector<std::string> files_of(const Fidelity& fidelity) {
     names.push_back(profile);
     names.push_back(profile.substr(profile.find('=') + 1));  // TYPE=FILE
   }
+  const std::vector<std::string> step_times = step_time_files(fidelity.throughputs);
+  names.insert(names.end(), step_times.begin(), step_times.end());
   return names;
 }
 

@@ -15,6 +15,7 @@
 #include "src/sim/manifest.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/input_file.hpp"
+#include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
 namespace {
@@ -111,6 +112,11 @@ class Planner {
                               .field = "trace.path"}};
     }
     if (!run.trace.starts_with(synthetic_prefix)) {
+      std::error_code ignored;
+      if (fs::is_directory(run.trace, ignored) && !has_pai_tables(run.trace)) {
+        return Unexpected{
+            Error{.message = "is a folder; expected a file, or a folder with pai_job_table.csv", .file = run.trace}};
+      }
       if (auto done = add_file(run.trace, contents); !done) return done;
     }
     if (!run.cluster.empty() && known_clusters_.insert(run.cluster).second) {

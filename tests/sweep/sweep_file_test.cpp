@@ -186,6 +186,8 @@ TEST_F(SweepPlanning, WhatCannotBeRunIsRefusedBeforeAnythingRuns) {
   EXPECT_THAT(refused(R"({"policy": ["fifo"], "seed": [1, 2, 1]})"), HasSubstr("run 3 is run 1 once more: "));
   EXPECT_THAT(plan(R"({"base": {"trace": "no-such.csv", "policy": "fifo"}})").error().to_string(),
               HasSubstr("no-such.csv: cannot open"));
+  EXPECT_THAT(plan(R"({"base": {"trace": "/", "policy": "fifo"}})").error().to_string(),
+              HasSubstr("is a folder; expected a file, or a folder with pai_job_table.csv"));
   EXPECT_THAT(plan(R"({"base": {"trace": "-", "policy": "fifo"}})").error().to_string(), HasSubstr("expected a file"));
   EXPECT_THAT(
       plan(R"({"base": {"trace": "synthetic:philly", "policy": "fifo", "cluster": "phlly"}})").error().to_string(),

@@ -241,7 +241,7 @@ Result<void> read_any_csv(ReadContext& context);
 /// The PAI-2020 tables in the folder or tar archive `path`; see pai_reader.cpp.
 Result<void> read_pai_tables(const std::string& path, const ReadOptions& options, const JobFilter& filter,
                              JobTableBuilder& jobs, TraceReport& report, ReadLog* log);
-/// True when `path` is a folder, or a tar archive with a pai_job_table.
+/// True when `path` is a folder or a tar archive with a pai_job_table.
 bool has_pai_tables(const std::string& path);
 
 /// Cores of one task beyond any machine's; products of resources with numbers of tasks stay in range.

@@ -4,35 +4,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "gpusched/engine/cluster_state.hpp"
 #include "src/base/field_parser.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/calibration/profile/gang_kinds.hpp"
+#include "src/calibration/profile/measured_csv.hpp"
+#include "src/calibration/profile/step_times.hpp"
 
 namespace gpusched {
 namespace {
-
-// One line of csv into its fields; a quoted field may hold commas and doubled quotes (RFC 4180).
-std::vector<std::string> fields_of_line(std::string_view line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    const char c = line[at];
-    if (quoted && c == '"' && at + 1 < line.size() && line[at + 1] == '"') {
-      fields.back() += line[++at];
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else if (c != '\r') {
-      fields.back() += c;
-    }
-  }
-  for (std::string& field : fields) field = std::string(trim(field));
-  return fields;
-}
 
 void note_type(ThroughputTable& table, const std::string& type) {
   if (std::find(table.gpu_types.begin(), table.gpu_types.end(), type) == table.gpu_types.end()) {
@@ -51,41 +35,24 @@ void note_throughput(ThroughputTable& table, const std::pair<std::string, std::u
 
 Result<ThroughputTable> read_csv(std::string_view text, const std::string& path) {
   ThroughputTable table{.file = path, .gpu_types = {}, .rows = {}};
-  constexpr std::array<const char*, 5> headers{"family", "gpu_type", "throughput", "gpus", "span"};
-  std::array<std::size_t, 5> column{};
-  std::uint64_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::vector<std::string> fields = fields_of_line(text.substr(at, end - at));
-    at = end + 1;
-    ++number;
+  constexpr std::array<MeasuredColumn, 5> columns{
+      {{"family"}, {"gpu_type"}, {"throughput"}, {"gpus", "0"}, {"span", "node"}}};
+  const auto read_row = [&](const MeasuredRow& row) -> Result<void> {
     const auto fail = [&](std::size_t which, const char* expected) {
-      return Unexpected{Error{.message = expected, .file = path, .line = number, .field = headers[which]}};
+      return Unexpected{Error{.message = expected, .file = path, .line = row.line, .field = columns[which].name}};
     };
-    if (number == 1) {
-      for (std::size_t which = 0; which < headers.size(); ++which) {
-        column[which] =
-            static_cast<std::size_t>(std::find(fields.begin(), fields.end(), headers[which]) - fields.begin());
-        const bool optional = which >= 3;
-        if (column[which] == fields.size() && !optional) return fail(which, "the header lacks this column");
-        if (column[which] == fields.size()) column[which] = no_index;
-      }
-      continue;
-    }
-    if (fields.size() == 1 && fields.front().empty()) continue;
-    const auto cell = [&](std::size_t which) {
-      return column[which] < fields.size() ? fields[column[which]] : std::string();
-    };
-    const auto throughput = parse_number(cell(2));
+    const auto throughput = parse_number(row.cells[2]);
     if (!throughput || *throughput < 0) return fail(2, "expected a number of 0 or more");
-    const auto gpus = column[3] == no_index ? std::optional<std::int64_t>(0) : parse_integer(cell(3));
+    const auto gpus = parse_integer(row.cells[3]);
     if (!gpus || *gpus < 0 || *gpus > 1'000'000) return fail(3, "expected a number of GPUs");
-    if (cell(1).empty()) return fail(1, "expected a GPU type");
-    const auto span = cell(4).empty() ? Span::node : value_from_name(span_names, cell(4));
+    if (row.cells[1].empty()) return fail(1, "expected a GPU type");
+    const auto span = row.cells[4].empty() ? Span::node : value_from_name(span_names, row.cells[4]);
     if (!span) return fail(4, "expected node|islands|nodes|racks|sites");
-    note_type(table, cell(1));
-    note_throughput(table, {cell(0), static_cast<std::uint32_t>(*gpus)}, cell(1), *span, *throughput);
-  }
+    note_type(table, row.cells[1]);
+    note_throughput(table, {row.cells[0], static_cast<std::uint32_t>(*gpus)}, row.cells[1], *span, *throughput);
+    return {};
+  };
+  if (auto done = for_each_measured_row(text, path, columns, read_row); !done) return Unexpected{done.error()};
   if (table.rows.empty()) return Unexpected{Error{.message = "expected throughputs below a header", .file = path}};
   return table;
 }
@@ -139,7 +106,9 @@ const std::map<std::string, double>* ThroughputTable::row(const std::string& fam
   return found == rows.end() ? nullptr : &found->second;
 }
 
-Result<ThroughputTable> read_throughput_table(const std::string& path) {
+Result<ThroughputTable> read_throughput_table(const std::string& path, const NameTable* families) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return table_of_step_times(path, families);
   const auto text = read_text_file(path);
   if (!text) return Unexpected{text.error()};
   const std::size_t first = text->find_first_not_of(" \t\r\n");

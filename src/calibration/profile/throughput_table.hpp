@@ -35,9 +35,10 @@ struct ThroughputTable {
 /// A csv file of the columns family, gpu_type, throughput and, where the size of the gang matters, gpus and, where it
 /// matters how far apart its tasks are, span (a name of span_names; node where the cell is empty); or the JSON of
 /// Gavel's artifact (simulation_throughputs.json), of which the throughputs of jobs alone are read, consolidated ones
-/// and, as of span `nodes`, unconsolidated ones. Errors: it cannot be read, lacks a column, or has a number that is
-/// none, with file, line and field.
-Result<ThroughputTable> read_throughput_table(const std::string& path);
+/// and, as of span `nodes`, unconsolidated ones; or a folder of step times as Pollux and Sia measured them
+/// (step_times.hpp), of which `families` says the batch sizes that are wanted. Errors: it cannot be read, lacks a
+/// column, or has a number that is none, with file, line and field.
+Result<ThroughputTable> read_throughput_table(const std::string& path, const NameTable* families = nullptr);
 
 /// What stands for a throughput that the table does not have.
 enum class ThroughputFallback : std::uint8_t {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/calibration/profile/measured_csv.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "src/base/field_parser.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::size_t missing = ~std::size_t{0};  // as the place of a column
+
+std::vector<std::string> cells_of_line(std::string_view line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    if (quoted && c == '"' && at + 1 < line.size() && line[at + 1] == '"') {
+      cells.back() += line[++at];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else if (c != '\r') {
+      cells.back() += c;
+    }
+  }
+  for (std::string& cell : cells) cell = std::string(trim(cell));
+  return cells;
+}
+
+}  // namespace
+
+Result<void> for_each_measured_row(std::string_view text, const std::string& path,
+                                   std::span<const MeasuredColumn> columns,
+                                   const std::function<Result<void>(const MeasuredRow&)>& visit) {
+  std::vector<std::size_t> place;  // of each column in a line
+  std::uint64_t line = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::vector<std::string> cells = cells_of_line(text.substr(at, end - at));
+    at = end + 1;
+    if (++line == 1) {
+      for (const MeasuredColumn& column : columns) {
+        const auto found = std::find(cells.begin(), cells.end(), column.name);
+        if (found == cells.end() && column.absent == nullptr) {
+          return Unexpected{
+              Error{.message = "the header lacks this column", .file = path, .line = 1, .field = column.name}};
+        }
+        place.push_back(found == cells.end() ? missing : static_cast<std::size_t>(found - cells.begin()));
+      }
+      continue;
+    }
+    if (cells.size() == 1 && cells.front().empty()) continue;
+    MeasuredRow row{.cells = {}, .line = line};
+    for (std::size_t which = 0; which < columns.size(); ++which) {
+      const std::size_t where = place[which];
+      row.cells.emplace_back(where == missing ? columns[which].absent : where < cells.size() ? cells[where] : "");
+    }
+    if (auto done = visit(row); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace gpusched

@@ -11,6 +11,10 @@
 
 namespace gpusched {
 
+namespace {
+constexpr std::string_view measured_word = "throughputs";  // of --span-speed and --interference
+}  // namespace
+
 FieldTable fidelity_fields(Fidelity& fidelity) {
   return {
       {"fidelity.profiles", "--profile",
@@ -20,8 +24,9 @@ FieldTable fidelity_fields(Fidelity& fidelity) {
        "profile of the device that the trace's durations are of; by default the first of --profile",
        &fidelity.reference_profile},
       {"fidelity.throughputs", "--throughputs",
-       "measured throughputs, in place of profiles: a csv of family, gpu_type, throughput and, where they matter, gpus "
-       "and span; or the JSON of Gavel's artifact; or a folder of step times as in those of Pollux and Sia",
+       "measured throughputs, in place of profiles: a csv of family, gpu_type, throughput and, where they matter, "
+       "gpus, "
+       "span and beside; or the JSON of Gavel's artifact; or a folder of step times as in those of Pollux and Sia",
        &fidelity.throughputs},
       {"fidelity.reference_type", "--reference-type",
        "GPU type of --throughputs that the trace's durations are of; by default its first", &fidelity.reference_type},
@@ -47,9 +52,9 @@ FieldTable fidelity_fields(Fidelity& fidelity) {
        {"node", "narrowest"}},
       {"fidelity.interference",
        "--interference",
-       "how much jobs that share a GPU slow each other: as the profiles say, or not",
+       "how much jobs that share a GPU slow each other: as the profiles say, as --throughputs measured, or not",
        &fidelity.interference,
-       {"profile", "none"}},
+       {"profile", std::string(measured_word), "none"}},
   };
 }
 
@@ -77,7 +82,10 @@ Result<CalibratedRuntime> runtime_of_throughputs(const Fidelity& fidelity, const
   if (!fallback) {
     return unexpected("--throughput-fallback: expected none or datasheet, not '" + fidelity.throughput_fallback + "'");
   }
-  return runtime_model_from_throughputs(*table, fidelity.reference_type, jobs, cluster, *fallback);
+  auto runtime = runtime_model_from_throughputs(*table, fidelity.reference_type, jobs, cluster, *fallback);
+  if (!runtime || fidelity.interference != measured_word) return runtime;
+  if (auto done = add_measured_pairs(*runtime, *table, jobs, cluster); !done) return Unexpected{done.error()};
+  return runtime;
 }
 
 // What devices make of run times.
@@ -86,6 +94,10 @@ Result<CalibratedRuntime> device_runtime_of(const Fidelity& fidelity, const JobT
     return Unexpected{Error{.message = error.to_string(), .field = field}};
   };
   if (!fidelity.throughputs.empty()) return runtime_of_throughputs(fidelity, jobs, cluster);
+  if (fidelity.interference == measured_word) {
+    return Unexpected{
+        Error{.message = "throughputs are those of a file; add --throughputs", .field = "--interference"}};
+  }
   if (fidelity.throughput_fallback != "none") {
     return unexpected("--throughput-fallback fills gaps of measured throughputs; add --throughputs");
   }
@@ -128,8 +140,6 @@ Result<CalibratedRuntime> device_runtime_of(const Fidelity& fidelity, const JobT
   }
   return runtime;
 }
-
-constexpr std::string_view measured_word = "throughputs";  // of --span-speed
 
 // The widest span that has a speed of its own.
 Span widest_named(const SpanSpeeds& speeds) {

@@ -28,7 +28,8 @@ struct Fidelity {
                                    ///< those measured; empty: no slower
   std::string communication = {};  ///< a file of how families communicate, in place of span_speed; empty: none
   std::string reference_span = "node";   ///< where the trace's durations were measured (span_reference_names)
-  std::string interference = "profile";  ///< whether jobs that share a GPU slow each other: "profile" or "none"
+  std::string interference = "profile";  ///< how much jobs that share a GPU slow each other: as the "profile" says, as
+                                         ///< the "throughputs" measured, or "none"
 };
 
 /// Its rows in a table of fields. The pointers live as long as `fidelity`.

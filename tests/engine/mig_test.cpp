@@ -5,15 +5,20 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpusched/policy/simulate.hpp"
+#include "src/policies/backfill/backfill.hpp"
 #include "src/policies/orders/fifo.hpp"
 #include "src/policies/preemptive/srtf.hpp"
+#include "src/policies/seam/registry.hpp"
 #include "tests/program/run_support.hpp"
 
 namespace gpusched::test {
@@ -404,6 +409,213 @@ TEST(TimeSlicing, EqualTurnsWhateverTheModelSays) {
     EXPECT_NEAR(spans[1].end, 10, 1e-4);
     EXPECT_NEAR(spans[2].end, 9, 1e-4);
   }
+}
+
+// ---- any comings and goings, everything on: against a reference that looks everything up afresh ----
+
+// A dynamic and a fixed node of two A100, two nodes of two T4 of 16 GiB, in turns and at once.
+Cluster mixed_cluster() {
+  Cluster cluster = cut_cluster(1, 2, {});
+  cluster.gpu_types = {"A100-40GB", "T4"};
+  cluster.devices = {{.memory_mib = 40 * 1024}, {.memory_mib = 16 * 1024}};
+  cluster.migs.push_back({.model = find_mig_model("A100-40GB"),
+                          .cards = {place_mig_instances(a100(), profiles(a100(), {"3g.20gb", "2g.10gb", "1g.5gb"})),
+                                    place_mig_instances(a100(), profiles(a100(), {"7g.40gb"}))}});
+  cluster.nodes.push_back({.gpus = 2, .mig = 1});
+  cluster.nodes.push_back({.gpus = 2, .gpu_type = 1, .sharing = SharingMode::time_slicing});
+  cluster.nodes.push_back({.gpus = 2, .gpu_type = 1});
+  return cluster;
+}
+constexpr std::uint32_t dynamic_cards = 2, a100_cards = 4, turning_cards = 6;  // cards below are dynamic, A100, not MPS
+
+struct MixedCase {
+  std::vector<Row> rows;
+  JobTable jobs;
+  RuntimeModel model;
+};
+MixedCase mixed_case(Rng& rng) {
+  MixedCase it;
+  std::int64_t submit = 0;
+  constexpr std::string_view families[] = {"a", "b"};
+  constexpr std::string_view specs[] = {"A100-40GB", "A100-40GB@9GiB", "T4", "T4@7GiB"};
+  for (int i = 0; i < 16; ++i) {
+    const MilliGpu milli[] = {100, 142, 285, 400, 1000};
+    it.rows.push_back(
+        {.submit = submit,
+         .work = 1 + static_cast<std::int64_t>(rng.below(30)),
+         .family = families[rng.below(2)],
+         .gpu_spec = specs[rng.below(4)],
+         .shape = {.tasks = 1 + static_cast<std::uint32_t>(rng.below(2)), .gpu_milli_per_task = milli[rng.below(5)]}});
+    submit += static_cast<std::int64_t>(rng.below(6));
+  }
+  it.jobs = table_of(it.rows);
+  it.model = RuntimeModel(it.jobs.families().size(), 2);
+  for (std::uint32_t family = 0; family < it.jobs.families().size(); ++family) {
+    for (std::uint32_t type = 0; type < 2; ++type) {
+      it.model.set(family, type, reference_rate / 2 + static_cast<RatePpm>(rng.below(reference_rate)));
+      for (std::uint32_t beside = 0; beside < it.jobs.families().size(); ++beside) {
+        it.model.set_extra(family, beside, type, static_cast<std::uint32_t>(rng.below(2 * reference_rate)));
+      }
+    }
+    it.model.set_slice(family, 0, a100().find("1g.5gb"), reference_rate / 8 + static_cast<RatePpm>(rng.below(999'999)));
+  }
+  return it;
+}
+
+// What a task on that card does in a second, in seconds of work, while those are there.
+double rate_of_task(const MixedCase& it, const Stay& own, std::size_t seat, const std::vector<const Stay*>& present) {
+  const std::uint32_t family = it.jobs.family(own.job), card = own.cards[seat];
+  if (own.slices[seat] != 0) {
+    const std::uint32_t profile = (own.slices[seat] - 1u) / 8;
+    return 1e-6 * (a100().profiles()[profile].name == "1g.5gb" ? it.model.slice_rate(family, 0, profile)
+                                                               : it.model.rate(family, 0));
+  }
+  const double alone = 1e-6 * it.model.rate(family, card < a100_cards ? 0 : 1);
+  double times = 1;
+  for (const Stay* other : present) {
+    for (std::size_t i = 0; i < other->cards.size(); ++i) {
+      if (other->cards[i] != card || (other == &own && i == seat)) continue;
+      times += card < turning_cards ? 1 : 1e-6 * it.model.extra(family, it.jobs.family(other->job), 1);
+    }
+  }
+  return alone / times;
+}
+
+// A card of changing layout: which instances there are, as (profile, start); none: it is not in MIG mode.
+using CardLayout = std::set<std::pair<std::uint32_t, std::uint32_t>>;
+
+// Makes the layout such as the grant needs it; true when that changed it.
+bool make_ready(CardLayout& layout, std::uint8_t slice) {
+  if (slice == 0) return !std::exchange(layout, {}).empty();
+  const std::pair wanted{(slice - 1u) / 8, (slice - 1u) % 8};
+  if (layout.contains(wanted)) return false;
+  const auto end = [](const auto& one) { return one.second + a100().profiles()[one.first].memory; };
+  std::erase_if(layout, [&](const auto& one) { return one.second < end(wanted) && wanted.second < end(one); });
+  return layout.insert(wanted).second;
+}
+
+// The waits for changed layouts as work of each job, their number, and GPU thousandths times seconds.
+struct Waits {
+  std::vector<double> work;
+  std::uint64_t count = 0;
+  double withheld_milli_s = 0;
+};
+Waits waits_of(const MixedCase& it, const std::vector<Stay>& stays) {
+  Waits waits{.work = std::vector<double>(it.jobs.size(), 0)};
+  std::vector<CardLayout> cards(dynamic_cards);
+  for (const Stay& stay : stays) {  // in order of their beginning
+    bool any = false;
+    double slowest = 1e9;
+    for (std::size_t i = 0; i < stay.cards.size(); ++i) {
+      slowest = std::min(slowest, rate_of_task(it, stay, i, {}));
+      if (stay.cards[i] >= dynamic_cards || !make_ready(cards[stay.cards[i]], stay.slices[i])) continue;
+      any = true;
+      const MilliGpu slice_milli =
+          stay.slices[i] == 0 ? whole_gpu : 1000 * a100().profiles()[(stay.slices[i] - 1u) / 8].compute / 7;
+      waits.withheld_milli_s += 10.0 * static_cast<double>(slice_milli);
+      ++waits.count;
+    }
+    if (any) waits.work[index(stay.job)] += 10 * slowest;
+  }
+  return waits;
+}
+
+// No part of a GPU and no byte of its memory has two owners at any instant.
+void check_memory(const MixedCase& it, const std::vector<const Stay*>& present) {
+  std::map<std::uint32_t, std::int64_t> mib;
+  std::map<std::uint32_t, MigSlices> held;
+  for (const Stay* stay : present) {
+    const std::string_view spec = it.rows[index(stay->job)].gpu_spec;
+    const std::int64_t wanted = spec.ends_with("@9GiB") ? 9 * 1024 : spec.ends_with("@7GiB") ? 7 * 1024 : 0;
+    for (std::size_t i = 0; i < stay->cards.size(); ++i) {
+      const std::uint8_t slice = stay->slices[i];
+      mib[stay->cards[i]] += wanted;
+      if (slice == 0) continue;
+      const MigProfile& profile = a100().profiles()[(slice - 1u) / 8];
+      const MigSlices slices = profile.slices((slice - 1u) % 8);
+      ASSERT_GE(profile.memory * 5 * 1024, wanted);
+      ASSERT_EQ(held[stay->cards[i]] & slices, 0);
+      held[stay->cards[i]] = static_cast<MigSlices>(held[stay->cards[i]] | slices);
+    }
+  }
+  for (const auto& [card, sum] : mib) ASSERT_LE(sum, (card < a100_cards ? 40 : 16) * 1024);
+}
+
+TEST(MigRun, EveryJobDoesItsWorkWhoeverComesAndGoes) {
+  std::uint64_t reconfigurations = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    const MixedCase it = mixed_case(rng);
+    Engine engine(it.jobs, mixed_cluster(), {.seed = seed}, &it.model);
+    Restless policy{rng.split("policy")};
+    StayLog log;
+    Decision decision = engine.decision();
+    while (engine.advance()) {
+      log.observe(engine.view(), engine.events());
+      policy.decide(engine.view(), decision);
+      engine.apply();
+      log.observe(engine.view(), engine.events());
+      ASSERT_TRUE(engine.consistent()) << "seed " << seed;
+    }
+    ASSERT_TRUE(engine.all_finished());
+    std::set<Time> instants;
+    for (const Stay& stay : log.stays) instants.insert({stay.begin, stay.end});
+    std::vector<double> work(it.jobs.size(), 0);
+    for (auto at = instants.begin(); std::next(at) != instants.end(); ++at) {
+      std::vector<const Stay*> present;
+      for (const Stay& stay : log.stays) {
+        if (stay.begin <= *at && *at < stay.end) present.push_back(&stay);
+      }
+      check_memory(it, present);
+      for (const Stay* stay : present) {
+        double slowest = 1e9;
+        for (std::size_t i = 0; i < stay->cards.size(); ++i) {
+          slowest = std::min(slowest, rate_of_task(it, *stay, i, present));
+        }
+        work[index(stay->job)] += slowest * to_seconds(*std::next(at) - *at);
+      }
+    }
+    const Waits waits = waits_of(it, log.stays);
+    for (std::uint32_t i = 0; i < it.jobs.size(); ++i) {
+      const double expected = to_seconds(it.jobs.work(JobId{i})) + waits.work[i];
+      EXPECT_NEAR(work[i], expected, 1e-3 + 1e-5 * expected) << "seed " << seed << " job " << i;
+    }
+    EXPECT_EQ(engine.reconfigurations(), waits.count) << "seed " << seed;
+    EXPECT_NEAR(to_seconds(engine.withheld_gpu_time()), waits.withheld_milli_s / 1000, 1e-3) << "seed " << seed;
+    reconfigurations += waits.count;
+  }
+  EXPECT_GT(reconfigurations, 60U * 8);
+}
+
+// ---- reservations ----
+
+Result<AnyPolicy> fifo_with(const std::string& backfill, const JobTable& jobs, const Cluster& cluster) {
+  const PolicyContext context{.jobs = &jobs, .cluster = &cluster};
+  return make_backfilled(PolicyRegistry::standard(), parse_policy_list("fifo")->front(), *parse_backfill(backfill),
+                         context);
+}
+
+// The 3g (a) stands at slice 4, so that b's 1g stands in the way of a 4g, which c waits for. d's 1g would stand there
+// too, although slices 4 to 7 will be free by then; e ends in time.
+TEST(MigBackfill, EasyKeepsTheSlicesOfTheReservedJob) {
+  Cluster cluster = cut_cluster(1, 1, {});
+  cluster.migs[0].reconfigure = {};
+  std::vector<Row> rows{task(0, 100, 428), task(0, 100, 142), task(1, 50, 571), task(2, 300, 142), task(3, 20, 142)};
+  for (Row& row : rows) row.estimate = row.work;
+  const JobTable jobs = table_of(rows);
+  const auto policy = fifo_with("easy{estimate=user}", jobs, cluster);
+  ASSERT_TRUE(policy);
+  EXPECT_EQ(run(jobs, cluster, *policy), (std::vector<Span>{{0, 100}, {0, 100}, {100, 150}, {100, 400}, {3, 23}}));
+}
+
+TEST(MigBackfill, ConservativeCannotPlanForInstances) {
+  const Cluster cluster = cut_cluster(1, 1, {});
+  const JobTable jobs = table_of({task(0, 100, 428)});
+  const auto policy = fifo_with("conservative", jobs, cluster);
+  ASSERT_FALSE(policy);
+  EXPECT_EQ(policy.error().to_string(),
+            "backfill conservative plans by numbers of GPUs, which do not tell the MIG instances of cluster 1x1; take "
+            "an order with easy, or a cluster without mig");
 }
 
 }  // namespace

@@ -328,6 +328,20 @@ class Capacity {
     return true;
   }
 
+  /// Takes what a grant list of another state of this cluster holds: the same GPUs and MIG instances. Returns a grant
+  /// list of this state, or no_index (and no change) when somebody here has some of it.
+  std::uint32_t take_same(const Capacity& other, std::uint32_t others_head, const Shape& shape, std::uint32_t vc) {
+    std::uint32_t head = no_index;
+    for (std::uint32_t at = others_head; at != no_index; at = other.grants_[at].next) {
+      Grant same = other.grants_[at];
+      same.next = head;
+      head = grants_.add(same);
+    }
+    if (retake(head, shape, vc)) return head;
+    free_grants(head);
+    return no_index;
+  }
+
   /// Forgets a released grant list; its numbers are used again.
   void free_grants(std::uint32_t head) { grants_.remove_list(head); }
 
@@ -816,23 +830,28 @@ class Capacity {
     return best;
   }
 
-  // The GPU with the least left that still holds one task; the lowest-numbered on ties. Where GPUs are cut, one that
-  // has such an instance already comes first.
-  [[nodiscard]] std::uint32_t fullest_device(const NodeState& node, const Shape& shape) const {
+  // Where GPUs are cut: one that has the instance already, then the one of the least profile (a share of a GPU that is
+  // not cut comes last), then the GPU with the least left; the lowest-numbered on ties.
+  [[nodiscard]] std::uint32_t device_of_least_instance(const NodeState& node, const Shape& shape) const {
     std::uint32_t best = no_index;
-    if (node.mig != no_index) {
-      std::pair<bool, std::int16_t> least{};
-      for (std::uint32_t d = 0; d < node.gpus; ++d) {
-        const std::uint32_t number = node.first_device + d;
-        if (tasks_on_card(number, shape) == 0) continue;
-        const std::uint8_t slice = choose_slice(number, shape);
-        const std::pair rank{slice != 0 && !is_ready(mig_cards_[number], slice), device_left_[number]};
-        if (best != no_index && rank >= least) continue;
-        best = d;
-        least = rank;
-      }
-      return best;
+    std::tuple<bool, std::uint32_t, std::int16_t> least{};
+    for (std::uint32_t d = 0; d < node.gpus; ++d) {
+      const std::uint32_t number = node.first_device + d;
+      if (tasks_on_card(number, shape) == 0) continue;
+      const std::uint8_t slice = choose_slice(number, shape);
+      const std::uint32_t profile = slice == 0 ? most_mig_slices : (slice - 1u) / most_mig_slices;
+      const std::tuple rank{slice != 0 && !is_ready(mig_cards_[number], slice), profile, device_left_[number]};
+      if (best != no_index && rank >= least) continue;
+      best = d;
+      least = rank;
     }
+    return best;
+  }
+
+  // The GPU with the least left that still holds one task; the lowest-numbered on ties.
+  [[nodiscard]] std::uint32_t fullest_device(const NodeState& node, const Shape& shape) const {
+    if (node.mig != no_index) return device_of_least_instance(node, shape);
+    std::uint32_t best = no_index;
     for (std::uint32_t d = 0; d < node.gpus; ++d) {
       const std::int16_t left = device_left_[node.first_device + d];
       if (tasks_on_card(node.first_device + d, shape) == 0) continue;

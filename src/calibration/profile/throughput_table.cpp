@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -35,8 +36,8 @@ void note_throughput(ThroughputTable& table, const std::pair<std::string, std::u
 
 Result<ThroughputTable> read_csv(std::string_view text, const std::string& path) {
   ThroughputTable table{.file = path, .gpu_types = {}, .rows = {}};
-  constexpr std::array<MeasuredColumn, 5> columns{
-      {{"family"}, {"gpu_type"}, {"throughput"}, {"gpus", "0"}, {"span", "node"}}};
+  constexpr std::array<MeasuredColumn, 6> columns{
+      {{"family"}, {"gpu_type"}, {"throughput"}, {"gpus", "0"}, {"span", "node"}, {"beside", ""}}};
   const auto read_row = [&](const MeasuredRow& row) -> Result<void> {
     const auto fail = [&](std::size_t which, const char* expected) {
       return Unexpected{Error{.message = expected, .file = path, .line = row.line, .field = columns[which].name}};
@@ -49,6 +50,11 @@ Result<ThroughputTable> read_csv(std::string_view text, const std::string& path)
     const auto span = row.cells[4].empty() ? Span::node : value_from_name(span_names, row.cells[4]);
     if (!span) return fail(4, "expected node|islands|nodes|racks|sites");
     note_type(table, row.cells[1]);
+    if (!row.cells[5].empty()) {
+      if (*gpus > 1 || *span != Span::node) return fail(5, "expected nothing: a gang that shares a GPU has one task");
+      table.pairs[{row.cells[0], row.cells[5]}][row.cells[1]] = *throughput;
+      return {};
+    }
     note_throughput(table, {row.cells[0], static_cast<std::uint32_t>(*gpus)}, row.cells[1], *span, *throughput);
     return {};
   };
@@ -64,6 +70,23 @@ std::optional<std::pair<std::string, std::uint32_t>> pair_of(const std::string& 
   const auto gpus = parse_integer(std::string_view(key).substr(comma + 3, key.size() - comma - 4));
   if (!gpus || *gpus < 1 || *gpus > 1'000'000) return std::nullopt;
   return std::pair(key.substr(2, comma - 2), static_cast<std::uint32_t>(*gpus));
+}
+
+// The throughputs of a job of one GPU beside each of `others`: [its own, the other's].
+Result<void> note_pairs(ThroughputTable& table, const std::string& family, const std::string& type, const Json& others,
+                        const std::string& field) {
+  for (const auto& [key, both] : others.items()) {
+    if (key == "null") continue;
+    const auto beside = pair_of(key);
+    const bool are_two = both.is_array() && both.size() == 2 && both[0].is_number() && both[0] >= 0;
+    if (!beside || !are_two) {
+      return Unexpected{Error{.message = beside ? "expected the throughputs of both jobs" : "expected ('MODEL', GPUS)",
+                              .file = table.file,
+                              .field = field + "/" + key}};
+    }
+    if (beside->second == 1) table.pairs[{family, beside->first}][type] = both[0].get<double>();
+  }
+  return {};
 }
 
 Result<ThroughputTable> read_gavel(std::string_view text, const std::string& path) {
@@ -88,6 +111,8 @@ Result<ThroughputTable> read_gavel(std::string_view text, const std::string& pat
         return fail(field + "/null", "expected the throughput of the job alone");
       }
       note_throughput(table, *job, type, is_apart ? Span::nodes : Span::node, others["null"].get<double>());
+      if (is_apart || job->second != 1) continue;
+      if (auto done = note_pairs(table, job->first, type, others, field); !done) return Unexpected{done.error()};
     }
   }
   if (table.rows.empty()) return fail("", "expected throughputs");
@@ -241,6 +266,68 @@ Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& 
                             "): assumed from memory bandwidths of data sheets");
   }
   return runtime;
+}
+
+namespace {
+
+// The throughput of a job of one GPU; 0: it cannot run there.
+double alone_on(const ThroughputTable& table, const std::string& family, const std::string& type) {
+  const std::map<std::string, double>* const row = table.row(family, 1);
+  const bool known = row != nullptr && row->contains(type);
+  return known ? row->at(type) : 0;
+}
+
+// What a task of a family adds to the time of one of another on a GPU of that type, in millionths of it; nothing where
+// it was not measured.
+std::optional<std::uint32_t> measured_extra(const ThroughputTable& table, const std::string& own,
+                                            const std::string& beside, const std::string& type) {
+  const auto pair = table.pairs.find({own, beside});
+  if (pair == table.pairs.end()) return std::nullopt;
+  const auto measured = pair->second.find(type);
+  if (measured == pair->second.end() || measured->second <= 0) return std::nullopt;
+  const double extra = std::round((alone_on(table, own, type) / measured->second - 1) * reference_rate);
+  return static_cast<std::uint32_t>(std::clamp(extra, 0.0, 4e9));
+}
+
+// By number, the families with a job that asks for a share of a GPU.
+std::vector<std::uint32_t> families_of_shares(const JobTable& jobs) {
+  std::set<std::uint32_t> families;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    if (jobs.shape(JobId{i}).is_share()) families.insert(jobs.family(JobId{i}));
+  }
+  return {families.begin(), families.end()};
+}
+
+}  // namespace
+
+Result<void> add_measured_pairs(CalibratedRuntime& runtime, const ThroughputTable& table, const JobTable& jobs,
+                                const Cluster& cluster) {
+  if (table.pairs.empty()) {
+    return Unexpected{
+        Error{.message = "has no throughputs of jobs that share a GPU: no column beside", .file = table.file}};
+  }
+  const std::vector<std::uint32_t> families = families_of_shares(jobs);
+  std::size_t assumed = 0;
+  std::string example;
+  for (std::uint32_t type = 0; type < cluster.gpu_types.size(); ++type) {
+    for (const std::uint32_t own : families) {
+      if (alone_on(table, jobs.families()[own], cluster.gpu_types[type]) <= 0) continue;  // it cannot run there
+      for (const std::uint32_t beside : families) {
+        const auto extra =
+            measured_extra(table, jobs.families()[own], jobs.families()[beside], cluster.gpu_types[type]);
+        runtime.model.set_extra(own, beside, type, extra.value_or(reference_rate));
+        if (extra || assumed++ > 0) continue;
+        example =
+            "'" + jobs.families()[own] + "' beside '" + jobs.families()[beside] + "' on " + cluster.gpu_types[type];
+      }
+    }
+  }
+  if (assumed > 0) {
+    runtime.notes.push_back(table.file + " lacks throughputs of " + std::to_string(assumed) +
+                            (assumed == 1 ? " pair" : " pairs") + " of families on a GPU (" + example +
+                            "): assumed to take equal turns");
+  }
+  return {};
 }
 
 namespace {

@@ -27,17 +27,21 @@ struct ThroughputTable {
   std::map<std::pair<std::string, std::uint32_t>, std::map<std::string, double>> rows;
   /// The same at each wider Span, where it was measured; 0: it was not.
   std::map<std::pair<std::string, std::uint32_t>, std::map<std::string, std::array<double, span_count>>> apart = {};
+  /// By a family and the one beside it, by GPU type: the first's throughput while a task of each shares a GPU; none or
+  /// 0: they cannot, or were not measured.
+  std::map<std::pair<std::string, std::string>, std::map<std::string, double>> pairs = {};
 
   /// The row of a gang: its own, else that of any size; null where there is neither.
   [[nodiscard]] const std::map<std::string, double>* row(const std::string& family, std::uint32_t gpus) const;
 };
 
 /// A csv file of the columns family, gpu_type, throughput and, where the size of the gang matters, gpus and, where it
-/// matters how far apart its tasks are, span (a name of span_names; node where the cell is empty); or the JSON of
-/// Gavel's artifact (simulation_throughputs.json), of which the throughputs of jobs alone are read, consolidated ones
-/// and, as of span `nodes`, unconsolidated ones; or a folder of step times as Pollux and Sia measured them
-/// (step_times.hpp), of which `families` says the batch sizes that are wanted. Errors: it cannot be read, lacks a
-/// column, or has a number that is none, with file, line and field.
+/// matters how far apart its tasks are, span (a name of span_names; node where the cell is empty), and, where the GPU
+/// is shared with a task of another family, beside; or the JSON of Gavel's artifact (simulation_throughputs.json), of
+/// which the throughputs of jobs alone are read, consolidated ones and, as of span `nodes`, unconsolidated ones, and
+/// those of pairs of jobs of one GPU; or a folder of step times as Pollux and Sia measured them (step_times.hpp), of
+/// which `families` says the batch sizes that are wanted. Errors: it cannot be read, lacks a column, or has a number
+/// that is none, with file, line and field.
 Result<ThroughputTable> read_throughput_table(const std::string& path, const NameTable* families = nullptr);
 
 /// What stands for a throughput that the table does not have.
@@ -57,6 +61,12 @@ inline constexpr std::array<NamedValue<ThroughputFallback>, 2> throughput_fallba
 Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& table, const std::string& reference,
                                                          const JobTable& jobs, const Cluster& cluster,
                                                          ThroughputFallback fallback = ThroughputFallback::none);
+
+/// Sets how much jobs that share a GPU slow each other: a task's time grows by alone / beside - 1 for each neighbour.
+/// Of a pair that was not measured on a GPU type each takes as long again (equal turns: assumed, with a note). Error:
+/// the table has no throughput of any pair. Precondition: the runtime is runtime_model_from_throughputs() of the table.
+Result<void> add_measured_pairs(CalibratedRuntime& runtime, const ThroughputTable& table, const JobTable& jobs,
+                                const Cluster& cluster);
 
 /// How fast these jobs are at each span, by the throughputs there over those on one node of the same GPU type. A span
 /// that was not measured is as slow as the next narrower one. Error: the table has no throughput at any wider span.

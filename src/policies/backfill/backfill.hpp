@@ -22,8 +22,9 @@ struct BackfillInfo {
   std::string complexity;  ///< cost of an event
   /// Among them estimate, noise_sigma and quantile: the run times that reservations are made from.
   std::vector<ParameterInfo> parameters;
-  /// The policy that starts jobs in this order and backfills by these run times.
-  std::function<AnyPolicy(PriorityOrder, AnyDurationEstimator, const PolicyParameters&, const PolicyContext&)> make;
+  /// The policy that starts jobs in this order and backfills by these run times. Errors: what it cannot plan for.
+  std::function<Result<AnyPolicy>(PriorityOrder, AnyDurationEstimator, const PolicyParameters&, const PolicyContext&)>
+      make;
 };
 
 /// Every backfilling method. A new one is a function that returns its row, and a line in backfill.cpp.

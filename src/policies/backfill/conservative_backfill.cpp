@@ -228,10 +228,11 @@ BackfillInfo conservative_backfill_info() {
       .complexity = "an arrival: O(steps of the profile); an early or late end: that for every reservation",
       .parameters = estimate_parameters("requested"),
       .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters& parameters,
-                 const PolicyContext& context) {
+                 const PolicyContext& context) -> Result<AnyPolicy> {
         const double depth = parameters.number("depth");
-        return AnyPolicy(ConservativeBackfill(std::move(order), std::move(estimator),
-                                              CapacityProfile(*context.cluster, *context.jobs),
+        auto profile = CapacityProfile::for_policy("backfill conservative", *context.cluster, *context.jobs);
+        if (!profile) return Unexpected{profile.error()};
+        return AnyPolicy(ConservativeBackfill(std::move(order), std::move(estimator), *std::move(profile),
                                               depth == 0 ? no_index : static_cast<std::uint32_t>(depth)));
       }};
   info.parameters.push_back(

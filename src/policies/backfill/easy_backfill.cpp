@@ -31,8 +31,8 @@ bool Reservation::fits() {
   return true;
 }
 
-bool Reservation::take_beside(const Shape& shape, const std::vector<NodeTasks>& nodes) {
-  const std::uint32_t grants = cluster_.place_on(shape, vc_, nodes.data(), nodes.size());
+bool Reservation::take_beside(const Shape& shape, const ClusterState& present, std::uint32_t held) {
+  const std::uint32_t grants = cluster_.take_same(present, held, shape, vc_);
   if (grants == no_index) return false;
   const bool fits_still = fits();
   if (!fits_still) cluster_.release(grants, shape, vc_);
@@ -116,7 +116,7 @@ EasyBackfill::Beside EasyBackfill::start_beside(JobId job, bool limited, std::ui
   }
   const bool ends_in_time = view.now() + queue_.ends().estimate(job) <= reservation_.time();
   Beside outcome = Beside::delays_head;
-  if (ends_in_time || (!limited && reservation_.take_beside(shape, nodes_))) {
+  if (ends_in_time || (!limited && reservation_.take_beside(shape, present_, grants))) {
     if (decision.start_on(job, nodes_) != Verdict::ok) return Beside::no_room;
     queue_.start(view, job);
     outcome = Beside::started;

@@ -22,8 +22,9 @@ class Reservation {
 
   /// Time::max() when the job does not fit even then.
   [[nodiscard]] Time time() const { return time_; }
-  /// Lets another job of the same queue hold these nodes at the reserved instant, if the reserved job still fits then.
-  bool take_beside(const Shape& shape, const std::vector<NodeTasks>& nodes);
+  /// Lets another job of the same queue hold at the reserved instant what the grant list holds in `present`, GPUs and
+  /// MIG instances alike, if the reserved job still fits then.
+  bool take_beside(const Shape& shape, const ClusterState& present, std::uint32_t held);
 
  private:
   bool fits();

@@ -33,6 +33,15 @@ CapacityProfile::CapacityProfile(const Cluster& cluster, const JobTable& jobs) {
   free_ = empty_;
 }
 
+Result<CapacityProfile> CapacityProfile::for_policy(const std::string& who, const Cluster& cluster,
+                                                    const JobTable& jobs) {
+  if (std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const Node& node) { return node.mig != no_index; })) {
+    return unexpected(who + " plans by numbers of GPUs, which do not tell the MIG instances of cluster " +
+                      cluster.name + "; take an order with easy, or a cluster without mig");
+  }
+  return CapacityProfile(cluster, jobs);
+}
+
 void CapacityProfile::drop_before(Time now) {
   const std::size_t current = step_at(now);
   if (current * 2 < begins_.size()) return;  // moving the rest up is paid by as many steps that are gone

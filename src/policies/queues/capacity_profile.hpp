@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/engine/view.hpp"
@@ -41,6 +43,10 @@ class CapacityProfile {
 
   /// Everything is free at all times.
   CapacityProfile(const Cluster& cluster, const JobTable& jobs);
+
+  /// The same for a policy, `who` for messages. Error: nodes whose GPUs are cut by MIG, as a number does not tell which
+  /// instances are free.
+  static Result<CapacityProfile> for_policy(const std::string& who, const Cluster& cluster, const JobTable& jobs);
 
   [[nodiscard]] bool by_node() const { return by_node_; }
 

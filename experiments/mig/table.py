@@ -98,7 +98,7 @@ def main():
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
     count, nodes = (200, 2) if options.smoke else (8000, 8)
-    lines = [["mix", "layout", *FIGURES, "reconfigurations", "withheld_gpu_h"]]
+    lines = [["mix", "layout", *FIGURES, "reconfigurations", "reconfiguration_gpu_h"]]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         pairs = folder / "pairs.csv"
@@ -112,9 +112,9 @@ def main():
                 write_cluster(folder / "cluster.json", nodes, sharing)
                 given = ["--throughputs", pairs, "--interference", "throughputs"] if extra else []
                 run = replay(options.gpusched, folder, jobs, given)
-                mig = run.get("mig", {"reconfigurations": 0, "withheld_gpu_hours": 0})
+                mig = run.get("mig", {"reconfigurations": 0, "reconfiguration_gpu_hours": 0})
                 lines.append([mix_name, layout, *[run["metrics"][figure] for figure in FIGURES],
-                              mig["reconfigurations"], mig["withheld_gpu_hours"]])
+                              mig["reconfigurations"], mig["reconfiguration_gpu_hours"]])
     show(lines)
     with open(pathlib.Path(options.out) / "table.csv", "w", newline="") as target:
         csv.writer(target, lineterminator="\n").writerows(lines)

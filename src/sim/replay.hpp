@@ -31,6 +31,7 @@ struct ReplayInput {
   Trace trace;
   Cluster cluster;  ///< pooled() already when the placement is "count"
   EngineOptions options;
+  NodeFailures failures;  ///< empty: nodes do not fail
   MeasureWindow window;
   std::vector<PolicySpec> specs;               ///< each with its backfilling
   CalibratedRuntime runtime;                   ///< of the scenario's device profiles; uniform without any
@@ -48,9 +49,9 @@ InputRequest input_request(const Scenario& scenario);
 /// The same from a trace and a cluster that were read already: those of input_request(), or a part of them.
 Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistry& registry, RunInput loaded);
 
-/// Makes `input` that of another scenario, which differs only in policies, backfilling, seed, costs of preemption and
-/// the measured jobs. `input.recorded` and `input.files` stay what they were. Errors as load_replay(); then `input` is
-/// not to be used.
+/// Makes `input` that of another scenario, which differs only in policies, backfilling, seed, costs of preemption,
+/// failures and the measured jobs. `input.recorded` and `input.files` stay what they were. Errors as load_replay();
+/// then `input` is not to be used.
 Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const PolicyRegistry& registry);
 
 /// What one policy did.
@@ -64,7 +65,7 @@ struct PolicyRun {
   Metrics metrics;
   Saturation saturation;
   std::uint64_t reconfigurations = 0;  ///< of MIG cards (Engine::reconfigurations)
-  double withheld_gpu_hours = 0;       ///< of them (Engine::withheld_gpu_time)
+  double reconfiguration_gpu_hours = 0;       ///< of them (Engine::reconfiguration_gpu_time)
   double sim_seconds = 0;              ///< wall time of the simulation alone
   double jobs_per_s = 0;               ///< all jobs of the trace / sim_seconds
   std::uint64_t history_hash = 0;

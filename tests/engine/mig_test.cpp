@@ -352,7 +352,7 @@ TEST(MigRun, AJobWaitsForItsInstanceAndTheNextFindsItThere) {
   // job to enter it again.
   EXPECT_EQ(spans_of(engine), (std::vector<Span>{{0, 60}, {0, 30}, {100, 105}, {110, 150}, {150, 161}}));
   EXPECT_EQ(engine.reconfigurations(), 4u);
-  EXPECT_EQ(engine.withheld_gpu_time().us, 10'000 * (142 + 285 + 1000 + 142));
+  EXPECT_EQ(engine.reconfiguration_gpu_time().us, 10'000 * (142 + 285 + 1000 + 142));
 }
 
 TEST(MigRun, FixedLayoutsCostNothingAndSlicesDoNotSlowEachOther) {
@@ -581,7 +581,7 @@ TEST(MigRun, EveryJobDoesItsWorkWhoeverComesAndGoes) {
       EXPECT_NEAR(work[i], expected, 1e-3 + 1e-5 * expected) << "seed " << seed << " job " << i;
     }
     EXPECT_EQ(engine.reconfigurations(), waits.count) << "seed " << seed;
-    EXPECT_NEAR(to_seconds(engine.withheld_gpu_time()), waits.withheld_milli_s / 1000, 1e-3) << "seed " << seed;
+    EXPECT_NEAR(to_seconds(engine.reconfiguration_gpu_time()), waits.withheld_milli_s / 1000, 1e-3) << "seed " << seed;
     reconfigurations += waits.count;
   }
   EXPECT_GT(reconfigurations, 60U * 8);

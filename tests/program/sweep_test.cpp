@@ -146,7 +146,7 @@ TEST_F(SweepProgram, ARunOverItsTimeIsRecordedAndTheOthersAreRun) {
   const Outcome outcome = run("sweep " + sweep + " --out " + out());
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   EXPECT_EQ(outcome.out, "2 runs: 1 done, 1 over the time limit\n" + out() + "/runs.csv\n");
-  EXPECT_THAT(outcome.err, HasSubstr("note: run 1 (trace.path synthetic:philly): took longer than 2.0 s\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("note: run 1 (trace.path synthetic:philly): took longer than 2 s\n"));
   EXPECT_THAT(outcome.err, HasSubstr("1 run without figures; --retry runs them again"));
   const auto rows = rows_of(csv());
   ASSERT_EQ(rows.size(), 2u);

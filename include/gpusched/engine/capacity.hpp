@@ -56,6 +56,7 @@ struct NodeState {
   bool has_devices = false;        ///< its GPUs are told apart
   SharingMode sharing = SharingMode::mps;
   bool is_stale = false;  ///< the index may list it under another number of idle GPUs
+  bool is_down = false;   ///< out of service: nothing runs there
 };
 
 /// A GPU as MIG sees it.
@@ -122,6 +123,27 @@ class Capacity {
     count_card_memory(cluster, specs);
   }
 
+  /// Takes a node out of service, all of it. Precondition: it is in service, and nothing there is held.
+  void withhold(NodeId id) {
+    NodeState& node = nodes_[GPUSCHED_NODE(id)];
+    occupy(all_of(id), everything_on(node), no_index);
+    node.is_down = true;
+    withheld_gpus_ += node.gpus;
+    ++withheld_nodes_;
+  }
+  /// Puts it back. Precondition: it is out of service.
+  void reinstate(NodeId id) {
+    NodeState& node = nodes_[GPUSCHED_NODE(id)];
+    node.is_down = false;
+    withheld_gpus_ -= node.gpus;
+    --withheld_nodes_;
+    give_back(all_of(id), everything_on(node), no_index);
+  }
+  /// True while the node is in service.
+  [[nodiscard]] bool is_up(NodeId id) const { return !nodes_[GPUSCHED_NODE(id)].is_down; }
+  /// GPUs of the nodes in service, held or not.
+  [[nodiscard]] std::int64_t up_gpus() const { return total_gpus_ - withheld_gpus_; }
+
   /// Nodes of the cluster.
   [[nodiscard]] std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
   /// GPUs of the cluster, held or not.
@@ -161,6 +183,8 @@ class Capacity {
 
   /// True when some card is cut, or can be.
   [[nodiscard]] bool has_mig() const { return !mig_cards_.empty(); }
+  /// True when the layout of some card changes as jobs come.
+  [[nodiscard]] bool cuts_cards() const { return cuts_cards_; }
   /// What the card can be cut into; null: it is never cut. O(1), as all of this part.
   [[nodiscard]] const MigModel* mig_model(std::uint32_t card) const {
     return has_mig() && mig_cards_[card].kind != 0xff ? mig_kinds_[mig_cards_[card].kind].model : nullptr;
@@ -193,7 +217,7 @@ class Capacity {
   /// layout, so that a start can be tried and taken back.
   Reconfiguration configure(const Grant& grant) {
     Reconfiguration result;
-    if (!has_mig()) return result;
+    if (!cuts_cards_) return result;
     const NodeState& node = nodes_[index(grant.node)];
     for (std::uint64_t bits = grant.devices; bits != 0; bits &= bits - 1) {
       detail::MigCard& card = mig_cards_[node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits))];
@@ -232,6 +256,7 @@ class Capacity {
   /// How many tasks of `shape` the node could take now, whatever owns it.
   [[nodiscard]] std::uint32_t tasks_that_fit(NodeId id, const Shape& shape) const {
     const NodeState& node = nodes_[GPUSCHED_NODE(id)];
+    if (node.is_down) return 0;
     std::int64_t tasks = shape.tasks;
     if (bounded_) tasks = std::min(tasks, bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape));
     if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, gpu_tasks_that_fit(node, shape));
@@ -409,6 +434,11 @@ class Capacity {
   [[nodiscard]] const detail::NodeState& node(NodeId id) const { return nodes_[GPUSCHED_NODE(id)]; }
   /// True when CPU or memory bounds some node, so that idle GPUs alone do not tell what fits.
   [[nodiscard]] bool is_bounded() const { return bounded_; }
+  /// True when the numbers of idle GPUs tell where a task of the shape fits.
+  [[nodiscard]] bool is_told_by_idle_gpus(const Shape& shape) const {
+    if (bounded_ || shape.is_share()) return false;
+    return withheld_nodes_ == 0 || shape.gpu_milli_per_task > 0;
+  }
   /// Tasks for which so much CPU and memory is enough; as much as `unlimited` is enough for any number.
   [[nodiscard]] static std::int64_t bounded_tasks_that_fit(std::int64_t cpu_milli, std::int64_t memory_mib,
                                                            const Shape& shape) {
@@ -629,6 +659,7 @@ class Capacity {
     for (std::uint32_t d = 0; d < node.gpus; ++d) {
       detail::MigCard& card = mig_cards_[node.first_device + d];
       const bool dynamic = mig.layout != MigLayout::fixed;
+      cuts_cards_ = cuts_cards_ || dynamic;
       if (!dynamic && (d >= mig.cards.size() || mig.cards[d].empty())) continue;  // not in MIG mode
       card.kind = number;
       if (dynamic) {
@@ -874,6 +905,18 @@ class Capacity {
   void occupy(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, -1); }
   void give_back(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, +1); }
 
+  // A grant of the whole node, as one task.
+  [[nodiscard]] Grant all_of(NodeId id) const {
+    const NodeState& node = nodes_[index(id)];
+    return {.devices = node.has_devices ? ~std::uint64_t{0} >> (64 - node.gpus) : 0, .node = id, .tasks = 1};
+  }
+  // The shape of a task that needs the whole node.
+  static Shape everything_on(const NodeState& node) {
+    return {.gpu_milli_per_task = node.gpus * whole_gpu,
+            .cpu_milli_per_task = node.cpu_capacity < unlimited ? node.cpu_capacity : 0,
+            .memory_mib_per_task = node.memory_capacity < unlimited ? node.memory_capacity : 0};
+  }
+
   // The one place where capacity changes: sign -1 takes the grant, +1 returns it.
   void change(const Grant& grant, const Shape& shape, std::uint32_t vc, std::int64_t sign) {
     NodeState& node = nodes_[index(grant.node)];
@@ -897,6 +940,10 @@ class Capacity {
         const std::uint32_t card = node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits));
         device_left_[card] = left;
         if (has_mig()) hold_slices(card, 0, milli < 0);
+      }
+      if (has_mig()) {  // of a node that goes out of service, also those that no job can hold whole
+        node.idle_devices ^= grant.devices & node.whole_devices;
+        return static_cast<std::uint32_t>(std::popcount(node.idle_devices));
       }
       node.idle_devices ^= grant.devices;
       return static_cast<std::uint32_t>(node.idle + milli / whole_gpu);
@@ -955,9 +1002,11 @@ class Capacity {
   bool devices_differ_ = false;
   std::uint32_t owners_ = 1;
   std::vector<std::uint32_t> rack_sites_;
-  std::int64_t total_gpus_ = 0;
+  std::int64_t total_gpus_ = 0, withheld_gpus_ = 0;
+  std::uint32_t withheld_nodes_ = 0;
   MilliGpu free_gpu_milli_ = 0;
   bool bounded_ = false;
+  bool cuts_cards_ = false;
   bool gangs_near_ = false;
 };
 

@@ -64,10 +64,10 @@ struct PolicyRun {
                                     ///< filled in
   Metrics metrics;
   Saturation saturation;
-  std::uint64_t reconfigurations = 0;  ///< of MIG cards (Engine::reconfigurations)
-  double reconfiguration_gpu_hours = 0;       ///< of them (Engine::reconfiguration_gpu_time)
-  double sim_seconds = 0;              ///< wall time of the simulation alone
-  double jobs_per_s = 0;               ///< all jobs of the trace / sim_seconds
+  std::uint64_t reconfigurations = 0;    ///< of MIG cards (Engine::reconfigurations)
+  double reconfiguration_gpu_hours = 0;  ///< of them (Engine::reconfiguration_gpu_time)
+  double sim_seconds = 0;                ///< wall time of the simulation alone
+  double jobs_per_s = 0;                 ///< all jobs of the trace / sim_seconds
   std::uint64_t history_hash = 0;
   std::vector<std::vector<SplitRow>> splits;  ///< by SplitBy; filled when asked for
   std::vector<Interval> intervals;            ///< filled when asked for

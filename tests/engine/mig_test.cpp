@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/data/node_failures.hpp"
 #include "gpusched/policy/simulate.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/orders/fifo.hpp"
@@ -585,6 +586,41 @@ TEST(MigRun, EveryJobDoesItsWorkWhoeverComesAndGoes) {
     reconfigurations += waits.count;
   }
   EXPECT_GT(reconfigurations, 60U * 8);
+}
+
+// The node is away from 30 s to 40 s: 10 s of the job's first run were its wait, and 20 s of work are lost. The
+// instance is still there when the node comes back.
+TEST(MigRun, ANodeThatFailsComesBackWithItsLayout) {
+  const Cluster cluster = cut_cluster(1, 1, {});
+  const JobTable jobs = table_of({task(0, 50, 142)});
+  const std::vector<NodeChange> changes{{whole_seconds(30), NodeId{0}, false}, {whole_seconds(40), NodeId{0}, true}};
+  NodeFailures failures;
+  failures.add_changes(changes);
+  Fifo policy;
+  Engine engine(jobs, cluster, {}, nullptr, &failures);
+  EXPECT_TRUE(simulate(engine, policy));
+  EXPECT_EQ(spans_of(engine), (std::vector<Span>{{0, 90}}));
+  EXPECT_EQ(engine.overhead(JobId{0}), whole_seconds(10));
+  EXPECT_EQ(engine.lost(JobId{0}), whole_seconds(20));
+  EXPECT_EQ(engine.reconfigurations(), 1u);
+  EXPECT_TRUE(engine.consistent());
+}
+
+TEST(MigRun, ANodeOfCutAndWholeGpusGoesOutOfServiceAsAWhole) {
+  Cluster cluster = cut_cluster(2, 2, {"7g.40gb"});
+  cluster.migs[0].cards[1] = place_mig_instances(a100(), profiles(a100(), {"3g.20gb", "2g.10gb"}));
+  ClusterState state(cluster, Demands().names, Rng(1));
+  EXPECT_EQ(state.idle_gpus(), 2);
+  const Shape gang = Demands().shape(285, "", 6);
+  EXPECT_NE(state.place(gang, anyone, Placement::consolidate), no_index);  // every instance
+  ClusterState empty(cluster, Demands().names, Rng(1));
+  empty.withhold(NodeId{0});
+  EXPECT_EQ(empty.idle_gpus(), 1);
+  EXPECT_EQ(empty.place(gang, anyone, Placement::consolidate), no_index);
+  EXPECT_NE(empty.place(Demands().shape(285, "", 3), anyone, Placement::consolidate), no_index);
+  empty.reinstate(NodeId{0});
+  EXPECT_EQ(empty.idle_gpus(), 1);
+  EXPECT_NE(empty.place(Demands().shape(285, "", 3), anyone, Placement::consolidate), no_index);
 }
 
 // ---- reservations ----

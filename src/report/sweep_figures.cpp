@@ -189,17 +189,18 @@ std::optional<Figure> sweep_front(const SweepInput& sweep, std::size_t number) {
 
 std::vector<std::string> sweep_notes(const SweepInput& sweep) {
   std::vector<std::string> notes;
-  const auto add = [&](double count, const std::string& what) {
+  const auto add = [&](double count, double of, const std::string& what) {
     if (count < 1) return;
     notes.push_back(sweep.folder + ": " + human_count(static_cast<std::uint64_t>(count)) + " of " +
-                    counted(static_cast<std::uint64_t>(sweep.all), "run") + " " + what);
+                    counted(static_cast<std::uint64_t>(of), "run") + " " + what);
   };
-  add(sweep.missing, "were missing when it wrote runs.csv; the same gpusched sweep command goes on");
-  add(sweep.failed, "failed or took too long; runs.csv says why");
+  add(sweep.missing, sweep.all, "were missing when it wrote runs.csv; the same gpusched sweep command goes on");
+  add(sweep.failed, sweep.all, "failed or took too long; runs.csv says why");
   const auto saturated =
       std::count_if(sweep.runs.begin(), sweep.runs.end(), [](const SweepRunRow& run) { return run.grid.saturated; });
-  add(static_cast<double>(saturated),
-      "were saturated: more work arrived than the cluster could do, and their means grow with the length of the run");
+  add(static_cast<double>(saturated), static_cast<double>(sweep.runs.size()),
+      "with figures were saturated: more work arrived than the cluster could do, and their means grow with the length "
+      "of the run");
   return notes;
 }
 
@@ -219,7 +220,8 @@ std::optional<ReportTable> sweep_table(const SweepInput& sweep, const std::vecto
           " in pairs of runs that differ in the policy alone. 95 % intervals: over seeds from the sign-flip test, over "
           "windows from the block bootstrap of evaluate. p: Wilcoxon's signed-rank test, corrected by Holm for "
           "all tests of the figure; effect: rank-biserial correlation, -1 where every pair is lower. "
-          "Saturated: pairs with a saturated run. A seed that changes nothing counts once.",
+          "Saturated: runs, each seed of a window by itself, that have a saturated run in their pair. In pairs a seed "
+          "that changes nothing counts once.",
       .header = {"policy", "setting", "figure", "mean", "difference", "95 % interval", "pairs", "p (Holm)", "effect",
                  "saturated", "verdict"},
       .rows = {}};

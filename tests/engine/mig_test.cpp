@@ -16,10 +16,8 @@
 
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/policy/simulate.hpp"
-#include "src/policies/backfill/backfill.hpp"
 #include "src/policies/orders/fifo.hpp"
 #include "src/policies/preemptive/srtf.hpp"
-#include "src/policies/seam/registry.hpp"
 #include "tests/program/run_support.hpp"
 
 namespace gpusched::test {
@@ -621,37 +619,6 @@ TEST(MigRun, ANodeOfCutAndWholeGpusGoesOutOfServiceAsAWhole) {
   empty.reinstate(NodeId{0});
   EXPECT_EQ(empty.idle_gpus(), 1);
   EXPECT_NE(empty.place(Demands().shape(285, "", 3), anyone, Placement::consolidate), no_index);
-}
-
-// ---- reservations ----
-
-Result<AnyPolicy> fifo_with(const std::string& backfill, const JobTable& jobs, const Cluster& cluster) {
-  const PolicyContext context{.jobs = &jobs, .cluster = &cluster};
-  return make_backfilled(PolicyRegistry::standard(), parse_policy_list("fifo")->front(), *parse_backfill(backfill),
-                         context);
-}
-
-// The 3g (a) stands at slice 4, so that b's 1g stands in the way of a 4g, which c waits for. d's 1g would stand there
-// too, although slices 4 to 7 will be free by then; e ends in time.
-TEST(MigBackfill, EasyKeepsTheSlicesOfTheReservedJob) {
-  Cluster cluster = cut_cluster(1, 1, {});
-  cluster.migs[0].reconfigure = {};
-  std::vector<Row> rows{task(0, 100, 428), task(0, 100, 142), task(1, 50, 571), task(2, 300, 142), task(3, 20, 142)};
-  for (Row& row : rows) row.estimate = row.work;
-  const JobTable jobs = table_of(rows);
-  const auto policy = fifo_with("easy{estimate=user}", jobs, cluster);
-  ASSERT_TRUE(policy);
-  EXPECT_EQ(run(jobs, cluster, *policy), (std::vector<Span>{{0, 100}, {0, 100}, {100, 150}, {100, 400}, {3, 23}}));
-}
-
-TEST(MigBackfill, ConservativeCannotPlanForInstances) {
-  const Cluster cluster = cut_cluster(1, 1, {});
-  const JobTable jobs = table_of({task(0, 100, 428)});
-  const auto policy = fifo_with("conservative", jobs, cluster);
-  ASSERT_FALSE(policy);
-  EXPECT_EQ(policy.error().to_string(),
-            "backfill conservative plans by numbers of GPUs, which do not tell the MIG instances of cluster 1x1; take "
-            "an order with easy, or a cluster without mig");
 }
 
 }  // namespace

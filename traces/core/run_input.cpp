@@ -51,6 +51,17 @@ Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& 
   return fit_input(request, *std::move(trace), names);
 }
 
+namespace {
+
+// Some node cuts its GPUs or slices their time.
+bool shares_by_device(const Cluster& cluster) {
+  return std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const Node& node) {
+    return node.mig != no_index || node.sharing == SharingMode::time_slicing;
+  });
+}
+
+}  // namespace
+
 Result<RunInput> fit_input(const InputRequest& request, Trace trace, const InputFieldNames& names) {
   RunInput input;
   const bool count_only = request.placement == count_placement;
@@ -68,6 +79,11 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   }
   auto cluster = parse_cluster(text);
   if (!cluster) return Unexpected{cluster.error()};
+  if (count_only && shares_by_device(*cluster)) {
+    return Unexpected{Error{.message = "count makes a number of the GPUs, which cannot be cut or take turns as mig or "
+                                       "sharing of the cluster say",
+                            .field = names.placement}};
+  }
   input.cluster = count_only ? cluster->pooled() : *std::move(cluster);
   auto fitted = fit_to_cluster(std::move(trace), input.cluster, request.oversize);
   if (!fitted) return Unexpected{fitted.error()};

@@ -18,6 +18,7 @@
 #include "gpusched/policy/simulate.hpp"
 #include "src/policies/orders/fifo.hpp"
 #include "src/policies/preemptive/srtf.hpp"
+#include "tests/engine/stays.hpp"
 #include "tests/program/run_support.hpp"
 
 namespace gpusched::test {
@@ -442,8 +443,8 @@ MixedCase mixed_case(Rng& rng) {
     it.rows.push_back(
         {.submit = submit,
          .work = 1 + static_cast<std::int64_t>(rng.below(30)),
-         .family = families[rng.below(2)],
          .gpu_spec = specs[rng.below(4)],
+         .family = families[rng.below(2)],
          .shape = {.tasks = 1 + static_cast<std::uint32_t>(rng.below(2)), .gpu_milli_per_task = milli[rng.below(5)]}});
     submit += static_cast<std::int64_t>(rng.below(6));
   }

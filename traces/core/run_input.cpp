@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/core/run_input.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/nearest_name.hpp"

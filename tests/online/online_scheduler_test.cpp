@@ -84,9 +84,10 @@ RC_GTEST_PROP(OnlineScheduler, AHostThatAnnouncesItsJobsGetsTheReplayOfEveryPoli
   }
 }
 
-// Every kind of policy once: without and with backfilling, preemptive, by rounds, fair, packing, of a trained model.
-const char* const some_policies[] = {"fifo",    "sjf",     "fifo+easy", "saf+conservative",  "srtf", "las", "tiresias",
-                                     "gandiva", "max-min", "drf",       "rl:builtin/philly", "slurm"};
+// Every kind of policy once: without and with backfilling, preemptive, by time slices, fair, of a trained model. Not slurm,
+// whose shares are those of all users of a table, later ones too.
+const char* const some_policies[] = {"fifo",     "sjf",     "fifo+easy", "saf+conservative", "srtf", "las",
+                                     "tiresias", "gandiva", "max-min",   "drf",              "rl:builtin/philly"};
 
 RC_GTEST_PROP(OnlineScheduler, SoDoesAHostWhoseJobsComeUnannounced, ()) {
   const Cluster cluster = *clusters();
@@ -220,6 +221,26 @@ TEST(OnlineScheduler, RefusesWhatItCannotServe) {
   EXPECT_EQ(twice.at(0),
             "job 'b' is submitted at 0 us after the submissions of that instant were decided; submit them before one "
             "decision");
+}
+
+// Starts jobs as long as it knows of one alone.
+struct OnlyAlone {
+  [[nodiscard]] static std::string_view name() { return "only-alone"; }
+  static void decide(const View& view, Decision& decision) {
+    if (view.job_count() == 1 && view.pending_count() == 1) decision.start(JobId{0});
+  }
+};
+
+TEST(OnlineScheduler, APolicyThatDecidesByLaterJobsIsFoundOut) {
+  OnlineScheduler scheduler(Cluster::homogeneous(1, 2), [](const JobTable&, const Cluster&) -> Result<AnyPolicy> {
+    return AnyPolicy(OnlyAlone{});
+  });
+  ASSERT_TRUE(scheduler.submit(job_of("a", 1, 10)));
+  EXPECT_EQ(actions(scheduler, scheduler.decide(Time{})), "+a");
+  ASSERT_TRUE(scheduler.submit(job_of("b", 1, 10)));
+  EXPECT_EQ(actions(scheduler, scheduler.decide(whole_seconds(1))),
+            "policy only-alone decides otherwise at 0 us when it knows of jobs that came later; announce all jobs before "
+            "the first decision");
 }
 
 TEST(OnlineScheduler, APolicyThatAskedToDecideIsNotPassedOver) {

@@ -55,8 +55,9 @@ Result<HostSession> HostSession::create(const ServeOptions& options) {
   if (auto policy = one_policy(options.policy); !policy) return Unexpected{policy.error()};
   const std::vector<std::string> words = placement_words();
   if (std::find(words.begin(), words.end(), options.placement) == words.end()) {
-    return Unexpected{Error{.message = "expected one of " + joined(words, "|") + suggest_nearest(options.placement, words),
-                            .field = "--placement"}};
+    return Unexpected{
+        Error{.message = "expected one of " + joined(words, "|") + suggest_nearest(options.placement, words),
+              .field = "--placement"}};
   }
   return HostSession(options);
 }
@@ -101,7 +102,7 @@ Result<std::string> HostSession::answer_hello(const Json& message) {
   const bool counts = options_.placement == count_placement;
   if (!counts) options.placement = *placement_from_name(options_.placement);
   const auto make = [spec = *one_policy(options_.policy), seed = options_.seed](const JobTable& table,
-                                                                               const Cluster& machines) {
+                                                                                const Cluster& machines) {
     return make_policy(policies(), spec, {.jobs = &table, .cluster = &machines, .seed = seed});
   };
   scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options);
@@ -142,8 +143,8 @@ Result<std::string> HostSession::answer_events(const Json& message) {
   }
   const auto commands = scheduler_->decide(now);
   if (!commands) return wrong(commands.error().message);
-  return message_line(decisions_json(now, *commands, scheduler_->next_call(),
-                                     [&](JobId job) { return scheduler_->id(job); }));
+  return message_line(
+      decisions_json(now, *commands, scheduler_->next_call(), [&](JobId job) { return scheduler_->id(job); }));
 }
 
 Result<void> HostSession::take_event(const Json& event, const std::string& path) {

@@ -48,7 +48,8 @@ int serve(const ServeOptions& options) {
 void add_serve_command(CLI::App& program, int& exit_code) {
   auto* command = program.add_subcommand("serve", "Decide for another simulator or a cluster, over a pipe");
   const auto options = std::make_shared<ServeOptions>();
-  command->add_option("--policy", options->policy, "the policy that decides; `gpusched policies` lists all")->required();
+  command->add_option("--policy", options->policy, "the policy that decides; `gpusched policies` lists all")
+      ->required();
   command->add_option("--placement", options->placement, "how nodes are chosen: " + joined(placement_words(), "|"));
   command->add_option("--seed", options->seed, "of random placement and of policies that draw");
   command->footer(

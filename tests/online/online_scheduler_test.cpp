@@ -84,10 +84,10 @@ RC_GTEST_PROP(OnlineScheduler, AHostThatAnnouncesItsJobsGetsTheReplayOfEveryPoli
   }
 }
 
-// Every kind of policy once: without and with backfilling, preemptive, by time slices, fair, of a trained model. Not slurm,
-// whose shares are those of all users of a table, later ones too.
-const char* const some_policies[] = {"fifo",     "sjf",     "fifo+easy", "saf+conservative", "srtf", "las",
-                                     "tiresias", "gandiva", "max-min",   "drf",              "rl:builtin/philly"};
+// Every kind of policy once: without and with backfilling, preemptive, by time slices, fair, of a trained model. Not
+// slurm, whose shares are those of all users of a table, later ones too.
+const char* const some_policies[] = {"fifo",    "sjf",     "fifo+easy", "saf+conservative", "srtf", "las", "tiresias",
+                                     "gandiva", "max-min", "drf",       "rl:builtin/philly"};
 
 RC_GTEST_PROP(OnlineScheduler, SoDoesAHostWhoseJobsComeUnannounced, ()) {
   const Cluster cluster = *clusters();
@@ -110,9 +110,7 @@ RC_GTEST_PROP(OnlineScheduler, SoDoesAHostThatKnowsNoDurations, ()) {
 }
 
 OnlineJob job_of(const std::string& id, std::uint32_t gpus, std::int64_t seconds) {
-  return {.id = id,
-          .duration = whole_seconds(seconds),
-          .shape = {.tasks = gpus, .gpu_milli_per_task = whole_gpu}};
+  return {.id = id, .duration = whole_seconds(seconds), .shape = {.tasks = gpus, .gpu_milli_per_task = whole_gpu}};
 }
 
 std::string actions(const OnlineScheduler& scheduler, const Result<std::vector<OnlineCommand>>& commands) {
@@ -211,8 +209,7 @@ TEST(OnlineScheduler, RefusesWhatItCannotServe) {
 
   Script charging("tiresias@pollux");
   ASSERT_TRUE(charging.scheduler.submit(job_of("a", 1, 10)));
-  EXPECT_EQ(charging.at(0),
-            "policy tiresias@pollux changed how long job 'a' runs, which a host cannot carry out");
+  EXPECT_EQ(charging.at(0), "policy tiresias@pollux changed how long job 'a' runs, which a host cannot carry out");
 
   Script twice("fifo");
   ASSERT_TRUE(twice.scheduler.submit(job_of("a", 1, 10)));
@@ -238,9 +235,10 @@ TEST(OnlineScheduler, APolicyThatDecidesByLaterJobsIsFoundOut) {
   ASSERT_TRUE(scheduler.submit(job_of("a", 1, 10)));
   EXPECT_EQ(actions(scheduler, scheduler.decide(Time{})), "+a");
   ASSERT_TRUE(scheduler.submit(job_of("b", 1, 10)));
-  EXPECT_EQ(actions(scheduler, scheduler.decide(whole_seconds(1))),
-            "policy only-alone decides otherwise at 0 us when it knows of jobs that came later; announce all jobs before "
-            "the first decision");
+  EXPECT_EQ(
+      actions(scheduler, scheduler.decide(whole_seconds(1))),
+      "policy only-alone decides otherwise at 0 us when it knows of jobs that came later; announce all jobs before "
+      "the first decision");
 }
 
 TEST(OnlineScheduler, APolicyThatAskedToDecideIsNotPassedOver) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// OnlineScheduler: a policy that decides for a host. The host, a simulator or a cluster, owns the clock and the jobs: it
-/// says what was submitted, finished and cancelled, asks for the decision of that instant and carries it out.
+/// OnlineScheduler: a policy that decides for a host. The host, a simulator or a cluster, owns the clock and the jobs:
+/// it says what was submitted, finished and cancelled, asks for the decision of that instant and carries it out.
 ///
 /// A host that ends each job after its duration gets the history of simulate() over the same jobs, event by event.
 ///
@@ -28,14 +28,14 @@ namespace gpusched {
 
 /// A job as its host submits it. Names may be empty ("unknown").
 struct OnlineJob {
-  std::string id;              ///< distinct, not empty
+  std::string id;               ///< distinct, not empty
   Time duration = Time::max();  ///< how long it will run; max() = not known, which clairvoyant policies refuse
   Time estimate = Time::max();  ///< run time that the user asked for; max() = none
-  Shape shape{};               ///< what it asks for; gpu_spec below replaces Shape::gpu_spec
+  Shape shape{};                ///< what it asks for; gpu_spec below replaces Shape::gpu_spec
   std::string user = {}, group = {}, vc = {}, name = {}, family = {};  ///< as JobRecord
-  std::string gpu_spec = {};                                          ///< allowed GPU types, as GpuDemand takes them
-  std::int32_t priority = 0;                                          ///< larger is more urgent
-  Time deadline = Time::max();                                        ///< max() = none
+  std::string gpu_spec = {};                                           ///< allowed GPU types, as GpuDemand takes them
+  std::int32_t priority = 0;                                           ///< larger is more urgent
+  Time deadline = Time::max();                                         ///< max() = none
 };
 
 /// What the host is to do with a job.
@@ -74,8 +74,8 @@ using OnlinePolicyMaker = std::function<Result<AnyPolicy>(const JobTable& jobs, 
 /// not announced, or is submitted at another time, costs a repetition of the whole history, because policies prepare
 /// themselves for the jobs of a table: n such jobs cost O(n^2) decisions. Repeated decisions must be the same again.
 ///
-/// Limits. Jobs run at the reference rate and have one attempt; a policy that changes how long a running job takes (hold,
-/// adjust_work) is refused when it does. A job that is cancelled while it waits keeps its place in the queue
+/// Limits. Jobs run at the reference rate and have one attempt; a policy that changes how long a running job takes
+/// (hold, adjust_work) is refused when it does. A job that is cancelled while it waits keeps its place in the queue
 /// until the policy starts it, which the host is not told and which lasts no time.
 class OnlineScheduler {
  public:
@@ -107,8 +107,8 @@ class OnlineScheduler {
     return {};
   }
 
-  /// A job that was not announced is submitted at the instant of the next decision. Errors: its id is empty or known, it
-  /// asks for no task, a time is negative; decide() refuses what the empty cluster could not hold.
+  /// A job that was not announced is submitted at the instant of the next decision. Errors: its id is empty or known,
+  /// it asks for no task, a time is negative; decide() refuses what the empty cluster could not hold.
   Result<void> submit(OnlineJob job) {
     if (auto checked = check(job, Time{}); !checked) return checked;
     numbers_.emplace(job.id, no_index);
@@ -120,13 +120,14 @@ class OnlineScheduler {
   Result<void> finish(const std::string& id) {
     const auto job = submitted(id);
     if (!job) return Unexpected{job.error()};
-    if (states_[*job] != State::running) return unexpected("job '" + id + "' " + word(states_[*job]) + ", it does not run");
+    if (states_[*job] != State::running)
+      return unexpected("job '" + id + "' " + word(states_[*job]) + ", it does not run");
     end_at_next(*job);
     return {};
   }
 
-  /// A job is given up at the instant of the next decision: it stops if it runs, and will not start if it waits. Errors:
-  /// it ended before, or is unknown.
+  /// A job is given up at the instant of the next decision: it stops if it runs, and will not start if it waits.
+  /// Errors: it ended before, or is unknown.
   Result<void> cancel(const std::string& id) {
     const auto job = submitted(id);
     if (!job) return Unexpected{job.error()};
@@ -335,7 +336,8 @@ class OnlineScheduler {
     for (std::uint32_t i = 0; i < run_->jobs.size(); ++i) {
       const JobId job{i};
       if (!fitting.emplace(view.shape_id(job), view.queue_of(job)).second) continue;
-      if (ClusterState::fits_when_empty(cluster_, run_->jobs.gpu_specs(), view.shape(job), view.queue_of(job))) continue;
+      if (ClusterState::fits_when_empty(cluster_, run_->jobs.gpu_specs(), view.shape(job), view.queue_of(job)))
+        continue;
       return unexpected("job '" + run_->jobs.external_id(job) + "' does not fit the empty cluster");
     }
     return {};

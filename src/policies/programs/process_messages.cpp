@@ -57,9 +57,7 @@ Json node_json(const Cluster& cluster, const Node& node) {
 
 std::string message_line(const Json& message) { return json_text(message, -1); }
 
-Json greeting() {
-  return {{"type", "hello"}, {"protocol", process_protocol}, {"version", process_protocol_version}};
-}
+Json greeting() { return {{"type", "hello"}, {"protocol", process_protocol}, {"version", process_protocol_version}}; }
 
 void read_greeting(JsonFields& fields) {
   std::string type, protocol;

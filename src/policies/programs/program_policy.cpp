@@ -222,25 +222,26 @@ Result<std::vector<std::string>> command_words(const std::string& spec_name) {
 }  // namespace
 
 PolicyInfo program_policy_info() {
-  return {.name = std::string(prefix),
-          .summary = "a program of its own, which gets events and answers with decisions, a JSON line each",
-          .source = "docs/process-boundary.md",
-          .complexity = "an exchange of lines over a socket",
-          .parameters = {{.name = "durations", .fallback = false, .meaning = "tell the program how long jobs will run"}},
-          .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
-            auto words = command_words(context.spec_name);
-            if (!words) return Unexpected{words.error()};
-            Json hello = greeting();
-            hello["cluster"] = cluster_json(*context.cluster);
-            hello["seed"] = context.seed;
-            return AnyPolicy(ProgramPolicy(context.spec_name, *std::move(words), std::move(hello),
-                                           parameters.flag("durations")));
-          },
-          .preemptive = true,
-          .files = [](const PolicySpec& spec) -> std::vector<std::string> {
-            const auto words = command_words(spec.name);
-            return words ? *words : std::vector<std::string>{};
-          }};
+  return {
+      .name = std::string(prefix),
+      .summary = "a program of its own, which gets events and answers with decisions, a JSON line each",
+      .source = "docs/process-boundary.md",
+      .complexity = "an exchange of lines over a socket",
+      .parameters = {{.name = "durations", .fallback = false, .meaning = "tell the program how long jobs will run"}},
+      .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
+        auto words = command_words(context.spec_name);
+        if (!words) return Unexpected{words.error()};
+        Json hello = greeting();
+        hello["cluster"] = cluster_json(*context.cluster);
+        hello["seed"] = context.seed;
+        return AnyPolicy(
+            ProgramPolicy(context.spec_name, *std::move(words), std::move(hello), parameters.flag("durations")));
+      },
+      .preemptive = true,
+      .files = [](const PolicySpec& spec) -> std::vector<std::string> {
+        const auto words = command_words(spec.name);
+        return words ? *words : std::vector<std::string>{};
+      }};
 }
 
 }  // namespace gpusched

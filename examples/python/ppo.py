@@ -17,7 +17,7 @@ from torch import nn
 
 import gpusched_sim as gs
 
-TRACE, CLUSTER = "synthetic:philly", "20x8"
+TRACE, CLUSTER = "synthetic:philly", "8x8"
 
 
 class Network(nn.Module):
@@ -186,10 +186,11 @@ def main(given=None):
     parser.add_argument("--out", default="agent.onnx")
     parser.add_argument("--trace", default=TRACE)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--envs", type=int, default=32)
     parser.add_argument("--steps", type=int, default=128)
     parser.add_argument("--window-jobs", type=int, default=96)
+    parser.add_argument("--windows", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--minibatch", type=int, default=1024)
     parser.add_argument("--rate", type=float, default=2e-3)
@@ -206,11 +207,11 @@ def main(given=None):
     untrained = arguments.out.removesuffix(".onnx") + "-untrained.onnx"
     export(network, make_env(trace, arguments, 1), untrained)
     export(network, train(network, trace, arguments), arguments.out)
-    policies = {"fifo": "fifo", "sjf": "sjf{estimate=requested}", "untrained": gs.onnx_agent(untrained),
+    policies = {"fifo": "fifo", "sjf": "sjf", "untrained": gs.onnx_agent(untrained),
                 "ppo": gs.onnx_agent(arguments.out)}
     # Windows of jobs that training did not see: the same model of jobs, drawn with another seed.
     result = gs.evaluate(arguments.trace, CLUSTER, policies, seed=arguments.seed + 1, window_jobs=arguments.window_jobs,
-                         warmup_jobs=32, oversize="drop", windows=32, against="untrained", figure="avg_bounded_slowdown")
+                         warmup_jobs=32, oversize="drop", windows=arguments.windows, against="untrained", figure="avg_bounded_slowdown")
     print(result)
     return result
 

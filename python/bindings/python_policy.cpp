@@ -27,9 +27,12 @@ const char* word(EventKind kind) {
     case EventKind::submit: return "submit";
     case EventKind::start: return "start";
     case EventKind::preempt: return "preempt";
-    case EventKind::move: break;
+    case EventKind::move: return "move";
+    case EventKind::kill: return "kill";
+    case EventKind::node_down: return "node_down";
+    case EventKind::node_up: break;
   }
-  return "move";
+  return "node_up";
 }
 
 const char* word(JobPhase phase) {

@@ -11,22 +11,22 @@ import torch
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableMultiInputActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from torch import nn
 
 import gpusched_sim as gs
 
-TRACE, CLUSTER = "synthetic:philly", "8x8"
+TRACE, CLUSTER = "synthetic:lublin", "256x1"
 KEYS = ("jobs", "action_mask", "global")
 
 
 class Sb3Env(VecEnv):
     """A gpusched_sim.VectorEnv (autoreset same_step) as a VecEnv of Stable-Baselines3."""
 
-    def __init__(self, env, reward_scale=1.0):
+    def __init__(self, env):
         space = type(env.single_observation_space)({key: env.single_observation_space[key] for key in KEYS})
         super().__init__(env.num_envs, space, env.single_action_space)
-        self.env, self.reward_scale = env, reward_scale
+        self.env = env
 
     def _keep(self, observation):
         self.mask = observation["action_mask"].astype(bool)
@@ -45,8 +45,8 @@ class Sb3Env(VecEnv):
             final = info["final_obs"][e]
             infos[e] = {"terminal_observation": {key: final[key] for key in KEYS},
                         "TimeLimit.truncated": bool(truncated[e] and not terminated[e]),
-                        "episode": {"r": info["episode"]["r"][e] * self.reward_scale, "l": info["episode"]["l"][e], "t": 0.0}}
-        return self._keep(observation), rewards * self.reward_scale, terminated | truncated, infos
+                        "episode": {"r": info["episode"]["r"][e], "l": info["episode"]["l"][e], "t": 0.0}}
+        return self._keep(observation), rewards, terminated | truncated, infos
 
     def env_method(self, method_name, *args, indices=None, **kwargs):
         if method_name != "action_masks":
@@ -126,11 +126,11 @@ def main(given=None):
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     trace = gs.read_trace(arguments.trace, seed=arguments.seed)
-    env = gs.VectorEnv(trace, CLUSTER, 16, mode="select_blocking", knowledge="user", max_jobs=32, window_jobs=96,
+    env = gs.VectorEnv(trace, CLUSTER, 16, mode="fit_or_wait", knowledge="predicted", max_jobs=32, window_jobs=96,
                        warmup_jobs=32, stride=32, oversize="drop")
 
     def new_model():
-        vec_env = Sb3Env(env, reward_scale=0.01)
+        vec_env = VecNormalize(Sb3Env(env), norm_obs=False, gamma=1.0)
         vec_env.seed(arguments.seed)
         return MaskablePPO(ScorePolicy, vec_env, seed=arguments.seed, n_steps=128, batch_size=512, n_epochs=4, gamma=1.0,
                            gae_lambda=0.97, learning_rate=2e-3, ent_coef=0.005, device="cpu",
@@ -138,11 +138,12 @@ def main(given=None):
 
     untrained, model = new_model(), new_model()
     model.learn(arguments.steps)
-    policies = {"fifo": "fifo", "sjf": "sjf", "untrained": gs.Agent(act_of(untrained), env),
+    policies = {"fifo": "fifo", "saf": "saf", "saf+easy": "saf+easy", "untrained": gs.Agent(act_of(untrained), env),
                 "maskable-ppo": gs.Agent(act_of(model), env)}
     # Windows of jobs that training did not see: the same model of jobs, drawn with another seed.
     result = gs.evaluate(arguments.trace, CLUSTER, policies, seed=arguments.seed + 1, window_jobs=96, warmup_jobs=32,
-                         oversize="drop", windows=arguments.windows, against="untrained", figure="avg_bounded_slowdown")
+                         oversize="drop", windows=arguments.windows, against="saf+easy",
+                         figure="avg_bounded_slowdown", mean="geometric")
     print(result)
     return result
 

@@ -17,7 +17,7 @@ from torch import nn
 
 import gpusched_sim as gs
 
-TRACE, CLUSTER = "synthetic:philly", "8x8"
+TRACE, CLUSTER = "synthetic:lublin", "256x1"
 
 
 class Network(nn.Module):
@@ -56,7 +56,7 @@ def tensors(observation):
 
 
 def make_env(trace, arguments, num_envs=None, **options):
-    return gs.VectorEnv(trace, CLUSTER, num_envs or arguments.envs, mode="select_blocking", knowledge="user", max_jobs=32,
+    return gs.VectorEnv(trace, CLUSTER, num_envs or arguments.envs, mode="fit_or_wait", knowledge="predicted", max_jobs=32,
                         window_jobs=arguments.window_jobs, warmup_jobs=32, stride=32, oversize="drop", copy=False, **options)
 
 
@@ -207,11 +207,12 @@ def main(given=None):
     untrained = arguments.out.removesuffix(".onnx") + "-untrained.onnx"
     export(network, make_env(trace, arguments, 1), untrained)
     export(network, train(network, trace, arguments), arguments.out)
-    policies = {"fifo": "fifo", "sjf": "sjf", "untrained": gs.onnx_agent(untrained),
+    policies = {"fifo": "fifo", "saf": "saf", "saf+easy": "saf+easy", "untrained": gs.onnx_agent(untrained),
                 "ppo": gs.onnx_agent(arguments.out)}
     # Windows of jobs that training did not see: the same model of jobs, drawn with another seed.
     result = gs.evaluate(arguments.trace, CLUSTER, policies, seed=arguments.seed + 1, window_jobs=arguments.window_jobs,
-                         warmup_jobs=32, oversize="drop", windows=arguments.windows, against="untrained", figure="avg_bounded_slowdown")
+                         warmup_jobs=32, oversize="drop", windows=arguments.windows, against="saf+easy",
+                         figure="avg_bounded_slowdown", mean="geometric")
     print(result)
     return result
 

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "gpusched/engine/engine.hpp"
+#include "python/bindings/keywords.hpp"
 #include "python/bindings/python_policy.hpp"
 #include "python/bindings/trace.hpp"
 #include "src/base/field_table.hpp"
-#include "src/base/nearest_name.hpp"
 #include "src/report/report.hpp"
 #include "src/sim/evaluate.hpp"
 #include "src/sim/metric_table.hpp"
@@ -22,31 +22,6 @@
 
 namespace gpusched::python {
 namespace {
-
-// Keyword arguments are the command's flags: checkpoint_cost is --checkpoint-cost.
-std::string keyword(const Field& field) {
-  std::string name = field.flag.substr(field.flag.find_first_not_of('-'));
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return name;
-}
-
-// Sets what a JSON object of keyword arguments gives.
-void set_keywords(const FieldTable& fields, const std::string& json) {
-  const auto given = nlohmann::ordered_json::parse(json);
-  for (const auto& [name, value] : given.items()) {
-    const Field* field = nullptr;
-    std::vector<std::string> known;
-    for (const Field& candidate : fields) {
-      if (candidate.flag.empty()) continue;
-      known.push_back(keyword(candidate));
-      if (known.back() == name) field = &candidate;
-    }
-    if (field == nullptr) throw InputError(name + ": no such argument" + suggest_nearest(name, known));
-    if (const auto done = set_field_json(*field, value); !done) {
-      throw InputError(name + ": " + done.error().message);
-    }
-  }
-}
 
 nb::list keywords_of(const FieldTable& fields) {
   nb::list list;

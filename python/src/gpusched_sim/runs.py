@@ -45,7 +45,9 @@ def _frame(csv: str) -> pandas.DataFrame:
 
     import pandas
 
-    return pandas.read_csv(io.StringIO(csv), float_precision="round_trip")
+    version = tuple(int(part) for part in pandas.__version__.split(".")[:2])
+    exact = {} if version >= (3, 1) else {"float_precision": "round_trip"}  # the default since
+    return pandas.read_csv(io.StringIO(csv), **exact)
 
 
 def _split_policies(policies: Any) -> tuple[list[str], dict[str, Callable], dict[str, str]]:

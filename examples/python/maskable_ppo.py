@@ -10,6 +10,7 @@ import numpy
 import torch
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableMultiInputActorCriticPolicy
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from torch import nn
@@ -137,6 +138,7 @@ def main(given=None):
                            policy_kwargs={"net_arch": {"pi": [], "vf": [32]}, "features_extractor_class": JobScores})
 
     untrained, model = new_model(), new_model()
+    model.set_logger(Logger(None, []))  # no folder of logs
     model.learn(arguments.steps)
     policies = {"fifo": "fifo", "saf": "saf", "saf+easy": "saf+easy", "untrained": gs.Agent(act_of(untrained), env),
                 "maskable-ppo": gs.Agent(act_of(model), env)}

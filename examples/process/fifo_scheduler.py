@@ -10,11 +10,12 @@ def send(message):
     print(json.dumps(message), flush=True)
 
 
-waiting, gpus, free = [], {}, 0  # ids in order of submission, GPUs of each job, idle GPUs
+waiting, gpus, nodes, free = [], {}, [], 0  # ids in order of submission, GPUs of each job and node, idle GPUs
 for line in sys.stdin:
     message = json.loads(line)
     if message["type"] == "hello":
-        free = sum(node["gpus"] for node in message["cluster"]["nodes"])
+        nodes = [node["gpus"] for node in message["cluster"]["nodes"]]
+        free = sum(nodes)
         send({"type": "hello", "protocol": "gpusched", "version": 1, "name": "fifo"})
     elif message["type"] == "end":
         break
@@ -27,8 +28,12 @@ for line in sys.stdin:
             elif event["event"] == "job_requeued":  # it lost its nodes and waits again
                 free += gpus[event["id"]]
                 waiting.append(event["id"])
-            else:
+            elif event["event"] == "job_finished":
                 free += gpus[event["id"]]
+            elif event["event"] == "node_down":  # its jobs were requeued before
+                free -= nodes[event["node"]]
+            elif event["event"] == "node_up":
+                free += nodes[event["node"]]
         starts = []
         while waiting and gpus[waiting[0]] <= free:
             free -= gpus[waiting[0]]

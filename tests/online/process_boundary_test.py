@@ -32,8 +32,8 @@ def job_rows(count):
         yield i // 3 * 7, state // 7 % 40, 1 + state // 11 % 6
 
 
-def native(jobs, policy, folder):
-    done = run(gpusched, "replay", jobs, "--cluster", "2x4", "--policy", policy, "--out", folder)
+def native(jobs, policy, folder, *more):
+    done = run(gpusched, "replay", jobs, "--cluster", "2x4", "--policy", policy, "--out", folder, *more)
     if done.returncode != 0:
         sys.exit(done.stderr)
     [table] = folder.glob("*/jobs.csv")
@@ -65,12 +65,12 @@ def expect_refused(lines, reason, policy="fifo"):
                {"type": "error", "message": reason})
 
 
-def expect_failure(jobs, folder, program, reason):
+def expect_failure(jobs, folder, program, reason, parameters=""):
     """A scheduler that misbehaves."""
     path = folder / "scheduler.py"
     path.write_text("import json, sys\ndef send(m): print(json.dumps(m) if not isinstance(m, str) else m, flush=True)\n"
                     "hello = json.loads(sys.stdin.readline())\n" + program)
-    done = run(gpusched, "replay", jobs, "--cluster", "2x4", "--policy", f"program:{sys.executable} {path}")
+    done = run(gpusched, "replay", jobs, "--cluster", "2x4", "--policy", f"program:{sys.executable} {path}{parameters}")
     expect(f"exit code after {program!r}", done.returncode, 1)
     if reason not in done.stderr or "Traceback" in done.stderr:
         problems.append(f"after {program!r}:\n  found    {done.stderr!r}\n  expected {reason!r}")
@@ -97,6 +97,20 @@ with tempfile.TemporaryDirectory() as name:
     # gpusched simulates, an external scheduler decides.
     program = f"program:{sys.executable} {examples / 'fifo_scheduler.py'}"
     expect("external scheduler", native(jobs, program, folder / "program"), native(jobs, "fifo", folder / "fifo"))
+
+    failing = folder / "failures.json"
+    failing.write_text('{"node": {"per_1000_days": 200000, "detect_s": 1, "repair_h": 0.01}}')
+    more = ["--failures", failing, "--seed", "5"]
+    found = native(jobs, program, folder / "failing-program", *more)
+    expect("external scheduler under failures", found, native(jobs, "fifo", folder / "failing-fifo", *more))
+    if found == native(jobs, "fifo", folder / "sound-fifo"):
+        problems.append("no failure changed anything")
+
+    # What docs/process-boundary.md shows.
+    shown = [line for line in (source / "docs/process-boundary.md").read_text().splitlines() if line.startswith('{"')]
+    said, answers = shown[:len(shown) // 2], shown[len(shown) // 2:]
+    done = run(gpusched, "serve", "--policy", "fifo", text="".join(line + "\n" for line in said))
+    expect("the example of docs/process-boundary.md", done.stdout.splitlines(), answers)
 
     # Hosts that are wrong.
     at = "standard input:"
@@ -143,6 +157,7 @@ with tempfile.TemporaryDirectory() as name:
                    "start of job 'b': no node 7")
     expect_failure(small, folder, answer("[]", ', "call_us": 0'), "/call_us: expected an instant after 0")
     expect_failure(small, folder, answer("[]", ', "later": 0'), "/later: unknown key")
+    expect_failure(small, folder, "import time\ntime.sleep(600)\n", "the program did not answer within 0.2 s", "{time_limit_s=0.2}")
     done = run(gpusched, "replay", small, "--cluster", "2x4", "--policy", "program:/no/such/program")
     expect("no such program", done.returncode, 1)
 

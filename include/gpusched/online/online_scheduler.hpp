@@ -172,7 +172,10 @@ class OnlineScheduler {
 
   /// The latest instant at which the host must call decide() again, with or without events: the policy may have asked
   /// to be. It may be earlier than needed. Time::max(): no need.
-  [[nodiscard]] Time next_call() const { return run_ == nullptr ? Time::max() : run_->engine.next_event_time(); }
+  [[nodiscard]] Time next_call() const {
+    const Time next = run_ == nullptr ? Time::max() : run_->engine.next_event_time();
+    return next < end_of_time ? next : Time::max();  // a job without a duration has its planned end beyond
+  }
 
   /// The id of a submitted job. Precondition: job < submitted().
   [[nodiscard]] const std::string& id(JobId job) const { return submitted_[index(job)].job.id; }

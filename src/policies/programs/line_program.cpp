@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/programs/line_program.hpp"
 
+#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include "src/base/number_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -30,6 +35,17 @@ std::optional<int> status_of(pid_t process) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return std::nullopt;
+}
+
+// Waits until there is something to read, or the end of it; false: it became too late.
+bool is_ready(int socket, std::chrono::steady_clock::time_point latest) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - std::chrono::steady_clock::now()).count();
+    if (left <= 0) return false;
+    pollfd waiting{.fd = socket, .events = POLLIN, .revents = 0};
+    const int found = ::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 1'000'000)));
+    if (found > 0) return true;
+  }
 }
 
 int spawn(const std::vector<std::string>& command, int end, pid_t& process) {
@@ -96,7 +112,8 @@ Result<void> LineProgram::write(const std::string& line) {
   return {};
 }
 
-Result<std::string> LineProgram::read() {
+Result<std::string> LineProgram::read(Time time_limit) {
+  const auto begin = std::chrono::steady_clock::now();
   for (std::size_t seen = 0;;) {
     if (const std::size_t end = buffer_.find('\n', seen); end != std::string::npos) {
       std::string line = buffer_.substr(0, end);
@@ -105,6 +122,9 @@ Result<std::string> LineProgram::read() {
     }
     seen = buffer_.size();
     if (seen > most_line) return unexpected("the program sent a line of more than 256 MiB");
+    if (time_limit > Time{} && !is_ready(socket_, begin + std::chrono::microseconds(time_limit.us))) {
+      return unexpected("the program did not answer within " + exact_number(to_seconds(time_limit)) + " s");
+    }
     char chunk[65536];
     const ssize_t count = ::recv(socket_, chunk, sizeof chunk, 0);
     if (count < 0 && errno == EINTR) continue;

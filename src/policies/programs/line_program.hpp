@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpusched/core/result.hpp"
+#include "gpusched/core/types.hpp"
 
 namespace gpusched {
 
@@ -28,8 +29,9 @@ class LineProgram {
 
   /// Writes a line, which has its end. Error: the program no longer reads.
   Result<void> write(const std::string& line);
-  /// The next line, without its end. Errors: the program ended, with how; the line is longer than 256 MiB.
-  Result<std::string> read();
+  /// The next line, without its end, waiting `time_limit` at most (0: for ever). Errors: the program ended, with how;
+  /// it took longer; the line is longer than 256 MiB.
+  Result<std::string> read(Time time_limit = {});
 
  private:
   LineProgram(pid_t process, int socket) : process_(process), socket_(socket) {}

@@ -123,7 +123,7 @@ Json job_json(const OracleView& view, JobId job, bool with_duration) {
   return json;
 }
 
-Json cluster_json(const Cluster& cluster) {
+Json machines_json(const Cluster& cluster) {
   Json json = {{"name", cluster.name}};
   for (const VirtualCluster& vc : cluster.vcs) {
     Json entry = {{"name", vc.name}};

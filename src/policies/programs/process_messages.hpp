@@ -39,7 +39,7 @@ template <class JobName>
 Json decisions_json(Time now, const std::vector<OnlineCommand>& commands, Time call, JobName job_id);
 
 /// The machines in the form of a cluster file, each node by itself.
-Json cluster_json(const Cluster& cluster);
+Json machines_json(const Cluster& cluster);
 
 /// "start", "preempt", "move".
 std::string_view action_word(OnlineAction action);

@@ -28,14 +28,19 @@ struct ProgramCommand {
 
 class ProgramPolicy {
  public:
-  ProgramPolicy(std::string name, std::vector<std::string> command, Json hello, bool durations)
-      : name_(std::move(name)), command_(std::move(command)), hello_(std::move(hello)), durations_(durations) {}
+  ProgramPolicy(std::string name, std::vector<std::string> command, Json hello, bool durations, Time time_limit)
+      : name_(std::move(name)),
+        command_(std::move(command)),
+        hello_(std::move(hello)),
+        durations_(durations),
+        time_limit_(time_limit) {}
   // What a program knows cannot be copied: a copy starts one of its own, which only a run from the beginning may use.
   ProgramPolicy(const ProgramPolicy& other)
       : name_(other.name_),
         command_(other.command_),
         hello_(other.hello_),
         durations_(other.durations_),
+        time_limit_(other.time_limit_),
         is_late_(other.is_late_ || other.program_ != nullptr) {}
   ProgramPolicy(ProgramPolicy&&) = default;
   ProgramPolicy& operator=(ProgramPolicy other) noexcept {
@@ -43,6 +48,7 @@ class ProgramPolicy {
     std::swap(command_, other.command_);
     std::swap(hello_, other.hello_);
     std::swap(durations_, other.durations_);
+    std::swap(time_limit_, other.time_limit_);
     std::swap(is_late_, other.is_late_);
     std::swap(program_, other.program_);
     std::swap(jobs_, other.jobs_);
@@ -91,7 +97,7 @@ class ProgramPolicy {
 
   // The answer stays where it is until the next one: fields borrow it.
   const Json& receive() {
-    auto line = program_->read();
+    auto line = program_->read(time_limit_);
     if (!line) fail(line.error().to_string());
     ++lines_;
     auto parsed = parse_json_strictly(*line, "");
@@ -109,6 +115,9 @@ class ProgramPolicy {
         events.push_back({{"event", "job_requeued"}, {"id", view.jobs().external_id(event.job)}});
       } else if (event.kind == EventKind::finish) {
         events.push_back({{"event", "job_finished"}, {"id", view.jobs().external_id(event.job)}});
+      } else if (event.kind == EventKind::node_down || event.kind == EventKind::node_up) {
+        const char* const word = event.kind == EventKind::node_down ? "node_down" : "node_up";
+        events.push_back({{"event", word}, {"node", index(event.node)}});
       }
     }
     return {{"type", "events"}, {"time_us", view.now().us}, {"events", std::move(events)}};
@@ -206,6 +215,7 @@ class ProgramPolicy {
   std::vector<std::string> command_;
   Json hello_, answer_;
   bool durations_ = false;
+  Time time_limit_{};     // of an answer; 0: none
   bool is_late_ = false;  // a copy of one that has begun
   std::unique_ptr<LineProgram> program_;
   std::unordered_map<std::string, JobId> jobs_;  // submitted ones by id; looked up, never iterated
@@ -227,15 +237,17 @@ PolicyInfo program_policy_info() {
       .summary = "a program of its own, which gets events and answers with decisions, a JSON line each",
       .source = "docs/process-boundary.md",
       .complexity = "an exchange of lines over a socket",
-      .parameters = {{.name = "durations", .fallback = false, .meaning = "tell the program how long jobs will run"}},
+      .parameters =
+          {{.name = "durations", .fallback = false, .meaning = "tell the program how long jobs will run"},
+           {.name = "time_limit_s", .fallback = 0.0, .meaning = "longest time of an answer; 0: none", .most = 1e6}},
       .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
         auto words = command_words(context.spec_name);
         if (!words) return Unexpected{words.error()};
         Json hello = greeting();
-        hello["cluster"] = cluster_json(*context.cluster);
+        hello["cluster"] = machines_json(*context.cluster);
         hello["seed"] = context.seed;
-        return AnyPolicy(
-            ProgramPolicy(context.spec_name, *std::move(words), std::move(hello), parameters.flag("durations")));
+        return AnyPolicy(ProgramPolicy(context.spec_name, *std::move(words), std::move(hello),
+                                       parameters.flag("durations"), from_seconds(parameters.number("time_limit_s"))));
       },
       .preemptive = true,
       .files = [](const PolicySpec& spec) -> std::vector<std::string> {

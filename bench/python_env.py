@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Steps a second of processor time of the vector environment in Python beside those of the same core without arrays handed out, by turns.
+"""Steps a second of processor time of the vector environment in Python beside those of the C++ one on the same jobs, by turns.
 
-    PYTHONPATH=build/test/python bench/python_env.py [--envs 256] [--seconds 2] [--turns 5]
+    PYTHONPATH=build/test/python bench/python_env.py build/test/bench/vector_env_steps [--envs 256] [--seconds 2] [--turns 5]
 """
 import argparse
 import statistics
+import subprocess
 import time
 
 import gpusched_sim as gs
@@ -23,6 +24,7 @@ def rate(env, step, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("peer", help="the program bench/vector_env_steps.cpp")
     parser.add_argument("--envs", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--turns", type=int, default=5)
@@ -36,10 +38,11 @@ def main():
             rates.setdefault(f"step_heuristic, copy={copy}", []).append(rate(env, env.step_heuristic, arguments.seconds))
             rates.setdefault(f"step(actions), copy={copy}", []).append(
                 rate(env, lambda env=env: env.step(env.heuristic_actions()), arguments.seconds))
-        core = gs.VectorEnv(trace, None, arguments.envs, mode=arguments.mode, window_jobs=256)
-        rates.setdefault("the module's step alone", []).append(rate(core, core._core.step_heuristic, arguments.seconds))
+        words = [arguments.peer, arguments.mode, str(arguments.envs), str(arguments.seconds)]
+        rates.setdefault("C++", []).append(float(subprocess.run(words, check=True, capture_output=True, text=True).stdout))
+    whole = statistics.median(rates["C++"])
     for name, values in rates.items():
-        print(f"{name:28} {statistics.median(values):12,.0f} steps/s")
+        print(f"{name:28} {statistics.median(values):12,.0f} steps/s {statistics.median(values) / whole:7.1%}")
 
 
 if __name__ == "__main__":

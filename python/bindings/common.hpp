@@ -105,6 +105,7 @@ void run_unlocked(std::atomic<bool>& stop, Work work) {
 void bind_trace(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_runs(nb::module_& module);
+void bind_sweeps(nb::module_& module);
 void bind_vector_env(nb::module_& module);
 
 }  // namespace gpusched::python

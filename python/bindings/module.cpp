@@ -23,5 +23,6 @@ NB_MODULE(_core, module) {
   bind_trace(module);
   bind_policy(module);
   bind_runs(module);
+  bind_sweeps(module);
   bind_vector_env(module);
 }

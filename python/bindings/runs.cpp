@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // replay(), evaluate(), report() and the tables of fields behind their keyword arguments.
+#include <nanobind/stl/map.h>
+
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "gpusched/engine/engine.hpp"
+#include "python/bindings/keywords.hpp"
 #include "python/bindings/python_policy.hpp"
 #include "python/bindings/trace.hpp"
 #include "src/base/field_table.hpp"
-#include "src/base/nearest_name.hpp"
 #include "src/report/report.hpp"
 #include "src/sim/evaluate.hpp"
 #include "src/sim/metric_table.hpp"
@@ -19,31 +22,6 @@
 
 namespace gpusched::python {
 namespace {
-
-// Keyword arguments are the command's flags: checkpoint_cost is --checkpoint-cost.
-std::string keyword(const Field& field) {
-  std::string name = field.flag.substr(field.flag.find_first_not_of('-'));
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return name;
-}
-
-// Sets what a JSON object of keyword arguments gives.
-void set_keywords(const FieldTable& fields, const std::string& json) {
-  const auto given = nlohmann::ordered_json::parse(json);
-  for (const auto& [name, value] : given.items()) {
-    const Field* field = nullptr;
-    std::vector<std::string> known;
-    for (const Field& candidate : fields) {
-      if (candidate.flag.empty()) continue;
-      known.push_back(keyword(candidate));
-      if (known.back() == name) field = &candidate;
-    }
-    if (field == nullptr) throw InputError(name + ": no such argument" + suggest_nearest(name, known));
-    if (const auto done = set_field_json(*field, value); !done) {
-      throw InputError(name + ": " + done.error().message);
-    }
-  }
-}
 
 nb::list keywords_of(const FieldTable& fields) {
   nb::list list;
@@ -173,7 +151,19 @@ nb::dict replay(const std::string& keywords, const PyTrace* trace, const nb::dic
   return result;
 }
 
-nb::dict evaluate(const std::string& keywords, const nb::dict& callables) {
+// Rows of callables whose own names are no policy names are told under their own.
+void rename(EvaluateScenario& scenario, Lineup& lineup, const std::map<std::string, std::string>& shown) {
+  const auto change = [&](std::string& name) {
+    if (const auto found = shown.find(name); found != shown.end()) name = found->second;
+  };
+  for (PolicySpec& spec : lineup.policies) change(spec.text);
+  for (Lineup::Entry& entry : lineup.entries) change(entry.name);
+  for (std::string& policy : scenario.policies) change(policy);
+  change(scenario.against);
+}
+
+nb::dict evaluate(const std::string& keywords, const nb::dict& callables,
+                  const std::map<std::string, std::string>& shown) {
   EvaluateScenario scenario;
   set_keywords(evaluate_fields(scenario), keywords);
   if (scenario.protocol != "windows") throw InputError("protocol: evaluate() has windows alone; the program has sc20");
@@ -187,6 +177,7 @@ nb::dict evaluate(const std::string& keywords, const nb::dict& callables) {
   run_unlocked(stop, [&] {
     plan.emplace(load_evaluation(scenario, registry));
     if (!*plan) return;
+    rename(scenario, (*plan)->lineup, shown);
     EvaluationProgress progress;
     progress.stop = &stop;
     evaluations.emplace(run_evaluation(**plan, registry, threads, progress));
@@ -197,6 +188,10 @@ nb::dict evaluate(const std::string& keywords, const nb::dict& callables) {
   nb::dict result;
   result["text"] = evaluation_text(**plan, **evaluations);
   result["json"] = evaluation_json(scenario, **plan, **evaluations, {});
+  nb::dict csv;
+  csv["comparison.csv"] = comparison_csv(**evaluations, (*plan)->report);
+  csv["windows.csv"] = windows_csv(**evaluations);
+  result["csv"] = csv;
   result["costs"] = costs_of(added);
   return result;
 }
@@ -237,7 +232,7 @@ void bind_runs(nb::module_& module) {
     Scenario scenario;
     return keywords_of(scenario_fields(scenario));
   });
-  module.def("evaluate", &evaluate, nb::arg("keywords"), nb::arg("callables"));
+  module.def("evaluate", &evaluate, nb::arg("keywords"), nb::arg("callables"), nb::arg("shown"));
   module.def("evaluate_keywords", [] {
     EvaluateScenario scenario;
     return keywords_of(evaluate_fields(scenario));

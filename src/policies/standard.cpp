@@ -8,6 +8,7 @@ namespace gpusched {
 #define POLICY(name) PolicyInfo name##_info();
 #include "src/policies/policies.def"
 #undef POLICY
+PolicyInfo program_policy_info();                           // programs/program_policy.cpp
 PolicyInfo rl_policy_info();                                // learned/rl_policy.cpp
 PolicyInfo shipped_policy_info(const ShippedModel& model);  // likewise
 
@@ -18,6 +19,7 @@ PolicyRegistry PolicyRegistry::standard() {
 #undef POLICY
   for (const ShippedModel& model : shipped_models()) registry.add(shipped_policy_info(model));
   registry.add_prefix(rl_policy_info());
+  registry.add_prefix(program_policy_info());
   return registry;
 }
 

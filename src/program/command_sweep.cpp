@@ -19,6 +19,7 @@
 
 #include "src/base/atomic_file.hpp"
 #include "src/base/field_parser.hpp"
+#include "src/base/held_folder.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/output_folder.hpp"
 #include "src/base/parallel.hpp"
@@ -27,7 +28,6 @@
 #include "src/base/subprocess.hpp"
 #include "src/program/commands.hpp"
 #include "src/program/field_options.hpp"
-#include "src/program/held_folder.hpp"
 #include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
 #include "src/sweep/slurm_array.hpp"
@@ -35,6 +35,7 @@
 #include "src/sweep/sweep_file.hpp"
 #include "src/sweep/sweep_plan.hpp"
 #include "src/sweep/sweep_report.hpp"
+#include "src/sweep/sweep_run.hpp"
 #include "src/sweep/sweep_store.hpp"
 #include "src/sweep/sweep_workers.hpp"
 
@@ -50,25 +51,6 @@ struct SweepArguments {
 };
 
 bool is_on_slurm(const Sweep& sweep) { return sweep.launcher == "slurm"; }
-
-std::string path_in(const Sweep& sweep, const std::string& name) { return sweep.out + "/" + name; }
-
-// What is neither stored nor queued; with `retry`, what gave no figures too. A run that is to have files has them.
-std::vector<std::uint64_t> runs_to_do(const SweepPlan& plan, const std::unordered_map<std::string, RunStatus>& states,
-                                      bool retry, const std::unordered_set<std::string>& queued = {}) {
-  std::vector<std::uint64_t> todo;
-  for (std::uint64_t i = 0; i < plan.runs.size(); ++i) {
-    const auto state = states.find(plan.runs[i].key);
-    bool stored = state != states.end() && (!retry || state->second == RunStatus::done);
-    if (stored && plan.sweep.files && state->second == RunStatus::done) {
-      std::error_code ignored;
-      const std::string folder = path_in(plan.sweep, "runs/" + run_folder_name(plan.runs[i]));
-      stored = std::filesystem::exists(folder + "/" + manifest_name, ignored);
-    }
-    if (!stored && !queued.contains(plan.runs[i].key)) todo.push_back(i);
-  }
-  return todo;
-}
 
 // What a start would submit.
 Result<std::string> submission_text(const SweepPlan& plan, const std::vector<std::uint64_t>& todo) {
@@ -110,63 +92,14 @@ int list_runs(const SweepPlan& plan, bool retry) {
   return exit_done;
 }
 
-// runs.csv, comparison.csv and manifest.json of what is stored.
-class ResultFiles {
- public:
-  ResultFiles(const SweepPlan& plan, const SweepStore& store) : plan_(plan), store_(store) {}
-
-  Result<SweepOutcome> write() {
-    const auto begin = Clock::now();
-    SweepOutcome outcome;
-    const auto tables = sweep_tables(plan_, store_, outcome);
-    if (!tables) return Unexpected{tables.error()};
-    for (const auto& [name, text] :
-         {std::pair(sweep_csv_name, &tables->runs), std::pair(sweep_comparison_name, &tables->comparisons)}) {
-      if (auto done = replace_file(path_in(plan_.sweep, name), *text); !done) return Unexpected{done.error()};
-    }
-    Execution execution = execution_;
-    execution.wall_s = std::chrono::duration<double>(Clock::now() - begin_).count();
-    execution.peak_memory_bytes = peak_memory_bytes();
-    const std::string manifest = sweep_manifest(plan_, outcome, execution);
-    if (auto done = replace_file(path_in(plan_.sweep, manifest_name), manifest); !done) return Unexpected{done.error()};
-    // Of the time of the sweep, 2 % at most goes into files that the next ones replace.
-    const auto end = Clock::now();
-    next_ = end + std::max<Clock::duration>(std::chrono::milliseconds(500), 50 * (end - begin));
-    return outcome;
-  }
-
-  // So that `report` draws a sweep that runs or was killed.
-  Result<void> write_if_due() {
-    if (Clock::now() < next_) return {};
-    const auto written = write();
-    return written ? Result<void>{} : Result<void>{Unexpected{written.error()}};
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  const SweepPlan& plan_;
-  const SweepStore& store_;
-  Execution execution_{.started = utc_now()};
-  Clock::time_point begin_ = Clock::now(), next_ = begin_;
-};
-
-// Runs what is to do in processes of this machine and stores each result at once.
-Result<void> run_here(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
-                      const std::vector<std::uint64_t>& todo, ResultFiles& files) {
+// On this machine with a progress bar, until a signal comes.
+Result<void> run_with_progress(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
+                               const std::vector<std::uint64_t>& todo, SweepFiles& files) {
   SweepProgress progress;
   progress.stop = &Interruption::wanted();
-  const WorkerOptions options{.workers = plan.sweep.threads == 0 ? thread_count(0) : plan.sweep.threads,
-                              .time_limit_s = to_seconds(plan.sweep.time_limit),
-                              .run_folders = plan.sweep.files ? path_in(plan.sweep, "runs") : ""};
   const ProgressBar bar(progress.ended, todo.size(), todo.size(),
                         [&] { return human_count(progress.ended) + " of " + counted(todo.size(), "run"); });
-  return run_points(plan, registry, todo, options, progress, [&](std::uint64_t number, const SweepResult& result) {
-    const auto point = plan.sweep.point(number);
-    if (!point) return Result<void>{Unexpected{point.error()}};
-    auto stored = store.put({plan.runs[number].key, json_text(sweep_point_json(*point), -1), plan.program}, result);
-    return stored ? files.write_if_due() : stored;
-  });
+  return run_here(plan, registry, store, todo, files, progress);
 }
 
 void tell_failures(const SweepPlan& plan, const SweepOutcome& outcome) {
@@ -257,13 +190,13 @@ Result<void> run_on_slurm(const SweepPlan& plan, SweepStore& store, const SweepA
 }
 
 Result<void> launch(const SweepPlan& plan, const PolicyRegistry& registry, SweepStore& store,
-                    const SweepArguments& arguments, ResultFiles& files, std::string& left) {
+                    const SweepArguments& arguments, SweepFiles& files, std::string& left) {
   if (is_on_slurm(plan.sweep)) return run_on_slurm(plan, store, arguments, left);
   const auto states = store.states();
   if (!states) return Unexpected{states.error()};
   const std::vector<std::uint64_t> todo = runs_to_do(plan, *states, arguments.retry);
   tell_stored(plan, todo.size());
-  return run_here(plan, registry, store, todo, files);
+  return run_with_progress(plan, registry, store, todo, files);
 }
 
 // The exit code, and what is said last.
@@ -295,7 +228,7 @@ int run_sweep(const SweepPlan& plan, const PolicyRegistry& registry, const Sweep
   if (!store) return complain(store.error(), exit_failed);
 
   // What stands there before the first run ends: a sweep that is killed leaves a folder that `report` reads.
-  ResultFiles files(plan, *store);
+  SweepFiles files(plan, *store);
   if (const auto begun = files.write(); !begun) {
     return complain(begun.error(), exit_failed);
   }

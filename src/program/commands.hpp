@@ -65,6 +65,7 @@ void add_train_command(CLI::App& program, int& exit_code);
 void add_calibrate_command(CLI::App& program, int& exit_code);
 void add_profile_command(CLI::App& program, int& exit_code);
 void add_cluster_command(CLI::App& program, int& exit_code);
+void add_serve_command(CLI::App& program, int& exit_code);
 void add_help_command(CLI::App& program, int& exit_code);
 void add_completion_command(CLI::App& program, int& exit_code);
 

@@ -75,6 +75,7 @@ int run(int argc, char** argv) {
   gpusched::add_calibrate_command(program, exit_code);
   gpusched::add_profile_command(program, exit_code);
   gpusched::add_cluster_command(program, exit_code);
+  gpusched::add_serve_command(program, exit_code);
   gpusched::add_help_command(program, exit_code);
   gpusched::add_completion_command(program, exit_code);
   refuse_values_of_flags(program);

@@ -6,16 +6,19 @@
 >>> result.metrics()                       # doctest: +SKIP
 
 `replay` runs a trace under policies and gives tables, `evaluate` compares policies on windows of a trace with confidence
-intervals, `report` draws folders of runs, `VectorEnv` and `Env` are the learning environment for Gymnasium (imported when
+intervals, `sweep` runs a grid on all processors, `report` draws folders of runs, `VectorEnv` and `Env` are the learning environment for Gymnasium (imported when
 they are first used). pandas is needed only where a table is asked for as a DataFrame.
 """
 from ._core import Cluster, Error, Trace, View
 from ._core import version as __version__
+from .agents import Agent, mark_onnx, onnx_agent
 from .runs import Evaluation, Replay, Run, evaluate, parse_cluster, policies, read_trace, replay, report, trace_from_columns
+from .sweeps import Sweep, sweep, sweep_list
 from .tables import Table
 
-__all__ = ["Cluster", "Env", "Error", "Evaluation", "Replay", "Run", "Table", "Trace", "VectorEnv", "View", "__version__",
-           "evaluate", "parse_cluster", "policies", "read_trace", "replay", "report", "trace_from_columns"]
+__all__ = ["Agent", "Cluster", "Env", "Error", "Evaluation", "Replay", "Run", "Sweep", "Table", "Trace", "VectorEnv", "View", "__version__",
+           "evaluate", "mark_onnx", "onnx_agent", "parse_cluster", "policies", "read_trace", "replay", "report",
+           "sweep", "sweep_list", "trace_from_columns"]
 
 
 def __getattr__(name):

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A scheduler: first come, first served, for gangs of one-GPU tasks that may stand anywhere.
+
+gpusched replay jobs.csv --cluster 4x8 --policy 'program:python3 fifo_scheduler.py'"""
+import json, sys
+
+
+def send(message):
+    print(json.dumps(message), flush=True)
+
+
+waiting, gpus, nodes, free = [], {}, [], 0  # ids in order of submission, GPUs of each job and node, idle GPUs
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["type"] == "hello":
+        nodes = [node["gpus"] for node in message["cluster"]["nodes"]]
+        free = sum(nodes)
+        send({"type": "hello", "protocol": "gpusched", "version": 1, "name": "fifo"})
+    elif message["type"] == "end":
+        break
+    else:
+        for event in message["events"]:
+            if event["event"] == "job_submitted":
+                job = event["job"]
+                gpus[job["id"]] = job["tasks"] * job["gpu_milli_per_task"] // 1000
+                waiting.append(job["id"])
+            elif event["event"] == "job_requeued":  # it lost its nodes and waits again
+                free += gpus[event["id"]]
+                waiting.append(event["id"])
+            elif event["event"] == "job_finished":
+                free += gpus[event["id"]]
+            elif event["event"] == "node_down":  # its jobs were requeued before
+                free -= nodes[event["node"]]
+            elif event["event"] == "node_up":
+                free += nodes[event["node"]]
+        starts = []
+        while waiting and gpus[waiting[0]] <= free:
+            free -= gpus[waiting[0]]
+            starts.append({"decision": "start", "id": waiting.pop(0)})
+        send({"type": "decisions", "time_us": message["time_us"], "decisions": starts})

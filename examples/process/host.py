@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A host: runs the jobs of a csv file (job_id,submit_s,work_s,tasks,gpu_milli_per_task) and lets gpusched decide.
+
+host.py JOBS.csv CLUSTER -- gpusched serve --policy NAME     prints job_id,start_s,end_s"""
+import csv, json, subprocess, sys
+
+MICRO = 1_000_000
+jobs_file, cluster, command = sys.argv[1], sys.argv[2], sys.argv[sys.argv.index("--") + 1:]
+scheduler = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def ask(message):
+    print(json.dumps(message), file=scheduler.stdin, flush=True)
+    answer = json.loads(scheduler.stdout.readline() or sys.exit("host.py: the scheduler left"))
+    return answer if answer["type"] != "error" else sys.exit("host.py: " + answer["message"])
+
+
+def job(row):
+    return {"id": row["job_id"], "submit_us": round(float(row["submit_s"]) * MICRO),
+            "duration_us": round(float(row["work_s"]) * MICRO), "tasks": int(row["tasks"]),
+            "gpu_milli_per_task": int(row["gpu_milli_per_task"])}
+
+
+with open(jobs_file) as file:
+    jobs = sorted(map(job, csv.DictReader(file)), key=lambda job: job["submit_us"])
+left = {job["id"]: job["duration_us"] for job in jobs}
+start, end, runs, arriving, call = {}, {}, {}, list(jobs), None  # runs: when each running job will end
+ask({"type": "hello", "protocol": "gpusched", "version": 1, "cluster": cluster, "jobs": jobs})
+while arriving or runs or call is not None:
+    now = min([j["submit_us"] for j in arriving[:1]] + list(runs.values()) + [call] * (call is not None))
+    events = [{"event": "job_finished", "id": id} for id, at in runs.items() if at == now]
+    for event in events:
+        end[event["id"]] = runs.pop(event["id"])
+    while arriving and arriving[0]["submit_us"] == now:
+        events.append({"event": "job_submitted", "id": arriving.pop(0)["id"]})
+    answer = ask({"type": "events", "time_us": now, "events": events})
+    for decision in answer["decisions"]:
+        id = decision["id"]
+        if decision["decision"] == "start":
+            start.setdefault(id, now)
+            runs[id] = now + left[id]
+        elif decision["decision"] == "preempt":
+            left[id] = runs.pop(id) - now
+    call = answer["call_us"]
+ask({"type": "end"})
+print("job_id,start_s,end_s", *(f"{j['id']},{start[j['id']] / MICRO},{end[j['id']] / MICRO}" for j in jobs), sep="\n")

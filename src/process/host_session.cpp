@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/process/host_session.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "src/base/name_text.hpp"
+#include "src/base/nearest_name.hpp"
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/programs/process_messages.hpp"
+#include "traces/core/cluster_reader.hpp"
+#include "traces/core/run_input.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr const char* input_name = "standard input";
+
+const PolicyRegistry& policies() {
+  static const PolicyRegistry all = PolicyRegistry::standard();
+  return all;
+}
+
+Result<PolicySpec> one_policy(const std::string& text) {
+  auto specs = parse_policies(policies(), text);
+  if (!specs) return Unexpected{specs.error()};
+  if (specs->size() != 1) return unexpected("expected one policy, not " + std::to_string(specs->size()));
+  return specs->front();
+}
+
+// The value of `key` as text; none where it is missing or something else.
+std::string word_of(const Json& message, const char* key) {
+  if (!message.is_object()) return {};
+  const auto entry = message.find(key);
+  return entry != message.end() && entry->is_string() ? entry->get<std::string>() : std::string();
+}
+
+// The keys that hold no list or object of their own.
+Json without(Json message, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) message.erase(key);
+  return message;
+}
+
+Result<Cluster> cluster_of(const Json& value) {
+  if (value.is_string()) return parse_cluster(value.get<std::string>());
+  if (value.is_object()) return cluster_from_json(value.dump(), input_name);
+  return unexpected("expected a text as --cluster takes it, or the object of a cluster file");
+}
+
+}  // namespace
+
+Result<HostSession> HostSession::create(const ServeOptions& options) {
+  if (auto policy = one_policy(options.policy); !policy) return Unexpected{policy.error()};
+  const std::vector<std::string> words = placement_words();
+  if (std::find(words.begin(), words.end(), options.placement) == words.end()) {
+    return Unexpected{
+        Error{.message = "expected one of " + joined(words, "|") + suggest_nearest(options.placement, words),
+              .field = "--placement"}};
+  }
+  return HostSession(options);
+}
+
+Error HostSession::placed(Error error) const {
+  error.file = input_name;
+  error.line = line_;
+  return error;
+}
+
+Unexpected HostSession::wrong(std::string message, std::string field) const {
+  return Unexpected{placed({.message = std::move(message), .field = std::move(field)})};
+}
+
+Result<std::string> HostSession::answer(const std::string& line) {
+  ++line_;
+  if (ended_) return wrong("nothing may follow \"end\"");
+  const auto message = parse_json_strictly(line, input_name);
+  if (!message) return wrong(message.error().message, message.error().field);
+  if (!message->is_object()) return wrong("expected an object");
+  if (!scheduler_) return answer_hello(*message);
+  const std::string type = word_of(*message, "type");
+  if (type == "events") return answer_events(*message);
+  if (type != "end") return wrong("expected events|end", "/type");
+  JsonFields fields(*message, input_name);
+  std::string ignored;
+  fields.read("type", ignored);
+  if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
+  ended_ = true;
+  return message_line({{"type", "end"}, {"unfinished", scheduler_->unfinished()}});
+}
+
+Result<std::string> HostSession::answer_hello(const Json& message) {
+  const Json rest = without(message, {"cluster", "jobs"});
+  JsonFields fields(rest, input_name);
+  read_greeting(fields);
+  if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
+  if (!message.contains("cluster")) return wrong("is missing", "/cluster");
+  auto cluster = cluster_of(message["cluster"]);
+  if (!cluster) return wrong(cluster.error().message, "/cluster" + cluster.error().field);
+  EngineOptions options{.seed = options_.seed};
+  const bool counts = options_.placement == count_placement;
+  if (!counts) options.placement = *placement_from_name(options_.placement);
+  const auto make = [spec = *one_policy(options_.policy), seed = options_.seed](const JobTable& table,
+                                                                                const Cluster& machines) {
+    return make_policy(policies(), spec, {.jobs = &table, .cluster = &machines, .seed = seed});
+  };
+  scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options);
+  if (message.contains("jobs")) {
+    if (auto announced = announce_jobs(message["jobs"]); !announced) return Unexpected{announced.error()};
+  }
+  Json answer = greeting();
+  answer["name"] = options_.policy;
+  return message_line(answer);
+}
+
+Result<void> HostSession::announce_jobs(const Json& jobs) {
+  if (!jobs.is_array()) return wrong("expected an array of jobs", "/jobs");
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const std::string path = "/jobs/" + std::to_string(i);
+    JsonFields fields(jobs[i], input_name, path);
+    Time submit;
+    OnlineJob job = read_job(fields, &submit);
+    if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
+    if (auto told = scheduler_->announce(std::move(job), submit); !told) return wrong(told.error().message, path);
+  }
+  return {};
+}
+
+Result<std::string> HostSession::answer_events(const Json& message) {
+  const Json rest = without(message, {"events"});
+  JsonFields fields(rest, input_name);
+  std::string type;
+  Time now;
+  fields.read("type", type);
+  fields.require("time_us");
+  fields.read("time_us", now.us, -9e15);
+  if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
+  const auto events = message.find("events");
+  if (events == message.end() || !events->is_array()) return wrong("expected an array", "/events");
+  for (std::size_t i = 0; i < events->size(); ++i) {
+    if (auto taken = take_event((*events)[i], "/events/" + std::to_string(i)); !taken) return Unexpected{taken.error()};
+  }
+  const auto commands = scheduler_->decide(now);
+  if (!commands) return wrong(commands.error().message);
+  return message_line(
+      decisions_json(now, *commands, scheduler_->next_call(), [&](JobId job) { return scheduler_->id(job); }));
+}
+
+Result<void> HostSession::take_event(const Json& event, const std::string& path) {
+  const std::string word = word_of(event, "event");
+  JsonFields fields(event, input_name, path);
+  std::string id, ignored;
+  fields.read("event", ignored);
+  Result<void> taken{};
+  if (word == "job_submitted" && event.contains("job")) {
+    OnlineJob job;
+    fields.read_object("job", [&](JsonFields& described) { job = read_job(described); });
+    if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
+    taken = scheduler_->submit(std::move(job));
+  } else if (word == "job_submitted" || word == "job_finished" || word == "job_cancelled") {
+    fields.require("id");
+    fields.read("id", id);
+    if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
+    id = name_text(id);
+    taken = word == "job_submitted"  ? scheduler_->submit(id)
+            : word == "job_finished" ? scheduler_->finish(id)
+                                     : scheduler_->cancel(id);
+  } else {
+    fields.fail("event", "expected job_submitted|job_finished|job_cancelled");
+    return Unexpected{placed(fields.finish().error())};
+  }
+  if (!taken) return wrong(taken.error().message, path);
+  return {};
+}
+
+}  // namespace gpusched

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpusched/online/online_scheduler.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <set>
+
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/registry.hpp"
+#include "tests/differential/random_cases.hpp"
+#include "tests/online/model_host.hpp"
+
+namespace gpusched::test {
+namespace {
+
+const PolicyRegistry& registry() {
+  static const PolicyRegistry all = PolicyRegistry::standard();
+  return all;
+}
+
+OnlinePolicyMaker maker(const std::string& text) {
+  return [text](const JobTable& jobs, const Cluster& cluster) -> Result<AnyPolicy> {
+    const auto specs = parse_policies(registry(), text);
+    if (!specs) return Unexpected{specs.error()};
+    return make_policy(registry(), specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 7});
+  };
+}
+
+std::vector<Happening> replayed(const JobTable& jobs, const Cluster& cluster, const std::string& policy,
+                                const EngineOptions& options) {
+  AnyPolicy made = *maker(policy)(jobs, cluster);
+  Engine engine(jobs, cluster, options);
+  HappeningLog log;
+  simulate(engine, made, log);
+  return log.happenings;
+}
+
+// Free preemption, and one that costs two seconds.
+const EngineOptions free_preemption{};
+const EngineOptions dear_preemption{.preemption = {.checkpoint = whole_seconds(1), .restart = whole_seconds(1)}};
+
+void expect_replay(const JobTable& jobs, const Cluster& cluster, const std::string& policy, HostManner manner,
+                   const EngineOptions& options) {
+  OnlineScheduler scheduler(cluster, maker(policy), options);
+  ModelHost host(jobs, scheduler, manner, options.preemption);
+  const auto ran = host.run();
+  RC_LOG() << policy << ": " << (ran ? "ran" : ran.error().to_string()) << '\n';
+  RC_ASSERT(ran.has_value());
+  RC_ASSERT(host.happenings() == replayed(jobs, cluster, policy, options));
+}
+
+// Of one attempt each.
+std::vector<Row> first_rows(std::vector<Row> rows, std::size_t most) {
+  if (rows.size() > most) rows.resize(most);
+  for (Row& row : rows) row.attempts.clear();
+  return rows;
+}
+
+// Policies that add work to running jobs by rules of their own, and the one that needs a trace's start times.
+const std::set<std::string>& not_for_hosts() {
+  static const std::set<std::string> names{"tiresias@pollux", "tiresias@lucid", "tiresias@muri", "srtf@helios",
+                                           "srtf@muri",       "srsf@muri",      "as-recorded"};
+  return names;
+}
+
+std::vector<std::string> all_policies() {
+  std::vector<std::string> names{"fifo+easy", "sjf+easy", "saf+conservative", "fifo+sc20"};
+  for (const PolicyInfo& row : registry().rows()) {
+    if (!not_for_hosts().contains(row.name)) names.push_back(row.name);
+  }
+  return names;
+}
+
+RC_GTEST_PROP(OnlineScheduler, AHostThatAnnouncesItsJobsGetsTheReplayOfEveryPolicy, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = first_rows(rows_that_fit(*mixed_rows(), cluster), 25);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  const EngineOptions& options = *rc::gen::element(free_preemption, dear_preemption);
+  for (const std::string& policy : all_policies()) {
+    if (!maker(policy)(jobs, cluster)) continue;  // it refuses this cluster or trace
+    expect_replay(jobs, cluster, policy, {}, options);
+  }
+}
+
+// Every kind of policy once: without and with backfilling, preemptive, by time slices, fair, of a trained model. Not
+// slurm, whose shares are those of all users of a table, later ones too.
+const char* const some_policies[] = {"fifo",    "sjf",     "fifo+easy", "saf+conservative", "srtf", "las", "tiresias",
+                                     "gandiva", "max-min", "drf",       "rl:builtin/philly"};
+
+RC_GTEST_PROP(OnlineScheduler, SoDoesAHostWhoseJobsComeUnannounced, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = first_rows(rows_that_fit(*mixed_rows(), cluster), 12);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  const EngineOptions& options = *rc::gen::element(free_preemption, dear_preemption);
+  for (const char* policy : some_policies) expect_replay(jobs, cluster, policy, {.announces = false}, options);
+}
+
+RC_GTEST_PROP(OnlineScheduler, SoDoesAHostThatKnowsNoDurations, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = first_rows(rows_that_fit(*mixed_rows(), cluster), 25);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  const bool announces = *rc::gen::arbitrary<bool>();
+  for (const char* policy : {"fifo", "fifo+easy{estimate=user}", "las", "tiresias", "drf", "longest-waiting-user"}) {
+    expect_replay(jobs, cluster, policy, {.announces = announces, .knows = false}, free_preemption);
+  }
+}
+
+OnlineJob job_of(const std::string& id, std::uint32_t gpus, std::int64_t seconds) {
+  return {.id = id, .duration = whole_seconds(seconds), .shape = {.tasks = gpus, .gpu_milli_per_task = whole_gpu}};
+}
+
+std::string actions(const OnlineScheduler& scheduler, const Result<std::vector<OnlineCommand>>& commands) {
+  if (!commands) return commands.error().to_string();
+  std::string text;
+  for (const OnlineCommand& command : *commands) {
+    static constexpr char letters[] = {'+', '-', '>'};
+    text += letters[static_cast<std::size_t>(command.action)] + scheduler.id(command.job);
+  }
+  return text;
+}
+
+// One node of two GPUs under a policy; a script of what its host does.
+struct Script {
+  explicit Script(const std::string& policy) : scheduler(Cluster::homogeneous(1, 2), maker(policy)) {}
+  std::string at(std::int64_t second) { return actions(scheduler, scheduler.decide(whole_seconds(second))); }
+  OnlineScheduler scheduler;
+};
+
+TEST(OnlineScheduler, JobsMayEndEarlierAndLaterThanAnnounced) {
+  Script host("sjf");
+  for (const auto& job : {job_of("short", 2, 10), job_of("middle", 2, 20), job_of("long", 2, 30)}) {
+    ASSERT_TRUE(host.scheduler.submit(job));
+  }
+  EXPECT_EQ(host.at(0), "+short");
+  ASSERT_TRUE(host.scheduler.finish("short"));
+  EXPECT_EQ(host.at(3), "+middle");
+  EXPECT_EQ(host.at(23), "");  // it should have ended
+  EXPECT_EQ(host.at(50), "");
+  ASSERT_TRUE(host.scheduler.finish("middle"));
+  EXPECT_EQ(host.at(70), "+long");
+  EXPECT_EQ(host.scheduler.engine()->end(JobId{1}), whole_seconds(70));
+  EXPECT_EQ(host.scheduler.unfinished(), 1u);
+}
+
+TEST(OnlineScheduler, ACancelledJobFreesItsNodesOrIsNeverStarted) {
+  Script host("fifo");
+  for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(host.scheduler.submit(job_of(id, 2, 10)));
+  EXPECT_EQ(host.at(0), "+a");
+  ASSERT_TRUE(host.scheduler.cancel("b"));
+  EXPECT_EQ(host.at(1), "");
+  ASSERT_TRUE(host.scheduler.cancel("a"));
+  EXPECT_EQ(host.at(2), "+c");
+  ASSERT_TRUE(host.scheduler.submit(job_of("d", 1, 1)));  // repeats the history
+  EXPECT_EQ(host.at(3), "");
+  ASSERT_TRUE(host.scheduler.finish("c"));
+  EXPECT_EQ(host.at(4), "+d");
+}
+
+TEST(OnlineScheduler, AnAnnouncedJobMayComeLaterEarlierOrNever) {
+  Script host("fifo");
+  for (const auto& [id, second] : {std::pair{"a", 0}, std::pair{"b", 1}, std::pair{"c", 2}, std::pair{"d", 9}}) {
+    ASSERT_TRUE(host.scheduler.announce(job_of(id, 1, 10), whole_seconds(second)));
+  }
+  ASSERT_TRUE(host.scheduler.submit("a"));
+  EXPECT_EQ(host.at(0), "+a");
+  EXPECT_EQ(host.at(3), "");  // b and c are overdue
+  ASSERT_TRUE(host.scheduler.submit("d"));
+  EXPECT_EQ(host.at(4), "+d");
+  ASSERT_TRUE(host.scheduler.submit("b"));
+  EXPECT_EQ(host.at(5), "");
+  ASSERT_TRUE(host.scheduler.finish("a"));
+  EXPECT_EQ(host.at(10), "+b");
+  EXPECT_EQ(host.scheduler.submitted(), 3u);
+}
+
+TEST(OnlineScheduler, WhatAHostGetsWrongIsOneLine) {
+  Script host("fifo");
+  ASSERT_TRUE(host.scheduler.submit(job_of("a", 1, 10)));
+  const auto error = [](const Result<void>& result) { return result ? "" : result.error().to_string(); };
+  EXPECT_EQ(error(host.scheduler.finish("a")), "job 'a' is submitted at this very instant");
+  EXPECT_EQ(host.at(5), "+a");
+  EXPECT_EQ(error(host.scheduler.submit(job_of("a", 1, 1))), "job 'a' is known already; ids must be distinct");
+  EXPECT_EQ(error(host.scheduler.submit(job_of("", 1, 1))), "a job has an empty id");
+  EXPECT_EQ(error(host.scheduler.submit(job_of("b", 0, 1))), "job 'b' asks for 0 tasks");
+  EXPECT_EQ(error(host.scheduler.submit(job_of("b", 1, -1))), "job 'b' has a negative run time");
+  EXPECT_EQ(error(host.scheduler.submit("b")), "no job 'b' is known");
+  EXPECT_EQ(error(host.scheduler.finish("b")), "no job 'b' is known");
+  EXPECT_EQ(error(host.scheduler.announce(job_of("b", 1, 1), whole_seconds(9))),
+            "job 'b' is announced after the first decision");
+  ASSERT_TRUE(host.scheduler.finish("a"));
+  EXPECT_EQ(error(host.scheduler.finish("a")), "job 'a' ended, it does not run");
+  EXPECT_EQ(error(host.scheduler.cancel("a")), "job 'a' ended before");
+  EXPECT_EQ(host.at(4), "time goes back from 5000000 us to 4000000 us");
+  EXPECT_EQ(host.at(6), "the scheduler cannot go on after an error");
+}
+
+TEST(OnlineScheduler, RefusesWhatItCannotServe) {
+  Script large("fifo");
+  ASSERT_TRUE(large.scheduler.submit(job_of("large", 3, 10)));
+  EXPECT_EQ(large.at(0), "job 'large' does not fit the empty cluster");
+
+  Script clairvoyant("srtf");
+  ASSERT_TRUE(clairvoyant.scheduler.submit({.id = "a", .shape = {.gpu_milli_per_task = whole_gpu}}));
+  EXPECT_EQ(clairvoyant.at(0), "policy srtf reads run times, and job 'a' comes without its duration");
+
+  Script charging("tiresias@pollux");
+  ASSERT_TRUE(charging.scheduler.submit(job_of("a", 1, 10)));
+  EXPECT_EQ(charging.at(0), "policy tiresias@pollux changed how long job 'a' runs, which a host cannot carry out");
+
+  Script twice("fifo");
+  ASSERT_TRUE(twice.scheduler.submit(job_of("a", 1, 10)));
+  EXPECT_EQ(twice.at(0), "+a");
+  ASSERT_TRUE(twice.scheduler.submit(job_of("b", 1, 10)));
+  EXPECT_EQ(twice.at(0),
+            "job 'b' is submitted at 0 us after the submissions of that instant were decided; submit them before one "
+            "decision");
+}
+
+// Starts jobs as long as it knows of one alone.
+struct OnlyAlone {
+  [[nodiscard]] static std::string_view name() { return "only-alone"; }
+  static void decide(const View& view, Decision& decision) {
+    if (view.job_count() == 1 && view.pending_count() == 1) decision.start(JobId{0});
+  }
+};
+
+TEST(OnlineScheduler, APolicyThatDecidesByLaterJobsIsFoundOut) {
+  OnlineScheduler scheduler(Cluster::homogeneous(1, 2), [](const JobTable&, const Cluster&) -> Result<AnyPolicy> {
+    return AnyPolicy(OnlyAlone{});
+  });
+  ASSERT_TRUE(scheduler.submit(job_of("a", 1, 10)));
+  EXPECT_EQ(actions(scheduler, scheduler.decide(Time{})), "+a");
+  ASSERT_TRUE(scheduler.submit(job_of("b", 1, 10)));
+  EXPECT_EQ(
+      actions(scheduler, scheduler.decide(whole_seconds(1))),
+      "policy only-alone decides otherwise at 0 us when it knows of jobs that came later; announce all jobs before "
+      "the first decision");
+}
+
+TEST(OnlineScheduler, APolicyThatAskedToDecideIsNotPassedOver) {
+  Script host("gandiva{slice_s=5}");
+  for (const char* id : {"a", "b"}) ASSERT_TRUE(host.scheduler.submit(job_of(id, 2, 100)));
+  EXPECT_EQ(host.at(0), "+a");
+  EXPECT_EQ(host.scheduler.next_call(), whole_seconds(5));
+  EXPECT_EQ(host.at(6), "the policy asked to decide at 5000000 us, which was passed over");
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Both directions of the process boundary, with the programs of examples/process and with programs that misbehave.
+
+    tests/online/process_boundary_test.py SOURCE_DIR GPUSCHED"""
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+source, gpusched = pathlib.Path(sys.argv[1]), sys.argv[2]
+examples = source / "examples/process"
+problems = []
+
+
+def expect(what, found, expected):
+    if found != expected:
+        problems.append(f"{what}:\n  found    {found!r}\n  expected {expected!r}")
+
+
+def run(*command, text=""):
+    return subprocess.run([str(word) for word in command], input=text, capture_output=True, text=True, timeout=300)
+
+
+def job_rows(count):
+    """Collisions of instants, gangs, jobs without length; the same on every machine."""
+    state = 12345
+    for i in range(count):
+        state = (state * 1103515245 + 12345) % 2**31
+        yield i // 3 * 7, state // 7 % 40, 1 + state // 11 % 6
+
+
+def native(jobs, policy, folder, *more):
+    done = run(gpusched, "replay", jobs, "--cluster", "2x4", "--policy", policy, "--out", folder, *more)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    [table] = folder.glob("*/jobs.csv")
+    with open(table) as file:
+        return {row["job_id"]: (float(row["first_start_s"]), float(row["end_s"])) for row in csv.DictReader(file)}
+
+
+def hosted(jobs, policy):
+    done = run(sys.executable, examples / "host.py", jobs, "2x4", "--", gpusched, "serve", "--policy", policy)
+    expect(f"exit code of host.py with {policy}", (done.returncode, done.stderr), (0, ""))
+    rows = csv.DictReader(done.stdout.splitlines())
+    return {row["job_id"]: (float(row["start_s"]), float(row["end_s"])) for row in rows}
+
+
+HELLO = '{"type":"hello","protocol":"gpusched","version":1,"cluster":"1x2"}'
+JOB = '{"event":"job_submitted","job":{"id":"a","gpu_milli_per_task":1000,"duration_us":5}}'
+
+
+def events(time, *list):
+    return '{"type":"events","time_us":%d,"events":[%s]}' % (time, ",".join(list))
+
+
+def expect_refused(lines, reason, policy="fifo"):
+    """The host's last line is wrong, or its end is missing."""
+    done = run(gpusched, "serve", "--policy", policy, text="".join(line + "\n" for line in lines))
+    expect(f"serve: {lines[-1:]}", (done.returncode, done.stderr), (2, f"gpusched: {reason}\n"))
+    if lines:
+        expect(f"serve tells its host: {lines[-1:]}", json.loads(done.stdout.splitlines()[-1]),
+               {"type": "error", "message": reason})
+
+
+def expect_failure(jobs, folder, program, reason, parameters=""):
+    """A scheduler that misbehaves."""
+    path = folder / "scheduler.py"
+    path.write_text("import json, sys\ndef send(m): print(json.dumps(m) if not isinstance(m, str) else m, flush=True)\n"
+                    "hello = json.loads(sys.stdin.readline())\n" + program)
+    done = run(gpusched, "replay", jobs, "--cluster", "2x4", "--policy", f"program:{sys.executable} {path}{parameters}")
+    expect(f"exit code after {program!r}", done.returncode, 1)
+    if reason not in done.stderr or "Traceback" in done.stderr:
+        problems.append(f"after {program!r}:\n  found    {done.stderr!r}\n  expected {reason!r}")
+
+
+GREET = 'send({"type": "hello", "protocol": "gpusched", "version": 1, "name": "x"})\ne = json.loads(sys.stdin.readline())\n'
+
+
+def answer(decisions, more=""):
+    return GREET + 'send({"type": "decisions", "time_us": e["time_us"], "decisions": %s%s})\nsys.stdin.readline()\n' % (
+        decisions, more)
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    jobs = folder / "jobs.csv"
+    lines = [f"j{i},{submit},{work},{tasks},1000" for i, (submit, work, tasks) in enumerate(job_rows(60))]
+    jobs.write_text("\n".join(["job_id,submit_s,work_s,tasks,gpu_milli_per_task"] + lines) + "\n")
+
+    # gpusched decides, an external host has the jobs.
+    for number, policy in enumerate(["fifo", "sjf", "fifo+easy", "saf+conservative", "srtf", "las", "gandiva{slice_s=5}"]):
+        expect(f"host with {policy}", hosted(jobs, policy), native(jobs, policy, folder / f"host{number}"))
+
+    # gpusched simulates, an external scheduler decides.
+    program = f"program:{sys.executable} {examples / 'fifo_scheduler.py'}"
+    expect("external scheduler", native(jobs, program, folder / "program"), native(jobs, "fifo", folder / "fifo"))
+
+    failing = folder / "failures.json"
+    failing.write_text('{"node": {"per_1000_days": 200000, "detect_s": 1, "repair_h": 0.01}}')
+    more = ["--failures", failing, "--seed", "5"]
+    found = native(jobs, program, folder / "failing-program", *more)
+    expect("external scheduler under failures", found, native(jobs, "fifo", folder / "failing-fifo", *more))
+    if found == native(jobs, "fifo", folder / "sound-fifo"):
+        problems.append("no failure changed anything")
+
+    # What docs/process-boundary.md shows.
+    shown = [line for line in (source / "docs/process-boundary.md").read_text().splitlines() if line.startswith('{"')]
+    said, answers = shown[:len(shown) // 2], shown[len(shown) // 2:]
+    done = run(gpusched, "serve", "--policy", "fifo", text="".join(line + "\n" for line in said))
+    expect("the example of docs/process-boundary.md", done.stdout.splitlines(), answers)
+
+    # Hosts that are wrong.
+    at = "standard input:"
+    expect_refused([], 'standard input ended before the message "end"')
+    expect_refused([HELLO], 'standard input ended before the message "end"')
+    expect_refused([HELLO.replace("1,", "2,")],
+                   f"{at}1: /version: expected 1, the version of the protocol that this program has")
+    expect_refused([HELLO.replace('"cluster":', '"clusters":')], f"{at}1: /clusters: unknown key")
+    expect_refused(['{"type":"events"}'], f"{at}1: /protocol: is missing")
+    expect_refused([HELLO, "[]"], f"{at}2: expected an object")
+    expect_refused([HELLO, '{"type":"stop"}'], f"{at}2: /type: expected events|end")
+    expect_refused([HELLO, events(0, JOB.replace("1000", "1500"))],
+                   f"{at}2: /events/0/job/gpu_milli_per_task: expected 0 to 1000 or a multiple of 1000")
+    expect_refused([HELLO, events(0, '{"event":"job_finished","id":"b"}')], f"{at}2: /events/0: no job 'b' is known")
+    expect_refused([HELLO, events(5, JOB), events(4)], f"{at}3: time goes back from 5 us to 4 us")
+    expect_refused([HELLO, events(0, JOB.replace('"a"', '"a","tasks":3'))],
+                   f"{at}2: job 'a' does not fit the empty cluster")
+    expect_refused([HELLO, events(0, JOB.replace(',"duration_us":5', ""))],
+                   f"{at}2: policy sjf reads run times, and job 'a' comes without its duration", "sjf")
+    done = run(gpusched, "serve", "--policy", "fif")
+    expect("unknown policy", (done.returncode, done.stdout), (2, ""))
+
+    # A host that leaves without reading.
+    host = subprocess.Popen([gpusched, "serve", "--policy", "fifo"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+    host.stdout.close()
+    host.stdin.write(HELLO + "\n")
+    host.stdin.close()
+    expect("a host that left", (host.stderr.read(), host.wait()),
+           ("gpusched: the host closed the pipe that decisions go to\n", 1))
+
+    # Schedulers that are wrong.
+    small = folder / "small.csv"
+    small.write_text("job_id,submit_s,work_s,tasks,gpu_milli_per_task\na,0,5,9,1000\nb,0,5,1,1000\n".replace(",9,", ",8,"))
+    expect_failure(small, folder, "sys.exit(3)\n", "the program ended with exit code 3")
+    expect_failure(small, folder, "send('{')\nsys.stdin.readline()\n", "its output:1: ")
+    expect_failure(small, folder, 'send({"type": "hello", "protocol": "gpusched", "version": 2})\nsys.stdin.readline()\n',
+                   "its output:1: /version: expected 1")
+    expect_failure(small, folder, answer('[{"decision": "start", "id": "c"}]'), "start of job 'c': no such job was submitted")
+    expect_failure(small, folder, answer('[{"decision": "preempt", "id": "a"}]'), "preempt of job 'a': it does not run")
+    expect_failure(small, folder, answer('[{"decision": "start", "id": "a"}, {"decision": "start", "id": "b"}]'),
+                   "start of job 'b': it does not fit")
+    expect_failure(small, folder, answer('[{"decision": "start", "id": "b", "nodes": [{"node": 7, "tasks": 1}]}]'),
+                   "start of job 'b': no node 7")
+    expect_failure(small, folder, answer("[]", ', "call_us": 0'), "/call_us: expected an instant after 0")
+    expect_failure(small, folder, answer("[]", ', "later": 0'), "/later: unknown key")
+    expect_failure(small, folder, "import time\ntime.sleep(600)\n", "the program did not answer within 0.2 s", "{time_limit_s=0.2}")
+    done = run(gpusched, "replay", small, "--cluster", "2x4", "--policy", "program:/no/such/program")
+    expect("no such program", done.returncode, 1)
+
+print("\n".join(problems) if problems else "both directions give the native replay, and misuse is one line")
+sys.exit(1 if problems else 0)

@@ -54,9 +54,10 @@ void add_serve_command(CLI::App& program, int& exit_code) {
   command->add_option("--seed", options->seed, "of random placement and of policies that draw");
   command->footer(
       "Reads a JSON object a line from standard input and answers each on standard output.\n"
-      "Exit codes: 0 after the message end, 2 what the host sent is wrong, 1 the policy or the pipe failed.\n"
+      "Exit codes: 0 after the message end, 2 what the host sent is wrong, 1 the\n"
+      "policy or the pipe failed.\n"
       "Example:\n"
-      "  python3 examples/process/host.py jobs.csv 4x8 -- gpusched serve --policy fifo+easy\n");
+      "  python3 host.py jobs.csv 4x8 -- gpusched serve --policy fifo+easy\n");
   command->callback([options, &exit_code] { exit_code = serve(*options); });
 }
 

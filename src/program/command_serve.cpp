@@ -46,7 +46,7 @@ int serve(const ServeOptions& options) {
 }  // namespace
 
 void add_serve_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("serve", "Decide for another simulator or a cluster, over a pipe");
+  auto* command = program.add_subcommand("serve", "Decide for another simulator or a cluster");
   const auto options = std::make_shared<ServeOptions>();
   command->add_option("--policy", options->policy, "the policy that decides; `gpusched policies` lists all")
       ->required();

@@ -52,10 +52,11 @@ Result<TrainSummary> learn(const TrainConfig& config, const JobTable& jobs, cons
     if (auto fits = check_test_part(config, jobs); !fits) return Unexpected{fits.error()};
   }
   TrainingMethod* const method = config.method == Method::ppo ? ppo : search;
-  if (config.throughputs.empty()) return method(config, jobs, cluster, folder, resume, watch);
+  TrainConfig at_speeds = config;
+  at_speeds.network = for_agenda(config.network, config.env.agenda);
+  if (config.throughputs.empty()) return method(at_speeds, jobs, cluster, folder, resume, watch);
   const auto runtime = speeds_of(config, jobs, cluster);
   if (!runtime) return Unexpected{runtime.error()};
-  TrainConfig at_speeds = config;
   at_speeds.env.runtime = &runtime->model;
   return method(at_speeds, jobs, cluster, folder, resume, watch);
 }

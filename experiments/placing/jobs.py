@@ -7,7 +7,8 @@ usage: jobs.py THROUGHPUTS JOBS PER_HOUR SEED > log.csv
 THROUGHPUTS: gavel_simulation_throughputs.json of its artifact. Sizes and run times are those of Narayanan et al., OSDI'20, section
 7.1: 70 % of the jobs have 1 GPU, 10 % 2, 15 % 4 and 5 % 8; run times on a V100 are 10^x minutes, x uniform from 1.5 to 3 for 80 % of
 them and from 3 to 4 for the others. A job's model is any that was measured with as many GPUs, each as probable; it may use the GPU
-types on which it ran. Arrivals are a Poisson process.
+types on which it ran. Arrivals are a Poisson process of PER_HOUR jobs an hour; of several rates, 1.4,2.0, each holds for 1,000 jobs
+by turns.
 """
 import ast
 import csv
@@ -46,13 +47,13 @@ def main():
     if len(sys.argv) != 5:
         sys.exit(__doc__)
     models = measured(sys.argv[1])
-    jobs, per_hour = int(sys.argv[2]), float(sys.argv[3])
+    jobs, rates = int(sys.argv[2]), [float(rate) for rate in sys.argv[3].split(",")]
     rng = random.Random(int(sys.argv[4]))
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["job_id", "submit_s", "work_s", "tasks", "gpu_milli_per_task", "gpu_spec", "family"])
     now = 0.0
     for job in range(jobs):
-        now -= math.log(1 - rng.random()) * 3600 / per_hour
+        now -= math.log(1 - rng.random()) * 3600 / rates[job // 1000 % len(rates)]
         gpus, run = size(rng), seconds(rng)
         known = models.get(gpus)
         if not known:

@@ -101,7 +101,7 @@ TEST_F(NodeSpeeds, TheTokensAreTheTypesTheFastestFirst) {
   EXPECT_EQ(shown.mask, (std::vector<std::uint8_t>{1, 1, 1, 1}));
   EXPECT_EQ(shown.prior, (std::vector<float>{0, -1, -2, -1}));
   env_->step(1);
-  EXPECT_EQ(types_of(0), std::vector<std::uint32_t>{2, 2});
+  EXPECT_EQ(types_of(0), std::vector<std::uint32_t>{2});
 }
 
 TEST_F(NodeSpeeds, KnownTimesAreThoseOfTheBestType) {

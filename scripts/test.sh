@@ -13,6 +13,15 @@ if ! cmp -s tests/requirements.txt "$tools/ready"; then
   { python3 -m venv "$tools" && "$tools/bin/pip" install -q --retries 1 --timeout 60 -r tests/requirements.txt && cp tests/requirements.txt "$tools/ready"; } ||
     echo "TensorBoard, SciPy and nanobind are not all to be had from pip: their tests will be skipped."
 fi
+# The clients of the Python package train with Debian's torch, which needs Debian's Python and numpy. Without it their tests are
+# not there.
+clients=$PWD/build/clients
+if /usr/bin/python3 -c 'import torch' 2>/dev/null && ! cmp -s tests/python/clients_requirements.txt "$clients/ready"; then
+  { /usr/bin/python3 -m venv --system-site-packages "$clients" &&
+    "$clients/bin/pip" install -q --no-deps --retries 1 --timeout 60 -r tests/python/clients_requirements.txt &&
+    cp tests/python/clients_requirements.txt "$clients/ready"; } ||
+    echo "sb3-contrib and onnxruntime are not all to be had from pip: tests of trainers in Python will be missing."
+fi
 export PATH="$tools/bin:$PATH"
 
 [ -f build/test/build.ninja ] || cmake --preset test

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/python_policy.hpp"
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
+#include "gpusched/learn/agenda.hpp"
 #include "gpusched/policy/policy.hpp"
+#include "python/bindings/padded_observation.hpp"
 #include "python/bindings/trace.hpp"
+#include "src/policies/learned/agenda_policy.hpp"
 
 namespace gpusched::python {
 namespace {
@@ -22,9 +27,12 @@ const char* word(EventKind kind) {
     case EventKind::submit: return "submit";
     case EventKind::start: return "start";
     case EventKind::preempt: return "preempt";
-    case EventKind::move: break;
+    case EventKind::move: return "move";
+    case EventKind::kill: return "kill";
+    case EventKind::node_down: return "node_down";
+    case EventKind::node_up: break;
   }
-  return "move";
+  return "node_up";
 }
 
 const char* word(JobPhase phase) {
@@ -177,14 +185,10 @@ class PythonPolicy {
       begun_ = true;
       start_all(*seen, callable_->function(shown));
     } catch (...) {
-      const std::lock_guard lock(callable_->mutex);
-      if (!callable_->failure) callable_->failure = std::current_exception();
-      callable_->stop->store(true);
+      callable_->fail(std::current_exception());
     }
     if (seen != nullptr) seen->end();
-    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begin;
-    callable_->calls += 1;
-    callable_->call_ns += static_cast<std::uint64_t>(spent.count());
+    callable_->count(std::chrono::steady_clock::now() - begin);
   }
 
  private:
@@ -206,7 +210,110 @@ class PythonPolicy {
   bool begun_ = false;
 };
 
+// A callable that makes the choices of an Agenda: it is shown what VectorEnv shows, and its method `choose` gives the
+// number of an action.
+class PythonAgent {
+ public:
+  PythonAgent(Callable* callable, const AgendaOptions& options, const PaddedShape& shape,
+              std::span<const Time> true_runs)
+      : callable_(callable), shape_(shape), agenda_(options, true_runs) {}
+
+  [[nodiscard]] std::string_view name() const { return callable_->name; }
+  [[nodiscard]] bool clairvoyant() const { return agenda_.options().knowledge == RuntimeKnowledge::oracle; }
+
+  void decide(const View& view, Decision& decision) {
+    if (callable_->stop->load(std::memory_order_relaxed)) return;
+    agenda_.observe(view);
+    while (agenda_.open(view, decision)) {
+      observation_.shape(1, [&](std::uint32_t) { return std::pair{agenda_.size(), agenda_.group_count()}; });
+      agenda_.encode(view, observation_.slot(0));
+      const auto action = ask();
+      if (!action) return;
+      agenda_.act(*action, view, decision);
+    }
+  }
+
+ private:
+  // Nothing once the callable has failed.
+  std::optional<std::uint32_t> ask() {
+    const nb::gil_scoped_acquire locked;
+    const auto begin = std::chrono::steady_clock::now();
+    std::optional<std::uint32_t> action;
+    try {
+      action = token(callable_->function.attr("choose")(padded_observation(observation_, 0, shape_, true)));
+    } catch (...) {
+      callable_->fail(std::current_exception());
+    }
+    callable_->count(std::chrono::steady_clock::now() - begin);
+    return action;
+  }
+
+  [[nodiscard]] std::uint32_t token(const nb::object& answer) const {
+    std::int64_t number = -1;
+    if (!nb::try_cast(answer, number)) {
+      throw InputError("the agent chose " + nb::cast<std::string>(nb::repr(answer)) + "; expected a whole number");
+    }
+    const std::uint32_t size = agenda_.size();
+    const bool is_job = number >= 0 && number < std::min(size, shape_.tokens);
+    if (is_job || number == shape_.tokens) {
+      const std::uint32_t action = is_job ? static_cast<std::uint32_t>(number) : size;
+      if (agenda_.allowed(action)) return action;
+    }
+    throw InputError("the agent chose " + std::to_string(number) + ", which is not allowed; expected an action that " +
+                     "action_mask has 1 for");
+  }
+
+  Callable* callable_;
+  PaddedShape shape_;
+  Agenda agenda_;
+  Observation observation_;
+};
+
+PolicyInfo agent_info(Callable* callable) {
+  const std::string text = nb::cast<std::string>(callable->function.attr("options_json"));
+  const AgendaOptions options = agenda_options(Json::parse(text));
+  return {.name = callable->name,
+          .summary = "a trained agent in Python",
+          .source = "Python",
+          .make = [callable, options](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
+            const bool oracle = options.knowledge == RuntimeKnowledge::oracle;
+            return AnyPolicy(PythonAgent(callable, options, padded_shape(options, *context.cluster),
+                                         oracle ? context.jobs->works() : std::span<const Time>{}));
+          },
+          .agent = true,
+          .knowledge = [known = estimator_name(options.knowledge)](const PolicyParameters&,
+                                                                   const std::string&) { return known; }};
+}
+
+PolicyInfo callable_info(Callable* callable) {
+  return {.name = callable->name,
+          .summary = "a Python callable",
+          .source = "Python",
+          .make = [callable](const PolicyParameters&, const PolicyContext& context) -> Result<AnyPolicy> {
+            return AnyPolicy(PythonPolicy(callable, context.jobs));
+          }};
+}
+
 }  // namespace
+
+void Callable::fail(std::exception_ptr reason) {
+  const std::lock_guard lock(mutex);
+  if (!failure) failure = std::move(reason);
+  stop->store(true);
+}
+
+void Callable::count(std::chrono::nanoseconds spent) {
+  calls += 1;
+  call_ns += static_cast<std::uint64_t>(spent.count());
+}
+
+bool is_free_policy_name(const std::string& name) {
+  const auto specs = parse_policy_list(name);
+  if (!specs || specs->size() != 1) return false;
+  const PolicySpec& spec = specs->front();
+  return spec.name == name && spec.text == name && name.find_first_of(":/") == std::string::npos &&
+         !PolicyRegistry::standard().find(name);
+}
 
 std::vector<std::unique_ptr<Callable>> add_callables(PolicyRegistry& registry, const nb::dict& callables,
                                                      std::atomic<bool>& stop) {
@@ -216,17 +323,15 @@ std::vector<std::unique_ptr<Callable>> add_callables(PolicyRegistry& registry, c
     callable->function = nb::borrow(function);
     callable->name = nb::cast<std::string>(name);
     callable->stop = &stop;
-    registry.add({.name = callable->name,
-                  .summary = "a Python callable",
-                  .source = "Python",
-                  .make = [callable = callable.get()](const PolicyParameters&, const PolicyContext& context)
-                      -> Result<AnyPolicy> { return AnyPolicy(PythonPolicy(callable, context.jobs)); }});
+    const bool is_agent = nb::hasattr(callable->function, "options_json");
+    registry.add(is_agent ? agent_info(callable.get()) : callable_info(callable.get()));
     added.push_back(std::move(callable));
   }
   return added;
 }
 
 void bind_policy(nb::module_& module) {
+  module.def("is_free_policy_name", &is_free_policy_name, nb::arg("name"));
   nb::class_<PyView>(module, "View",
                      "What a policy sees at one instant, and its commands. It ends with the decision: later uses raise "
                      "RuntimeError. Arrays that it gave are copies and stay valid.")

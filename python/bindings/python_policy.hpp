@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -26,13 +27,21 @@ struct Callable {
   std::mutex mutex;
   std::exception_ptr failure;  ///< the first exception
 
+  /// Notes it, if it is the first, and ends all runs.
+  void fail(std::exception_ptr reason);
+  /// Notes a decision.
+  void count(std::chrono::nanoseconds spent);
   /// Throws it, if there is one.
   void rethrow() const {
     if (failure) std::rethrow_exception(failure);
   }
 };
 
-/// Adds a row for each of {name: callable}. `stop` must outlive the runs.
+/// True when a callable may stand under that name: it can be written in a list of policies, and none is called so.
+bool is_free_policy_name(const std::string& name);
+
+/// Adds a row for each of {name: callable}; one with an attribute `options_json` is an agent (agents.py), which chooses
+/// as in VectorEnv. `stop` must outlive the runs.
 std::vector<std::unique_ptr<Callable>> add_callables(PolicyRegistry& registry, const nb::dict& callables,
                                                      std::atomic<bool>& stop);
 

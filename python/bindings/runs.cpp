@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // replay(), evaluate(), report() and the tables of fields behind their keyword arguments.
+#include <nanobind/stl/map.h>
+
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -173,7 +176,19 @@ nb::dict replay(const std::string& keywords, const PyTrace* trace, const nb::dic
   return result;
 }
 
-nb::dict evaluate(const std::string& keywords, const nb::dict& callables) {
+// Rows of callables whose own names are no policy names are told under their own.
+void rename(EvaluateScenario& scenario, Lineup& lineup, const std::map<std::string, std::string>& shown) {
+  const auto change = [&](std::string& name) {
+    if (const auto found = shown.find(name); found != shown.end()) name = found->second;
+  };
+  for (PolicySpec& spec : lineup.policies) change(spec.text);
+  for (Lineup::Entry& entry : lineup.entries) change(entry.name);
+  for (std::string& policy : scenario.policies) change(policy);
+  change(scenario.against);
+}
+
+nb::dict evaluate(const std::string& keywords, const nb::dict& callables,
+                  const std::map<std::string, std::string>& shown) {
   EvaluateScenario scenario;
   set_keywords(evaluate_fields(scenario), keywords);
   if (scenario.protocol != "windows") throw InputError("protocol: evaluate() has windows alone; the program has sc20");
@@ -187,6 +202,7 @@ nb::dict evaluate(const std::string& keywords, const nb::dict& callables) {
   run_unlocked(stop, [&] {
     plan.emplace(load_evaluation(scenario, registry));
     if (!*plan) return;
+    rename(scenario, (*plan)->lineup, shown);
     EvaluationProgress progress;
     progress.stop = &stop;
     evaluations.emplace(run_evaluation(**plan, registry, threads, progress));
@@ -197,6 +213,10 @@ nb::dict evaluate(const std::string& keywords, const nb::dict& callables) {
   nb::dict result;
   result["text"] = evaluation_text(**plan, **evaluations);
   result["json"] = evaluation_json(scenario, **plan, **evaluations, {});
+  nb::dict csv;
+  csv["comparison.csv"] = comparison_csv(**evaluations, (*plan)->report);
+  csv["windows.csv"] = windows_csv(**evaluations);
+  result["csv"] = csv;
   result["costs"] = costs_of(added);
   return result;
 }
@@ -237,7 +257,7 @@ void bind_runs(nb::module_& module) {
     Scenario scenario;
     return keywords_of(scenario_fields(scenario));
   });
-  module.def("evaluate", &evaluate, nb::arg("keywords"), nb::arg("callables"));
+  module.def("evaluate", &evaluate, nb::arg("keywords"), nb::arg("callables"), nb::arg("shown"));
   module.def("evaluate_keywords", [] {
     EvaluateScenario scenario;
     return keywords_of(evaluate_fields(scenario));

@@ -5,14 +5,12 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
-#include <tuple>
 
 #include "gpusched/core/named_value.hpp"
+#include "python/bindings/padded_observation.hpp"
 #include "python/bindings/trace.hpp"
 #include "traces/core/run_input.hpp"
 
@@ -32,29 +30,18 @@ struct PyEnvState {
   std::vector<std::int64_t> lengths;
 };
 
-// Groups of nodes that an observation can hold at most: kinds of node times their numbers of idle GPUs.
-std::uint32_t most_groups(const Cluster& cluster) {
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, bool>, std::uint32_t> kinds;
-  for (const Node& node : cluster.nodes) ++kinds[{node.vc, node.vc_group, node.gpu_type, node.gpus, node.counts_only}];
-  std::uint32_t groups = 0;
-  for (const auto& [kind, nodes] : kinds) groups += std::min(nodes, std::get<3>(kind) + 1);
-  return std::max(1u, groups);
-}
-
 using Actions = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 class PyVectorEnv {
  public:
   PyVectorEnv(std::shared_ptr<const EnvData> data, const VectorEnvOptions& options)
       : data_(std::move(data)), options_(options), env_(data_->windows, {}, data_->cluster, options) {
-    groups_ = most_groups(data_->cluster);
-    tokens_ = options.env.agenda.max_jobs;
-    if (options.env.agenda.choose_nodes) tokens_ = std::max(tokens_, groups_);
+    shape_ = padded_shape(options.env.agenda, data_->cluster);
     const std::size_t count = options.environments;
-    jobs_.resize(count * tokens_ * job_features);
-    prior_.resize(count * (tokens_ + 1));
-    mask_.resize(count * (tokens_ + 1));
-    group_rows_.resize(count * groups_ * group_features);
+    jobs_.resize(count * shape_.tokens * job_features);
+    prior_.resize(count * (shape_.tokens + 1));
+    mask_.resize(count * (shape_.tokens + 1));
+    group_rows_.resize(count * shape_.groups * group_features);
     global_.resize(count * global_features);
     privileged_.resize(count * privileged_features);
     used_.resize(count);
@@ -127,7 +114,7 @@ class PyVectorEnv {
     std::vector<std::int64_t> actions(env_.size());
     for (std::uint32_t e = 0; e < env_.size(); ++e) {
       const std::uint32_t size = env_.env(e).agenda().size();
-      actions[e] = env_.is_done(e) || chosen[e] == size ? tokens_ : chosen[e];
+      actions[e] = env_.is_done(e) || chosen[e] == size ? shape_.tokens : chosen[e];
     }
     return column(std::move(actions));
   }
@@ -137,18 +124,7 @@ class PyVectorEnv {
     const Turn turn(*this);
     const Observation& seen = env_.batch().final_observation;
     if (which >= seen.count()) throw nb::index_error("no such final observation");
-    Padded one(tokens_, groups_);
-    copy(seen, static_cast<std::uint32_t>(which), one.jobs.data(), one.prior.data(), one.mask.data(), one.groups.data(),
-         0);
-    std::vector<float> global(seen.global.begin() + static_cast<std::ptrdiff_t>(which * global_features),
-                              seen.global.begin() + static_cast<std::ptrdiff_t>((which + 1) * global_features));
-    nb::dict result;
-    result["jobs"] = shaped(std::move(one.jobs), {tokens_, job_features});
-    result["prior"] = column(std::move(one.prior));
-    result["action_mask"] = column(std::move(one.mask));
-    result["groups"] = shaped(std::move(one.groups), {groups_, group_features});
-    result["global"] = column(std::move(global));
-    return result;
+    return padded_observation(seen, static_cast<std::uint32_t>(which), shape_, false);
   }
 
   [[nodiscard]] nb::dict ragged() {
@@ -219,10 +195,10 @@ class PyVectorEnv {
       using Value = typename std::remove_reference_t<decltype(values)>::value_type;
       result[name] = nb::cast(nb::ndarray<nb::numpy, Value>(values.data(), shape, self));
     };
-    add("jobs", jobs_, {count, tokens_, job_features});
-    add("prior", prior_, {count, tokens_ + 1});
-    add("action_mask", mask_, {count, tokens_ + 1});
-    add("groups", group_rows_, {count, groups_, group_features});
+    add("jobs", jobs_, {count, shape_.tokens, job_features});
+    add("prior", prior_, {count, shape_.tokens + 1});
+    add("action_mask", mask_, {count, shape_.tokens + 1});
+    add("groups", group_rows_, {count, shape_.groups, group_features});
     add("global", global_, {count, global_features});
     add("privileged", privileged_, {count, privileged_features});
     add("rewards", rewards_, {count});
@@ -235,8 +211,9 @@ class PyVectorEnv {
     return result;
   }
 
-  [[nodiscard]] std::uint32_t tokens() const { return tokens_; }
-  [[nodiscard]] std::uint32_t groups() const { return groups_; }
+  [[nodiscard]] std::uint32_t tokens() const { return shape_.tokens; }
+  [[nodiscard]] std::string agent_options() const { return agent_options_text(options_.env.agenda); }
+  [[nodiscard]] std::uint32_t groups() const { return shape_.groups; }
   [[nodiscard]] std::size_t window_count() const { return data_->windows.size(); }
 
  private:
@@ -253,24 +230,6 @@ class PyVectorEnv {
    private:
     PyVectorEnv* env_;
   };
-
-  struct Padded {
-    Padded(std::uint32_t tokens, std::uint32_t most_groups)
-        : jobs(std::size_t{tokens} * job_features),
-          prior(tokens + 1),
-          mask(tokens + 1),
-          groups(std::size_t{most_groups} * group_features) {}
-    std::vector<float> jobs, prior;
-    std::vector<std::int8_t> mask;
-    std::vector<float> groups;
-  };
-
-  template <class Value>
-  static nb::object shaped(std::vector<Value> values, std::initializer_list<std::size_t> shape) {
-    auto* const held = new std::vector<Value>(std::move(values));
-    const nb::capsule owner(held, [](void* memory) noexcept { delete static_cast<std::vector<Value>*>(memory); });
-    return nb::cast(nb::ndarray<nb::numpy, Value>(held->data(), shape, owner));
-  }
 
   void require_open() const {
     if (!open_) throw std::runtime_error("call reset() first");
@@ -290,8 +249,8 @@ class PyVectorEnv {
       const Agenda& agenda = env_.env(e).agenda();
       const std::int64_t action = given.data()[e];
       const std::uint32_t size = agenda.size();
-      const bool in_range = action >= 0 && (action < size || action == tokens_);
-      actions_[e] = action == tokens_ ? size : static_cast<std::uint32_t>(action);
+      const bool in_range = action >= 0 && (action < size || action == shape_.tokens);
+      actions_[e] = action == shape_.tokens ? size : static_cast<std::uint32_t>(action);
       if (in_range && agenda.allowed(actions_[e])) continue;
       if (!replace) {
         wrong = "actions[" + std::to_string(e) + "]: " + std::to_string(action) +
@@ -324,35 +283,17 @@ class PyVectorEnv {
     take();
   }
 
-  // Copies one environment's ragged rows into padded ones that held `before` tokens.
-  void copy(const Observation& seen, std::uint32_t e, float* jobs, float* prior, std::int8_t* mask, float* groups,
-            std::uint32_t before) const {
-    const std::uint32_t all = seen.tokens(e), count = std::min(all, tokens_);
-    const std::size_t first = seen.job_begin[e];
-    std::copy_n(seen.jobs.data() + first * job_features, std::size_t{count} * job_features, jobs);
-    std::copy_n(seen.prior.data() + first + e, count, prior);
-    std::copy_n(seen.mask.data() + first + e, count, mask);
-    if (before > count) {
-      std::fill(jobs + std::size_t{count} * job_features, jobs + std::size_t{before} * job_features, 0.0f);
-      std::fill(prior + count, prior + before, 0.0f);
-      std::fill(mask + count, mask + before, std::int8_t{0});
-    }
-    prior[tokens_] = seen.prior[first + e + all];
-    mask[tokens_] = static_cast<std::int8_t>(seen.mask[first + e + all]);
-    const std::size_t first_group = seen.group_begin[e];
-    const std::size_t rows = std::min<std::size_t>(seen.group_begin[e + 1] - first_group, groups_);
-    std::copy_n(seen.groups.data() + first_group * group_features, rows * group_features, groups);
-    std::fill(groups + rows * group_features, groups + std::size_t{groups_} * group_features, 0.0f);
-  }
-
   void take() {
     const Batch& batch = env_.batch();
     const Observation& seen = batch.observation;
     for (std::uint32_t e = 0; e < env_.size(); ++e) {
-      copy(seen, e, jobs_.data() + std::size_t{e} * tokens_ * job_features,
-           prior_.data() + std::size_t{e} * (tokens_ + 1), mask_.data() + std::size_t{e} * (tokens_ + 1),
-           group_rows_.data() + std::size_t{e} * groups_ * group_features, used_[e]);
-      used_[e] = std::min(seen.tokens(e), tokens_);
+      pad(seen, e, shape_,
+          {.jobs = jobs_.data() + std::size_t{e} * shape_.tokens * job_features,
+           .prior = prior_.data() + std::size_t{e} * (shape_.tokens + 1),
+           .mask = mask_.data() + std::size_t{e} * (shape_.tokens + 1),
+           .groups = group_rows_.data() + std::size_t{e} * shape_.groups * group_features},
+          used_[e]);
+      used_[e] = std::min(seen.tokens(e), shape_.tokens);
       const StepResult& result = batch.results[e];
       rewards_[e] = result.scalar;
       std::copy(result.reward.begin(), result.reward.end(), components_.begin() + std::size_t{e} * reward_terms);
@@ -367,7 +308,7 @@ class PyVectorEnv {
   std::shared_ptr<const EnvData> data_;
   VectorEnvOptions options_;
   VectorEnv env_;
-  std::uint32_t tokens_ = 0, groups_ = 0;  // of a padded observation
+  PaddedShape shape_;
   bool open_ = false;
   std::atomic<bool> busy_ = false;
   std::vector<float> jobs_, prior_;
@@ -382,43 +323,6 @@ class PyVectorEnv {
   std::vector<std::uint32_t> windows_;
 };
 
-using Json = nlohmann::json;
-
-template <class Value, std::size_t size>
-Value named(const Json& options, const char* key, const std::array<NamedValue<Value>, size>& names, Value fallback) {
-  if (!options.contains(key)) return fallback;
-  const std::string word = options[key].is_string() ? options[key].get<std::string>() : options[key].dump();
-  std::string known;
-  for (const auto& entry : names) {
-    if (word == entry.name) return entry.value;
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
-  }
-  throw InputError(std::string(key) + ": expected one of " + known + ", not '" + word + "'");
-}
-
-double number(const Json& options, const char* key, double fallback, double least, double most) {
-  if (!options.contains(key)) return fallback;
-  const double value = options[key].is_number() ? options[key].get<double>() : std::nan("");
-  if (!(value >= least && value <= most)) {
-    throw InputError(std::string(key) + ": expected a number from " + Json(least).dump() + " to " + Json(most).dump() +
-                     ", not " + options[key].dump());
-  }
-  return value;
-}
-
-std::uint32_t whole(const Json& options, const char* key, std::uint32_t fallback, std::uint32_t least,
-                    std::uint32_t most) {
-  const double value = number(options, key, fallback, least, most);
-  if (value != std::floor(value)) throw InputError(std::string(key) + ": expected a whole number");
-  return static_cast<std::uint32_t>(value);
-}
-
-bool flag(const Json& options, const char* key, bool fallback) {
-  if (!options.contains(key)) return fallback;
-  if (!options[key].is_boolean()) throw InputError(std::string(key) + ": expected True or False");
-  return options[key].get<bool>();
-}
-
 constexpr std::array<NamedValue<AutoresetMode>, 3> autoreset_names{{{"next_step", AutoresetMode::next_step},
                                                                     {"same_step", AutoresetMode::same_step},
                                                                     {"disabled", AutoresetMode::disabled}}};
@@ -427,19 +331,7 @@ constexpr std::array<NamedValue<Split>, 3> split_words{
 
 VectorEnvOptions env_options(const Json& given) {
   VectorEnvOptions options;
-  AgendaOptions& agenda = options.env.agenda;
-  agenda.mode = named(given, "mode", action_mode_names, agenda.mode);
-  if (agenda.mode == ActionMode::preempt) {
-    throw InputError(
-        "mode: preempt asks for scores of jobs, which this environment does not take; train it by "
-        "`gpusched train`");
-  }
-  agenda.knowledge = named(given, "knowledge", runtime_knowledge_names, agenda.knowledge);
-  agenda.heuristic = named(given, "heuristic", heuristic_names, agenda.heuristic);
-  agenda.max_jobs = whole(given, "max_jobs", agenda.max_jobs, 4, 65536);
-  agenda.choose_nodes = flag(given, "choose_nodes", agenda.choose_nodes);
-  agenda.sc20_backfill = flag(given, "sc20_backfill", agenda.sc20_backfill);
-  if (const auto wrong = contradiction(agenda)) throw InputError("mode: " + std::string(*wrong));
+  options.env.agenda = agenda_options(given);
   if (given.contains("weights")) {
     if (!given["weights"].is_object()) throw InputError("weights: expected a dict of reward terms");
     options.env.weights = {};
@@ -528,6 +420,7 @@ void bind_vector_env(nb::module_& module) {
       .def("arrays", [](nb::handle self) { return nb::cast<PyVectorEnv&>(self).arrays(self); })
       .def_prop_ro("tokens", &PyVectorEnv::tokens)
       .def_prop_ro("groups", &PyVectorEnv::groups)
+      .def_prop_ro("agent_options", &PyVectorEnv::agent_options)
       .def_prop_ro("windows", &PyVectorEnv::window_count);
   module.def("make_env", &make_env, nb::arg("trace"), nb::arg("cluster"), nb::arg("options"));
   module.attr("reward_terms") = words(reward_names);

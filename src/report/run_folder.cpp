@@ -76,8 +76,11 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
+MilliGpu gpu_milli(double gpus) { return static_cast<MilliGpu>(std::llround(gpus * whole_gpu)); }
+
 Result<void> read_jobs(const std::string& path, ReplayRun& run) {
-  auto rows = CsvRows::open(path, {"job_id", "submit_s", "end_s", "wait_s", "jct_s", "measured", "status"});
+  auto rows =
+      CsvRows::open(path, {"job_id", "submit_s", "end_s", "wait_s", "jct_s", "measured", "status", "gpus", "run_s"});
   if (!rows) return Unexpected{rows.error()};
   while (rows->next()) {
     run.jobs.push_back({.name = std::string(rows->at(0)),
@@ -86,7 +89,9 @@ Result<void> read_jobs(const std::string& path, ReplayRun& run) {
                         .wait = rows->seconds(3),
                         .completion = rows->seconds(4),
                         .measured = rows->at(5) == "true",
-                        .passed = rows->at(6) == "passed"});
+                        .passed = rows->at(6) == "passed",
+                        .gpu_milli = gpu_milli(rows->number(7)),
+                        .ran = rows->seconds(8)});
   }
   if (rows->failure()) return Unexpected{*rows->failure()};
   const auto measured = static_cast<std::size_t>(
@@ -114,6 +119,22 @@ void sort_nodes(ReplayRun& run) {
   for (IntervalRow& interval : run.intervals) interval.node = place[interval.node];
 }
 
+// Every job holds its GPUs for as long as it ran: a file that was cut at a line's end shows here.
+Result<void> check_gpu_time(const std::string& path, const ReplayRun& run) {
+  std::vector<detail::WideInt> open(run.jobs.size());
+  for (std::size_t i = 0; i < run.jobs.size(); ++i) {
+    open[i] = detail::WideInt{run.jobs[i].gpu_milli} * run.jobs[i].ran.us;
+  }
+  for (const IntervalRow& row : run.intervals)
+    open[row.job] -= detail::WideInt{row.gpu_milli} * (row.end - row.start).us;
+  const auto differs = std::find_if(open.begin(), open.end(), [](detail::WideInt left) { return left != 0; });
+  if (differs == open.end()) return {};
+  const JobRow& job = run.jobs[static_cast<std::size_t>(differs - open.begin())];
+  return Unexpected{Error{.message = "its rows of job '" + job.name +
+                                     "' do not add up to the GPU time in jobs.csv beside it; is the file whole?",
+                          .file = path}};
+}
+
 Result<void> read_intervals(const std::string& path, ReplayRun& run) {
   auto rows = CsvRows::open(path, {"job_id", "node", "gpus", "start_s", "end_s"});
   if (!rows) return Unexpected{rows.error()};
@@ -127,16 +148,15 @@ Result<void> read_intervals(const std::string& path, ReplayRun& run) {
     }
     const auto [node, is_new] = nodes.emplace(std::string(rows->at(1)), static_cast<std::uint32_t>(nodes.size()));
     if (is_new) run.nodes.push_back(node->first);
-    const double gpus = rows->number(2);
     run.intervals.push_back({.job = job->second,
                              .node = node->second,
-                             .gpu_milli = static_cast<MilliGpu>(std::llround(gpus * whole_gpu)),
+                             .gpu_milli = gpu_milli(rows->number(2)),
                              .start = rows->seconds(3),
                              .end = rows->seconds(4)});
   }
   if (rows->failure()) return Unexpected{*rows->failure()};
   sort_nodes(run);
-  return {};
+  return check_gpu_time(path, run);
 }
 
 // A policy's name from its folder cannot lead out of the replay's folder.
@@ -330,7 +350,8 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder, ignored)) return wrong_folder(folder, "no such folder");
   if (!std::filesystem::is_directory(folder, ignored)) {
-    return wrong_folder(folder, "expected the folder of a run (--out of replay, evaluate, sweep, search or train), not a file");
+    return wrong_folder(folder,
+                        "expected the folder of a run (--out of replay, evaluate, sweep, search or train), not a file");
   }
   const std::string manifest_path = folder + "/" + manifest_name;
   if (is_file(manifest_path)) {

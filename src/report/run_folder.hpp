@@ -23,6 +23,8 @@ struct JobRow {
   Time submit{}, end{}, wait{}, completion{};
   bool measured = true;  ///< inside the window that the metrics are of
   bool passed = false;   ///< its status says that it succeeded
+  MilliGpu gpu_milli = 0;
+  Time ran{};
 };
 
 /// A row of intervals.csv.

@@ -82,8 +82,7 @@ std::optional<ConfidenceInterval> interval_over_seeds(const Cell& cell) {
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
   const double half = student_t_quantile(count - 1) * std::sqrt(squares / (count - 1) / count);
-  // The axis is logarithmic: an end at or below 0 cannot be drawn.
-  return ConfidenceInterval{std::max(mean - half, mean / 100), mean + half};
+  return ConfidenceInterval{mean - half, mean + half};
 }
 
 // At least two values, all numbers, of a key that is not a repetition.
@@ -100,13 +99,19 @@ bool is_axis(const SweepInput& sweep, std::size_t key) {
   return values.size() > 1;
 }
 
+// Points are means of the runs that there are.
+std::string note_on_missing(const SweepInput& sweep) {
+  if (sweep.missing + sweep.failed == 0) return "";
+  return " Runs are missing, so that points may be means over different seeds; the table compares pairs alone.";
+}
+
 Figure curve_figure(const SweepInput& sweep, std::size_t key, std::size_t number) {
   CsvText csv("policy,run,load,jct_s,wait_s,low,high,saturated");
   std::vector<Cell> cells = cells_by(sweep, key);
   std::erase_if(cells, [](const Cell& cell) { return std::isnan(cell.x); });
   Json series = Json::array();
   std::set<std::string> left_out;
-  bool any_saturated = false;
+  bool any_saturated = false, any_below_zero = false;
   for (const Cell& cell : cells) {
     const std::string name = visible_line(cell.series);
     if (std::find(series.begin(), series.end(), name) == series.end()) {
@@ -119,11 +124,14 @@ Figure curve_figure(const SweepInput& sweep, std::size_t key, std::size_t number
     interval ? csv.cell(interval->low).cell(interval->high) : csv.cell("").cell("");
     csv.cell(cell.saturated > 0 ? 1.0 : 0.0).end_row();
     any_saturated |= cell.saturated > 0;
+    any_below_zero |= interval && interval->low < mean_of(cell.jct_s) / 100;
   }
   const std::string& name = sweep.keys[key];
   std::string caption =
       "Mean completion time over seeds and windows. A bar is the 95 % interval of the mean over seeds (Student's t, at "
       "least three seeds that differ).";
+  if (any_below_zero) caption += " A bar that reaches below a hundredth of the mean ends there.";
+  caption += note_on_missing(sweep);
   if (any_saturated) caption += " Hollow: a run was saturated, so that its mean depends on how long it was watched.";
   if (!left_out.empty()) {
     caption += " The first " + std::to_string(most_curves) + " of " + std::to_string(most_curves + left_out.size()) +
@@ -179,7 +187,8 @@ std::optional<Figure> sweep_front(const SweepInput& sweep, std::size_t number) {
   if (!figure) return figure;
   figure->caption =
       "One point a policy and setting, averaged over seeds and windows; less is better on both axes. A line joins the "
-      "policies that no other beats in both (the Pareto front) of one setting.";
+      "policies that no other beats in both (the Pareto front) of one setting." +
+      note_on_missing(sweep);
   figure->settings["runs"] = std::move(contestants);
   figure->settings["every_run"] = true;
   return figure;
@@ -189,17 +198,18 @@ std::optional<Figure> sweep_front(const SweepInput& sweep, std::size_t number) {
 
 std::vector<std::string> sweep_notes(const SweepInput& sweep) {
   std::vector<std::string> notes;
-  const auto add = [&](double count, const std::string& what) {
+  const auto add = [&](double count, double of, const std::string& what) {
     if (count < 1) return;
     notes.push_back(sweep.folder + ": " + human_count(static_cast<std::uint64_t>(count)) + " of " +
-                    counted(static_cast<std::uint64_t>(sweep.all), "run") + " " + what);
+                    counted(static_cast<std::uint64_t>(of), "run") + " " + what);
   };
-  add(sweep.missing, "were missing when it wrote runs.csv; the same gpusched sweep command goes on");
-  add(sweep.failed, "failed or took too long; runs.csv says why");
+  add(sweep.missing, sweep.all, "were missing when it wrote runs.csv; the same gpusched sweep command goes on");
+  add(sweep.failed, sweep.all, "failed or took too long; runs.csv says why");
   const auto saturated =
       std::count_if(sweep.runs.begin(), sweep.runs.end(), [](const SweepRunRow& run) { return run.grid.saturated; });
-  add(static_cast<double>(saturated),
-      "were saturated: more work arrived than the cluster could do, and their means grow with the length of the run");
+  add(static_cast<double>(saturated), static_cast<double>(sweep.runs.size()),
+      "with figures were saturated: more work arrived than the cluster could do, and their means grow with the length "
+      "of the run");
   return notes;
 }
 
@@ -219,7 +229,8 @@ std::optional<ReportTable> sweep_table(const SweepInput& sweep, const std::vecto
           " in pairs of runs that differ in the policy alone. 95 % intervals: over seeds from the sign-flip test, over "
           "windows from the block bootstrap of evaluate. p: Wilcoxon's signed-rank test, corrected by Holm for "
           "all tests of the figure; effect: rank-biserial correlation, -1 where every pair is lower. "
-          "Saturated: pairs with a saturated run. A seed that changes nothing counts once.",
+          "Saturated: runs, each seed of a window by itself, that have a saturated run in their pair. In pairs a seed "
+          "that changes nothing counts once.",
       .header = {"policy", "setting", "figure", "mean", "difference", "95 % interval", "pairs", "p (Holm)", "effect",
                  "saturated", "verdict"},
       .rows = {}};

@@ -36,7 +36,9 @@ Result<SweepInput> read_sweep_folder(const std::string& folder, const Json& mani
   columns.insert(columns.end(), sweep.keys.begin(), sweep.keys.end());
   auto rows = CsvRows::open(path, columns);
   if (!rows) return Unexpected{rows.error()};
+  double stored = 0;
   while (rows->next()) {
+    ++stored;
     if (rows->at(1) != "done") continue;
     SweepRunRow run{.id = std::string(rows->at(0)), .grid = {}, .worst_decile_slowdown = rows->number_or_none(4)};
     run.grid.saturated = rows->number(2) != 0;
@@ -49,7 +51,14 @@ Result<SweepInput> read_sweep_folder(const std::string& folder, const Json& mani
   if (rows->failure()) return Unexpected{*rows->failure()};
   sweep.missing = count_at(manifest, "missing");
   sweep.failed = count_at(manifest, "failed") + count_at(manifest, "timeout");
-  sweep.all = count_at(manifest, "done") + sweep.missing + sweep.failed;
+  const double expected = count_at(manifest, "done") + sweep.failed;
+  sweep.all = expected + sweep.missing;
+  if (stored < expected) {  // more than that: the sweep was killed before it wrote its manifest
+    return Unexpected{Error{.message = "holds " + counted(static_cast<std::uint64_t>(stored), "run") +
+                                       ", manifest.json beside it says " +
+                                       human_count(static_cast<std::uint64_t>(expected)) + "; is the file whole?",
+                            .file = path}};
+  }
   if (!sweep.runs.empty()) return sweep;
   return Unexpected{Error{.message = "holds no run with figures; `gpusched sweep` writes it when it ends or is "
                                      "interrupted",

@@ -69,7 +69,12 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   if (!run) return Unexpected{run.error()};
   EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}};
   const JobTable& jobs = input.run.trace.jobs;
-  input.options.engine = {.placement = input.run.placement, .preemption = scenario.preemption, .seed = scenario.seed};
+  const auto preemption = preemption_of(scenario.preemption, scenario.failures);
+  if (!preemption) return Unexpected{preemption.error()};
+  input.options.engine = {.placement = input.run.placement, .preemption = *preemption, .seed = scenario.seed};
+  auto failures = failures_of(scenario.failures, jobs, input.run.cluster, scenario.placement, scenario.seed);
+  if (!failures) return Unexpected{failures.error()};
+  input.options.failures = *std::move(failures);
   if (auto checked = check_placement(input.run.placement, scenario.fidelity); !checked) {
     return Unexpected{checked.error()};
   }
@@ -185,6 +190,7 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
     plan.inputs.push_back(*std::move(input));
   }
   std::vector<std::string> names = files_of(scenario.fidelity);
+  for (std::string& name : files_of(scenario.failures)) names.push_back(std::move(name));
   names.insert(names.end(), scenario.clusters.begin(), scenario.clusters.end());
   const std::vector<std::string> of_policies = files_of_policies(plan.lineup.policies, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());

@@ -57,7 +57,9 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       common.checkpoint_cost,
       common.restart_cost,
       common.checkpoint_interval,
+      common.checkpoint_write,
   };
+  for (Field& row : failure_fields(s.failures)) fields.push_back(std::move(row));
   for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
   FieldTable rest{
       {"protocol",

@@ -11,6 +11,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/engine/engine_state.hpp"
 #include "src/base/field_table.hpp"
+#include "src/sim/failures.hpp"
 #include "src/sim/fidelity.hpp"
 
 namespace gpusched {
@@ -30,6 +31,7 @@ struct EvaluateScenario {
   std::string backfill = "none";
   std::string placement = "consolidate";
   PreemptionCost preemption;
+  FailureOptions failures;
   Fidelity fidelity;
   std::string protocol = "windows";  ///< "windows", or "sc20"
   std::uint64_t window_jobs = 1024;  ///< measured jobs of a window

@@ -75,7 +75,9 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
   auto policy = make_contestant(registry, spec, options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
   if (!policy) return Unexpected{policy.error()};
-  Engine engine(jobs, cluster, options.engine, &options.runtime.model);
+  EngineOptions engine_options = options.engine;
+  if (!options.failures.is_empty()) engine_options.seed = seed;
+  Engine engine(jobs, cluster, engine_options, &options.runtime.model, &options.failures);
   RunLog log(measured);
   EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
   FragmentationLog fragmentation(measured);

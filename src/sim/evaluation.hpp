@@ -58,6 +58,7 @@ struct PolicyScores {
 /// What is laid over the windows.
 struct EvaluationOptions {
   EngineOptions engine;
+  NodeFailures failures = {};  ///< drawn anew for each window; empty: nodes do not fail
   EvaluationWindows windows;
   std::optional<PolicySpec> backfill = {};  ///< around every policy that is an order and names no way of its own
   CalibratedRuntime runtime = {};           ///< of device profiles; uniform, and energy unknown, without any

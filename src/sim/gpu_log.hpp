@@ -18,6 +18,7 @@ enum class RunEnd : std::uint8_t {
   finished,   ///< the job did its last work
   retried,    ///< the attempt ended and the job waits for its next one
   preempted,  ///< a decision stopped it
+  killed,     ///< a node of the job went down
   moved,      ///< a decision gave it other nodes: the next run begins at once
 };
 
@@ -71,8 +72,14 @@ class GpuLog {
           close(view, event.job, RunEnd::retried);
           wait(view, event.job, 1);
           break;
+        case EventKind::kill:
+          close(view, event.job, RunEnd::killed);
+          wait(view, event.job, 1);
+          break;
         case EventKind::finish: close(view, event.job, RunEnd::finished); break;
-        case EventKind::wake: break;
+        case EventKind::wake:
+        case EventKind::node_down:
+        case EventKind::node_up: break;
       }
     }
     keep_level(view.now());

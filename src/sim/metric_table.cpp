@@ -40,6 +40,11 @@ const std::vector<MetricInfo>& metric_table() {
       {"jain_fairness", &Metrics::jain_fairness, Better::more},
       {"max_finish_time_ratio", &Metrics::max_finish_time_ratio},
       {"events", &Metrics::events, Better::neither},
+      {"gpu_overhead", &Metrics::gpu_overhead},
+      {"gpu_lost", &Metrics::gpu_lost},
+      {"gpu_withheld", &Metrics::gpu_withheld, Better::neither},
+      {"goodput", &Metrics::goodput, Better::more},
+      {"kills", &Metrics::kills},
   };
   return table;
 }

@@ -60,6 +60,7 @@ Result<std::vector<PolicySpec>> specs_of(const Scenario& scenario, const PolicyR
 std::vector<std::string> files_of(const Scenario& scenario, const std::vector<PolicySpec>& specs,
                                   const PolicyRegistry& registry) {
   std::vector<std::string> names = files_of(scenario.fidelity);
+  for (std::string& name : files_of(scenario.failures)) names.push_back(std::move(name));
   names.push_back(scenario.cluster);
   const std::vector<std::string> of_policies = files_of_policies(specs, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
@@ -173,7 +174,8 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
     return run;
   }
   StoppablePolicy policy(*std::move(prepared.policy), progress);
-  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model);
+  auto engine =
+      std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model, &input.failures);
   RunLog log(input.window);
   EnergyLog energy(input.runtime.power ? &*input.runtime.power : nullptr, input.window);
   FragmentationLog fragmentation(input.window);
@@ -300,7 +302,12 @@ Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const Pol
   const auto window = window_for(scenario, input.trace.jobs);
   if (!window) return Unexpected{window.error()};
   input.window = *window;
-  input.options.preemption = scenario.preemption;
+  const auto preemption = preemption_of(scenario.preemption, scenario.failures);
+  if (!preemption) return Unexpected{preemption.error()};
+  input.options.preemption = *preemption;
+  auto failures = failures_of(scenario.failures, input.trace.jobs, input.cluster, scenario.placement, scenario.seed);
+  if (!failures) return Unexpected{failures.error()};
+  input.failures = *std::move(failures);
   input.options.seed = scenario.seed;
   return {};
 }

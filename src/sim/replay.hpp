@@ -31,6 +31,7 @@ struct ReplayInput {
   Trace trace;
   Cluster cluster;  ///< pooled() already when the placement is "count"
   EngineOptions options;
+  NodeFailures failures;  ///< empty: nodes do not fail
   MeasureWindow window;
   std::vector<PolicySpec> specs;               ///< each with its backfilling
   CalibratedRuntime runtime;                   ///< of the scenario's device profiles; uniform without any
@@ -48,9 +49,9 @@ InputRequest input_request(const Scenario& scenario);
 /// The same from a trace and a cluster that were read already: those of input_request(), or a part of them.
 Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistry& registry, RunInput loaded);
 
-/// Makes `input` that of another scenario, which differs only in policies, backfilling, seed, costs of preemption and
-/// the measured jobs. `input.recorded` and `input.files` stay what they were. Errors as load_replay(); then `input` is
-/// not to be used.
+/// Makes `input` that of another scenario, which differs only in policies, backfilling, seed, costs of preemption,
+/// failures and the measured jobs. `input.recorded` and `input.files` stay what they were. Errors as load_replay();
+/// then `input` is not to be used.
 Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const PolicyRegistry& registry);
 
 /// What one policy did.
@@ -77,8 +78,8 @@ struct PolicyRun {
   std::string folder = {};  ///< of its files, below --out: the policy's text without what file systems and shells
                             ///< dislike, numbered when two are alike; filled when files are asked for
   std::optional<GpuLog> gpu_log = {};  ///< when asked for
-  LogFile log_file;         ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
-  std::unique_ptr<Engine> engine;  ///< the finished engine, kept when asked for
+  LogFile log_file;                    ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
+  std::unique_ptr<Engine> engine;      ///< the finished engine, kept when asked for
 };
 
 /// How far all runs have come, readable from another thread, and a wish to stop.

@@ -220,6 +220,21 @@ std::string energy_line(const std::vector<PolicyRun>& runs) {
   return text + "\n";
 }
 
+// Where the GPU time of the cluster went.
+std::string gpu_time_table(const std::vector<PolicyRun>& runs) {
+  TextTable table({"policy", "useful", "overhead", "lost", "withheld", "idle", "goodput", "kills"});
+  for (const PolicyRun& run : runs) {
+    const Metrics& m = run.metrics;
+    const double withheld = m.gpu_withheld.value_or(0);
+    table.add({run.policy, percent(m.gpu_utilization), percent(m.gpu_overhead.value_or(0)),
+               percent(m.gpu_lost.value_or(0)), percent(withheld), percent(1 - m.gpu_allocation - withheld),
+               percent(m.goodput.value_or(1)), human_count(static_cast<std::uint64_t>(m.kills.value_or(0)))});
+  }
+  return "\n" + table.text() +
+         "GPU time of the cluster: useful work, loading and saving (overhead), work done again (lost), nodes out of "
+         "service (withheld); goodput: useful of what jobs held; kills: by nodes that went down\n";
+}
+
 // The cells from "avg JCT s" to "slowd.", of Metrics or RecordedWaits.
 template <class Figures>
 std::vector<std::string> time_cells(const Figures& m) {
@@ -348,6 +363,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
           "means; used: GPU time\n";
   if (input.recorded) text += recorded_line(*input.recorded);
   if (input.runtime.power) text += energy_line(runs);
+  if (!input.failures.is_empty()) text += gpu_time_table(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {
     for (const PolicyRun& run : runs) text += split_table(scenario, run);

@@ -10,7 +10,7 @@ namespace gpusched {
 /// Their rows, which each table puts where its reader looks for them.
 struct RunFields {
   Field where, drop_bad_rows, oversize, backfill, placement;
-  Field checkpoint_cost, restart_cost, checkpoint_interval;
+  Field checkpoint_cost, restart_cost, checkpoint_interval, checkpoint_write;
 };
 
 /// The rows of `scenario`, whose members have these names. The pointers live as long as it.
@@ -38,9 +38,12 @@ RunFields run_fields(AnyScenario& scenario) {
       .restart_cost = {"preemption.restart_s", "--restart-cost", "seconds to load it again",
                        &scenario.preemption.restart},
       .checkpoint_interval = {"preemption.checkpoint_interval_s", "--checkpoint-interval",
-                              "seconds of work between checkpoints; what follows the last one is lost; 0: nothing is "
-                              "lost",
+                              "seconds of work between checkpoints; what follows the last one is lost; 0: a preemption "
+                              "loses nothing, a failure of a node the whole run",
                               &scenario.preemption.checkpoint_interval},
+      .checkpoint_write = {"preemption.checkpoint_write_s", "--checkpoint-write",
+                           "seconds to write each checkpoint of an interval, while the job's work rests",
+                           &scenario.preemption.periodic_checkpoint},
   };
 }
 

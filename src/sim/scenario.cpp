@@ -46,7 +46,9 @@ FieldTable scenario_fields(Scenario& s) {
       common.checkpoint_cost,
       common.restart_cost,
       common.checkpoint_interval,
+      common.checkpoint_write,
   };
+  for (Field& row : failure_fields(s.failures)) fields.push_back(std::move(row));
   for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
   FieldTable rest{
       common.oversize,

@@ -14,6 +14,7 @@
 #include "gpusched/engine/engine_state.hpp"
 #include "gpusched/watch/metrics.hpp"
 #include "src/base/field_table.hpp"
+#include "src/sim/failures.hpp"
 #include "src/sim/fidelity.hpp"
 
 namespace gpusched {
@@ -31,6 +32,7 @@ struct Scenario {
   std::string placement = "consolidate";
   std::uint64_t seed = 0;
   PreemptionCost preemption;
+  FailureOptions failures;
   Fidelity fidelity;
   std::string oversize = "error";
   std::uint64_t warmup_jobs = 0;

@@ -26,6 +26,7 @@ const char* name_of(RunEnd how) {
     case RunEnd::finished: return "finished";
     case RunEnd::retried: return "retried";
     case RunEnd::preempted: return "preempted";
+    case RunEnd::killed: return "killed";
     case RunEnd::moved: break;
   }
   return "moved";

@@ -125,6 +125,7 @@ class Planner {
     const auto checked = check_policy(run);
     if (!checked) return Unexpected{checked.error()};
     std::vector<std::string> names = files_of(run.fidelity);
+    for (std::string& name : files_of(run.failures)) names.push_back(std::move(name));
     names.push_back(run.cluster);
     names.insert(names.end(), checked->begin(), checked->end());
     for (const std::string& file : existing_files(names)) {

@@ -6,6 +6,7 @@
 #include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/text_table.hpp"
+#include "src/base/visible_text.hpp"
 #include "src/sim/grid_comparison.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
@@ -118,8 +119,8 @@ std::string sweep_list(const SweepPlan& plan, const std::unordered_map<std::stri
   for (std::uint64_t i = 0; i < plan.runs.size(); ++i) {
     const auto point = plan.sweep.point(i);
     if (!point) break;  // plan_sweep() made each of them
-    std::vector<std::string> cells = cells_of(plan.sweep, *point);
-    cells.insert(cells.begin(), std::to_string(i + 1));
+    std::vector<std::string> cells{std::to_string(i + 1)};
+    for (const std::string& cell : cells_of(plan.sweep, *point)) cells.push_back(visible_line(cell));
     const auto state = states.find(plan.runs[i].key);
     const bool is_queued = queued.count(plan.runs[i].key) > 0;
     waiting += is_queued ? 1 : 0;

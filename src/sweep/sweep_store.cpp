@@ -175,6 +175,15 @@ struct SweepStore::State {
     return state;
   }
 
+  // A file that was overwritten in part gives rows that nobody stored.
+  Result<void> check_pages() {
+    const auto checked = prepare("PRAGMA quick_check(1)", "read");
+    if (!checked) return Unexpected{checked.error()};
+    if (sqlite3_step(checked->get()) == SQLITE_ROW && text_of(checked->get(), 0) == "ok") return {};
+    return Unexpected{
+        Error{.message = "is damaged: SQLite's quick_check refuses it; move it away to run all again", .file = path}};
+  }
+
   // A metric that a later version added is a column that an older file lacks.
   Result<void> make_table() {
     SweepResult nothing;
@@ -188,6 +197,7 @@ struct SweepStore::State {
     if (auto done = carry_out("BEGIN IMMEDIATE", "write"); !done) return done;
     if (auto done = carry_out("CREATE TABLE IF NOT EXISTS runs (" + columns + ") WITHOUT ROWID", "write"); !done)
       return done;
+    if (auto sound = check_pages(); !sound) return sound;
     std::set<std::string> known;
     const auto listed = prepare("SELECT name FROM pragma_table_info('runs')", "read");
     if (!listed) return Unexpected{listed.error()};

@@ -253,7 +253,7 @@ class WorkerPool {
       if (sockets[i].revents != 0) {
         done = take_reply(i);
       } else if (is_over_time(workers_[i])) {
-        done = end_worker(i, RunStatus::timeout, "took longer than " + human_duration(options_->time_limit_s));
+        done = end_worker(i, RunStatus::timeout, "took longer than " + exact_number(options_->time_limit_s) + " s");
       }
       if (!done) return done;
     }

@@ -561,11 +561,13 @@ TEST_F(OpenDecision, ANewRunBeginsWhenItIsStarted) {
   EXPECT_EQ(view.ran(first), whole_seconds(4));
 }
 
-TEST(EventKind, RetryLeavesTheClusterAndEntersTheQueue) {
+TEST(EventKind, RetryAndKillLeaveTheClusterAndEnterTheQueue) {
   using enum EventKind;
-  for (const EventKind kind : {finish, retry, wake, submit, start, preempt, move}) {
-    EXPECT_EQ(enters_queue(kind), kind == submit || kind == retry);
-    EXPECT_EQ(leaves_cluster(kind), kind == finish || kind == retry);
+  for (const EventKind kind : {finish, retry, wake, submit, start, preempt, move, kill, node_down, node_up}) {
+    const bool returns = kind == retry || kind == kill;
+    EXPECT_EQ(enters_queue(kind), kind == submit || returns);
+    EXPECT_EQ(leaves_cluster(kind), kind == finish || returns);
+    EXPECT_EQ(concerns_job(kind), kind != wake && kind != node_down && kind != node_up);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpusched/core/rng.hpp"
+#include "gpusched/data/node_failures.hpp"
 #include "gpusched/engine/engine.hpp"
 
 namespace gpusched::test {
@@ -135,6 +136,39 @@ inline RandomWorld random_world(std::uint64_t seed, WorldKind kind) {
         .checkpoint_interval = whole_seconds(draw.one_of(std::array<std::int64_t, 4>{0, 0, 2, 10}))};
   }
   return world;
+}
+
+/// Failures of the world's nodes, drawn from the same seed: some recorded, with all nodes up in the end, some by a law,
+/// of a node or of a switch. Each comes after 1,000 s or more on average, and each repair takes 100 s or less.
+inline NodeFailures random_failures(const RandomWorld& world, std::uint64_t seed) {
+  detail::WorldDraws draw(seed ^ 0xFA11);
+  NodeFailures failures;
+  const auto nodes = static_cast<std::uint32_t>(world.cluster.nodes.size());
+  std::vector<NodeChange> changes;
+  for (std::uint64_t i = draw.below(8); i > 0; --i) {
+    const NodeId node{static_cast<std::uint32_t>(draw.below(nodes))};
+    const Time begin = whole_seconds(static_cast<std::int64_t>(draw.below(1000)) - 210);
+    const Time end = begin + whole_seconds(static_cast<std::int64_t>(draw.below(100)));
+    if (!draw.chance(5)) changes.push_back({begin, node, false});
+    changes.push_back({end, node, true});
+  }
+  failures.add_changes(changes);
+  if (draw.chance(3)) return failures;
+  const std::uint32_t law = failures.add_law(
+      {.mean_up_s = static_cast<double>(1000 + draw.below(5000)),
+       .detect_s = draw.chance(3) ? 10.0 : 0.0,
+       .up_shape = draw.one_of(std::array<double, 3>{0.7, 1, 2}),
+       .mean_repair_s = static_cast<double>(1 + draw.below(100)),
+       .repair = draw.one_of(std::array<FailureLaw::Repair, 3>{
+           FailureLaw::Repair::fixed, FailureLaw::Repair::exponential, FailureLaw::Repair::lognormal})});
+  std::vector<NodeId> all;
+  for (std::uint32_t node = 0; node < nodes; ++node) all.push_back(NodeId{node});
+  if (draw.chance(4)) {
+    failures.add_unit(law, all);
+  } else {
+    for (const NodeId& node : all) failures.add_unit(law, {&node, 1});
+  }
+  return failures;
 }
 
 }  // namespace gpusched::test

@@ -293,6 +293,11 @@ TEST_F(ReportProgram, WhatIsNoRunIsOneLine) {
   const std::string jobs = bytes_of(at + "/fifo/jobs.csv");
   folder_.write("run/fifo/jobs.csv", jobs.substr(0, jobs.rfind('c')));
   refused(at, "holds 2 measured jobs, summary.json beside it says 3");
+  folder_.write("run/fifo/jobs.csv", jobs);
+  const std::string intervals = bytes_of(at + "/fifo/intervals.csv");
+  folder_.write("run/fifo/intervals.csv", intervals.substr(0, intervals.rfind('\n', intervals.size() - 2) + 1));
+  refused(at, "do not add up to the GPU time in jobs.csv beside it; is the file whole?");
+  folder_.write("run/fifo/intervals.csv", intervals);
   folder_.write("run/fifo/jobs.csv", jobs.substr(0, jobs.size() - 20));
   refused(at, "jobs.csv:4");
   folder_.write("run/fifo/jobs.csv", jobs);
@@ -392,7 +397,7 @@ TEST_F(ReportProgram, ASweepIsNamedByWhatVaries) {
   const std::string html = bytes_of(path("page.html"));
   EXPECT_THAT(html, HasSubstr("7 of 20 runs were missing when it wrote runs.csv"));
   EXPECT_THAT(html, HasSubstr("1 of 20 runs failed or took too long"));
-  EXPECT_THAT(html, HasSubstr("6 of 20 runs were saturated"));
+  EXPECT_THAT(html, HasSubstr("6 of 12 runs with figures were saturated"));
   EXPECT_THAT(html, HasSubstr(">&lt;b&gt;,*</"));  // knows true run times
   EXPECT_THAT(html, HasSubstr("each policy against fifo in pairs"));
   EXPECT_THAT(html, Not(HasSubstr("<b>,")));
@@ -404,7 +409,7 @@ TEST_F(ReportProgram, ASweepIsNamedByWhatVaries) {
   folder_.write("sweep/runs.csv", runs.substr(0, runs.size() - 30));
   refused("runs.csv:14: expected 14 fields; is the file whole?");
   folder_.write("sweep/runs.csv", runs.substr(0, runs.find('\n') + 1));
-  refused("holds no run with figures");
+  refused("holds 0 runs, manifest.json beside it says 13; is the file whole?");
   folder_.write("sweep/runs.csv", "run,id,status\n");
   refused("has no column");
   std::filesystem::remove(path("sweep/manifest.json"));

@@ -158,7 +158,7 @@ class SlurmSweep(unittest.TestCase):
         done = self.sweep(file)
         self.assertEqual(done.returncode, 1)
         self.assertEqual([row["status"] for row in self.rows()], ["timeout", "done", "done"])
-        self.assertIn("took longer than 4.0 s", self.rows()[0]["message"])
+        self.assertIn("took longer than 4 s", self.rows()[0]["message"])
         waiting = subprocess.Popen(self.command(file, "--retry", "--time-limit", "0"), cwd=self.folder,
                                    env=CLUSTER.environment, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)

@@ -48,6 +48,7 @@ struct NodeState {
   std::uint8_t island_gpus = 0;    ///< GPUs of an island; 0: the node is one, or does not tell its GPUs apart
   bool has_devices = false;        ///< its GPUs are told apart
   bool is_stale = false;           ///< the index may list it under another number of idle GPUs
+  bool is_down = false;            ///< out of service: nothing runs there
 };
 
 /// Nodes alike in owner, GPU type and GPU count: the unit of search. A class of one node (a pool) needs no index.
@@ -89,6 +90,27 @@ class Capacity {
     list_allowed_classes(cluster, specs);
     count_card_memory(cluster, specs);
   }
+
+  /// Takes a node out of service, all of it. Precondition: it is in service, and nothing there is held.
+  void withhold(NodeId id) {
+    NodeState& node = nodes_[GPUSCHED_NODE(id)];
+    occupy(all_of(id), everything_on(node), no_index);
+    node.is_down = true;
+    withheld_gpus_ += node.gpus;
+    ++withheld_nodes_;
+  }
+  /// Puts it back. Precondition: it is out of service.
+  void reinstate(NodeId id) {
+    NodeState& node = nodes_[GPUSCHED_NODE(id)];
+    node.is_down = false;
+    withheld_gpus_ -= node.gpus;
+    --withheld_nodes_;
+    give_back(all_of(id), everything_on(node), no_index);
+  }
+  /// True while the node is in service.
+  [[nodiscard]] bool is_up(NodeId id) const { return !nodes_[GPUSCHED_NODE(id)].is_down; }
+  /// GPUs of the nodes in service, held or not.
+  [[nodiscard]] std::int64_t up_gpus() const { return total_gpus_ - withheld_gpus_; }
 
   /// Nodes of the cluster.
   [[nodiscard]] std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
@@ -150,6 +172,7 @@ class Capacity {
   /// How many tasks of `shape` the node could take now, whatever owns it.
   [[nodiscard]] std::uint32_t tasks_that_fit(NodeId id, const Shape& shape) const {
     const NodeState& node = nodes_[GPUSCHED_NODE(id)];
+    if (node.is_down) return 0;
     std::int64_t tasks = shape.tasks;
     if (bounded_) tasks = std::min(tasks, bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape));
     if (shape.gpu_milli_per_task > 0) tasks = std::min(tasks, gpu_tasks_that_fit(node, shape));
@@ -309,6 +332,11 @@ class Capacity {
   [[nodiscard]] const detail::NodeState& node(NodeId id) const { return nodes_[GPUSCHED_NODE(id)]; }
   /// True when CPU or memory bounds some node, so that idle GPUs alone do not tell what fits.
   [[nodiscard]] bool is_bounded() const { return bounded_; }
+  /// True when the numbers of idle GPUs tell where a task of the shape fits.
+  [[nodiscard]] bool is_told_by_idle_gpus(const Shape& shape) const {
+    if (bounded_ || shape.is_share()) return false;
+    return withheld_nodes_ == 0 || shape.gpu_milli_per_task > 0;
+  }
   /// Tasks for which so much CPU and memory is enough; as much as `unlimited` is enough for any number.
   [[nodiscard]] static std::int64_t bounded_tasks_that_fit(std::int64_t cpu_milli, std::int64_t memory_mib,
                                                            const Shape& shape) {
@@ -559,6 +587,18 @@ class Capacity {
   void occupy(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, -1); }
   void give_back(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, +1); }
 
+  // A grant of the whole node, as one task.
+  [[nodiscard]] Grant all_of(NodeId id) const {
+    const NodeState& node = nodes_[index(id)];
+    return {.devices = node.has_devices ? ~std::uint64_t{0} >> (64 - node.gpus) : 0, .node = id, .tasks = 1};
+  }
+  // The shape of a task that needs the whole node.
+  static Shape everything_on(const NodeState& node) {
+    return {.gpu_milli_per_task = node.gpus * whole_gpu,
+            .cpu_milli_per_task = node.cpu_capacity < unlimited ? node.cpu_capacity : 0,
+            .memory_mib_per_task = node.memory_capacity < unlimited ? node.memory_capacity : 0};
+  }
+
   // The one place where capacity changes: sign -1 takes the grant, +1 returns it.
   void change(const Grant& grant, const Shape& shape, std::uint32_t vc, std::int64_t sign) {
     NodeState& node = nodes_[index(grant.node)];
@@ -633,7 +673,8 @@ class Capacity {
   bool devices_differ_ = false;
   std::uint32_t owners_ = 1;
   std::vector<std::uint32_t> rack_sites_;
-  std::int64_t total_gpus_ = 0;
+  std::int64_t total_gpus_ = 0, withheld_gpus_ = 0;
+  std::uint32_t withheld_nodes_ = 0;
   MilliGpu free_gpu_milli_ = 0;
   bool bounded_ = false;
   bool gangs_near_ = false;

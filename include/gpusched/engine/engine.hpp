@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,8 +27,9 @@ class Engine {
   /// An empty cluster before the first event. Virtual clusters of jobs and machines are matched by name; jobs of a
   /// virtual cluster that the machines do not have form a queue of their own and may run anywhere. A job whose shape
   /// does not fit the empty cluster waits for ever, so check the shapes first (ClusterState::fits_when_empty).
+  /// `runtime` and `failures`: how fast jobs run and when nodes fail; null = at the reference rate, never.
   Engine(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options = {},
-         const RuntimeModel* runtime = nullptr) {
+         const RuntimeModel* runtime = nullptr, const NodeFailures* failures = nullptr) {
     state_.jobs = &jobs;
     state_.runtime = runtime != nullptr && runtime->is_uniform() ? nullptr : runtime;
     state_.options = options;
@@ -39,12 +41,14 @@ class Engine {
     const bool spans = state_.runtime != nullptr && !state_.runtime->spans().is_empty();
     if (interference) state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
     if (spans) state_.cluster.keep_gangs_near();
-    if ((interference || spans) && options.preemption.checkpoint_interval.us > 0) rate_work_.resize(jobs.size());
-    const PreemptionCost& cost = options.preemption;
-    if (cost.checkpoint_interval.us > 0 && cost.checkpoint + cost.restart > Time{}) loading_.resize(jobs.size());
+    const bool can_fail = failures != nullptr && !failures->is_empty();
+    const bool loses_work = options.preemption.checkpoint_interval.us > 0 || can_fail;
+    if ((interference || spans || can_fail) && loses_work) rate_work_.resize(jobs.size());
+    if (options.preemption.any() || can_fail) state_.costs.resize(jobs.size());
     state_.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
+    if (can_fail) begin_failures(*failures);
   }
 
   /// The state as of now; valid until the engine moves.
@@ -57,7 +61,8 @@ class Engine {
   [[nodiscard]] Time next_event_time() const {
     const Time planned = state_.planned.empty() ? Time::max() : state_.planned.top().time;
     const Time submit = state_.arrived < state_.jobs->size() ? state_.jobs->submit(JobId{state_.arrived}) : Time::max();
-    return planned < submit ? planned : submit;
+    const Time next = planned < submit ? planned : submit;
+    return state_.outages.active() ? std::min(next, next_change_of_nodes(next)) : next;
   }
 
   /// Moves to the next instant at which something happens and applies all of its events (or one of them:
@@ -82,6 +87,7 @@ class Engine {
         adapt_rates();
       } else {
         while (!state_.planned.empty() && state_.planned.top().time == next) happen();
+        while (change_of_nodes_due()) change_nodes();
         adapt_rates();
         while (submission_due()) arrive();
       }
@@ -129,6 +135,11 @@ class Engine {
   /// free, and every job is in exactly one phase. O(jobs + GPUs); after every apply() with GPUSCHED_VALIDATE.
   [[nodiscard]] bool consistent() const {
     ClusterState cluster = state_.cluster;
+    for (std::uint32_t i = 0; i < cluster.node_count(); ++i) {
+      const bool is_down = state_.outages.active() && state_.outages.is_down(NodeId{i});
+      if (cluster.is_up(NodeId{i}) == is_down) return false;
+      if (is_down) cluster.reinstate(NodeId{i});
+    }
     std::uint32_t waiting = 0;
     for (const detail::JobList& queue : state_.queues) {
       for (const JobId job : JobRange(&state_, &queue)) {
@@ -155,7 +166,7 @@ class Engine {
   [[nodiscard]] std::span<const Event> events() const { return state_.events; }
   /// True when every job of the table has finished.
   [[nodiscard]] bool all_finished() const { return state_.finished == state_.jobs->size(); }
-  /// Events so far: submissions, finishes, retries and wakes.
+  /// Events so far: submissions, finishes, retries, wakes, and what failures of nodes brought.
   [[nodiscard]] std::uint64_t events_seen() const { return state_.events_seen; }
 
   // ---- results, read when a job is done (or Time::max() / so far before) ----
@@ -177,6 +188,16 @@ class Engine {
   }
   /// How often the job was preempted.
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return state_[job].preemptions; }
+  /// True when overhead() and lost() are counted: stopping a job costs something, or nodes can fail.
+  [[nodiscard]] bool counts_costs() const { return !state_.costs.empty(); }
+  /// How often a node that went down stopped the job.
+  [[nodiscard]] std::uint32_t kills(JobId job) const { return view().kills(job); }
+  /// The part of ran() in which the job loaded and saved its state, of runs that are over.
+  [[nodiscard]] Time overhead(JobId job) const {
+    return state_.costs.empty() ? Time{} : state_.costs[index(job)].overhead;
+  }
+  /// The part of ran() that no checkpoint kept and that was done again, of runs that are over.
+  [[nodiscard]] Time lost(JobId job) const { return state_.costs.empty() ? Time{} : state_.costs[index(job)].lost; }
 
  private:
   void match_virtual_clusters(const JobTable& jobs, const Cluster& cluster) {
@@ -211,9 +232,11 @@ class Engine {
     state_.cluster.free_grants(state.grants);
     state.grants = no_index;
     leave_cards(job);
-    settle(job, state);
-    if (!rate_work_.empty()) rate_work_[index(job)] = {};
-    if (!loading_.empty()) loading_[index(job)] = {};
+    const Time passed = settle_run(job, state);
+    if (!state_.costs.empty()) {
+      const detail::RunCosts& costs = state_.costs[index(job)];
+      count_costs(job, state, passed, costs.loading + times(costs.saves, costs.saving), {});
+    }
     state_.unlink(state_.running, job);
     if (state.attempt + 1u < state_.jobs->attempts(job)) {
       ++state.attempt;
@@ -234,8 +257,98 @@ class Engine {
   void happen_once() {
     if (submission_due()) {
       arrive();
-    } else {
+    } else if (!state_.planned.empty() && state_.planned.top().time == state_.now) {
       happen();
+    } else {
+      change_nodes();
+    }
+  }
+
+  // ---- failures of nodes ----
+
+  void begin_failures(const NodeFailures& failures) {
+    state_.outages = detail::NodeOutages(failures, state_.cluster.node_count(), state_.now,
+                                         Rng(state_.options.seed).split("failures"));
+    for (std::uint32_t i = 0; i < state_.cluster.node_count(); ++i) {
+      if (state_.outages.is_down(NodeId{i})) state_.cluster.withhold(NodeId{i});
+    }
+  }
+
+  // Laws never end, so the changes that matter no more are not events: when all jobs are done, or when all nodes work
+  // and jobs wait although nothing else will happen. `others`: when the next event of another kind comes.
+  [[nodiscard]] Time next_change_of_nodes(Time others) const {
+    const bool idle = others == Time::max() && state_.outages.all_work();
+    return idle || all_finished() ? Time::max() : state_.outages.next_time();
+  }
+
+  [[nodiscard]] bool change_of_nodes_due() const {
+    return state_.outages.active() && !all_finished() && state_.outages.next_time() == state_.now;
+  }
+
+  void change_nodes() {
+    using Kind = detail::NodeOutages::Kind;
+    const detail::NodeOutages::Change change = state_.outages.pop();
+    for (const NodeId node : change.nodes) {
+      if (change.kind == Kind::fault) {
+        stall(node);
+        continue;
+      }
+      const bool up = change.kind == Kind::up;
+      if (change.was_fault) state_.outages.count_fault(node, true);
+      if (!state_.outages.count_cause(node, up)) continue;
+      if (up) {
+        state_.cluster.reinstate(node);
+      } else {
+        take_down(node);
+      }
+      state_.events.push_back({up ? EventKind::node_up : EventKind::node_down, no_job, node});
+    }
+  }
+
+  void stall(NodeId node) {
+    state_.outages.count_fault(node, false);
+    state_.outages.for_each_job_on(
+        node, [&](JobId job) { return runs_on(job, node); }, [&](JobId job) { adapt_rate(job); });
+  }
+
+  void take_down(NodeId node) {
+    for (const JobId job : state_.outages.take_jobs_on(node, [&](JobId other) { return runs_on(other, node); })) {
+      kill(job, node);
+    }
+    state_.cluster.withhold(node);
+  }
+
+  [[nodiscard]] bool runs_on(JobId job, NodeId node) const {
+    for (std::uint32_t at = state_[job].grants; at != no_index; at = state_.cluster.grant(at).next) {
+      if (state_.cluster.grant(at).node == node) return true;
+    }
+    return false;
+  }
+
+  // Stops a job whose node went down: it waits again, with the work that its last periodic checkpoint kept.
+  void kill(JobId job, NodeId node) {
+    detail::JobState& state = state_[job];
+    state_.cluster.release(state.grants, state_.jobs->shape(job), state_.queue_of(job));
+    state_.cluster.free_grants(state.grants);
+    state.grants = no_index;
+    leave_cards(job);
+    detail::RunCosts& costs = state_.costs[index(job)];
+    roll_back(job, state, costs.loading, false);
+    state.must_restart = costs.was_killed = true;
+    ++costs.kills;
+    state_.unlink(state_.running, job);
+    state.phase = JobPhase::pending;
+    state_.append(state_.queues[state_.queue_of(job)], job);
+    state_.events.push_back({EventKind::kill, job, node});
+  }
+
+  void enter_nodes(JobId job, const detail::JobState& state) {
+    for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
+      const NodeId node = state_.cluster.grant(at).node;
+      state_.outages.enter(node, job);
+      if (state_.outages.is_crowded(node, state_.cluster.node_gpus(node))) {
+        state_.outages.forget_left(node, [&](JobId other) { return runs_on(other, node); });
+      }
     }
   }
 
@@ -261,13 +374,8 @@ class Engine {
     state.starting = state.held = false;
     if (state_.sharing.active()) join_cards(job, state);
     state.rate = rate_of(job, state);
-    if (state.must_restart) {
-      const PreemptionCost& cost = state_.options.preemption;
-      const Time loading = detail::EngineState::work_done(state.rate, cost.checkpoint + cost.restart);
-      state.remaining = later_by(state.remaining, loading);
-      if (!loading_.empty()) loading_[index(job)] = loading;
-      state.must_restart = false;
-    }
+    if (state_.outages.active()) enter_nodes(job, state);
+    if (!state_.costs.empty()) add_costs(state, state_.costs[index(job)]);
     plan_finish(job, state);
     state_.events.push_back({EventKind::start, job});
   }
@@ -277,13 +385,11 @@ class Engine {
     if (command.withdrawn) return;
     detail::JobState& state = state_[command.job];
     leave_cards(command.job);
-    const Time before = rate_work_.empty() ? Time{} : std::exchange(rate_work_[index(command.job)], {});
-    const Time loading = loading_.empty() ? Time{} : std::exchange(loading_[index(command.job)], {});
-    const Time passed = before + settle(command.job, state);  // loading comes first, and no checkpoint keeps it
-    state.remaining = state.remaining + before - loading;
-    if (loading < passed) state.remaining -= keep_saved(passed - loading);
+    // Without periodic checkpoints, whatever was done is saved now, and be it loading.
+    const bool is_periodic = !state_.costs.empty() && state_.costs[index(command.job)].interval.us > 0;
+    const bool saves_now = !is_periodic || state_.options.preemption.rule != CheckpointRule::fixed;
+    roll_back(command.job, state, is_periodic ? loading_of(command.job) : Time{}, saves_now);
     state.preempted_now = false;
-    ++state.generation;
     ++state.preemptions;
     state.must_restart = true;
     state_.events.push_back({EventKind::preempt, command.job});
@@ -298,14 +404,101 @@ class Engine {
     const Time done = detail::EngineState::work_done(state.rate, span);
     state.ran += span;
     state.since = state_.now;
+    if (state.rate == 0 && !state_.costs.empty()) state_.costs[index(job)].stalled += span;
     if (!state_.worked.empty()) state_.worked[index(job)] += done;
     return done;
   }
 
-  // The part of a run's work that survives a preemption.
-  [[nodiscard]] Time keep_saved(Time done) const {
-    const Time interval = state_.options.preemption.checkpoint_interval;
-    return interval.us <= 0 ? done : Time{done.us - done.us % interval.us};
+  // The same for the whole run, which is over.
+  Time settle_run(JobId job, detail::JobState& state) {
+    const Time before = rate_work_.empty() ? Time{} : std::exchange(rate_work_[index(job)], {});
+    state.remaining += before;
+    return before + settle(job, state);
+  }
+
+  // Adds what a start costs to the work that is left.
+  void add_costs(detail::JobState& state, detail::RunCosts& costs) {
+    const PreemptionCost& cost = state_.options.preemption;
+    costs.ran_before = state.ran;
+    costs.loading = costs.saving = costs.stalled = {};
+    costs.saves = 0;
+    costs.interval = interval_of(state);
+    if (costs.interval.us > 0 && cost.periodic_checkpoint.us > 0 && state.remaining.us > 0) {
+      costs.saving = detail::EngineState::work_done(state.rate, cost.periodic_checkpoint);
+      costs.saves = static_cast<std::uint32_t>(
+          std::min<std::int64_t>((state.remaining.us - 1) / costs.interval.us, no_index - 1));
+      state.remaining = later_by(state.remaining, times(costs.saves, costs.saving));
+    }
+    if (!state.must_restart) return;
+    const Time load = costs.was_killed ? cost.restart : cost.checkpoint + cost.restart;
+    costs.loading = detail::EngineState::work_done(state.rate, load);
+    state.remaining = later_by(state.remaining, costs.loading);
+    state.must_restart = costs.was_killed = false;
+  }
+
+  // Work between the checkpoints of a run that begins.
+  [[nodiscard]] Time interval_of(const detail::JobState& state) const {
+    const PreemptionCost& cost = state_.options.preemption;
+    if (cost.rule == CheckpointRule::fixed) return cost.checkpoint_interval;
+    double rate_per_s = 0;
+    for (std::uint32_t at = state.grants; at != no_index && state_.outages.active();
+         at = state_.cluster.grant(at).next) {
+      rate_per_s += state_.outages.rate_per_s(state_.cluster.grant(at).node);
+    }
+    if (rate_per_s == 0) return {};
+    const double write_s = to_seconds(cost.periodic_checkpoint), mean_s = 1 / rate_per_s;
+    double interval_s = std::sqrt(2 * write_s * mean_s);
+    if (cost.rule == CheckpointRule::daly) {
+      const double part = write_s / (2 * mean_s);
+      interval_s = part < 1 ? interval_s * (1 + std::sqrt(part) / 3 + part / 9) - write_s : mean_s;
+    }
+    const Time interval = from_seconds(std::min(interval_s, to_seconds(end_of_time)));
+    return std::max(detail::EngineState::work_done(state.rate, interval), Time{1});
+  }
+
+  static Time times(std::uint32_t count, Time span) { return {mul_div(count, span.us, 1)}; }
+
+  [[nodiscard]] Time loading_of(JobId job) const {
+    return state_.costs.empty() ? Time{} : state_.costs[index(job)].loading;
+  }
+
+  // Ends a run before its attempt is done: what is left is what the run began with, less what is kept of it. Loading
+  // comes first, and no checkpoint keeps it. `saves_now`: all that was done is kept.
+  void roll_back(JobId job, detail::JobState& state, Time loading, bool saves_now) {
+    const Time passed = settle_run(job, state);
+    const Time done = loading < passed ? passed - loading : Time{};
+    ++state.generation;
+    if (state_.costs.empty()) {  // then nothing costs time, and all is saved
+      state.remaining -= done;
+      return;
+    }
+    const detail::RunCosts& costs = state_.costs[index(job)];
+    const Time interval = costs.interval;
+    Time kept = saves_now ? done : Time{}, saving{};
+    if (interval.us > 0) {
+      const std::int64_t cycle = interval.us + costs.saving.us;
+      const std::int64_t saved = done.us / cycle, rest = done.us % cycle;
+      kept = Time{saved * interval.us};
+      saving = Time{saved * costs.saving.us};
+      if (saves_now) {
+        kept.us += std::min(rest, interval.us);
+        saving.us += std::max<std::int64_t>(rest - interval.us, 0);
+      }
+    }
+    state.remaining = state.remaining - loading - times(costs.saves, costs.saving) - kept;
+    const Time loaded = std::min(passed, costs.loading);
+    count_costs(job, state, passed, loaded + saving, done - kept - saving);
+  }
+
+  // Counts the wall time that a run spent on overhead and on work that is lost, both given as work. What it stood still
+  // is lost.
+  void count_costs(JobId job, const detail::JobState& state, Time passed, Time overhead, Time lost) {
+    detail::RunCosts& costs = state_.costs[index(job)];
+    costs.lost += costs.stalled;
+    const Time span = state.ran - costs.ran_before - costs.stalled;
+    if (passed.us == 0) return;
+    costs.overhead += Time{mul_div(span.us, overhead.us, passed.us)};
+    costs.lost += Time{mul_div(span.us, lost.us, passed.us)};
   }
 
   // Other nodes may have another rate; then the work left takes another time.
@@ -314,6 +507,7 @@ class Engine {
       leave_cards(job);
       join_cards(job, state_[job]);
     }
+    if (state_.outages.active()) enter_nodes(job, state_[job]);
     adapt_rate(job);
     state_.events.push_back({EventKind::move, job});
   }
@@ -378,8 +572,16 @@ class Engine {
   }
 
   [[nodiscard]] RatePpm rate_of(JobId job, const detail::JobState& state) const {
-    if (state.held) return 0;
+    if (state.held || (state_.outages.active() && stands_still(state))) return 0;
     return state_.runtime == nullptr ? reference_rate : modelled_rate(job, state);
+  }
+
+  // A task is on a node that does no work. Precondition: nodes can fail.
+  [[nodiscard]] bool stands_still(const detail::JobState& state) const {
+    for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
+      if (state_.outages.is_faulty(state_.cluster.grant(at).node)) return true;
+    }
+    return false;
   }
 
   // A gang runs at the rate of its slowest task. Precondition: there is a runtime model.
@@ -400,8 +602,6 @@ class Engine {
   // By job: work of the present run that passed before the last change of its rate. Empty unless rates can change in a
   // run and work can be lost.
   std::vector<Time> rate_work_;
-  // By job: the part of the present run that is loading, as work. Empty unless there is loading and work can be lost.
-  std::vector<Time> loading_;
 };
 
 }  // namespace gpusched

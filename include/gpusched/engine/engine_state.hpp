@@ -14,15 +14,35 @@
 #include "gpusched/engine/cluster_state.hpp"
 #include "gpusched/engine/demand_table.hpp"
 #include "gpusched/engine/event_queue.hpp"
+#include "gpusched/engine/node_outages.hpp"
 
 namespace gpusched {
 
-/// What stopping and starting again costs. Both costs prolong the job at its next start after a preemption.
+/// How much work lies between the periodic checkpoints of a run.
+enum class CheckpointRule : std::uint8_t {
+  fixed,  ///< PreemptionCost::checkpoint_interval
+  /// sqrt(2 C M), C: the time to write one, M: the mean time between failures of the job's nodes (Young, CACM 17(9),
+  /// 1974); no checkpoints where nothing fails
+  young,
+  /// the higher-order estimate sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + C / 2M / 9) - C, or M where C >= 2M (Daly, FGCS
+  /// 22(3), 2006)
+  daly,
+};
+
+/// What stopping and starting again costs. The first two costs prolong the job at its next start after a preemption;
+/// after a failure of a node, the second alone.
 struct PreemptionCost {
   Time checkpoint{};           ///< to write the state that is kept
   Time restart{};              ///< to load it again
-  Time checkpoint_interval{};  ///< 0: state is saved at the preemption, no work is lost; > 0: work since the last
-                               ///< multiple of this interval of work is lost; the two costs are not work
+  Time checkpoint_interval{};  ///< 0: state is saved at the preemption, no work is lost, but a failure loses the run;
+                               ///< > 0: work since the last multiple of this interval of work in the run is lost by
+                               ///< both; the costs are not work
+  /// Another than fixed takes the place of checkpoint_interval; then a preemption saves all that was done, too.
+  CheckpointRule rule = CheckpointRule::fixed;
+  Time periodic_checkpoint{};  ///< to write each of those of an interval, while the work rests; none at the run's end
+
+  /// True when anything costs time.
+  [[nodiscard]] bool any() const { return checkpoint + restart + checkpoint_interval > Time{}; }
 };
 
 /// How a run behaves, besides its policy.
@@ -70,6 +90,21 @@ struct JobState {
   [[nodiscard]] bool clock_runs() const { return phase == JobPhase::running || preempted_now; }
 };
 
+/// What the runs of one job cost beside its work, so far. Kept apart from JobState, because most runs have no such
+/// costs.
+struct RunCosts {
+  Time overhead{};          ///< wall time of loading and saving, of runs that are over
+  Time lost{};              ///< wall time of work that no checkpoint kept, likewise
+  Time ran_before{};        ///< wall time of the runs before the present one
+  Time loading{};           ///< of the present run: work that is loading, and comes first
+  Time interval{};          ///< of the present run: work between its checkpoints; 0: none
+  Time saving{};            ///< of the present run: what a checkpoint takes, as work
+  Time stalled{};           ///< of the present run: wall time without work
+  std::uint32_t saves = 0;  ///< of the present run: checkpoints until its end
+  std::uint32_t kills = 0;  ///< by nodes that went down
+  bool was_killed = false;  ///< the next start follows a failure
+};
+
 /// A doubly linked list through JobState::previous and next.
 struct JobList {
   std::uint32_t first = no_index, last = no_index;
@@ -96,6 +131,7 @@ struct EngineState {
   std::uint32_t finished = 0;
   std::uint64_t events_seen = 0;
   EventQueue planned;
+  NodeOutages outages;  ///< inactive unless nodes can fail
   ClusterState cluster;
   CardSharing sharing;                     ///< inactive unless the runtime model knows interference
   DemandTable demands;                     ///< of the jobs, as far as this cluster tells them apart
@@ -103,6 +139,7 @@ struct EngineState {
   std::vector<JobList> queues;
   JobList running;
   std::vector<JobState> states;
+  std::vector<RunCosts> costs;    ///< by job; empty unless stopping a job costs time or nodes can fail
   std::vector<Time> worked;       ///< of each job: work that passed while it ran; empty when that equals `ran`
   std::vector<Event> events;      ///< of this instant
   std::vector<Command> commands;  ///< of the open decision

@@ -10,32 +10,44 @@
 
 namespace gpusched {
 
-/// What can happen, in the order in which events of one instant are applied. The queue holds the first kinds; `start`,
-/// `preempt` and `move` are the traces of a decision and follow it.
+/// What can happen. The events of one instant are applied in the order finish, retry, wake, node_down and node_up,
+/// submit; `start`, `preempt` and `move` are the traces of a decision and follow it.
 enum class EventKind : std::uint8_t {
-  finish,   ///< a job did its last work
-  retry,    ///< an attempt of a job ended, and the job waits for its next attempt
-  wake,     ///< a timer that the policy set
-  submit,   ///< a job arrived
-  start,    ///< a decision started a job
-  preempt,  ///< a decision stopped a job
-  move,     ///< a decision gave a running job other nodes
+  finish,     ///< a job did its last work
+  retry,      ///< an attempt of a job ended, and the job waits for its next attempt
+  wake,       ///< a timer that the policy set
+  submit,     ///< a job arrived
+  start,      ///< a decision started a job
+  preempt,    ///< a decision stopped a job
+  move,       ///< a decision gave a running job other nodes
+  kill,       ///< a node of a running job went down, and the job waits to run again; before the node_down
+  node_down,  ///< a node went out of service
+  node_up,    ///< a node came back, empty
 };
 
-/// True when a job comes to wait in its queue by itself: it was submitted, or its next attempt is due. What takes a job
-/// off its nodes and leaves it waiting is in both predicates. A decision's own `preempt` is in neither, because the
-/// policy that gave it knows.
-constexpr bool enters_queue(EventKind kind) { return kind == EventKind::submit || kind == EventKind::retry; }
+/// True when a running job loses its nodes and waits in its queue again, not by a decision: its next attempt is due, or
+/// a node went down.
+constexpr bool returns_to_queue(EventKind kind) { return kind == EventKind::retry || kind == EventKind::kill; }
 
-/// True when a running job gives up its nodes by itself: it finished, or its attempt ended.
-constexpr bool leaves_cluster(EventKind kind) { return kind == EventKind::finish || kind == EventKind::retry; }
+/// True when a job comes to wait in its queue by itself: it was submitted, or returns. A decision's own `preempt` is in
+/// none of these predicates, because the policy that gave it knows.
+constexpr bool enters_queue(EventKind kind) { return kind == EventKind::submit || returns_to_queue(kind); }
+
+/// True when a running job gives up its nodes by itself: it finished, or returns to its queue.
+constexpr bool leaves_cluster(EventKind kind) { return kind == EventKind::finish || returns_to_queue(kind); }
+
+/// True when the event is about a job.
+constexpr bool concerns_job(EventKind kind) {
+  return kind != EventKind::wake && kind != EventKind::node_down && kind != EventKind::node_up;
+}
 
 /// Something that happened at the current instant.
 struct Event {
   EventKind kind = EventKind::wake;  ///< what happened
-  JobId job = no_job;                ///< no_job for wake
+  JobId job = no_job;                ///< no_job unless concerns_job(kind)
+  NodeId node = no_node;             ///< of a kill, node_down or node_up
 
-  /// Same kind and job.
+  /// Same kind, job and node.
   friend bool operator==(const Event&, const Event&) = default;
 };
 

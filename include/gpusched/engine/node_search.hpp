@@ -46,7 +46,7 @@ class NodeSearch {
   }
 
   // The index knows whole GPUs and nothing else.
-  [[nodiscard]] bool is_indexed() const { return !capacity_.is_bounded() && !shape_.is_share(); }
+  [[nodiscard]] bool is_indexed() const { return capacity_.is_told_by_idle_gpus(shape_); }
 
   // The node of lowest id among those with the fewest idle GPUs, at least `need`.
   [[nodiscard]] NodeId fullest_with(std::uint64_t need) const {

@@ -183,7 +183,13 @@ class View {
   /// Running jobs; the order is deterministic and has no meaning.
   [[nodiscard]] JobRange running() const { return {state_, &state_->running}; }
 
-  /// What is free now and who holds what, commands of the open decision included.
+  /// True when nodes can fail in this run. Which are in service, cluster() tells: is_up(), up_gpus().
+  [[nodiscard]] bool nodes_can_fail() const { return state_->outages.active(); }
+  /// How often a node that went down stopped the job so far.
+  [[nodiscard]] std::uint32_t kills(JobId job) const {
+    return state_->costs.empty() ? 0 : state_->costs[index(job)].kills;
+  }
+  /// What is free now and who holds what, commands of the open decision included. What is out of service is not free.
   [[nodiscard]] const ClusterState& cluster() const { return state_->cluster; }
   /// How this run behaves.
   [[nodiscard]] const EngineOptions& options() const { return state_->options; }

@@ -273,6 +273,7 @@ class Env {
       switch (event.kind) {
         case EventKind::submit: submit(event.job); break;
         case EventKind::retry:
+        case EventKind::kill:
           stop(event.job);
           queue(event.job, +1);
           break;
@@ -283,7 +284,9 @@ class Env {
         case EventKind::start: start(view, event.job); break;
         case EventKind::preempt: preempt(view, event.job); break;
         case EventKind::move:
-        case EventKind::wake: break;
+        case EventKind::wake:
+        case EventKind::node_down:
+        case EventKind::node_up: break;
       }
     }
     if (options_.weights[reward_fragmentation] != 0) rates_.fragmented_gpus = fragmented_gpus(view);

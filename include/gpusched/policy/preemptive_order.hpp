@@ -72,6 +72,9 @@ class PreemptiveOrder {
   template <class Hooks>
   void fill(const View& view, Decision& decision, Hooks& hooks) {
     displaced_.clear();
+    for (const Event& event : view.events()) {
+      if (event.kind == EventKind::node_up) touch_all();
+    }
     for (bool again = true; again;) {
       again = false;
       for (std::uint32_t queue = 0; queue < touched_.size(); ++queue) {

@@ -23,28 +23,37 @@ concept Observer = requires(O observer, const OracleView& view, std::span<const 
 
 namespace detail {
 
-/// Detects preemption livelock: jobs that preempt each other for ever and spend every run on restarting and on
-/// repeating lost work. The sign: since the last finish, with no submission to come, either there were a thousand
-/// preemptions for every unfinished job, and no job progressed by as much as one preemption costs; or there were thirty
-/// for each of many jobs, and none progressed at all. Costs next to nothing while preemption is free or rare.
+/// Detects preemption livelock: jobs that preempt each other (or are killed by failures of nodes) for ever and spend
+/// every run on restarting and on repeating lost work. The sign: since the last finish, with no submission to come,
+/// either there were a thousand preemptions for every unfinished job, and no job progressed by as much as one
+/// preemption costs; or there were thirty for each of many jobs, and none progressed at all; or a thousand changes of
+/// each node, and no job started. Costs next to nothing while preemption is free or rare and nodes do not fail.
 class TurnWatch {
  public:
-  explicit TurnWatch(const PreemptionCost& cost) : cost_(cost.checkpoint + cost.restart + cost.checkpoint_interval) {}
+  explicit TurnWatch(const OracleView& view)
+      : cost_(cost_of(view.options().preemption)), fails_(view.nodes_can_fail()) {}
 
   void observe(const OracleView& view, std::span<const Event> events) {
-    if (cost_ == Time{}) return;
+    if (cost_ == Time{} && !fails_) return;
     for (const Event& event : events) {
-      if (event.kind == EventKind::preempt) ++preemptions_;
-      if (!leaves_cluster(event.kind)) continue;
+      const bool stops = event.kind == EventKind::preempt || event.kind == EventKind::kill;
+      if (stops) ++preemptions_;
+      if (event.kind == EventKind::start) changes_ = 0;
+      if (!concerns_job(event.kind) && event.kind != EventKind::wake) ++changes_;
+      if (stops || !leaves_cluster(event.kind)) continue;
       preemptions_ = 0;
       before_.clear();
     }
-    if (preemptions_ > 0 && view.arrived() == view.job_count()) judge(view);
+    if (view.arrived() != view.job_count()) return;
+    if (preemptions_ > 0) judge(view);
+    endless_ = endless_ || (view.running().empty() && changes_ / 1000 > view.cluster().node_count());
   }
 
   [[nodiscard]] bool endless() const { return endless_; }
 
  private:
+  static Time cost_of(const PreemptionCost& cost) { return cost.checkpoint + cost.restart + cost.checkpoint_interval; }
+
   // What a job had left at the last check.
   struct Left {
     Time work;
@@ -93,8 +102,10 @@ class TurnWatch {
   }
 
   Time cost_;
-  std::uint64_t preemptions_ = 0;  // since the last check, or since a job finished
+  bool fails_ = false;             // nodes can
+  std::uint64_t preemptions_ = 0;  // and kills, since the last check, or since a job finished
   std::vector<Left> before_;       // by job, at the last check; empty when a job finished since
+  std::uint64_t changes_ = 0;      // of nodes, since a job started
   bool glanced_ = false;           // after that check, whether any job progresses at all
   bool endless_ = false;
 };
@@ -106,16 +117,17 @@ class TurnWatch {
 template <Policy P, Observer... Observers>
 bool simulate(Engine& engine, P& policy, Observers&... observers) {
   Decision decision = engine.decision();
-  detail::TurnWatch turns(engine.view().options().preemption);
+  detail::TurnWatch turns(engine.view());
   while (engine.advance()) {
     const OracleView view = engine.view();
     turns.observe(view, engine.events());
     (observers.observe(view, engine.events()), ...);
     policy.decide(view, decision);
     engine.apply();
-    if (engine.events().empty()) continue;
-    (observers.observe(view, engine.events()), ...);
-    turns.observe(view, engine.events());
+    if (!engine.events().empty()) {
+      (observers.observe(view, engine.events()), ...);
+      turns.observe(view, engine.events());
+    }
     if (turns.endless()) return false;
   }
   return engine.all_finished();

@@ -65,8 +65,11 @@ class EnergyLog {
           close(event.job);
           break;
         case EventKind::preempt:
-        case EventKind::retry: close(event.job); break;
-        case EventKind::wake: break;
+        case EventKind::retry:
+        case EventKind::kill: close(event.job); break;
+        case EventKind::wake:
+        case EventKind::node_down:
+        case EventKind::node_up: break;
       }
     }
   }

@@ -43,7 +43,10 @@ class FragmentationLog {
           close(event.job);
           break;
         case EventKind::preempt:
-        case EventKind::retry: close(event.job); break;
+        case EventKind::retry:
+        case EventKind::kill: close(event.job); break;
+        case EventKind::node_down: idle_ -= nodes_[index(event.node)].all; break;
+        case EventKind::node_up: idle_ += nodes_[index(event.node)].all; break;
         case EventKind::wake: break;
       }
     }
@@ -76,7 +79,7 @@ class FragmentationLog {
     grants_of_job_.resize(view.job_count(), no_index);
     for (std::uint32_t node = 0; node < view.cluster().node_count(); ++node) {
       nodes_.push_back({.all = MilliGpu{view.cluster().node_gpus(NodeId{node})} * whole_gpu});
-      idle_ += nodes_.back().all;
+      if (view.cluster().is_up(NodeId{node})) idle_ += nodes_.back().all;
     }
     last_ = view.now();
   }

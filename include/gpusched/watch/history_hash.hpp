@@ -10,7 +10,7 @@
 
 namespace gpusched {
 
-/// An Observer that folds (time, kind, job) of every event into a 64-bit FNV-1a hash.
+/// An Observer that folds (time, kind, job, node if any) of every event into a 64-bit FNV-1a hash.
 class HistoryHash {
  public:
   /// Folds the events of an instant.
@@ -18,6 +18,7 @@ class HistoryHash {
     for (const Event& event : events) {
       fold(static_cast<std::uint64_t>(view.now().us));
       fold(std::uint64_t{static_cast<std::uint8_t>(event.kind)} << 32 | index(event.job));
+      if (event.node != no_node) fold(index(event.node));
     }
   }
 

@@ -37,6 +37,7 @@ class IntervalLog {
           break;
         case EventKind::preempt:
         case EventKind::retry:
+        case EventKind::kill:
         case EventKind::finish: close(event.job, view.now()); break;
         default: break;
       }

@@ -53,12 +53,15 @@ class RunLog {
     if (contention_us_.empty()) begin(view);
     pass_time(view.now());
     for (const Event& event : events) {
-      if (event.kind == EventKind::wake) continue;
+      if (event.kind == EventKind::node_down) withheld_ += view.cluster().node_gpus(event.node) * whole_gpu;
+      if (event.kind == EventKind::node_up) withheld_ -= view.cluster().node_gpus(event.node) * whole_gpu;
+      if (!concerns_job(event.kind)) continue;
       const MilliGpu gpus = view.shape(event.job).gpu_milli();
       switch (event.kind) {
         case EventKind::submit: submit(event.job, gpus); break;
         case EventKind::finish: finish(event.job, gpus); break;
         case EventKind::retry:
+        case EventKind::kill:
         case EventKind::preempt:
           held_ -= gpus;
           ++waiting_;
@@ -67,8 +70,7 @@ class RunLog {
           held_ += gpus;
           --waiting_;
           break;
-        case EventKind::move:
-        case EventKind::wake: break;
+        default: break;
       }
     }
     max_waiting_ = std::max(max_waiting_, waiting_);
@@ -77,6 +79,8 @@ class RunLog {
   /// Mean of max(1, GPUs asked for by all jobs in the system / GPUs of the cluster) over the job's life, times the
   /// length of that life, in microseconds. Precondition: the job finished.
   [[nodiscard]] double contention_us(JobId job) const { return contention_us_[index(job)]; }
+  /// GPU time of nodes out of service over the same span, in GPU-seconds.
+  [[nodiscard]] double withheld_gpu_s() const { return gpu_seconds(withheld_at_end_ - withheld_at_begin_); }
   /// GPU time held by any job from the first submission to the last end of the measured jobs, in GPU-seconds.
   [[nodiscard]] double held_gpu_s() const { return gpu_seconds(held_at_end_ - held_at_begin_); }
   /// The longest queue, after any instant's events or decision.
@@ -92,6 +96,7 @@ class RunLog {
     contention_us_.resize(view.job_count());
     window_ = {window_.first, window_.end(view.job_count()) - std::min(window_.first, view.job_count())};
     capacity_ = view.cluster().total_gpus() * whole_gpu;
+    withheld_ = capacity_ - view.cluster().up_gpus() * whole_gpu;
     last_ = view.now();
   }
 
@@ -103,17 +108,24 @@ class RunLog {
                          ? us
                          : us * (static_cast<double>(demand_) / static_cast<double>(std::max<MilliGpu>(capacity_, 1)));
     held_us_ += detail::WideInt{held_} * span.us;
+    withheld_us_ += detail::WideInt{withheld_} * span.us;
   }
 
   void submit(JobId job, MilliGpu gpus) {
-    if (index(job) == window_.first) held_at_begin_ = held_us_;
+    if (index(job) == window_.first) {
+      held_at_begin_ = held_us_;
+      withheld_at_begin_ = withheld_us_;
+    }
     demand_ += gpus;
     ++waiting_;
     contention_us_[index(job)] = contended_us_;
   }
 
   void finish(JobId job, MilliGpu gpus) {
-    if (index(job) - window_.first < window_.count) held_at_end_ = held_us_;
+    if (index(job) - window_.first < window_.count) {
+      held_at_end_ = held_us_;
+      withheld_at_end_ = withheld_us_;
+    }
     demand_ -= gpus;
     held_ -= gpus;
     contention_us_[index(job)] = contended_us_ - contention_us_[index(job)];
@@ -123,8 +135,9 @@ class RunLog {
   std::vector<double> contention_us_;  // of a job in the system: contended_us_ at its submission
   double contended_us_ = 0;
   Time last_{};
-  MilliGpu capacity_ = 0, demand_ = 0, held_ = 0;
+  MilliGpu capacity_ = 0, demand_ = 0, held_ = 0, withheld_ = 0;
   detail::WideInt held_us_ = 0, held_at_begin_ = 0, held_at_end_ = 0;
+  detail::WideInt withheld_us_ = 0, withheld_at_begin_ = 0, withheld_at_end_ = 0;
   std::int64_t waiting_ = 0, max_waiting_ = 0;
 };
 
@@ -159,7 +172,16 @@ struct Metrics {
   /// over the job's life of max(1, GPUs asked for / GPUs there are). Above 1: worse off than with a share of its own.
   /// Jobs without work have none.
   double max_finish_time_ratio = 0;
-  std::uint64_t events = 0;  ///< of the whole run: submissions, finishes, retries and wakes
+  std::uint64_t events = 0;  ///< of the whole run: submissions, finishes, retries, wakes and what failures bring
+  /// Where the rest of the GPU time went, as shares like gpu_utilization; nothing: it is not counted, because stopping
+  /// a job costs nothing and nodes do not fail. Idle is what is left of 1 - gpu_allocation after gpu_withheld.
+  /// \{
+  std::optional<double> gpu_overhead = {};  ///< loading and saving state
+  std::optional<double> gpu_lost = {};      ///< work that no checkpoint kept, and standing still before a failure shows
+  std::optional<double> gpu_withheld = {};  ///< of nodes out of service
+  /// \}
+  std::optional<double> goodput = {};  ///< gpu_utilization / gpu_allocation: the useful share of held GPU time (ETTR)
+  std::optional<double> kills = {};    ///< of the measured jobs, by nodes that went down
 };
 
 /// Signs that a run says more about its length than about its policy.
@@ -234,7 +256,8 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   const auto count = static_cast<double>(metrics.jobs);
   std::vector<std::int64_t> values(metrics.jobs);
   std::vector<double> slowdowns(metrics.jobs);
-  detail::WideInt jct_sum = 0, wait_sum = 0, useful = 0, held = 0;
+  detail::WideInt jct_sum = 0, wait_sum = 0, useful = 0, held = 0, overhead = 0, lost = 0;
+  double kills = 0;
   double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0;
   std::uint32_t ratios = 0;
   Time last_end = Time{std::numeric_limits<std::int64_t>::min()};
@@ -250,6 +273,9 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     const MilliGpu gpus = jobs.shape(job).gpu_milli();
     useful += detail::WideInt{engine.useful_time(job).us} * gpus;
     held += detail::WideInt{engine.ran(job).us} * gpus;
+    overhead += detail::WideInt{engine.overhead(job).us} * gpus;
+    lost += detail::WideInt{engine.lost(job).us} * gpus;
+    kills += engine.kills(job);
     if (const auto ratio = finish_time_ratio(engine, log, job)) {
       ratio_sum += *ratio;
       ratio_squares += *ratio * *ratio;
@@ -279,6 +305,14 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
         window.whole(jobs.size())
             ? RunLog::gpu_seconds(useful) / capacity_s
             : metrics.gpu_allocation * (held == 0 ? 1 : static_cast<double>(useful) / static_cast<double>(held));
+  }
+  if (engine.counts_costs()) {
+    const double allocated = held == 0 ? 0 : metrics.gpu_allocation / static_cast<double>(held);
+    metrics.gpu_overhead = static_cast<double>(overhead) * allocated;
+    metrics.gpu_lost = static_cast<double>(lost) * allocated;
+    metrics.gpu_withheld = capacity_s > 0 ? log.withheld_gpu_s() / capacity_s : 0;
+    metrics.goodput = metrics.gpu_allocation > 0 ? metrics.gpu_utilization / metrics.gpu_allocation : 1;
+    metrics.kills = kills;
   }
   metrics.events = engine.events_seen();
   return metrics;

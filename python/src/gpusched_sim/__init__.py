@@ -11,11 +11,12 @@ they are first used). pandas is needed only where a table is asked for as a Data
 """
 from ._core import Cluster, Error, Trace, View
 from ._core import version as __version__
+from .agents import Agent, mark_onnx, onnx_agent
 from .runs import Evaluation, Replay, Run, evaluate, parse_cluster, policies, read_trace, replay, report, trace_from_columns
 from .tables import Table
 
-__all__ = ["Cluster", "Env", "Error", "Evaluation", "Replay", "Run", "Table", "Trace", "VectorEnv", "View", "__version__",
-           "evaluate", "parse_cluster", "policies", "read_trace", "replay", "report", "trace_from_columns"]
+__all__ = ["Agent", "Cluster", "Env", "Error", "Evaluation", "Replay", "Run", "Table", "Trace", "VectorEnv", "View", "__version__",
+           "evaluate", "mark_onnx", "onnx_agent", "parse_cluster", "policies", "read_trace", "replay", "report", "trace_from_columns"]
 
 
 def __getattr__(name):

@@ -197,6 +197,11 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         return tuple(_core.reward_terms)
 
     @property
+    def agent_options(self) -> dict[str, Any]:
+        """What is chosen and known, as an `Agent` that was trained here needs it."""
+        return json.loads(self._core.agent_options)
+
+    @property
     def windows(self) -> numpy.ndarray:
         """The number of the window that each environment's episode runs."""
         return self._arrays["window"].copy()
@@ -263,6 +268,11 @@ class Env(gymnasium.Env):
         if episode is not None:
             info["episode"] = {name: values[0].item() for name, values in episode.items()}
         return observation, float(reward[0]), bool(terminated[0]), bool(truncated[0]), info
+
+    @property
+    def agent_options(self) -> dict[str, Any]:
+        """As of VectorEnv."""
+        return self._env.agent_options
 
     def action_masks(self) -> numpy.ndarray:
         """The mask of the open choice, as booleans."""

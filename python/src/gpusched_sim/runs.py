@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, Union
 
 from . import _core
+from .agents import onnx_agent
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -38,9 +39,18 @@ def _keywords(options: Mapping[str, Any]) -> str:
         raise _core.Error(f"options: expected texts, numbers, truth values and lists of them: {error}") from None
 
 
+def _frame(csv: str) -> pandas.DataFrame:
+    """A DataFrame with the very numbers that the text has."""
+    import io
+
+    import pandas
+
+    return pandas.read_csv(io.StringIO(csv), float_precision="round_trip")
+
+
 def _split_policies(policies: Any) -> tuple[list[str], dict[str, Callable], dict[str, str]]:
     """(texts for the registry, callables by their name there, what each of those is called)."""
-    given = [policies] if isinstance(policies, str) or callable(policies) else policies
+    given = [policies] if isinstance(policies, (str, os.PathLike)) or callable(policies) else policies
     if isinstance(given, Mapping):
         pairs = list(given.items())
     elif isinstance(given, Iterable):
@@ -49,12 +59,18 @@ def _split_policies(policies: Any) -> tuple[list[str], dict[str, Callable], dict
         raise TypeError(f"policies: expected a policy or several, not {type(policies).__name__}")
     texts, callables, shown = [], {}, {}
     for name, policy in pairs:
+        policy = _text(policy)
+        if isinstance(policy, str) and policy.endswith(".onnx"):
+            policy = onnx_agent(policy)
         if isinstance(policy, str):
             texts.append(policy)
         elif callable(policy):
-            key = f"python-{len(callables) + 1}"
+            own = str(name or getattr(policy, "__name__", type(policy).__name__))
+            if any(not character.isprintable() for character in own):
+                raise _core.Error(f"policies: expected a name of printable characters, not {own!r}")
+            key = own if _core.is_free_policy_name(own) and own not in callables else f"python-{len(callables) + 1}"
             callables[key] = policy
-            shown[key] = str(name or getattr(policy, "__name__", type(policy).__name__))
+            shown[key] = own
             texts.append(key)
         else:
             raise TypeError(f"policies: expected texts and callables, not {type(policy).__name__}")
@@ -234,8 +250,8 @@ def replay(trace: Any, cluster: Any = None, policies: Any = "fifo", *, tables: b
     cluster : str, int, os.PathLike or Cluster, optional
         What `parse_cluster` takes, or gave; by default what the trace states.
     policies : str, callable, sequence or dict of them
-        Names as `gpusched policies` lists them, with parameters (`"las{thresholds_gpu_s=[3600]}"`), `"rl:DIR"`, or callables
-        that take a `View`; a dict names its callables. A callable starts jobs by the view, or returns the numbers of waiting
+        Names as `gpusched policies` lists them, with parameters (`"las{thresholds_gpu_s=[3600]}"`), `"rl:DIR"`, a file
+        `"agent.onnx"` (see `onnx_agent`), an `Agent`, or callables that take a `View`; a dict names its callables. A callable starts jobs by the view, or returns the numbers of waiting
         jobs, which are started in that order as far as they fit. Where it has a method `begin_run`, that is called with the
         first view of each run.
     tables : bool
@@ -285,13 +301,27 @@ class Evaluation:
         The table that `gpusched evaluate` prints.
     data : dict
         What `gpusched evaluate --json` prints.
+    costs : dict of str to (int, float)
+        Of each callable: how often it was called, and mean microseconds of a call.
+    csv : dict of str to str
+        The texts of comparison.csv and windows.csv of `gpusched evaluate --out`.
     """
 
     text: str
     data: dict[str, Any]
+    costs: dict[str, tuple[int, float]]
+    csv: dict[str, str] = dataclasses.field(repr=False)
 
     def __str__(self) -> str:
         return self.text
+
+    def comparison(self) -> pandas.DataFrame:
+        """comparison.csv of `gpusched evaluate --out`: a row a policy and trace, in full precision."""
+        return _frame(self.csv["comparison.csv"])
+
+    def windows(self) -> pandas.DataFrame:
+        """windows.csv: a row a policy and window, a column a metric."""
+        return _frame(self.csv["windows.csv"])
 
 
 def evaluate(traces: Any, clusters: Any = None, policies: Any = ("fifo", "sjf"), **options: Any) -> Evaluation:
@@ -325,12 +355,15 @@ def evaluate(traces: Any, clusters: Any = None, policies: Any = ("fifo", "sjf"),
     given = dict(options, policy=texts, trace=[str(_text(trace)) for trace in several(traces)])
     if clusters is not None:
         given["cluster"] = [_cluster_text(cluster) for cluster in several(clusters)]
-    result = _core.evaluate(_keywords(given), callables)
-    text, data = result["text"], result["json"]
-    for key, name in shown.items():
-        text = text.replace(key.ljust(len(name)), name.ljust(len(key)))
-        data = data.replace(json.dumps(key), json.dumps(name))
-    return Evaluation(text, json.loads(data))
+    against = [key for key, name in shown.items() if name == options.get("against")]
+    if against:
+        given["against"] = against[0]
+    result = _core.evaluate(_keywords(given), callables, shown)
+    return Evaluation(result["text"], json.loads(result["json"]), _costs(result["costs"], shown), result["csv"])
+
+
+def _costs(costs: Mapping[str, Any], shown: Mapping[str, str]) -> dict[str, tuple[int, float]]:
+    return {shown[key]: (calls, 1e6 * seconds / calls if calls else 0.0) for key, (calls, seconds) in costs.items()}
 
 
 def report(folders: Any, out: Any = None) -> str:

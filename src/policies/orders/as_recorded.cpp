@@ -8,8 +8,8 @@ namespace gpusched {
 
 void AsRecorded::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
-    const bool retries = event.kind == EventKind::retry;
-    if (event.kind != EventKind::submit && !retries) continue;
+    if (!enters_queue(event.kind)) continue;
+    const bool retries = event.kind != EventKind::submit;
     const Time recorded = jobs_->start(event.job);
     const Time start = retries || recorded == Time::max() ? view.now() : recorded;
     if (start <= view.now()) {

@@ -25,6 +25,7 @@ std::int64_t nonzero_memory(const Shape& shape) {
 
 // Whether the node could take so many pods now: tasks_that_fit() >= pods, without its divisions.
 bool fits(const ClusterState& cluster, const Shape& shape, NodeId node, std::int64_t pods) {
+  if (!cluster.is_up(node)) return false;
   if (pods * shape.cpu_milli_per_task > cluster.node_free_cpu_milli(node)) return false;
   if (pods * shape.memory_mib_per_task > cluster.node_free_memory_mib(node)) return false;
   if (shape.is_share()) return cluster.tasks_that_fit(node, shape) >= pods;
@@ -72,6 +73,7 @@ std::uint32_t feasible_nodes_to_find(std::uint32_t nodes, std::uint32_t percenta
 void K8s::decide(const View& view, Decision& decision) {
   prepare(view);
   for (const Event& event : view.events()) {
+    if (event.job == no_job && event.node != no_node) nodes_.changed(event.node);
     if (leaves_cluster(event.kind)) {
       note_change(event.job, view.shape(event.job), -1);
       nodes_of_[index(event.job)].clear();

@@ -274,13 +274,18 @@ std::int32_t NodePacker::gpu_clustering(const ClusterState& cluster, const Shape
   return base + (classes == 1 ? 75 : 50);
 }
 
-void NodePacker::changed(NodeId node, const Shape& shape, int tasks) {
+void NodePacker::changed(NodeId node) {
+  if (fragmentation_.empty()) return;  // nothing was looked at yet
   if (changes_.size() >= std::max<std::size_t>(order_.size(), 1024)) {  // a ranking that knows none is filled as fast
     forgotten_ += changes_.size();
     changes_.clear();
   }
   changes_.push_back(node);
   fragmentation_[index(node)] = -1;
+}
+
+void NodePacker::changed(NodeId node, const Shape& shape, int tasks) {
+  changed(node);
   if (shape.gpu_milli_per_task == 0) return;
   std::uint32_t& count = class_counts_[index(node)][class_of(shape)];
   count = static_cast<std::uint32_t>(static_cast<int>(count) + tasks);
@@ -296,6 +301,8 @@ void Packing::decide(const View& view, Decision& decision) {
   if (nodes_of_.empty()) nodes_of_.resize(view.job_count());
   bool freed = false;
   for (const Event& event : view.events()) {
+    freed = freed || event.kind == EventKind::node_up;
+    if (event.job == no_job && event.node != no_node) packer_.changed(event.node);
     if (!leaves_cluster(event.kind)) continue;
     for (const NodeTasks& part : nodes_of_[index(event.job)]) {
       packer_.changed(part.node, view.shape(event.job), -static_cast<int>(part.tasks));

@@ -49,6 +49,8 @@ class NodePacker {
 
   /// Tasks of `shape` came to (+1) or left (-1) a node: its scores are stale.
   void changed(NodeId node, const Shape& shape, int tasks);
+  /// The node went out of service or came back.
+  void changed(NodeId node);
 
   /// Scores computed so far: what the choices cost.
   [[nodiscard]] std::uint64_t scored() const { return scored_; }

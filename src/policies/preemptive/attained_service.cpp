@@ -126,7 +126,7 @@ void AttainedService::note_events(const View& view) {
         services_.push_back(view.attained_gpu_us(event.job));
       }
     }
-    if (event.kind == EventKind::retry) {
+    if (returns_to_queue(event.kind)) {
       catch_up(view, event.job);
       plan_promotion(view, event.job);
       order_.wait(view, event.job, key_of(view, event.job));

@@ -99,13 +99,15 @@ void ShortestRemaining::note_start(const Rank& started, bool prolonged, const Or
 }
 
 void ShortestRemaining::note(const OracleView& view, const Event& event) {
+  if (event.kind == EventKind::node_up) touch_all();
   if (event.job == no_job) return;
   const std::uint32_t queue = view.queue_of(event.job);
   touched_[queue] = true;
   if (leaves_cluster(event.kind)) {
     const std::set<Running>& running = jobs_.running(view, queue, view.demand(event.job));
-    auto ended = running.begin();  // it is among the few that end now, unless it never took any time
-    while (ended != running.end() && ended->end == view.now().us && ended->job != event.job) ++ended;
+    auto ended = running.begin();  // it is among the few that end now, unless it never took any time or was killed
+    const bool ends_now = event.kind != EventKind::kill;
+    while (ended != running.end() && (!ends_now || ended->end == view.now().us) && ended->job != event.job) ++ended;
     if (ended != running.end() && ended->job == event.job) jobs_.remove_running(view, Running(*ended));
     touch_all();
   }

@@ -56,16 +56,17 @@ PolicyInfo list_info(HeliosList::Kind kind, const std::string& name, std::string
   return info;
 }
 
-// GPUs that each scheduling queue may use: of the nodes that it owns, alone or with others, and of those that serve
-// everyone.
-std::vector<std::int64_t> gpus_by_queue(const Cluster& cluster) {
-  std::vector<std::int64_t> gpus(cluster.vcs.size() + 1, 0);
+// The scheduling queues that each node serves: the last one is that of jobs of no virtual cluster, which may run
+// anywhere.
+std::vector<std::vector<std::uint32_t>> queues_by_node(const Cluster& cluster) {
+  std::vector<std::vector<std::uint32_t>> queues;
   for (const Node& node : cluster.nodes) {
-    for (std::uint32_t queue = 0; queue < gpus.size(); ++queue) {
-      if (cluster.owners_serve(node.vc, node.vc_group, queue)) gpus[queue] += node.gpus;
+    queues.emplace_back();
+    for (std::uint32_t queue = 0; queue <= cluster.vcs.size(); ++queue) {
+      if (cluster.owners_serve(node.vc, node.vc_group, queue)) queues.back().push_back(queue);
     }
   }
-  return gpus;
+  return queues;
 }
 
 }  // namespace
@@ -122,10 +123,7 @@ void HeliosList::start_rated(Queue& queue, Decision& decision) {
 // ---- srtf ----
 
 void HeliosSrtf::decide(const OracleView& view, Decision& decision) {
-  if (queues_.empty()) {
-    queues_.resize(view.queue_count());
-    owed_.assign(view.job_count(), late_second);
-  }
+  if (queues_.empty()) prepare(view);
   note_events(view);
   stopped_ = false;
   for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) {
@@ -134,9 +132,32 @@ void HeliosSrtf::decide(const OracleView& view, Decision& decision) {
   if (stopped_ && share_nodes_) decision.wake(view.now() + whole_seconds(1));
 }
 
+void HeliosSrtf::prepare(const OracleView& view) {
+  queues_.resize(view.queue_count());
+  owed_.assign(view.job_count(), late_second);
+  gpus_.assign(view.queue_count(), 0);
+  is_counted_.assign(queues_of_node_.size(), false);
+  for (std::uint32_t node = 0; node < queues_of_node_.size(); ++node) count_node(view, NodeId{node});
+}
+
+// Counts the GPUs of the node as in service, or not.
+void HeliosSrtf::count_node(const OracleView& view, NodeId node) {
+  const bool up = view.cluster().is_up(node);
+  if (is_counted_[index(node)] == up) return;
+  is_counted_[index(node)] = up;
+  const std::int64_t gpus = view.cluster().node_gpus(node);
+  for (const std::uint32_t queue : queues_of_node_[index(node)]) {
+    gpus_[queue] += up ? gpus : -gpus;
+    queues_[queue].changed = true;
+  }
+}
+
 void HeliosSrtf::note_events(const OracleView& view) {
   for (const Event& event : view.events()) {
-    if (event.job == no_job) continue;
+    if (event.job == no_job) {
+      if (event.node != no_node) count_node(view, event.node);
+      continue;
+    }
     Queue& queue = queues_[view.queue_of(event.job)];
     queue.changed = true;
     if (leaves_cluster(event.kind)) {
@@ -237,7 +258,7 @@ PolicyInfo srtf_helios_info() {
             const auto& nodes = context.cluster->nodes;
             const bool share_nodes =
                 !context.cluster->vcs.empty() && std::any_of(nodes.begin(), nodes.end(), serves_all);
-            return AnyPolicy(HeliosSrtf(gpus_by_queue(*context.cluster), share_nodes));
+            return AnyPolicy(HeliosSrtf(queues_by_node(*context.cluster), share_nodes));
           },
           .preemptive = true};
 }

@@ -68,8 +68,10 @@ class HeliosList {
 /// stopped a job.
 class HeliosSrtf {
  public:
-  /// `gpus`: of each scheduling queue. `share_nodes`: some node serves several.
-  HeliosSrtf(std::vector<std::int64_t> gpus, bool share_nodes) : gpus_(std::move(gpus)), share_nodes_(share_nodes) {}
+  /// `queues_of_node`: the scheduling queues that each node serves. `share_nodes`: some node serves everyone beside
+  /// others that do not.
+  HeliosSrtf(std::vector<std::vector<std::uint32_t>> queues_of_node, bool share_nodes)
+      : queues_of_node_(std::move(queues_of_node)), share_nodes_(share_nodes) {}
 
   [[nodiscard]] std::string_view name() const { return "srtf@helios"; }
   void decide(const OracleView& view, Decision& decision);
@@ -100,7 +102,9 @@ class HeliosSrtf {
     bool changed = false;
   };
 
+  void prepare(const OracleView& view);
   void note_events(const OracleView& view);
+  void count_node(const OracleView& view, NodeId node);
   void schedule(std::uint32_t number, const OracleView& view, Decision& decision);
   void bring_up_to_now(Queue& queue, const OracleView& view);
   void choose_before(Queue& queue, const Place& place, std::int64_t& quota);
@@ -108,7 +112,9 @@ class HeliosSrtf {
   void start(Queue& queue, const Chosen& chosen, Decision& decision);
   [[nodiscard]] std::int64_t remaining_us(const OracleView& view, JobId job) const;
 
-  std::vector<std::int64_t> gpus_;
+  std::vector<std::vector<std::uint32_t>> queues_of_node_;
+  std::vector<std::int64_t> gpus_;  // in service, by scheduling queue
+  std::vector<bool> is_counted_;    // by node: its GPUs are in gpus_
   bool share_nodes_;
   bool stopped_ = false;  // some job, in this decision
   std::vector<Queue> queues_;

@@ -24,6 +24,8 @@ void MuriShortest::decide(const OracleView& view, Decision& decision) {
 
 void MuriShortest::drop_ended(const OracleView& view) {
   for (const Event& event : view.events()) {
+    if (event.kind == EventKind::node_down) nodes_left_.resize(event.node, 0);
+    if (event.kind == EventKind::node_up) nodes_left_.resize(event.node, view.cluster().node_gpus(event.node));
     if (!leaves_cluster(event.kind)) continue;
     running_.erase(find_running(event.job));
   }

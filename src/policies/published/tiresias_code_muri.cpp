@@ -101,7 +101,7 @@ void TiresiasQueues<form>::promote_starved(const RunView& view) {
 // Afterwards running_ holds the jobs that stay and those that are to start.
 template <TiresiasQueuesForm form>
 void TiresiasQueues<form>::place_all(const RunView& view, Decision& decision) {
-  std::int64_t free = view.cluster().total_gpus();
+  std::int64_t free = view.cluster().up_gpus();
   std::swap(ran_, running_);
   running_.clear();
   started_.clear();

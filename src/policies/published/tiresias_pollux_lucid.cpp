@@ -50,7 +50,7 @@ void TiresiasPolluxLucid::schedule(const View& view, Decision& decision) {
   preempted_.resize(view.job_count());
   bring_up_to_now(view);
   // Only GPUs are counted. All preemptions come before the first start.
-  MilliGpu free = view.cluster().total_gpus() * whole_gpu;
+  MilliGpu free = view.cluster().up_gpus() * whole_gpu;
   chosen_.clear();
   waiting_.begin_walk();
   std::size_t kept = 0;

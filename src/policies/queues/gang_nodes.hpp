@@ -37,11 +37,11 @@ class YarnPlacement {
   /// Without nodes.
   YarnPlacement() = default;
 
-  /// The nodes of `cluster`, whoever holds their GPUs, all free.
+  /// The nodes of `cluster` that are in service, whoever holds their GPUs, all free.
   explicit YarnPlacement(const ClusterState& cluster) : size_(cluster.node_count()) {
     for (std::uint32_t node = 0; node < size_.size(); ++node) {
-      size_[node] = cluster.node_gpus(NodeId{node});
-      node_gpus_ = std::max(node_gpus_, size_[node]);
+      size_[node] = cluster.is_up(NodeId{node}) ? cluster.node_gpus(NodeId{node}) : 0;
+      node_gpus_ = std::max(node_gpus_, cluster.node_gpus(NodeId{node}));
     }
     reset();
   }
@@ -52,6 +52,9 @@ class YarnPlacement {
     free_gpus_ = std::accumulate(size_.begin(), size_.end(), std::uint64_t{0});
     first_with_.assign(node_gpus_ + 1, 0);
   }
+
+  /// The node goes out of service, or comes back with so many GPUs; from the next reset() on.
+  void resize(NodeId node, std::uint32_t gpus) { size_[index(node)] = gpus; }
 
   /// Of the largest node.
   [[nodiscard]] std::uint32_t node_gpus() const { return node_gpus_; }

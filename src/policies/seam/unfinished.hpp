@@ -12,6 +12,12 @@ namespace gpusched {
 inline std::string why_unfinished(const Engine& engine) {
   const std::string jobs = std::to_string(engine.view().job_count() - engine.view().finished()) + " jobs";
   if (!ends_in_turns(engine)) return "left " + jobs + " waiting for ever";
+  if (engine.view().nodes_can_fail()) {
+    return "leaves " + jobs +
+           " unfinished for ever: failures of nodes and preemptions undo as much as they do, or too few nodes are up "
+           "at "
+           "once; give shorter intervals between checkpoints, or shorter repairs";
+  }
   return "makes " + jobs +
          " take turns for ever: preemption costs them as much as they do in a turn; give longer turns "
          "or cheaper restarts";

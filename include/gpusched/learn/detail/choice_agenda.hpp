@@ -42,6 +42,7 @@ class ChoiceAgenda {
       if (leaves_cluster(event.kind)) hold(view.user(event.job), -ends_.end(event.job));
       if (event.kind == EventKind::finish) known_.finish(view, event.job);
       if (enters_queue(event.kind)) begin_wait(view, event.job);
+      if (event.node != no_node) change_cluster();
     }
   }
 
@@ -193,6 +194,10 @@ class ChoiceAgenda {
   void hold(std::uint32_t user, MilliGpu milli) {
     user_milli_[user] += milli;
     user_shares_[user] = static_cast<float>(user_milli_[user]) * share_of_milli_;
+    change_cluster();
+  }
+
+  void change_cluster() {
     shapes_.cluster_changed();
     groups_.cluster_changed();
   }

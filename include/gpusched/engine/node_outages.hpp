@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/// NodeOutages: the changing part of NodeFailures: what is down now, what changes next, and who runs where.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "gpusched/core/rng.hpp"
+#include "gpusched/core/types.hpp"
+#include "gpusched/data/node_failures.hpp"
+
+namespace gpusched::detail {
+
+/// A value. Inactive (no memory, one branch a question) unless it was given something that fails. Draws are a pure
+/// function of (seed, unit, number of the draw), so a failure comes at the same time whatever the policy does.
+class NodeOutages {
+ public:
+  /// What happens to nodes.
+  enum class Kind : std::uint8_t {
+    fault,  ///< they do no more work, which nobody has noticed yet
+    down,   ///< they go out of service
+    up,     ///< they come back, as far as this cause is concerned
+  };
+  /// Several nodes to which the same happens at one instant.
+  struct Change {
+    std::span<const NodeId> nodes;  ///< borrowed from the NodeFailures
+    Kind kind = Kind::down;         ///< what
+    bool was_fault = false;         ///< down: of a fault that is noticed now
+  };
+
+  /// Nothing ever fails.
+  NodeOutages() = default;
+
+  /// `failures` must outlive this; `nodes` is how many the cluster has. Laws begin at `start`. Which nodes are down at
+  /// the start is for the engine to ask (is_down).
+  NodeOutages(const NodeFailures& failures, std::uint32_t nodes, Time start, Rng rng)
+      : failures_(failures.is_empty() ? nullptr : &failures), rng_(rng) {
+    if (failures_ == nullptr) return;
+    causes_.resize(nodes);
+    faults_.resize(nodes);
+    jobs_on_.resize(nodes);
+    absent_.resize(nodes);
+    begin_recorded(start);
+    draws_.resize(failures.units().size());
+    for (std::uint32_t unit = 0; unit < draws_.size(); ++unit) plan(unit, start);
+  }
+
+  /// False when nothing can fail.
+  [[nodiscard]] bool active() const { return failures_ != nullptr; }
+  /// True while anything keeps the node out of service. Precondition: active().
+  [[nodiscard]] bool is_down(NodeId node) const { return causes_[index(node)] > 0; }
+  /// True while the node does no work although it is in service. Precondition: active().
+  [[nodiscard]] bool is_faulty(NodeId node) const { return faults_[index(node)] > 0; }
+  /// As NodeFailures::rate_per_s(). Precondition: active().
+  [[nodiscard]] double rate_per_s(NodeId node) const { return failures_->rate_per_s(node); }
+  /// True when every node is in service and does work.
+  [[nodiscard]] bool all_work() const { return down_ == 0 && faulty_ == 0; }
+
+  /// When the next change comes; Time::max() = never.
+  [[nodiscard]] Time next_time() const {
+    const Time drawn = heap_.empty() ? Time::max() : heap_.front().time;
+    if (failures_ == nullptr || cursor_ == failures_->changes().size()) return drawn;
+    return std::min(drawn, failures_->changes()[cursor_].time);
+  }
+
+  /// Takes the next change off the list and plans what follows from it. Recorded changes come before drawn ones of the
+  /// same instant. Precondition: next_time() is not Time::max().
+  Change pop() {
+    const std::span<const NodeChange> recorded = failures_->changes();
+    if (cursor_ < recorded.size() && (heap_.empty() || recorded[cursor_].time <= heap_.front().time)) {
+      const NodeChange& change = recorded[cursor_++];
+      std::uint8_t& absent = absent_[index(change.node)];
+      const bool changes = (absent != 0) == change.up;
+      absent = change.up ? 0 : 1;
+      return {std::span(&change.node, changes ? 1u : 0u), change.up ? Kind::up : Kind::down, false};
+    }
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    const Planned due = heap_.back();
+    heap_.pop_back();
+    const NodeFailures::Unit& unit = failures_->units()[due.unit];
+    const double detect_s = failures_->law(unit.law).detect_s;
+    if (due.kind == Kind::fault) {
+      push({later_by(due.time, from_seconds(detect_s)), due.unit, Kind::down});
+    } else {
+      plan(due.unit, due.time);
+    }
+    return {failures_->nodes(unit), due.kind, due.kind == Kind::down && detect_s > 0};
+  }
+
+  /// Adds or takes away a cause that keeps the node down; true when that changed whether it is down.
+  bool count_cause(NodeId node, bool up) {
+    std::uint32_t& causes = causes_[index(node)];
+    causes += up ? ~0u : 1u;
+    const bool changed = causes == (up ? 0u : 1u);
+    if (changed) down_ += up ? ~0u : 1u;
+    return changed;
+  }
+
+  /// Adds or takes away a fault of the node.
+  void count_fault(NodeId node, bool ends) {
+    faults_[index(node)] += ends ? ~0u : 1u;
+    faulty_ += ends ? ~0u : 1u;
+  }
+
+  /// Calls visit(job) for each that entered the node and for which stays(job) is true, by id. Precondition: active().
+  template <class Stays, class Visit>
+  void for_each_job_on(NodeId node, Stays stays, Visit visit) {
+    forget_left(node, stays);
+    for (const JobId job : jobs_on_[index(node)]) visit(job);
+  }
+
+  /// Remembers that a job began to run on the node. Precondition: active().
+  void enter(NodeId node, JobId job) { jobs_on_[index(node)].push_back(job); }
+
+  /// The jobs that entered the node and for which stays(job) is true, by id, each once. What entered and left is
+  /// forgotten. Precondition: active().
+  template <class Stays>
+  [[nodiscard]] std::vector<JobId> take_jobs_on(NodeId node, Stays stays) {
+    std::vector<JobId> jobs = std::move(jobs_on_[index(node)]);
+    jobs_on_[index(node)].clear();
+    keep_those(jobs, stays);
+    return jobs;
+  }
+
+  /// True when the list of the node has grown enough to be worth a call of forget_left().
+  [[nodiscard]] bool is_crowded(NodeId node, std::uint32_t most_at_once) const {
+    return jobs_on_[index(node)].size() > 2 * std::size_t{most_at_once} + 64;
+  }
+
+  /// Forgets the jobs of the node for which stays(job) is false.
+  template <class Stays>
+  void forget_left(NodeId node, Stays stays) {
+    keep_those(jobs_on_[index(node)], stays);
+  }
+
+ private:
+  struct Planned {
+    Time time;
+    std::uint32_t unit = 0;
+    Kind kind = Kind::down;
+    friend bool operator>(const Planned& a, const Planned& b) {
+      return a.time != b.time ? a.time > b.time : a.unit > b.unit;
+    }
+  };
+
+  template <class Stays>
+  static void keep_those(std::vector<JobId>& jobs, Stays stays) {
+    std::sort(jobs.begin(), jobs.end());
+    jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+    std::erase_if(jobs, [&](JobId job) { return !stays(job); });
+  }
+
+  // What is recorded up to the start has happened; a node that first comes up later is absent.
+  void begin_recorded(Time start) {
+    const std::span<const NodeChange> recorded = failures_->changes();
+    std::vector<bool> seen(causes_.size());
+    for (const NodeChange& change : recorded) {
+      if (seen[index(change.node)]) continue;
+      seen[index(change.node)] = true;
+      absent_[index(change.node)] = change.up ? 1 : 0;
+    }
+    for (; cursor_ < recorded.size() && recorded[cursor_].time <= start; ++cursor_) {
+      absent_[index(recorded[cursor_].node)] = recorded[cursor_].up ? 0 : 1;
+    }
+    for (std::uint32_t node = 0; node < absent_.size(); ++node) {
+      if (absent_[node] != 0) count_cause(NodeId{node}, false);
+    }
+  }
+
+  // The even draws of a unit are times until a failure, the odd ones repairs.
+  void plan(std::uint32_t unit, Time from) {
+    const FailureLaw& law = failures_->law(failures_->units()[unit].law);
+    const std::uint32_t number = draws_[unit]++;
+    Rng rng = rng_.split(unit).split(number);
+    const bool up = number % 2 == 1;
+    const double span_s = up ? law.draw_repair(rng) : law.draw_up(rng);
+    if (!(span_s < to_seconds(end_of_time))) return;
+    const Kind failure = law.detect_s > 0 ? Kind::fault : Kind::down;
+    push({later_by(from, from_seconds(std::max(span_s, 0.0))), unit, up ? Kind::up : failure});
+  }
+
+  void push(const Planned& planned) {
+    if (planned.time > end_of_time) return;
+    heap_.push_back(planned);
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+  }
+
+  const NodeFailures* failures_ = nullptr;  // borrowed; null = nothing fails
+  Rng rng_;
+  std::uint32_t cursor_ = 0;  // of the next recorded change
+  std::uint32_t down_ = 0;
+  std::uint32_t faulty_ = 0;                 // faults of all nodes
+  std::vector<Planned> heap_;                // one change a unit
+  std::vector<std::uint32_t> draws_;         // by unit: drawn so far
+  std::vector<std::uint32_t> causes_;        // by node: what keeps it down
+  std::vector<std::uint32_t> faults_;        // by node: of which nobody knows
+  std::vector<std::uint8_t> absent_;         // by node: a recorded change keeps it down
+  std::vector<std::vector<JobId>> jobs_on_;  // by node: who entered; some may have left
+};
+
+}  // namespace gpusched::detail

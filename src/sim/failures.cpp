@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/failures.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpusched/core/named_value.hpp"
+#include "traces/core/failure_reader.hpp"
+#include "traces/core/run_input.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::array<NamedValue<CheckpointRule>, 3> checkpoint_rule_names{
+    {{"fixed", CheckpointRule::fixed}, {"young", CheckpointRule::young}, {"daly", CheckpointRule::daly}}};
+
+Unexpected wrong(const char* flag, std::string message) {
+  return {Error{.message = std::move(message), .field = flag}};
+}
+
+}  // namespace
+
+FieldTable failure_fields(FailureOptions& options) {
+  std::vector<std::string> rules;
+  for (const auto& rule : checkpoint_rule_names) rules.emplace_back(rule.name);
+  return {
+      {"failures.file", "--failures",
+       "when nodes fail and come back: laws of nodes, GPUs and racks (JSON), or a csv of time_s, node and event",
+       &options.file},
+      {"failures.checkpoint_rule", "--checkpoint-rule",
+       "how much work lies between periodic checkpoints: fixed, as --checkpoint-interval says, or by what "
+       "--checkpoint-write takes and how often the job's nodes fail, after Young or Daly",
+       &options.checkpoint_rule, rules},
+  };
+}
+
+Result<NodeFailures> failures_of(const FailureOptions& options, const JobTable& jobs, const Cluster& cluster,
+                                 const std::string& placement, std::uint64_t seed) {
+  if (options.file.empty()) return NodeFailures{};
+  const auto is_pool = [](const Node& node) { return node.counts_only; };
+  if (std::any_of(cluster.nodes.begin(), cluster.nodes.end(), is_pool) && placement != count_placement) {
+    return wrong("--failures", "expected a cluster of nodes, as 75x8; a pool of GPUs has no nodes that could fail");
+  }
+  if (placement == count_placement) {
+    return wrong("--failures", "expected another --placement than count, which knows no nodes that could fail");
+  }
+  return read_failures(options.file, cluster, jobs.size() == 0 ? Time{} : jobs.submit(JobId{0}), seed);
+}
+
+Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& options) {
+  cost.rule = *value_from_name(checkpoint_rule_names, options.checkpoint_rule);
+  if (cost.rule == CheckpointRule::fixed) {
+    if (cost.periodic_checkpoint > Time{} && cost.checkpoint_interval == Time{}) {
+      return wrong("--checkpoint-write", "expected --checkpoint-interval or --checkpoint-rule with it");
+    }
+    return cost;
+  }
+  const std::string rule = "--checkpoint-rule " + options.checkpoint_rule;
+  if (options.file.empty()) return wrong("--checkpoint-rule", "expected --failures with " + options.checkpoint_rule);
+  if (cost.periodic_checkpoint == Time{}) {
+    return wrong("--checkpoint-rule", "expected --checkpoint-write above 0 with " + options.checkpoint_rule);
+  }
+  if (cost.checkpoint_interval > Time{}) {
+    return wrong("--checkpoint-interval", "expected no fixed interval with " + rule);
+  }
+  return cost;
+}
+
+std::vector<std::string> files_of(const FailureOptions& options) {
+  if (options.file.empty()) return {};
+  std::vector<std::string> names = files_of_failures(options.file);
+  names.insert(names.begin(), options.file);
+  return names;
+}
+
+}  // namespace gpusched

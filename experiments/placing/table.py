@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares agents that choose GPU types with policies that know as much, on logs that no agent has seen, at two loads.
+"""Compares agents that choose GPU types with policies that know no more, on logs that no agent has seen, at four loads.
 
 usage: table.py GPUSCHED THROUGHPUTS RUNS [--csv FILE] [--no-published]      --no-published: small logs
 
@@ -15,11 +15,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from table_csv import Table, options_of  # noqa: E402
 
-RATES = ("1.4", "2.0")  # jobs an hour
+RATES = ("1.4", "1.7", "2.0", "2.4")  # jobs an hour; agents were trained at 1.4 and 2.0
 TEST_SEED = "1001"      # of the logs, one above another by the rate
 KNOWN = "estimate=exact,skip=true,best_speed=true"
 LINEUPS = {
-    "exact": [f"sjf{{{KNOWN}}}", f"saf{{{KNOWN}}}", "allox", "srtf", "srsf", "gavel{objective=finish-time-fairness}"],
+    "exact": [f"sjf{{{KNOWN}}}", f"saf{{{KNOWN}}}", "allox", "srtf", "srsf", "gavel", "gavel{objective=finish-time-fairness}"],
     "unknown": ["fifo", "fifo-skip", "las", "gavel{objective=fifo}", "gavel", "gavel{aware=false}"],
 }
 FIGURES = ["avg_jct_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown"]
@@ -28,13 +28,13 @@ SMALL = (240, ["--window-jobs", "60", "--warmup-jobs", "20", "--stride", "60"]) 
 RESTART_S = "60"
 
 
-def draw_log(throughputs, jobs, rate, path):
+def draw_log(throughputs, jobs, rate, path, seed=TEST_SEED):
     with open(path, "w", encoding="utf-8") as log:
-        subprocess.run([sys.executable, HERE / "jobs.py", throughputs, str(jobs), rate, TEST_SEED], check=True, stdout=log)
+        subprocess.run([sys.executable, HERE / "jobs.py", throughputs, str(jobs), rate, seed], check=True, stdout=log)
 
 
 def compared(options, knowledge, log, evaluation):
-    """The agent and the policies that know as much, as `gpusched evaluate` prints and writes them."""
+    """The agent and the policies that know no more, as `gpusched evaluate` prints and writes them."""
     agents = sorted(str(run) for run in (pathlib.Path(options.runs) / knowledge).glob("seed-*"))
     out = f"{log}-{knowledge}"
     subprocess.run([options.gpusched, "evaluate", log, "--cluster", HERE / "cluster.json", "--throughputs", options.throughputs,
@@ -61,4 +61,5 @@ def main():
     table.write(digits=2)
 
 
-main()
+if __name__ == "__main__":
+    main()

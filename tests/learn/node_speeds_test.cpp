@@ -142,7 +142,7 @@ TEST_F(NodeSpeeds, WaitPutsTheJobOffUntilTheNextEventAndLeavesTheOthers) {
   choose(1);  // anew after the event
   env_->step(agenda().size());
   EXPECT_EQ(env_->now(), whole_seconds(100));
-  ASSERT_TRUE(agenda().placing());  // a single job, which has to start
+  ASSERT_TRUE(agenda().placing());                  // a single job, which has to start
   EXPECT_FALSE(agenda().allowed(agenda().size()));  // nothing else will happen
   const StepResult end = env_->step(0);
   EXPECT_TRUE(end.terminated);

@@ -10,9 +10,11 @@
 #include <limits>
 
 #include "gpusched/learn/env.hpp"
+#include "gpusched/policy/simulate.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/learned/score_network.hpp"
 #include "src/policies/learned/trained_model.hpp"
+#include "src/policies/seam/policy_failure.hpp"
 #include "tests/learn/learning_support.hpp"
 #include "tests/support/files.hpp"
 
@@ -200,6 +202,31 @@ TEST(RlPolicy, DecidesAsInItsEnvironment) {
       result = ranks ? env.step(logits) : env.step(best_action(logits));
     }
     EXPECT_EQ(test::run(jobs, cluster, RlPolicy("x", model, {}, false, 0)), test::spans_of(env.engine())) << name;
+  }
+}
+
+// Without speeds an agent that reads them would choose between GPU types by nothing. On one type there is no choice.
+TEST(RlPolicy, OfNodeSpeedsIsRefusedWhereNothingTellsOfSpeeds) {
+  TrainedModel model = some_model(NetworkKind::index);
+  model.agenda.choose_nodes = model.agenda.node_speeds = true;
+  model.network = for_agenda(model.network, model.agenda);
+  model.parameters = initial_parameters(model.network, Rng(1));
+  const JobTable jobs = test::jobs_of_two_families(30);
+  const RuntimeModel runtime = test::speeds_of_two_families(jobs);
+  const auto run = [&](const Cluster& cluster, const RuntimeModel* speeds) {
+    Engine engine(jobs, cluster, {}, speeds);
+    RlPolicy policy("x", model, {}, false, 0);
+    return simulate(engine, policy);
+  };
+  EXPECT_TRUE(run(test::cluster_of_two_types(), &runtime));
+  EXPECT_TRUE(run(Cluster::homogeneous(4, 4), nullptr));
+  try {
+    run(test::cluster_of_two_types(), nullptr);
+    FAIL() << "expected a refusal";
+  } catch (const PolicyFailure& failure) {
+    EXPECT_STREQ(failure.what(),
+                 "was trained to choose GPU types by how fast jobs run there, of which this run tells nothing; add "
+                 "--throughputs or --profile");
   }
 }
 

@@ -139,11 +139,28 @@ def write_gavel(folder):
     path.write_text(json.dumps(rates))
 
 
+def write_pollux(folder):
+    """An application on 1 to 8 GPUs, two batch sizes; step times fall with GPUs on one node and rise between nodes."""
+    draws = Draws(71)
+    profile = folder / "profiles/pollux/smoke"
+    placements = ["1", "2", "3", "4", "14", "24", "34", "44", "11", "12", "13", "22", "23", "33"]
+    write_csv(profile / "placements.csv", ["placement", "local_bsz", "step_time", "sync_time"],
+              [[place, batch, batch / 64 + len(place) / 8, len(place) / 8] for place in placements for batch in (4, 32, 64)])
+    for batch in (32, 128):
+        write_csv(profile / f"validation-{batch}.csv", ["progress", "iteration", "metric", "grad_sqr", "grad_var"],
+                  [[400 * epoch, 12800 * epoch // batch, 0, 1, 2 + epoch] for epoch in range(1, 6)])
+    write_csv(folder / "workloads/pollux/load-smoke/workload-1.csv",
+              ["name", "time", "application", "num_replicas", "batch_size"],
+              [[f"smoke-{job}", now, "smoke", draws.of([1, 2, 4, 8]), draws.of([32, 128])]
+               for job, now in submissions(draws, 60, 300)])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
-    for write in (write_tiresias, write_muri, write_lublin, write_openb, write_philly_attempts, write_pai, write_gavel):
+    for write in (write_tiresias, write_muri, write_lublin, write_openb, write_philly_attempts, write_pai, write_gavel,
+                  write_pollux):
         write(folder)
 
 

@@ -31,7 +31,8 @@ Unexpected cannot(const std::string& what, const std::string& path, int code) {
 Result<void> make_folders(const fs::path& path, std::vector<std::string>& made) {
   std::error_code why;
   if (path.empty() || fs::is_directory(path, why)) return {};
-  if (fs::exists(fs::symlink_status(path, why))) {
+  // Another program may have made it between these questions.
+  if (fs::exists(fs::symlink_status(path, why)) && !fs::is_directory(path, why)) {
     return Unexpected{Error{.message = "is not a folder", .file = path.string()}};
   }
   if (auto above = make_folders(path.parent_path(), made); !above) return above;

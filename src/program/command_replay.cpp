@@ -56,6 +56,7 @@ class PolicyFiles {
     run.intervals = {};
     run.estimates = {};
     run.gpu_log.reset();
+    run.timeline.reset();
     run.log_file = {};
     return true;
   }
@@ -87,7 +88,10 @@ Result<std::vector<PolicyRun>> run_policies(const Scenario& scenario, const Repl
     return running ? input.specs[*running].text : "";
   });
   return run_replay(input, registry, scenario.threads,
-                    {.splits = to_files || scenario.split != "none", .job_files = to_files, .gpu_log = scenario.trace_events},
+                    {.splits = to_files || scenario.split != "none",
+                     .job_files = to_files,
+                     .gpu_log = scenario.trace_events,
+                     .timeline = scenario.timeline},
                     progress);
 }
 

@@ -46,7 +46,7 @@ int serve(const ServeOptions& options) {
 }  // namespace
 
 void add_serve_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("serve", "Decide for another simulator or a cluster, over a pipe");
+  auto* command = program.add_subcommand("serve", "Decide for another simulator or a cluster");
   const auto options = std::make_shared<ServeOptions>();
   command->add_option("--policy", options->policy, "the policy that decides; `gpusched policies` lists all")
       ->required();
@@ -54,9 +54,10 @@ void add_serve_command(CLI::App& program, int& exit_code) {
   command->add_option("--seed", options->seed, "of random placement and of policies that draw");
   command->footer(
       "Reads a JSON object a line from standard input and answers each on standard output.\n"
-      "Exit codes: 0 after the message end, 2 what the host sent is wrong, 1 the policy or the pipe failed.\n"
+      "Exit codes: 0 after the message end, 2 what the host sent is wrong, 1 the\n"
+      "policy or the pipe failed.\n"
       "Example:\n"
-      "  python3 examples/process/host.py jobs.csv 4x8 -- gpusched serve --policy fifo+easy\n");
+      "  python3 host.py jobs.csv 4x8 -- gpusched serve --policy fifo+easy\n");
   command->callback([options, &exit_code] { exit_code = serve(*options); });
 }
 

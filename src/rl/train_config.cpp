@@ -25,6 +25,7 @@ void read_env(JsonFields& fields, TrainConfig& config) {
   fields.read_word("heuristic", agenda.heuristic, heuristic_names);
   fields.read("max_jobs", agenda.max_jobs, 4, 1024);
   fields.read("choose_nodes", agenda.choose_nodes);
+  fields.read("node_speeds", agenda.node_speeds);
   fields.read("sc20_backfill", agenda.sc20_backfill);
   fields.read("starvation_s", starvation_s, 0, 1e9);
   if (starvation_s > 0) agenda.starvation = from_seconds(starvation_s);
@@ -182,6 +183,25 @@ void check_steering(JsonFields& fields, const TrainConfig& config) {
   }
 }
 
+// What training on measured throughputs cannot do.
+void check_speeds(JsonFields& fields, const TrainConfig& config) {
+  if (config.network.places && config.method == Method::ppo && !config.network.steers()) {
+    fields.fail("method",
+                "ppo learns the network index with env/node_speeds only by steering: expected a network/hold_s or "
+                "hold_jobs, or cma_es or es, or another network");
+  }
+  if (config.throughputs.empty()) {
+    if (!config.reference_type.empty()) {
+      fields.fail("reference_type", "is a GPU type of measured throughputs; add throughputs");
+    }
+    return;
+  }
+  if (config.shuffle.windows > 0) {
+    fields.fail("windows", "shuffled: expected 0 with throughputs, which are of the families of the trace as it is");
+  }
+  if (config.test_at_end) fields.fail("test_at_end", "expected false with throughputs; compare with gpusched evaluate");
+}
+
 void read_constraints(JsonFields& fields, ConstraintOptions& constraints) {
   fields.read("reference", constraints.reference);
   for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
@@ -245,6 +265,8 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read("trace_where", config.trace_where);
   fields.read("drop_bad_rows", config.drop_bad_rows);
   fields.read("cluster", config.cluster);
+  fields.read("throughputs", config.throughputs);
+  fields.read("reference_type", config.reference_type);
   fields.read_object("env", [&](JsonFields& env) { read_env(env, config); });
   fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config); });
   fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, config.network); });
@@ -277,7 +299,9 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   if (config.method == Method::es && config.search.population % 2 != 0) {
     fields.fail("search/population", "expected an even number: method es draws candidates in pairs");
   }
+  config.network = for_agenda(config.network, config.env.agenda);
   check_steering(fields, config);
+  check_speeds(fields, config);
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   if (config.ppo.mean_lifetime_s > 0) config.env.discount_per_s = 1 / config.ppo.mean_lifetime_s;
   return config;
@@ -312,12 +336,15 @@ std::string train_config_json(const TrainConfig& config) {
                   {"trace_where", config.trace_where},
                   {"drop_bad_rows", config.drop_bad_rows},
                   {"cluster", config.cluster},
+                  {"throughputs", config.throughputs},
+                  {"reference_type", config.reference_type},
                   {"env",
                    {{"mode", name_of(action_mode_names, agenda.mode)},
                     {"knowledge", name_of(runtime_knowledge_names, agenda.knowledge)},
                     {"heuristic", name_of(heuristic_names, agenda.heuristic)},
                     {"max_jobs", agenda.max_jobs},
                     {"choose_nodes", agenda.choose_nodes},
+                    {"node_speeds", agenda.node_speeds},
                     {"sc20_backfill", agenda.sc20_backfill},
                     {"starvation_s", agenda.starvation == Time::max() ? 0.0 : to_seconds(agenda.starvation)},
                     {"placement", placement_word(config)},

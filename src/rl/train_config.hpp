@@ -158,7 +158,8 @@ struct TrainConfig {
   std::string trace_columns, trace_where;  ///< as ReadOptions takes them
   bool drop_bad_rows = false;
   std::string cluster;
-  bool count_gpus_only = false;  ///< placement "count": the cluster is one pool
+  std::string throughputs, reference_type;  ///< as Fidelity takes them: how fast jobs are on which GPU type
+  bool count_gpus_only = false;             ///< placement "count": the cluster is one pool
   EnvOptions env = {};
   WindowOptions windows = {};
   ShuffleOptions shuffle = {};

@@ -8,6 +8,7 @@
 #include "src/base/build_info.hpp"
 #include "src/policies/learned/lane_networks.hpp"
 #include "src/rl/direct_search.hpp"
+#include "src/sim/fidelity.hpp"
 
 namespace gpusched {
 
@@ -22,6 +23,22 @@ Result<void> check_method(const TrainConfig& config, bool with_torch) {
                     "the CPU the networks kernel, kernel@sc20 and index and an agent that steers need none");
 }
 
+namespace {
+
+// Of the jobs of every window: these keep the numbers of the trace's families.
+Result<CalibratedRuntime> speeds_of(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster) {
+  Fidelity fidelity;
+  fidelity.throughputs = config.throughputs;
+  fidelity.reference_type = config.reference_type;
+  auto runtime = runtime_of(fidelity, jobs, cluster);
+  if (runtime) return runtime;
+  Error error = runtime.error();
+  if (error.file.empty()) error.field = "/throughputs";
+  return Unexpected{std::move(error)};
+}
+
+}  // namespace
+
 bool has_checkpoint(const std::string& folder) {
   return std::filesystem::exists(folder + "/checkpoint.bin") ||
          std::filesystem::exists(folder + "/" + search_state_file);
@@ -35,7 +52,13 @@ Result<TrainSummary> learn(const TrainConfig& config, const JobTable& jobs, cons
     if (auto fits = check_test_part(config, jobs); !fits) return Unexpected{fits.error()};
   }
   TrainingMethod* const method = config.method == Method::ppo ? ppo : search;
-  return method(config, jobs, cluster, folder, resume, watch);
+  TrainConfig at_speeds = config;
+  at_speeds.network = for_agenda(config.network, config.env.agenda);
+  if (config.throughputs.empty()) return method(at_speeds, jobs, cluster, folder, resume, watch);
+  const auto runtime = speeds_of(config, jobs, cluster);
+  if (!runtime) return Unexpected{runtime.error()};
+  at_speeds.env.runtime = &runtime->model;
+  return method(at_speeds, jobs, cluster, folder, resume, watch);
 }
 
 Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,

@@ -10,6 +10,7 @@
 
 #include "gpusched/core/types.hpp"
 #include "gpusched/engine/view.hpp"
+#include "src/sim/cluster_level_log.hpp"
 
 namespace gpusched {
 
@@ -35,19 +36,7 @@ struct GpuRun {
   RunEnd how = RunEnd::finished;
 };
 
-/// What waits and runs from an instant on.
-struct ClusterLevel {
-  Time since{};
-  MilliGpu waiting_milli = 0, used_milli = 0;  ///< asked for by waiting jobs; held by running ones
-  std::uint32_t waiting_jobs = 0, running_jobs = 0;
-
-  [[nodiscard]] bool same_amounts(const ClusterLevel& other) const {
-    return waiting_milli == other.waiting_milli && used_milli == other.used_milli &&
-           waiting_jobs == other.waiting_jobs && running_jobs == other.running_jobs;
-  }
-};
-
-/// An Observer: 56 bytes per GpuRun, 32 per instant at which an amount changes, 8 per job.
+/// An Observer: 56 bytes per GpuRun, 40 per instant at which an amount changes, 8 per job.
 class GpuLog {
  public:
   /// Takes down the events of an instant.
@@ -55,56 +44,34 @@ class GpuLog {
     jobs_.resize(view.job_count());
     for (const Event& event : events) {
       switch (event.kind) {
-        case EventKind::submit: wait(view, event.job, 1); break;
-        case EventKind::start:
-          wait(view, event.job, -1);
-          open(view, event.job);
-          break;
+        case EventKind::start: open(view, event.job); break;
         case EventKind::move:
           close(view, event.job, RunEnd::moved);
           open(view, event.job);
           break;
-        case EventKind::preempt:
-          close(view, event.job, RunEnd::preempted);
-          wait(view, event.job, 1);
-          break;
-        case EventKind::retry:
-          close(view, event.job, RunEnd::retried);
-          wait(view, event.job, 1);
-          break;
-        case EventKind::kill:
-          close(view, event.job, RunEnd::killed);
-          wait(view, event.job, 1);
-          break;
+        case EventKind::preempt: close(view, event.job, RunEnd::preempted); break;
+        case EventKind::retry: close(view, event.job, RunEnd::retried); break;
+        case EventKind::kill: close(view, event.job, RunEnd::killed); break;
         case EventKind::finish: close(view, event.job, RunEnd::finished); break;
+        case EventKind::submit:
         case EventKind::wake:
         case EventKind::node_down:
         case EventKind::node_up: break;
       }
     }
-    keep_level(view.now());
+    levels_.observe(view, events);
   }
 
   /// In order of start.
   [[nodiscard]] std::span<const GpuRun> runs() const { return runs_; }
   /// In order of time, each unlike the one before.
-  [[nodiscard]] std::span<const ClusterLevel> levels() const { return levels_; }
+  [[nodiscard]] std::span<const ClusterLevel> levels() const { return levels_.levels(); }
 
  private:
   struct JobRuns {
     std::uint32_t first = no_index;  // its present run's place in runs_
     std::uint32_t count = 0;
   };
-
-  void wait(const View& view, JobId job, int sign) {
-    now_.waiting_jobs += static_cast<std::uint32_t>(sign);
-    now_.waiting_milli += sign * view.shape(job).gpu_milli();
-  }
-
-  void run(const View& view, JobId job, int sign) {
-    now_.running_jobs += static_cast<std::uint32_t>(sign);
-    now_.used_milli += sign * view.shape(job).gpu_milli();
-  }
 
   void open(const View& view, JobId job) {
     JobRuns& runs = jobs_[index(job)];
@@ -119,7 +86,6 @@ class GpuLog {
                        .run = runs.count,
                        .attempt = view.attempt(job) + 1});
     });
-    run(view, job, 1);
   }
 
   void close(const View& view, JobId job, RunEnd how) {
@@ -127,20 +93,11 @@ class GpuLog {
       runs_[row].end = view.now();
       runs_[row].how = how;
     }
-    run(view, job, -1);
-  }
-
-  // An instant is seen twice, before and after the decision: the later amounts count.
-  void keep_level(Time now) {
-    if (!levels_.empty() && levels_.back().since == now) levels_.pop_back();
-    now_.since = now;
-    if (levels_.empty() || !levels_.back().same_amounts(now_)) levels_.push_back(now_);
   }
 
   std::vector<GpuRun> runs_;
   std::vector<JobRuns> jobs_;
-  std::vector<ClusterLevel> levels_;
-  ClusterLevel now_;
+  ClusterLevelLog levels_;
 };
 
 }  // namespace gpusched

@@ -122,16 +122,17 @@ class LogWatcher {
   PolicyLog* log_;
 };
 
-// Passes on to a GpuLog, where one is kept.
-class GpuLogWatcher {
+// Passes on to a log, where one is kept.
+template <class Log>
+class OptionalWatcher {
  public:
-  explicit GpuLogWatcher(std::optional<GpuLog>& log) : log_(&log) {}
+  explicit OptionalWatcher(std::optional<Log>& log) : log_(&log) {}
   void observe(const View& view, std::span<const Event> events) {
     if (*log_) (*log_)->observe(view, events);
   }
 
  private:
-  std::optional<GpuLog>* log_;
+  std::optional<Log>* log_;
 };
 
 // Asks for the estimate of each job when the policy first sees it.
@@ -185,12 +186,14 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   LogWatcher own_log(prepared.log.get());
   EstimateLog estimates(std::move(prepared.estimator), input.trace.jobs.size());
   if (detail.gpu_log) run.gpu_log.emplace();
-  GpuLogWatcher gpu_log(run.gpu_log);
+  OptionalWatcher gpu_log(run.gpu_log);
+  if (detail.timeline) run.timeline.emplace();
+  OptionalWatcher timeline(run.timeline);
   const auto begin = std::chrono::steady_clock::now();
   bool finished = false;
   try {
     finished = detail.job_files ? simulate(*engine, policy, log, energy, fragmentation, watcher, intervals, history,
-                                           own_log, estimates, gpu_log)
+                                           own_log, estimates, gpu_log, timeline)
                                 : simulate(*engine, policy, log, energy, fragmentation, watcher);
   } catch (const PolicyFailure& failure) {
     run.why_unfinished = failure.what();

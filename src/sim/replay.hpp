@@ -79,9 +79,10 @@ struct PolicyRun {
   };
   std::string folder = {};  ///< of its files, below --out: the policy's text without what file systems and shells
                             ///< dislike, numbered when two are alike; filled when files are asked for
-  std::optional<GpuLog> gpu_log = {};  ///< when asked for
-  LogFile log_file;                    ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
-  std::unique_ptr<Engine> engine;      ///< the finished engine, kept when asked for
+  std::optional<GpuLog> gpu_log = {};            ///< when asked for
+  std::optional<ClusterLevelLog> timeline = {};  ///< when asked for
+  LogFile log_file;                ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
+  std::unique_ptr<Engine> engine;  ///< the finished engine, kept when asked for
 };
 
 /// How far all runs have come, readable from another thread, and a wish to stop.
@@ -98,6 +99,7 @@ struct ReplayDetail {
   bool splits = false;     ///< every split
   bool job_files = false;  ///< engine, intervals, history hash and the policy's own log, for the files of a policy
   bool gpu_log = false;    ///< with job_files: for trace_events.json too
+  bool timeline = false;   ///< with job_files: for timeline.csv too
 };
 
 /// Runs every policy of `input`, up to `threads` at a time (0: one for each processor); the results do not depend on

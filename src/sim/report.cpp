@@ -214,6 +214,21 @@ std::string intervals_csv(const Cluster& cluster, const PolicyRun& run) {
   return text;
 }
 
+std::string timeline_csv(std::span<const ClusterLevel> levels) {
+  std::string text = "time_s,waiting_jobs,running_jobs,waiting_gpus,used_gpus,up_gpus\n";
+  text.reserve(levels.size() * 48);
+  for (const ClusterLevel& level : levels) {
+    append_seconds(text, level.since);
+    append_integer(text += ',', level.waiting_jobs);
+    append_integer(text += ',', level.running_jobs);
+    append_decimal(text += ',', level.waiting_milli, whole_gpu);
+    append_decimal(text += ',', level.used_milli, whole_gpu);
+    append_integer(text += ',', level.up_gpus);
+    text += '\n';
+  }
+  return text;
+}
+
 std::string percent(double share) { return formatted("%.1f%%", 100 * share); }
 
 std::string describe_cluster(const Cluster& cluster) {
@@ -303,6 +318,13 @@ Result<void> write_gpu_log(OutputFolder& folder, const ReplayInput& input, const
   return folder.write(name, [&](const PieceSink& sink) {
     write_trace_events(*run.gpu_log, run.engine->jobs(), input.cluster, {run.policy, input.trace.report.path}, sink);
   });
+}
+
+Result<void> write_timeline(OutputFolder& folder, const PolicyRun& run) {
+  const std::string name = run.folder + "/timeline.csv";
+  if (run.timeline) return folder.write(name, timeline_csv(run.timeline->levels()));
+  folder.leave_out(name);
+  return {};
 }
 
 }  // namespace
@@ -419,6 +441,7 @@ Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, 
     if (auto done = folder.write(place + run.log_file.name, run.log_file.text); !done) return done;
   }
   if (auto done = write_gpu_log(folder, input, run); !done) return done;
+  if (auto done = write_timeline(folder, run); !done) return done;
   return folder.publish();
 }
 

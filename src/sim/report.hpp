@@ -62,9 +62,9 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
 std::string json_report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                         const Execution& execution);
 
-/// Writes summary.json, jobs.csv and intervals.csv (of slurm: terms.csv too; with a GpuLog: trace_events.json) into the
-/// policy's folder in `folder`: all of them or none. Precondition: the run kept its job_files and splits. Error: a file
-/// cannot be written.
+/// Writes summary.json, jobs.csv and intervals.csv (of slurm: terms.csv too; with a GpuLog: trace_events.json; with
+/// levels: timeline.csv) into the policy's folder in `folder`: all of them or none. Precondition: the run kept its
+/// job_files and splits. Error: a file cannot be written.
 Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, const PolicyRun& run);
 
 /// Writes manifest.json into `folder`. Error: it cannot be written.

@@ -75,6 +75,14 @@ FieldTable scenario_fields(Scenario& s) {
        &s.trace_events,
        {},
        false},
+      {"output.timeline",
+       "--timeline",
+       "also write timeline.csv for each policy: how many jobs wait and run, and how many GPUs are in use and in "
+       "service, at each "
+       "instant at which one changes; needs --out",
+       &s.timeline,
+       {},
+       false},
       {"output.json", "--json", "print one JSON object instead of tables", &s.json, {}, false},
       {.path = "threads",
        .flag = "--threads",
@@ -114,6 +122,9 @@ Result<void> check_scenario(const Scenario& scenario) {
   }
   if (scenario.trace_events && scenario.out.empty()) {
     return Unexpected{Error{.message = "expected --out FOLDER with --trace-events", .field = "output.trace_events"}};
+  }
+  if (scenario.timeline && scenario.out.empty()) {
+    return Unexpected{Error{.message = "expected --out FOLDER with --timeline", .field = "output.timeline"}};
   }
   const bool by_jobs = scenario.warmup_jobs != 0 || scenario.measure_jobs != 0;
   const bool by_time = scenario.warmup.us != 0 || scenario.measure.us != 0;

@@ -25,7 +25,8 @@ void read_policies(std::string_view text) {
   constexpr std::size_t most_runs = 2;  // a text may list hundreds
   static const PolicyRegistry registry = PolicyRegistry::standard();
   (void)parse_backfill(text);
-  if (text.find(".so") != std::string_view::npos) {  // code of a file that happens to have this name would run
+  // Code of a file, or a program, that happens to have this name would run.
+  if (text.find(".so") != std::string_view::npos || text.find("program:") != std::string_view::npos) {
     (void)parse_policy_list(text);
     return;
   }

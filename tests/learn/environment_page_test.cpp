@@ -30,6 +30,7 @@ DocumentedField field_of(const std::string& name, const std::string& range) {
   if (range == "0 or 1") return {name, 0, 1};
   if (range == "0 or more") return {name, 0, INFINITY};
   if (range == "0 or less") return {name, -INFINITY, 0};
+  if (range == "-1 or less") return {name, -INFINITY, -1};
   ADD_FAILURE() << name << " has a range that nobody reads: " << range;
   return {name};
 }
@@ -80,7 +81,7 @@ JobTable jobs_with_retries() {
   return *std::move(builder).build();
 }
 
-class EnvironmentPage : public testing::TestWithParam<ActionMode> {
+class EnvironmentPageTables : public testing::Test {
  protected:
   // `rows` floats of each row lie in the ranges of the table; `columns` of them are there.
   void expect_in_range(const std::string& table, const std::vector<float>& values, std::size_t columns) {
@@ -103,6 +104,8 @@ class EnvironmentPage : public testing::TestWithParam<ActionMode> {
   std::map<std::string, std::vector<DocumentedField>> documented_ = documented_fields();
   std::map<std::string, bool> seen_;  // by field: it was once not 0
 };
+
+class EnvironmentPage : public EnvironmentPageTables, public testing::WithParamInterface<ActionMode> {};
 
 TEST_P(EnvironmentPage, HoldsTheFieldsAndRangesOfWhatAnEpisodeShows) {
   ASSERT_EQ(documented_.at("JobFeature").size(), std::size_t{job_features});
@@ -159,6 +162,33 @@ TEST_P(EnvironmentPage, HoldsTheFieldsAndRangesOfWhatAnEpisodeShows) {
   for (const DocumentedField& field : documented_.at(ranks ? "RankFeature" : "JobFeature")) {
     EXPECT_TRUE(seen_[field.name]) << field.name;
   }
+}
+
+// The tokens of a choice of GPU types, on a cluster of two where families differ in speed.
+TEST_F(EnvironmentPageTables, HoldTheFieldsAndRangesOfPlaces) {
+  ASSERT_EQ(documented_.at("PlaceFeature").size(), std::size_t{place_features});
+  const JobTable jobs = test::jobs_of_two_families(400);
+  const auto windows = make_windows(jobs, {.jobs = 400, .train_fraction = 1, .validation_fraction = 0}, Split::train);
+  const Cluster cluster = test::cluster_of_two_types();
+  const RuntimeModel runtime = test::speeds_of_two_families(jobs);
+  EnvOptions options;
+  options.agenda = {.knowledge = RuntimeKnowledge::oracle, .choose_nodes = true, .node_speeds = true};
+  options.runtime = &runtime;
+  Env env(cluster, options);
+  Rng rng(2);
+  Observation seen;
+  for (StepResult result = env.reset(windows->front()); !result.done();) {
+    const Agenda& agenda = env.agenda();
+    seen.shape(1, [&](std::uint32_t) { return std::pair{agenda.size(), agenda.group_count()}; });
+    env.encode(seen.slot(0));
+    expect_in_range(agenda.placing() ? "PlaceFeature" : "JobFeature", seen.jobs, job_features);
+    if (HasFatalFailure()) return;
+    std::uint32_t action = 0;
+    do action = static_cast<std::uint32_t>(rng.below(agenda.size() + 1));
+    while (!agenda.allowed(action));
+    result = env.step(action);
+  }
+  for (const DocumentedField& field : documented_.at("PlaceFeature")) EXPECT_TRUE(seen_[field.name]) << field.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, EnvironmentPage,

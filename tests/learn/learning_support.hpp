@@ -30,6 +30,38 @@ inline JobTable some_jobs(std::uint64_t seed, std::uint32_t count, bool with_vcs
   return *std::move(builder).build();
 }
 
+/// Jobs of 1 to 4 GPUs, of two families by turns: "even" and "odd".
+inline JobTable jobs_of_two_families(std::uint32_t count) {
+  const JobTable plain = some_jobs(4, count);
+  JobTableBuilder builder;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const JobId job{i};
+    builder.add({.submit = plain.submit(job),
+                 .work = plain.work(job),
+                 .shape = plain.shape(job),
+                 .family = i % 2 == 0 ? "even" : "odd"});
+  }
+  return *std::move(builder).build();
+}
+
+/// Two nodes of 4 GPUs of type "first", two of type "second".
+inline Cluster cluster_of_two_types() {
+  Cluster cluster = Cluster::homogeneous(4, 4);
+  cluster.gpu_types = {"first", "second"};
+  cluster.nodes[2].gpu_type = cluster.nodes[3].gpu_type = 1;
+  return cluster;
+}
+
+/// "odd" is twice as fast on the second type as on the first, "even" a quarter as fast. Run times are of the first.
+inline RuntimeModel speeds_of_two_families(const JobTable& jobs) {
+  RuntimeModel runtime(static_cast<std::uint32_t>(jobs.families().size()), 2);
+  for (const JobId job : {JobId{0}, JobId{1}}) {
+    runtime.set(jobs.family(job), 1,
+                jobs.families()[jobs.family(job)] == "odd" ? 2 * reference_rate : reference_rate / 4);
+  }
+  return runtime;
+}
+
 /// Parameters that are all far from zero.
 inline std::vector<float> random_parameters(const NetworkSpec& spec, std::uint64_t seed) {
   Rng rng = Rng(seed).split("parameters");

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import threading
 
 import numpy
@@ -173,3 +174,9 @@ def test_columns_own_their_memory():
     submit = columns["submit_s"]
     del columns
     assert numpy.all(numpy.diff(submit) >= 0)
+
+
+def test_the_package_is_imported_without_numpy():
+    """Building the wheel imports it where nothing but its build requirements is installed."""
+    blocked = "import sys; sys.modules['numpy'] = sys.modules['pandas'] = None; import gpusched_sim"
+    subprocess.run([sys.executable, "-c", blocked], check=True)

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <span>
 #include <sstream>
 #include <string>
@@ -207,6 +208,63 @@ TEST_P(EverySearch, LearnsToBeatItsHeuristic) {
   const Actor actor{&model->network, &model->normaliser, model->parameters};
   const auto losses = window_losses(pointers_to(*windows), cluster_, config_.env, actor, Acting::best);
   EXPECT_NEAR(mean_of(losses), summary->best_validation, 1e-9);
+}
+
+// Two GPUs, one of which runs all jobs at a tenth of the speed: the fastest free one is often the slow one, where
+// waiting is shorter. What is fast where comes from a file, as in a configuration.
+TEST_P(EverySearch, LearnsToWaitForAFastGpu) {
+  const std::string table = temporary_.path() + "/throughputs.csv";
+  std::ofstream(table) << "family,gpu_type,throughput\nnet,fast,10\nnet,slow,1\n";
+  Rng rng(5);
+  std::vector<test::Row> rows;
+  for (std::int64_t i = 0, submit = 0; i < 400; ++i) {
+    submit += static_cast<std::int64_t>(rng.exponential(50));
+    rows.push_back(
+        {.submit = submit, .work = 20 + static_cast<std::int64_t>(rng.below(40)), .gpus = 1, .family = "net"});
+  }
+  jobs_ = test::table_of(rows);
+  cluster_ = Cluster::homogeneous(2, 1);
+  cluster_.gpu_types = {"fast", "slow"};
+  cluster_.nodes[1].gpu_type = 1;
+  config_.env.agenda = {.mode = ActionMode::fit_or_wait,
+                        .knowledge = RuntimeKnowledge::oracle,
+                        .heuristic = Heuristic::sjf,
+                        .choose_nodes = true,
+                        .node_speeds = true};
+  config_.env.weights = {};
+  config_.env.weights[reward_jct] = 1;
+  config_.throughputs = table;
+  config_.reference_type = "fast";
+  if (GetParam() == Method::es) config_.search.step = 0.3;  // with less, hardly a candidate ever waits
+  const auto summary = train(
+      config_, jobs_, cluster_, folder_, false, [](const TrainProgress&) {}, ppo_);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_LT(summary->best_validation, 0.8 * summary->validation_heuristic);
+  const auto model = load_model(folder_);
+  ASSERT_TRUE(model) << model.error().to_string();
+  EXPECT_TRUE(model->agenda.node_speeds);
+
+  // As a policy it does what it did in its environment: the same mean completion time.
+  RuntimeModel runtime(static_cast<std::uint32_t>(jobs_.families().size()), 2);
+  runtime.set(jobs_.family(JobId{0}), 1, reference_rate / 10);
+  const auto windows = make_windows(jobs_, config_.windows, Split::validation);
+  double sum = 0;
+  for (const Window& window : *windows) {
+    Engine engine(window.jobs, cluster_, config_.env.engine, &runtime);
+    RlPolicy policy("x", *model, window.jobs.works(), false, 0);
+    ASSERT_TRUE(simulate(engine, policy));
+    sum += figures_of(engine, window)[bounded_avg_jct] / static_cast<double>(windows->size());
+  }
+  EXPECT_NEAR(sum, summary->best_validation, 1e-6 * sum);
+}
+
+TEST_F(SearchRun, RefusesThroughputsThatLackAJob) {
+  const std::string table = temporary_.path() + "/throughputs.csv";
+  std::ofstream(table) << "family,gpu_type,throughput\nnet,fast,10\n";
+  config_.throughputs = table;
+  const auto summary = run(1, folder_);
+  ASSERT_FALSE(summary);
+  EXPECT_NE(summary.error().to_string().find("throughputs"), std::string::npos) << summary.error().to_string();
 }
 
 TEST_P(EverySearch, IsTheSameAgain) {

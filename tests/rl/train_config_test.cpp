@@ -76,6 +76,43 @@ TEST(TrainConfig, PlacementCountPoolsTheCluster) {
   EXPECT_EQ(input->cluster.total_gpus(), 24);
 }
 
+TEST(TrainConfig, OfNodeSpeedsComesBackFromItsOwnJson) {
+  const std::string text =
+      R"({"trace": "a", "throughputs": "t.csv", "reference_type": "v100", "method": "cma_es", "network": {"kind": "index"},
+          "env": {"choose_nodes": true, "node_speeds": true}})";
+  const auto config = read_train_config(text, "x.json");
+  ASSERT_TRUE(config) << config.error().to_string();
+  EXPECT_TRUE(config->network.places);
+  EXPECT_EQ(config->throughputs, "t.csv");
+  EXPECT_EQ(config->reference_type, "v100");
+  const auto again = read_train_config(train_config_json(*config), "x.json");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_TRUE(again->env.agenda.node_speeds);
+  EXPECT_EQ(train_config_json(*again), train_config_json(*config));
+}
+
+TEST(TrainConfig, RefusesWhatDoesNotGoWithNodeSpeeds) {
+  const auto refusal = [](const std::string& rest) {
+    const auto read = read_train_config(R"({"trace": "a", )" + rest + "}", "x.json");
+    return read ? "" : read.error().to_string();
+  };
+  const std::string speeds = R"("env": {"choose_nodes": true, "node_speeds": true)";
+  EXPECT_EQ(refusal(R"("env": {"node_speeds": true})"),
+            "x.json: /env/mode: node_speeds tells of a choice of nodes: it needs choose_nodes");
+  EXPECT_EQ(refusal(speeds + R"(, "mode": "inspect"})"),
+            "x.json: /env/mode: node_speeds lets a chosen job wait for another GPU type: it needs mode fit_or_wait");
+  EXPECT_EQ(refusal(speeds + R"(}, "network": {"kind": "index"})"),
+            "x.json: /method: ppo learns the network index with env/node_speeds only by steering: expected a "
+            "network/hold_s or hold_jobs, or cma_es or es, or another network");
+  EXPECT_EQ(refusal(speeds + R"(}, "network": {"kind": "index", "hold_jobs": 40})"), "");
+  EXPECT_EQ(refusal(R"("reference_type": "v100")"),
+            "x.json: /reference_type: is a GPU type of measured throughputs; add throughputs");
+  EXPECT_EQ(refusal(R"("throughputs": "t.csv", "windows": {"shuffled": 9})"),
+            "x.json: /windows: shuffled: expected 0 with throughputs, which are of the families of the trace as it is");
+  EXPECT_EQ(refusal(R"("throughputs": "t.csv", "test_at_end": true)"),
+            "x.json: /test_at_end: expected false with throughputs; compare with gpusched evaluate");
+}
+
 TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   const auto refusal = [](const char* text) {
     const auto read = read_train_config(text, "x.json");

@@ -68,6 +68,11 @@ class Agenda {
   /// but for gpus_over_free (of the node's idle GPUs), age_rank (the token's number), fills_nodes (it takes what is
   /// idle) and log_earliest_start, which is -1 - GPU type / 4 here and never negative elsewhere. There is no WAIT. The
   /// prior prefers the fullest node, as the placement rule `consolidate` does.
+  /// With AgendaOptions::node_speeds, where known run times count as on the GPU type that is best for the job, there is
+  /// a token for each GPU type that has room, the fastest first, and its features are PlaceFeature. The job starts on
+  /// nodes of that type, chosen by the run's placement rule. WAIT, where something will happen, puts the job off until
+  /// the next event; the other jobs remain to be chosen. So does a job that has room on several types together alone,
+  /// without a choice. The prior prefers the fastest type, and WAIT as much as the second.
   [[nodiscard]] bool placing() const {
     const auto* const choice = std::get_if<detail::ChoiceAgenda>(&kind_);
     return choice != nullptr && choice->placing();

@@ -96,6 +96,7 @@ struct AgendaOptions {
   Heuristic heuristic = Heuristic::sjf;  ///< of the residual logits, of backfill's head and of inspect
   std::uint32_t max_jobs = 128;          ///< tokens at most, >= 4; above it, the union of four orders
   bool choose_nodes = false;      ///< a job that starts on one node: choose the kind of node too (Agenda::placing())
+  bool node_speeds = false;       ///< choose_nodes: choose the GPU type, told how fast the job is there, or WAIT
   bool sc20_backfill = false;     ///< select_blocking: RLScheduler's backfilling while the chosen job waits
   Time starvation = Time::max();  ///< fit_or_wait: once the oldest job waited this long, nothing else starts
 
@@ -104,6 +105,11 @@ struct AgendaOptions {
 
 /// What is wrong with a combination of options, or nothing.
 constexpr std::optional<std::string_view> contradiction(const AgendaOptions& options) {
+  if (options.node_speeds && !options.choose_nodes)
+    return "node_speeds tells of a choice of nodes: it needs choose_nodes";
+  if (options.node_speeds && options.mode != ActionMode::fit_or_wait) {
+    return "node_speeds lets a chosen job wait for another GPU type: it needs mode fit_or_wait";
+  }
   const bool follows = options.heuristic == Heuristic::las || options.heuristic == Heuristic::srtf ||
                        options.heuristic == Heuristic::gittins;
   if (options.mode != ActionMode::preempt) {

@@ -76,6 +76,7 @@ struct EnvOptions {
   double idle_gpu_w = 60;                        ///< watts of an idle GPU
   double busy_gpu_w = 300;                       ///< watts of a GPU that a job holds
   RewardFunction reward = {};                    ///< in place of the weighted sum; empty: the weighted sum
+  const RuntimeModel* runtime = nullptr;         ///< how fast jobs run where, borrowed; null: as fast everywhere
 };
 
 /// One environment. A value: a copy is an exact snapshot that goes on independently. Borrows the window and cluster.
@@ -93,7 +94,7 @@ class Env {
   StepResult reset(const Window& window, double scale = 1) {
     window_ = &window;
     scale_ = scale;
-    engine_.emplace(window.jobs, *cluster_, options_.engine);
+    engine_.emplace(window.jobs, *cluster_, options_.engine, options_.runtime);
     const bool predicts = KnownRuns::predicts(options_.agenda.knowledge);
     agenda_.emplace(options_.agenda, window.jobs.works(), predicts ? window.history : RuntimePredictor{});
     rates_ = {};
@@ -329,7 +330,8 @@ class Env {
     queue(job, -1);
     rates_.held_gpus += facts(job).gpus;
     rates_.running_gpus += facts(job).gpus;
-    facts_[index(job)].end_s = to_seconds(view.now() + view.remaining(job));
+    const Time end = options_.runtime == nullptr ? view.now() + view.remaining(job) : view.expected_end(job);
+    facts_[index(job)].end_s = to_seconds(end);
     rates_.running_end_gpu_s += facts(job).gpus * facts(job).end_s;
   }
 
@@ -353,7 +355,8 @@ class Env {
     const double ran = to_seconds(view.ran(job));
     const double wait = std::max(0.0, to_seconds(view.now() - view.submit(job) - view.ran(job)));
     const double slowdown = std::max(1.0, (wait + ran) / std::max(run, slowdown_bound_s));
-    if (ran > run) {  // restarts prolonged it without waiting
+    const bool at_other_speed = options_.runtime != nullptr && ran != run;
+    if (ran > run || at_other_speed) {  // restarts prolonged it without waiting, or its GPUs made it faster or slower
       credit(reward_bounded_slowdown, wait * facts(job).urgency - (slowdown - 1), result, discount);
     } else if (run < slowdown_bound_s) {
       // Waiting accrued 1 / bound a second also while the slowdown of a very short job was still bounded by 1.

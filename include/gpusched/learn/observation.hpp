@@ -50,6 +50,32 @@ enum RankFeature : std::uint8_t {
 };
 static_assert(int{rank_features} <= int{job_features}, "the tokens of both kinds share their columns");
 
+/// One float of a token of AgendaOptions::node_speeds' second choice: the chosen job on the GPU type that the token
+/// stands for. Speeds are View::speeds(). The best type is the one where the job is fastest, of those that the cluster
+/// has and the job may use.
+enum PlaceFeature : std::uint8_t {
+  place_log_wait,   ///< seconds waited, / 10
+  place_log_here,   ///< known run time on this type in seconds, / 10; 0 when unknown
+  place_log_best,   ///< the same on the best type
+  place_log_gpus,   ///< GPUs, / 5
+  place_rate,       ///< ln(speed here / speed on the best type), 0 or less
+  place_free_rate,  ///< the same of the fastest token
+  place_speed,      ///< ln(speed here), where 0 is the device that run times are of
+  place_type_free,  ///< free GPUs of this type / its GPUs
+  place_log_until,  ///< seconds until the best type has as many GPUs free by known ends, / 10; 0: it has now, or
+                    ///< unknown
+  place_keener,     ///< share of the other waiting jobs whose place_rate here is greater
+  place_one_node,   ///< 1 when one node of the type has room for the whole job
+  place_type,       ///< -1 - GPU type / 4: below 0, unlike the last float of every other token
+  place_features,
+};
+static_assert(int{place_features} == int{job_features} && int{place_type} == int{log_earliest_start},
+              "the tokens of both kinds share their columns, of which the last tells them apart");
+
+/// True when the tokens that begin at `row` are PlaceFeature's. Where AgendaOptions::node_speeds is off the same tells
+/// the tokens of the choice of nodes (Agenda::placing()).
+inline bool is_placing(const float* row) { return row[place_type] < 0; }
+
 /// What holds for the whole cluster and all that waits.
 enum GlobalFeature : std::uint8_t {
   free_fraction,     ///< of all GPUs

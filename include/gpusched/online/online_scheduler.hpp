@@ -32,10 +32,14 @@ struct OnlineJob {
   Time duration = Time::max();  ///< how long it will run; max() = not known, which clairvoyant policies refuse
   Time estimate = Time::max();  ///< run time that the user asked for; max() = none
   Shape shape{};                ///< what it asks for; gpu_spec below replaces Shape::gpu_spec
-  std::string user = {}, group = {}, vc = {}, name = {}, family = {};  ///< as JobRecord
-  std::string gpu_spec = {};                                           ///< allowed GPU types, as GpuDemand takes them
-  std::int32_t priority = 0;                                           ///< larger is more urgent
-  Time deadline = Time::max();                                         ///< max() = none
+  std::string user = {};        ///< as JobRecord::user
+  std::string group = {};       ///< as JobRecord::group
+  std::string vc = {};          ///< as JobRecord::vc
+  std::string name = {};        ///< as JobRecord::name
+  std::string family = {};      ///< as JobRecord::family
+  std::string gpu_spec = {};    ///< allowed GPU types, as GpuDemand takes them
+  std::int32_t priority = 0;    ///< larger is more urgent
+  Time deadline = Time::max();  ///< max() = none
 };
 
 /// What the host is to do with a job.

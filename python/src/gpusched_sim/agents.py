@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Mapping
-
-import numpy
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from . import _core
+
+if TYPE_CHECKING:
+    import numpy
 
 _OPTIONS = ("mode", "knowledge", "heuristic", "max_jobs", "choose_nodes", "sc20_backfill")
 _METADATA = "gpusched_sim.agent"  # key in an ONNX file
@@ -68,6 +69,8 @@ class Agent:
         Error
             The answer is neither a whole number nor a score for each action.
         """
+        import numpy
+
         answer = numpy.asarray(self._act(observation))
         if answer.dtype.kind in "iu" and answer.size == 1:
             return int(answer.reshape(()))
@@ -133,6 +136,7 @@ def onnx_agent(path: Any, env: Any = None, *, name: str = "", **options: Any) ->
     ImportError
         onnxruntime is not installed.
     """
+    import numpy
     import onnxruntime
 
     path = os.fspath(path)

@@ -46,7 +46,7 @@ def _frame(csv: str) -> pandas.DataFrame:
     import pandas
 
     version = tuple(int(part) for part in pandas.__version__.split(".")[:2])
-    exact = {} if version >= (3, 1) else {"float_precision": "round_trip"}  # the default since
+    exact: Any = {} if version >= (3, 1) else {"float_precision": "round_trip"}  # the default since
     return pandas.read_csv(io.StringIO(csv), **exact)
 
 
@@ -59,7 +59,9 @@ def _split_policies(policies: Any) -> tuple[list[str], dict[str, Callable], dict
         pairs = [(None, policy) for policy in given]
     else:
         raise TypeError(f"policies: expected a policy or several, not {type(policies).__name__}")
-    texts, callables, shown = [], {}, {}
+    texts: list[str] = []
+    callables: dict[str, Callable] = {}
+    shown: dict[str, str] = {}
     for name, policy in pairs:
         policy = _text(policy)
         if isinstance(policy, str) and policy.endswith(".onnx"):

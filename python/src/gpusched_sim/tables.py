@@ -62,7 +62,7 @@ class Table(Mapping[str, Any]):
         """
         import pandas
 
-        data = {}
+        data: dict[str, Any] = {}
         for name, values in self._columns.items():
             if name in self._names:
                 values = pandas.Categorical.from_codes(values, categories=self._names[name])

@@ -12,10 +12,10 @@ constexpr bool is_kernel(const NetworkSpec& spec) {
   return spec.kind == NetworkKind::kernel || spec.kind == NetworkKind::sc20_kernel;
 }
 
-/// Whether FusedLearner (src/rl/ppo) learns this network: the kernel networks, index without hidden units, and all that
-/// steer.
+/// Whether FusedLearner (src/rl/ppo) learns this network: the kernel networks, index without hidden units and without
+/// terms of places, and all that steer.
 constexpr bool learns_on_lanes(const NetworkSpec& spec) {
-  if (spec.hidden > 0) return false;
+  if (spec.hidden > 0 || (spec.places && !spec.steers())) return false;
   return spec.steers() || is_kernel(spec) || spec.kind == NetworkKind::index;
 }
 

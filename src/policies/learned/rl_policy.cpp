@@ -8,6 +8,7 @@
 #include "src/policies/learned/agenda_policy.hpp"
 #include "src/policies/learned/lanes/lane_stack.hpp"
 #include "src/policies/learned/shipped_models.hpp"
+#include "src/policies/seam/policy_failure.hpp"
 
 namespace gpusched {
 
@@ -51,7 +52,30 @@ std::uint32_t ActionDistribution::sample(Rng& rng) const {
   return last;  // rounding may leave a rest: the last action that can be drawn takes it
 }
 
+namespace {
+
+bool has_several_gpu_types(const ClusterState& cluster) {
+  for (std::uint32_t node = 1; node < cluster.node_count(); ++node) {
+    if (cluster.node_gpu_type(NodeId{node}) != cluster.node_gpu_type(NodeId{0})) return true;
+  }
+  return false;
+}
+
+// All types would look equally fast, and the model would choose between them by nothing.
+void check_speeds(const View& view) {
+  if (!has_several_gpu_types(view.cluster())) return;
+  for (std::uint32_t job = 0; job < view.job_count(); ++job) {
+    if (!view.speeds(JobId{job}).empty()) return;
+  }
+  throw PolicyFailure(
+      "was trained to choose GPU types by how fast jobs run there, of which this run tells nothing; "
+      "add --throughputs or --profile");
+}
+
+}  // namespace
+
 void RlPolicy::decide(const View& view, Decision& decision) {
+  if (!std::exchange(began_, true) && model_.agenda.node_speeds) check_speeds(view);
   agenda_.observe(view);
   const bool steers = model_.network.steers();
   while (agenda_.open(view, decision)) {

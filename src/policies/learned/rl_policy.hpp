@@ -18,7 +18,8 @@ namespace gpusched {
 
 /// Chooses, at every instant, the action of the greatest logit until it waits or nothing is left to choose; or draws
 /// from the policy's distribution. In mode preempt the logits rank the jobs. A model that steers sets the weights of
-/// its index anew after each NetworkSpec::hold_s or hold_jobs. O(waiting jobs x network) a choice.
+/// its index anew after each NetworkSpec::hold_s or hold_jobs. O(waiting jobs x network) a choice. A model of
+/// AgendaOptions::node_speeds throws PolicyFailure where nothing tells how fast jobs run on the cluster's GPU types.
 class RlPolicy {
  public:
   /// `true_runs`: JobTable::works() for a model that was trained with RuntimeKnowledge::oracle, else unused.
@@ -43,6 +44,7 @@ class RlPolicy {
   Agenda agenda_;
   bool sample_;
   Rng rng_;
+  bool began_ = false;
   Observation observation_;
   std::vector<float> logits_;
   HeldAction held_;  // of a model that steers

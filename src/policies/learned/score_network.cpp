@@ -81,10 +81,10 @@ Matrix products_of(std::span<const IndexTerm> terms, const Eigen::Ref<const Matr
   return products;
 }
 
-Vector index_wait_inputs(const Vector& global) {
-  Vector inputs(static_cast<Eigen::Index>(index_wait_features.size()));
-  for (std::size_t i = 0; i < index_wait_features.size(); ++i) {
-    inputs(static_cast<Eigen::Index>(i)) = global(index_wait_features[i]);
+Vector wait_inputs(std::span<const std::uint8_t> features, const Vector& global) {
+  Vector inputs(static_cast<Eigen::Index>(features.size()));
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    inputs(static_cast<Eigen::Index>(i)) = global(features[i]);
   }
   return inputs;
 }
@@ -217,6 +217,10 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
   } else if (spec.kind == NetworkKind::index) {
     layout.score2 = add(static_cast<std::uint32_t>(index_terms.size()), 1);
     layout.wait = add(static_cast<std::uint32_t>(index_wait_features.size()), 1);
+    if (spec.places) {
+      layout.place = add(static_cast<std::uint32_t>(place_terms.size()), 1);
+      layout.place_wait = add(static_cast<std::uint32_t>(place_wait_features.size()), 1);
+    }
     correct(static_cast<std::uint32_t>(index_terms.size()) + std::uint32_t{global_features});
   } else if (spec.kind == NetworkKind::rank) {
     layout.score2 = add(static_cast<std::uint32_t>(rank_terms.size()), 1);
@@ -238,7 +242,10 @@ NetworkLayout layout_of(const NetworkSpec& spec) {
   }
   if (spec.steers()) {
     layout.steered_begin = layout.score2.offset;
-    layout.steered = (spec.kind == NetworkKind::index ? layout.wait : layout.score2).end() - layout.steered_begin;
+    const DenseLayer& last = spec.places                       ? layout.place_wait
+                             : spec.kind == NetworkKind::index ? layout.wait
+                                                               : layout.score2;
+    layout.steered = last.end() - layout.steered_begin;
     layout.steer1 = add(global_features, width);
     layout.steer2 = add(width, static_cast<std::uint32_t>(layout.steered));
     layout.log_deviation = layout.size;
@@ -351,10 +358,16 @@ void forward_policy(const NetworkSpec& spec, std::span<const float> parameters, 
     for (std::uint32_t s = 0; s < states; ++s) {
       const Vector context = global.row(s);
       const auto own = jobs.middleRows(observation.job_begin[s], observation.tokens(s));
+      const float* const first = observation.jobs.data() + std::size_t{observation.job_begin[s]} * job_features;
+      if (spec.places && observation.tokens(s) > 0 && is_placing(first)) {
+        put(s, dense(parameters, layout.place, products_of(place_terms, own, context)),
+            dense(parameters, layout.place_wait, wait_inputs(place_wait_features, context))(0, 0));
+        continue;
+      }
       const Matrix terms = products_of(index_terms, own, context);
       Matrix scores = dense(parameters, layout.score2, terms);
       add_correction(parameters, layout, terms, context, scores);
-      put(s, scores, dense(parameters, layout.wait, index_wait_inputs(context))(0, 0));
+      put(s, scores, dense(parameters, layout.wait, wait_inputs(index_wait_features, context))(0, 0));
     }
     return;
   }

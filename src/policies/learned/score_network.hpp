@@ -49,6 +49,7 @@ struct NetworkSpec {
   double hold_s = 0;            ///< index and rank, > 0: the weights are an action, which holds for so long (steering)
   std::uint32_t hold_jobs = 0;  ///< the same in submissions instead of seconds; one of the two is 0
   double deviation = 0.1;       ///< of that action's weights when training begins; it is learned
+  bool places = false;          ///< index: AgendaOptions::node_speeds' choices are scored by terms of their own
 
   /// Whether the weights are an action that holds for a while.
   [[nodiscard]] bool steers() const { return hold_s > 0 || hold_jobs > 0; }
@@ -65,6 +66,7 @@ struct NetworkLayout {
   DenseLayer context;                 ///< pooled jobs and groups, global -> width
   DenseLayer score1, score2;      ///< [job, context] -> width -> 1; kernel: 16 -> 8 -> 1; index and rank: score2 alone
   DenseLayer wait;                ///< context -> 1; index: index_wait_features -> 1
+  DenseLayer place, place_wait;   ///< NetworkSpec::places: place_terms -> 1, place_wait_features -> 1
   DenseLayer correct1, correct2;  ///< NetworkSpec::hidden: terms (index: and global) -> hidden -> 1, added to the score
   DenseLayer steer1, steer2;      ///< steers(): global -> width -> what is added to each weight
   std::size_t log_deviation = 0;  ///< steers(): from here on, one for each weight
@@ -137,6 +139,34 @@ inline constexpr std::array<IndexTerm, 24> rank_terms{{
 }};
 /// Global features that WAIT's score is linear in.
 inline constexpr std::array<std::uint8_t, 2> index_wait_features{free_fraction, log_queue};
+/// Products of PlaceFeature, which the index network weighs in a choice of GPU types. What is alike in all tokens of a
+/// choice tells whether to wait.
+inline constexpr std::array<IndexTerm, 22> place_terms{{
+    {place_log_wait},
+    {place_log_here},
+    {place_log_best},
+    {place_log_gpus},
+    {place_rate},
+    {place_free_rate},
+    {place_speed},
+    {place_type_free},
+    {place_log_until},
+    {place_keener},
+    {place_one_node},
+    {place_rate, IndexTerm::job, place_rate},
+    {place_rate, IndexTerm::job, place_log_here},
+    {place_rate, IndexTerm::job, place_log_until},
+    {place_rate, IndexTerm::job, place_keener},
+    {place_rate, IndexTerm::global, log_queue},
+    {place_rate, IndexTerm::global, log_queued_work},
+    {place_rate, IndexTerm::global, free_fraction},
+    {place_log_until, IndexTerm::job, place_log_best},
+    {place_log_until, IndexTerm::global, log_queue},
+    {place_keener, IndexTerm::job, place_type_free},
+    {place_keener, IndexTerm::global, log_queue},
+}};
+/// Global features that the score of WAIT is linear in there.
+inline constexpr std::array<std::uint8_t, 2> place_wait_features{log_queue, log_queued_work};
 /// What the critic reads: mean job and group tokens, global and privileged features.
 inline constexpr std::uint32_t critic_inputs = std::uint32_t{job_features} + std::uint32_t{group_features} +
                                                std::uint32_t{global_features} + std::uint32_t{privileged_features};
@@ -144,6 +174,12 @@ inline constexpr std::uint32_t critic_inputs = std::uint32_t{job_features} + std
 /// The network rank, and no other, gives the order that mode preempt asks for.
 constexpr bool matches(NetworkKind kind, ActionMode mode) {
   return (kind == NetworkKind::rank) == (mode == ActionMode::preempt);
+}
+
+/// The network that an agent of these options has: index scores the choices of node_speeds by terms of their own.
+constexpr NetworkSpec for_agenda(NetworkSpec spec, const AgendaOptions& agenda) {
+  spec.places = spec.kind == NetworkKind::index && agenda.node_speeds;
+  return spec;
 }
 
 /// Preconditions: width and heads positive, width a multiple of heads and even.

@@ -58,6 +58,8 @@ std::string model_json(const TrainedModel& model, std::uint32_t checksum) {
               {"global_scale", model.normaliser.global_scale}}},
             {"parameters", model.parameters.size()},
             {"weights_crc32c", checksum}};
+  if (model.agenda.node_speeds)
+    json["agenda"]["node_speeds"] = true;  // not in models of before there was such a choice
   return json.dump(2) + "\n";
 }
 
@@ -160,6 +162,7 @@ Result<TrainedModel> parse_model(std::string_view model_json, std::string_view w
     agenda.read_word("heuristic", model.agenda.heuristic, heuristic_names);
     agenda.read("max_jobs", model.agenda.max_jobs, 4, 100'000);
     agenda.read("choose_nodes", model.agenda.choose_nodes);
+    agenda.read("node_speeds", model.agenda.node_speeds);
     agenda.read("sc20_backfill", model.agenda.sc20_backfill);
     agenda.read("starvation_s", starvation_s, 0, 1e9);
     if (starvation_s > 0) model.agenda.starvation = from_seconds(starvation_s);
@@ -184,6 +187,7 @@ Result<TrainedModel> parse_model(std::string_view model_json, std::string_view w
   }
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
 
+  model.network = for_agenda(model.network, model.agenda);
   const std::size_t expected = layout_of(model.network).size;
   if (count != expected) {
     return Unexpected{

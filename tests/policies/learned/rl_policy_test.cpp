@@ -10,9 +10,11 @@
 #include <limits>
 
 #include "gpusched/learn/env.hpp"
+#include "gpusched/policy/simulate.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/learned/score_network.hpp"
 #include "src/policies/learned/trained_model.hpp"
+#include "src/policies/seam/policy_failure.hpp"
 #include "tests/learn/learning_support.hpp"
 #include "tests/support/files.hpp"
 
@@ -59,6 +61,21 @@ TEST_F(ModelFolder, ComesBackEqual) {
   EXPECT_EQ(loaded->agenda.starvation, saved.agenda.starvation);
 }
 
+// A model of before there was such a choice has no word of it.
+TEST_F(ModelFolder, OfNodeSpeedsComesBackEqual) {
+  EXPECT_EQ(read_text_file(folder_ + "/model.json")->find("node_speeds"), std::string::npos);
+  TrainedModel saved = some_model(NetworkKind::index);
+  saved.agenda.choose_nodes = saved.agenda.node_speeds = true;
+  saved.network = for_agenda(saved.network, saved.agenda);
+  saved.parameters = test::random_parameters(saved.network, 4);
+  ASSERT_TRUE(save_model(saved, folder_));
+  const auto loaded = load_model(folder_);
+  ASSERT_TRUE(loaded) << loaded.error().to_string();
+  EXPECT_EQ(loaded->parameters, saved.parameters);
+  EXPECT_EQ(loaded->network, saved.network);
+  EXPECT_EQ(loaded->agenda, saved.agenda);
+}
+
 TEST_F(ModelFolder, OfAnotherArchitectureIsRefused) {
   edit_json("\"deepsets\"", "\"kernel@sc20\"");
   EXPECT_EQ(refusal(), "/model.json: /parameters: has 1008 parameters; this network has 1339");
@@ -69,7 +86,8 @@ TEST_F(ModelFolder, OfANetworkThatDoesNotFitItsModeIsRefused) {
   EXPECT_EQ(refusal(), "/model.json: /network: the network rank goes with mode preempt, and no other does");
   edit_json("\"sjf\"", "\"las\"");
   edit_json("\"preempt\"", "\"fit_or_wait\"");
-  EXPECT_EQ(refusal(), "/model.json: /agenda: the heuristics las, srtf and gittins rank running jobs: they need mode preempt");
+  EXPECT_EQ(refusal(),
+            "/model.json: /agenda: the heuristics las, srtf and gittins rank running jobs: they need mode preempt");
 }
 
 TEST_F(ModelFolder, OfModePreemptDrawsNoActions) {
@@ -187,6 +205,31 @@ TEST(RlPolicy, DecidesAsInItsEnvironment) {
   }
 }
 
+// Without speeds an agent that reads them would choose between GPU types by nothing. On one type there is no choice.
+TEST(RlPolicy, OfNodeSpeedsIsRefusedWhereNothingTellsOfSpeeds) {
+  TrainedModel model = some_model(NetworkKind::index);
+  model.agenda.choose_nodes = model.agenda.node_speeds = true;
+  model.network = for_agenda(model.network, model.agenda);
+  model.parameters = initial_parameters(model.network, Rng(1));
+  const JobTable jobs = test::jobs_of_two_families(30);
+  const RuntimeModel runtime = test::speeds_of_two_families(jobs);
+  const auto run = [&](const Cluster& cluster, const RuntimeModel* speeds) {
+    Engine engine(jobs, cluster, {}, speeds);
+    RlPolicy policy("x", model, {}, false, 0);
+    return simulate(engine, policy);
+  };
+  EXPECT_TRUE(run(test::cluster_of_two_types(), &runtime));
+  EXPECT_TRUE(run(Cluster::homogeneous(4, 4), nullptr));
+  try {
+    run(test::cluster_of_two_types(), nullptr);
+    FAIL() << "expected a refusal";
+  } catch (const PolicyFailure& failure) {
+    EXPECT_STREQ(failure.what(),
+                 "was trained to choose GPU types by how fast jobs run there, of which this run tells nothing; add "
+                 "--throughputs or --profile");
+  }
+}
+
 TEST(RlPolicy, UntrainedItIsItsHeuristic) {
   const JobTable jobs = test::some_jobs(8, 250);
   const Cluster cluster = Cluster::homogeneous(2, 4);
@@ -232,6 +275,44 @@ TEST(ScoreNetwork, HiddenUnitsComeBehindTheLinearScoreAndMoveIt) {
     const test::TempFolder folder;
     ASSERT_TRUE(save_model(model, folder.path()));
     EXPECT_EQ(load_model(folder.path())->network, corrected);
+  }
+}
+
+// Tokens of places are scored by weights of their own, and no other token is.
+TEST(ScoreNetwork, PlacesHaveTermsOfTheirOwn) {
+  const NetworkSpec spec{.kind = NetworkKind::index, .places = true};
+  const NetworkLayout layout = layout_of(spec);
+  const NetworkLayout without = layout_of({.kind = NetworkKind::index});
+  EXPECT_EQ(layout.place.offset, without.policy_size);
+  EXPECT_EQ(layout.policy_size, without.policy_size + place_terms.size() + 1 + place_wait_features.size() + 1);
+
+  Observation seen = test::random_observation(40, 6);
+  for (std::uint32_t s = 0; s < seen.count(); ++s) {
+    for (std::uint32_t i = 0; i < seen.tokens(s); ++i) {
+      float& marker = seen.slot(s).jobs[std::size_t{i} * job_features + place_type];
+      marker = s % 2 == 0 ? -1.25f : std::abs(marker);
+    }
+  }
+  const Normaliser normaliser;
+  std::vector<float> parameters = test::random_parameters(spec, 4), before, after;
+  forward_policy(spec, parameters, normaliser, seen, before);
+  const auto moved = [&](const DenseLayer& layer) {
+    std::vector<float> others = parameters;
+    for (std::size_t at = layer.offset; at < layer.end(); ++at) others[at] += 1;
+    forward_policy(spec, others, normaliser, seen, after);
+    std::vector<bool> states;
+    for (std::uint32_t s = 0; s < seen.count(); ++s) {
+      const std::size_t begin = seen.job_begin[s] + s, end = seen.job_begin[s + 1] + s + 1;
+      states.push_back(!std::equal(before.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   before.begin() + static_cast<std::ptrdiff_t>(end),
+                                   after.begin() + static_cast<std::ptrdiff_t>(begin)));
+    }
+    return states;
+  };
+  const std::vector<bool> of_place = moved(layout.place), of_jobs = moved(layout.score2);
+  for (std::uint32_t s = 0; s < seen.count(); ++s) {
+    EXPECT_EQ(of_place[s], s % 2 == 0) << s;
+    EXPECT_EQ(of_jobs[s], s % 2 == 1) << s;
   }
 }
 

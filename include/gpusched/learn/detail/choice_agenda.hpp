@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "gpusched/learn/detail/job_tokens.hpp"
 #include "gpusched/learn/detail/known_ends.hpp"
 #include "gpusched/learn/detail/node_groups.hpp"
+#include "gpusched/learn/detail/type_speeds.hpp"
 #include "gpusched/learn/detail/waiting_shapes.hpp"
 #include "gpusched/learn/known_runs.hpp"
 #include "gpusched/learn/observation.hpp"
@@ -35,6 +37,7 @@ class ChoiceAgenda {
     waited_ = false;
     backfilled_ = false;
     head_place_ = no_index;
+    ++instants_;
     for (const Event& event : view.events()) {
       if (leaves_cluster(event.kind)) hold(view.user(event.job), -ends_.end(event.job));
       if (event.kind == EventKind::finish) known_.finish(view, event.job);
@@ -78,7 +81,8 @@ class ChoiceAgenda {
   [[nodiscard]] bool placing() const { return placing_ != no_index; }
 
   [[nodiscard]] std::uint32_t size() const {
-    return placing() ? static_cast<std::uint32_t>(kinds_.size()) : tokens_.size();
+    if (!placing()) return tokens_.size();
+    return static_cast<std::uint32_t>(options_.node_speeds ? types_.size() : kinds_.size());
   }
   [[nodiscard]] std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.list().size()); }
 
@@ -104,18 +108,28 @@ class ChoiceAgenda {
   void act(std::uint32_t action, const View& view, Decision& decision) {
     GPUSCHED_ASSERT(allowed(action), "a masked action was chosen");
     if (action == size()) {
-      waited_ = true;
+      if (placing()) {
+        put_off(tokens_.waiting()[std::exchange(placing_, no_index)].job);
+      } else {
+        waited_ = true;
+      }
       return;
     }
     if (placing()) {
-      start_on(kinds_[action].node, view, decision);
+      if (options_.node_speeds) {
+        start_on_type(types_[action].gpu_type, view, decision);
+      } else {
+        start_on(kinds_[action].node, view, decision);
+      }
       return;
     }
     choose(tokens_.place_of(action), view, decision);
   }
 
   void encode(const View& view, const ObservationSlot& slot) const {
-    if (placing()) {
+    if (placing() && options_.node_speeds) {
+      write_types(view, slot);
+    } else if (placing()) {
       write_kinds(view, slot);
     } else {
       tokens_.write_rows(view.now(), shapes_, user_shares_, slot.jobs);
@@ -134,7 +148,11 @@ class ChoiceAgenda {
   // ---- what happened ----------------------------------------------------------------------------------------------
 
   void begin_wait(const View& view, JobId job) {
-    const float known_s = known_.seconds(view, job);
+    float known_s = known_.seconds(view, job);
+    if (options_.node_speeds) {  // as on the GPU type that is best for the job
+      speeds_.look_up(view, job);
+      known_s /= speeds_[job].best;
+    }
     const std::uint32_t slot = shapes_.join(view, job);
     const WaitingJob entry(view, job, slot, shapes_[slot], known_s);
     tokens_.push(entry);
@@ -149,9 +167,27 @@ class ChoiceAgenda {
   void note_start(std::uint32_t place, const View& view) {
     const WaitingJob& entry = tokens_.waiting()[place];
     const MilliGpu milli = shapes_[entry.slot].milli;
-    ends_.start({view.now().us + entry.known_us, milli, entry.job});
+    ends_.start(options_.node_speeds ? run_of(view, entry, milli)
+                                     : KnownEnds::Run{view.now().us + entry.known_us, milli, entry.job});
     hold(entry.user, milli);
     remove(place);
+  }
+
+  // At the speed of the GPU type where it has started; a gang on several is as slow as on the slowest of them.
+  [[nodiscard]] KnownEnds::Run run_of(const View& view, const WaitingJob& entry, MilliGpu milli) const {
+    KnownEnds::Run run{view.now().us + entry.known_us, milli, entry.job};
+    float slowest = std::numeric_limits<float>::max();
+    view.for_each_grant(entry.job, [&](const Grant& grant) {
+      const std::uint32_t type = view.cluster().node_gpu_type(grant.node);
+      const float speed = relative_speed(view, entry.job, type);
+      if (speed >= slowest) return;
+      slowest = speed;
+      run.gpu_type = type;
+    });
+    if (run.gpu_type == no_index) return run;
+    const float known_s = entry.known_s * speeds_[entry.job].best / slowest;
+    run.end_us = view.now().us + from_seconds(static_cast<double>(known_s)).us;
+    return run;
   }
 
   // The user's running jobs hold `milli` more, and the cluster has changed.
@@ -222,7 +258,7 @@ class ChoiceAgenda {
       tokens_.mark(0).front() = forced_ ? 1 : 0;
       return;
     }
-    tokens_.mark_if([this](const WaitingJob& job) { return shapes_[job.slot].fits; });
+    tokens_.mark_if([this](const WaitingJob& job) { return shapes_[job.slot].fits && !is_put_off(job.job); });
   }
 
   void mark_first_fitting() {
@@ -294,16 +330,46 @@ class ChoiceAgenda {
 
   // Starts it, or opens the choice of its node.
   void begin_start(std::uint32_t place, const View& view, Decision& decision) {
+    if (options_.node_speeds) return begin_start_on_type(place, view, decision);
     if (options_.choose_nodes) list_node_kinds(view, tokens_.waiting()[place].job, options_.max_jobs, kinds_);
     if (!options_.choose_nodes || kinds_.size() < 2) {
       start(place, view, decision);
       return;
     }
+    open_placing(place, view);
+    may_wait_ = false;
+  }
+
+  // A job that has room on several types together alone, where it would run at the speed of the slowest, waits for one
+  // that can hold it.
+  void begin_start_on_type(std::uint32_t place, const View& view, Decision& decision) {
+    const JobId job = tokens_.waiting()[place].job;
+    const bool may_wait = !forced_ && something_will_happen(view);
+    list_types_with_room(view, job, types_);
+    if (types_.empty() && may_wait && speeds_[job].one_type_holds_it) {
+      put_off(job);
+    } else if (types_.empty() || (types_.size() == 1 && !may_wait)) {
+      start(place, view, decision);
+    } else {
+      open_placing(place, view);
+      may_wait_ = may_wait;
+    }
+  }
+
+  void open_placing(std::uint32_t place, const View& view) {
     tokens_.describe(options_.heuristic);
     groups_.update(view);
     follow_arrivals(view);
     placing_ = place;
-    may_wait_ = false;
+  }
+
+  // The job waits until the next event.
+  void put_off(JobId job) {
+    if (put_off_in_.size() <= index(job)) put_off_in_.resize(index(job) + 1);
+    put_off_in_[index(job)] = instants_;
+  }
+  [[nodiscard]] bool is_put_off(JobId job) const {
+    return index(job) < put_off_in_.size() && put_off_in_[index(job)] == instants_;
   }
 
   void start(std::uint32_t place, const View& view, Decision& decision) {
@@ -319,6 +385,14 @@ class ChoiceAgenda {
     const NodeTasks all{.node = node, .tasks = view.shape(job).tasks};
     const Verdict verdict = decision.start_on(job, {&all, 1});
     GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits the node was refused");
+    static_cast<void>(verdict);
+    note_start(place, view);
+  }
+
+  void start_on_type(std::uint32_t gpu_type, const View& view, Decision& decision) {
+    const std::uint32_t place = std::exchange(placing_, no_index);
+    const Verdict verdict = decision.start_on_type(tokens_.waiting()[place].job, gpu_type);
+    GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits the GPU type was refused");
     static_cast<void>(verdict);
     note_start(place, view);
   }
@@ -403,6 +477,54 @@ class ChoiceAgenda {
     slot.prior[size()] = 0.0f;
   }
 
+  void write_types(const View& view, const ObservationSlot& slot) const {
+    const WaitingJob& entry = tokens_.waiting()[placing_];
+    const JobSpeeds& own = speeds_[entry.job];
+    const float best = own.best;
+    const std::vector<GpusOfType> gpus = gpus_by_type(view.cluster());
+    const std::int64_t until_us = us_until_best_is_free(view, entry, gpus);
+    float* out = slot.jobs;
+    for (std::uint32_t i = 0; i < size(); ++i, out += job_features) {
+      const TypeWithRoom& type = types_[i];
+      const float speed = relative_speed(view, entry.job, type.gpu_type);
+      out[place_log_wait] = fast_log1p(static_cast<float>(view.now().us - entry.submit_us) * 1e-6f) * 0.1f;
+      out[place_log_here] = fast_log1p(entry.known_s * best / speed) * 0.1f;
+      out[place_log_best] = entry.log_known;
+      out[place_log_gpus] = shapes_[entry.slot].row[log_gpus];
+      out[place_rate] = log_ratio(speed, best);
+      out[place_free_rate] = log_ratio(relative_speed(view, entry.job, types_.front().gpu_type), best);
+      out[place_speed] = log_ratio(speed, 1.0f);
+      out[place_type_free] = gpus[type.gpu_type].free / std::max(1.0f, gpus[type.gpu_type].all);
+      out[place_log_until] = fast_log1p(static_cast<float>(until_us) * 1e-6f) * 0.1f;
+      out[place_keener] = share_of_keener(entry.job, type.gpu_type);
+      out[place_one_node] = type.on_one_node ? 1.0f : 0.0f;
+      out[place_type] = -1.0f - 0.25f * static_cast<float>(type.gpu_type);
+      slot.prior[i] = -static_cast<float>(i);
+      slot.mask[i] = 1;
+    }
+    slot.prior[size()] = may_wait_ ? -1.0f : 0.0f;
+  }
+
+  // 0 also where running jobs do not hold enough of it, or nothing is known of their ends.
+  [[nodiscard]] std::int64_t us_until_best_is_free(const View& view, const WaitingJob& entry,
+                                                   std::span<const GpusOfType> gpus) const {
+    const std::uint32_t type = speeds_[entry.job].best_type;
+    const float short_of = entry.gpus - gpus[type].free;
+    if (short_of <= 0) return 0;
+    const auto milli = static_cast<MilliGpu>(short_of * static_cast<float>(whole_gpu));
+    const auto end = ends_.until_freed_on(type, milli);
+    return end ? std::max<std::int64_t>(0, *end - view.now().us) : 0;
+  }
+
+  // Of the waiting jobs but this one, those that lose less by running on that type instead of on their best.
+  [[nodiscard]] float share_of_keener(JobId job, std::uint32_t gpu_type) const {
+    const float own = speeds_.loss(job, gpu_type);
+    std::uint32_t keener = 0;
+    for (const WaitingJob& other : tokens_.waiting()) keener += speeds_.loss(other.job, gpu_type) > own ? 1 : 0;
+    const auto others = static_cast<float>(std::max<std::size_t>(2, tokens_.waiting().size()) - 1);
+    return static_cast<float>(keener) / others;
+  }
+
   void write_global(const View& view, float* out) const {
     const ClusterState& cluster = view.cluster();
     const float total = gpus_of(cluster);
@@ -460,6 +582,12 @@ class ChoiceAgenda {
 
   std::uint32_t placing_ = no_index;  // place of the waiting job whose node is being chosen
   std::vector<NodeKind> kinds_;
+
+  // node_speeds.
+  TypeSpeeds speeds_;
+  std::vector<TypeWithRoom> types_;        // of the open choice
+  std::uint32_t instants_ = 0;             // calls of observe()
+  std::vector<std::uint32_t> put_off_in_;  // by job: the instant in which it was last put off
 };
 
 }  // namespace gpusched::detail

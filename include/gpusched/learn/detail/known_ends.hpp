@@ -22,6 +22,7 @@ class KnownEnds {
     std::int64_t end_us;  ///< its start and its known run time
     MilliGpu milli;       ///< thousandths of a GPU that it holds
     JobId job;
+    std::uint32_t gpu_type = no_index;  ///< that it runs on, where that is known
   };
 
   void start(const Run& run) {
@@ -54,6 +55,16 @@ class KnownEnds {
     const auto enough = std::lower_bound(freed_.begin(), freed_.end(), milli);
     if (enough == freed_.end()) return std::nullopt;
     return runs_[static_cast<std::size_t>(enough - freed_.begin())].end_us;
+  }
+
+  /// The known end with which `milli` more have become free on a GPU type; nothing when what runs there does not hold
+  /// as much. O(running).
+  [[nodiscard]] std::optional<std::int64_t> until_freed_on(std::uint32_t gpu_type, MilliGpu milli) const {
+    for (const Run& run : runs_) {
+      if (run.gpu_type == gpu_type) milli -= run.milli;
+      if (milli <= 0) return run.end_us;
+    }
+    return std::nullopt;
   }
 
   /// What becomes free up to and with this instant.

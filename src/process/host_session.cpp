@@ -94,6 +94,8 @@ Result<std::string> HostSession::answer_hello(const Json& message) {
   const Json rest = without(message, {"cluster", "jobs"});
   JsonFields fields(rest, input_name);
   read_greeting(fields);
+  bool nodes_may_fail = false;
+  fields.read("nodes_may_fail", nodes_may_fail);
   if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
   if (!message.contains("cluster")) return wrong("is missing", "/cluster");
   auto cluster = cluster_of(message["cluster"]);
@@ -105,7 +107,7 @@ Result<std::string> HostSession::answer_hello(const Json& message) {
                                                                                 const Cluster& machines) {
     return make_policy(policies(), spec, {.jobs = &table, .cluster = &machines, .seed = seed});
   };
-  scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options);
+  scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options, nodes_may_fail);
   if (message.contains("jobs")) {
     if (auto announced = announce_jobs(message["jobs"]); !announced) return Unexpected{announced.error()};
   }
@@ -166,8 +168,14 @@ Result<void> HostSession::take_event(const Json& event, const std::string& path)
     taken = word == "job_submitted"  ? scheduler_->submit(id)
             : word == "job_finished" ? scheduler_->finish(id)
                                      : scheduler_->cancel(id);
+  } else if (word == "node_down" || word == "node_up") {
+    std::uint32_t node = 0;
+    fields.require("node");
+    fields.read("node", node);
+    if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
+    taken = word == "node_down" ? scheduler_->node_down(NodeId{node}) : scheduler_->node_up(NodeId{node});
   } else {
-    fields.fail("event", "expected job_submitted|job_finished|job_cancelled");
+    fields.fail("event", "expected job_submitted|job_finished|job_cancelled|node_down|node_up");
     return Unexpected{placed(fields.finish().error())};
   }
   if (!taken) return wrong(taken.error().message, path);

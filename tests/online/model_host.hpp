@@ -24,7 +24,7 @@ struct Happening {
 struct HappeningLog {
   void observe(const View& view, std::span<const Event> events) {
     for (const Event& event : events) {
-      if (event.kind == EventKind::submit || event.kind == EventKind::wake) continue;
+      if (event.kind == EventKind::submit || !concerns_job(event.kind)) continue;
       Happening happening{.time = view.now(), .kind = event.kind, .job = index(event.job)};
       if (event.kind == EventKind::start || event.kind == EventKind::move) {
         view.for_each_grant(event.job, [&](const Grant& grant) {
@@ -39,8 +39,9 @@ struct HappeningLog {
 
 /// What a host tells its scheduler in advance.
 struct HostManner {
-  bool announces = true;  ///< all jobs before the first decision
-  bool knows = true;      ///< the durations of jobs
+  bool announces = true;                 ///< all jobs before the first decision
+  bool knows = true;                     ///< the durations of jobs
+  std::vector<NodeChange> changes = {};  ///< of its nodes, by time
 };
 
 inline OnlineJob online_job(const JobTable& jobs, JobId job, bool with_duration = true) {
@@ -89,12 +90,14 @@ class ModelHost {
     Time since{};
     Time end = Time::max();  // of a running job
     std::uint64_t start = 0;
+    std::vector<OnlinePart> nodes = {};
   };
 
   [[nodiscard]] Time next() const {
     Time at = scheduler_->next_call();
     if (arrived_ < jobs_->size()) at = std::min(at, jobs_->submit(JobId{arrived_}));
     for (const JobRun& run : runs_) at = std::min(at, run.end);
+    if (changed_ < manner_.changes.size()) at = std::min(at, manner_.changes[changed_].time);
     return at;
   }
 
@@ -113,6 +116,9 @@ class ModelHost {
       happenings_.push_back({.time = now, .kind = EventKind::finish, .job = job});
       ++finished_;
     }
+    for (; changed_ < manner_.changes.size() && manner_.changes[changed_].time == now; ++changed_) {
+      if (auto told = change_node(manner_.changes[changed_]); !told) return told;
+    }
     for (; arrived_ < jobs_->size() && jobs_->submit(JobId{arrived_}) == now; ++arrived_) {
       const OnlineJob job = online_job(*jobs_, JobId{arrived_}, manner_.knows);
       if (auto told = manner_.announces ? scheduler_->submit(job.id) : scheduler_->submit(job); !told) return told;
@@ -121,6 +127,20 @@ class ModelHost {
     if (!commands) return Unexpected{commands.error()};
     for (const OnlineCommand& command : *commands) carry_out(command, now);
     return {};
+  }
+
+  // Jobs that run on a node that goes out of service wait with what was left when they started last.
+  Result<void> change_node(const NodeChange& change) {
+    for (std::uint32_t i = 0; i < runs_.size() && !change.up; ++i) {
+      JobRun& run = runs_[i];
+      const bool there =
+          run.end != Time::max() &&
+          std::any_of(run.nodes.begin(), run.nodes.end(), [&](const auto& part) { return part.node == change.node; });
+      if (!there) continue;
+      run.end = Time::max();
+      happenings_.push_back({.time = change.time, .kind = EventKind::kill, .job = i});
+    }
+    return change.up ? scheduler_->node_up(change.node) : scheduler_->node_down(change.node);
   }
 
   void carry_out(const OnlineCommand& command, Time now) {
@@ -136,6 +156,7 @@ class ModelHost {
       run.left = run.end - now + loading_;
       run.end = Time::max();
     }
+    run.nodes = command.nodes;
     happenings_.push_back({.time = now, .kind = kind, .job = index(command.job), .nodes = command.nodes});
   }
 
@@ -145,7 +166,7 @@ class ModelHost {
   Time loading_;
   std::vector<JobRun> runs_;
   std::vector<Happening> happenings_;
-  std::uint32_t arrived_ = 0, finished_ = 0;
+  std::uint32_t arrived_ = 0, finished_ = 0, changed_ = 0;
   std::uint64_t starts_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "src/policies/backfill/backfill.hpp"
@@ -28,9 +29,9 @@ OnlinePolicyMaker maker(const std::string& text) {
 }
 
 std::vector<Happening> replayed(const JobTable& jobs, const Cluster& cluster, const std::string& policy,
-                                const EngineOptions& options) {
+                                const EngineOptions& options, const NodeFailures& failures = {}) {
   AnyPolicy made = *maker(policy)(jobs, cluster);
-  Engine engine(jobs, cluster, options);
+  Engine engine(jobs, cluster, options, nullptr, &failures);
   HappeningLog log;
   simulate(engine, made, log);
   return log.happenings;
@@ -130,6 +131,43 @@ struct Script {
   OnlineScheduler scheduler;
 };
 
+// Outages of nodes, one after the other on each, by time.
+rc::Gen<std::vector<NodeChange>> node_changes(std::uint32_t nodes) {
+  return rc::gen::exec([nodes] {
+    std::vector<NodeChange> changes;
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+      Time at = whole_seconds(*rc::gen::inRange(-5, 40));
+      for (int i = *rc::gen::inRange(0, 3); i > 0; --i) {
+        changes.push_back({at, NodeId{node}, false});
+        at = at + whole_seconds(*rc::gen::inRange(1, 30));
+        changes.push_back({at, NodeId{node}, true});
+        at = at + whole_seconds(*rc::gen::inRange(1, 30));
+      }
+    }
+    std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
+    return changes;
+  });
+}
+
+RC_GTEST_PROP(OnlineScheduler, AHostWhoseNodesFailGetsTheReplayOfTheirLog, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = first_rows(rows_that_fit(*mixed_rows(), cluster), 15);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  const HostManner manner{.announces = *rc::gen::arbitrary<bool>(),
+                          .changes = *node_changes(static_cast<std::uint32_t>(cluster.nodes.size()))};
+  NodeFailures failures;
+  failures.add_changes(manner.changes);
+  for (const char* policy : some_policies) {
+    OnlineScheduler scheduler(cluster, maker(policy), free_preemption, true);
+    ModelHost host(jobs, scheduler, manner);
+    const auto ran = host.run();
+    RC_LOG() << policy << ": " << (ran ? "ran" : ran.error().to_string()) << '\n';
+    RC_ASSERT(ran.has_value());
+    RC_ASSERT(host.happenings() == replayed(jobs, cluster, policy, free_preemption, failures));
+  }
+}
+
 TEST(OnlineScheduler, JobsMayEndEarlierAndLaterThanAnnounced) {
   Script host("sjf");
   for (const auto& job : {job_of("short", 2, 10), job_of("middle", 2, 20), job_of("long", 2, 30)}) {
@@ -175,6 +213,32 @@ TEST(OnlineScheduler, AnAnnouncedJobMayComeLaterEarlierOrNever) {
   ASSERT_TRUE(host.scheduler.finish("a"));
   EXPECT_EQ(host.at(10), "+b");
   EXPECT_EQ(host.scheduler.submitted(), 3u);
+}
+
+TEST(OnlineScheduler, ANodeThatGoesAwayTakesItsJobsWithIt) {
+  OnlineScheduler scheduler(Cluster::homogeneous(2, 1), maker("fifo"), {}, true);
+  ASSERT_TRUE(scheduler.submit({.id = "a", .shape = {.gpu_milli_per_task = whole_gpu}}));
+  const auto first = scheduler.decide(Time{});
+  ASSERT_TRUE(first && first->size() == 1u);
+  const NodeId node = first->front().nodes.front().node, other{1 - index(node)};
+  EXPECT_EQ(scheduler.node_up(node).error().message, "node " + std::to_string(index(node)) + " is in service already");
+  EXPECT_EQ(scheduler.node_down(NodeId{2}).error().message, "no node 2; there are 2");
+  ASSERT_TRUE(scheduler.node_down(node));
+  const auto second = scheduler.decide(whole_seconds(5));
+  ASSERT_TRUE(second && second->size() == 1u);
+  EXPECT_EQ(second->front().action, OnlineAction::start);
+  EXPECT_EQ(second->front().nodes.front().node, other);
+  ASSERT_TRUE(scheduler.node_down(other));
+  EXPECT_TRUE(scheduler.decide(whole_seconds(6))->empty());
+  EXPECT_EQ(scheduler.finish("a").error().message, "job 'a' waits, it does not run");
+  ASSERT_TRUE(scheduler.node_up(node));
+  EXPECT_EQ(scheduler.decide(whole_seconds(7))->size(), 1u);
+  ASSERT_TRUE(scheduler.finish("a"));
+  EXPECT_TRUE(scheduler.decide(whole_seconds(8))->empty());
+  EXPECT_EQ(scheduler.unfinished(), 0u);
+
+  OnlineScheduler sound(Cluster::homogeneous(2, 1), maker("fifo"));
+  EXPECT_EQ(sound.node_down(node).error().message, "node 0 changes, but the scheduler was made for nodes that do not");
 }
 
 TEST(OnlineScheduler, WhatAHostGetsWrongIsOneLine) {

@@ -125,6 +125,15 @@ with tempfile.TemporaryDirectory() as name:
     expect_refused([HELLO, events(0, JOB.replace("1000", "1500"))],
                    f"{at}2: /events/0/job/gpu_milli_per_task: expected 0 to 1000 or a multiple of 1000")
     expect_refused([HELLO, events(0, '{"event":"job_finished","id":"b"}')], f"{at}2: /events/0: no job 'b' is known")
+    expect_refused([HELLO, events(0, '{"event":"node_down","node":0}')],
+                   f"{at}2: /events/0: node 0 changes, but the scheduler was made for nodes that do not")
+    failing_hello = HELLO.replace('"version"', '"nodes_may_fail":true,"version"')
+    expect_refused([failing_hello, events(0, '{"event":"node_down","node":9}')], f"{at}2: /events/0: no node 9; there are 1")
+    said = [failing_hello, events(0, JOB), events(3, '{"event":"node_down","node":0}'), events(4, '{"event":"node_up","node":0}'),
+            '{"type":"end"}']
+    done = run(gpusched, "serve", "--policy", "fifo", text="".join(line + "\n" for line in said))
+    expect("a node that fails", [[d["decision"] for d in json.loads(line)["decisions"]] for line in done.stdout.splitlines()[1:-1]],
+           [["start"], [], ["start"]])
     expect_refused([HELLO, events(5, JOB), events(4)], f"{at}3: time goes back from 5 us to 4 us")
     expect_refused([HELLO, events(0, JOB.replace('"a"', '"a","tasks":3'))],
                    f"{at}2: job 'a' does not fit the empty cluster")

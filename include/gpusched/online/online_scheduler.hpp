@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "gpusched/core/result.hpp"
+#include "gpusched/data/node_failures.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/policy/policy.hpp"
 
@@ -83,9 +84,12 @@ using OnlinePolicyMaker = std::function<Result<AnyPolicy>(const JobTable& jobs, 
 /// until the policy starts it, which the host is not told and which lasts no time.
 class OnlineScheduler {
  public:
-  /// A scheduler for that cluster.
-  OnlineScheduler(Cluster cluster, OnlinePolicyMaker make, const EngineOptions& options = {})
-      : cluster_(std::move(cluster)), make_(std::move(make)), options_(options) {}
+  /// A scheduler for that cluster. Only with `nodes_may_fail` may its nodes go out of service.
+  OnlineScheduler(Cluster cluster, OnlinePolicyMaker make, const EngineOptions& options = {},
+                  bool nodes_may_fail = false)
+      : cluster_(std::move(cluster)), make_(std::move(make)), options_(options), nodes_may_fail_(nodes_may_fail) {
+    is_down_.resize(cluster_.nodes.size());
+  }
 
   /// Tells of a job that will be submitted at `submit` by submit(id). Only before the first decision. Errors: as
   /// submit().
@@ -146,17 +150,27 @@ class OnlineScheduler {
     return {};
   }
 
-  /// The decision of the instant `now`, with all that was submitted, finished and cancelled since the last one. All
-  /// events of an instant belong before one call; a later call at the same instant may not submit. Errors: time
-  /// goes backwards, an instant that the policy asked for was passed over, a job does not fit the empty cluster, the
-  /// policy refuses the jobs or changes how long one runs. What the policy throws passes through.
+  /// A node goes out of service at the instant of the next decision: the jobs that run there lose their nodes and the
+  /// work since they started last, and wait again. Costs a repetition of the history. Errors: nodes may not fail here,
+  /// or preemption costs time; no such node; it is out of service.
+  Result<void> node_down(NodeId node) { return change_node(node, false); }
+  /// A node comes back, empty. Errors: as node_down(); it is in service.
+  Result<void> node_up(NodeId node) { return change_node(node, true); }
+
+  /// The decision of the instant `now`, with all that was submitted, finished, cancelled and changed since the last
+  /// one. All events of an instant belong before one call; a later call at the same instant may not submit. Errors:
+  /// time goes backwards, an instant that the policy asked for was passed over, a job does not fit the empty cluster,
+  /// the policy refuses the jobs or changes how long one runs. What the policy throws passes through.
   Result<std::vector<OnlineCommand>> decide(Time now) {
     if (failed_) return unexpected("the scheduler cannot go on after an error");
     failed_ = true;  // until this call is through
     if (auto checked = check_time(now); !checked) return Unexpected{checked.error()};
     next_.now = now;
     for (Submission& job : pending_) job.submit = now;
-    const bool as_announced = run_ != nullptr && arrivals_are_as_announced(now);
+    for (NodeChange& change : changes_now_) change.time = now;
+    const bool as_announced = run_ != nullptr && changes_now_.empty() && arrivals_are_as_announced(now);
+    changes_.insert(changes_.end(), changes_now_.begin(), changes_now_.end());
+    changes_now_.clear();
     for (Submission& job : pending_) submitted_.push_back(std::move(job));
     pending_.clear();
     if (!as_announced) {
@@ -164,6 +178,9 @@ class OnlineScheduler {
     }
     auto commands = run_ == nullptr ? Result<std::vector<OnlineCommand>>(std::vector<OnlineCommand>{}) : take(next_);
     if (!commands) return commands;
+    if (run_ != nullptr) {
+      for (const std::uint32_t job : run_->killed) states_[job] = State::waiting;
+    }
     for (const OnlineCommand& command : *commands) {
       if (states_[index(command.job)] == State::cancelled) continue;
       states_[index(command.job)] = command.action == OnlineAction::preempt ? State::waiting : State::running;
@@ -220,15 +237,21 @@ class OnlineScheduler {
 
   // A table of jobs and what runs over it. Engine and policy borrow the table, so a Run stays where it is.
   struct Run {
-    Run(JobTable table, const Cluster& cluster, const EngineOptions& options)
-        : jobs(std::move(table)), engine(jobs, cluster, options), starts(jobs.size()), ends(jobs.size()) {}
+    Run(JobTable table, const Cluster& cluster, const EngineOptions& options, NodeFailures outages)
+        : jobs(std::move(table)),
+          failures(std::move(outages)),
+          engine(jobs, cluster, options, nullptr, &failures),
+          starts(jobs.size()),
+          ends(jobs.size()) {}
     JobTable jobs;
+    NodeFailures failures;
     Engine engine;
     std::optional<AnyPolicy> policy;
     std::vector<std::uint32_t> announced;  // of each job of the table, its number among the announced
     std::vector<std::uint64_t> starts;     // of each job, the number of its last start; 0 = does not run
     std::vector<Time> ends;                // of each running job, the planned end
     std::vector<bool> is_cancelled;        // while it waited
+    std::vector<std::uint32_t> killed;     // in the last decision, by the end of a node
     std::uint64_t start_count = 0;
   };
 
@@ -278,6 +301,29 @@ class OnlineScheduler {
     return known->second;
   }
 
+  Result<void> change_node(NodeId node, bool up) {
+    const std::string name = "node " + std::to_string(index(node));
+    const PreemptionCost& cost = options_.preemption;
+    if (!nodes_may_fail_) return unexpected(name + " changes, but the scheduler was made for nodes that do not");
+    if (cost.checkpoint + cost.restart > Time{}) return unexpected(name + " changes, which needs free preemption");
+    if (index(node) >= is_down_.size())
+      return unexpected("no " + name + "; there are " + std::to_string(is_down_.size()));
+    if (is_down_[index(node)] != up) return unexpected(name + " is " + (up ? "in" : "out of") + " service already");
+    is_down_[index(node)] = !up;
+    changes_now_.push_back({.node = node, .up = up});
+    return {};
+  }
+
+  // What is known to the host so far. A change beyond the end of time makes the engine follow nodes from the beginning.
+  [[nodiscard]] NodeFailures failures() const {
+    NodeFailures failures;
+    if (!nodes_may_fail_) return failures;
+    std::vector<NodeChange> changes = changes_;
+    changes.push_back({.time = end_of_time, .node = NodeId{0}, .up = false});
+    failures.add_changes(changes);
+    return failures;
+  }
+
   void end_at_next(std::uint32_t job) {
     states_[job] = State::ended;
     next_.ended.push_back(job);
@@ -309,7 +355,7 @@ class OnlineScheduler {
     if (builder.size() == 0) return {};
     auto table = std::move(builder).build();
     if (!table) return Unexpected{table.error()};
-    run_ = std::make_unique<Run>(*std::move(table), cluster_, options_);
+    run_ = std::make_unique<Run>(*std::move(table), cluster_, options_, failures());
     for (const Submission& job : submitted_) run_->announced.push_back(job.announced);
     run_->announced.insert(run_->announced.end(), later.begin(), later.end());
     run_->is_cancelled.assign(run_->jobs.size(), false);
@@ -362,19 +408,34 @@ class OnlineScheduler {
 
   Result<void> repeat_history() {
     for (const Step& step : steps_) {
+      if (auto passed = pass_to(Time{step.now.us - 1}); !passed) return passed;
       const auto commands = take(step);
       if (!commands) return Unexpected{commands.error()};
-      if (*commands == step.commands) continue;
-      return unexpected("policy " + std::string(run_->policy->name()) + " decides otherwise at " + instant(step.now) +
-                        " when it knows of jobs that came later; announce all jobs before the first decision");
+      if (*commands != step.commands) return decides_otherwise(step.now);
     }
     return {};
+  }
+
+  // A policy that knows of later jobs may ask to be called at other instants, if it decides nothing there.
+  Result<void> pass_to(Time t) {
+    while (run_->engine.view().now() <= t && run_->engine.advance_to(t)) {
+      std::vector<OnlineCommand> commands;
+      if (auto decided = decide_once(commands); !decided) return decided;
+      if (!commands.empty()) return decides_otherwise(run_->engine.view().now());
+    }
+    return {};
+  }
+
+  [[nodiscard]] Unexpected decides_otherwise(Time t) const {
+    return unexpected("policy " + std::string(run_->policy->name()) + " decides otherwise at " + instant(t) +
+                      " when it knows of jobs that came later; announce all jobs before the first decision");
   }
 
   // Brings the engine to the step's instant and lets the policy decide.
   Result<std::vector<OnlineCommand>> take(const Step& step) {
     Engine& engine = run_->engine;
     std::vector<OnlineCommand> commands;
+    run_->killed.clear();
     if (engine.view().now() > step.now) return commands;  // before the first job
     for (const std::uint32_t job : step.cancelled) run_->is_cancelled[job] = true;
     std::vector<std::uint32_t> ended = step.ended;
@@ -418,7 +479,8 @@ class OnlineScheduler {
 
   void forget_ended() {
     for (const Event& event : run_->engine.events()) {
-      if (event.kind == EventKind::finish) run_->starts[index(event.job)] = 0;
+      if (leaves_cluster(event.kind)) run_->starts[index(event.job)] = 0;
+      if (event.kind == EventKind::kill) run_->killed.push_back(index(event.job));
     }
   }
 
@@ -498,6 +560,9 @@ class OnlineScheduler {
   Step next_;
   std::vector<Step> steps_;
   bool failed_ = false;
+  bool nodes_may_fail_ = false;
+  std::vector<bool> is_down_;                      // by node, as the host said last
+  std::vector<NodeChange> changes_, changes_now_;  // up to the last decision; since
 };
 
 }  // namespace gpusched

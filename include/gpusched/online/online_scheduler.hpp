@@ -174,9 +174,11 @@ class OnlineScheduler {
     for (Submission& job : pending_) submitted_.push_back(std::move(job));
     pending_.clear();
     if (!as_announced) {
+      if (auto checked = check_wakes(now); !checked) return Unexpected{checked.error()};
       if (auto rebuilt = rebuild(now); !rebuilt) return Unexpected{rebuilt.error()};
     }
-    auto commands = run_ == nullptr ? Result<std::vector<OnlineCommand>>(std::vector<OnlineCommand>{}) : take(next_);
+    auto commands =
+        run_ == nullptr ? Result<std::vector<OnlineCommand>>(std::vector<OnlineCommand>{}) : take(next_, !as_announced);
     if (!commands) return commands;
     if (run_ != nullptr) {
       for (const std::uint32_t job : run_->killed) states_[job] = State::waiting;
@@ -408,20 +410,9 @@ class OnlineScheduler {
 
   Result<void> repeat_history() {
     for (const Step& step : steps_) {
-      if (auto passed = pass_to(Time{step.now.us - 1}); !passed) return passed;
-      const auto commands = take(step);
+      const auto commands = take(step, true);
       if (!commands) return Unexpected{commands.error()};
       if (*commands != step.commands) return decides_otherwise(step.now);
-    }
-    return {};
-  }
-
-  // A policy that knows of later jobs may ask to be called at other instants, if it decides nothing there.
-  Result<void> pass_to(Time t) {
-    while (run_->engine.view().now() <= t && run_->engine.advance_to(t)) {
-      std::vector<OnlineCommand> commands;
-      if (auto decided = decide_once(commands); !decided) return decided;
-      if (!commands.empty()) return decides_otherwise(run_->engine.view().now());
     }
     return {};
   }
@@ -431,8 +422,29 @@ class OnlineScheduler {
                       " when it knows of jobs that came later; announce all jobs before the first decision");
   }
 
-  // Brings the engine to the step's instant and lets the policy decide.
-  Result<std::vector<OnlineCommand>> take(const Step& step) {
+  // The host must not have passed over an instant that the policy of the present run asked for. Leaves that run
+  // unusable.
+  Result<void> check_wakes(Time now) {
+    if (run_ == nullptr || run_->engine.view().now() > now) return {};
+    std::vector<std::uint32_t> ended = next_.ended;
+    plan_ends(now, ended);
+    Engine& engine = run_->engine;
+    while (engine.advance_to(Time{now.us - 1})) {
+      for (const Event& event : engine.events()) {
+        if (event.kind == EventKind::wake) return passed_over(engine.view().now());
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] static Unexpected passed_over(Time t) {
+    return unexpected("the policy asked to decide at " + instant(t) + ", which was passed over");
+  }
+
+  // Brings the engine to the step's instant and lets the policy decide. `repeats`: over a table that the host's policy
+  // did not have; what a policy prepares from the jobs of a table may make it ask for instants of which the host knew
+  // nothing (a capacity profile has a cell for each node only where jobs need it). It may if it decides nothing there.
+  Result<std::vector<OnlineCommand>> take(const Step& step, bool repeats) {
     Engine& engine = run_->engine;
     std::vector<OnlineCommand> commands;
     run_->killed.clear();
@@ -440,8 +452,10 @@ class OnlineScheduler {
     for (const std::uint32_t job : step.cancelled) run_->is_cancelled[job] = true;
     std::vector<std::uint32_t> ended = step.ended;
     plan_ends(step.now, ended);
-    if (engine.advance_to(Time{step.now.us - 1})) {
-      return unexpected("the policy asked to decide at " + instant(engine.view().now()) + ", which was passed over");
+    while (engine.advance_to(Time{step.now.us - 1})) {
+      if (!repeats) return passed_over(engine.view().now());
+      if (auto decided = decide_once(commands); !decided) return Unexpected{decided.error()};
+      if (!commands.empty()) return decides_otherwise(engine.view().now());
     }
     while (engine.advance_to(step.now)) {
       forget_ended();

@@ -17,7 +17,7 @@ struct ClusterLevel {
   Time since{};
   MilliGpu waiting_milli = 0, used_milli = 0;  ///< asked for by waiting jobs; held by running ones
   std::uint32_t waiting_jobs = 0, running_jobs = 0;
-  std::int64_t up_gpus = 0;  ///< in service
+  std::int64_t up_gpus = 0;  ///< in service, or held by jobs on nodes that are drained
 
   [[nodiscard]] bool same_amounts(const ClusterLevel& other) const {
     return waiting_milli == other.waiting_milli && used_milli == other.used_milli &&
@@ -37,7 +37,7 @@ class ClusterLevelLog {
       if (event.kind == EventKind::preempt || leaves_cluster(event.kind)) run(view, event.job, -1);
       if (event.kind == EventKind::preempt || enters_queue(event.kind)) wait(view, event.job, 1);
     }
-    now_.up_gpus = view.cluster().up_gpus();
+    now_.up_gpus = view.cluster().total_gpus() - view.cluster().withheld_gpu_milli() / whole_gpu;
     keep_level(view.now());
   }
 

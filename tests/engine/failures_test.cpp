@@ -10,6 +10,7 @@
 
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/engine/engine.hpp"
+#include "gpusched/watch/metrics.hpp"
 #include "src/policies/orders/fifo.hpp"
 #include "src/policies/orders/sjf.hpp"
 #include "src/policies/preemptive/srtf.hpp"
@@ -22,6 +23,8 @@ constexpr JobId first{0};
 
 NodeChange down(std::int64_t at_s, std::uint32_t node) { return {whole_seconds(at_s), NodeId{node}, false}; }
 NodeChange up(std::int64_t at_s, std::uint32_t node) { return {whole_seconds(at_s), NodeId{node}, true}; }
+
+NodeChange drain(std::int64_t at_s, std::uint32_t node) { return {whole_seconds(at_s), NodeId{node}, false, true}; }
 
 NodeFailures recorded(std::initializer_list<NodeChange> changes) {
   NodeFailures failures;
@@ -39,6 +42,7 @@ Cluster nodes(std::uint32_t count, std::uint32_t gpus) {
 struct WatchedRun {
   Engine engine;
   std::vector<std::pair<Time, Event>> events = {};
+  RunLog log = RunLog();
   bool finished = false;
 
   template <class P>
@@ -49,9 +53,11 @@ struct WatchedRun {
     bool consistent = engine.consistent();
     while (engine.advance()) {
       for (const Event& event : engine.events()) events.emplace_back(engine.view().now(), event);
+      log.observe(engine.view(), engine.events());
       policy.decide(engine.view(), decision);
       engine.apply();
       for (const Event& event : engine.events()) events.emplace_back(engine.view().now(), event);
+      log.observe(engine.view(), engine.events());
       consistent = consistent && engine.consistent();
     }
     EXPECT_TRUE(consistent);
@@ -206,6 +212,152 @@ TEST(Failures, TwoCausesKeepANodeDownUntilBothAreGone) {
     EXPECT_TRUE(event.kind != EventKind::start || is_down == 0);
     if (event.kind == EventKind::node_down) ++is_down;
     if (event.kind == EventKind::node_up) --is_down;
+  }
+}
+
+TEST(Failures, ADrainedNodeFinishesWhatRunsThere) {
+  const JobTable jobs = table_of({{0, 10, 1}, {0, 10, 1}, {5, 3, 1}, {5, 3, 1}});
+  const NodeFailures failures = recorded({drain(2, 0), up(20, 0)});
+  const WatchedRun run(jobs, nodes(2, 1), failures, Fifo{});
+  for (const std::uint32_t job : {0u, 1u}) {
+    EXPECT_EQ(run.engine.end(JobId{job}), whole_seconds(10));
+    EXPECT_EQ(run.engine.kills(JobId{job}), 0u);
+  }
+  EXPECT_EQ(run.engine.end(JobId{2}), whole_seconds(13));  // one node is left
+  EXPECT_EQ(run.engine.end(JobId{3}), whole_seconds(16));
+  EXPECT_NE(std::find(run.events.begin(), run.events.end(),
+                      std::pair(whole_seconds(2), Event{EventKind::node_down, no_job, NodeId{0}})),
+            run.events.end());
+}
+
+TEST(Failures, WhatADrainedNodeLeavesIdleIsWithheld) {
+  // Held: 2 GPUs for 10 s, then 4 for 10 s. Withheld: the 2 others from 2 s, all 4 from 10 to 20 s.
+  const JobTable jobs = table_of({{0, 10, 2}, {0, 10, 4}});
+  const NodeFailures failures = recorded({drain(2, 0), drain(4, 0), up(20, 0)});
+  const WatchedRun run(jobs, nodes(1, 4), failures, Fifo{});
+  EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(30));
+  EXPECT_DOUBLE_EQ(run.log.held_gpu_s(), 20 + 40);
+  EXPECT_DOUBLE_EQ(run.log.withheld_gpu_s(), 8 * 2 + 10 * 4);
+}
+
+TEST(Failures, ADrainedNodeThatGoesDownStopsWhatStillRuns) {
+  const JobTable jobs = table_of({{0, 20, 1}});
+  const NodeFailures failures = recorded({drain(5, 0), down(12, 0), drain(13, 0), up(15, 0)});
+  const WatchedRun run(jobs, nodes(1, 2), failures, Fifo{});
+  EXPECT_EQ(run.engine.kills(first), 1u);
+  EXPECT_EQ(run.engine.lost(first), whole_seconds(12));
+  EXPECT_EQ(run.engine.end(first), whole_seconds(35));
+}
+
+TEST(Failures, AFailureOfADrainedNodeStopsWhatStillRuns) {
+  const JobTable jobs = table_of({{0, 1'000'000, 1}});
+  NodeFailures failures = recorded({drain(5, 0), up(2'000'000, 0)});
+  const NodeId own[] = {NodeId{0}};
+  failures.add_unit(failures.add_law({.mean_up_s = 1000, .mean_repair_s = 5}), own);
+  const WatchedRun run(jobs, nodes(2, 1), failures, Fifo{});
+  EXPECT_EQ(run.engine.kills(first), 1u);  // then it runs on the other node
+}
+
+TEST(Failures, APolicyThatPreemptsLeavesTheJobsOfADrainedNodeInPeace) {
+  const JobTable jobs = table_of({{0, 20, 1}, {6, 3, 2}});
+  const NodeFailures failures = recorded({drain(5, 0), up(30, 0)});
+  const WatchedRun run(jobs, nodes(1, 2), failures, ShortestRemaining(false));
+  EXPECT_EQ(run.engine.end(first), whole_seconds(20));
+  EXPECT_EQ(run.engine.preemptions(first), 0u);
+  EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(33));
+}
+
+TEST(Failures, ADrainThatIsCalledOffGivesBackWhatIsFree) {
+  const Shape share{.gpu_milli_per_task = 300};
+  const JobTable jobs = table_of({{.work = 10, .shape = share}, {.submit = 3, .work = 10, .shape = share}});
+  const NodeFailures failures = recorded({drain(2, 0), up(5, 0)});
+  const WatchedRun run(jobs, nodes(1, 1), failures, Fifo{});
+  EXPECT_EQ(run.engine.end(first), whole_seconds(10));
+  EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(15));
+}
+
+TEST(Failures, ASpareStandsInForAFailedNodeWhichIsTheNextSpare) {
+  const JobTable jobs = table_of({{0, 10, 1}, {0, 10, 1}, {0, 10, 1}});
+  NodeFailures failures = recorded({down(4, 0), up(6, 0), down(12, 2), up(13, 2)});
+  failures.keep_spares(1);
+  const WatchedRun run(jobs, nodes(3, 1), failures, Fifo{});
+  // The third job waits for the spare, node 2; the first one for the second. At 12 s node 0 stands in for node 2.
+  EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(10));
+  EXPECT_EQ(run.engine.end(first), whole_seconds(20));
+  EXPECT_EQ(run.engine.end(JobId{2}), whole_seconds(22));
+  std::vector<std::pair<Time, Event>> changes;
+  for (const auto& item : run.events) {
+    if (!concerns_job(item.second.kind)) changes.push_back(item);
+  }
+  using enum EventKind;
+  const std::vector<std::pair<Time, Event>> expected{{whole_seconds(4), {node_down, no_job, NodeId{0}}},
+                                                     {whole_seconds(4), {node_up, no_job, NodeId{2}}},
+                                                     {whole_seconds(12), {node_down, no_job, NodeId{2}}},
+                                                     {whole_seconds(12), {node_up, no_job, NodeId{0}}}};
+  EXPECT_EQ(changes, expected);
+}
+
+TEST(Failures, ASpareStandsInForANodeOfItsKindAlone) {
+  Cluster cluster = nodes(3, 1);
+  cluster.nodes[2] = nodes(1, 2).nodes.front();
+  const JobTable jobs = table_of({{0, 10, 2}});
+  NodeFailures failures = recorded({down(4, 0), up(50, 0)});
+  failures.keep_spares(1);
+  const WatchedRun run(jobs, cluster, failures, Fifo{});
+  EXPECT_EQ(run.engine.end(first), whole_seconds(60));
+}
+
+// With drains, failures and spares together: every job ends once, what it ran is its work and what it lost, and never
+// are more nodes in service than without the spares.
+template <class P>
+void expect_all_survive(std::uint64_t seed, P policy) {
+  Rng rng(seed);
+  const auto below = [&](std::uint64_t most) { return static_cast<std::int64_t>(rng.below(most)); };
+  constexpr std::uint32_t node_count = 6, spares = 2;
+  std::vector<Row> rows;
+  std::int64_t submit = 0;
+  for (int i = 0; i < 40; ++i) {
+    submit += below(20);
+    rows.push_back({.submit = submit, .work = below(60), .gpus = static_cast<std::uint32_t>(1 + below(6))});
+    if (below(4) == 0) rows.back().shape = {.gpu_milli_per_task = 250};
+  }
+  const JobTable jobs = table_of(rows);
+  NodeFailures failures;
+  std::vector<NodeChange> changes;
+  for (std::uint32_t node = 0; node < node_count; ++node) {
+    std::int64_t at_s = below(200);
+    for (int i = 0; i < 4; ++i) {
+      changes.push_back(below(2) == 0 ? drain(at_s, node) : down(at_s, node));
+      if (below(2) == 0) changes.push_back(down(at_s += below(50), node));
+      changes.push_back(up(at_s += below(100), node));
+      at_s += below(200);
+    }
+    const NodeId own[] = {NodeId{node}};
+    failures.add_unit(failures.add_law({.mean_up_s = 1500, .detect_s = 5, .mean_repair_s = 50}), own);
+  }
+  failures.add_changes(changes);
+  failures.keep_spares(spares);
+  const WatchedRun run(jobs, nodes(node_count, 4), failures, policy);
+  ASSERT_TRUE(run.finished) << seed;
+  std::int64_t in_service = node_count - spares, finishes = 0;
+  for (const auto& [time, event] : run.events) {
+    in_service += event.kind == EventKind::node_up ? 1 : event.kind == EventKind::node_down ? -1 : 0;
+    finishes += event.kind == EventKind::finish ? 1 : 0;
+    if (event.kind != EventKind::node_up) continue;
+    ASSERT_LE(in_service, std::int64_t{node_count - spares}) << seed;
+  }
+  EXPECT_EQ(finishes, jobs.size());
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    EXPECT_EQ(run.engine.ran(job), jobs.work(job) + run.engine.lost(job) + run.engine.overhead(job)) << seed;
+  }
+}
+
+TEST(Failures, DrainsAndSparesLoseNobody) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    expect_all_survive(seed, Fifo{});
+    expect_all_survive(seed, FifoSkip{});
+    expect_all_survive(seed, ShortestRemaining(false));
   }
 }
 

@@ -138,7 +138,8 @@ inline RandomWorld random_world(std::uint64_t seed, WorldKind kind) {
   return world;
 }
 
-/// Failures of the world's nodes, drawn from the same seed: some recorded, with all nodes up in the end, some by a law,
+/// Failures of the world's nodes, drawn from the same seed: some recorded, drains among them, with all nodes up in the
+/// end, some by a law,
 /// of a node or of a switch. Each comes after 1,000 s or more on average, and each repair takes 100 s or less.
 inline NodeFailures random_failures(const RandomWorld& world, std::uint64_t seed) {
   detail::WorldDraws draw(seed ^ 0xFA11);
@@ -149,7 +150,9 @@ inline NodeFailures random_failures(const RandomWorld& world, std::uint64_t seed
     const NodeId node{static_cast<std::uint32_t>(draw.below(nodes))};
     const Time begin = whole_seconds(static_cast<std::int64_t>(draw.below(1000)) - 210);
     const Time end = begin + whole_seconds(static_cast<std::int64_t>(draw.below(100)));
-    if (!draw.chance(5)) changes.push_back({begin, node, false});
+    const bool drains = draw.chance(3);
+    if (!draw.chance(5)) changes.push_back({begin, node, false, drains});
+    if (drains && draw.chance(3)) changes.push_back({begin + Time{(end - begin).us / 2}, node, false});
     changes.push_back({end, node, true});
   }
   failures.add_changes(changes);

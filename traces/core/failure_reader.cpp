@@ -15,6 +15,7 @@
 #include "src/base/json_fields.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
+#include "src/base/visible_text.hpp"
 #include "traces/core/csv_splitter.hpp"
 
 namespace gpusched {
@@ -185,11 +186,12 @@ Result<NodeChange> change_of(const std::vector<std::string_view>& cells, const C
   NodeChange change;
   const std::string_view event = trim(cells[form.event]);
   const std::string_view up = form.is_spot ? "add" : "up", down = form.is_spot ? "remove" : "down";
-  if (event != up && event != down) {
-    return fail("event",
-                "expected " + std::string(down) + " or " + std::string(up) + ", not '" + std::string(event) + "'");
-  }
   change.up = event == up;
+  change.drain = !form.is_spot && event == "drain";
+  if (!change.up && !change.drain && event != down) {
+    const std::string known = form.is_spot ? "remove or add" : "down, drain or up";
+    return fail("event", "expected " + known + ", not '" + excerpt(event) + "'");
+  }
   if (form.is_spot) {
     const auto ms = parse_integer(cells[form.time]);
     constexpr std::int64_t most_ms = std::int64_t{1} << 52;
@@ -272,6 +274,9 @@ Result<NodeFailures> failures_from_json(std::string_view text, const std::string
   fields.read("trace", trace);
   fields.read("trace_begins", begins);
   if (begins != "on_clock" && begins != "with_jobs") fields.fail("trace_begins", "expected one of on_clock|with_jobs");
+  std::uint32_t spares = 0;
+  fields.read("spares", spares, 0, std::max(static_cast<double>(cluster.nodes.size()) - 1, 0.0));
+  failures.keep_spares(spares);
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   if (!trace.empty()) {
     const std::string path = beside(file, trace);

@@ -20,6 +20,7 @@ struct NodeChange {
   Time time{};            ///< on the trace's clock
   NodeId node = no_node;  ///< which
   bool up = false;        ///< it comes back
+  bool drain = false;     ///< unless up: nothing more is started there, but what runs there runs on
 };
 
 /// How often something fails and how long its repair takes.
@@ -94,6 +95,13 @@ class NodeFailures {
                      [](const NodeChange& a, const NodeChange& b) { return a.time < b.time; });
   }
 
+  /// Keeps the last `count` nodes of the cluster out of service as spares. Whenever more than the spares of a kind
+  /// (owner, GPU type, GPUs, MIG layout) are out of service, the first sound spare of that kind comes into service; the
+  /// node that it stands in for is a spare when it comes back.
+  void keep_spares(std::uint32_t count) { spares_ = count; }
+  /// How many nodes are spares.
+  [[nodiscard]] std::uint32_t spares() const { return spares_; }
+
   /// True when nothing ever fails.
   [[nodiscard]] bool is_empty() const { return units_.empty() && changes_.empty(); }
   /// The changes known beforehand, by time.
@@ -115,6 +123,7 @@ class NodeFailures {
   std::vector<NodeId> members_;
   std::vector<NodeChange> changes_;
   std::vector<double> rates_;  // by node
+  std::uint32_t spares_ = 0;
 };
 
 }  // namespace gpusched

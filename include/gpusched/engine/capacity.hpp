@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Capacity: the account of what is free on every node and who holds the rest. One function changes it, which cannot go
-/// below zero, so no node is ever overcommitted.
+/// Capacity: the account of what is free on every node and who holds the rest. One function changes what is held, and
+/// cannot go below zero, so no node is ever overcommitted; another hides what is free on nodes out of service.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -56,7 +57,14 @@ struct NodeState {
   bool has_devices = false;        ///< its GPUs are told apart
   SharingMode sharing = SharingMode::mps;
   bool is_stale = false;  ///< the index may list it under another number of idle GPUs
-  bool is_down = false;   ///< out of service: nothing runs there
+  bool is_down = false;   ///< out of service: nothing starts there, and what is free does not count as free
+};
+
+/// What is free on a node that is out of service.
+struct WithheldState {
+  std::int64_t cpu_milli = 0;
+  std::int64_t memory_mib = 0;
+  MilliGpu milli = 0;
 };
 
 /// A GPU as MIG sees it.
@@ -123,26 +131,35 @@ class Capacity {
     count_card_memory(cluster, specs);
   }
 
-  /// Takes a node out of service, all of it. Precondition: it is in service, and nothing there is held.
+  /// Takes a node out of service: what is free there now, and what jobs that still run there give back. Precondition:
+  /// it is in service.
   void withhold(NodeId id) {
     NodeState& node = nodes_[GPUSCHED_NODE(id)];
-    occupy(all_of(id), everything_on(node), no_index);
+    if (withheld_.empty()) {
+      withheld_.resize(nodes_.size());
+      withheld_left_.resize(device_left_.size());
+      withheld_memory_.resize(card_memory_.size());
+      withheld_slices_.resize(mig_cards_.size());
+    }
     node.is_down = true;
+    hide_free(node);
     withheld_gpus_ += node.gpus;
     ++withheld_nodes_;
   }
   /// Puts it back. Precondition: it is out of service.
   void reinstate(NodeId id) {
     NodeState& node = nodes_[GPUSCHED_NODE(id)];
+    show_free(node);
     node.is_down = false;
     withheld_gpus_ -= node.gpus;
     --withheld_nodes_;
-    give_back(all_of(id), everything_on(node), no_index);
   }
-  /// True while the node is in service.
+  /// True while the node is in service. Jobs may run on one that is not, but none can start there.
   [[nodiscard]] bool is_up(NodeId id) const { return !nodes_[GPUSCHED_NODE(id)].is_down; }
   /// GPUs of the nodes in service, held or not.
   [[nodiscard]] std::int64_t up_gpus() const { return total_gpus_ - withheld_gpus_; }
+  /// GPU thousandths of nodes out of service that no job holds.
+  [[nodiscard]] MilliGpu withheld_gpu_milli() const { return withheld_milli_; }
 
   /// Nodes of the cluster.
   [[nodiscard]] std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
@@ -891,8 +908,10 @@ class Capacity {
     return best;
   }
 
+  // A grant may be taken again on a node that is out of service: nobody else can have taken it since.
   [[nodiscard]] bool is_free(const Grant& grant, const Shape& shape) const {
     const NodeState& node = nodes_[index(grant.node)];
+    if (node.is_down) return true;
     if (bounded_ && bounded_tasks_that_fit(node.cpu_milli, node.memory_mib, shape) < grant.tasks) return false;
     if (!node.has_devices) return node.free_milli >= grant.tasks * shape.gpu_milli_per_task;
     if (!shape.is_share()) return (node.idle_devices & grant.devices) == grant.devices;
@@ -905,21 +924,60 @@ class Capacity {
   void occupy(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, -1); }
   void give_back(const Grant& grant, const Shape& shape, std::uint32_t vc) { change(grant, shape, vc, +1); }
 
-  // A grant of the whole node, as one task.
-  [[nodiscard]] Grant all_of(NodeId id) const {
-    const NodeState& node = nodes_[index(id)];
-    return {.devices = node.has_devices ? ~std::uint64_t{0} >> (64 - node.gpus) : 0, .node = id, .tasks = 1};
-  }
-  // The shape of a task that needs the whole node.
-  static Shape everything_on(const NodeState& node) {
-    return {.gpu_milli_per_task = node.gpus * whole_gpu,
-            .cpu_milli_per_task = node.cpu_capacity < unlimited ? node.cpu_capacity : 0,
-            .memory_mib_per_task = node.memory_capacity < unlimited ? node.memory_capacity : 0};
+  // What is free on a node that is out of service moves between the account of the cluster (show) and that of what is
+  // withheld (hide). O(GPUs of the node).
+  void hide_free(NodeState& node) { move_free(node, -1); }
+  void show_free(NodeState& node) { move_free(node, +1); }
+
+  void move_free(NodeState& node, std::int64_t sign) {
+    detail::WithheldState& withheld = withheld_[static_cast<std::size_t>(&node - nodes_.data())];
+    const auto move = [sign](auto& shown, auto& hidden) {
+      auto& from = sign < 0 ? shown : hidden;
+      auto& to = sign < 0 ? hidden : shown;
+      using Amount = std::remove_reference_t<decltype(to)>;
+      to = static_cast<Amount>(to + std::exchange(from, Amount{}));
+    };
+    if (node.cpu_capacity < unlimited) move(node.cpu_milli, withheld.cpu_milli);
+    if (node.memory_capacity < unlimited) move(node.memory_mib, withheld.memory_mib);
+    const MilliGpu before = node.free_milli;
+    move(node.free_milli, withheld.milli);
+    const MilliGpu milli = node.free_milli - before;
+    classes_[node.node_class].free_milli += milli;
+    free_gpu_milli_ += milli;
+    withheld_milli_ -= milli;
+    if (node.has_devices) {
+      node.idle_devices = 0;
+      for (std::uint32_t d = 0; d < node.gpus; ++d) {
+        const std::uint32_t card = node.first_device + d;
+        move(device_left_[card], withheld_left_[card]);
+        if (!card_memory_.empty()) move(card_memory_left_[card], withheld_memory_[card]);
+        if (has_mig()) move_slices(card, sign);
+        if (device_left_[card] == whole_gpu) node.idle_devices |= (std::uint64_t{1} << d) & node.whole_devices;
+      }
+    }
+    set_idle(node, node.has_devices ? static_cast<std::uint32_t>(std::popcount(node.idle_devices))
+                                    : static_cast<std::uint32_t>(node.free_milli / whole_gpu));
   }
 
-  // The one place where capacity changes: sign -1 takes the grant, +1 returns it.
+  // Free slices of a card that is out of service count as held.
+  void move_slices(std::uint32_t number, std::int64_t sign) {
+    detail::MigCard& card = mig_cards_[number];
+    if (card.kind == 0xff) return;
+    const auto whole = mig_kinds_[card.kind].model->whole();
+    if (sign < 0) withheld_slices_[number] = static_cast<MigSlices>(whole & ~card.held);
+    card.held = static_cast<MigSlices>(card.held ^ withheld_slices_[number]);
+  }
+
+  // The one place where what jobs hold changes: sign -1 takes the grant, +1 returns it. On a node that is out of
+  // service a job may only take again what it held.
   void change(const Grant& grant, const Shape& shape, std::uint32_t vc, std::int64_t sign) {
     NodeState& node = nodes_[index(grant.node)];
+    if (node.is_down) show_free(node);
+    change_held(node, grant, shape, vc, sign);
+    if (node.is_down) hide_free(node);
+  }
+
+  void change_held(NodeState& node, const Grant& grant, const Shape& shape, std::uint32_t vc, std::int64_t sign) {
     const MilliGpu milli = sign * grant.tasks * shape.gpu_milli_per_task;
     if (node.cpu_capacity < unlimited) node.cpu_milli += sign * grant.tasks * shape.cpu_milli_per_task;
     if (node.memory_capacity < unlimited) node.memory_mib += sign * grant.tasks * shape.memory_mib_per_task;
@@ -940,10 +998,6 @@ class Capacity {
         const std::uint32_t card = node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits));
         device_left_[card] = left;
         if (has_mig()) hold_slices(card, 0, milli < 0);
-      }
-      if (has_mig()) {  // of a node that goes out of service, also those that no job can hold whole
-        node.idle_devices ^= grant.devices & node.whole_devices;
-        return static_cast<std::uint32_t>(std::popcount(node.idle_devices));
       }
       node.idle_devices ^= grant.devices;
       return static_cast<std::uint32_t>(node.idle + milli / whole_gpu);
@@ -1002,6 +1056,12 @@ class Capacity {
   bool devices_differ_ = false;
   std::uint32_t owners_ = 1;
   std::vector<std::uint32_t> rack_sites_;
+  // Empty until a node goes out of service: what is free on such nodes, by node and by card.
+  std::vector<detail::WithheldState> withheld_;
+  std::vector<std::int16_t> withheld_left_;
+  std::vector<std::int64_t> withheld_memory_;
+  std::vector<MigSlices> withheld_slices_;
+  MilliGpu withheld_milli_ = 0;
   std::int64_t total_gpus_ = 0, withheld_gpus_ = 0;
   std::uint32_t withheld_nodes_ = 0;
   MilliGpu free_gpu_milli_ = 0;

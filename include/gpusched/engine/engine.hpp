@@ -283,9 +283,16 @@ class Engine {
   void begin_failures(const NodeFailures& failures) {
     state_.outages = detail::NodeOutages(failures, state_.cluster.node_count(), state_.now,
                                          Rng(state_.options.seed).split("failures"));
+    std::vector<std::uint32_t> kinds;
+    for (std::uint32_t i = 0; i < state_.cluster.node_count(); ++i) {
+      kinds.push_back(state_.cluster.node(NodeId{i}).node_class);
+    }
+    state_.outages.keep_spares(std::move(kinds));
     for (std::uint32_t i = 0; i < state_.cluster.node_count(); ++i) {
       if (state_.outages.is_down(NodeId{i})) state_.cluster.withhold(NodeId{i});
     }
+    call_spares();
+    state_.events.clear();  // nobody saw the spares go
   }
 
   // Laws never end, so the changes that matter no more are not events: when all jobs are done, or when all nodes work
@@ -309,13 +316,24 @@ class Engine {
       }
       const bool up = change.kind == Kind::up;
       if (change.was_fault) state_.outages.count_fault(node, true);
-      if (!state_.outages.count_cause(node, up)) continue;
+      if (change.kind == Kind::down || change.kind == Kind::stop) kill_jobs_on(node);
+      if (change.kind == Kind::stop || !state_.outages.count_cause(node, up)) continue;
+      if (up && state_.outages.rests(node)) continue;
       if (up) {
         state_.cluster.reinstate(node);
       } else {
-        take_down(node);
+        state_.cluster.withhold(node);
       }
       state_.events.push_back({up ? EventKind::node_up : EventKind::node_down, no_job, node});
+    }
+    call_spares();
+  }
+
+  // Spares come into service for nodes of their kind that are down.
+  void call_spares() {
+    for (NodeId node = state_.outages.call_spare(); node != no_node; node = state_.outages.call_spare()) {
+      state_.cluster.reinstate(node);
+      state_.events.push_back({EventKind::node_up, no_job, node});
     }
   }
 
@@ -325,11 +343,10 @@ class Engine {
         node, [&](JobId job) { return runs_on(job, node); }, [&](JobId job) { adapt_rate(job); });
   }
 
-  void take_down(NodeId node) {
+  void kill_jobs_on(NodeId node) {
     for (const JobId job : state_.outages.take_jobs_on(node, [&](JobId other) { return runs_on(other, node); })) {
       kill(job, node);
     }
-    state_.cluster.withhold(node);
   }
 
   [[nodiscard]] bool runs_on(JobId job, NodeId node) const {

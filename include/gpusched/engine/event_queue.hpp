@@ -21,7 +21,7 @@ enum class EventKind : std::uint8_t {
   preempt,    ///< a decision stopped a job
   move,       ///< a decision gave a running job other nodes
   kill,       ///< a node of a running job went down, and the job waits to run again; before the node_down
-  node_down,  ///< a node went out of service
+  node_down,  ///< a node went out of service; jobs that run on a drained one run on
   node_up,    ///< a node came back, empty
 };
 

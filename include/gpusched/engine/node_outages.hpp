@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/rng.hpp"
@@ -21,7 +22,9 @@ class NodeOutages {
   /// What happens to nodes.
   enum class Kind : std::uint8_t {
     fault,  ///< they do no more work, which nobody has noticed yet
+    drain,  ///< they go out of service, and what runs there runs on
     down,   ///< they go out of service
+    stop,   ///< they were drained, and what still runs there stops
     up,     ///< they come back, as far as this cause is concerned
   };
   /// Several nodes to which the same happens at one instant.
@@ -42,10 +45,44 @@ class NodeOutages {
     causes_.resize(nodes);
     faults_.resize(nodes);
     jobs_on_.resize(nodes);
-    absent_.resize(nodes);
+    absence_.resize(nodes);
     begin_recorded(start);
     draws_.resize(failures.units().size());
     for (std::uint32_t unit = 0; unit < draws_.size(); ++unit) plan(unit, start);
+  }
+
+  /// Makes the last nodes spares (NodeFailures::keep_spares), which are then down; `kinds`: of each node, the number of
+  /// its kind. Only before the run.
+  void keep_spares(std::vector<std::uint32_t> kinds) {
+    if (failures_ == nullptr || failures_->spares() == 0) return;
+    const auto nodes = static_cast<std::uint32_t>(kinds.size());
+    GPUSCHED_ASSERT(failures_->spares() <= nodes, "more spares than nodes");
+    kinds_ = std::move(kinds);
+    const std::uint32_t count = nodes == 0 ? 0 : *std::max_element(kinds_.begin(), kinds_.end()) + 1;
+    spare_.resize(nodes);
+    out_.resize(count);
+    spares_of_kind_.resize(count);
+    for (std::uint32_t node = 0; node < nodes; ++node) out_[kinds_[node]] += causes_[node] > 0 ? 1 : 0;
+    for (std::uint32_t node = nodes - failures_->spares(); node < nodes; ++node) {
+      ++spares_of_kind_[kinds_[node]];
+      make_spare(NodeId{node});
+    }
+  }
+  /// The node just came back, and is not needed: it becomes a spare, and is down again. False: it is needed.
+  bool rests(NodeId node) {
+    if (spare_.empty() || out_[kinds_[index(node)]] >= spares_of_kind_[kinds_[index(node)]]) return false;
+    make_spare(node);
+    return true;
+  }
+  /// A sound spare that is needed, and is up from now on; no_node when there is none. O(nodes).
+  NodeId call_spare() {
+    for (std::uint32_t node = 0; node < spare_.size() && ready_ > 0; ++node) {
+      if (!is_ready(NodeId{node}) || out_[kinds_[node]] <= spares_of_kind_[kinds_[node]]) continue;
+      count_cause(NodeId{node}, true);
+      spare_[node] = 0;
+      return NodeId{node};
+    }
+    return no_node;
   }
 
   /// False when nothing can fail.
@@ -56,8 +93,8 @@ class NodeOutages {
   [[nodiscard]] bool is_faulty(NodeId node) const { return faults_[index(node)] > 0; }
   /// As NodeFailures::rate_per_s(). Precondition: active().
   [[nodiscard]] double rate_per_s(NodeId node) const { return failures_->rate_per_s(node); }
-  /// True when every node is in service and does work.
-  [[nodiscard]] bool all_work() const { return down_ == 0 && faulty_ == 0; }
+  /// True when every node is in service, or a sound spare, and does work.
+  [[nodiscard]] bool all_work() const { return down_ == ready_ && faulty_ == 0; }
 
   /// When the next change comes; Time::max() = never.
   [[nodiscard]] Time next_time() const {
@@ -72,10 +109,14 @@ class NodeOutages {
     const std::span<const NodeChange> recorded = failures_->changes();
     if (cursor_ < recorded.size() && (heap_.empty() || recorded[cursor_].time <= heap_.front().time)) {
       const NodeChange& change = recorded[cursor_++];
-      std::uint8_t& absent = absent_[index(change.node)];
-      const bool changes = (absent != 0) == change.up;
-      absent = change.up ? 0 : 1;
-      return {std::span(&change.node, changes ? 1u : 0u), change.up ? Kind::up : Kind::down, false};
+      Absence& absence = absence_[index(change.node)];
+      const Absence before = absence;
+      const Absence after = absence_after(change);
+      if (after == Absence::drained && before == Absence::down) return {{}, Kind::drain, false};
+      absence = after;
+      const bool stops = before == Absence::drained && after == Absence::down;
+      const Kind out = stops ? Kind::stop : after == Absence::down ? Kind::down : Kind::drain;
+      return {std::span(&change.node, before == after ? 0u : 1u), change.up ? Kind::up : out, false};
     }
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     const Planned due = heap_.back();
@@ -93,9 +134,13 @@ class NodeOutages {
   /// Adds or takes away a cause that keeps the node down; true when that changed whether it is down.
   bool count_cause(NodeId node, bool up) {
     std::uint32_t& causes = causes_[index(node)];
+    if (!spare_.empty()) ready_ -= is_ready(node) ? 1 : 0;
     causes += up ? ~0u : 1u;
     const bool changed = causes == (up ? 0u : 1u);
     if (changed) down_ += up ? ~0u : 1u;
+    if (spare_.empty()) return changed;
+    if (changed) out_[kinds_[index(node)]] += up ? ~0u : 1u;
+    ready_ += is_ready(node) ? 1 : 0;
     return changed;
   }
 
@@ -137,6 +182,14 @@ class NodeOutages {
   }
 
  private:
+  // What the recorded changes say of a node.
+  enum class Absence : std::uint8_t { none, drained, down };
+
+  static Absence absence_after(const NodeChange& change) {
+    if (change.up) return Absence::none;
+    return change.drain ? Absence::drained : Absence::down;
+  }
+
   struct Planned {
     Time time;
     std::uint32_t unit = 0;
@@ -153,6 +206,15 @@ class NodeOutages {
     std::erase_if(jobs, [&](JobId job) { return !stays(job); });
   }
 
+  // A spare that nothing else keeps down.
+  [[nodiscard]] bool is_ready(NodeId node) const { return spare_[index(node)] != 0 && causes_[index(node)] == 1; }
+
+  void make_spare(NodeId node) {
+    count_cause(node, false);
+    spare_[index(node)] = 1;
+    ready_ += is_ready(node) ? 1 : 0;
+  }
+
   // What is recorded up to the start has happened; a node that first comes up later is absent.
   void begin_recorded(Time start) {
     const std::span<const NodeChange> recorded = failures_->changes();
@@ -160,13 +222,13 @@ class NodeOutages {
     for (const NodeChange& change : recorded) {
       if (seen[index(change.node)]) continue;
       seen[index(change.node)] = true;
-      absent_[index(change.node)] = change.up ? 1 : 0;
+      absence_[index(change.node)] = change.up ? Absence::down : Absence::none;
     }
     for (; cursor_ < recorded.size() && recorded[cursor_].time <= start; ++cursor_) {
-      absent_[index(recorded[cursor_].node)] = recorded[cursor_].up ? 0 : 1;
+      absence_[index(recorded[cursor_].node)] = absence_after(recorded[cursor_]);
     }
-    for (std::uint32_t node = 0; node < absent_.size(); ++node) {
-      if (absent_[node] != 0) count_cause(NodeId{node}, false);
+    for (std::uint32_t node = 0; node < absence_.size(); ++node) {
+      if (absence_[node] != Absence::none) count_cause(NodeId{node}, false);
     }
   }
 
@@ -197,8 +259,13 @@ class NodeOutages {
   std::vector<std::uint32_t> draws_;         // by unit: drawn so far
   std::vector<std::uint32_t> causes_;        // by node: what keeps it down
   std::vector<std::uint32_t> faults_;        // by node: of which nobody knows
-  std::vector<std::uint8_t> absent_;         // by node: a recorded change keeps it down
+  std::vector<Absence> absence_;             // by node: a recorded change keeps it down
   std::vector<std::vector<JobId>> jobs_on_;  // by node: who entered; some may have left
+  // Empty, and 0, without spares.
+  std::vector<std::uint8_t> spare_;                  // by node: a cause that keeps it down is that it is not needed
+  std::vector<std::uint32_t> kinds_;                 // by node
+  std::vector<std::uint32_t> out_, spares_of_kind_;  // by kind: nodes that are down, and how many may be
+  std::uint32_t ready_ = 0;                          // spares that nothing else keeps down
 };
 
 }  // namespace gpusched::detail

@@ -45,8 +45,8 @@ class FragmentationLog {
         case EventKind::preempt:
         case EventKind::retry:
         case EventKind::kill: close(event.job); break;
-        case EventKind::node_down: idle_ -= nodes_[index(event.node)].all; break;
-        case EventKind::node_up: idle_ += nodes_[index(event.node)].all; break;
+        case EventKind::node_down:
+        case EventKind::node_up: put_in_service(nodes_[index(event.node)], event.kind == EventKind::node_up); break;
         case EventKind::wake: break;
       }
     }
@@ -67,7 +67,9 @@ class FragmentationLog {
   };
   struct Node {
     MilliGpu all = 0, used = 0;
-    [[nodiscard]] MilliGpu stranded() const { return used > 0 ? all - used : 0; }
+    bool is_up = true;  ///< what is free on others is withheld, not idle
+    [[nodiscard]] MilliGpu idle() const { return is_up ? all - used : 0; }
+    [[nodiscard]] MilliGpu stranded() const { return used > 0 ? idle() : 0; }
   };
   /// Thousandths of a GPU times microseconds.
   struct Sums {
@@ -78,8 +80,9 @@ class FragmentationLog {
     window_ = {window_.first, window_.end(view.job_count()) - std::min(window_.first, view.job_count())};
     grants_of_job_.resize(view.job_count(), no_index);
     for (std::uint32_t node = 0; node < view.cluster().node_count(); ++node) {
-      nodes_.push_back({.all = MilliGpu{view.cluster().node_gpus(NodeId{node})} * whole_gpu});
-      if (view.cluster().is_up(NodeId{node})) idle_ += nodes_.back().all;
+      nodes_.push_back({.all = MilliGpu{view.cluster().node_gpus(NodeId{node})} * whole_gpu,
+                        .is_up = view.cluster().is_up(NodeId{node})});
+      idle_ += nodes_.back().idle();
     }
     last_ = view.now();
   }
@@ -107,10 +110,20 @@ class FragmentationLog {
 
   void use(NodeId at, MilliGpu milli) {
     Node& node = nodes_[index(at)];
+    change(node, [&] { node.used += milli; });
+  }
+
+  void put_in_service(Node& node, bool up) {
+    change(node, [&] { node.is_up = up; });
+  }
+
+  template <class Change>
+  void change(const Node& node, Change change_node) {
     stranded_ -= node.stranded();
-    node.used += milli;
+    idle_ -= node.idle();
+    change_node();
     stranded_ += node.stranded();
-    idle_ -= milli;
+    idle_ += node.idle();
   }
 
   MeasureWindow window_;

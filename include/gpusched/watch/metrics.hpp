@@ -53,8 +53,6 @@ class RunLog {
     if (contention_us_.empty()) begin(view);
     pass_time(view.now());
     for (const Event& event : events) {
-      if (event.kind == EventKind::node_down) withheld_ += view.cluster().node_gpus(event.node) * whole_gpu;
-      if (event.kind == EventKind::node_up) withheld_ -= view.cluster().node_gpus(event.node) * whole_gpu;
       if (!concerns_job(event.kind)) continue;
       const MilliGpu gpus = view.shape(event.job).gpu_milli();
       switch (event.kind) {
@@ -73,6 +71,7 @@ class RunLog {
         default: break;
       }
     }
+    withheld_ = view.cluster().withheld_gpu_milli();
     max_waiting_ = std::max(max_waiting_, waiting_);
   }
 
@@ -96,7 +95,7 @@ class RunLog {
     contention_us_.resize(view.job_count());
     window_ = {window_.first, window_.end(view.job_count()) - std::min(window_.first, view.job_count())};
     capacity_ = view.cluster().total_gpus() * whole_gpu;
-    withheld_ = capacity_ - view.cluster().up_gpus() * whole_gpu;
+    withheld_ = view.cluster().withheld_gpu_milli();
     last_ = view.now();
   }
 

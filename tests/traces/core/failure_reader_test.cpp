@@ -47,6 +47,19 @@ TEST(FailureReader, ReadsOutagesByNameOrNumber) {
   EXPECT_TRUE((*changes)[1].up);
 }
 
+TEST(FailureReader, ReadsDrainsAndSpares) {
+  const auto changes =
+      node_changes_from_csv("time_s,node,event\n1,g1,drain\n2,g1,down\n3,g1,up\n", "f", three_nodes(), {});
+  ASSERT_TRUE(changes) << changes.error().to_string();
+  const auto drains = [&](std::size_t i) { return (*changes)[i].drain; };
+  EXPECT_TRUE(drains(0) && !drains(1) && !drains(2));
+  EXPECT_FALSE((*changes)[0].up);
+  const auto failures =
+      failures_from_json(R"({"node": {"mtbf_h": 10, "repair_h": 1}, "spares": 2})", "f", three_nodes(), {}, 1);
+  ASSERT_TRUE(failures) << failures.error().to_string();
+  EXPECT_EQ(failures->spares(), 2u);
+}
+
 TEST(FailureReader, SpotMachinesStandForNodesInOrderOfAppearance) {
   const auto changes =
       node_changes_from_csv("0,add,node7\n60000,add,node3\n90000,remove,node7\n", "f", three_nodes(), Time{});
@@ -114,7 +127,11 @@ TEST(FailureReader, SaysWhereItIsWrong) {
             "f:2: node: '3' is no node: expected a node's name in the cluster, or a number from 0 to 2");
   EXPECT_EQ(error_of("time_s,node,event\n1,g2,down\n"), "f:2: node: 'g2' is the name of several nodes");
   EXPECT_EQ(error_of("time_s,node,event\nx,g1,down\n"), "f:2: time_s: expected seconds");
-  EXPECT_EQ(error_of("time_s,node,event\n1,g1,drain\n"), "f:2: event: expected down or up, not 'drain'");
+  EXPECT_EQ(error_of("time_s,node,event\n1,g1,gone\n"), "f:2: event: expected down, drain or up, not 'gone'");
+  EXPECT_EQ(error_of("0,add,a\n0,drain,a\n"), "f:2: event: expected remove or add, not 'drain'");
+  EXPECT_EQ(error_of(R"({"node": {"mtbf_h": 1, "repair_h": 1}, "spares": 3})"),
+            "f: /spares: expected an integer from 0 to 2");
+  EXPECT_EQ(error_of(R"({"spares": 1})"), "f: nothing fails in it: expected node, gpu, rack or trace");
   EXPECT_EQ(error_of("time_s,node,event\n1,g1\n"), "f:2: expected 3 fields, not 2");
   EXPECT_EQ(error_of("0,add,a\n0,add,b\n0,add,c\n0,add,d\n"),
             "f:4: node: names more machines than the cluster's 3 nodes");

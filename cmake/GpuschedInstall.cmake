@@ -9,6 +9,9 @@ if(GPUSCHED_BUILD_CLI)
   # Its headers lie in a folder of their own, under the paths by which they include each other: "src/sim/replay.hpp".
   set_target_properties(gpusched_sim PROPERTIES EXPORT_NAME sim)
   install(TARGETS gpusched_sim EXPORT gpuschedSimTargets COMPONENT development)
+  # For the Python package (GpuschedSimOfBuild.cmake).
+  export(EXPORT gpuschedTargets NAMESPACE gpusched::)
+  export(EXPORT gpuschedSimTargets NAMESPACE gpusched::)
   install(EXPORT gpuschedSimTargets NAMESPACE gpusched:: DESTINATION ${folder_of_package} COMPONENT development)
   foreach(folder src/base src/policies src/calibration/profile src/sim src/report src/sweep traces)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gpusched-sim/${folder}

@@ -121,7 +121,7 @@ class Document(unittest.TestCase):
         for file in EXPERIMENTS.glob("*/reference/full/table.csv"):
             with open(file, newline="") as source:
                 for row in csv.DictReader(source):
-                    if not row["published"]:
+                    if not row.get("published"):
                         continue
                     keys = tuple(list(row.values())[:list(row).index("published")])
                     shown = [line for line in rows if line[:len(keys)] == keys and len(line) == len(keys) + 3]

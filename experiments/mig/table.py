@@ -12,6 +12,7 @@ Jobs of less than a GPU ask for thousandths of one and, in proportion, for its m
 """
 import argparse
 import csv
+import itertools
 import json
 import pathlib
 import random
@@ -38,6 +39,7 @@ LAYOUTS = [
     ("MPS, no interference", {}, []),
     ("time slicing", {"sharing": "time-slicing"}, []),
 ]
+LOADS = [0.6, 0.9]  # GPU time that the jobs ask for over that of the GPUs
 FIGURES = ["avg_wait_s", "p99_wait_s", "avg_jct_s", "avg_bounded_slowdown", "gpu_utilization"]
 # Mean speed of a job beside another on an RTX 3090, measured by Lucid (ASPLOS'23), over its pairs of jobs.
 PAIR_SPEED = 0.937
@@ -98,35 +100,35 @@ def main():
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
     count, nodes = (200, 2) if options.smoke else (8000, 8)
-    lines = [["mix", "layout", *FIGURES, "reconfigurations", "reconfiguration_gpu_h"]]
+    lines = [["load", "mix", "layout", *FIGURES, "reconfigurations", "reconfiguration_gpu_h"]]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         pairs = folder / "pairs.csv"
         pairs.write_text("family,gpu_type,throughput,gpus,beside\n"
                          f"job,A100-40GB,1,0,\njob,A100-40GB,{PAIR_SPEED},1,job\n")
         mixes = {"openb": openb_mix(options.pods, count), "small": small_mix(count, random.Random(1))}
-        for mix_name, mix in mixes.items():
-            for layout, sharing, extra in LAYOUTS:
-                jobs = folder / "jobs.csv"
-                write_jobs(jobs, mix, nodes * GPUS_PER_NODE, 0.6, random.Random(2), layout == "whole GPUs")
-                write_cluster(folder / "cluster.json", nodes, sharing)
-                given = ["--throughputs", pairs, "--interference", "throughputs"] if extra else []
-                run = replay(options.gpusched, folder, jobs, given)
-                mig = run.get("mig", {"reconfigurations": 0, "reconfiguration_gpu_hours": 0})
-                lines.append([mix_name, layout, *[run["metrics"][figure] for figure in FIGURES],
-                              mig["reconfigurations"], mig["reconfiguration_gpu_hours"]])
+        for load, mix_name, (layout, sharing, extra) in itertools.product(LOADS, mixes, LAYOUTS):
+            mix = mixes[mix_name]
+            jobs = folder / "jobs.csv"
+            write_jobs(jobs, mix, nodes * GPUS_PER_NODE, load, random.Random(2), layout == "whole GPUs")
+            write_cluster(folder / "cluster.json", nodes, sharing)
+            given = ["--throughputs", pairs, "--interference", "throughputs"] if extra else []
+            run = replay(options.gpusched, folder, jobs, given)
+            mig = run.get("mig", {"reconfigurations": 0, "reconfiguration_gpu_hours": 0})
+            lines.append([load, mix_name, layout, *[run["metrics"][figure] for figure in FIGURES],
+                          mig["reconfigurations"], mig["reconfiguration_gpu_hours"]])
     show(lines)
     with open(pathlib.Path(options.out) / "table.csv", "w", newline="") as target:
         csv.writer(target, lineterminator="\n").writerows(lines)
 
 
 def show(lines):
-    texts = [lines[0]] + [[*line[:2], *[f"{value:,.4g}" if value < 1000 else f"{value:,.0f}" for value in line[2:]]]
+    texts = [lines[0]] + [[str(line[0]), *line[1:3], *[f"{value:,.4g}" if value < 1000 else f"{value:,.0f}" for value in line[3:]]]
                           for line in lines[1:]]
     widths = [max(map(len, column)) for column in zip(*texts)]
     for line in texts:
-        print("  ".join([text.ljust(width) for text, width in zip(line[:2], widths)] +
-                        [text.rjust(width) for text, width in zip(line[2:], widths[2:])]))
+        print("  ".join([text.ljust(width) for text, width in zip(line[:3], widths)] +
+                        [text.rjust(width) for text, width in zip(line[3:], widths[3:])]))
 
 
 if __name__ == "__main__":

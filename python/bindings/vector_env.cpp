@@ -12,6 +12,8 @@
 #include "gpusched/core/named_value.hpp"
 #include "python/bindings/padded_observation.hpp"
 #include "python/bindings/trace.hpp"
+#include "src/sim/failures.hpp"
+#include "traces/core/failure_reader.hpp"
 #include "traces/core/run_input.hpp"
 
 namespace gpusched::python {
@@ -21,6 +23,7 @@ namespace {
 struct EnvData {
   std::vector<Window> windows;
   Cluster cluster;
+  NodeFailures failures;
 };
 
 struct PyEnvState {
@@ -329,6 +332,21 @@ constexpr std::array<NamedValue<AutoresetMode>, 3> autoreset_names{{{"next_step"
 constexpr std::array<NamedValue<Split>, 3> split_words{
     {{"train", Split::train}, {"validation", Split::validation}, {"test", Split::test}}};
 
+PreemptionCost preemption_cost(const Json& given) {
+  const auto seconds = [&](const char* key) { return from_seconds(number(given, key, 0, 0, 1e9)); };
+  FailureOptions failures;
+  if (given.contains("failures"))
+    failures.file = given["failures"].is_string() ? given["failures"].get<std::string>() : "";
+  failures.checkpoint_rule =
+      name_of(checkpoint_rule_names, named(given, "checkpoint_rule", checkpoint_rule_names, CheckpointRule::fixed));
+  const auto cost = preemption_of({.restart = seconds("restart_cost_s"),
+                                   .checkpoint_interval = seconds("checkpoint_interval_s"),
+                                   .periodic_checkpoint = seconds("checkpoint_write_s")},
+                                  failures);
+  check(cost ? Result<void>{} : Unexpected{cost.error()});
+  return *cost;
+}
+
 VectorEnvOptions env_options(const Json& given) {
   VectorEnvOptions options;
   options.env.agenda = agenda_options(given);
@@ -342,6 +360,7 @@ VectorEnvOptions env_options(const Json& given) {
       options.env.weights[static_cast<std::size_t>(place - reward_names.begin())] = value.get<double>();
     }
   }
+  options.env.engine.preemption = preemption_cost(given);
   options.env.discount_per_s = number(given, "discount_per_s", 0, 0, 1e6);
   options.autoreset = named(given, "autoreset", autoreset_names, options.autoreset);
   options.environments = whole(given, "num_envs", 16, 1, 1u << 20);
@@ -351,6 +370,17 @@ VectorEnvOptions env_options(const Json& given) {
   }
   options.threads = whole(given, "threads", 1, 1, 256);
   return options;
+}
+
+// A log of outages has times on the clock of the whole trace, which windows leave.
+NodeFailures failure_laws(const Json& file, const Cluster& cluster) {
+  if (!file.is_string()) throw InputError("failures: expected the name of a file");
+  auto failures = read_failures(file.get<std::string>(), cluster, Time{}, 0);
+  check(failures ? Result<void>{} : Unexpected{failures.error()});
+  if (!failures->changes().empty()) {
+    throw InputError("failures: expected laws alone; a log of outages is of one time, and windows are of many");
+  }
+  return *std::move(failures);
 }
 
 WindowOptions window_options(const Json& given) {
@@ -367,7 +397,7 @@ WindowOptions window_options(const Json& given) {
 
 std::unique_ptr<PyVectorEnv> make_env(const PyTrace& trace, const std::string& cluster, const std::string& json) {
   const Json given = Json::parse(json);
-  const VectorEnvOptions options = env_options(given);
+  VectorEnvOptions options = env_options(given);
   const WindowOptions windows = window_options(given);
   const std::string oversize = given.value("oversize", Json("error")).dump();
   if (oversize != "\"error\"" && oversize != "\"drop\"" && oversize != "\"clamp\"") {
@@ -389,6 +419,10 @@ std::unique_ptr<PyVectorEnv> make_env(const PyTrace& trace, const std::string& c
   auto data = std::make_shared<EnvData>();
   data->windows = *std::move(*made);
   data->cluster = std::move((*input)->cluster);
+  if (given.contains("failures")) {
+    data->failures = failure_laws(given["failures"], data->cluster);
+    options.env.failures = &data->failures;
+  }
   return std::make_unique<PyVectorEnv>(std::move(data), options);
 }
 

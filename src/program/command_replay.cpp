@@ -91,7 +91,8 @@ Result<std::vector<PolicyRun>> run_policies(const Scenario& scenario, const Repl
                     {.splits = to_files || scenario.split != "none",
                      .job_files = to_files,
                      .gpu_log = scenario.trace_events,
-                     .timeline = scenario.timeline},
+                     .timeline = scenario.timeline,
+                     .decision_times = scenario.decision_times},
                     progress);
 }
 

@@ -6,12 +6,23 @@
 #include "src/base/json_fields.hpp"
 #include "src/base/parallel.hpp"
 #include "src/policies/learned/network_config.hpp"
+#include "src/sim/failures.hpp"
 #include "traces/core/run_input.hpp"
 
 namespace gpusched {
 namespace {
 
 constexpr double most_count = 4e9;
+
+void read_periodic_checkpoints(JsonFields& fields, PreemptionCost& cost) {
+  double interval_s = 0;
+  double write_s = 0;
+  fields.read("checkpoint_interval_s", interval_s, 0, 1e9);
+  fields.read("checkpoint_write_s", write_s, 0, 1e9);
+  fields.read_word("checkpoint_rule", cost.rule, checkpoint_rule_names);
+  cost.checkpoint_interval = from_seconds(interval_s);
+  cost.periodic_checkpoint = from_seconds(write_s);
+}
 
 void read_env(JsonFields& fields, TrainConfig& config) {
   EnvOptions& env = config.env;
@@ -42,6 +53,7 @@ void read_env(JsonFields& fields, TrainConfig& config) {
   fields.read("checkpoint_cost_s", checkpoint_s, 0, 1e9);
   fields.read("restart_cost_s", restart_s, 0, 1e9);
   env.engine.preemption = {.checkpoint = from_seconds(checkpoint_s), .restart = from_seconds(restart_s)};
+  read_periodic_checkpoints(fields, env.engine.preemption);
   fields.read_object("weights", [&](JsonFields& weights) {
     for (std::size_t term = 0; term < reward_terms; ++term) {
       weights.read(std::string(reward_names[term]), env.weights[term], 0, 1e9);
@@ -202,6 +214,29 @@ void check_speeds(JsonFields& fields, const TrainConfig& config) {
   if (config.test_at_end) fields.fail("test_at_end", "expected false with throughputs; compare with gpusched evaluate");
 }
 
+// What failures of nodes need, and what training under them cannot do.
+void check_failures(JsonFields& fields, const TrainConfig& config) {
+  const PreemptionCost& cost = config.env.engine.preemption;
+  const bool by_rule = cost.rule != CheckpointRule::fixed;
+  if (by_rule && config.failures.empty()) fields.fail("env/checkpoint_rule", "needs failures; add failures");
+  if (by_rule && cost.periodic_checkpoint == Time{}) {
+    fields.fail("env/checkpoint_write_s", "expected above 0 with checkpoint_rule");
+  }
+  if (by_rule && cost.checkpoint_interval > Time{}) {
+    fields.fail("env/checkpoint_interval_s", "expected 0 with checkpoint_rule");
+  }
+  if (!by_rule && cost.periodic_checkpoint > Time{} && cost.checkpoint_interval == Time{}) {
+    fields.fail("env/checkpoint_write_s", "expected checkpoint_interval_s or checkpoint_rule with it");
+  }
+  if (config.failures.empty()) return;
+  if (config.count_gpus_only)
+    fields.fail("env/placement", "expected another than count, which knows no nodes that fail");
+  if (config.cluster_scales != std::vector<double>{1}) {
+    fields.fail("windows/cluster_scales", "expected [1] with failures, which are of one cluster's nodes");
+  }
+  if (config.test_at_end) fields.fail("test_at_end", "expected false with failures; compare with gpusched evaluate");
+}
+
 void read_constraints(JsonFields& fields, ConstraintOptions& constraints) {
   fields.read("reference", constraints.reference);
   for (std::size_t figure = 0; figure < bounded_figures; ++figure) {
@@ -267,6 +302,7 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read("cluster", config.cluster);
   fields.read("throughputs", config.throughputs);
   fields.read("reference_type", config.reference_type);
+  fields.read("failures", config.failures);
   fields.read_object("env", [&](JsonFields& env) { read_env(env, config); });
   fields.read_object("windows", [&](JsonFields& windows) { read_windows(windows, config); });
   fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, config.network); });
@@ -302,6 +338,7 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   config.network = for_agenda(config.network, config.env.agenda);
   check_steering(fields, config);
   check_speeds(fields, config);
+  check_failures(fields, config);
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   if (config.ppo.mean_lifetime_s > 0) config.env.discount_per_s = 1 / config.ppo.mean_lifetime_s;
   return config;
@@ -338,6 +375,7 @@ std::string train_config_json(const TrainConfig& config) {
                   {"cluster", config.cluster},
                   {"throughputs", config.throughputs},
                   {"reference_type", config.reference_type},
+                  {"failures", config.failures},
                   {"env",
                    {{"mode", name_of(action_mode_names, agenda.mode)},
                     {"knowledge", name_of(runtime_knowledge_names, agenda.knowledge)},
@@ -351,6 +389,9 @@ std::string train_config_json(const TrainConfig& config) {
                     {"one_event_a_step", config.env.engine.one_event_a_step},
                     {"checkpoint_cost_s", to_seconds(config.env.engine.preemption.checkpoint)},
                     {"restart_cost_s", to_seconds(config.env.engine.preemption.restart)},
+                    {"checkpoint_interval_s", to_seconds(config.env.engine.preemption.checkpoint_interval)},
+                    {"checkpoint_write_s", to_seconds(config.env.engine.preemption.periodic_checkpoint)},
+                    {"checkpoint_rule", name_of(checkpoint_rule_names, config.env.engine.preemption.rule)},
                     {"weights", weights},
                     {"idle_gpu_w", config.env.idle_gpu_w},
                     {"busy_gpu_w", config.env.busy_gpu_w}}},

@@ -159,6 +159,7 @@ struct TrainConfig {
   bool drop_bad_rows = false;
   std::string cluster;
   std::string throughputs, reference_type;  ///< as Fidelity takes them: how fast jobs are on which GPU type
+  std::string failures;                     ///< as read_failures() takes it: when nodes fail; empty: never
   bool count_gpus_only = false;             ///< placement "count": the cluster is one pool
   EnvOptions env = {};
   WindowOptions windows = {};

@@ -9,6 +9,7 @@
 #include "src/policies/learned/lane_networks.hpp"
 #include "src/rl/direct_search.hpp"
 #include "src/sim/fidelity.hpp"
+#include "traces/core/failure_reader.hpp"
 
 namespace gpusched {
 
@@ -37,6 +38,17 @@ Result<CalibratedRuntime> speeds_of(const TrainConfig& config, const JobTable& j
   return Unexpected{std::move(error)};
 }
 
+// A log of outages has times on the clock of the whole trace, which windows leave.
+Result<NodeFailures> laws_of(const TrainConfig& config, const Cluster& cluster) {
+  if (config.failures.empty()) return NodeFailures{};
+  auto failures = read_failures(config.failures, cluster, Time{}, config.seed);
+  if (failures && !failures->changes().empty()) {
+    return Unexpected{Error{.message = "expected laws alone; a log of outages is of one time, and windows are of many",
+                            .file = config.failures}};
+  }
+  return failures;
+}
+
 }  // namespace
 
 bool has_checkpoint(const std::string& folder) {
@@ -54,6 +66,9 @@ Result<TrainSummary> learn(const TrainConfig& config, const JobTable& jobs, cons
   TrainingMethod* const method = config.method == Method::ppo ? ppo : search;
   TrainConfig at_speeds = config;
   at_speeds.network = for_agenda(config.network, config.env.agenda);
+  const auto failures = laws_of(config, cluster);
+  if (!failures) return Unexpected{failures.error()};
+  if (!config.failures.empty()) at_speeds.env.failures = &*failures;
   if (config.throughputs.empty()) return method(at_speeds, jobs, cluster, folder, resume, watch);
   const auto runtime = speeds_of(config, jobs, cluster);
   if (!runtime) return Unexpected{runtime.error()};

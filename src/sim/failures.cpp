@@ -11,9 +11,6 @@
 namespace gpusched {
 namespace {
 
-constexpr std::array<NamedValue<CheckpointRule>, 3> checkpoint_rule_names{
-    {{"fixed", CheckpointRule::fixed}, {"young", CheckpointRule::young}, {"daly", CheckpointRule::daly}}};
-
 Unexpected wrong(const char* flag, std::string message) {
   return {Error{.message = std::move(message), .field = flag}};
 }

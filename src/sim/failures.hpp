@@ -3,10 +3,12 @@
 /// evaluation.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "gpusched/core/named_value.hpp"
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
@@ -15,6 +17,10 @@
 #include "src/base/field_table.hpp"
 
 namespace gpusched {
+
+/// The rules by name.
+inline constexpr std::array<NamedValue<CheckpointRule>, 3> checkpoint_rule_names{
+    {{"fixed", CheckpointRule::fixed}, {"young", CheckpointRule::young}, {"daly", CheckpointRule::daly}}};
 
 /// As the user gave it.
 struct FailureOptions {

@@ -90,20 +90,26 @@ bool is_stopped(const ReplayProgress& progress) {
   return wanted || progress.failed.load(std::memory_order_relaxed);
 }
 
-// Decides nothing any more once the run is to stop; what is left of it then passes at once.
+// Decides nothing any more once the run is to stop; what is left of it then passes at once. Takes the time of each
+// decision where `times` are asked for.
 class StoppablePolicy {
  public:
-  StoppablePolicy(AnyPolicy policy, const ReplayProgress& progress)
-      : policy_(std::move(policy)), progress_(&progress) {}
+  StoppablePolicy(AnyPolicy policy, const ReplayProgress& progress, std::optional<DecisionTimes>& times)
+      : policy_(std::move(policy)), progress_(&progress), times_(&times) {}
 
   [[nodiscard]] std::string_view name() const { return policy_.name(); }
   void decide(const OracleView& view, Decision& decision) {
-    if (!is_stopped(*progress_)) policy_.decide(view, decision);
+    if (is_stopped(*progress_)) return;
+    if (!*times_) return policy_.decide(view, decision);
+    const auto begin = std::chrono::steady_clock::now();
+    policy_.decide(view, decision);
+    (*times_)->add(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
   }
 
  private:
   AnyPolicy policy_;
   const ReplayProgress* progress_;
+  std::optional<DecisionTimes>* times_;
 };
 
 PolicyContext context_of(const ReplayInput& input) {
@@ -174,7 +180,8 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
     run.why_unfinished = "was not begun";
     return run;
   }
-  StoppablePolicy policy(*std::move(prepared.policy), progress);
+  if (detail.decision_times) run.decision_times.emplace();
+  StoppablePolicy policy(*std::move(prepared.policy), progress, run.decision_times);
   auto engine =
       std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model, &input.failures);
   RunLog log(input.window);

@@ -17,6 +17,7 @@
 #include "gpusched/watch/metrics.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/policies/seam/registry.hpp"
+#include "src/sim/decision_times.hpp"
 #include "src/sim/gpu_log.hpp"
 #include "src/sim/recorded.hpp"
 #include "src/sim/running_work.hpp"
@@ -79,8 +80,9 @@ struct PolicyRun {
   };
   std::string folder = {};  ///< of its files, below --out: the policy's text without what file systems and shells
                             ///< dislike, numbered when two are alike; filled when files are asked for
-  std::optional<GpuLog> gpu_log = {};            ///< when asked for
-  std::optional<ClusterLevelLog> timeline = {};  ///< when asked for
+  std::optional<GpuLog> gpu_log = {};                ///< when asked for
+  std::optional<ClusterLevelLog> timeline = {};      ///< when asked for
+  std::optional<DecisionTimes> decision_times = {};  ///< when asked for
   LogFile log_file;                ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
   std::unique_ptr<Engine> engine;  ///< the finished engine, kept when asked for
 };
@@ -96,10 +98,11 @@ struct ReplayProgress {
 
 /// What to keep besides metrics.
 struct ReplayDetail {
-  bool splits = false;     ///< every split
-  bool job_files = false;  ///< engine, intervals, history hash and the policy's own log, for the files of a policy
-  bool gpu_log = false;    ///< with job_files: for trace_events.json too
-  bool timeline = false;   ///< with job_files: for timeline.csv too
+  bool splits = false;          ///< every split
+  bool job_files = false;       ///< engine, intervals, history hash and the policy's own log, for the files of a policy
+  bool gpu_log = false;         ///< with job_files: for trace_events.json too
+  bool timeline = false;        ///< with job_files: for timeline.csv too
+  bool decision_times = false;  ///< how long decisions took
 };
 
 /// Runs every policy of `input`, up to `threads` at a time (0: one for each processor); the results do not depend on

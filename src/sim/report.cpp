@@ -271,6 +271,30 @@ std::string gpu_time_table(const std::vector<PolicyRun>& runs) {
          "service (withheld); goodput: useful of what jobs held; kills: by nodes that went down\n";
 }
 
+// By the wall clock: it differs from run to run.
+std::string decision_times_table(const std::vector<PolicyRun>& runs) {
+  TextTable table({"policy", "decisions", "mean us", "median", "p99", "p99.9", "longest", "of the run"});
+  for (const PolicyRun& run : runs) {
+    const DecisionTimes& times = *run.decision_times;
+    const double seconds = 1e-6 * times.mean_us() * static_cast<double>(times.count());
+    std::vector<std::string> cells = {run.policy, human_count(times.count()), formatted("%.2f", times.mean_us())};
+    for (const double us :
+         {times.quantile_us(0.5), times.quantile_us(0.99), times.quantile_us(0.999), times.longest_us()})
+      cells.push_back(formatted("%.2f", us));
+    cells.push_back(percent(run.sim_seconds > 0 ? seconds / run.sim_seconds : 0));
+    table.add(std::move(cells));
+  }
+  return "\n" + table.text() +
+         "microseconds of this machine's clock in each decision of a policy, which comes at every instant at which "
+         "something happens; of the run: share of the simulation's time\n";
+}
+
+Json decision_times_json(const DecisionTimes& times) {
+  return {{"decisions", times.count()},          {"mean_us", times.mean_us()},
+          {"median_us", times.quantile_us(0.5)}, {"p99_us", times.quantile_us(0.99)},
+          {"p999_us", times.quantile_us(0.999)}, {"longest_us", times.longest_us()}};
+}
+
 // The cells from "avg JCT s" to "slowd.", of Metrics or RecordedWaits.
 template <class Figures>
 std::vector<std::string> time_cells(const Figures& m) {
@@ -408,6 +432,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (input.runtime.power) text += energy_line(runs);
   if (has_dynamic_mig(input.cluster)) text += mig_line(runs);
   if (!input.failures.is_empty()) text += gpu_time_table(runs);
+  if (scenario.decision_times) text += decision_times_table(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {
     for (const PolicyRun& run : runs) text += split_table(scenario, run);
@@ -423,6 +448,7 @@ std::string json_report(const Scenario& scenario, const ReplayInput& input, cons
     metrics["sim_seconds"] = run.sim_seconds;
     metrics["jobs_per_s"] = run.jobs_per_s;
     list.push_back(run_json(input, run, std::move(metrics)));
+    if (run.decision_times) list.back()["decision_times"] = decision_times_json(*run.decision_times);
     if (scenario.split != "none") list.back()["splits"][scenario.split] = split_json(run.splits[split_index(scenario)]);
   }
   const Json report = {{"manifest", manifest_json(scenario, input, runs, execution)}, {"runs", std::move(list)}};

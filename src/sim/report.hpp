@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Report: what a replay found, as a table for people, JSON for programs, and files for later. The same runs give the
-/// same bytes, apart from the manifest's "execution" and the two wall-clock metrics of --json.
+/// same bytes, apart from the manifest's "execution", the two wall-clock metrics of --json, and decision times.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ std::vector<std::string> report_warnings(const ReplayInput& input, const std::ve
 /// The comparison, one line a policy, at most 80 columns where names allow, and the splits asked for.
 std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs);
 
-/// {"manifest": {...}, "runs": [{"policy", "trace", "cluster", "metrics"}]}, and "splits" in each run where --split
-/// asks for one.
+/// {"manifest": {...}, "runs": [{"policy", "trace", "cluster", "metrics"}]}, and in each run "splits" and
+/// "decision_times" where the scenario asks for them.
 std::string json_report(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                         const Execution& execution);
 

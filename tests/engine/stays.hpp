@@ -18,6 +18,7 @@ namespace gpusched::test {
 /// Starts, preempts and moves at random, with any placement.
 struct Restless {
   Rng rng;
+  Time next{};  // the wake that is due
 
   [[nodiscard]] static std::string_view name() { return "restless"; }
 
@@ -38,8 +39,9 @@ struct Restless {
     for (const JobId job : waiting) {
       if (rng.uniform() < 0.6) decision.start(job, Placement::random);
     }
-    if (view.finished() < view.job_count()) {
-      EXPECT_EQ(decision.wake(view.now() + Time{1 + static_cast<std::int64_t>(rng.below(9'000'000))}), Verdict::ok);
+    if (view.finished() < view.job_count() && next <= view.now()) {
+      next = view.now() + Time{1 + static_cast<std::int64_t>(rng.below(9'000'000))};
+      EXPECT_EQ(decision.wake(next), Verdict::ok);
     }
   }
 

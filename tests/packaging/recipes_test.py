@@ -39,8 +39,9 @@ def check_options(recipe, text, cmake):
 
 
 def check_dependencies(source, conan, port):
-    needed = set(re.findall(r"^find_package\((\w+)", (source / "src/CMakeLists.txt").read_text(), re.M)) - {"Threads"}
-    check(needed == set(NAMES), f"src/CMakeLists.txt needs {sorted(needed)}, this test knows {sorted(NAMES)}")
+    finds = (source / "cmake/GpuschedDependencies.cmake").read_text() + (source / "src/CMakeLists.txt").read_text()
+    needed = set(re.findall(r"^find_package\((\w+)", finds, re.M)) - {"Threads"}
+    check(needed == set(NAMES), f"the library and the program need {sorted(needed)}, this test knows {sorted(NAMES)}")
     by_conan = set(re.findall(r'self\.requires\("(\w+)/', conan))
     check(by_conan == {NAMES[name][0] for name in needed}, f"conanfile.py requires {sorted(by_conan)}")
     by_port = {name if isinstance(name, str) else name["name"] for name in port["features"]["sim"]["dependencies"]}

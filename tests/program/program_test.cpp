@@ -785,6 +785,27 @@ TEST_F(Program, DrawsFromTheModelOfLublinAndFitsIt) {
   EXPECT_EQ(metrics("replay --trace 'synthetic:lublin{processors=32}:200' --policy fifo")[0]["metrics"]["jobs"], 200);
 }
 
+// What decisions cost differs from run to run: it is told, and written to no file.
+TEST_F(Program, DecisionTimesAreToldAndNotWritten) {
+  const std::string replay = "replay " + small_trace() + " --cluster 1x4 --policy fifo,srtf";
+  const Outcome table = run(replay + " --decision-times --out " + folder_.path() + "/timed");
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("decisions  mean us"));
+  const Outcome plain = run(replay + " --out " + folder_.path() + "/plain");
+  EXPECT_EQ(bytes_of(folder_.path() + "/timed/fifo/summary.json"),
+            bytes_of(folder_.path() + "/plain/fifo/summary.json"));
+  EXPECT_EQ(table.out.substr(0, plain.out.find("\n* knows")), plain.out.substr(0, plain.out.find("\n* knows")));
+  const json report = json::parse(run(replay + " --decision-times --json").out);
+  for (const json& one : report["runs"]) {
+    const json& times = one["decision_times"];
+    EXPECT_GE(times["decisions"], 5);
+    EXPECT_GT(times["median_us"], 0);
+    EXPECT_GE(times["p99_us"], times["median_us"]);
+    EXPECT_GE(times["longest_us"], times["p999_us"]);
+    EXPECT_LE(times["mean_us"], times["longest_us"]);
+  }
+}
+
 TEST_F(Program, RefusesToGenerateNonsense) {
   const std::string out = folder_.path() + "/never.csv";
   expect_refused("trace generate", "--out");

@@ -175,6 +175,32 @@ def test_bad_resets_are_one_line_and_change_nothing(trace, keywords, line):
     assert numpy.array_equal(env.set_state(env.get_state())[0]["jobs"], before["jobs"])
 
 
+def test_nodes_fail_by_laws(trace, tmp_path):
+    laws = tmp_path / "laws.json"
+    laws.write_text('{"node": {"mtbf_h": 2, "repair_h": 1}}')
+
+    def outcome(**more):
+        env = make(trace, 2, **more)
+        env.reset(seed=1)
+        total, least = 0.0, 1.0
+        for _ in range(300):
+            _, rewards, _, _, _ = env.step(env.heuristic_actions())
+            total += float(rewards.sum())
+            least = min(least, float(env._seen["groups"][:, :, 3].sum(axis=1).min()))
+        return total, least
+
+    calm, stormy = outcome(), outcome(failures=str(laws), checkpoint_interval_s=60)
+    assert stormy == outcome(failures=str(laws), checkpoint_interval_s=60)
+    assert stormy[0] < calm[0]
+    assert calm[1] == pytest.approx(1) and stormy[1] < 0.9  # nodes out of service are in no group
+    with pytest.raises(gs.Error, match="checkpoint-interval"):
+        outcome(failures=str(laws), checkpoint_write_s=5)
+    with pytest.raises(gs.Error, match="failures: expected the name"):
+        outcome(failures=3)
+    with pytest.raises(gs.Error, match="none.json"):
+        outcome(failures="none.json")
+
+
 def test_misuse_raises(trace):
     env = make(trace)
     with pytest.raises(RuntimeError, match="reset"):

@@ -113,6 +113,38 @@ TEST(TrainConfig, RefusesWhatDoesNotGoWithNodeSpeeds) {
             "x.json: /test_at_end: expected false with throughputs; compare with gpusched evaluate");
 }
 
+TEST(TrainConfig, OfFailuresComesBackFromItsOwnJson) {
+  const auto config = read_train_config(
+      R"({"trace": "a", "failures": "f.json", "env": {"checkpoint_rule": "daly", "checkpoint_write_s": 30}})",
+      "x.json");
+  ASSERT_TRUE(config) << config.error().to_string();
+  EXPECT_EQ(config->failures, "f.json");
+  EXPECT_EQ(config->env.engine.preemption.rule, CheckpointRule::daly);
+  EXPECT_EQ(config->env.engine.preemption.periodic_checkpoint, whole_seconds(30));
+  const auto again = read_train_config(train_config_json(*config), "x.json");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(train_config_json(*again), train_config_json(*config));
+}
+
+TEST(TrainConfig, RefusesWhatDoesNotGoWithFailures) {
+  const auto refusal = [](const std::string& rest) {
+    const auto read = read_train_config(R"({"trace": "a", )" + rest + "}", "x.json");
+    return read ? "" : read.error().to_string();
+  };
+  EXPECT_EQ(refusal(R"("env": {"checkpoint_rule": "young", "checkpoint_write_s": 5})"),
+            "x.json: /env/checkpoint_rule: needs failures; add failures");
+  EXPECT_EQ(refusal(R"("failures": "f", "env": {"checkpoint_rule": "young"})"),
+            "x.json: /env/checkpoint_write_s: expected above 0 with checkpoint_rule");
+  EXPECT_EQ(refusal(R"("failures": "f", "env": {"checkpoint_write_s": 5})"),
+            "x.json: /env/checkpoint_write_s: expected checkpoint_interval_s or checkpoint_rule with it");
+  EXPECT_EQ(refusal(R"("failures": "f", "env": {"placement": "count"})"),
+            "x.json: /env/placement: expected another than count, which knows no nodes that fail");
+  EXPECT_EQ(refusal(R"("failures": "f", "windows": {"cluster_scales": [1, 2]})"),
+            "x.json: /windows/cluster_scales: expected [1] with failures, which are of one cluster's nodes");
+  EXPECT_EQ(refusal(R"("failures": "f", "test_at_end": true)"),
+            "x.json: /test_at_end: expected false with failures; compare with gpusched evaluate");
+}
+
 TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   const auto refusal = [](const char* text) {
     const auto read = read_train_config(text, "x.json");

@@ -226,8 +226,9 @@ class Capacity {
 
   /// What making the cards of a grant as it needs them took.
   struct Reconfiguration {
-    Time time{};         ///< until the tasks can work
-    MilliGpu milli = 0;  ///< GPU thousandths that wait for it
+    Time time{};              ///< until the tasks can work
+    MilliGpu milli = 0;       ///< GPU thousandths that wait for it
+    std::uint32_t cards = 0;  ///< whose layout changed
   };
   /// Makes the layouts of dynamic cards such as the grant, which holds its slices already, needs them: instances that
   /// nobody holds and that are in its way go. Called by the engine when a run begins; until then a grant changes no
@@ -242,6 +243,7 @@ class Capacity {
       const detail::MigKind& kind = mig_kinds_[card.kind];
       if (kind.layout == MigLayout::fixed || is_ready(card, grant.slice)) continue;
       cut(card, kind, grant.slice);
+      ++result.cards;
       result.time = std::max(result.time, kind.reconfigure);
       result.milli += grant.slice == 0 ? whole_gpu : kind.model->milli(kind.model->profiles()[instance(grant).profile]);
     }

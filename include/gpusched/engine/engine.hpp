@@ -119,7 +119,7 @@ class Engine {
           if (command.time <= end_of_time) state_.planned.push(command.time, EventKind::wake, no_job, 0);
           break;
         case detail::CommandKind::adjust:
-          if (works(command.job)) replan(command.job, state_[command.job], command.time, state_[command.job].rate);
+          if (works(command.job)) adjust(command.job, command.time);
           break;
         case detail::CommandKind::move:
           if (works(command.job)) move(command.job);
@@ -195,7 +195,7 @@ class Engine {
     const Time worked = state_.worked[index(job)];
     return worked.us == 0 ? Time{} : Time{mul_div(ran(job).us, work.us, worked.us)};
   }
-  /// Grants so far for which the layout of MIG cards was changed first.
+  /// How often the layout of a MIG card was changed for a job so far.
   [[nodiscard]] std::uint64_t reconfigurations() const { return state_.reconfigurations; }
   /// GPU time of these changes, in which the slices (of compute; a GPU that leaves MIG mode: the whole) serve nobody.
   /// Counted in full when a change begins. A job's ran() contains its own.
@@ -419,7 +419,9 @@ class Engine {
     // Without periodic checkpoints, whatever was done is saved now, and be it loading.
     const bool is_periodic = !state_.costs.empty() && state_.costs[index(command.job)].interval.us > 0;
     const bool saves_now = !is_periodic || state_.options.preemption.rule != CheckpointRule::fixed;
+    const Time unserved = is_periodic ? Time{} : unserved_wait(command.job, state);
     roll_back(command.job, state, is_periodic ? loading_of(command.job) : Time{}, saves_now);
+    state.remaining -= unserved;
     state.preempted_now = false;
     ++state.preemptions;
     state.must_restart = true;
@@ -452,6 +454,7 @@ class Engine {
     const PreemptionCost& cost = state_.options.preemption;
     costs.ran_before = state.ran;
     costs.loading = costs.saving = costs.stalled = {};
+    costs.after_wait = Time::max();
     costs.saves = 0;
     costs.interval = interval_of(state);
     if (costs.interval.us > 0 && cost.periodic_checkpoint.us > 0 && state.remaining.us > 0) {
@@ -465,6 +468,7 @@ class Engine {
     if (state.must_restart) load += costs.was_killed ? cost.restart : cost.checkpoint + cost.restart;
     costs.loading = detail::EngineState::work_done(state.rate, load);
     state.remaining = later_by(state.remaining, costs.loading);
+    if (waits.us > 0) costs.after_wait = state.remaining - detail::EngineState::work_done(state.rate, waits);
     state.must_restart = costs.was_killed = false;
   }
 
@@ -539,8 +543,7 @@ class Engine {
     if (!state_.cluster.cuts_cards()) return longest;
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
       const Capacity::Reconfiguration change = state_.cluster.configure(state_.cluster.grant(at));
-      if (change.milli == 0) continue;
-      ++state_.reconfigurations;
+      state_.reconfigurations += change.cards;
       state_.reconfiguration_gpu_us += mul_div(change.time.us, change.milli, whole_gpu);
       longest = std::max(longest, change.time);
     }
@@ -555,17 +558,36 @@ class Engine {
     }
     if (state_.outages.active()) enter_nodes(job, state_[job]);
     adapt_rate(job);
-    if (const Time waits = reconfigure(state_[job]); waits.us > 0) wait_more(job, state_[job], waits);
+    if (state_.cluster.cuts_cards()) wait_again(job, state_[job], reconfigure(state_[job]));
     state_.events.push_back({EventKind::move, job});
   }
 
-  // A moved job waits too, which counts as loading. Precondition: costs are counted.
-  void wait_more(JobId job, detail::JobState& state, Time waits) {
+  // More or less work, as its policy says.
+  void adjust(JobId job, Time change) {
+    replan(job, state_[job], change, state_[job].rate);
+    if (state_.costs.empty()) return;
+    Time& after_wait = state_.costs[index(job)].after_wait;
+    if (after_wait != Time::max()) after_wait += change;
+  }
+
+  // The part of a run's wait for MIG cards that has not passed, as work: who leaves the cards does not wait on.
+  [[nodiscard]] Time unserved_wait(JobId job, const detail::JobState& state) const {
+    if (state_.costs.empty() || state_.costs[index(job)].after_wait == Time::max()) return {};
+    return std::max(state_.remaining_now(state) - state_.costs[index(job)].after_wait, Time{});
+  }
+
+  // A moved job waits for its new cards, which counts as loading. Precondition: costs are counted.
+  void wait_again(JobId job, detail::JobState& state, Time waits) {
+    const Time unserved = unserved_wait(job, state);
+    detail::RunCosts& costs = state_.costs[index(job)];
+    costs.after_wait = Time::max();
+    if (waits.us == 0 && unserved.us == 0) return;
     const Time loading = detail::EngineState::work_done(state.rate, waits);
-    const Time left = later_by(state.remaining, loading);
-    replan(job, state, loading, state.rate);
+    const Time left = later_by(state.remaining, loading - unserved);
+    replan(job, state, loading - unserved, state.rate);
     if (!rate_work_.empty()) rate_work_[index(job)] += left - state.remaining;
-    state_.costs[index(job)].loading += loading;
+    costs.loading += loading - unserved;
+    if (waits.us > 0) costs.after_wait = state.remaining - loading;
   }
 
   // Gives a running job `change` more work and the rate `rate` from now on.

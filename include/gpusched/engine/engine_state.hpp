@@ -93,16 +93,17 @@ struct JobState {
 /// What the runs of one job cost beside its work, so far. Kept apart from JobState, because most runs have no such
 /// costs.
 struct RunCosts {
-  Time overhead{};          ///< wall time of loading and saving, of runs that are over
-  Time lost{};              ///< wall time of work that no checkpoint kept, likewise
-  Time ran_before{};        ///< wall time of the runs before the present one
-  Time loading{};           ///< of the present run: work that is loading, and comes first
-  Time interval{};          ///< of the present run: work between its checkpoints; 0: none
-  Time saving{};            ///< of the present run: what a checkpoint takes, as work
-  Time stalled{};           ///< of the present run: wall time without work
-  std::uint32_t saves = 0;  ///< of the present run: checkpoints until its end
-  std::uint32_t kills = 0;  ///< by nodes that went down
-  bool was_killed = false;  ///< the next start follows a failure
+  Time overhead{};                ///< wall time of loading and saving, of runs that are over
+  Time lost{};                    ///< wall time of work that no checkpoint kept, likewise
+  Time ran_before{};              ///< wall time of the runs before the present one
+  Time loading{};                 ///< of the present run: work that is loading, and comes first
+  Time after_wait = Time::max();  ///< of the present run: work left when its MIG cards are ready; max(): they were
+  Time interval{};                ///< of the present run: work between its checkpoints; 0: none
+  Time saving{};                  ///< of the present run: what a checkpoint takes, as work
+  Time stalled{};                 ///< of the present run: wall time without work
+  std::uint32_t saves = 0;        ///< of the present run: checkpoints until its end
+  std::uint32_t kills = 0;        ///< by nodes that went down
+  bool was_killed = false;        ///< the next start follows a failure
 };
 
 /// A doubly linked list through JobState::previous and next.
@@ -133,11 +134,11 @@ struct EngineState {
   EventQueue planned;
   NodeOutages outages;  ///< inactive unless nodes can fail
   ClusterState cluster;
-  CardSharing sharing;                     ///< inactive unless rates depend on who shares a card
-  std::uint64_t reconfigurations = 0;      ///< of MIG cards, one for each grant that waited for one
-  std::int64_t reconfiguration_gpu_us = 0;        ///< GPU-microseconds that passed, or will, in them
-  DemandTable demands;                     ///< of the jobs, as far as this cluster tells them apart
-  std::vector<std::uint32_t> queue_of_vc;  ///< scheduling queue of each JobTable vc; empty: all in queue 0
+  CardSharing sharing;                      ///< inactive unless rates depend on who shares a card
+  std::uint64_t reconfigurations = 0;       ///< of MIG cards
+  std::int64_t reconfiguration_gpu_us = 0;  ///< GPU-microseconds that passed, or will, in them
+  DemandTable demands;                      ///< of the jobs, as far as this cluster tells them apart
+  std::vector<std::uint32_t> queue_of_vc;   ///< scheduling queue of each JobTable vc; empty: all in queue 0
   std::vector<JobList> queues;
   JobList running;
   std::vector<JobState> states;

@@ -15,12 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/core/rng.hpp"
 #include "gpusched/core/slowdown_bound.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/node_failures.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/learn/agenda.hpp"
 #include "gpusched/learn/observation.hpp"
 #include "gpusched/learn/window.hpp"
+#include "gpusched/policy/simulate.hpp"
 
 namespace gpusched {
 
@@ -77,7 +80,18 @@ struct EnvOptions {
   double busy_gpu_w = 300;                       ///< watts of a GPU that a job holds
   RewardFunction reward = {};                    ///< in place of the weighted sum; empty: the weighted sum
   const RuntimeModel* runtime = nullptr;         ///< how fast jobs run where, borrowed; null: as fast everywhere
+  /// When nodes fail, borrowed; null: never. Each window has failures of its own (engine_options()). An episode in
+  /// which failures undo all work for ever is truncated.
+  const NodeFailures* failures = nullptr;
 };
+
+/// How the simulation of a window behaves. Where nodes can fail its random numbers come from EngineOptions::seed and
+/// the window's place in the trace: the failures of a window are the same for every agent.
+inline EngineOptions engine_options(const EnvOptions& options, const Window& window) {
+  EngineOptions engine = options.engine;
+  if (options.failures != nullptr) engine.seed = Rng(engine.seed).split("window").split(window.start).state()[0];
+  return engine;
+}
 
 /// One environment. A value: a copy is an exact snapshot that goes on independently. Borrows the window and cluster.
 class Env {
@@ -94,7 +108,9 @@ class Env {
   StepResult reset(const Window& window, double scale = 1) {
     window_ = &window;
     scale_ = scale;
-    engine_.emplace(window.jobs, *cluster_, options_.engine, options_.runtime);
+    engine_.emplace(window.jobs, *cluster_, engine_options(options_, window), options_.runtime, options_.failures);
+    turns_.reset();
+    if (options_.failures != nullptr) turns_.emplace(engine_->view());
     const bool predicts = KnownRuns::predicts(options_.agenda.knowledge);
     agenda_.emplace(options_.agenda, window.jobs.works(), predicts ? window.history : RuntimePredictor{});
     rates_ = {};
@@ -214,15 +230,24 @@ class Env {
       const bool happened = engine_->advance_to(window_->end);
       accrue(now() - before, result, discount);
       if (!happened) {
-        result.terminated = engine_->all_finished();
-        result.truncated = !result.terminated;
-        agenda_->show(engine_->view());
-        finish(result);
+        end(result);
         return result;
       }
       watch(result, discount);
+      if (turns_) turns_->observe(engine_->view(), engine_->events());
+      if (turns_ && turns_->endless()) {
+        end(result);
+        return result;
+      }
       agenda_->observe(engine_->view());
     }
+  }
+
+  void end(StepResult& result) {
+    result.terminated = engine_->all_finished();
+    result.truncated = !result.terminated;
+    agenda_->show(engine_->view());
+    finish(result);
   }
 
   void finish(StepResult& result) {
@@ -273,7 +298,6 @@ class Env {
       switch (event.kind) {
         case EventKind::submit: submit(event.job); break;
         case EventKind::retry:
-        case EventKind::kill:
           stop(event.job);
           queue(event.job, +1);
           break;
@@ -282,7 +306,8 @@ class Env {
           complete(view, event.job, result, discount);
           break;
         case EventKind::start: start(view, event.job); break;
-        case EventKind::preempt: preempt(view, event.job); break;
+        case EventKind::preempt:
+        case EventKind::kill: preempt(view, event.job); break;
         case EventKind::move:
         case EventKind::wake:
         case EventKind::node_down:
@@ -399,6 +424,7 @@ class Env {
   const Window* window_ = nullptr;
   double scale_ = 1;
   std::optional<Engine> engine_;
+  std::optional<detail::TurnWatch> turns_;  // where nodes can fail
   std::optional<Agenda> agenda_;
   double gpus_ = 1, per_gpus_ = 1;  // of the cluster; 1 / that
   std::vector<JobFacts> facts_;

@@ -48,7 +48,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     **options
         mode, knowledge, heuristic, max_jobs, choose_nodes, sc20_backfill, weights (a dict of reward terms), discount_per_s;
         window_jobs, warmup_jobs, stride, train_fraction, validation_fraction, arrival_scale, truncate, split (train,
-        validation, test); oversize (error, drop or clamp jobs that do
+        validation, test); failures (a file of laws, docs/failures.md), restart_cost_s, checkpoint_interval_s,
+        checkpoint_write_s, checkpoint_rule (fixed, young, daly); oversize (error, drop or clamp jobs that do
         not fit the cluster); envs_per_window, threads (which changes no result).
 
     Raises
@@ -61,7 +62,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
 
     _OPTIONS = {"mode", "knowledge", "heuristic", "max_jobs", "choose_nodes", "sc20_backfill", "weights", "discount_per_s",
                 "window_jobs", "warmup_jobs", "stride", "train_fraction", "validation_fraction", "arrival_scale", "truncate",
-                "split", "oversize", "envs_per_window", "threads"}
+                "split", "oversize", "envs_per_window", "threads", "failures", "restart_cost_s", "checkpoint_interval_s",
+                "checkpoint_write_s", "checkpoint_rule"}
 
     def __init__(self, trace: Any, cluster: Any = None, num_envs: int = 16, *,
                  autoreset_mode: Any = AutoresetMode.SAME_STEP, copy: bool = True, on_invalid: str = "raise",

@@ -179,7 +179,7 @@ TEST(ClusterJson, CutsCards) {
       "           "
       "{\"gpus\":2,\"gpu_type\":\"A100-40GB\",\"mig\":[\"3g.20gb\",\"2g.10gb\",\"1g.5gb\"],\"sharing\":\"time-"
       "slicing\"},\n"
-      "           {\"count\":2,\"gpus\":2,\"gpu_type\":\"A100-40GB\",\"mig\":[[\"7g.40gb\"],[]]},\n"
+      "           {\"gpus\":2,\"gpu_type\":\"A100-40GB\",\"mig\":[[\"7g.40gb\"],[]],\"count\":2},\n"
       "           "
       "{\"gpus\":1,\"gpu_type\":\"big\",\"mig\":{\"layout\":\"dynamic-first-fit\",\"model\":\"H200-141GB\","
       "\"reconfigure_s\":2.5}}]}\n";
@@ -227,8 +227,7 @@ TEST(ClusterJson, RefusesCardsThatCannotBeCutSo) {
             "c: /nodes/0/mig/reconfigure: unknown key (did you mean 'reconfigure_s'?)");
   EXPECT_EQ(error(R"("mig": {"layout": "dynamic", "reconfigure_s": 1e9})"),
             "c: /nodes/0/mig/reconfigure_s: expected at most a day, 86400");
-  EXPECT_EQ(error(R"("sharing": "mig")").substr(0, 66),
-            "c: /nodes/0/sharing: expected mps or time-slicing, not 'mig' (did ");
+  EXPECT_EQ(error(R"("sharing": "mig")"), "c: /nodes/0/sharing: expected mps or time-slicing, not 'mig'");
   const auto other = cluster_from_json(R"({"nodes": [{"gpus": 1, "gpu_type": "V100", "mig": "dynamic"}]})", "c");
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().field, "/nodes/0/mig");

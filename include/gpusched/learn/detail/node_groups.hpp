@@ -28,7 +28,8 @@ class NodeGroups {
   /// What follows is out of date from now on.
   void cluster_changed() { updated_ = false; }
 
-  /// Brings the groups up to date. O(groups of the ClusterState) when the cluster has changed.
+  /// Brings the groups up to date: of the nodes in service. O(groups of the ClusterState) when the cluster has changed;
+  /// O(nodes) while one is out of service.
   void update(const View& view) {
     if (updated_) return;
     updated_ = true;
@@ -39,7 +40,7 @@ class NodeGroups {
       if (gpus == 0) return;
       if (idle < gpus && cluster.node_count() > 1) fragmented_ += std::int64_t{idle} * nodes;
       node_gpus_ = std::max<std::int64_t>(node_gpus_, gpus);
-      const std::uint64_t key = std::uint64_t{type} << 48 | std::uint64_t{gpus} << 24 | std::uint64_t{idle};
+      const std::uint64_t key = key_of(type, gpus, idle);
       const auto same =
           std::find_if(groups_.begin(), groups_.end(), [key](const NodeGroup& other) { return other.key == key; });
       const auto share = static_cast<float>(gpus) * static_cast<float>(nodes);
@@ -52,6 +53,7 @@ class NodeGroups {
       same->row[log_nodes] += static_cast<float>(nodes);
       same->row[group_gpu_share] += share;
     });
+    if (cluster.up_gpus() < cluster.total_gpus()) leave_out_down(cluster);
     for (auto& [key, row] : groups_) {
       row[log_nodes] = detail::fast_log1p(row[log_nodes]) / 5;
       row[log_node_gpus] = detail::fast_log1p(row[log_node_gpus]) / 5;
@@ -78,6 +80,25 @@ class NodeGroups {
   }
 
  private:
+  static std::uint64_t key_of(std::uint32_t type, std::uint32_t gpus, std::uint32_t idle) {
+    return std::uint64_t{type} << 48 | std::uint64_t{gpus} << 24 | std::uint64_t{idle};
+  }
+
+  // Nodes out of service have nothing idle.
+  void leave_out_down(const ClusterState& cluster) {
+    for (std::uint32_t id = 0; id < cluster.node_count(); ++id) {
+      const NodeId node{id};
+      const std::uint32_t gpus = cluster.node_gpus(node);
+      if (gpus == 0 || cluster.is_up(node)) continue;
+      const std::uint64_t key = key_of(cluster.node_gpu_type(node), gpus, 0);
+      const auto full =
+          std::find_if(groups_.begin(), groups_.end(), [key](const NodeGroup& other) { return other.key == key; });
+      full->row[log_nodes] -= 1;
+      full->row[group_gpu_share] -= static_cast<float>(gpus);
+    }
+    std::erase_if(groups_, [](const NodeGroup& group) { return group.row[log_nodes] == 0; });
+  }
+
   std::vector<NodeGroup> groups_;
   std::int64_t node_gpus_ = 0, fragmented_ = 0;
   bool updated_ = false;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that differ, racks, shares that slow each other or take turns, cut cards, failing nodes and checkpoints at
+// once.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/data/mig.hpp"
+#include "gpusched/engine/engine.hpp"
+#include "tests/engine/stays.hpp"
+#include "tests/program/run_support.hpp"
+
+namespace gpusched::test {
+namespace {
+
+// Two racks: dynamic and fixed A100s; T4s in turns and at once.
+Cluster mixed_cluster() {
+  Cluster cluster;
+  cluster.name = "mixed";
+  cluster.gpu_types = {"A100-40GB", "T4"};
+  cluster.devices = {{.memory_mib = 40 * 1024}, {.memory_mib = 16 * 1024}};
+  const MigModel& a100 = mig_models[find_mig_model("A100-40GB")];
+  const std::vector<std::uint32_t> profiles{a100.find("3g.20gb"), a100.find("2g.10gb"), a100.find("1g.5gb")};
+  const std::vector<std::uint32_t> whole{a100.find("7g.40gb")};
+  cluster.migs = {{.model = find_mig_model("A100-40GB"), .layout = MigLayout::dynamic, .reconfigure = whole_seconds(3)},
+                  {.model = find_mig_model("A100-40GB"),
+                   .cards = {place_mig_instances(a100, profiles), place_mig_instances(a100, whole)}}};
+  for (std::uint32_t rack = 0; rack < 2; ++rack) {
+    cluster.nodes.push_back({.gpus = 2, .rack = rack, .mig = 0});
+    cluster.nodes.push_back({.gpus = 2, .rack = rack, .mig = 1});
+    cluster.nodes.push_back({.gpus = 2, .gpu_type = 1, .rack = rack, .sharing = SharingMode::time_slicing});
+    cluster.nodes.push_back({.gpus = 2, .gpu_type = 1, .rack = rack});
+  }
+  return cluster;
+}
+
+JobTable some_jobs(Rng& rng) {
+  constexpr std::string_view specs[] = {"A100-40GB", "A100-40GB@9GiB", "T4", "T4@7GiB", ""};
+  constexpr MilliGpu milli[] = {100, 142, 285, 400, 1000, 1000};
+  std::vector<Row> rows;
+  std::int64_t submit = 0;
+  for (int i = 0; i < 24; ++i) {
+    rows.push_back(
+        {.submit = submit,
+         .work = 1 + static_cast<std::int64_t>(rng.below(40)),
+         .gpu_spec = specs[rng.below(5)],
+         .family = rng.below(2) == 0 ? "a" : "b",
+         .shape = {.tasks = 1 + static_cast<std::uint32_t>(rng.below(3)), .gpu_milli_per_task = milli[rng.below(6)]}});
+    submit += static_cast<std::int64_t>(rng.below(6));
+  }
+  return table_of(rows);
+}
+
+RuntimeModel some_speeds(const JobTable& jobs, Rng& rng) {
+  const auto families = static_cast<std::uint32_t>(jobs.families().size());
+  RuntimeModel model(families, 2);
+  SpanModel spans(families, 2);
+  const auto drawn = [&] { return reference_rate / 2 + static_cast<RatePpm>(rng.below(reference_rate)); };
+  for (std::uint32_t family = 0; family < families; ++family) {
+    for (std::uint32_t type = 0; type < 2; ++type) {
+      model.set(family, type, drawn());
+      spans.set(family, type, {reference_rate, reference_rate, drawn(), drawn(), drawn()});
+      for (std::uint32_t beside = 0; beside < families; ++beside) {
+        model.set_extra(family, beside, type, static_cast<std::uint32_t>(rng.below(reference_rate)));
+      }
+    }
+  }
+  model.set_spans(std::move(spans));
+  return model;
+}
+
+NodeFailures some_failures(const Cluster& cluster) {
+  NodeFailures failures;
+  const std::uint32_t nodes = failures.add_law({.mean_up_s = 400, .detect_s = 2, .mean_repair_s = 20});
+  const std::uint32_t switches = failures.add_law({.mean_up_s = 2000, .mean_repair_s = 10});
+  std::vector<NodeId> racks[2];
+  for (std::uint32_t i = 0; i < cluster.nodes.size(); ++i) {
+    const NodeId node{i};
+    failures.add_unit(nodes, {&node, 1});
+    racks[cluster.nodes[i].rack].push_back(node);
+  }
+  for (const std::vector<NodeId>& rack : racks) failures.add_unit(switches, rack);
+  return failures;
+}
+
+// After every instant no part of a GPU has two owners or none, no job is lost, and each stored rate is the product of
+// its factors (Engine::consistent()); at the end the time that jobs ran is useful, overhead or lost.
+TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
+  const Cluster cluster = mixed_cluster();
+  const NodeFailures failures = some_failures(cluster);
+  std::uint64_t kills = 0, changes = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    Rng rng(seed);
+    const JobTable jobs = some_jobs(rng);
+    const RuntimeModel model = some_speeds(jobs, rng);
+    const PreemptionCost cost{.checkpoint = whole_seconds(1),
+                              .restart = whole_seconds(2),
+                              .checkpoint_interval = whole_seconds(static_cast<std::int64_t>(rng.below(3)) * 5),
+                              .periodic_checkpoint = Time{500'000}};
+    Engine engine(jobs, cluster, {.preemption = cost, .seed = seed}, &model, &failures);
+    Restless policy{rng.split("policy")};
+    Decision decision = engine.decision();
+    while (engine.advance()) {
+      policy.decide(engine.view(), decision);
+      engine.apply();
+      ASSERT_TRUE(engine.consistent()) << "seed " << seed << " at " << to_seconds(engine.view().now());
+      ASSERT_LT(to_seconds(engine.view().now()), 1e6) << "seed " << seed;
+    }
+    ASSERT_TRUE(engine.all_finished()) << "seed " << seed;
+    for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+      const JobId job{i};
+      kills += engine.kills(job);
+      EXPECT_GE(engine.overhead(job), Time{});
+      EXPECT_GE(engine.lost(job), Time{});
+      EXPECT_LT(engine.overhead(job) + engine.lost(job), engine.ran(job)) << "seed " << seed << " job " << i;
+    }
+    changes += engine.reconfigurations();
+  }
+  EXPECT_GT(kills, 150U);
+  EXPECT_GT(changes, 150U * 8);
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -9,6 +9,7 @@
 #include "src/program/commands.hpp"
 #include "src/program/option_checks.hpp"
 #include "src/sim/report.hpp"
+#include "src/sim/right_sizing.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 #include "traces/tools/trace_convert.hpp"
@@ -22,6 +23,8 @@ struct TraceArguments {
   std::string path, cluster, to = "native", out;
   ReadOptions read;
   bool json = false;
+  std::string throughputs, gpu_type;
+  double efficiency = 0.7;
 };
 
 int info(const TraceArguments& arguments) {
@@ -58,6 +61,18 @@ int convert(const TraceArguments& arguments) {
   // The trace itself may have gone to standard output.
   std::fprintf(out == "/dev/stdout" ? stderr : stdout, "%s: %s jobs\n", arguments.out.c_str(),
                human_count(trace->jobs.size()).c_str());
+  return exit_done;
+}
+
+int waste(const TraceArguments& arguments) {
+  const auto trace = read_trace(arguments.path, arguments.read);
+  if (!trace) return complain(trace.error());
+  const auto table = read_throughput_table(arguments.throughputs, &trace->jobs.families());
+  if (!table) return complain(table.error());
+  const auto found = trace_waste(trace->jobs, *table, arguments.gpu_type, arguments.efficiency);
+  if (!found) return complain(found.error());
+  for (const std::string& line : left_out_lines(trace->report)) note(line);
+  arguments.json ? print(waste_json(*found)) : show(waste_text(*found));
   return exit_done;
 }
 
@@ -112,6 +127,22 @@ void add_trace_command(CLI::App& program, int& exit_code) {
   convert_command->add_option("--out", arguments->out, "the file to write, or - for standard output")->required();
   convert_command->add_flag("--drop-bad-rows", arguments->read.drop_bad_rows, "leave out rows with bad values");
   convert_command->callback([arguments, &exit_code] { exit_code = convert(*arguments); });
+
+  auto* waste_command =
+      add_reading_command(*trace, "waste", "Show what gangs waste by their size, and which size they should have",
+                          "jobs.csv --throughputs measured.csv", *arguments);
+  waste_command
+      ->add_option("--throughputs", arguments->throughputs,
+                   "measured throughputs of the jobs' families by GPUs, as replay takes them")
+      ->required();
+  waste_command->add_option("--gpu-type", arguments->gpu_type, "of the throughputs (default: the first there)");
+  waste_command
+      ->add_option("--efficiency", arguments->efficiency,
+                   "advise the largest size, up to the job's own, at which a GPU does at least this share of its best")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  waste_command->add_flag("--json", arguments->json, "print one JSON object");
+  waste_command->callback([arguments, &exit_code] { exit_code = waste(*arguments); });
 
   add_trace_generate_command(*trace, exit_code);
 

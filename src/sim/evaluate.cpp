@@ -69,7 +69,10 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   if (!run) return Unexpected{run.error()};
   EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}};
   const JobTable& jobs = input.run.trace.jobs;
-  const auto preemption = preemption_of(scenario.preemption, scenario.failures);
+  auto stages = stages_of(scenario.stages, jobs, input.run.cluster, scenario.placement);
+  if (!stages) return Unexpected{stages.error()};
+  input.options.stages = *std::move(stages);
+  const auto preemption = preemption_of(scenario.preemption, scenario.failures, input.options.stages);
   if (!preemption) return Unexpected{preemption.error()};
   input.options.engine = {.placement = input.run.placement, .preemption = *preemption, .seed = scenario.seed};
   auto failures = failures_of(scenario.failures, jobs, input.run.cluster, scenario.placement, scenario.seed);
@@ -191,6 +194,7 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
   }
   std::vector<std::string> names = files_of(scenario.fidelity);
   for (std::string& name : files_of(scenario.failures)) names.push_back(std::move(name));
+  if (!scenario.stages.empty()) names.push_back(scenario.stages);
   names.insert(names.end(), scenario.clusters.begin(), scenario.clusters.end());
   const std::vector<std::string> of_policies = files_of_policies(plan.lineup.policies, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());

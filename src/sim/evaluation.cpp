@@ -77,7 +77,7 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   if (!policy) return Unexpected{policy.error()};
   EngineOptions engine_options = options.engine;
   if (!options.failures.is_empty()) engine_options.seed = seed;
-  Engine engine(jobs, cluster, engine_options, &options.runtime.model, &options.failures);
+  Engine engine(jobs, cluster, engine_options, &options.runtime.model, &options.failures, &options.stages);
   RunLog log(measured);
   EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
   FragmentationLog fragmentation(measured);

@@ -59,6 +59,7 @@ struct PolicyScores {
 struct EvaluationOptions {
   EngineOptions engine;
   NodeFailures failures = {};  ///< drawn anew for each window; empty: nodes do not fail
+  StageModel stages = {};      ///< nodes are cold when a window begins; empty: runs work at once
   EvaluationWindows windows;
   std::optional<PolicySpec> backfill = {};  ///< around every policy that is an order and names no way of its own
   CalibratedRuntime runtime = {};           ///< of device profiles; uniform, and energy unknown, without any

@@ -7,12 +7,26 @@
 #include "gpusched/core/named_value.hpp"
 #include "traces/core/failure_reader.hpp"
 #include "traces/core/run_input.hpp"
+#include "traces/core/stage_reader.hpp"
 
 namespace gpusched {
 namespace {
 
 Unexpected wrong(const char* flag, std::string message) {
   return {Error{.message = std::move(message), .field = flag}};
+}
+
+// `lacks`: what the nodes of a pool could do, if it had any.
+Result<void> check_nodes(const char* flag, const std::string& lacks, const Cluster& cluster,
+                         const std::string& placement) {
+  if (placement == count_placement) {
+    return wrong(flag, "expected another --placement than count, which knows no nodes that " + lacks);
+  }
+  const auto is_pool = [](const Node& node) { return node.counts_only; };
+  if (std::any_of(cluster.nodes.begin(), cluster.nodes.end(), is_pool)) {
+    return wrong(flag, "expected a cluster of nodes, as 75x8; a pool of GPUs has no nodes that " + lacks);
+  }
+  return {};
 }
 
 }  // namespace
@@ -34,33 +48,48 @@ FieldTable failure_fields(FailureOptions& options) {
 Result<NodeFailures> failures_of(const FailureOptions& options, const JobTable& jobs, const Cluster& cluster,
                                  const std::string& placement, std::uint64_t seed) {
   if (options.file.empty()) return NodeFailures{};
-  const auto is_pool = [](const Node& node) { return node.counts_only; };
-  if (std::any_of(cluster.nodes.begin(), cluster.nodes.end(), is_pool) && placement != count_placement) {
-    return wrong("--failures", "expected a cluster of nodes, as 75x8; a pool of GPUs has no nodes that could fail");
-  }
-  if (placement == count_placement) {
-    return wrong("--failures", "expected another --placement than count, which knows no nodes that could fail");
-  }
+  if (auto done = check_nodes("--failures", "could fail", cluster, placement); !done) return Unexpected{done.error()};
   return read_failures(options.file, cluster, jobs.size() == 0 ? Time{} : jobs.submit(JobId{0}), seed);
 }
 
-Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& options) {
+Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& options, const StageModel& stages) {
   cost.rule = *value_from_name(checkpoint_rule_names, options.checkpoint_rule);
+  const bool takes_time = cost.periodic_checkpoint > Time{}, moves = stages.checkpoint_bytes_per_gpu > 0;
+  if (takes_time && moves) {
+    return wrong("--checkpoint-write", "expected none beside checkpoint_gib_per_gpu of --stages");
+  }
   if (cost.rule == CheckpointRule::fixed) {
-    if (cost.periodic_checkpoint > Time{} && cost.checkpoint_interval == Time{}) {
-      return wrong("--checkpoint-write", "expected --checkpoint-interval or --checkpoint-rule with it");
+    if ((takes_time || moves) && cost.checkpoint_interval == Time{}) {
+      return wrong(moves ? "--stages" : "--checkpoint-write",
+                   "expected --checkpoint-interval or --checkpoint-rule with " +
+                       std::string(moves ? "its checkpoint_gib_per_gpu" : "it"));
     }
     return cost;
   }
   const std::string rule = "--checkpoint-rule " + options.checkpoint_rule;
   if (options.file.empty()) return wrong("--checkpoint-rule", "expected --failures with " + options.checkpoint_rule);
-  if (cost.periodic_checkpoint == Time{}) {
+  if (!takes_time && !moves) {
     return wrong("--checkpoint-rule", "expected --checkpoint-write above 0 with " + options.checkpoint_rule);
   }
   if (cost.checkpoint_interval > Time{}) {
     return wrong("--checkpoint-interval", "expected no fixed interval with " + rule);
   }
   return cost;
+}
+
+Field stages_field(std::string& file) {
+  return {"stages", "--stages",
+          "JSON of what runs go through before they work: containers, images and weights with caches, shared storage",
+          &file};
+}
+
+Result<StageModel> stages_of(const std::string& file, const JobTable& jobs, const Cluster& cluster,
+                             const std::string& placement) {
+  if (file.empty()) return StageModel{};
+  if (auto done = check_nodes("--stages", "could keep anything", cluster, placement); !done) {
+    return Unexpected{done.error()};
+  }
+  return read_stages(file, jobs);
 }
 
 std::vector<std::string> files_of(const FailureOptions& options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// When nodes fail in a run, and how jobs save their state against it. The same fields of a replay and of an
-/// evaluation.
+/// When nodes fail in a run, how jobs save their state against it, and what they go through before they work. The same
+/// fields of a replay and of an evaluation.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/node_failures.hpp"
+#include "gpusched/data/stage_model.hpp"
 #include "gpusched/engine/engine_state.hpp"
 #include "src/base/field_table.hpp"
 
@@ -37,8 +38,16 @@ Result<NodeFailures> failures_of(const FailureOptions& options, const JobTable& 
                                  const std::string& placement, std::uint64_t seed);
 
 /// `cost` with the rule. Errors: a rule that needs failures or the time of a checkpoint where these are not given, or
-/// one beside a fixed interval; that time without checkpoints.
-Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& options);
+/// one beside a fixed interval; that time, or checkpoints that `stages` moves, without checkpoints; both.
+Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& options, const StageModel& stages);
+
+/// The row of a table of fields that names a file of stages. The pointer lives as long as `file`.
+Field stages_field(std::string& file);
+
+/// What runs of the jobs go through, as the file says; nothing without one. Errors: those of read_stages(), and a
+/// cluster of which only GPUs are counted.
+Result<StageModel> stages_of(const std::string& file, const JobTable& jobs, const Cluster& cluster,
+                             const std::string& placement);
 
 /// What may be files among its words.
 std::vector<std::string> files_of(const FailureOptions& options);

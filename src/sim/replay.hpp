@@ -33,6 +33,7 @@ struct ReplayInput {
   Cluster cluster;  ///< pooled() already when the placement is "count"
   EngineOptions options;
   NodeFailures failures;  ///< empty: nodes do not fail
+  StageModel stages;      ///< empty: runs work at once
   MeasureWindow window;
   std::vector<PolicySpec> specs;               ///< each with its backfilling
   CalibratedRuntime runtime;                   ///< of the scenario's device profiles; uniform without any

@@ -271,6 +271,19 @@ std::string gpu_time_table(const std::vector<PolicyRun>& runs) {
          "service (withheld); goodput: useful of what jobs held; kills: by nodes that went down\n";
 }
 
+// What starts found on their nodes.
+std::string starts_table(const std::vector<PolicyRun>& runs) {
+  TextTable table({"policy", "cold starts", "warm", "fetched GiB"});
+  for (const PolicyRun& run : runs) {
+    const Metrics& m = run.metrics;
+    table.add({run.policy, human_count(static_cast<std::uint64_t>(m.cold_starts.value_or(0))),
+               human_count(static_cast<std::uint64_t>(m.warm_starts.value_or(0))),
+               human_count(static_cast<std::uint64_t>(std::llround(m.fetched_gib.value_or(0))))});
+  }
+  return "\n" + table.text() +
+         "cold: a node of the job had to fetch something first, or to make a container where they are kept\n";
+}
+
 // By the wall clock: it differs from run to run.
 std::string decision_times_table(const std::vector<PolicyRun>& runs) {
   TextTable table({"policy", "decisions", "mean us", "median", "p99", "p99.9", "longest", "of the run"});
@@ -431,7 +444,8 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (input.recorded) text += recorded_line(*input.recorded);
   if (input.runtime.power) text += energy_line(runs);
   if (has_dynamic_mig(input.cluster)) text += mig_line(runs);
-  if (!input.failures.is_empty()) text += gpu_time_table(runs);
+  if (!input.failures.is_empty() || !input.stages.is_empty()) text += gpu_time_table(runs);
+  if (!input.stages.is_empty()) text += starts_table(runs);
   if (scenario.decision_times) text += decision_times_table(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {

@@ -25,6 +25,8 @@
 #include "tests/fuzz/fuzz_targets.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "traces/core/cluster_reader.hpp"
+#include "traces/core/failure_reader.hpp"
+#include "traces/core/stage_reader.hpp"
 #include "traces/synthetic/trace_model.hpp"
 #include "traces/tools/cluster_info.hpp"
 
@@ -246,7 +248,18 @@ void read_run_csv(std::string_view text) {
   must_hold(*read == *pairs, "a csv read again is the same");
 }
 
-constexpr std::array<FuzzTarget, 7> targets{{
+// When the nodes of a small cluster fail.
+void read_failures_text(std::string_view text) {
+  if (text.find("trace") != std::string_view::npos) return;  // it would read whatever file that names
+  const MemoryFile file(text);
+  run_with_failures([&](const Cluster& cluster) { return read_failures(file.path(), cluster, Time{}, 1); });
+}
+
+void read_stages_text(std::string_view text) {
+  run_with_stages([&](const JobTable& jobs) { return stages_from_json(text, "stages", jobs); });
+}
+
+constexpr std::array<FuzzTarget, 9> targets{{
     {"run_csv", read_run_csv},
     {"config", read_config},
     {"cluster", read_cluster_text},
@@ -254,6 +267,8 @@ constexpr std::array<FuzzTarget, 7> targets{{
     {"model", read_any_model},
     {"throughputs", read_throughputs},
     {"communication", read_families},
+    {"failures", read_failures_text},
+    {"stages", read_stages_text},
 }};
 
 }  // namespace

@@ -43,17 +43,23 @@ Cluster small_cluster() {
 }
 
 // Engines with GPUSCHED_VALIDATE check themselves at every instant.
-void run(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const PolicyMaker& make) {
+void run(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const PolicyMaker& make,
+         const NodeFailures* failures = nullptr, const StageModel* stages = nullptr) {
   constexpr int most_instants = 100;  // jobs may take turns for ever
   auto policy = make({.jobs = &jobs, .cluster = &cluster, .seed = 1});
   if (!policy) return;
-  Engine engine(jobs, cluster, options);
+  Engine engine(jobs, cluster, options, nullptr, failures, stages);
   Decision decision = engine.decision();
   for (int i = 0; i < most_instants && engine.advance(); ++i) {
     policy->decide(engine.view(), decision);
     engine.apply();
   }
   must_hold(engine.consistent(), "capacity and jobs are conserved");
+}
+
+Result<AnyPolicy> make_fifo(const PolicyContext& context) {
+  static const PolicyRegistry policies = PolicyRegistry::standard();
+  return policies.make({.text = "fifo", .name = "fifo", .given = {}}, context);
 }
 
 }  // namespace
@@ -80,11 +86,26 @@ void run_at_extreme_times(const PolicyMaker& make) {
 
 void run_on(const Cluster& cluster) {
   static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
-  const auto fifo = [](const PolicyContext& context) {
-    static const PolicyRegistry policies = PolicyRegistry::standard();
-    return policies.make({.text = "fifo", .name = "fifo", .given = {}}, context);
-  };
-  run(jobs, cluster, {}, fifo);
+  run(jobs, cluster, {}, make_fifo);
+}
+
+void run_with_failures(const FailuresMaker& make) {
+  const Cluster cluster = small_cluster();
+  const auto failures = make(cluster);
+  if (!failures) return;
+  static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
+  EngineOptions options;
+  options.preemption = {.restart = whole_seconds(5), .checkpoint_interval = whole_seconds(60)};
+  run(jobs, cluster, options, make_fifo, &*failures);
+}
+
+void run_with_stages(const StagesMaker& make) {
+  static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
+  const auto stages = make(jobs);
+  if (!stages) return;
+  EngineOptions options;
+  options.preemption = {.checkpoint_interval = whole_seconds(60)};
+  run(jobs, small_cluster(), options, make_fifo, nullptr, &*stages);
 }
 
 }  // namespace gpusched::test

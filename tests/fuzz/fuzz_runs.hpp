@@ -6,6 +6,8 @@
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/node_failures.hpp"
+#include "gpusched/data/stage_model.hpp"
 #include "gpusched/policy/policy.hpp"
 #include "src/policies/seam/registry.hpp"
 
@@ -23,5 +25,15 @@ void run_at_extreme_times(const PolicyMaker& make);
 
 /// Runs fifo on a cluster.
 void run_on(const Cluster& cluster);
+
+/// Failures of a cluster's nodes, or why there are none.
+using FailuresMaker = std::function<Result<NodeFailures>(const Cluster& cluster)>;
+/// Runs fifo on three nodes that fail, with checkpoints.
+void run_with_failures(const FailuresMaker& make);
+
+/// What runs of the jobs go through, or why there is nothing.
+using StagesMaker = std::function<Result<StageModel>(const JobTable& jobs)>;
+/// Runs fifo on three nodes, where runs have these stages and write checkpoints.
+void run_with_stages(const StagesMaker& make);
 
 }  // namespace gpusched::test

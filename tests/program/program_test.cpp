@@ -806,6 +806,27 @@ TEST_F(Program, DecisionTimesAreToldAndNotWritten) {
   }
 }
 
+TEST_F(Program, StagesMakeTheFirstStartOfANodeColdAndShareTheStorage) {
+  const std::string trace = folder_.write("stages.csv", "submit,gpus,duration,user\n0,1,10,a\n0,1,10,a\n100,1,10,a\n");
+  const std::string columns = " --format csv --columns submit=submit,gpus=gpus,duration=duration,user=user";
+  const std::string stages = folder_.write("stages.json", R"({"transfer_gib_per_s": 1, "storage_gib_per_s": 1,
+                                                             "images": {"by": "user", "gib": 20, "load_s": 3}})");
+  const std::string replay = "replay " + trace + columns + " --cluster 2x1 --policy fifo";
+  const Outcome table = run(replay + " --stages " + stages);
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("cold starts"));
+  const json metrics = json::parse(run(replay + " --json --stages " + stages).out)["runs"][0];
+  EXPECT_EQ(metrics["cold_starts"], 2);
+  EXPECT_EQ(metrics["warm_starts"], 1);
+  EXPECT_EQ(metrics["fetched_gib"], 40);
+  EXPECT_DOUBLE_EQ(metrics["avg_jct_s"].get<double>(), (2 * (40 + 3 + 10) + 3 + 10) / 3.0);
+  EXPECT_TRUE(json::parse(run(replay + " --json").out)["runs"][0]["cold_starts"].is_null());
+  const std::string saving = folder_.write("saving.json", R"({"transfer_gib_per_s": 1, "checkpoint_gib_per_gpu": 5})");
+  const json saves = json::parse(run(replay + " --json --checkpoint-interval 4 --stages " + saving).out)["runs"][0];
+  EXPECT_DOUBLE_EQ(saves["avg_jct_s"].get<double>(), 10 + 2 * 5);
+  expect_refused(replay + " --stages " + saving, "--checkpoint-interval");
+}
+
 TEST_F(Program, RefusesToGenerateNonsense) {
   const std::string out = folder_.path() + "/never.csv";
   expect_refused("trace generate", "--out");

@@ -75,6 +75,9 @@ inline constexpr NodeId no_node{no_index};  ///< no node: the gang fits nowhere
 using MilliGpu = std::int64_t;
 inline constexpr MilliGpu whole_gpu = 1000;  ///< thousandths in one GPU
 
+/// Of storage: 1 GiB is 2^30 bytes.
+inline constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
+
 /// Of energy: 1 kWh is 3.6 MJ.
 inline constexpr double joules_per_kwh = 3.6e6;
 

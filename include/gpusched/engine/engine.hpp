@@ -27,9 +27,11 @@ class Engine {
   /// An empty cluster before the first event. Virtual clusters of jobs and machines are matched by name; jobs of a
   /// virtual cluster that the machines do not have form a queue of their own and may run anywhere. A job whose shape
   /// does not fit the empty cluster waits for ever, so check the shapes first (ClusterState::fits_when_empty).
-  /// `runtime` and `failures`: how fast jobs run and when nodes fail; null = at the reference rate, never.
+  /// `runtime`, `failures` and `stages`: how fast jobs run, when nodes fail, what runs go through before they work;
+  /// null = at the reference rate, never, nothing.
   Engine(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options = {},
-         const RuntimeModel* runtime = nullptr, const NodeFailures* failures = nullptr) {
+         const RuntimeModel* runtime = nullptr, const NodeFailures* failures = nullptr,
+         const StageModel* stages = nullptr) {
     state_.jobs = &jobs;
     state_.runtime = runtime != nullptr && runtime->is_uniform() ? nullptr : runtime;
     state_.options = options;
@@ -50,10 +52,12 @@ class Engine {
     if (interference) state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
     if (spans) state_.cluster.keep_gangs_near();
     const bool can_fail = failures != nullptr && !failures->is_empty();
-    const bool loses_work = options.preemption.checkpoint_interval.us > 0 || can_fail;
-    const bool changes = interference || spans || can_fail || state_.cluster.cuts_cards();
-    if (changes && loses_work) rate_work_.resize(jobs.size());
-    if (options.preemption.any() || can_fail || state_.cluster.cuts_cards()) state_.costs.resize(jobs.size());
+    if (stages != nullptr) state_.stages = detail::NodeStages(*stages, jobs, state_.cluster.node_count());
+    const bool waits = state_.cluster.cuts_cards() || state_.stages.active();
+    if (options.preemption.any() || can_fail || waits) {
+      state_.costs.resize(jobs.size());
+      rate_work_.resize(jobs.size());
+    }
     state_.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
@@ -70,7 +74,8 @@ class Engine {
   [[nodiscard]] Time next_event_time() const {
     const Time planned = state_.planned.empty() ? Time::max() : state_.planned.top().time;
     const Time submit = state_.arrived < state_.jobs->size() ? state_.jobs->submit(JobId{state_.arrived}) : Time::max();
-    const Time next = planned < submit ? planned : submit;
+    Time next = planned < submit ? planned : submit;
+    if (state_.stages.active() && !all_finished()) next = std::min(next, state_.stages.next_time());
     return state_.outages.active() ? std::min(next, next_change_of_nodes(next)) : next;
   }
 
@@ -96,6 +101,7 @@ class Engine {
         adapt_rates();
       } else {
         while (!state_.planned.empty() && state_.planned.top().time == next) happen();
+        while (end_of_transfer_due()) end_transfer();
         while (change_of_nodes_due()) change_nodes();
         adapt_rates();
         while (submission_due()) arrive();
@@ -206,7 +212,13 @@ class Engine {
   [[nodiscard]] bool counts_costs() const { return !state_.costs.empty(); }
   /// How often a node that went down stopped the job.
   [[nodiscard]] std::uint32_t kills(JobId job) const { return view().kills(job); }
-  /// The part of ran() in which the job loaded and saved its state, of runs that are over.
+  /// What the job's starts found on their nodes. Nothing where runs have no stages.
+  [[nodiscard]] StartCounts starts(JobId job) const {
+    return state_.stages.active() ? state_.stages.counts(job) : StartCounts{};
+  }
+  /// True when runs have stages.
+  [[nodiscard]] bool has_stages() const { return state_.stages.active(); }
+  /// The part of ran() in which the job started, loaded and saved its state, of runs that are over.
   [[nodiscard]] Time overhead(JobId job) const {
     return state_.costs.empty() ? Time{} : state_.costs[index(job)].overhead;
   }
@@ -236,7 +248,11 @@ class Engine {
     }
     detail::JobState& state = state_[due.job];
     if (state.phase != JobPhase::running || state.generation != due.generation) return;
-    finish_attempt(due.job, state);
+    if (next_save(due.job) > Time{}) {
+      begin_save(due.job, state);
+    } else {
+      finish_attempt(due.job, state);
+    }
   }
 
   void finish_attempt(JobId job, detail::JobState& state) {
@@ -251,6 +267,7 @@ class Engine {
       const detail::RunCosts& costs = state_.costs[index(job)];
       count_costs(job, state, passed, costs.loading + times(costs.saves, costs.saving), {});
     }
+    if (state_.stages.active()) state_.stages.end(job, state_.now);
     state_.unlink(state_.running, job);
     if (state.attempt + 1u < state_.jobs->attempts(job)) {
       ++state.attempt;
@@ -273,9 +290,69 @@ class Engine {
       arrive();
     } else if (!state_.planned.empty() && state_.planned.top().time == state_.now) {
       happen();
+    } else if (end_of_transfer_due()) {
+      end_transfer();
     } else {
       change_nodes();
     }
+  }
+
+  // ---- stages ----
+
+  [[nodiscard]] bool end_of_transfer_due() const {
+    return state_.stages.active() && !all_finished() && state_.stages.next_time() == state_.now;
+  }
+
+  void end_transfer() {
+    state_.stages.end_transfer([this](JobId job) { work_on(job); });
+  }
+
+  // The last transfer that the job waited for ended.
+  void work_on(JobId job) {
+    detail::JobState& state = state_[job];
+    detail::RunCosts& costs = state_.costs[index(job)];
+    settle_now(job, state);
+    state_.stages.work_on(job);
+    if (std::exchange(costs.saves_now, false)) {
+      costs.kept_left = std::min(state.remaining, costs.after_wait);  // a move may have added a wait
+      costs.save_at = std::max(costs.kept_left - costs.interval, Time{});
+    }
+    adapt_rate(job);
+  }
+
+  // Gets the nodes that a job holds ready, and returns what it waits for after its transfers.
+  Time begin_stages(JobId job, const detail::JobState& state) {
+    return state_.stages.begin(job, parts_of(job, state), state_.now);
+  }
+
+  void begin_save(JobId job, detail::JobState& state) {
+    state_.costs[index(job)].saves_now = true;
+    settle_now(job, state);
+    state_.stages.save(job, parts_of(job, state), state_.now);
+    adapt_rate(job);
+  }
+
+  // Work left when the job's next checkpoint begins to move; 0: none will.
+  [[nodiscard]] Time next_save(JobId job) const {
+    return state_.stages.active() ? state_.costs[index(job)].save_at : Time{};
+  }
+
+  // The GPUs that the job holds by node.
+  std::span<const detail::NodeStages::Part> parts_of(JobId job, const detail::JobState& state) {
+    parts_.clear();
+    const Shape& shape = state_.jobs->shape(job);
+    for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
+      const Grant& grant = state_.cluster.grant(at);
+      const MilliGpu milli = grant.tasks * shape.gpu_milli_per_task;
+      const auto known =
+          std::find_if(parts_.begin(), parts_.end(), [&](const auto& part) { return part.node == grant.node; });
+      if (known == parts_.end()) {
+        parts_.push_back({.node = grant.node, .milli = milli});
+      } else {
+        known->milli += milli;
+      }
+    }
+    return parts_;
   }
 
   // ---- failures of nodes ----
@@ -316,7 +393,7 @@ class Engine {
       }
       const bool up = change.kind == Kind::up;
       if (change.was_fault) state_.outages.count_fault(node, true);
-      if (change.kind == Kind::down || change.kind == Kind::stop) kill_jobs_on(node);
+      if (change.kind == Kind::down || change.kind == Kind::stop) stop_node(node);
       if (change.kind == Kind::stop || !state_.outages.count_cause(node, up)) continue;
       if (up && state_.outages.rests(node)) continue;
       if (up) {
@@ -343,10 +420,11 @@ class Engine {
         node, [&](JobId job) { return runs_on(job, node); }, [&](JobId job) { adapt_rate(job); });
   }
 
-  void kill_jobs_on(NodeId node) {
+  void stop_node(NodeId node) {
     for (const JobId job : state_.outages.take_jobs_on(node, [&](JobId other) { return runs_on(other, node); })) {
       kill(job, node);
     }
+    if (state_.stages.active()) state_.stages.clear(node, state_.now);
   }
 
   [[nodiscard]] bool runs_on(JobId job, NodeId node) const {
@@ -364,7 +442,9 @@ class Engine {
     state.grants = no_index;
     leave_cards(job);
     detail::RunCosts& costs = state_.costs[index(job)];
+    forget_wait(job, state);
     roll_back(job, state, costs.loading, false);
+    if (state_.stages.active()) state_.stages.end(job, state_.now);
     state.must_restart = costs.was_killed = true;
     ++costs.kills;
     state_.unlink(state_.running, job);
@@ -404,9 +484,10 @@ class Engine {
     state.since = state_.now;
     state.starting = state.held = false;
     if (state_.sharing.active()) join_cards(job, state);
+    const Time ready = state_.stages.active() ? begin_stages(job, state) : Time{};
     state.rate = rate_of(job, state);
     if (state_.outages.active()) enter_nodes(job, state);
-    if (!state_.costs.empty()) add_costs(state, state_.costs[index(job)], reconfigure(state));
+    if (!state_.costs.empty()) add_costs(job, state, std::max(ready, reconfigure(state)));
     plan_finish(job, state);
     state_.events.push_back({EventKind::start, job});
   }
@@ -419,9 +500,9 @@ class Engine {
     // Without periodic checkpoints, whatever was done is saved now, and be it loading.
     const bool is_periodic = !state_.costs.empty() && state_.costs[index(command.job)].interval.us > 0;
     const bool saves_now = !is_periodic || state_.options.preemption.rule != CheckpointRule::fixed;
-    const Time unserved = is_periodic ? Time{} : unserved_wait(command.job, state);
+    forget_wait(command.job, state);
     roll_back(command.job, state, is_periodic ? loading_of(command.job) : Time{}, saves_now);
-    state.remaining -= unserved;
+    if (state_.stages.active()) state_.stages.end(command.job, state_.now);
     state.preempted_now = false;
     ++state.preemptions;
     state.must_restart = true;
@@ -437,9 +518,19 @@ class Engine {
     const Time done = detail::EngineState::work_done(state.rate, span);
     state.ran += span;
     state.since = state_.now;
-    if (state.rate == 0 && !state_.costs.empty()) state_.costs[index(job)].stalled += span;
+    if (state.rate == 0 && !state_.costs.empty()) {
+      detail::RunCosts& costs = state_.costs[index(job)];
+      (state_.stages.active() && state_.stages.waits(job) ? costs.moving : costs.stalled) += span;
+    }
     if (!state_.worked.empty()) state_.worked[index(job)] += done;
     return done;
+  }
+
+  // The same of a run that goes on.
+  void settle_now(JobId job, detail::JobState& state) {
+    const Time done = settle(job, state);
+    state.remaining -= done;
+    if (!rate_work_.empty()) rate_work_[index(job)] += done;
   }
 
   // The same for the whole run, which is over.
@@ -449,16 +540,25 @@ class Engine {
     return before + settle(job, state);
   }
 
-  // Adds what a start costs to the work that is left. `waits`: until its MIG cards have the instances.
-  void add_costs(detail::JobState& state, detail::RunCosts& costs, Time waits) {
+  // Adds what a start costs to the work that is left. `waits`: until its nodes and their MIG cards are ready, without
+  // transfers.
+  void add_costs(JobId job, detail::JobState& state, Time waits) {
     const PreemptionCost& cost = state_.options.preemption;
+    detail::RunCosts& costs = state_.costs[index(job)];
+    const RatePpm rate = working_rate(job, state);
     costs.ran_before = state.ran;
-    costs.loading = costs.saving = costs.stalled = {};
+    costs.loading = std::exchange(costs.carried, {});
+    costs.saving = costs.stalled = costs.moving = {};
     costs.after_wait = Time::max();
     costs.saves = 0;
-    costs.interval = interval_of(state);
-    if (costs.interval.us > 0 && cost.periodic_checkpoint.us > 0 && state.remaining.us > 0) {
-      costs.saving = detail::EngineState::work_done(state.rate, cost.periodic_checkpoint);
+    costs.interval = interval_of(job, state, rate);
+    costs.save_at = {};
+    costs.saves_now = false;
+    if (state_.stages.moves_checkpoints()) {
+      costs.kept_left = state.remaining;
+      if (costs.interval.us > 0) costs.save_at = std::max(state.remaining - costs.interval, Time{});
+    } else if (costs.interval.us > 0 && cost.periodic_checkpoint.us > 0 && state.remaining.us > 0) {
+      costs.saving = detail::EngineState::work_done(rate, cost.periodic_checkpoint);
       costs.saves = static_cast<std::uint32_t>(
           std::min<std::int64_t>((state.remaining.us - 1) / costs.interval.us, no_index - 1));
       state.remaining = later_by(state.remaining, times(costs.saves, costs.saving));
@@ -466,14 +566,15 @@ class Engine {
     if (!state.must_restart && waits.us == 0) return;
     Time load = waits;
     if (state.must_restart) load += costs.was_killed ? cost.restart : cost.checkpoint + cost.restart;
-    costs.loading = detail::EngineState::work_done(state.rate, load);
-    state.remaining = later_by(state.remaining, costs.loading);
-    if (waits.us > 0) costs.after_wait = state.remaining - detail::EngineState::work_done(state.rate, waits);
+    const Time loading = detail::EngineState::work_done(rate, load);
+    costs.loading += loading;
+    state.remaining = later_by(state.remaining, loading);
+    if (waits.us > 0) costs.after_wait = state.remaining - detail::EngineState::work_done(rate, waits);
     state.must_restart = costs.was_killed = false;
   }
 
-  // Work between the checkpoints of a run that begins.
-  [[nodiscard]] Time interval_of(const detail::JobState& state) const {
+  // Work between the checkpoints of a run that begins, whose rate is `rate`.
+  [[nodiscard]] Time interval_of(JobId job, const detail::JobState& state, RatePpm rate) {
     const PreemptionCost& cost = state_.options.preemption;
     if (cost.rule == CheckpointRule::fixed) return cost.checkpoint_interval;
     double rate_per_s = 0;
@@ -482,14 +583,17 @@ class Engine {
       rate_per_s += state_.outages.rate_per_s(state_.cluster.grant(at).node);
     }
     if (rate_per_s == 0) return {};
-    const double write_s = to_seconds(cost.periodic_checkpoint), mean_s = 1 / rate_per_s;
+    const bool moves = state_.stages.moves_checkpoints();
+    const double write_s =
+        moves ? state_.stages.checkpoint_s(parts_of(job, state)) : to_seconds(cost.periodic_checkpoint);
+    const double mean_s = 1 / rate_per_s;
     double interval_s = std::sqrt(2 * write_s * mean_s);
     if (cost.rule == CheckpointRule::daly) {
       const double part = write_s / (2 * mean_s);
       interval_s = part < 1 ? interval_s * (1 + std::sqrt(part) / 3 + part / 9) - write_s : mean_s;
     }
     const Time interval = from_seconds(std::min(interval_s, to_seconds(end_of_time)));
-    return std::max(detail::EngineState::work_done(state.rate, interval), Time{1});
+    return std::max(detail::EngineState::work_done(rate, interval), Time{1});
   }
 
   static Time times(std::uint32_t count, Time span) { return {mul_div(count, span.us, 1)}; }
@@ -508,10 +612,12 @@ class Engine {
       state.remaining -= done;
       return;
     }
-    const detail::RunCosts& costs = state_.costs[index(job)];
+    detail::RunCosts& costs = state_.costs[index(job)];
     const Time interval = costs.interval;
     Time kept = saves_now ? done : Time{}, saving{};
-    if (interval.us > 0) {
+    if (state_.stages.moves_checkpoints()) {
+      if (!saves_now) kept = std::max(state.remaining - loading - costs.kept_left, Time{});
+    } else if (interval.us > 0) {
       const std::int64_t cycle = interval.us + costs.saving.us;
       const std::int64_t saved = done.us / cycle, rest = done.us % cycle;
       kept = Time{saved * interval.us};
@@ -523,15 +629,17 @@ class Engine {
     }
     state.remaining = state.remaining - loading - times(costs.saves, costs.saving) - kept;
     const Time loaded = std::min(passed, costs.loading);
+    costs.carried = costs.loading - std::max(loading, loaded);
     count_costs(job, state, passed, loaded + saving, done - kept - saving);
   }
 
   // Counts the wall time that a run spent on overhead and on work that is lost, both given as work. What it stood still
-  // is lost.
+  // is lost, and what it waited for transfers is overhead.
   void count_costs(JobId job, const detail::JobState& state, Time passed, Time overhead, Time lost) {
     detail::RunCosts& costs = state_.costs[index(job)];
     costs.lost += costs.stalled;
-    const Time span = state.ran - costs.ran_before - costs.stalled;
+    costs.overhead += costs.moving;
+    const Time span = state.ran - costs.ran_before - costs.stalled - costs.moving;
     if (passed.us == 0) return;
     costs.overhead += Time{mul_div(span.us, overhead.us, passed.us)};
     costs.lost += Time{mul_div(span.us, lost.us, passed.us)};
@@ -557,42 +665,55 @@ class Engine {
       join_cards(job, state_[job]);
     }
     if (state_.outages.active()) enter_nodes(job, state_[job]);
+    if (state_.stages.active()) settle_now(job, state_[job]);
+    const Time ready = state_.stages.active() ? begin_stages(job, state_[job]) : Time{};
+    if (state_.stages.active() && !state_.stages.waits(job)) work_on(job);  // it left what it waited for
     adapt_rate(job);
-    if (state_.cluster.cuts_cards()) wait_again(job, state_[job], reconfigure(state_[job]));
+    if (state_.cluster.cuts_cards() || state_.stages.active()) {
+      wait_again(job, state_[job], std::max(ready, reconfigure(state_[job])));
+    }
     state_.events.push_back({EventKind::move, job});
   }
 
   // More or less work, as its policy says.
   void adjust(JobId job, Time change) {
-    replan(job, state_[job], change, state_[job].rate);
+    detail::JobState& state = state_[job];
+    settle_now(job, state);
+    if (!state_.costs.empty()) {
+      detail::RunCosts& costs = state_.costs[index(job)];
+      if (costs.after_wait != Time::max()) costs.after_wait += change;
+      if (costs.save_at > Time{}) costs.save_at = std::max(costs.save_at + change, Time{});
+      costs.kept_left = std::max(costs.kept_left + change, Time{});
+    }
+    replan(job, state, change, state.rate);
+  }
+
+  // Who leaves the nodes and cards that it waits for does not wait on.
+  void forget_wait(JobId job, detail::JobState& state) {
     if (state_.costs.empty()) return;
-    Time& after_wait = state_.costs[index(job)].after_wait;
-    if (after_wait != Time::max()) after_wait += change;
-  }
-
-  // The part of a run's wait for MIG cards that has not passed, as work: who leaves the cards does not wait on.
-  [[nodiscard]] Time unserved_wait(JobId job, const detail::JobState& state) const {
-    if (state_.costs.empty() || state_.costs[index(job)].after_wait == Time::max()) return {};
-    return std::max(state_.remaining_now(state) - state_.costs[index(job)].after_wait, Time{});
-  }
-
-  // A moved job waits for its new cards, which counts as loading. Precondition: costs are counted.
-  void wait_again(JobId job, detail::JobState& state, Time waits) {
-    const Time unserved = unserved_wait(job, state);
     detail::RunCosts& costs = state_.costs[index(job)];
+    if (costs.after_wait == Time::max()) return;
+    const Time unserved = std::max(state_.remaining_now(state) - costs.after_wait, Time{});
     costs.after_wait = Time::max();
-    if (waits.us == 0 && unserved.us == 0) return;
-    const Time loading = detail::EngineState::work_done(state.rate, waits);
-    const Time left = later_by(state.remaining, loading - unserved);
-    replan(job, state, loading - unserved, state.rate);
-    if (!rate_work_.empty()) rate_work_[index(job)] += left - state.remaining;
-    costs.loading += loading - unserved;
-    if (waits.us > 0) costs.after_wait = state.remaining - loading;
+    costs.loading -= unserved;
+    state.remaining -= unserved;
   }
 
-  // Gives a running job `change` more work and the rate `rate` from now on.
+  // A moved job waits for its new nodes and cards, which counts as loading. Precondition: costs are counted.
+  void wait_again(JobId job, detail::JobState& state, Time waits) {
+    detail::RunCosts& costs = state_.costs[index(job)];
+    if (waits.us == 0 && costs.after_wait == Time::max()) return;
+    settle_now(job, state);
+    forget_wait(job, state);
+    const Time loading = detail::EngineState::work_done(working_rate(job, state), waits);
+    if (waits.us > 0) costs.after_wait = state.remaining;
+    costs.loading += loading;
+    replan(job, state, loading, state.rate);
+  }
+
+  // Gives a running job `change` more work and the rate `rate` from now on. Precondition: it is settled.
   void replan(JobId job, detail::JobState& state, Time change, RatePpm rate) {
-    state.remaining = state.remaining - settle(job, state) + change;
+    state.remaining += change;
     GPUSCHED_ASSERT(state.remaining.us >= 0, "work left cannot be negative");
     state.rate = rate;
     ++state.generation;
@@ -600,7 +721,8 @@ class Engine {
   }
 
   void plan_finish(JobId job, const detail::JobState& state) {
-    const Time end = detail::EngineState::planned_end(state);
+    const Time work = state.remaining - next_save(job);
+    const Time end = later_by(state.since, detail::EngineState::time_needed(state.rate, work));
     if (end <= end_of_time) state_.planned.push(end, EventKind::finish, job, state.generation);
   }
 
@@ -609,9 +731,8 @@ class Engine {
     detail::JobState& state = state_[job];
     const RatePpm rate = rate_of(job, state);
     if (rate == state.rate) return;
-    const Time left = state.remaining;
+    settle_now(job, state);
     replan(job, state, {}, rate);
-    if (!rate_work_.empty()) rate_work_[index(job)] += left - state.remaining;
   }
 
   // Updates the rates of all jobs on cards that a task joined or left at this instant.
@@ -657,6 +778,12 @@ class Engine {
 
   [[nodiscard]] RatePpm rate_of(JobId job, const detail::JobState& state) const {
     if (state.held || (state_.outages.active() && stands_still(state))) return 0;
+    if (state_.stages.active() && state_.stages.waits(job)) return 0;
+    return working_rate(job, state);
+  }
+
+  // The same when nothing keeps it from working.
+  [[nodiscard]] RatePpm working_rate(JobId job, const detail::JobState& state) const {
     return state_.runtime == nullptr ? reference_rate : modelled_rate(job, state);
   }
 
@@ -688,8 +815,9 @@ class Engine {
   }
 
   detail::EngineState state_;
-  // By job: work of the present run that passed before the last change of its rate. Empty unless rates can change in a
-  // run and work can be lost.
+  std::vector<detail::NodeStages::Part> parts_;  // of parts_of()
+  // By job: work of the present run that passed before the last change of its rate or work. Empty where costs are not
+  // counted.
   std::vector<Time> rate_work_;
 };
 

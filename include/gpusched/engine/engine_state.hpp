@@ -15,6 +15,7 @@
 #include "gpusched/engine/demand_table.hpp"
 #include "gpusched/engine/event_queue.hpp"
 #include "gpusched/engine/node_outages.hpp"
+#include "gpusched/engine/node_stages.hpp"
 
 namespace gpusched {
 
@@ -39,7 +40,8 @@ struct PreemptionCost {
                                ///< both; the costs are not work
   /// Another than fixed takes the place of checkpoint_interval; then a preemption saves all that was done, too.
   CheckpointRule rule = CheckpointRule::fixed;
-  Time periodic_checkpoint{};  ///< to write each of those of an interval, while the work rests; none at the run's end
+  Time periodic_checkpoint{};  ///< to write each of those of an interval, while the work rests; none at the run's end.
+                               ///< Nothing where checkpoints are transfers (StageModel)
 
   /// True when anything costs time.
   [[nodiscard]] bool any() const { return checkpoint + restart + checkpoint_interval > Time{}; }
@@ -97,13 +99,18 @@ struct RunCosts {
   Time lost{};                    ///< wall time of work that no checkpoint kept, likewise
   Time ran_before{};              ///< wall time of the runs before the present one
   Time loading{};                 ///< of the present run: work that is loading, and comes first
+  Time carried{};                 ///< loading that the last run left to the next one
   Time after_wait = Time::max();  ///< of the present run: work left when its MIG cards are ready; max(): they were
   Time interval{};                ///< of the present run: work between its checkpoints; 0: none
   Time saving{};                  ///< of the present run: what a checkpoint takes, as work
   Time stalled{};                 ///< of the present run: wall time without work
+  Time moving{};                  ///< of the present run: wall time in which it waited for transfers
+  Time save_at{};                 ///< of the present run: work left when its next checkpoint begins to move; 0: none
+  Time kept_left{};               ///< of the present run: work that was left when the last of these began
   std::uint32_t saves = 0;        ///< of the present run: checkpoints until its end
   std::uint32_t kills = 0;        ///< by nodes that went down
   bool was_killed = false;        ///< the next start follows a failure
+  bool saves_now = false;         ///< a checkpoint moves
 };
 
 /// A doubly linked list through JobState::previous and next.
@@ -133,6 +140,7 @@ struct EngineState {
   std::uint64_t events_seen = 0;
   EventQueue planned;
   NodeOutages outages;  ///< inactive unless nodes can fail
+  NodeStages stages;    ///< inactive unless runs have stages
   ClusterState cluster;
   CardSharing sharing;                      ///< inactive unless rates depend on who shares a card
   std::uint64_t reconfigurations = 0;       ///< of MIG cards
@@ -142,7 +150,7 @@ struct EngineState {
   std::vector<JobList> queues;
   JobList running;
   std::vector<JobState> states;
-  std::vector<RunCosts> costs;    ///< by job; empty unless stopping a job costs time or nodes can fail
+  std::vector<RunCosts> costs;    ///< by job; empty unless stopping or starting a job costs time or nodes can fail
   std::vector<Time> worked;       ///< of each job: work that passed while it ran; empty when that equals `ran`
   std::vector<Event> events;      ///< of this instant
   std::vector<Command> commands;  ///< of the open decision

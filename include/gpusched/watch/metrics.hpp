@@ -181,6 +181,12 @@ struct Metrics {
   /// \}
   std::optional<double> goodput = {};  ///< gpu_utilization / gpu_allocation: the useful share of held GPU time (ETTR)
   std::optional<double> kills = {};    ///< of the measured jobs, by nodes that went down
+  /// Of the measured jobs, where runs have stages.
+  /// \{
+  std::optional<double> cold_starts = {};  ///< for which a node fetched something or made a container (StartCounts)
+  std::optional<double> warm_starts = {};  ///< the others
+  std::optional<double> fetched_gib = {};  ///< by all nodes; 1 GiB = 2^30 bytes
+  /// \}
 };
 
 /// Signs that a run says more about its length than about its policy.
@@ -256,7 +262,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   std::vector<std::int64_t> values(metrics.jobs);
   std::vector<double> slowdowns(metrics.jobs);
   detail::WideInt jct_sum = 0, wait_sum = 0, useful = 0, held = 0, overhead = 0, lost = 0;
-  double kills = 0;
+  double kills = 0, cold_starts = 0, warm_starts = 0, fetched_bytes = 0;
   double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0;
   std::uint32_t ratios = 0;
   Time last_end = Time{std::numeric_limits<std::int64_t>::min()};
@@ -275,6 +281,10 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     overhead += detail::WideInt{engine.overhead(job).us} * gpus;
     lost += detail::WideInt{engine.lost(job).us} * gpus;
     kills += engine.kills(job);
+    const StartCounts starts = engine.starts(job);
+    cold_starts += starts.cold;
+    warm_starts += starts.warm;
+    fetched_bytes += static_cast<double>(starts.fetched_bytes);
     if (const auto ratio = finish_time_ratio(engine, log, job)) {
       ratio_sum += *ratio;
       ratio_squares += *ratio * *ratio;
@@ -312,6 +322,11 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     metrics.gpu_withheld = capacity_s > 0 ? log.withheld_gpu_s() / capacity_s : 0;
     metrics.goodput = metrics.gpu_allocation > 0 ? metrics.gpu_utilization / metrics.gpu_allocation : 1;
     metrics.kills = kills;
+  }
+  if (engine.has_stages()) {
+    metrics.cold_starts = cold_starts;
+    metrics.warm_starts = warm_starts;
+    metrics.fetched_gib = fetched_bytes / bytes_per_gib;
   }
   metrics.events = engine.events_seen();
   return metrics;

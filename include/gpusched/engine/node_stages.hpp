@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/// NodeStages: the changing part of StageModel: which containers, images and weights lie on which node, and what moves.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+#include "gpusched/data/stage_model.hpp"
+#include "gpusched/engine/shared_pipe.hpp"
+
+namespace gpusched::detail {
+
+/// A value. Inactive (no memory, one branch a question) unless it was given a model that is not empty. A start costs
+/// O(items kept) a node.
+class NodeStages {
+ public:
+  /// GPUs that a run holds on one node.
+  struct Part {
+    NodeId node = no_node;
+    MilliGpu milli = 0;
+  };
+
+  /// Every run works at once.
+  NodeStages() = default;
+  /// `model` and `jobs` must outlive this; `nodes` is how many the cluster has.
+  NodeStages(const StageModel& model, const JobTable& jobs, std::uint32_t nodes) {
+    if (model.is_empty()) return;
+    model_ = &model;
+    jobs_ = &jobs;
+    pipe_ = SharedPipe(model.transfer_bytes_per_s, model.storage_bytes_per_s);
+    nodes_.resize(nodes);
+    runs_.resize(jobs.size());
+  }
+
+  /// False when every run works at once and checkpoints move no data.
+  [[nodiscard]] bool active() const { return model_ != nullptr; }
+  /// True when periodic checkpoints are transfers.
+  [[nodiscard]] bool moves_checkpoints() const { return active() && model_->checkpoint_bytes_per_gpu > 0; }
+  /// Seconds that a checkpoint of the run takes while nothing else is moved. Precondition: moves_checkpoints().
+  [[nodiscard]] double checkpoint_s(std::span<const Part> parts) const {
+    MilliGpu most = 0;
+    for (const Part& part : parts) most = std::max(most, part.milli);
+    const double rate =
+        std::min(model_->transfer_bytes_per_s, model_->storage_bytes_per_s / static_cast<double>(parts.size()));
+    return bytes_of(most) / rate;
+  }
+  /// Precondition: active().
+  [[nodiscard]] const StartCounts& counts(JobId job) const { return runs_[index(job)].counts; }
+  /// True while a running job stands still until a transfer ends. Precondition: active().
+  [[nodiscard]] bool waits(JobId job) const { return runs_[index(job)].waits; }
+  /// It works again. Precondition: all of its transfers ended.
+  void work_on(JobId job) { runs_[index(job)].waits = false; }
+
+  /// A run begins, or goes on on other nodes, of which those that it had are ready. Returns how long it waits after its
+  /// transfers: until the slowest of its nodes has a container, has unpacked and loaded. Precondition: active(); each
+  /// node is there once.
+  Time begin(JobId job, std::span<const Part> parts, Time now) {
+    Run& run = runs_[index(job)];
+    const bool moves = !run.nodes.empty();
+    const std::vector<NodeId> before = std::exchange(run.nodes, {});
+    const auto had = [&](NodeId node) { return std::find(before.begin(), before.end(), node) != before.end(); };
+    for (const Part& part : parts) run.nodes.push_back(part.node);
+    for (const NodeId node : before) {
+      if (std::find(run.nodes.begin(), run.nodes.end(), node) == run.nodes.end()) leave(node, job, now);
+    }
+    Time slowest{};
+    bool is_cold = false, enters = !moves;
+    for (const NodeId node : run.nodes) {
+      if (had(node)) continue;
+      const Entry entry = enter(node, job, now);
+      slowest = std::max(slowest, entry.after);
+      is_cold = is_cold || entry.is_cold;
+      enters = true;
+    }
+    if (enters) ++(is_cold ? run.counts.cold : run.counts.warm);
+    run.waits = run.pending > 0;
+    return slowest;
+  }
+
+  /// A checkpoint of the run begins. Precondition: moves_checkpoints(), it works.
+  void save(JobId job, std::span<const Part> parts, Time now) {
+    Run& run = runs_[index(job)];
+    run.waits = true;
+    for (const Part& part : parts) {
+      run.saves.push_back(add_transfer({.job = job}, bytes_of(part.milli), now));
+      ++run.pending;
+    }
+  }
+
+  /// The run is over; nothing that it writes is written on, but its nodes finish what they fetch. Precondition:
+  /// active().
+  void end(JobId job, Time now) {
+    Run& run = runs_[index(job)];
+    for (const std::uint32_t transfer : std::exchange(run.saves, {})) pipe_.cancel(now, transfer);
+    for (const NodeId node : std::exchange(run.nodes, {})) leave(node, job, now);
+    run.pending = 0;
+    run.waits = false;
+  }
+
+  /// The node went down and comes back with nothing on it. Precondition: active(), its runs are over.
+  void clear(NodeId node, Time now) {
+    for (const Kept& kept : nodes_[index(node)].kept) {
+      if (kept.transfer != no_index) pipe_.cancel(now, kept.transfer);
+    }
+    nodes_[index(node)] = {};
+  }
+
+  /// When the next transfer ends; Time::max() = never.
+  [[nodiscard]] Time next_time() const { return pipe_.next_time(); }
+  /// Ends the transfer that is due, and calls visit(JobId) for each job of which it was the last. Precondition:
+  /// next_time() is now.
+  template <class Visit>
+  void end_transfer(Visit visit) {
+    const Time now = pipe_.next_time();
+    const std::uint32_t number = pipe_.pop();
+    const Transfer transfer = transfers_[number];
+    if (transfer.job != no_job) {
+      std::erase(runs_[index(transfer.job)].saves, number);
+      count_down(transfer.job, visit);
+      return;
+    }
+    Node& node = nodes_[index(transfer.node)];
+    const auto kept =
+        std::find_if(node.kept.begin(), node.kept.end(), [&](const Kept& other) { return other.transfer == number; });
+    kept->transfer = no_index;
+    const std::vector<JobId> waiting = std::exchange(kept->waiting, {});
+    make_room(node, now);
+    for (const JobId job : waiting) count_down(job, visit);
+  }
+
+ private:
+  // An item on a node, or on its way there.
+  struct Kept {
+    std::uint32_t item = no_index;
+    std::uint32_t transfer = no_index;  // of the pipe, until it is there
+    std::uint32_t users = 0;            // runs
+    std::vector<JobId> waiting = {};    // runs that began before it was there
+  };
+  struct Idle {
+    std::uint32_t image = no_index;
+    Time until{};  // its last instant
+  };
+  struct Node {
+    std::vector<Kept> kept;  // by last start, the latest last
+    std::vector<Idle> idle;  // containers, by `until`
+  };
+  struct Run {
+    StartCounts counts;
+    std::vector<NodeId> nodes;         // where the job has a container
+    std::vector<std::uint32_t> saves;  // transfers
+    std::uint32_t pending = 0;         // transfers without which it does not go on
+    bool waits = false;
+  };
+  struct Transfer {
+    JobId job = no_job;     // of a checkpoint
+    NodeId node = no_node;  // of a fetch
+  };
+  struct Entry {
+    Time after{};  // the transfers
+    bool is_cold = false;
+  };
+
+  [[nodiscard]] double bytes_of(MilliGpu milli) const {
+    return model_->checkpoint_bytes_per_gpu * static_cast<double>(milli) / static_cast<double>(whole_gpu);
+  }
+
+  std::uint32_t add_transfer(Transfer transfer, double bytes, Time now) {
+    const std::uint32_t number = pipe_.begin(now, bytes);
+    if (number >= transfers_.size()) transfers_.resize(number + 1);
+    transfers_[number] = transfer;
+    return number;
+  }
+
+  template <class Visit>
+  void count_down(JobId job, Visit& visit) {
+    if (--runs_[index(job)].pending == 0) visit(job);
+  }
+
+  Entry enter(NodeId at, JobId job, Time now) {
+    Node& node = nodes_[index(at)];
+    make_room(node, now);
+    Entry entry;
+    const std::uint32_t image = model_->image_of(*jobs_, job);
+    if (!take_container(node, image)) {
+      entry.after = model_->provision;
+      entry.is_cold = model_->keep_alive.us > 0;
+    }
+    use(at, image, job, now, entry);
+    use(at, model_->weights_of(*jobs_, job), job, now, entry);
+    return entry;
+  }
+
+  // Of the idle containers with that image, the one that was used last.
+  static bool take_container(Node& node, std::uint32_t image) {
+    const auto last =
+        std::find_if(node.idle.rbegin(), node.idle.rend(), [&](const Idle& idle) { return idle.image == image; });
+    if (last == node.idle.rend()) return false;
+    node.idle.erase(std::next(last).base());
+    return true;
+  }
+
+  // A run needs the item: who comes while it is on its way waits for the rest of it.
+  void use(NodeId at, std::uint32_t item, JobId job, Time now, Entry& entry) {
+    if (item == no_index) return;
+    Node& node = nodes_[index(at)];
+    Run& run = runs_[index(job)];
+    const StageModel::Item& needed = model_->items[item];
+    entry.after = later_by(entry.after, needed.load);
+    auto place = std::find_if(node.kept.begin(), node.kept.end(), [&](const Kept& kept) { return kept.item == item; });
+    if (place == node.kept.end()) {
+      node.kept.push_back({.item = item});
+      place = node.kept.end() - 1;
+      place->transfer = add_transfer({.node = at}, static_cast<double>(needed.bytes), now);
+      run.counts.fetched_bytes += needed.bytes;
+    }
+    std::rotate(place, place + 1, node.kept.end());
+    Kept& kept = node.kept.back();
+    ++kept.users;
+    if (kept.transfer == no_index) return;
+    entry.is_cold = true;
+    entry.after = later_by(entry.after, needed.unpack);
+    kept.waiting.push_back(job);
+    ++run.pending;
+  }
+
+  void leave(NodeId at, JobId job, Time now) {
+    Node& node = nodes_[index(at)];
+    for (const std::uint32_t item : {model_->image_of(*jobs_, job), model_->weights_of(*jobs_, job)}) {
+      const auto kept =
+          std::find_if(node.kept.begin(), node.kept.end(), [&](const Kept& other) { return other.item == item; });
+      if (item == no_index || kept == node.kept.end()) continue;
+      --kept->users;
+      if (const auto waiting = std::find(kept->waiting.begin(), kept->waiting.end(), job);
+          waiting != kept->waiting.end()) {
+        kept->waiting.erase(waiting);
+        --runs_[index(job)].pending;
+      }
+    }
+    if (model_->keep_alive.us > 0)
+      node.idle.push_back({model_->image_of(*jobs_, job), later_by(now, model_->keep_alive)});
+    make_room(node, now);
+  }
+
+  // What no run and no idle container uses goes, that of the longest time ago first, until the rest fits the cache.
+  void make_room(Node& node, Time now) {
+    std::erase_if(node.idle, [&](const Idle& idle) { return idle.until < now; });
+    if (model_->cache_bytes == StageModel::unlimited) return;
+    const auto is_used = [&](const Kept& kept) {
+      return kept.users > 0 || kept.transfer != no_index ||
+             std::any_of(node.idle.begin(), node.idle.end(), [&](const Idle& idle) { return idle.image == kept.item; });
+    };
+    std::int64_t bytes = 0;
+    for (const Kept& kept : node.kept) bytes += model_->items[kept.item].bytes;
+    for (auto kept = node.kept.begin(); kept != node.kept.end() && bytes > model_->cache_bytes;) {
+      if (is_used(*kept)) {
+        ++kept;
+        continue;
+      }
+      bytes -= model_->items[kept->item].bytes;
+      kept = node.kept.erase(kept);
+    }
+  }
+
+  const StageModel* model_ = nullptr;  // borrowed; null = every run works at once
+  const JobTable* jobs_ = nullptr;     // borrowed
+  SharedPipe pipe_;
+  std::vector<Node> nodes_;
+  std::vector<Run> runs_;            // by job
+  std::vector<Transfer> transfers_;  // by number of the pipe
+};
+
+}  // namespace gpusched::detail

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/core/stage_reader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/program/run_support.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr auto gib = static_cast<std::int64_t>(bytes_per_gib);
+
+JobTable jobs_of_users() {
+  return test::table_of({{.work = 1, .user = "alice", .family = "bert"},
+                         {.work = 1, .user = "bob", .family = "bert"},
+                         {.work = 1, .user = "alice", .family = "gpt"}});
+}
+
+std::string error_of(const std::string& text, const JobTable& jobs = jobs_of_users()) {
+  const auto stages = stages_from_json(text, "f", jobs);
+  return stages ? "none" : stages.error().to_string();
+}
+
+TEST(StageReader, ReadsItemsByColumn) {
+  const JobTable jobs = jobs_of_users();
+  const auto stages = stages_from_json(
+      R"({"provision_s": 20, "keep_alive_s": 600, "cache_gib": 500, "transfer_gib_per_s": 1, "storage_gib_per_s": 10,
+          "images": {"by": "user", "gib": 12, "unpack_s": 30, "load_s": 2, "of": {"bob": {"gib": 0.5}}},
+          "weights": {"gib": 5, "load_s": 10}, "checkpoint_gib_per_gpu": 2})",
+      "f", jobs);
+  ASSERT_TRUE(stages) << stages.error().to_string();
+  EXPECT_EQ(stages->provision, whole_seconds(20));
+  EXPECT_EQ(stages->keep_alive, whole_seconds(600));
+  EXPECT_EQ(stages->cache_bytes, 500 * gib);
+  EXPECT_DOUBLE_EQ(stages->transfer_bytes_per_s, bytes_per_gib);
+  EXPECT_DOUBLE_EQ(stages->storage_bytes_per_s, 10 * bytes_per_gib);
+  EXPECT_DOUBLE_EQ(stages->checkpoint_bytes_per_gpu, 2 * bytes_per_gib);
+  const auto image = [&](std::uint32_t job) { return stages->items[stages->image_of(jobs, JobId{job})]; };
+  EXPECT_EQ(image(0).bytes, 12 * gib);
+  EXPECT_EQ(image(1).bytes, gib / 2);
+  EXPECT_EQ(image(1).unpack, whole_seconds(30));
+  EXPECT_EQ(stages->image_of(jobs, JobId{0}), stages->image_of(jobs, JobId{2}));
+  EXPECT_NE(stages->image_of(jobs, JobId{0}), stages->image_of(jobs, JobId{1}));
+  EXPECT_EQ(stages->weights_of(jobs, JobId{0}), stages->weights_of(jobs, JobId{1}));
+  EXPECT_EQ(stages->items[stages->weights_of(jobs, JobId{0})].load, whole_seconds(10));
+}
+
+TEST(StageReader, SaysWhereItIsWrong) {
+  EXPECT_EQ(error_of("{}"),
+            "f: nothing takes time in it: expected provision_s, images, weights or checkpoint_gib_per_gpu");
+  EXPECT_EQ(error_of(R"({"provision_s": -1})"), "f: /provision_s: expected a number from 0 to 1000000000");
+  EXPECT_EQ(error_of(R"({"provisions_s": 1})"), "f: /provisions_s: unknown key (did you mean 'provision_s'?)");
+  EXPECT_EQ(error_of(R"({"images": {"gib": 1}})"), "f: /transfer_gib_per_s: is missing, and something is to be moved");
+  EXPECT_EQ(error_of(R"({"images": {"by": "owner", "gib": 1}})"),
+            "f: /images/by: expected one of user|group|vc|name|family");
+  EXPECT_EQ(error_of(R"({"images": {"by": "group", "gib": 1}})"), "f: /images/by: no job of the trace has one");
+  EXPECT_EQ(error_of(R"({"images": {"by": "user", "of": {"bib": {}}}})"),
+            "f: /images/of/bib: no job has that value (did you mean 'bob'?)");
+  EXPECT_EQ(error_of(R"({"images": {"by": "user", "of": {"bob": {"gb": 1}}}})"),
+            "f: /images/of/bob/gb: unknown key (did you mean 'gib'?)");
+  EXPECT_EQ(error_of(R"({"images": {"of": {"bob": {}}}})"), "f: /images/of: expected by with it");
+  EXPECT_EQ(error_of(R"({"images": 3})"), "f: /images: expected an object");
+  EXPECT_EQ(error_of("[]"), "f: expected an object");
+}
+
+}  // namespace
+}  // namespace gpusched

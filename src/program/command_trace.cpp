@@ -129,7 +129,7 @@ void add_trace_command(CLI::App& program, int& exit_code) {
   convert_command->callback([arguments, &exit_code] { exit_code = convert(*arguments); });
 
   auto* waste_command =
-      add_reading_command(*trace, "waste", "Show what gangs waste by their size, and which size they should have",
+      add_reading_command(*trace, "waste", "Show what gangs of the wrong size waste",
                           "jobs.csv --throughputs measured.csv", *arguments);
   waste_command
       ->add_option("--throughputs", arguments->throughputs,

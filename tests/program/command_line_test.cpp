@@ -371,7 +371,7 @@ TEST_F(Completion, OfBash) {
   small_trace();
   folder_.write("sub/x", "");
   EXPECT_THAT(bash("gpusched re", "re"), ElementsAre("replay", "report"));
-  EXPECT_THAT(bash("gpusched trace ", ""), ElementsAre("info", "validate", "convert", "generate"));
+  EXPECT_THAT(bash("gpusched trace ", ""), ElementsAre("info", "validate", "convert", "waste", "generate"));
   EXPECT_THAT(bash("gpusched help trace inf", "inf"), ElementsAre("info"));
   EXPECT_THAT(bash("gpusched replay --pol", "--pol"), ElementsAre("--policy"));
   EXPECT_THAT(bash("gpusched replay --", "--"), testing::IsSupersetOf({"--trace", "--cluster", "--threads", "--help"}));
@@ -425,7 +425,7 @@ TEST_F(Completion, OfBash) {
 
   // What help takes, word by word.
   EXPECT_THAT(bash("gpusched help tra", "tra"), ElementsAre("trace", "train"));
-  EXPECT_THAT(bash("gpusched help trace ", ""), ElementsAre("info", "validate", "convert", "generate"));
+  EXPECT_THAT(bash("gpusched help trace ", ""), ElementsAre("info", "validate", "convert", "waste", "generate"));
   EXPECT_THAT(bash("gpusched help profile ", ""), ElementsAre("show", "validate", "compare"));
   EXPECT_THAT(bash("gpusched help replay ", ""), ElementsAre(""));
   EXPECT_THAT(bash("gpusched help trace info ", ""), ElementsAre(""));
@@ -477,7 +477,7 @@ TEST_F(Completion, OfFish) {
   EXPECT_THAT(fish("gpusched evaluate --group agent=fifo,them"), ElementsAre("agent=fifo,themis"));
   EXPECT_THAT(fish("gpusched evaluate --against them"), ElementsAre("themis"));
   EXPECT_THAT(fish("gpusched replay --profile A=V100,B=H20"), ElementsAre("A=V100,B=H200"));
-  EXPECT_THAT(fish("gpusched help trace "), testing::UnorderedElementsAre("info", "validate", "convert", "generate"));
+  EXPECT_THAT(fish("gpusched help trace "), testing::UnorderedElementsAre("info", "validate", "convert", "waste", "generate"));
   EXPECT_THAT(fish("gpusched help tra"), testing::UnorderedElementsAre("trace", "train"));
   EXPECT_THAT(fish("gpusched help replay "), ElementsAre());
   EXPECT_THAT(fish("gpusched train smal"), ElementsAre("small.csv"));

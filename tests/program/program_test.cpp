@@ -100,7 +100,7 @@ TEST_F(Program, JsonIsOneObjectWithTheKeysThatScriptsRelyOn) {
                           "jobs_per_s"}) {
     EXPECT_TRUE(run["metrics"].contains(key)) << key;
   }
-  EXPECT_EQ(run["metrics"].size(), 26u);
+  EXPECT_EQ(run["metrics"].size(), 29u);
 }
 
 TEST_F(Program, WritesTheFilesOfEachPolicy) {
@@ -651,7 +651,7 @@ TEST_F(Program, DescribesChecksAndConvertsTraces) {
   expect_refused("trace convert " + trace, "--out");
   expect_refused("trace convert " + trace + " --to sfw --out " + swf, "expected native or swf");
   expect_refused("trace inf", "did you mean 'info'?");
-  expect_refused("trace", "expected a command: info|validate|convert|generate");
+  expect_refused("trace", "expected a command: info|validate|convert|waste|generate");
 }
 
 TEST_F(Program, CountsJobsOutsideTheVirtualClusters) {
@@ -815,14 +815,15 @@ TEST_F(Program, StagesMakeTheFirstStartOfANodeColdAndShareTheStorage) {
   const Outcome table = run(replay + " --stages " + stages);
   ASSERT_EQ(table.code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("cold starts"));
-  const json metrics = json::parse(run(replay + " --json --stages " + stages).out)["runs"][0];
+  const json metrics = json::parse(run(replay + " --json --stages " + stages).out)["runs"][0]["metrics"];
   EXPECT_EQ(metrics["cold_starts"], 2);
   EXPECT_EQ(metrics["warm_starts"], 1);
   EXPECT_EQ(metrics["fetched_gib"], 40);
   EXPECT_DOUBLE_EQ(metrics["avg_jct_s"].get<double>(), (2 * (40 + 3 + 10) + 3 + 10) / 3.0);
-  EXPECT_TRUE(json::parse(run(replay + " --json").out)["runs"][0]["cold_starts"].is_null());
+  EXPECT_TRUE(json::parse(run(replay + " --json").out)["runs"][0]["metrics"]["cold_starts"].is_null());
   const std::string saving = folder_.write("saving.json", R"({"transfer_gib_per_s": 1, "checkpoint_gib_per_gpu": 5})");
-  const json saves = json::parse(run(replay + " --json --checkpoint-interval 4 --stages " + saving).out)["runs"][0];
+  const json saves =
+      json::parse(run(replay + " --json --checkpoint-interval 4 --stages " + saving).out)["runs"][0]["metrics"];
   EXPECT_DOUBLE_EQ(saves["avg_jct_s"].get<double>(), 10 + 2 * 5);
   expect_refused(replay + " --stages " + saving, "--checkpoint-interval");
 }

@@ -13,6 +13,9 @@
 #define GPUSCHED_VERSION_PATCH 0
 #define GPUSCHED_VERSION "0.1.0"
 
+/// Of a function that few runs need: it is kept out of those that call it, which stay short and fast.
+#define GPUSCHED_RARE [[gnu::noinline]]
+
 namespace gpusched {
 
 /// Called with the failed condition, a message and its place; the default prints one line and aborts.

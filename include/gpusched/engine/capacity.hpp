@@ -928,8 +928,8 @@ class Capacity {
 
   // What is free on a node that is out of service moves between the account of the cluster (show) and that of what is
   // withheld (hide). O(GPUs of the node).
-  void hide_free(NodeState& node) { move_free(node, -1); }
-  void show_free(NodeState& node) { move_free(node, +1); }
+  GPUSCHED_RARE void hide_free(NodeState& node) { move_free(node, -1); }
+  GPUSCHED_RARE void show_free(NodeState& node) { move_free(node, +1); }
 
   void move_free(NodeState& node, std::int64_t sign) {
     detail::WithheldState& withheld = withheld_[static_cast<std::size_t>(&node - nodes_.data())];

@@ -75,7 +75,7 @@ class Engine {
     const Time planned = state_.planned.empty() ? Time::max() : state_.planned.top().time;
     const Time submit = state_.arrived < state_.jobs->size() ? state_.jobs->submit(JobId{state_.arrived}) : Time::max();
     Time next = planned < submit ? planned : submit;
-    if (state_.stages.active() && !all_finished()) next = std::min(next, state_.stages.next_time());
+    if (state_.stages.next_time() < next && !all_finished()) next = state_.stages.next_time();
     return state_.outages.active() ? std::min(next, next_change_of_nodes(next)) : next;
   }
 
@@ -266,8 +266,8 @@ class Engine {
     if (!state_.costs.empty()) {
       const detail::RunCosts& costs = state_.costs[index(job)];
       count_costs(job, state, passed, costs.loading + times(costs.saves, costs.saving), {});
+      if (state_.stages.active()) state_.stages.end(job, state_.now);
     }
-    if (state_.stages.active()) state_.stages.end(job, state_.now);
     state_.unlink(state_.running, job);
     if (state.attempt + 1u < state_.jobs->attempts(job)) {
       ++state.attempt;
@@ -299,11 +299,9 @@ class Engine {
 
   // ---- stages ----
 
-  [[nodiscard]] bool end_of_transfer_due() const {
-    return state_.stages.active() && !all_finished() && state_.stages.next_time() == state_.now;
-  }
+  [[nodiscard]] bool end_of_transfer_due() const { return state_.stages.next_time() == state_.now && !all_finished(); }
 
-  void end_transfer() {
+  GPUSCHED_RARE void end_transfer() {
     state_.stages.end_transfer([this](JobId job) { work_on(job); });
   }
 
@@ -325,7 +323,7 @@ class Engine {
     return state_.stages.begin(job, parts_of(job, state), state_.now);
   }
 
-  void begin_save(JobId job, detail::JobState& state) {
+  GPUSCHED_RARE void begin_save(JobId job, detail::JobState& state) {
     state_.costs[index(job)].saves_now = true;
     settle_now(job, state);
     state_.stages.save(job, parts_of(job, state), state_.now);
@@ -334,7 +332,7 @@ class Engine {
 
   // Work left when the job's next checkpoint begins to move; 0: none will.
   [[nodiscard]] Time next_save(JobId job) const {
-    return state_.stages.active() ? state_.costs[index(job)].save_at : Time{};
+    return state_.costs.empty() ? Time{} : state_.costs[index(job)].save_at;
   }
 
   // The GPUs that the job holds by node.
@@ -484,12 +482,21 @@ class Engine {
     state.since = state_.now;
     state.starting = state.held = false;
     if (state_.sharing.active()) join_cards(job, state);
+    if (state_.costs.empty()) {
+      state.rate = rate_of(job, state);
+    } else {
+      begin_costs(job, state);
+    }
+    plan_finish(job, state);
+    state_.events.push_back({EventKind::start, job});
+  }
+
+  // The same where starting or stopping a job costs time.
+  GPUSCHED_RARE void begin_costs(JobId job, detail::JobState& state) {
     const Time ready = state_.stages.active() ? begin_stages(job, state) : Time{};
     state.rate = rate_of(job, state);
     if (state_.outages.active()) enter_nodes(job, state);
-    if (!state_.costs.empty()) add_costs(job, state, std::max(ready, reconfigure(state)));
-    plan_finish(job, state);
-    state_.events.push_back({EventKind::start, job});
+    add_costs(job, state, std::max(ready, reconfigure(state)));
   }
 
   void end_run(const detail::Command& command) {

@@ -68,8 +68,8 @@ class FragmentationLog {
   struct Node {
     MilliGpu all = 0, used = 0;
     bool is_up = true;  ///< what is free on others is withheld, not idle
-    [[nodiscard]] MilliGpu idle() const { return is_up ? all - used : 0; }
-    [[nodiscard]] MilliGpu stranded() const { return used > 0 ? idle() : 0; }
+    /// As far as it is in service.
+    [[nodiscard]] MilliGpu stranded() const { return used > 0 ? all - used : 0; }
   };
   /// Thousandths of a GPU times microseconds.
   struct Sums {
@@ -82,7 +82,7 @@ class FragmentationLog {
     for (std::uint32_t node = 0; node < view.cluster().node_count(); ++node) {
       nodes_.push_back({.all = MilliGpu{view.cluster().node_gpus(NodeId{node})} * whole_gpu,
                         .is_up = view.cluster().is_up(NodeId{node})});
-      idle_ += nodes_.back().idle();
+      if (nodes_.back().is_up) idle_ += nodes_.back().all;
     }
     last_ = view.now();
   }
@@ -110,20 +110,21 @@ class FragmentationLog {
 
   void use(NodeId at, MilliGpu milli) {
     Node& node = nodes_[index(at)];
-    change(node, [&] { node.used += milli; });
+    if (!node.is_up) {
+      node.used += milli;
+      return;
+    }
+    stranded_ -= node.stranded();
+    node.used += milli;
+    stranded_ += node.stranded();
+    idle_ -= milli;
   }
 
   void put_in_service(Node& node, bool up) {
-    change(node, [&] { node.is_up = up; });
-  }
-
-  template <class Change>
-  void change(const Node& node, Change change_node) {
-    stranded_ -= node.stranded();
-    idle_ -= node.idle();
-    change_node();
-    stranded_ += node.stranded();
-    idle_ += node.idle();
+    const std::int64_t sign = up ? 1 : -1;
+    stranded_ += sign * node.stranded();
+    idle_ += sign * (node.all - node.used);
+    node.is_up = up;
   }
 
   MeasureWindow window_;

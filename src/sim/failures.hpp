@@ -39,7 +39,7 @@ Result<NodeFailures> failures_of(const FailureOptions& options, const JobTable& 
 
 /// `cost` with the rule. Errors: a rule that needs failures or the time of a checkpoint where these are not given, or
 /// one beside a fixed interval; that time, or checkpoints that `stages` moves, without checkpoints; both.
-Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& options, const StageModel& stages);
+Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& options, const StageModel& stages = {});
 
 /// The row of a table of fields that names a file of stages. The pointer lives as long as `file`.
 Field stages_field(std::string& file);

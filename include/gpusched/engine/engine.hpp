@@ -537,14 +537,14 @@ class Engine {
   void settle_now(JobId job, detail::JobState& state) {
     const Time done = settle(job, state);
     state.remaining -= done;
-    if (!rate_work_.empty()) rate_work_[index(job)] += done;
+    if (!rate_work_.empty()) rate_work_[index(job)] = later_by(rate_work_[index(job)], done);
   }
 
   // The same for the whole run, which is over.
   Time settle_run(JobId job, detail::JobState& state) {
     const Time before = rate_work_.empty() ? Time{} : std::exchange(rate_work_[index(job)], {});
-    state.remaining += before;
-    return before + settle(job, state);
+    state.remaining = later_by(state.remaining, before);
+    return later_by(settle(job, state), before);
   }
 
   // Adds what a start costs to the work that is left. `waits`: until its nodes and their MIG cards are ready, without

@@ -574,7 +574,7 @@ class Engine {
     Time load = waits;
     if (state.must_restart) load += costs.was_killed ? cost.restart : cost.checkpoint + cost.restart;
     const Time loading = detail::EngineState::work_done(rate, load);
-    costs.loading += loading;
+    costs.loading = later_by(costs.loading, loading);
     state.remaining = later_by(state.remaining, loading);
     if (waits.us > 0) costs.after_wait = state.remaining - detail::EngineState::work_done(rate, waits);
     state.must_restart = costs.was_killed = false;
@@ -714,7 +714,7 @@ class Engine {
     forget_wait(job, state);
     const Time loading = detail::EngineState::work_done(working_rate(job, state), waits);
     if (waits.us > 0) costs.after_wait = state.remaining;
-    costs.loading += loading;
+    costs.loading = later_by(costs.loading, loading);
     replan(job, state, loading, state.rate);
   }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "src/base/nearest_name.hpp"
@@ -49,8 +48,7 @@ Curve::const_iterator advised(const Curve& curve, Curve::const_iterator own, dou
 
 // GPUs of a gang of whole ones; 0 for other jobs.
 std::uint32_t gpus_of(const Shape& shape) {
-  const MilliGpu milli = shape.gpu_milli();
-  return shape.gpu_milli_per_task % whole_gpu == 0 ? static_cast<std::uint32_t>(milli / whole_gpu) : 0;
+  return shape.is_share() ? 0 : static_cast<std::uint32_t>(shape.gpu_milli() / whole_gpu);
 }
 
 double sum(const std::vector<GangWaste>& gangs, auto value) {

@@ -35,6 +35,11 @@ JobTable some_jobs(Time first, Time step, Time work) {
   return *std::move(jobs).build();
 }
 
+const JobTable& usual_jobs() {
+  static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
+  return jobs;
+}
+
 Cluster small_cluster() {
   Cluster cluster = Cluster::homogeneous(3, 4);
   cluster.vcs = {{.name = "left"}, {.name = "right", .quota = 8 * whole_gpu}};
@@ -65,10 +70,9 @@ Result<AnyPolicy> make_fifo(const PolicyContext& context) {
 }  // namespace
 
 void run_in_small_world(const PolicyMaker& make) {
-  static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
   EngineOptions options;
   options.preemption = {.checkpoint = whole_seconds(2), .restart = whole_seconds(5)};
-  run(jobs, small_cluster(), options, make);
+  run(usual_jobs(), small_cluster(), options, make);
 }
 
 void run_at_extreme_times(const PolicyMaker& make) {
@@ -84,28 +88,23 @@ void run_at_extreme_times(const PolicyMaker& make) {
   run(large, small_cluster(), costly, make);
 }
 
-void run_on(const Cluster& cluster) {
-  static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
-  run(jobs, cluster, {}, make_fifo);
-}
+void run_on(const Cluster& cluster) { run(usual_jobs(), cluster, {}, make_fifo); }
 
 void run_with_failures(const FailuresMaker& make) {
   const Cluster cluster = small_cluster();
   const auto failures = make(cluster);
   if (!failures) return;
-  static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
   EngineOptions options;
   options.preemption = {.restart = whole_seconds(5), .checkpoint_interval = whole_seconds(60)};
-  run(jobs, cluster, options, make_fifo, &*failures);
+  run(usual_jobs(), cluster, options, make_fifo, &*failures);
 }
 
 void run_with_stages(const StagesMaker& make) {
-  static const JobTable jobs = some_jobs(whole_seconds(0), whole_seconds(40), whole_seconds(100));
-  const auto stages = make(jobs);
+  const auto stages = make(usual_jobs());
   if (!stages) return;
   EngineOptions options;
   options.preemption = {.checkpoint_interval = whole_seconds(60)};
-  run(jobs, small_cluster(), options, make_fifo, nullptr, &*stages);
+  run(usual_jobs(), small_cluster(), options, make_fifo, nullptr, &*stages);
 }
 
 }  // namespace gpusched::test

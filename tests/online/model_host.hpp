@@ -41,6 +41,7 @@ struct HappeningLog {
 struct HostManner {
   bool announces = true;                 ///< all jobs before the first decision
   bool knows = true;                     ///< the durations of jobs
+  bool nodes_may_fail = false;           ///< as OnlineScheduler takes it
   std::vector<NodeChange> changes = {};  ///< of its nodes, by time
 };
 

@@ -29,7 +29,7 @@ OnlinePolicyMaker maker(const std::string& text) {
 }
 
 std::vector<Happening> replayed(const JobTable& jobs, const Cluster& cluster, const std::string& policy,
-                                const EngineOptions& options, const NodeFailures& failures = {}) {
+                                const EngineOptions& options, const NodeFailures& failures) {
   AnyPolicy made = *maker(policy)(jobs, cluster);
   Engine engine(jobs, cluster, options, nullptr, &failures);
   HappeningLog log;
@@ -43,12 +43,14 @@ const EngineOptions dear_preemption{.preemption = {.checkpoint = whole_seconds(1
 
 void expect_replay(const JobTable& jobs, const Cluster& cluster, const std::string& policy, HostManner manner,
                    const EngineOptions& options) {
-  OnlineScheduler scheduler(cluster, maker(policy), options);
+  NodeFailures failures;
+  failures.add_changes(manner.changes);
+  OnlineScheduler scheduler(cluster, maker(policy), options, manner.nodes_may_fail);
   ModelHost host(jobs, scheduler, manner, options.preemption);
   const auto ran = host.run();
   RC_LOG() << policy << ": " << (ran ? "ran" : ran.error().to_string()) << '\n';
   RC_ASSERT(ran.has_value());
-  RC_ASSERT(host.happenings() == replayed(jobs, cluster, policy, options));
+  RC_ASSERT(host.happenings() == replayed(jobs, cluster, policy, options, failures));
 }
 
 // Of one attempt each.
@@ -155,19 +157,13 @@ RC_GTEST_PROP(OnlineScheduler, AHostWhoseNodesFailGetsTheReplayOfTheirLog, ()) {
   RC_PRE(!rows.empty());
   const JobTable jobs = table_of(rows);
   const HostManner manner{.announces = *rc::gen::arbitrary<bool>(),
+                          .nodes_may_fail = true,
                           .changes = *node_changes(static_cast<std::uint32_t>(cluster.nodes.size()))};
-  NodeFailures failures;
-  failures.add_changes(manner.changes);
   for (const std::string policy : some_policies) {
     // Its profile has a cell for each node only where some job of the table needs it, which matters when nodes are
     // away.
     if (policy == "saf+conservative" && !manner.announces) continue;
-    OnlineScheduler scheduler(cluster, maker(policy), free_preemption, true);
-    ModelHost host(jobs, scheduler, manner);
-    const auto ran = host.run();
-    RC_LOG() << policy << ": " << (ran ? "ran" : ran.error().to_string()) << '\n';
-    RC_ASSERT(ran.has_value());
-    RC_ASSERT(host.happenings() == replayed(jobs, cluster, policy, free_preemption, failures));
+    expect_replay(jobs, cluster, policy, manner, free_preemption);
   }
 }
 

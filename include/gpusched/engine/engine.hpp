@@ -54,10 +54,7 @@ class Engine {
     const bool can_fail = failures != nullptr && !failures->is_empty();
     if (stages != nullptr) state_.stages = detail::NodeStages(*stages, jobs, state_.cluster.node_count());
     const bool waits = state_.cluster.cuts_cards() || state_.stages.active();
-    if (options.preemption.any() || can_fail || waits) {
-      state_.costs.resize(jobs.size());
-      rate_work_.resize(jobs.size());
-    }
+    if (options.preemption.any() || can_fail || waits) state_.costs.resize(jobs.size());
     state_.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
@@ -265,8 +262,7 @@ class Engine {
     const Time passed = settle_run(job, state);
     if (!state_.costs.empty()) {
       const detail::RunCosts& costs = state_.costs[index(job)];
-      count_costs(job, state, passed, costs.loading + times(costs.saves, costs.saving), {});
-      if (state_.stages.active()) state_.stages.end(job, state_.now);
+      end_costs(job, state, passed, costs.loading + times(costs.saves, costs.saving), {});
     }
     state_.unlink(state_.running, job);
     if (state.attempt + 1u < state_.jobs->attempts(job)) {
@@ -358,16 +354,20 @@ class Engine {
   void begin_failures(const NodeFailures& failures) {
     state_.outages = detail::NodeOutages(failures, state_.cluster.node_count(), state_.now,
                                          Rng(state_.options.seed).split("failures"));
-    std::vector<std::uint32_t> kinds;
-    for (std::uint32_t i = 0; i < state_.cluster.node_count(); ++i) {
-      kinds.push_back(state_.cluster.node(NodeId{i}).node_class);
-    }
-    state_.outages.keep_spares(std::move(kinds));
+    if (failures.spares() > 0) state_.outages.keep_spares(kinds_of_nodes());
     for (std::uint32_t i = 0; i < state_.cluster.node_count(); ++i) {
       if (state_.outages.is_down(NodeId{i})) state_.cluster.withhold(NodeId{i});
     }
     call_spares();
     state_.events.clear();  // nobody saw the spares go
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> kinds_of_nodes() const {
+    std::vector<std::uint32_t> kinds;
+    for (std::uint32_t i = 0; i < state_.cluster.node_count(); ++i) {
+      kinds.push_back(state_.cluster.node(NodeId{i}).node_class);
+    }
+    return kinds;
   }
 
   // Laws never end, so the changes that matter no more are not events: when all jobs are done, or when all nodes work
@@ -442,7 +442,6 @@ class Engine {
     detail::RunCosts& costs = state_.costs[index(job)];
     forget_wait(job, state);
     roll_back(job, state, costs.loading, false);
-    if (state_.stages.active()) state_.stages.end(job, state_.now);
     state.must_restart = costs.was_killed = true;
     ++costs.kills;
     state_.unlink(state_.running, job);
@@ -509,7 +508,6 @@ class Engine {
     const bool saves_now = !is_periodic || state_.options.preemption.rule != CheckpointRule::fixed;
     forget_wait(command.job, state);
     roll_back(command.job, state, is_periodic ? loading_of(command.job) : Time{}, saves_now);
-    if (state_.stages.active()) state_.stages.end(command.job, state_.now);
     state.preempted_now = false;
     ++state.preemptions;
     state.must_restart = true;
@@ -537,12 +535,14 @@ class Engine {
   void settle_now(JobId job, detail::JobState& state) {
     const Time done = settle(job, state);
     state.remaining -= done;
-    if (!rate_work_.empty()) rate_work_[index(job)] = later_by(rate_work_[index(job)], done);
+    if (state_.costs.empty()) return;
+    Time& passed = state_.costs[index(job)].passed;
+    passed = later_by(passed, done);
   }
 
   // The same for the whole run, which is over.
   Time settle_run(JobId job, detail::JobState& state) {
-    const Time before = rate_work_.empty() ? Time{} : std::exchange(rate_work_[index(job)], {});
+    const Time before = state_.costs.empty() ? Time{} : std::exchange(state_.costs[index(job)].passed, {});
     state.remaining = later_by(state.remaining, before);
     return later_by(settle(job, state), before);
   }
@@ -637,12 +637,13 @@ class Engine {
     state.remaining = state.remaining - loading - times(costs.saves, costs.saving) - kept;
     const Time loaded = std::min(passed, costs.loading);
     costs.carried = costs.loading - std::max(loading, loaded);
-    count_costs(job, state, passed, loaded + saving, done - kept - saving);
+    end_costs(job, state, passed, loaded + saving, done - kept - saving);
   }
 
-  // Counts the wall time that a run spent on overhead and on work that is lost, both given as work. What it stood still
-  // is lost, and what it waited for transfers is overhead.
-  void count_costs(JobId job, const detail::JobState& state, Time passed, Time overhead, Time lost) {
+  // Leaves the stages of a run that is over, and counts the wall time that it spent on overhead and on work that is
+  // lost, both given as work. What it stood still is lost, and what it waited for transfers is overhead.
+  void end_costs(JobId job, const detail::JobState& state, Time passed, Time overhead, Time lost) {
+    if (state_.stages.active()) state_.stages.end(job, state_.now);
     detail::RunCosts& costs = state_.costs[index(job)];
     costs.lost += costs.stalled;
     costs.overhead += costs.moving;
@@ -823,9 +824,6 @@ class Engine {
 
   detail::EngineState state_;
   std::vector<detail::NodeStages::Part> parts_;  // of parts_of()
-  // By job: work of the present run that passed before the last change of its rate or work. Empty where costs are not
-  // counted.
-  std::vector<Time> rate_work_;
 };
 
 }  // namespace gpusched

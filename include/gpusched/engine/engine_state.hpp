@@ -103,6 +103,7 @@ struct RunCosts {
   Time after_wait = Time::max();  ///< of the present run: work left when its MIG cards are ready; max(): they were
   Time interval{};                ///< of the present run: work between its checkpoints; 0: none
   Time saving{};                  ///< of the present run: what a checkpoint takes, as work
+  Time passed{};                  ///< of the present run: work that passed before it was settled last
   Time stalled{};                 ///< of the present run: wall time without work
   Time moving{};                  ///< of the present run: wall time in which it waited for transfers
   Time save_at{};                 ///< of the present run: work left when its next checkpoint begins to move; 0: none

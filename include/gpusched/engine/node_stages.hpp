@@ -203,6 +203,10 @@ class NodeStages {
     return true;
   }
 
+  static std::vector<Kept>::iterator find(Node& node, std::uint32_t item) {
+    return std::find_if(node.kept.begin(), node.kept.end(), [&](const Kept& kept) { return kept.item == item; });
+  }
+
   // A run needs the item: who comes while it is on its way waits for the rest of it.
   void use(NodeId at, std::uint32_t item, JobId job, Time now, Entry& entry) {
     if (item == no_index) return;
@@ -210,7 +214,7 @@ class NodeStages {
     Run& run = runs_[index(job)];
     const StageModel::Item& needed = model_->items[item];
     entry.after = later_by(entry.after, needed.load);
-    auto place = std::find_if(node.kept.begin(), node.kept.end(), [&](const Kept& kept) { return kept.item == item; });
+    auto place = find(node, item);
     if (place == node.kept.end()) {
       node.kept.push_back({.item = item});
       place = node.kept.end() - 1;
@@ -230,8 +234,7 @@ class NodeStages {
   void leave(NodeId at, JobId job, Time now) {
     Node& node = nodes_[index(at)];
     for (const std::uint32_t item : {model_->image_of(*jobs_, job), model_->weights_of(*jobs_, job)}) {
-      const auto kept =
-          std::find_if(node.kept.begin(), node.kept.end(), [&](const Kept& other) { return other.item == item; });
+      const auto kept = find(node, item);
       if (item == no_index || kept == node.kept.end()) continue;
       --kept->users;
       if (const auto waiting = std::find(kept->waiting.begin(), kept->waiting.end(), job);

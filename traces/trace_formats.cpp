@@ -192,6 +192,7 @@ Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
     return Unexpected{outcome.error()};
   }
   trace.report.kept = jobs.size();
+  if (jobs.size() < trace.report.rows) jobs.ignore_missing_predecessors();
   if (jobs.size() == 0) {
     const std::string rows = std::to_string(trace.report.rows);
     std::string message = "holds no job";

@@ -58,8 +58,8 @@ nb::dict job_results(const ReplayInput& input, const PolicyRun& run) {
   seconds("first_start_s", [&](JobId job) { return engine.first_start(job); });
   seconds("end_s", [&](JobId job) { return engine.end(job); });
   seconds("run_s", [&](JobId job) { return engine.ran(job); });
-  seconds("wait_s", [&](JobId job) { return engine.end(job) - jobs.submit(job) - engine.ran(job); });
-  seconds("jct_s", [&](JobId job) { return engine.end(job) - jobs.submit(job); });
+  seconds("wait_s", [&](JobId job) { return engine.end(job) - engine.submit(job) - engine.ran(job); });
+  seconds("jct_s", [&](JobId job) { return engine.end(job) - engine.submit(job); });
   columns["preemptions"] = each(jobs, [&](JobId job) { return engine.preemptions(job); });
   columns["measured"] = each(jobs, [&](JobId job) {
     return static_cast<std::uint8_t>(index(job) >= input.window.first && index(job) < end ? 1 : 0);

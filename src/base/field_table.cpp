@@ -257,6 +257,15 @@ Result<void> apply_setting(const FieldTable& fields, std::string_view setting) {
   return set_field(*field, setting.substr(equals + 1));
 }
 
+Result<void> apply_settings(const FieldTable& fields, std::string_view settings) {
+  while (!settings.empty()) {
+    const std::size_t comma = std::min(settings.find(','), settings.size());
+    if (auto done = apply_setting(fields, settings.substr(0, comma)); !done) return done;
+    settings.remove_prefix(std::min(comma + 1, settings.size()));
+  }
+  return {};
+}
+
 Result<Json> read_fields(const FieldTable& fields, std::string_view text, const std::string& file) {
   auto json = parse_json_strictly(text, file);
   if (!json) return json;

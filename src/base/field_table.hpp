@@ -57,6 +57,8 @@ nlohmann::ordered_json field_json(const Field& field);
 
 /// Carries out "path.to.key=value". Errors: an unknown key (with the nearest), as set_field().
 Result<void> apply_setting(const FieldTable& fields, std::string_view setting);
+/// Carries out "key=value,key=value". Errors: as apply_setting().
+Result<void> apply_settings(const FieldTable& fields, std::string_view settings);
 
 /// Sets what a JSON text gives, or the "config" of a manifest, and leaves the rest; gives the whole document back.
 /// `file` is for messages only. Errors: not JSON, a key that does not exist (with its path and the nearest name) or

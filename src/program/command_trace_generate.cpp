@@ -158,7 +158,7 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   auto* model =
       command
           ->add_option("--model", arguments->model,
-                       "built-in model (" + names + "), lublin with parameters, as in lublin{umed=5.5}, or FILE.json")
+                       "built-in model (" + names + "), the last two with parameters, as in lublin{umed=5.5}, or FILE.json")
           ->capture_default_str();
   command->add_option("trace,--like", arguments->like,
                       "fit a model to this trace, in place of --model, or --model lublin: file, - for standard input");

@@ -48,6 +48,8 @@ const std::vector<MetricInfo>& metric_table() {
       {"cold_starts", &Metrics::cold_starts},
       {"warm_starts", &Metrics::warm_starts, Better::neither},
       {"fetched_gib", &Metrics::fetched_gib},
+      {"deadline_miss_rate", &Metrics::deadline_miss_rate},
+      {"avg_tardiness_s", &Metrics::avg_tardiness_s},
   };
   return table;
 }

@@ -161,13 +161,19 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
   const JobTable& jobs = engine.jobs();
   std::string text =
       "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status,vc,class,"
-      "gpu_type,requested_s,measured,estimate_s\n";
+      "gpu_type,requested_s,measured,estimate_s";
+  const bool waits = !jobs.dependencies().is_empty();
+  const bool fails = engine.view().nodes_can_fail();
+  if (jobs.has_deadlines()) text += ",deadline_s";
+  if (waits) text += ",eligible_s";
+  if (fails) text += ",kills";
+  text += '\n';
   text.reserve(std::size_t{jobs.size()} * 96);
   const std::vector<std::string> gpu_types = gpu_types_of(input.cluster, run);
   const std::uint32_t end = input.window.end(jobs.size());
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
-    const Time jct = engine.end(job) - jobs.submit(job);
+    const Time jct = engine.end(job) - engine.submit(job);
     append_csv_field(text, jobs.external_id(job));
     append_csv_field(text += ',', jobs.users()[jobs.user(job)]);
     append_csv_field(text += ',', jobs.groups()[jobs.group(job)]);
@@ -188,6 +194,10 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
     if (jobs.estimate(job) != Time::max()) append_seconds(text, jobs.estimate(job));
     text += i >= input.window.first && i < end ? ",true," : ",false,";
     if (!run.estimates.empty()) append_seconds(text, run.estimates[i]);
+    if (jobs.has_deadlines()) text += ',';
+    if (jobs.deadline(job) != Time::max()) append_seconds(text, jobs.deadline(job));
+    if (waits) append_seconds(text += ',', engine.submit(job));
+    if (fails) append_integer(text += ',', engine.kills(job));
     text += '\n';
   }
   return text;
@@ -282,6 +292,15 @@ std::string starts_table(const std::vector<PolicyRun>& runs) {
   }
   return "\n" + table.text() +
          "cold: a node of the job had to fetch something first, or to make a container where they are kept\n";
+}
+
+std::string deadlines_table(const std::vector<PolicyRun>& runs) {
+  TextTable table({"policy", "deadlines missed", "avg tardiness"});
+  for (const PolicyRun& run : runs) {
+    const Metrics& m = run.metrics;
+    table.add({run.policy, percent(m.deadline_miss_rate.value_or(0)), human_duration(m.avg_tardiness_s.value_or(0))});
+  }
+  return "\n" + table.text() + "of the jobs with a deadline; tardiness: how late they end, 0 for those in time\n";
 }
 
 // By the wall clock: it differs from run to run.
@@ -446,6 +465,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (has_dynamic_mig(input.cluster)) text += mig_line(runs);
   if (!input.failures.is_empty() || !input.stages.is_empty()) text += gpu_time_table(runs);
   if (!input.stages.is_empty()) text += starts_table(runs);
+  if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs);
   if (scenario.decision_times) text += decision_times_table(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {

@@ -114,6 +114,19 @@ std::optional<std::string> fault_of_account(const Engine& engine) {
   return std::nullopt;
 }
 
+// A job might run when it was submitted and the jobs that it waits for had ended, and did not run before.
+std::optional<std::string> fault_of_order(const Engine& engine) {
+  const JobTable& jobs = engine.jobs();
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    Time eligible = jobs.submit(job);
+    for (const JobId other : jobs.dependencies().of(job)) eligible = std::max(eligible, engine.end(other));
+    if (engine.submit(job) != eligible) return "job " + std::to_string(i) + " might run at another time than it should";
+    if (engine.first_start(job) < eligible) return "job " + std::to_string(i) + " runs before what it waits for ended";
+  }
+  return std::nullopt;
+}
+
 /// What is wrong with one run; nothing when all is well or the policy does not take this world.
 std::optional<std::string> fault_of_run(const Contestant& contestant, const RandomWorld& world,
                                         const NodeFailures& failures = {}) {
@@ -133,7 +146,8 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
     intervals.observe(view, engine.events());
     policy->decide(view, decision);
     engine.apply();
-    if (!failures.is_empty() && !engine.consistent()) return "capacity or jobs are not conserved";
+    const bool linked = !world.jobs.dependencies().is_empty();
+    if ((linked || !failures.is_empty()) && !engine.consistent()) return "capacity or jobs are not conserved";
     turns.observe(view, engine.events());
     intervals.observe(view, engine.events());
     if (turns.endless()) return std::nullopt;  // which simulate() tells
@@ -143,6 +157,7 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
     return contestant.policy.find("pods=true") == std::string::npos ? std::optional(why_unfinished(engine))
                                                                     : std::nullopt;
   }
+  if (auto wrong = fault_of_order(engine)) return wrong;
   const bool own_overheads = has_own_overheads(contestant);
   const bool moves = own_overheads && contestant.policy.find("pods=true") == std::string::npos;
   if (!own_overheads) {
@@ -163,6 +178,16 @@ TEST_P(RandomRuns, HaveIntervalsThatHold) {
     const RandomWorld world = random_world(seed, kind_for(GetParam().policy));
     if (world.jobs.size() == 0) continue;
     const auto fault = fault_of_run(GetParam(), world);
+    ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
+  }
+}
+
+// The same where jobs wait for the end of others, with and without failures.
+TEST_P(RandomRuns, KeepDependencies) {
+  for (std::uint64_t seed = 1; seed <= run_count() / 4; ++seed) {
+    const RandomWorld world = random_world(seed, kind_for(GetParam().policy), true);
+    if (world.jobs.size() == 0) continue;
+    const auto fault = fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{});
     ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
   }
 }

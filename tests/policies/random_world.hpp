@@ -84,8 +84,8 @@ inline Shape random_shape(WorldDraws& draw, WorldKind kind) {
 }  // namespace detail
 
 /// The world of that seed: the same everywhere. Every job fits its empty cluster. Submissions and run times collide,
-/// lie before time zero, last no time, or fractions of a second.
-inline RandomWorld random_world(std::uint64_t seed, WorldKind kind) {
+/// lie before time zero, last no time, or fractions of a second. `linked`: half of the jobs wait for one or two others.
+inline RandomWorld random_world(std::uint64_t seed, WorldKind kind, bool linked = false) {
   detail::WorldDraws draw(seed);
   RandomWorld world{.cluster = detail::random_cluster(draw, kind), .jobs = {}, .options = {}};
   constexpr std::array<std::string_view, 4> users = {"u0", "u1", "u2", "u3"}, vcs = {"a", "b", "c", ""};
@@ -93,6 +93,8 @@ inline RandomWorld random_world(std::uint64_t seed, WorldKind kind) {
   const bool typed = world.cluster.gpu_types.size() > 1;
   const std::uint64_t count = 1 + draw.below(40);
   const std::uint64_t span_us = draw.chance(3) ? 1 : 1 + draw.below(600) * 1'000'000;
+  detail::WorldDraws draw_link(seed ^ 0xDEB);
+  std::vector<std::string> ids;  // of the jobs that fit
   JobTableBuilder builder;
   NameTable gpu_specs;
   for (const std::string_view spec : specs) gpu_specs.intern(spec);
@@ -123,7 +125,14 @@ inline RandomWorld random_world(std::uint64_t seed, WorldKind kind) {
     for (std::uint32_t vc = 0; vc < world.cluster.vcs.size(); ++vc) {
       if (world.cluster.vcs[vc].name == job.vc) queue = vc;
     }
-    if (ClusterState::fits_when_empty(world.cluster, gpu_specs, job.shape, queue)) builder.add(job);
+    if (!ClusterState::fits_when_empty(world.cluster, gpu_specs, job.shape, queue)) continue;
+    std::vector<std::string> after;
+    while (linked && !ids.empty() && after.size() < 2 && draw_link.chance(2)) {
+      after.push_back(ids[draw_link.below(ids.size())]);
+    }
+    job.after = after;
+    builder.add(job);
+    ids.push_back(id);
   }
   world.jobs = *std::move(builder).build();
   world.options.seed = seed;

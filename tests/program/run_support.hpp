@@ -26,6 +26,7 @@ struct Row {
   std::int32_t priority = 0;
   std::int64_t deadline = -1;  ///< -1 = none
   std::int64_t start = -1;     ///< as recorded; -1 = none
+  std::vector<std::string> after = {};  ///< rows that must have ended
 };
 
 /// The table of these rows. Precondition: sorted by submit, so that row numbers are job ids.
@@ -52,7 +53,8 @@ inline JobTable table_of(const std::vector<Row>& rows) {
                  .family = row.family,
                  .priority = row.priority,
                  .deadline = row.deadline < 0 ? Time::max() : whole_seconds(row.deadline),
-                 .attempts = attempts});
+                 .attempts = attempts,
+                 .after = row.after});
   }
   return *std::move(builder).build();
 }

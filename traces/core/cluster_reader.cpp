@@ -533,8 +533,8 @@ void read_json_node(const Json& entry, const std::string& path, ClusterBuilder& 
   const std::string sharing = object.name("sharing");
   if (sharing == "time-slicing") node.sharing = SharingMode::time_slicing;
   if (!sharing.empty() && sharing != "time-slicing" && sharing != "mps") {
-    object.fail("sharing", "expected mps or time-slicing, not '" + sharing + "'" +
-                               suggest_nearest(sharing, sharing_words));
+    object.fail("sharing",
+                "expected mps or time-slicing, not '" + sharing + "'" + suggest_nearest(sharing, sharing_words));
   }
   const Json* const mig = object.optional("mig");
   object.refuse_others();

@@ -94,12 +94,12 @@ Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode)
   }
   JobTableBuilder builder;
   builder.reserve(trace.jobs.size());
-  std::vector<Time> attempts;
+  builder.ignore_missing_predecessors();
+  TableRecord record_of(trace.jobs);
   std::uint64_t clamped = 0;
   for (std::uint32_t i = 0; i < trace.jobs.size(); ++i) {
     const JobId job{i};
-    const std::string id = trace.jobs.external_id(job);
-    JobRecord record = record_of(trace.jobs, job, id, attempts);
+    JobRecord record = record_of(job);
     const std::uint32_t tasks = fit.tasks(job);
     if (tasks < record.shape.tasks) {
       if (mode == Oversize::drop || tasks == 0) {

@@ -18,13 +18,17 @@ JobRecord NamedRecord::operator()(JobRecord job) {
   return job;
 }
 
-JobRecord record_of(const JobTable& jobs, JobId job, const std::string& id, std::vector<Time>& attempts) {
-  attempts.clear();
+JobRecord TableRecord::operator()(JobId job) {
+  const JobTable& jobs = *jobs_;
+  id_ = jobs.external_id(job);
+  attempts_.clear();
   if (jobs.attempts(job) > 1) {
-    for (std::uint32_t k = 0; k < jobs.attempts(job); ++k) attempts.push_back(jobs.attempt_work(job, k));
+    for (std::uint32_t k = 0; k < jobs.attempts(job); ++k) attempts_.push_back(jobs.attempt_work(job, k));
   }
+  after_.clear();
+  for (const JobId other : jobs.dependencies().of(job)) after_.push_back(jobs.external_id(other));
   JobRecord record;
-  record.id = id;
+  record.id = id_;
   record.submit = jobs.submit(job);
   record.work = jobs.work(job);
   record.estimate = jobs.estimate(job);
@@ -39,7 +43,8 @@ JobRecord record_of(const JobTable& jobs, JobId job, const std::string& id, std:
   record.status = jobs.status(job);
   record.priority = jobs.priority(job);
   record.deadline = jobs.deadline(job);
-  record.attempts = attempts;
+  record.attempts = attempts_;
+  record.after = after_;
   return record;
 }
 
@@ -49,10 +54,10 @@ Result<Trace> keep_jobs(Trace trace, const std::string& where) {
   if (filter->empty()) return trace;
   if (auto bound = filter->bind({}); !bound) return Unexpected{bound.error()};
   JobTableBuilder kept(trace.jobs);
-  std::vector<Time> attempts;
+  kept.ignore_missing_predecessors();
+  TableRecord record_of(trace.jobs);
   for (std::uint32_t i = 0; i < trace.jobs.size(); ++i) {
-    const std::string id = trace.jobs.external_id(JobId{i});
-    const JobRecord record = record_of(trace.jobs, JobId{i}, id, attempts);
+    const JobRecord record = record_of(JobId{i});
     if (filter->keeps_job(record)) {
       kept.add(record);
     } else {

@@ -22,8 +22,20 @@ class NamedRecord {
   std::array<std::string, 7> changed_;
 };
 
-/// Everything that the table holds of a job. The record borrows from the table, from `id` and from `attempts`.
-JobRecord record_of(const JobTable& jobs, JobId job, const std::string& id, std::vector<Time>& attempts);
+/// Everything that a table holds of its jobs, one at a time.
+class TableRecord {
+ public:
+  /// Borrows the table.
+  explicit TableRecord(const JobTable& jobs) : jobs_(&jobs) {}
+  /// The record borrows from the table, and from this object until the next call.
+  JobRecord operator()(JobId job);
+
+ private:
+  const JobTable* jobs_;
+  std::string id_;
+  std::vector<Time> attempts_;
+  std::vector<std::string> after_;
+};
 
 /// The jobs that `where` asks for (JobFilter); the others are counted as dropped. Errors: not such a text, or no job is
 /// left.

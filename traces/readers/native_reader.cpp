@@ -2,7 +2,8 @@
 // native: gpusched's own csv, which `gpusched trace convert` writes and which keeps everything a JobTable holds:
 // job_id,submit_s,work_s,tasks,gpu_milli_per_task, then optionally cpu_milli_per_task,memory_mib_per_task,gpu_spec,
 // estimate_s,start_s,deadline_s,user,group,vc,name,family,status,priority,attempts_s (work of each attempt joined by
-// ';').
+// ';'),after (ids of the jobs that must have ended before, joined by ';').
+#include "src/base/name_text.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -30,6 +31,16 @@ void read_attempts(RowReader& row, Column column, Time whole, std::vector<Time>&
   if (!works.empty() && left > Time{}) row.expect(column, "attempts that add up to work_s");
 }
 
+// "a;b" -> the ids.
+void read_ids(std::string_view text, std::vector<std::string>& ids) {
+  ids.clear();
+  while (!text.empty()) {
+    const std::size_t stop = std::min(text.find(';'), text.size());
+    ids.push_back(name_text(text.substr(0, stop)));
+    text.remove_prefix(std::min(stop + 1, text.size()));
+  }
+}
+
 }  // namespace
 
 Result<void> read_native(ReadContext& context) {
@@ -44,8 +55,10 @@ Result<void> read_native(ReadContext& context) {
                spec = rows.find({"gpu_spec"}), estimate = rows.find({"estimate_s"}), start = rows.find({"start_s"}),
                deadline = rows.find({"deadline_s"}), user = rows.find({"user"}), group = rows.find({"group"}),
                vc = rows.find({"vc"}), name = rows.find({"name"}), family = rows.find({"family", "class"}),
-               status = rows.find({"status"}), priority = rows.find({"priority"}), attempts = rows.find({"attempts_s"});
+               status = rows.find({"status"}), priority = rows.find({"priority"}), attempts = rows.find({"attempts_s"}),
+               after = rows.find({"after"});
   std::vector<Time> attempt_works;
+  std::vector<std::string> predecessors;
   return for_each_row(rows, context, [&](RowReader& row) {
     JobRecord job{.id = row.text(id), .submit = row.instant(submit), .work = row.seconds(work)};
     job.shape.tasks = static_cast<std::uint32_t>(row.integer(tasks, 1));
@@ -67,6 +80,8 @@ Result<void> read_native(ReadContext& context) {
     }
     read_attempts(row, attempts, job.work, attempt_works);
     job.attempts = attempt_works;
+    read_ids(row.text(after), predecessors);
+    job.after = predecessors;
     job.gpu_spec = row.text(spec);
     job.user = row.text(user);
     job.group = row.text(group);

@@ -51,17 +51,11 @@ LublinModel on_machine(LublinModel model, std::uint64_t processors) {
   return model;
 }
 
-Result<void> apply_settings(const FieldTable& fields, std::string_view settings) {
-  while (!settings.empty()) {
-    const std::size_t comma = std::min(settings.find(','), settings.size());
-    if (auto done = apply_setting(fields, settings.substr(0, comma)); !done) {
-      return Unexpected{Error{.message = done.error().to_string(), .field = "lublin"}};
-    }
-    settings.remove_prefix(std::min(comma + 1, settings.size()));
-  }
-  return {};
+Result<void> apply_to_model(const FieldTable& fields, std::string_view settings) {
+  auto done = apply_settings(fields, settings);
+  if (done) return done;
+  return Unexpected{Error{.message = done.error().to_string(), .field = "lublin"}};
 }
-
 Result<void> check_sizes(const LublinModel& model) {
   if (model.serial_prob + model.pow2_prob > 1) return bad("pow2_prob", "expected at most 1 - serial_prob");
   if (model.uhi > std::log2(static_cast<double>(model.processors)) + 1e-9) {
@@ -191,9 +185,9 @@ Result<LublinModel> lublin_model(std::string_view settings) {
                     .target = &type,
                     .words = {"batch", "interactive", "all"}});
   // Twice: first for type and processors, from which the defaults of the others follow.
-  if (auto done = apply_settings(fields, settings); !done) return Unexpected{done.error()};
+  if (auto done = apply_to_model(fields, settings); !done) return Unexpected{done.error()};
   model = on_machine(published(type), model.processors);
-  if (auto done = apply_settings(fields, settings); !done) return Unexpected{done.error()};
+  if (auto done = apply_to_model(fields, settings); !done) return Unexpected{done.error()};
   if (!settings.empty()) model.about += " As lublin{" + std::string(settings) + "}.";
   if (auto good = check_lublin(model); !good) {
     return Unexpected{Error{.message = good.error().to_string(), .field = "lublin"}};

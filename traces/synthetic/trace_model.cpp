@@ -10,7 +10,7 @@
 namespace gpusched {
 namespace {
 
-constexpr std::string_view lublin = "lublin";
+constexpr std::string_view lublin = "lublin", hyperband = "hyperband";
 
 // "50000" -> 50000; nothing of anything but a whole number from 1 on.
 std::optional<std::uint32_t> job_count(std::string_view text) {
@@ -31,16 +31,19 @@ Result<TraceModel> either(Result<Model> model) {
 std::vector<std::string> trace_model_names() {
   std::vector<std::string> names = builtin_model_names();
   names.emplace_back(lublin);
+  names.emplace_back(hyperband);
   return names;
 }
 
 Result<TraceModel> named_trace_model(std::string_view text) {
   const std::string_view name = text.substr(0, text.find('{'));
   const std::string_view braces = text.substr(name.size());
-  if (name == lublin) {
-    if (braces.empty()) return either(lublin_model(""));
-    if (braces.back() != '}') return unexpected("model '" + std::string(text) + "': expected '}' at the end");
-    return either(lublin_model(braces.substr(1, braces.size() - 2)));
+  if (name == lublin || name == hyperband) {
+    if (!braces.empty() && braces.back() != '}') {
+      return unexpected("model '" + std::string(text) + "': expected '}' at the end");
+    }
+    const std::string_view settings = braces.empty() ? braces : braces.substr(1, braces.size() - 2);
+    return name == lublin ? either(lublin_model(settings)) : either(hyperband_model(settings));
   }
   auto model = builtin_model(name);
   if (model && !braces.empty()) return unexpected("model " + std::string(name) + " takes no parameters");
@@ -51,16 +54,22 @@ Result<TraceModel> named_trace_model(std::string_view text) {
 }
 
 Result<TraceModel> read_trace_model(std::string_view json, const std::string& file) {
+  if (is_hyperband(json)) return either(read_hyperband(json, file));
   return is_lublin(json) ? either(read_lublin(json, file)) : either(read_model(json, file));
 }
 
 std::string write_trace_model(const TraceModel& model) {
   if (const auto* of_jobs = std::get_if<LublinModel>(&model)) return write_lublin(*of_jobs);
+  if (const auto* of_studies = std::get_if<HyperbandModel>(&model)) return write_hyperband(*of_studies);
   return write_model(std::get<SyntheticModel>(model));
 }
 
 SyntheticOptions default_options(const TraceModel& model) {
   if (const auto* of_users = std::get_if<SyntheticModel>(&model)) return default_options(*of_users);
+  if (const auto* of_studies = std::get_if<HyperbandModel>(&model)) {
+    return {.jobs = static_cast<std::uint32_t>(of_studies->default_jobs),
+            .cluster_gpus = gpus_of_size(hyperband_cluster)};
+  }
   const auto& of_jobs = std::get<LublinModel>(model);
   return {.jobs = static_cast<std::uint32_t>(of_jobs.default_jobs),
           .cluster_gpus = static_cast<std::int64_t>(of_jobs.processors)};
@@ -68,11 +77,13 @@ SyntheticOptions default_options(const TraceModel& model) {
 
 std::string default_cluster(const TraceModel& model) {
   if (const auto* of_users = std::get_if<SyntheticModel>(&model)) return of_users->default_cluster;
-  return std::to_string(std::get<LublinModel>(model).processors);
+  if (const auto* of_jobs = std::get_if<LublinModel>(&model)) return std::to_string(of_jobs->processors);
+  return std::string(hyperband_cluster);
 }
 
 Result<JobTable> generate_trace(const TraceModel& model, const SyntheticOptions& options) {
   if (const auto* of_jobs = std::get_if<LublinModel>(&model)) return generate_lublin(*of_jobs, options);
+  if (const auto* of_studies = std::get_if<HyperbandModel>(&model)) return generate_hyperband(*of_studies, options);
   return generate_synthetic(std::get<SyntheticModel>(model), options);
 }
 

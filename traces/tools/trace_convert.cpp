@@ -30,6 +30,12 @@ std::string attempts_text(const JobTable& jobs, JobId job) {
   return text;
 }
 
+std::string after_text(const JobTable& jobs, JobId job) {
+  std::string text;
+  for (const JobId other : jobs.dependencies().of(job)) text += (text.empty() ? "" : ";") + jobs.external_id(other);
+  return quoted(text);
+}
+
 // A column that native may leave out.
 struct OptionalColumn {
   const char* name;
@@ -66,6 +72,7 @@ std::vector<OptionalColumn> optional_columns(const JobTable& jobs) {
       {"priority", jobs.has_priorities(),
        [](const JobTable& table, JobId job) { return std::to_string(table.priority(job)); }},
       {"attempts_s", jobs.has_attempts(), attempts_text},
+      {"after", !jobs.dependencies().is_empty(), after_text},
   };
 }
 
@@ -132,7 +139,7 @@ TraceText write_swf(const JobTable& jobs) {
   const std::vector<std::uint64_t> ids = numeric_ids(jobs);
   const Time first = jobs.size() == 0 ? Time{} : second_of(jobs.submits().front());
   std::string rows;
-  std::uint64_t written = 0, without_gpu = 0, shares = 0, typed = 0, attempts = 0, several_gpus_a_task = 0;
+  std::uint64_t written = 0, without_gpu = 0, shares = 0, typed = 0, attempts = 0, waits = 0, several_gpus_a_task = 0;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
     const Shape& shape = jobs.shape(job);
@@ -145,6 +152,7 @@ TraceText write_swf(const JobTable& jobs) {
     shares += shape.is_share() ? 1 : 0;
     typed += shape.gpu_spec != 0 ? 1 : 0;
     attempts += jobs.attempts(job) > 1 ? 1 : 0;
+    waits += jobs.dependencies().of(job).empty() ? 0 : 1;
     several_gpus_a_task += shape.gpu_milli_per_task > whole_gpu ? 1 : 0;
     ++written;
     const std::string processors_text = std::to_string(processors);
@@ -165,6 +173,7 @@ TraceText write_swf(const JobTable& jobs) {
   note(swf.notes, shares, "job asks", "jobs ask", "for a share of a GPU, rounded up to a whole processor");
   note(swf.notes, several_gpus_a_task, "job has", "jobs have", "tasks of several GPUs, which become single processors");
   note(swf.notes, typed, "job asks", "jobs ask", "for a GPU type, which SWF cannot express");
+  note(swf.notes, waits, "job waits", "jobs wait", "for the end of others, which is not written");
   note(swf.notes, attempts, "job has", "jobs have", "several attempts, which become one");
   return swf;
 }

@@ -48,7 +48,7 @@ void check_job(const ReadLog::Job& job, const ReadLog::Job* above, std::int64_t 
   }
 }
 
-constexpr const char* kinds[] = {"bad value",    "twin id", "left out",           "larger than the machine",
+constexpr const char* kinds[] = {"bad value",    "twin id", "wrong dependency",   "left out", "larger than the machine",
                                  "out of order", "no work", "work above estimate"};
 
 }  // namespace
@@ -63,8 +63,11 @@ Result<TraceValidation> validate_trace(const std::string& path, const ReadOption
     return Unexpected{outcome.error()};
   }
   validation.report.kept = jobs.size();
+  if (jobs.size() < validation.report.rows) jobs.ignore_missing_predecessors();
   if (const auto table = std::move(jobs).build(); table && table->size() > 0) {
     if (auto fits = check_times(*table, path); !fits) return Unexpected{fits.error()};
+  } else if (!table && table.error().field == "after") {
+    validation.oddities.push_back({"wrong dependency", 0, table.error().message});
   }
   validation.oddities = twin_ids(log.jobs);
   for (const ReadLog::Row& row : log.left_out) {
@@ -76,8 +79,9 @@ Result<TraceValidation> validate_trace(const std::string& path, const ReadOption
   std::stable_sort(validation.oddities.begin(), validation.oddities.end(),
                    [](const TraceOddity& a, const TraceOddity& b) { return a.line < b.line; });
   validation.refusals = static_cast<std::uint64_t>(
-      std::count_if(validation.oddities.begin(), validation.oddities.end(),
-                    [](const TraceOddity& oddity) { return oddity.kind == "bad value" || oddity.kind == "twin id"; }));
+      std::count_if(validation.oddities.begin(), validation.oddities.end(), [](const TraceOddity& oddity) {
+        return oddity.kind == "bad value" || oddity.kind == "twin id" || oddity.kind == "wrong dependency";
+      }));
   return validation;
 }
 
@@ -94,7 +98,8 @@ std::string validation_text(const TraceValidation& validation, std::size_t most)
     std::string lines;
     for (const TraceOddity& oddity : validation.oddities) {
       if (oddity.kind != kind || ++count > most) continue;
-      lines += "  line " + std::to_string(oddity.line) + ": " + oddity.message + "\n";
+      lines += oddity.line == 0 ? "  " : "  line " + std::to_string(oddity.line) + ": ";
+      lines += oddity.message + "\n";
     }
     if (count == 0) continue;
     text += std::string(kind) + ": " + human_count(count) + "\n" + lines;

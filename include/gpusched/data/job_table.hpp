@@ -19,6 +19,7 @@
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/core/types.hpp"
+#include "gpusched/data/dependencies.hpp"
 
 namespace gpusched {
 
@@ -87,22 +88,23 @@ class NameTable {
 
 /// One job as a reader or a test writes it down. Names may be empty ("unknown").
 struct JobRecord {
-  std::string_view id = {};               ///< empty: numbered by its row
-  Time submit{};                          ///< any origin; kept as it is
-  Time work{};                            ///< true run time on the reference device, all attempts together; >= 0
-  Time estimate = Time::max();            ///< run time that the user asked for; max() = none given
-  Time start = Time::max();               ///< when it started on the recorded cluster; max() = not recorded
-  Shape shape{};                          ///< what it asks for; gpu_spec below replaces Shape::gpu_spec
-  std::string_view user = {};             ///< who submitted it
-  std::string_view group = {};            ///< recurring-job group (PAI) or project
-  std::string_view vc = {};               ///< virtual cluster, queue or partition
-  std::string_view name = {};             ///< job name, for estimators that look for similar names
-  std::string_view gpu_spec = {};         ///< allowed GPU types, as GpuDemand takes them; empty = any
-  std::string_view family = {};           ///< model family or job class, for RuntimeModel
-  JobStatus status = JobStatus::unknown;  ///< how the trace says it ended
-  std::int32_t priority = 0;              ///< larger is more urgent
-  Time deadline = Time::max();            ///< max() = none
-  std::span<const Time> attempts = {};    ///< work of each attempt in order; empty = one attempt of `work`
+  std::string_view id = {};                 ///< empty: numbered by its row
+  Time submit{};                            ///< any origin; kept as it is
+  Time work{};                              ///< true run time on the reference device, all attempts together; >= 0
+  Time estimate = Time::max();              ///< run time that the user asked for; max() = none given
+  Time start = Time::max();                 ///< when it started on the recorded cluster; max() = not recorded
+  Shape shape{};                            ///< what it asks for; gpu_spec below replaces Shape::gpu_spec
+  std::string_view user = {};               ///< who submitted it
+  std::string_view group = {};              ///< recurring-job group (PAI) or project
+  std::string_view vc = {};                 ///< virtual cluster, queue or partition
+  std::string_view name = {};               ///< job name, for estimators that look for similar names
+  std::string_view gpu_spec = {};           ///< allowed GPU types, as GpuDemand takes them; empty = any
+  std::string_view family = {};             ///< model family or job class, for RuntimeModel
+  JobStatus status = JobStatus::unknown;    ///< how the trace says it ended
+  std::int32_t priority = 0;                ///< larger is more urgent
+  Time deadline = Time::max();              ///< max() = none
+  std::span<const Time> attempts = {};      ///< work of each attempt in order; empty = one attempt of `work`
+  std::span<const std::string> after = {};  ///< ids of jobs that must have ended before this one may run
 };
 
 class JobTableBuilder;
@@ -141,6 +143,10 @@ class JobTable {
   [[nodiscard]] std::int32_t priority(JobId job) const { return priority_.empty() ? 0 : priority_[GPUSCHED_JOB(job)]; }
   /// Instant by which it should have ended, or Time::max().
   [[nodiscard]] Time deadline(JobId job) const { return deadline_.empty() ? Time::max() : deadline_[index(job)]; }
+  /// Which jobs wait for the end of others.
+  [[nodiscard]] const Dependencies& dependencies() const { return dependencies_; }
+  /// The same the other way round: of(job) wait for the end of `job`.
+  [[nodiscard]] const Dependencies& successors() const { return successors_; }
   /// Number of attempts, >= 1.
   [[nodiscard]] std::uint32_t attempts(JobId job) const {
     if (attempt_begin_.empty()) return 1;
@@ -193,7 +199,7 @@ class JobTable {
 
   /// `count` jobs from `first` on, as a table of their own with the same shapes, names and name numbers. Submissions
   /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load), and
-  /// recorded starts and deadlines stay as far behind their submissions as they were.
+  /// recorded starts and deadlines stay as far behind their submissions as they were. Nobody waits for a job outside.
   /// Preconditions: first + count <= size(), arrival_scale > 0.
   [[nodiscard]] JobTable slice(std::uint32_t first, std::uint32_t count, double arrival_scale = 1.0) const {
     GPUSCHED_ASSERT(first <= size() && count <= size() - first && arrival_scale > 0, "slice outside the table");
@@ -228,6 +234,8 @@ class JobTable {
         submit = scaled;
       }
     }
+    part.dependencies_ = dependencies_.slice(first, count);
+    part.successors_ = part.dependencies_.reversed();
     if (has_attempts()) {
       part.attempt_begin_.assign(attempt_begin_.begin() + first, attempt_begin_.begin() + first + count + 1);
       part.attempt_work_.assign(attempt_work_.begin() + part.attempt_begin_.front(),
@@ -271,6 +279,7 @@ class JobTable {
   std::vector<std::int32_t> priority_;
   std::vector<std::uint32_t> attempt_begin_;  // size() + 1 offsets into attempt_work_
   std::vector<Time> attempt_work_;
+  Dependencies dependencies_, successors_;
   // External ids: nothing when they equal the row, numbers when all are canonical integers, else text.
   std::vector<std::int64_t> number_;
   std::vector<std::uint64_t> text_begin_;  // size() + 1 offsets into text_
@@ -342,17 +351,66 @@ class JobTableBuilder {
       table_.attempt_work_.insert(table_.attempt_work_.end(), job.attempts.begin(), job.attempts.end());
       table_.attempt_begin_.push_back(static_cast<std::uint32_t>(table_.attempt_work_.size()));
     }
+    for (const std::string& id : job.after) waits_.push_back({.row = row, .predecessor = awaited_.intern(id)});
     add_id(job.id, row);
   }
 
-  /// The finished table, sorted by submission (stable), or an error naming an id that appears twice.
+  /// Who waits for a job that is not in the table does not wait for it: for tables of a part of the jobs.
+  void ignore_missing_predecessors() { ignores_missing_ = true; }
+
+  /// The finished table, sorted by submission (stable). Errors: an id appears twice, a job waits for one that is not in
+  /// the table, or jobs wait for each other in a circle.
   Result<JobTable> build() && {
     if (auto unique = check_ids_unique(); !unique) return Unexpected{unique.error()};
-    if (!std::is_sorted(table_.submit_.begin(), table_.submit_.end())) sort_by_submit();
+    std::vector<std::uint32_t> order;
+    if (!std::is_sorted(table_.submit_.begin(), table_.submit_.end())) order = sort_by_submit();
+    if (auto linked = link(order); !linked) return Unexpected{linked.error()};
     return std::move(table_);
   }
 
  private:
+  struct Wait {
+    std::uint32_t row = 0;
+    std::uint32_t predecessor = 0;  // number in awaited_
+  };
+
+  static Error wrong_after(std::string message) { return {.message = std::move(message), .field = "after"}; }
+
+  // Finds the jobs that others wait for. `order`: the row of each job; empty where they are the same.
+  [[nodiscard]] Result<void> link(const std::vector<std::uint32_t>& order) {
+    if (waits_.empty()) return {};
+    std::vector<JobId> job_of_name(awaited_.size(), no_job), job_of_row(size());
+    for (std::uint32_t i = 0; i < size(); ++i) {
+      const std::uint32_t name = awaited_.find(table_.external_id(JobId{i}));
+      if (name != no_index) job_of_name[name] = JobId{i};
+      job_of_row[order.empty() ? i : order[i]] = JobId{i};
+    }
+    std::vector<Dependencies::Edge> edges;
+    for (const Wait& wait : waits_) {
+      const JobId job = job_of_row[wait.row];
+      if (const JobId predecessor = job_of_name[wait.predecessor]; predecessor != no_job) {
+        edges.push_back({.job = job, .predecessor = predecessor});
+      } else if (!ignores_missing_) {
+        return Unexpected{wrong_after("job '" + table_.external_id(job) + "' waits for job '" +
+                                      awaited_[wait.predecessor] + "', which is not in the table")};
+      }
+    }
+    table_.dependencies_ = Dependencies(std::move(edges), size());
+    table_.successors_ = table_.dependencies_.reversed();
+    const std::vector<JobId> cycle = table_.dependencies_.find_cycle();
+    if (cycle.empty()) return {};
+    return Unexpected{wrong_after("jobs wait for each other: " + cycle_text(cycle))};
+  }
+
+  [[nodiscard]] std::string cycle_text(const std::vector<JobId>& cycle) const {
+    constexpr std::size_t most_named = 5;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(cycle.size(), most_named); ++i) {
+      text += "job '" + table_.external_id(cycle[i]) + "' for ";
+    }
+    if (cycle.size() > most_named) text += std::to_string(cycle.size() - most_named) + " more, the last of them for ";
+    return text + "job '" + table_.external_id(cycle.front()) + "'";
+  }
   /// Stores `value` in a column that stays empty while every value is the default.
   template <class T>
   static void put(std::vector<T>& column, std::uint32_t row, T value, T fallback) {
@@ -430,7 +488,8 @@ class JobTableBuilder {
     return {};
   }
 
-  void sort_by_submit() {
+  // Returns the row of each job.
+  std::vector<std::uint32_t> sort_by_submit() {
     std::vector<std::uint32_t> order(size());
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(),
@@ -457,6 +516,7 @@ class JobTableBuilder {
     permute(table_.number_);
     permute_attempts(order);
     permute_text(order);
+    return order;
   }
 
   void permute_attempts(const std::vector<std::uint32_t>& order) {
@@ -486,6 +546,9 @@ class JobTableBuilder {
   }
 
   JobTable table_;
+  std::vector<Wait> waits_;
+  NameTable awaited_;  // ids of jobs that others wait for
+  bool ignores_missing_ = false;
   std::map<Shape, std::uint32_t> shape_numbers_;
   std::uint32_t last_shape_ = 0;
   bool text_ids_ = false;

@@ -38,6 +38,7 @@ class Engine {
     state_.cluster = ClusterState(cluster, jobs.gpu_specs(), Rng(options.seed).split("placement"));
     state_.demands = DemandTable(jobs, cluster);
     state_.states.resize(jobs.size());
+    state_.dependencies = detail::OpenDependencies(jobs);
     if (state_.runtime != nullptr) state_.worked.resize(jobs.size());
     const bool turns = std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const Node& node) {
       return node.sharing == SharingMode::time_slicing && node.gpus > 0;
@@ -96,11 +97,13 @@ class Engine {
       if (state_.options.one_event_a_step) {
         happen_once();
         adapt_rates();
+        if (state_.dependencies.active()) release();
       } else {
         while (!state_.planned.empty() && state_.planned.top().time == next) happen();
         while (end_of_transfer_due()) end_transfer();
         while (change_of_nodes_due()) change_nodes();
         adapt_rates();
+        if (state_.dependencies.active()) release();
         while (submission_due()) arrive();
       }
       if (state_.events.empty()) continue;  // only plans that had changed
@@ -171,7 +174,8 @@ class Engine {
       cluster.release(state.grants, state_.jobs->shape(job), state_.queue_of(job));
       ++running;
     }
-    return cluster.all_free() && waiting + running + state_.finished == state_.arrived;
+    const std::uint32_t accounted = waiting + running + state_.finished + state_.dependencies.held_back();
+    return cluster.all_free() && accounted == state_.arrived;
   }
 
   /// What the last advance() or apply() brought, in order.
@@ -184,6 +188,8 @@ class Engine {
   // ---- results, read when a job is done (or Time::max() / so far before) ----
   /// The table that the engine runs.
   [[nodiscard]] const JobTable& jobs() const { return *state_.jobs; }
+  /// Instant of submission; of a job that waited for the end of others, the last of these. Waiting counts from here.
+  [[nodiscard]] Time submit(JobId job) const { return state_.submit(job); }
   /// Instant of the first start.
   [[nodiscard]] Time first_start(JobId job) const { return state_[job].first_start; }
   /// Instant at which the job finished.
@@ -278,6 +284,7 @@ class Engine {
     state.end = state_.now;
     ++state_.finished;
     state_.events.push_back({EventKind::finish, job});
+    if (state_.dependencies.active()) state_.dependencies.end(job, state_.arrived, state_.now);
   }
 
   // For EngineOptions::one_event_a_step; nothing, when the plan due had changed.
@@ -468,6 +475,16 @@ class Engine {
   // Precondition: submission_due().
   void arrive() {
     const JobId job{state_.arrived++};
+    if (state_.dependencies.active() && !state_.dependencies.submit(job)) return;
+    enter_queue(job);
+  }
+
+  // The jobs whose last predecessor ended.
+  GPUSCHED_RARE void release() {
+    for (const JobId job : state_.dependencies.take_ready()) enter_queue(job);
+  }
+
+  void enter_queue(JobId job) {
     detail::JobState& state = state_[job];
     state.remaining = state_.jobs->attempt_work(job, 0);
     state.phase = JobPhase::pending;

@@ -16,6 +16,7 @@
 #include "gpusched/engine/event_queue.hpp"
 #include "gpusched/engine/node_outages.hpp"
 #include "gpusched/engine/node_stages.hpp"
+#include "gpusched/engine/open_dependencies.hpp"
 
 namespace gpusched {
 
@@ -59,7 +60,7 @@ struct EngineOptions {
 
 /// Where a job is in its life.
 enum class JobPhase : std::uint8_t {
-  future,   ///< not submitted yet
+  future,   ///< not submitted yet, or waits for the end of others
   pending,  ///< waits in its queue
   running,  ///< holds nodes
   done,     ///< finished
@@ -140,8 +141,9 @@ struct EngineState {
   std::uint32_t finished = 0;
   std::uint64_t events_seen = 0;
   EventQueue planned;
-  NodeOutages outages;  ///< inactive unless nodes can fail
-  NodeStages stages;    ///< inactive unless runs have stages
+  NodeOutages outages;            ///< inactive unless nodes can fail
+  NodeStages stages;              ///< inactive unless runs have stages
+  OpenDependencies dependencies;  ///< inactive unless jobs wait for others
   ClusterState cluster;
   CardSharing sharing;                      ///< inactive unless rates depend on who shares a card
   std::uint64_t reconfigurations = 0;       ///< of MIG cards
@@ -160,6 +162,11 @@ struct EngineState {
   const JobState& operator[](JobId job) const { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }
 
   [[nodiscard]] std::uint32_t queue_of(JobId job) const { return queue_of_vc.empty() ? 0 : queue_of_vc[jobs->vc(job)]; }
+
+  /// When the job was submitted, or might run first because others that it waits for had ended.
+  [[nodiscard]] Time submit(JobId job) const {
+    return dependencies.active() ? dependencies.eligible(job) : jobs->submit(job);
+  }
 
   /// The job's rates by GPU type, alone on its GPUs; none where it runs at the reference rate on all.
   [[nodiscard]] std::span<const RatePpm> speeds(JobId job) const {

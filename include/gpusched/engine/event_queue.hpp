@@ -16,7 +16,7 @@ enum class EventKind : std::uint8_t {
   finish,     ///< a job did its last work
   retry,      ///< an attempt of a job ended, and the job waits for its next attempt
   wake,       ///< a timer that the policy set
-  submit,     ///< a job arrived
+  submit,     ///< a job arrived, or waits for the end of others no more
   start,      ///< a decision started a job
   preempt,    ///< a decision stopped a job
   move,       ///< a decision gave a running job other nodes

@@ -79,8 +79,8 @@ class View {
   // ---- jobs as submitted ----
   /// Jobs of the whole table, arrived or not.
   [[nodiscard]] std::uint32_t job_count() const { return state_->jobs->size(); }
-  /// Instant of submission.
-  [[nodiscard]] Time submit(JobId job) const { return state_->jobs->submit(job); }
+  /// Instant of submission; of a job that waited for the end of others, the last of these.
+  [[nodiscard]] Time submit(JobId job) const { return state_->submit(job); }
   /// The user's own estimate, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return state_->jobs->estimate(job); }
   /// What the job asks for.
@@ -195,7 +195,7 @@ class View {
   [[nodiscard]] const EngineOptions& options() const { return state_->options; }
   /// The rule that chooses the job's nodes in this run.
   [[nodiscard]] Placement placement(JobId job) const { return state_->rule_for(job, options().placement); }
-  /// Jobs submitted so far: those of id below it.
+  /// Jobs submitted so far: those of id below it. Those that wait for others are among them, and still `future`.
   [[nodiscard]] std::uint32_t arrived() const { return state_->arrived; }
   /// Jobs finished so far.
   [[nodiscard]] std::uint32_t finished() const { return state_->finished; }

@@ -187,6 +187,11 @@ struct Metrics {
   std::optional<double> warm_starts = {};  ///< the others
   std::optional<double> fetched_gib = {};  ///< by all nodes; 1 GiB = 2^30 bytes
   /// \}
+  /// Of the measured jobs that have a deadline; nothing where none has.
+  /// \{
+  std::optional<double> deadline_miss_rate = {};  ///< share of them that ended after it
+  std::optional<double> avg_tardiness_s = {};     ///< mean of max(0, end - deadline) (Pinedo, Scheduling, section 2.1)
+  /// \}
 };
 
 /// Signs that a run says more about its length than about its policy.
@@ -231,8 +236,7 @@ struct JobOutcome {
   Time jct{}, wait{};
   double bounded_slowdown = 1;
 
-  JobOutcome(const Engine& engine, JobId job)
-      : jct(engine.end(job) - engine.jobs().submit(job)), wait(jct - engine.ran(job)) {
+  JobOutcome(const Engine& engine, JobId job) : jct(engine.end(job) - engine.submit(job)), wait(jct - engine.ran(job)) {
     const Time bound = std::max(engine.jobs().work(job), slowdown_bound);
     bounded_slowdown = std::max(1.0, static_cast<double>(jct.us) / static_cast<double>(bound.us));
   }
@@ -243,12 +247,33 @@ struct JobOutcome {
 /// How much longer the job took than with an equal share of the cluster (see Metrics::max_finish_time_ratio); nothing
 /// for a job without work. Precondition: the job finished.
 inline std::optional<double> finish_time_ratio(const Engine& engine, const RunLog& log, JobId job) {
-  const auto jct = static_cast<double>((engine.end(job) - engine.jobs().submit(job)).us);
+  const auto jct = static_cast<double>((engine.end(job) - engine.submit(job)).us);
   const auto work = static_cast<double>(engine.jobs().work(job).us);
   if (work <= 0) return std::nullopt;
   // A job faster than the reference device may live shorter than its work; one of length 0 was never contended.
   return jct <= 0 ? 0 : jct * jct / (work * log.contention_us(job));
 }
+
+namespace detail {
+
+inline void add_deadlines(const Engine& engine, MeasureWindow window, Metrics& metrics) {
+  const JobTable& jobs = engine.jobs();
+  if (!jobs.has_deadlines()) return;
+  double with_deadline = 0, missed = 0, tardiness_us = 0;
+  for (std::uint32_t i = window.first; i < window.end(jobs.size()); ++i) {
+    const Time deadline = jobs.deadline(JobId{i});
+    if (deadline == Time::max()) continue;
+    ++with_deadline;
+    if (engine.end(JobId{i}) <= deadline) continue;
+    ++missed;
+    tardiness_us += static_cast<double>((engine.end(JobId{i}) - deadline).us);
+  }
+  if (with_deadline == 0) return;
+  metrics.deadline_miss_rate = missed / with_deadline;
+  metrics.avg_tardiness_s = seconds(tardiness_us / with_deadline);
+}
+
+}  // namespace detail
 
 /// Metrics of the measured jobs. Allocates two arrays of 8 bytes a measured job. Preconditions: every job finished;
 /// `log` watched the whole run with the same window; at least one job is measured.
@@ -328,6 +353,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     metrics.warm_starts = warm_starts;
     metrics.fetched_gib = fetched_bytes / bytes_per_gib;
   }
+  detail::add_deadlines(engine, window, metrics);
   metrics.events = engine.events_seen();
   return metrics;
 }

@@ -13,6 +13,8 @@
 #include "tests/support/files.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
+#include "traces/tools/trace_convert.hpp"
+#include "traces/tools/trace_validate.hpp"
 
 namespace gpusched {
 namespace {
@@ -903,6 +905,54 @@ TEST(Pai, RefusesMoreThanAnyMachineHas) {
   EXPECT_EQ(error("600", "29"), "no error");
   EXPECT_NE(error("1e15", "29").find("plan_cpu: expected a number >= 0 and <= 1e+08"), std::string::npos);
   EXPECT_NE(error("600", "1e15").find("plan_mem: expected a number >= 0 and <= "), std::string::npos);
+}
+
+constexpr const char* flow_columns = "job_id,submit_s,work_s,tasks,gpu_milli_per_task,after\n";
+
+TEST(Native, JobsWaitForOthersByTheirIds) {
+  const TempFolder folder;
+  const std::string rows = "b,0,1,1,1000, a ; c\na,5,1,1,1000,\nc,1,1,1,1000,a\n";
+  const auto trace = read_trace(folder.write("flow.csv", flow_columns + rows));
+  ASSERT_TRUE(trace) << error_of(trace);
+  const JobTable& jobs = trace->jobs;  // b, c, a
+  ASSERT_EQ(jobs.dependencies().of(JobId{0}).size(), 2u);
+  EXPECT_EQ(jobs.dependencies().of(JobId{0})[0], JobId{1});
+  EXPECT_EQ(jobs.dependencies().of(JobId{0})[1], JobId{2});
+  EXPECT_EQ(jobs.dependencies().of(JobId{1})[0], JobId{2});
+
+  const std::string again = folder.path() + "/again.csv";
+  ASSERT_TRUE(convert_trace(jobs, "native", again));
+  const auto same = read_trace(again);
+  ASSERT_TRUE(same) << error_of(same);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const auto one = jobs.dependencies().of(JobId{i}), other = same->jobs.dependencies().of(JobId{i});
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), other.begin(), other.end()));
+  }
+}
+
+TEST(Native, DependenciesThatCannotBeAreOneLine) {
+  const TempFolder folder;
+  const std::string unknown = folder.write("u.csv", std::string(flow_columns) + "a,0,1,1,1000,z\n");
+  EXPECT_EQ(error_of(read_trace(unknown)), unknown + ": after: job 'a' waits for job 'z', which is not in the table");
+  const std::string ring = folder.write("r.csv", std::string(flow_columns) + "a,0,1,1,1000,b\nb,0,1,1,1000,a\n");
+  EXPECT_EQ(error_of(read_trace(ring)), ring + ": after: jobs wait for each other: job 'a' for job 'b' for job 'a'");
+  const auto validation = validate_trace(ring, {});
+  ASSERT_TRUE(validation);
+  EXPECT_EQ(validation->refusals, 1u);
+}
+
+// Nobody waits for a row that is left out.
+TEST(Native, JobsThatAreLeftOutHoldNobodyBack) {
+  const TempFolder folder;
+  const std::string path =
+      folder.write("f.csv", std::string(flow_columns) + "a,0,1,1,1000,\nb,0,1,2,1000,a\nc,0,1,1,1000,a;b\n");
+  const auto small = read_trace(path, {.where = "tasks=1"});
+  ASSERT_TRUE(small) << error_of(small);
+  EXPECT_EQ(small->jobs.dependencies().of(JobId{1}).size(), 1u);
+  const auto fitting = fit_to_cluster(*read_trace(path), *parse_cluster("1x1"), Oversize::drop);
+  ASSERT_TRUE(fitting) << error_of(fitting);
+  EXPECT_EQ(fitting->jobs.size(), 2u);
+  EXPECT_EQ(fitting->jobs.dependencies().of(JobId{1}).size(), 1u);
 }
 
 TEST(Sacct, ANegativeTimeLimitIsNone) {

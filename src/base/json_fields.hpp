@@ -89,10 +89,25 @@ class JsonFields {
   void read_object(const std::string& key, Read read_fields) {
     static const Json empty = Json::object();
     const Json* value = find(key);
-    JsonFields fields(value == nullptr ? empty : *value, file_, path_ + "/" + key);
+    read_nested(key, value == nullptr ? empty : *value, read_fields);
+  }
+
+  /// Knows a key whose value the caller reads itself, and which must be a list.
+  void read_array(const std::string& key) {
+    const Json* value = find(key);
+    if (value != nullptr && !value->is_array()) fail(key, "expected a list");
+  }
+
+  /// The fields of `value`, an object that stands at `path` below this one.
+  template <class Read>
+  void read_nested(const std::string& path, const Json& value, Read read_fields) {
+    JsonFields fields(value, file_, path_ + "/" + path);
     read_fields(fields);
     if (auto done = fields.finish(); !done && !error_) error_ = done.error();
   }
+
+  /// True while nothing was wrong.
+  [[nodiscard]] bool good() const { return !error_; }
 
   /// Makes a missing key an error.
   void require(const std::string& key) {

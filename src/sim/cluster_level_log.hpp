@@ -33,8 +33,8 @@ class ClusterLevelLog {
     for (const Event& event : events) {
       if (!concerns_job(event.kind)) continue;
       if (event.kind == EventKind::start) wait(view, event.job, -1);
-      if (event.kind == EventKind::start) run(view, event.job, 1);
-      if (event.kind == EventKind::preempt || leaves_cluster(event.kind)) run(view, event.job, -1);
+      if (event.kind == EventKind::start) run(view.held_gpu_milli(event.job), 1);
+      if (event.kind == EventKind::preempt || leaves_cluster(event.kind)) run(-view.released_gpu_milli(event.job), -1);
       if (event.kind == EventKind::preempt || enters_queue(event.kind)) wait(view, event.job, 1);
     }
     now_.up_gpus = view.cluster().total_gpus() - view.cluster().withheld_gpu_milli() / whole_gpu;
@@ -50,9 +50,9 @@ class ClusterLevelLog {
     now_.waiting_milli += sign * view.shape(job).gpu_milli();
   }
 
-  void run(const View& view, JobId job, int sign) {
-    now_.running_jobs += static_cast<std::uint32_t>(sign);
-    now_.used_milli += sign * view.shape(job).gpu_milli();
+  void run(MilliGpu more, int jobs) {
+    now_.running_jobs += static_cast<std::uint32_t>(jobs);
+    now_.used_milli += more;
   }
 
   // An instant is seen twice, before and after the decision: the later amounts count.

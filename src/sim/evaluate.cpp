@@ -69,15 +69,12 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   if (!run) return Unexpected{run.error()};
   EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}};
   const JobTable& jobs = input.run.trace.jobs;
-  auto stages = stages_of(scenario.stages, jobs, input.run.cluster, scenario.placement);
-  if (!stages) return Unexpected{stages.error()};
-  input.options.stages = *std::move(stages);
-  const auto preemption = preemption_of(scenario.preemption, scenario.failures, input.options.stages);
-  if (!preemption) return Unexpected{preemption.error()};
-  input.options.engine = {.placement = input.run.placement, .preemption = *preemption, .seed = scenario.seed};
-  auto failures = failures_of(scenario.failures, jobs, input.run.cluster, scenario.placement, scenario.seed);
-  if (!failures) return Unexpected{failures.error()};
-  input.options.failures = *std::move(failures);
+  auto conditions =
+      conditions_of(scenario.failures, scenario.preemption, jobs, input.run.cluster, scenario.placement, scenario.seed);
+  if (!conditions) return Unexpected{conditions.error()};
+  input.options.engine = {
+      .placement = input.run.placement, .preemption = conditions->preemption, .seed = scenario.seed};
+  input.options.conditions = *std::move(conditions);
   if (auto checked = check_placement(input.run.placement, scenario.fidelity); !checked) {
     return Unexpected{checked.error()};
   }
@@ -194,7 +191,6 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
   }
   std::vector<std::string> names = files_of(scenario.fidelity);
   for (std::string& name : files_of(scenario.failures)) names.push_back(std::move(name));
-  if (!scenario.stages.empty()) names.push_back(scenario.stages);
   names.insert(names.end(), scenario.clusters.begin(), scenario.clusters.end());
   const std::vector<std::string> of_policies = files_of_policies(plan.lineup.policies, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
@@ -228,7 +224,7 @@ std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
   for (const EvaluationInput& input : plan.inputs) {
     for (const auto& lines :
          {left_out_lines(input.run.trace.report), outside_vcs_lines(input.run.cluster, input.run.jobs_outside_vcs),
-          input.options.runtime.notes}) {
+          input.options.runtime.notes, input.options.conditions.notes}) {
       for (const std::string& line : lines) notes.push_back(input.path + ": " + line);
     }
   }

@@ -60,7 +60,6 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       common.checkpoint_write,
   };
   for (Field& row : failure_fields(s.failures)) fields.push_back(std::move(row));
-  fields.push_back(stages_field(s.stages));
   for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
   FieldTable rest{
       {"protocol",

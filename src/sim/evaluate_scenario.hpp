@@ -32,7 +32,6 @@ struct EvaluateScenario {
   std::string placement = "consolidate";
   PreemptionCost preemption;
   FailureOptions failures;
-  std::string stages;  ///< a file as read_stages() takes it; empty: runs work at once
   Fidelity fidelity;
   std::string protocol = "windows";  ///< "windows", or "sc20"
   std::uint64_t window_jobs = 1024;  ///< measured jobs of a window

@@ -76,8 +76,9 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   auto policy = make_contestant(registry, spec, options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
   if (!policy) return Unexpected{policy.error()};
   EngineOptions engine_options = options.engine;
-  if (!options.failures.is_empty()) engine_options.seed = seed;
-  Engine engine(jobs, cluster, engine_options, &options.runtime.model, &options.failures, &options.stages);
+  if (!options.conditions.failures.is_empty()) engine_options.seed = seed;
+  Engine engine(jobs, cluster, engine_options, &options.runtime.model, &options.conditions.failures,
+                &options.conditions.stages, &options.conditions.elastic);
   RunLog log(measured);
   EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
   FragmentationLog fragmentation(measured);

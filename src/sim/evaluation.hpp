@@ -17,6 +17,7 @@
 #include "src/base/statistics.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/policies/seam/registry.hpp"
+#include "src/sim/failures.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sim/running_work.hpp"
 
@@ -58,8 +59,7 @@ struct PolicyScores {
 /// What is laid over the windows.
 struct EvaluationOptions {
   EngineOptions engine;
-  NodeFailures failures = {};  ///< drawn anew for each window; empty: nodes do not fail
-  StageModel stages = {};      ///< nodes are cold when a window begins; empty: runs work at once
+  RunConditions conditions = {};  ///< failures are drawn anew for each window, and nodes are cold when it begins
   EvaluationWindows windows;
   std::optional<PolicySpec> backfill = {};  ///< around every policy that is an order and names no way of its own
   CalibratedRuntime runtime = {};           ///< of device profiles; uniform, and energy unknown, without any

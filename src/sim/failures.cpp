@@ -5,6 +5,8 @@
 #include <array>
 
 #include "gpusched/core/named_value.hpp"
+#include "src/base/number_text.hpp"
+#include "traces/core/elastic_reader.hpp"
 #include "traces/core/failure_reader.hpp"
 #include "traces/core/run_input.hpp"
 #include "traces/core/stage_reader.hpp"
@@ -29,6 +31,15 @@ Result<void> check_nodes(const char* flag, const std::string& lacks, const Clust
   return {};
 }
 
+Result<StageModel> stages_of(const std::string& file, const JobTable& jobs, const Cluster& cluster,
+                             const std::string& placement) {
+  if (file.empty()) return StageModel{};
+  if (auto done = check_nodes("--stages", "could keep anything", cluster, placement); !done) {
+    return Unexpected{done.error()};
+  }
+  return read_stages(file, jobs);
+}
+
 }  // namespace
 
 FieldTable failure_fields(FailureOptions& options) {
@@ -42,6 +53,12 @@ FieldTable failure_fields(FailureOptions& options) {
        "how much work lies between periodic checkpoints: fixed, as --checkpoint-interval says, or by what "
        "--checkpoint-write takes and how often the job's nodes fail, after Young or Daly",
        &options.checkpoint_rule, rules},
+      {"stages", "--stages",
+       "JSON of what runs go through before they work: containers, images and weights with caches, shared storage",
+       &options.stages},
+      {"elastic", "--elastic",
+       "JSON of which jobs may run on fewer or more GPUs than they ask for, and how fast they are then",
+       &options.elastic},
   };
 }
 
@@ -77,25 +94,42 @@ Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& 
   return cost;
 }
 
-Field stages_field(std::string& file) {
-  return {"stages", "--stages",
-          "JSON of what runs go through before they work: containers, images and weights with caches, shared storage",
-          &file};
-}
-
-Result<StageModel> stages_of(const std::string& file, const JobTable& jobs, const Cluster& cluster,
-                             const std::string& placement) {
-  if (file.empty()) return StageModel{};
-  if (auto done = check_nodes("--stages", "could keep anything", cluster, placement); !done) {
-    return Unexpected{done.error()};
+Result<RunConditions> conditions_of(const FailureOptions& options, PreemptionCost cost, const JobTable& jobs,
+                                    const Cluster& cluster, const std::string& placement, std::uint64_t seed) {
+  auto stages = stages_of(options.stages, jobs, cluster, placement);
+  if (!stages) return Unexpected{stages.error()};
+  const auto preemption = preemption_of(cost, options, *stages);
+  if (!preemption) return Unexpected{preemption.error()};
+  auto failures = failures_of(options, jobs, cluster, placement, seed);
+  if (!failures) return Unexpected{failures.error()};
+  RunConditions conditions{.failures = *std::move(failures), .preemption = *preemption, .stages = *std::move(stages)};
+  if (options.elastic.empty()) return conditions;
+  auto elastic = read_elastic(options.elastic, jobs);
+  if (!elastic) return Unexpected{elastic.error()};
+  const auto& curves = elastic->model.curves();
+  const bool phases =
+      std::any_of(curves.begin(), curves.end(), [](const auto& curve) { return curve.phases.size() > 1; });
+  if (phases && preemption->periodic_checkpoint > Time{}) {
+    return wrong("--checkpoint-write", "expected none beside the phases of --elastic");
   }
-  return read_stages(file, jobs);
+  conditions.elastic = std::move(elastic->model);
+  conditions.notes.push_back(counted(elastic->elastic, "job is", "jobs are") + " elastic by " + options.elastic +
+                             (elastic->outside == 0
+                                  ? std::string()
+                                  : "; " + counted(elastic->outside, "job stays", "jobs stay") +
+                                        " rigid, because their family's curve does not hold their size"));
+  return conditions;
 }
 
 std::vector<std::string> files_of(const FailureOptions& options) {
-  if (options.file.empty()) return {};
-  std::vector<std::string> names = files_of_failures(options.file);
-  names.insert(names.begin(), options.file);
+  std::vector<std::string> names;
+  if (!options.file.empty()) {
+    names = files_of_failures(options.file);
+    names.insert(names.begin(), options.file);
+  }
+  for (const std::string& file : {options.stages, options.elastic}) {
+    if (!file.empty()) names.push_back(file);
+  }
   return names;
 }
 

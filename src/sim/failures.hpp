@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// When nodes fail in a run, how jobs save their state against it, and what they go through before they work. The same
-/// fields of a replay and of an evaluation.
+/// When nodes fail in a run, how jobs save their state against it, what they go through before they work, and which may
+/// run at another size. The same fields of a replay and of an evaluation.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include "gpusched/core/named_value.hpp"
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/elastic_model.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/data/stage_model.hpp"
@@ -27,7 +28,24 @@ inline constexpr std::array<NamedValue<CheckpointRule>, 3> checkpoint_rule_names
 struct FailureOptions {
   std::string file = {};                  ///< as read_failures() takes it; empty: nodes do not fail
   std::string checkpoint_rule = "fixed";  ///< CheckpointRule by name
+  std::string stages = {};                ///< as read_stages() takes it; empty: runs work at once
+  std::string elastic = {};               ///< as read_elastic() takes it; empty: every job is rigid
 };
+
+/// What these files hold.
+struct RunConditions {
+  NodeFailures failures;
+  PreemptionCost preemption;
+  StageModel stages;
+  ElasticModel elastic = {};
+  std::vector<std::string> notes = {};  ///< what a user should know
+};
+
+/// Reads them. `cost`: what preemption costs; `placement`: as the user gave it. Errors: those of failures_of(),
+/// preemption_of(), read_stages() and read_elastic(), a cluster of which only GPUs are counted where nodes keep
+/// something, and phases of elastic jobs beside checkpoints that take time, which no share of the work tells apart.
+Result<RunConditions> conditions_of(const FailureOptions& options, PreemptionCost cost, const JobTable& jobs,
+                                    const Cluster& cluster, const std::string& placement, std::uint64_t seed);
 
 /// Its rows in a table of fields. The pointers live as long as `options`.
 FieldTable failure_fields(FailureOptions& options);
@@ -40,14 +58,6 @@ Result<NodeFailures> failures_of(const FailureOptions& options, const JobTable& 
 /// `cost` with the rule. Errors: a rule that needs failures or the time of a checkpoint where these are not given, or
 /// one beside a fixed interval; that time, or checkpoints that `stages` moves, without checkpoints; both.
 Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& options, const StageModel& stages = {});
-
-/// The row of a table of fields that names a file of stages. The pointer lives as long as `file`.
-Field stages_field(std::string& file);
-
-/// What runs of the jobs go through, as the file says; nothing without one. Errors: those of read_stages(), and a
-/// cluster of which only GPUs are counted.
-Result<StageModel> stages_of(const std::string& file, const JobTable& jobs, const Cluster& cluster,
-                             const std::string& placement);
 
 /// What may be files among its words.
 std::vector<std::string> files_of(const FailureOptions& options);

@@ -61,7 +61,6 @@ std::vector<std::string> files_of(const Scenario& scenario, const std::vector<Po
                                   const PolicyRegistry& registry) {
   std::vector<std::string> names = files_of(scenario.fidelity);
   for (std::string& name : files_of(scenario.failures)) names.push_back(std::move(name));
-  if (!scenario.stages.empty()) names.push_back(scenario.stages);
   names.push_back(scenario.cluster);
   const std::vector<std::string> of_policies = files_of_policies(specs, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
@@ -183,8 +182,9 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   }
   if (detail.decision_times) run.decision_times.emplace();
   StoppablePolicy policy(*std::move(prepared.policy), progress, run.decision_times);
-  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model,
-                                         &input.failures, &input.stages);
+  auto engine =
+      std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model,
+                               &input.conditions.failures, &input.conditions.stages, &input.conditions.elastic);
   RunLog log(input.window);
   EnergyLog energy(input.runtime.power ? &*input.runtime.power : nullptr, input.window);
   FragmentationLog fragmentation(input.window);
@@ -315,15 +315,11 @@ Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const Pol
   const auto window = window_for(scenario, input.trace.jobs);
   if (!window) return Unexpected{window.error()};
   input.window = *window;
-  auto stages = stages_of(scenario.stages, input.trace.jobs, input.cluster, scenario.placement);
-  if (!stages) return Unexpected{stages.error()};
-  input.stages = *std::move(stages);
-  const auto preemption = preemption_of(scenario.preemption, scenario.failures, input.stages);
-  if (!preemption) return Unexpected{preemption.error()};
-  input.options.preemption = *preemption;
-  auto failures = failures_of(scenario.failures, input.trace.jobs, input.cluster, scenario.placement, scenario.seed);
-  if (!failures) return Unexpected{failures.error()};
-  input.failures = *std::move(failures);
+  auto conditions = conditions_of(scenario.failures, scenario.preemption, input.trace.jobs, input.cluster,
+                                  scenario.placement, scenario.seed);
+  if (!conditions) return Unexpected{conditions.error()};
+  input.options.preemption = conditions->preemption;
+  input.conditions = *std::move(conditions);
   input.options.seed = scenario.seed;
   return {};
 }

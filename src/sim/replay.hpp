@@ -18,6 +18,7 @@
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "src/sim/decision_times.hpp"
+#include "src/sim/failures.hpp"
 #include "src/sim/gpu_log.hpp"
 #include "src/sim/recorded.hpp"
 #include "src/sim/running_work.hpp"
@@ -32,8 +33,7 @@ struct ReplayInput {
   Trace trace;
   Cluster cluster;  ///< pooled() already when the placement is "count"
   EngineOptions options;
-  NodeFailures failures;  ///< empty: nodes do not fail
-  StageModel stages;      ///< empty: runs work at once
+  RunConditions conditions;  ///< whether nodes fail, what runs go through, which jobs are elastic
   MeasureWindow window;
   std::vector<PolicySpec> specs;               ///< each with its backfilling
   CalibratedRuntime runtime;                   ///< of the scenario's device profiles; uniform without any

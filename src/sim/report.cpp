@@ -428,6 +428,7 @@ Result<void> write_files(OutputFolder& folder, const std::vector<std::pair<std::
 std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
   std::vector<std::string> lines = left_out_lines(input.trace.report);
   lines.insert(lines.end(), input.runtime.notes.begin(), input.runtime.notes.end());
+  lines.insert(lines.end(), input.conditions.notes.begin(), input.conditions.notes.end());
   for (std::string& line : outside_vcs_lines(input.cluster, input.jobs_outside_vcs)) lines.push_back(std::move(line));
   for (const PolicyRun& run : runs) {
     if (!run.saturation.saturated) continue;
@@ -463,8 +464,8 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (input.recorded) text += recorded_line(*input.recorded);
   if (input.runtime.power) text += energy_line(runs);
   if (has_dynamic_mig(input.cluster)) text += mig_line(runs);
-  if (!input.failures.is_empty() || !input.stages.is_empty()) text += gpu_time_table(runs);
-  if (!input.stages.is_empty()) text += starts_table(runs);
+  if (!input.conditions.failures.is_empty() || !input.conditions.stages.is_empty()) text += gpu_time_table(runs);
+  if (!input.conditions.stages.is_empty()) text += starts_table(runs);
   if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs);
   if (scenario.decision_times) text += decision_times_table(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";

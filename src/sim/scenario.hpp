@@ -33,7 +33,6 @@ struct Scenario {
   std::uint64_t seed = 0;
   PreemptionCost preemption;
   FailureOptions failures;
-  std::string stages;  ///< a file as read_stages() takes it; empty: runs work at once
   Fidelity fidelity;
   std::string oversize = "error";
   std::uint64_t warmup_jobs = 0;

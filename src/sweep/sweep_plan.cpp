@@ -126,7 +126,6 @@ class Planner {
     if (!checked) return Unexpected{checked.error()};
     std::vector<std::string> names = files_of(run.fidelity);
     for (std::string& name : files_of(run.failures)) names.push_back(std::move(name));
-    if (!run.stages.empty()) names.push_back(run.stages);
     names.push_back(run.cluster);
     names.insert(names.end(), checked->begin(), checked->end());
     for (const std::string& file : existing_files(names)) {

@@ -16,6 +16,7 @@ enum class Verdict : std::uint8_t {
   does_not_fit,  ///< capacity, quota, GPU type or placement rule
   wrong_phase,   ///< starting a job that is not pending, preempting one that is not running
   in_the_past,   ///< a wake not after now
+  wrong_size,    ///< a number of tasks with which the job cannot run
 };
 
 /// Borrowed from the engine for one instant; not kept.
@@ -24,13 +25,30 @@ class Decision {
   /// Used by Engine::decision().
   explicit Decision(detail::EngineState& state) : state_(&state) {}
 
-  /// Starts a pending job on nodes chosen by the run's placement rule: the whole gang or nothing.
+  /// Starts a pending job on nodes chosen by the run's placement rule: the whole gang or nothing. An elastic job gets
+  /// what it asks for.
   Verdict start(JobId job) { return start(job, state_->options.placement); }
 
   /// The same with another placement rule than the run's.
   Verdict start(JobId job, Placement rule) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
-    return commit_start(job, place(job, rule));
+    return commit_start(job, place(job, state_->jobs->shape(job), rule));
+  }
+
+  /// Starts a pending elastic job with so many tasks (View::size_range), chosen by the run's placement rule; a rigid
+  /// one with those that it asks for. Another size for a running job: preempt() and this in one decision, for the price
+  /// of a preemption.
+  Verdict start_with(JobId job, std::uint32_t tasks) {
+    if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
+    const ElasticCurve* const curve = state_->elastic == nullptr ? nullptr : state_->elastic->curve(*state_->jobs, job);
+    Shape shape = state_->jobs->shape(job);
+    if (curve == nullptr ? tasks != shape.tasks : tasks < curve->min_tasks || tasks > curve->max_tasks) {
+      return Verdict::wrong_size;
+    }
+    shape.tasks = tasks;
+    const Verdict verdict = commit_start(job, place(job, shape, state_->options.placement));
+    if (verdict == Verdict::ok && curve != nullptr) state_->sizes[index(job)].shape = shape;
+    return verdict;
   }
 
   /// The same on GPUs of one type alone, chosen by the run's placement rule.
@@ -50,7 +68,7 @@ class Decision {
   /// Would start(job) be accepted? Changes nothing lasting.
   [[nodiscard]] bool fits(JobId job) {
     const Shape& shape = state_->jobs->shape(job);
-    const std::uint32_t grants = place(job, state_->options.placement);
+    const std::uint32_t grants = place(job, shape, state_->options.placement);
     if (grants == no_index) return false;
     state_->cluster.release(grants, shape, quota_vc(job));
     state_->cluster.free_grants(grants);
@@ -62,7 +80,7 @@ class Decision {
   Verdict preempt(JobId job) {
     detail::JobState& state = (*state_)[job];
     if (state.phase != JobPhase::running) return Verdict::wrong_phase;
-    state_->cluster.release(state.grants, state_->jobs->shape(job), quota_vc(job));
+    state_->cluster.release(state.grants, state_->held_shape(job), quota_vc(job));
     if (state.starting) find_last(job, detail::CommandKind::start)->withdrawn = true;
     state_->commands.push_back({.kind = detail::CommandKind::preempt,
                                 .withdrawn = state.starting,
@@ -82,7 +100,7 @@ class Decision {
     detail::JobState& state = (*state_)[job];
     detail::Command* const command = find_preempt(job);
     if (state.phase != JobPhase::pending || command == nullptr) return Verdict::wrong_phase;
-    if (!state_->cluster.retake(command->grants, state_->jobs->shape(job), quota_vc(job))) return Verdict::does_not_fit;
+    if (!state_->cluster.retake(command->grants, state_->held_shape(job), quota_vc(job))) return Verdict::does_not_fit;
     state.grants = command->grants;
     state.starting = command->withdrawn;
     state.preempted_now = state.preempted_now && state.starting;
@@ -99,7 +117,7 @@ class Decision {
     detail::JobState& state = (*state_)[job];
     if (state.phase != JobPhase::running) return Verdict::wrong_phase;
     state_->cluster.defer_index();
-    state_->cluster.release(state.grants, state_->jobs->shape(job), quota_vc(job));
+    state_->cluster.release(state.grants, state_->held_shape(job), quota_vc(job));
     state_->cluster.free_grants(state.grants);
     state.grants = GPUSCHED_NOTE_VACATED(no_index);
     return Verdict::ok;
@@ -111,7 +129,7 @@ class Decision {
     detail::JobState& state = (*state_)[job];
     if (state.phase != JobPhase::running || state.grants != no_index) return Verdict::wrong_phase;
     const std::uint32_t grants =
-        state_->cluster.place_on(state_->jobs->shape(job), quota_vc(job), nodes.data(), nodes.size());
+        state_->cluster.place_on(state_->held_shape(job), quota_vc(job), nodes.data(), nodes.size());
     if (grants == no_index) return Verdict::does_not_fit;
     state.grants = grants;
     add(detail::CommandKind::move, job);
@@ -143,15 +161,15 @@ class Decision {
   // Quotas and node ownership follow the scheduling queue, of which the last belongs to jobs of no virtual cluster.
   [[nodiscard]] std::uint32_t quota_vc(JobId job) const { return state_->queue_of(job); }
 
-  std::uint32_t place(JobId job, Placement rule) {
-    return state_->cluster.place(state_->jobs->shape(job), quota_vc(job), state_->rule_for(job, rule),
-                                 state_->speeds(job));
+  std::uint32_t place(JobId job, const Shape& shape, Placement rule) {
+    return state_->cluster.place(shape, quota_vc(job), state_->rule_for(job, rule), state_->speeds(job));
   }
 
   Verdict commit_start(JobId job, std::uint32_t grants) {
     if (grants == no_index) return Verdict::does_not_fit;
     detail::JobState& state = (*state_)[job];
     state.grants = grants;
+    if (!state_->sizes.empty()) state_->sizes[index(job)].shape = state_->jobs->shape(job);
     if (!state.preempted_now) state.since = state_->now;
     state.starting = true;
     move_to_running(job, state);

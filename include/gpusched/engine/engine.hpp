@@ -27,11 +27,11 @@ class Engine {
   /// An empty cluster before the first event. Virtual clusters of jobs and machines are matched by name; jobs of a
   /// virtual cluster that the machines do not have form a queue of their own and may run anywhere. A job whose shape
   /// does not fit the empty cluster waits for ever, so check the shapes first (ClusterState::fits_when_empty).
-  /// `runtime`, `failures` and `stages`: how fast jobs run, when nodes fail, what runs go through before they work;
-  /// null = at the reference rate, never, nothing.
+  /// `runtime`, `failures`, `stages` and `elastic`: how fast jobs run, when nodes fail, what runs go through before
+  /// they work, which jobs may run at another size; null = at the reference rate, never, nothing, none.
   Engine(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options = {},
          const RuntimeModel* runtime = nullptr, const NodeFailures* failures = nullptr,
-         const StageModel* stages = nullptr) {
+         const StageModel* stages = nullptr, const ElasticModel* elastic = nullptr) {
     state_.jobs = &jobs;
     state_.runtime = runtime != nullptr && runtime->is_uniform() ? nullptr : runtime;
     state_.options = options;
@@ -56,6 +56,7 @@ class Engine {
     if (stages != nullptr) state_.stages = detail::NodeStages(*stages, jobs, state_.cluster.node_count());
     const bool waits = state_.cluster.cuts_cards() || state_.stages.active();
     if (options.preemption.any() || can_fail || waits) state_.costs.resize(jobs.size());
+    if (elastic != nullptr && !elastic->is_empty()) begin_elastic(*elastic);
     state_.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
@@ -169,9 +170,9 @@ class Engine {
       for (std::uint32_t at = state.grants; at != no_index; at = cluster.grant(at).next) {
         tasks += cluster.grant(at).tasks;
       }
-      if (state.phase != JobPhase::running || tasks != state_.jobs->shape(job).tasks) return false;
+      if (state.phase != JobPhase::running || tasks != state_.held_shape(job).tasks) return false;
       if (state.rate != rate_of(job, state) || !seats_are_grants(job, state)) return false;
-      cluster.release(state.grants, state_.jobs->shape(job), state_.queue_of(job));
+      cluster.release(state.grants, state_.held_shape(job), state_.queue_of(job));
       ++running;
     }
     const std::uint32_t accounted = waiting + running + state_.finished + state_.dependencies.held_back();
@@ -204,6 +205,15 @@ class Engine {
     const Time worked = state_.worked[index(job)];
     return worked.us == 0 ? Time{} : Time{mul_div(ran(job).us, work.us, worked.us)};
   }
+  /// True when some job may run at another size than it asks for.
+  [[nodiscard]] bool has_elastic_jobs() const { return !state_.sizes.empty(); }
+  /// What the job held, and the parts of it that were overhead() and lost(), in GPU-microseconds, of runs that are
+  /// over. Preconditions: has_elastic_jobs().
+  /// \{
+  [[nodiscard]] std::int64_t held_gpu_us(JobId job) const { return state_.sizes[index(job)].held_us; }
+  [[nodiscard]] std::int64_t overhead_gpu_us(JobId job) const { return state_.sizes[index(job)].overhead_us; }
+  [[nodiscard]] std::int64_t lost_gpu_us(JobId job) const { return state_.sizes[index(job)].lost_us; }
+  /// \}
   /// How often the layout of a MIG card was changed for a job so far.
   [[nodiscard]] std::uint64_t reconfigurations() const { return state_.reconfigurations; }
   /// GPU time of these changes, in which the slices (of compute; a GPU that leaves MIG mode: the whole) serve nobody.
@@ -251,8 +261,10 @@ class Engine {
     }
     detail::JobState& state = state_[due.job];
     if (state.phase != JobPhase::running || state.generation != due.generation) return;
-    if (next_save(due.job) > Time{}) {
+    if (next_save(due.job) > Time{} && next_save(due.job) >= end_of_phase(due.job)) {
       begin_save(due.job, state);
+    } else if (end_of_phase(due.job) > Time{}) {
+      begin_phase(due.job, state);
     } else {
       finish_attempt(due.job, state);
     }
@@ -260,8 +272,7 @@ class Engine {
 
   void finish_attempt(JobId job, detail::JobState& state) {
     GPUSCHED_ASSERT(state.grants != no_index, "a vacated job was neither moved nor preempted");
-    const Shape& shape = state_.jobs->shape(job);
-    state_.cluster.release(state.grants, shape, state_.queue_of(job));
+    state_.cluster.release(state.grants, state_.held_shape(job), state_.queue_of(job));
     state_.cluster.free_grants(state.grants);
     state.grants = no_index;
     leave_cards(job);
@@ -270,6 +281,7 @@ class Engine {
       const detail::RunCosts& costs = state_.costs[index(job)];
       end_costs(job, state, passed, costs.loading + times(costs.saves, costs.saving), {});
     }
+    if (!state_.sizes.empty()) end_size(job, state);
     state_.unlink(state_.running, job);
     if (state.attempt + 1u < state_.jobs->attempts(job)) {
       ++state.attempt;
@@ -341,7 +353,7 @@ class Engine {
   // The GPUs that the job holds by node.
   std::span<const detail::NodeStages::Part> parts_of(JobId job, const detail::JobState& state) {
     parts_.clear();
-    const Shape& shape = state_.jobs->shape(job);
+    const Shape& shape = state_.held_shape(job);
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
       const Grant& grant = state_.cluster.grant(at);
       const MilliGpu milli = grant.tasks * shape.gpu_milli_per_task;
@@ -354,6 +366,66 @@ class Engine {
       }
     }
     return parts_;
+  }
+
+  // ---- elastic jobs ----
+
+  void begin_elastic(const ElasticModel& elastic) {
+    state_.elastic = &elastic;
+    state_.sizes.resize(state_.jobs->size());
+    state_.worked.resize(state_.jobs->size());
+    for (std::uint32_t i = 0; i < state_.jobs->size(); ++i) {
+      detail::JobSize& size = state_.sizes[i];
+      size.shape = state_.jobs->shape(JobId{i});
+      size.milli = size.released = size.shape.gpu_milli();
+    }
+  }
+
+  // Before the costs of the start are added to the work left.
+  GPUSCHED_RARE void begin_size(JobId job, const detail::JobState& state) {
+    detail::JobSize& size = state_.sizes[index(job)];
+    size.milli = size.shape.gpu_milli();
+    size.ran_before = state.ran;
+    if (!state_.costs.empty()) {
+      size.overhead_before = state_.costs[index(job)].overhead;
+      size.lost_before = state_.costs[index(job)].lost;
+    }
+    const ElasticCurve* const curve = state_.elastic->curve(*state_.jobs, job);
+    if (curve == nullptr) return;
+    const Time work = state_.jobs->attempt_work(job, state.attempt);
+    size.phase = curve->phase_at(state.remaining, work);
+    size.phase_left = curve->left_after(size.phase, work);
+  }
+
+  // The GPU time of a run that is over, whose costs are counted.
+  GPUSCHED_RARE void end_size(JobId job, const detail::JobState& state) {
+    detail::JobSize& size = state_.sizes[index(job)];
+    const auto gpu_us = [&](Time span) { return mul_div(span.us, size.milli, whole_gpu); };
+    size.held_us += gpu_us(state.ran - size.ran_before);
+    size.phase_left = {};
+    size.released = size.milli;
+    if (state_.costs.empty()) return;
+    size.overhead_us += gpu_us(state_.costs[index(job)].overhead - size.overhead_before);
+    size.lost_us += gpu_us(state_.costs[index(job)].lost - size.lost_before);
+  }
+
+  [[nodiscard]] RatePpm size_factor(JobId job) const {
+    const ElasticCurve* const curve = state_.elastic->curve(*state_.jobs, job);
+    const detail::JobSize& size = state_.sizes[index(job)];
+    return curve == nullptr ? reference_rate : curve->rate(size.shape.tasks, size.phase);
+  }
+
+  // Work left when the present phase of the job's curve ends; 0: it has no other.
+  [[nodiscard]] Time end_of_phase(JobId job) const {
+    return state_.sizes.empty() ? Time{} : state_.sizes[index(job)].phase_left;
+  }
+
+  GPUSCHED_RARE void begin_phase(JobId job, detail::JobState& state) {
+    settle_now(job, state);
+    detail::JobSize& size = state_.sizes[index(job)];
+    size.phase_left = state_.elastic->curve(*state_.jobs, job)
+                          ->left_after(++size.phase, state_.jobs->attempt_work(job, state.attempt));
+    replan(job, state, {}, rate_of(job, state));
   }
 
   // ---- failures of nodes ----
@@ -442,13 +514,14 @@ class Engine {
   // Stops a job whose node went down: it waits again, with the work that its last periodic checkpoint kept.
   void kill(JobId job, NodeId node) {
     detail::JobState& state = state_[job];
-    state_.cluster.release(state.grants, state_.jobs->shape(job), state_.queue_of(job));
+    state_.cluster.release(state.grants, state_.held_shape(job), state_.queue_of(job));
     state_.cluster.free_grants(state.grants);
     state.grants = no_index;
     leave_cards(job);
     detail::RunCosts& costs = state_.costs[index(job)];
     forget_wait(job, state);
     roll_back(job, state, costs.loading, false);
+    if (!state_.sizes.empty()) end_size(job, state);
     state.must_restart = costs.was_killed = true;
     ++costs.kills;
     state_.unlink(state_.running, job);
@@ -497,6 +570,7 @@ class Engine {
     if (state.first_start == Time::max()) state.first_start = state_.now;
     state.since = state_.now;
     state.starting = state.held = false;
+    if (!state_.sizes.empty()) begin_size(job, state);
     if (state_.sharing.active()) join_cards(job, state);
     if (state_.costs.empty()) {
       state.rate = rate_of(job, state);
@@ -525,6 +599,7 @@ class Engine {
     const bool saves_now = !is_periodic || state_.options.preemption.rule != CheckpointRule::fixed;
     forget_wait(command.job, state);
     roll_back(command.job, state, is_periodic ? loading_of(command.job) : Time{}, saves_now);
+    if (!state_.sizes.empty()) end_size(command.job, state);
     state.preempted_now = false;
     ++state.preemptions;
     state.must_restart = true;
@@ -746,7 +821,7 @@ class Engine {
   }
 
   void plan_finish(JobId job, const detail::JobState& state) {
-    const Time work = state.remaining - next_save(job);
+    const Time work = std::max(state.remaining - std::max(next_save(job), end_of_phase(job)), Time{});
     const Time end = later_by(state.since, detail::EngineState::time_needed(state.rate, work));
     if (end <= end_of_time) state_.planned.push(end, EventKind::finish, job, state.generation);
   }
@@ -809,7 +884,8 @@ class Engine {
 
   // The same when nothing keeps it from working.
   [[nodiscard]] RatePpm working_rate(JobId job, const detail::JobState& state) const {
-    return state_.runtime == nullptr ? reference_rate : modelled_rate(job, state);
+    const RatePpm rate = state_.runtime == nullptr ? reference_rate : modelled_rate(job, state);
+    return state_.sizes.empty() ? rate : scaled_rate(rate, size_factor(job));
   }
 
   // A task is on a node that does no work. Precondition: nodes can fail.

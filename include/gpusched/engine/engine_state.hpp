@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpusched/core/types.hpp"
+#include "gpusched/data/elastic_model.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/runtime_model.hpp"
 #include "gpusched/engine/card_sharing.hpp"
@@ -121,6 +122,22 @@ struct JobList {
   std::uint32_t size = 0;
 };
 
+/// How large the runs of one job are and were. Kept apart from JobState, because most runs know no elastic jobs.
+struct JobSize {
+  Shape shape{};            ///< what the job holds by the commands so far, or held last
+  MilliGpu milli = 0;       ///< GPUs of the present run, or of the last one
+  MilliGpu released = 0;    ///< GPUs of the last run that ended
+  std::uint32_t phase = 0;  ///< of its curve, in the present run
+  Time phase_left{};        ///< of the present run: work left when its phase ends; 0: it is the last one
+  Time ran_before{};        ///< wall time of the runs before the present one
+  Time overhead_before{};   ///< RunCosts::overhead when the present run began
+  Time lost_before{};       ///< RunCosts::lost, likewise
+  /// GPU-microseconds of the runs that are over.
+  /// \{
+  std::int64_t held_us = 0, overhead_us = 0, lost_us = 0;
+  /// \}
+};
+
 /// A command of a Decision; `time` is the instant of a wake or the change of an adjust.
 enum class CommandKind : std::uint8_t { start, preempt, wake, adjust, move, hold, resume };
 struct Command {
@@ -134,6 +151,7 @@ struct Command {
 struct EngineState {
   const JobTable* jobs = nullptr;         // borrowed
   const RuntimeModel* runtime = nullptr;  // borrowed; null = reference rate everywhere
+  const ElasticModel* elastic = nullptr;  // borrowed; null = every job is rigid
   EngineOptions options;
 
   Time now{};
@@ -154,6 +172,7 @@ struct EngineState {
   JobList running;
   std::vector<JobState> states;
   std::vector<RunCosts> costs;    ///< by job; empty unless stopping or starting a job costs time or nodes can fail
+  std::vector<JobSize> sizes;     ///< by job; empty when every job is rigid
   std::vector<Time> worked;       ///< of each job: work that passed while it ran; empty when that equals `ran`
   std::vector<Event> events;      ///< of this instant
   std::vector<Command> commands;  ///< of the open decision
@@ -162,6 +181,11 @@ struct EngineState {
   const JobState& operator[](JobId job) const { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }
 
   [[nodiscard]] std::uint32_t queue_of(JobId job) const { return queue_of_vc.empty() ? 0 : queue_of_vc[jobs->vc(job)]; }
+
+  /// What the job holds by the commands so far, or held last: another number of tasks than it asks for, perhaps.
+  [[nodiscard]] const Shape& held_shape(JobId job) const {
+    return sizes.empty() ? jobs->shape(job) : sizes[index(job)].shape;
+  }
 
   /// When the job was submitted, or might run first because others that it waits for had ended.
   [[nodiscard]] Time submit(JobId job) const {
@@ -177,7 +201,7 @@ struct EngineState {
   [[nodiscard]] SpanFactor span_factor(JobId job) const {
     const SpanModel& spans = runtime->spans();
     if (spans.is_empty()) return {};
-    return spans.factor(jobs->family(job), jobs->shape(job), cluster.span_of((*this)[job].grants));
+    return spans.factor(jobs->family(job), held_shape(job), cluster.span_of((*this)[job].grants));
   }
 
   /// The rule that places this job where `rule` is the run's: Placement::skew is another one for each family.

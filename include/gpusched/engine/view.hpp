@@ -141,8 +141,9 @@ class View {
   /// Wall time that the job ran up to now(), all its runs and attempts together, start-up costs included. Exact at
   /// every moment: a job that the open decision started or preempted has what it had when the decision began. O(1).
   [[nodiscard]] Time ran(JobId job) const { return state_->ran_now((*state_)[job]); }
-  /// Attained GPU service in GPU-microseconds: ran() times GPUs, a share counting as its fraction (rounded down).
+  /// Attained GPU service in GPU-microseconds: ran() times GPUs held, a share counting as its fraction (rounded down).
   [[nodiscard]] std::int64_t attained_gpu_us(JobId job) const {
+    if (!state_->sizes.empty()) return attained_at_all_sizes(job);
     return mul_div(ran(job).us, shape(job).gpu_milli(), whole_gpu);
   }
   /// First start, or Time::max() when it never ran.
@@ -166,6 +167,30 @@ class View {
 
   /// Head of a running job's grant list in cluster(), for policies that play the future on a copy of it.
   [[nodiscard]] std::uint32_t grants(JobId job) const { return (*state_)[job].grants; }
+
+  // ---- elastic jobs ----
+  /// True when some job of the table may run at another size than it asks for.
+  [[nodiscard]] bool has_elastic_jobs() const { return !state_->sizes.empty(); }
+  /// How fast the job is with other numbers of tasks, from min_tasks to max_tasks (Decision::start_with); null: it is
+  /// rigid.
+  [[nodiscard]] const ElasticCurve* curve(JobId job) const {
+    return state_->elastic == nullptr ? nullptr : state_->elastic->curve(*state_->jobs, job);
+  }
+  /// Tasks of the job's present run, commands of the open decision included; of its last run, or those that it asks
+  /// for, where it does not run.
+  [[nodiscard]] std::uint32_t held_tasks(JobId job) const { return state_->held_shape(job).tasks; }
+  /// The part of the job's curve that its present run is in, or its last run was.
+  [[nodiscard]] std::uint32_t curve_phase(JobId job) const {
+    return state_->sizes.empty() ? 0 : state_->sizes[index(job)].phase;
+  }
+  /// GPUs that a job holds whose run has begun.
+  [[nodiscard]] MilliGpu held_gpu_milli(JobId job) const {
+    return state_->sizes.empty() ? shape(job).gpu_milli() : state_->sizes[index(job)].milli;
+  }
+  /// GPUs that a job held whose run has ended: it may have begun another since, in the same decision.
+  [[nodiscard]] MilliGpu released_gpu_milli(JobId job) const {
+    return state_->sizes.empty() ? shape(job).gpu_milli() : state_->sizes[index(job)].released;
+  }
 
   // ---- lists ----
   /// Scheduling queues: one for each virtual cluster of the Cluster plus one for jobs of none, or a single one.
@@ -202,6 +227,14 @@ class View {
 
  protected:
   const detail::EngineState* state_;  ///< borrowed from the engine
+
+ private:
+  [[nodiscard]] std::int64_t attained_at_all_sizes(JobId job) const {
+    const detail::JobState& state = (*state_)[job];
+    const detail::JobSize& size = state_->sizes[index(job)];
+    if (!state.clock_runs()) return size.held_us;
+    return size.held_us + mul_div((ran(job) - size.ran_before).us, size.milli, whole_gpu);
+  }
 };
 
 /// A View that also knows the true run times: for clairvoyant baselines, metrics and rewards.

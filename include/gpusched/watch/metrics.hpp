@@ -57,15 +57,15 @@ class RunLog {
       const MilliGpu gpus = view.shape(event.job).gpu_milli();
       switch (event.kind) {
         case EventKind::submit: submit(event.job, gpus); break;
-        case EventKind::finish: finish(event.job, gpus); break;
+        case EventKind::finish: finish(event.job, gpus, view.released_gpu_milli(event.job)); break;
         case EventKind::retry:
         case EventKind::kill:
         case EventKind::preempt:
-          held_ -= gpus;
+          held_ -= view.released_gpu_milli(event.job);
           ++waiting_;
           break;
         case EventKind::start:
-          held_ += gpus;
+          held_ += view.held_gpu_milli(event.job);
           --waiting_;
           break;
         default: break;
@@ -120,13 +120,13 @@ class RunLog {
     contention_us_[index(job)] = contended_us_;
   }
 
-  void finish(JobId job, MilliGpu gpus) {
+  void finish(JobId job, MilliGpu asked, MilliGpu held) {
     if (index(job) - window_.first < window_.count) {
       held_at_end_ = held_us_;
       withheld_at_end_ = withheld_us_;
     }
-    demand_ -= gpus;
-    held_ -= gpus;
+    demand_ -= asked;
+    held_ -= held;
     contention_us_[index(job)] = contended_us_ - contention_us_[index(job)];
   }
 
@@ -244,6 +244,30 @@ struct JobOutcome {
 
 }  // namespace detail
 
+namespace detail {
+
+/// GPU time of a job that finished, in microseconds times thousandths of a GPU.
+struct GpuTime {
+  WideInt held = 0, useful = 0, overhead = 0, lost = 0;
+
+  GpuTime(const Engine& engine, JobId job) {
+    if (engine.has_elastic_jobs()) {
+      held = WideInt{engine.held_gpu_us(job)} * whole_gpu;
+      overhead = WideInt{engine.overhead_gpu_us(job)} * whole_gpu;
+      lost = WideInt{engine.lost_gpu_us(job)} * whole_gpu;
+      useful = held - overhead - lost;
+      return;
+    }
+    const MilliGpu gpus = engine.jobs().shape(job).gpu_milli();
+    held = WideInt{engine.ran(job).us} * gpus;
+    useful = WideInt{engine.useful_time(job).us} * gpus;
+    overhead = WideInt{engine.overhead(job).us} * gpus;
+    lost = WideInt{engine.lost(job).us} * gpus;
+  }
+};
+
+}  // namespace detail
+
 /// How much longer the job took than with an equal share of the cluster (see Metrics::max_finish_time_ratio); nothing
 /// for a job without work. Precondition: the job finished.
 inline std::optional<double> finish_time_ratio(const Engine& engine, const RunLog& log, JobId job) {
@@ -300,11 +324,11 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     slowdown_sum += outcome.bounded_slowdown;
     slowdowns[i - window.first] = outcome.bounded_slowdown;
     metrics.preemptions += engine.preemptions(job);
-    const MilliGpu gpus = jobs.shape(job).gpu_milli();
-    useful += detail::WideInt{engine.useful_time(job).us} * gpus;
-    held += detail::WideInt{engine.ran(job).us} * gpus;
-    overhead += detail::WideInt{engine.overhead(job).us} * gpus;
-    lost += detail::WideInt{engine.lost(job).us} * gpus;
+    const detail::GpuTime gpu_time(engine, job);
+    useful += gpu_time.useful;
+    held += gpu_time.held;
+    overhead += gpu_time.overhead;
+    lost += gpu_time.lost;
     kills += engine.kills(job);
     const StartCounts starts = engine.starts(job);
     cold_starts += starts.cold;
@@ -369,7 +393,7 @@ inline Saturation find_saturation(const Engine& engine, const RunLog& log, Measu
   detail::WideInt wait_of_quarter[4] = {};
   for (std::uint32_t i = window.first; i < end; ++i) {
     const JobId job{i};
-    needed += detail::WideInt{engine.useful_time(job).us} * jobs.shape(job).gpu_milli();
+    needed += detail::GpuTime(engine, job).useful;
     wait_of_quarter[std::uint64_t{i - window.first} * 4 / count] += detail::JobOutcome(engine, job).wait.us;
     if (engine.first_start(job) > last_submit) ++found.backlog_jobs;
   }
@@ -471,7 +495,7 @@ inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, Mea
     jcts[begin_of_key[key] + sum.jobs++] = outcome.jct.us;
     sum.jct += outcome.jct.us;
     sum.wait += outcome.wait.us;
-    sum.held += detail::WideInt{engine.ran(job).us} * jobs.shape(job).gpu_milli();
+    sum.held += detail::GpuTime(engine, job).held;
     sum.slowdown += outcome.bounded_slowdown;
   }
   std::vector<SplitRow> rows;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws the figures of docs/results from the tables of those pages, as SVG that follows a light or dark theme.
+"""Draws figures from the tables of pages of docs, as SVG that follows a light or dark theme.
 
     scripts/plot_results.py [--check]
 
-Writes docs/results/calibration-cpu.svg; the same tables give the same bytes. With --check it writes nothing
-and fails when a figure is not what the tables of its page give.
+Writes docs/results/calibration-cpu.svg and docs/figures/goodput.svg; the same tables give the same bytes. With --check it
+writes nothing and fails when a figure is not what the tables of its page give.
 """
 import math
 import pathlib
@@ -12,7 +12,7 @@ import re
 import sys
 from html import escape
 
-RESULTS = pathlib.Path(__file__).resolve().parent.parent / "docs" / "results"
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 NUMBER = r"[-+]?\d+(?:\.\d+)?"
 # After the colour-blind-safe palette of Okabe and Ito: darker on a light ground, lighter on a dark one.
 STYLE = """
@@ -32,7 +32,7 @@ def tables_of(page, heading):
     """The tables under the heading that begins so: lists of rows, each a list of cells without emphasis."""
     sections = [text for text in re.split(r"^## ", page, flags=re.MULTILINE)[1:] if text.startswith(heading)]
     if len(sections) != 1:
-        sys.exit(f"docs/results: expected one heading that begins with \"{heading}\"")
+        sys.exit(f"docs: expected one heading that begins with \"{heading}\"")
     blocks = re.findall(r"(?:^\|.*\n)+", sections[0], re.MULTILINE)
     return [[[cell.strip().replace("**", "") for cell in line.strip("|").split("|")] for line in block.splitlines()]
             for block in blocks]
@@ -99,18 +99,61 @@ def calibration_figure(page):
     return svg(720, bottom + 34, "Errors of calibration runs as multiples of their gates", parts)
 
 
+def goodput_figure(page):
+    """Goodput, overhead and lost GPU time against the interval of checkpoints, which is logarithmic."""
+    table = next(table for table in tables_of(page, "What comes out") if table[0][0] == "interval")
+    columns = [("goodput", 1), ("overhead: checkpoints, restarts", 2), ("lost: done again", 3)]
+    fixed = [(float(cells[0].rstrip(" s").replace(",", "")), cells) for cells in table[2:] if cells[0].endswith(" s")]
+    left, right = 56, 690
+    panels = [(62, 200, 90, 100, [90, 92, 94, 96, 98, 100]), (236, 374, 0, 10, [0, 2, 4, 6, 8, 10])]  # percent
+
+    def x_of(interval):
+        return left + (right - left) * math.log(interval / 500) / math.log(100_000 / 500)
+
+    parts = [text(12, 22, "GPU time that jobs held, by checkpoint interval: Philly at RSC-1's rate of failures", kind="title")]
+    for at, (name, _) in enumerate(columns):
+        parts += [marker(at, 20 + 240 * at, 42, f"s{at}"), text(32 + 240 * at, 46, name)]
+    for top, bottom, low, high, ticks in panels:
+        for tick in ticks:
+            y = bottom - (bottom - top) * (tick - low) / (high - low)
+            parts += [line(left, y, right, y, "grid"), text(left - 6, y + 4, f"{tick} %", "end")]
+    for interval, _ in fixed:
+        parts += [line(x_of(interval), panels[0][0], x_of(interval), panels[1][1], "grid"),
+                  text(x_of(interval), panels[1][1] + 18, f"{interval:,.0f} s", "middle")]
+    young = next(cells for cells in table if cells[0] == "Young")
+    for at, (_, column) in enumerate(columns):
+        top, bottom, low, high, _ = panels[0 if at == 0 else 1]
+
+        def y_of(cells):
+            return bottom - (bottom - top) * (float(re.match(NUMBER, cells[column]).group()) - low) / (high - low)
+
+        points = [(x_of(interval), y_of(cells)) for interval, cells in fixed]
+        parts += [line(*a, *b, f"s{at}", 1.5) for a, b in zip(points, points[1:])]
+        parts += [marker(at, x, y, f"s{at}") for x, y in points]
+        # Young's interval differs from job to job: a line across.
+        parts.append(line(left, y_of(young), right, y_of(young), f"s{at}", 0.75))
+    parts.append(text(12, panels[1][1] + 40, "Thin lines: Young's interval, which depends on the nodes of each job."))
+    return svg(720, panels[1][1] + 52, "Goodput, overhead and lost GPU time by checkpoint interval", parts)
+
+
+FIGURES = (  # page, figure, how it is drawn
+    ("results/calibration-cpu.md", "results/calibration-cpu.svg", calibration_figure),
+    ("failures.md", "figures/goodput.svg", goodput_figure),
+)
+
+
 def main():
     check = sys.argv[1:] == ["--check"]
     if sys.argv[1:] and not check:
         sys.exit(__doc__)
     stale = []
-    for name, draw in (("calibration-cpu", calibration_figure),):
-        drawn = draw((RESULTS / f"{name}.md").read_text(encoding="utf-8"))
-        figure = RESULTS / f"{name}.svg"
+    for page, name, draw in FIGURES:
+        drawn = draw((DOCS / page).read_text(encoding="utf-8"))
+        figure = DOCS / name
         if not check:
             figure.write_text(drawn, encoding="utf-8")
         elif not figure.is_file() or figure.read_text(encoding="utf-8") != drawn:
-            stale.append(f"docs/results/{name}.svg: not what the tables give; run scripts/plot_results.py")
+            stale.append(f"docs/{name}: not what the tables give; run scripts/plot_results.py")
     print("\n".join(stale) if stale else "the figures show what the tables say")
     return 1 if stale else 0
 

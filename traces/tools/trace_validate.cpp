@@ -63,13 +63,13 @@ Result<TraceValidation> validate_trace(const std::string& path, const ReadOption
     return Unexpected{outcome.error()};
   }
   validation.report.kept = jobs.size();
+  validation.oddities = twin_ids(log.jobs);
   if (jobs.size() < validation.report.rows) jobs.ignore_missing_predecessors();
   if (const auto table = std::move(jobs).build(); table && table->size() > 0) {
     if (auto fits = check_times(*table, path); !fits) return Unexpected{fits.error()};
   } else if (!table && table.error().field == "after") {
     validation.oddities.push_back({"wrong dependency", 0, table.error().message});
   }
-  validation.oddities = twin_ids(log.jobs);
   for (const ReadLog::Row& row : log.left_out) {
     validation.oddities.push_back({row.bad ? "bad value" : "left out", row.line, row.reason});
   }

@@ -233,7 +233,7 @@ struct JobState {
   const PolluxApplication* application = nullptr;
   std::vector<std::pair<std::size_t, std::int64_t>> nodes{};  // node, GPUs on it; none: the job does not run
   std::int64_t gpus = 0;
-  double scale = 1, batch = 1;  // of the present allocation
+  double batch = 1;  // of the present allocation
   double step_s = 0;
   std::int64_t restart_left_s = 0;
   std::size_t epoch = 0;
@@ -270,6 +270,14 @@ double between(const PolluxApplication& application, double batch, std::size_t e
   const double low = above->second[epoch].*member;
   const auto low_batch = static_cast<double>(above->first);
   return ((batch - low_batch) * high + (high_batch - batch) * low) / (high_batch - low_batch);
+}
+
+// What a step at a batch size is worth, in steps at the smallest one.
+double gain_of(const PolluxApplication& application, std::size_t epoch, double batch) {
+  const double scale = batch / static_cast<double>(application.smallest_batch());
+  const double sqr = between(application, batch, epoch, &PolluxApplication::Epoch::grad_sqr);
+  const double var = between(application, batch, epoch, &PolluxApplication::Epoch::grad_var);
+  return (var + sqr) / (var / scale + sqr);
 }
 
 class PolluxRun {
@@ -339,9 +347,7 @@ class PolluxRun {
   }
 
   static double goodput(const JobState& state) {
-    const double sqr = between(*state.application, state.batch, state.epoch, &PolluxApplication::Epoch::grad_sqr);
-    const double var = between(*state.application, state.batch, state.epoch, &PolluxApplication::Epoch::grad_var);
-    return (var + sqr) / (var / state.scale + sqr) / state.step_s;
+    return gain_of(*state.application, state.epoch, state.batch) / state.step_s;
   }
 
   // ---- allocations ----
@@ -374,7 +380,6 @@ class PolluxRun {
     const PolluxStep step = step_of(state, placement, division.samples);
     state.gpus = gpus;
     state.batch = static_cast<double>(gpus * division.samples * (division.accumulated + 1));
-    state.scale = state.batch / static_cast<double>(smallest);
     state.step_s = step.step_s + (step.step_s - step.sync_s) * steps;
     state.restart_left_s = options_.restart_s;
     ++result_.starts;
@@ -525,6 +530,18 @@ std::optional<PolluxStep> PolluxApplication::step(const std::vector<std::int64_t
     below = {size, *here};
   }
   return std::nullopt;
+}
+
+std::optional<double> pollux_goodput(const PolluxApplication& application, std::size_t epoch,
+                                     const std::vector<std::int64_t>& gpus_on_nodes, std::int64_t batch_size) {
+  const std::int64_t gpus = std::accumulate(gpus_on_nodes.begin(), gpus_on_nodes.end(), std::int64_t{0});
+  const Division division = divide(application, batch_size, gpus, batch_size > application.smallest_batch());
+  const auto step = application.step(gpus_on_nodes, division.samples);
+  if (!step) return std::nullopt;
+  const auto batch = static_cast<double>(gpus * division.samples * (division.accumulated + 1));
+  if (batch < static_cast<double>(application.smallest_batch())) return std::nullopt;
+  const double step_s = step->step_s + (step->step_s - step->sync_s) * static_cast<double>(division.accumulated);
+  return gain_of(application, epoch, batch) / step_s;
 }
 
 Result<PolluxProfiles> read_pollux_profiles(const std::string& folder) {

@@ -113,6 +113,11 @@ struct PolluxResult {
   std::int64_t tail_gpu_s = 0;       ///< held from the end of a job to the end of its round
 };
 
+/// Progress of training a second in that epoch, in steps at the smallest batch size, with a batch of that size on a
+/// gang with so many GPUs on each node; none outside of what was measured.
+std::optional<double> pollux_goodput(const PolluxApplication& application, std::size_t epoch,
+                                     const std::vector<std::int64_t>& gpus_on_nodes, std::int64_t batch_size);
+
 /// Runs a workload to the end. Errors: a job that wants more GPUs than the cluster has, a step time that was not
 /// measured, jobs that are not done after ten years.
 Result<PolluxResult> run_pollux(const std::vector<PolluxJob>& jobs, const PolluxProfiles& profiles, PolluxPolicy policy,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/strict_json.hpp"
+#include "src/sim/protocols/pollux_elastic.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched {
@@ -85,6 +86,31 @@ TEST(PolluxProtocol, PrefersExactStepTimes) {
   EXPECT_EQ(application.step({2}, 6)->sync_s, 0.5);
   EXPECT_FALSE(application.step({1, 1}, 8));
   EXPECT_FALSE(application.step({2}, 9));
+}
+
+// 64 steps at the smallest batch size, at 1, 1.6 and 0.8 of them a second with the files' batch sizes. Both epochs take
+// as long. On one GPU, a batch of 8 is better than one of 16 in two turns.
+TEST(PolluxElastic, MakesRunTimesAndCurvesOfWhatWasMeasured) {
+  const Toy toy;
+  const auto profiles = toy.read();
+  ASSERT_TRUE(profiles) << profiles.error().to_string();
+  const auto fixed = pollux_elastic(three, *profiles, PolluxBatches::fixed, 4, 4);
+  ASSERT_TRUE(fixed) << fixed.error().to_string();
+  EXPECT_EQ(fixed->jobs_csv,
+            "job_id,submit_s,work_s,tasks,gpu_milli_per_task,family\n"
+            "a,0,64,1,1000,toy-1-8\nb,10,40,2,1000,toy-2-16\nc,60,80,1,1000,toy-1-16\n");
+  const Json families = (*parse_json_strictly(fixed->elastic_json, ""))["families"];
+  ASSERT_EQ(families["toy-2-16"]["phases"].size(), 2u);
+  EXPECT_EQ(families["toy-2-16"]["phases"][0]["until"], 0.5);
+  const Json& speeds = families["toy-2-16"]["phases"][1]["speedup"];
+  ASSERT_EQ(speeds.size(), 3u);  // no gang of four was measured
+  EXPECT_EQ(speeds[0], Json::parse("[1, 0.8]"));
+  EXPECT_EQ(speeds[1], Json::parse("[2, 1.6]"));
+  const auto tuned = pollux_elastic(three, *profiles, PolluxBatches::tuned, 4, 4);
+  ASSERT_TRUE(tuned) << tuned.error().to_string();
+  EXPECT_NE(tuned->jobs_csv.find("c,60,64,1,1000,toy-1-16\n"), std::string::npos);
+  EXPECT_EQ(pollux_elastic({job("d", 0, 4, 16)}, *profiles, PolluxBatches::fixed, 4, 4).error().to_string(),
+            "job 'd': its size was not measured");
 }
 
 // Every job of the artifact's results, to the second.

@@ -25,6 +25,7 @@
 #include "tests/fuzz/fuzz_targets.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "traces/core/cluster_reader.hpp"
+#include "traces/core/elastic_reader.hpp"
 #include "traces/core/failure_reader.hpp"
 #include "traces/core/stage_reader.hpp"
 #include "traces/synthetic/trace_model.hpp"
@@ -259,7 +260,15 @@ void read_stages_text(std::string_view text) {
   run_with_stages([&](const JobTable& jobs) { return stages_from_json(text, "stages", jobs); });
 }
 
-constexpr std::array<FuzzTarget, 9> targets{{
+void read_elastic_text(std::string_view text) {
+  run_with_elastic_jobs([&](const JobTable& jobs) -> Result<ElasticModel> {
+    auto read = elastic_from_json(text, "elastic", jobs);
+    if (!read) return Unexpected{read.error()};
+    return std::move(read->model);
+  });
+}
+
+constexpr std::array<FuzzTarget, 10> targets{{
     {"run_csv", read_run_csv},
     {"config", read_config},
     {"cluster", read_cluster_text},
@@ -269,6 +278,7 @@ constexpr std::array<FuzzTarget, 9> targets{{
     {"communication", read_families},
     {"failures", read_failures_text},
     {"stages", read_stages_text},
+    {"elastic", read_elastic_text},
 }};
 
 }  // namespace

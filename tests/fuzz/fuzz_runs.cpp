@@ -49,11 +49,12 @@ Cluster small_cluster() {
 
 // Engines with GPUSCHED_VALIDATE check themselves at every instant.
 void run(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const PolicyMaker& make,
-         const NodeFailures* failures = nullptr, const StageModel* stages = nullptr) {
+         const NodeFailures* failures = nullptr, const StageModel* stages = nullptr,
+         const ElasticModel* elastic = nullptr) {
   constexpr int most_instants = 100;  // jobs may take turns for ever
   auto policy = make({.jobs = &jobs, .cluster = &cluster, .seed = 1});
   if (!policy) return;
-  Engine engine(jobs, cluster, options, nullptr, failures, stages);
+  Engine engine(jobs, cluster, options, nullptr, failures, stages, elastic);
   Decision decision = engine.decision();
   for (int i = 0; i < most_instants && engine.advance(); ++i) {
     policy->decide(engine.view(), decision);
@@ -62,10 +63,14 @@ void run(const JobTable& jobs, const Cluster& cluster, const EngineOptions& opti
   must_hold(engine.consistent(), "capacity and jobs are conserved");
 }
 
-Result<AnyPolicy> make_fifo(const PolicyContext& context) {
-  static const PolicyRegistry policies = PolicyRegistry::standard();
-  return policies.make({.text = "fifo", .name = "fifo", .given = {}}, context);
+PolicyMaker maker_of(const char* name) {
+  return [name](const PolicyContext& context) {
+    static const PolicyRegistry policies = PolicyRegistry::standard();
+    return policies.make({.text = name, .name = name, .given = {}}, context);
+  };
 }
+
+Result<AnyPolicy> make_fifo(const PolicyContext& context) { return maker_of("fifo")(context); }
 
 }  // namespace
 
@@ -105,6 +110,16 @@ void run_with_stages(const StagesMaker& make) {
   EngineOptions options;
   options.preemption = {.checkpoint_interval = whole_seconds(60)};
   run(usual_jobs(), small_cluster(), options, make_fifo, nullptr, &*stages);
+}
+
+void run_with_elastic_jobs(const ElasticMaker& make) {
+  const auto elastic = make(usual_jobs());
+  if (!elastic) return;
+  EngineOptions options;
+  options.preemption = {.restart = whole_seconds(5)};
+  for (const char* policy : {"optimus", "pollux", "elasticflow"}) {
+    run(usual_jobs(), small_cluster(), options, maker_of(policy), nullptr, nullptr, &*elastic);
+  }
 }
 
 }  // namespace gpusched::test

@@ -6,6 +6,7 @@
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/data/elastic_model.hpp"
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/data/stage_model.hpp"
 #include "gpusched/policy/policy.hpp"
@@ -35,5 +36,10 @@ void run_with_failures(const FailuresMaker& make);
 using StagesMaker = std::function<Result<StageModel>(const JobTable& jobs)>;
 /// Runs fifo on three nodes, where runs have these stages and write checkpoints.
 void run_with_stages(const StagesMaker& make);
+
+/// Which of the jobs are elastic, or why none is.
+using ElasticMaker = std::function<Result<ElasticModel>(const JobTable& jobs)>;
+/// Runs the policies that choose sizes on three nodes, where stopping a job costs time.
+void run_with_elastic_jobs(const ElasticMaker& make);
 
 }  // namespace gpusched::test

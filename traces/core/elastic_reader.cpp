@@ -16,7 +16,9 @@
 namespace gpusched {
 namespace {
 
-constexpr std::uint32_t most_gpus = 65'536;
+// What a file may make the reader compute and keep.
+constexpr std::uint32_t most_gpus = 4096, most_goodput_gpus = 1024;
+constexpr std::size_t most_phases = 1000, most_noise_scales = 100;
 
 // Speed by GPUs, linear between points.
 using Points = std::vector<std::pair<double, double>>;
@@ -99,6 +101,7 @@ void check_until(JsonFields& fields, const char* key, const std::vector<double>&
 void read_phases(JsonFields& fields, const Json& object, FileCurve& curve) {
   fields.read_array("phases");
   if (!object["phases"].is_array()) return;
+  if (object["phases"].size() > most_phases) return fields.fail("phases", "expected at most 1000 phases");
   std::vector<double> until;
   for (const Json& entry : object["phases"]) {
     FileCurve::Phase phase;
@@ -137,11 +140,12 @@ void read_goodput(JsonFields& fields, const Json& object, FileCurve& curve) {
     }
     if (model.gradient_s[0] + model.gradient_s[1] <= 0) own.fail("gradient_s", "expected a time above 0");
     const Points noise = read_points(own, top, "noise_scale", "[share of the work, noise scale], ascending");
+    if (noise.size() > most_noise_scales) own.fail("noise_scale", "expected at most 100 points");
     std::vector<double> until;
     for (const auto& [share, scale] : noise) until.push_back(share);
     check_until(own, "noise_scale", until);
     if (!own.good()) return;
-    curve.max_gpus = std::min(curve.max_gpus, 1024u);
+    curve.max_gpus = std::min(curve.max_gpus, most_goodput_gpus);
     while (curve.min_gpus < curve.max_gpus && !model.can_run_on(curve.min_gpus)) ++curve.min_gpus;
     if (!model.can_run_on(curve.min_gpus)) own.fail("initial_batch", "expected one that fits max_gpus");
     for (const auto& [share, scale] : noise) {

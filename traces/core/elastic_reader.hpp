@@ -30,7 +30,8 @@ struct ElasticJobs {
 /// The last is Pollux's (Qiao et al., OSDI 2021, section 3, equations 4 to 11): a step with batch m on K GPUs takes
 /// (T_grad^gamma + T_sync^gamma)^(1/gamma) seconds with T_grad = a + b m / K and, for K > 1, T_sync = a + b (K - 2), by
 /// sync_s on one node and sync_nodes_s on several; it is worth (phi + m0) / (phi + m), where m0 is the initial batch
-/// and phi the gradient noise scale, given until each share of the work. At each size the best batch is taken.
+/// and phi the gradient noise scale, given until each share of the work. At each size the best batch is taken. At most
+/// 4,096 GPUs (1,024 with a goodput), 1,000 phases and 100 noise scales.
 ///
 /// A job is elastic when its tasks hold whole GPUs and its family (or "others") has a curve that holds what it asks
 /// for; its speed is relative to that. Errors: file and JSON path, and what was expected there.

@@ -167,6 +167,7 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
   if (jobs.has_deadlines()) text += ",deadline_s";
   if (waits) text += ",eligible_s";
   if (fails) text += ",kills";
+  if (engine.has_elastic_jobs()) text += ",held_gpu_s";
   text += '\n';
   text.reserve(std::size_t{jobs.size()} * 96);
   const std::vector<std::string> gpu_types = gpu_types_of(input.cluster, run);
@@ -198,6 +199,9 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
     if (jobs.deadline(job) != Time::max()) append_seconds(text, jobs.deadline(job));
     if (waits) append_seconds(text += ',', engine.submit(job));
     if (fails) append_integer(text += ',', engine.kills(job));
+    if (engine.has_elastic_jobs()) {
+      append_seconds(text += ',', Time{static_cast<std::int64_t>(engine.held(job) / whole_gpu)});
+    }
     text += '\n';
   }
   return text;

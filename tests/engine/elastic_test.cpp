@@ -15,6 +15,9 @@
 namespace gpusched::test {
 namespace {
 
+// GPU-microseconds.
+std::int64_t gpu_us(gpusched::detail::WideInt held) { return static_cast<std::int64_t>(held / whole_gpu); }
+
 constexpr RatePpm ppm(double factor) { return static_cast<RatePpm>(factor * reference_rate); }
 
 // 1 to 4 tasks; relative to two: a half, one, one and a half, one again.
@@ -145,8 +148,8 @@ TEST(ElasticJob, PaysForAChangeOfSize) {
   });
   run.advance(300);
   EXPECT_EQ(run.engine.end(first), whole_seconds(40 + 6 + 80));
-  EXPECT_EQ(run.engine.held_gpu_us(first), (40 + 4 * 86) * microseconds_per_second);
-  EXPECT_EQ(run.engine.overhead_gpu_us(first), 4 * 6 * microseconds_per_second);
+  EXPECT_EQ(gpu_us(run.engine.held(first)), (40 + 4 * 86) * microseconds_per_second);
+  EXPECT_EQ(gpu_us(run.engine.overhead_held(first)), 4 * 6 * microseconds_per_second);
   const Metrics m = compute_metrics(run.engine, run.log);
   EXPECT_NEAR(m.gpu_allocation, (40 + 4 * 86) / (4 * 126.0), 1e-9);
   EXPECT_NEAR(m.gpu_utilization, (40 + 4 * 80) / (4 * 126.0), 1e-9);
@@ -195,8 +198,8 @@ TEST(ElasticJob, ThatIsKilledGoesBackToAnEarlierPhase) {
   while (engine.advance()) {
   }
   EXPECT_EQ(engine.end(first), whole_seconds(140));
-  EXPECT_EQ(engine.lost_gpu_us(first), 4 * 35 * microseconds_per_second);
-  EXPECT_EQ(engine.held_gpu_us(first), (4 * 35 + 2 * 100) * microseconds_per_second);
+  EXPECT_EQ(gpu_us(engine.lost_held(first)), 4 * 35 * microseconds_per_second);
+  EXPECT_EQ(gpu_us(engine.held(first)), (4 * 35 + 2 * 100) * microseconds_per_second);
 }
 
 // The work left after `span_s` with so many tasks, phase by phase.
@@ -302,8 +305,8 @@ RC_GTEST_PROP(ElasticJobs, AreAccountedForAtEverySize, ()) {
   }
   double held_gpu_s = 0;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    RC_ASSERT(engine.held_gpu_us(JobId{i}) == held[i]);
-    RC_ASSERT(engine.overhead_gpu_us(JobId{i}) <= held[i]);
+    RC_ASSERT(gpu_us(engine.held(JobId{i})) == held[i]);
+    RC_ASSERT(gpu_us(engine.overhead_held(JobId{i})) <= held[i]);
     held_gpu_s += static_cast<double>(held[i]) / microseconds_per_second;
     // Loading passes at the rate of the run that it begins: only runs without cost have the plain course.
     if (options.preemption.restart == Time{}) RC_ASSERT(left_s[i] < 1e-3);

@@ -127,12 +127,30 @@ std::optional<std::string> fault_of_order(const Engine& engine) {
   return std::nullopt;
 }
 
+// The GPU time of every job, at whatever size, is that of its intervals.
+std::optional<std::string> fault_of_sizes(const Engine& engine, std::span<const Interval> intervals) {
+  std::vector<gpusched::detail::WideInt> held(engine.jobs().size());
+  for (const Interval& interval : intervals) {
+    held[index(interval.job)] += gpusched::detail::WideInt{(interval.end - interval.start).us} * interval.gpu_milli;
+  }
+  for (std::uint32_t i = 0; i < engine.jobs().size(); ++i) {
+    const JobId job{i};
+    if (engine.held(job) != held[i]) {
+      return "job " + std::to_string(i) + " held other GPU time than its intervals say";
+    }
+    if (engine.overhead_held(job) + engine.lost_held(job) > engine.held(job)) {
+      return "job " + std::to_string(i) + " lost more than it held";
+    }
+  }
+  return std::nullopt;
+}
+
 /// What is wrong with one run; nothing when all is well or the policy does not take this world.
 std::optional<std::string> fault_of_run(const Contestant& contestant, const RandomWorld& world,
-                                        const NodeFailures& failures = {}) {
+                                        const NodeFailures& failures = {}, const ElasticModel& elastic = {}) {
   auto policy = make(contestant, world);
   if (!policy) return std::nullopt;
-  Engine engine(world.jobs, world.cluster, world.options, nullptr, &failures);
+  Engine engine(world.jobs, world.cluster, world.options, nullptr, &failures, nullptr, &elastic);
   IntervalLog intervals;
   Decision decision = engine.decision();
   Time last = engine.view().now();
@@ -147,7 +165,8 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
     policy->decide(view, decision);
     engine.apply();
     const bool linked = !world.jobs.dependencies().is_empty();
-    if ((linked || !failures.is_empty()) && !engine.consistent()) return "capacity or jobs are not conserved";
+    if ((linked || !failures.is_empty() || !elastic.is_empty()) && !engine.consistent())
+      return "capacity or jobs are not conserved";
     turns.observe(view, engine.events());
     intervals.observe(view, engine.events());
     if (turns.endless()) return std::nullopt;  // which simulate() tells
@@ -158,6 +177,7 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
                                                                     : std::nullopt;
   }
   if (auto wrong = fault_of_order(engine)) return wrong;
+  if (!elastic.is_empty()) return fault_of_sizes(engine, intervals.intervals());
   const bool own_overheads = has_own_overheads(contestant);
   const bool moves = own_overheads && contestant.policy.find("pods=true") == std::string::npos;
   if (!own_overheads) {
@@ -188,6 +208,17 @@ TEST_P(RandomRuns, KeepDependencies) {
     const RandomWorld world = random_world(seed, kind_for(GetParam().policy), true);
     if (world.jobs.size() == 0) continue;
     const auto fault = fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{});
+    ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
+  }
+}
+
+// The same where jobs may run at other sizes, with and without failures.
+TEST_P(RandomRuns, TakeElasticJobs) {
+  for (std::uint64_t seed = 1; seed <= run_count() / 4; ++seed) {
+    const RandomWorld world = random_world(seed, kind_for(GetParam().policy));
+    if (world.jobs.size() == 0) continue;
+    const auto fault = fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{},
+                                    random_elastic_model(world, seed));
     ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
   }
 }

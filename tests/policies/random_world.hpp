@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpusched/core/rng.hpp"
+#include "gpusched/data/elastic_model.hpp"
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/engine/engine.hpp"
 
@@ -181,6 +182,40 @@ inline NodeFailures random_failures(const RandomWorld& world, std::uint64_t seed
     for (const NodeId& node : all) failures.add_unit(law, {&node, 1});
   }
   return failures;
+}
+
+/// Curves for two thirds of the shapes whose tasks hold whole GPUs, drawn from the same seed: up to four tasks fewer or
+/// more than asked for, as far as they fit the empty cluster, in one to three phases, at speeds that rise and fall.
+inline ElasticModel random_elastic_model(const RandomWorld& world, std::uint64_t seed) {
+  detail::WorldDraws draw(seed ^ 0xE1A5);
+  const JobTable& jobs = world.jobs;
+  ElasticModel model(jobs.shapes().size());
+  for (std::uint32_t shape = 0; shape < jobs.shapes().size(); ++shape) {
+    const Shape& asked = jobs.shapes()[shape];
+    if (asked.is_share() || asked.gpu_milli_per_task == 0 || draw.chance(3)) continue;
+    ElasticCurve curve{.min_tasks = asked.tasks - static_cast<std::uint32_t>(draw.below(std::min(asked.tasks, 4u))),
+                       .max_tasks = asked.tasks};
+    for (std::uint64_t more = draw.below(5); more > 0; --more) {
+      Shape larger = asked;
+      larger.tasks = curve.max_tasks + 1;
+      bool fits = true;
+      for (std::uint32_t queue = 0; queue <= world.cluster.vcs.size(); ++queue) {
+        fits = fits && ClusterState::fits_when_empty(world.cluster, jobs.gpu_specs(), larger, queue);
+      }
+      if (fits) ++curve.max_tasks;
+    }
+    const std::uint64_t phases = 1 + draw.below(3);
+    for (std::uint64_t phase = 1; phase <= phases; ++phase) {
+      ElasticCurve::Phase part{.until = static_cast<double>(phase) / static_cast<double>(phases)};
+      for (std::uint32_t tasks = curve.min_tasks; tasks <= curve.max_tasks; ++tasks) {
+        part.rates.push_back(tasks == asked.tasks ? reference_rate
+                                                  : static_cast<RatePpm>(200'000 + draw.below(2'000'000)));
+      }
+      curve.phases.push_back(std::move(part));
+    }
+    model.add(0, shape, std::move(curve));
+  }
+  return model;
 }
 
 }  // namespace gpusched::test

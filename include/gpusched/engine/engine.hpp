@@ -207,12 +207,12 @@ class Engine {
   }
   /// True when some job may run at another size than it asks for.
   [[nodiscard]] bool has_elastic_jobs() const { return !state_.sizes.empty(); }
-  /// What the job held, and the parts of it that were overhead() and lost(), in GPU-microseconds, of runs that are
-  /// over. Preconditions: has_elastic_jobs().
+  /// What the job held, and the parts of it that were overhead() and lost(), in microseconds times thousandths of a
+  /// GPU, of runs that are over. Precondition: has_elastic_jobs().
   /// \{
-  [[nodiscard]] std::int64_t held_gpu_us(JobId job) const { return state_.sizes[index(job)].held_us; }
-  [[nodiscard]] std::int64_t overhead_gpu_us(JobId job) const { return state_.sizes[index(job)].overhead_us; }
-  [[nodiscard]] std::int64_t lost_gpu_us(JobId job) const { return state_.sizes[index(job)].lost_us; }
+  [[nodiscard]] detail::WideInt held(JobId job) const { return state_.sizes[index(job)].held; }
+  [[nodiscard]] detail::WideInt overhead_held(JobId job) const { return state_.sizes[index(job)].overhead; }
+  [[nodiscard]] detail::WideInt lost_held(JobId job) const { return state_.sizes[index(job)].lost; }
   /// \}
   /// How often the layout of a MIG card was changed for a job so far.
   [[nodiscard]] std::uint64_t reconfigurations() const { return state_.reconfigurations; }
@@ -400,13 +400,13 @@ class Engine {
   // The GPU time of a run that is over, whose costs are counted.
   GPUSCHED_RARE void end_size(JobId job, const detail::JobState& state) {
     detail::JobSize& size = state_.sizes[index(job)];
-    const auto gpu_us = [&](Time span) { return mul_div(span.us, size.milli, whole_gpu); };
-    size.held_us += gpu_us(state.ran - size.ran_before);
+    const auto gpu_time = [&](Time span) { return detail::WideInt{span.us} * size.milli; };
+    size.held += gpu_time(state.ran - size.ran_before);
     size.phase_left = {};
     size.released = size.milli;
     if (state_.costs.empty()) return;
-    size.overhead_us += gpu_us(state_.costs[index(job)].overhead - size.overhead_before);
-    size.lost_us += gpu_us(state_.costs[index(job)].lost - size.lost_before);
+    size.overhead += gpu_time(state_.costs[index(job)].overhead - size.overhead_before);
+    size.lost += gpu_time(state_.costs[index(job)].lost - size.lost_before);
   }
 
   [[nodiscard]] RatePpm size_factor(JobId job) const {

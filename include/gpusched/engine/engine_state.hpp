@@ -122,6 +122,9 @@ struct JobList {
   std::uint32_t size = 0;
 };
 
+/// Sums of microseconds times GPUs exceed 64 bits.
+__extension__ using WideInt = __int128;
+
 /// How large the runs of one job are and were. Kept apart from JobState, because most runs know no elastic jobs.
 struct JobSize {
   Shape shape{};            ///< what the job holds by the commands so far, or held last
@@ -132,9 +135,10 @@ struct JobSize {
   Time ran_before{};        ///< wall time of the runs before the present one
   Time overhead_before{};   ///< RunCosts::overhead when the present run began
   Time lost_before{};       ///< RunCosts::lost, likewise
-  /// GPU-microseconds of the runs that are over.
+  /// Microseconds times thousandths of a GPU, of the runs that are over. Exact: attained service must not fall behind
+  /// what a policy counts on.
   /// \{
-  std::int64_t held_us = 0, overhead_us = 0, lost_us = 0;
+  WideInt held = 0, overhead = 0, lost = 0;
   /// \}
 };
 

@@ -81,6 +81,8 @@ class View {
   [[nodiscard]] std::uint32_t job_count() const { return state_->jobs->size(); }
   /// Instant of submission; of a job that waited for the end of others, the last of these.
   [[nodiscard]] Time submit(JobId job) const { return state_->submit(job); }
+  /// Instant at which the trace submits the job, whether or not it waits for others then. Ascends with the job's id.
+  [[nodiscard]] Time listed(JobId job) const { return state_->jobs->submit(job); }
   /// The user's own estimate, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return state_->jobs->estimate(job); }
   /// What the job asks for.
@@ -232,8 +234,9 @@ class View {
   [[nodiscard]] std::int64_t attained_at_all_sizes(JobId job) const {
     const detail::JobState& state = (*state_)[job];
     const detail::JobSize& size = state_->sizes[index(job)];
-    if (!state.clock_runs()) return size.held_us;
-    return size.held_us + mul_div((ran(job) - size.ran_before).us, size.milli, whole_gpu);
+    detail::WideInt held = size.held;
+    if (state.clock_runs()) held += detail::WideInt{(ran(job) - size.ran_before).us} * size.milli;
+    return static_cast<std::int64_t>(held / whole_gpu);
   }
 };
 

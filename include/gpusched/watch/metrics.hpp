@@ -23,11 +23,6 @@
 
 namespace gpusched {
 
-namespace detail {
-/// Sums of microseconds times GPUs over millions of jobs exceed 64 bits.
-__extension__ using WideInt = __int128;
-}  // namespace detail
-
 /// The jobs that are measured, a range of ids in order of submission: what precedes it warms the cluster up, what
 /// follows keeps it loaded.
 struct MeasureWindow {
@@ -252,9 +247,9 @@ struct GpuTime {
 
   GpuTime(const Engine& engine, JobId job) {
     if (engine.has_elastic_jobs()) {
-      held = WideInt{engine.held_gpu_us(job)} * whole_gpu;
-      overhead = WideInt{engine.overhead_gpu_us(job)} * whole_gpu;
-      lost = WideInt{engine.lost_gpu_us(job)} * whole_gpu;
+      held = engine.held(job);
+      overhead = engine.overhead_held(job);
+      lost = engine.lost_held(job);
       useful = held - overhead - lost;
       return;
     }

@@ -49,6 +49,9 @@ void give_sizes(std::span<const SizedJob> jobs, Decision& decision) {
       if (decision.start_with(job.job, tasks) == Verdict::ok) break;
     }
   }
+  for (const SizedJob& job : jobs) {
+    if (job.held != 0 && job.size == 0) decision.restore(job.job);
+  }
 }
 
 bool SizingRounds::begins(const View& view, Decision& decision) {

@@ -447,7 +447,7 @@ class ChoiceAgenda {
   void follow_arrivals(const View& view) {
     const auto follow = [&](std::uint32_t& first, std::int64_t seconds) {
       const Time from{view.now().us - seconds * microseconds_per_second};
-      while (first < view.arrived() && view.submit(JobId{first}) <= from) ++first;
+      while (first < view.arrived() && view.listed(JobId{first}) <= from) ++first;
     };
     follow(first_of_5m_, 300);
     follow(first_of_60m_, 3600);

@@ -129,7 +129,7 @@ class RankingAgenda {
     std::uint32_t end = view.arrived();
     while (first < end) {
       const std::uint32_t middle = first + (end - first) / 2;
-      if (view.submit(JobId{middle}) <= from) {
+      if (view.listed(JobId{middle}) <= from) {
         first = middle + 1;
       } else {
         end = middle;

@@ -35,7 +35,7 @@ class Decision {
     return commit_start(job, place(job, state_->jobs->shape(job), rule));
   }
 
-  /// Starts a pending elastic job with so many tasks (View::size_range), chosen by the run's placement rule; a rigid
+  /// Starts a pending elastic job with so many tasks (View::curve), chosen by the run's placement rule; a rigid
   /// one with those that it asks for. Another size for a running job: preempt() and this in one decision, for the price
   /// of a preemption.
   Verdict start_with(JobId job, std::uint32_t tasks) {

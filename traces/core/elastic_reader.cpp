@@ -234,10 +234,11 @@ Result<ElasticJobs> elastic_from_json(std::string_view text, const std::string& 
   JsonFields fields(*json, file);
   fields.read_object("families", [&](JsonFields& own) {
     if (!json->is_object() || !json->contains("families") || !(*json)["families"].is_object()) return;
-    for (const auto& [name, entry] : (*json)["families"].items()) {
+    for (const auto& item : (*json)["families"].items()) {
+      const std::string& name = item.key();
       const std::uint32_t number = jobs.families().find(name);
       if (number == no_index) own.fail(name, "no job has that family" + suggest_nearest(name, jobs.families().names()));
-      own.read_object(name, [&](JsonFields& of) { families[number] = read_curve(of, entry); });
+      own.read_object(name, [&](JsonFields& of) { families[number] = read_curve(of, item.value()); });
     }
   });
   if (json->is_object() && json->contains("others")) {

@@ -30,6 +30,8 @@ const char* word(EventKind kind) {
     case EventKind::move: return "move";
     case EventKind::kill: return "kill";
     case EventKind::node_down: return "node_down";
+    case EventKind::withdraw: return "withdraw";
+    case EventKind::reprioritize: return "reprioritize";
     case EventKind::node_up: break;
   }
   return "node_up";

@@ -69,8 +69,8 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   if (!run) return Unexpected{run.error()};
   EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}};
   const JobTable& jobs = input.run.trace.jobs;
-  auto conditions =
-      conditions_of(scenario.failures, scenario.preemption, jobs, input.run.cluster, scenario.placement, scenario.seed);
+  auto conditions = conditions_of(scenario.failures, scenario.preemption, input.run.trace.jobs, input.run.cluster,
+                                  scenario.placement, scenario.seed);
   if (!conditions) return Unexpected{conditions.error()};
   input.options.engine = {
       .placement = input.run.placement, .preemption = conditions->preemption, .seed = scenario.seed};

@@ -71,6 +71,7 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
                              const PolicySpec& spec, const PolicyRegistry& registry, std::uint32_t start) {
   const EvaluationWindows& windows = options.windows;
   const JobTable jobs = trace.slice(start - windows.warm_up, windows.warm_up + windows.jobs);
+  const JobChanges changes = options.conditions.changes.slice(start - windows.warm_up, jobs.size());
   const MeasureWindow measured{.first = windows.warm_up, .count = windows.jobs};
   const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
   auto policy = make_contestant(registry, spec, options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
@@ -78,7 +79,7 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   EngineOptions engine_options = options.engine;
   if (!options.conditions.failures.is_empty()) engine_options.seed = seed;
   Engine engine(jobs, cluster, engine_options, &options.runtime.model, &options.conditions.failures,
-                &options.conditions.stages, &options.conditions.elastic);
+                &options.conditions.stages, &options.conditions.elastic, &changes);
   RunLog log(measured);
   EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
   FragmentationLog fragmentation(measured);

@@ -8,6 +8,7 @@
 #include "src/base/number_text.hpp"
 #include "traces/core/elastic_reader.hpp"
 #include "traces/core/failure_reader.hpp"
+#include "traces/core/job_change_reader.hpp"
 #include "traces/core/run_input.hpp"
 #include "traces/core/stage_reader.hpp"
 
@@ -59,6 +60,10 @@ FieldTable failure_fields(FailureOptions& options) {
       {"elastic", "--elastic",
        "JSON of which jobs may run on fewer or more GPUs than they ask for, and how fast they are then",
        &options.elastic},
+      {"changes", "--changes",
+       "csv of what users do to jobs that they submitted: cancel them, or change their priority or their number of "
+       "GPUs",
+       &options.changes},
   };
 }
 
@@ -94,7 +99,7 @@ Result<PreemptionCost> preemption_of(PreemptionCost cost, const FailureOptions& 
   return cost;
 }
 
-Result<RunConditions> conditions_of(const FailureOptions& options, PreemptionCost cost, const JobTable& jobs,
+Result<RunConditions> conditions_of(const FailureOptions& options, PreemptionCost cost, JobTable& jobs,
                                     const Cluster& cluster, const std::string& placement, std::uint64_t seed) {
   auto stages = stages_of(options.stages, jobs, cluster, placement);
   if (!stages) return Unexpected{stages.error()};
@@ -103,6 +108,15 @@ Result<RunConditions> conditions_of(const FailureOptions& options, PreemptionCos
   auto failures = failures_of(options, jobs, cluster, placement, seed);
   if (!failures) return Unexpected{failures.error()};
   RunConditions conditions{.failures = *std::move(failures), .preemption = *preemption, .stages = *std::move(stages)};
+  if (!options.changes.empty()) {
+    auto changes = read_job_changes(options.changes, jobs, cluster);
+    if (!changes) return Unexpected{changes.error()};
+    const auto resizes = [](const JobChange& change) { return change.kind == JobChange::Kind::size; };
+    if (!options.elastic.empty() && std::any_of(changes->all().begin(), changes->all().end(), resizes)) {
+      return wrong("--changes", "expected no changes of gpus beside --elastic, whose curves say which sizes a job has");
+    }
+    conditions.changes = *std::move(changes);
+  }
   if (options.elastic.empty()) return conditions;
   auto elastic = read_elastic(options.elastic, jobs);
   if (!elastic) return Unexpected{elastic.error()};
@@ -127,7 +141,7 @@ std::vector<std::string> files_of(const FailureOptions& options) {
     names = files_of_failures(options.file);
     names.insert(names.begin(), options.file);
   }
-  for (const std::string& file : {options.stages, options.elastic}) {
+  for (const std::string& file : {options.stages, options.elastic, options.changes}) {
     if (!file.empty()) names.push_back(file);
   }
   return names;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// When nodes fail in a run, how jobs save their state against it, what they go through before they work, and which may
-/// run at another size. The same fields of a replay and of an evaluation.
+/// run at another size, and what users do to them. The same fields of a replay and of an evaluation.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/elastic_model.hpp"
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/data/stage_model.hpp"
@@ -30,6 +31,7 @@ struct FailureOptions {
   std::string checkpoint_rule = "fixed";  ///< CheckpointRule by name
   std::string stages = {};                ///< as read_stages() takes it; empty: runs work at once
   std::string elastic = {};               ///< as read_elastic() takes it; empty: every job is rigid
+  std::string changes = {};               ///< as read_job_changes() takes it; empty: users change nothing
 };
 
 /// What these files hold.
@@ -38,13 +40,15 @@ struct RunConditions {
   PreemptionCost preemption;
   StageModel stages;
   ElasticModel elastic = {};
+  JobChanges changes = {};
   std::vector<std::string> notes = {};  ///< what a user should know
 };
 
-/// Reads them. `cost`: what preemption costs; `placement`: as the user gave it. Errors: those of failures_of(),
-/// preemption_of(), read_stages() and read_elastic(), a cluster of which only GPUs are counted where nodes keep
-/// something, and phases of elastic jobs beside checkpoints that take time, which no share of the work tells apart.
-Result<RunConditions> conditions_of(const FailureOptions& options, PreemptionCost cost, const JobTable& jobs,
+/// Reads them. `cost`: what preemption costs; `placement`: as the user gave it. Sizes that jobs are to have later are
+/// added to the shapes of `jobs`. Errors: those of failures_of(), preemption_of(), read_stages(), read_elastic() and
+/// read_job_changes(); a cluster of which only GPUs are counted where nodes keep something; phases of elastic jobs
+/// beside checkpoints that take time, which no share of the work tells apart; changes of size beside elastic jobs.
+Result<RunConditions> conditions_of(const FailureOptions& options, PreemptionCost cost, JobTable& jobs,
                                     const Cluster& cluster, const std::string& placement, std::uint64_t seed);
 
 /// Its rows in a table of fields. The pointers live as long as `options`.

@@ -56,7 +56,9 @@ class GpuLog {
         case EventKind::submit:
         case EventKind::wake:
         case EventKind::node_down:
-        case EventKind::node_up: break;
+        case EventKind::node_up:
+        case EventKind::withdraw:
+        case EventKind::reprioritize: break;
       }
     }
     levels_.observe(view, events);

@@ -45,6 +45,7 @@ const std::vector<MetricInfo>& metric_table() {
       {"gpu_withheld", &Metrics::gpu_withheld, Better::neither},
       {"goodput", &Metrics::goodput, Better::more},
       {"kills", &Metrics::kills},
+      {"cancelled_jobs", &Metrics::cancelled_jobs, Better::neither},
       {"cold_starts", &Metrics::cold_starts},
       {"warm_starts", &Metrics::warm_starts, Better::neither},
       {"fetched_gib", &Metrics::fetched_gib},

@@ -182,9 +182,9 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   }
   if (detail.decision_times) run.decision_times.emplace();
   StoppablePolicy policy(*std::move(prepared.policy), progress, run.decision_times);
-  auto engine =
-      std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model,
-                               &input.conditions.failures, &input.conditions.stages, &input.conditions.elastic);
+  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model,
+                                         &input.conditions.failures, &input.conditions.stages,
+                                         &input.conditions.elastic, &input.conditions.changes);
   RunLog log(input.window);
   EnergyLog energy(input.runtime.power ? &*input.runtime.power : nullptr, input.window);
   FragmentationLog fragmentation(input.window);

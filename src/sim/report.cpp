@@ -168,6 +168,7 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
   if (waits) text += ",eligible_s";
   if (fails) text += ",kills";
   if (engine.has_elastic_jobs()) text += ",held_gpu_s";
+  if (engine.has_changes()) text += ",cancelled";
   text += '\n';
   text.reserve(std::size_t{jobs.size()} * 96);
   const std::vector<std::string> gpu_types = gpu_types_of(input.cluster, run);
@@ -180,7 +181,8 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
     append_csv_field(text += ',', jobs.groups()[jobs.group(job)]);
     append_decimal(text += ',', jobs.shape(job).gpu_milli(), whole_gpu);
     append_seconds(text += ',', jobs.submit(job));
-    append_seconds(text += ',', engine.first_start(job));
+    text += ',';
+    if (engine.first_start(job) != Time::max()) append_seconds(text, engine.first_start(job));
     append_seconds(text += ',', engine.end(job));
     append_seconds(text += ',', engine.ran(job));
     append_seconds(text += ',', jct - engine.ran(job));
@@ -202,6 +204,7 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
     if (engine.has_elastic_jobs()) {
       append_seconds(text += ',', Time{static_cast<std::int64_t>(engine.held(job) / whole_gpu)});
     }
+    if (engine.has_changes()) text += engine.is_cancelled(job) ? ",true" : ",false";
     text += '\n';
   }
   return text;
@@ -305,6 +308,21 @@ std::string deadlines_table(const std::vector<PolicyRun>& runs) {
     table.add({run.policy, percent(m.deadline_miss_rate.value_or(0)), human_duration(m.avg_tardiness_s.value_or(0))});
   }
   return "\n" + table.text() + "of the jobs with a deadline; tardiness: how late they end, 0 for those in time\n";
+}
+
+// Of the measured jobs that users cancel, those that had not ended by then.
+std::string cancelled_line(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
+  std::uint64_t jobs = 0;
+  for (std::uint32_t i = input.window.first; i < input.window.end(input.trace.jobs.size()); ++i) {
+    if (input.conditions.changes.cancels(JobId{i})) ++jobs;
+  }
+  if (jobs == 0) return "";
+  std::string text = "cancelled before they ended:";
+  for (const PolicyRun& run : runs) {
+    const auto cancelled = static_cast<std::uint64_t>(run.metrics.cancelled_jobs.value_or(0));
+    text += (&run == runs.data() ? " " : ", ") + run.policy + " " + human_count(cancelled);
+  }
+  return text + " of the " + counted(jobs, "job") + " that users cancel, which no average counts\n";
 }
 
 // By the wall clock: it differs from run to run.
@@ -471,6 +489,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (!input.conditions.failures.is_empty() || !input.conditions.stages.is_empty()) text += gpu_time_table(runs);
   if (!input.conditions.stages.is_empty()) text += starts_table(runs);
   if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs);
+  text += cancelled_line(input, runs);
   if (scenario.decision_times) text += decision_times_table(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {

@@ -27,6 +27,7 @@
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/elastic_reader.hpp"
 #include "traces/core/failure_reader.hpp"
+#include "traces/core/job_change_reader.hpp"
 #include "traces/core/stage_reader.hpp"
 #include "traces/synthetic/trace_model.hpp"
 #include "traces/tools/cluster_info.hpp"
@@ -268,7 +269,12 @@ void read_elastic_text(std::string_view text) {
   });
 }
 
-constexpr std::array<FuzzTarget, 10> targets{{
+void read_changes_text(std::string_view text) {
+  run_with_changes(
+      [&](JobTable& jobs, const Cluster& cluster) { return job_changes_from_csv(text, "changes", jobs, cluster); });
+}
+
+constexpr std::array<FuzzTarget, 11> targets{{
     {"run_csv", read_run_csv},
     {"config", read_config},
     {"cluster", read_cluster_text},
@@ -279,6 +285,7 @@ constexpr std::array<FuzzTarget, 10> targets{{
     {"failures", read_failures_text},
     {"stages", read_stages_text},
     {"elastic", read_elastic_text},
+    {"changes", read_changes_text},
 }};
 
 }  // namespace

@@ -50,11 +50,11 @@ Cluster small_cluster() {
 // Engines with GPUSCHED_VALIDATE check themselves at every instant.
 void run(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const PolicyMaker& make,
          const NodeFailures* failures = nullptr, const StageModel* stages = nullptr,
-         const ElasticModel* elastic = nullptr) {
+         const ElasticModel* elastic = nullptr, const JobChanges* changes = nullptr) {
   constexpr int most_instants = 100;  // jobs may take turns for ever
   auto policy = make({.jobs = &jobs, .cluster = &cluster, .seed = 1});
   if (!policy) return;
-  Engine engine(jobs, cluster, options, nullptr, failures, stages, elastic);
+  Engine engine(jobs, cluster, options, nullptr, failures, stages, elastic, changes);
   Decision decision = engine.decision();
   for (int i = 0; i < most_instants && engine.advance(); ++i) {
     policy->decide(engine.view(), decision);
@@ -110,6 +110,17 @@ void run_with_stages(const StagesMaker& make) {
   EngineOptions options;
   options.preemption = {.checkpoint_interval = whole_seconds(60)};
   run(usual_jobs(), small_cluster(), options, make_fifo, nullptr, &*stages);
+}
+
+void run_with_changes(const ChangesMaker& make) {
+  JobTable jobs = usual_jobs();
+  const auto changes = make(jobs, small_cluster());
+  if (!changes) return;
+  EngineOptions options;
+  options.preemption = {.restart = whole_seconds(5)};
+  for (const char* policy : {"fifo", "sjf", "las", "srtf", "priority", "k8s", "drf"}) {
+    run(jobs, small_cluster(), options, maker_of(policy), nullptr, nullptr, nullptr, &*changes);
+  }
 }
 
 void run_with_elastic_jobs(const ElasticMaker& make) {

@@ -7,6 +7,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/elastic_model.hpp"
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/data/stage_model.hpp"
 #include "gpusched/policy/policy.hpp"
@@ -36,6 +37,11 @@ void run_with_failures(const FailuresMaker& make);
 using StagesMaker = std::function<Result<StageModel>(const JobTable& jobs)>;
 /// Runs fifo on three nodes, where runs have these stages and write checkpoints.
 void run_with_stages(const StagesMaker& make);
+
+/// What users do to the jobs, or why that is not known.
+using ChangesMaker = std::function<Result<JobChanges>(JobTable& jobs, const Cluster& cluster)>;
+/// Runs these changes of the usual jobs under policies with queues of many kinds.
+void run_with_changes(const ChangesMaker& make);
 
 /// Which of the jobs are elastic, or why none is.
 using ElasticMaker = std::function<Result<ElasticModel>(const JobTable& jobs)>;

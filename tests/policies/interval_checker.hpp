@@ -52,6 +52,8 @@ class IntervalChecker {
   [[nodiscard]] std::optional<std::string> fault_of(JobId job, RunTimes times) const {
     const JobTable& jobs = engine_.jobs();
     const auto& runs = runs_[index(job)];
+    const bool cancelled = engine_.is_cancelled(job);
+    if (runs.empty() && cancelled && engine_.first_start(job) == Time::max()) return std::nullopt;
     if (runs.empty()) return name(job) + " never ran";
     Time last = jobs.submit(job), sum{};
     for (const auto& [run, gpu_milli] : runs) {
@@ -64,13 +66,13 @@ class IntervalChecker {
       last = run.second;
     }
     if (runs.begin()->first.first != engine_.first_start(job)) return name(job) + " has a first start that is none";
-    if (last != engine_.end(job)) return name(job) + " ends twice";
+    if (cancelled ? last > engine_.end(job) : last != engine_.end(job)) return name(job) + " ends twice";
     if (sum != engine_.ran(job)) return name(job) + " ran longer or shorter than its intervals";
     const PreemptionCost& cost = engine_.view().options().preemption;
     const std::int64_t stops = engine_.preemptions(job);
     const Time paid{stops * (cost.checkpoint + cost.restart).us};
     const Time lost{stops * cost.checkpoint_interval.us};
-    if (times.own_overheads) return std::nullopt;
+    if (times.own_overheads || cancelled) return std::nullopt;
     if (sum < jobs.work(job)) return name(job) + " did less than its work";
     if (sum > jobs.work(job) + paid + lost) return name(job) + " did more than its work and costs";
     if (lost == Time{} && sum != jobs.work(job) + paid) return name(job) + " paid another price than was asked";

@@ -103,6 +103,7 @@ bool has_own_overheads(const Contestant& contestant) {
 std::optional<std::string> fault_of_account(const Engine& engine) {
   for (std::uint32_t i = 0; i < engine.jobs().size(); ++i) {
     const JobId job{i};
+    if (engine.is_cancelled(job)) continue;
     const Time sum = engine.jobs().work(job) + engine.overhead(job) + engine.lost(job);
     // Loading that a preemption without periodic checkpoints interrupts is carried over, and counted once.
     const PreemptionCost& cost = engine.view().options().preemption;
@@ -121,6 +122,7 @@ std::optional<std::string> fault_of_order(const Engine& engine) {
     const JobId job{i};
     Time eligible = jobs.submit(job);
     for (const JobId other : jobs.dependencies().of(job)) eligible = std::max(eligible, engine.end(other));
+    if (engine.is_cancelled(job) && engine.first_start(job) == Time::max()) continue;
     if (engine.submit(job) != eligible) return "job " + std::to_string(i) + " might run at another time than it should";
     if (engine.first_start(job) < eligible) return "job " + std::to_string(i) + " runs before what it waits for ended";
   }
@@ -147,10 +149,11 @@ std::optional<std::string> fault_of_sizes(const Engine& engine, std::span<const 
 
 /// What is wrong with one run; nothing when all is well or the policy does not take this world.
 std::optional<std::string> fault_of_run(const Contestant& contestant, const RandomWorld& world,
-                                        const NodeFailures& failures = {}, const ElasticModel& elastic = {}) {
+                                        const NodeFailures& failures = {}, const ElasticModel& elastic = {},
+                                        const JobChanges& changes = {}) {
   auto policy = make(contestant, world);
   if (!policy) return std::nullopt;
-  Engine engine(world.jobs, world.cluster, world.options, nullptr, &failures, nullptr, &elastic);
+  Engine engine(world.jobs, world.cluster, world.options, nullptr, &failures, nullptr, &elastic, &changes);
   IntervalLog intervals;
   Decision decision = engine.decision();
   Time last = engine.view().now();
@@ -164,7 +167,7 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
     intervals.observe(view, engine.events());
     policy->decide(view, decision);
     engine.apply();
-    const bool linked = !world.jobs.dependencies().is_empty();
+    const bool linked = !world.jobs.dependencies().is_empty() || !changes.is_empty();
     if ((linked || !failures.is_empty() || !elastic.is_empty()) && !engine.consistent())
       return "capacity or jobs are not conserved";
     turns.observe(view, engine.events());
@@ -177,7 +180,7 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
                                                                     : std::nullopt;
   }
   if (auto wrong = fault_of_order(engine)) return wrong;
-  if (!elastic.is_empty()) return fault_of_sizes(engine, intervals.intervals());
+  if (engine.has_elastic_jobs()) return fault_of_sizes(engine, intervals.intervals());
   const bool own_overheads = has_own_overheads(contestant);
   const bool moves = own_overheads && contestant.policy.find("pods=true") == std::string::npos;
   if (!own_overheads) {
@@ -219,6 +222,19 @@ TEST_P(RandomRuns, TakeElasticJobs) {
     if (world.jobs.size() == 0) continue;
     const auto fault = fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{},
                                     random_elastic_model(world, seed));
+    ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
+  }
+}
+
+// The same where users cancel jobs and change their priorities and sizes, with and without failures and dependencies.
+TEST_P(RandomRuns, TakeChangesOfJobs) {
+  const WorldKind kind = kind_for(GetParam().policy);
+  for (std::uint64_t seed = 1; seed <= run_count() / 4; ++seed) {
+    RandomWorld world = random_world(seed, kind, seed % 3 == 0);
+    if (world.jobs.size() == 0) continue;
+    const JobChanges changes = random_changes(world, seed, kind);
+    const auto fault =
+        fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{}, {}, changes);
     ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
   }
 }

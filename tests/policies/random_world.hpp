@@ -11,6 +11,7 @@
 
 #include "gpusched/core/rng.hpp"
 #include "gpusched/data/elastic_model.hpp"
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/engine/engine.hpp"
 
@@ -182,6 +183,42 @@ inline NodeFailures random_failures(const RandomWorld& world, std::uint64_t seed
     for (const NodeId& node : all) failures.add_unit(law, {&node, 1});
   }
   return failures;
+}
+
+/// A quarter of the jobs are cancelled, a quarter get another priority, a quarter another size, some twice or at the
+/// instant of another event, all drawn from the same seed. Adds the sizes to the shapes of the world's jobs.
+inline JobChanges random_changes(RandomWorld& world, std::uint64_t seed, WorldKind kind) {
+  detail::WorldDraws draw(seed ^ 0xCA9CE1);
+  std::vector<JobChange> changes;
+  for (std::uint32_t i = 0; i < world.jobs.size(); ++i) {
+    const JobId job{i};
+    for (std::uint64_t count = draw.below(3); count > 0; --count) {
+      JobChange change{.time = {}, .job = job};
+      const bool round = draw.chance(2);
+      const Time after{1 + static_cast<std::int64_t>(draw.below(700'000'000))};
+      change.time = world.jobs.submit(job) + after;
+      if (round) change.time.us += 10'000'000 - change.time.us % 10'000'000;
+      const auto same = [&](const JobChange& other) { return other.job == job && other.time == change.time; };
+      if (std::any_of(changes.begin(), changes.end(), same)) continue;
+      Shape shape = world.jobs.shape(job);
+      const std::uint64_t what = draw.below(3);
+      if (what == 1) {
+        change.kind = JobChange::Kind::priority;
+        change.priority = draw.one_of(std::array<std::int32_t, 4>{-5, 0, 3, 20'000});
+      } else if (what == 2) {
+        shape.tasks = static_cast<std::uint32_t>(1 + draw.below(shape.tasks + (kind == WorldKind::one_pool ? 0 : 3)));
+        bool fits = true;
+        for (std::uint32_t queue = 0; queue <= world.cluster.vcs.size(); ++queue) {
+          fits = fits && ClusterState::fits_when_empty(world.cluster, world.jobs.gpu_specs(), shape, queue);
+        }
+        if (!fits) continue;
+        change.kind = JobChange::Kind::size;
+        change.shape = world.jobs.number_of_shape(shape);
+      }
+      changes.push_back(change);
+    }
+  }
+  return {std::move(changes), world.jobs.size()};
 }
 
 /// Curves for two thirds of the shapes whose tasks hold whole GPUs, drawn from the same seed: up to four tasks fewer or

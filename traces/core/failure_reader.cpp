@@ -16,7 +16,7 @@
 #include "src/base/nearest_name.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/visible_text.hpp"
-#include "traces/core/csv_splitter.hpp"
+#include "traces/core/csv_rows.hpp"
 
 namespace gpusched {
 namespace {
@@ -152,7 +152,7 @@ struct CsvForm {
   bool is_spot = true;
 };
 
-Result<CsvForm> form_of(const std::vector<std::string_view>& cells, const std::string& file) {
+Result<CsvForm> form_of(const std::vector<std::string_view>& cells) {
   CsvForm form;
   if (cells.size() == 3 && parse_integer(cells[0]) && (trim(cells[1]) == "add" || trim(cells[1]) == "remove"))
     return form;
@@ -167,10 +167,8 @@ Result<CsvForm> form_of(const std::vector<std::string_view>& cells, const std::s
   form.event = column("event");
   for (const auto& [place, name] : {std::pair(form.time, "time_s"), {form.node, "node"}, {form.event, "event"}}) {
     if (place == cells.size()) {
-      return Unexpected{Error{.message = "expected a header with time_s, node and event, or rows ms,add|remove,name",
-                              .file = file,
-                              .line = 1,
-                              .field = name}};
+      return Unexpected{
+          Error{.message = "expected a header with time_s, node and event, or rows ms,add|remove,name", .field = name}};
     }
   }
   return form;
@@ -218,37 +216,22 @@ std::string beside(const std::string& file, const std::string& named) {
 Result<std::vector<NodeChange>> node_changes_from_csv(std::string_view text, const std::string& file,
                                                       const Cluster& cluster, Time begin) {
   NodeNames names(cluster);
-  CsvSplitter splitter;
   std::optional<CsvForm> form;
   std::vector<NodeChange> changes;
-  std::uint64_t line = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view row = trim(text.substr(at, end - at));
-    if (row.ends_with('\r')) row = trim(row.substr(0, row.size() - 1));
-    at = end + 1;
-    ++line;
-    if (row.empty()) continue;
-    if (!splitter.split(row)) {
-      return Unexpected{
-          Error{.message = "expected a closing quote before a comma or the line's end", .file = file, .line = line}};
-    }
+  const auto read = for_each_csv_row(text, file, [&](const std::vector<std::string_view>& cells) -> Result<void> {
     if (!form) {
-      const auto found = form_of(splitter.fields(), file);
+      const auto found = form_of(cells);
       if (!found) return Unexpected{found.error()};
       form = *found;
-      if (!form->is_spot) continue;
+      if (!form->is_spot) return {};
     }
-    auto change = change_of(splitter.fields(), *form, names);
-    if (!change) {
-      Error error = change.error();
-      error.file = file;
-      error.line = line;
-      return Unexpected{error};
-    }
+    auto change = change_of(cells, *form, names);
+    if (!change) return Unexpected{change.error()};
     change->time += begin;
     changes.push_back(*change);
-  }
+    return {};
+  });
+  if (!read) return Unexpected{read.error()};
   if (changes.empty()) return Unexpected{Error{.message = "no event in it", .file = file}};
   return changes;
 }

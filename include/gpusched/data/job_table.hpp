@@ -262,6 +262,14 @@ class JobTable {
     return part;
   }
 
+  /// The number of `shape`, whose gpu_spec is one of gpu_specs(), in shapes(): it is added if no job has it. The others
+  /// keep theirs. For jobs that are to ask for it later (JobChange).
+  std::uint32_t number_of_shape(const Shape& shape) {
+    const auto known = std::find(shapes_.begin(), shapes_.end(), shape);
+    if (known == shapes_.end()) return shapes_.push_back(shape), static_cast<std::uint32_t>(shapes_.size() - 1);
+    return static_cast<std::uint32_t>(known - shapes_.begin());
+  }
+
   /// Whole columns, each of size() entries.
   [[nodiscard]] std::span<const Time> submits() const { return submit_; }
   /// The same of work().

@@ -32,7 +32,7 @@ class Decision {
   /// The same with another placement rule than the run's.
   Verdict start(JobId job, Placement rule) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
-    return commit_start(job, place(job, state_->jobs->shape(job), rule));
+    return commit_start(job, place(job, state_->shape(job), rule));
   }
 
   /// Starts a pending elastic job with so many tasks (View::curve), chosen by the run's placement rule; a rigid
@@ -41,7 +41,7 @@ class Decision {
   Verdict start_with(JobId job, std::uint32_t tasks) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     const ElasticCurve* const curve = state_->elastic == nullptr ? nullptr : state_->elastic->curve(*state_->jobs, job);
-    Shape shape = state_->jobs->shape(job);
+    Shape shape = state_->shape(job);
     if (curve == nullptr ? tasks != shape.tasks : tasks < curve->min_tasks || tasks > curve->max_tasks) {
       return Verdict::wrong_size;
     }
@@ -55,19 +55,18 @@ class Decision {
   Verdict start_on_type(JobId job, std::uint32_t gpu_type) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     const Placement rule = state_->rule_for(job, state_->options.placement);
-    return commit_start(job, state_->cluster.place_on_type(state_->jobs->shape(job), quota_vc(job), rule, gpu_type));
+    return commit_start(job, state_->cluster.place_on_type(state_->shape(job), quota_vc(job), rule, gpu_type));
   }
 
   /// Starts a pending job on nodes of the policy's choice, which must add up to its gang.
   Verdict start_on(JobId job, std::span<const NodeTasks> nodes) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
-    return commit_start(job,
-                        state_->cluster.place_on(state_->jobs->shape(job), quota_vc(job), nodes.data(), nodes.size()));
+    return commit_start(job, state_->cluster.place_on(state_->shape(job), quota_vc(job), nodes.data(), nodes.size()));
   }
 
   /// Would start(job) be accepted? Changes nothing lasting.
   [[nodiscard]] bool fits(JobId job) {
-    const Shape& shape = state_->jobs->shape(job);
+    const Shape& shape = state_->shape(job);
     const std::uint32_t grants = place(job, shape, state_->options.placement);
     if (grants == no_index) return false;
     state_->cluster.release(grants, shape, quota_vc(job));
@@ -169,7 +168,7 @@ class Decision {
     if (grants == no_index) return Verdict::does_not_fit;
     detail::JobState& state = (*state_)[job];
     state.grants = grants;
-    if (!state_->sizes.empty()) state_->sizes[index(job)].shape = state_->jobs->shape(job);
+    if (!state_->sizes.empty()) state_->sizes[index(job)].shape = state_->shape(job);
     if (!state.preempted_now) state.since = state_->now;
     state.starting = true;
     move_to_running(job, state);

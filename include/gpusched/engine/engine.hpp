@@ -27,11 +27,13 @@ class Engine {
   /// An empty cluster before the first event. Virtual clusters of jobs and machines are matched by name; jobs of a
   /// virtual cluster that the machines do not have form a queue of their own and may run anywhere. A job whose shape
   /// does not fit the empty cluster waits for ever, so check the shapes first (ClusterState::fits_when_empty).
-  /// `runtime`, `failures`, `stages` and `elastic`: how fast jobs run, when nodes fail, what runs go through before
-  /// they work, which jobs may run at another size; null = at the reference rate, never, nothing, none.
+  /// `runtime`, `failures`, `stages`, `elastic` and `changes`: how fast jobs run, when nodes fail, what runs go through
+  /// before they work, which jobs may run at another size, what users do to jobs; null = at the reference rate, never,
+  /// nothing, none, nothing.
   Engine(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options = {},
          const RuntimeModel* runtime = nullptr, const NodeFailures* failures = nullptr,
-         const StageModel* stages = nullptr, const ElasticModel* elastic = nullptr) {
+         const StageModel* stages = nullptr, const ElasticModel* elastic = nullptr,
+         const JobChanges* changes = nullptr) {
     state_.jobs = &jobs;
     state_.runtime = runtime != nullptr && runtime->is_uniform() ? nullptr : runtime;
     state_.options = options;
@@ -39,6 +41,7 @@ class Engine {
     state_.demands = DemandTable(jobs, cluster);
     state_.states.resize(jobs.size());
     state_.dependencies = detail::OpenDependencies(jobs);
+    if (changes != nullptr) state_.changes = detail::OpenChanges(*changes, jobs);
     if (state_.runtime != nullptr) state_.worked.resize(jobs.size());
     const bool turns = std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const Node& node) {
       return node.sharing == SharingMode::time_slicing && node.gpus > 0;
@@ -56,11 +59,23 @@ class Engine {
     if (stages != nullptr) state_.stages = detail::NodeStages(*stages, jobs, state_.cluster.node_count());
     const bool waits = state_.cluster.cuts_cards() || state_.stages.active();
     if (options.preemption.any() || can_fail || waits) state_.costs.resize(jobs.size());
-    if (elastic != nullptr && !elastic->is_empty()) begin_elastic(*elastic);
+    static const ElasticModel rigid;
+    if (elastic != nullptr && !elastic->is_empty()) {
+      begin_elastic(*elastic);
+    } else if (state_.changes.resizes()) {
+      begin_elastic(rigid);  // what a job held is not what it asks for in the end
+    }
     state_.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state_.now = jobs.submit(JobId{0});
     if (can_fail) begin_failures(*failures);
+  }
+
+  /// A host gives a job up at `time`; no effect if it has ended by then. Preconditions: `time` is not before now and
+  /// after the job's submission; the last decision was applied.
+  void cancel_at(JobId job, Time time) {
+    GPUSCHED_ASSERT(!(time < state_.now), "a job is cancelled in the past");
+    state_.changes.add({.time = time, .job = job}, *state_.jobs);
   }
 
   /// The state as of now; valid until the engine moves.
@@ -74,7 +89,8 @@ class Engine {
     const Time planned = state_.planned.empty() ? Time::max() : state_.planned.top().time;
     const Time submit = state_.arrived < state_.jobs->size() ? state_.jobs->submit(JobId{state_.arrived}) : Time::max();
     Time next = planned < submit ? planned : submit;
-    if (state_.stages.next_time() < next && !all_finished()) next = state_.stages.next_time();
+    const Time rare = std::min(state_.stages.next_time(), state_.changes.next_time());
+    if (rare < next && !all_finished()) next = rare;
     return state_.outages.active() ? std::min(next, next_change_of_nodes(next)) : next;
   }
 
@@ -95,7 +111,11 @@ class Engine {
         return false;
       }
       state_.now = next;
-      if (state_.options.one_event_a_step) {
+      const bool is_done = state_.changes.next_time() == next && change_jobs();
+      if (is_done) {
+        adapt_rates();
+        if (state_.dependencies.active()) release();
+      } else if (state_.options.one_event_a_step) {
         happen_once();
         adapt_rates();
         if (state_.dependencies.active()) release();
@@ -175,7 +195,8 @@ class Engine {
       cluster.release(state.grants, state_.held_shape(job), state_.queue_of(job));
       ++running;
     }
-    const std::uint32_t accounted = waiting + running + state_.finished + state_.dependencies.held_back();
+    const std::uint32_t accounted =
+        waiting + running + state_.finished + state_.dependencies.held_back() + state_.changes.outside();
     return cluster.all_free() && accounted == state_.arrived;
   }
 
@@ -183,7 +204,7 @@ class Engine {
   [[nodiscard]] std::span<const Event> events() const { return state_.events; }
   /// True when every job of the table has finished.
   [[nodiscard]] bool all_finished() const { return state_.finished == state_.jobs->size(); }
-  /// Events so far: submissions, finishes, retries, wakes, and what failures of nodes brought.
+  /// Events so far: submissions, finishes, retries, wakes, and what failures of nodes and changes of jobs brought.
   [[nodiscard]] std::uint64_t events_seen() const { return state_.events_seen; }
 
   // ---- results, read when a job is done (or Time::max() / so far before) ----
@@ -200,11 +221,19 @@ class Engine {
   /// The part of ran() that advanced the job: without preemption costs, lost work and what adjust_work() added. At the
   /// reference rate that is its work; a GPU twice as fast needs half the time. Precondition: the job finished.
   [[nodiscard]] Time useful_time(JobId job) const {
+    if (is_cancelled(job)) return ran(job) - overhead(job) - lost(job);
     const Time work = state_.jobs->work(job);
     if (state_.worked.empty()) return work;
     const Time worked = state_.worked[index(job)];
     return worked.us == 0 ? Time{} : Time{mul_div(ran(job).us, work.us, worked.us)};
   }
+  /// True when users change jobs.
+  [[nodiscard]] bool has_changes() const { return state_.changes.active(); }
+  /// True when the job was cancelled before it ended; end() is that instant, and first_start() may be Time::max().
+  [[nodiscard]] bool is_cancelled(JobId job) const { return state_.changes.is_cancelled(job); }
+  /// True when users cancel the job at some time. Whether it ends before that, its policy decides: averages over jobs
+  /// leave it out, so that they are of the same jobs under all policies.
+  [[nodiscard]] bool may_be_cancelled(JobId job) const { return state_.changes.cancels(job); }
   /// True when some job may run at another size than it asks for.
   [[nodiscard]] bool has_elastic_jobs() const { return !state_.sizes.empty(); }
   /// What the job held, and the parts of it that were overhead() and lost(), in microseconds times thousandths of a
@@ -272,10 +301,7 @@ class Engine {
 
   void finish_attempt(JobId job, detail::JobState& state) {
     GPUSCHED_ASSERT(state.grants != no_index, "a vacated job was neither moved nor preempted");
-    state_.cluster.release(state.grants, state_.held_shape(job), state_.queue_of(job));
-    state_.cluster.free_grants(state.grants);
-    state.grants = no_index;
-    leave_cards(job);
+    release_nodes(job, state);
     const Time passed = settle_run(job, state);
     if (!state_.costs.empty()) {
       const detail::RunCosts& costs = state_.costs[index(job)];
@@ -297,6 +323,90 @@ class Engine {
     ++state_.finished;
     state_.events.push_back({EventKind::finish, job});
     if (state_.dependencies.active()) state_.dependencies.end(job, state_.arrived, state_.now);
+  }
+
+  // ---- changes of jobs ----
+
+  // The changes that are due. True: nothing else is to happen before the policy decides.
+  GPUSCHED_RARE bool change_jobs() {
+    if (state_.changes.outside() > 0) {
+      for (const JobId job : state_.changes.bring_back()) wait_in_queue(job);
+      return true;
+    }
+    while (state_.changes.is_due(state_.now) && !all_finished()) {
+      change_job();
+      if (state_.options.one_event_a_step) return true;
+    }
+    return false;
+  }
+
+  void change_job() {
+    const JobChange change = state_.changes.pop();
+    GPUSCHED_ASSERT(index(change.job) < state_.arrived, "a job changes before it is submitted");
+    const JobPhase phase = state_[change.job].phase;
+    if (phase == JobPhase::done) return;
+    if (change.kind == JobChange::Kind::cancel) return cancel(change.job);
+    if (change.kind == JobChange::Kind::size) return resize(change.job, change.shape);
+    if (change.priority == state_.changes.priority(change.job)) return;
+    state_.changes.set_priority(change.job, change.priority);
+    if (phase != JobPhase::future) state_.events.push_back({EventKind::reprioritize, change.job});
+  }
+
+  // What was done so far counts as useful. One that waits for others never comes to wait in its queue.
+  void cancel(JobId job) {
+    detail::JobState& state = state_[job];
+    const JobPhase phase = state.phase;
+    state_.changes.cancel(job);
+    if (phase == JobPhase::running) {
+      stop_cancelled(job, state);
+    } else if (phase == JobPhase::pending) {
+      state_.unlink(state_.queues[state_.queue_of(job)], job);
+      state_.events.push_back({EventKind::withdraw, job});
+    } else {
+      state_.dependencies.cancel(job);
+    }
+    state.phase = JobPhase::done;
+    state.remaining = {};
+    state.end = state_.now;
+    ++state_.finished;
+    if (state_.dependencies.active()) state_.dependencies.end(job, state_.arrived, state_.now);
+  }
+
+  void stop_cancelled(JobId job, detail::JobState& state) {
+    release_nodes(job, state);
+    forget_wait(job, state);
+    roll_back(job, state, loading_of(job), true);
+    if (!state_.sizes.empty()) end_size(job, state);
+    state_.unlink(state_.running, job);
+    state_.events.push_back({EventKind::finish, job});
+  }
+
+  // The job leaves its queue, after its nodes if it runs, and comes back with the other shape in change_jobs(). Until
+  // then policies see its present shape, to which their books refer.
+  void resize(JobId job, std::uint32_t shape) {
+    detail::JobState& state = state_[job];
+    if (state_.shape_id(job) == shape) return;
+    if (state.phase == JobPhase::future) return state_.changes.set_shape(job, shape);
+    if (state.phase == JobPhase::running) {
+      release_nodes(job, state);
+      suspend(job, state);
+      state_.unlink(state_.running, job);
+      state_.events.push_back({EventKind::kill, job});
+    } else {
+      state_.unlink(state_.queues[state_.queue_of(job)], job);
+    }
+    state.phase = JobPhase::future;
+    state_.events.push_back({EventKind::withdraw, job});
+    state_.changes.take_out(job, shape, state_.now);
+  }
+
+  // A run ends. Who sees that its job waits again reads its new priority then.
+  void release_nodes(JobId job, detail::JobState& state) {
+    if (state_.changes.active()) std::erase(state_.events, Event{EventKind::reprioritize, job});
+    state_.cluster.release(state.grants, state_.held_shape(job), state_.queue_of(job));
+    state_.cluster.free_grants(state.grants);
+    state.grants = no_index;
+    leave_cards(job);
   }
 
   // For EngineOptions::one_event_a_step; nothing, when the plan due had changed.
@@ -514,10 +624,7 @@ class Engine {
   // Stops a job whose node went down: it waits again, with the work that its last periodic checkpoint kept.
   void kill(JobId job, NodeId node) {
     detail::JobState& state = state_[job];
-    state_.cluster.release(state.grants, state_.held_shape(job), state_.queue_of(job));
-    state_.cluster.free_grants(state.grants);
-    state.grants = no_index;
-    leave_cards(job);
+    release_nodes(job, state);
     detail::RunCosts& costs = state_.costs[index(job)];
     forget_wait(job, state);
     roll_back(job, state, costs.loading, false);
@@ -558,9 +665,12 @@ class Engine {
   }
 
   void enter_queue(JobId job) {
-    detail::JobState& state = state_[job];
-    state.remaining = state_.jobs->attempt_work(job, 0);
-    state.phase = JobPhase::pending;
+    state_[job].remaining = state_.jobs->attempt_work(job, 0);
+    wait_in_queue(job);
+  }
+
+  void wait_in_queue(JobId job) {
+    state_[job].phase = JobPhase::pending;
     state_.append(state_.queues[state_.queue_of(job)], job);
     state_.events.push_back({EventKind::submit, job});
   }
@@ -594,16 +704,20 @@ class Engine {
     if (command.withdrawn) return;
     detail::JobState& state = state_[command.job];
     leave_cards(command.job);
-    // Without periodic checkpoints, whatever was done is saved now, and be it loading.
-    const bool is_periodic = !state_.costs.empty() && state_.costs[index(command.job)].interval.us > 0;
-    const bool saves_now = !is_periodic || state_.options.preemption.rule != CheckpointRule::fixed;
-    forget_wait(command.job, state);
-    roll_back(command.job, state, is_periodic ? loading_of(command.job) : Time{}, saves_now);
-    if (!state_.sizes.empty()) end_size(command.job, state);
+    suspend(command.job, state);
     state.preempted_now = false;
     ++state.preemptions;
-    state.must_restart = true;
     state_.events.push_back({EventKind::preempt, command.job});
+  }
+
+  // Ends a run that is to go on later. Without periodic checkpoints, whatever was done is saved now, and be it loading.
+  void suspend(JobId job, detail::JobState& state) {
+    const bool is_periodic = !state_.costs.empty() && state_.costs[index(job)].interval.us > 0;
+    const bool saves_now = !is_periodic || state_.options.preemption.rule != CheckpointRule::fixed;
+    forget_wait(job, state);
+    roll_back(job, state, is_periodic ? loading_of(job) : Time{}, saves_now);
+    if (!state_.sizes.empty()) end_size(job, state);
+    state.must_restart = true;
   }
 
   // The job runs, and not just because a command that is yet to be carried out says so.
@@ -841,7 +955,7 @@ class Engine {
   }
 
   void join_cards(JobId job, const detail::JobState& state) {
-    if (!state_.jobs->shape(job).is_share()) return;
+    if (!state_.shape(job).is_share()) return;
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
       const Grant& grant = state_.cluster.grant(at);
       if (grant.devices == 0) continue;
@@ -871,7 +985,7 @@ class Engine {
     if (!state_.sharing.audit(*state_.runtime, job, seats)) return false;
     for (std::uint32_t at = state.grants; at != no_index; at = state_.cluster.grant(at).next) {
       const Grant& grant = state_.cluster.grant(at);
-      if (state_.jobs->shape(job).is_share() && grant.devices != 0) held.push_back(card_of(grant));
+      if (state_.shape(job).is_share() && grant.devices != 0) held.push_back(card_of(grant));
     }
     return std::is_permutation(seats.begin(), seats.end(), held.begin(), held.end());
   }

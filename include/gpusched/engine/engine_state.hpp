@@ -17,6 +17,7 @@
 #include "gpusched/engine/event_queue.hpp"
 #include "gpusched/engine/node_outages.hpp"
 #include "gpusched/engine/node_stages.hpp"
+#include "gpusched/engine/open_changes.hpp"
 #include "gpusched/engine/open_dependencies.hpp"
 
 namespace gpusched {
@@ -166,6 +167,7 @@ struct EngineState {
   NodeOutages outages;            ///< inactive unless nodes can fail
   NodeStages stages;              ///< inactive unless runs have stages
   OpenDependencies dependencies;  ///< inactive unless jobs wait for others
+  OpenChanges changes;            ///< inactive unless users change jobs
   ClusterState cluster;
   CardSharing sharing;                      ///< inactive unless rates depend on who shares a card
   std::uint64_t reconfigurations = 0;       ///< of MIG cards
@@ -186,9 +188,19 @@ struct EngineState {
 
   [[nodiscard]] std::uint32_t queue_of(JobId job) const { return queue_of_vc.empty() ? 0 : queue_of_vc[jobs->vc(job)]; }
 
+  /// True when jobs may come to ask for something else; then `sizes` is not empty.
+  [[nodiscard]] bool resizes() const { return !sizes.empty() && changes.resizes(); }
+  /// Number of what the job asks for now, in JobTable::shapes().
+  [[nodiscard]] std::uint32_t shape_id(JobId job) const {
+    const std::uint32_t listed = jobs->shape_id(job);
+    return resizes() ? changes.shape_id(job) : listed;
+  }
+  /// What the job asks for now.
+  [[nodiscard]] const Shape& shape(JobId job) const { return jobs->shapes()[shape_id(job)]; }
+
   /// What the job holds by the commands so far, or held last: another number of tasks than it asks for, perhaps.
   [[nodiscard]] const Shape& held_shape(JobId job) const {
-    return sizes.empty() ? jobs->shape(job) : sizes[index(job)].shape;
+    return sizes.empty() ? shape(job) : sizes[index(job)].shape;
   }
 
   /// When the job was submitted, or might run first because others that it waits for had ended.
@@ -196,9 +208,14 @@ struct EngineState {
     return dependencies.active() ? dependencies.eligible(job) : jobs->submit(job);
   }
 
+  /// Larger is more urgent.
+  [[nodiscard]] std::int32_t priority(JobId job) const {
+    return changes.active() ? changes.priority(job) : jobs->priority(job);
+  }
+
   /// The job's rates by GPU type, alone on its GPUs; none where it runs at the reference rate on all.
   [[nodiscard]] std::span<const RatePpm> speeds(JobId job) const {
-    return runtime == nullptr ? std::span<const RatePpm>{} : runtime->rates(jobs->family(job), jobs->shape(job));
+    return runtime == nullptr ? std::span<const RatePpm>{} : runtime->rates(jobs->family(job), shape(job));
   }
 
   /// The factor on the rate of a job that holds nodes: what its span costs it. Precondition: there is a runtime model.

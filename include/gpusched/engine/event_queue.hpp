@@ -10,30 +10,37 @@
 
 namespace gpusched {
 
-/// What can happen. The events of one instant are applied in the order finish, retry, wake, node_down and node_up,
-/// submit; `start`, `preempt` and `move` are the traces of a decision and follow it.
+/// What can happen. The events of one instant are applied in the order withdraw and reprioritize (and the finish or
+/// kill of a running job that they stop), finish, retry, wake, node_down and node_up, submit; `start`, `preempt` and
+/// `move` are the traces of a decision and follow it.
 enum class EventKind : std::uint8_t {
-  finish,     ///< a job did its last work
-  retry,      ///< an attempt of a job ended, and the job waits for its next attempt
-  wake,       ///< a timer that the policy set
-  submit,     ///< a job arrived, or waits for the end of others no more
-  start,      ///< a decision started a job
-  preempt,    ///< a decision stopped a job
-  move,       ///< a decision gave a running job other nodes
-  kill,       ///< a node of a running job went down, and the job waits to run again; before the node_down
+  finish,   ///< a job did its last work
+  retry,    ///< an attempt of a job ended, and the job waits for its next attempt
+  wake,     ///< a timer that the policy set
+  submit,   ///< a job arrived, or waits for the end of others no more
+  start,    ///< a decision started a job
+  preempt,  ///< a decision stopped a job
+  move,     ///< a decision gave a running job other nodes
+  /// A running job lost its nodes and waits to run again: one went down (its node_down follows), or, without a node,
+  /// the user gave the job another size (its withdraw follows).
+  kill,
   node_down,  ///< a node went out of service; jobs that run on a drained one run on
   node_up,    ///< a node came back, empty
+  /// A waiting job left its queue: it was cancelled and is done (one that runs then finishes), or it is submitted anew
+  /// at this instant, after a decision, with another size.
+  withdraw,
+  reprioritize,  ///< a job has another priority from now on, and waits or runs as before (View::priority_before)
 };
 
-/// True when a running job loses its nodes and waits in its queue again, not by a decision: its next attempt is due, or
-/// a node went down.
+/// True when a running job loses its nodes and waits in its queue again, not by a decision: its next attempt is due, a
+/// node went down, or the job is to have another size.
 constexpr bool returns_to_queue(EventKind kind) { return kind == EventKind::retry || kind == EventKind::kill; }
 
 /// True when a job comes to wait in its queue by itself: it was submitted, or returns. A decision's own `preempt` is in
 /// none of these predicates, because the policy that gave it knows.
 constexpr bool enters_queue(EventKind kind) { return kind == EventKind::submit || returns_to_queue(kind); }
 
-/// True when a running job gives up its nodes by itself: it finished, or returns to its queue.
+/// True when a running job gives up its nodes by itself: it finished, or was cancelled, or returns to its queue.
 constexpr bool leaves_cluster(EventKind kind) { return kind == EventKind::finish || returns_to_queue(kind); }
 
 /// True when the event is about a job.
@@ -45,7 +52,7 @@ constexpr bool concerns_job(EventKind kind) {
 struct Event {
   EventKind kind = EventKind::wake;  ///< what happened
   JobId job = no_job;                ///< no_job unless concerns_job(kind)
-  NodeId node = no_node;             ///< of a kill, node_down or node_up
+  NodeId node = no_node;             ///< of a kill by a node, node_down or node_up
 
   /// Same kind, job and node.
   friend bool operator==(const Event&, const Event&) = default;

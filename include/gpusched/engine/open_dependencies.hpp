@@ -42,10 +42,20 @@ class OpenDependencies {
   /// The job ended; `arrived` jobs were submitted.
   void end(JobId job, std::uint32_t arrived, Time now) {
     for (const JobId waiting : jobs_->successors().of(job)) {
+      if (open_[index(waiting)] == no_index) continue;  // cancelled
       if (--open_[index(waiting)] > 0 || index(waiting) >= arrived) continue;
       --held_back_;
       eligible_[index(waiting)] = now;
       ready_.push_back(waiting);
+    }
+  }
+
+  /// A job that was submitted and waits for others is cancelled.
+  void cancel(JobId job) {
+    if (std::exchange(open_[index(job)], no_index) == 0) {
+      std::erase(ready_, job);  // what it waited for was cancelled at this instant
+    } else {
+      --held_back_;
     }
   }
 

@@ -85,12 +85,13 @@ class View {
   [[nodiscard]] Time listed(JobId job) const { return state_->jobs->submit(job); }
   /// The user's own estimate, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return state_->jobs->estimate(job); }
-  /// What the job asks for.
-  [[nodiscard]] const Shape& shape(JobId job) const { return state_->jobs->shape(job); }
+  /// What the job asks for now. At an event `withdraw` of a job that is to ask for something else it is still what it
+  /// asked for; its next `submit` follows at the same instant.
+  [[nodiscard]] const Shape& shape(JobId job) const { return state_->shape(job); }
   /// The shape of that number, below shape_count().
   [[nodiscard]] const Shape& shape_of_id(std::uint32_t shape) const { return state_->jobs->shapes()[shape]; }
   /// Number of the job's shape, below shape_count().
-  [[nodiscard]] std::uint32_t shape_id(JobId job) const { return state_->jobs->shape_id(job); }
+  [[nodiscard]] std::uint32_t shape_id(JobId job) const { return state_->shape_id(job); }
   /// Distinct shapes of the whole table.
   [[nodiscard]] std::uint32_t shape_count() const { return static_cast<std::uint32_t>(state_->jobs->shapes().size()); }
   /// Number of the job's demand, below demand_count(). Jobs of one demand want the same as far as this cluster tells
@@ -111,7 +112,11 @@ class View {
   [[nodiscard]] std::uint32_t family(JobId job) const { return state_->jobs->family(job); }
   /// \}
   /// Larger is more urgent; 0 where the trace has none.
-  [[nodiscard]] std::int32_t priority(JobId job) const { return state_->jobs->priority(job); }
+  [[nodiscard]] std::int32_t priority(JobId job) const { return state_->priority(job); }
+  /// What it was before its last change, such as the one that an event `reprioritize` tells of.
+  [[nodiscard]] std::int32_t priority_before(JobId job) const {
+    return state_->changes.active() ? state_->changes.priority_before(job) : priority(job);
+  }
   /// Instant by which it should have ended, or Time::max().
   [[nodiscard]] Time deadline(JobId job) const { return state_->jobs->deadline(job); }
   /// The names behind user(), name() and family(); number 0 is "".
@@ -154,6 +159,8 @@ class View {
   [[nodiscard]] Time running_since(JobId job) const { return (*state_)[job].since; }
   /// How often the job was preempted so far.
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return (*state_)[job].preemptions; }
+  /// True when the job was cancelled before it ended; it is done then.
+  [[nodiscard]] bool is_cancelled(JobId job) const { return state_->changes.is_cancelled(job); }
   /// 0-based number of the present attempt.
   [[nodiscard]] std::uint32_t attempt(JobId job) const { return (*state_)[job].attempt; }
   /// The grants of a running job: calls visit(const Grant&) for each.
@@ -224,7 +231,7 @@ class View {
   [[nodiscard]] Placement placement(JobId job) const { return state_->rule_for(job, options().placement); }
   /// Jobs submitted so far: those of id below it. Those that wait for others are among them, and still `future`.
   [[nodiscard]] std::uint32_t arrived() const { return state_->arrived; }
-  /// Jobs finished so far.
+  /// Jobs finished so far, cancelled ones included.
   [[nodiscard]] std::uint32_t finished() const { return state_->finished; }
 
  protected:

@@ -311,7 +311,9 @@ class Env {
         case EventKind::move:
         case EventKind::wake:
         case EventKind::node_down:
-        case EventKind::node_up: break;
+        case EventKind::node_up:
+        case EventKind::withdraw:  // environments have no changes of jobs
+        case EventKind::reprioritize: break;
       }
     }
     if (options_.weights[reward_fragmentation] != 0) rates_.fragmented_gpus = fragmented_gpus(view);

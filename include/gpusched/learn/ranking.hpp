@@ -49,6 +49,15 @@ class Ranking {
     plan(view, id);
   }
 
+  /// A waiting job left its queue: for good, or to join it anew.
+  void withdraw(const View& view, JobId id) {
+    Job& job = jobs_[index(id)];
+    order_.withdraw(view, id);
+    job.due_us = never;
+    if (std::exchange(job.asked, false)) asked_.erase(std::find(asked_.begin(), asked_.end(), id));
+    if (forecasts_ && view.phase(id) == JobPhase::done) forecast_.finish(view, id);
+  }
+
   /// A job ended.
   void finish(const View& view, JobId id) {
     leave(view, id);

@@ -80,8 +80,7 @@ using OnlinePolicyMaker = std::function<Result<AnyPolicy>(const JobTable& jobs, 
 /// themselves for the jobs of a table: n such jobs cost O(n^2) decisions. Repeated decisions must be the same again.
 ///
 /// Limits. Jobs run at the reference rate and have one attempt; a policy that changes how long a running job takes
-/// (hold, adjust_work) is refused when it does. A job that is cancelled while it waits keeps its place in the queue
-/// until the policy starts it, which the host is not told and which lasts no time.
+/// (hold, adjust_work) is refused when it does.
 class OnlineScheduler {
  public:
   /// A scheduler for that cluster. Only with `nodes_may_fail` may its nodes go out of service.
@@ -134,7 +133,7 @@ class OnlineScheduler {
     return {};
   }
 
-  /// A job is given up at the instant of the next decision: it stops if it runs, and will not start if it waits.
+  /// A job is given up at the instant of the next decision: it stops if it runs, and leaves its queue if it waits.
   /// Errors: it ended before, or is unknown.
   Result<void> cancel(const std::string& id) {
     const auto job = submitted(id);
@@ -184,7 +183,6 @@ class OnlineScheduler {
       for (const std::uint32_t job : run_->killed) states_[job] = State::waiting;
     }
     for (const OnlineCommand& command : *commands) {
-      if (states_[index(command.job)] == State::cancelled) continue;
       states_[index(command.job)] = command.action == OnlineAction::preempt ? State::waiting : State::running;
     }
     next_.commands = *commands;
@@ -252,7 +250,6 @@ class OnlineScheduler {
     std::vector<std::uint32_t> announced;  // of each job of the table, its number among the announced
     std::vector<std::uint64_t> starts;     // of each job, the number of its last start; 0 = does not run
     std::vector<Time> ends;                // of each running job, the planned end
-    std::vector<bool> is_cancelled;        // while it waited
     std::vector<std::uint32_t> killed;     // in the last decision, by the end of a node
     std::uint64_t start_count = 0;
   };
@@ -360,7 +357,6 @@ class OnlineScheduler {
     run_ = std::make_unique<Run>(*std::move(table), cluster_, options_, failures());
     for (const Submission& job : submitted_) run_->announced.push_back(job.announced);
     run_->announced.insert(run_->announced.end(), later.begin(), later.end());
-    run_->is_cancelled.assign(run_->jobs.size(), false);
     if (auto checked = check_shapes(); !checked) return checked;
     auto policy = make_(run_->jobs, cluster_);
     if (!policy) return Unexpected{policy.error()};
@@ -449,7 +445,7 @@ class OnlineScheduler {
     std::vector<OnlineCommand> commands;
     run_->killed.clear();
     if (engine.view().now() > step.now) return commands;  // before the first job
-    for (const std::uint32_t job : step.cancelled) run_->is_cancelled[job] = true;
+    for (const std::uint32_t job : step.cancelled) engine.cancel_at(JobId{job}, step.now);
     std::vector<std::uint32_t> ended = step.ended;
     plan_ends(step.now, ended);
     while (engine.advance_to(Time{step.now.us - 1})) {
@@ -457,12 +453,9 @@ class OnlineScheduler {
       if (auto decided = decide_once(commands); !decided) return Unexpected{decided.error()};
       if (!commands.empty()) return decides_otherwise(engine.view().now());
     }
-    while (engine.advance_to(step.now)) {
+    if (engine.advance_to(step.now)) {
       forget_ended();
       if (auto decided = decide_once(commands); !decided) return Unexpected{decided.error()};
-      ended = end_cancelled();
-      if (ended.empty()) break;
-      plan_ends(step.now, ended);
     }
     return commands;
   }
@@ -549,16 +542,7 @@ class OnlineScheduler {
         });
       }
     }
-    if (!run_->is_cancelled[index(event.job)]) commands.push_back(std::move(command));
-  }
-
-  // Jobs that were cancelled while they waited, and that the policy started: their hosts know nothing of it.
-  [[nodiscard]] std::vector<std::uint32_t> end_cancelled() const {
-    std::vector<std::uint32_t> started;
-    for (const JobId job : run_->engine.view().running()) {
-      if (run_->is_cancelled[index(job)]) started.push_back(index(job));
-    }
-    return started;
+    commands.push_back(std::move(command));
   }
 
   Cluster cluster_;

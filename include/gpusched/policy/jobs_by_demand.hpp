@@ -2,6 +2,7 @@
 /// JobsByDemand: what a greedy preemptive policy asks of the waiting and running jobs of each queue and demand.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -58,6 +59,13 @@ class JobsByDemand {
     const bool was_first = place == waiting.begin();
     waiting.erase(place);
     if (was_first) tree_.update(queue, demand, !waiting.empty(), order(view, queue));
+  }
+  /// A job waits no longer, wherever it stands. O(waiting jobs of its queue and demand).
+  void remove_job(const View& view, JobId job) {
+    const auto& waiting = jobs_[slot(view, view.queue_of(job), view.demand(job))].waiting;
+    const auto place =
+        std::find_if(waiting.begin(), waiting.end(), [&](const Waiting& entry) { return entry.job == job; });
+    if (place != waiting.end()) remove(view, Waiting(*place));
   }
   /// The job runs from now on.
   void add_running(const View& view, const Running& entry) {

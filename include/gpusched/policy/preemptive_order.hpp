@@ -44,6 +44,12 @@ class PreemptiveOrder {
     jobs_.remove_running(view, {keys_[index(job)], job});
   }
 
+  /// A waiting job left its queue: it is in the order no longer.
+  void withdraw(const View& view, JobId job) {
+    touch(view, job);  // others may be the first now
+    jobs_.remove(view, {keys_[index(job)], job});
+  }
+
   /// A waiting or running job has another key from now on.
   void rekey(const View& view, JobId job, const Key& key) {
     touch(view, job);

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/record_pool.hpp"
@@ -53,7 +54,7 @@ class EnergyLog {
     for (const Event& event : events) {
       switch (event.kind) {
         case EventKind::submit:
-          if (index(event.job) == window_.first) at_begin_ = used_mw_us_;
+          if (index(event.job) == window_.first && !std::exchange(begun_, true)) at_begin_ = used_mw_us_;
           break;
         case EventKind::start: open(view, event.job); break;
         case EventKind::move:
@@ -64,10 +65,14 @@ class EnergyLog {
           if (index(event.job) - window_.first < window_.count) at_end_ = used_mw_us_;
           close(event.job);
           break;
+        case EventKind::withdraw:
+          if (index(event.job) - window_.first < window_.count) at_end_ = used_mw_us_;
+          break;
         case EventKind::preempt:
         case EventKind::retry:
         case EventKind::kill: close(event.job); break;
         case EventKind::wake:
+        case EventKind::reprioritize:
         case EventKind::node_down:
         case EventKind::node_up: break;
       }
@@ -164,6 +169,7 @@ class EnergyLog {
   std::vector<Card> cards_;
   std::int64_t idle_mw_ = 0, busy_mw_ = 0;
   Time last_{};
+  bool begun_ = false;  // the first measured job was submitted
   detail::WideInt used_mw_us_ = 0, at_begin_ = 0, at_end_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/record_pool.hpp"
@@ -31,7 +32,7 @@ class FragmentationLog {
     for (const Event& event : events) {
       switch (event.kind) {
         case EventKind::submit:
-          if (index(event.job) == window_.first) at_begin_ = sums_;
+          if (index(event.job) == window_.first && !std::exchange(begun_, true)) at_begin_ = sums_;
           break;
         case EventKind::start: open(view, event.job); break;
         case EventKind::move:
@@ -42,11 +43,15 @@ class FragmentationLog {
           if (index(event.job) - window_.first < window_.count) at_end_ = sums_;
           close(event.job);
           break;
+        case EventKind::withdraw:
+          if (index(event.job) - window_.first < window_.count) at_end_ = sums_;
+          break;
         case EventKind::preempt:
         case EventKind::retry:
         case EventKind::kill: close(event.job); break;
         case EventKind::node_down:
         case EventKind::node_up: put_in_service(nodes_[index(event.node)], event.kind == EventKind::node_up); break;
+        case EventKind::reprioritize:
         case EventKind::wake: break;
       }
     }
@@ -134,6 +139,7 @@ class FragmentationLog {
   MilliGpu idle_ = 0, stranded_ = 0;
   Time last_{};
   Sums sums_, at_begin_, at_end_;
+  bool begun_ = false;  // the first measured job was submitted
 };
 
 }  // namespace gpusched

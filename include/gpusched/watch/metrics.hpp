@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/slowdown_bound.hpp"
@@ -49,10 +50,14 @@ class RunLog {
     pass_time(view.now());
     for (const Event& event : events) {
       if (!concerns_job(event.kind)) continue;
-      const MilliGpu gpus = view.shape(event.job).gpu_milli();
+      const auto asked = [&] { return view.shape(event.job).gpu_milli(); };
       switch (event.kind) {
-        case EventKind::submit: submit(event.job, gpus); break;
-        case EventKind::finish: finish(event.job, gpus, view.released_gpu_milli(event.job)); break;
+        case EventKind::submit: submit(event.job, asked()); break;
+        case EventKind::finish: finish(event.job, asked(), view.released_gpu_milli(event.job)); break;
+        case EventKind::withdraw:
+          finish(event.job, asked(), 0);
+          --waiting_;
+          break;
         case EventKind::retry:
         case EventKind::kill:
         case EventKind::preempt:
@@ -106,13 +111,13 @@ class RunLog {
   }
 
   void submit(JobId job, MilliGpu gpus) {
-    if (index(job) == window_.first) {
+    if (index(job) == window_.first && !std::exchange(begun_, true)) {
       held_at_begin_ = held_us_;
       withheld_at_begin_ = withheld_us_;
     }
     demand_ += gpus;
     ++waiting_;
-    contention_us_[index(job)] = contended_us_;
+    contention_us_[index(job)] = contended_us_ - contention_us_[index(job)];  // it may have been here before
   }
 
   void finish(JobId job, MilliGpu asked, MilliGpu held) {
@@ -126,7 +131,9 @@ class RunLog {
   }
 
   MeasureWindow window_;
-  std::vector<double> contention_us_;  // of a job in the system: contended_us_ at its submission
+  // Of a job in the system: contended_us_ at its submission, less what passed before when it is submitted anew.
+  std::vector<double> contention_us_;
+  bool begun_ = false;  // the first measured job was submitted
   double contended_us_ = 0;
   Time last_{};
   MilliGpu capacity_ = 0, demand_ = 0, held_ = 0, withheld_ = 0;
@@ -137,7 +144,9 @@ class RunLog {
 
 /// The numbers of a run, over the measured jobs. Names are the keys that files and reports use.
 struct Metrics {
-  std::uint32_t jobs = 0;   ///< measured jobs
+  /// Measured jobs. Averages, percentiles and ratios over jobs leave out those that users cancel at some time, under
+  /// all policies alike (Engine::may_be_cancelled).
+  std::uint32_t jobs = 0;
   double avg_jct_s = 0;     ///< job completion time: end - submission
   double median_jct_s = 0;  ///< 50th percentile of the completion times
   double p95_jct_s = 0;     ///< 95th percentile
@@ -176,6 +185,7 @@ struct Metrics {
   /// \}
   std::optional<double> goodput = {};  ///< gpu_utilization / gpu_allocation: the useful share of held GPU time (ETTR)
   std::optional<double> kills = {};    ///< of the measured jobs, by nodes that went down
+  std::optional<double> cancelled_jobs = {};  ///< measured jobs cancelled before they ended; nothing: users change none
   /// Of the measured jobs, where runs have stages.
   /// \{
   std::optional<double> cold_starts = {};  ///< for which a node fetched something or made a container (StartCounts)
@@ -281,7 +291,7 @@ inline void add_deadlines(const Engine& engine, MeasureWindow window, Metrics& m
   double with_deadline = 0, missed = 0, tardiness_us = 0;
   for (std::uint32_t i = window.first; i < window.end(jobs.size()); ++i) {
     const Time deadline = jobs.deadline(JobId{i});
-    if (deadline == Time::max()) continue;
+    if (deadline == Time::max() || engine.may_be_cancelled(JobId{i})) continue;
     ++with_deadline;
     if (engine.end(JobId{i}) <= deadline) continue;
     ++missed;
@@ -294,7 +304,26 @@ inline void add_deadlines(const Engine& engine, MeasureWindow window, Metrics& m
 
 }  // namespace detail
 
-/// Metrics of the measured jobs. Allocates two arrays of 8 bytes a measured job. Preconditions: every job finished;
+namespace detail {
+
+// Over the jobs that are averaged, if there are any.
+inline void add_averages(Metrics& metrics, std::span<std::int64_t> jcts, std::span<std::int64_t> waits,
+                         std::span<double> slowdowns, WideInt jct_sum, WideInt wait_sum, double slowdown_sum) {
+  if (jcts.empty()) return;
+  const auto count = static_cast<double>(jcts.size());
+  metrics.avg_jct_s = seconds(static_cast<double>(jct_sum) / count);
+  metrics.avg_wait_s = seconds(static_cast<double>(wait_sum) / count);
+  metrics.avg_bounded_slowdown = slowdown_sum / count;
+  metrics.worst_decile_slowdown = mean_of_largest_tenth(slowdowns);
+  metrics.median_jct_s = seconds(percentile(jcts, 0.50));
+  metrics.p95_jct_s = seconds(percentile(jcts, 0.95));
+  metrics.p99_jct_s = seconds(percentile(jcts, 0.99));
+  metrics.p99_wait_s = seconds(percentile(waits, 0.99));
+}
+
+}  // namespace detail
+
+/// Metrics of the measured jobs. Allocates three arrays of 8 bytes a measured job. Preconditions: every job finished;
 /// `log` watched the whole run with the same window; at least one job is measured.
 inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureWindow window = {}) {
   const JobTable& jobs = engine.jobs();
@@ -302,22 +331,17 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   GPUSCHED_ASSERT(window.first < end, "no job is measured");
   Metrics metrics;
   metrics.jobs = end - window.first;
-  const auto count = static_cast<double>(metrics.jobs);
-  std::vector<std::int64_t> values(metrics.jobs);
-  std::vector<double> slowdowns(metrics.jobs);
+  std::vector<std::int64_t> values, waits;
+  std::vector<double> slowdowns;
+  for (auto* const of_jobs : {&values, &waits}) of_jobs->reserve(metrics.jobs);
+  slowdowns.reserve(metrics.jobs);
   detail::WideInt jct_sum = 0, wait_sum = 0, useful = 0, held = 0, overhead = 0, lost = 0;
-  double kills = 0, cold_starts = 0, warm_starts = 0, fetched_bytes = 0;
+  double kills = 0, cold_starts = 0, warm_starts = 0, fetched_bytes = 0, cancelled = 0;
   double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0;
   std::uint32_t ratios = 0;
   Time last_end = Time{std::numeric_limits<std::int64_t>::min()};
   for (std::uint32_t i = window.first; i < end; ++i) {
     const JobId job{i};
-    const detail::JobOutcome outcome(engine, job);
-    values[i - window.first] = outcome.jct.us;
-    jct_sum += outcome.jct.us;
-    wait_sum += outcome.wait.us;
-    slowdown_sum += outcome.bounded_slowdown;
-    slowdowns[i - window.first] = outcome.bounded_slowdown;
     metrics.preemptions += engine.preemptions(job);
     const detail::GpuTime gpu_time(engine, job);
     useful += gpu_time.useful;
@@ -329,26 +353,25 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     cold_starts += starts.cold;
     warm_starts += starts.warm;
     fetched_bytes += static_cast<double>(starts.fetched_bytes);
+    last_end = std::max(last_end, engine.end(job));
+    if (engine.is_cancelled(job)) ++cancelled;
+    if (engine.may_be_cancelled(job)) continue;
+    const detail::JobOutcome outcome(engine, job);
+    values.push_back(outcome.jct.us);
+    waits.push_back(outcome.wait.us);
+    slowdowns.push_back(outcome.bounded_slowdown);
+    jct_sum += outcome.jct.us;
+    wait_sum += outcome.wait.us;
+    slowdown_sum += outcome.bounded_slowdown;
     if (const auto ratio = finish_time_ratio(engine, log, job)) {
       ratio_sum += *ratio;
       ratio_squares += *ratio * *ratio;
       metrics.max_finish_time_ratio = std::max(metrics.max_finish_time_ratio, *ratio);
       ++ratios;
     }
-    last_end = std::max(last_end, engine.end(job));
   }
-  metrics.avg_jct_s = detail::seconds(static_cast<double>(jct_sum) / count);
-  metrics.avg_wait_s = detail::seconds(static_cast<double>(wait_sum) / count);
-  metrics.avg_bounded_slowdown = slowdown_sum / count;
-  metrics.worst_decile_slowdown = detail::mean_of_largest_tenth(slowdowns);
+  detail::add_averages(metrics, values, waits, slowdowns, jct_sum, wait_sum, slowdown_sum);
   if (ratio_squares > 0) metrics.jain_fairness = ratio_sum * ratio_sum / (ratios * ratio_squares);
-  metrics.median_jct_s = detail::seconds(detail::percentile(values, 0.50));
-  metrics.p95_jct_s = detail::seconds(detail::percentile(values, 0.95));
-  metrics.p99_jct_s = detail::seconds(detail::percentile(values, 0.99));
-  for (std::uint32_t i = window.first; i < end; ++i) {
-    values[i - window.first] = detail::JobOutcome(engine, JobId{i}).wait.us;
-  }
-  metrics.p99_wait_s = detail::seconds(detail::percentile(values, 0.99));
   metrics.last_end_s = to_seconds(last_end);
   metrics.makespan_s = to_seconds(last_end - jobs.submit(JobId{window.first}));
   const double capacity_s = static_cast<double>(engine.view().cluster().total_gpus()) * metrics.makespan_s;
@@ -372,6 +395,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
     metrics.warm_starts = warm_starts;
     metrics.fetched_gib = fetched_bytes / bytes_per_gib;
   }
+  if (engine.has_changes()) metrics.cancelled_jobs = cancelled;
   detail::add_deadlines(engine, window, metrics);
   metrics.events = engine.events_seen();
   return metrics;
@@ -389,6 +413,7 @@ inline Saturation find_saturation(const Engine& engine, const RunLog& log, Measu
   for (std::uint32_t i = window.first; i < end; ++i) {
     const JobId job{i};
     needed += detail::GpuTime(engine, job).useful;
+    if (engine.may_be_cancelled(job)) continue;
     wait_of_quarter[std::uint64_t{i - window.first} * 4 / count] += detail::JobOutcome(engine, job).wait.us;
     if (engine.first_start(job) > last_submit) ++found.backlog_jobs;
   }
@@ -463,13 +488,14 @@ inline std::string split_key_name(const JobTable& jobs, std::uint32_t key, Split
 
 }  // namespace detail
 
-/// Measured jobs grouped by `by`, in order of GPU count, of first appearance (names) or of JobStatus.
-/// O(jobs). Preconditions as for compute_metrics.
+/// Measured jobs that users do not cancel, grouped by `by`, in order of GPU count, of first appearance (names) or of
+/// JobStatus. O(jobs). Preconditions as for compute_metrics.
 inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, MeasureWindow window = {}) {
   const JobTable& jobs = engine.jobs();
   const std::uint32_t end = window.end(jobs.size());
   std::vector<std::uint32_t> begin_of_key;  // counting sort: sizes first, then offsets
   for (std::uint32_t i = window.first; i < end; ++i) {
+    if (engine.may_be_cancelled(JobId{i})) continue;
     const std::uint32_t key = detail::split_key(jobs, JobId{i}, by);
     if (key + 1 >= begin_of_key.size()) begin_of_key.resize(key + 2, 0);
     ++begin_of_key[key + 1];
@@ -484,6 +510,7 @@ inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, Mea
   std::vector<std::int64_t> jcts(end - window.first);
   for (std::uint32_t i = window.first; i < end; ++i) {
     const JobId job{i};
+    if (engine.may_be_cancelled(job)) continue;
     const std::uint32_t key = detail::split_key(jobs, job, by);
     const detail::JobOutcome outcome(engine, job);
     Sums& sum = sums[key];

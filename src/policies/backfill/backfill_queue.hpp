@@ -28,16 +28,17 @@ class BackfillQueue {
   /// Takes in the instant's events.
   void observe(const OracleView& view) {
     ends_.observe(view);
-    queue_.observe(view);
+    queue_.learn(view);
     for (const Event& event : view.events()) {
-      if (enters_queue(event.kind)) keep(view, event.job);
+      if (event.kind == EventKind::withdraw || moves(view, event)) forget(view, event.job);
+      queue_.note(view, event);
+      if (enters_queue(event.kind) || moves(view, event)) keep(view, event.job);
     }
   }
 
   /// The decision just started this job.
   void start(const View& view, JobId job) {
-    const std::uint32_t queue = view.queue_of(job), shape = view.demand(job);
-    if (many(queue, shape)) lengths_[queue][shape].erase(entry(queue_.waiting().claim(view, job)), view.now());
+    forget(view, job);
     ends_.start(view, job);
     queue_.waiting().erase(view, job);
   }
@@ -64,7 +65,18 @@ class BackfillQueue {
     return queue_.waiting().jobs(queue, shape).slots().size() > few;
   }
 
-  // Precondition: the job has just joined those that wait, perhaps with others.
+  // A waiting job that has another place in the order.
+  static bool moves(const View& view, const Event& event) {
+    return event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending;
+  }
+
+  // Takes a job that still waits out of the tree, if there is one.
+  void forget(const View& view, JobId job) {
+    const std::uint32_t queue = view.queue_of(job), shape = view.demand(job);
+    if (many(queue, shape)) lengths_[queue][shape].erase(entry(queue_.waiting().claim(view, job)), view.now());
+  }
+
+  // Precondition: the job has just joined those that wait.
   void keep(const View& view, JobId job) {
     const std::uint32_t queue = view.queue_of(job), shape = view.demand(job);
     if (!many(queue, shape)) return;

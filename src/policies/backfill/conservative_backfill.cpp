@@ -36,8 +36,26 @@ void ConservativeBackfill::note_events(const View& view) {
       for (Plan& plan : plans_) plan.refused = false;
     }
     if (enters_queue(event.kind)) unplanned_.push_back(event.job);
+    if (event.kind == EventKind::withdraw) withdraw(view, event.job);
+    if (event.kind != EventKind::reprioritize) continue;
+    sorted_ = 0;
+    stale_ = true;
   }
   moved_.insert(moved_.end(), ends_.moved().begin(), ends_.moved().end());
+}
+
+// Gives the job's reservation up, if it has one.
+void ConservativeBackfill::withdraw(const View& view, JobId job) {
+  const auto plan = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& other) { return other.job == job; });
+  if (plan == plans_.end()) {
+    unplanned_.erase(
+        std::find(unplanned_.begin() + static_cast<std::ptrdiff_t>(next_unplanned_), unplanned_.end(), job));
+    return;
+  }
+  change(view, *plan, plan->start, plan->end(), +1);
+  if (static_cast<std::size_t>(plan - plans_.begin()) < sorted_) --sorted_;
+  plans_.erase(plan);
+  room_again_ = stale_ = true;
 }
 
 // Makes reservations for new jobs, up to `depth` in all.

@@ -51,6 +51,7 @@ class ConservativeBackfill {
   };
 
   void note_events(const View& view);
+  void withdraw(const View& view, JobId job);
   void take_in(const View& view);
   [[nodiscard]] Time earliest_start(const View& view, const Plan& plan) const;
   void settle(const View& view);

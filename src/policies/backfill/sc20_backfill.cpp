@@ -11,6 +11,11 @@ namespace gpusched {
 void Sc20Backfill::decide(const OracleView& view, Decision& decision) {
   queue_.observe(view);
   if (chosen_.empty()) chosen_.resize(view.queue_count());
+  for (const Event& event : view.events()) {
+    if (event.kind != EventKind::withdraw) continue;
+    Chosen& chosen = chosen_[view.queue_of(event.job)];
+    if (chosen.job == event.job) chosen.job = no_job;
+  }
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
     Chosen& chosen = chosen_[queue];
     for (;;) {

@@ -118,6 +118,13 @@ class HierarchicalDrf {
       shares_.left(user, view.shape(event.job));
       waiting_.reorder_member(user, ByPath{this});
     }
+    if (event.kind == EventKind::withdraw) {
+      shares_.withdrawn(user, view.shape(event.job));
+      waiting_.erase(view, event.job, view.vc(event.job), user, ByPath{this});
+    }
+    if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
+      waiting_.reprioritize(view, event.job, view.vc(event.job), user, ByPath{this});
+    }
     if (!enters_queue(event.kind)) return;
     shares_.submitted(user, view.shape(event.job));
     waiting_.push(view, event.job, view.vc(event.job), user, ByPath{this});

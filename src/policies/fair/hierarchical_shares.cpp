@@ -24,6 +24,8 @@ std::uint32_t HierarchicalShares::add(std::uint32_t parent, std::int64_t weight_
 
 void HierarchicalShares::submitted(std::uint32_t leaf, const Shape& shape) { wait(leaf, shape, +1); }
 
+void HierarchicalShares::withdrawn(std::uint32_t leaf, const Shape& shape) { wait(leaf, shape, -1); }
+
 void HierarchicalShares::started(std::uint32_t leaf, const Shape& shape) {
   hold(leaf, shape, +1);
   wait(leaf, shape, -1);

@@ -41,6 +41,7 @@ class HierarchicalShares {
 
   /// What a job of the leaf did. \{
   void submitted(std::uint32_t leaf, const Shape& shape);
+  void withdrawn(std::uint32_t leaf, const Shape& shape);  ///< before it started
   void started(std::uint32_t leaf, const Shape& shape);
   void left(std::uint32_t leaf, const Shape& shape);
   /// \}

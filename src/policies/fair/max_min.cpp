@@ -99,6 +99,12 @@ void MaxMin::note_events(const View& view) {
     if (event.job == no_job) continue;
     if (leaves_cluster(event.kind)) hold(view, event.job, -1);
     if (enters_queue(event.kind)) wait(view, event.job);
+    if (event.kind == EventKind::withdraw) {
+      waiting_.erase(view, event.job, 0, number_of(view, event.job), ByHeld(held_));
+    }
+    if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
+      waiting_.reprioritize(view, event.job, 0, number_of(view, event.job), ByHeld(held_));
+    }
   }
 }
 

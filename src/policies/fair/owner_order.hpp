@@ -98,6 +98,12 @@ class OwnerOrder {
         reorder(view, owner);
       }
     }
+    if (event.kind == EventKind::withdraw) {
+      waiting_.erase(view, event.job, party(owner), owner, order(view));
+    }
+    if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
+      waiting_.reprioritize(view, event.job, party(owner), owner, order(view));
+    }
     if (!enters_queue(event.kind)) return;
     if constexpr (requires { accounts_.queued(view, event.job, owner); }) {
       accounts_.queued(view, event.job, owner);

@@ -162,10 +162,18 @@ void ShareQueues::note(const View& view) {
     if (event.job == no_job) continue;
     const std::uint32_t owner = owner_of(options_.column, view, event.job);
     const MilliGpu wanted = view.shape(event.job).gpu_milli();
-    if (event.kind == EventKind::finish) demand(owner, -wanted);
+    if (event.kind == EventKind::finish || event.kind == EventKind::withdraw) demand(owner, -wanted);
     if (event.kind == EventKind::submit) demand(owner, +wanted);
     if (leaves_cluster(event.kind)) hold(view, event.job, -1);
     if (enters_queue(event.kind)) wait(view, event.job);
+    if (event.kind == EventKind::withdraw)
+      waiting_.erase(view, event.job, owner, user_of(view, event.job), ByShare{this});
+    if (event.kind != EventKind::reprioritize) continue;
+    if (view.phase(event.job) == JobPhase::pending) {
+      waiting_.reprioritize(view, event.job, owner, user_of(view, event.job), ByShare{this});
+    } else {
+      offers_[owner].reset();
+    }
   }
 }
 

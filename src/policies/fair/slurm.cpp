@@ -62,6 +62,10 @@ void Slurm::decide(const View& view, Decision& decision, const std::function<voi
   for (const Event& event : view.events()) {
     if (leaves_cluster(event.kind)) hold(view, event.job, -1);
     if (enters_queue(event.kind)) waiting_.push(view, event.job, party_of(view, event.job), 0, order);
+    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job, party_of(view, event.job), 0, order);
+    if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
+      waiting_.reprioritize(view, event.job, party_of(view, event.job), 0, order);
+    }
   }
   const auto note_start = [&](JobId job) {
     hold(view, job, +1);

@@ -13,6 +13,10 @@ void StaticPartition::decide(const View& view, Decision& decision) {
       held_[owner] -= view.shape(event.job).gpu_milli();
     }
     if (enters_queue(event.kind)) waiting_.push(view, event.job, owner);
+    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job, owner);
+    if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
+      waiting_.reprioritize(view, event.job, owner);
+    }
   }
   blocked_.assign(quotas_.size(), false);
   const auto score = [](const ClassQueues::Class&) { return 0; };  // in order of submission

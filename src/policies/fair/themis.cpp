@@ -55,6 +55,9 @@ void Themis::note_arrivals(const OracleView& view) {
   for (const Event& event : view.events()) {
     if (leaves_cluster(event.kind)) end_lease(event.job);
     if (returns_to_queue(event.kind)) wait(view, event.job);
+    if (event.kind == EventKind::withdraw) {
+      waiting_[group_of(view, event.job)].erase(slots_[index(event.job)], view.now());
+    }
     if (event.kind != EventKind::submit) continue;
     cpu_only_jobs_ = cpu_only_jobs_ || view.shape(event.job).gpu_milli() == 0;
     const auto jobs = static_cast<double>(view.arrived() - view.finished());

@@ -23,6 +23,14 @@ void AgendaBackfill::wait(const View& view, JobId job, double key, Time known) {
   if (blocks_) own.by_turn.push(entry(turn, &Lane::by_turn), view.now());
 }
 
+// The last turn of the job is the one that it has now.
+void AgendaBackfill::withdraw(const View& view, JobId job) {
+  const auto last = std::find_if(turns_.rbegin(), turns_.rend(), [&](const Turn& turn) { return turn.job == job; });
+  const auto turn = static_cast<std::uint32_t>(turns_.rend() - last - 1);
+  if (turn == chosen_) chosen_ = no_index;
+  leave(turn, view.now());
+}
+
 void AgendaBackfill::decide(const View& view, Decision& decision) {
   for (const std::uint32_t lane : active_) lanes_[lane].full = false;
   if (blocks_) {

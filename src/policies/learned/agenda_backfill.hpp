@@ -21,6 +21,8 @@ class AgendaBackfill {
 
   /// A job began to wait. `key`: its place in the order, smallest first; ties go to the job that began to wait first.
   void wait(const View& view, JobId job, double key, Time known);
+  /// A waiting job left its queue. O(jobs that ever waited).
+  void withdraw(const View& view, JobId job);
   /// The run of a job ended.
   void end(JobId job) { ends_.end(job); }
 

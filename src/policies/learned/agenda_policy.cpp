@@ -79,6 +79,17 @@ void AgendaPolicy::observe(const View& view) {
     if (ended && way_ == Way::backfill) backfill_.end(event.job);
     if (event.kind == EventKind::finish) known_.finish(view, event.job);
     if (enters_queue(event.kind)) wait(view, event.job);
+    if (event.kind == EventKind::withdraw) withdraw(view, event.job);
+  }
+}
+
+void AgendaPolicy::withdraw(const View& view, JobId job) {
+  if (way_ == Way::backfill) {
+    backfill_.withdraw(view, job);
+  } else if (job == chosen_) {
+    chosen_ = no_job;
+  } else {
+    waiting_.erase(view, job);
   }
 }
 

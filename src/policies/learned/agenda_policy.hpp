@@ -39,6 +39,7 @@ class AgendaPolicy {
   static Way way_of(const AgendaOptions& options);
   void observe(const View& view);
   void wait(const View& view, JobId job);
+  void withdraw(const View& view, JobId job);
   void start_by_key(const View& view, Decision& decision);
 
   Agenda agenda_;

@@ -8,6 +8,7 @@ namespace gpusched {
 
 void AsRecorded::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
+    if (event.kind == EventKind::withdraw) withdraw(view, event.job);
     if (!enters_queue(event.kind)) continue;
     const bool retries = event.kind != EventKind::submit;
     const Time recorded = jobs_->start(event.job);
@@ -30,6 +31,14 @@ void AsRecorded::decide(const View& view, Decision& decision) {
   if (next == awake_at_) return;
   awake_at_ = next;
   decision.wake(next);
+}
+
+void AsRecorded::withdraw(const View& view, JobId job) {
+  if (std::erase_if(later_, [&](const auto& start) { return start.second == index(job); }) > 0) {
+    std::make_heap(later_.begin(), later_.end(), std::greater<>());
+  } else {
+    due_.erase(view, job);
+  }
 }
 
 PolicyInfo as_recorded_info() {

@@ -27,6 +27,8 @@ class AsRecorded {
  private:
   using Due = std::pair<std::int64_t, std::uint32_t>;  // microseconds, then the job
 
+  void withdraw(const View& view, JobId job);
+
   const JobTable* jobs_;
   std::vector<Due> later_;            // a heap, the earliest first
   JobHeaps<std::int64_t> due_{true};  // by recorded start

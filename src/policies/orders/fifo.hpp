@@ -32,6 +32,7 @@ struct FifoSkip {
       if (enters_queue(event.kind)) {
         waiting_.push(view, event.job, index(event.job));
       }
+      if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job);
     }
     waiting_.start_in_order(view, decision, true);
   }

@@ -23,12 +23,20 @@ class OrderedQueue {
   [[nodiscard]] const PriorityOrder& order() const { return order_; }
   [[nodiscard]] WaitingJobs& waiting() { return waiting_; }
 
-  /// Learns from the jobs that finished and takes in those that began to wait.
+  /// Learns from the jobs that finished, takes in those that began to wait and takes out those that were cancelled.
   void observe(const OracleView& view) {
-    order_.estimator.observe(view);
-    for (const Event& event : view.events()) {
-      if (enters_queue(event.kind)) push(view, event.job);
-    }
+    learn(view);
+    for (const Event& event : view.events()) note(view, event);
+  }
+  /// The first part of observe().
+  void learn(const OracleView& view) { order_.estimator.observe(view); }
+  /// The rest of it, for one event.
+  void note(const OracleView& view, const Event& event) {
+    if (enters_queue(event.kind)) push(view, event.job);
+    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job);
+    if (event.kind != EventKind::reprioritize || view.phase(event.job) != JobPhase::pending) return;
+    waiting_.erase(view, event.job);
+    push(view, event.job);
   }
 
   void push(const OracleView& view, JobId job) {

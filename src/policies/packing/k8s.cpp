@@ -79,6 +79,10 @@ void K8s::decide(const View& view, Decision& decision) {
       nodes_of_[index(event.job)].clear();
     }
     if (enters_queue(event.kind)) waiting_.push(view, event.job, 0, 0, ByPodPriority{});
+    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job, 0, 0, ByPodPriority{});
+    if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
+      waiting_.reprioritize(view, event.job, 0, 0, ByPodPriority{});
+    }
   }
   const auto may_fit = [&](const RankedClasses::Kind& kind) {
     return view.cluster().may_fit(view.shape_of_demand(kind.second), kind.first);

@@ -275,7 +275,7 @@ std::int32_t NodePacker::gpu_clustering(const ClusterState& cluster, const Shape
 }
 
 void NodePacker::changed(NodeId node) {
-  if (fragmentation_.empty()) return;  // nothing was looked at yet
+  if (fragmentation_.empty()) return;                                   // nothing was looked at yet
   if (changes_.size() >= std::max<std::size_t>(order_.size(), 1024)) {  // a ranking that knows none is filled as fast
     forgotten_ += changes_.size();
     changes_.clear();
@@ -303,6 +303,7 @@ void Packing::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
     freed = freed || event.kind == EventKind::node_up;
     if (event.job == no_job && event.node != no_node) packer_.changed(event.node);
+    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job);
     if (!leaves_cluster(event.kind)) continue;
     for (const NodeTasks& part : nodes_of_[index(event.job)]) {
       packer_.changed(part.node, view.shape(event.job), -static_cast<int>(part.tasks));

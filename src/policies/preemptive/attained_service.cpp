@@ -131,6 +131,10 @@ void AttainedService::note_events(const View& view) {
       plan_promotion(view, event.job);
       order_.wait(view, event.job, key_of(view, event.job));
     }
+    if (event.kind == EventKind::withdraw) {
+      order_.withdraw(view, event.job);
+      jobs_[index(event.job)].promotion = Time::max();
+    }
     if (event.kind == EventKind::submit) {
       jobs_[index(event.job)].entered = view.now().us;
       order_.wait(view, event.job, key_of(view, event.job));

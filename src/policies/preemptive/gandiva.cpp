@@ -27,6 +27,9 @@ void Gandiva::note_events(const View& view) {
     if (leaves_cluster(event.kind)) {
       running_[view.queue_of(event.job)].erase({since_[id], id});
     }
+    if (event.kind == EventKind::withdraw) {
+      waiting_[{view.queue_of(event.job), view.demand(event.job)}].erase({since_[id], id});
+    }
     if (enters_queue(event.kind)) {
       since_[id] = view.now().us;
       waiting_[{view.queue_of(event.job), view.demand(event.job)}].insert({since_[id], id});

@@ -7,13 +7,18 @@ void PriorityClasses::decide(const View& view, Decision& decision) {
   if (waiting_.empty()) {
     waiting_.resize(view.queue_count());
     running_.resize(view.queue_count());
+    keys_.resize(view.job_count());
   }
   for (const Event& event : view.events()) {
     if (event.job == no_job) continue;
     const std::uint32_t queue = view.queue_of(event.job);
-    const Place place = place_of(view, event.job);
-    if (leaves_cluster(event.kind)) running_[queue].erase(place);
-    if (enters_queue(event.kind)) waiting_[queue].insert(place);
+    std::set<Place>& jobs = (view.phase(event.job) == JobPhase::running ? running_ : waiting_)[queue];
+    const bool moves = event.kind == EventKind::reprioritize;
+    if (leaves_cluster(event.kind)) running_[queue].erase(place_of(event.job));
+    if (moves || event.kind == EventKind::withdraw) jobs.erase(place_of(event.job));
+    if (!moves && !enters_queue(event.kind)) continue;
+    keys_[index(event.job)] = key_of(view, event.job);
+    jobs.insert(place_of(event.job));
   }
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) fill(queue, view, decision);
 }

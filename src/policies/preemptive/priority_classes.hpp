@@ -38,15 +38,18 @@ class PriorityClasses {
     }
   };
 
-  [[nodiscard]] Place place_of(const View& view, JobId job) const {
-    return {Key{view.submit(job).us} - Key{view.priority(job)} * aging_.us, job};
+  [[nodiscard]] Key key_of(const View& view, JobId job) const {
+    return Key{view.submit(job).us} - Key{view.priority(job)} * aging_.us;
   }
+  // Of a job that waits or runs.
+  [[nodiscard]] Place place_of(JobId job) const { return {keys_[index(job)], job}; }
   void fill(std::uint32_t queue, const View& view, Decision& decision);
   bool preempt_for(const Place& head, std::uint32_t queue, const View& view, Decision& decision);
 
   Time aging_;
   bool preempts_;
   std::vector<std::set<Place>> waiting_, running_;  // of each scheduling queue
+  std::vector<Key> keys_;                           // by job, as of its last event
   std::vector<Place> victims_;
 };
 

@@ -105,12 +105,14 @@ void ShortestRemaining::note(const OracleView& view, const Event& event) {
   touched_[queue] = true;
   if (leaves_cluster(event.kind)) {
     const std::set<Running>& running = jobs_.running(view, queue, view.demand(event.job));
-    auto ended = running.begin();  // it is among the few that end now, unless it never took any time or was killed
-    const bool ends_now = event.kind != EventKind::kill;
+    auto ended =
+        running.begin();  // it is among the few that end now, unless it never took any time, was killed or cancelled
+    const bool ends_now = event.kind != EventKind::kill && !view.is_cancelled(event.job);
     while (ended != running.end() && (!ends_now || ended->end == view.now().us) && ended->job != event.job) ++ended;
     if (ended != running.end() && ended->job == event.job) jobs_.remove_running(view, Running(*ended));
     touch_all();
   }
+  if (event.kind == EventKind::withdraw) jobs_.remove_job(view, event.job);
   if (enters_queue(event.kind)) {
     jobs_.add(view, newcomer(event.job, key(event.job, view.remaining(event.job), view)));
   }

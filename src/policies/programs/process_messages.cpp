@@ -104,7 +104,7 @@ OnlineJob read_job(JsonFields& fields, Time* submit) {
 
 Json job_json(const OracleView& view, JobId job, bool with_duration) {
   const JobTable& jobs = view.jobs();
-  const Shape& shape = jobs.shape(job);
+  const Shape& shape = view.shape(job);
   Json json = {{"id", jobs.external_id(job)},
                {"tasks", shape.tasks},
                {"gpu_milli_per_task", shape.gpu_milli_per_task},
@@ -119,7 +119,7 @@ Json job_json(const OracleView& view, JobId job, bool with_duration) {
   put_name(json, "name", jobs.names(), jobs.name(job));
   put_name(json, "family", jobs.families(), jobs.family(job));
   put_name(json, "gpu_type", jobs.gpu_specs(), shape.gpu_spec);
-  if (jobs.priority(job) != 0) json["priority"] = jobs.priority(job);
+  if (view.priority(job) != 0) json["priority"] = view.priority(job);
   return json;
 }
 

@@ -115,6 +115,12 @@ class ProgramPolicy {
         events.push_back({{"event", "job_requeued"}, {"id", view.jobs().external_id(event.job)}});
       } else if (event.kind == EventKind::finish) {
         events.push_back({{"event", "job_finished"}, {"id", view.jobs().external_id(event.job)}});
+      } else if (event.kind == EventKind::withdraw) {
+        events.push_back({{"event", "job_cancelled"}, {"id", view.jobs().external_id(event.job)}});
+      } else if (event.kind == EventKind::reprioritize) {
+        events.push_back({{"event", "job_reprioritized"},
+                          {"id", view.jobs().external_id(event.job)},
+                          {"priority", view.priority(event.job)}});
       } else if (event.kind == EventKind::node_down || event.kind == EventKind::node_up) {
         const char* const word = event.kind == EventKind::node_down ? "node_down" : "node_up";
         events.push_back({{"event", word}, {"node", index(event.node)}});

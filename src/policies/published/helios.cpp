@@ -88,6 +88,7 @@ void HeliosList::decide(const OracleView& view, Decision& decision) {
   estimator_.observe(view);
   for (const Event& event : view.events()) {
     if (enters_queue(event.kind)) queues_[view.queue_of(event.job)].unrated.push_back(event.job);
+    if (event.kind == EventKind::withdraw) withdraw(queues_[view.queue_of(event.job)], event.job);
   }
   for (Queue& queue : queues_) {
     const bool older_wait = queue.waited || !queue.rated.empty();
@@ -100,6 +101,11 @@ void HeliosList::decide(const OracleView& view, Decision& decision) {
     queue.waited = false;
     start_rated(queue, decision);
   }
+}
+
+void HeliosList::withdraw(Queue& queue, JobId job) {
+  std::erase(queue.unrated, job);
+  std::erase_if(queue.rated, [&](const Place& place) { return std::get<2>(place) == index(job); });
 }
 
 void HeliosList::start_unrated(Queue& queue, const OracleView& view, Decision& decision) {
@@ -163,6 +169,9 @@ void HeliosSrtf::note_events(const OracleView& view) {
     if (leaves_cluster(event.kind)) {
       queue.running.erase(std::find_if(queue.running.begin(), queue.running.end(),
                                        [&](const Run& run) { return run.job == event.job; }));
+    }
+    if (event.kind == EventKind::withdraw && !queue.waiting.erase_job(view.shape(event.job).tasks, event.job)) {
+      std::erase(queue.joining, event.job);
     }
     if (!enters_queue(event.kind)) continue;
     owed_[index(event.job)] = late_second;

@@ -50,6 +50,7 @@ class HeliosList {
   };
 
   [[nodiscard]] Place place_of(const OracleView& view, JobId job);
+  static void withdraw(Queue& queue, JobId job);
   void start_unrated(Queue& queue, const OracleView& view, Decision& decision);
   static void start_rated(Queue& queue, Decision& decision);
 

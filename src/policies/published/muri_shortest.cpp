@@ -53,6 +53,7 @@ void MuriShortest::progress(Time span) {
 void MuriShortest::admit(const OracleView& view) {
   std::uint64_t number = first_arrival;
   for (const Event& event : view.events()) {
+    if (event.kind == EventKind::withdraw) waiting_.erase_job(view.shape(event.job).tasks, event.job);
     if (!enters_queue(event.kind)) continue;
     overhead_.admit(view, event.job);
     const std::uint32_t gpus = view.shape(event.job).tasks;

@@ -87,6 +87,7 @@ class TiresiasQueues {
   void demote(Time now);
   void enter(Run& run, std::uint32_t queue) const;
   void admit(const RunView& view);
+  void withdraw(JobId id, std::uint32_t gpus);
   void append_pending(JobId job, std::uint32_t gpus) { insert_pending(job, gpus, last_place_++); }
   void insert_pending(JobId job, std::uint32_t gpus, std::int64_t place);
   void promote_starved(const RunView& view);

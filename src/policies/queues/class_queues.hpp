@@ -47,6 +47,15 @@ class ClassQueues {
     std::push_heap(jobs.begin(), jobs.end(), std::greater<>());
   }
 
+  /// Takes out a job, which need not be the first. O(jobs of its class). Precondition: it is in here.
+  void erase(const View& view, JobId job, std::uint32_t owner) { erase(view, job, view.priority(job), owner); }
+
+  /// The job has another priority now (EventKind::reprioritize): moves it to the class of that. O(jobs of its class).
+  void reprioritize(const View& view, JobId job, std::uint32_t owner) {
+    erase(view, job, view.priority_before(job), owner);
+    push(view, job, owner);
+  }
+
   /// Calls `attempt(class)`, which tries to start the class's first job, for the class of the lowest
   /// (score(class), first job), until none is left to try. Without `skip`, a job without room ends its scheduling
   /// queue. Precondition: starting a job lowers no score at this instant. O(classes), and O(classes alike in scheduling
@@ -144,6 +153,14 @@ class ClassQueues {
     std::vector<std::uint32_t>& active = kinds_[places_[number].kind].active;
     places_[number].at = static_cast<std::uint32_t>(active.size());
     active.push_back(number);
+  }
+
+  void erase(const View& view, JobId job, std::int32_t priority, std::uint32_t owner) {
+    const std::uint32_t number = numbers_.at(std::tuple(owner, priority, view.queue_of(job), view.demand(job)));
+    std::vector<JobId>& jobs = classes_[number].jobs;
+    std::erase(jobs, job);
+    std::make_heap(jobs.begin(), jobs.end(), std::greater<>());
+    if (jobs.empty()) deactivate(number);
   }
 
   void pop(std::uint32_t number) {

@@ -34,6 +34,17 @@ class JobHeaps {
     if (heap.front().job == job) tree_.update(queue, demand, true, order(queue));
   }
 
+  /// Takes out a job, which need not be the first. O(jobs of its queue and demand). Precondition: it is in here.
+  void erase(const View& view, JobId job) {
+    const std::uint32_t queue = view.queue_of(job), demand = view.demand(job);
+    std::vector<Entry>& heap = queues_[queue][demand];
+    const auto at = std::find_if(heap.begin(), heap.end(), [&](const Entry& entry) { return entry.job == job; });
+    *at = heap.back();
+    heap.pop_back();
+    std::make_heap(heap.begin(), heap.end(), Later{});
+    tree_.update(queue, demand, !heap.empty(), order(queue));
+  }
+
   /// True when a job of the queue and demand of `job` waits.
   [[nodiscard]] bool waits_like(const View& view, JobId job) const {
     const std::uint32_t queue = view.queue_of(job);

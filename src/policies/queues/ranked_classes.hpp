@@ -67,7 +67,7 @@ class RankedClasses {
 
   template <class Order>
   void push(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
-    const std::uint32_t number = number_of(view, job, party, member, order);
+    const std::uint32_t number = number_of(view, job, view.priority(job), party, member, order);
     std::vector<JobId>& jobs = classes_[number].jobs;
     jobs.push_back(job);
     std::push_heap(jobs.begin(), jobs.end(), std::greater<>());
@@ -155,7 +155,24 @@ class RankedClasses {
   /// Takes `job` out, which need not be the first of its class. O(jobs of the class).
   template <class Order>
   void erase(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
-    const std::uint32_t number = number_of(view, job, party, member, order);
+    erase(view, job, view.priority(job), party, member, order);
+  }
+
+  /// `job` has another priority now (EventKind::reprioritize): moves it to the class of that. O(jobs of the class).
+  template <class Order>
+  void reprioritize(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
+    erase(view, job, view.priority_before(job), party, member, order);
+    push(view, job, party, member, order);
+  }
+
+  /// Scores and bounds computed so far: what the elections cost.
+  [[nodiscard]] std::uint64_t scored() const { return scored_; }
+
+ private:
+  template <class Order>
+  void erase(const View& view, JobId job, std::int32_t priority, std::uint32_t party, std::uint32_t member,
+             Order order) {
+    const std::uint32_t number = number_of(view, job, priority, party, member, order);
     std::vector<JobId>& jobs = classes_[number].jobs;
     std::iter_swap(std::find(jobs.begin(), jobs.end(), job), jobs.end() - 1);
     jobs.pop_back();
@@ -163,10 +180,6 @@ class RankedClasses {
     place(number, order);
   }
 
-  /// Scores and bounds computed so far: what the elections cost.
-  [[nodiscard]] std::uint64_t scored() const { return scored_; }
-
- private:
   // What is known of some parties.
   struct Node {
     double standing = std::numeric_limits<double>::infinity();  // the least
@@ -229,13 +242,14 @@ class RankedClasses {
   }
 
   template <class Order>
-  std::uint32_t number_of(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
-    const Key key(party, member, view.priority(job), view.queue_of(job), view.demand(job));
+  std::uint32_t number_of(const View& view, JobId job, std::int32_t priority, std::uint32_t party, std::uint32_t member,
+                          Order order) {
+    const Key key(party, member, priority, view.queue_of(job), view.demand(job));
     const auto [known, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(classes_.size()));
     if (added) {
       classes_.push_back({.party = party,
                           .member = member,
-                          .priority = view.priority(job),
+                          .priority = priority,
                           .queue = view.queue_of(job),
                           .demand = view.demand(job)});
       add_class(known->second, order.kind(classes_.back()));

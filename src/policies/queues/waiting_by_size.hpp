@@ -29,6 +29,11 @@ class WaitingBySize {
   /// Not during a walk. Precondition: it was inserted so.
   void erase(std::int64_t size, const Entry& entry) { queue_of(size).entries.erase(entry); }
 
+  /// Takes out a job, wherever it stands; false: it is not in here. Not during a walk. O(jobs of its size).
+  bool erase_job(std::int64_t size, JobId job) {
+    return std::erase_if(queue_of(size).entries, [&](const Entry& entry) { return entry.job == job; }) > 0;
+  }
+
   /// All jobs are to be looked at. O(sizes).
   void begin_walk() {
     open_ = queues_.size();

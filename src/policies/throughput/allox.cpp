@@ -32,6 +32,9 @@ class Allox {
     estimator_.observe(view);
     for (const Event& event : view.events()) {
       if (enters_queue(event.kind)) enter(view, event.job);
+      if (event.kind != EventKind::withdraw) continue;
+      std::erase_if(waiting_, [&](const Waiting& entry) { return entry.job == event.job; });
+      std::erase(without_type_, event.job);
     }
     match(view, decision);
     const auto started = [&](JobId job) { return decision.start(job) == Verdict::ok; };

@@ -43,10 +43,10 @@ void Gavel::decide(const OracleView& view, Decision& decision) {
 void Gavel::note_events(const View& view) {
   for (const Event& event : view.events()) {
     if (event.kind == EventKind::submit) enter(view, event.job);
-    if (!leaves_cluster(event.kind)) continue;
+    if (!leaves_cluster(event.kind) && event.kind != EventKind::withdraw) continue;
     account(event.job, view.now());
     jobs_[index(event.job)].running_on = no_index;
-    if (event.kind != EventKind::finish) continue;
+    if (returns_to_queue(event.kind)) continue;
     jobs_[index(event.job)] = {};
     active_.erase(std::find(active_.begin(), active_.end(), event.job));
     outdated_ = true;

@@ -42,6 +42,7 @@ class ChoiceAgenda {
       if (leaves_cluster(event.kind)) hold(view.user(event.job), -ends_.end(event.job));
       if (event.kind == EventKind::finish) known_.finish(view, event.job);
       if (enters_queue(event.kind)) begin_wait(view, event.job);
+      if (event.kind == EventKind::withdraw) withdraw(event.job);
       if (event.node != no_node) change_cluster();
     }
   }
@@ -200,6 +201,13 @@ class ChoiceAgenda {
   void change_cluster() {
     shapes_.cluster_changed();
     groups_.cluster_changed();
+  }
+
+  void withdraw(JobId job) {
+    if (blocked_ == job) blocked_ = no_job;
+    const auto waiting = tokens_.waiting();
+    const auto of_job = [&](const WaitingJob& entry) { return entry.job == job; };
+    remove(static_cast<std::uint32_t>(std::find_if(waiting.begin(), waiting.end(), of_job) - waiting.begin()));
   }
 
   void remove(std::uint32_t place) {

@@ -37,6 +37,7 @@ class RankingAgenda {
         if (heuristic_ == Heuristic::gittins) ranking_.ask_near(event.job);
         known_.finish(view, event.job);
       }
+      if (event.kind == EventKind::withdraw) ranking_.withdraw(view, event.job);
       if (enters_queue(event.kind)) ranking_.wait(view, event.job, known_.seconds(view, event.job));
     }
     ranking_.cross(view);

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that users cancel, and priorities that they change, worked out by hand.
+#include "gpusched/data/job_changes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "gpusched/data/node_failures.hpp"
+#include "gpusched/engine/engine.hpp"
+#include "gpusched/policy/simulate.hpp"
+#include "gpusched/watch/metrics.hpp"
+#include "src/policies/orders/fifo.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched::test {
+namespace {
+
+constexpr Time at(std::int64_t seconds) { return whole_seconds(seconds); }
+
+JobChange cancel(std::uint32_t job, Time time) { return {.time = time, .job = JobId{job}}; }
+JobChange priority(std::uint32_t job, Time time, std::int32_t value) {
+  return {.time = time, .job = JobId{job}, .kind = JobChange::Kind::priority, .priority = value};
+}
+
+struct Row {
+  std::int64_t submit_s, work_s;
+  std::uint32_t gpus;
+  std::int32_t priority = 0;
+  std::vector<std::string> after = {};
+};
+
+JobTable table(const std::vector<Row>& rows) {
+  JobTableBuilder builder;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string id = "j" + std::to_string(i);
+    builder.add({.id = id,
+                 .submit = at(rows[i].submit_s),
+                 .work = at(rows[i].work_s),
+                 .shape = {.tasks = rows[i].gpus, .gpu_milli_per_task = whole_gpu},
+                 .priority = rows[i].priority,
+                 .after = rows[i].after});
+  }
+  return *std::move(builder).build();
+}
+
+// What each instant brought.
+struct EventLog {
+  std::vector<std::string> lines;
+  void observe(const OracleView& view, std::span<const Event> events) {
+    for (const Event& event : events) {
+      const char* word = nullptr;
+      if (event.kind == EventKind::withdraw) word = "withdraw";
+      if (event.kind == EventKind::reprioritize) word = "reprioritize";
+      if (event.kind == EventKind::finish) word = "finish";
+      if (event.kind == EventKind::kill) word = "kill";
+      if (word == nullptr) continue;
+      lines.push_back(std::to_string(view.now().us / 1'000'000) + " " + word + " " + std::to_string(index(event.job)));
+    }
+  }
+};
+
+TEST(JobChanges, AWaitingJobThatIsCancelledBlocksNobodyAnyLonger) {
+  // j1 wants all of the pool and blocks j2, until it is cancelled at 30.
+  const JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 2}});
+  const JobChanges changes({cancel(1, at(30))}, 3);
+  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Fifo policy;
+  EventLog log;
+  ASSERT_TRUE(simulate(engine, policy, log));
+  EXPECT_EQ(log.lines, (std::vector<std::string>{"30 withdraw 1", "40 finish 2", "100 finish 0"}));
+  EXPECT_TRUE(engine.is_cancelled(JobId{1}));
+  EXPECT_EQ(engine.end(JobId{1}), at(30));
+  EXPECT_EQ(engine.first_start(JobId{1}), Time::max());
+  EXPECT_EQ(engine.ran(JobId{1}), at(0));
+  EXPECT_EQ(engine.first_start(JobId{2}), at(30));
+}
+
+TEST(JobChanges, ARunningJobThatIsCancelledFinishesThenAndItsWorkCounts) {
+  const JobTable jobs = table({{0, 100, 4}, {1, 10, 4}});
+  const JobChanges changes({cancel(0, at(40))}, 2);
+  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Fifo policy;
+  EventLog log;
+  RunLog run;
+  ASSERT_TRUE(simulate(engine, policy, log, run));
+  EXPECT_EQ(log.lines, (std::vector<std::string>{"40 finish 0", "50 finish 1"}));
+  EXPECT_EQ(engine.ran(JobId{0}), at(40));
+  EXPECT_EQ(engine.useful_time(JobId{0}), at(40));
+  const Metrics metrics = compute_metrics(engine, run);
+  EXPECT_EQ(metrics.cancelled_jobs, 1);
+  EXPECT_DOUBLE_EQ(metrics.gpu_utilization, 1);
+  EXPECT_DOUBLE_EQ(metrics.gpu_allocation, 1);
+  EXPECT_DOUBLE_EQ(metrics.avg_jct_s, 49);  // of job 1 alone
+  EXPECT_DOUBLE_EQ(metrics.avg_wait_s, 39);
+}
+
+TEST(JobChanges, AJobThatEndedBeforeIsLeftOutOfAveragesAllTheSame) {
+  const JobTable jobs = table({{0, 100, 1}, {0, 10, 1}});
+  const JobChanges changes({cancel(1, at(40)), priority(0, at(500), 3)}, 2);
+  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Fifo policy;
+  RunLog run;
+  ASSERT_TRUE(simulate(engine, policy, run));
+  EXPECT_FALSE(engine.is_cancelled(JobId{1}));
+  const Metrics metrics = compute_metrics(engine, run);
+  EXPECT_EQ(metrics.cancelled_jobs, 0);
+  EXPECT_EQ(metrics.jobs, 2u);
+  EXPECT_DOUBLE_EQ(metrics.avg_jct_s, 100);
+  EXPECT_DOUBLE_EQ(metrics.makespan_s, 100);
+}
+
+TEST(JobChanges, WhatAnOverheadCostIsNotUsefulWhenTheJobIsCancelled) {
+  // Preempted by nobody, but killed at 20 without a checkpoint; starts again at 30 with 5 s of loading; cancelled
+  // at 50.
+  const JobTable jobs = table({{0, 100, 4}});
+  NodeFailures failures;
+  const std::vector<NodeChange> outage{{at(20), NodeId{0}, false}, {at(30), NodeId{0}, true}};
+  failures.add_changes(outage);
+  const JobChanges changes({cancel(0, at(50))}, 1);
+  const EngineOptions options{.preemption = {.restart = at(5)}};
+  Engine engine(jobs, Cluster::homogeneous(1, 4), options, nullptr, &failures, nullptr, nullptr, &changes);
+  Fifo policy;
+  ASSERT_TRUE(simulate(engine, policy));
+  EXPECT_EQ(engine.ran(JobId{0}), at(40));
+  EXPECT_EQ(engine.lost(JobId{0}), at(20));
+  EXPECT_EQ(engine.overhead(JobId{0}), at(5));
+  EXPECT_EQ(engine.useful_time(JobId{0}), at(15));
+}
+
+TEST(JobChanges, WhoWaitsForACancelledJobWaitsNoMore) {
+  // j1 waits for j0, j2 for j1; j1 is cancelled at 10 while it waits for j0, which then frees j2 at 10.
+  const JobTable jobs = table({{0, 100, 1}, {1, 5, 1, 0, {"j0"}}, {2, 7, 1, 0, {"j1"}}});
+  const JobChanges changes({cancel(1, at(10))}, 3);
+  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Fifo policy;
+  ASSERT_TRUE(simulate(engine, policy));
+  EXPECT_TRUE(engine.is_cancelled(JobId{1}));
+  EXPECT_EQ(engine.end(JobId{1}), at(10));
+  EXPECT_EQ(engine.first_start(JobId{2}), at(10));
+  EXPECT_EQ(engine.end(JobId{2}), at(17));
+}
+
+TEST(JobChanges, OfAChainThatIsCancelledAtOneInstantNobodyIsLost) {
+  const JobTable jobs = table({{0, 100, 1}, {1, 5, 1, 0, {"j0"}}, {2, 7, 1, 0, {"j1"}}});
+  const JobChanges changes({cancel(0, at(10)), cancel(1, at(10)), cancel(2, at(10))}, 3);
+  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Fifo policy;
+  ASSERT_TRUE(simulate(engine, policy));
+  EXPECT_TRUE(engine.consistent());
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(engine.end(JobId{i}), at(10)) << i;
+}
+
+// The policy of that name over the pool of 4 GPUs.
+std::vector<Time> starts_under(const std::string& policy, const JobTable& jobs, const JobChanges& changes) {
+  static const PolicyRegistry registry = PolicyRegistry::standard();
+  const Cluster cluster = Cluster::pool(4);
+  const auto specs = parse_policy_list(policy);
+  auto made = registry.make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1});
+  EXPECT_TRUE(made.has_value()) << policy;
+  Engine engine(jobs, cluster, {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  EXPECT_TRUE(simulate(engine, *made)) << policy;
+  std::vector<Time> starts;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) starts.push_back(engine.first_start(JobId{i}));
+  return starts;
+}
+
+TEST(JobChanges, AJobThatBecomesUrgentGoesFirst) {
+  const JobTable jobs = table({{0, 100, 4}, {1, 10, 4, 1}, {2, 10, 4, 1}});
+  const JobChanges none, changes({priority(2, at(50), 9)}, 3);
+  for (const char* policy : {"priority{aging_s=1e6,preempt=false}", "k8s", "slurm{weight_qos=1000,weight_age=0}"}) {
+    EXPECT_EQ(starts_under(policy, jobs, none)[1], at(100)) << policy;
+    const std::vector<Time> starts = starts_under(policy, jobs, changes);
+    EXPECT_EQ(starts[2], at(100)) << policy;
+    EXPECT_EQ(starts[1], at(110)) << policy;
+  }
+}
+
+TEST(JobChanges, ARunningJobThatBecomesUnimportantMayBePreempted) {
+  const JobTable jobs = table({{0, 100, 4, 5}, {1, 10, 4, 5}});
+  const JobChanges none, changes({priority(0, at(50), 1)}, 2);
+  EXPECT_EQ(starts_under("priority{aging_s=1e6}", jobs, none)[1], at(100));
+  EXPECT_EQ(starts_under("priority{aging_s=1e6}", jobs, changes)[1], at(50));
+}
+
+TEST(JobChanges, AJobThatIsKilledAtTheInstantOfItsChangeComesBackWithTheNewPriority) {
+  const JobTable jobs = table({{0, 100, 4, 5}, {1, 10, 4, 3}});
+  const JobChanges changes({priority(0, at(20), 1)}, 2);
+  NodeFailures failures;
+  const std::vector<NodeChange> outage{{at(20), NodeId{0}, false}, {at(30), NodeId{0}, true}};
+  failures.add_changes(outage);
+  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, nullptr, &failures, nullptr, nullptr, &changes);
+  static const PolicyRegistry registry = PolicyRegistry::standard();
+  const Cluster cluster = Cluster::homogeneous(1, 4);
+  auto policy =
+      registry.make(parse_policy_list("priority{aging_s=1e6}")->front(), {.jobs = &jobs, .cluster = &cluster});
+  ASSERT_TRUE(policy.has_value());
+  EventLog log;
+  ASSERT_TRUE(simulate(engine, *policy, log));
+  EXPECT_EQ(log.lines, (std::vector<std::string>{"20 kill 0", "40 finish 1", "140 finish 0"}));
+}
+
+// Says when each job ran on how many GPUs: "j1 10-20x4".
+struct RunLines {
+  std::vector<std::string> lines;
+  std::vector<std::pair<Time, MilliGpu>> open = std::vector<std::pair<Time, MilliGpu>>(8);
+  void observe(const OracleView& view, std::span<const Event> events) {
+    for (const Event& event : events) {
+      if (event.kind == EventKind::start) open[index(event.job)] = {view.now(), view.held_gpu_milli(event.job)};
+      if (!leaves_cluster(event.kind) && event.kind != EventKind::preempt) continue;
+      const auto& [since, milli] = open[index(event.job)];
+      lines.push_back("j" + std::to_string(index(event.job)) + " " + std::to_string(since.us / 1'000'000) + "-" +
+                      std::to_string(view.now().us / 1'000'000) + "x" + std::to_string(milli / whole_gpu));
+    }
+  }
+};
+
+JobChange size(JobTable& jobs, std::uint32_t job, Time time, std::uint32_t gpus) {
+  const std::uint32_t shape = jobs.number_of_shape({.tasks = gpus, .gpu_milli_per_task = whole_gpu});
+  return {.time = time, .job = JobId{job}, .kind = JobChange::Kind::size, .shape = shape};
+}
+
+TEST(JobChanges, AWaitingJobOfAnotherSizeJoinsItsQueueAnew) {
+  // j1 wants 4 and blocks j2; from 20 on it wants 1, stands behind j2, and both run at once.
+  JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 1}});
+  const JobChanges changes({size(jobs, 1, at(20), 1)}, 3);
+  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Fifo policy;
+  RunLines runs;
+  RunLog log;
+  ASSERT_TRUE(simulate(engine, policy, runs, log));
+  EXPECT_EQ(runs.lines, (std::vector<std::string>{"j2 20-30x1", "j1 20-70x1", "j0 0-100x2"}));
+  EXPECT_EQ(engine.submit(JobId{1}), at(1));
+  const Metrics metrics = compute_metrics(engine, log);
+  EXPECT_DOUBLE_EQ(metrics.gpu_utilization, (200.0 + 50 + 10) / 400);
+  EXPECT_DOUBLE_EQ(metrics.avg_jct_s, (100.0 + 69 + 28) / 3);
+}
+
+TEST(JobChanges, ARunningJobOfAnotherSizeIsStoppedAndKeepsItsWork) {
+  // j0 did 30 of its 100 s on 2 GPUs. At 30 it goes back to the queue with 4, after j1, which takes the 2.
+  JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 2}});
+  const JobChanges changes({size(jobs, 0, at(30), 3)}, 3);
+  const EngineOptions options{.preemption = {.checkpoint = at(2), .restart = at(3)}};
+  Engine engine(jobs, Cluster::pool(4), options, nullptr, nullptr, nullptr, nullptr, &changes);
+  Fifo policy;
+  RunLines runs;
+  RunLog log;
+  EventLog events;
+  ASSERT_TRUE(simulate(engine, policy, runs, log, events));
+  // j1 and j2 go first; j0 needs 70 s more, and 5 for its checkpoint.
+  EXPECT_EQ(runs.lines, (std::vector<std::string>{"j0 0-30x2", "j1 30-80x4", "j2 80-90x2", "j0 90-165x3"}));
+  EXPECT_EQ(events.lines.front(), "30 kill 0");
+  EXPECT_EQ(events.lines[1], "30 withdraw 0");
+  EXPECT_EQ(engine.ran(JobId{0}), at(105));
+  EXPECT_EQ(engine.preemptions(JobId{0}), 0u);
+  EXPECT_EQ(engine.kills(JobId{0}), 0u);
+  const Metrics metrics = compute_metrics(engine, log);
+  const double capacity = 4 * 165, useful = 30 * 2 + 70 * 3 + 50 * 4 + 10 * 2, overhead = 5 * 3;
+  EXPECT_DOUBLE_EQ(metrics.gpu_utilization, useful / capacity);
+  EXPECT_DOUBLE_EQ(metrics.gpu_allocation, (useful + overhead) / capacity);
+  EXPECT_DOUBLE_EQ(*metrics.gpu_overhead, overhead / capacity);
+  EXPECT_DOUBLE_EQ(*metrics.gpu_lost, 0);
+}
+
+TEST(JobChanges, ASizeThatComesBeforeWhatAJobWaitsForEndsIsTheOneThatItAsksFor) {
+  JobTable jobs = table({{0, 100, 1}, {1, 5, 4, 0, {"j0"}}, {2, 200, 1}});
+  const JobChanges changes({size(jobs, 1, at(10), 2)}, 3);
+  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Fifo policy;
+  RunLines runs;
+  ASSERT_TRUE(simulate(engine, policy, runs));
+  EXPECT_EQ(runs.lines, (std::vector<std::string>{"j0 0-100x1", "j1 100-105x2", "j2 2-202x1"}));
+}
+
+TEST(JobChanges, ACopyOfAnEngineGoesOnAlikeBetweenTheTwoDecisions) {
+  JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 1}});
+  const JobChanges changes({size(jobs, 1, at(20), 1)}, 3);
+  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Fifo policy;
+  while (engine.advance()) {
+    Decision decision = engine.decision();
+    policy.decide(engine.view(), decision);
+    engine.apply();
+    if (engine.view().now() == at(20)) break;
+  }
+  EXPECT_EQ(engine.view().phase(JobId{1}), JobPhase::future);
+  Engine copy = engine;
+  for (Engine* const each : {&engine, &copy}) {
+    Fifo own = policy;
+    ASSERT_TRUE(simulate(*each, own));
+    EXPECT_EQ(each->end(JobId{1}), at(70));
+  }
+}
+
+TEST(JobChanges, OfASliceAreThoseOfItsJobs) {
+  const JobChanges changes({cancel(1, at(5)), priority(2, at(7), 4), cancel(3, at(1))}, 4);
+  const JobChanges part = changes.slice(2, 2);
+  ASSERT_EQ(part.all().size(), 2u);
+  EXPECT_EQ(part.all()[0].job, JobId{1});
+  EXPECT_EQ(part.all()[0].time, at(1));
+  EXPECT_EQ(part.all()[1].job, JobId{0});
+  EXPECT_EQ(part.all()[1].priority, 4);
+  EXPECT_TRUE(part.cancels(JobId{1}));
+  EXPECT_FALSE(part.cancels(JobId{0}));
+  EXPECT_TRUE(changes.slice(0, 1).is_empty());
+}
+
+// A job that never ran and was cancelled has no effect on who runs when, once it is gone.
+TEST(JobChanges, ACancelledJobLeavesNoTraceUnderAnyPolicyThatStopsNobody) {
+  static const PolicyRegistry registry = PolicyRegistry::standard();
+  const std::vector<Row> rows{{0, 100, 3}, {1, 20, 4}, {2, 30, 2}, {3, 5, 1}, {4, 40, 4}, {5, 15, 2}};
+  std::vector<Row> with = rows;
+  with.push_back({6, 1, 4, 9});  // the shortest, the most urgent, and never with room before 50
+  const JobTable plain = table(rows), jobs = table(with);
+  const JobChanges none, changes({cancel(6, at(50))}, 7);
+  std::uint32_t compared = 0;
+  for (const PolicyInfo& info : registry.rows()) {
+    if (info.preemptive || !info.make) continue;
+    const Cluster cluster = Cluster::pool(4);
+    const auto specs = parse_policy_list(info.name);
+    if (!specs || !registry.make(specs->front(), {.jobs = &jobs, .cluster = &cluster}).has_value()) continue;
+    if (!registry.make(specs->front(), {.jobs = &plain, .cluster = &cluster}).has_value()) continue;
+    std::vector<Time> after = starts_under(info.name, jobs, changes);
+    const std::vector<Time> before = starts_under(info.name, plain, none);
+    ASSERT_EQ(after.back(), Time::max()) << info.name << " found room for it";
+    after.pop_back();
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      // Who might have started before 50 may have stood behind it.
+      if (before[i] < at(50)) continue;
+      EXPECT_EQ(after[i], before[i]) << info.name << ", job " << i;
+    }
+    ++compared;
+  }
+  EXPECT_GE(compared, 15u);
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine with stages, shared storage, failures and checkpoints against a slow simulator. The slow one is told who
-// starts, moves, is preempted and killed when and where; it works out for itself, in floating point and by recomputing
-// everything between any two changes, when each run is ready, saves and ends, and what nodes keep.
+// The engine with stages, shared storage and uplinks, failures and checkpoints against a slow simulator. The slow one
+// is told who starts, moves, is preempted and killed when and where; it works out for itself, in floating point and by
+// recomputing everything between any two changes, when each run is ready, saves and ends, and what nodes keep.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,12 +38,12 @@ struct SlowNode {
 struct SlowRun {
   std::set<std::uint32_t> nodes;
   std::set<std::pair<std::uint32_t, std::uint32_t>> awaited = {};  // node, item
-  std::vector<double> saves = {};                                  // bytes left
+  std::vector<std::pair<std::uint32_t, double>> saves = {};        // node, bytes left
   double fixed = 0, loading = 0;
   double since_save = 0;
 };
 struct SlowJob {
-  double work, kept;  // left now, and at the last checkpoint
+  double work, kept;   // left now, and at the last checkpoint
   double carried = 0;  // loading
   double overhead = 0, lost = 0;
   bool must_restart = false, was_killed = false, runs = false, ended = false;
@@ -53,8 +53,10 @@ struct SlowJob {
 
 class SlowSimulator {
  public:
-  SlowSimulator(const JobTable& jobs, const StageModel& model, const PreemptionCost& cost, std::uint32_t nodes)
-      : jobs_(&jobs), model_(&model), cost_(cost), nodes_(nodes) {
+  // `links`: of each node, the number of what it shares with others.
+  SlowSimulator(const JobTable& jobs, const StageModel& model, const PreemptionCost& cost,
+                const std::vector<std::uint32_t>& links)
+      : jobs_(&jobs), model_(&model), cost_(cost), links_(links), nodes_(links.size()) {
     for (std::uint32_t i = 0; i < jobs.size(); ++i) {
       const double work = to_seconds(jobs.work(JobId{i}));
       jobs_left_.push_back({.work = work, .kept = work});
@@ -147,13 +149,36 @@ class SlowSimulator {
     return it.run.awaited.empty() && it.run.saves.empty() && it.run.fixed <= 0 && it.run.loading <= 0;
   }
 
-  [[nodiscard]] double rate() const {
-    double moving = 0;
-    for (const SlowNode& node : nodes_) {
-      for (const auto& [item, fetch] : node.items) moving += fetch.left > 0 ? 1 : 0;
+  // Bytes a second of a transfer by link: all rise together from 0, and stop rising where something of theirs is full.
+  [[nodiscard]] std::map<std::uint32_t, double> rates() const {
+    std::map<std::uint32_t, double> rising;  // transfers of each link
+    for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
+      for (const auto& [item, fetch] : nodes_[n].items) {
+        if (fetch.left > 0) ++rising[links_[n]];
+      }
     }
-    for (const SlowJob& it : jobs_left_) moving += static_cast<double>(it.run.saves.size());
-    return moving == 0 ? 1 : std::min(model_->transfer_bytes_per_s, model_->storage_bytes_per_s / moving);
+    for (const SlowJob& it : jobs_left_) {
+      for (const auto& [node, left] : it.run.saves) ++rising[links_[node]];
+    }
+    std::map<std::uint32_t, double> rates;
+    double storage = model_->storage_bytes_per_s;  // less what those have that rise no more
+    while (!rising.empty()) {
+      double all = 0, level = model_->transfer_bytes_per_s;
+      for (const auto& [link, count] : rising) {
+        all += count;
+        level = std::min(level, model_->uplink_bytes_per_s / count);
+      }
+      const bool is_full = storage / all <= level;
+      level = std::min(level, storage / all);
+      const auto before = rising;
+      for (const auto& [link, count] : before) {
+        if (!is_full && std::min(model_->transfer_bytes_per_s, model_->uplink_bytes_per_s / count) > level) continue;
+        rates[link] = level;
+        storage -= level * count;
+        rising.erase(link);
+      }
+    }
+    return rates;
   }
 
   [[nodiscard]] double to_next_save(const SlowJob& it) const {
@@ -162,16 +187,16 @@ class SlowSimulator {
   [[nodiscard]] bool saves() const { return interval_ > 0 && model_->checkpoint_bytes_per_gpu > 0; }
 
   [[nodiscard]] double next_change() const {
-    const double bytes_per_s = rate();
+    const std::map<std::uint32_t, double> bytes_per_s = rates();
     double next = never;
-    for (const SlowNode& node : nodes_) {
-      for (const auto& [item, fetch] : node.items) {
-        if (fetch.left > 0) next = std::min(next, fetch.left / bytes_per_s);
+    for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
+      for (const auto& [item, fetch] : nodes_[n].items) {
+        if (fetch.left > 0) next = std::min(next, fetch.left / bytes_per_s.at(links_[n]));
       }
     }
     for (const SlowJob& it : jobs_left_) {
       if (!it.runs) continue;
-      for (const double left : it.run.saves) next = std::min(next, left / bytes_per_s);
+      for (const auto& [node, left] : it.run.saves) next = std::min(next, left / bytes_per_s.at(links_[node]));
       if (!it.run.awaited.empty() || !it.run.saves.empty()) continue;
       if (it.run.fixed > 0) {
         next = std::min(next, it.run.fixed);
@@ -185,14 +210,16 @@ class SlowSimulator {
   }
 
   void pass(double step) {
-    const double bytes = rate() * step;
-    for (SlowNode& node : nodes_) {
-      for (auto& [item, fetch] : node.items) fetch.left = fetch.left > 0 ? less(fetch.left, bytes) : 0;
+    const std::map<std::uint32_t, double> bytes_per_s = rates();
+    for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
+      for (auto& [item, fetch] : nodes_[n].items) {
+        fetch.left = fetch.left > 0 ? less(fetch.left, bytes_per_s.at(links_[n]) * step) : 0;
+      }
     }
     for (SlowJob& it : jobs_left_) {
       if (!it.runs) continue;
       if (!it.run.awaited.empty() || !it.run.saves.empty()) {
-        for (double& left : it.run.saves) left = less(left, bytes);
+        for (auto& [node, left] : it.run.saves) left = less(left, bytes_per_s.at(links_[node]) * step);
         it.overhead += step;
       } else if (it.run.fixed > 0) {
         it.run.fixed = less(it.run.fixed, step);
@@ -225,7 +252,7 @@ class SlowSimulator {
     for (std::uint32_t i = 0; i < jobs_left_.size(); ++i) {
       SlowJob& it = jobs_left_[i];
       if (!it.runs) continue;
-      std::erase_if(it.run.saves, [](double left) { return left <= 0; });
+      std::erase_if(it.run.saves, [](const auto& save) { return save.second <= 0; });
       if (it.run.saves.empty() && it.run.awaited.empty() && is_saving_.erase(i) == 1) {
         it.kept = it.work;
         it.run.since_save = 0;
@@ -233,7 +260,7 @@ class SlowSimulator {
       if (!is_working(it) || it.work <= tolerance_s || to_next_save(it) > 1e-9) continue;
       is_saving_.insert(i);
       for (const auto& [node, milli] : parts_[i]) {
-        it.run.saves.push_back(model_->checkpoint_bytes_per_gpu * static_cast<double>(milli) / 1000);
+        it.run.saves.emplace_back(node, model_->checkpoint_bytes_per_gpu * static_cast<double>(milli) / 1000);
       }
     }
   }
@@ -310,6 +337,7 @@ class SlowSimulator {
   const JobTable* jobs_;
   const StageModel* model_;
   PreemptionCost cost_;
+  std::vector<std::uint32_t> links_;
   double interval_ = 0, now_ = 0;
   std::uint64_t starts_ = 0;
   std::vector<SlowNode> nodes_;
@@ -325,6 +353,7 @@ class SideBySide {
     draw_jobs();
     draw_stages();
     draw_failures();
+    draw_uplinks();
     if (rng_.below(2) == 0) options_.preemption.checkpoint_interval = whole_seconds(5 + below(30));
     options_.preemption.restart = whole_seconds(below(4));
     options_.preemption.checkpoint = whole_seconds(below(4));
@@ -334,8 +363,9 @@ class SideBySide {
   bool run() {
     Cluster cluster = Cluster::pool(gpus);
     cluster.nodes.assign(node_count, cluster.nodes.front());
+    for (std::uint32_t node = 0; node < node_count; ++node) cluster.nodes[node].rack = racks_[node];
     Engine engine(jobs_, cluster, options_, nullptr, &failures_, &stages_);
-    SlowSimulator slow(jobs_, stages_, options_.preemption, node_count);
+    SlowSimulator slow(jobs_, stages_, options_.preemption, links_);
     Restless policy{.rng = rng_.split("policy")};
     Decision decision = engine.decision();
     while (engine.advance()) {
@@ -404,6 +434,17 @@ class SideBySide {
     stages_.checkpoint_bytes_per_gpu = static_cast<double>(1 + below(300));
   }
 
+  // A third of the clusters has none, a third racks, a third an uplink for each node.
+  void draw_uplinks() {
+    Rng rng = rng_.split("uplinks");
+    const std::uint64_t kind = rng.below(3);
+    if (kind > 0) stages_.uplink_bytes_per_s = static_cast<double>(40 + rng.below(300));
+    const bool has_racks = kind == 1;
+    racks_ = has_racks ? std::vector<std::uint32_t>{7, 2, 7, rng.below(2) == 0 ? 2u : 5u}
+                       : std::vector<std::uint32_t>(node_count, 0);
+    links_ = has_racks ? racks_ : std::vector<std::uint32_t>{0, 1, 2, 3};
+  }
+
   void draw_failures() {
     std::vector<NodeChange> changes;
     for (std::uint32_t node = 0; node < node_count; ++node) {
@@ -456,6 +497,7 @@ class SideBySide {
   Rng rng_;
   JobTable jobs_;
   StageModel stages_;
+  std::vector<std::uint32_t> racks_, links_;  // by node
   NodeFailures failures_;
   EngineOptions options_;
   std::multimap<std::int64_t, NodeId> stops_;  // by microsecond

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -24,6 +26,14 @@ constexpr auto gib = static_cast<std::int64_t>(bytes_per_gib);
 Cluster nodes(std::uint32_t count, std::uint32_t gpus) {
   Cluster cluster = Cluster::pool(gpus);
   cluster.nodes.assign(count, cluster.nodes.front());
+  return cluster;
+}
+
+// A node of one GPU in each of these racks.
+Cluster nodes_in_racks(std::initializer_list<std::uint32_t> racks) {
+  Cluster cluster = nodes(static_cast<std::uint32_t>(racks.size()), 1);
+  std::size_t node = 0;
+  for (const std::uint32_t rack : racks) cluster.nodes[node++].rack = rack;
   return cluster;
 }
 
@@ -208,6 +218,135 @@ TEST(Stages, AFailureLosesTheCheckpointThatIsBeingWritten) {
   EXPECT_EQ(engine.lost(first), whole_seconds(10));
   EXPECT_EQ(engine.end(first), whole_seconds(30 + 3 + 25 + 2 * 4));
   EXPECT_EQ(engine.overhead(first), whole_seconds(4 + 2 + 3 + 8));
+}
+
+std::vector<Time> ends_of(const Engine& engine, std::uint32_t jobs) {
+  std::vector<Time> ends;
+  for (std::uint32_t i = 0; i < jobs; ++i) ends.push_back(engine.end(JobId{i}));
+  return ends;
+}
+
+// Jobs of one GPU go to nodes of one GPU by number.
+EngineOptions in_order() {
+  EngineOptions options;
+  options.placement = Placement::first_fit;
+  return options;
+}
+
+TEST(Stages, EqualFetchesOfOneRackTakeAsManyTimesAsLong) {
+  const JobTable jobs = table_of(std::vector<Row>(6, {.submit = 0, .work = 5, .user = "a"}));
+  StageModel stages = images_of_users(jobs, 10);
+  stages.uplink_bytes_per_s = bytes_per_gib;
+  const Time one = whole_seconds(10 + 5), two = whole_seconds(20 + 5), three = whole_seconds(30 + 5);
+  EXPECT_EQ(ends_of(run(jobs, nodes_in_racks({9, 4, 9, 4, 4, 2}), stages, Fifo{}, in_order()), 6),
+            (std::vector{two, three, two, three, three, one}));
+}
+
+TEST(Stages, WithoutRacksANodeHasAnUplinkOfItsOwn) {
+  // Two jobs with images of their own on one node, one on the other.
+  const JobTable jobs = table_of({{.submit = 0, .work = 5, .user = "a"},
+                                  {.submit = 0, .work = 5, .user = "b"},
+                                  {.submit = 0, .work = 5, .user = "c"}});
+  StageModel stages = images_of_users(jobs, 10);
+  stages.uplink_bytes_per_s = bytes_per_gib;
+  EXPECT_EQ(ends_of(run(jobs, nodes(2, 2), stages, Fifo{}, in_order()), 3),
+            (std::vector{whole_seconds(25), whole_seconds(25), whole_seconds(15)}));
+}
+
+TEST(Stages, AFetchThatIsCancelledGivesItsRackItsShare) {
+  // Until 5 s the three of rack 1 got 5/3 GiB each; the 25/3 that are left take 50/3 s.
+  const JobTable jobs = table_of(std::vector<Row>(4, {.submit = 0, .work = 5, .user = "a"}));
+  StageModel stages = images_of_users(jobs, 10);
+  stages.uplink_bytes_per_s = bytes_per_gib;
+  const NodeFailures failures = recorded({down(5, 0), up(100, 0)});
+  const Engine engine = run(jobs, nodes_in_racks({1, 1, 1, 2}), stages, Fifo{}, in_order(), &failures);
+  EXPECT_EQ(engine.kills(first), 1u);
+  EXPECT_EQ(engine.end(second), Time{5'000'000 + 16'666'667 + 5'000'000});
+  EXPECT_EQ(engine.end(third), engine.end(second));
+  EXPECT_EQ(engine.end(JobId{3}), whole_seconds(10 + 5));
+}
+
+TEST(Stages, ASpareFetchesOverTheUplinkOfItsOwnRack) {
+  // The last node, of rack 2, stands in for the first, of rack 1.
+  const JobTable jobs = table_of(std::vector<Row>(3, {.submit = 10, .work = 5, .user = "a"}));
+  StageModel stages = images_of_users(jobs, 10);
+  stages.uplink_bytes_per_s = bytes_per_gib;
+  NodeFailures failures = recorded({down(5, 0), up(100, 0)});
+  failures.keep_spares(1);
+  EXPECT_EQ(ends_of(run(jobs, nodes_in_racks({1, 1, 2, 2}), stages, Fifo{}, in_order(), &failures), 3),
+            (std::vector{whole_seconds(10 + 10 + 5), whole_seconds(10 + 20 + 5), whole_seconds(10 + 20 + 5)}));
+}
+
+TEST(Stages, StorageAndUplinkBindTogether) {
+  // The three of rack 2 get 1/3 GiB/s each, the one of rack 1 what is left of 1.5 GiB/s; of 0.9, all get the same.
+  const JobTable jobs = table_of(std::vector<Row>(4, {.submit = 0, .work = 5, .user = "a"}));
+  StageModel stages = images_of_users(jobs, 5);
+  stages.uplink_bytes_per_s = bytes_per_gib;
+  stages.storage_bytes_per_s = 1.5 * bytes_per_gib;
+  const Cluster cluster = nodes_in_racks({1, 2, 2, 2});
+  const auto at = [](std::int64_t us) { return Time{us + 5'000'000}; };
+  EXPECT_EQ(ends_of(run(jobs, cluster, stages, Fifo{}, in_order()), 4),
+            (std::vector{at(10'000'000), at(15'000'000), at(15'000'000), at(15'000'000)}));
+  stages.storage_bytes_per_s = 0.9 * bytes_per_gib;
+  EXPECT_EQ(ends_of(run(jobs, cluster, stages, Fifo{}, in_order()), 4), std::vector<Time>(4, at(22'222'223)));
+}
+
+TEST(Stages, ACheckpointOfAGangWaitsForTheFullestUplink) {
+  // 4 GiB of each node after 10, 20 and 30 s of 35; two nodes share the uplink of rack 1.
+  const JobTable jobs = table_of({{.submit = 0, .work = 35, .gpus = 3}});
+  StageModel stages;
+  stages.transfer_bytes_per_s = 2 * bytes_per_gib;
+  stages.uplink_bytes_per_s = bytes_per_gib;
+  stages.checkpoint_bytes_per_gpu = 4 * bytes_per_gib;
+  EngineOptions options;
+  options.preemption.checkpoint_interval = whole_seconds(10);
+  EXPECT_EQ(run(jobs, nodes_in_racks({1, 2, 1}), stages, Fifo{}, options).end(first), whole_seconds(35 + 3 * 8));
+  EXPECT_EQ(run(jobs, nodes_in_racks({1, 2, 3}), stages, Fifo{}, options).end(first), whole_seconds(35 + 3 * 4));
+}
+
+TEST(Stages, TellsWhatACheckpointTakesWhileNothingElseMoves) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 1}});
+  StageModel stages;
+  stages.transfer_bytes_per_s = 2 * bytes_per_gib;
+  stages.checkpoint_bytes_per_gpu = 12 * bytes_per_gib;
+  const Cluster cluster = nodes_in_racks({1, 2, 2, 2});
+  const std::vector<detail::NodeStages::Part> alone{{NodeId{0}, whole_gpu}},
+      gang{{NodeId{0}, whole_gpu}, {NodeId{1}, whole_gpu}, {NodeId{2}, whole_gpu}, {NodeId{3}, whole_gpu}};
+  const auto seconds = [&](const auto& parts) { return detail::NodeStages(stages, jobs, cluster).checkpoint_s(parts); };
+  EXPECT_DOUBLE_EQ(seconds(gang), 6);
+  stages.uplink_bytes_per_s = bytes_per_gib;
+  EXPECT_DOUBLE_EQ(seconds(alone), 12);
+  EXPECT_DOUBLE_EQ(seconds(gang), 36);  // three on the uplink of rack 2
+  stages.storage_bytes_per_s = 1.2 * bytes_per_gib;
+  EXPECT_DOUBLE_EQ(seconds(alone), 12);
+  EXPECT_DOUBLE_EQ(seconds(gang), 40);  // four on the storage
+}
+
+TEST(Stages, YoungsIntervalKnowsTheUplink) {
+  // C = 8 s over the uplink, M = 10,000 s: Young's interval is 400 s, and two checkpoints are written.
+  const JobTable jobs = table_of({{.submit = 0, .work = 1000}});
+  StageModel stages;
+  stages.transfer_bytes_per_s = 4 * bytes_per_gib;
+  stages.uplink_bytes_per_s = bytes_per_gib;
+  stages.checkpoint_bytes_per_gpu = 8 * bytes_per_gib;
+  NodeFailures failures;
+  const NodeId own[] = {NodeId{0}};
+  failures.add_unit(failures.add_law({.mean_up_s = 10'000, .mean_repair_s = 1}), own);
+  EngineOptions options;
+  options.seed = 3;  // under which the law draws no failure in this run
+  options.preemption.rule = CheckpointRule::young;
+  const Engine engine = run(jobs, nodes(1, 1), stages, Fifo{}, options, &failures);
+  ASSERT_EQ(engine.kills(first), 0u);
+  EXPECT_EQ(engine.end(first), whole_seconds(1000 + 2 * 8));
+}
+
+TEST(Stages, AnUplinkOfTheOnlyNodeIsAStorageOfThatBandwidth) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 5, .user = "a"},
+                                  {.submit = 3, .work = 5, .user = "b"},
+                                  {.submit = 7, .work = 9, .user = "c"}});
+  StageModel storage = images_of_users(jobs, 7), uplink = storage;
+  storage.storage_bytes_per_s = uplink.uplink_bytes_per_s = bytes_per_gib;
+  EXPECT_EQ(ends_of(run(jobs, nodes(1, 3), storage, Fifo{}), 3), ends_of(run(jobs, nodes(1, 3), uplink, Fifo{}), 3));
 }
 
 TEST(Stages, AModelOfNothingChangesNothing) {

@@ -111,7 +111,7 @@ Result<StageModel> stages_from_json(std::string_view text, const std::string& fi
   JsonFields fields(*json, file);
   read_seconds(fields, "provision_s", model.provision);
   read_seconds(fields, "keep_alive_s", model.keep_alive);
-  double cache_gib = 0, transfer_gib_per_s = 0, storage_gib_per_s = 0, checkpoint_gib = 0;
+  double cache_gib = 0, transfer_gib_per_s = 0, storage_gib_per_s = 0, uplink_gib_per_s = 0, checkpoint_gib = 0;
   const auto has = [&](const char* key) { return json->is_object() && json->contains(key); };
   fields.read("cache_gib", cache_gib, 0, most_gib);
   if (has("cache_gib")) model.cache_bytes = std::llround(cache_gib * bytes_per_gib);
@@ -119,6 +119,8 @@ Result<StageModel> stages_from_json(std::string_view text, const std::string& fi
   model.transfer_bytes_per_s = transfer_gib_per_s * bytes_per_gib;
   fields.read("storage_gib_per_s", storage_gib_per_s, least_rate, most_rate);
   if (has("storage_gib_per_s")) model.storage_bytes_per_s = storage_gib_per_s * bytes_per_gib;
+  fields.read("uplink_gib_per_s", uplink_gib_per_s, least_rate, most_rate);
+  if (has("uplink_gib_per_s")) model.uplink_bytes_per_s = uplink_gib_per_s * bytes_per_gib;
   fields.read("checkpoint_gib_per_gpu", checkpoint_gib, 0, most_gib);
   model.checkpoint_bytes_per_gpu = checkpoint_gib * bytes_per_gib;
   read_needs(fields, "images", *json, jobs, model, model.images);

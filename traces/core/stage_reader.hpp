@@ -13,6 +13,7 @@ namespace gpusched {
 
 /// A JSON object:
 ///   {"provision_s": 20, "keep_alive_s": 600, "cache_gib": 500, "transfer_gib_per_s": 1, "storage_gib_per_s": 10,
+///    "uplink_gib_per_s": 5,
 ///    "images": {"by": "user", "gib": 12, "unpack_s": 30, "load_s": 2, "of": {"alice": {"gib": 20}}},
 ///    "weights": {"by": "family", "gib": 5, "load_s": 10}, "checkpoint_gib_per_gpu": 2}
 /// Every key is optional, but something must take time, and what moves needs `transfer_gib_per_s`. `by` (user, group,

@@ -49,11 +49,16 @@ class StageModel {
   double transfer_bytes_per_s = 0;       ///< of one transfer at most; above 0 where anything is to be moved
   /// Of all transfers together, which share it evenly (processor sharing).
   double storage_bytes_per_s = std::numeric_limits<double>::infinity();
+  /// Of the uplink of each rack (Node::rack), which all transfers of its nodes share evenly; where all nodes stand in
+  /// one rack, of each node. A transfer that storage and uplink bound gets its max-min fair share of both.
+  double uplink_bytes_per_s = std::numeric_limits<double>::infinity();
   /// Of the state that a periodic checkpoint writes; above 0, its time depends on who else transfers.
   double checkpoint_bytes_per_gpu = 0;
 
   /// True when a run works at once and checkpoints move no data.
   [[nodiscard]] bool is_empty() const { return provision.us == 0 && items.empty() && checkpoint_bytes_per_gpu == 0; }
+  /// True when transfers share uplinks.
+  [[nodiscard]] bool has_uplinks() const { return uplink_bytes_per_s < std::numeric_limits<double>::infinity(); }
   /// The image that a job runs in; no_index: none.
   [[nodiscard]] std::uint32_t image_of(const JobTable& jobs, JobId job) const { return item_of(images, jobs, job); }
   /// The weights that it loads; no_index: none.

@@ -56,7 +56,7 @@ class Engine {
     if (interference) state_.sharing = detail::CardSharing(jobs.size(), state_.cluster.card_count());
     if (spans) state_.cluster.keep_gangs_near();
     const bool can_fail = failures != nullptr && !failures->is_empty();
-    if (stages != nullptr) state_.stages = detail::NodeStages(*stages, jobs, state_.cluster.node_count());
+    if (stages != nullptr) state_.stages = detail::NodeStages(*stages, jobs, cluster);
     const bool waits = state_.cluster.cuts_cards() || state_.stages.active();
     if (options.preemption.any() || can_fail || waits) state_.costs.resize(jobs.size());
     static const ElasticModel rigid;

@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "gpusched/core/types.hpp"
+#include "gpusched/data/cluster.hpp"
 #include "gpusched/data/stage_model.hpp"
-#include "gpusched/engine/shared_pipe.hpp"
+#include "gpusched/engine/shared_network.hpp"
 
 namespace gpusched::detail {
 
@@ -26,27 +28,36 @@ class NodeStages {
 
   /// Every run works at once.
   NodeStages() = default;
-  /// `model` and `jobs` must outlive this; `nodes` is how many the cluster has.
-  NodeStages(const StageModel& model, const JobTable& jobs, std::uint32_t nodes) {
+  /// `model` and `jobs` must outlive this.
+  NodeStages(const StageModel& model, const JobTable& jobs, const Cluster& cluster) {
     if (model.is_empty()) return;
     model_ = &model;
     jobs_ = &jobs;
-    pipe_ = SharedPipe(model.transfer_bytes_per_s, model.storage_bytes_per_s);
-    nodes_.resize(nodes);
+    nodes_.resize(cluster.nodes.size());
     runs_.resize(jobs.size());
+    const std::uint32_t links = model.has_uplinks() ? number_uplinks(cluster) : 1;
+    network_ = SharedNetwork(bandwidths(), links);
+    transfers_.resize(links);
   }
 
   /// False when every run works at once and checkpoints move no data.
   [[nodiscard]] bool active() const { return model_ != nullptr; }
   /// True when periodic checkpoints are transfers.
   [[nodiscard]] bool moves_checkpoints() const { return active() && model_->checkpoint_bytes_per_gpu > 0; }
-  /// Seconds that a checkpoint of the run takes while nothing else is moved. Precondition: moves_checkpoints().
+  /// Seconds that a checkpoint of the run takes while nothing else is moved, and all of its nodes write for as long as
+  /// the slowest of them. Precondition: moves_checkpoints().
   [[nodiscard]] double checkpoint_s(std::span<const Part> parts) const {
-    MilliGpu most = 0;
-    for (const Part& part : parts) most = std::max(most, part.milli);
-    const double rate =
-        std::min(model_->transfer_bytes_per_s, model_->storage_bytes_per_s / static_cast<double>(parts.size()));
-    return bytes_of(most) / rate;
+    std::map<std::uint32_t, std::uint32_t> writers;  // by link
+    for (const Part& part : parts) ++writers[link_of(part.node)];
+    LinksByTransfers links;
+    for (const auto& [link, count] : writers) ++links[count];
+    const Bandwidths widths = bandwidths();
+    const double most = std::min(widths.transfer, storage_share(widths, links));
+    double slowest = 0;
+    for (const Part& part : parts) {
+      slowest = std::max(slowest, bytes_of(part.milli) / std::min(most, widths.link / writers.at(link_of(part.node))));
+    }
+    return slowest;
   }
   /// Precondition: active().
   [[nodiscard]] const StartCounts& counts(JobId job) const { return runs_[index(job)].counts; }
@@ -86,7 +97,7 @@ class NodeStages {
     Run& run = runs_[index(job)];
     run.waits = true;
     for (const Part& part : parts) {
-      run.saves.push_back(add_transfer({.job = job}, bytes_of(part.milli), now));
+      run.saves.push_back(add_transfer({.job = job, .node = part.node}, bytes_of(part.milli), now));
       ++run.pending;
     }
   }
@@ -95,7 +106,7 @@ class NodeStages {
   /// active().
   void end(JobId job, Time now) {
     Run& run = runs_[index(job)];
-    for (const std::uint32_t transfer : std::exchange(run.saves, {})) pipe_.cancel(now, transfer);
+    for (const SharedNetwork::Transfer save : std::exchange(run.saves, {})) network_.cancel(now, save);
     for (const NodeId node : std::exchange(run.nodes, {})) leave(node, job, now);
     run.pending = 0;
     run.waits = false;
@@ -104,28 +115,28 @@ class NodeStages {
   /// The node went down and comes back with nothing on it. Precondition: active(), its runs are over.
   void clear(NodeId node, Time now) {
     for (const Kept& kept : nodes_[index(node)].kept) {
-      if (kept.transfer != no_index) pipe_.cancel(now, kept.transfer);
+      if (kept.transfer != no_index) network_.cancel(now, {link_of(node), kept.transfer});
     }
     nodes_[index(node)] = {};
   }
 
   /// When the next transfer ends; Time::max() = never.
-  [[nodiscard]] Time next_time() const { return pipe_.next_time(); }
+  [[nodiscard]] Time next_time() const { return network_.next_time(); }
   /// Ends the transfer that is due, and calls visit(JobId) for each job of which it was the last. Precondition:
   /// next_time() is now.
   template <class Visit>
   void end_transfer(Visit visit) {
-    const Time now = pipe_.next_time();
-    const std::uint32_t number = pipe_.pop();
-    const Transfer transfer = transfers_[number];
+    const Time now = network_.next_time();
+    const SharedNetwork::Transfer ended = network_.pop();
+    const Transfer transfer = transfers_[ended.link][ended.number];
     if (transfer.job != no_job) {
-      std::erase(runs_[index(transfer.job)].saves, number);
+      std::erase(runs_[index(transfer.job)].saves, ended);
       count_down(transfer.job, visit);
       return;
     }
     Node& node = nodes_[index(transfer.node)];
-    const auto kept =
-        std::find_if(node.kept.begin(), node.kept.end(), [&](const Kept& other) { return other.transfer == number; });
+    const auto kept = std::find_if(node.kept.begin(), node.kept.end(),
+                                   [&](const Kept& other) { return other.transfer == ended.number; });
     kept->transfer = no_index;
     const std::vector<JobId> waiting = std::exchange(kept->waiting, {});
     make_room(node, now);
@@ -136,7 +147,7 @@ class NodeStages {
   // An item on a node, or on its way there.
   struct Kept {
     std::uint32_t item = no_index;
-    std::uint32_t transfer = no_index;  // of the pipe, until it is there
+    std::uint32_t transfer = no_index;  // of the node's link, until it is there
     std::uint32_t users = 0;            // runs
     std::vector<JobId> waiting = {};    // runs that began before it was there
   };
@@ -150,14 +161,14 @@ class NodeStages {
   };
   struct Run {
     StartCounts counts;
-    std::vector<NodeId> nodes;         // where the job has a container
-    std::vector<std::uint32_t> saves;  // transfers
-    std::uint32_t pending = 0;         // transfers without which it does not go on
+    std::vector<NodeId> nodes;  // where the job has a container
+    std::vector<SharedNetwork::Transfer> saves;
+    std::uint32_t pending = 0;  // transfers without which it does not go on
     bool waits = false;
   };
   struct Transfer {
-    JobId job = no_job;     // of a checkpoint
-    NodeId node = no_node;  // of a fetch
+    JobId job = no_job;  // of a checkpoint; a fetch has none
+    NodeId node = no_node;
   };
   struct Entry {
     Time after{};  // the transfers
@@ -168,11 +179,35 @@ class NodeStages {
     return model_->checkpoint_bytes_per_gpu * static_cast<double>(milli) / static_cast<double>(whole_gpu);
   }
 
-  std::uint32_t add_transfer(Transfer transfer, double bytes, Time now) {
-    const std::uint32_t number = pipe_.begin(now, bytes);
-    if (number >= transfers_.size()) transfers_.resize(number + 1);
-    transfers_[number] = transfer;
-    return number;
+  [[nodiscard]] Bandwidths bandwidths() const {
+    // Without uplinks the storage is the one link of all nodes.
+    if (!model_->has_uplinks()) return {.transfer = model_->transfer_bytes_per_s, .link = model_->storage_bytes_per_s};
+    return {.transfer = model_->transfer_bytes_per_s,
+            .link = model_->uplink_bytes_per_s,
+            .storage = model_->storage_bytes_per_s};
+  }
+
+  // Numbers the racks, or the nodes where all stand in one rack, and returns how many there are.
+  std::uint32_t number_uplinks(const Cluster& cluster) {
+    std::map<std::uint32_t, std::uint32_t> links;  // by rack
+    for (const gpusched::Node& node : cluster.nodes) links.try_emplace(node.rack, 0);
+    std::uint32_t count = 0;
+    for (auto& [rack, link] : links) link = count++;
+    links_.reserve(cluster.nodes.size());
+    for (std::uint32_t node = 0; node < cluster.nodes.size(); ++node) {
+      links_.push_back(count > 1 ? links.at(cluster.nodes[node].rack) : node);
+    }
+    return count > 1 ? count : std::max(static_cast<std::uint32_t>(cluster.nodes.size()), 1u);
+  }
+
+  [[nodiscard]] std::uint32_t link_of(NodeId node) const { return links_.empty() ? 0 : links_[index(node)]; }
+
+  SharedNetwork::Transfer add_transfer(Transfer transfer, double bytes, Time now) {
+    const SharedNetwork::Transfer begun = network_.begin(now, link_of(transfer.node), bytes);
+    std::vector<Transfer>& known = transfers_[begun.link];
+    if (begun.number >= known.size()) known.resize(begun.number + 1);
+    known[begun.number] = transfer;
+    return begun;
   }
 
   template <class Visit>
@@ -218,7 +253,7 @@ class NodeStages {
     if (place == node.kept.end()) {
       node.kept.push_back({.item = item});
       place = node.kept.end() - 1;
-      place->transfer = add_transfer({.node = at}, static_cast<double>(needed.bytes), now);
+      place->transfer = add_transfer({.node = at}, static_cast<double>(needed.bytes), now).number;
       run.counts.fetched_bytes += needed.bytes;
     }
     std::rotate(place, place + 1, node.kept.end());
@@ -270,10 +305,11 @@ class NodeStages {
 
   const StageModel* model_ = nullptr;  // borrowed; null = every run works at once
   const JobTable* jobs_ = nullptr;     // borrowed
-  SharedPipe pipe_;
+  SharedNetwork network_;
+  std::vector<std::uint32_t> links_;  // by node; empty: all use the first
   std::vector<Node> nodes_;
-  std::vector<Run> runs_;            // by job
-  std::vector<Transfer> transfers_;  // by number of the pipe
+  std::vector<Run> runs_;                         // by job
+  std::vector<std::vector<Transfer>> transfers_;  // by link and number
 };
 
 }  // namespace gpusched::detail

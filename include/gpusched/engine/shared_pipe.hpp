@@ -50,6 +50,17 @@ class SharedPipe {
     plan();
   }
 
+  /// From now on a single transfer moves so many bytes a second at most. Precondition: above 0. O(1).
+  void limit(Time now, double each) {
+    const bool changes = moving_ > 0 && std::min(each, all_ / moving_) != rate();
+    if (changes) pass(now);
+    each_ = each;
+    if (changes) plan();
+  }
+
+  /// Transfers that move.
+  [[nodiscard]] std::uint32_t moving() const { return moving_; }
+
   /// When the next transfer ends if none begins; Time::max() = never.
   [[nodiscard]] Time next_time() const { return next_; }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "tests/program/run_support.hpp"
@@ -27,7 +28,7 @@ TEST(StageReader, ReadsItemsByColumn) {
   const JobTable jobs = jobs_of_users();
   const auto stages = stages_from_json(
       R"({"provision_s": 20, "keep_alive_s": 600, "cache_gib": 500, "transfer_gib_per_s": 1, "storage_gib_per_s": 10,
-          "images": {"by": "user", "gib": 12, "unpack_s": 30, "load_s": 2, "of": {"bob": {"gib": 0.5}}},
+          "uplink_gib_per_s": 2.5, "images": {"by": "user", "gib": 12, "unpack_s": 30, "load_s": 2, "of": {"bob": {"gib": 0.5}}},
           "weights": {"gib": 5, "load_s": 10}, "checkpoint_gib_per_gpu": 2})",
       "f", jobs);
   ASSERT_TRUE(stages) << stages.error().to_string();
@@ -36,6 +37,8 @@ TEST(StageReader, ReadsItemsByColumn) {
   EXPECT_EQ(stages->cache_bytes, 500 * gib);
   EXPECT_DOUBLE_EQ(stages->transfer_bytes_per_s, bytes_per_gib);
   EXPECT_DOUBLE_EQ(stages->storage_bytes_per_s, 10 * bytes_per_gib);
+  EXPECT_DOUBLE_EQ(stages->uplink_bytes_per_s, 2.5 * bytes_per_gib);
+  EXPECT_TRUE(stages->has_uplinks());
   EXPECT_DOUBLE_EQ(stages->checkpoint_bytes_per_gpu, 2 * bytes_per_gib);
   const auto image = [&](std::uint32_t job) { return stages->items[stages->image_of(jobs, JobId{job})]; };
   EXPECT_EQ(image(0).bytes, 12 * gib);
@@ -47,11 +50,26 @@ TEST(StageReader, ReadsItemsByColumn) {
   EXPECT_EQ(stages->items[stages->weights_of(jobs, JobId{0})].load, whole_seconds(10));
 }
 
+TEST(StageReader, WithoutBandwidthsNothingIsShared) {
+  const auto stages = stages_from_json(R"({"transfer_gib_per_s": 1, "images": {"gib": 1}})", "f", jobs_of_users());
+  ASSERT_TRUE(stages) << stages.error().to_string();
+  EXPECT_FALSE(stages->has_uplinks());
+  EXPECT_TRUE(std::isinf(stages->storage_bytes_per_s));
+}
+
 TEST(StageReader, SaysWhereItIsWrong) {
   EXPECT_EQ(error_of("{}"),
             "f: nothing takes time in it: expected provision_s, images, weights or checkpoint_gib_per_gpu");
   EXPECT_EQ(error_of(R"({"provision_s": -1})"), "f: /provision_s: expected a number from 0 to 1000000000");
   EXPECT_EQ(error_of(R"({"provisions_s": 1})"), "f: /provisions_s: unknown key (did you mean 'provision_s'?)");
+  EXPECT_EQ(error_of(R"({"provision_s": 1, "uplink_gib_per_s": 0})"),
+            "f: /uplink_gib_per_s: expected a number from 1e-06 to 1000000");
+  EXPECT_EQ(error_of(R"({"provision_s": 1, "uplink_gib_per_s": "fast"})"),
+            "f: /uplink_gib_per_s: expected a number from 1e-06 to 1000000");
+  EXPECT_EQ(error_of(R"({"provision_s": 1, "uplinks_gib_per_s": 1})"),
+            "f: /uplinks_gib_per_s: unknown key (did you mean 'uplink_gib_per_s'?)");
+  EXPECT_EQ(error_of(R"({"images": {"gib": 1}, "uplink_gib_per_s": 1})"),
+            "f: /transfer_gib_per_s: is missing, and something is to be moved");
   EXPECT_EQ(error_of(R"({"images": {"gib": 1}})"), "f: /transfer_gib_per_s: is missing, and something is to be moved");
   EXPECT_EQ(error_of(R"({"images": {"by": "owner", "gib": 1}})"),
             "f: /images/by: expected one of user|group|vc|name|family");

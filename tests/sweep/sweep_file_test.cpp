@@ -236,6 +236,14 @@ TEST(SweepPoints, DeadlinesMoveWithTheirSubmissions) {
   EXPECT_EQ(slower->jobs.deadline(JobId{2}), whole_seconds(47));
 }
 
+TEST(SweepPoints, ALoadWouldNotMoveChangesOfJobs) {
+  SweepPoint point;
+  point.load = 2;
+  point.run.failures.changes = "changes.csv";
+  EXPECT_EQ(point_jobs(rows({{.submit = 0, .work = 5}}), point).error().to_string(),
+            "load: expected 1 beside changes, whose times it would not move");
+}
+
 TEST(SweepPoints, TheClockLimitsTheLoad) {
   SweepPoint point;
   point.load = 0.001;

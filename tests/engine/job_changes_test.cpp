@@ -39,6 +39,7 @@ JobTable table(const std::vector<Row>& rows) {
                  .submit = at(rows[i].submit_s),
                  .work = at(rows[i].work_s),
                  .shape = {.tasks = rows[i].gpus, .gpu_milli_per_task = whole_gpu},
+                 .user = "ann",
                  .priority = rows[i].priority,
                  .after = rows[i].after});
   }

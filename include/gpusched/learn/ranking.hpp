@@ -254,9 +254,14 @@ class Ranking {
     Job& job = jobs_[index(id)];
     job.planned_running = job.running;
     if (job.running) {
-      const std::int64_t wanted = service_levels.begin(service_levels.level(view.attained_gpu_us(id)) + 1);
+      const std::int64_t attained = view.attained_gpu_us(id);
+      const std::int64_t wanted = service_levels.begin(service_levels.level(attained) + 1);
       const Time origin = view.now() - view.ran(id);  // of its run, had it had no pause
       job.due_us = job.milli == 0 ? never : origin.us + mul_div_up(wanted, whole_gpu, job.milli);
+      // It may have run at other sizes before.
+      if (job.milli > 0 && view.has_elastic_jobs()) {
+        job.due_us = view.now().us + mul_div_up(wanted - attained, whole_gpu, job.milli);
+      }
     } else {
       const std::int64_t waited = waited_us(view, id);
       job.due_us = view.now().us + wait_levels.begin(wait_levels.level(waited) + 1) - waited;

@@ -64,7 +64,8 @@ void Slurm::decide(const View& view, Decision& decision, const std::function<voi
     if (enters_queue(event.kind)) waiting_.push(view, event.job, party_of(view, event.job), 0, order);
     if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job, party_of(view, event.job), 0, order);
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
-      waiting_.reprioritize(view, event.job, party_of(view, event.job), 0, order);
+      const std::uint32_t before = party_of(view, event.job, view.priority_before(event.job));
+      waiting_.reprioritize(view, event.job, before, party_of(view, event.job), 0, order);
     }
   }
   const auto note_start = [&](JobId job) {
@@ -161,9 +162,9 @@ void Slurm::hold(const View& view, JobId job, std::int64_t sign) {
   for (const std::uint32_t party : parties_of_[owner]) waiting_.reorder_party(party, ByPriority(this, &view));
 }
 
-std::uint32_t Slurm::party_of(const View& view, JobId job) {
+std::uint32_t Slurm::party_of(const View& view, JobId job, std::int32_t priority) {
   const std::uint32_t owner = owner_of(options_.column, view, job);
-  const auto key = std::tuple(owner, view.vc(job), view.priority(job), view.demand(job));
+  const auto key = std::tuple(owner, view.vc(job), priority, view.demand(job));
   const auto [known, added] = party_numbers_.try_emplace(key, static_cast<std::uint32_t>(parties_.size()));
   if (!added) return known->second;
   parties_.push_back({owner, view.vc(job)});

@@ -100,7 +100,8 @@ class Slurm {
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job, double fair_share_factor) const;
   double fair_share_now(std::uint32_t owner, Time now);
   void hold(const View& view, JobId job, std::int64_t sign);
-  [[nodiscard]] std::uint32_t party_of(const View& view, JobId job);
+  [[nodiscard]] std::uint32_t party_of(const View& view, JobId job) { return party_of(view, job, view.priority(job)); }
+  [[nodiscard]] std::uint32_t party_of(const View& view, JobId job, std::int32_t priority);
   [[nodiscard]] double part(std::uint32_t owner) const;
   [[nodiscard]] std::int64_t age_term(const View& view, JobId job) const;
   [[nodiscard]] double partition_factor(std::uint32_t vc) const;

@@ -161,7 +161,13 @@ class RankedClasses {
   /// `job` has another priority now (EventKind::reprioritize): moves it to the class of that. O(jobs of the class).
   template <class Order>
   void reprioritize(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
-    erase(view, job, view.priority_before(job), party, member, order);
+    reprioritize(view, job, party, party, member, order);
+  }
+  /// The same where its party depends on its priority.
+  template <class Order>
+  void reprioritize(const View& view, JobId job, std::uint32_t party_before, std::uint32_t party, std::uint32_t member,
+                    Order order) {
+    erase(view, job, view.priority_before(job), party_before, member, order);
     push(view, job, party, member, order);
   }
 

@@ -22,7 +22,8 @@ Result<void> for_each_csv_row(std::string_view text, const std::string& file, Ro
   std::uint64_t line = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view cells = trim(text.substr(at, end - at));
+    std::string_view cells = trim(text.substr(at, end - at));
+    if (cells.ends_with('\r')) cells = trim(cells.substr(0, cells.size() - 1));
     at = end + 1;
     ++line;
     if (cells.empty()) continue;

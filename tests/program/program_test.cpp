@@ -100,7 +100,7 @@ TEST_F(Program, JsonIsOneObjectWithTheKeysThatScriptsRelyOn) {
                           "jobs_per_s"}) {
     EXPECT_TRUE(run["metrics"].contains(key)) << key;
   }
-  EXPECT_EQ(run["metrics"].size(), 31u);
+  EXPECT_EQ(run["metrics"].size(), 32u);
 }
 
 TEST_F(Program, WritesTheFilesOfEachPolicy) {

@@ -813,7 +813,7 @@ class Capacity {
     return kind.model->profiles()[(slice - 1u) / most_mig_slices].slices((slice - 1u) % most_mig_slices);
   }
 
-  void hold_slices(std::uint32_t number, std::uint8_t slice, bool take) {
+  void hold_slices(std::uint32_t number, std::uint8_t slice, [[maybe_unused]] bool take) {
     detail::MigCard& card = mig_cards_[number];
     if (card.kind == 0xff) return;
     const MigSlices slices = slices_of(mig_kinds_[card.kind], slice);

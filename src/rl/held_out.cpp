@@ -137,7 +137,9 @@ class Tester {
       : threads_(config.threads),
         cluster_(cluster),
         trace_(jobs.slice(0, jobs.size(), config.windows.arrival_scale)),
-        options_{.engine = config.env.engine, .windows = windows} {}
+        options_{.engine = config.env.engine,
+                 .windows = windows,
+                 .history = config.windows.history && config.shuffle.windows == 0} {}
 
   [[nodiscard]] const JobTable& trace() const { return trace_; }
   [[nodiscard]] const PolicyRegistry& registry() const { return registry_; }

@@ -88,6 +88,7 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
                       std::string(": energy_kwh is not known here; give --profile with the power of every GPU type"));
   }
   input.options.windows = windows_of(scenario, jobs.size());
+  input.options.history = scenario.history;
   auto backfill = default_backfill(registry, scenario.backfill, lineup.policies);
   if (!backfill) return Unexpected{backfill.error()};
   input.options.backfill = *std::move(backfill);

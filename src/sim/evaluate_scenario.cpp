@@ -87,6 +87,8 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        .meaning = "jobs before each window that fill the cluster",
        .target = &s.warmup_jobs,
        .range = Field::Range{0, most_jobs}},
+      {"windows.history", "--history", "predictions know the trace's earlier jobs that had ended when a window begins",
+       &s.history},
       {.path = "windows.from",
        .flag = "--from",
        .meaning = "use the trace's jobs from this fraction on",

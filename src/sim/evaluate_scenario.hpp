@@ -38,6 +38,7 @@ struct EvaluateScenario {
   std::uint64_t windows = 0;         ///< so many, evenly spaced; 0: as the stride says
   std::uint64_t stride = 0;          ///< jobs between windows; 0: windows side by side
   std::uint64_t warmup_jobs = 0;     ///< before each window
+  bool history = false;              ///< predictions know what had ended before each window (JobEnds)
   double from = 0, to = 1;           ///< the part of the trace's jobs that windows lie in
   std::string figure = "avg_jct_s";  ///< what is compared
   std::vector<std::string> beside;   ///< figures shown beside it, as side_figure() takes them

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "gpusched/policy/past_jobs.hpp"
 #include "gpusched/policy/simulate.hpp"
 #include "gpusched/watch/energy.hpp"
 #include "gpusched/watch/fragmentation.hpp"
@@ -68,13 +69,17 @@ struct WindowRun {
 };
 
 Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
-                             const PolicySpec& spec, const PolicyRegistry& registry, std::uint32_t start) {
+                             const PolicySpec& spec, const PolicyRegistry& registry, std::uint32_t start,
+                             const std::optional<JobEnds>& ends) {
   const EvaluationWindows& windows = options.windows;
-  const JobTable jobs = trace.slice(start - windows.warm_up, windows.warm_up + windows.jobs);
-  const JobChanges changes = options.conditions.changes.slice(start - windows.warm_up, jobs.size());
+  const std::uint32_t first = start - windows.warm_up;
+  const JobTable jobs = trace.slice(first, windows.warm_up + windows.jobs);
+  const JobChanges changes = options.conditions.changes.slice(first, jobs.size());
   const MeasureWindow measured{.first = windows.warm_up, .count = windows.jobs};
   const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
-  auto policy = make_contestant(registry, spec, options.backfill, {.jobs = &jobs, .cluster = &cluster, .seed = seed});
+  const PolicyContext context{
+      .jobs = &jobs, .cluster = &cluster, .seed = seed, .past = ends ? ends->before(JobId{first}) : PastJobs{}};
+  auto policy = make_contestant(registry, spec, options.backfill, context);
   if (!policy) return Unexpected{policy.error()};
   EngineOptions engine_options = options.engine;
   if (!options.conditions.failures.is_empty()) engine_options.seed = seed;
@@ -109,6 +114,7 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
                                                     EvaluationProgress& progress) {
   const auto starts = window_starts(options.windows, trace.size());
   if (!starts) return Unexpected{starts.error()};
+  const std::optional<JobEnds> ends = options.history ? std::optional<JobEnds>(trace) : std::nullopt;
   std::vector<std::optional<Result<WindowRun>>> runs(starts->size() * policies.size());  // [window][policy]
   std::atomic<bool> failed = false;
   for_each_index(runs.size(), threads, [&](std::size_t i) {
@@ -121,7 +127,7 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
       return;
     }
     const RunningWork::Piece piece(progress.running, policy);
-    runs[i] = run_window(trace, cluster, options, policies[policy], registry, start);
+    runs[i] = run_window(trace, cluster, options, policies[policy], registry, start, ends);
     if (!*runs[i]) failed = true;
     ++progress.done;
   });

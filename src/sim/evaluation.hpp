@@ -61,6 +61,7 @@ struct EvaluationOptions {
   EngineOptions engine;
   RunConditions conditions = {};  ///< failures are drawn anew for each window, and nodes are cold when it begins
   EvaluationWindows windows;
+  bool history = false;                     ///< predictions know the jobs that had ended before a window (JobEnds)
   std::optional<PolicySpec> backfill = {};  ///< around every policy that is an order and names no way of its own
   CalibratedRuntime runtime = {};           ///< of device profiles; uniform, and energy unknown, without any
 };

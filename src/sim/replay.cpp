@@ -46,6 +46,21 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
   return window;
 }
 
+// Takes the first jobs from those that are run.
+Result<History> take_history(JobTable& jobs, std::uint64_t count) {
+  if (count >= jobs.size()) {
+    return Unexpected{Error{
+        .message = "expected fewer than the " + std::to_string(jobs.size()) + " jobs of the trace, so that one is run",
+        .field = "history_jobs"}};
+  }
+  const auto first = static_cast<std::uint32_t>(count);
+  const JobEnds ends(jobs);
+  const PastJobs past = ends.before(JobId{first});
+  History history{.jobs = jobs.slice(0, first), .ended = {past.jobs.begin(), past.jobs.end()}};
+  jobs = jobs.slice(first, jobs.size() - first);
+  return history;
+}
+
 // The policies, each with its backfilling.
 Result<std::vector<PolicySpec>> specs_of(const Scenario& scenario, const PolicyRegistry& registry) {
   auto specs = parse_contestants(registry, scenario.policies);
@@ -113,7 +128,8 @@ class StoppablePolicy {
 };
 
 PolicyContext context_of(const ReplayInput& input) {
-  return {.jobs = &input.trace.jobs, .cluster = &input.cluster, .seed = input.options.seed};
+  return {
+      .jobs = &input.trace.jobs, .cluster = &input.cluster, .seed = input.options.seed, .past = input.history.past()};
 }
 
 // Passes on to the policy's own log, if it keeps one.
@@ -296,6 +312,11 @@ Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistr
   TraceReport& report = input.trace.report;
   if (!scenario.manifest_sha256.empty() && scenario.manifest_sha256 != report.sha256) {
     report.notes.push_back(scenario.trace + " is not the trace of the manifest: its SHA-256 differs");
+  }
+  if (scenario.history_jobs > 0) {
+    auto history = take_history(input.trace.jobs, scenario.history_jobs);
+    if (!history) return Unexpected{history.error()};
+    input.history = *std::move(history);
   }
   if (auto changed = change_runs(input, scenario, registry); !changed) return Unexpected{changed.error()};
   if (scenario.recorded == "show") input.recorded = recorded_waits(input.trace.jobs, input.window);

@@ -13,6 +13,7 @@
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
+#include "gpusched/policy/past_jobs.hpp"
 #include "gpusched/watch/interval_log.hpp"
 #include "gpusched/watch/metrics.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
@@ -29,8 +30,18 @@
 namespace gpusched {
 
 /// The input of every run of a scenario: read once, shared by all policies.
+/// The first jobs of a trace, which are not run.
+struct History {
+  JobTable jobs;
+  std::vector<std::uint32_t> ended = {};  ///< those that had ended before the first that is run, in order of their ends
+
+  /// What predictions know. Borrows this.
+  [[nodiscard]] PastJobs past() const { return {.trace = &jobs, .jobs = ended}; }
+};
+
 struct ReplayInput {
-  Trace trace;
+  Trace trace;  ///< the jobs that are run
+  History history = {};
   Cluster cluster;  ///< pooled() already when the placement is "count"
   EngineOptions options;
   RunConditions conditions;  ///< whether nodes fail, what runs go through, which jobs are elastic

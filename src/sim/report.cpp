@@ -467,7 +467,12 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   std::string text = counted(first.jobs, "job");
   if (!input.window.whole(input.trace.jobs.size())) text += " measured of " + human_count(input.trace.jobs.size());
   text += " of " + std::filesystem::path(input.trace.report.path).filename().string() + " on " + input.cluster.name +
-          " (" + describe_cluster(input.cluster) + "), placement " + scenario.placement + "\n\n";
+          " (" + describe_cluster(input.cluster) + "), placement " + scenario.placement;
+  if (scenario.history_jobs > 0) {
+    text += "; predictions know " + human_count(input.history.ended.size()) + " that had ended, of " +
+            counted(input.history.jobs.size(), "job") + " before";
+  }
+  text += "\n\n";
   TextTable table({"policy", "run times", "avg JCT s", "=", "median", "p99 JCT", "wait", "slowd.", "used", "preempt"});
   bool any_clairvoyant = false;
   for (const PolicyRun& run : runs) {

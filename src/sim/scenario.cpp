@@ -52,6 +52,9 @@ FieldTable scenario_fields(Scenario& s) {
   for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
   FieldTable rest{
       common.oversize,
+      {"history_jobs", "--history-jobs",
+       "first jobs that are not run: predictions know those of them that had ended before the next was submitted",
+       &s.history_jobs},
       {"measure.warmup_jobs", "--warmup-jobs", "first jobs that are run but not measured", &s.warmup_jobs},
       {"measure.measure_jobs", "--measure-jobs", "jobs that are measured then; 0: all", &s.measure_jobs},
       {"measure.warmup_s", "--warmup-time", "the same by seconds since the first submission", &s.warmup},

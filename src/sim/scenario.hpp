@@ -35,6 +35,7 @@ struct Scenario {
   FailureOptions failures;
   Fidelity fidelity;
   std::string oversize = "error";
+  std::uint64_t history_jobs = 0;  ///< first jobs that are not run: predictions know those that had ended (PastJobs)
   std::uint64_t warmup_jobs = 0;
   std::uint64_t measure_jobs = 0;  ///< 0: all that follow the warm-up
   Time warmup{};                   ///< the same by time of submission; by jobs or by time, not both

@@ -14,6 +14,7 @@
 #include "gpusched/learn/agenda_options.hpp"
 #include "gpusched/learn/detail/choice_agenda.hpp"
 #include "gpusched/learn/detail/ranking_agenda.hpp"
+#include "gpusched/learn/job_history.hpp"
 #include "gpusched/learn/known_runs.hpp"
 #include "gpusched/learn/observation.hpp"
 
@@ -37,9 +38,10 @@ decltype(auto) with_agenda(Kind& kind, Call call) {
 /// with a copy of the engine.
 class Agenda {
  public:
-  /// `true_runs` and `history`: as KnownRuns. Precondition: no contradiction(options), max_jobs >= 4.
-  Agenda(const AgendaOptions& options, std::span<const Time> true_runs, RuntimePredictor history = {})
-      : options_(options), kind_(make(options, KnownRuns(options.knowledge, true_runs, std::move(history)))) {
+  /// `true_runs`: as KnownRuns; `history`: what predictions know before the run. Precondition: no
+  /// contradiction(options), max_jobs >= 4.
+  Agenda(const AgendaOptions& options, std::span<const Time> true_runs, JobHistory history = {})
+      : options_(options), kind_(make(options, true_runs, std::move(history))) {
     GPUSCHED_ASSERT(options.max_jobs >= 4, "an observation needs at least four tokens");
     GPUSCHED_ASSERT(!contradiction(options), "options that contradict each other");
   }
@@ -137,9 +139,10 @@ class Agenda {
   [[nodiscard]] std::uint32_t waiting_count() const { return choice().waiting_count(); }
 
  private:
-  static detail::AnyAgenda make(const AgendaOptions& options, KnownRuns known) {
-    if (options.mode == ActionMode::preempt) return detail::RankingAgenda(options, std::move(known));
-    return detail::ChoiceAgenda(options, std::move(known));
+  static detail::AnyAgenda make(const AgendaOptions& options, std::span<const Time> true_runs, JobHistory history) {
+    KnownRuns known(options.knowledge, true_runs, std::move(history.run_times));
+    if (options.mode != ActionMode::preempt) return detail::ChoiceAgenda(options, std::move(known));
+    return detail::RankingAgenda(options, std::move(known), std::move(history));
   }
 
   [[nodiscard]] detail::ChoiceAgenda& choice() {

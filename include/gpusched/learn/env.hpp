@@ -111,8 +111,8 @@ class Env {
     engine_.emplace(window.jobs, *cluster_, engine_options(options_, window), options_.runtime, options_.failures);
     turns_.reset();
     if (options_.failures != nullptr) turns_.emplace(engine_->view());
-    const bool predicts = KnownRuns::predicts(options_.agenda.knowledge);
-    agenda_.emplace(options_.agenda, window.jobs.works(), predicts ? window.history : RuntimePredictor{});
+    const bool reads = KnownRuns::predicts(options_.agenda.knowledge) || options_.agenda.mode == ActionMode::preempt;
+    agenda_.emplace(options_.agenda, window.jobs.works(), reads ? window.history : JobHistory{});
     rates_ = {};
     totals_ = {};
     gpus_ = static_cast<double>(std::max<std::int64_t>(1, engine_->view().cluster().total_gpus()));

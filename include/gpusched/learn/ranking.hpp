@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "gpusched/learn/doubling_levels.hpp"
+#include "gpusched/learn/job_history.hpp"
 #include "gpusched/learn/observation.hpp"
+#include "gpusched/learn/service_endings.hpp"
 #include "gpusched/learn/service_forecast.hpp"
 #include "gpusched/policy/preemptive_order.hpp"
 
@@ -30,8 +32,9 @@ class Ranking {
   /// Levels of a job's total waiting time, in microseconds: one level for each doubling.
   static constexpr DoublingLevels wait_levels{whole_seconds(60).us, 1};
 
-  /// `forecasts`: log_gittins() may be asked without forecast().
-  explicit Ranking(bool forecasts) : forecasts_(forecasts) {}
+  /// `forecasts`: log_gittins() may be asked without forecast(). Of `history` it takes what is for mode preempt.
+  explicit Ranking(bool forecasts, JobHistory history = {})
+      : endings_(std::move(history.endings)), forecasts_(forecasts), forecast_(std::move(history.forecast)) {}
 
   /// A job began to wait, after its submission or after an attempt that ended; `known_s` is its known run time.
   void wait(const View& view, JobId id, float known_s) {
@@ -61,7 +64,7 @@ class Ranking {
   /// A job ended.
   void finish(const View& view, JobId id) {
     leave(view, id);
-    learn(view.shape_id(id), view.attained_gpu_us(id));
+    endings_.learn(view.shape_id(id), view.attained_gpu_us(id));
     if (forecasts_) forecast_.finish(view, id);
   }
 
@@ -121,7 +124,7 @@ class Ranking {
     out[rank_known] = std::log1p(job.known_s) / 10;
     out[rank_left] = std::log1p(left_seconds(ran_s, job.known_s)) / 10;
     out[rank_overrun] = ran_s > job.known_s ? std::log(ran_s / std::max(job.known_s, 1.0f)) / 10 : 0.0f;
-    out[rank_ending] = std::log(ending_share(view.shape_id(id), ending_level(view.attained_gpu_us(id)))) / 5;
+    out[rank_ending] = std::log(endings_.share(view.shape_id(id), view.attained_gpu_us(id))) / 5;
     out[rank_attempts] = std::log1p(static_cast<float>(view.attempt(id))) / 3;
   }
 
@@ -198,10 +201,6 @@ class Ranking {
     friend bool operator<(const Crossing& a, const Crossing& b) {  // for a heap whose top is the earliest
       return a.time_us != b.time_us ? b.time_us < a.time_us : index(b.job) < index(a.job);
     }
-  };
-  // Finished jobs by doublings of GPU service.
-  struct Endings {
-    std::array<float, 48> reached{}, ended{};
   };
   // What PreemptiveOrder asks while it places jobs.
   struct Hooks {
@@ -285,38 +284,14 @@ class Ranking {
     decision.wake(Time{next_wake_us_});
   }
 
-  [[nodiscard]] static std::uint32_t ending_level(std::int64_t service) {
-    return DoublingLevels{service_levels.first, 1}.level(service);
-  }
-
-  void learn(std::uint32_t shape, std::int64_t service) {
-    if (endings_.size() <= shape + 1) endings_.resize(shape + 2);
-    const std::uint32_t last = ending_level(service);
-    for (Endings* of : {&endings_.front(), &endings_[shape + 1]}) {
-      for (std::uint32_t k = 0; k <= last; ++k) of->reached[k] += 1;
-      of->ended[last] += 1;
-    }
-  }
-
-  // Of the finished jobs of a shape that reached a level, the share that ended in it: shrunk, with the weight of four
-  // jobs, towards that of all jobs, and that towards one half.
-  [[nodiscard]] float ending_share(std::uint32_t shape, std::uint32_t level) const {
-    if (endings_.empty()) return 0.5f;
-    const auto shrunk = [level](const Endings& of, float towards, float weight) {
-      return (of.ended[level] + weight * towards) / (of.reached[level] + weight);
-    };
-    const float all = shrunk(endings_.front(), 0.5f, 2);
-    return shape + 1 < endings_.size() ? shrunk(endings_[shape + 1], all, 4) : all;
-  }
-
   PreemptiveOrder<Key> order_;
   std::vector<Job> jobs_;
   std::vector<JobId> asked_;
   std::vector<JobId> moved_;  // by the present fill()
   std::vector<Crossing> crossings_;
-  std::vector<Endings> endings_;  // of all jobs, then by shape
-  bool forecasts_;                // forecast_ is kept
-  ServiceForecast forecast_;      // empty unless it is
+  ServiceEndings endings_;
+  bool forecasts_;            // forecast_ is kept
+  ServiceForecast forecast_;  // unless it is, only of what ended before the run
   std::int64_t next_wake_us_ = never;
 };
 

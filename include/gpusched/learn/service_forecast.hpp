@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "gpusched/engine/view.hpp"
@@ -19,7 +19,8 @@ namespace gpusched {
 /// Life tables of GPU service, in levels that double: of the jobs that left a level, how many ended in it. One of all
 /// jobs, one of each shape, one of each kind (virtual cluster and shape), and for each question those of the jobs of
 /// its kind that were submitted just before and after, which are often a batch of equals. Each is shrunk towards the
-/// one before. Jobs that have not ended count for the levels that they have passed (Kaplan and Meier, 1958). A value.
+/// one before. Jobs that have not ended count for the levels that they have passed (Kaplan and Meier, 1958). Jobs that
+/// ended before the run may be learned first. A value.
 class ServiceForecast {
  public:
   /// Levels of service, in GPU-microseconds: below a GPU-minute, then each doubling.
@@ -36,32 +37,54 @@ class ServiceForecast {
   };
   /// From far to near.
   static constexpr std::array<Nearness, 2> nearness{{{64, 0.94, 2}, {16, 0.78, 1}}};
+  /// Jobs that are alike: of one virtual cluster and shape.
+  struct KindId {
+    std::uint32_t vc, shape;
+    friend auto operator<=>(const KindId&, const KindId&) = default;
+  };
+
+  /// A job that was submitted and ended before the run: `number` orders such jobs by submission. Call it before the
+  /// first submit().
+  void learn(KindId kind_id, JobId number, std::int64_t service_us) {
+    const std::uint32_t last = level_of(service_us);
+    if (shapes_.size() <= kind_id.shape) shapes_.resize(kind_id.shape + 1);
+    Kind& kind = kinds_[kind_number(kind_id)];
+    for (std::uint32_t level = 0; level <= last; ++level) {
+      for (LifeTable* const table : {&all_, &shapes_[kind_id.shape], &kind.table}) {
+        table->left[level] += 1;
+        table->ended[level] += level == last ? 1 : 0;
+      }
+    }
+    const auto place = std::upper_bound(kind.past.begin(), kind.past.end(), number,
+                                        [](JobId a, const PastJob& b) { return a < b.number; });
+    kind.past.insert(place, {.number = number, .service = {.ended_us = service_us, .level = last}});
+    // No other job is near enough to a later one.
+    if (kind.past.size() > nearness.front().span) kind.past.erase(kind.past.begin());
+  }
 
   /// A job came. Call it once for each.
   void submit(const View& view, JobId id) {
     if (jobs_.empty()) {
       jobs_.resize(view.job_count());
-      shapes_.resize(view.shape_count());
+      shapes_.resize(std::max<std::size_t>(shapes_.size(), view.shape_count()));
     }
-    const auto [place, is_new] =
-        kind_ids_.try_emplace({view.vc(id), view.shape_id(id)}, static_cast<std::uint32_t>(kinds_.size()));
-    if (is_new) kinds_.emplace_back();
-    std::vector<JobId>& like = kinds_[place->second].jobs;
-    jobs_[index(id)] = {.kind = place->second, .place = static_cast<std::uint32_t>(like.size())};
-    like.push_back(id);
+    const std::uint32_t number = kind_number({.vc = view.vc(id), .shape = view.shape_id(id)});
+    Kind& kind = kinds_[number];
+    jobs_[index(id)] = {.service = {}, .kind = number, .place = static_cast<std::uint32_t>(kind.size())};
+    kind.jobs.push_back(id);
   }
 
   /// The job may have entered another level.
   void pass(const View& view, JobId id) {
     Job& job = jobs_[index(id)];
     const std::uint32_t now_in = level_of(view.attained_gpu_us(id));
-    for (; job.level < now_in; ++job.level) count(view, id, 0);
+    for (; job.service.level < now_in; ++job.service.level) count(view, id, 0);
   }
 
   /// The job ended. Those near it have another index from now on (for_each_near()).
   void finish(const View& view, JobId id) {
     pass(view, id);
-    jobs_[index(id)].ended_us = view.attained_gpu_us(id);
+    jobs_[index(id)].service.ended_us = view.attained_gpu_us(id);
     count(view, id, 1);
   }
 
@@ -69,11 +92,12 @@ class ServiceForecast {
   template <class Visit>
   void for_each_near(JobId id, Visit visit) const {
     const Job& job = jobs_[index(id)];
-    const std::vector<JobId>& like = kinds_[job.kind].jobs;
-    const std::uint32_t span = nearness.back().span;
-    const std::size_t end = std::min<std::size_t>(like.size(), std::size_t{job.place} + span + 1);
-    for (std::size_t i = job.place - std::min(job.place, span); i < end; ++i) {
-      if (jobs_[index(like[i])].ended_us < 0) visit(like[i]);
+    const Kind& kind = kinds_[job.kind];
+    const std::size_t past = kind.past.size(), span = nearness.back().span;
+    const std::size_t end = std::min(kind.size(), job.place + span + 1);
+    for (std::size_t place = std::max(past, job.place - std::min<std::size_t>(job.place, span)); place < end; ++place) {
+      const JobId near = kind.jobs[place - past];
+      if (jobs_[index(near)].service.ended_us < 0) visit(near);
     }
   }
 
@@ -97,15 +121,36 @@ class ServiceForecast {
   struct LifeTable {
     std::array<std::uint32_t, most_levels> left{}, ended{};
   };
-  struct Kind {
-    LifeTable table;
-    std::vector<JobId> jobs;  // in order of submission
-  };
-  struct Job {
-    std::int64_t ended_us = -1;  // service of a job that ended
-    std::uint32_t kind = 0, place = 0;
+  // How far a job has come.
+  struct Service {
+    std::int64_t ended_us = -1;  // of a job that ended
     std::uint32_t level = 0;
   };
+  struct PastJob {
+    JobId number{};
+    Service service;
+  };
+  // Its jobs are placed by submission: first those of the past that may matter, then those of the run.
+  struct Kind {
+    LifeTable table;
+    std::vector<PastJob> past;
+    std::vector<JobId> jobs;
+    [[nodiscard]] std::size_t size() const { return past.size() + jobs.size(); }
+  };
+  struct Job {
+    Service service;
+    std::uint32_t kind = 0, place = 0;
+  };
+
+  std::uint32_t kind_number(KindId id) {
+    const auto [place, is_new] = kind_numbers_.try_emplace(id, static_cast<std::uint32_t>(kinds_.size()));
+    if (is_new) kinds_.emplace_back();
+    return place->second;
+  }
+  [[nodiscard]] const Service& service_at(const Kind& kind, std::size_t place) const {
+    if (place < kind.past.size()) return kind.past[place].service;
+    return jobs_[index(kind.jobs[place - kind.past.size()])].service;
+  }
 
   [[nodiscard]] static std::uint32_t level_of(std::int64_t service_us) {
     return std::min(levels.level(service_us), most_levels - 1);
@@ -115,8 +160,8 @@ class ServiceForecast {
   void count(const View& view, JobId id, std::uint32_t ended) {
     const Job& job = jobs_[index(id)];
     for (LifeTable* const table : {&all_, &shapes_[view.shape_id(id)], &kinds_[job.kind].table}) {
-      table->left[job.level] += 1;
-      table->ended[job.level] += ended;
+      table->left[job.service.level] += 1;
+      table->ended[job.service.level] += ended;
     }
   }
 
@@ -144,14 +189,14 @@ class ServiceForecast {
     std::array<Table, nearness.size()> tables{};
     const Job& job = jobs_[index(id)];
     const std::int64_t own_us = view.attained_gpu_us(id);
-    const std::vector<JobId>& like = kinds_[job.kind].jobs;
+    const Kind& kind = kinds_[job.kind];
     std::array<double, nearness.size()> weights;
     weights.fill(1);
     for (std::uint32_t places = 1; places <= nearness.front().span; ++places) {
       for (std::size_t circle = 0; circle < nearness.size(); ++circle) weights[circle] *= nearness[circle].decay;
       for (const std::size_t at : {std::size_t{job.place} - places, std::size_t{job.place} + places}) {
-        if (at >= like.size()) continue;  // the unsigned difference wraps around
-        const Job& other = jobs_[index(like[at])];
+        if (at >= kind.size()) continue;  // the unsigned difference wraps around
+        const Service& other = service_at(kind, at);
         const bool ended = other.ended_us >= 0;
         const std::uint32_t last = other.level;
         if (ended ? other.ended_us <= own_us : last <= first) continue;
@@ -190,7 +235,7 @@ class ServiceForecast {
   }
 
   std::vector<Job> jobs_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> kind_ids_;  // by virtual cluster and shape
+  std::map<KindId, std::uint32_t> kind_numbers_;
   std::vector<Kind> kinds_;
   std::vector<LifeTable> shapes_;
   LifeTable all_;

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/job_table.hpp"
-#include "gpusched/policy/runtime_predictor.hpp"
+#include "gpusched/learn/job_history.hpp"
+#include "gpusched/policy/past_jobs.hpp"
 
 namespace gpusched {
 
@@ -23,7 +23,7 @@ struct Window {
   std::uint32_t first_scored = 0;  ///< earlier jobs fill the cluster under the heuristic and count in no reward
   Time end = Time::max();          ///< the episode is truncated here; max() = it runs until the cluster is empty
   std::uint32_t start = 0;         ///< position of its first scored job in the trace
-  RuntimePredictor history;        ///< of the jobs that the trace says had finished when the window begins
+  JobHistory history;              ///< of the jobs that the trace says had ended when the window begins
 };
 
 /// The parts of a trace, by job number and so by time.
@@ -49,7 +49,8 @@ struct WindowOptions {
   double validation_fraction = 0.1;  ///< the next ones; the rest is the test part
   double arrival_scale = 1;          ///< distances between arrivals times this; 0.5 = twice the load
   bool truncate = false;             ///< end at the last submission instead of running until empty
-  bool history = true;               ///< predictors know the jobs that had finished before the window
+  bool history = true;               ///< predictors know the jobs that had ended before the window (JobEnds)
+  bool service_history = false;      ///< so do the predictions of mode preempt: JobHistory::learn()
 };
 
 /// Jobs `begin` to `end` - 1 of a trace.
@@ -99,26 +100,22 @@ inline Result<std::vector<Window>> make_windows(const JobTable& trace, const Win
   if (!part) return Unexpected{part.error()};
   const std::uint32_t length = options.warm_up_jobs + options.jobs;
 
-  // Jobs in order of their end in the trace, for what a predictor may know at a window's beginning.
-  std::vector<std::uint32_t> by_end(trace.size());
-  std::iota(by_end.begin(), by_end.end(), 0u);
-  const auto end_of = [&](std::uint32_t job) { return trace.submit(JobId{job}) + trace.work(JobId{job}); };
-  std::stable_sort(by_end.begin(), by_end.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return end_of(a) < end_of(b); });
-  RuntimePredictor known;
+  const JobEnds ends(trace);
+  JobHistory known;
   std::size_t learned = 0;
 
   std::vector<Window> windows;
   for (std::uint32_t first = part->begin; first + length <= part->end; first += options.stride) {
-    const Time now = trace.submit(JobId{first});
-    for (; learned < by_end.size() && end_of(by_end[learned]) <= now; ++learned) {
-      const JobId job{by_end[learned]};
-      known.learn(trace.vc(job), trace.shape_id(job), trace.user(job), to_seconds(trace.work(job)));
+    if (options.history) {
+      const PastJobs past = ends.before(JobId{first});
+      for (; learned < past.jobs.size(); ++learned) {
+        known.learn(trace, JobId{past.jobs[learned]}, options.service_history);
+      }
     }
     Window window{.jobs = trace.slice(first, length, options.arrival_scale),
                   .first_scored = options.warm_up_jobs,
                   .start = first + options.warm_up_jobs,
-                  .history = options.history ? known : RuntimePredictor{}};
+                  .history = known};
     if (options.truncate) window.end = window.jobs.submit(JobId{length - 1});
     windows.push_back(std::move(window));
   }

@@ -28,10 +28,10 @@ std::vector<std::string> words_of(const std::array<NamedValue<T>, N>& names) {
 
 }  // namespace
 
-AgendaPolicy::AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs)
-    : agenda_(options, true_runs),
+AgendaPolicy::AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs, const JobHistory& history)
+    : agenda_(options, true_runs, history),
       way_(way_of(options)),
-      known_(options.knowledge, true_runs),
+      known_(options.knowledge, true_runs, history.run_times),
       backfill_(options.mode == ActionMode::select_blocking) {}
 
 AgendaPolicy::Way AgendaPolicy::way_of(const AgendaOptions& options) {
@@ -145,7 +145,8 @@ PolicyInfo agenda_info() {
             options.max_jobs = no_index;  // an order needs no cap
             if (const auto wrong = contradiction(options)) return unexpected("policy 'agenda': " + std::string(*wrong));
             const bool oracle = options.knowledge == RuntimeKnowledge::oracle;
-            return AnyPolicy(AgendaPolicy(options, oracle ? context.jobs->works() : std::span<const Time>{}));
+            return AnyPolicy(AgendaPolicy(options, oracle ? context.jobs->works() : std::span<const Time>{},
+                                          JobHistory::of(context.past, options.mode == ActionMode::preempt)));
           },
           .preemptive = true,
           .agent = true,

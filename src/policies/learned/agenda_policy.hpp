@@ -25,8 +25,8 @@ std::string estimator_name(RuntimeKnowledge knowledge);
 /// and reserve and sc20_backfill use AgendaBackfill; mode preempt costs what PreemptiveOrder does.
 class AgendaPolicy {
  public:
-  /// `true_runs`: as Agenda.
-  AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs);
+  /// `true_runs` and `history`: as Agenda.
+  AgendaPolicy(const AgendaOptions& options, std::span<const Time> true_runs, const JobHistory& history = {});
 
   [[nodiscard]] std::string_view name() const { return "agenda"; }
   [[nodiscard]] bool clairvoyant() const { return agenda_.options().knowledge == RuntimeKnowledge::oracle; }

@@ -122,7 +122,8 @@ Result<AnyPolicy> make_trained(const std::string& name, bool sample, double draw
   const bool oracle = model->agenda.knowledge == RuntimeKnowledge::oracle;
   const auto works = oracle ? context.jobs->works() : std::span<const Time>{};
   const std::uint64_t seed = Rng(context.seed).split(static_cast<std::uint64_t>(draw_seed)).state()[0];
-  return AnyPolicy(RlPolicy(name, *std::move(model), works, sample, seed));
+  JobHistory history = JobHistory::of(context.past, model->agenda.mode == ActionMode::preempt);
+  return AnyPolicy(RlPolicy(name, *std::move(model), works, sample, seed, std::move(history)));
 }
 
 }  // namespace

@@ -22,11 +22,13 @@ namespace gpusched {
 /// AgendaOptions::node_speeds throws PolicyFailure where nothing tells how fast jobs run on the cluster's GPU types.
 class RlPolicy {
  public:
-  /// `true_runs`: JobTable::works() for a model that was trained with RuntimeKnowledge::oracle, else unused.
-  RlPolicy(std::string name, TrainedModel model, std::span<const Time> true_runs, bool sample, std::uint64_t seed)
+  /// `true_runs`: JobTable::works() for a model that was trained with RuntimeKnowledge::oracle, else unused. `history`:
+  /// as Agenda.
+  RlPolicy(std::string name, TrainedModel model, std::span<const Time> true_runs, bool sample, std::uint64_t seed,
+           JobHistory history = {})
       : name_(std::move(name)),
         model_(std::move(model)),
-        agenda_(model_.agenda, true_runs),
+        agenda_(model_.agenda, true_runs, std::move(history)),
         sample_(sample),
         rng_(Rng(seed).split("rl policy")) {}
 

@@ -333,9 +333,13 @@ Result<AnyPolicy> make_tiresias(const std::string& name, bool gittins, const Pol
     options.look_ahead_gpu_us = gpu_us(parameters.number("look_ahead_gpu_s"));
     options.knows_distribution = parameters.word("distribution") == "trace";
     for (const double service : parameters.list("history_gpu_s")) options.known_gpu_us.push_back(gpu_us(service));
-    for (std::uint32_t i = 0; options.knows_distribution && i < context.jobs->size(); ++i) {
-      const MilliGpu gpus = context.jobs->shape(JobId{i}).gpu_milli();
-      options.known_gpu_us.push_back(mul_div(context.jobs->work(JobId{i}).us, gpus, whole_gpu));
+    const auto know = [&](const JobTable& jobs, JobId job) {
+      options.known_gpu_us.push_back(mul_div(jobs.work(job).us, jobs.shape(job).gpu_milli(), whole_gpu));
+    };
+    if (options.knows_distribution) {
+      for (std::uint32_t i = 0; i < context.jobs->size(); ++i) know(*context.jobs, JobId{i});
+    } else {
+      context.past.for_each(know);
     }
   }
   return AnyPolicy(AttainedService(std::move(options), context.jobs->families()));

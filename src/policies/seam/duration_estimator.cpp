@@ -36,14 +36,28 @@ struct UserRequest {
   [[nodiscard]] Time estimate(const View& view, JobId job) const { return std::min(view.estimate(job), longest); }
 };
 
+// The same of a job that ended before the run.
+Time attempt_time(const JobTable& trace, JobId job) { return {trace.work(job).us / trace.attempts(job)}; }
+
+// What an estimator knows before the run. `Estimator` has learn(jobs, job, time) for a View and for a JobTable.
+template <class Estimator>
+Estimator with_past(Estimator estimator, const PolicyContext& context) {
+  context.past.for_each(
+      [&](const JobTable& trace, JobId job) { estimator.learn(trace, job, attempt_time(trace, job)); });
+  return estimator;
+}
+
 // Predicts from finished jobs of the same virtual cluster, shape and user, as far as the trace names these.
 class History {
  public:
+  template <class Jobs>
+  void learn(const Jobs& jobs, JobId job, Time time) {
+    any_ = true;
+    predictor_.learn(jobs.vc(job), jobs.shape_id(job), jobs.user(job), to_seconds(time));
+  }
+
   void observe(const View& view) {
-    for_each_finished(view, [&](JobId job, Time time) {
-      any_ = true;
-      predictor_.learn(view.vc(job), view.shape_id(job), view.user(job), to_seconds(time));
-    });
+    for_each_finished(view, [&](JobId job, Time time) { learn(view, job, time); });
   }
 
   [[nodiscard]] Time estimate(const View& view, JobId job) const {
@@ -57,6 +71,10 @@ class History {
 
 struct RequestOrHistory {
   History history;
+  template <class Jobs>
+  void learn(const Jobs& jobs, JobId job, Time time) {
+    history.learn(jobs, job, time);
+  }
   void observe(const View& view) { history.observe(view); }
   [[nodiscard]] Time estimate(const View& view, JobId job) const {
     return view.estimate(job) != Time::max() ? view.estimate(job) : history.estimate(view, job);
@@ -94,11 +112,14 @@ class RunningMean {
  public:
   RunningMean(bool by_group, bool by_gpus) : by_group_(by_group), by_gpus_(by_gpus) {}
 
+  template <class Jobs>
+  void learn(const Jobs& jobs, JobId job, Time time) {
+    alike_[key(jobs, job)].add(time);
+    all_.add(time);
+  }
+
   void observe(const View& view) {
-    for_each_finished(view, [&](JobId job, Time time) {
-      alike_[key(view, job)].add(time);
-      all_.add(time);
-    });
+    for_each_finished(view, [&](JobId job, Time time) { learn(view, job, time); });
   }
 
   [[nodiscard]] Time estimate(const View& view, JobId job) const {
@@ -108,8 +129,9 @@ class RunningMean {
   }
 
  private:
-  [[nodiscard]] std::pair<std::uint32_t, MilliGpu> key(const View& view, JobId job) const {
-    return {by_group_ ? view.group(job) : view.user(job), by_gpus_ ? view.shape(job).gpu_milli() : 0};
+  template <class Jobs>
+  [[nodiscard]] std::pair<std::uint32_t, MilliGpu> key(const Jobs& jobs, JobId job) const {
+    return {by_group_ ? jobs.group(job) : jobs.user(job), by_gpus_ ? jobs.shape(job).gpu_milli() : 0};
   }
 
   bool by_group_, by_gpus_;
@@ -149,10 +171,13 @@ class NameHistory {
     }
   }
 
+  template <class Jobs>
+  void learn(const Jobs& jobs, JobId job, Time time) {
+    for (const Key& key : keys(jobs, job)) history_[key].add(time);
+  }
+
   void observe(const View& view) {
-    for_each_finished(view, [&](JobId job, Time time) {
-      for (const Key& key : keys(view, job)) history_[key].add(time);
-    });
+    for_each_finished(view, [&](JobId job, Time time) { learn(view, job, time); });
   }
 
   [[nodiscard]] Time estimate(const View& view, JobId job) const {
@@ -167,9 +192,10 @@ class NameHistory {
   enum class Level : std::uint8_t { user_name, user_stem, stem, user, all };
   using Key = std::tuple<Level, std::uint32_t, std::uint32_t>;
 
-  [[nodiscard]] std::array<Key, 5> keys(const View& view, JobId job) const {
-    const std::uint32_t user = view.user(job);
-    const std::uint32_t name = view.name(job);
+  template <class Jobs>
+  [[nodiscard]] std::array<Key, 5> keys(const Jobs& jobs, JobId job) const {
+    const std::uint32_t user = jobs.user(job);
+    const std::uint32_t name = jobs.name(job);
     const std::uint32_t stem = stem_of_name_[name];
     return {Key{Level::user_name, user, name}, Key{Level::user_stem, user, stem}, Key{Level::stem, 0, stem},
             Key{Level::user, user, 0}, Key{Level::all, 0, 0}};
@@ -191,12 +217,13 @@ class QuantileRegression {
     }
     for_each_finished(view, [&](JobId job, Time time) {
       const auto known = features_.find(index(job));
-      remember(known->second, std::log(seconds(time)));
+      learn(known->second, view.user(job), time);
       features_.erase(known);
-      of_user_[view.user(job)].add(time);
-      all_.add(time);
     });
   }
+
+  // Of a job that ended before the run, with what was known when it ended.
+  void learn(const JobTable& trace, JobId job, Time time) { learn(features(trace, job), trace.user(job), time); }
 
   [[nodiscard]] Time estimate(const View& view, JobId job) const {
     if (!fitted_) return all_.empty() ? prior : all_.value();
@@ -214,17 +241,24 @@ class QuantileRegression {
   // Logarithms start at one second.
   static double seconds(Time t) { return std::max(to_seconds(t), 1.0); }
 
-  [[nodiscard]] Row features(const View& view, JobId job) const {
-    const auto user = of_user_.find(view.user(job));
+  template <class Jobs>
+  [[nodiscard]] Row features(const Jobs& jobs, JobId job) const {
+    const auto user = of_user_.find(jobs.user(job));
     const Time overall = all_.empty() ? prior : all_.value();
-    const Time asked = view.estimate(job) == Time::max() ? overall : view.estimate(job);
+    const Time asked = jobs.estimate(job) == Time::max() ? overall : jobs.estimate(job);
     constexpr double day_us = 86400e6;
-    const double angle = 2 * 3.141592653589793 * std::fmod(static_cast<double>(view.submit(job).us), day_us) / day_us;
+    const double angle = 2 * 3.141592653589793 * std::fmod(static_cast<double>(jobs.submit(job).us), day_us) / day_us;
     Row row;
-    row << 1, std::log2(1 + static_cast<double>(view.shape(job).gpu_milli()) / static_cast<double>(whole_gpu)),
+    row << 1, std::log2(1 + static_cast<double>(jobs.shape(job).gpu_milli()) / static_cast<double>(whole_gpu)),
         std::log(seconds(user == of_user_.end() ? overall : user->second.value())), std::log(seconds(asked)),
         std::sin(angle), std::cos(angle);
     return row;
+  }
+
+  void learn(const Row& row, std::uint32_t user, Time time) {
+    remember(row, std::log(seconds(time)));
+    of_user_[user].add(time);
+    all_.add(time);
   }
 
   void remember(const Row& row, double log_seconds) {
@@ -310,8 +344,8 @@ Result<AnyDurationEstimator> make_duration_estimator(const DurationEstimatorOpti
     return unexpected("estimator " + name + ": the trace has no column " + column);
   };
   if (name == "exact") return AnyDurationEstimator(ExactDuration{});
-  if (name == "requested") return AnyDurationEstimator(RequestOrHistory{});
-  if (name == "history") return AnyDurationEstimator(History{});
+  if (name == "requested") return AnyDurationEstimator(with_past(RequestOrHistory{}, context));
+  if (name == "history") return AnyDurationEstimator(with_past(History{}, context));
   if (name == "noisy")
     return AnyDurationEstimator(
         NoisyDuration{Rng(drawing_seed(options.seed, context)).split("estimates"), options.noise_sigma});
@@ -321,17 +355,17 @@ Result<AnyDurationEstimator> make_duration_estimator(const DurationEstimatorOpti
   }
   if (name == "user-mean" || name == "user-gpu-mean") {
     if (!jobs.has_users()) return lacks("user");
-    return AnyDurationEstimator(RunningMean(false, name == "user-gpu-mean"));
+    return AnyDurationEstimator(with_past(RunningMean(false, name == "user-gpu-mean"), context));
   }
   if (name == "group-mean" || name == "group-gpu-mean") {
     if (!jobs.has_groups()) return lacks("group");
-    return AnyDurationEstimator(RunningMean(true, name == "group-gpu-mean"));
+    return AnyDurationEstimator(with_past(RunningMean(true, name == "group-gpu-mean"), context));
   }
   if (name == "name-history") {
     if (!jobs.has_names()) return lacks("name");
-    return AnyDurationEstimator(NameHistory(jobs));
+    return AnyDurationEstimator(with_past(NameHistory(jobs), context));
   }
-  if (name == "quantile") return AnyDurationEstimator(QuantileRegression(options.quantile));
+  if (name == "quantile") return AnyDurationEstimator(with_past(QuantileRegression(options.quantile), context));
   std::vector<std::string> known;
   for (const DurationEstimatorInfo& row : duration_estimators()) known.push_back(row.name);
   return unexpected("unknown estimator '" + name + "'" + suggest_nearest(name, known));

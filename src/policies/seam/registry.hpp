@@ -15,6 +15,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "gpusched/policy/past_jobs.hpp"
 #include "gpusched/policy/policy.hpp"
 
 namespace gpusched {
@@ -56,6 +57,7 @@ struct PolicyContext {
   const Cluster* cluster = nullptr;  ///< borrowed for the call
   std::uint64_t seed = 0;
   std::string spec_name = {};  ///< the policy as written, which holds the folder of `rl:DIR`; set by the registry
+  PastJobs past = {};          ///< what predictions know before the run; borrowed for the call
 };
 
 struct PriorityOrder;        // priority_order.hpp

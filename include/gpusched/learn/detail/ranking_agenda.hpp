@@ -25,8 +25,10 @@ namespace gpusched::detail {
 /// What Agenda (agenda.hpp) is in mode `preempt`; its members do what theirs of the same name say. A value.
 class RankingAgenda {
  public:
-  RankingAgenda(const AgendaOptions& options, KnownRuns known)
-      : heuristic_(options.heuristic), known_(std::move(known)), ranking_(options.heuristic == Heuristic::gittins) {
+  RankingAgenda(const AgendaOptions& options, KnownRuns known, JobHistory history)
+      : heuristic_(options.heuristic),
+        known_(std::move(known)),
+        ranking_(options.heuristic == Heuristic::gittins, std::move(history)) {
     GPUSCHED_ASSERT(options.mode == ActionMode::preempt, "a ranking is for mode preempt");
   }
 

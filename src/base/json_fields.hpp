@@ -70,6 +70,21 @@ class JsonFields {
     target = value->get<std::vector<T>>();
   }
 
+  /// A list of numbers, or one number, which is a list of one.
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void read_one_or_more(const std::string& key, std::vector<T>& target) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (is_number_for<T>(*value)) {
+      target = {value->template get<T>()};
+    } else if (value->is_array() && std::all_of(value->begin(), value->end(), is_number_for<T>)) {
+      target = value->template get<std::vector<T>>();
+    } else {
+      fail(key, "expected a number or a list of numbers");
+    }
+  }
+
   /// The value of a name in a table of names.
   template <class T, std::size_t N>
   void read_word(const std::string& key, T& target, const std::array<NamedValue<T>, N>& names) {

@@ -184,7 +184,6 @@ class Search {
         optimiser_(optimiser_of(config, average_)),
         population_(std::visit([](const auto& method) { return method.population(); }, optimiser_)),
         multipliers_(constraints_.train.size(), config.constraints.multiplier),
-        excess_(multipliers_.size()),
         best_excess_(multipliers_.size()) {
     // CMA-ES compares all candidates with each other, the gradient those of a pair.
     sharing_ = config.method == Method::es ? 2 : population_;
@@ -201,13 +200,13 @@ class Search {
     }
     summary_.validation_heuristic = has_scales() ? 1 : validation_heuristic_.front();
     summary_.device = "cpu";
-    ratios_.resize(has_scales() ? clusters_.size() : 0);
-    best_ratios_ = ratios_;
+    best_ratios_.resize(has_scales() ? clusters_.size() : 0);
     metrics_ = csv_header;
-    for (std::size_t c = 0; c < ratios_.size(); ++c) metrics_ += "," + scale_name(c) + "_ratio";
+    for (std::size_t c = 0; c < best_ratios_.size(); ++c) metrics_ += "," + scale_name(c) + "_ratio";
     for (std::size_t k = 0; k < multipliers_.size(); ++k) {
       metrics_ += "," + name(k) + "_ratio," + name(k) + "_multiplier";
     }
+    if (config_.search.shrink.size() > 1) metrics_ += ",shrink";
     metrics_ += "\n";
   }
 
@@ -226,7 +225,7 @@ class Search {
     fields.read("seconds", summary_.seconds);
     fields.read("best_iteration", summary_.best_iteration);
     fields.read("best_validation", summary_.best_validation, -any_number, any_number);
-    fields.read("validation", validation_, -any_number, any_number);
+    fields.read("validation", validation_.loss, -any_number, any_number);
     fields.read("average", average, average_.size());
     fields.read("metrics_csv", metrics_);
     if (has_scales()) fields.read("best_ratios", best_ratios_, best_ratios_.size());
@@ -475,30 +474,38 @@ class Search {
     return sum;
   }
 
-  // The running average, or what is on the way to it from the start (SearchOptions::shrink).
-  [[nodiscard]] std::vector<double> shrunk_average() const {
-    const double share = config_.search.shrink;
+  // The running average, or what is `share` of the way to it from the start (SearchOptions::shrink).
+  [[nodiscard]] std::vector<double> shrunk_average(double share) const {
     if (share == 1) return average_;
     std::vector<double> model(average_.size());
     for (std::size_t i = 0; i < model.size(); ++i) model[i] = start_[i] + share * (average_[i] - start_[i]);
     return model;
   }
 
-  // Loss and excess of the model in the validation windows. On several clusters the loss is the geometric
-  // mean of the ratios to the heuristic's, and what the worst of them is above 1 is an excess.
-  void measure(std::span<const double> model) {
+  // What a model reaches in the validation windows.
+  struct Validation {
+    double share = 1;  // of the way from the start: shrunk_average()
+    double loss = 0;
+    std::vector<double> excess;  // of the constraints
+    std::vector<double> ratios;  // by cluster, where there are several: to the heuristic's loss
+  };
+
+  // On several clusters the loss is the geometric mean of the ratios to the heuristic's.
+  [[nodiscard]] Validation measure(std::span<const double> model) const {
+    Validation result;
     for (std::size_t c = 0; c < clusters_.size(); ++c) {
       std::vector<Place> all;
       for (std::size_t w = 0; w < windows_.validation.size(); ++w) all.push_back({.window = w, .cluster = c});
-      const Cost cost = mean_cost(model, constraints_.validation, windows_.validation, all);
-      validation_ = cost.loss;
-      excess_ = cost.excess;
-      if (has_scales()) ratios_[c] = cost.loss / std::max(validation_heuristic_[c], least_loss);
+      Cost cost = mean_cost(model, constraints_.validation, windows_.validation, all);
+      result.loss = cost.loss;
+      result.excess = std::move(cost.excess);
+      if (has_scales()) result.ratios.push_back(cost.loss / std::max(validation_heuristic_[c], least_loss));
     }
-    if (!has_scales()) return;
+    if (!has_scales()) return result;
     double sum = 0;
-    for (const double ratio : ratios_) sum += std::log(std::max(ratio, least_loss));
-    validation_ = std::exp(sum / static_cast<double>(ratios_.size()));
+    for (const double ratio : result.ratios) sum += std::log(std::max(ratio, least_loss));
+    result.loss = std::exp(sum / static_cast<double>(result.ratios.size()));
+    return result;
   }
 
   // By how much the worst of the ratios to the heuristic's loss is above what chance explains: a log that begins one
@@ -510,22 +517,37 @@ class Search {
     return worst - (1 + chance);
   }
 
-  // Keeps the model when it is the best so far: the least loss of those within all limits or, as long as none is, the
-  // least violation; on several clusters, of those that are no worse than the heuristic on any. The untrained one comes
-  // first.
+  // Less is better: the least loss of the models within all limits or, as long as none is, the least violation; on
+  // several clusters, of those that are no worse than the heuristic on any.
+  static std::tuple<double, double, double> rank(std::span<const double> excess, std::span<const double> ratios,
+                                                 double loss) {
+    return {violation(excess), violation_by_cluster(ratios), loss};
+  }
+  static std::tuple<double, double, double> rank(const Validation& of) { return rank(of.excess, of.ratios, of.loss); }
+
+  // The best of the models on the way from the start to the average; before generation 1 they are one.
+  [[nodiscard]] Validation best_on_the_way() const {
+    std::optional<Validation> best;
+    for (const double share : config_.search.shrink) {
+      Validation model = measure(shrunk_average(share));
+      model.share = share;
+      if (!best || rank(model) < rank(*best)) best = std::move(model);
+      if (summary_.iterations == 0) break;
+    }
+    return *std::move(best);
+  }
+
+  // Keeps the model when it is the best so far. The untrained one comes first.
   Result<void> validate() {
-    const std::vector<double> model = shrunk_average();
-    measure(model);
-    const auto rank = [](std::span<const double> excess, std::span<const double> ratios, double loss) {
-      return std::tuple(violation(excess), violation_by_cluster(ratios), loss);
-    };
-    if (summary_.iterations > 0 &&
-        rank(excess_, ratios_, validation_) >= rank(best_excess_, best_ratios_, summary_.best_validation))
+    validation_ = best_on_the_way();
+    if (summary_.iterations > 0 && rank(validation_) >= rank(best_excess_, best_ratios_, summary_.best_validation)) {
       return {};
+    }
     summary_.best_iteration = summary_.iterations;
-    summary_.best_validation = validation_;
-    best_excess_ = excess_;
-    best_ratios_ = ratios_;
+    summary_.best_validation = validation_.loss;
+    best_excess_ = validation_.excess;
+    best_ratios_ = validation_.ratios;
+    const std::vector<double> model = shrunk_average(validation_.share);
     std::vector<float> parameters = parameters_;
     std::transform(model.begin(), model.end(), parameters.begin(),
                    [](double value) { return static_cast<float>(value); });
@@ -545,7 +567,7 @@ class Search {
     if (options.time_limit_s > 0) {
       progress.seconds_left = std::min(progress.seconds_left, options.time_limit_s - summary_.seconds);
     }
-    progress.validation = validation_;
+    progress.validation = validation_.loss;
     progress.validated = validated;
     progress.validation_heuristic = summary_.validation_heuristic;
     return progress;
@@ -557,7 +579,7 @@ class Search {
               {"seconds", summary_.seconds},
               {"best_iteration", summary_.best_iteration},
               {"best_validation", summary_.best_validation},
-              {"validation", validation_},
+              {"validation", validation_.loss},
               {"average", average_},
               {"metrics_csv", metrics_},
               {"config", train_config_json(config_)}};
@@ -588,17 +610,23 @@ class Search {
     std::snprintf(row, sizeof row, ",%.6g,%.1f",
                   std::visit([](const auto& method) { return method.step(); }, optimiser_), summary_.seconds);
     metrics_ += row;
-    for (std::size_t c = 0; c < ratios_.size(); ++c) {
-      metrics_ += progress.validated ? formatted(",%.6g", ratios_[c]) : std::string(",");
-      if (progress.validated) scalars.emplace_back("validation/" + scale_name(c) + "_ratio", ratios_[c]);
+    const auto note = [&](const std::string& tag, double value) {
+      metrics_ += formatted(",%.6g", value);
+      scalars.emplace_back(tag, value);
+    };
+    const auto note_validated = [&](const std::string& tag, const auto& value) {
+      if (progress.validated) return note(tag, value());
+      metrics_ += ",";
+    };
+    for (std::size_t c = 0; c < best_ratios_.size(); ++c) {
+      note_validated("validation/" + scale_name(c) + "_ratio", [&] { return validation_.ratios[c]; });
     }
     for (std::size_t k = 0; k < multipliers_.size(); ++k) {
-      const double ratio = constraints_.validation.ratio(k, excess_[k]);
-      metrics_ += progress.validated ? formatted(",%.6g", ratio) : std::string(",");
-      metrics_ += formatted(",%.6g", multipliers_[k]);
-      if (progress.validated) scalars.emplace_back("constraints/" + name(k) + "_ratio", ratio);
-      scalars.emplace_back("constraints/" + name(k) + "_multiplier", multipliers_[k]);
+      note_validated("constraints/" + name(k) + "_ratio",
+                     [&] { return constraints_.validation.ratio(k, validation_.excess[k]); });
+      note("constraints/" + name(k) + "_multiplier", multipliers_[k]);
     }
+    if (config_.search.shrink.size() > 1) note_validated("validation/shrink", [&] { return validation_.share; });
     metrics_ += "\n";
     events.write(wall_time_s(), progress.iteration, scalars);
     return replace_file(folder_ + "/metrics.csv", metrics_);
@@ -621,9 +649,8 @@ class Search {
   std::uint32_t episodes_ = 1;              // of a candidate
   std::vector<double> multipliers_;         // of the constraints
   bool sound_losses_ = true;
-  double validation_ = 0;
-  std::vector<double> excess_, best_excess_;  // of the constraints, in the validation windows
-  std::vector<double> ratios_, best_ratios_;  // by cluster, where there are several
+  Validation validation_;                          // the latest
+  std::vector<double> best_excess_, best_ratios_;  // those of the best
   TrainSummary summary_;
   std::string metrics_;
 };

@@ -70,6 +70,7 @@ void read_windows(JsonFields& fields, TrainConfig& config) {
   fields.read("jobs", windows.jobs, 1, most_count);
   fields.read("warm_up_jobs", windows.warm_up_jobs, 0, most_count);
   fields.read("empty_share", config.empty_share, 0, 1);
+  fields.read("validation_jobs", config.validation_jobs, 0, most_count);
   fields.read("stride", windows.stride, 1, most_count);
   fields.read("first_fraction", windows.first_fraction, 0, 1);
   fields.read("train_fraction", windows.train_fraction, 0, 1);
@@ -160,7 +161,11 @@ void read_search(JsonFields& fields, SearchOptions& search) {
   fields.read("step", search.step, 0, 1e6);
   fields.read("learning_rate", search.learning_rate, 0, 1e6);
   fields.read("average", search.average, 0, 0.9999);
-  fields.read("shrink", search.shrink, 0.01, 1);
+  fields.read_one_or_more("shrink", search.shrink);
+  const auto is_share = [](double share) { return share >= 0.01 && share <= 1; };
+  if (search.shrink.empty() || !std::all_of(search.shrink.begin(), search.shrink.end(), is_share)) {
+    fields.fail("shrink", "expected a number from 0.01 to 1, or a list of them");
+  }
   fields.read_word("objective", search.objective, search_objective_names);
   fields.read("validate_every", search.validate_every, 1, most_count);
   if (search.population == 1) fields.fail("population", "expected 0 or at least 2");
@@ -332,6 +337,10 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   if (config.cluster_scales.size() > 1 && !config.constraints.reference.empty()) {
     fields.fail("constraints", "expected none with several windows/cluster_scales: their limits are of one cluster");
   }
+  if (config.validation_jobs > 0 && config.empty_share > 0 && config.empty_share < 1 &&
+      !config.constraints.reference.empty()) {
+    fields.fail("windows/validation_jobs", "expected 0: with an empty_share limits hold in two kinds of windows");
+  }
   if (config.method == Method::es && config.search.population % 2 != 0) {
     fields.fail("search/population", "expected an even number: method es draws candidates in pairs");
   }
@@ -399,6 +408,7 @@ std::string train_config_json(const TrainConfig& config) {
                    {{"jobs", config.windows.jobs},
                     {"warm_up_jobs", config.windows.warm_up_jobs},
                     {"empty_share", config.empty_share},
+                    {"validation_jobs", config.validation_jobs},
                     {"stride", config.windows.stride},
                     {"first_fraction", config.windows.first_fraction},
                     {"train_fraction", config.windows.train_fraction},

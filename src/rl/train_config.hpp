@@ -124,7 +124,7 @@ struct SearchOptions {
                                  ///< default, es: EsOptions'
   double learning_rate = 0.01;   ///< es
   double average = 0.9;          ///< weight that the running average of the centre keeps a generation
-  double shrink = 1;             ///< share of the way from the start to that average that the model goes
+  std::vector<double> shrink = {1};  ///< shares of the way from the start to that average: the model goes the best
   SearchObjective objective = SearchObjective::geometric;
   std::uint32_t validate_every = 10;  ///< generations between runs over the validation windows
 };
@@ -164,7 +164,9 @@ struct TrainConfig {
   EnvOptions env = {};
   WindowOptions windows = {};
   ShuffleOptions shuffle = {};
-  double empty_share = 0;  ///< of the windows that begin on an empty cluster, without their warm-up jobs
+  double empty_share = 0;             ///< of the windows that begin on an empty cluster, without their warm-up jobs
+  std::uint32_t validation_jobs = 0;  ///< jobs of a validation window, which then begins on an empty cluster; 0 = as
+                                      ///< the training windows
   std::vector<double> cluster_scales = {1};  ///< each episode is on the cluster times one of these
   NetworkSpec network = {};
   std::string init;  ///< folder of a model that training starts from; empty = untrained

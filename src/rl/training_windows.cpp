@@ -60,7 +60,11 @@ Window shuffled_window(const TrainConfig& config, const JobTable& trace, TracePa
 }
 
 Result<std::vector<Window>> windows_of(const TrainConfig& config, const JobTable& trace, Split split) {
-  if (config.shuffle.windows == 0) return make_windows(trace, config.windows, split);
+  if (config.shuffle.windows == 0) {
+    WindowOptions options = config.windows;
+    options.service_history = config.env.agenda.mode == ActionMode::preempt;
+    return make_windows(trace, options, split);
+  }
   const auto part = jobs_of(trace, config.windows, split);
   if (!part) return Unexpected{part.error()};
   const Rng rng = Rng(config.seed).split("shuffled windows").split(to_string(split));
@@ -69,6 +73,15 @@ Result<std::vector<Window>> windows_of(const TrainConfig& config, const JobTable
     windows.push_back(shuffled_window(config, trace, *part, rng.split(i)));
   }
   return windows;
+}
+
+// The configuration of the validation windows, which may be logs of another length, side by side.
+TrainConfig for_validation(const TrainConfig& config) {
+  TrainConfig result = config;
+  if (config.validation_jobs == 0) return result;
+  result.windows.jobs = result.windows.stride = config.validation_jobs;
+  result.windows.warm_up_jobs = 0;
+  return result;
 }
 
 // Takes their warm-up jobs from an evenly spaced share of the windows.
@@ -106,7 +119,7 @@ Cluster scaled(const Cluster& cluster, double scale) {
 Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTable& jobs) {
   auto train = windows_of(config, jobs, Split::train);
   if (!train) return Unexpected{train.error()};
-  auto validation = windows_of(config, jobs, Split::validation);
+  auto validation = windows_of(for_validation(config), jobs, Split::validation);
   if (!validation) return Unexpected{validation.error()};
   TrainingWindows windows{*std::move(train), thinned(*std::move(validation), config.ppo.validation_windows)};
   begin_empty(windows.train, config.empty_share);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <span>
 #include <sstream>
 #include <string>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "gpusched/policy/simulate.hpp"
+#include "src/base/number_text.hpp"
 #include "src/base/statistics.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/learned/agenda_policy.hpp"
@@ -529,7 +531,7 @@ TEST_F(SearchRun, OfSeveralClustersKeepsNoModelThatIsWorseThanTheHeuristicOnOne)
 TEST_P(EverySearch, AShrunkModelIsOnTheWayFromTheStart) {
   config_.search.generations = 4;
   config_.search.validate_every = 4;
-  config_.search.shrink = 0.25;
+  config_.search.shrink = {0.25};
   const auto summary = run(1, folder_);
   ASSERT_TRUE(summary) << summary.error().to_string();
   ASSERT_EQ(summary->best_iteration, 4u);
@@ -539,10 +541,30 @@ TEST_P(EverySearch, AShrunkModelIsOnTheWayFromTheStart) {
   for (std::size_t i = 0; i < average.size(); ++i) {
     EXPECT_EQ(model->parameters[i], static_cast<float>(start[i] + 0.25 * (average[i] - start[i]))) << i;
   }
-  config_.search.shrink = 1;
+  config_.search.shrink = {1};
   ASSERT_TRUE(run(1, folder_ + "_other"));
   EXPECT_EQ(state_in(folder_ + "_other")["average"], state_in(folder_)["average"]);
   EXPECT_NE(load_model(folder_ + "_other")->parameters, model->parameters);
+}
+
+// The search itself does not change, so that each validation of several shares is the better of what each has alone.
+TEST_P(EverySearch, OfSeveralSharesOfTheWayTakesTheBest) {
+  config_.search.generations = 6;
+  config_.search.validate_every = 2;
+  double best = std::numeric_limits<double>::infinity();
+  for (const double share : {1.0, 0.3}) {
+    config_.search.shrink = {share};
+    const auto alone = run(1, folder_ + formatted("_%g", share));
+    ASSERT_TRUE(alone) << alone.error().to_string();
+    best = std::min(best, alone->best_validation);
+  }
+  config_.search.shrink = {1, 0.3};
+  const auto both = run(1, folder_);
+  ASSERT_TRUE(both) << both.error().to_string();
+  EXPECT_EQ(both->best_validation, best);
+  const std::string metrics = *read_text_file(folder_ + "/metrics.csv");
+  EXPECT_TRUE(metrics.substr(0, metrics.find('\n')).ends_with(",shrink")) << metrics;
+  EXPECT_TRUE(metrics.ends_with(",1\n") || metrics.ends_with(",0.3\n")) << metrics;
 }
 
 TEST_P(EverySearch, OnAScaledClusterIsOnThatCluster) {

@@ -21,7 +21,7 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.ppo.horizon_jobs = 64;
   config.ppo.horizon_iterations = 9;
   config.cluster_scales = {0.75};
-  config.search.shrink = 0.5;
+  config.validation_jobs = 4000;
   config.ppo.piece = 1000;
   config.ppo.least_learning_rate = 1e-6;
   config.ppo.most_learning_rate = 3e-4;
@@ -34,7 +34,7 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.ppo.critic_warm_up = 7;
   config.ppo.teacher_model = "runs/one";
   config.method = Method::cma_es;
-  config.search = {.generations = 7, .population = 20, .objective = SearchObjective::mean};
+  config.search = {.generations = 7, .population = 20, .shrink = {0.5, 1}, .objective = SearchObjective::mean};
   config.network.hidden = 8;
   config.init = "runs/index";
   config.constraints = {
@@ -89,6 +89,13 @@ TEST(TrainConfig, OfNodeSpeedsComesBackFromItsOwnJson) {
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_TRUE(again->env.agenda.node_speeds);
   EXPECT_EQ(train_config_json(*again), train_config_json(*config));
+}
+
+TEST(TrainConfig, TakesOneShareOfTheWayOrSeveral) {
+  const auto shares = [](const char* text) { return read_train_config(text, "x.json").value().search.shrink; };
+  EXPECT_EQ(shares(R"({"trace": "a"})"), std::vector<double>{1});
+  EXPECT_EQ(shares(R"({"trace": "a", "search": {"shrink": 0.25}})"), std::vector<double>{0.25});
+  EXPECT_EQ(shares(R"({"trace": "a", "search": {"shrink": [1, 0.25]}})"), (std::vector<double>{1, 0.25}));
 }
 
 TEST(TrainConfig, RefusesWhatDoesNotGoWithNodeSpeeds) {
@@ -190,6 +197,16 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),
             "x.json: /network/width: expected an even multiple of heads");
   EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es|es|random");
+  for (const char* shrink : {"0", "[1, 2]", "[]"}) {
+    EXPECT_EQ(refusal((std::string(R"({"trace": "a", "search": {"shrink": )") + shrink + "}}").c_str()),
+              "x.json: /search/shrink: expected a number from 0.01 to 1, or a list of them")
+        << shrink;
+  }
+  EXPECT_EQ(refusal(R"({"trace": "a", "search": {"shrink": "half"}})"),
+            "x.json: /search/shrink: expected a number or a list of numbers");
+  EXPECT_EQ(refusal(R"({"trace": "a", "windows": {"validation_jobs": 9, "empty_share": 0.5},
+                        "constraints": {"reference": "sjf", "avg_jct_s": 1}, "method": "es"})"),
+            "x.json: /windows/validation_jobs: expected 0: with an empty_share limits hold in two kinds of windows");
   EXPECT_EQ(refusal(R"({"trace": "a", "search": {"population": 1}})"),
             "x.json: /search/population: expected 0 or at least 2");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"least_learning_rate": 0.1}})"),

@@ -168,6 +168,29 @@ TEST(TrainingWindows, AShareBeginsWithoutWarmUpJobs) {
   }
 }
 
+TEST(TrainingWindows, OfTheValidationMayBeLogsOfAnotherLength) {
+  const JobTable jobs = test::some_jobs(5, 200);
+  TrainConfig config;
+  config.windows = {.jobs = 20, .warm_up_jobs = 10, .stride = 10, .train_fraction = 0.5, .validation_fraction = 0.4};
+  const auto alike = training_windows(config, jobs);
+  config.validation_jobs = 40;
+  const auto windows = training_windows(config, jobs);
+  ASSERT_TRUE(alike && windows);
+  EXPECT_EQ(windows->train.size(), alike->train.size());
+  ASSERT_EQ(windows->validation.size(), 2u);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const Window& window = windows->validation[i];
+    EXPECT_EQ(window.first_scored, 0u);
+    EXPECT_EQ(window.start, 100 + 40 * i);
+    EXPECT_EQ(window.jobs.size(), 40u);
+  }
+  config.validation_jobs = 81;
+  const auto none = training_windows(config, jobs);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().to_string(),
+            "windows: the validation part has 80 jobs; expected at least the 81 of one window");
+}
+
 TEST(TrainingWindows, ShuffledOnesAreDrawnByTheSeed) {
   const JobTable trace = unlike_jobs();
   TrainConfig config = shuffled_config();

@@ -317,11 +317,16 @@ class Engine {
       state_.events.push_back({EventKind::retry, job});
       return;
     }
-    state.remaining = {};
+    state_.events.push_back({EventKind::finish, job});
+    end_job(job, state);
+  }
+
+  // For good: it ran to its end, or was cancelled.
+  void end_job(JobId job, detail::JobState& state) {
     state.phase = JobPhase::done;
+    state.remaining = {};
     state.end = state_.now;
     ++state_.finished;
-    state_.events.push_back({EventKind::finish, job});
     if (state_.dependencies.active()) state_.dependencies.end(job, state_.arrived, state_.now);
   }
 
@@ -365,11 +370,7 @@ class Engine {
     } else {
       state_.dependencies.cancel(job);
     }
-    state.phase = JobPhase::done;
-    state.remaining = {};
-    state.end = state_.now;
-    ++state_.finished;
-    if (state_.dependencies.active()) state_.dependencies.end(job, state_.arrived, state_.now);
+    end_job(job, state);
   }
 
   void stop_cancelled(JobId job, detail::JobState& state) {

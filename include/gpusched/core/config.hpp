@@ -15,6 +15,9 @@
 
 /// Of a function that few runs need: it is kept out of those that call it, which stay short and fast.
 #define GPUSCHED_RARE [[gnu::noinline]]
+/// Of a short function that every event or choice passes through: it becomes part of those that call it. Compilers
+/// leave it out where they see it called from many places, though most of these are rare.
+#define GPUSCHED_HOT [[gnu::always_inline]]
 
 namespace gpusched {
 

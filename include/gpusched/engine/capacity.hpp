@@ -293,7 +293,7 @@ class Capacity {
 
   /// GPU thousandths that a job of `shape` in virtual cluster `vc` could draw on now: within its quota, on nodes it may
   /// use, idle GPUs only unless it asks for shares.
-  [[nodiscard]] MilliGpu available_gpu_milli(const Shape& shape, std::uint32_t vc) const {
+  [[nodiscard]] GPUSCHED_HOT MilliGpu available_gpu_milli(const Shape& shape, std::uint32_t vc) const {
     MilliGpu free = 0;
     for (const std::uint32_t number : allowed_classes(shape, vc)) {
       free += shape.is_share() ? classes_[number].free_milli : classes_[number].idle_gpus * whole_gpu;
@@ -979,7 +979,8 @@ class Capacity {
     if (node.is_down) hide_free(node);
   }
 
-  void change_held(NodeState& node, const Grant& grant, const Shape& shape, std::uint32_t vc, std::int64_t sign) {
+  GPUSCHED_HOT void change_held(NodeState& node, const Grant& grant, const Shape& shape, std::uint32_t vc,
+                                std::int64_t sign) {
     const MilliGpu milli = sign * grant.tasks * shape.gpu_milli_per_task;
     if (node.cpu_capacity < unlimited) node.cpu_milli += sign * grant.tasks * shape.cpu_milli_per_task;
     if (node.memory_capacity < unlimited) node.memory_mib += sign * grant.tasks * shape.memory_mib_per_task;

@@ -30,7 +30,7 @@ class Decision {
   Verdict start(JobId job) { return start(job, state_->options.placement); }
 
   /// The same with another placement rule than the run's.
-  Verdict start(JobId job, Placement rule) {
+  GPUSCHED_HOT Verdict start(JobId job, Placement rule) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     return commit_start(job, place(job, state_->shape(job), rule));
   }
@@ -164,7 +164,7 @@ class Decision {
     return state_->cluster.place(shape, quota_vc(job), state_->rule_for(job, rule), state_->speeds(job));
   }
 
-  Verdict commit_start(JobId job, std::uint32_t grants) {
+  GPUSCHED_HOT Verdict commit_start(JobId job, std::uint32_t grants) {
     if (grants == no_index) return Verdict::does_not_fit;
     detail::JobState& state = (*state_)[job];
     state.grants = grants;

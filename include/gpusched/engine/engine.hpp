@@ -278,7 +278,7 @@ class Engine {
   }
 
   // Applies the earliest planned event, which is due now.
-  void happen() {
+  GPUSCHED_HOT void happen() {
     const EventQueue::Entry due = state_.planned.top();
     state_.planned.pop();
     if (due.kind() == EventKind::wake) {
@@ -299,7 +299,7 @@ class Engine {
     }
   }
 
-  void finish_attempt(JobId job, detail::JobState& state) {
+  GPUSCHED_HOT void finish_attempt(JobId job, detail::JobState& state) {
     GPUSCHED_ASSERT(state.grants != no_index, "a vacated job was neither moved nor preempted");
     release_nodes(job, state);
     const Time passed = settle_run(job, state);
@@ -402,7 +402,7 @@ class Engine {
   }
 
   // A run ends. Who sees that its job waits again reads its new priority then.
-  void release_nodes(JobId job, detail::JobState& state) {
+  GPUSCHED_HOT void release_nodes(JobId job, detail::JobState& state) {
     if (state_.changes.active()) std::erase(state_.events, Event{EventKind::reprioritize, job});
     state_.cluster.release(state.grants, state_.held_shape(job), state_.queue_of(job));
     state_.cluster.free_grants(state.grants);
@@ -935,7 +935,7 @@ class Engine {
     plan_finish(job, state);
   }
 
-  void plan_finish(JobId job, const detail::JobState& state) {
+  GPUSCHED_HOT void plan_finish(JobId job, const detail::JobState& state) {
     const Time work = std::max(state.remaining - std::max(next_save(job), end_of_phase(job)), Time{});
     const Time end = later_by(state.since, detail::EngineState::time_needed(state.rate, work));
     if (end <= end_of_time) state_.planned.push(end, EventKind::finish, job, state.generation);
@@ -991,7 +991,7 @@ class Engine {
     return std::is_permutation(seats.begin(), seats.end(), held.begin(), held.end());
   }
 
-  [[nodiscard]] RatePpm rate_of(JobId job, const detail::JobState& state) const {
+  [[nodiscard]] GPUSCHED_HOT RatePpm rate_of(JobId job, const detail::JobState& state) const {
     if (state.held || (state_.outages.active() && stands_still(state))) return 0;
     if (state_.stages.active() && state_.stages.waits(job)) return 0;
     return working_rate(job, state);

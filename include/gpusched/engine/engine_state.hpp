@@ -196,7 +196,7 @@ struct EngineState {
     return resizes() ? changes.shape_id(job) : listed;
   }
   /// What the job asks for now.
-  [[nodiscard]] const Shape& shape(JobId job) const { return jobs->shapes()[shape_id(job)]; }
+  [[nodiscard]] GPUSCHED_HOT const Shape& shape(JobId job) const { return jobs->shapes()[shape_id(job)]; }
 
   /// What the job holds by the commands so far, or held last: another number of tasks than it asks for, perhaps.
   [[nodiscard]] const Shape& held_shape(JobId job) const {
@@ -241,7 +241,7 @@ struct EngineState {
     ++list.size;
   }
 
-  void unlink(JobList& list, JobId job) {
+  GPUSCHED_HOT void unlink(JobList& list, JobId job) {
     const JobState& state = (*this)[job];
     (state.previous == no_index ? list.first : states[state.previous].next) = state.next;
     (state.next == no_index ? list.last : states[state.next].previous) = state.previous;

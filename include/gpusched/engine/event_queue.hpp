@@ -85,7 +85,7 @@ class EventQueue {
   [[nodiscard]] const Entry& top() const { return heap_.front(); }
 
   /// Plans an event; the next sequence number is its own. O(log size).
-  void push(Time time, EventKind kind, JobId job, std::uint32_t generation) {
+  GPUSCHED_HOT void push(Time time, EventKind kind, JobId job, std::uint32_t generation) {
     const Entry entry{time, std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | sequence_++, job, generation};
     std::size_t hole = heap_.size();
     heap_.push_back(entry);

@@ -292,7 +292,7 @@ class Env {
   }
 
   // Folds the engine's events of this instant into the rates.
-  void watch(StepResult& result, double discount) {
+  GPUSCHED_HOT void watch(StepResult& result, double discount) {
     const OracleView view = engine_->view();
     for (const Event& event : engine_->events()) {
       switch (event.kind) {

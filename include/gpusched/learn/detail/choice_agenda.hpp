@@ -165,7 +165,7 @@ class ChoiceAgenda {
     }
   }
 
-  void note_start(std::uint32_t place, const View& view) {
+  GPUSCHED_HOT void note_start(std::uint32_t place, const View& view) {
     const WaitingJob& entry = tokens_.waiting()[place];
     const MilliGpu milli = shapes_[entry.slot].milli;
     ends_.start(options_.node_speeds ? run_of(view, entry, milli)
@@ -266,7 +266,12 @@ class ChoiceAgenda {
       tokens_.mark(0).front() = forced_ ? 1 : 0;
       return;
     }
-    tokens_.mark_if([this](const WaitingJob& job) { return shapes_[job.slot].fits && !is_put_off(job.job); });
+    const std::span<const WaitingShapes::Slot> slots = shapes_.slots();
+    if (put_off_in_.empty()) {  // so in most runs
+      tokens_.mark_if([slots](const WaitingJob& job) { return slots[job.slot].fits; });
+      return;
+    }
+    tokens_.mark_if([this, slots](const WaitingJob& job) { return slots[job.slot].fits && !is_put_off(job.job); });
   }
 
   void mark_first_fitting() {

@@ -34,6 +34,10 @@ class NodeGroups {
     if (updated_) return;
     updated_ = true;
     const ClusterState& cluster = view.cluster();
+    if (cluster.node_count() == 1 && groups_.size() == 1 && cluster.is_up(NodeId{0})) {
+      update_only_node(cluster);
+      return;
+    }
     groups_.clear();
     fragmented_ = 0;
     cluster.for_each_idle_level([&](std::uint32_t type, std::uint32_t gpus, std::uint32_t idle, std::uint32_t nodes) {
@@ -82,6 +86,12 @@ class NodeGroups {
  private:
   static std::uint64_t key_of(std::uint32_t type, std::uint32_t gpus, std::uint32_t idle) {
     return std::uint64_t{type} << 48 | std::uint64_t{gpus} << 24 | std::uint64_t{idle};
+  }
+
+  // What it has never changes.
+  void update_only_node(const ClusterState& cluster) {
+    const auto gpus = static_cast<float>(cluster.node_gpus(NodeId{0}));
+    groups_.front().row[idle_fraction] = static_cast<float>(cluster.node_idle_gpus(NodeId{0})) / gpus;
   }
 
   // Nodes out of service have nothing idle.

@@ -16,23 +16,28 @@ std::uint32_t best_action(std::span<const float> logits) {
   return static_cast<std::uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-double log_probability(std::span<const float> logits, std::uint32_t action) {
-  ActionDistribution distribution;
+namespace {
+
+// In memory that a thread keeps: rows of logits are short, and there is one for each choice.
+const ActionDistribution& distribution_of(std::span<const float> logits) {
+  thread_local ActionDistribution distribution;
   distribution.set(logits);
-  return distribution.log_probability(action);
+  return distribution;
 }
 
-std::uint32_t sample_action(std::span<const float> logits, Rng& rng) {
-  ActionDistribution distribution;
-  distribution.set(logits);
-  return distribution.sample(rng);
+}  // namespace
+
+double log_probability(std::span<const float> logits, std::uint32_t action) {
+  return distribution_of(logits).log_probability(action);
 }
+
+std::uint32_t sample_action(std::span<const float> logits, Rng& rng) { return distribution_of(logits).sample(rng); }
 
 void ActionDistribution::set(std::span<const float> logits) {
   const std::size_t count = whole_lanes(logits.size());
-  shifted_.assign(count, masked_logit);
+  shifted_.resize(count);
   powers_.resize(count);
-  std::copy(logits.begin(), logits.end(), shifted_.begin());
+  std::fill(std::copy(logits.begin(), logits.end(), shifted_.begin()), shifted_.end(), masked_logit);
   sum_ = static_cast<double>(lane_kernels().softmax(shifted_.data(), powers_.data(), count).power);
 }
 
@@ -42,14 +47,15 @@ double ActionDistribution::log_probability(std::uint32_t action) const {
 
 std::uint32_t ActionDistribution::sample(Rng& rng) const {
   double left = rng.uniform() * sum_;
-  std::uint32_t last = 0;
-  for (std::uint32_t action = 0; action < powers_.size(); ++action) {
-    if (powers_[action] == 0) continue;
+  const auto count = static_cast<std::uint32_t>(powers_.size());
+  for (std::uint32_t action = 0; action < count; ++action) {
     left -= static_cast<double>(powers_[action]);
-    last = action;
-    if (left < 0) break;
+    if (left < 0) return action;  // never one without a power, which leaves `left` as it was
   }
-  return last;  // rounding may leave a rest: the last action that can be drawn takes it
+  // Rounding may leave a rest: the last action that can be drawn takes it.
+  std::uint32_t last = count - 1;
+  while (last > 0 && powers_[last] == 0) --last;
+  return last;
 }
 
 namespace {

@@ -24,14 +24,13 @@ Vector load(const float* from) {
 }
 void store(float* to, Vector value) { __builtin_memcpy(to, &value, sizeof value); }
 Vector all(float value) { return value - Vector{}; }
-Vector chosen(Bits mask, Vector yes, Vector no) { return (Vector)(((Bits)yes & mask) | ((Bits)no & ~mask)); }
-Vector larger(Vector a, Vector b) { return chosen(a > b, a, b); }
+Vector larger(Vector a, Vector b) { return a > b ? a : b; }
 
 // Within 2 units in the last place; exactly 0 below -87. The polynomial is that of Cephes (Moshier, 1992).
 Vector exponential(Vector x) {
   constexpr float least = -87.0f;
   constexpr float most = 88.0f;
-  const Vector inside = chosen(x < all(least), all(least), chosen(x > all(most), all(most), x));
+  const Vector inside = x < all(least) ? all(least) : x > all(most) ? all(most) : x;
   constexpr float to_integer = 12582912.0f;  // 1.5 x 2^23: adding and subtracting it rounds
   const Vector shifted = inside * 1.44269504f + to_integer;
   const Vector n = shifted - to_integer;
@@ -45,21 +44,21 @@ Vector exponential(Vector x) {
   p = p * r * r + r + 1.0f;
   const Bits power = ((Bits)shifted - (Bits)all(to_integer) + 127) << 23;
   const Vector value = p * (Vector)power;
-  return chosen(x < all(least), Vector{}, value);
+  return x < all(least) ? Vector{} : value;
 }
 
 // Within 1e-7.
 Vector hyperbolic_tangent(Vector x) { return 1.0f - 2.0f / (exponential(x + x) + 1.0f); }
 
 Vector activated(Vector sum, Activation activation) {
-  if (activation == Activation::relu) return chosen(sum < Vector{}, Vector{}, sum);  // keeps what is not a number
+  if (activation == Activation::relu) return sum < Vector{} ? Vector{} : sum;  // keeps what is not a number
   if (activation == Activation::tanh) return hyperbolic_tangent(sum);
   return sum;
 }
 
 // By the activation's value, which for these tells its derivative.
 Vector differentiated(Vector gradient, Vector value, Activation activation) {
-  if (activation == Activation::relu) return chosen(value > Vector{}, gradient, Vector{});
+  if (activation == Activation::relu) return value > Vector{} ? gradient : Vector{};
   if (activation == Activation::tanh) return gradient * (1.0f - value * value);
   return gradient;
 }

@@ -291,14 +291,16 @@ TEST_F(SearchRun, LearnsToPreempt) {
   const auto summary = run(1, folder_);
   ASSERT_TRUE(summary) << summary.error().to_string();
   EXPECT_LT(summary->best_validation, 0.6 * summary->validation_heuristic);
-  // The policy read back does in simulate() what the search saw in its environments.
+  // The policy read back does in simulate() what the search saw in its environments, and knows what they knew.
   const auto model = load_model(folder_);
   ASSERT_TRUE(model) << model.error().to_string();
   double slowdown = 0;
-  const auto windows = make_windows(jobs_, config_.windows, Split::validation);
+  WindowOptions options = config_.windows;
+  options.service_history = true;
+  const auto windows = make_windows(jobs_, options, Split::validation);
   for (const Window& window : *windows) {
     Engine engine(window.jobs, cluster_, config_.env.engine);
-    RlPolicy policy("x", *model, window.jobs.works(), false, 0);
+    RlPolicy policy("x", *model, window.jobs.works(), false, 0, window.history);
     ASSERT_TRUE(simulate(engine, policy));
     for (std::uint32_t i = 0; i < window.jobs.size(); ++i) {
       const double jct = to_seconds(engine.end(JobId{i}) - window.jobs.submit(JobId{i}));

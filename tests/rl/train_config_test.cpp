@@ -21,7 +21,6 @@ TEST(TrainConfig, ComesBackFromItsOwnJson) {
   config.ppo.horizon_jobs = 64;
   config.ppo.horizon_iterations = 9;
   config.cluster_scales = {0.75};
-  config.validation_jobs = 4000;
   config.ppo.piece = 1000;
   config.ppo.least_learning_rate = 1e-6;
   config.ppo.most_learning_rate = 3e-4;
@@ -89,6 +88,15 @@ TEST(TrainConfig, OfNodeSpeedsComesBackFromItsOwnJson) {
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_TRUE(again->env.agenda.node_speeds);
   EXPECT_EQ(train_config_json(*again), train_config_json(*config));
+}
+
+TEST(TrainConfig, OfValidationLogsComesBackFromItsOwnJson) {
+  TrainConfig config = default_train_config();
+  config.validation_jobs = 4000;
+  const auto read = read_train_config(train_config_json(config), "x.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->validation_jobs, 4000u);
+  EXPECT_EQ(train_config_json(*read), train_config_json(config));
 }
 
 TEST(TrainConfig, TakesOneShareOfTheWayOrSeveral) {

@@ -39,7 +39,9 @@ class ServiceForecast {
   static constexpr std::array<Nearness, 2> nearness{{{64, 0.94, 2}, {16, 0.78, 1}}};
   /// Jobs that are alike: of one virtual cluster and shape.
   struct KindId {
-    std::uint32_t vc, shape;
+    std::uint32_t vc;     ///< number of the virtual cluster
+    std::uint32_t shape;  ///< number of the shape
+    /// By virtual cluster, then shape.
     friend auto operator<=>(const KindId&, const KindId&) = default;
   };
 

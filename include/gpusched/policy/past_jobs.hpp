@@ -15,7 +15,7 @@ namespace gpusched {
 /// Jobs of a trace, in order of their ends. Borrows both; ids of virtual clusters, shapes, users, groups and names are
 /// those of all tables sliced from the trace. None by default.
 struct PastJobs {
-  const JobTable* trace = nullptr;
+  const JobTable* trace = nullptr;           ///< all of its jobs; null for none
   std::span<const std::uint32_t> jobs = {};  ///< their numbers in the trace
 
   /// Calls visit(const JobTable&, JobId) for each.

@@ -29,16 +29,16 @@
 
 namespace gpusched {
 
-/// The input of every run of a scenario: read once, shared by all policies.
 /// The first jobs of a trace, which are not run.
 struct History {
-  JobTable jobs;
+  JobTable jobs;                          ///< all of them
   std::vector<std::uint32_t> ended = {};  ///< those that had ended before the first that is run, in order of their ends
 
   /// What predictions know. Borrows this.
   [[nodiscard]] PastJobs past() const { return {.trace = &jobs, .jobs = ended}; }
 };
 
+/// The input of every run of a scenario: read once, shared by all policies.
 struct ReplayInput {
   Trace trace;  ///< the jobs that are run
   History history = {};

@@ -8,7 +8,8 @@ source=$1 build=$2 work=$3 python=$4
 rm -rf "$work"
 # As scikit-build-core calls it, but for the optimisation.
 cmake -S "$source" -B "$work/build" -G Ninja -DSKBUILD=2 -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O0 \
-  -DGPUSCHED_BUILD_PYTHON=ON -DGPUSCHED_BUILD_TESTS=OFF -DGPUSCHED_BUILD_BENCH=OFF -DGPUSCHED_SIM_OF="$build" \
+  -DGPUSCHED_BUILD_PYTHON=ON -DGPUSCHED_BUILD_TESTS=OFF -DGPUSCHED_BUILD_BENCH=OFF -DGPUSCHED_UNITY_BUILD=ON \
+  -DGPUSCHED_SIM_OF="$build" \
   -DPython_EXECUTABLE="$python" > "$work.log" || { cat "$work.log"; exit 1; }
 cmake --build "$work/build" --target gpusched_python gpusched_python_stub > "$work.log" || { cat "$work.log"; exit 1; }
 if find "$work/build" -path '*gpusched_sim.dir*' -name '*.o' | grep -q .; then

@@ -96,7 +96,7 @@ Cluster random_apart_cluster() {
   return cluster;
 }
 
-constexpr std::int64_t unit = 7;  // ticks to which a second of a random case shrinks; a tick is a microsecond
+constexpr std::int64_t shrunk_second = 7;  // ticks to which a second of a random case shrinks; a tick is a microsecond
 
 void expect_same_apart(const std::string& policy, const World::Rule& rule) {
   const Cluster cluster = random_apart_cluster();
@@ -106,8 +106,8 @@ void expect_same_apart(const std::string& policy, const World::Rule& rule) {
   for (Row& row : rows) {
     row.family = *rc::gen::element<std::string_view>("bert", "vgg", "");
     families.emplace(row.family, random_slowness());
-    row.submit *= unit;
-    row.work *= unit;
+    row.submit *= shrunk_second;
+    row.work *= shrunk_second;
     if (row.shape == Shape{}) row.shape.gpu_milli_per_task = whole_gpu;
     builder.add({.submit = {row.submit},
                  .work = {row.work},
@@ -118,8 +118,9 @@ void expect_same_apart(const std::string& policy, const World::Rule& rule) {
   }
   const JobTable jobs = *std::move(builder).build();
   const RuntimeModel model = model_of(families, jobs);
-  const WorldCosts costs{.restart = *rc::gen::inRange<std::int64_t>(0, 4) * unit,
-                         .checkpoint_interval = *rc::gen::element<std::int64_t>(0, 0, unit, 3 * unit)};
+  const WorldCosts costs{
+      .restart = *rc::gen::inRange<std::int64_t>(0, 4) * shrunk_second,
+      .checkpoint_interval = *rc::gen::element<std::int64_t>(0, 0, shrunk_second, 3 * shrunk_second)};
   EngineOptions options;
   options.preemption = {.restart = {costs.restart}, .checkpoint_interval = {costs.checkpoint_interval}};
   const WorldSlowness slowness = [&](const WorldJob& job, const std::vector<WorldNode>& nodes) {
@@ -132,7 +133,7 @@ void expect_same_apart(const std::string& policy, const World::Rule& rule) {
     }
     return slowest;
   };
-  constexpr std::int64_t horizon = 1000 * unit;
+  constexpr std::int64_t horizon = 1000 * shrunk_second;
   log_case(policy, rows, cluster);
   for (const Node& node : cluster.nodes) {
     RC_LOG() << "rack " << node.rack << " site " << cluster.site_of(node.rack) << " island " << node.island_gpus

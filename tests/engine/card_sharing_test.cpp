@@ -21,10 +21,10 @@
 namespace gpusched::test {
 namespace {
 
-constexpr Shape half{.gpu_milli_per_task = 500};
-constexpr Shape third{.gpu_milli_per_task = 333};
+constexpr Shape half_card{.gpu_milli_per_task = 500};
+constexpr Shape third_card{.gpu_milli_per_task = 333};
 
-Row share(std::int64_t submit, std::int64_t work, std::string_view family, Shape shape = half) {
+Row share(std::int64_t submit, std::int64_t work, std::string_view family, Shape shape = half_card) {
   return {.submit = submit, .work = work, .family = family, .shape = shape};
 }
 
@@ -74,8 +74,8 @@ TEST(CardSharing, ALateComerSlowsFromItsStart) {
 
 TEST(CardSharing, NeighboursAddUp) {
   // Three alike, each slowed by half of its time by each of two others: 6 s take 12.
-  expect_spans({share(0, 6, "a", third), share(0, 6, "a", third), share(0, 6, "a", third)}, {.a_by_a = 1.5}, one_card,
-               {{0, 12}, {0, 12}, {0, 12}});
+  expect_spans({share(0, 6, "a", third_card), share(0, 6, "a", third_card), share(0, 6, "a", third_card)},
+               {.a_by_a = 1.5}, one_card, {{0, 12}, {0, 12}, {0, 12}});
 }
 
 // SRTF: 90 s are left of the share when the whole GPU is wanted for 6.

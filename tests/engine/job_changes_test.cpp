@@ -24,14 +24,14 @@ JobChange priority(std::uint32_t job, Time time, std::int32_t value) {
   return {.time = time, .job = JobId{job}, .kind = JobChange::Kind::priority, .priority = value};
 }
 
-struct Row {
+struct JobRow {
   std::int64_t submit_s, work_s;
   std::uint32_t gpus;
   std::int32_t priority = 0;
   std::vector<std::string> after = {};
 };
 
-JobTable table(const std::vector<Row>& rows) {
+JobTable table(const std::vector<JobRow>& rows) {
   JobTableBuilder builder;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string id = "j" + std::to_string(i);
@@ -310,8 +310,8 @@ TEST(JobChanges, OfASliceAreThoseOfItsJobs) {
 // A job that never ran and was cancelled has no effect on who runs when, once it is gone.
 TEST(JobChanges, ACancelledJobLeavesNoTraceUnderAnyPolicyThatStopsNobody) {
   static const PolicyRegistry registry = PolicyRegistry::standard();
-  const std::vector<Row> rows{{0, 100, 3}, {1, 20, 4}, {2, 30, 2}, {3, 5, 1}, {4, 40, 4}, {5, 15, 2}};
-  std::vector<Row> with = rows;
+  const std::vector<JobRow> rows{{0, 100, 3}, {1, 20, 4}, {2, 30, 2}, {3, 5, 1}, {4, 40, 4}, {5, 15, 2}};
+  std::vector<JobRow> with = rows;
   with.push_back({6, 1, 4, 9});  // the shortest, the most urgent, and never with room before 50
   const JobTable plain = table(rows), jobs = table(with);
   const JobChanges none, changes({cancel(6, at(50))}, 7);

@@ -222,9 +222,9 @@ TEST(MigCapacity, TheBestStartLeavesTheMostPlaces) {
   EXPECT_EQ(got(best, demands.shape(142)), "1g.5gb");
   EXPECT_EQ(got(best, demands.shape(571)), "4g.20gb");
   EXPECT_EQ(got(best, demands.shape(285)), "2g.10gb");
-  ClusterState first(cut_cluster(1, 1, {}, MigLayout::first_fit), demands.names, Rng(1));
-  EXPECT_EQ(got(first, demands.shape(142)), "1g.5gb");
-  EXPECT_EQ(got(first, demands.shape(571)), "");
+  ClusterState earliest(cut_cluster(1, 1, {}, MigLayout::first_fit), demands.names, Rng(1));
+  EXPECT_EQ(got(earliest, demands.shape(142)), "1g.5gb");
+  EXPECT_EQ(got(earliest, demands.shape(571)), "");
 }
 
 TEST(MigCapacity, GangsFillWholeCardsAndSlicesAtOnce) {
@@ -427,7 +427,7 @@ TEST(TimeSlicing, EqualTurnsWhateverTheModelSays) {
 // ---- any comings and goings, everything on: against a reference that looks everything up afresh ----
 
 // A dynamic and a fixed node of two A100, two nodes of two T4 of 16 GiB, in turns and at once.
-Cluster mixed_cluster() {
+Cluster mixed_mig_cluster() {
   Cluster cluster = cut_cluster(1, 2, {});
   cluster.gpu_types = {"A100-40GB", "T4"};
   cluster.devices = {{.memory_mib = 40 * 1024}, {.memory_mib = 16 * 1024}};
@@ -559,7 +559,7 @@ TEST(MigRun, EveryJobDoesItsWorkWhoeverComesAndGoes) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Rng rng(seed);
     const MixedCase it = mixed_case(rng);
-    Engine engine(it.jobs, mixed_cluster(), {.seed = seed}, &it.model);
+    Engine engine(it.jobs, mixed_mig_cluster(), {.seed = seed}, &it.model);
     Restless policy{rng.split("policy")};
     StayLog log;
     Decision decision = engine.decision();

@@ -13,13 +13,6 @@
 namespace gpusched::test {
 namespace {
 
-Window whole(const JobTable& jobs) {
-  auto windows = make_windows(
-      jobs, {.jobs = jobs.size(), .stride = jobs.size(), .train_fraction = 1, .validation_fraction = 0}, Split::train);
-  EXPECT_TRUE(windows) << windows.error().to_string();
-  return std::move(windows->front());
-}
-
 RewardVector play(Env& env, const Window& window, Heuristic heuristic) {
   StepResult result = env.reset(window);
   while (!result.done()) result = env.step(env.agenda().heuristic_action(heuristic));

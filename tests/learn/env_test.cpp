@@ -24,15 +24,12 @@ namespace gpusched {
 namespace {
 
 using test::some_jobs;
+using test::whole;
 
 std::vector<Window> windows_of(const JobTable& jobs, const WindowOptions& options, Split split = Split::train) {
   auto windows = make_windows(jobs, options, split);
   EXPECT_TRUE(windows) << windows.error().to_string();
   return *std::move(windows);
-}
-
-Window whole(const JobTable& jobs) {
-  return windows_of(jobs, {.jobs = jobs.size(), .train_fraction = 1, .validation_fraction = 0}).front();
 }
 
 std::uint32_t random_action(const Agenda& agenda, Rng& rng) {

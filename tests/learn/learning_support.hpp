@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpusched/learn/window.hpp"
 #include "src/policies/learned/score_network.hpp"
 #include "tests/program/run_support.hpp"
 
@@ -29,6 +30,9 @@ inline JobTable some_jobs(std::uint64_t seed, std::uint32_t count, bool with_vcs
   }
   return *std::move(builder).build();
 }
+
+/// All jobs as one window, with none before them.
+inline Window whole(const JobTable& jobs) { return {.jobs = jobs.slice(0, jobs.size()), .history = {}}; }
 
 /// Jobs of 1 to 4 GPUs, of two families by turns: "even" and "odd".
 inline JobTable jobs_of_two_families(std::uint32_t count) {

@@ -14,7 +14,7 @@
 namespace gpusched {
 namespace {
 
-Window whole(const JobTable& jobs) { return {.jobs = jobs.slice(0, jobs.size()), .history = {}}; }
+using test::whole;
 
 /// One node of 4 GPUs of each of three types, on which family "net" has speeds 1, 1/2 and 1/8.
 class NodeSpeeds : public testing::Test {

@@ -19,12 +19,11 @@ namespace {
 
 using test::Span;
 using test::table_of;
+using test::whole;
 
 AgendaOptions preempting(Heuristic heuristic, RuntimeKnowledge knowledge = RuntimeKnowledge::none) {
   return {.mode = ActionMode::preempt, .knowledge = knowledge, .heuristic = heuristic};
 }
-
-Window whole(const JobTable& jobs) { return {.jobs = jobs.slice(0, jobs.size()), .history = {}}; }
 
 TEST(DoublingLevels, CutEveryDoublingIntoEqualSteps) {
   constexpr DoublingLevels quarters{60, 4};

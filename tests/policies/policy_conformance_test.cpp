@@ -13,18 +13,11 @@
 #include "src/policies/throughput/linear_program.hpp"
 #include "tests/differential/check_many.hpp"
 #include "tests/differential/random_cases.hpp"
+#include "tests/policies/policy_support.hpp"
 #include "tests/program/run_support.hpp"
 
 namespace gpusched::test {
 namespace {
-
-// More instants than any policy needs for a case of this size; a policy that passes it waits in circles.
-constexpr std::uint32_t most_instants = 200'000;
-
-const PolicyRegistry& registry() {
-  static const PolicyRegistry all = PolicyRegistry::standard();
-  return all;
-}
 
 const PolicyInfo& row(std::string_view name) { return **registry().find(name); }
 

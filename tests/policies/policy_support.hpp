@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,19 @@ namespace gpusched::test {
 
 using Spans = std::vector<Span>;
 
+/// More instants than any policy needs for a random case; a policy that passes it waits in circles.
+inline constexpr std::uint32_t most_instants = 200'000;
+
+/// The policies of the table, made once.
+inline const PolicyRegistry& registry() {
+  static const PolicyRegistry all = PolicyRegistry::standard();
+  return all;
+}
+
 inline Result<AnyPolicy> make(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
   const auto specs = parse_policy_list(text);
   if (!specs) return Unexpected{specs.error()};
-  return PolicyRegistry::standard().make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1});
+  return registry().make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1});
 }
 
 inline Spans run_policy(const std::string& text, const JobTable& jobs, const Cluster& cluster) {

@@ -12,13 +12,11 @@
 #include "src/policies/seam/unfinished.hpp"
 #include "tests/differential/check_many.hpp"
 #include "tests/policies/interval_checker.hpp"
+#include "tests/policies/policy_support.hpp"
 #include "tests/policies/random_world.hpp"
 
 namespace gpusched::test {
 namespace {
-
-// More instants than any policy needs for a world of this size; a policy that passes it waits in circles.
-constexpr std::uint32_t most_instants = 200'000;
 
 std::uint64_t run_count() {
   const char* const wanted = std::getenv("GPUSCHED_RANDOM_RUNS");
@@ -32,11 +30,6 @@ struct Contestant {
 
 std::ostream& operator<<(std::ostream& out, const Contestant& contestant) {
   return out << contestant.policy << (contestant.backfill.empty() ? "" : "+") << contestant.backfill;
-}
-
-const PolicyRegistry& registry() {
-  static const PolicyRegistry all = PolicyRegistry::standard();
-  return all;
 }
 
 std::vector<Contestant> contestants() {

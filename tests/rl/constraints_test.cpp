@@ -32,27 +32,27 @@ TrainConfig config_against(const std::string& reference) {
   return config;
 }
 
-const Cluster cluster = Cluster::homogeneous(1, 4);
+const Cluster four_gpus = Cluster::homogeneous(1, 4);
 
 TEST(Constraints, JobsThatAreStillThereCountAsOfTheWindowsEnd) {
   const Window window{.jobs = two_jobs(), .end = whole_seconds(60), .history = {}};
-  const auto figures = reference_figures(config_against("fifo"), cluster, window);
+  const auto figures = reference_figures(config_against("fifo"), four_gpus, window);
   ASSERT_TRUE(figures) << figures.error().to_string();
   EXPECT_EQ((*figures)[bounded_avg_jct], 55);  // 60 so far, and 50
   EXPECT_EQ((*figures)[bounded_avg_wait], 25);
   EXPECT_EQ((*figures)[bounded_max_wait], 50);
   EXPECT_EQ((*figures)[bounded_slowdown], 1.75);  // 1, and 50 / 20
   const Window later{.jobs = two_jobs(), .end = whole_seconds(90), .history = {}};
-  EXPECT_EQ((*reference_figures(config_against("fifo"), cluster, later))[bounded_max_wait], 80);
+  EXPECT_EQ((*reference_figures(config_against("fifo"), four_gpus, later))[bounded_max_wait], 80);
   const Window early{.jobs = two_jobs(), .end = whole_seconds(5), .history = {}};  // before the second is submitted
-  EXPECT_EQ((*reference_figures(config_against("fifo"), cluster, early))[bounded_avg_jct], 5);
+  EXPECT_EQ((*reference_figures(config_against("fifo"), four_gpus, early))[bounded_avg_jct], 5);
 }
 
 TEST(Constraints, FiguresOfAWholeRunAreItsMetrics) {
   const Window window{.jobs = test::some_jobs(4, 300), .first_scored = 60, .history = {}};
-  const auto figures = reference_figures(config_against("agenda{knowledge=oracle}"), cluster, window);
+  const auto figures = reference_figures(config_against("agenda{knowledge=oracle}"), four_gpus, window);
   ASSERT_TRUE(figures) << figures.error().to_string();
-  Engine engine(window.jobs, cluster);
+  Engine engine(window.jobs, four_gpus);
   AgendaPolicy policy({.knowledge = RuntimeKnowledge::oracle, .max_jobs = no_index}, window.jobs.works());
   RunLog log({.first = 60});
   ASSERT_TRUE(simulate(engine, policy, log));
@@ -69,13 +69,13 @@ TEST(Constraints, ExcessIsZeroAtTheLimitAndAboveItBeyond) {
                                     {.jobs = test::some_jobs(4, 50), .history = {}}};
   for (const SearchObjective objective : {SearchObjective::geometric, SearchObjective::mean}) {
     config.search.objective = objective;
-    const auto constraints = Constraints::of(config, cluster, windows);
+    const auto constraints = Constraints::of(config, four_gpus, windows);
     ASSERT_TRUE(constraints) << constraints.error().to_string();
     ASSERT_EQ(constraints->size(), 2u);
     EXPECT_EQ((*constraints)[1].figure, bounded_p99_wait);
     double ratio = 0, doubled = 0;
     for (std::size_t w = 0; w < windows.size(); ++w) {
-      BoundedFigures figures = *reference_figures(config, cluster, windows[w]);
+      BoundedFigures figures = *reference_figures(config, four_gpus, windows[w]);
       const auto excess = constraints->excess(figures, w);
       if (objective == SearchObjective::geometric) {
         EXPECT_NEAR(excess[0], 0, 1e-12);
@@ -100,14 +100,14 @@ TEST(Constraints, EachKindOfWindowsIsBoundForItself) {
   const std::vector<Window> windows{empty, warm, warm, warm};
   for (const SearchObjective objective : {SearchObjective::geometric, SearchObjective::mean}) {
     config.search.objective = objective;
-    const auto constraints = Constraints::of(config, cluster, windows);
+    const auto constraints = Constraints::of(config, four_gpus, windows);
     ASSERT_TRUE(constraints) << constraints.error().to_string();
     ASSERT_EQ(constraints->size(), 2u);
     EXPECT_EQ(name_of((*constraints)[0]), "avg_jct_s_empty");
     EXPECT_EQ(name_of((*constraints)[1]), "avg_jct_s_warm");
     std::vector<double> mean(2);
     for (std::size_t w = 0; w < windows.size(); ++w) {
-      BoundedFigures figures = *reference_figures(config, cluster, windows[w]);
+      BoundedFigures figures = *reference_figures(config, four_gpus, windows[w]);
       figures[bounded_avg_jct] *= w == 0 ? 3 : 0.5;
       const auto excess = constraints->excess(figures, w);
       EXPECT_EQ(excess[w == 0 ? 1 : 0], 0);
@@ -121,14 +121,14 @@ TEST(Constraints, EachKindOfWindowsIsBoundForItself) {
 TEST(Constraints, ABadReferenceIsOneLine) {
   const std::vector<Window> windows{{.jobs = two_jobs(), .history = {}}};
   const auto refusal = [&](const std::string& reference) {
-    const auto made = Constraints::of(config_against(reference), cluster, windows);
+    const auto made = Constraints::of(config_against(reference), four_gpus, windows);
     return made ? "" : made.error().to_string();
   };
   EXPECT_EQ(refusal("fifo"), "");
   EXPECT_EQ(refusal("fifo,sjf"), "/constraints/reference: expected one policy, not fifo,sjf");
   EXPECT_EQ(refusal("fofo"),
             "/constraints/reference: unknown policy 'fofo' (did you mean 'fifo'?); `gpusched policies` lists all");
-  EXPECT_TRUE(Constraints::of({}, cluster, windows)->size() == 0);
+  EXPECT_TRUE(Constraints::of({}, four_gpus, windows)->size() == 0);
 }
 
 }  // namespace

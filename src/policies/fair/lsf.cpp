@@ -54,7 +54,7 @@ void Lsf::hold(const View& view, JobId job, std::uint32_t owner, std::int64_t si
 
 namespace {
 
-Result<Lsf> make(const PolicyParameters& parameters, const PolicyContext& context) {
+Result<Lsf> make_lsf(const PolicyParameters& parameters, const PolicyContext& context) {
   const auto column = owner_column("lsf", parameters, context);
   if (!column) return Unexpected{column.error()};
   return Lsf({.column = *column,
@@ -83,7 +83,7 @@ PolicyInfo lsf_info() {
                       number("run_time_factor", 0.7, "RUN_TIME_FACTOR: weight of the hours of running jobs", 0),
                       number("run_job_factor", 3, "RUN_JOB_FACTOR: weight of GPUs held, plus one", 0.001),
                       number("history_hours", 5, "HIST_HOURS: after this long a tenth of past usage counts", 0.001)}},
-      make);
+      make_lsf);
 }
 
 }  // namespace gpusched

@@ -114,7 +114,7 @@ Result<OwnerColumn> partition_column(const PolicyParameters& parameters, const P
       "neither (columns user, vc)");
 }
 
-Result<AnyPolicy> make(const PolicyParameters& parameters, const PolicyContext& context) {
+Result<AnyPolicy> make_static_partition(const PolicyParameters& parameters, const PolicyContext& context) {
   const auto column = partition_column(parameters, context);
   if (!column) return Unexpected{column.error()};
   const JobTable& jobs = *context.jobs;
@@ -158,7 +158,7 @@ PolicyInfo static_partition_info() {
                                      "and no less than its largest job",
                           .words = {"weights", "demand"}},
                          weights_parameter()},
-          .make = make};
+          .make = make_static_partition};
 }
 
 }  // namespace gpusched

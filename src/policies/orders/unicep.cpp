@@ -15,7 +15,7 @@ constexpr double tiny = 1e-15;
 
 double divisor(const JobFacts& job) { return std::log2(job.processors + tiny) * job.requested_s; }
 
-double score(const JobFacts& job, double wait_s) { return -(wait_s + tiny) / divisor(job); }
+double unicep_score(const JobFacts& job, double wait_s) { return -(wait_s + tiny) / divisor(job); }
 
 // A share of a GPU would make the logarithm negative, and the job wait for ever; it counts as one GPU.
 JobFacts whole(JobFacts job) {
@@ -31,7 +31,9 @@ PolicyInfo unicep_info() {
        .summary = "-w/(log2(n) r), smallest first: long waits relative to the run time, and small jobs",
        .source = "Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P systems, Cluster'09"},
       {.score =
-           [](const PolicyParameters&) { return [](const JobFacts& job) { return score(whole(job), job.wait_s); }; },
+           [](const PolicyParameters&) {
+             return [](const JobFacts& job) { return unicep_score(whole(job), job.wait_s); };
+           },
        .growth = [](const PolicyParameters&) { return [](const JobFacts& job) { return 1 / divisor(whole(job)); }; }});
 }
 
@@ -43,7 +45,7 @@ PolicyInfo unicep_sc20_info() {
        .summary = "UNICEP as RLScheduler computes it: one-GPU jobs last",
        .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting"},
       {.score = [](const PolicyParameters&) {
-        return [](const JobFacts& job) { return score(whole(job), -1 - job.submit_s); };
+        return [](const JobFacts& job) { return unicep_score(whole(job), -1 - job.submit_s); };
       }});
 }
 

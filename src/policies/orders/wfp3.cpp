@@ -9,7 +9,7 @@
 namespace gpusched {
 namespace {
 
-double score(const JobFacts& job, double wait_s) {
+double wfp3_score(const JobFacts& job, double wait_s) {
   const double ratio = wait_s / job.requested_s;
   return -(ratio * ratio * ratio) * job.processors;
 }
@@ -21,7 +21,7 @@ PolicyInfo wfp3_info() {
       {.name = "wfp3",
        .summary = "-(w/r)^3 n, smallest first: long waits relative to the run time, and large jobs",
        .source = "Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P systems, Cluster'09"},
-      {.score = [](const PolicyParameters&) { return [](const JobFacts& job) { return score(job, job.wait_s); }; },
+      {.score = [](const PolicyParameters&) { return [](const JobFacts& job) { return wfp3_score(job, job.wait_s); }; },
        .growth =
            [](const PolicyParameters&) {
              return [](const JobFacts& job) { return std::cbrt(job.processors) / job.requested_s; };
@@ -36,7 +36,7 @@ PolicyInfo wfp3_sc20_info() {
        .summary = "WFP3 as RLScheduler computes it: long jobs first",
        .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting"},
       {.score = [](const PolicyParameters&) {
-        return [](const JobFacts& job) { return score(job, -1 - job.submit_s); };
+        return [](const JobFacts& job) { return wfp3_score(job, -1 - job.submit_s); };
       }});
 }
 

@@ -20,13 +20,13 @@
 namespace gpusched {
 namespace {
 
-struct Case {
+struct FusedCase {
   const char* name;
   NetworkSpec spec;
 };
-void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
+void PrintTo(const FusedCase& of, std::ostream* out) { *out << of.name; }
 
-const Case cases[] = {
+const FusedCase fused_cases[] = {
     {"kernel", {.kind = NetworkKind::kernel}},
     {"kernel_sc20", {.kind = NetworkKind::sc20_kernel}},
     {"kernel_narrow_critic", {.kind = NetworkKind::kernel, .critic_width = 7}},
@@ -36,7 +36,7 @@ const Case cases[] = {
     {"steered_rank", {.kind = NetworkKind::rank, .width = 16, .hold_s = 60}},
 };
 
-class Fused : public testing::TestWithParam<Case> {
+class Fused : public testing::TestWithParam<FusedCase> {
  protected:
   [[nodiscard]] static const NetworkSpec& spec() { return GetParam().spec; }
   [[nodiscard]] static NetworkLayout layout() { return layout_of(spec()); }
@@ -252,7 +252,7 @@ TEST_P(Fused, EveryInstructionSetGivesTheSameBits) {
   std::printf("%d instruction sets\n", sets);
 }
 
-INSTANTIATE_TEST_SUITE_P(Learner, Fused, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(Learner, Fused, testing::ValuesIn(fused_cases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

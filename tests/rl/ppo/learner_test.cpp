@@ -23,13 +23,13 @@
 namespace gpusched {
 namespace {
 
-struct Case {
+struct LearnerCase {
   NetworkKind kind;
   bool torch;  // else the fused learner
 };
-void PrintTo(const Case& of, std::ostream* out) { *out << name_of(network_kind_names, of.kind) << of.torch; }
+void PrintTo(const LearnerCase& of, std::ostream* out) { *out << name_of(network_kind_names, of.kind) << of.torch; }
 
-class EveryNetwork : public testing::TestWithParam<Case> {
+class EveryNetwork : public testing::TestWithParam<LearnerCase> {
  protected:
   [[nodiscard]] static NetworkSpec spec() {
     return {.kind = GetParam().kind, .width = 16, .heads = 4, .critic_width = 16};
@@ -346,20 +346,21 @@ TEST_P(TorchNetworks, AFixedUpdateOnTheGpuIsTheCpus) {
 
 #endif
 
-std::string name_of_case(const testing::TestParamInfo<Case>& test) {
+std::string name_of_case(const testing::TestParamInfo<LearnerCase>& test) {
   std::string name(name_of(network_kind_names, test.param.kind));
   std::replace(name.begin(), name.end(), '@', '_');
   return name + (test.param.torch ? "_torch" : "_fused");
 }
 
 INSTANTIATE_TEST_SUITE_P(Fused, EveryNetwork,
-                         testing::Values(Case{NetworkKind::kernel, false}, Case{NetworkKind::sc20_kernel, false},
-                                         Case{NetworkKind::index, false}),
+                         testing::Values(LearnerCase{NetworkKind::kernel, false},
+                                         LearnerCase{NetworkKind::sc20_kernel, false},
+                                         LearnerCase{NetworkKind::index, false}),
                          name_of_case);
 #ifdef GPUSCHED_HAS_TORCH_LEARNER
-const auto on_torch = testing::Values(Case{NetworkKind::kernel, true}, Case{NetworkKind::deepsets, true},
-                                      Case{NetworkKind::attention, true}, Case{NetworkKind::index, true},
-                                      Case{NetworkKind::sc20_kernel, true});
+const auto on_torch = testing::Values(LearnerCase{NetworkKind::kernel, true}, LearnerCase{NetworkKind::deepsets, true},
+                                      LearnerCase{NetworkKind::attention, true}, LearnerCase{NetworkKind::index, true},
+                                      LearnerCase{NetworkKind::sc20_kernel, true});
 INSTANTIATE_TEST_SUITE_P(Torch, EveryNetwork, on_torch, name_of_case);
 INSTANTIATE_TEST_SUITE_P(Torch, TorchNetworks, on_torch, name_of_case);
 #endif

@@ -19,20 +19,20 @@
 namespace gpusched {
 namespace {
 
-struct Case {
+struct SteeringCase {
   const char* name;
   ActionMode mode;
   NetworkKind kind;
   double hold_s = 0;
   std::uint32_t hold_jobs = 0;
 };
-void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
-constexpr Case cases[] = {{"choices", ActionMode::fit_or_wait, NetworkKind::index, 200},
-                          {"preempt", ActionMode::preempt, NetworkKind::rank, 200},
-                          {"choices_by_jobs", ActionMode::fit_or_wait, NetworkKind::index, 0, 10},
-                          {"preempt_by_jobs", ActionMode::preempt, NetworkKind::rank, 0, 10}};
+void PrintTo(const SteeringCase& of, std::ostream* out) { *out << of.name; }
+constexpr SteeringCase steering_cases[] = {{"choices", ActionMode::fit_or_wait, NetworkKind::index, 200},
+                                           {"preempt", ActionMode::preempt, NetworkKind::rank, 200},
+                                           {"choices_by_jobs", ActionMode::fit_or_wait, NetworkKind::index, 0, 10},
+                                           {"preempt_by_jobs", ActionMode::preempt, NetworkKind::rank, 0, 10}};
 
-class Steering : public test::PpoTrainingRun, public testing::WithParamInterface<Case> {
+class Steering : public test::PpoTrainingRun, public testing::WithParamInterface<SteeringCase> {
  protected:
   void SetUp() override {
     TrainingRun::SetUp();
@@ -207,7 +207,7 @@ TEST_P(Steering, StartsFromATrainedModel) {
             start + ": /init: is a model of another env/mode, knowledge, heuristic or choose_nodes");
 }
 
-INSTANTIATE_TEST_SUITE_P(Ppo, Steering, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(Ppo, Steering, testing::ValuesIn(steering_cases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

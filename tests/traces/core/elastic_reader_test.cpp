@@ -28,7 +28,7 @@ Result<ElasticJobs> read(const std::string& text) {
   return elastic_from_json(text, "e.json", jobs);
 }
 
-std::string error_of(const std::string& text) {
+std::string error_of_curves(const std::string& text) {
   const auto read_jobs = read(text);
   return read_jobs ? "" : read_jobs.error().to_string();
 }
@@ -121,30 +121,31 @@ TEST(ElasticFile, KnowsHowManyGpusABatchNeeds) {
 }
 
 TEST(ElasticFile, ThatIsWrongIsOneLine) {
-  EXPECT_EQ(error_of("[]"), "e.json: expected an object");
-  EXPECT_EQ(error_of("{}"), "e.json: expected families, or others");
-  EXPECT_EQ(error_of(R"({"families": {"resnt": {"speedup": [[1, 1]]}}})"),
+  EXPECT_EQ(error_of_curves("[]"), "e.json: expected an object");
+  EXPECT_EQ(error_of_curves("{}"), "e.json: expected families, or others");
+  EXPECT_EQ(error_of_curves(R"({"families": {"resnt": {"speedup": [[1, 1]]}}})"),
             "e.json: /families/resnt: no job has that family (did you mean 'resnet'?)");
   EXPECT_EQ(
-      error_of(R"({"families": {"resnet": {"speedup": []}}})"),
+      error_of_curves(R"({"families": {"resnet": {"speedup": []}}})"),
       "e.json: /families/resnet/speedup: expected at least one point: [GPUs, speed], both above 0, GPUs ascending");
-  EXPECT_EQ(error_of(R"({"others": {"speedup": [[1, 1], [1, 2]]}})"),
+  EXPECT_EQ(error_of_curves(R"({"others": {"speedup": [[1, 1], [1, 2]]}})"),
             "e.json: /others/speedup/1: expected [GPUs, speed], both above 0, GPUs ascending");
-  EXPECT_EQ(error_of(R"({"others": {"speedup": [[1, -1]]}})"),
+  EXPECT_EQ(error_of_curves(R"({"others": {"speedup": [[1, -1]]}})"),
             "e.json: /others/speedup/0: expected [GPUs, speed], both above 0, GPUs ascending");
-  EXPECT_EQ(error_of(R"({"others": {"speedup": 3}})"), "e.json: /others/speedup: expected a list");
-  EXPECT_EQ(error_of(R"({"others": {}})"), "e.json: /others: expected one of speedup, phases and goodput");
-  EXPECT_EQ(error_of(R"({"others": {"speedup": [[1, 1]], "speed": 1}})"),
+  EXPECT_EQ(error_of_curves(R"({"others": {"speedup": 3}})"), "e.json: /others/speedup: expected a list");
+  EXPECT_EQ(error_of_curves(R"({"others": {}})"), "e.json: /others: expected one of speedup, phases and goodput");
+  EXPECT_EQ(error_of_curves(R"({"others": {"speedup": [[1, 1]], "speed": 1}})"),
             "e.json: /others/speed: unknown key (did you mean 'speedup'?)");
-  EXPECT_EQ(error_of(R"({"others": {"speedup": [[4, 1], [8, 2]], "max_gpus": 2}})"),
+  EXPECT_EQ(error_of_curves(R"({"others": {"speedup": [[4, 1], [8, 2]], "max_gpus": 2}})"),
             "e.json: /others/min_gpus: expected a range that the points hold");
-  EXPECT_EQ(error_of(R"({"others": {"phases": [{"until": 0.5, "speedup": [[1, 1]]}]}})"),
+  EXPECT_EQ(error_of_curves(R"({"others": {"phases": [{"until": 0.5, "speedup": [[1, 1]]}]}})"),
             "e.json: /others/phases: expected shares of the work that ascend to 1");
-  EXPECT_EQ(error_of(R"({"others": {"speedup": [[300, 1], [400, 2]]}})").substr(0, 42),
+  EXPECT_EQ(error_of_curves(R"({"others": {"speedup": [[300, 1], [400, 2]]}})").substr(0, 42),
             "e.json: no job of the trace is elastic by ");
-  EXPECT_EQ(error_of(goodput(R"("initial_batch": 100, "most_batch": 50, "most_batch_per_gpu": 100)", "[[1, 50]]"))
-                .substr(0, 41),
-            "e.json: /others/goodput/most_batch: expec");
+  EXPECT_EQ(
+      error_of_curves(goodput(R"("initial_batch": 100, "most_batch": 50, "most_batch_per_gpu": 100)", "[[1, 50]]"))
+          .substr(0, 41),
+      "e.json: /others/goodput/most_batch: expec");
 }
 
 }  // namespace

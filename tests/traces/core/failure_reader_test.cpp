@@ -25,7 +25,7 @@ Cluster three_nodes() {
   return cluster;
 }
 
-std::string error_of(const std::string& text, const Cluster& cluster = three_nodes()) {
+std::string error_of_failures(const std::string& text, const Cluster& cluster = three_nodes()) {
   const TempFolder folder;
   const auto failures = read_failures(folder.write("f", text), cluster, {}, 1);
   if (failures) return "none";
@@ -118,32 +118,32 @@ TEST(FailureReader, ATraceLiesBesideTheFileAndMayBeginWithTheJobs) {
 }
 
 TEST(FailureReader, SaysWhereItIsWrong) {
-  EXPECT_EQ(error_of(""), "f: no event in it");
-  EXPECT_EQ(error_of("time_s,node\n"),
+  EXPECT_EQ(error_of_failures(""), "f: no event in it");
+  EXPECT_EQ(error_of_failures("time_s,node\n"),
             "f:1: event: expected a header with time_s, node and event, or rows ms,add|remove,name");
-  EXPECT_EQ(error_of("time_s,node,event\n1,g9,down\n"),
+  EXPECT_EQ(error_of_failures("time_s,node,event\n1,g9,down\n"),
             "f:2: node: 'g9' is no node: expected a node's name in the cluster, or a number from 0 to 2");
-  EXPECT_EQ(error_of("time_s,node,event\n1,3,down\n"),
+  EXPECT_EQ(error_of_failures("time_s,node,event\n1,3,down\n"),
             "f:2: node: '3' is no node: expected a node's name in the cluster, or a number from 0 to 2");
-  EXPECT_EQ(error_of("time_s,node,event\n1,g2,down\n"), "f:2: node: 'g2' is the name of several nodes");
-  EXPECT_EQ(error_of("time_s,node,event\nx,g1,down\n"), "f:2: time_s: expected seconds");
-  EXPECT_EQ(error_of("time_s,node,event\n1,g1,gone\n"), "f:2: event: expected down, drain or up, not 'gone'");
-  EXPECT_EQ(error_of("0,add,a\n0,drain,a\n"), "f:2: event: expected remove or add, not 'drain'");
-  EXPECT_EQ(error_of(R"({"node": {"mtbf_h": 1, "repair_h": 1}, "spares": 3})"),
+  EXPECT_EQ(error_of_failures("time_s,node,event\n1,g2,down\n"), "f:2: node: 'g2' is the name of several nodes");
+  EXPECT_EQ(error_of_failures("time_s,node,event\nx,g1,down\n"), "f:2: time_s: expected seconds");
+  EXPECT_EQ(error_of_failures("time_s,node,event\n1,g1,gone\n"), "f:2: event: expected down, drain or up, not 'gone'");
+  EXPECT_EQ(error_of_failures("0,add,a\n0,drain,a\n"), "f:2: event: expected remove or add, not 'drain'");
+  EXPECT_EQ(error_of_failures(R"({"node": {"mtbf_h": 1, "repair_h": 1}, "spares": 3})"),
             "f: /spares: expected an integer from 0 to 2");
-  EXPECT_EQ(error_of(R"({"spares": 1})"), "f: nothing fails in it: expected node, gpu, rack or trace");
-  EXPECT_EQ(error_of("time_s,node,event\n1,g1\n"), "f:2: expected 3 fields, not 2");
-  EXPECT_EQ(error_of("0,add,a\n0,add,b\n0,add,c\n0,add,d\n"),
+  EXPECT_EQ(error_of_failures(R"({"spares": 1})"), "f: nothing fails in it: expected node, gpu, rack or trace");
+  EXPECT_EQ(error_of_failures("time_s,node,event\n1,g1\n"), "f:2: expected 3 fields, not 2");
+  EXPECT_EQ(error_of_failures("0,add,a\n0,add,b\n0,add,c\n0,add,d\n"),
             "f:4: node: names more machines than the cluster's 3 nodes");
-  EXPECT_EQ(error_of("{}"), "f: nothing fails in it: expected node, gpu, rack or trace");
-  EXPECT_EQ(error_of(R"({"nodes": {}})"), "f: /nodes: unknown key");
-  EXPECT_EQ(error_of(R"({"node": {"mtbf_h": 10}})"), "f: /node/repair_h: is missing");
-  EXPECT_EQ(error_of(R"({"node": {"repair_h": 1}})"), "f: /node/mtbf_h: give either mtbf_h or per_1000_days");
-  EXPECT_EQ(error_of(R"({"node": {"mtbf_h": -1, "repair_h": 1}})"),
+  EXPECT_EQ(error_of_failures("{}"), "f: nothing fails in it: expected node, gpu, rack or trace");
+  EXPECT_EQ(error_of_failures(R"({"nodes": {}})"), "f: /nodes: unknown key");
+  EXPECT_EQ(error_of_failures(R"({"node": {"mtbf_h": 10}})"), "f: /node/repair_h: is missing");
+  EXPECT_EQ(error_of_failures(R"({"node": {"repair_h": 1}})"), "f: /node/mtbf_h: give either mtbf_h or per_1000_days");
+  EXPECT_EQ(error_of_failures(R"({"node": {"mtbf_h": -1, "repair_h": 1}})"),
             "f: /node/mtbf_h: expected a number from 0.001 to 1000000000");
-  EXPECT_EQ(error_of(R"({"node": {"mtbf_h": 1, "repair_h": 1, "lemon_share": 0.5}})"),
+  EXPECT_EQ(error_of_failures(R"({"node": {"mtbf_h": 1, "repair_h": 1, "lemon_share": 0.5}})"),
             "f: /node/lemon_share: give both lemon_share and lemon_factor, or none");
-  EXPECT_EQ(error_of(R"({"node": 3})"), "f: /node: expected an object");
+  EXPECT_EQ(error_of_failures(R"({"node": 3})"), "f: /node: expected an object");
 }
 
 // Bamboo (Thorpe et al., NSDI 2023): the p3 machines of its spot trace, counted by hand from the file: 273.1167

@@ -26,7 +26,7 @@ JobTable jobs() {
 
 Cluster cluster() { return Cluster::homogeneous(2, 4); }
 
-std::string error_of(const std::string& rows) {
+std::string error_of_changes(const std::string& rows) {
   JobTable table = jobs();
   const auto read = job_changes_from_csv("time_s,job,change,value\n" + rows, "changes.csv", table, cluster());
   return read ? "" : read.error().to_string();
@@ -49,26 +49,27 @@ TEST(JobChangeReader, ReadsRowsInAnyOrderAndColumnsByName) {
 }
 
 TEST(JobChangeReader, SaysWhatIsWrongInOneLine) {
-  EXPECT_EQ(error_of("150,d,cancel,\n"), "changes.csv:2: job: no job 'd' is in the trace");
-  EXPECT_EQ(error_of("150,a,stop,\n"), "changes.csv:2: change: expected cancel, priority or gpus, not 'stop'");
-  EXPECT_EQ(error_of("150,a,cancel,4\n"), "changes.csv:2: value: expected none with cancel, not '4'");
-  EXPECT_EQ(error_of("150,a,priority,\n"), "changes.csv:2: value: expected a whole number, not ''");
-  EXPECT_EQ(error_of("150,a,priority,99999999999\n"),
+  EXPECT_EQ(error_of_changes("150,d,cancel,\n"), "changes.csv:2: job: no job 'd' is in the trace");
+  EXPECT_EQ(error_of_changes("150,a,stop,\n"), "changes.csv:2: change: expected cancel, priority or gpus, not 'stop'");
+  EXPECT_EQ(error_of_changes("150,a,cancel,4\n"), "changes.csv:2: value: expected none with cancel, not '4'");
+  EXPECT_EQ(error_of_changes("150,a,priority,\n"), "changes.csv:2: value: expected a whole number, not ''");
+  EXPECT_EQ(error_of_changes("150,a,priority,99999999999\n"),
             "changes.csv:2: value: expected a whole number, not '99999999999'");
-  EXPECT_EQ(error_of("soon,a,cancel,\n"), "changes.csv:2: time_s: expected seconds");
-  EXPECT_EQ(error_of("100,a,cancel,\n"),
+  EXPECT_EQ(error_of_changes("soon,a,cancel,\n"), "changes.csv:2: time_s: expected seconds");
+  EXPECT_EQ(error_of_changes("100,a,cancel,\n"),
             "changes.csv:2: time_s: expected a time after the submission of job 'a', at 100.000000 s");
-  EXPECT_EQ(error_of("150,a,cancel\n"), "changes.csv:2: expected 4 fields, not 3");
-  EXPECT_EQ(error_of("150,a,cancel,\n150,a,cancel,\n"),
+  EXPECT_EQ(error_of_changes("150,a,cancel\n"), "changes.csv:2: expected 4 fields, not 3");
+  EXPECT_EQ(error_of_changes("150,a,cancel,\n150,a,cancel,\n"),
             "changes.csv:3: time_s: expected one change of job 'a' at an instant, and this is the second");
-  EXPECT_EQ(error_of("150,a,gpus,0\n"), "changes.csv:2: value: expected a number of GPUs from 1, not '0'");
-  EXPECT_EQ(error_of("150,a,gpus,9\n"), "changes.csv:2: value: the cluster does not hold 9 GPUs for job 'a'");
-  EXPECT_EQ(error_of("150,wide,gpus,3\n"),
+  EXPECT_EQ(error_of_changes("150,a,gpus,0\n"), "changes.csv:2: value: expected a number of GPUs from 1, not '0'");
+  EXPECT_EQ(error_of_changes("150,a,gpus,9\n"), "changes.csv:2: value: the cluster does not hold 9 GPUs for job 'a'");
+  EXPECT_EQ(error_of_changes("150,wide,gpus,3\n"),
             "changes.csv:2: value: expected a number of GPUs from 1, a multiple of the 2 of a task, not '3'");
-  EXPECT_EQ(error_of("150,part,gpus,1\n"),
+  EXPECT_EQ(error_of_changes("150,part,gpus,1\n"),
             "changes.csv:2: job: job 'part' does not ask for whole GPUs, so that its size cannot change");
-  EXPECT_EQ(error_of("150,\"a,cancel,\n"), "changes.csv:2: expected a closing quote before a comma or the line's end");
-  EXPECT_EQ(error_of(""), "changes.csv: no change in it");
+  EXPECT_EQ(error_of_changes("150,\"a,cancel,\n"),
+            "changes.csv:2: expected a closing quote before a comma or the line's end");
+  EXPECT_EQ(error_of_changes(""), "changes.csv: no change in it");
 }
 
 TEST(JobChangeReader, AddsTheSizesThatNoJobAskedFor) {

@@ -23,11 +23,11 @@ namespace gpusched {
 namespace {
 
 constexpr std::size_t most_line = std::size_t{256} << 20;
-constexpr int waits = 200;  // of 10 ms
+constexpr int most_waits = 200;  // of 10 ms
 
 // The status of a process that ended within two seconds.
 std::optional<int> status_of(pid_t process) {
-  for (int i = 0; i < waits; ++i) {
+  for (int i = 0; i < most_waits; ++i) {
     int status = 0;
     const pid_t found = ::waitpid(process, &status, WNOHANG);
     if (found == process) return status;

@@ -6,22 +6,18 @@
 
 #include <algorithm>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "src/policies/backfill/backfill.hpp"
+#include "src/policies/queues/capacity_profile.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "tests/differential/random_cases.hpp"
 #include "tests/online/model_host.hpp"
+#include "tests/policies/policy_support.hpp"
 
 namespace gpusched::test {
 namespace {
-
-const PolicyRegistry& registry() {
-  static const PolicyRegistry all = PolicyRegistry::standard();
-  return all;
-}
 
 OnlinePolicyMaker maker(const std::string& text) {
   return [text](const JobTable& jobs, const Cluster& cluster) -> Result<AnyPolicy> {
@@ -95,21 +91,14 @@ RC_GTEST_PROP(OnlineScheduler, AHostThatAnnouncesItsJobsGetsTheReplayOfEveryPoli
 const char* const some_policies[] = {"fifo",    "sjf",     "fifo+easy", "saf+conservative", "srtf", "las", "tiresias",
                                      "gandiva", "max-min", "drf",       "rl:builtin/philly"};
 
-// Whether reservations must tell nodes apart for one of `rows` (CapacityProfile).
-bool asks_for_parts_of_nodes(std::span<const Row> rows) {
-  return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
-    return row.shape.gpu_milli_per_task > whole_gpu || row.shape.is_share() || row.shape.cpu_milli_per_task > 0 ||
-           row.shape.memory_mib_per_task > 0;
-  });
-}
-
 RC_GTEST_PROP(OnlineScheduler, SoDoesAHostWhoseJobsComeUnannounced, ()) {
   const Cluster cluster = *clusters();
   const auto rows = first_rows(rows_that_fit(*mixed_rows(), cluster), 12);
   RC_PRE(!rows.empty());
   const JobTable jobs = table_of(rows);
   const EngineOptions& options = *rc::gen::element(free_preemption, dear_preemption);
-  const bool begins_to_mind_nodes = !asks_for_parts_of_nodes(std::span(rows).first(1)) && asks_for_parts_of_nodes(rows);
+  const bool begins_to_mind_nodes =
+      CapacityProfile(cluster, jobs).by_node() && !CapacityProfile(cluster, table_of({rows.front()})).by_node();
   for (const std::string_view policy : some_policies) {
     if (policy.ends_with("+conservative") && begins_to_mind_nodes) continue;  // see the test below
     expect_replay(jobs, cluster, std::string(policy), {.announces = false}, options);

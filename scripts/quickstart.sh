@@ -9,8 +9,8 @@ cmake --build --preset release --target gpusched_program
 
 program=build/release/gpusched
 echo
-echo "\$ $program replay synthetic:philly --policy fifo,sjf,las,rl:builtin/philly,srtf"
-$program replay synthetic:philly --policy fifo,sjf,las,rl:builtin/philly,srtf
+echo "\$ $program replay synthetic:philly --policy fifo,sjf,las,rl:builtin/philly,srtf --out out"
+$program replay synthetic:philly --policy fifo,sjf,las,rl:builtin/philly,srtf --out out
 echo
 echo "Replay a real trace of your own the same way:"
 echo "  $program replay YOUR_TRACE --cluster 352x8 --policy fifo,sjf,srtf"
@@ -18,8 +18,8 @@ if [ -f ../shared/traces/philly/philly_jobs.csv ]; then
   echo "or Microsoft's Philly trace, 80,539 jobs:"
   echo "  $program replay ../shared/traces/philly/philly_jobs.csv --cluster philly-vc --policy fifo,sjf,srtf"
 fi
-echo "Draw runs as a page of figures: add --out results, then"
-echo "  $program report results"
+echo "Draw the runs in the folder out as a page of figures:"
+echo "  $program report out --out out/report.html"
 if $program --version | grep -q 'LibTorch: no'; then
   echo "$program train learns by direct search and PPO; for the networks deepsets and attention too: sudo apt-get install libtorch-dev && cmake --preset release && cmake --build --preset release --target gpusched_program"
 fi

@@ -17,20 +17,22 @@ PAGE = ROOT / "docs/configuration.md"
 HEAD = """# Every configuration key
 
 One table for each kind of file, made from its JSON Schema by `scripts/configuration_page.py`; a test compares. Files are strict JSON: an unknown
-key is an error that names the nearest known one. `a.b` is the key `b` of the object `a`; `a[]` is an entry of the array `a`; `*` is any
-name. Keys without a default are left out, or needed where it says so.
+key is an error that names the nearest known one. For example `{"trace": {"path": "jobs.csv"}, "cluster": "8x8", "policies": ["las"]}` is a file of
+a replay. `a.b` is the key `b` of the object `a`, `a.{b,c}` are two keys with one meaning, `a[]` is an entry of the array `a`, and `*` is any name. Keys
+without a default are left out, or needed where it says so.
 
 Without a schema: the keys of `gpusched train` ([train.md](train.md#the-configuration)), and of `--communication` files
 ([replay.md](replay.md#gangs-that-are-apart)).
 """
-FILES = (  # schema, title, what takes it, keys whose own keys another section has
-    ("docs/scenario.schema.json", "Replay", "`gpusched replay --config FILE` ([replay.md](replay.md)); `--set KEY=VALUE` sets one key.", ()),
-    ("docs/evaluate.schema.json", "Evaluate", "`gpusched evaluate --config FILE` ([evaluate.md](evaluate.md)).", ()),
-    ("docs/sweep.schema.json", "Sweep", "`gpusched sweep FILE` ([sweep.md](sweep.md)). `grid` and `list` take the keys of `base`.", ("grid", "list")),
-    ("docs/search.schema.json", "Search", "`gpusched search FILE` ([search.md](search.md)). `base` takes the keys of a [sweep](#sweep)'s `base`.", ()),
-    ("docs/cluster.schema.json", "Cluster", "`--cluster FILE` ([traces.md](traces.md#clusters)).", ()),
+FILES = (  # schema, title, what takes it, keys whose own keys another section has, what stands before the keys of a replay
+    ("docs/scenario.schema.json", "Replay", "`gpusched replay --config FILE` ([replay.md](replay.md)); `--set KEY=VALUE` sets one key.", (), None),
+    ("docs/evaluate.schema.json", "Evaluate", "`gpusched evaluate --config FILE` ([evaluate.md](evaluate.md)).", (), ""),
+    ("docs/sweep.schema.json", "Sweep", "`gpusched sweep FILE` ([sweep.md](sweep.md)). `grid` and `list` take the keys of `base`.", ("grid", "list"),
+     "base."),
+    ("docs/search.schema.json", "Search", "`gpusched search FILE` ([search.md](search.md)). `base` takes the keys of a [sweep](#sweep)'s `base`.", (), None),
+    ("docs/cluster.schema.json", "Cluster", "`--cluster FILE` ([traces.md](traces.md#clusters)).", (), None),
     ("src/calibration/profile/device_profile.schema.json", "Device profile",
-     "`--profile FILE`, as `gpusched calibrate` writes it ([calibration.md](calibration.md)).", ()),
+     "`--profile FILE`, as `gpusched calibrate` writes it ([calibration.md](calibration.md)).", (), None),
 )
 
 
@@ -63,8 +65,8 @@ def kind(schema, node):
         return "array of " + ("objects" if "properties" in inner else kind(schema, inner))
     bounds = []
     for key, sign in (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<")):
-        if key in node and not (key == "maximum" and node[key] >= 1e6):
-            bounds.append(f"{sign} {node[key]}")
+        if key in node and not isinstance(node[key], bool) and not (key == "maximum" and node[key] >= 1e6):
+            bounds.append(f"{'>' if key == 'minimum' and node.get('exclusiveMinimum') is True else sign} {node[key]}")
     return words + (" " + ", ".join(bounds) if bounds else "")
 
 
@@ -72,13 +74,16 @@ def rows(schema, node, path, elsewhere):
     """(key, kind, default, meaning) of every key below `node`."""
     node = resolve(schema, node)
     needed = node.get("required", [])
+    alike = {}  # (whether it is needed, the child): its names
     for name, child in node.get("properties", {}).items():
-        if name == "$schema":
-            continue
+        if name != "$schema":
+            alike.setdefault((name in needed, name in elsewhere, json.dumps(child)), []).append(name)
+    for (is_needed, is_elsewhere, text), names in alike.items():
+        name, child = names[0] if len(names) == 1 else "{" + ",".join(names) + "}", json.loads(text)
         key, words, child = (f"{path}.{name}" if path else name), kind(schema, child), resolve(schema, child)
-        default = f"`{json.dumps(child['default'])}`" if "default" in child else "needed" if name in needed else ""
+        default = f"`{json.dumps(child['default'])}`" if "default" in child else "needed" if is_needed else ""
         yield key, words, default, child.get("description", "")
-        if name not in elsewhere and "quantity" not in words:
+        if not is_elsewhere and "quantity" not in words:
             yield from below(schema, child, key, elsewhere)
 
 
@@ -110,11 +115,26 @@ def table(found):
     return "\n".join(lines) + "\n"
 
 
+def without_replay(found, replay, prefix):
+    """(rows that a replay does not have, a sentence with the keys that it has), of keys behind `prefix`."""
+    def known(row):
+        return row[0].startswith(prefix) and (row[0].removeprefix(prefix), *row[1:]) in replay
+
+    names = dict.fromkeys(row[0].removeprefix(prefix).split(".")[0] for row in found if known(row))
+    listed = ", ".join(f"`{name}`" for name in names)
+    owner = f"`{prefix.rstrip('.')}` also takes" if prefix else "It also takes"
+    return [row for row in found if not known(row)], f" {owner} these keys of a [replay](#replay), where the table does not have them: {listed}."
+
+
 def page():
-    parts = [HEAD]
-    for file, title, taken, elsewhere in FILES:
-        schema = json.loads((ROOT / file).read_text())
-        parts.append(f"\n## {title}\n\n{taken} The schema: `{file}`.\n\n" + table(rows(schema, schema, "", elsewhere)))
+    parts, replay = [HEAD], set()
+    for file, title, taken, elsewhere, prefix in FILES:
+        schema, shared = json.loads((ROOT / file).read_text()), ""
+        found = list(rows(schema, schema, "", elsewhere))
+        if prefix is not None:
+            found, shared = without_replay(found, replay, prefix)
+        replay = replay or set(found)
+        parts.append(f"\n## {title}\n\n{taken} The schema: `{file}`.{shared}\n\n" + table(found))
         if "quantity" in schema.get("definitions", {}):
             parts.append("\n### Quantity\n\nA figure of a device profile.\n\n" + table(rows(schema, schema["definitions"]["quantity"], "", ())))
     return "".join(parts)

@@ -21,8 +21,9 @@ key is an error that names the nearest known one. For example `{"trace": {"path"
 a replay. `a.b` is the key `b` of the object `a`, `a.{b,c}` are two keys with one meaning, `a[]` is an entry of the array `a`, and `*` is any name. Keys
 without a default are left out, or needed where it says so.
 
-Without a schema: the keys of `gpusched train` ([train.md](train.md#the-configuration)), and of `--communication` files
-([replay.md](replay.md#gangs-that-are-apart)).
+Elsewhere: the keys of `gpusched train` ([train.md](train.md#the-configuration)) and of `--communication` files
+([replay.md](replay.md#gangs-that-are-apart)), which have no schema, and device profiles, which `gpusched calibrate` writes
+(`src/calibration/profile/device_profile.schema.json`).
 """
 FILES = (  # schema, title, what takes it, keys whose own keys another section has, what stands before the keys of a replay
     ("docs/scenario.schema.json", "Replay", "`gpusched replay --config FILE` ([replay.md](replay.md)); `--set KEY=VALUE` sets one key.", (), None),
@@ -31,8 +32,6 @@ FILES = (  # schema, title, what takes it, keys whose own keys another section h
      "base."),
     ("docs/search.schema.json", "Search", "`gpusched search FILE` ([search.md](search.md)). `base` takes the keys of a [sweep](#sweep)'s `base`.", (), None),
     ("docs/cluster.schema.json", "Cluster", "`--cluster FILE` ([traces.md](traces.md#clusters)).", (), None),
-    ("src/calibration/profile/device_profile.schema.json", "Device profile",
-     "`--profile FILE`, as `gpusched calibrate` writes it ([calibration.md](calibration.md)).", (), None),
 )
 
 
@@ -48,8 +47,6 @@ def resolve(schema, node):
 
 def kind(schema, node):
     """What a value may be, in words."""
-    if node.get("$ref", "").endswith("/quantity"):
-        return "[quantity](#quantity)"
     node = resolve(schema, node)
     if "enum" in node:
         return " \\| ".join(f"`{value}`" for value in node["enum"])
@@ -82,8 +79,9 @@ def rows(schema, node, path, elsewhere):
         name, child = names[0] if len(names) == 1 else "{" + ",".join(names) + "}", json.loads(text)
         key, words, child = (f"{path}.{name}" if path else name), kind(schema, child), resolve(schema, child)
         default = f"`{json.dumps(child['default'])}`" if "default" in child else "needed" if is_needed else ""
-        yield key, words, default, child.get("description", "")
-        if not is_elsewhere and "quantity" not in words:
+        if (words, default) != ("object", "") or "description" in child:  # else its keys say all
+            yield key, words, default, child.get("description", "")
+        if not is_elsewhere:
             yield from below(schema, child, key, elsewhere)
 
 
@@ -94,9 +92,7 @@ def below(schema, node, path, elsewhere):
     if isinstance(node.get("items"), dict):
         yield from below(schema, node["items"], path + "[]", elsewhere)
     values = node.get("additionalProperties")
-    if isinstance(values, dict) and "quantity" in kind(schema, values):
-        yield path + ".*", kind(schema, values), "", ""
-    elif isinstance(values, dict):
+    if isinstance(values, dict):
         yield from below(schema, values, path + ".*", elsewhere)
     for several in ("anyOf", "oneOf"):
         for one in node.get(several, []):
@@ -135,8 +131,6 @@ def page():
             found, shared = without_replay(found, replay, prefix)
         replay = replay or set(found)
         parts.append(f"\n## {title}\n\n{taken} The schema: `{file}`.{shared}\n\n" + table(found))
-        if "quantity" in schema.get("definitions", {}):
-            parts.append("\n### Quantity\n\nA figure of a device profile.\n\n" + table(rows(schema, schema["definitions"]["quantity"], "", ())))
     return "".join(parts)
 
 

@@ -24,7 +24,7 @@ using PieceSink = std::function<void(std::string_view)>;
 /// Gives a text to the sink, piece by piece.
 using PieceSource = std::function<void(const PieceSink&)>;
 
-/// The same with a text that is never in memory as a whole. Pieces that come after a failure are passed over.
+/// Writes a new file of a text that is never in memory as a whole. Pieces that come after a failure are passed over.
 const char* write_new_file(const std::string& path, const PieceSource& source);
 
 }  // namespace gpusched

@@ -47,12 +47,12 @@ const Field* find_field(const FieldTable& fields, std::string_view path);
 /// Sets the field from text; a list that repeats() to that one entry. Error: not such a value, or not an allowed word.
 Result<void> set_field(const Field& field, std::string_view text);
 
-/// The same from JSON. Errors: a value of another type, or not an allowed one; they give the path with slashes.
+/// Sets the field from JSON. Errors: a value of another type, or not an allowed one; they give the path with slashes.
 Result<void> set_field_json(const Field& field, const nlohmann::ordered_json& value);
 
 /// What the field holds, as text for people; entries of a list with commas.
 std::string field_text(const Field& field);
-/// The same as set_field_json() takes it.
+/// What the field holds, as set_field_json() takes it.
 nlohmann::ordered_json field_json(const Field& field);
 
 /// Carries out "path.to.key=value". Errors: an unknown key (with the nearest), as set_field().

@@ -105,7 +105,7 @@ OutputFolder::~OutputFolder() {
 Result<void> OutputFolder::make_staging() {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored)) {
-    // Whoever left it is dead: the folder is ours alone.
+    // The program that left it is dead: the folder is ours alone.
     if (entry.path().filename().string().starts_with(staging_prefix)) fs::remove_all(entry.path(), ignored);
   }
   std::string name = path_ + "/" + staging_prefix + "XXXXXX";

@@ -13,8 +13,8 @@ namespace gpusched {
 
 /// Holds a folder for one writer. Files are staged in a hidden folder of their own inside it; publish() moves them to
 /// their places, and may be called for one part of the results after the other. The seal is the file that says what
-/// belongs together: an old one is taken away before anything is moved, and a new one is moved last. Who finds the seal
-/// finds all files that belong to it, whenever the writer was killed; a folder without it holds no complete result.
+/// belongs together: an old one is taken away before anything is moved, and a new one is moved last. All files that
+/// belong to it lie beside it, whenever the writer was killed; a folder without it holds no complete result.
 /// Other files in the folder stay. What was not published is removed, with the folders made for it, and what a killed
 /// writer left in staging goes with the next one.
 class OutputFolder {
@@ -32,7 +32,7 @@ class OutputFolder {
   /// Stages `content` for `name`, which may stand in a folder of its own: "fifo/jobs.csv". Error: the operating
   /// system's reason.
   Result<void> write(const std::string& name, std::string_view content);
-  /// The same, piece by piece.
+  /// Stages for `name` what `source` gives, piece by piece. Error: the operating system's reason.
   Result<void> write(const std::string& name, const PieceSource& source);
 
   /// Says that `name` is not among these results: publish() removes an older file there, and no folder.

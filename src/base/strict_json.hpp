@@ -24,7 +24,7 @@ std::string json_text(const Json& json, int indent = 2);
 /// The whole file as text. Errors: it cannot be read, is a folder, or is larger than 256 MiB.
 Result<std::string> read_text_file(const std::string& path);
 
-/// The same of what a user names: "-" is standard input, which can be read once.
+/// The whole text of what a user names: a file, or "-" for standard input, which can be read once.
 Result<std::string> read_text_input(const std::string& path);
 
 }  // namespace gpusched

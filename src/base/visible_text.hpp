@@ -12,7 +12,7 @@ namespace gpusched {
 /// bytes that are no UTF-8.
 std::string visible(std::string_view text);
 
-/// The same in one line: line ends are control characters too.
+/// The text as visible() gives it, in one line: line ends are control characters too.
 std::string visible_line(std::string_view text);
 
 /// At most `most` bytes of the text, and how much was left out: "aaaa... (1,000,000 characters)". UTF-8 is not cut.

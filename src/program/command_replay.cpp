@@ -27,7 +27,7 @@
 namespace gpusched {
 namespace {
 
-// Who has no result and why, and what became of the others: one line.
+// The policies without a result and why, and what became of the others: one line.
 std::string missing_line(const std::vector<MissingPolicy>& missing, const std::vector<PolicyRun>& kept,
                          const std::string& folder) {
   std::string line;

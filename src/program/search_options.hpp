@@ -56,7 +56,7 @@ inline void add_search_options(CLI::App& command, SearchArguments& arguments) {
       "  gpusched search examples/searches/weights.json --out random --method random\n");
 }
 
-/// The same arguments as words of a command line.
+/// The arguments of a search as words of a command line.
 inline std::vector<std::string> words_of(const SearchArguments& arguments) {
   std::vector<std::string> words;
   for (const auto& [flag, value] : arguments.options) {

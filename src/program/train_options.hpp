@@ -65,7 +65,7 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
       "  gpusched replay jobs.csv --cluster 8x8 --policy fifo,rl:run\n");
 }
 
-/// The same arguments as words of a command line.
+/// The arguments of a training as words of a command line.
 inline std::vector<std::string> words_of(const TrainArguments& arguments) {
   std::vector<std::string> words;
   const std::pair<const char*, const std::string&> texts[] = {

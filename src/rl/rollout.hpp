@@ -54,7 +54,7 @@ void copy_states(std::span<const SeenState> states, Observation& to);
 /// What `env` shows at its open choice, as the one state of `seen`.
 void see(const Env& env, Observation& seen);
 
-/// Who chooses in collect_episodes().
+/// What chooses in collect_episodes().
 enum class Acting : std::uint8_t { sample, best, heuristic };
 
 /// What collect_episodes() keeps of an episode beside its rewards and totals.

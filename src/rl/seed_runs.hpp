@@ -41,9 +41,9 @@ SeedRuns train_seeds(const TrainConfig& config, const Seeds& seeds, const JobTab
 
 /// A row a seed, their mean and interquartile mean, and the verdict. Precondition: a run ended.
 std::string seed_table(const SeedRuns& runs);
-/// The same in full precision: a row a seed.
+/// The figures of seed_table() in full precision: a row a seed.
 std::string seeds_csv(const SeedRuns& runs);
-/// The same with means, and the verdict's every comparison.
+/// The seeds' figures with means, and the verdict's every comparison.
 std::string seeds_json(const SeedRuns& runs);
 
 }  // namespace gpusched

@@ -36,7 +36,7 @@ struct Nsga2Options {
   std::uint64_t seed = 0;
 };
 
-/// Who lives in a generation.
+/// The candidates of a generation, with their losses.
 struct Population {
   std::vector<Genome> genomes;
   std::vector<Losses> losses;

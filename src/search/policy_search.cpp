@@ -193,8 +193,8 @@ class PolicySearch {
     return {};
   }
 
-  // Successive halving (Jamieson and Talwalkar, AISTATS'16): every rung trains what is left for longer. Who goes on is
-  // chosen by non-dominated sorting and crowding distance, as there are several objectives.
+  // Successive halving (Jamieson and Talwalkar, AISTATS'16): every rung trains what is left for longer. Candidates
+  // that go on are chosen by non-dominated sorting and crowding distance, as there are several objectives.
   Result<void> search_by_halving() {
     std::vector<Candidate> left;
     for (const Genome& genome :

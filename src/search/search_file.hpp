@@ -66,7 +66,7 @@ FieldTable search_own_fields(Search& search);
 /// JSON, a key that does not exist (with its path and the nearest name), a value of another type, a range that the
 /// parameter does not have.
 Result<Search> read_search_json(const std::string& text, const std::string& file, const PolicyRegistry& registry);
-/// The same from a file.
+/// read_search_json() of a file.
 Result<Search> read_search_file(const std::string& path, const PolicyRegistry& registry);
 
 /// What cannot be seen field by field. Errors name the path in the file.

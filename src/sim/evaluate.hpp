@@ -19,7 +19,7 @@
 
 namespace gpusched {
 
-/// Who is compared: each row's name and where its policies lie in `policies`.
+/// The rows that are compared: each row's name and where its policies lie in `policies`.
 struct Lineup {
   struct Entry {
     std::string name;

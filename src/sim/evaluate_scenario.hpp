@@ -56,7 +56,7 @@ FieldTable evaluate_fields(EvaluateScenario& scenario);
 
 /// Sets what a JSON text gives, or a manifest's "config". `file` is for messages only. Errors as read_fields().
 Result<void> read_evaluate_json(EvaluateScenario& scenario, std::string_view text, const std::string& file);
-/// The same from a file.
+/// read_evaluate_json() of a file.
 Result<void> read_evaluate_file(EvaluateScenario& scenario, const std::string& path);
 
 /// What cannot be seen field by field.

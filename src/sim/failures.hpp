@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// When nodes fail in a run, how jobs save their state against it, what they go through before they work, and which may
-/// run at another size, and what users do to them. The same fields of a replay and of an evaluation.
+/// run at another size, and what users do to them. Replays and evaluations share these fields.
 #pragma once
 
 #include <array>

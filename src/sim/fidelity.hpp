@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Fidelity: which device profiles or measured throughputs set how fast jobs run, what being apart costs gangs, and
-/// what the GPUs draw. The same fields of a replay and of an evaluation.
+/// what the GPUs draw. Replays and evaluations share these fields.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ std::string policy_list_text(const PolicyRegistry& registry);
 /// Everything about one policy, its parameters with defaults and ranges.
 std::string policy_text(const PolicyInfo& policy);
 
-/// The same about one way of backfilling.
+/// Everything about one way of backfilling, its parameters with defaults and ranges.
 std::string backfill_text(const BackfillInfo& way);
 
 /// {"policies": [...], "backfill": [...]}: each row with its parameters (type, default, unit, range or words). Of a

@@ -59,7 +59,7 @@ Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& 
 /// What load_replay() reads of a scenario.
 InputRequest input_request(const Scenario& scenario);
 
-/// The same from a trace and a cluster that were read already: those of input_request(), or a part of them.
+/// load_replay() from a trace and a cluster that were read already: those of input_request(), or a part of them.
 Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistry& registry, RunInput loaded);
 
 /// Makes `input` that of another scenario, which differs only in policies, backfilling, seed, costs of preemption,

@@ -60,7 +60,7 @@ FieldTable scenario_fields(Scenario& scenario);
 /// Sets what a JSON text gives, or a manifest's "config", and leaves the rest. `file` is for messages only. Errors: not
 /// JSON, a key that does not exist (with its path and the nearest name) or appears twice, a value of another type.
 Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file);
-/// The same from a file.
+/// read_scenario_json() of a file.
 Result<void> read_scenario_file(Scenario& scenario, const std::string& path);
 
 /// Carries out "path.to.key=value".

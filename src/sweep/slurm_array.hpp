@@ -69,7 +69,7 @@ Result<SlurmArray> submit_slurm_array(const SweepPlan& plan, const std::vector<s
 /// job was not known, it is afterwards. Error: what squeue says.
 Result<std::map<std::size_t, SlurmTaskState>> slurm_queue(SlurmArray& array);
 
-/// The same of tasks that have left the queue, by the accounting database; nothing where the site has none.
+/// What the accounting database knows of tasks that have left the queue; nothing where the site has none.
 std::map<std::size_t, SlurmTaskState> slurm_accounting(const SlurmArray& array);
 
 }  // namespace gpusched

@@ -79,7 +79,7 @@ inline constexpr std::uint64_t most_sweep_points = 1'000'000;
 /// a key that does not exist (with its path and the nearest name), a value of another type, a field given twice for a
 /// run, more than most_sweep_points.
 Result<Sweep> read_sweep_json(const std::string& text, const std::string& file);
-/// The same from a file.
+/// read_sweep_json() of a file.
 Result<Sweep> read_sweep_file(const std::string& path);
 
 /// What a run is, as JSON: every field, and the parameters.

@@ -37,7 +37,7 @@ class SweepFiles {
   /// Errors: the store cannot be read, a file cannot be written.
   Result<SweepOutcome> write();
 
-  /// The same, where enough time has passed since: so that `report` draws a sweep that runs or was killed.
+  /// write() where enough time has passed since the last: so that `report` draws a sweep that runs or was killed.
   Result<void> write_if_due();
 
  private:

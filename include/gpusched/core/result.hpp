@@ -53,7 +53,7 @@ class [[nodiscard]] Result {
 
   /// True when it holds a value.
   [[nodiscard]] bool has_value() const { return state_.index() == 0; }
-  /// The same, for `if (result)`.
+  /// has_value(), for `if (result)`.
   explicit operator bool() const { return has_value(); }
 
   /// The value. Precondition: has_value().
@@ -97,7 +97,7 @@ class [[nodiscard]] Result<void> {
 
   /// True when the operation succeeded.
   [[nodiscard]] bool has_value() const { return !failed_; }
-  /// The same, for `if (result)`.
+  /// has_value(), for `if (result)`.
   explicit operator bool() const { return has_value(); }
   /// The error. Precondition: the operation failed.
   [[nodiscard]] const Error& error() const {

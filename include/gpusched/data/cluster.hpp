@@ -140,7 +140,7 @@ struct Cluster {
     return cluster;
   }
 
-  /// The same capacity with nodes merged into one pool for each (owners, GPU type): placement "count".
+  /// This cluster with its nodes merged into one pool for each (owners, GPU type): placement "count".
   [[nodiscard]] Cluster pooled() const {
     Cluster merged = *this;
     merged.nodes.clear();

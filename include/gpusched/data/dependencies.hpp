@@ -57,8 +57,8 @@ class Dependencies {
     return {std::move(edges), jobs()};
   }
 
-  /// Those among the `count` jobs from `first` on, which are then numbered from 0. Who waited for a job outside waits
-  /// for it no more.
+  /// Those among the `count` jobs from `first` on, which are then numbered from 0. A wait for a job outside is left
+  /// out.
   [[nodiscard]] Dependencies slice(std::uint32_t first, std::uint32_t count) const {
     std::vector<Edge> edges;
     for (std::uint32_t i = first; i < first + count; ++i) {
@@ -97,7 +97,7 @@ class Dependencies {
     return begin_.empty() ? 0 : static_cast<std::uint32_t>(begin_.size() - 1);
   }
 
-  // Who waits for open jobs leads, by any of these, into a circle.
+  // A circle of waiting jobs: from a job that waits for open jobs, any of these leads into one.
   [[nodiscard]] std::vector<JobId> cycle_from(JobId job, const std::vector<std::uint32_t>& open) const {
     std::vector<JobId> path;
     for (auto seen = path.end(); seen == path.end(); seen = std::find(path.begin(), path.end(), job)) {

@@ -145,7 +145,7 @@ class JobTable {
   [[nodiscard]] Time deadline(JobId job) const { return deadline_.empty() ? Time::max() : deadline_[index(job)]; }
   /// Which jobs wait for the end of others.
   [[nodiscard]] const Dependencies& dependencies() const { return dependencies_; }
-  /// The same the other way round: of(job) wait for the end of `job`.
+  /// Which jobs are waited for: those of successors().of(job) wait for the end of `job`.
   [[nodiscard]] const Dependencies& successors() const { return successors_; }
   /// Number of attempts, >= 1.
   [[nodiscard]] std::uint32_t attempts(JobId job) const {
@@ -199,7 +199,7 @@ class JobTable {
 
   /// `count` jobs from `first` on, as a table of their own with the same shapes, names and name numbers. Submissions
   /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load), and
-  /// recorded starts and deadlines stay as far behind their submissions as they were. Nobody waits for a job outside.
+  /// recorded starts and deadlines stay as far behind their submissions as they were. No job waits for one outside.
   /// Preconditions: first + count <= size(), arrival_scale > 0.
   [[nodiscard]] JobTable slice(std::uint32_t first, std::uint32_t count, double arrival_scale = 1.0) const {
     GPUSCHED_ASSERT(first <= size() && count <= size() - first && arrival_scale > 0, "slice outside the table");
@@ -272,7 +272,7 @@ class JobTable {
 
   /// Whole columns, each of size() entries.
   [[nodiscard]] std::span<const Time> submits() const { return submit_; }
-  /// The same of work().
+  /// The column of work(), of size() entries.
   [[nodiscard]] std::span<const Time> works() const { return work_; }
 
  private:
@@ -363,7 +363,7 @@ class JobTableBuilder {
     add_id(job.id, row);
   }
 
-  /// Who waits for a job that is not in the table does not wait for it: for tables of a part of the jobs.
+  /// A job does not wait for one that is not in the table: for tables of a part of the jobs.
   void ignore_missing_predecessors() { ignores_missing_ = true; }
 
   /// The finished table, sorted by submission (stable). Errors: an id appears twice, a job waits for one that is not in

@@ -135,7 +135,7 @@ inline std::vector<MigInstance> place_mig_instances(const MigModel& model, std::
   return placed;
 }
 
-/// Who decides what the cards of a node are cut into.
+/// What decides how the cards of a node are cut.
 enum class MigLayout : std::uint8_t {
   fixed,      ///< the cluster file, once and for all
   dynamic,    ///< the jobs: a card is cut as they come, where the fewest other instances lose their place

@@ -65,7 +65,7 @@ class VectorEnv {
             const VectorEnvOptions& options)
       : VectorEnv(windows, scales, std::span(&cluster, 1), options) {}
 
-  /// The same with several clusters, of which each episode draws one as it draws its window.
+  /// An environment of several clusters: each episode draws one as it draws its window.
   VectorEnv(std::span<const Window> windows, std::span<const double> scales, std::span<const Cluster> clusters,
             const VectorEnvOptions& options)
       : windows_(windows),

@@ -39,7 +39,7 @@ class RuntimePredictor {
     return predict_seconds(view.vc(job), view.shape_id(job), view.user(job));
   }
 
-  /// The same for a job of that virtual cluster, shape and user.
+  /// Predicted seconds of a job of that virtual cluster, shape and user; 0 before any job finished.
   [[nodiscard]] double predict_seconds(std::uint32_t vc, std::uint32_t shape, std::uint32_t user) const {
     double guess = all_.jobs > 0 ? all_.sum / all_.jobs : 0;
     guess = refine(guess, vcs_, vc);

@@ -30,7 +30,7 @@ std::string id_of(const DeviceProfile& profile) {
   return id;
 }
 
-/// Who measured what, with which program; no value yet.
+/// The head of a profile: what was measured, when, with which program; no value yet.
 DeviceProfile title_page(const Backend& backend, const CalibrateOptions& options, const DeviceFacts& facts) {
   const BuildInfo build = build_info();
   DeviceProfile profile{.kind = facts.kind,

@@ -50,8 +50,8 @@ Result<double> measure_job_start_s(const OpenBackend& open, std::span<const MixJ
 /// Runs the jobs on the device, each in a process of its own. Errors: a process cannot be started, or a job ends early.
 Result<MixTimes> run_job_mix(const OpenBackend& open, std::span<const MixJob> jobs, MixSchedule schedule);
 
-/// The same in the simulator: durations and slowdowns from the profile, `job_start_s` besides each job's steps. Error:
-/// the profile cannot predict a step.
+/// Runs the jobs in the simulator: durations and slowdowns from the profile, `job_start_s` besides each job's steps.
+/// Error: the profile cannot predict a step.
 Result<MixTimes> simulate_job_mix(const DeviceProfile& profile, std::span<const MixJob> jobs, MixSchedule schedule,
                                   double job_start_s);
 

@@ -20,7 +20,7 @@ std::optional<ProcessorUse> processor_use();
 
 /// "12.3 %": the part of the processors' time between the two that other programs took.
 std::string others_share(const ProcessorUse& begin, const ProcessorUse& end);
-/// The same of what the host took away.
+/// "12.3 %": the part of the processors' time between the two that the host of a virtual machine took away.
 std::string stolen_share(const ProcessorUse& begin, const ProcessorUse& end);
 
 }  // namespace gpusched

@@ -66,7 +66,7 @@ struct CoLocationSlowdown {
 };
 Result<CoLocationSlowdown> co_location_slowdown(const DeviceProfile& profile, const std::string& family,
                                                 const std::string& beside);
-/// The same for two steps that leave nothing to the host.
+/// The slowdown of a step beside another, where neither leaves anything to the host.
 Result<double> step_slowdown(const DeviceProfile& profile, std::span<const KernelCall> step,
                              std::span<const KernelCall> beside);
 

@@ -84,7 +84,7 @@ struct CommunicationTable {
 /// "microbatches": 8, "activation_mb": 8}, "skewed": false}]}, strictly; only `family` and `compute_ms` are needed.
 /// Errors carry the JSON path. `file` is for messages only.
 Result<CommunicationTable> communication_from_json(std::string_view text, const std::string& file);
-/// The same from a file.
+/// communication_from_json() of a file.
 Result<CommunicationTable> read_communication(const std::string& path);
 
 /// How fast the gangs of `jobs` are at each span on `cluster`: the time of their step at `reference` over that at the

@@ -223,7 +223,7 @@ std::array<bool, 5> undetermined(const Eigen::MatrixXd& gradients, double noise)
   return lost;
 }
 
-/// The same for a parameter that was searched for between `least` and `most` (all in logs). Draws that end there say
+/// The interval of a parameter that was searched for between `least` and `most` (all in logs). Draws that end there say
 /// that the points do not determine it on that side: the interval is then of percentiles and open.
 ParameterInterval interval_in_box(double log_estimate, const std::vector<double>& log_draws,
                                   std::size_t degrees_of_freedom, double least, double most) {
@@ -240,7 +240,7 @@ ParameterInterval interval_in_box(double log_estimate, const std::vector<double>
   return interval_of(std::exp(log_estimate), log_draws, degrees_of_freedom);
 }
 
-/// The same for a parameter that was 0 in some of the `draws`: up to the 97.5th percentile of all.
+/// The interval of a parameter that was 0 in some of the `draws`: up to the 97.5th percentile of all.
 ParameterInterval interval_from_zero(std::span<const double> log_draws, std::size_t draws) {
   std::vector<double> values(draws, 0);
   std::transform(log_draws.begin(), log_draws.end(), values.begin(), [](double draw) { return std::exp(draw); });

@@ -37,7 +37,7 @@ SpanSpeeds relative_to(const SpanSpeeds& speeds, Span base);
 /// most 1, a span named twice or faster than a narrower one.
 Result<SpanSpeeds> parse_span_speeds(std::string_view text);
 
-/// The same speeds for all gangs of `jobs`.
+/// A model that gives all gangs of `jobs` these speeds.
 SpanModel span_model_of_speeds(const SpanSpeeds& speeds, SpanReference reference, const JobTable& jobs,
                                const Cluster& cluster);
 

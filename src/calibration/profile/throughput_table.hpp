@@ -25,7 +25,7 @@ struct ThroughputTable {
   std::vector<std::string> gpu_types;  ///< in order of first appearance
   /// By family and GPUs of the gang (0: a gang of any size), by GPU type; none or 0: it cannot run there.
   std::map<std::pair<std::string, std::uint32_t>, std::map<std::string, double>> rows;
-  /// The same at each wider Span, where it was measured; 0: it was not.
+  /// Throughputs at each Span wider than a node, by the keys of `rows`; 0: not measured.
   std::map<std::pair<std::string, std::uint32_t>, std::map<std::string, std::array<double, span_count>>> apart = {};
   /// By a family and the one beside it, by GPU type: the first's throughput while a task of each shares a GPU; none or
   /// 0: they cannot, or were not measured.

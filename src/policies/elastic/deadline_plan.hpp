@@ -13,7 +13,7 @@
 namespace gpusched {
 
 /// The numbers of tasks that a job is planned with, ascending: its least size and its doublings up to the largest that
-/// is faster than all smaller ones. Nobody is planned past the peak of his curve.
+/// is faster than all smaller ones. No job is planned past the peak of its curve.
 std::vector<std::uint32_t> planned_sizes(const SizedJob& job);
 
 /// GPUs free from now on, less what is promised.

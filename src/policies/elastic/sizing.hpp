@@ -36,9 +36,9 @@ std::vector<SizedJob> jobs_to_size(const View& view);
 /// Gives jobs their least sizes, in the order of the list, while they fit `free`, which is less by them afterwards.
 void give_least_sizes(std::span<SizedJob> jobs, MilliGpu& free);
 
-/// Carries the sizes out: stops who is to have another one, then starts in the order of the list. Who does not find its
-/// size on the nodes stays as it was where that is still free, else starts with the most tasks that fit, or waits. Who
-/// was stopped for nobody runs on.
+/// Carries the sizes out: stops jobs that are to have another one, then starts in the order of the list. A job that
+/// does not find its size on the nodes stays as it was where that is still free, else starts with the most tasks that
+/// fit, or waits. A job that was stopped in vain runs on.
 void give_sizes(std::span<const SizedJob> jobs, Decision& decision);
 
 /// Rounds of a fixed length, the first when the first job comes.

@@ -15,12 +15,12 @@
 
 namespace gpusched {
 
-/// Weighted max-min: a total is divided by weight; nobody gets more than their demand, and what they leave is divided
+/// Weighted max-min: a total is divided by weight; no party gets more than its demand, and what it leaves is divided
 /// among the others. Shares are rounded down. Those whose demand is met are the ones of the least demand by weight:
 /// who they are is kept, and a change costs O(log n + the levels of demand by weight whose state it changes).
 class FairDivision {
  public:
-  /// Nobody demands anything yet. Weights are positive.
+  /// No party demands anything yet. Weights are positive.
   explicit FairDivision(std::vector<std::int64_t> weights) : weights_(std::move(weights)), demands_(weights_.size()) {
     for (const std::int64_t weight : weights_) change({0, weight}, +1);
   }
@@ -55,7 +55,7 @@ class FairDivision {
     return mul_div(static_cast<std::int64_t>(left()), weights_[who], static_cast<std::int64_t>(weight_left()));
   }
 
-  /// Nobody gets more than this times their weight; infinite when all demands are met.
+  /// No party gets more than this times its weight; infinite when all demands are met.
   [[nodiscard]] double most_by_weight() const {
     if (weight_left() == 0) return std::numeric_limits<double>::infinity();
     return static_cast<double>(left()) / static_cast<double>(weight_left());

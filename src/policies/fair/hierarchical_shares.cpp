@@ -40,7 +40,7 @@ bool HierarchicalShares::refresh() {
   }
   if (saturated == saturated_) return false;
   const std::uint8_t before = std::exchange(saturated_, saturated);
-  if (is_blocked(nodes_[root].wants)) {  // nothing can start, and nobody compares
+  if (is_blocked(nodes_[root].wants)) {  // nothing can start, and nothing is compared
     saturated_ = before;
     return false;
   }
@@ -155,7 +155,7 @@ void HierarchicalShares::count_in_parent(const Node& node, int sign) {
     for (std::size_t set = 0; set < parent.wanted_by.size(); ++set) {
       parent.wants = static_cast<Wants>((parent.wants & ~(1u << set)) | (parent.wanted_by[set] > 0 ? 1u << set : 0u));
     }
-    return;  // nobody asks for the root's share
+    return;  // the root's share is never read
   }
   Group& group = parent.groups[node.wants];
   for (std::size_t r = 0; r < node.held.size(); ++r) {

@@ -132,7 +132,7 @@ PolicyInfo owner_order_info(PolicyInfo row, Make make) {
   return row;
 }
 
-/// The same between users, for `Accounts` that need no parameters. A trace without users is an error.
+/// The row of an order between users, for `Accounts` that need no parameters. A trace without users is an error.
 template <class Accounts>
 PolicyInfo user_order_info(PolicyInfo row) {
   const std::string name = row.name;

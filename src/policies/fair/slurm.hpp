@@ -67,7 +67,7 @@ class Slurm {
   void decide(const View& view, Decision& decision) {
     decide(view, decision, [](JobId) {});
   }
-  /// The same; `started` is told of every start.
+  /// Decides; `started` is told of every start.
   void decide(const View& view, Decision& decision, const std::function<void(JobId)>& started);
 
   /// The waiting jobs of the highest priorities, in order, at most `most` of them. O(waiting).
@@ -81,7 +81,7 @@ class Slurm {
   /// The terms of the job's priority at view.now().
   [[nodiscard]] SlurmTerms terms(const View& view, JobId job) const;
 
-  /// 2^-(U/S); 1 when nobody used anything.
+  /// 2^-(U/S); 1 when no owner used anything.
   [[nodiscard]] double fair_share(std::uint32_t owner, Time now) const;
 
  private:

@@ -164,7 +164,7 @@ void Themis::lease_all(const OracleView& view, Decision& decision) {
   start_waiting(view, decision);
 }
 
-// Who holds a lease is a matter of count; all that lose theirs leave before anyone starts.
+// Leases are counted; all jobs that lose theirs leave before any starts.
 void Themis::stop_losers(const OracleView& view, Decision& decision) {
   MilliGpu free = view.cluster().total_gpus() * whole_gpu;
   for (const Bid& winner : winners_) free -= winner.gpus;

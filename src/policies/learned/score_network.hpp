@@ -202,7 +202,7 @@ struct Normaliser {
   static Normaliser fit(std::span<const Observation> observations);
 };
 
-/// The same over observations that are not all there at once.
+/// Normaliser::fit() over observations that are not all there at once.
 class NormaliserFit {
  public:
   void add(const Observation& observation);

@@ -30,7 +30,7 @@ Result<void> save_model(const TrainedModel& model, const std::string& folder);
 /// this build does not have, a weights file that is cut off or altered, parameters that are not finite.
 Result<TrainedModel> load_model(const std::string& folder);
 
-/// The same from the text of model.json and the bytes of weights.bin; `folder` is for messages only.
+/// A model from the text of model.json and the bytes of weights.bin; `folder` is for messages only.
 Result<TrainedModel> parse_model(std::string_view model_json, std::string_view weights, const std::string& folder);
 
 /// CRC-32C (Castagnoli, reflected 0x82F63B78) of `bytes`, as TFRecord uses it too.

@@ -23,7 +23,7 @@ struct Fifo {
   }
 };
 
-/// The same order, passing over what does not fit: "first fit job" in the Tiresias simulator. O(shapes) an event.
+/// Order of submission, passing over what does not fit: "first fit job" in the Tiresias simulator. O(shapes) an event.
 struct FifoSkip {
   [[nodiscard]] std::string_view name() const { return "fifo-skip"; }
 

@@ -10,7 +10,8 @@
 
 namespace gpusched {
 
-/// Keeps the greatest free capacity of each block of nodes. Whoever takes or gives back capacity says so by changed().
+/// Keeps the greatest free capacity of each block of nodes. A caller that takes or gives back capacity says so by
+/// changed().
 class NodeWalk {
  public:
   /// The capacity of the node is another than at the last walk.

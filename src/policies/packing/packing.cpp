@@ -116,7 +116,7 @@ std::int32_t NodePacker::value(const View& view, const Ranking& ranking, NodeId 
 }
 
 void NodePacker::fill(const View& view, Ranking& ranking) {
-  std::vector<std::optional<std::int32_t>> of_model(models_);  // while nobody uses a node
+  std::vector<std::optional<std::int32_t>> of_model(models_);  // while a node is idle
   ranking.best.assign(2 * std::size_t{capacity_}, fits_not);
   for (std::uint32_t place = 0; place < order_.size(); ++place) {
     const detail::NodeState& node = view.cluster().node(order_[place]);

@@ -87,7 +87,7 @@ class NodePacker {
   std::vector<TypicalPod> pods_;
   std::vector<NodeId> order_;         // of the nodes, random
   std::vector<std::uint32_t> place_;  // of each node in it
-  std::vector<std::uint32_t> model_;  // by node: nodes of one model are alike while nobody uses them
+  std::vector<std::uint32_t> model_;  // by node: nodes of one model are alike while they are idle
   std::uint32_t models_ = 0;
   std::uint32_t capacity_ = 0;  // leaves of a ranking: a power of two
   std::map<Kind, std::uint32_t> numbers_;

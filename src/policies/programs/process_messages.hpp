@@ -25,7 +25,7 @@ std::string message_line(const Json& message);
 
 /// Reads the keys "type" (which must be `type`), "protocol" and "version" of a greeting.
 void read_greeting(JsonFields& fields);
-/// The same keys to send.
+/// The keys "protocol" and "version" of a greeting, to send.
 Json greeting();
 
 /// Reads a job's fields; a key "submit_us" where `submit` is given. Which are missing or out of range is an error of

@@ -44,8 +44,8 @@ class CapacityProfile {
   /// Everything is free at all times.
   CapacityProfile(const Cluster& cluster, const JobTable& jobs);
 
-  /// The same for a policy, `who` for messages. Error: nodes whose GPUs are cut by MIG, as a number does not tell which
-  /// instances are free.
+  /// A profile in which everything is free, for the policy `who`. Error: nodes whose GPUs are cut by MIG, as a number
+  /// does not tell which instances are free.
   static Result<CapacityProfile> for_policy(const std::string& who, const Cluster& cluster, const JobTable& jobs);
 
   [[nodiscard]] bool by_node() const { return by_node_; }
@@ -94,7 +94,7 @@ class CapacityProfile {
 
   // The step in which `t` lies. Precondition: t is not before the first.
   [[nodiscard]] std::size_t step_at(Time t) const;
-  // The same, made to begin at `t`.
+  // The step in which `t` lies, made to begin at `t`.
   std::size_t split_at(Time t);
   // Makes the step one with that before it when they are alike.
   void join(std::size_t step);

@@ -66,8 +66,8 @@ class ClassQueues {
         skip, [](std::uint32_t, std::uint32_t) { return true; }, score, attempt);
   }
 
-  /// The same among the classes whose `may_fit(queue, demand)` is true, which costs only those: for policies that pass
-  /// over whatever does not fit. What it leaves out must have no room.
+  /// Starts the best jobs of the classes whose `may_fit(queue, demand)` is true, which costs only those: for policies
+  /// that pass over whatever does not fit. What it leaves out must have no room.
   template <class MayFit, class Score, class Try>
   void start_best(bool skip, MayFit may_fit, Score score, Try attempt) {
     using Value = decltype(score(classes_[0]));

@@ -43,7 +43,7 @@ class DominantShares {
   }
 
   [[nodiscard]] std::int64_t share(std::uint32_t owner) const { return owner < shares_.size() ? shares_[owner] : 0; }
-  /// The same after add().
+  /// What share(owner) would be after add() of these arguments.
   [[nodiscard]] std::int64_t share_after(std::uint32_t owner, const Shape& shape, std::int64_t sign) const {
     return share_of(owner, changed(owner < held_.size() ? held_[owner] : Resources{}, shape, sign));
   }

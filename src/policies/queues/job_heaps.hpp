@@ -58,8 +58,8 @@ class JobHeaps {
                    [&](JobId job) { return decision.start(job) == Verdict::ok; });
   }
 
-  /// The same by the caller's `start(job)`, which is false when there is no room. `settles`: then there is none for
-  /// jobs that ask for as much or more either.
+  /// Starts jobs in order by the caller's `start(job)`, which is false when there is no room. `settles`: then there is
+  /// none for jobs that ask for as much or more either.
   template <class Start>
   void start_in_order(bool skip, bool settles, Start start) {
     for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) tree_.begin_pass(queue, order(queue));

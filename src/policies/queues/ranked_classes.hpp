@@ -163,7 +163,7 @@ class RankedClasses {
   void reprioritize(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
     reprioritize(view, job, party, party, member, order);
   }
-  /// The same where its party depends on its priority.
+  /// Moves a job to the class of its new priority, where its party depends on that.
   template <class Order>
   void reprioritize(const View& view, JobId job, std::uint32_t party_before, std::uint32_t party, std::uint32_t member,
                     Order order) {

@@ -36,7 +36,7 @@ struct UserRequest {
   [[nodiscard]] Time estimate(const View& view, JobId job) const { return std::min(view.estimate(job), longest); }
 };
 
-// The same of a job that ended before the run.
+// Run time of an attempt of a job that ended before the run.
 Time attempt_time(const JobTable& trace, JobId job) { return {trace.work(job).us / trace.attempts(job)}; }
 
 // What an estimator knows before the run. `Estimator` has learn(jobs, job, time) for a View and for a JobTable.

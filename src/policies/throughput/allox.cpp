@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AlloX (Le et al., EuroSys'20): waiting jobs are matched to GPUs and places in the queues of these at the least sum of
-// completion times. Who is first in a queue starts and runs until it ends.
+// completion times. The first job of a queue starts and runs until it ends.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -90,7 +90,7 @@ class Allox {
     const std::vector<std::uint32_t> place_of = min_cost_assignment(cost, capacity);
     std::vector<std::uint32_t> order(rows.size());
     for (std::uint32_t row = 0; row < order.size(); ++row) order[row] = row;
-    // Whoever is furthest from the end of a queue is first in it; among alike GPUs the shorter job.
+    // The job furthest from the end of a queue is first in it; among alike GPUs the shorter job.
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       const Place &at_a = places[place_of[a]], &at_b = places[place_of[b]];
       if (at_a.from_end != at_b.from_end) return at_a.from_end > at_b.from_end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU types could hold a job if nobody else ran.
+// Which GPU types could hold a job on an empty cluster.
 #pragma once
 
 #include <cstdint>

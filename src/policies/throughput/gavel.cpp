@@ -206,7 +206,7 @@ std::vector<Gavel::Candidate> Gavel::candidates(std::uint32_t type) const {
     const OnType& here = jobs_[index(job)].types[type];
     if (here.throughput <= 0 || (runs_in_order() && here.allocation <= 0)) continue;
     const double given_s = given_s_[type];
-    // Nobody received anything yet: jobs rank by their allocations.
+    // No job received anything yet: jobs rank by their allocations.
     const double priority = given_s > 0 ? here.allocation * given_s / here.received_s : here.allocation * 1e9;
     list.push_back({job, type, priority, here.deficit_s, here.allocation});
   }
@@ -229,7 +229,7 @@ std::vector<double> Gavel::gpus_left(const View& view) const {
   return left;
 }
 
-// Who runs where in the coming round; the others of each list come after.
+// The jobs that run in the coming round, with their GPU types; the others of each list come after.
 std::pair<std::vector<Gavel::Candidate>, std::vector<Gavel::Candidate>> Gavel::choose(const View& view) {
   std::vector<double> left = gpus_left(view);
   std::vector<Candidate> chosen, others;

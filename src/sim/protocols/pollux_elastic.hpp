@@ -11,7 +11,7 @@
 
 namespace gpusched {
 
-/// Who chooses batch sizes.
+/// What chooses batch sizes.
 enum class PolluxBatches : std::uint8_t {
   fixed,  ///< the file does, as under the artifact's Tiresias and Optimus
   tuned,  ///< the job does, at each size and in each epoch, as under Pollux

@@ -88,8 +88,9 @@ Result<std::vector<Sc20Result>> run_sc20_windows(const Sc20Log& log, bool backfi
 /// Their mean.
 Result<Sc20Result> run_sc20_protocol(const Sc20Log& log, bool backfill, const Sc20Chooser& choose);
 
-/// The same for a policy that makes the choices of an Agenda, on the engine. `jobs` are the log's, `cluster` its
-/// processors. Errors: the log is too short, the policy cannot be made, leaves jobs waiting for ever, or preempts.
+/// Each of the ten windows under a policy that makes the choices of an Agenda, on the engine. `jobs` are the log's,
+/// `cluster` its processors. Errors: the log is too short, the policy cannot be made, leaves jobs waiting for ever, or
+/// preempts.
 Result<std::vector<Sc20Result>> run_sc20_agent_windows(const PolicySpec& policy, const PolicyRegistry& registry,
                                                        const JobTable& jobs, const Cluster& cluster);
 /// Their mean.

@@ -91,7 +91,7 @@ class JobTokens {
     selectable_.assign(waiting_.size(), mark);
     return selectable_;
   }
-  /// The same with the marks that may_choose(WaitingJob) gives.
+  /// Marks each waiting job as may_choose(WaitingJob) says: true = may be chosen. list() is to follow.
   template <class MayChoose>
   void mark_if(MayChoose may_choose) {
     selectable_.resize(waiting_.size());

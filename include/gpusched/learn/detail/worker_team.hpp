@@ -25,7 +25,7 @@ inline void pause_core() {
 class alignas(64) SpinCounter {
  public:
   [[nodiscard]] std::uint32_t load() const { return value_.load(std::memory_order_acquire); }
-  /// Precondition: nobody waits.
+  /// Precondition: no thread waits.
   void store(std::uint32_t value) { value_.store(value, std::memory_order_relaxed); }
 
   void add_one() {

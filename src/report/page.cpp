@@ -87,14 +87,21 @@ Json kinds_json(const std::vector<Figure>& figures) {
   return kinds;
 }
 
+Json names_json(const std::vector<std::string>& names) {
+  Json shown = Json::array();
+  for (const std::string& name : names) shown.push_back(visible_line(name));
+  return shown;
+}
+
 Json data_json(const PageContent& content) {
   Json figures = Json::array();
   for (const Figure& figure : content.figures) {
     figures.push_back({{"id", figure.id}, {"kind", figure.kind}, {"settings", figure.settings}, {"csv", figure.csv}});
   }
-  Json runs = Json::array();
-  for (const std::string& run : content.runs) runs.push_back(visible_line(run));
-  return {{"runs", std::move(runs)}, {"kinds", kinds_json(content.figures)}, {"figures", std::move(figures)}};
+  return {{"runs", names_json(content.runs)},
+          {"clairvoyant", names_json(content.clairvoyant)},
+          {"kinds", kinds_json(content.figures)},
+          {"figures", std::move(figures)}};
 }
 
 }  // namespace

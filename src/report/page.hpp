@@ -15,7 +15,8 @@ namespace gpusched {
 struct PageContent {
   std::vector<std::string> facts;  ///< what was run: a line a folder
   std::vector<std::string> notes;
-  std::vector<std::string> runs;  ///< names that figures are drawn of
+  std::vector<std::string> runs;         ///< names that figures are drawn of
+  std::vector<std::string> clairvoyant;  ///< those of `runs` that know true run times; legends mark them by a star
   std::vector<ReportTable> tables;
   std::vector<Figure> figures;
 };

@@ -55,9 +55,16 @@ void append(std::vector<Figure>& all, std::vector<Figure> more) {
 }
 
 PageContent content_of(ReportInput input) {
-  PageContent content{
-      .facts = facts_of(input), .notes = std::move(input.notes), .runs = {}, .tables = {}, .figures = {}};
-  for (const ReplayRun& run : input.replays) content.runs.push_back(run.label);
+  PageContent content{.facts = facts_of(input),
+                      .notes = std::move(input.notes),
+                      .runs = {},
+                      .clairvoyant = {},
+                      .tables = {},
+                      .figures = {}};
+  for (const ReplayRun& run : input.replays) {
+    content.runs.push_back(run.label);
+    if (run.clairvoyant) content.clairvoyant.push_back(run.label);
+  }
   const Differences differences = differences_of(input.replays);
   for (std::size_t s = 0; s < input.sweeps.size(); ++s) {
     const SweepInput& sweep = input.sweeps[s];

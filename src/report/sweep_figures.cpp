@@ -27,6 +27,7 @@ struct Cell {
   std::vector<double> jct_s, slowdown;
   std::set<std::string> windows;
   std::size_t saturated = 0;
+  bool clairvoyant = false;  // knows true run times
 };
 
 double number_of(const std::string& text) { return parse_number(text).value_or(0); }
@@ -65,6 +66,7 @@ std::vector<Cell> cells_by(const SweepInput& sweep, std::size_t x_key) {
     Cell& cell = cells[place->second];
     cell.windows.insert(window);
     cell.saturated += run.grid.saturated ? 1 : 0;
+    cell.clairvoyant |= run.grid.clairvoyant;
     if (run.grid.figures[0]) cell.jct_s.push_back(*run.grid.figures[0]);
     if (run.worst_decile_slowdown) cell.slowdown.push_back(*run.worst_decile_slowdown);
   }
@@ -109,7 +111,7 @@ Figure curve_figure(const SweepInput& sweep, std::size_t key, std::size_t number
   CsvText csv("policy,run,load,jct_s,wait_s,low,high,saturated");
   std::vector<Cell> cells = cells_by(sweep, key);
   std::erase_if(cells, [](const Cell& cell) { return std::isnan(cell.x); });
-  Json series = Json::array();
+  Json series = Json::array(), clairvoyant = Json::array();
   std::set<std::string> left_out;
   bool any_saturated = false, any_below_zero = false;
   for (const Cell& cell : cells) {
@@ -118,6 +120,7 @@ Figure curve_figure(const SweepInput& sweep, std::size_t key, std::size_t number
       series.size() < most_curves ? series.push_back(name) : void(left_out.insert(name));
     }
     if (left_out.contains(name)) continue;
+    if (cell.clairvoyant) clairvoyant.push_back(name);
     const auto interval = interval_over_seeds(cell);
     const std::string runs = cell.series + " (" + counted(cell.jct_s.size(), "run") + ")";
     csv.cell(cell.series).cell(runs).cell(cell.x).cell(mean_of(cell.jct_s)).cell("");
@@ -141,7 +144,10 @@ Figure curve_figure(const SweepInput& sweep, std::size_t key, std::size_t number
           .kind = "load",
           .title = "Completion time by " + name,
           .caption = std::move(caption),
-          .settings = {{"runs", std::move(series)}, {"every_run", true}, {"x_title", visible_line(name)}},
+          .settings = {{"runs", std::move(series)},
+                       {"clairvoyant", std::move(clairvoyant)},
+                       {"every_run", true},
+                       {"x_title", visible_line(name)}},
           .csv = csv.text()};
 }
 
@@ -173,12 +179,13 @@ std::optional<Figure> sweep_difference_figure(const SweepInput& sweep, const std
 
 std::optional<Figure> sweep_front(const SweepInput& sweep, std::size_t number) {
   std::vector<FrontPoint> points;
-  Json contestants = Json::array();
+  Json contestants = Json::array(), clairvoyant = Json::array();
   for (const Cell& cell : cells_by(sweep, sweep.keys.size())) {
     if (cell.slowdown.empty()) continue;
     const std::string name = cell.contestant.empty() ? cell.series : cell.contestant;
     const std::string shown = visible_line(name);
     if (std::find(contestants.begin(), contestants.end(), shown) == contestants.end()) contestants.push_back(shown);
+    if (cell.clairvoyant) clairvoyant.push_back(shown);
     points.push_back({cell.setting, name, mean_of(cell.jct_s), mean_of(cell.slowdown)});
   }
   auto figure = front_figure_of(std::move(points), numbered("sweep-front", number),
@@ -190,6 +197,7 @@ std::optional<Figure> sweep_front(const SweepInput& sweep, std::size_t number) {
       "policies that no other beats in both (the Pareto front) of one setting." +
       note_on_missing(sweep);
   figure->settings["runs"] = std::move(contestants);
+  figure->settings["clairvoyant"] = std::move(clairvoyant);
   figure->settings["every_run"] = true;
   return figure;
 }

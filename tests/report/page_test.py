@@ -119,6 +119,11 @@ def marks(figure, kind):
             for path in group.all("path")]
 
 
+def legend_of(figure):
+    """The names in the legend of a figure."""
+    return [text.words() for group in figure.all("g", class_="role-legend-label") for text in group.all("text")]
+
+
 def size(figure):
     """Width and height of the plot: the background of the root group."""
     root = next(figure.all("g", class_="root"))
@@ -156,6 +161,8 @@ def check_hand_made(folder):
     width, height = size(chart(root, "jct"))
     lines = marks(chart(root, "jct"), "line")
     expect(len(lines) == 2, f"jct: {len(lines)} lines")
+    legend = legend_of(chart(root, "jct"))
+    expect(legend == ["fifo", "srtf*"], f"jct: the legend is {legend}; a star marks what knows true run times")
     for line, times in zip(lines, ((10, 12, 20), (4, 14, 20))):
         drawn = corners(line)
         for place, seconds in enumerate(times):
@@ -309,6 +316,8 @@ def check_sweep(folder):
     names = [figure["id"] for figure in data_of(root)["figures"]]
     expect(names == ["sweep-difference", "sweep-load", "sweep-front"], f"sweep: figures {names}")
     expect(not any(root.all("i")), "the name of a sweep became markup")
+    legend = legend_of(chart(root, "sweep-load"))
+    expect(legend == ["fifo", "sjf*", "las"], f"sweep-load: the legend is {legend}")
     lines = [corners(line) for line in marks(chart(root, "sweep-load"), "line")]
     expect(len(lines) == 3 and all(len(line) == 3 for line in lines), f"sweep-load: {lines}")
     rules = [rule for group in chart(root, "sweep-load").all("g", class_="mark-rule") if "role-mark" in group.attributes["class"]

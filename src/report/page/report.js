@@ -2,7 +2,7 @@
 // as data only, never as markup or as a part of an expression.
 "use strict";
 (() => {
-  const {runs, figures, kinds} = JSON.parse(document.getElementById("data").textContent);
+  const {runs, clairvoyant, figures, kinds} = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   const few = 8; // runs that are shown at first, and colours
   const colours = Array.from({length: few}, (_, i) => `var(--s${i})`);
@@ -56,7 +56,7 @@
     const spec = structuredClone(kinds[figure.kind]);
     const own = figure.settings.runs || runs;
     const signals = {
-      ...figure.settings, runs: own, shown: figure.settings.every_run ? own : shown, colours, width,
+      clairvoyant, ...figure.settings, runs: own, shown: figure.settings.every_run ? own : shown, colours, width,
       colour_of: every(colours, own.length), dash_of: every(dashes, own.length), shape_of: every(shapes, own.length),
     };
     spec.signals = spec.signals || [];
@@ -72,6 +72,8 @@
     spec.scales.push(ordinal("colour", "colour_of"), ordinal("dash", "dash_of"), ordinal("shape", "shape_of"));
     for (const legend of spec.legends || []) {
       legend.values = {signal: "shown"};
+      // A star marks what knows true run times.
+      legend.encode = {labels: {update: {text: {signal: "datum.value + (indexof(clairvoyant, datum.value) < 0 ? '' : '*')"}}}};
       if (legend.shape) Object.assign(legend, {symbolSize: 80, symbolStrokeWidth: 0});
     }
     for (const scale of spec.scales) {
@@ -195,7 +197,7 @@
           if (view && !figure.settings.every_run) view.signal("shown", shown).run();
         }
       };
-      label.append(check, swatch, name);
+      label.append(check, swatch, name + (clairvoyant.includes(name) ? "*" : ""));
       box.append(label);
     });
   }

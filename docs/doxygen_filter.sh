@@ -4,7 +4,7 @@
 # stays.
 case $1 in
   *.md) exec perl -0777 -pe '
-          s/(?<!!)\[([^]]*)\]\((#|docs\/|\.\.\/(experiments|traces)\/)[^)]*\)/$1/g;
+          s/(?<!!)\[([^]]*)\]\((#|docs\/|traces\/|CHANGELOG\.md|\.\.\/(experiments|traces)\/)[^)]*\)/$1/g;
           s/(```.*?```|`[^`]*`|^    [^\n]*)|\@/defined $1 ? $1 : "\\\@"/gmse' "$1" ;;
   *) exec perl -pe 'm{//} and s/(`[^`]*`)|\@/defined $1 ? $1 : "\\\@"/ge' "$1" ;;
 esac

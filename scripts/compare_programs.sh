@@ -5,7 +5,9 @@
 #
 #   scripts/compare_programs.sh OLD NEW [TRACES]      TRACES: default $GPUSCHED_TRACES or ../shared/traces
 #
-# Traces: Philly (12,000 jobs on 75x8, preempting with a restart cost), Lublin-1 and HPC2N whole. Prints a line for each
+# Traces: Philly (12,000 jobs on 75x8, preempting with a restart cost), Lublin-1 and HPC2N whole. Then the worlds of
+# effect_worlds.py: failures, stages, elastic jobs, changes, sharing, MIG, dependencies, throughputs, spans, and all at
+# once. COMPARE_ONLY=traces or =worlds leaves the others out; POLICIES names the policies to run. Prints a line for each
 # difference, then how many runs were alike; exit code 1: one differed.
 set -euo pipefail
 
@@ -17,14 +19,14 @@ limit_s=${COMPARE_LIMIT_S:-120}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-head -n 12001 "$traces/philly/philly_jobs.csv" >"$work/philly.csv"
+[ "${COMPARE_ONLY:-}" = worlds ] || head -n 12001 "$traces/philly/philly_jobs.csv" >"$work/philly.csv"
 alike=0 different=0 slow=0
 
 run() { # PROGRAM OUT ARGUMENTS...
   local program=$1 out=$2 status=0
   shift 2
   mkdir -p "$out"
-  (cd "$work" && timeout "$limit_s" "$program" replay "$@" --out "$out/files") >"$out/stdout" 2>"$out/stderr" || status=$?
+  (cd "${folder:-$work}" && timeout "$limit_s" "$program" replay "$@" --out "$out/files") >"$out/stdout" 2>"$out/stderr" || status=$?
   echo "$status" >"$out/status"
   rm -f "$out/stderr" "$out/files/manifest.json"
   # One policy ran: its folder and its row get one name, whatever the width of the column.
@@ -51,7 +53,16 @@ compare() { # NAME ARGUMENTS...
   fi
 }
 
-policies=$("$old" policies | sed -n '/^$/q;s/ .*//p')
+policies=${POLICIES:-$("$old" policies | sed -n '/^$/q;s/ .*//p')}
+worlds=()
+[ "${COMPARE_ONLY:-}" = traces ] || read -r -a worlds < <("$(dirname "$(realpath "$0")")/effect_worlds.py" "$work/worlds")
+for world in "${worlds[@]}"; do
+  read -r -a arguments <"$work/worlds/$world/options"
+  for policy in $policies fifo+easy fifo+conservative sjf+easy saf+conservative; do
+    folder=$work/worlds/$world compare "$policy, $world" jobs.csv "${arguments[@]}" --policy "$policy"
+  done
+done
+[ "${COMPARE_ONLY:-}" != worlds ] || policies=
 for policy in $policies; do
   for trace in philly lublin hpc2n; do
     case $trace in

@@ -41,7 +41,7 @@ Result<double> makespan_h(const ThroughputTable& throughputs, const Row& row, st
   if (!specs) return Unexpected{specs.error()};
   auto policy = PolicyRegistry::standard().make(specs->front(), {.jobs = &*jobs, .cluster = &cluster});
   if (!policy) return Unexpected{policy.error()};
-  Engine engine(*jobs, cluster, {}, &runtime->model);
+  Engine engine(*jobs, cluster, {}, {.runtime = &runtime->model});
   if (!simulate(engine, *policy)) return unexpected(std::string(row.policy) + " never finished its jobs");
   Time last{};
   for (std::uint32_t i = 0; i < jobs->size(); ++i) last = std::max(last, engine.end(JobId{i}));

@@ -83,21 +83,28 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   if (!policy) return Unexpected{policy.error()};
   EngineOptions engine_options = options.engine;
   if (!options.conditions.failures.is_empty()) engine_options.seed = seed;
-  Engine engine(jobs, cluster, engine_options, &options.runtime.model, &options.conditions.failures,
-                &options.conditions.stages, &options.conditions.elastic, &changes);
+  Engine engine(jobs, cluster, engine_options,
+                {.runtime = &options.runtime.model,
+                 .failures = &options.conditions.failures,
+                 .stages = &options.conditions.stages,
+                 .elastic = &options.conditions.elastic,
+                 .changes = &changes,
+                 .measured = measured});
   RunLog log(measured);
   EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
   FragmentationLog fragmentation(measured);
   WindowRun run{.clairvoyant = policy->clairvoyant(), .metrics = {}};
   const std::string place = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it ";
   try {
-    if (simulate(engine, *policy, log, energy, fragmentation)) {
+    if (!simulate(engine, *policy, log, energy, fragmentation)) {
+      run.failure = place + why_unfinished(engine);
+    } else if (const auto fault = fault_of_account(engine, log, measured)) {
+      run.failure = place + "has a wrong account of GPU time: " + *fault;
+    } else {
       run.metrics = compute_metrics(engine, log, measured);
       if (options.runtime.power) run.metrics->energy_kwh = energy.kwh();
       run.metrics->gpu_fragmentation = fragmentation.share();
       run.saturated = find_saturation(engine, log, measured).saturated;
-    } else {
-      run.failure = place + why_unfinished(engine);
     }
   } catch (const PolicyFailure& failure) {
     run.failure = place + failure.what();

@@ -198,9 +198,13 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   }
   if (detail.decision_times) run.decision_times.emplace();
   StoppablePolicy policy(*std::move(prepared.policy), progress, run.decision_times);
-  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, &input.runtime.model,
-                                         &input.conditions.failures, &input.conditions.stages,
-                                         &input.conditions.elastic, &input.conditions.changes);
+  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options,
+                                         RunInputs{.runtime = &input.runtime.model,
+                                                   .failures = &input.conditions.failures,
+                                                   .stages = &input.conditions.stages,
+                                                   .elastic = &input.conditions.elastic,
+                                                   .changes = &input.conditions.changes,
+                                                   .measured = input.window});
   RunLog log(input.window);
   EnergyLog energy(input.runtime.power ? &*input.runtime.power : nullptr, input.window);
   FragmentationLog fragmentation(input.window);
@@ -230,6 +234,10 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
     return run;
   }
   watcher.tell(input.trace.jobs.size());
+  if (const auto fault = fault_of_account(*engine, log, input.window)) {
+    run.why_unfinished = "has a wrong account of GPU time: " + *fault;
+    return run;
+  }
   run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;
   run.metrics = compute_metrics(*engine, log, input.window);
   if (input.runtime.power) run.metrics.energy_kwh = energy.kwh();

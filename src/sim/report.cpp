@@ -202,7 +202,7 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
     if (waits) append_seconds(text += ',', engine.submit(job));
     if (fails) append_integer(text += ',', engine.kills(job));
     if (engine.has_elastic_jobs()) {
-      append_seconds(text += ',', Time{static_cast<std::int64_t>(engine.held(job) / whole_gpu)});
+      append_seconds(text += ',', Time{static_cast<std::int64_t>(engine.gpu_time(job).held() / whole_gpu)});
     }
     if (engine.has_changes()) text += engine.is_cancelled(job) ? ",true" : ",false";
     text += '\n';

@@ -99,7 +99,7 @@ std::vector<double> ends_by(const std::string& text, const ElasticCase& drawn) {
   const Cluster cluster = Cluster::pool(drawn.gpus);
   static const PolicyRegistry registry = PolicyRegistry::standard();
   AnyPolicy policy = *registry.make(parse_policy_list(text)->front(), {.jobs = &jobs, .cluster = &cluster});
-  Engine engine(jobs, cluster, {}, nullptr, nullptr, nullptr, &model);
+  Engine engine(jobs, cluster, {}, {.elastic = &model});
   RC_ASSERT(simulate(engine, policy));
   std::vector<double> ends;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) ends.push_back(to_seconds(engine.end(JobId{i})));

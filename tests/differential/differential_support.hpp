@@ -57,7 +57,7 @@ inline void log_places(const View& view, JobId job, WorldStart& start) {
 /// The engine's run up to `horizon` ticks of the world.
 inline History history_of(const JobTable& jobs, const Cluster& cluster, AnyPolicy policy, const EngineOptions& options,
                           std::int64_t horizon, Time tick = whole_seconds(1), const RuntimeModel* runtime = nullptr) {
-  Engine engine(jobs, cluster, options, runtime);
+  Engine engine(jobs, cluster, options, {.runtime = runtime});
   Decision decision = engine.decision();
   History history;
   while (engine.advance_to(Time{(horizon - 1) * tick.us})) {

@@ -188,7 +188,7 @@ TEST(CardSharing, EveryJobDoesItsWorkWhoeverComesAndGoes) {
     for (std::uint32_t family = 0; family < jobs.families().size(); ++family) {
       model.set(family, 0, reference_rate / 2 + static_cast<RatePpm>(rng.below(std::uint64_t{2} * reference_rate)));
     }
-    Engine engine(jobs, Cluster::homogeneous(2, 2), {.seed = seed}, &model);
+    Engine engine(jobs, Cluster::homogeneous(2, 2), {.seed = seed}, {.runtime = &model});
     Restless policy{rng.split("policy")};
     StayLog log;
     std::optional<std::pair<Engine, Restless>> snapshot;

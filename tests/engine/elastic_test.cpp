@@ -148,8 +148,8 @@ TEST(ElasticJob, PaysForAChangeOfSize) {
   });
   run.advance(300);
   EXPECT_EQ(run.engine.end(first), whole_seconds(40 + 6 + 80));
-  EXPECT_EQ(gpu_us(run.engine.held(first)), (40 + 4 * 86) * microseconds_per_second);
-  EXPECT_EQ(gpu_us(run.engine.overhead_held(first)), 4 * 6 * microseconds_per_second);
+  EXPECT_EQ(gpu_us(run.engine.gpu_time(first).held()), (40 + 4 * 86) * microseconds_per_second);
+  EXPECT_EQ(gpu_us(run.engine.gpu_time(first).overhead), 4 * 6 * microseconds_per_second);
   const Metrics m = compute_metrics(run.engine, run.log);
   EXPECT_NEAR(m.gpu_allocation, (40 + 4 * 86) / (4 * 126.0), 1e-9);
   EXPECT_NEAR(m.gpu_utilization, (40 + 4 * 80) / (4 * 126.0), 1e-9);
@@ -183,7 +183,7 @@ TEST(ElasticJob, ThatIsKilledGoesBackToAnEarlierPhase) {
   NodeFailures failures;
   const std::vector<NodeChange> changes{{whole_seconds(35), NodeId{0}, false}, {whole_seconds(40), NodeId{0}, true}};
   failures.add_changes(changes);
-  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, nullptr, &failures, nullptr, &model);
+  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, {.failures = &failures, .elastic = &model});
   ASSERT_TRUE(engine.advance());
   Decision decision = engine.decision();
   EXPECT_EQ(decision.start_with(first, 4), Verdict::ok);
@@ -198,8 +198,8 @@ TEST(ElasticJob, ThatIsKilledGoesBackToAnEarlierPhase) {
   while (engine.advance()) {
   }
   EXPECT_EQ(engine.end(first), whole_seconds(140));
-  EXPECT_EQ(gpu_us(engine.lost_held(first)), 4 * 35 * microseconds_per_second);
-  EXPECT_EQ(gpu_us(engine.held(first)), (4 * 35 + 2 * 100) * microseconds_per_second);
+  EXPECT_EQ(gpu_us(engine.gpu_time(first).lost), 4 * 35 * microseconds_per_second);
+  EXPECT_EQ(gpu_us(engine.gpu_time(first).held()), (4 * 35 + 2 * 100) * microseconds_per_second);
 }
 
 // The work left after `span_s` with so many tasks, phase by phase.
@@ -267,7 +267,7 @@ RC_GTEST_PROP(ElasticJobs, AreAccountedForAtEverySize, ()) {
   EngineOptions options;
   options.preemption.restart = whole_seconds(*rc::gen::inRange(0, 3));
   const Cluster cluster = Cluster::homogeneous(2, 4);
-  Engine engine(jobs, cluster, options, nullptr, nullptr, nullptr, &model);
+  Engine engine(jobs, cluster, options, {.elastic = &model});
   IntervalLog intervals;
   RunLog log;
   RandomSizes policy(*rc::gen::inRange<std::uint64_t>(0, 1000));
@@ -305,8 +305,8 @@ RC_GTEST_PROP(ElasticJobs, AreAccountedForAtEverySize, ()) {
   }
   double held_gpu_s = 0;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    RC_ASSERT(gpu_us(engine.held(JobId{i})) == held[i]);
-    RC_ASSERT(gpu_us(engine.overhead_held(JobId{i})) <= held[i]);
+    RC_ASSERT(gpu_us(engine.gpu_time(JobId{i}).held()) == held[i]);
+    RC_ASSERT(gpu_us(engine.gpu_time(JobId{i}).overhead) <= held[i]);
     held_gpu_s += static_cast<double>(held[i]) / microseconds_per_second;
     // Loading passes at the rate of the run that it begins: only runs without cost have the plain course.
     if (options.preemption.restart == Time{}) RC_ASSERT(left_s[i] < 1e-3);

@@ -261,7 +261,7 @@ TEST(Engine, AFinishNeverComesEarlyWhateverTheRate) {
   const JobTable jobs = table_of({{0, 10, 1}});
   RuntimeModel runtime(1, 1);
   runtime.set(0, 0, 3 * reference_rate);
-  Engine engine(jobs, cluster, {}, &runtime);
+  Engine engine(jobs, cluster, {}, {.runtime = &runtime});
   Fifo policy;
   ASSERT_TRUE(simulate(engine, policy));
   EXPECT_EQ(engine.end(JobId{0}), Time{3'333'334});

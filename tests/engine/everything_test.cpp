@@ -99,7 +99,7 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
                               .restart = whole_seconds(2),
                               .checkpoint_interval = whole_seconds(static_cast<std::int64_t>(rng.below(3)) * 5),
                               .periodic_checkpoint = Time{500'000}};
-    Engine engine(jobs, cluster, {.preemption = cost, .seed = seed}, &model, &failures);
+    Engine engine(jobs, cluster, {.preemption = cost, .seed = seed}, {.runtime = &model, .failures = &failures});
     Restless policy{rng.split("policy")};
     Decision decision = engine.decision();
     while (engine.advance()) {

@@ -48,7 +48,7 @@ struct WatchedRun {
   template <class P>
   WatchedRun(const JobTable& jobs, const Cluster& cluster, const NodeFailures& failures, P policy,
              const EngineOptions& options = {})
-      : engine(jobs, cluster, options, nullptr, &failures) {
+      : engine(jobs, cluster, options, {.failures = &failures}) {
     Decision decision = engine.decision();
     bool consistent = engine.consistent();
     while (engine.advance()) {
@@ -236,8 +236,8 @@ TEST(Failures, WhatADrainedNodeLeavesIdleIsWithheld) {
   const NodeFailures failures = recorded({drain(2, 0), drain(4, 0), up(20, 0)});
   const WatchedRun run(jobs, nodes(1, 4), failures, Fifo{});
   EXPECT_EQ(run.engine.end(JobId{1}), whole_seconds(30));
-  EXPECT_DOUBLE_EQ(run.log.held_gpu_s(), 20 + 40);
-  EXPECT_DOUBLE_EQ(run.log.withheld_gpu_s(), 8 * 2 + 10 * 4);
+  EXPECT_DOUBLE_EQ(RunLog::gpu_seconds(run.log.held()), 20 + 40);
+  EXPECT_DOUBLE_EQ(RunLog::gpu_seconds(run.log.withheld()), 8 * 2 + 10 * 4);
 }
 
 TEST(Failures, ADrainedNodeThatGoesDownStopsWhatStillRuns) {
@@ -376,7 +376,7 @@ TEST(Failures, SimulateGivesUpOnAJobThatNeverKeepsAnyWork) {
   NodeFailures failures;
   const NodeId all[] = {NodeId{0}};
   failures.add_unit(failures.add_law({.mean_up_s = 1000, .mean_repair_s = 5}), all);
-  Engine engine(jobs, nodes(1, 1), {}, nullptr, &failures);
+  Engine engine(jobs, nodes(1, 1), {}, {.failures = &failures});
   Fifo policy;
   EXPECT_FALSE(simulate(engine, policy));
   EXPECT_TRUE(ends_in_turns(engine));
@@ -391,7 +391,7 @@ TEST(Failures, SimulateGivesUpOnAGangForWhichNodesAreNeverUpTogether) {
     const NodeId own[] = {NodeId{node}};
     failures.add_unit(law, own);
   }
-  Engine engine(jobs, nodes(40, 1), {}, nullptr, &failures);
+  Engine engine(jobs, nodes(40, 1), {}, {.failures = &failures});
   Fifo policy;
   EXPECT_FALSE(simulate(engine, policy));
   EXPECT_TRUE(ends_in_turns(engine));
@@ -436,7 +436,7 @@ TEST(Failures, ACopyOfTheEngineGoesOnAlike) {
   }
   EngineOptions options;
   options.preemption.checkpoint_interval = whole_seconds(50);
-  Engine engine(jobs, nodes(2, 2), options, nullptr, &failures);
+  Engine engine(jobs, nodes(2, 2), options, {.failures = &failures});
   Fifo policy;
   Decision decision = engine.decision();
   for (int step = 0; step < 6 && engine.advance(); ++step) {
@@ -521,7 +521,7 @@ double measured_goodput(std::int64_t tau_s, double mean_up_s) {
   options.preemption = {.restart = whole_seconds(120),
                         .checkpoint_interval = whole_seconds(tau_s),
                         .periodic_checkpoint = whole_seconds(60)};
-  Engine engine(jobs, nodes(1, 1), options, nullptr, &failures);
+  Engine engine(jobs, nodes(1, 1), options, {.failures = &failures});
   Fifo policy;
   EXPECT_TRUE(simulate(engine, policy));
   EXPECT_EQ(engine.ran(first), jobs.work(first) + engine.overhead(first) + engine.lost(first));

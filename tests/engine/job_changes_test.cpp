@@ -66,7 +66,7 @@ TEST(JobChanges, AWaitingJobThatIsCancelledBlocksNobodyAnyLonger) {
   // j1 wants all of the pool and blocks j2, until it is cancelled at 30.
   const JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 2}});
   const JobChanges changes({cancel(1, at(30))}, 3);
-  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
   Fifo policy;
   EventLog log;
   ASSERT_TRUE(simulate(engine, policy, log));
@@ -81,7 +81,7 @@ TEST(JobChanges, AWaitingJobThatIsCancelledBlocksNobodyAnyLonger) {
 TEST(JobChanges, ARunningJobThatIsCancelledFinishesThenAndItsWorkCounts) {
   const JobTable jobs = table({{0, 100, 4}, {1, 10, 4}});
   const JobChanges changes({cancel(0, at(40))}, 2);
-  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
   Fifo policy;
   EventLog log;
   RunLog run;
@@ -100,7 +100,7 @@ TEST(JobChanges, ARunningJobThatIsCancelledFinishesThenAndItsWorkCounts) {
 TEST(JobChanges, AJobThatEndedBeforeIsLeftOutOfAveragesAllTheSame) {
   const JobTable jobs = table({{0, 100, 1}, {0, 10, 1}});
   const JobChanges changes({cancel(1, at(40)), priority(0, at(500), 3)}, 2);
-  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
   Fifo policy;
   RunLog run;
   ASSERT_TRUE(simulate(engine, policy, run));
@@ -121,7 +121,7 @@ TEST(JobChanges, WhatAnOverheadCostIsNotUsefulWhenTheJobIsCancelled) {
   failures.add_changes(outage);
   const JobChanges changes({cancel(0, at(50))}, 1);
   const EngineOptions options{.preemption = {.restart = at(5)}};
-  Engine engine(jobs, Cluster::homogeneous(1, 4), options, nullptr, &failures, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::homogeneous(1, 4), options, {.failures = &failures, .changes = &changes});
   Fifo policy;
   ASSERT_TRUE(simulate(engine, policy));
   EXPECT_EQ(engine.ran(JobId{0}), at(40));
@@ -134,7 +134,7 @@ TEST(JobChanges, WhoWaitsForACancelledJobWaitsNoMore) {
   // j1 waits for j0, j2 for j1; j1 is cancelled at 10 while it waits for j0, which then frees j2 at 10.
   const JobTable jobs = table({{0, 100, 1}, {1, 5, 1, 0, {"j0"}}, {2, 7, 1, 0, {"j1"}}});
   const JobChanges changes({cancel(1, at(10))}, 3);
-  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
   Fifo policy;
   ASSERT_TRUE(simulate(engine, policy));
   EXPECT_TRUE(engine.is_cancelled(JobId{1}));
@@ -146,7 +146,7 @@ TEST(JobChanges, WhoWaitsForACancelledJobWaitsNoMore) {
 TEST(JobChanges, OfAChainThatIsCancelledAtOneInstantNobodyIsLost) {
   const JobTable jobs = table({{0, 100, 1}, {1, 5, 1, 0, {"j0"}}, {2, 7, 1, 0, {"j1"}}});
   const JobChanges changes({cancel(0, at(10)), cancel(1, at(10)), cancel(2, at(10))}, 3);
-  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
   Fifo policy;
   ASSERT_TRUE(simulate(engine, policy));
   EXPECT_TRUE(engine.consistent());
@@ -160,7 +160,7 @@ std::vector<Time> starts_under(const std::string& policy, const JobTable& jobs, 
   const auto specs = parse_policy_list(policy);
   auto made = registry.make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1});
   EXPECT_TRUE(made.has_value()) << policy;
-  Engine engine(jobs, cluster, {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, cluster, {}, {.changes = &changes});
   EXPECT_TRUE(simulate(engine, *made)) << policy;
   std::vector<Time> starts;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) starts.push_back(engine.first_start(JobId{i}));
@@ -191,7 +191,7 @@ TEST(JobChanges, AJobThatIsKilledAtTheInstantOfItsChangeComesBackWithTheNewPrior
   NodeFailures failures;
   const std::vector<NodeChange> outage{{at(20), NodeId{0}, false}, {at(30), NodeId{0}, true}};
   failures.add_changes(outage);
-  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, nullptr, &failures, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, {.failures = &failures, .changes = &changes});
   static const PolicyRegistry registry = PolicyRegistry::standard();
   const Cluster cluster = Cluster::homogeneous(1, 4);
   auto policy =
@@ -226,7 +226,7 @@ TEST(JobChanges, AWaitingJobOfAnotherSizeJoinsItsQueueAnew) {
   // j1 wants 4 and blocks j2; from 20 on it wants 1, stands behind j2, and both run at once.
   JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 1}});
   const JobChanges changes({size(jobs, 1, at(20), 1)}, 3);
-  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
   Fifo policy;
   RunLines runs;
   RunLog log;
@@ -243,7 +243,7 @@ TEST(JobChanges, ARunningJobOfAnotherSizeIsStoppedAndKeepsItsWork) {
   JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 2}});
   const JobChanges changes({size(jobs, 0, at(30), 3)}, 3);
   const EngineOptions options{.preemption = {.checkpoint = at(2), .restart = at(3)}};
-  Engine engine(jobs, Cluster::pool(4), options, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::pool(4), options, {.changes = &changes});
   Fifo policy;
   RunLines runs;
   RunLog log;
@@ -267,7 +267,7 @@ TEST(JobChanges, ARunningJobOfAnotherSizeIsStoppedAndKeepsItsWork) {
 TEST(JobChanges, ASizeThatComesBeforeWhatAJobWaitsForEndsIsTheOneThatItAsksFor) {
   JobTable jobs = table({{0, 100, 1}, {1, 5, 4, 0, {"j0"}}, {2, 200, 1}});
   const JobChanges changes({size(jobs, 1, at(10), 2)}, 3);
-  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
   Fifo policy;
   RunLines runs;
   ASSERT_TRUE(simulate(engine, policy, runs));
@@ -277,7 +277,7 @@ TEST(JobChanges, ASizeThatComesBeforeWhatAJobWaitsForEndsIsTheOneThatItAsksFor) 
 TEST(JobChanges, ACopyOfAnEngineGoesOnAlikeBetweenTheTwoDecisions) {
   JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 1}});
   const JobChanges changes({size(jobs, 1, at(20), 1)}, 3);
-  Engine engine(jobs, Cluster::pool(4), {}, nullptr, nullptr, nullptr, nullptr, &changes);
+  Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
   Fifo policy;
   while (engine.advance()) {
     Decision decision = engine.decision();

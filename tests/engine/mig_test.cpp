@@ -361,7 +361,7 @@ TEST(MigRun, FixedLayoutsCostNothingAndSlicesDoNotSlowEachOther) {
   RuntimeModel model(jobs.families().size(), 1);
   model.set_extra(0, 0, 0, 1'000'000);  // on a card that is shared: twice as long
   Fifo policy;
-  Engine engine(jobs, cluster, {}, &model);
+  Engine engine(jobs, cluster, {}, {.runtime = &model});
   EXPECT_TRUE(simulate(engine, policy));
   EXPECT_EQ(spans_of(engine), (std::vector<Span>{{0, 10}, {0, 20}, {0, 30}, {10, 15}}));
   EXPECT_EQ(engine.reconfigurations(), 0u);
@@ -375,7 +375,7 @@ TEST(MigRun, AnInstanceHasARateOfItsOwnWhereItIsMeasured) {
     model.set_slice(0, 0, a100().find("1g.5gb"), reference_rate / 4);
     if (interference) model.set_extra(0, 0, 0, 1'000'000);
     Fifo policy;
-    Engine engine(jobs, cluster, {}, &model);
+    Engine engine(jobs, cluster, {}, {.runtime = &model});
     EXPECT_TRUE(simulate(engine, policy));
     EXPECT_EQ(spans_of(engine), (std::vector<Span>{{0, 40}, {0, 10}}));
   }
@@ -414,7 +414,7 @@ TEST(TimeSlicing, EqualTurnsWhateverTheModelSays) {
     RuntimeModel model(jobs.families().size(), 1);
     if (interference) model.set_extra(0, 0, 0, 7'000'000);
     Fifo policy;
-    Engine engine(jobs, cluster, {}, interference ? &model : nullptr);
+    Engine engine(jobs, cluster, {}, {.runtime = interference ? &model : nullptr});
     EXPECT_TRUE(simulate(engine, policy));
     // 1.5 s each by 3; thirds until 9, when c is done and b has 0.5 s left: b ends at 10, a had 4.0 s by then.
     const std::vector<Span> spans = spans_of(engine);
@@ -559,7 +559,7 @@ TEST(MigRun, EveryJobDoesItsWorkWhoeverComesAndGoes) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Rng rng(seed);
     const MixedCase it = mixed_case(rng);
-    Engine engine(it.jobs, mixed_mig_cluster(), {.seed = seed}, &it.model);
+    Engine engine(it.jobs, mixed_mig_cluster(), {.seed = seed}, {.runtime = &it.model});
     Restless policy{rng.split("policy")};
     StayLog log;
     Decision decision = engine.decision();
@@ -609,7 +609,7 @@ TEST(MigRun, ANodeThatFailsComesBackWithItsLayout) {
   NodeFailures failures;
   failures.add_changes(changes);
   Fifo policy;
-  Engine engine(jobs, cluster, {}, nullptr, &failures);
+  Engine engine(jobs, cluster, {}, {.failures = &failures});
   EXPECT_TRUE(simulate(engine, policy));
   EXPECT_EQ(spans_of(engine), (std::vector<Span>{{0, 90}}));
   EXPECT_EQ(engine.overhead(JobId{0}), whole_seconds(10));

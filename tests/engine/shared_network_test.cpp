@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpusched/engine/shared_network.hpp"
+#include "gpusched/engine/effects/shared_network.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpusched/engine/shared_pipe.hpp"
+#include "gpusched/engine/effects/shared_pipe.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

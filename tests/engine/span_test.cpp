@@ -147,7 +147,7 @@ TEST(SpanRate, ConsolidateKeepsGangsNear) {
   RuntimeModel model;
   model.set_spans(spans_of_all(jobs, halves));
   const auto spans_under = [&](const RuntimeModel* runtime) {
-    Engine engine(jobs, cluster, {}, runtime);
+    Engine engine(jobs, cluster, {}, {.runtime = runtime});
     engine.advance();
     Decision decision = engine.decision();
     std::vector<Span> spans;
@@ -170,7 +170,7 @@ TEST(SpanRate, ViewsTellFactors) {
   spans.set(jobs.families().find("vgg"), 0, halves);
   RuntimeModel model;
   model.set_spans(std::move(spans));
-  const Engine engine(jobs, Cluster::homogeneous(1, 2), {}, &model);
+  const Engine engine(jobs, Cluster::homogeneous(1, 2), {}, {.runtime = &model});
   EXPECT_EQ(engine.view().span_speed(JobId{0}, 0, Span::racks), 250'000u);
   EXPECT_EQ(engine.view().span_speed(JobId{0}, 1, Span::racks), reference_rate);
   EXPECT_TRUE(engine.view().speeds(JobId{0}).empty());
@@ -190,7 +190,7 @@ TEST(SkewPlacement, KeepsSkewedFamiliesTogetherAndFillsUpWithOthers) {
   model.set_spans(std::move(spans));
   Cluster cluster = Cluster::homogeneous(4, 1);
   cluster.nodes[2].gpus = cluster.nodes[3].gpus = 3;
-  Engine engine(jobs, cluster, {.placement = Placement::skew}, &model);
+  Engine engine(jobs, cluster, {.placement = Placement::skew}, {.runtime = &model});
   engine.advance();
   Decision decision = engine.decision();
   EXPECT_EQ(engine.view().placement(JobId{0}), Placement::consolidate);
@@ -317,7 +317,7 @@ TEST(SpanRate, EveryJobDoesItsWorkAtTheProductOfItsFactors) {
       }
     }
     model.set_spans(std::move(spans));
-    Engine engine(jobs, cluster, {.seed = seed}, &model);
+    Engine engine(jobs, cluster, {.seed = seed}, {.runtime = &model});
     Wanderer policy{rng.split("policy")};
     std::optional<std::pair<Engine, Wanderer>> snapshot;
     Decision decision = engine.decision();
@@ -355,7 +355,7 @@ TEST(SpanRate, AMoveIsNoCheckpoint) {
   model.set_spans(spans_of_all(jobs, halves));
   EngineOptions options;
   options.preemption.checkpoint_interval = whole_seconds(10);
-  Engine engine(jobs, Cluster::homogeneous(2, 2), options, &model);
+  Engine engine(jobs, Cluster::homogeneous(2, 2), options, {.runtime = &model});
   Decision decision = engine.decision();
   const auto at = [&](std::int64_t second) { engine.advance_to(whole_seconds(second)); };
   at(0);

@@ -364,7 +364,7 @@ class SideBySide {
     Cluster cluster = Cluster::pool(gpus);
     cluster.nodes.assign(node_count, cluster.nodes.front());
     for (std::uint32_t node = 0; node < node_count; ++node) cluster.nodes[node].rack = racks_[node];
-    Engine engine(jobs_, cluster, options_, nullptr, &failures_, &stages_);
+    Engine engine(jobs_, cluster, options_, {.failures = &failures_, .stages = &stages_});
     SlowSimulator slow(jobs_, stages_, options_.preemption, links_);
     Restless policy{.rng = rng_.split("policy")};
     Decision decision = engine.decision();

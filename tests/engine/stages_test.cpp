@@ -60,7 +60,7 @@ NodeChange up(std::int64_t at_s, std::uint32_t node) { return {whole_seconds(at_
 template <class P>
 Engine run(const JobTable& jobs, const Cluster& cluster, const StageModel& stages, P policy,
            const EngineOptions& options = {}, const NodeFailures* failures = nullptr) {
-  Engine engine(jobs, cluster, options, nullptr, failures, &stages);
+  Engine engine(jobs, cluster, options, {.failures = failures, .stages = &stages});
   EXPECT_TRUE(simulate(engine, policy));
   return engine;
 }
@@ -310,9 +310,9 @@ TEST(Stages, TellsWhatACheckpointTakesWhileNothingElseMoves) {
   stages.transfer_bytes_per_s = 2 * bytes_per_gib;
   stages.checkpoint_bytes_per_gpu = 12 * bytes_per_gib;
   const Cluster cluster = nodes_in_racks({1, 2, 2, 2});
-  const std::vector<detail::NodeStages::Part> alone{{NodeId{0}, whole_gpu}},
+  const std::vector<detail::NodePart> alone{{NodeId{0}, whole_gpu}},
       gang{{NodeId{0}, whole_gpu}, {NodeId{1}, whole_gpu}, {NodeId{2}, whole_gpu}, {NodeId{3}, whole_gpu}};
-  const auto seconds = [&](const auto& parts) { return detail::NodeStages(stages, jobs, cluster).checkpoint_s(parts); };
+  const auto seconds = [&](const auto& parts) { return detail::Stages(stages, jobs, cluster).checkpoint_s(parts); };
   EXPECT_DOUBLE_EQ(seconds(gang), 6);
   stages.uplink_bytes_per_s = bytes_per_gib;
   EXPECT_DOUBLE_EQ(seconds(alone), 12);
@@ -359,7 +359,7 @@ TEST(Stages, AModelOfNothingChangesNothing) {
 TEST(Stages, AreInTheMetrics) {
   const JobTable jobs = table_of({{.submit = 0, .work = 5, .user = "a"}, {.submit = 0, .work = 5, .user = "a"}});
   const StageModel stages = images_of_users(jobs, 10);
-  Engine engine(jobs, nodes(1, 1), {}, nullptr, nullptr, &stages);
+  Engine engine(jobs, nodes(1, 1), {}, {.stages = &stages});
   RunLog log;
   Fifo fifo;
   ASSERT_TRUE(simulate(engine, fifo, log));

@@ -68,7 +68,7 @@ TEST(EnvFailures, AHeuristicHasTheRunOfItsPolicyUnderTheSameFailures) {
     Env env(cluster, options);
     play(env, window, Heuristic::sjf);
     Sjf policy(true);
-    Engine engine(window.jobs, cluster, engine_options(options, window), nullptr, &failures);
+    Engine engine(window.jobs, cluster, engine_options(options, window), {.failures = &failures});
     ASSERT_TRUE(simulate(engine, policy));
     EXPECT_EQ(spans_of(env.engine()), spans_of(engine));
     std::uint32_t kills = 0;

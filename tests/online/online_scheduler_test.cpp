@@ -30,7 +30,7 @@ OnlinePolicyMaker maker(const std::string& text) {
 std::vector<Happening> replayed(const JobTable& jobs, const Cluster& cluster, const std::string& policy,
                                 const EngineOptions& options, const NodeFailures& failures) {
   AnyPolicy made = *maker(policy)(jobs, cluster);
-  Engine engine(jobs, cluster, options, nullptr, &failures);
+  Engine engine(jobs, cluster, options, {.failures = &failures});
   HappeningLog log;
   simulate(engine, made, log);
   return log.happenings;

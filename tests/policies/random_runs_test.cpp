@@ -98,10 +98,7 @@ std::optional<std::string> fault_of_account(const Engine& engine) {
     const JobId job{i};
     if (engine.is_cancelled(job)) continue;
     const Time sum = engine.jobs().work(job) + engine.overhead(job) + engine.lost(job);
-    // Loading that a preemption without periodic checkpoints interrupts is carried over, and counted once.
-    const PreemptionCost& cost = engine.view().options().preemption;
-    const bool carries = cost.checkpoint_interval == Time{} && cost.checkpoint + cost.restart > Time{};
-    if (carries ? engine.ran(job) < sum : engine.ran(job) != sum) {
+    if (engine.ran(job) != sum) {
       return "job " + std::to_string(i) + " ran for another time than its work, overhead and losses";
     }
   }
@@ -130,12 +127,10 @@ std::optional<std::string> fault_of_sizes(const Engine& engine, std::span<const 
   }
   for (std::uint32_t i = 0; i < engine.jobs().size(); ++i) {
     const JobId job{i};
-    if (engine.held(job) != held[i]) {
+    if (engine.gpu_time(job).held() != held[i]) {
       return "job " + std::to_string(i) + " held other GPU time than its intervals say";
     }
-    if (engine.overhead_held(job) + engine.lost_held(job) > engine.held(job)) {
-      return "job " + std::to_string(i) + " lost more than it held";
-    }
+    if (engine.gpu_time(job).useful < 0) return "job " + std::to_string(i) + " lost more than it held";
   }
   return std::nullopt;
 }
@@ -146,7 +141,7 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
                                         const JobChanges& changes = {}) {
   auto policy = make(contestant, world);
   if (!policy) return std::nullopt;
-  Engine engine(world.jobs, world.cluster, world.options, nullptr, &failures, nullptr, &elastic, &changes);
+  Engine engine(world.jobs, world.cluster, world.options, {.failures = &failures, .elastic = &elastic, .changes = &changes});
   IntervalLog intervals;
   Decision decision = engine.decision();
   Time last = engine.view().now();

@@ -83,7 +83,7 @@ inline std::vector<Span> spans_of(const Engine& engine) {
 template <Policy P>
 std::vector<Span> run(const JobTable& jobs, const Cluster& cluster, P policy, const EngineOptions& options = {},
                       const RuntimeModel* runtime = nullptr) {
-  Engine engine(jobs, cluster, options, runtime);
+  Engine engine(jobs, cluster, options, {.runtime = runtime});
   simulate(engine, policy);
   return spans_of(engine);
 }

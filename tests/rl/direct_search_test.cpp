@@ -252,7 +252,7 @@ TEST_P(EverySearch, LearnsToWaitForAFastGpu) {
   const auto windows = make_windows(jobs_, config_.windows, Split::validation);
   double sum = 0;
   for (const Window& window : *windows) {
-    Engine engine(window.jobs, cluster_, config_.env.engine, &runtime);
+    Engine engine(window.jobs, cluster_, config_.env.engine, {.runtime = &runtime});
     RlPolicy policy("x", *model, window.jobs.works(), false, 0);
     ASSERT_TRUE(simulate(engine, policy));
     sum += figures_of(engine, window)[bounded_avg_jct] / static_cast<double>(windows->size());

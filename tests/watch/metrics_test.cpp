@@ -28,7 +28,7 @@ struct WatchedRun {
   template <Policy P>
   WatchedRun(const std::vector<Row>& rows, const Cluster& cluster, P policy, MeasureWindow window = {},
              const EngineOptions& options = {})
-      : jobs(table_of(rows)), engine(jobs, cluster, options), log(window) {
+      : jobs(table_of(rows)), engine(jobs, cluster, options, {.measured = window}), log(window) {
     EXPECT_TRUE(simulate(engine, policy, log, intervals));
   }
   WatchedRun(const WatchedRun&) = delete;
@@ -120,7 +120,7 @@ TEST(Metrics, UtilizationIsOfGpuTimeWhateverTheSpeedOfTheGpu) {
   runtime.set(0, 0, reference_rate / 2);
   EngineOptions options;
   options.preemption = {.checkpoint = whole_seconds(2), .restart = whole_seconds(2)};
-  Engine engine(jobs, Cluster::pool(1), options, &runtime);
+  Engine engine(jobs, Cluster::pool(1), options, {.runtime = &runtime});
   RunLog log;
   ShortestRemaining policy(false);
   ASSERT_TRUE(simulate(engine, policy, log));
@@ -153,7 +153,7 @@ TEST(Metrics, AJobThatWaitsForItsNextAttemptIsInTheQueue) {
 TEST(Metrics, WhatIsHeldAfterTheMeasuredJobsDoesNotCount) {
   const MeasureWindow window{.first = 0, .count = 1};
   const WatchedRun run({{0, 10, 1}, {1, 100, 1}}, Cluster::pool(2), Fifo{}, window);
-  EXPECT_DOUBLE_EQ(run.log.held_gpu_s(), 10 + 9);
+  EXPECT_DOUBLE_EQ(RunLog::gpu_seconds(run.log.held()), 10 + 9);
 }
 
 TEST(Metrics, AWindowBeyondTheTraceEndsWithIt) {

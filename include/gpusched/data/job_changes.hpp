@@ -42,11 +42,14 @@ class JobChanges {
     cancels_.assign(jobs, 0);
     for (const JobChange& change : changes_) {
       if (change.kind == JobChange::Kind::cancel) cancels_[index(change.job)] = 1;
+      resizes_ = resizes_ || change.kind == JobChange::Kind::size;
     }
   }
 
   /// True when nothing changes.
   [[nodiscard]] bool is_empty() const { return changes_.empty(); }
+  /// True when some job changes its size.
+  [[nodiscard]] bool resizes() const { return resizes_; }
   /// By time, then by job.
   [[nodiscard]] std::span<const JobChange> all() const { return changes_; }
   /// True when the job is cancelled at some time, unless it has ended by then.
@@ -66,6 +69,7 @@ class JobChanges {
  private:
   std::vector<JobChange> changes_;
   std::vector<std::uint8_t> cancels_;  // by job; empty when nothing changes
+  bool resizes_ = false;
 };
 
 }  // namespace gpusched

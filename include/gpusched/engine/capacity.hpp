@@ -219,9 +219,11 @@ class Capacity {
     return list;
   }
   /// The MIG instance that a grant holds. Precondition: grant.slice > 0.
-  [[nodiscard]] static MigInstance instance(const Grant& grant) {
-    return {.profile = static_cast<std::uint8_t>((grant.slice - 1) / most_mig_slices),
-            .start = static_cast<std::uint8_t>((grant.slice - 1) % most_mig_slices)};
+  [[nodiscard]] static MigInstance instance(const Grant& grant) { return instance(grant.slice); }
+  /// The instance of that number (Grant::slice). Precondition: slice > 0.
+  [[nodiscard]] static MigInstance instance(std::uint8_t slice) {
+    return {.profile = static_cast<std::uint8_t>((slice - 1) / most_mig_slices),
+            .start = static_cast<std::uint8_t>((slice - 1) % most_mig_slices)};
   }
 
   /// What making the cards of a grant as it needs them took.

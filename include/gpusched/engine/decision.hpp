@@ -40,14 +40,14 @@ class Decision {
   /// of a preemption.
   Verdict start_with(JobId job, std::uint32_t tasks) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
-    const ElasticCurve* const curve = state_->elastic == nullptr ? nullptr : state_->elastic->curve(*state_->jobs, job);
+    const ElasticCurve* const curve = state_->sizes().curve(*state_->jobs, job);
     Shape shape = state_->shape(job);
     if (curve == nullptr ? tasks != shape.tasks : tasks < curve->min_tasks || tasks > curve->max_tasks) {
       return Verdict::wrong_size;
     }
     shape.tasks = tasks;
     const Verdict verdict = commit_start(job, place(job, shape, state_->options.placement));
-    if (verdict == Verdict::ok && curve != nullptr) state_->sizes[index(job)].shape = shape;
+    if (verdict == Verdict::ok && curve != nullptr) sizes()[job].shape = shape;
     return verdict;
   }
 
@@ -160,6 +160,8 @@ class Decision {
   // Quotas and node ownership follow the scheduling queue, of which the last belongs to jobs of no virtual cluster.
   [[nodiscard]] std::uint32_t quota_vc(JobId job) const { return state_->queue_of(job); }
 
+  [[nodiscard]] detail::Sizes& sizes() { return state_->effects.get<detail::Sizes>(); }
+
   std::uint32_t place(JobId job, const Shape& shape, Placement rule) {
     return state_->cluster.place(shape, quota_vc(job), state_->rule_for(job, rule), state_->speeds(job));
   }
@@ -168,7 +170,7 @@ class Decision {
     if (grants == no_index) return Verdict::does_not_fit;
     detail::JobState& state = (*state_)[job];
     state.grants = grants;
-    if (!state_->sizes.empty()) state_->sizes[index(job)].shape = state_->shape(job);
+    if (sizes().active()) sizes()[job].shape = state_->shape(job);
     if (!state.preempted_now) state.since = state_->now;
     state.starting = true;
     move_to_running(job, state);

@@ -115,7 +115,7 @@ class View {
   [[nodiscard]] std::int32_t priority(JobId job) const { return state_->priority(job); }
   /// What it was before its last change, such as the one that an event `reprioritize` tells of.
   [[nodiscard]] std::int32_t priority_before(JobId job) const {
-    return state_->changes.active() ? state_->changes.priority_before(job) : priority(job);
+    return state_->changes().active() ? state_->changes().priority_before(job) : priority(job);
   }
   /// Instant by which it should have ended, or Time::max().
   [[nodiscard]] Time deadline(JobId job) const { return state_->jobs->deadline(job); }
@@ -150,7 +150,7 @@ class View {
   [[nodiscard]] Time ran(JobId job) const { return state_->ran_now((*state_)[job]); }
   /// Attained GPU service in GPU-microseconds: ran() times GPUs held, a share counting as its fraction (rounded down).
   [[nodiscard]] std::int64_t attained_gpu_us(JobId job) const {
-    if (!state_->sizes.empty()) return attained_at_all_sizes(job);
+    if (state_->sizes().active()) return attained_at_all_sizes(job);
     return mul_div(ran(job).us, shape(job).gpu_milli(), whole_gpu);
   }
   /// First start, or Time::max() when it never ran.
@@ -160,7 +160,7 @@ class View {
   /// How often the job was preempted so far.
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return (*state_)[job].preemptions; }
   /// True when the job was cancelled before it ended; it is done then.
-  [[nodiscard]] bool is_cancelled(JobId job) const { return state_->changes.is_cancelled(job); }
+  [[nodiscard]] bool is_cancelled(JobId job) const { return state_->changes().is_cancelled(job); }
   /// 0-based number of the present attempt.
   [[nodiscard]] std::uint32_t attempt(JobId job) const { return (*state_)[job].attempt; }
   /// The grants of a running job: calls visit(const Grant&) for each.
@@ -179,26 +179,26 @@ class View {
 
   // ---- elastic jobs ----
   /// True when some job of the table may run at another size than it asks for.
-  [[nodiscard]] bool has_elastic_jobs() const { return !state_->sizes.empty(); }
+  [[nodiscard]] bool has_elastic_jobs() const { return state_->sizes().active(); }
   /// How fast the job is with other numbers of tasks, from min_tasks to max_tasks (Decision::start_with); null: it is
   /// rigid.
   [[nodiscard]] const ElasticCurve* curve(JobId job) const {
-    return state_->elastic == nullptr ? nullptr : state_->elastic->curve(*state_->jobs, job);
+    return state_->sizes().curve(*state_->jobs, job);
   }
   /// Tasks of the job's present run, commands of the open decision included; of its last run, or those that it asks
   /// for, where it does not run.
   [[nodiscard]] std::uint32_t held_tasks(JobId job) const { return state_->held_shape(job).tasks; }
   /// The part of the job's curve that its present run is in, or its last run was.
   [[nodiscard]] std::uint32_t curve_phase(JobId job) const {
-    return state_->sizes.empty() ? 0 : state_->sizes[index(job)].phase;
+    return state_->sizes().active() ? state_->sizes()[job].phase : 0;
   }
   /// GPUs that a job holds whose run has begun.
   [[nodiscard]] MilliGpu held_gpu_milli(JobId job) const {
-    return state_->sizes.empty() ? shape(job).gpu_milli() : state_->sizes[index(job)].milli;
+    return state_->sizes().active() ? state_->sizes()[job].milli : shape(job).gpu_milli();
   }
   /// GPUs that a job held whose run has ended: it may have begun another since, in the same decision.
   [[nodiscard]] MilliGpu released_gpu_milli(JobId job) const {
-    return state_->sizes.empty() ? shape(job).gpu_milli() : state_->sizes[index(job)].released;
+    return state_->sizes().active() ? state_->sizes()[job].released : shape(job).gpu_milli();
   }
 
   // ---- lists ----
@@ -218,10 +218,10 @@ class View {
   [[nodiscard]] JobRange running() const { return {state_, &state_->running}; }
 
   /// True when nodes can fail in this run. Which are in service, cluster() tells: is_up(), up_gpus().
-  [[nodiscard]] bool nodes_can_fail() const { return state_->outages.active(); }
+  [[nodiscard]] bool nodes_can_fail() const { return state_->effects.get<detail::Outages>().active(); }
   /// How often a node that went down stopped the job so far.
   [[nodiscard]] std::uint32_t kills(JobId job) const {
-    return state_->costs.empty() ? 0 : state_->costs[index(job)].kills;
+    return state_->saved.empty() ? 0 : state_->saved[index(job)].kills;
   }
   /// What is free now and who holds what, commands of the open decision included. What is out of service is not free.
   [[nodiscard]] const ClusterState& cluster() const { return state_->cluster; }
@@ -240,9 +240,9 @@ class View {
  private:
   [[nodiscard]] std::int64_t attained_at_all_sizes(JobId job) const {
     const detail::JobState& state = (*state_)[job];
-    const detail::JobSize& size = state_->sizes[index(job)];
-    detail::WideInt held = size.held;
-    if (state.clock_runs()) held += detail::WideInt{(ran(job) - size.ran_before).us} * size.milli;
+    const detail::JobAccount& account = state_->accounts[index(job)];
+    detail::WideInt held = account.booked.held();
+    if (state.clock_runs()) held += detail::WideInt{(ran(job) - account.ran_before).us} * state_->sizes()[job].milli;
     return static_cast<std::int64_t>(held / whole_gpu);
   }
 };

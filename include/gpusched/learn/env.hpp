@@ -108,7 +108,8 @@ class Env {
   StepResult reset(const Window& window, double scale = 1) {
     window_ = &window;
     scale_ = scale;
-    engine_.emplace(window.jobs, *cluster_, engine_options(options_, window), options_.runtime, options_.failures);
+    engine_.emplace(window.jobs, *cluster_, engine_options(options_, window),
+                    RunInputs{.runtime = options_.runtime, .failures = options_.failures});
     turns_.reset();
     if (options_.failures != nullptr) turns_.emplace(engine_->view());
     const bool reads = KnownRuns::predicts(options_.agenda.knowledge) || options_.agenda.mode == ActionMode::preempt;

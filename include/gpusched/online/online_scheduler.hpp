@@ -240,7 +240,7 @@ class OnlineScheduler {
     Run(JobTable table, const Cluster& cluster, const EngineOptions& options, NodeFailures outages)
         : jobs(std::move(table)),
           failures(std::move(outages)),
-          engine(jobs, cluster, options, nullptr, &failures),
+          engine(jobs, cluster, options, {.failures = &failures}),
           starts(jobs.size()),
           ends(jobs.size()) {}
     JobTable jobs;

@@ -18,7 +18,7 @@
 #include "gpusched/core/record_pool.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/engine/engine.hpp"
-#include "gpusched/watch/metrics.hpp"
+#include "gpusched/watch/measured_span.hpp"
 
 namespace gpusched {
 
@@ -43,34 +43,33 @@ struct PowerTable {
 class EnergyLog {
  public:
   /// Does nothing when `table` is null.
-  explicit EnergyLog(const PowerTable* table, MeasureWindow window = {}) : table_(table), window_(window) {}
+  explicit EnergyLog(const PowerTable* table, MeasureWindow window = {}) : table_(table), span_(window) {}
 
   /// Adds up the energy since the last call and follows the events.
   void observe(const OracleView& view, std::span<const Event> events) {
     if (table_ == nullptr) return;
     if (loads_of_job_.empty()) begin(view);
-    used_mw_us_ += detail::WideInt{idle_mw_ + busy_mw_} * (view.now() - last_).us;
-    last_ = view.now();
+    span_.pass(
+        view.now(), [this](Time span) { used_mw_us_ += detail::WideInt{idle_mw_ + busy_mw_} * span.us; },
+        [this] { at_begin_ = used_mw_us_; });
     for (const Event& event : events) {
       switch (event.kind) {
-        case EventKind::submit:
-          if (index(event.job) == window_.first && !std::exchange(begun_, true)) at_begin_ = used_mw_us_;
-          break;
         case EventKind::start: open(view, event.job); break;
         case EventKind::move:
           close(event.job);
           open(view, event.job);
           break;
         case EventKind::finish:
-          if (index(event.job) - window_.first < window_.count) at_end_ = used_mw_us_;
+          if (span_.measures(event.job)) at_end_ = used_mw_us_;
           close(event.job);
           break;
         case EventKind::withdraw:
-          if (index(event.job) - window_.first < window_.count) at_end_ = used_mw_us_;
+          if (span_.measures(event.job)) at_end_ = used_mw_us_;
           break;
         case EventKind::preempt:
         case EventKind::retry:
         case EventKind::kill: close(event.job); break;
+        case EventKind::submit:
         case EventKind::wake:
         case EventKind::reprioritize:
         case EventKind::node_down:
@@ -101,7 +100,7 @@ class EnergyLog {
   static constexpr double ppm = 1e6;
 
   void begin(const OracleView& view) {
-    window_ = {window_.first, window_.end(view.job_count()) - std::min(window_.first, view.job_count())};
+    span_.begin(view);
     loads_of_job_.resize(view.job_count(), no_index);
     cards_.resize(view.cluster().card_count());
     double idle_w = 0;
@@ -110,7 +109,6 @@ class EnergyLog {
           table_->types[view.cluster().node_gpu_type(NodeId{node})].idle_w * view.cluster().node_gpus(NodeId{node});
     }
     idle_mw_ = std::llround(1e3 * idle_w);
-    last_ = view.now();
   }
 
   void open(const OracleView& view, JobId job) {
@@ -163,13 +161,11 @@ class EnergyLog {
   }
 
   const PowerTable* table_;
-  MeasureWindow window_;
+  detail::MeasuredSpan span_;
   std::vector<std::uint32_t> loads_of_job_;
   RecordPool<Load, &Load::next> loads_;
   std::vector<Card> cards_;
   std::int64_t idle_mw_ = 0, busy_mw_ = 0;
-  Time last_{};
-  bool begun_ = false;  // the first measured job was submitted
   detail::WideInt used_mw_us_ = 0, at_begin_ = 0, at_end_ = 0;
 };
 

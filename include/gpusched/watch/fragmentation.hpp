@@ -11,7 +11,7 @@
 #include "gpusched/core/record_pool.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/engine/engine.hpp"
-#include "gpusched/watch/metrics.hpp"
+#include "gpusched/watch/measured_span.hpp"
 
 namespace gpusched {
 
@@ -20,37 +20,38 @@ namespace gpusched {
 class FragmentationLog {
  public:
   /// Watches a run for the span from the first measured submission to the last measured end.
-  explicit FragmentationLog(MeasureWindow window = {}) : window_(window) {}
+  explicit FragmentationLog(MeasureWindow window = {}) : span_(window) {}
 
   /// Adds up idle GPU time since the last call and follows the events.
   void observe(const OracleView& view, std::span<const Event> events) {
     if (grants_of_job_.empty()) begin(view);
-    const Time span = view.now() - last_;
-    last_ = view.now();
-    sums_.idle += detail::WideInt{idle_} * span.us;
-    sums_.stranded += detail::WideInt{stranded_} * span.us;
+    span_.pass(
+        view.now(),
+        [this](Time span) {
+          sums_.idle += detail::WideInt{idle_} * span.us;
+          sums_.stranded += detail::WideInt{stranded_} * span.us;
+        },
+        [this] { at_begin_ = sums_; });
     for (const Event& event : events) {
       switch (event.kind) {
-        case EventKind::submit:
-          if (index(event.job) == window_.first && !std::exchange(begun_, true)) at_begin_ = sums_;
-          break;
         case EventKind::start: open(view, event.job); break;
         case EventKind::move:
           close(event.job);
           open(view, event.job);
           break;
         case EventKind::finish:
-          if (index(event.job) - window_.first < window_.count) at_end_ = sums_;
+          if (span_.measures(event.job)) at_end_ = sums_;
           close(event.job);
           break;
         case EventKind::withdraw:
-          if (index(event.job) - window_.first < window_.count) at_end_ = sums_;
+          if (span_.measures(event.job)) at_end_ = sums_;
           break;
         case EventKind::preempt:
         case EventKind::retry:
         case EventKind::kill: close(event.job); break;
         case EventKind::node_down:
         case EventKind::node_up: put_in_service(nodes_[index(event.node)], event.kind == EventKind::node_up); break;
+        case EventKind::submit:
         case EventKind::reprioritize:
         case EventKind::wake: break;
       }
@@ -82,14 +83,13 @@ class FragmentationLog {
   };
 
   void begin(const OracleView& view) {
-    window_ = {window_.first, window_.end(view.job_count()) - std::min(window_.first, view.job_count())};
+    span_.begin(view);
     grants_of_job_.resize(view.job_count(), no_index);
     for (std::uint32_t node = 0; node < view.cluster().node_count(); ++node) {
       nodes_.push_back({.all = MilliGpu{view.cluster().node_gpus(NodeId{node})} * whole_gpu,
                         .is_up = view.cluster().is_up(NodeId{node})});
       if (nodes_.back().is_up) idle_ += nodes_.back().all;
     }
-    last_ = view.now();
   }
 
   void open(const OracleView& view, JobId job) {
@@ -132,14 +132,12 @@ class FragmentationLog {
     node.is_up = up;
   }
 
-  MeasureWindow window_;
+  detail::MeasuredSpan span_;
   std::vector<std::uint32_t> grants_of_job_;
   RecordPool<Held, &Held::next> held_;
   std::vector<Node> nodes_;
   MilliGpu idle_ = 0, stranded_ = 0;
-  Time last_{};
   Sums sums_, at_begin_, at_end_;
-  bool begun_ = false;  // the first measured job was submitted
 };
 
 }  // namespace gpusched

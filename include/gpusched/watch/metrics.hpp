@@ -19,30 +19,18 @@
 
 #include "gpusched/core/slowdown_bound.hpp"
 #include "gpusched/core/types.hpp"
+#include "gpusched/data/measure_window.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/engine/view.hpp"
+#include "gpusched/watch/measured_span.hpp"
 
 namespace gpusched {
-
-/// The jobs that are measured, a range of ids in order of submission: what precedes it warms the cluster up, what
-/// follows keeps it loaded.
-struct MeasureWindow {
-  std::uint32_t first = 0;         ///< id of the first measured job
-  std::uint32_t count = no_index;  ///< no_index: all that follow
-
-  /// One past the last measured job of a trace of `jobs`.
-  [[nodiscard]] std::uint32_t end(std::uint32_t jobs) const {
-    return first >= jobs || count > jobs - first ? jobs : first + count;
-  }
-  /// True when every job of a trace of `jobs` is measured.
-  [[nodiscard]] bool whole(std::uint32_t jobs) const { return first == 0 && end(jobs) == jobs; }
-};
 
 /// An Observer of constant cost an event and 8 bytes a job. Reuse needs a fresh one for each run.
 class RunLog {
  public:
   /// Watches a run for the metrics of the jobs of `window`.
-  explicit RunLog(MeasureWindow window = {}) : window_(window) {}
+  explicit RunLog(MeasureWindow window = {}) : span_(window) {}
 
   /// Follows the events of an instant.
   void observe(const OracleView& view, std::span<const Event> events) {
@@ -72,16 +60,22 @@ class RunLog {
       }
     }
     withheld_ = view.cluster().withheld_gpu_milli();
+    idle_ = view.cluster().free_gpu_milli();
     max_waiting_ = std::max(max_waiting_, waiting_);
   }
 
   /// Mean of max(1, GPUs asked for by all jobs in the system / GPUs of the cluster) over the job's life, times the
   /// length of that life, in microseconds. Precondition: the job finished.
   [[nodiscard]] double contention_us(JobId job) const { return contention_us_[index(job)]; }
-  /// GPU time of nodes out of service over the same span, in GPU-seconds.
-  [[nodiscard]] double withheld_gpu_s() const { return gpu_seconds(withheld_at_end_ - withheld_at_begin_); }
-  /// GPU time held by any job from the first submission to the last end of the measured jobs, in GPU-seconds.
-  [[nodiscard]] double held_gpu_s() const { return gpu_seconds(held_at_end_ - held_at_begin_); }
+  /// GPU time from the first submission to the last end of the measured jobs, in microseconds times thousandths of a
+  /// GPU: held by any job, measured or not; of nodes out of service, which no job held; of the others, likewise; and of
+  /// all GPUs. The first three sum to the last, or fault_of_account() says so.
+  /// \{
+  [[nodiscard]] detail::WideInt held() const { return at_end_.held - at_begin_.held; }
+  [[nodiscard]] detail::WideInt withheld() const { return at_end_.withheld - at_begin_.withheld; }
+  [[nodiscard]] detail::WideInt idle() const { return at_end_.idle - at_begin_.idle; }
+  [[nodiscard]] detail::WideInt capacity() const { return at_end_.capacity - at_begin_.capacity; }
+  /// \}
   /// The longest queue, after any instant's events or decision.
   [[nodiscard]] std::int64_t max_waiting_jobs() const { return max_waiting_; }
 
@@ -93,52 +87,54 @@ class RunLog {
  private:
   void begin(const OracleView& view) {
     contention_us_.resize(view.job_count());
-    window_ = {window_.first, window_.end(view.job_count()) - std::min(window_.first, view.job_count())};
+    span_.begin(view);
     capacity_ = view.cluster().total_gpus() * whole_gpu;
     withheld_ = view.cluster().withheld_gpu_milli();
-    last_ = view.now();
+    idle_ = capacity_ - withheld_;
   }
 
   void pass_time(Time now) {
-    const Time span = now - last_;
-    last_ = now;
-    const auto us = static_cast<double>(span.us);
-    contended_us_ += demand_ <= capacity_
-                         ? us
-                         : us * (static_cast<double>(demand_) / static_cast<double>(std::max<MilliGpu>(capacity_, 1)));
-    held_us_ += detail::WideInt{held_} * span.us;
-    withheld_us_ += detail::WideInt{withheld_} * span.us;
+    span_.pass(
+        now,
+        [this](Time span) {
+          const auto us = static_cast<double>(span.us);
+          const auto gpus = static_cast<double>(std::max<MilliGpu>(capacity_, 1));
+          contended_us_ += demand_ <= capacity_ ? us : us * (static_cast<double>(demand_) / gpus);
+          sums_.add(*this, span);
+        },
+        [this] { at_begin_ = sums_; });
   }
 
   void submit(JobId job, MilliGpu gpus) {
-    if (index(job) == window_.first && !std::exchange(begun_, true)) {
-      held_at_begin_ = held_us_;
-      withheld_at_begin_ = withheld_us_;
-    }
     demand_ += gpus;
     ++waiting_;
     contention_us_[index(job)] = contended_us_ - contention_us_[index(job)];  // it may have been here before
   }
 
   void finish(JobId job, MilliGpu asked, MilliGpu held) {
-    if (index(job) - window_.first < window_.count) {
-      held_at_end_ = held_us_;
-      withheld_at_end_ = withheld_us_;
-    }
+    if (span_.measures(job)) at_end_ = sums_;
     demand_ -= asked;
     held_ -= held;
     contention_us_[index(job)] = contended_us_ - contention_us_[index(job)];
   }
 
-  MeasureWindow window_;
+  // Integrals over time, in microseconds times thousandths of a GPU.
+  struct Sums {
+    detail::WideInt held = 0, withheld = 0, idle = 0, capacity = 0;
+    void add(const RunLog& log, Time span) {
+      held += detail::WideInt{log.held_} * span.us;
+      withheld += detail::WideInt{log.withheld_} * span.us;
+      idle += detail::WideInt{log.idle_} * span.us;
+      capacity += detail::WideInt{log.capacity_} * span.us;
+    }
+  };
+
+  detail::MeasuredSpan span_;
   // Of a job in the system: contended_us_ at its submission, less what passed before when it is submitted anew.
   std::vector<double> contention_us_;
-  bool begun_ = false;  // the first measured job was submitted
   double contended_us_ = 0;
-  Time last_{};
-  MilliGpu capacity_ = 0, demand_ = 0, held_ = 0, withheld_ = 0;
-  detail::WideInt held_us_ = 0, held_at_begin_ = 0, held_at_end_ = 0;
-  detail::WideInt withheld_us_ = 0, withheld_at_begin_ = 0, withheld_at_end_ = 0;
+  MilliGpu capacity_ = 0, demand_ = 0, held_ = 0, withheld_ = 0, idle_ = 0;
+  Sums sums_, at_begin_, at_end_;
   std::int64_t waiting_ = 0, max_waiting_ = 0;
 };
 
@@ -158,9 +154,8 @@ struct Metrics {
   double worst_decile_slowdown = 0;
   double makespan_s = 0;  ///< first submission to last end
   double last_end_s = 0;  ///< on the trace's clock
-  /// The useful part of gpu_allocation: GPU time that advanced jobs (Engine::useful_time), so without preemption costs
-  /// and lost work, whatever the speed of the GPU. With a measure window: gpu_allocation times the useful share of the
-  /// measured jobs' GPU time.
+  /// The useful part of gpu_allocation: GPU time that advanced jobs (Engine::gpu_time), so without preemption costs
+  /// and lost work, whatever the speed of the GPU.
   double gpu_utilization = 0;
   double gpu_allocation = 0;      ///< GPU time held by jobs (all, not only the measured) / GPUs over the makespan
   std::uint64_t preemptions = 0;  ///< of the measured jobs
@@ -249,30 +244,6 @@ struct JobOutcome {
 
 }  // namespace detail
 
-namespace detail {
-
-/// GPU time of a job that finished, in microseconds times thousandths of a GPU.
-struct GpuTime {
-  WideInt held = 0, useful = 0, overhead = 0, lost = 0;
-
-  GpuTime(const Engine& engine, JobId job) {
-    if (engine.has_elastic_jobs()) {
-      held = engine.held(job);
-      overhead = engine.overhead_held(job);
-      lost = engine.lost_held(job);
-      useful = held - overhead - lost;
-      return;
-    }
-    const MilliGpu gpus = engine.jobs().shape(job).gpu_milli();
-    held = WideInt{engine.ran(job).us} * gpus;
-    useful = WideInt{engine.useful_time(job).us} * gpus;
-    overhead = WideInt{engine.overhead(job).us} * gpus;
-    lost = WideInt{engine.lost(job).us} * gpus;
-  }
-};
-
-}  // namespace detail
-
 /// How much longer the job took than with an equal share of the cluster (see Metrics::max_finish_time_ratio); nothing
 /// for a job without work. Precondition: the job finished.
 inline std::optional<double> finish_time_ratio(const Engine& engine, const RunLog& log, JobId job) {
@@ -323,8 +294,53 @@ inline void add_averages(Metrics& metrics, std::span<std::int64_t> jcts, std::sp
 
 }  // namespace detail
 
+namespace detail {
+
+/// Where the GPU time of all jobs went in the measured span. Preconditions as for compute_metrics.
+inline GpuTime measured_gpu_time(const Engine& engine, const RunLog& log, MeasureWindow window) {
+  if (!engine.keeps_accounts()) return {.useful = log.held()};
+  if (!window.whole(engine.jobs().size())) return engine.measured_gpu_time();
+  GpuTime sum;
+  for (std::uint32_t i = 0; i < engine.jobs().size(); ++i) sum += engine.gpu_time(JobId{i});
+  return sum;
+}
+
+// All figures of GPU time are read from the one account.
+inline void add_gpu_time(const Engine& engine, const RunLog& log, MeasureWindow window, Metrics& metrics) {
+  const GpuTime time = measured_gpu_time(engine, log, window);
+  const double capacity_s = static_cast<double>(engine.view().cluster().total_gpus()) * metrics.makespan_s;
+  if (capacity_s > 0) {
+    metrics.gpu_allocation = RunLog::gpu_seconds(log.held()) / capacity_s;
+    metrics.gpu_utilization = RunLog::gpu_seconds(time.useful) / capacity_s;
+  }
+  if (!engine.counts_costs()) return;
+  const double allocated = time.held() == 0 ? 0 : metrics.gpu_allocation / static_cast<double>(time.held());
+  metrics.gpu_overhead = static_cast<double>(time.overhead) * allocated;
+  metrics.gpu_lost = static_cast<double>(time.lost) * allocated;
+  metrics.gpu_withheld = capacity_s > 0 ? RunLog::gpu_seconds(log.withheld()) / capacity_s : 0;
+  metrics.goodput = metrics.gpu_allocation > 0 ? metrics.gpu_utilization / metrics.gpu_allocation : 1;
+}
+
+}  // namespace detail
+
+/// What is wrong with the account of a finished run; nothing when every GPU-microsecond of the measured span is useful,
+/// overhead, lost, withheld or idle, and what jobs held is the sum of the first three. Exact. Preconditions as for
+/// compute_metrics.
+inline std::optional<std::string> fault_of_account(const Engine& engine, const RunLog& log, MeasureWindow window = {}) {
+  const auto in_gpu_s = [](detail::WideInt milli_us) { return std::to_string(RunLog::gpu_seconds(milli_us)); };
+  if (log.held() + log.withheld() + log.idle() != log.capacity()) {
+    return "held " + in_gpu_s(log.held()) + ", withheld " + in_gpu_s(log.withheld()) + " and idle " +
+           in_gpu_s(log.idle()) + " GPU-seconds are not the " + in_gpu_s(log.capacity()) + " that the cluster has";
+  }
+  const GpuTime time = detail::measured_gpu_time(engine, log, window);
+  if (time.held() == log.held() && time.useful >= 0 && time.overhead >= 0 && time.lost >= 0) return std::nullopt;
+  return "useful " + in_gpu_s(time.useful) + ", overhead " + in_gpu_s(time.overhead) + " and lost " +
+         in_gpu_s(time.lost) + " GPU-seconds are not the " + in_gpu_s(log.held()) + " that jobs held";
+}
+
 /// Metrics of the measured jobs. Allocates three arrays of 8 bytes a measured job. Preconditions: every job finished;
-/// `log` watched the whole run with the same window; at least one job is measured.
+/// `log` watched the whole run with the same window, and the engine was given it (RunInputs::measured); at least one job
+/// is measured.
 inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureWindow window = {}) {
   const JobTable& jobs = engine.jobs();
   const std::uint32_t end = window.end(jobs.size());
@@ -335,7 +351,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   std::vector<double> slowdowns;
   for (auto* const of_jobs : {&values, &waits}) of_jobs->reserve(metrics.jobs);
   slowdowns.reserve(metrics.jobs);
-  detail::WideInt jct_sum = 0, wait_sum = 0, useful = 0, held = 0, overhead = 0, lost = 0;
+  detail::WideInt jct_sum = 0, wait_sum = 0;
   double kills = 0, cold_starts = 0, warm_starts = 0, fetched_bytes = 0, cancelled = 0;
   double slowdown_sum = 0, ratio_sum = 0, ratio_squares = 0;
   std::uint32_t ratios = 0;
@@ -343,11 +359,6 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   for (std::uint32_t i = window.first; i < end; ++i) {
     const JobId job{i};
     metrics.preemptions += engine.preemptions(job);
-    const detail::GpuTime gpu_time(engine, job);
-    useful += gpu_time.useful;
-    held += gpu_time.held;
-    overhead += gpu_time.overhead;
-    lost += gpu_time.lost;
     kills += engine.kills(job);
     const StartCounts starts = engine.starts(job);
     cold_starts += starts.cold;
@@ -374,22 +385,8 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   if (ratio_squares > 0) metrics.jain_fairness = ratio_sum * ratio_sum / (ratios * ratio_squares);
   metrics.last_end_s = to_seconds(last_end);
   metrics.makespan_s = to_seconds(last_end - jobs.submit(JobId{window.first}));
-  const double capacity_s = static_cast<double>(engine.view().cluster().total_gpus()) * metrics.makespan_s;
-  if (capacity_s > 0) {
-    metrics.gpu_allocation = log.held_gpu_s() / capacity_s;
-    metrics.gpu_utilization =
-        window.whole(jobs.size())
-            ? RunLog::gpu_seconds(useful) / capacity_s
-            : metrics.gpu_allocation * (held == 0 ? 1 : static_cast<double>(useful) / static_cast<double>(held));
-  }
-  if (engine.counts_costs()) {
-    const double allocated = held == 0 ? 0 : metrics.gpu_allocation / static_cast<double>(held);
-    metrics.gpu_overhead = static_cast<double>(overhead) * allocated;
-    metrics.gpu_lost = static_cast<double>(lost) * allocated;
-    metrics.gpu_withheld = capacity_s > 0 ? log.withheld_gpu_s() / capacity_s : 0;
-    metrics.goodput = metrics.gpu_allocation > 0 ? metrics.gpu_utilization / metrics.gpu_allocation : 1;
-    metrics.kills = kills;
-  }
+  detail::add_gpu_time(engine, log, window, metrics);
+  if (engine.counts_costs()) metrics.kills = kills;
   if (engine.has_stages()) {
     metrics.cold_starts = cold_starts;
     metrics.warm_starts = warm_starts;
@@ -412,7 +409,7 @@ inline Saturation find_saturation(const Engine& engine, const RunLog& log, Measu
   detail::WideInt wait_of_quarter[4] = {};
   for (std::uint32_t i = window.first; i < end; ++i) {
     const JobId job{i};
-    needed += detail::GpuTime(engine, job).useful;
+    needed += engine.gpu_time(job).useful;
     if (engine.may_be_cancelled(job)) continue;
     wait_of_quarter[std::uint64_t{i - window.first} * 4 / count] += detail::JobOutcome(engine, job).wait.us;
     if (engine.first_start(job) > last_submit) ++found.backlog_jobs;
@@ -517,7 +514,7 @@ inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, Mea
     jcts[begin_of_key[key] + sum.jobs++] = outcome.jct.us;
     sum.jct += outcome.jct.us;
     sum.wait += outcome.wait.us;
-    sum.held += detail::GpuTime(engine, job).held;
+    sum.held += engine.gpu_time(job).held();
     sum.slowdown += outcome.bounded_slowdown;
   }
   std::vector<SplitRow> rows;

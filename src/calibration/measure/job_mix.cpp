@@ -215,7 +215,7 @@ Result<MixTimes> simulate_job_mix(const DeviceProfile& profile, std::span<const 
                       static_cast<std::uint32_t>(std::lround(1e6 * std::max(*slowdown - 1, 0.0))));
     }
   }
-  Engine engine(*table, Cluster::homogeneous(1, 1), {}, &model);
+  Engine engine(*table, Cluster::homogeneous(1, 1), {}, {.runtime = &model});
   Fifo in_order;
   Sjf shortest_first;
   const bool done = schedule == MixSchedule::sjf ? simulate(engine, shortest_first) : simulate(engine, in_order);

@@ -74,7 +74,7 @@ TEST(Optimus, GivesEachGpuWhereItBringsAnEndNearest) {
   const JobTable jobs = table_of(
       {{.submit = 0, .work = 100, .gpus = 1, .family = "a"}, {.submit = 0, .work = 40, .gpus = 1, .family = "a"}});
   const ElasticModel model = model_of(jobs, good_curve);
-  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, nullptr, nullptr, nullptr, &model);
+  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, {.elastic = &model});
   AnyPolicy policy = made(optimus_info(), {{"round_s", 10.0}});
   SizeLog log;
   ASSERT_TRUE(simulate(engine, policy, log));
@@ -86,7 +86,7 @@ TEST(Optimus, GivesEachGpuWhereItBringsAnEndNearest) {
 TEST(Optimus, GivesNobodyMoreThanThePeakOfItsCurve) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 1, .family = "a"}});
   const ElasticModel model = model_of(jobs, {{"a", curve_of({1, 1.5, 1.2, 1.6})}});
-  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, nullptr, nullptr, nullptr, &model);
+  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, {.elastic = &model});
   AnyPolicy policy = made(optimus_info(), {{"round_s", 600.0}});
   SizeLog log;
   ASSERT_TRUE(simulate(engine, policy, log));
@@ -99,7 +99,7 @@ TEST(Optimus, LetsAsManyJobsRunAsFit) {
                                   {.submit = 0, .work = 100, .gpus = 1, .family = "a"},
                                   {.submit = 0, .work = 100, .gpus = 1, .family = "a"}});
   const ElasticModel model = model_of(jobs, good_curve);
-  Engine engine(jobs, Cluster::homogeneous(1, 2), {}, nullptr, nullptr, nullptr, &model);
+  Engine engine(jobs, Cluster::homogeneous(1, 2), {}, {.elastic = &model});
   AnyPolicy policy = made(optimus_info(), {{"round_s", 60.0}});
   SizeLog log;
   ASSERT_TRUE(simulate(engine, policy, log));
@@ -112,7 +112,7 @@ TEST(Pollux, MaximizesTheHarmonicMeanOfSpeedups) {
   const JobTable jobs = table_of(
       {{.submit = 0, .work = 100, .gpus = 1, .family = "a"}, {.submit = 0, .work = 100, .gpus = 1, .family = "b"}});
   const ElasticModel model = model_of(jobs, {{"a", curve_of({1, 2, 2.9, 3.7})}, {"b", curve_of({1, 1.9, 2, 2.05})}});
-  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, nullptr, nullptr, nullptr, &model);
+  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, {.elastic = &model});
   AnyPolicy policy = made(pollux_info(), {{"round_s", 60.0}, {"realloc_s", 30.0}});
   SizeLog log;
   ASSERT_TRUE(simulate(engine, policy, log));
@@ -128,7 +128,7 @@ TEST(Pollux, ChangesASizeOnlyWhereThatPays) {
     const JobTable jobs = table_of({{.submit = 0, .work = 500, .gpus = 1, .family = "a"},
                                     {.submit = 0, .work = 50, .gpus = 1, .family = "rigid"}});
     const ElasticModel model = model_of(jobs, {{"a", curve}});
-    Engine engine(jobs, Cluster::homogeneous(1, 4), {}, nullptr, nullptr, nullptr, &model);
+    Engine engine(jobs, Cluster::homogeneous(1, 4), {}, {.elastic = &model});
     AnyPolicy policy = made(pollux_info(), {{"round_s", 60.0}, {"realloc_s", realloc_s}});
     SizeLog log;
     ASSERT_TRUE(simulate(engine, policy, log));
@@ -235,7 +235,7 @@ TEST(ElasticFlow, AdmitsWhoCanEndInTime) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 1, .family = "a", .deadline = 60},
                                   {.submit = 0, .work = 100, .gpus = 1, .family = "a", .deadline = 40}});
   const ElasticModel model = model_of(jobs, {{"a", curve_of({1, 1.8, 2.4, 3})}});
-  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, nullptr, nullptr, nullptr, &model);
+  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, {.elastic = &model});
   ElasticFlow policy;
   SizeLog log;
   RunLog metrics;
@@ -252,7 +252,7 @@ TEST(ElasticFlow, GivesTheRestToJobsWithoutDeadlines) {
   const JobTable jobs = table_of({{.submit = 0, .work = 100, .gpus = 1, .family = "a"},
                                   {.submit = 0, .work = 100, .gpus = 1, .family = "b", .deadline = 110}});
   const ElasticModel model = model_of(jobs, {{"a", curve_of({1, 2, 3, 4})}, {"b", curve_of({1, 1.1, 1.15, 1.2})}});
-  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, nullptr, nullptr, nullptr, &model);
+  Engine engine(jobs, Cluster::homogeneous(1, 4), {}, {.elastic = &model});
   ElasticFlow policy;
   SizeLog log;
   ASSERT_TRUE(simulate(engine, policy, log));
@@ -275,7 +275,7 @@ RC_GTEST_PROP(ElasticFlow, KeepsItsPromises, ()) {
   RC_PRE(jobs.families().size() == 3);
   const ElasticModel model =
       model_of(jobs, {{"a", curve_of({1, 1.8, 2.4, 3})}, {"b", curve_of({1, 1.5, 1.4, 1.6, 1, 1, 1, 3})}});
-  Engine engine(jobs, Cluster::pool(8), {}, nullptr, nullptr, nullptr, &model);
+  Engine engine(jobs, Cluster::pool(8), {}, {.elastic = &model});
   ElasticFlow policy;
   RC_ASSERT(simulate(engine, policy));
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gpusched/core/types.hpp"
-#include "gpusched/engine/shared_pipe.hpp"
+#include "gpusched/engine/effects/shared_pipe.hpp"
 
 namespace gpusched::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// NodeOutages: the changing part of NodeFailures: what is down now, what changes next, and who runs where.
+/// Outages: the changing part of NodeFailures: what is down now, and what changes next.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,18 @@
 #include "gpusched/core/rng.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/node_failures.hpp"
+#include "gpusched/engine/effects/effect_list.hpp"
+#include "gpusched/engine/event_queue.hpp"
 
 namespace gpusched::detail {
 
-/// A value. Inactive (no memory, one branch a question) unless it was given something that fails. Draws are a pure
-/// function of (seed, unit, number of the draw), so a failure comes at the same time whatever the policy does.
-class NodeOutages {
+/// An effect: nodes go out of service and come back; what runs there stops, or stands still until somebody notices.
+/// Draws are a pure function of (seed, unit, number of the draw), so a failure comes at the same time whatever the policy
+/// does.
+class Outages {
  public:
+  static constexpr bool keeps_seats = true, counts_costs = true, is_endless = true;
+
   /// What happens to nodes.
   enum class Kind : std::uint8_t {
     fault,  ///< they do no more work, which nobody has noticed yet
@@ -35,20 +40,77 @@ class NodeOutages {
   };
 
   /// Nothing ever fails.
-  NodeOutages() = default;
-
-  /// `failures` must outlive this; `nodes` is how many the cluster has. Laws begin at `start`. Which nodes are down at
-  /// the start is for the engine to ask (is_down).
-  NodeOutages(const NodeFailures& failures, std::uint32_t nodes, Time start, Rng rng)
+  Outages() = default;
+  explicit Outages(const EffectWorld& world) {
+    const NodeFailures* const failures = world.inputs.failures;
+    if (failures == nullptr || failures->is_empty()) return;
+    const Time start = world.jobs.size() > 0 ? world.jobs.submit(JobId{0}) : Time{};
+    *this = Outages(*failures, static_cast<std::uint32_t>(world.cluster.nodes.size()), start,
+                    Rng(world.options.seed).split("failures"));
+  }
+  /// `failures` must outlive this; `nodes` is how many the cluster has. Laws begin at `start`.
+  Outages(const NodeFailures& failures, std::uint32_t nodes, Time start, Rng rng)
       : failures_(failures.is_empty() ? nullptr : &failures), rng_(rng) {
     if (failures_ == nullptr) return;
     causes_.resize(nodes);
     faults_.resize(nodes);
-    jobs_on_.resize(nodes);
     absence_.resize(nodes);
     begin_recorded(start);
     draws_.resize(failures.units().size());
     for (std::uint32_t unit = 0; unit < draws_.size(); ++unit) plan(unit, start);
+  }
+
+  // What is down at the start is withheld; spares come for it, which nobody sees.
+  template <class Kernel>
+  void open(Kernel& kernel) {
+    auto& cluster = kernel.state.cluster;
+    if (failures_->spares() > 0) {
+      std::vector<std::uint32_t> kinds;
+      for (std::uint32_t i = 0; i < cluster.node_count(); ++i) kinds.push_back(cluster.node(NodeId{i}).node_class);
+      keep_spares(std::move(kinds));
+    }
+    for (std::uint32_t i = 0; i < cluster.node_count(); ++i) {
+      if (is_down(NodeId{i})) cluster.withhold(NodeId{i});
+    }
+    for (NodeId node = call_spare(); node != no_node; node = call_spare()) cluster.reinstate(node);
+  }
+
+  template <class Kernel>
+  void happen(Kernel& kernel) {
+    const Change change = pop();
+    for (const NodeId node : change.nodes) {
+      if (change.kind == Kind::fault) {
+        count_fault(node, false);
+        for (const JobId job : kernel.state.occupancy.jobs_on(node)) kernel.adapt_rate(job);
+        continue;
+      }
+      const bool up = change.kind == Kind::up;
+      if (change.was_fault) count_fault(node, true);
+      if (change.kind == Kind::down || change.kind == Kind::stop) kernel.lose_node(node);
+      if (change.kind == Kind::stop || !count_cause(node, up)) continue;
+      if (up && rests(node)) continue;
+      set_in_service(kernel, node, up);
+    }
+    for (NodeId node = call_spare(); node != no_node; node = call_spare()) set_in_service(kernel, node, true);
+  }
+
+  // The nodes out of service are those that are withheld, and are put back to count what they hold.
+  template <class State>
+  [[nodiscard]] bool audit_nodes(State& cluster) const {
+    for (std::uint32_t i = 0; i < cluster.node_count(); ++i) {
+      if (cluster.is_up(NodeId{i}) == is_down(NodeId{i})) return false;
+      if (is_down(NodeId{i})) cluster.reinstate(NodeId{i});
+    }
+    return true;
+  }
+
+  // A task is on a node that does no work.
+  template <class State>
+  [[nodiscard]] bool stands_still(const State& state, JobId job) const {
+    for (std::uint32_t at = state[job].grants; at != no_index; at = state.cluster.grant(at).next) {
+      if (is_faulty(state.cluster.grant(at).node)) return true;
+    }
+    return false;
   }
 
   /// Makes the last nodes spares (NodeFailures::keep_spares), which are then down; `kinds`: of each node, the number of
@@ -150,36 +212,8 @@ class NodeOutages {
     faulty_ += ends ? ~0u : 1u;
   }
 
-  /// Calls visit(job) for each that entered the node and for which stays(job) is true, by id. Precondition: active().
-  template <class Stays, class Visit>
-  void for_each_job_on(NodeId node, Stays stays, Visit visit) {
-    forget_left(node, stays);
-    for (const JobId job : jobs_on_[index(node)]) visit(job);
-  }
-
-  /// Remembers that a job began to run on the node. Precondition: active().
-  void enter(NodeId node, JobId job) { jobs_on_[index(node)].push_back(job); }
-
-  /// The jobs that entered the node and for which stays(job) is true, by id, each once. What entered and left is
-  /// forgotten. Precondition: active().
-  template <class Stays>
-  [[nodiscard]] std::vector<JobId> take_jobs_on(NodeId node, Stays stays) {
-    std::vector<JobId> jobs = std::move(jobs_on_[index(node)]);
-    jobs_on_[index(node)].clear();
-    keep_those(jobs, stays);
-    return jobs;
-  }
-
-  /// True when the list of the node has grown enough to be worth a call of forget_left().
-  [[nodiscard]] bool is_crowded(NodeId node, std::uint32_t most_at_once) const {
-    return jobs_on_[index(node)].size() > 2 * std::size_t{most_at_once} + 64;
-  }
-
-  /// Forgets the jobs of the node for which stays(job) is false.
-  template <class Stays>
-  void forget_left(NodeId node, Stays stays) {
-    keep_those(jobs_on_[index(node)], stays);
-  }
+  /// Changes are to come without which a run cannot go on: some node is not in service.
+  [[nodiscard]] bool is_awaited() const { return !all_work(); }
 
  private:
   // What the recorded changes say of a node.
@@ -199,11 +233,14 @@ class NodeOutages {
     }
   };
 
-  template <class Stays>
-  static void keep_those(std::vector<JobId>& jobs, Stays stays) {
-    std::sort(jobs.begin(), jobs.end());
-    jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
-    std::erase_if(jobs, [&](JobId job) { return !stays(job); });
+  template <class Kernel>
+  static void set_in_service(Kernel& kernel, NodeId node, bool up) {
+    if (up) {
+      kernel.state.cluster.reinstate(node);
+    } else {
+      kernel.state.cluster.withhold(node);
+    }
+    kernel.emit({up ? EventKind::node_up : EventKind::node_down, no_job, node});
   }
 
   // A spare that nothing else keeps down.
@@ -260,7 +297,6 @@ class NodeOutages {
   std::vector<std::uint32_t> causes_;        // by node: what keeps it down
   std::vector<std::uint32_t> faults_;        // by node: of which nobody knows
   std::vector<Absence> absence_;             // by node: a recorded change keeps it down
-  std::vector<std::vector<JobId>> jobs_on_;  // by node: who entered; some may have left
   // Empty, and 0, without spares.
   std::vector<std::uint8_t> spare_;                  // by node: a cause that keeps it down is that it is not needed
   std::vector<std::uint32_t> kinds_;                 // by node

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// NodeStages: the changing part of StageModel: which containers, images and weights lie on which node, and what moves.
+/// Stages: the changing part of StageModel: which containers, images and weights lie on which node, and what moves.
 #pragma once
 
 #include <algorithm>
@@ -12,24 +12,31 @@
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/stage_model.hpp"
-#include "gpusched/engine/shared_network.hpp"
+#include "gpusched/engine/effects/effect_list.hpp"
+#include "gpusched/engine/effects/shared_network.hpp"
+#include "gpusched/engine/job_state.hpp"
 
 namespace gpusched::detail {
 
-/// A value. Inactive (no memory, one branch a question) unless it was given a model that is not empty. A start costs
-/// O(items kept) a node.
-class NodeStages {
+/// GPUs that a run holds on one node.
+struct NodePart {
+  NodeId node = no_node;
+  MilliGpu milli = 0;
+};
+
+/// An effect: a run waits until its nodes have its container, image and weights, and checkpoints are transfers, which
+/// slow each other. A start costs O(items kept) a node.
+class Stages {
  public:
-  /// GPUs that a run holds on one node.
-  struct Part {
-    NodeId node = no_node;
-    MilliGpu milli = 0;
-  };
+  static constexpr bool keeps_seats = true, counts_costs = true;
 
   /// Every run works at once.
-  NodeStages() = default;
+  Stages() = default;
+  explicit Stages(const EffectWorld& world) {
+    if (world.inputs.stages != nullptr) *this = Stages(*world.inputs.stages, world.jobs, world.cluster);
+  }
   /// `model` and `jobs` must outlive this.
-  NodeStages(const StageModel& model, const JobTable& jobs, const Cluster& cluster) {
+  Stages(const StageModel& model, const JobTable& jobs, const Cluster& cluster) {
     if (model.is_empty()) return;
     model_ = &model;
     jobs_ = &jobs;
@@ -46,92 +53,33 @@ class NodeStages {
   [[nodiscard]] bool moves_checkpoints() const { return active() && model_->checkpoint_bytes_per_gpu > 0; }
   /// Seconds that a checkpoint of the run takes while nothing else is moved, and all of its nodes write for as long as
   /// the slowest of them. Precondition: moves_checkpoints().
-  [[nodiscard]] double checkpoint_s(std::span<const Part> parts) const {
+  [[nodiscard]] double checkpoint_s(std::span<const NodePart> parts) const {
     std::map<std::uint32_t, std::uint32_t> writers;  // by link
-    for (const Part& part : parts) ++writers[link_of(part.node)];
+    for (const NodePart& part : parts) ++writers[link_of(part.node)];
     LinksByTransfers links;
     for (const auto& [link, count] : writers) ++links[count];
     const Bandwidths widths = bandwidths();
     const double most = std::min(widths.transfer, storage_share(widths, links));
     double slowest = 0;
-    for (const Part& part : parts) {
+    for (const NodePart& part : parts) {
       slowest = std::max(slowest, bytes_of(part.milli) / std::min(most, widths.link / writers.at(link_of(part.node))));
     }
     return slowest;
   }
   /// Precondition: active().
   [[nodiscard]] const StartCounts& counts(JobId job) const { return runs_[index(job)].counts; }
-  /// True while a running job stands still until a transfer ends. Precondition: active().
-  [[nodiscard]] bool waits(JobId job) const { return runs_[index(job)].waits; }
-  /// It works again. Precondition: all of its transfers ended.
-  void work_on(JobId job) { runs_[index(job)].waits = false; }
-
-  /// A run begins, or goes on on other nodes, of which those that it had are ready. Returns how long it waits after its
-  /// transfers: until the slowest of its nodes has a container, has unpacked and loaded. Precondition: active(); each
-  /// node is there once.
-  Time begin(JobId job, std::span<const Part> parts, Time now) {
-    Run& run = runs_[index(job)];
-    const bool moves = !run.nodes.empty();
-    const std::vector<NodeId> before = std::exchange(run.nodes, {});
-    const auto had = [&](NodeId node) { return std::find(before.begin(), before.end(), node) != before.end(); };
-    for (const Part& part : parts) run.nodes.push_back(part.node);
-    for (const NodeId node : before) {
-      if (std::find(run.nodes.begin(), run.nodes.end(), node) == run.nodes.end()) leave(node, job, now);
-    }
-    Time slowest{};
-    bool is_cold = false, enters = !moves;
-    for (const NodeId node : run.nodes) {
-      if (had(node)) continue;
-      const Entry entry = enter(node, job, now);
-      slowest = std::max(slowest, entry.after);
-      is_cold = is_cold || entry.is_cold;
-      enters = true;
-    }
-    if (enters) ++(is_cold ? run.counts.cold : run.counts.warm);
-    run.waits = run.pending > 0;
-    return slowest;
-  }
-
-  /// A checkpoint of the run begins. Precondition: moves_checkpoints(), it works.
-  void save(JobId job, std::span<const Part> parts, Time now) {
-    Run& run = runs_[index(job)];
-    run.waits = true;
-    for (const Part& part : parts) {
-      run.saves.push_back(add_transfer({.job = job, .node = part.node}, bytes_of(part.milli), now));
-      ++run.pending;
-    }
-  }
-
-  /// The run is over; nothing that it writes is written on, but its nodes finish what they fetch. Precondition:
-  /// active().
-  void end(JobId job, Time now) {
-    Run& run = runs_[index(job)];
-    for (const SharedNetwork::Transfer save : std::exchange(run.saves, {})) network_.cancel(now, save);
-    for (const NodeId node : std::exchange(run.nodes, {})) leave(node, job, now);
-    run.pending = 0;
-    run.waits = false;
-  }
-
-  /// The node went down and comes back with nothing on it. Precondition: active(), its runs are over.
-  void clear(NodeId node, Time now) {
-    for (const Kept& kept : nodes_[index(node)].kept) {
-      if (kept.transfer != no_index) network_.cancel(now, {link_of(node), kept.transfer});
-    }
-    nodes_[index(node)] = {};
-  }
-
   /// When the next transfer ends; Time::max() = never.
   [[nodiscard]] Time next_time() const { return network_.next_time(); }
-  /// Ends the transfer that is due, and calls visit(JobId) for each job of which it was the last. Precondition:
-  /// next_time() is now.
-  template <class Visit>
-  void end_transfer(Visit visit) {
+
+  // The transfer that is due ends.
+  template <class Kernel>
+  GPUSCHED_RARE void happen(Kernel& kernel) {
     const Time now = network_.next_time();
     const SharedNetwork::Transfer ended = network_.pop();
     const Transfer transfer = transfers_[ended.link][ended.number];
     if (transfer.job != no_job) {
       std::erase(runs_[index(transfer.job)].saves, ended);
-      count_down(transfer.job, visit);
+      count_down(kernel, transfer.job);
       return;
     }
     Node& node = nodes_[index(transfer.node)];
@@ -140,7 +88,65 @@ class NodeStages {
     kept->transfer = no_index;
     const std::vector<JobId> waiting = std::exchange(kept->waiting, {});
     make_room(node, now);
-    for (const JobId job : waiting) count_down(job, visit);
+    for (const JobId job : waiting) count_down(kernel, job);
+  }
+
+  template <class Kernel>
+  Time begin(Kernel& kernel, JobId job) {
+    return enter_nodes(kernel, job, {});
+  }
+
+  // The nodes that it had are ready. It leaves what it waited for on others.
+  template <class Kernel>
+  Time moved(Kernel& kernel, JobId job, const std::vector<NodeId>& before) {
+    kernel.settle_now(job);
+    const std::vector<NodeId> after = kernel.state.occupancy.nodes_of(job);
+    for (const NodeId node : before) {
+      if (std::find(after.begin(), after.end(), node) == after.end()) leave(node, job, kernel.state.now);
+    }
+    const Time ready = enter_nodes(kernel, job, before);
+    if (!runs_[index(job)].waits) go_on(kernel, job);
+    return ready;
+  }
+
+  // Nothing that the run writes is written on, but its nodes finish what they fetch.
+  template <class Kernel>
+  void end(Kernel& kernel, JobId job, EndOfRun) {
+    Run& run = runs_[index(job)];
+    const Time now = kernel.state.now;
+    for (const SharedNetwork::Transfer save : std::exchange(run.saves, {})) network_.cancel(now, save);
+    for (const NodeId node : kernel.state.occupancy.nodes_of(job)) leave(node, job, now);
+    run.pending = 0;
+    run.waits = run.is_saving = false;
+  }
+
+  // The node went down and comes back with nothing on it; its runs are over.
+  template <class Kernel>
+  void cleared(Kernel& kernel, NodeId node) {
+    for (const Kept& kept : nodes_[index(node)].kept) {
+      if (kept.transfer != no_index) network_.cancel(kernel.state.now, {link_of(node), kept.transfer});
+    }
+    nodes_[index(node)] = {};
+  }
+
+  /// A checkpoint of the run begins; it stands still until that is written. Preconditions: moves_checkpoints(), the run
+  /// works and is settled.
+  void save(JobId job, std::span<const NodePart> parts, Time now) {
+    Run& run = runs_[index(job)];
+    run.waits = run.is_saving = true;
+    for (const NodePart& part : parts) {
+      run.saves.push_back(add_transfer({.job = job, .node = part.node}, bytes_of(part.milli), now));
+      ++run.pending;
+    }
+  }
+
+  template <class State>
+  [[nodiscard]] bool stands_still(const State&, JobId job) const {
+    return runs_[index(job)].waits;
+  }
+  template <class State>
+  [[nodiscard]] bool waits(const State&, JobId job) const {
+    return runs_[index(job)].waits;
   }
 
  private:
@@ -161,10 +167,10 @@ class NodeStages {
   };
   struct Run {
     StartCounts counts;
-    std::vector<NodeId> nodes;  // where the job has a container
     std::vector<SharedNetwork::Transfer> saves;
     std::uint32_t pending = 0;  // transfers without which it does not go on
-    bool waits = false;
+    bool waits = false;         // it stands still until a transfer ends
+    bool is_saving = false;     // a checkpoint moves
   };
   struct Transfer {
     JobId job = no_job;  // of a checkpoint; a fetch has none
@@ -210,9 +216,38 @@ class NodeStages {
     return begun;
   }
 
-  template <class Visit>
-  void count_down(JobId job, Visit& visit) {
-    if (--runs_[index(job)].pending == 0) visit(job);
+  template <class Kernel>
+  void count_down(Kernel& kernel, JobId job) {
+    if (--runs_[index(job)].pending == 0) go_on(kernel, job);
+  }
+
+  // The last transfer that the job waited for ended.
+  template <class Kernel>
+  void go_on(Kernel& kernel, JobId job) {
+    Run& run = runs_[index(job)];
+    kernel.settle_now(job);
+    run.waits = false;
+    if (std::exchange(run.is_saving, false)) kernel.end_save(job);
+    kernel.adapt_rate(job);
+  }
+
+  // A run begins on its nodes, of which those of `before` are ready. Returns how long it waits after its transfers: until
+  // the slowest of its nodes has a container, has unpacked and loaded.
+  template <class Kernel>
+  Time enter_nodes(Kernel& kernel, JobId job, const std::vector<NodeId>& before) {
+    Run& run = runs_[index(job)];
+    Time slowest{};
+    bool is_cold = false, enters = before.empty();
+    for (const NodeId node : kernel.state.occupancy.nodes_of(job)) {
+      if (std::find(before.begin(), before.end(), node) != before.end()) continue;
+      const Entry entry = enter(node, job, kernel.state.now);
+      slowest = std::max(slowest, entry.after);
+      is_cold = is_cold || entry.is_cold;
+      enters = true;
+    }
+    if (enters) ++(is_cold ? run.counts.cold : run.counts.warm);
+    run.waits = run.pending > 0;
+    return slowest;
   }
 
   Entry enter(NodeId at, JobId job, Time now) {

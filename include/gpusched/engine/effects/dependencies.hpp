@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// OpenDependencies: the jobs of a run that were submitted and wait for the end of others.
+/// Dependencies: the jobs of a run that were submitted and wait for the end of others.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "gpusched/data/job_table.hpp"
+#include "gpusched/engine/effects/effect_list.hpp"
 
 namespace gpusched::detail {
 
-/// Who may run, and since when. Costs nothing where no job waits for another.
-class OpenDependencies {
+/// An effect: a job joins its queue when the last job that it waits for has ended.
+class Dependencies {
  public:
   /// Of a table whose jobs do not wait for each other.
-  OpenDependencies() = default;
-  /// Before the first submission. Borrows the table.
-  explicit OpenDependencies(const JobTable& jobs) {
+  Dependencies() = default;
+  explicit Dependencies(const EffectWorld& world) {
+    const JobTable& jobs = world.jobs;
     if (jobs.dependencies().is_empty()) return;
     jobs_ = &jobs;
     for (std::uint32_t i = 0; i < jobs.size(); ++i) {
@@ -28,26 +29,33 @@ class OpenDependencies {
   /// True when some job of the table waits for another.
   [[nodiscard]] bool active() const { return jobs_ != nullptr; }
   /// Jobs submitted that wait for others now.
-  [[nodiscard]] std::uint32_t held_back() const { return held_back_; }
+  [[nodiscard]] std::uint32_t out_of_queues() const { return held_back_; }
   /// When the job might run first. Precondition: active().
   [[nodiscard]] Time eligible(JobId job) const { return eligible_[index(job)]; }
 
-  /// The job is submitted; false when it must wait for others.
-  bool submit(JobId job) {
-    if (open_[index(job)] == 0) return true;
+  template <class Kernel>
+  bool holds_back(Kernel&, JobId job) {
+    if (open_[index(job)] == 0) return false;
     ++held_back_;
-    return false;
+    return true;
   }
 
-  /// The job ended; `arrived` jobs were submitted.
-  void end(JobId job, std::uint32_t arrived, Time now) {
+  template <class Kernel>
+  void ended(Kernel& kernel, JobId job) {
     for (const JobId waiting : jobs_->successors().of(job)) {
       if (open_[index(waiting)] == no_index) continue;  // cancelled
-      if (--open_[index(waiting)] > 0 || index(waiting) >= arrived) continue;
+      if (--open_[index(waiting)] > 0 || index(waiting) >= kernel.state.arrived) continue;
       --held_back_;
-      eligible_[index(waiting)] = now;
+      eligible_[index(waiting)] = kernel.state.now;
       ready_.push_back(waiting);
     }
+  }
+
+  // The jobs whose last predecessor ended, in the order of these ends.
+  template <class Kernel>
+  void react(Kernel& kernel) {
+    if (ready_.empty()) return;
+    for (const JobId job : std::exchange(ready_, {})) kernel.enter_queue(job);
   }
 
   /// A job that was submitted and waits for others is cancelled.
@@ -58,9 +66,6 @@ class OpenDependencies {
       --held_back_;
     }
   }
-
-  /// The jobs that wait for others no more since the last call, in the order of the ends that they waited for.
-  [[nodiscard]] std::vector<JobId> take_ready() { return std::exchange(ready_, {}); }
 
  private:
   const JobTable* jobs_ = nullptr;

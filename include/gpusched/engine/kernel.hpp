@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Kernel: moves jobs between their queues and their nodes. It knows of effects only what effect_list.hpp lists.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gpusched/engine/saved_states.hpp"
+
+namespace gpusched::detail {
+
+/// What Engine is made of: RunAccount, SavedStates and this. Effects are handed it by their hooks and may call what is
+/// public.
+class Kernel : public SavedStates {
+ public:
+  Kernel(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const RunInputs& inputs) {
+    state.jobs = &jobs;
+    state.runtime = inputs.runtime != nullptr && inputs.runtime->is_uniform() ? nullptr : inputs.runtime;
+    state.options = options;
+    state.cluster = ClusterState(cluster, jobs.gpu_specs(), Rng(options.seed).split("placement"));
+    if (state.runtime != nullptr && !state.runtime->spans().is_empty()) state.cluster.keep_gangs_near();
+    state.demands = DemandTable(jobs, cluster);
+    state.states.resize(jobs.size());
+    state.queues.resize(cluster.vcs.size() + 1);
+    if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
+    if (jobs.size() > 0) state.now = jobs.submit(JobId{0});
+    state.effects = Effects(EffectWorld{.jobs = jobs,
+                                        .cluster = cluster,
+                                        .options = options,
+                                        .inputs = inputs,
+                                        .cuts_cards = state.cluster.cuts_cards()});
+    if (state.effects.keep_seats()) {
+      state.occupancy.open(jobs.size(), state.cluster.node_count(), state.cluster.card_count());
+    }
+    if (options.preemption.any() || state.effects.count_costs()) state.saved.resize(jobs.size());
+    if (!state.saved.empty() || state.sizes().active()) state.accounts.resize(jobs.size());
+    call([this](auto& effect) {
+      if constexpr (requires { effect.open(*this); }) effect.open(*this);
+    });
+  }
+
+  // ---- for effects ----
+
+  /// Tells policies and observers of something that happened.
+  GPUSCHED_HOT void emit(const Event& event) { state.events.push_back(event); }
+
+  /// True when every job of the table is done.
+  [[nodiscard]] bool all_finished() const { return state.finished == state.jobs->size(); }
+
+  /// A submitted job joins its queue for the first time.
+  void enter_queue(JobId job) {
+    state[job].remaining = state.jobs->attempt_work(job, 0);
+    wait_in_queue(job);
+  }
+
+  /// A job joins its queue as if it were submitted now.
+  void wait_in_queue(JobId job) {
+    state[job].phase = JobPhase::pending;
+    state.append(state.queues[state.queue_of(job)], job);
+    emit({EventKind::submit, job});
+  }
+
+  /// The runs on a node end, by id, because it goes down; it comes back with nothing on it.
+  GPUSCHED_RARE void lose_node(NodeId node) {
+    for (const JobId job : state.occupancy.jobs_on(node)) {
+      end_run(job, EndOfRun::killed);
+      ++state.saved[index(job)].kills;
+      state[job].phase = JobPhase::pending;
+      state.append(state.queues[state.queue_of(job)], job);
+      emit({EventKind::kill, job, node});
+    }
+    call([&](auto& effect) {
+      if constexpr (requires { effect.cleared(*this, node); }) effect.cleared(*this, node);
+    });
+  }
+
+  /// A user gives a job up that is not done. What was done so far counts as useful. One that waits for others never comes
+  /// to wait in its queue.
+  GPUSCHED_RARE void give_up(JobId job) {
+    const JobPhase phase = state[job].phase;
+    if (phase == JobPhase::running) {
+      end_run(job, EndOfRun::cancelled);
+      emit({EventKind::finish, job});
+    } else if (phase == JobPhase::pending) {
+      state.unlink(state.queues[state.queue_of(job)], job);
+      emit({EventKind::withdraw, job});
+    } else {
+      state.effects.get<Dependencies>().cancel(job);
+    }
+    end_job(job);
+  }
+
+  /// A job leaves its queue, after its nodes if it runs, as if it were not submitted.
+  GPUSCHED_RARE void take_out(JobId job) {
+    if (state[job].phase == JobPhase::running) {
+      end_run(job, EndOfRun::resized);
+      emit({EventKind::kill, job});
+    } else {
+      state.unlink(state.queues[state.queue_of(job)], job);
+    }
+    state[job].phase = JobPhase::future;
+    emit({EventKind::withdraw, job});
+  }
+
+  // ---- an instant ----
+
+  /// When the next planned event is due, plans that have changed since included.
+  [[nodiscard]] Time next_event_time() const {
+    const Time planned = state.planned.empty() ? Time::max() : state.planned.top().time;
+    const Time submit = state.arrived < state.jobs->size() ? state.jobs->submit(JobId{state.arrived}) : Time::max();
+    const Time own = std::min(planned, submit);
+    return state.effects.any() && !all_finished() ? state.effects.next_time(own) : own;
+  }
+
+  /// Applies all events of this instant: ends of runs and timers, what each effect brings, submissions.
+  GPUSCHED_HOT void happen_all() {
+    Changes& changes = state.effects.get<Changes>();
+    if (changes.next_time() == state.now && !all_finished() && changes.happen_first(*this)) return react();
+    while (planned_due()) happen();
+    if (state.effects.any()) {
+      call([this](auto& effect) {
+        if constexpr (requires { effect.happen(*this); }) {
+          while (effect.next_time() == state.now && !all_finished()) effect.happen(*this);
+        }
+      });
+      react();
+    }
+    while (submission_due()) arrive();
+  }
+
+  /// Applies one of them, submissions first; none, when the plan that was due had changed.
+  GPUSCHED_RARE void happen_once() {
+    Changes& changes = state.effects.get<Changes>();
+    if (changes.next_time() == state.now && !all_finished() && changes.happen_first(*this)) return react();
+    if (submission_due()) {
+      arrive();
+    } else if (planned_due()) {
+      happen();
+    } else {
+      bool happened = false;
+      call([&](auto& effect) {
+        if constexpr (requires { effect.happen(*this); }) {
+          if (happened || effect.next_time() != state.now) return;
+          effect.happen(*this);
+          happened = true;
+        }
+      });
+    }
+    react();
+  }
+
+  /// What follows from all that happened, or was commanded, at this instant.
+  void react() {
+    if (!state.effects.any()) return;
+    for (const NodeId node : std::exchange(state.touched, {})) {
+      call([&](auto& effect) {
+        if constexpr (requires { effect.touched(*this, node); }) effect.touched(*this, node);
+      });
+    }
+    call([this](auto& effect) {
+      if constexpr (requires { effect.react(*this); }) effect.react(*this);
+    });
+  }
+
+  // ---- commands ----
+
+  GPUSCHED_HOT void begin_run(JobId job) {
+    JobState& run = state[job];
+    if (run.first_start == Time::max()) run.first_start = state.now;
+    run.since = state.now;
+    run.starting = run.held = false;
+    const Time waits = state.effects.any() ? begin_under_effects(job) : Time{};
+    run.rate = rate_of(job);
+    begin_costs(job, waits);
+    plan_finish(job);
+    emit({EventKind::start, job});
+  }
+
+  /// A run that a decision stopped, and whose capacity it freed.
+  void preempt(const Command& command) {
+    state.cluster.free_grants(command.grants);
+    if (command.withdrawn) return;
+    end_run(command.job, EndOfRun::preempted);
+    state[command.job].preempted_now = false;
+    ++state[command.job].preemptions;
+    emit({EventKind::preempt, command.job});
+  }
+
+  /// A running job was given other nodes, which may have another rate.
+  void move(JobId job) {
+    if (state.effects.any()) move_under_effects(job);
+    else adapt_rate(job);
+    emit({EventKind::move, job});
+  }
+
+  using SavedStates::adjust;
+
+  void hold(JobId job, bool held) {
+    keep_accounts();
+    state[job].held = held;
+    adapt_rate(job);
+  }
+
+  /// The job runs, and not just because a command that is yet to be carried out says so.
+  [[nodiscard]] bool works(JobId job) const { return state[job].phase == JobPhase::running && !state[job].starting; }
+
+  // ---- checks ----
+
+  /// As Engine::consistent().
+  [[nodiscard]] bool is_consistent() const {
+    ClusterState cluster = state.cluster;
+    std::uint32_t out_of_queues = 0;
+    bool agree = true;
+    state.effects.for_each([&](const auto& effect) {
+      if constexpr (requires { effect.audit_nodes(cluster); }) agree = agree && effect.audit_nodes(cluster);
+      if constexpr (requires { effect.out_of_queues(); }) out_of_queues += effect.out_of_queues();
+    });
+    if (!agree) return false;
+    std::uint32_t waiting = 0;
+    for (const JobList& queue : state.queues) {
+      for (std::uint32_t at = queue.first; at != no_index; at = state.states[at].next, ++waiting) {
+        if (state.states[at].phase != JobPhase::pending || state.states[at].grants != no_index) return false;
+      }
+    }
+    std::uint32_t running = 0;
+    for (std::uint32_t at = state.running.first; at != no_index; at = state.states[at].next, ++running) {
+      const JobId job{at};
+      const JobState& run = state[job];
+      std::uint32_t tasks = 0;
+      for (std::uint32_t grant = run.grants; grant != no_index; grant = cluster.grant(grant).next) {
+        tasks += cluster.grant(grant).tasks;
+      }
+      if (run.phase != JobPhase::running || tasks != state.held_shape(job).tasks || !agrees(job)) return false;
+      cluster.release(run.grants, state.held_shape(job), state.queue_of(job));
+    }
+    return cluster.all_free() && waiting + running + state.finished + out_of_queues == state.arrived;
+  }
+
+ private:
+  // The seats of a running job are its grants, its rate is the product of its factors, and its effects agree.
+  [[nodiscard]] bool agrees(JobId job) const {
+    if (state[job].rate != rate_of(job) || !seats_are_grants(job)) return false;
+    bool right = true;
+    state.effects.for_each([&](const auto& effect) {
+      if constexpr (requires { effect.audit(state, job); }) right = right && effect.audit(state, job);
+    });
+    return right;
+  }
+
+  template <class Visit>
+  void call(Visit visit) {
+    state.effects.for_each(visit);
+  }
+
+  void match_virtual_clusters(const JobTable& jobs, const Cluster& cluster) {
+    const auto none = static_cast<std::uint32_t>(cluster.vcs.size());
+    state.queue_of_vc.assign(jobs.vcs().size(), none);
+    for (std::uint32_t vc = 0; vc < none; ++vc) {
+      const std::uint32_t named = jobs.vcs().find(cluster.vcs[vc].name);
+      if (named != no_index) state.queue_of_vc[named] = vc;
+    }
+  }
+
+  [[nodiscard]] bool planned_due() const { return !state.planned.empty() && state.planned.top().time == state.now; }
+  [[nodiscard]] bool submission_due() const {
+    const auto submits = state.jobs->submits();
+    return state.arrived < submits.size() && submits[state.arrived] == state.now;
+  }
+
+  // Precondition: submission_due().
+  void arrive() {
+    const JobId job{state.arrived++};
+    bool holds_back = false;
+    if (state.effects.any()) {
+      call([&](auto& effect) {
+        if constexpr (requires { effect.holds_back(*this, job); }) holds_back = effect.holds_back(*this, job) || holds_back;
+      });
+    }
+    if (!holds_back) enter_queue(job);
+  }
+
+  // Applies the earliest planned event, which is due now.
+  GPUSCHED_HOT void happen() {
+    const EventQueue::Entry due = state.planned.top();
+    state.planned.pop();
+    if (due.kind() == EventKind::wake) {
+      // Several wakes for one instant are one event.
+      if (state.events.empty() || state.events.back().kind != EventKind::wake) emit({EventKind::wake, no_job});
+      return;
+    }
+    const JobState& run = state[due.job];
+    if (run.phase != JobPhase::running || run.generation != due.generation) return;
+    if (!state.effects.any() || !pass_milestone(due.job)) finish_attempt(due.job);
+  }
+
+  // The planned event was no end of the run: a checkpoint begins to move, or an effect changes something.
+  GPUSCHED_RARE bool pass_milestone(JobId job) {
+    const Time save = next_save(job), milestone = next_milestone(job);
+    if (save > Time{} && save >= milestone) {
+      settle_now(job);
+      state.effects.get<Stages>().save(job, parts_of(job), state.now);
+      adapt_rate(job);
+      return true;
+    }
+    if (milestone == Time{}) return false;
+    bool passed = false;
+    call([&](auto& effect) {
+      if constexpr (requires { effect.pass_milestone(*this, job); }) {
+        if (passed || effect.next_milestone(job) != milestone) return;
+        effect.pass_milestone(*this, job);
+        passed = true;
+      }
+    });
+    return true;
+  }
+
+  GPUSCHED_HOT void finish_attempt(JobId job) {
+    JobState& run = state[job];
+    GPUSCHED_ASSERT(run.grants != no_index, "a vacated job was neither moved nor preempted");
+    end_run(job, EndOfRun::finished);
+    if (run.attempt + 1u < state.jobs->attempts(job)) {
+      ++run.attempt;
+      run.remaining = state.jobs->attempt_work(job, run.attempt);
+      run.phase = JobPhase::pending;
+      state.append(state.queues[state.queue_of(job)], job);
+      emit({EventKind::retry, job});
+      return;
+    }
+    emit({EventKind::finish, job});
+    end_job(job);
+  }
+
+  // A run ends, whatever ends it: the one place. Its work left, its account and its seats are settled afterwards; what
+  // becomes of the job is the caller's business. A decision that preempts has freed the capacity itself.
+  GPUSCHED_HOT void end_run(JobId job, EndOfRun why) {
+    JobState& run = state[job];
+    if (why != EndOfRun::preempted) {
+      forget_reprioritized(job);
+      state.cluster.release(run.grants, state.held_shape(job), state.queue_of(job));
+      state.cluster.free_grants(run.grants);
+      run.grants = no_index;
+      state.unlink(state.running, job);
+    }
+    if (state.occupancy.active()) give_up_seats(job);
+    const bool saves = why != EndOfRun::killed && (why == EndOfRun::finished || why == EndOfRun::cancelled ||
+                                                   is_kept_at_preemption(job));
+    if (why == EndOfRun::finished) {
+      settle_run(job);
+    } else {
+      roll_back(job, saves);
+      run.must_restart = why != EndOfRun::cancelled;
+      if (!state.saved.empty()) state.saved[index(job)].was_killed = why == EndOfRun::killed;
+    }
+    close_account(job, saves);
+    if (state.effects.any()) end_under_effects(job, why);
+  }
+
+  // Who sees that the job waits again reads its new priority then.
+  void forget_reprioritized(JobId job) {
+    if (state.changes().active()) std::erase(state.events, Event{EventKind::reprioritize, job});
+  }
+
+  // For good: it ran to its end, or was cancelled.
+  void end_job(JobId job) {
+    JobState& run = state[job];
+    run.phase = JobPhase::done;
+    run.remaining = {};
+    run.end = state.now;
+    ++state.finished;
+    if (!state.effects.any()) return;
+    call([&](auto& effect) {
+      if constexpr (requires { effect.ended(*this, job); }) effect.ended(*this, job);
+    });
+  }
+
+  GPUSCHED_RARE Time begin_under_effects(JobId job) {
+    if (state.occupancy.active()) take_seats(job);
+    Time waits{};
+    call([&](auto& effect) {
+      if constexpr (requires { effect.begin(*this, job); }) waits = std::max(waits, effect.begin(*this, job));
+    });
+    return waits;
+  }
+
+  GPUSCHED_RARE void move_under_effects(JobId job) {
+    const std::vector<NodeId> before = state.occupancy.active() ? state.occupancy.nodes_of(job) : std::vector<NodeId>{};
+    if (state.occupancy.active()) {
+      give_up_seats(job);
+      state.occupancy.leave(job);
+      take_seats(job);
+    }
+    bool may_wait = false;
+    Time waits{};
+    call([&](auto& effect) {
+      if constexpr (requires { effect.moved(*this, job, before); }) {
+        waits = std::max(waits, effect.moved(*this, job, before));
+        may_wait = true;
+      }
+    });
+    adapt_rate(job);
+    if (may_wait) wait_again(job, waits);
+  }
+
+  GPUSCHED_RARE void end_under_effects(JobId job, EndOfRun why) {
+    call([&](auto& effect) {
+      if constexpr (requires { effect.end(*this, job, why); }) effect.end(*this, job, why);
+    });
+    if (state.occupancy.active()) state.occupancy.leave(job);
+  }
+
+  void take_seats(JobId job) {
+    for (std::uint32_t at = state[job].grants; at != no_index; at = state.cluster.grant(at).next) {
+      const Grant& grant = state.cluster.grant(at);
+      const std::uint32_t seat = state.occupancy.enter(job, grant.node, card_of(job, grant), grant.slice);
+      touch(grant.node);
+      call([&](auto& effect) {
+        if constexpr (requires { effect.seated(*this, seat); }) effect.seated(*this, seat);
+      });
+    }
+  }
+
+  // The seats are still there; Occupancy::leave() takes them away.
+  void give_up_seats(JobId job) {
+    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
+         at = state.occupancy.seat(at).next_of_job) {
+      touch(state.occupancy.seat(at).node);
+      call([&](auto& effect) {
+        if constexpr (requires { effect.unseated(*this, at); }) effect.unseated(*this, at);
+      });
+    }
+  }
+
+  // Effects that ask are told of the node in react().
+  void touch(NodeId node) {
+    call([&](auto& effect) {
+      if constexpr (requires { effect.touched(*this, node); }) {
+        if (state.touched.empty() || state.touched.back() != node) state.touched.push_back(node);
+      }
+    });
+  }
+
+  // The card that a grant of a share is on; no_index for whole GPUs and nodes that do not tell their GPUs apart.
+  [[nodiscard]] std::uint32_t card_of(JobId job, const Grant& grant) const {
+    if (grant.devices == 0 || !state.shape(job).is_share()) return no_index;
+    return state.cluster.card(grant.node, static_cast<std::uint32_t>(std::countr_zero(grant.devices)));
+  }
+
+  [[nodiscard]] bool seats_are_grants(JobId job) const {
+    if (!state.occupancy.active()) return true;
+    using Place = std::pair<NodeId, std::uint32_t>;
+    std::vector<Place> seats, grants;
+    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
+         at = state.occupancy.seat(at).next_of_job) {
+      seats.emplace_back(state.occupancy.seat(at).node, state.occupancy.seat(at).card);
+    }
+    for (std::uint32_t at = state[job].grants; at != no_index; at = state.cluster.grant(at).next) {
+      grants.emplace_back(state.cluster.grant(at).node, card_of(job, state.cluster.grant(at)));
+    }
+    return std::is_permutation(seats.begin(), seats.end(), grants.begin(), grants.end());
+  }
+};
+
+}  // namespace gpusched::detail

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/// RunResults: what an Engine tells of its jobs, while it runs and afterwards.
+#pragma once
+
+#include <cstdint>
+
+#include "gpusched/engine/kernel.hpp"
+#include "gpusched/engine/view.hpp"
+
+namespace gpusched {
+
+/// The part of Engine that is read when a job is done; before that, Time::max() or what was so far.
+class RunResults {
+ public:
+  /// The table that the engine runs.
+  [[nodiscard]] const JobTable& jobs() const { return *state().jobs; }
+  /// The state as of now; valid until the engine moves.
+  [[nodiscard]] OracleView view() const { return OracleView(state()); }
+  /// True when every job of the table has finished.
+  [[nodiscard]] bool all_finished() const { return kernel_.all_finished(); }
+
+  /// Instant of submission; of a job that waited for the end of others, the last of these. Waiting counts from here.
+  [[nodiscard]] Time submit(JobId job) const { return state().submit(job); }
+  /// Instant of the first start.
+  [[nodiscard]] Time first_start(JobId job) const { return state()[job].first_start; }
+  /// Instant at which the job finished.
+  [[nodiscard]] Time end(JobId job) const { return state()[job].end; }
+  /// How often the job was preempted.
+  [[nodiscard]] std::uint32_t preemptions(JobId job) const { return state()[job].preemptions; }
+  /// How often a node that went down stopped the job.
+  [[nodiscard]] std::uint32_t kills(JobId job) const { return view().kills(job); }
+
+  // ---- where time went ----
+  /// Wall time running, overhead and lost work included.
+  [[nodiscard]] Time ran(JobId job) const { return state().ran_now(state()[job]); }
+  /// The part of ran() that advanced the job, at whatever rate. Precondition: its runs are over.
+  [[nodiscard]] Time useful_time(JobId job) const { return ran(job) - overhead(job) - lost(job); }
+  /// The part of ran() in which the job started, loaded and saved its state, or did what its policy added, of runs that
+  /// are over.
+  [[nodiscard]] Time overhead(JobId job) const {
+    return state().accounts.empty() ? Time{} : state().accounts[index(job)].overhead;
+  }
+  /// The part of ran() that no checkpoint kept and that was done again, or in which it stood still, of runs that are
+  /// over.
+  [[nodiscard]] Time lost(JobId job) const {
+    return state().accounts.empty() ? Time{} : state().accounts[index(job)].lost;
+  }
+  /// Where the GPU time that the job held went so far. What is at risk in a present run counts as useful.
+  [[nodiscard]] GpuTime gpu_time(JobId job) const { return kernel_.gpu_time(job); }
+  /// True when stopping or starting a job costs something, or nodes can fail.
+  [[nodiscard]] bool counts_costs() const { return !state().saved.empty(); }
+  /// True when some time of jobs may not be useful: gpu_time() tells.
+  [[nodiscard]] bool keeps_accounts() const { return !state().accounts.empty(); }
+  /// Where the GPU time of all jobs went within the span of RunInputs::measured. Work that was lost counts as far as it
+  /// was done in the span. Preconditions: keeps_accounts(), not all jobs are measured, those that are have ended.
+  [[nodiscard]] const GpuTime& measured_gpu_time() const {
+    return state().effects.get<detail::AccountWindow>().gpu_time();
+  }
+
+  // ---- jobs that change, elastic jobs, cold starts, MIG ----
+  /// True when users change jobs.
+  [[nodiscard]] bool has_changes() const { return state().changes().active(); }
+  /// True when the job was cancelled before it ended; end() is that instant, and first_start() may be Time::max().
+  [[nodiscard]] bool is_cancelled(JobId job) const { return state().changes().is_cancelled(job); }
+  /// True when users cancel the job at some time. Whether it ends before that, its policy decides: averages over jobs
+  /// leave it out, so that they are of the same jobs under all policies.
+  [[nodiscard]] bool may_be_cancelled(JobId job) const { return state().changes().cancels(job); }
+  /// A host gives a job up at `time`; no effect if it has ended by then. Preconditions: `time` is not before now and
+  /// after the job's submission; the last decision was applied.
+  void cancel_at(JobId job, Time time) {
+    GPUSCHED_ASSERT(!(time < state().now), "a job is cancelled in the past");
+    kernel_.state.effects.get<detail::Changes>().add({.time = time, .job = job}, jobs());
+    kernel_.state.effects.refresh();
+  }
+  /// True when some job may run at another size than it asks for.
+  [[nodiscard]] bool has_elastic_jobs() const { return state().sizes().active(); }
+  /// True when runs have stages.
+  [[nodiscard]] bool has_stages() const { return state().effects.get<detail::Stages>().active(); }
+  /// What the job's starts found on their nodes. Nothing where runs have no stages.
+  [[nodiscard]] StartCounts starts(JobId job) const {
+    return has_stages() ? state().effects.get<detail::Stages>().counts(job) : StartCounts{};
+  }
+  /// How often the layout of a MIG card was changed for a job so far.
+  [[nodiscard]] std::uint64_t reconfigurations() const {
+    return state().effects.get<detail::MigLayouts>().changes();
+  }
+  /// GPU time of these changes, in which the slices (of compute; a GPU that leaves MIG mode: the whole) serve nobody.
+  /// Counted in full when a change begins. A job's ran() contains its own.
+  [[nodiscard]] Time reconfiguration_gpu_time() const { return state().effects.get<detail::MigLayouts>().gpu_time(); }
+
+ protected:
+  RunResults(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const RunInputs& inputs)
+      : kernel_(jobs, cluster, options, inputs) {}
+  /// Everything that the run changes.
+  [[nodiscard]] const detail::EngineState& state() const { return kernel_.state; }
+
+  detail::Kernel kernel_;  ///< what Engine moves
+};
+
+}  // namespace gpusched

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/// SavedStates: what starting and stopping runs costs: loading, checkpoints, and rolling back to the last of them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpusched/engine/run_account.hpp"
+
+namespace gpusched::detail {
+
+/// The part of the Kernel that knows PreemptionCost. Without costs all that a run did is kept, and nothing is loaded.
+class SavedStates : public RunAccount {
+ public:
+  /// A checkpoint that moved is written: a failure no longer loses what was done before it.
+  void end_save(JobId job) {
+    SavedState& saved = state.saved[index(job)];
+    saved.kept_left = std::min(state[job].remaining, saved.after_wait);  // a move may have added a wait
+    saved.save_at = std::max(saved.kept_left - saved.interval, Time{});
+    JobAccount& account = state.accounts[index(job)];
+    account.useful_now += std::exchange(account.at_risk, {});
+    account.at_risk_before = {};
+  }
+
+ protected:
+  /// Adds what a start costs to the work left. `waits`: until the nodes of the run are ready, transfers left out.
+  void begin_costs(JobId job, Time waits) {
+    if (state.saved.empty()) return;
+    JobState& run = state[job];
+    SavedState& saved = state.saved[index(job)];
+    const RatePpm rate = working_rate(job);
+    saved = {.kills = saved.kills, .was_killed = saved.was_killed};
+    plan_checkpoints(job, rate);
+    if (!run.must_restart && waits.us == 0) return;
+    const PreemptionCost& cost = state.options.preemption;
+    Time load = waits;
+    if (run.must_restart) load += saved.was_killed ? cost.restart : cost.checkpoint + cost.restart;
+    saved.loading = saved.loading_left = EngineState::work_done(rate, load);
+    run.remaining = later_by(run.remaining, saved.loading);
+    if (waits.us > 0) saved.after_wait = run.remaining - EngineState::work_done(rate, waits);
+    run.must_restart = saved.was_killed = false;
+  }
+
+  /// Ends a run before its attempt is done: what is left is what the run began with, less what is kept of it. A load that
+  /// is interrupted is begun anew by the next run. `saves`: all that was done is kept, else what the last checkpoint has.
+  void roll_back(JobId job, bool saves) {
+    const Time passed = settle_run(job);
+    JobState& run = state[job];
+    ++run.generation;
+    if (state.saved.empty()) {
+      run.remaining -= passed;
+      return;
+    }
+    const SavedState& saved = state.saved[index(job)];
+    const Time done = passed - (saved.loading - saved.loading_left);
+    Time kept = saves ? done : Time{};
+    if (saved.moves) {
+      if (!saves) kept = std::max(run.remaining - saved.loading - saved.kept_left, Time{});
+    } else if (saved.interval.us > 0) {
+      const std::int64_t cycle = saved.interval.us + saved.saving.us;
+      kept = Time{done.us / cycle * saved.interval.us};
+      if (saves) kept.us += std::min(done.us % cycle, saved.interval.us);
+    }
+    run.remaining = run.remaining - saved.loading - times(saved.saves, saved.saving) - kept;
+  }
+
+  /// True when what a run does is kept at a preemption. Without periodic checkpoints, whatever was done is saved then.
+  [[nodiscard]] bool is_kept_at_preemption(JobId job) const {
+    return state.saved.empty() || state.saved[index(job)].interval.us == 0 ||
+           state.options.preemption.rule != CheckpointRule::fixed;
+  }
+
+  /// A moved job waits for its new nodes, which counts as loading, and no longer for those that it left. Precondition:
+  /// costs are counted.
+  void wait_again(JobId job, Time waits) {
+    SavedState& saved = state.saved[index(job)];
+    if (waits.us == 0 && saved.after_wait == Time::max()) return;
+    settle_now(job);
+    JobState& run = state[job];
+    if (saved.after_wait != Time::max()) {
+      const Time unserved = std::max(run.remaining - saved.after_wait, Time{});
+      saved.after_wait = Time::max();
+      saved.loading -= unserved;
+      saved.loading_left -= unserved;
+      run.remaining -= unserved;
+    }
+    const Time loading = EngineState::work_done(working_rate(job), waits);
+    if (waits.us > 0) saved.after_wait = run.remaining;
+    saved.loading = later_by(saved.loading, loading);
+    saved.loading_left = later_by(saved.loading_left, loading);
+    replan(job, loading, run.rate);
+  }
+
+  /// More or less work, as a policy says: overhead.
+  void adjust(JobId job, Time change) {
+    keep_accounts();
+    settle_now(job);
+    if (!state.saved.empty()) {
+      SavedState& saved = state.saved[index(job)];
+      if (saved.after_wait != Time::max()) saved.after_wait += change;
+      if (saved.save_at > Time{}) saved.save_at = std::max(saved.save_at + change, Time{});
+      saved.kept_left = std::max(saved.kept_left + change, Time{});
+    }
+    add_overhead(state.accounts[index(job)], change);
+    replan(job, change, state[job].rate);
+  }
+
+  /// The GPUs that the job holds by node, each once.
+  std::span<const NodePart> parts_of(JobId job) {
+    parts_.clear();
+    const Shape& shape = state.held_shape(job);
+    for (std::uint32_t at = state[job].grants; at != no_index; at = state.cluster.grant(at).next) {
+      const Grant& grant = state.cluster.grant(at);
+      const MilliGpu milli = grant.tasks * shape.gpu_milli_per_task;
+      const auto known =
+          std::find_if(parts_.begin(), parts_.end(), [&](const NodePart& part) { return part.node == grant.node; });
+      if (known == parts_.end()) {
+        parts_.push_back({.node = grant.node, .milli = milli});
+      } else {
+        known->milli += milli;
+      }
+    }
+    return parts_;
+  }
+
+ private:
+  void plan_checkpoints(JobId job, RatePpm rate) {
+    JobState& run = state[job];
+    SavedState& saved = state.saved[index(job)];
+    const PreemptionCost& cost = state.options.preemption;
+    saved.interval = interval_of(job, rate);
+    saved.moves = state.effects.get<Stages>().moves_checkpoints();
+    if (saved.moves) {
+      saved.kept_left = run.remaining;
+      if (saved.interval.us > 0) saved.save_at = std::max(run.remaining - saved.interval, Time{});
+    } else if (saved.interval.us > 0 && cost.periodic_checkpoint.us > 0 && run.remaining.us > 0) {
+      saved.saving = EngineState::work_done(rate, cost.periodic_checkpoint);
+      saved.saves = static_cast<std::uint32_t>(
+          std::min<std::int64_t>((run.remaining.us - 1) / saved.interval.us, no_index - 1));
+      run.remaining = later_by(run.remaining, times(saved.saves, saved.saving));
+    }
+  }
+
+  // What is taken back was perhaps done already, and then was work.
+  static void add_overhead(JobAccount& account, Time change) {
+    account.extra_left += change;
+    if (account.extra_left >= Time{}) return;
+    const Time done = std::min(account.overhead_now, Time{} - account.extra_left);
+    account.overhead_now -= done;
+    account.at_risk += done;
+    account.extra_left = {};
+  }
+
+  // Work between the checkpoints of a run that begins, whose rate is `rate`.
+  [[nodiscard]] Time interval_of(JobId job, RatePpm rate) {
+    const PreemptionCost& cost = state.options.preemption;
+    if (cost.rule == CheckpointRule::fixed) return cost.checkpoint_interval;
+    const Outages& outages = state.effects.get<Outages>();
+    double rate_per_s = 0;
+    for (std::uint32_t at = state[job].grants; at != no_index && outages.active(); at = state.cluster.grant(at).next) {
+      rate_per_s += outages.rate_per_s(state.cluster.grant(at).node);
+    }
+    if (rate_per_s == 0) return {};
+    const Stages& stages = state.effects.get<Stages>();
+    const double write_s =
+        stages.moves_checkpoints() ? stages.checkpoint_s(parts_of(job)) : to_seconds(cost.periodic_checkpoint);
+    const double mean_s = 1 / rate_per_s;
+    double interval_s = std::sqrt(2 * write_s * mean_s);
+    if (cost.rule == CheckpointRule::daly) {
+      const double part = write_s / (2 * mean_s);
+      interval_s = part < 1 ? interval_s * (1 + std::sqrt(part) / 3 + part / 9) - write_s : mean_s;
+    }
+    const Time interval = from_seconds(std::min(interval_s, to_seconds(end_of_time)));
+    return std::max(EngineState::work_done(rate, interval), Time{1});
+  }
+
+  static Time times(std::uint32_t count, Time span) { return {mul_div(count, span.us, 1)}; }
+
+  std::vector<NodePart> parts_;  // of parts_of()
+};
+
+}  // namespace gpusched::detail

@@ -35,8 +35,8 @@ class ClusterLevelLog {
       if (event.kind == EventKind::start) wait(view, event.job, -1);
       if (event.kind == EventKind::start) run(view.held_gpu_milli(event.job), 1);
       if (event.kind == EventKind::preempt || leaves_cluster(event.kind)) run(-view.released_gpu_milli(event.job), -1);
-      if (event.kind == EventKind::preempt || enters_queue(event.kind)) wait(view, event.job, 1);
-      if (event.kind == EventKind::withdraw) wait(view, event.job, -1);
+      if (event.kind == EventKind::preempt || enters_queue(event.kind)) wait(view.at(event), event.job, 1);
+      if (event.kind == EventKind::withdraw) wait(view.at(event), event.job, -1);
     }
     now_.up_gpus = view.cluster().total_gpus() - view.cluster().withheld_gpu_milli() / whole_gpu;
     keep_level(view.now());

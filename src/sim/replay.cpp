@@ -105,16 +105,15 @@ bool is_stopped(const ReplayProgress& progress) {
   return wanted || progress.failed.load(std::memory_order_relaxed);
 }
 
-// Decides nothing any more once the run is to stop; what is left of it then passes at once. Takes the time of each
-// decision where `times` are asked for.
+// Ends the run when it is to stop. Takes the time of each decision where `times` are asked for.
 class StoppablePolicy {
  public:
   StoppablePolicy(AnyPolicy policy, const ReplayProgress& progress, std::optional<DecisionTimes>& times)
       : policy_(std::move(policy)), progress_(&progress), times_(&times) {}
 
   [[nodiscard]] std::string_view name() const { return policy_.name(); }
+  [[nodiscard]] bool stopped() const { return is_stopped(*progress_); }
   void decide(const OracleView& view, Decision& decision) {
-    if (is_stopped(*progress_)) return;
     if (!*times_) return policy_.decide(view, decision);
     const auto begin = std::chrono::steady_clock::now();
     policy_.decide(view, decision);

@@ -27,7 +27,7 @@ std::vector<Counterpart> orders() {
   const auto shortest = by_key([](const ReferenceJob& job) { return job.believed_us; });
   const ReferenceEstimator requested("requested"), history("history");
   return {
-      {.policy = "fifo", .rule = reference_fifo},
+      {.policy = "fifo", .rule = ReferenceList{.before = id}},
       {.policy = "fifo-skip", .rule = ReferenceList{.before = id, .skips = true}},
       {.policy = "sjf", .rule = ReferenceList{remaining}},
       {.policy = "sjf{best_speed=true}", .rule = ReferenceList{remaining}},

@@ -116,14 +116,6 @@ struct ReferenceList {
   }
 };
 
-/// In the order of the list; the first that does not fit blocks.
-inline void reference_fifo(ReferenceSimulator& world) {
-  for (ReferenceJob* job : world.waiting()) {
-    if (job->gpus > world.free()) return;
-    world.start(*job);
-  }
-}
-
 /// Gives all jobs, running ones too, the cluster anew, in order of the key: a stable sort, in place, of the list that
 /// the event before left.
 struct ReferencePreemptive {

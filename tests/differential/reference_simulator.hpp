@@ -112,9 +112,9 @@ class ReferenceSimulator {
   void stop(ReferenceJob& job) {
     job.running = false;
     job.must_restart = true;
-    if (costs_.checkpoint_interval == 0) return;
     const std::int64_t worked = std::max<std::int64_t>(job.ran_this_run - job.loading, 0);
-    prolong(job, job.ran_this_run - job.loading - (worked - worked % costs_.checkpoint_interval));
+    const std::int64_t interval = costs_.checkpoint_interval;
+    prolong(job, job.ran_this_run - job.loading - (interval == 0 ? worked : worked - worked % interval));
   }
 
   /// Stops the running jobs that are not among `chosen`, then starts those of them that wait, in that order.

@@ -291,9 +291,9 @@ class World {
     if (job.started_by == decisions_) return take_back(job);
     job.must_restart = true;
     stops.push_back({now, job.id});
-    if (costs_.checkpoint_interval == 0) return;
     const std::int64_t ran = (now - job.started) / job.slow, worked = std::max<std::int64_t>(ran - job.loading, 0);
-    const std::int64_t kept = worked - worked % costs_.checkpoint_interval;
+    const std::int64_t interval = costs_.checkpoint_interval;
+    const std::int64_t kept = interval == 0 ? worked : worked - worked % interval;
     job.remaining += ran - job.loading - kept;
   }
 

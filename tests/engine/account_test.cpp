@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of runs went, worked out by hand. In every run each GPU-second is useful, overhead, lost, withheld or idle.
+// Where the time of runs went, worked out by hand. In every run each GPU-second is useful, overhead, lost, withheld or
+// idle.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -109,13 +110,13 @@ TEST(Accounts, ARunIsBookedAtTheRateThatItsCompanyLeavesIt) {
   EXPECT_EQ(run.of(1), (GpuSeconds{100, 0, 75}));
 }
 
-// A checkpoint each 50 s of work. Alone until 60, then in turns: 80 s of work are done at 100, when the node fails; lost
-// are the 10 s from 50 to 60 and the 40 s in turns.
+// A checkpoint each 50 s of work. Alone until 60, then in turns: 80 s of work are done at 100, when the node fails;
+// lost are the 10 s from 50 to 60 and the 40 s in turns.
 TEST(Accounts, WhatIsLostIsTheTimeSinceTheCheckpointWhateverTheRatesWere) {
   const JobTable jobs = shares({{0, 200}, {60, 100}});
   const NodeFailures failures = outage(0, 100, 110);
-  const CheckedRun run(jobs, one_gpu_in_turns(), Fifo{},
-                       {.preemption = {.checkpoint_interval = whole_seconds(50)}}, {.failures = &failures});
+  const CheckedRun run(jobs, one_gpu_in_turns(), Fifo{}, {.preemption = {.checkpoint_interval = whole_seconds(50)}},
+                       {.failures = &failures});
   EXPECT_EQ(run.of(0).lost, 25);
   EXPECT_EQ(run.of(1).lost, 20);
 }
@@ -123,8 +124,8 @@ TEST(Accounts, WhatIsLostIsTheTimeSinceTheCheckpointWhateverTheRatesWere) {
 // Preempted at 100; loads from 150 and is preempted at 160; loads from 210 to 240, and works for 900 s.
 TEST(Accounts, ALoadThatIsInterruptedByAPreemptionBeginsAnewAndIsPaidOnce) {
   const JobTable jobs = table_of({{0, 1000, 1}, {100, 50, 1}, {160, 50, 1}});
-  const CheckedRun run(jobs, Cluster::pool(1), ShortestRemaining(false),
-                       {.preemption = {.restart = whole_seconds(30)}}, {});
+  const CheckedRun run(jobs, Cluster::pool(1), ShortestRemaining(false), {.preemption = {.restart = whole_seconds(30)}},
+                       {});
   EXPECT_EQ(run.engine.end(JobId{0}), whole_seconds(1140));
   EXPECT_EQ(run.of(0), (GpuSeconds{1000, 40, 0}));
 }
@@ -133,8 +134,10 @@ TEST(Accounts, ALoadThatIsInterruptedByAPreemptionBeginsAnewAndIsPaidOnce) {
 TEST(Accounts, ALoadThatIsInterruptedByAFailureBeginsAnewAndIsPaidOnce) {
   const JobTable jobs = table_of({{0, 1000, 1}});
   NodeFailures failures;
-  const std::vector<NodeChange> changes{{whole_seconds(100), NodeId{0}, false}, {whole_seconds(150), NodeId{0}, true},
-                                        {whole_seconds(160), NodeId{0}, false}, {whole_seconds(210), NodeId{0}, true}};
+  const std::vector<NodeChange> changes{{whole_seconds(100), NodeId{0}, false},
+                                        {whole_seconds(150), NodeId{0}, true},
+                                        {whole_seconds(160), NodeId{0}, false},
+                                        {whole_seconds(210), NodeId{0}, true}};
   failures.add_changes(changes);
   const CheckedRun run(jobs, Cluster::homogeneous(1, 1), Fifo{}, {.preemption = {.restart = whole_seconds(30)}},
                        {.failures = &failures});
@@ -146,19 +149,21 @@ TEST(Accounts, ALoadThatIsInterruptedByAFailureBeginsAnewAndIsPaidOnce) {
 TEST(Accounts, SecondsOfACheckpointThatIsNotDoneAreOverhead) {
   const JobTable jobs = table_of({{0, 15, 1}});
   const NodeFailures failures = outage(0, 12, 20);
-  const CheckedRun run(jobs, Cluster::homogeneous(1, 1), Fifo{},
-                       {.preemption = {.checkpoint_interval = whole_seconds(10),
-                                       .periodic_checkpoint = whole_seconds(4)}},
-                       {.failures = &failures});
+  const CheckedRun run(
+      jobs, Cluster::homogeneous(1, 1), Fifo{},
+      {.preemption = {.checkpoint_interval = whole_seconds(10), .periodic_checkpoint = whole_seconds(4)}},
+      {.failures = &failures});
   EXPECT_EQ(run.engine.end(JobId{0}), whole_seconds(39));
   EXPECT_EQ(run.of(0), (GpuSeconds{15, 6, 10}));
 }
 
 // The first row waits for the second, which is submitted at 0 too.
 TEST(Accounts, TheSpanBeginsWithTheFirstRowAlsoWhereThatWaits) {
+  const Shape one{.tasks = 1, .gpu_milli_per_task = whole_gpu};
+  const std::vector<std::string> after{"A"};
   JobTableBuilder builder;
-  builder.add({.id = "B", .work = whole_seconds(100), .shape = {.tasks = 1, .gpu_milli_per_task = 1000}, .after = {"A"}});
-  builder.add({.id = "A", .work = whole_seconds(900), .shape = {.tasks = 1, .gpu_milli_per_task = 1000}});
+  builder.add({.id = "B", .work = whole_seconds(100), .shape = one, .after = after});
+  builder.add({.id = "A", .work = whole_seconds(900), .shape = one});
   const JobTable jobs = *std::move(builder).build();
   const CheckedRun run(jobs, Cluster::pool(1), Fifo{}, {.preemption = {.restart = whole_seconds(1)}}, {});
   EXPECT_DOUBLE_EQ(run.metrics.makespan_s, 1000);
@@ -167,8 +172,8 @@ TEST(Accounts, TheSpanBeginsWithTheFirstRowAlsoWhereThatWaits) {
   EXPECT_DOUBLE_EQ(*run.metrics.goodput, 1);
 }
 
-// Measured from 50 to 80: the first job loses the 10 s that it worked in that span, and then works for 19; its 50 s before
-// are nobody's business.
+// Measured from 50 to 80: the first job loses the 10 s that it worked in that span, and then works for 19; its 50 s
+// before are nobody's business.
 TEST(Accounts, InAMeasuredSpanNothingIsLostThatWasDoneBefore) {
   const JobTable jobs = table_of({{0, 100, 1}, {50, 30, 1}});
   const NodeFailures failures = outage(0, 60, 61);

@@ -42,7 +42,7 @@ struct Stage {
   Stage(const std::vector<Row>& rows, ElasticCurve curve, const EngineOptions& options = {}, std::uint32_t gpus = 4)
       : jobs(table_of(rows)),
         model(model_of(jobs, std::move(curve))),
-        engine(jobs, Cluster::homogeneous(1, gpus), options, nullptr, nullptr, nullptr, &model) {}
+        engine(jobs, Cluster::homogeneous(1, gpus), options, {.elastic = &model}) {}
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
@@ -311,7 +311,7 @@ RC_GTEST_PROP(ElasticJobs, AreAccountedForAtEverySize, ()) {
     // Loading passes at the rate of the run that it begins: only runs without cost have the plain course.
     if (options.preemption.restart == Time{}) RC_ASSERT(left_s[i] < 1e-3);
   }
-  RC_ASSERT(std::abs(log.held_gpu_s() - held_gpu_s) < 1e-3);
+  RC_ASSERT(std::abs(RunLog::gpu_seconds(log.held()) - held_gpu_s) < 1e-3);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(Engine, ALoadCutShortLeavesTheWorkAsItWas) {
 
 TEST(Engine, WhatWouldEndAfterTheEndOfTimeNeverEnds) {
   const JobTable jobs = table_of({{0, 1000, 1}, {10, 10, 1}, {100, 10, 1}, {200, 10, 1}});
-  Engine engine(jobs, Cluster::pool(1), {.preemption = {.restart = whole_seconds(4'000'000'000'000)}});
+  Engine engine(jobs, Cluster::pool(1), {.preemption = {.restart = whole_seconds(4'599'999'999'900)}});
   ShortestRemaining policy(false);
   EXPECT_FALSE(simulate(engine, policy));
   EXPECT_EQ(engine.view().finished(), 3u);
@@ -143,9 +143,9 @@ TEST(View, TellsDemandsApartByWhatTheClusterBounds) {
   EXPECT_EQ(bounded.view().shape_of_demand(bounded.view().demand(JobId{1})).memory_mib_per_task, 10);
 }
 
-TEST(Engine, AnAttemptThatEndsQueuesAgainBehindTheOthers) {
+TEST(Engine, AnAttemptThatEndsQueuesAgainInItsPlace) {
   const JobTable jobs = table_of({{.submit = 0, .attempts = {3, 4}}, {.submit = 1, .work = 5}});
-  EXPECT_EQ(run(jobs, Cluster::pool(1), Fifo{}), (Spans{{0, 12}, {3, 8}}));
+  EXPECT_EQ(run(jobs, Cluster::pool(1), Fifo{}), (Spans{{0, 7}, {7, 12}}));
 }
 
 TEST(Engine, AJobOfNoWorkEndsWhenItStarts) {
@@ -248,7 +248,7 @@ TEST(View, TellsTheSpeedsOfAJobWhereThereAreAny) {
   const JobTable jobs = table_of({{.submit = 0, .work = 10, .gpus = 2, .family = "resnet"}});
   RuntimeModel runtime(2, 2);
   runtime.set_for_gang(1, 2, 1, 300'000);
-  const Engine known(jobs, Cluster::pool(2), {}, &runtime), unknown(jobs, Cluster::pool(2));
+  const Engine known(jobs, Cluster::pool(2), {}, {.runtime = &runtime}), unknown(jobs, Cluster::pool(2));
   EXPECT_EQ(known.view().speed(JobId{0}, 0), reference_rate);
   EXPECT_EQ(known.view().speed(JobId{0}, 1), 300'000u);
   EXPECT_EQ(known.view().speed(JobId{0}, 7), reference_rate);  // a type that the table does not have

@@ -222,8 +222,8 @@ JobChange size(JobTable& jobs, std::uint32_t job, Time time, std::uint32_t gpus)
   return {.time = time, .job = JobId{job}, .kind = JobChange::Kind::size, .shape = shape};
 }
 
-TEST(JobChanges, AWaitingJobOfAnotherSizeJoinsItsQueueAnew) {
-  // j1 wants 4 and blocks j2; from 20 on it wants 1, stands behind j2, and both run at once.
+TEST(JobChanges, AWaitingJobOfAnotherSizeKeepsItsPlace) {
+  // j1 wants 4 and blocks j2; from 20 on it wants 1, and both run at once.
   JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 1}});
   const JobChanges changes({size(jobs, 1, at(20), 1)}, 3);
   Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
@@ -239,7 +239,7 @@ TEST(JobChanges, AWaitingJobOfAnotherSizeJoinsItsQueueAnew) {
 }
 
 TEST(JobChanges, ARunningJobOfAnotherSizeIsStoppedAndKeepsItsWork) {
-  // j0 did 30 of its 100 s on 2 GPUs. At 30 it goes back to the queue with 4, after j1, which takes the 2.
+  // j0 did 30 of its 100 s on 2 GPUs. At 30 it wants 3 and keeps its place before the others: it starts again at once.
   JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 2}});
   const JobChanges changes({size(jobs, 0, at(30), 3)}, 3);
   const EngineOptions options{.preemption = {.checkpoint = at(2), .restart = at(3)}};
@@ -249,8 +249,8 @@ TEST(JobChanges, ARunningJobOfAnotherSizeIsStoppedAndKeepsItsWork) {
   RunLog log;
   EventLog events;
   ASSERT_TRUE(simulate(engine, policy, runs, log, events));
-  // j1 and j2 go first; j0 needs 70 s more, and 5 for its checkpoint.
-  EXPECT_EQ(runs.lines, (std::vector<std::string>{"j0 0-30x2", "j1 30-80x4", "j2 80-90x2", "j0 90-165x3"}));
+  // It needs 70 s more, and 5 for its checkpoint.
+  EXPECT_EQ(runs.lines, (std::vector<std::string>{"j0 0-30x2", "j0 30-105x3", "j1 105-155x4", "j2 155-165x2"}));
   EXPECT_EQ(events.lines.front(), "30 kill 0");
   EXPECT_EQ(events.lines[1], "30 withdraw 0");
   EXPECT_EQ(engine.ran(JobId{0}), at(105));
@@ -274,23 +274,93 @@ TEST(JobChanges, ASizeThatComesBeforeWhatAJobWaitsForEndsIsTheOneThatItAsksFor) 
   EXPECT_EQ(runs.lines, (std::vector<std::string>{"j0 0-100x1", "j1 100-105x2", "j2 2-202x1"}));
 }
 
-TEST(JobChanges, ACopyOfAnEngineGoesOnAlikeBetweenTheTwoDecisions) {
-  JobTable jobs = table({{0, 100, 2}, {1, 50, 4}, {2, 10, 1}});
-  const JobChanges changes({size(jobs, 1, at(20), 1)}, 3);
+// The job of higher priority holds all 8 GPUs, and is left with 4 at 100: it runs on with these, without a cost, and
+// the other one, which wants 8, waits.
+TEST(JobChanges, ARunningJobThatIsMadeSmallerRunsOnWhereItsPolicyPutsItFirst) {
+  JobTable jobs = table({{0, 1000, 8, 9}, {10, 1000, 8, 1}});
+  const JobChanges changes({size(jobs, 0, at(100), 4)}, 2);
+  const PreemptionCost costly{.checkpoint = at(2), .restart = at(30), .checkpoint_interval = at(70)};
+  static const PolicyRegistry registry = PolicyRegistry::standard();
+  for (const char* name : {"fifo", "fifo-skip", "priority{aging_s=1e6}", "srtf", "sjf"}) {
+    const Cluster cluster = Cluster::homogeneous(1, 8);
+    auto policy = registry.make(parse_policy_list(name)->front(), {.jobs = &jobs, .cluster = &cluster});
+    ASSERT_TRUE(policy.has_value()) << name;
+    Engine engine(jobs, cluster, {.preemption = costly}, {.changes = &changes});
+    RunLines runs;
+    RunLog log;
+    ASSERT_TRUE(simulate(engine, *policy, runs, log)) << name;
+    EXPECT_EQ(runs.lines, (std::vector<std::string>{"j0 0-100x8", "j0 100-1000x4", "j1 1000-2000x8"})) << name;
+    EXPECT_EQ(engine.preemptions(JobId{0}), 0u) << name;
+    EXPECT_EQ(engine.overhead(JobId{0}) + engine.lost(JobId{0}), at(0)) << name;
+    EXPECT_EQ(fault_of_account(engine, log), std::nullopt) << name;
+  }
+}
+
+// Smaller, but behind one that fits: it waits for its turn, and pays for the stop.
+TEST(JobChanges, ARunningJobThatIsMadeSmallerIsStoppedWhereItsPolicyPutsAnotherFirst) {
+  JobTable jobs = table({{0, 1000, 8}, {10, 50, 8}});
+  const JobChanges changes({size(jobs, 0, at(100), 4)}, 2);
+  Engine engine(jobs, Cluster::pool(8), {.preemption = {.restart = at(30)}}, {.changes = &changes});
+  struct LastFirst {
+    std::string_view name() const { return "last-first"; }
+    void decide(const View& view, Decision& decision) {
+      const std::vector<JobId> waiting(view.queue(0).begin(), view.queue(0).end());
+      for (auto job = waiting.rbegin(); job != waiting.rend(); ++job) decision.start(*job);
+    }
+  } policy;
+  RunLines runs;
+  ASSERT_TRUE(simulate(engine, policy, runs));
+  EXPECT_EQ(runs.lines, (std::vector<std::string>{"j0 0-100x8", "j1 100-150x8", "j0 150-1080x4"}));
+}
+
+// What is at risk when the size changes is counted at the sizes that did it: 8 GPUs for 30 s since the checkpoint at
+// 70, then 4 for 20 s, until the node fails.
+TEST(JobChanges, WorkAtRiskIsLostAtTheSizesThatDidIt) {
+  JobTable jobs = table({{0, 1000, 8}});
+  const JobChanges changes({size(jobs, 0, at(100), 4)}, 1);
+  NodeFailures failures;
+  const std::vector<NodeChange> outage{{at(120), NodeId{0}, false}, {at(130), NodeId{0}, true}};
+  failures.add_changes(outage);
+  Engine engine(jobs, Cluster::homogeneous(1, 8), {.preemption = {.checkpoint_interval = at(70)}},
+                {.failures = &failures, .changes = &changes});
+  Fifo policy;
+  RunLog log;
+  ASSERT_TRUE(simulate(engine, policy, log));
+  EXPECT_DOUBLE_EQ(RunLog::gpu_seconds(engine.gpu_time(JobId{0}).lost), 8 * 30 + 4 * 20);
+  EXPECT_DOUBLE_EQ(RunLog::gpu_seconds(engine.gpu_time(JobId{0}).useful), 8 * 70 + 4 * 930);
+  EXPECT_EQ(fault_of_account(engine, log), std::nullopt);
+}
+
+TEST(JobChanges, AnEndAtTheInstantOfAChangeWins) {
+  JobTable jobs = table({{0, 100, 4}, {10, 5000, 8}});
+  const JobChanges changes({size(jobs, 0, at(100), 8)}, 2);
+  Engine engine(jobs, Cluster::pool(8), {}, {.changes = &changes});
+  Fifo policy;
+  RunLines runs;
+  ASSERT_TRUE(simulate(engine, policy, runs));
+  EXPECT_EQ(runs.lines, (std::vector<std::string>{"j0 0-100x4", "j1 100-5100x8"}));
+}
+
+TEST(JobChanges, ACopyOfAnEngineGoesOnAlikeBeforeTheDecisionOfAChange) {
+  JobTable jobs = table({{0, 100, 4}, {1, 50, 4}, {2, 10, 1}});
+  const JobChanges changes({size(jobs, 0, at(20), 2)}, 3);
   Engine engine(jobs, Cluster::pool(4), {}, {.changes = &changes});
   Fifo policy;
-  while (engine.advance()) {
+  while (engine.advance() && engine.view().now() < at(20)) {
     Decision decision = engine.decision();
     policy.decide(engine.view(), decision);
     engine.apply();
-    if (engine.view().now() == at(20)) break;
   }
-  EXPECT_EQ(engine.view().phase(JobId{1}), JobPhase::future);
+  EXPECT_EQ(engine.view().phase(JobId{0}), JobPhase::pending);
   Engine copy = engine;
   for (Engine* const each : {&engine, &copy}) {
+    Decision decision = each->decision();
+    policy.decide(each->view(), decision);
+    each->apply();
     Fifo own = policy;
     ASSERT_TRUE(simulate(*each, own));
-    EXPECT_EQ(each->end(JobId{1}), at(70));
+    EXPECT_EQ(each->end(JobId{0}), at(100));
+    EXPECT_EQ(each->end(JobId{1}), at(150));
   }
 }
 

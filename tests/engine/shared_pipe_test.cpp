@@ -13,7 +13,7 @@
 namespace gpusched::detail {
 namespace {
 
-constexpr double none = std::numeric_limits<double>::infinity();
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 TEST(SharedPipe, EqualTransfersTakeAsManyTimesAsLong) {
   for (const std::uint32_t count : {1u, 2u, 7u, 100u}) {
@@ -37,7 +37,7 @@ TEST(SharedPipe, ASingleTransferIsAsFastAsItsNode) {
 }
 
 TEST(SharedPipe, WhoComesLaterSharesTheRest) {
-  SharedPipe pipe(none, 10);
+  SharedPipe pipe(unbounded, 10);
   const std::uint32_t first = pipe.begin(Time{}, 100), second = pipe.begin(whole_seconds(4), 30);
   EXPECT_EQ(pipe.next_time(), whole_seconds(10));  // 30 at 5 a second; of the first, 30 are left
   EXPECT_EQ(pipe.pop(), second);
@@ -46,7 +46,7 @@ TEST(SharedPipe, WhoComesLaterSharesTheRest) {
 }
 
 TEST(SharedPipe, WhatIsCancelledLeavesItsShareToTheOthers) {
-  SharedPipe pipe(none, 10);
+  SharedPipe pipe(unbounded, 10);
   const std::uint32_t first = pipe.begin(Time{}, 100), second = pipe.begin(Time{}, 100);
   pipe.cancel(whole_seconds(10), first);
   EXPECT_EQ(pipe.next_time(), whole_seconds(15));

@@ -43,8 +43,7 @@ struct SlowRun {
   double since_save = 0;
 };
 struct SlowJob {
-  double work, kept;   // left now, and at the last checkpoint
-  double carried = 0;  // loading
+  double work, kept;  // left now, and at the last checkpoint
   double overhead = 0, lost = 0;
   bool must_restart = false, was_killed = false, runs = false, ended = false;
   double ready_since = never;  // when its work was done
@@ -79,7 +78,6 @@ class SlowSimulator {
     it.runs = true;
     it.run = {};
     it.kept = it.work;
-    it.run.loading = std::exchange(it.carried, 0);
     if (it.must_restart) {
       it.run.loading += to_seconds(cost_.restart) + (it.was_killed ? 0 : to_seconds(cost_.checkpoint));
     }
@@ -110,8 +108,6 @@ class SlowSimulator {
     if (interval_ > 0) {
       it.lost += it.kept - it.work;
       it.work = it.kept;
-    } else {
-      it.carried = it.run.loading;  // goes on at the next start
     }
     it.must_restart = true;
     end(index(job));

@@ -75,7 +75,11 @@ class IntervalChecker {
     if (times.own_overheads || cancelled) return std::nullopt;
     if (sum < jobs.work(job)) return name(job) + " did less than its work";
     if (sum > jobs.work(job) + paid + lost) return name(job) + " did more than its work and costs";
-    if (lost == Time{} && sum != jobs.work(job) + paid) return name(job) + " paid another price than was asked";
+    // A load that is interrupted is paid as far as it went.
+    const Time overhead = engine_.overhead(job);
+    if (lost == Time{} && (sum != jobs.work(job) + overhead || overhead > paid)) {
+      return name(job) + " paid another price than was asked";
+    }
     const std::size_t starts = jobs.attempts(job) + static_cast<std::size_t>(stops);
     if (!times.moves && runs.size() > starts) return name(job) + " was interrupted more often than is counted";
     return std::nullopt;

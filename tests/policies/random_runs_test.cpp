@@ -3,87 +3,16 @@
 // alone. GPUSCHED_RANDOM_RUNS=100000 makes as many runs of each; a fault is told with the seed that repeats it.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "src/policies/backfill/backfill.hpp"
-#include "src/policies/seam/registry.hpp"
 #include "src/policies/seam/unfinished.hpp"
-#include "tests/differential/check_many.hpp"
+#include "tests/policies/contestants.hpp"
 #include "tests/policies/interval_checker.hpp"
-#include "tests/policies/policy_support.hpp"
 #include "tests/policies/random_world.hpp"
 
 namespace gpusched::test {
 namespace {
-
-std::uint64_t run_count() {
-  const char* const wanted = std::getenv("GPUSCHED_RANDOM_RUNS");
-  return wanted == nullptr ? 2000 : std::strtoull(wanted, nullptr, 10);
-}
-
-struct Contestant {
-  std::string policy;
-  std::string backfill = {};
-};
-
-std::ostream& operator<<(std::ostream& out, const Contestant& contestant) {
-  return out << contestant.policy << (contestant.backfill.empty() ? "" : "+") << contestant.backfill;
-}
-
-std::vector<Contestant> contestants() {
-  std::vector<Contestant> all;
-  for (const PolicyInfo& info : registry().rows()) all.push_back({info.name});
-  for (const char* form : {"sjf{skip=true}",
-                           "edf{skip=true}",
-                           "slurm{skip=true}",
-                           "k8s{pods=true}",
-                           "k8s{score=most-allocated}",
-                           "k8s{resources=gpu}",
-                           "hdrf{rescale=false}",
-                           "hdrf{skip_empty=false}",
-                           "gandiva{migrate=true}",
-                           "gandiva{slice_s=17}",
-                           "max-min{preempt=true}",
-                           "themis{auction=false}",
-                           "volcano{by=user,drf=false,preempt=true,reclaim=true}",
-                           "volcano{preempt=true,reclaim=true}",
-                           "yarn-fair{by=user,preemption=true}",
-                           "yarn-capacity{by=user,preemption=true}",
-                           "priority{aging_s=1e9}",
-                           "gavel{objective=makespan,round_s=90,reset_s=90}",
-                           "gavel{objective=finish-time-fairness,round_s=90,reset_s=90}",
-                           "gavel{objective=water-filling,by=user,round_s=70,reset_s=200}",
-                           "gavel{objective=fifo,round_s=7,reset_s=0}",
-                           "allox{window_jobs=2}",
-                           "sjf{best_speed=true}",
-                           "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}",
-                           "agenda{mode=preempt,heuristic=las}"}) {
-    all.push_back({form});
-  }
-  for (const char* order : {"fifo", "sjf", "edf", "wfp3"}) {
-    for (const char* backfill : {"easy", "conservative", "sc20"}) all.push_back({order, backfill});
-  }
-  all.push_back({"slurm{bf_interval_s=7,bf_max_job_test=20}", "easy"});
-  return all;
-}
-
-WorldKind kind_for(const std::string& policy) {
-  if (policy.starts_with("static-partition")) return WorldKind::one_pool;
-  return policy.find('@') == std::string::npos || policy.find("@sc20") != std::string::npos ? WorldKind::any
-                                                                                            : WorldKind::one_gpu_tasks;
-}
-
-Result<AnyPolicy> make(const Contestant& contestant, const RandomWorld& world) {
-  const auto specs = parse_policy_list(contestant.policy);
-  if (!specs) return Unexpected{specs.error()};
-  const PolicyContext context{.jobs = &world.jobs, .cluster = &world.cluster, .seed = 1};
-  if (contestant.backfill.empty()) return registry().make(specs->front(), context);
-  const auto backfill = parse_backfill(contestant.backfill);
-  if (!backfill) return Unexpected{backfill.error()};
-  return make_backfilled(registry(), specs->front(), *backfill, context);
-}
 
 bool has_own_overheads(const Contestant& contestant) {
   for (const char* sign : {"@", "migrate=true", "pods=true"}) {
@@ -139,13 +68,14 @@ std::optional<std::string> fault_of_sizes(const Engine& engine, std::span<const 
 std::optional<std::string> fault_of_run(const Contestant& contestant, const RandomWorld& world,
                                         const NodeFailures& failures = {}, const ElasticModel& elastic = {},
                                         const JobChanges& changes = {}) {
-  auto policy = make(contestant, world);
+  auto policy = make(contestant, world.jobs, world.cluster);
   if (!policy) return std::nullopt;
-  Engine engine(world.jobs, world.cluster, world.options, {.failures = &failures, .elastic = &elastic, .changes = &changes});
+  Engine engine(world.jobs, world.cluster, world.options,
+                {.failures = &failures, .elastic = &elastic, .changes = &changes});
   IntervalLog intervals;
   Decision decision = engine.decision();
   Time last = engine.view().now();
-  gpusched::detail::TurnWatch turns(engine.view());
+  gpusched::detail::ProgressWatch turns(engine.view());
   for (std::uint32_t instants = 0; engine.advance(); ++instants) {
     if (instants == most_instants) return "it goes on for ever";
     const OracleView view = engine.view();
@@ -180,9 +110,8 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
 
 class RandomRuns : public testing::TestWithParam<Contestant> {};
 
-INSTANTIATE_TEST_SUITE_P(Policies, RandomRuns, testing::ValuesIn(contestants()), [](const auto& instance) {
-  return readable(instance.param.policy + (instance.param.backfill.empty() ? "" : " with ") + instance.param.backfill);
-});
+INSTANTIATE_TEST_SUITE_P(Policies, RandomRuns, testing::ValuesIn(contestants()),
+                         [](const auto& instance) { return name_of(instance.param); });
 
 TEST_P(RandomRuns, HaveIntervalsThatHold) {
   for (std::uint64_t seed = 1; seed <= run_count(); ++seed) {

@@ -24,8 +24,8 @@ struct Row {
   std::vector<std::int64_t> attempts = {};  ///< replaces work
   std::int64_t estimate = -1;               ///< -1 = none
   std::int32_t priority = 0;
-  std::int64_t deadline = -1;  ///< -1 = none
-  std::int64_t start = -1;     ///< as recorded; -1 = none
+  std::int64_t deadline = -1;           ///< -1 = none
+  std::int64_t start = -1;              ///< as recorded; -1 = none
   std::vector<std::string> after = {};  ///< rows that must have ended
 };
 

@@ -3,8 +3,11 @@
 /// earlier ones leave. A refused command changes nothing; Engine::apply then carries out the rest and cannot fail.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <vector>
 
 #include "gpusched/engine/engine_state.hpp"
 
@@ -163,7 +166,28 @@ class Decision {
   [[nodiscard]] detail::Sizes& sizes() { return state_->effects.get<detail::Sizes>(); }
 
   std::uint32_t place(JobId job, const Shape& shape, Placement rule) {
+    if (!state_->resized.empty()) {
+      if (const std::uint32_t same = place_where_it_ran(job, shape); same != no_index) return same;
+    }
     return state_->cluster.place(shape, quota_vc(job), state_->rule_for(job, rule), state_->speeds(job));
+  }
+
+  // A job whose user made it smaller at this instant keeps the nodes on which it has the most tasks.
+  std::uint32_t place_where_it_ran(JobId job, const Shape& shape) {
+    const auto resized = std::find_if(state_->resized.begin(), state_->resized.end(),
+                                      [job](const detail::Resized& other) { return other.job == job; });
+    if (resized == state_->resized.end() || shape.tasks > resized->tasks) return no_index;
+    std::map<NodeId, std::uint32_t> held;
+    for (std::uint32_t at = resized->grants; at != no_index; at = state_->cluster.grant(at).next) {
+      held[state_->cluster.grant(at).node] += state_->cluster.grant(at).tasks;
+    }
+    std::vector<NodeTasks> nodes;
+    for (const auto& [node, tasks] : held) nodes.push_back({.node = node, .tasks = tasks});
+    std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.tasks > b.tasks; });
+    std::uint32_t left = shape.tasks;
+    for (NodeTasks& part : nodes) left -= part.tasks = std::min(part.tasks, left);
+    std::erase_if(nodes, [](const NodeTasks& part) { return part.tasks == 0; });
+    return state_->cluster.place_on(shape, quota_vc(job), nodes.data(), nodes.size());
   }
 
   GPUSCHED_HOT Verdict commit_start(JobId job, std::uint32_t grants) {

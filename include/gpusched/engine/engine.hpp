@@ -38,7 +38,8 @@ class Engine : public RunResults {
   [[nodiscard]] Time next_event_time() const { return kernel_.next_event_time(); }
 
   /// Moves to the next instant at which something happens and applies all of its events (or one of them:
-  /// EngineOptions::one_event_a_step). False when nothing is left.
+  /// EngineOptions::one_event_a_step). False when nothing is left. True without any event after 65,536 instants that
+  /// brought none (transfers, faults that nobody notices): a host may want to look up; nothing is to be decided then.
   /// Precondition: the last decision was applied.
   bool advance() { return advance_to(Time::max()); }
 
@@ -46,9 +47,10 @@ class Engine : public RunResults {
   /// Time::max()) and the answer is false.
   bool advance_to(Time t) {
     detail::EngineState& state = kernel_.state;
-    GPUSCHED_ASSERT(state.commands.empty(), "apply() the decision before advancing");
+    GPUSCHED_ASSERT(state.commands.empty() && state.resized.empty(), "apply() the decision before advancing");
     state.events.clear();
-    for (;;) {
+    for (std::uint32_t silent = 0;; ++silent) {
+      if (silent == most_silent_instants) return true;
       const Time next = next_event_time();
       if (next == Time::max() || next > t) {
         if (t != Time::max() && t > state.now) state.now = t;
@@ -70,6 +72,7 @@ class Engine : public RunResults {
   void apply() {
     detail::EngineState& state = kernel_.state;
     state.events.clear();
+    if (!state.resized.empty()) kernel_.settle_resized();
     for (const detail::Command& command : state.commands) {
       switch (command.kind) {
         case detail::CommandKind::start:
@@ -107,6 +110,9 @@ class Engine : public RunResults {
   [[nodiscard]] std::span<const Event> events() const { return state().events; }
   /// Events so far: submissions, finishes, retries, wakes, and what failures of nodes and changes of jobs brought.
   [[nodiscard]] std::uint64_t events_seen() const { return state().events_seen; }
+
+ private:
+  static constexpr std::uint32_t most_silent_instants = 65'536;
 };
 
 }  // namespace gpusched

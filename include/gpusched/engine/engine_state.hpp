@@ -3,8 +3,10 @@
 /// Engine moves it through time; nobody else touches it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/types.hpp"
@@ -52,12 +54,13 @@ struct EngineState {
   std::vector<JobList> queues;
   JobList running;
   std::vector<JobState> states;
-  std::vector<SavedState> saved;    ///< by job; empty unless runs lose work or spend time on overhead
+  std::vector<SavedState> saved;     ///< by job; empty unless runs lose work or spend time on overhead
   std::vector<JobAccount> accounts;  ///< by job; empty while all time that jobs run is useful, at one size
-  GpuTime booked, at_mark;          ///< of all runs that are over; of all runs at RunAccount::mark()
-  WideInt lost_before_mark = 0;     ///< of what was lost since the mark: done before it
-  std::vector<Event> events;        ///< of this instant
-  std::vector<Command> commands;    ///< of the open decision
+  GpuTime booked, at_mark;           ///< of all runs that are over; of all runs at RunAccount::mark()
+  WideInt lost_before_mark = 0;      ///< of what was lost since the mark: done before it
+  std::vector<Event> events;         ///< of this instant
+  std::vector<Command> commands;     ///< of the open decision
+  std::vector<Resized> resized;      ///< jobs that ran until their users changed their size at this instant
 
   JobState& operator[](JobId job) { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }
   const JobState& operator[](JobId job) const { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }
@@ -76,9 +79,7 @@ struct EngineState {
   [[nodiscard]] GPUSCHED_HOT const Shape& shape(JobId job) const { return jobs->shapes()[shape_id(job)]; }
 
   /// What the job holds by the commands so far, or held last: another number of tasks than it asks for, perhaps.
-  [[nodiscard]] const Shape& held_shape(JobId job) const {
-    return sizes().active() ? sizes()[job].shape : shape(job);
-  }
+  [[nodiscard]] const Shape& held_shape(JobId job) const { return sizes().active() ? sizes()[job].shape : shape(job); }
 
   /// When the job was submitted, or might run first because others that it waits for had ended.
   [[nodiscard]] Time submit(JobId job) const {
@@ -110,6 +111,24 @@ struct EngineState {
     return skewed ? Placement::consolidate : Placement::best_fit;
   }
 
+  [[nodiscard]] QueuePlace queue_place(JobId job) const {
+    const Dependencies& dependencies = effects.get<Dependencies>();
+    return {dependencies.active() ? dependencies.queue_number(job) : index(job), job};
+  }
+
+  /// A job that comes back goes to its place in its queue. O(waiting jobs of earlier places).
+  void put_back(JobList& list, JobId job) {
+    const QueuePlace place = queue_place(job);
+    std::uint32_t next = list.first;
+    while (next != no_index && queue_place(JobId{next}) < place) next = states[next].next;
+    if (next == no_index) return append(list, job);
+    JobState& state = (*this)[job];
+    state.next = next;
+    state.previous = std::exchange(states[next].previous, index(job));
+    (state.previous == no_index ? list.first : states[state.previous].next) = index(job);
+    ++list.size;
+  }
+
   void append(JobList& list, JobId job) {
     JobState& state = (*this)[job];
     state.previous = list.last;
@@ -135,6 +154,18 @@ struct EngineState {
   [[nodiscard]] Time remaining_now(const JobState& state) const {
     if (!state.clock_runs()) return state.remaining;
     return state.remaining - work_done(state.rate, now - state.since);
+  }
+
+  /// The same without what the run still has to load and without the checkpoints that it still has to write.
+  [[nodiscard]] Time work_left(JobId job) const {
+    const JobState& run = (*this)[job];
+    const Time left = remaining_now(run);
+    if (saved.empty() || !run.clock_runs()) return left;
+    const SavedState& kept = saved[index(job)];
+    const Time done = work_done(run.rate, now - run.since);
+    const Time work = left - std::max(kept.loading_left - done, Time{});
+    if (kept.saving.us == 0) return std::max(work, Time{});
+    return Time{mul_div(std::max(work, Time{}).us, kept.interval.us, kept.interval.us + kept.saving.us)};
   }
 
   /// Work that passes in `span` at `rate`, rounded down.

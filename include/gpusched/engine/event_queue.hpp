@@ -10,9 +10,9 @@
 
 namespace gpusched {
 
-/// What can happen. The events of one instant are applied in the order withdraw and reprioritize (and the finish or
-/// kill of a running job that they stop), finish, retry, wake, node_down and node_up, submit; `start`, `preempt` and
-/// `move` are the traces of a decision and follow it.
+/// What can happen. The events of one instant are applied in the order finish, retry, wake; withdraw, reprioritize and
+/// submit by what users change (and the finish or kill of a running job that they stop); node_down and node_up (and the
+/// kills that they bring); submit. `start`, `preempt` and `move` are the traces of a decision and follow it.
 enum class EventKind : std::uint8_t {
   finish,   ///< a job did its last work
   retry,    ///< an attempt of a job ended, and the job waits for its next attempt
@@ -22,12 +22,12 @@ enum class EventKind : std::uint8_t {
   preempt,  ///< a decision stopped a job
   move,     ///< a decision gave a running job other nodes
   /// A running job lost its nodes and waits to run again: one went down (its node_down follows), or, without a node,
-  /// the user gave the job another size (its withdraw follows).
+  /// the user gave the job another size (its withdraw and submit follow).
   kill,
   node_down,  ///< a node went out of service; jobs that run on a drained one run on
   node_up,    ///< a node came back, empty
-  /// A waiting job left its queue: it was cancelled and is done (one that runs then finishes), or it is submitted anew
-  /// at this instant, after a decision, with another size.
+  /// A waiting job left its queue: it was cancelled and is done (one that runs then finishes), or its submit with
+  /// another size follows.
   withdraw,
   reprioritize,  ///< a job has another priority from now on, and waits or runs as before (View::priority_before)
 };
@@ -53,8 +53,10 @@ struct Event {
   EventKind kind = EventKind::wake;  ///< what happened
   JobId job = no_job;                ///< no_job unless concerns_job(kind)
   NodeId node = no_node;             ///< of a kill by a node, node_down or node_up
+  /// Where users change sizes: what the job asked for then (JobTable::shape_id). View::at() reads it.
+  std::uint32_t shape = no_index;
 
-  /// Same kind, job and node.
+  /// Same in all of them.
   friend bool operator==(const Event&, const Event&) = default;
 };
 

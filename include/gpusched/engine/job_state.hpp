@@ -2,6 +2,7 @@
 /// JobState: where a job is in its life, and the commands that move it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 #include "gpusched/core/types.hpp"
@@ -15,6 +16,16 @@ enum class JobPhase : std::uint8_t {
   pending,  ///< waits in its queue
   running,  ///< holds nodes
   done,     ///< finished
+};
+
+/// A job's place among all that ever waited: the order in which jobs might run first (they were submitted, or the last
+/// of the jobs that they wait for ended), then that of their ids, which follows submission. It is the job's for ever:
+/// one that is killed, preempted, retried or given another size comes back to it.
+struct QueuePlace {
+  std::uint32_t number = no_index;  ///< earlier ones are smaller; no_index: nobody's
+  JobId job = no_job;               ///< whose
+  // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
+  friend constexpr auto operator<=>(const QueuePlace&, const QueuePlace&) = default;
 };
 
 namespace detail {
@@ -51,6 +62,14 @@ struct JobState {
 struct JobList {
   std::uint32_t first = no_index, last = no_index;
   std::uint32_t size = 0;
+};
+
+/// A running job whose size its user changed at this instant. It gave its capacity back and waits; if the decision
+/// starts it on some of its nodes with no more GPUs, its run goes on.
+struct Resized {
+  JobId job = no_job;
+  std::uint32_t grants = no_index;  ///< what it held
+  std::uint32_t tasks = 0;          ///< how many
 };
 
 /// Why a run ends.

@@ -36,7 +36,7 @@ class Kernel : public SavedStates {
       state.occupancy.open(jobs.size(), state.cluster.node_count(), state.cluster.card_count());
     }
     if (options.preemption.any() || state.effects.count_costs()) state.saved.resize(jobs.size());
-    if (!state.saved.empty() || state.sizes().active()) state.accounts.resize(jobs.size());
+    if (!state.saved.empty() || state.effects.keep_accounts()) state.accounts.resize(jobs.size());
     call([this](auto& effect) {
       if constexpr (requires { effect.open(*this); }) effect.open(*this);
     });
@@ -45,7 +45,10 @@ class Kernel : public SavedStates {
   // ---- for effects ----
 
   /// Tells policies and observers of something that happened.
-  GPUSCHED_HOT void emit(const Event& event) { state.events.push_back(event); }
+  GPUSCHED_HOT void emit(Event event) {
+    if (state.changes().resizes() && event.job != no_job) event.shape = state.shape_id(event.job);
+    state.events.push_back(event);
+  }
 
   /// True when every job of the table is done.
   [[nodiscard]] bool all_finished() const { return state.finished == state.jobs->size(); }
@@ -53,12 +56,12 @@ class Kernel : public SavedStates {
   /// A submitted job joins its queue for the first time.
   void enter_queue(JobId job) {
     state[job].remaining = state.jobs->attempt_work(job, 0);
-    wait_in_queue(job);
-  }
-
-  /// A job joins its queue as if it were submitted now.
-  void wait_in_queue(JobId job) {
     state[job].phase = JobPhase::pending;
+    if (state.effects.any()) {
+      call([&](auto& effect) {
+        if constexpr (requires { effect.joins(*this, job); }) effect.joins(*this, job);
+      });
+    }
     state.append(state.queues[state.queue_of(job)], job);
     emit({EventKind::submit, job});
   }
@@ -68,8 +71,7 @@ class Kernel : public SavedStates {
     for (const JobId job : state.occupancy.jobs_on(node)) {
       end_run(job, EndOfRun::killed);
       ++state.saved[index(job)].kills;
-      state[job].phase = JobPhase::pending;
-      state.append(state.queues[state.queue_of(job)], job);
+      return_to_queue(job);
       emit({EventKind::kill, job, node});
     }
     call([&](auto& effect) {
@@ -77,8 +79,8 @@ class Kernel : public SavedStates {
     });
   }
 
-  /// A user gives a job up that is not done. What was done so far counts as useful. One that waits for others never comes
-  /// to wait in its queue.
+  /// A user gives a job up that is not done. What was done so far counts as useful. One that waits for others never
+  /// comes to wait in its queue.
   GPUSCHED_RARE void give_up(JobId job) {
     const JobPhase phase = state[job].phase;
     if (phase == JobPhase::running) {
@@ -93,16 +95,19 @@ class Kernel : public SavedStates {
     end_job(job);
   }
 
-  /// A job leaves its queue, after its nodes if it runs, as if it were not submitted.
-  GPUSCHED_RARE void take_out(JobId job) {
-    if (state[job].phase == JobPhase::running) {
-      end_run(job, EndOfRun::resized);
-      emit({EventKind::kill, job});
-    } else {
-      state.unlink(state.queues[state.queue_of(job)], job);
-    }
-    state[job].phase = JobPhase::future;
-    emit({EventKind::withdraw, job});
+  /// A user gives a running job another size: it gives its capacity back and waits, and the decision of this instant
+  /// says whether its run goes on (settle_resized).
+  GPUSCHED_RARE void interrupt(JobId job) {
+    JobState& run = state[job];
+    forget_reprioritized(job);
+    state.cluster.release(run.grants, state.held_shape(job), state.queue_of(job));
+    state.unlink(state.running, job);
+    state.resized.push_back({.job = job, .grants = run.grants, .tasks = state.held_shape(job).tasks});
+    run.grants = no_index;
+    run.preempted_now = true;
+    state.effects.get<Sizes>().release(job);
+    return_to_queue(job);
+    emit({EventKind::kill, job});
   }
 
   // ---- an instant ----
@@ -117,8 +122,6 @@ class Kernel : public SavedStates {
 
   /// Applies all events of this instant: ends of runs and timers, what each effect brings, submissions.
   GPUSCHED_HOT void happen_all() {
-    Changes& changes = state.effects.get<Changes>();
-    if (changes.next_time() == state.now && !all_finished() && changes.happen_first(*this)) return react();
     while (planned_due()) happen();
     if (state.effects.any()) {
       call([this](auto& effect) {
@@ -133,8 +136,6 @@ class Kernel : public SavedStates {
 
   /// Applies one of them, submissions first; none, when the plan that was due had changed.
   GPUSCHED_RARE void happen_once() {
-    Changes& changes = state.effects.get<Changes>();
-    if (changes.next_time() == state.now && !all_finished() && changes.happen_first(*this)) return react();
     if (submission_due()) {
       arrive();
     } else if (planned_due()) {
@@ -167,7 +168,23 @@ class Kernel : public SavedStates {
 
   // ---- commands ----
 
+  /// Jobs whose size was changed at this instant: the run of each goes on if the decision started it on some of its
+  /// nodes with no more tasks, and else is over.
+  GPUSCHED_RARE void settle_resized() {
+    for (const Resized& resized : std::exchange(state.resized, {})) {
+      const bool goes_on = state[resized.job].starting && keeps_nodes(resized);
+      if (goes_on) {
+        go_on(resized.job);
+      } else {
+        end_run(resized.job, EndOfRun::resized);
+      }
+      state[resized.job].preempted_now = false;
+      state.cluster.free_grants(resized.grants);
+    }
+  }
+
   GPUSCHED_HOT void begin_run(JobId job) {
+    if (!state[job].starting) return;  // it goes on
     JobState& run = state[job];
     if (run.first_start == Time::max()) run.first_start = state.now;
     run.since = state.now;
@@ -191,8 +208,10 @@ class Kernel : public SavedStates {
 
   /// A running job was given other nodes, which may have another rate.
   void move(JobId job) {
-    if (state.effects.any()) move_under_effects(job);
-    else adapt_rate(job);
+    if (state.effects.any())
+      move_under_effects(job);
+    else
+      adapt_rate(job);
     emit({EventKind::move, job});
   }
 
@@ -276,7 +295,8 @@ class Kernel : public SavedStates {
     bool holds_back = false;
     if (state.effects.any()) {
       call([&](auto& effect) {
-        if constexpr (requires { effect.holds_back(*this, job); }) holds_back = effect.holds_back(*this, job) || holds_back;
+        if constexpr (requires { effect.holds_back(*this, job); })
+          holds_back = effect.holds_back(*this, job) || holds_back;
       });
     }
     if (!holds_back) enter_queue(job);
@@ -324,8 +344,7 @@ class Kernel : public SavedStates {
     if (run.attempt + 1u < state.jobs->attempts(job)) {
       ++run.attempt;
       run.remaining = state.jobs->attempt_work(job, run.attempt);
-      run.phase = JobPhase::pending;
-      state.append(state.queues[state.queue_of(job)], job);
+      return_to_queue(job);
       emit({EventKind::retry, job});
       return;
     }
@@ -333,11 +352,17 @@ class Kernel : public SavedStates {
     end_job(job);
   }
 
+  // A job that ran comes back to its place in its queue.
+  void return_to_queue(JobId job) {
+    state[job].phase = JobPhase::pending;
+    state.put_back(state.queues[state.queue_of(job)], job);
+  }
+
   // A run ends, whatever ends it: the one place. Its work left, its account and its seats are settled afterwards; what
-  // becomes of the job is the caller's business. A decision that preempts has freed the capacity itself.
+  // becomes of the job is the caller's business. Where a decision is asked first, the capacity is free already.
   GPUSCHED_HOT void end_run(JobId job, EndOfRun why) {
     JobState& run = state[job];
-    if (why != EndOfRun::preempted) {
+    if (why != EndOfRun::preempted && why != EndOfRun::resized) {
       forget_reprioritized(job);
       state.cluster.release(run.grants, state.held_shape(job), state.queue_of(job));
       state.cluster.free_grants(run.grants);
@@ -345,8 +370,8 @@ class Kernel : public SavedStates {
       state.unlink(state.running, job);
     }
     if (state.occupancy.active()) give_up_seats(job);
-    const bool saves = why != EndOfRun::killed && (why == EndOfRun::finished || why == EndOfRun::cancelled ||
-                                                   is_kept_at_preemption(job));
+    const bool saves = why != EndOfRun::killed &&
+                       (why == EndOfRun::finished || why == EndOfRun::cancelled || is_kept_at_preemption(job));
     if (why == EndOfRun::finished) {
       settle_run(job);
     } else {
@@ -360,7 +385,9 @@ class Kernel : public SavedStates {
 
   // Who sees that the job waits again reads its new priority then.
   void forget_reprioritized(JobId job) {
-    if (state.changes().active()) std::erase(state.events, Event{EventKind::reprioritize, job});
+    if (!state.changes().active()) return;
+    std::erase_if(state.events,
+                  [job](const Event& event) { return event.kind == EventKind::reprioritize && event.job == job; });
   }
 
   // For good: it ran to its end, or was cancelled.
@@ -374,6 +401,30 @@ class Kernel : public SavedStates {
     call([&](auto& effect) {
       if constexpr (requires { effect.ended(*this, job); }) effect.ended(*this, job);
     });
+  }
+
+  [[nodiscard]] bool keeps_nodes(const Resized& resized) const {
+    const auto held = [&](NodeId node) {
+      for (std::uint32_t at = resized.grants; at != no_index; at = state.cluster.grant(at).next) {
+        if (state.cluster.grant(at).node == node) return true;
+      }
+      return false;
+    };
+    for (std::uint32_t at = state[resized.job].grants; at != no_index; at = state.cluster.grant(at).next) {
+      if (!held(state.cluster.grant(at).node)) return false;
+    }
+    return state.held_shape(resized.job).tasks <= resized.tasks;
+  }
+
+  // The run of a job that was given another size goes on with that.
+  void go_on(JobId job) {
+    settle_now(job);
+    state.effects.get<Sizes>().take(job);
+    state[job].starting = false;
+    const std::uint32_t plan = state[job].generation;
+    move_under_effects(job);
+    if (state[job].generation == plan) replan(job, {}, state[job].rate);
+    emit({EventKind::start, job});
   }
 
   GPUSCHED_RARE Time begin_under_effects(JobId job) {

@@ -80,20 +80,16 @@ class RunAccount {
 
   // ---- the ledger ----
 
-  /// Where the job's time went so far, the present run included, whose work at risk counts as useful. Where no account is
-  /// kept all of it is useful.
+  /// Where the job's time went so far, the present run included, whose work at risk counts as useful. Where no account
+  /// is kept all of it is useful.
   [[nodiscard]] GpuTime gpu_time(JobId job) const {
     const JobState& run = state[job];
-    const MilliGpu milli = held_milli(job);
-    if (state.accounts.empty()) return {.useful = WideInt{state.ran_now(run).us} * milli};
+    if (state.accounts.empty()) return {.useful = WideInt{state.ran_now(run).us} * held_milli(job)};
     JobAccount account = state.accounts[index(job)];
     SavedState saved = state.saved.empty() ? SavedState{} : state.saved[index(job)];
     if (run.clock_runs()) book_segment(job, account, saved);
     GpuTime sum = account.booked;
-    sum.useful += WideInt{(account.useful_now + account.at_risk).us} * milli;
-    sum.overhead += WideInt{account.overhead_now.us} * milli;
-    sum.lost += WideInt{account.lost_now.us} * milli;
-    return sum;
+    return sum += of_present_run(account);
   }
 
   /// Begins a window of the account: what was done before now is not lost in it, whatever becomes of it.
@@ -104,8 +100,8 @@ class RunAccount {
     for (std::uint32_t at = state.running.first; at != no_index; at = state.states[at].next) {
       const JobId job{at};
       book_until_now(job);
-      add_present(state.at_mark, job);
-      state.accounts[at].at_risk_before = state.accounts[at].at_risk;
+      state.at_mark += of_present_run(state.accounts[at]);
+      state.accounts[at].at_risk_before = state.accounts[at].at_risk.gpu;
     }
   }
 
@@ -114,7 +110,7 @@ class RunAccount {
     GpuTime sum = state.booked;
     for (std::uint32_t at = state.running.first; at != no_index; at = state.states[at].next) {
       book_until_now(JobId{at});
-      add_present(sum, JobId{at});
+      sum += of_present_run(state.accounts[at]);
     }
     sum.useful += state.lost_before_mark - state.at_mark.useful;
     sum.overhead -= state.at_mark.overhead;
@@ -129,11 +125,12 @@ class RunAccount {
     for (std::uint32_t i = 0; i < state.arrived; ++i) {
       JobAccount& account = state.accounts[i];
       const JobState& run = state.states[i];
+      const HeldTime past{run.ran, WideInt{run.ran.us} * held_milli(JobId{i})};
       if (run.clock_runs()) {
-        account.at_risk = run.ran;
+        account.at_risk = past;
       } else {
-        account.booked.useful = WideInt{run.ran.us} * held_milli(JobId{i});
-        state.booked.useful += account.booked.useful;
+        account.booked.useful = past.gpu;
+        state.booked.useful += past.gpu;
       }
     }
   }
@@ -172,16 +169,21 @@ class RunAccount {
   void close_account(JobId job, bool saves) {
     if (state.accounts.empty()) return;
     JobAccount& account = state.accounts[index(job)];
-    (saves ? account.useful_now : account.lost_now) += account.at_risk;
-    if (!saves) state.lost_before_mark += WideInt{account.at_risk_before.us} * held_milli(job);
-    account.at_risk = account.at_risk_before = account.extra_left = {};
-    GpuTime run;
-    add_present(run, job);
+    if (saves) {
+      account.useful_now += account.at_risk.gpu;
+    } else {
+      account.lost_now += account.at_risk;
+      state.lost_before_mark += account.at_risk_before;
+    }
+    account.at_risk = {};
+    account.at_risk_before = 0;
+    account.extra_left = {};
+    const GpuTime run = of_present_run(account);
     account.booked += run;
     state.booked += run;
-    account.overhead += std::exchange(account.overhead_now, {});
-    account.lost += std::exchange(account.lost_now, {});
-    account.useful_now = {};
+    account.overhead += std::exchange(account.overhead_now, {}).wall;
+    account.lost += std::exchange(account.lost_now, {}).wall;
+    account.useful_now = 0;
     account.ran_before = state[job].ran;
   }
 
@@ -237,14 +239,13 @@ class RunAccount {
     return found;
   }
 
-  void add_present(GpuTime& sum, JobId job) const {
-    const JobAccount& account = state.accounts[index(job)];
-    const MilliGpu milli = held_milli(job);
-    sum.useful += WideInt{(account.useful_now + account.at_risk).us} * milli;
-    sum.overhead += WideInt{account.overhead_now.us} * milli;
-    sum.lost += WideInt{account.lost_now.us} * milli;
+  [[nodiscard]] static GpuTime of_present_run(const JobAccount& account) {
+    return {.useful = account.useful_now + account.at_risk.gpu,
+            .overhead = account.overhead_now.gpu,
+            .lost = account.lost_now.gpu};
   }
 
+  /// Books what passed so far, at the size that the run has.
   void book_until_now(JobId job) {
     SavedState none;
     book_segment(job, state.accounts[index(job)], state.saved.empty() ? none : state.saved[index(job)]);
@@ -255,17 +256,20 @@ class RunAccount {
     const JobState& run = state[job];
     const Time whole_span = state.now - run.since, whole_work = EngineState::work_done(run.rate, whole_span);
     const Time span = whole_span - account.segment_span, work = whole_work - account.segment_work;
+    const MilliGpu milli = held_milli(job);
     if (run.rate == 0) {
-      (waits(job) ? account.overhead_now : account.lost_now) += span;
+      (waits(job) ? account.overhead_now : account.lost_now) += {span, WideInt{span.us} * milli};
     } else {
-      book_work(account, saved, run.rate, span, work);
+      book_work(account, saved, run.rate, milli, span, work);
     }
     account.segment_span = whole_span;
     account.segment_work = whole_work;
   }
 
-  // `work` passed in `span`: first what is loaded and what a policy added, then work and its periodic checkpoints.
-  static void book_work(JobAccount& account, SavedState& saved, RatePpm rate, Time span, Time work) {
+  // `work` passed in `span` on `milli`: first what is loaded and what a policy added, then work and its periodic
+  // checkpoints.
+  static void book_work(JobAccount& account, SavedState& saved, RatePpm rate, MilliGpu milli, Time span, Time work) {
+    const auto held = [milli](Time part) { return HeldTime{part, WideInt{part.us} * milli}; };
     const auto take = [&](Time part) {  // the first `part` of the work, which takes so long
       const Time passes = part == work ? span : std::min(span, EngineState::time_needed(rate, part));
       span -= passes;
@@ -278,10 +282,10 @@ class RunAccount {
       const Time part = std::min(work, *left);
       if (part.us == 0) continue;
       *left -= part;
-      account.overhead_now += take(part);
+      account.overhead_now += held(take(part));
     }
     if (saved.interval.us == 0 || saved.moves) {
-      account.at_risk += span;
+      account.at_risk += held(span);
       return;
     }
     // A cycle is an interval of work and then a checkpoint.
@@ -291,15 +295,16 @@ class RunAccount {
     if (const std::int64_t cycles = (at + work.us) / cycle; cycles > 0) {
       const Time part{cycles * cycle - at};
       const Time passes = take(part);
-      const Time writing{part.us == 0 ? 0 : mul_div(passes.us, cycles * saved.saving.us - written(at), part.us)};
-      account.useful_now += account.at_risk + passes - writing;
-      account.overhead_now += writing;
-      account.at_risk = account.at_risk_before = {};
+      const Time writing{mul_div(passes.us, cycles * saved.saving.us - written(at), part.us)};
+      account.useful_now += account.at_risk.gpu + held(passes - writing).gpu;
+      account.overhead_now += held(writing);
+      account.at_risk = {};
+      account.at_risk_before = 0;
       at = 0;
     }
     const Time writing{work.us == 0 ? 0 : mul_div(span.us, written(at + work.us) - written(at), work.us)};
-    account.overhead_now += writing;
-    account.at_risk += span - writing;
+    account.overhead_now += held(writing);
+    account.at_risk += held(span - writing);
   }
 };
 

@@ -31,23 +31,36 @@ struct GpuTime {
 
 namespace detail {
 
-/// The account of one job's time. Every microsecond of a run is booked when it has passed, at the rate at which it passed.
-/// What a run worked since its last checkpoint is at risk: useful once it is saved or the run ends well, lost if a failure
-/// ends it.
+/// Time of a run, and what it held then.
+struct HeldTime {
+  Time wall{};
+  WideInt gpu = 0;  ///< microseconds times thousandths of a GPU
+
+  HeldTime& operator+=(const HeldTime& other) {
+    wall += other.wall;
+    gpu += other.gpu;
+    return *this;
+  }
+};
+
+/// The account of one job's time. Every microsecond of a run is booked when it has passed, at the rate at which it
+/// passed. What a run worked since its last checkpoint is at risk: useful once it is saved or the run ends well, lost
+/// if a failure ends it.
 struct JobAccount {
-  GpuTime booked;   ///< of runs that are over
-  Time overhead{};  ///< wall time of those
-  Time lost{};      ///< likewise
+  GpuTime booked;     ///< of runs that are over
+  Time overhead{};    ///< wall time of those
+  Time lost{};        ///< likewise
   Time ran_before{};  ///< wall time of those, whatever became of it
-  // Of the present run, wall time up to JobState::since.
-  Time useful_now{}, at_risk{}, overhead_now{}, lost_now{};
-  Time at_risk_before{};  ///< the part of at_risk that passed before the window of the account (RunAccount::mark)
-  Time extra_left{};      ///< work that a policy added (Decision::adjust_work) and that is still to do: overhead
+  // Of the present run.
+  WideInt useful_now = 0;
+  HeldTime at_risk, overhead_now, lost_now;
+  WideInt at_risk_before = 0;  ///< GPU time of at_risk that passed before the window of the account (RunAccount::mark)
+  Time extra_left{};           ///< work that a policy added (Decision::adjust_work) and that is still to do: overhead
   Time segment_span{}, segment_work{};  ///< what is booked of the time and the work since JobState::since
 };
 
-/// What of a job's present run is saved, and what it does besides its work: it loads, and writes checkpoints. In work at
-/// the run's rate, if nothing else is said.
+/// What of a job's present run is saved, and what it does besides its work: it loads, and writes checkpoints. In work
+/// at the run's rate, if nothing else is said.
 struct SavedState {
   Time loading{};                 ///< that comes first, or after a move
   Time loading_left{};            ///< of it

@@ -81,9 +81,7 @@ class RunResults {
     return has_stages() ? state().effects.get<detail::Stages>().counts(job) : StartCounts{};
   }
   /// How often the layout of a MIG card was changed for a job so far.
-  [[nodiscard]] std::uint64_t reconfigurations() const {
-    return state().effects.get<detail::MigLayouts>().changes();
-  }
+  [[nodiscard]] std::uint64_t reconfigurations() const { return state().effects.get<detail::MigLayouts>().changes(); }
   /// GPU time of these changes, in which the slices (of compute; a GPU that leaves MIG mode: the whole) serve nobody.
   /// Counted in full when a change begins. A job's ran() contains its own.
   [[nodiscard]] Time reconfiguration_gpu_time() const { return state().effects.get<detail::MigLayouts>().gpu_time(); }

@@ -22,8 +22,8 @@ class SavedStates : public RunAccount {
     saved.kept_left = std::min(state[job].remaining, saved.after_wait);  // a move may have added a wait
     saved.save_at = std::max(saved.kept_left - saved.interval, Time{});
     JobAccount& account = state.accounts[index(job)];
-    account.useful_now += std::exchange(account.at_risk, {});
-    account.at_risk_before = {};
+    account.useful_now += std::exchange(account.at_risk, {}).gpu;
+    account.at_risk_before = 0;
   }
 
  protected:
@@ -45,8 +45,9 @@ class SavedStates : public RunAccount {
     run.must_restart = saved.was_killed = false;
   }
 
-  /// Ends a run before its attempt is done: what is left is what the run began with, less what is kept of it. A load that
-  /// is interrupted is begun anew by the next run. `saves`: all that was done is kept, else what the last checkpoint has.
+  /// Ends a run before its attempt is done: what is left is what the run began with, less what is kept of it. A load
+  /// that is interrupted is begun anew by the next run. `saves`: all that was done is kept, else what the last
+  /// checkpoint has.
   void roll_back(JobId job, bool saves) {
     const Time passed = settle_run(job);
     JobState& run = state[job];
@@ -99,6 +100,7 @@ class SavedStates : public RunAccount {
   void adjust(JobId job, Time change) {
     keep_accounts();
     settle_now(job);
+    change = std::max(change, Time{} - state[job].remaining);
     if (!state.saved.empty()) {
       SavedState& saved = state.saved[index(job)];
       if (saved.after_wait != Time::max()) saved.after_wait += change;
@@ -139,8 +141,8 @@ class SavedStates : public RunAccount {
       if (saved.interval.us > 0) saved.save_at = std::max(run.remaining - saved.interval, Time{});
     } else if (saved.interval.us > 0 && cost.periodic_checkpoint.us > 0 && run.remaining.us > 0) {
       saved.saving = EngineState::work_done(rate, cost.periodic_checkpoint);
-      saved.saves = static_cast<std::uint32_t>(
-          std::min<std::int64_t>((run.remaining.us - 1) / saved.interval.us, no_index - 1));
+      saved.saves =
+          static_cast<std::uint32_t>(std::min<std::int64_t>((run.remaining.us - 1) / saved.interval.us, no_index - 1));
       run.remaining = later_by(run.remaining, times(saved.saves, saved.saving));
     }
   }
@@ -149,10 +151,12 @@ class SavedStates : public RunAccount {
   static void add_overhead(JobAccount& account, Time change) {
     account.extra_left += change;
     if (account.extra_left >= Time{}) return;
-    const Time done = std::min(account.overhead_now, Time{} - account.extra_left);
-    account.overhead_now -= done;
-    account.at_risk += done;
-    account.extra_left = {};
+    const HeldTime booked = account.overhead_now;
+    const Time done = std::min(booked.wall, Time{} - std::exchange(account.extra_left, {}));
+    if (done.us == 0) return;
+    const WideInt gpu = booked.gpu * done.us / booked.wall.us;
+    account.overhead_now = {booked.wall - done, booked.gpu - gpu};
+    account.at_risk += {done, gpu};
   }
 
   // Work between the checkpoints of a run that begins, whose rate is `rate`.
@@ -168,6 +172,7 @@ class SavedStates : public RunAccount {
     const Stages& stages = state.effects.get<Stages>();
     const double write_s =
         stages.moves_checkpoints() ? stages.checkpoint_s(parts_of(job)) : to_seconds(cost.periodic_checkpoint);
+    if (write_s == 0) return {};  // there is nothing to write
     const double mean_s = 1 / rate_per_s;
     double interval_s = std::sqrt(2 * write_s * mean_s);
     if (cost.rule == CheckpointRule::daly) {
@@ -175,8 +180,11 @@ class SavedStates : public RunAccount {
       interval_s = part < 1 ? interval_s * (1 + std::sqrt(part) / 3 + part / 9) - write_s : mean_s;
     }
     const Time interval = from_seconds(std::min(interval_s, to_seconds(end_of_time)));
-    return std::max(EngineState::work_done(rate, interval), Time{1});
+    return std::max(EngineState::work_done(rate, interval), shortest_interval);
   }
+
+  // However often nodes fail: shorter intervals are no use of the formulas, and would take an event each for ever.
+  static constexpr Time shortest_interval = whole_seconds(1);
 
   static Time times(std::uint32_t count, Time span) { return {mul_div(count, span.us, 1)}; }
 

@@ -4,6 +4,7 @@
 /// engine: valid until the engine moves.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <span>
@@ -12,7 +13,7 @@
 
 namespace gpusched {
 
-/// The jobs of a waiting queue, in the order in which they became pending, or all that run. Starting or preempting a
+/// The jobs of a waiting queue in their order, or all that run. Starting or preempting a
 /// job takes it out of its list: advance the iterator before commanding the job it stood at.
 class JobRange {
  public:
@@ -70,6 +71,9 @@ class View {
  public:
   /// Used by the engine.
   explicit View(const detail::EngineState& state) : state_(&state) {}
+  /// What policies keep of a job changes with its events: use `view.at(event)` wherever an event is noted. There the
+  /// event's job asks for what it asked for when that happened; its user may have changed it since, at this instant.
+  [[nodiscard]] View at(const Event& event) const { return {*state_, event}; }
 
   /// The present instant.
   [[nodiscard]] Time now() const { return state_->now; }
@@ -85,13 +89,14 @@ class View {
   [[nodiscard]] Time listed(JobId job) const { return state_->jobs->submit(job); }
   /// The user's own estimate, or Time::max().
   [[nodiscard]] Time estimate(JobId job) const { return state_->jobs->estimate(job); }
-  /// What the job asks for now. At an event `withdraw` of a job that is to ask for something else it is still what it
-  /// asked for; its next `submit` follows at the same instant.
-  [[nodiscard]] const Shape& shape(JobId job) const { return state_->shape(job); }
+  /// What the job asks for now, or at() an event.
+  [[nodiscard]] const Shape& shape(JobId job) const { return state_->jobs->shapes()[shape_id(job)]; }
   /// The shape of that number, below shape_count().
   [[nodiscard]] const Shape& shape_of_id(std::uint32_t shape) const { return state_->jobs->shapes()[shape]; }
   /// Number of the job's shape, below shape_count().
-  [[nodiscard]] std::uint32_t shape_id(JobId job) const { return state_->shape_id(job); }
+  [[nodiscard]] std::uint32_t shape_id(JobId job) const {
+    return job == event_job_ && event_shape_ != no_index ? event_shape_ : state_->shape_id(job);
+  }
   /// Distinct shapes of the whole table.
   [[nodiscard]] std::uint32_t shape_count() const { return static_cast<std::uint32_t>(state_->jobs->shapes().size()); }
   /// Number of the job's demand, below demand_count(). Jobs of one demand want the same as far as this cluster tells
@@ -182,9 +187,7 @@ class View {
   [[nodiscard]] bool has_elastic_jobs() const { return state_->sizes().active(); }
   /// How fast the job is with other numbers of tasks, from min_tasks to max_tasks (Decision::start_with); null: it is
   /// rigid.
-  [[nodiscard]] const ElasticCurve* curve(JobId job) const {
-    return state_->sizes().curve(*state_->jobs, job);
-  }
+  [[nodiscard]] const ElasticCurve* curve(JobId job) const { return state_->sizes().curve(*state_->jobs, job); }
   /// Tasks of the job's present run, commands of the open decision included; of its last run, or those that it asks
   /// for, where it does not run.
   [[nodiscard]] std::uint32_t held_tasks(JobId job) const { return state_->held_shape(job).tasks; }
@@ -206,7 +209,10 @@ class View {
   [[nodiscard]] std::uint32_t queue_count() const { return static_cast<std::uint32_t>(state_->queues.size()); }
   /// The scheduling queue of the job, below queue_count().
   [[nodiscard]] std::uint32_t queue_of(JobId job) const { return state_->queue_of(job); }
-  /// Pending jobs in the order in which they became pending.
+  /// The job's place among all that wait, which every policy takes for the order of arrival. Precondition: it joined
+  /// its queue.
+  [[nodiscard]] QueuePlace queue_place(JobId job) const { return state_->queue_place(job); }
+  /// Pending jobs by queue_place(); those that a decision preempted stand at the end, the last preempted last.
   [[nodiscard]] JobRange queue(std::uint32_t queue) const { return {state_, &state_->queues[queue]}; }
   /// Jobs pending in all queues; O(queues).
   [[nodiscard]] std::uint32_t pending_count() const {
@@ -235,9 +241,16 @@ class View {
   [[nodiscard]] std::uint32_t finished() const { return state_->finished; }
 
  protected:
+  /// Used by at().
+  View(const detail::EngineState& state, const Event& event)
+      : state_(&state), event_job_(event.job), event_shape_(event.shape) {}
+
   const detail::EngineState* state_;  ///< borrowed from the engine
 
  private:
+  JobId event_job_ = no_job;  // of at()
+  std::uint32_t event_shape_ = no_index;
+
   [[nodiscard]] std::int64_t attained_at_all_sizes(JobId job) const {
     const detail::JobState& state = (*state_)[job];
     const detail::JobAccount& account = state_->accounts[index(job)];
@@ -251,18 +264,32 @@ class View {
 class OracleView : public View {
  public:
   /// Used by the engine.
-  using View::View;
+  explicit OracleView(const detail::EngineState& state) : View(state) {}
+  /// As View::at().
+  [[nodiscard]] OracleView at(const Event& event) const { return {*state_, event}; }
 
   /// Work of all attempts on the reference device.
   [[nodiscard]] Time work(JobId job) const { return state_->jobs->work(job); }
   /// Work left of the present attempt at now(); 0 when done. What a preemption or a restart of the open decision costs
   /// shows after apply().
   [[nodiscard]] Time remaining(JobId job) const { return state_->remaining_now((*state_)[job]); }
+  /// The same without loading and checkpoints: what is done of a run counts, whether or not it will be kept.
+  [[nodiscard]] Time work_left(JobId job) const { return state_->work_left(job); }
+  /// Work that a run of the job must do before anything of it is kept whatever happens: all that is left, or an
+  /// interval between its checkpoints.
+  [[nodiscard]] Time work_to_keep(JobId job) const {
+    const Time left = work_left(job);
+    const Time interval = state_->saved.empty() ? Time{} : state_->saved[index(job)].interval;
+    return interval.us > 0 ? std::min(left, interval) : left;
+  }
   /// When a running job's present attempt ends if nothing changes. Precondition: running since before the open
   /// decision.
   [[nodiscard]] Time expected_end(JobId job) const { return detail::EngineState::planned_end((*state_)[job]); }
   /// All columns of all jobs.
   [[nodiscard]] const JobTable& jobs() const { return *state_->jobs; }
+
+ private:
+  using View::View;
 };
 
 }  // namespace gpusched

@@ -427,7 +427,7 @@ class Env {
   const Window* window_ = nullptr;
   double scale_ = 1;
   std::optional<Engine> engine_;
-  std::optional<detail::TurnWatch> turns_;  // where nodes can fail
+  std::optional<detail::ProgressWatch> turns_;  // where nodes can fail
   std::optional<Agenda> agenda_;
   double gpus_ = 1, per_gpus_ = 1;  // of the cluster; 1 / that
   std::vector<JobFacts> facts_;

@@ -28,6 +28,7 @@ class JobsByDemand {
     if (!jobs_.empty()) return;
     jobs_.resize(std::size_t{view.queue_count()} * view.demand_count());
     running_demands_.resize(view.queue_count());
+    demand_of_.resize(view.job_count());
     tree_.prepare(view);
   }
   /// True until prepare().
@@ -43,16 +44,20 @@ class JobsByDemand {
   }
   /// \}
 
+  /// The demand of a job when it was added last: its user may want something else since.
+  [[nodiscard]] std::uint32_t demand_of(JobId job) const { return demand_of_[index(job)]; }
+
   /// The job waits from now on. O(log n), as the next three.
   void add(const View& view, const Waiting& entry) {
     const std::uint32_t queue = view.queue_of(entry.job), demand = view.demand(entry.job);
+    demand_of_[index(entry.job)] = demand;
     std::set<Waiting>& waiting = jobs_[slot(view, queue, demand)].waiting;
     const auto [place, added] = waiting.insert(entry);
     if (added && place == waiting.begin()) tree_.update(queue, demand, true, order(view, queue));
   }
   /// It waits no longer.
   void remove(const View& view, const Waiting& entry) {
-    const std::uint32_t queue = view.queue_of(entry.job), demand = view.demand(entry.job);
+    const std::uint32_t queue = view.queue_of(entry.job), demand = demand_of(entry.job);
     std::set<Waiting>& waiting = jobs_[slot(view, queue, demand)].waiting;
     const auto place = waiting.find(entry);
     if (place == waiting.end()) return;
@@ -62,7 +67,7 @@ class JobsByDemand {
   }
   /// A job waits no longer, wherever it stands. O(waiting jobs of its queue and demand).
   void remove_job(const View& view, JobId job) {
-    const auto& waiting = jobs_[slot(view, view.queue_of(job), view.demand(job))].waiting;
+    const auto& waiting = jobs_[slot(view, view.queue_of(job), demand_of(job))].waiting;
     const auto place =
         std::find_if(waiting.begin(), waiting.end(), [&](const Waiting& entry) { return entry.job == job; });
     if (place != waiting.end()) remove(view, Waiting(*place));
@@ -70,13 +75,14 @@ class JobsByDemand {
   /// The job runs from now on.
   void add_running(const View& view, const Running& entry) {
     const std::uint32_t queue = view.queue_of(entry.job), demand = view.demand(entry.job);
+    demand_of_[index(entry.job)] = demand;
     std::set<Running>& running = jobs_[slot(view, queue, demand)].running;
     if (running.empty()) running_demands_[queue].insert(demand);
     running.insert(entry);
   }
   /// It runs no longer.
   void remove_running(const View& view, const Running& entry) {
-    const std::uint32_t queue = view.queue_of(entry.job), demand = view.demand(entry.job);
+    const std::uint32_t queue = view.queue_of(entry.job), demand = demand_of(entry.job);
     std::set<Running>& running = jobs_[slot(view, queue, demand)].running;
     running.erase(entry);
     if (running.empty()) running_demands_[queue].erase(demand);
@@ -146,6 +152,7 @@ class JobsByDemand {
   };
   std::vector<Jobs> jobs_;                                // [queue x demand]
   std::vector<std::set<std::uint32_t>> running_demands_;  // [queue]: those of running jobs
+  std::vector<std::uint32_t> demand_of_;                  // [job]
   DemandTree tree_;                                       // of those of waiting jobs
 };
 

@@ -12,8 +12,8 @@
 
 namespace gpusched::detail {
 
-/// Tells the time that passed since the last instant, divided where the measured span begins: with the submission of its
-/// first job, whatever is observed then.
+/// Tells the time that passed since the last instant, divided where the measured span begins: with the submission of
+/// its first job, whatever is observed then.
 class MeasuredSpan {
  public:
   explicit MeasuredSpan(MeasureWindow window) : window_(window) {}

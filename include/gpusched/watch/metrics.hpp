@@ -38,7 +38,7 @@ class RunLog {
     pass_time(view.now());
     for (const Event& event : events) {
       if (!concerns_job(event.kind)) continue;
-      const auto asked = [&] { return view.shape(event.job).gpu_milli(); };
+      const auto asked = [&] { return view.at(event).shape(event.job).gpu_milli(); };
       switch (event.kind) {
         case EventKind::submit: submit(event.job, asked()); break;
         case EventKind::finish: finish(event.job, asked(), view.released_gpu_milli(event.job)); break;
@@ -339,8 +339,8 @@ inline std::optional<std::string> fault_of_account(const Engine& engine, const R
 }
 
 /// Metrics of the measured jobs. Allocates three arrays of 8 bytes a measured job. Preconditions: every job finished;
-/// `log` watched the whole run with the same window, and the engine was given it (RunInputs::measured); at least one job
-/// is measured.
+/// `log` watched the whole run with the same window, and the engine was given it (RunInputs::measured); at least one
+/// job is measured.
 inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureWindow window = {}) {
   const JobTable& jobs = engine.jobs();
   const std::uint32_t end = window.end(jobs.size());

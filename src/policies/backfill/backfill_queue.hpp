@@ -30,9 +30,10 @@ class BackfillQueue {
     ends_.observe(view);
     queue_.learn(view);
     for (const Event& event : view.events()) {
-      if (event.kind == EventKind::withdraw || moves(view, event)) forget(view, event.job);
-      queue_.note(view, event);
-      if (enters_queue(event.kind) || moves(view, event)) keep(view, event.job);
+      const auto then = view.at(event);
+      if (event.kind == EventKind::withdraw || moves(view, event)) forget(then, event.job);
+      queue_.note(then, event);
+      if (enters_queue(event.kind) || moves(view, event)) keep(then, event.job);
     }
   }
 

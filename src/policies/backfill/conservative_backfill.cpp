@@ -36,7 +36,7 @@ void ConservativeBackfill::note_events(const View& view) {
       for (Plan& plan : plans_) plan.refused = false;
     }
     if (enters_queue(event.kind)) unplanned_.push_back(event.job);
-    if (event.kind == EventKind::withdraw) withdraw(view, event.job);
+    if (event.kind == EventKind::withdraw) withdraw(view.at(event), event.job);
     if (event.kind != EventKind::reprioritize) continue;
     sorted_ = 0;
     stale_ = true;
@@ -62,7 +62,7 @@ void ConservativeBackfill::withdraw(const View& view, JobId job) {
 void ConservativeBackfill::take_in(const View& view) {
   while (next_unplanned_ < unplanned_.size() && plans_.size() < depth_) {
     const JobId job = unplanned_[next_unplanned_++];
-    plans_.push_back({.job = job, .length = std::max(ends_.estimate(job), Time{1})});
+    plans_.push_back({.job = job, .shape = view.shape_id(job), .length = std::max(ends_.estimate(job), Time{1})});
     reserve(view, plans_.back());
   }
   if (next_unplanned_ == unplanned_.size()) {
@@ -114,7 +114,7 @@ void ConservativeBackfill::mend_plans(const View& view, Time taken_until) {
   }
   for (const Plan* plan : doubtful) change(view, *plan, plan->start, plan->end(), +1);
   for (Plan* plan : doubtful) {
-    const CapacityProfile::Gang gang{view.shape(plan->job), view.queue_of(plan->job), plan->parts};
+    const CapacityProfile::Gang gang{view.shape_of_id(plan->shape), view.queue_of(plan->job), plan->parts};
     if (plan->start >= view.now() && profile_.is_free(plan->start, plan->end(), gang)) {
       change(view, *plan, plan->start, plan->end(), -1);
     } else {
@@ -136,8 +136,8 @@ void ConservativeBackfill::improve(const View& view) {
       reserve(view, plan);
       continue;
     }
-    const auto earlier = profile_.earliest(earliest_start(view, plan), plan.start, plan.length, view.shape(plan.job),
-                                           view.queue_of(plan.job));
+    const auto earlier = profile_.earliest(earliest_start(view, plan), plan.start, plan.length,
+                                           view.shape_of_id(plan.shape), view.queue_of(plan.job));
     if (!earlier) continue;
     change(view, plan, plan.start, plan.end(), +1);
     plan.start = *earlier;
@@ -162,8 +162,8 @@ void ConservativeBackfill::sort_by_priority(const View& view) {
 }
 
 void ConservativeBackfill::reserve(const View& view, Plan& plan) {
-  auto hole = profile_.find(earliest_start(view, plan), plan.length, view.shape(plan.job), view.queue_of(plan.job),
-                            view.cluster());
+  auto hole = profile_.find(earliest_start(view, plan), plan.length, view.shape_of_id(plan.shape),
+                            view.queue_of(plan.job), view.cluster());
   GPUSCHED_ASSERT(hole.has_value(), "every job fits the empty cluster");
   plan.start = hole->start;
   plan.parts = std::move(hole->parts);
@@ -177,7 +177,7 @@ Time ConservativeBackfill::earliest_start(const View& view, const Plan& plan) co
 }
 
 void ConservativeBackfill::change(const View& view, const Plan& plan, Time start, Time end, int sign) {
-  profile_.change(start, end, {view.shape(plan.job), view.queue_of(plan.job), plan.parts}, sign);
+  profile_.change(start, end, {view.shape_of_id(plan.shape), view.queue_of(plan.job), plan.parts}, sign);
 }
 
 bool ConservativeBackfill::start_due(const View& view, Decision& decision) {

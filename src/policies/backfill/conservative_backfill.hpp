@@ -43,6 +43,7 @@ class ConservativeBackfill {
  private:
   struct Plan {
     JobId job = no_job;
+    std::uint32_t shape = no_index;  ///< what the profile holds for it; its user may want another since
     Time start{};
     Time length{};
     std::vector<CapacityProfile::Part> parts = {};

@@ -34,7 +34,7 @@ class HierarchicalDrf {
   [[nodiscard]] std::string_view name() const { return "hdrf"; }
 
   void decide(const View& view, Decision& decision) {
-    for (const Event& event : view.events()) note(view, event);
+    for (const Event& event : view.events()) note(view.at(event), event);
     shares_.refresh();
     reorder_queues();
     const auto may_fit = [&](const RankedClasses::Kind& kind) {
@@ -60,7 +60,7 @@ class HierarchicalDrf {
   struct ByPath {
     struct Score {
       std::array<std::int64_t, most_levels + 1> path = {};  // shares from the top down, the user's last
-      JobId first = no_job;
+      QueuePlace first = {};
       // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
       friend auto operator<=>(const Score&, const Score&) = default;
     };
@@ -71,7 +71,7 @@ class HierarchicalDrf {
       return static_cast<double>(policy->shares_.share(policy->queues_[vc].front()));
     }
     [[nodiscard]] Score score(const Class& jobs) const {
-      Score score{.first = jobs.first()};
+      Score score{.first = jobs.jobs.front()};
       const std::vector<std::uint32_t>& queues = policy->queues_[jobs.party];
       for (std::size_t level = 0; level < queues.size(); ++level) {
         score.path[level] = policy->shares_.share(queues[level]);
@@ -79,7 +79,7 @@ class HierarchicalDrf {
       score.path[queues.size()] = jobs.rank.major;
       return score;
     }
-    [[nodiscard]] Score bound(double standing, const ClassRank& least, JobId oldest) const {
+    [[nodiscard]] Score bound(double standing, const ClassRank& least, QueuePlace oldest) const {
       Score score{.path = {static_cast<std::int64_t>(standing)}, .first = oldest};
       if (!policy->is_flat_) return score;
       score.path[1] = least.major;

@@ -97,13 +97,14 @@ std::vector<JobId> MaxMin::victims_for(const View& view, JobId job) const {
 void MaxMin::note_events(const View& view) {
   for (const Event& event : view.events()) {
     if (event.job == no_job) continue;
-    if (leaves_cluster(event.kind)) hold(view, event.job, -1);
-    if (enters_queue(event.kind)) wait(view, event.job);
+    const View then = view.at(event);
+    if (leaves_cluster(event.kind)) hold(then, event.job, -1);
+    if (enters_queue(event.kind)) wait(then, event.job);
     if (event.kind == EventKind::withdraw) {
-      waiting_.erase(view, event.job, 0, number_of(view, event.job), ByHeld(held_));
+      waiting_.erase(then, event.job, 0, number_of(view, event.job), ByHeld(held_));
     }
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
-      waiting_.reprioritize(view, event.job, 0, number_of(view, event.job), ByHeld(held_));
+      waiting_.reprioritize(then, event.job, 0, number_of(view, event.job), ByHeld(held_));
     }
   }
 }

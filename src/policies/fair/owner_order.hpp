@@ -39,7 +39,7 @@ class OwnerOrder {
   [[nodiscard]] std::string_view name() const { return name_; }
 
   void decide(const View& view, Decision& decision) {
-    for (const Event& event : view.events()) note(view, event);
+    for (const Event& event : view.events()) note(view.at(event), event);
     waiting_.start_while_any_fits(view, decision, view.options().placement, order(view), [&](JobId job) {
       const std::uint32_t owner = accounts_.owner(view, job);
       accounts_.started(view, job, owner);
@@ -65,13 +65,13 @@ class OwnerOrder {
   };
   struct ByAge : ByScore {
     using ByScore::ByScore;
-    using Score = std::pair<std::int64_t, JobId>;
+    using Score = std::pair<std::int64_t, QueuePlace>;
     [[nodiscard]] std::int64_t major(const Class& jobs) const { return this->accounts->fixed(jobs.member); }
     [[nodiscard]] double standing(std::uint32_t owner) const { return this->accounts->standing(*this->view, owner); }
     [[nodiscard]] Score score(const Class& jobs) const {
-      return {this->accounts->score(*this->view, jobs.member), jobs.first()};
+      return {this->accounts->score(*this->view, jobs.member), jobs.jobs.front()};
     }
-    [[nodiscard]] Score bound(double standing, const ClassRank& least, JobId oldest) const {
+    [[nodiscard]] Score bound(double standing, const ClassRank& least, QueuePlace oldest) const {
       return {this->accounts->bound(*this->view, standing, least.major), oldest};
     }
   };

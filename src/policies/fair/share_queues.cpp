@@ -108,7 +108,7 @@ double QueueTree::most_by_weight() { return divided(first_split_).most_by_weight
 
 // The queue that holds the least part of its due, then the highest priority, then the poorest user.
 struct ShareQueues::ByShare {
-  using Score = std::tuple<std::int64_t, std::int64_t, std::int64_t, JobId>;
+  using Score = std::tuple<std::int64_t, std::int64_t, std::int64_t, QueuePlace>;
   [[nodiscard]] static RankedClasses::Kind kind(const Class& jobs) { return {jobs.queue, jobs.demand}; }
   [[nodiscard]] std::int64_t major(const Class& jobs) const {
     return queues->options_.by_priority ? -std::int64_t{jobs.priority} : 0;
@@ -126,7 +126,7 @@ struct ShareQueues::ByShare {
     const std::int64_t part = queues->options_.by_share ? queues->part_of_due(queue_of(jobs)) : 0;
     return {part, jobs.rank.major, jobs.rank.minor, jobs.rank.first};
   }
-  [[nodiscard]] Score bound(double standing, const ClassRank& least, JobId) const {
+  [[nodiscard]] Score bound(double standing, const ClassRank& least, QueuePlace) const {
     constexpr double below = 1 - 1e-12;  // beyond the rounding of the divisions
     constexpr double most = 9e18;
     const double most_by_weight = queues->options_.among_active ? queues->tree_.most_by_weight() : 1'000'000;
@@ -160,17 +160,18 @@ void ShareQueues::decide(const View& view, Decision& decision) {
 void ShareQueues::note(const View& view) {
   for (const Event& event : view.events()) {
     if (event.job == no_job) continue;
+    const View then = view.at(event);
     const std::uint32_t owner = owner_of(options_.column, view, event.job);
-    const MilliGpu wanted = view.shape(event.job).gpu_milli();
+    const MilliGpu wanted = then.shape(event.job).gpu_milli();
     if (event.kind == EventKind::finish || event.kind == EventKind::withdraw) demand(owner, -wanted);
     if (event.kind == EventKind::submit) demand(owner, +wanted);
-    if (leaves_cluster(event.kind)) hold(view, event.job, -1);
-    if (enters_queue(event.kind)) wait(view, event.job);
+    if (leaves_cluster(event.kind)) hold(then, event.job, -1);
+    if (enters_queue(event.kind)) wait(then, event.job);
     if (event.kind == EventKind::withdraw)
-      waiting_.erase(view, event.job, owner, user_of(view, event.job), ByShare{this});
+      waiting_.erase(then, event.job, owner, user_of(view, event.job), ByShare{this});
     if (event.kind != EventKind::reprioritize) continue;
     if (view.phase(event.job) == JobPhase::pending) {
-      waiting_.reprioritize(view, event.job, owner, user_of(view, event.job), ByShare{this});
+      waiting_.reprioritize(then, event.job, owner, user_of(view, event.job), ByShare{this});
     } else {
       offers_[owner].reset();
     }
@@ -299,14 +300,13 @@ std::vector<JobId> ShareQueues::richer_users(const View& view, const Class& jobs
 }
 
 void ShareQueues::reclaim(const View& view, Decision& decision) {
-  std::vector<JobId> short_of(tree_.owners(), no_job);  // each queue's first job that it is due
+  std::vector<bool> is_short(tree_.owners());  // a job of the queue waits for what it is due
   waiting_.for_each([&](const Class& jobs) {
-    JobId& first = short_of[queue_of(jobs)];
-    if (is_due(view, jobs)) first = std::min(first, jobs.first());
+    if (is_due(view, jobs)) is_short[queue_of(jobs)] = true;
   });
   for (std::uint32_t owner = 0; owner < tree_.owners(); ++owner) {
     Time& since = short_since_[owner];
-    if (short_of[owner] == no_job) {
+    if (!is_short[owner]) {
       since = Time::max();
       continue;
     }
@@ -321,7 +321,7 @@ void ShareQueues::reclaim(const View& view, Decision& decision) {
       const Class* first = nullptr;
       waiting_.for_each([&](const Class& jobs) {
         if (queue_of(jobs) != owner || !is_due(view, jobs)) return;
-        if (first == nullptr || jobs.first() < first->first()) first = &jobs;
+        if (first == nullptr || jobs.jobs.front() < first->jobs.front()) first = &jobs;
       });
       if (first != nullptr) again = start_by_force(view, decision, *first, over_their_due(view));
     }

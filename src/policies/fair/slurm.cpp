@@ -20,7 +20,7 @@ std::int64_t term(double weight, double factor) { return static_cast<std::int64_
 // the owner's usage over its part, taken back to the time zero: usage falls at most as fast as it decays.
 struct Slurm::ByPriority {
   using Class = RankedClasses::Class;
-  using Score = std::pair<std::int64_t, JobId>;
+  using Score = std::pair<std::int64_t, QueuePlace>;
 
   ByPriority(Slurm* policy, const View* at)
       : slurm(policy),
@@ -43,12 +43,13 @@ struct Slurm::ByPriority {
     return std::log2(slurm->used_[owner].at(view->now()) / slurm->part(owner)) + half_lives;
   }
   [[nodiscard]] Score score(const Class& jobs) const {
-    return {-slurm->priority_now(*view, jobs.first()), jobs.first()};
+    return {-slurm->priority_now(*view, jobs.first()), jobs.jobs.front()};
   }
-  [[nodiscard]] Score bound(double standing, const ClassRank& least, JobId oldest) const {
+  [[nodiscard]] Score bound(double standing, const ClassRank& least, QueuePlace oldest) const {
     const double rounding = 1e-9 + 1e-15 * (std::abs(standing) + half_lives);
     const double factor = all <= 0 ? 1 : std::exp2(-std::exp2(standing - half_lives - rounding) / all);
-    return {-(slurm->age_term(*view, oldest) + term(slurm->options_.weight_fair_share, factor) - least.major), oldest};
+    return {-(slurm->age_term(*view, oldest.job) + term(slurm->options_.weight_fair_share, factor) - least.major),
+            oldest};
   }
 
   Slurm* slurm;
@@ -60,12 +61,13 @@ struct Slurm::ByPriority {
 void Slurm::decide(const View& view, Decision& decision, const std::function<void(JobId)>& started) {
   const ByPriority order(this, &view);
   for (const Event& event : view.events()) {
-    if (leaves_cluster(event.kind)) hold(view, event.job, -1);
-    if (enters_queue(event.kind)) waiting_.push(view, event.job, party_of(view, event.job), 0, order);
-    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job, party_of(view, event.job), 0, order);
+    const View then = view.at(event);
+    if (leaves_cluster(event.kind)) hold(then, event.job, -1);
+    if (enters_queue(event.kind)) waiting_.push(then, event.job, party_of(then, event.job), 0, order);
+    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, party_of(then, event.job), 0, order);
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
       const std::uint32_t before = party_of(view, event.job, view.priority_before(event.job));
-      waiting_.reprioritize(view, event.job, before, party_of(view, event.job), 0, order);
+      waiting_.reprioritize(then, event.job, before, party_of(view, event.job), 0, order);
     }
   }
   const auto note_start = [&](JobId job) {
@@ -94,14 +96,14 @@ std::int64_t Slurm::priority_now(const View& view, JobId job) {
 }
 
 std::vector<JobId> Slurm::waiting_in_order(const View& view, std::size_t most) {
-  std::vector<std::pair<std::int64_t, JobId>> waiting;
+  std::vector<std::pair<std::int64_t, QueuePlace>> waiting;
   waiting_.for_each([&](const RankedClasses::Class& jobs) {
-    for (const JobId job : jobs.jobs) waiting.emplace_back(-priority_now(view, job), job);
+    for (const QueuePlace& place : jobs.jobs) waiting.emplace_back(-priority_now(view, place.job), place);
   });
   most = std::min(most, waiting.size());
   std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(most), waiting.end());
   std::vector<JobId> order;
-  for (std::size_t i = 0; i < most; ++i) order.push_back(waiting[i].second);
+  for (std::size_t i = 0; i < most; ++i) order.push_back(waiting[i].second.job);
   return order;
 }
 

@@ -9,13 +9,14 @@ namespace gpusched {
 void StaticPartition::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
     const std::uint32_t owner = event.job == no_job ? 0 : owner_of(column_, view, event.job);
+    const View then = view.at(event);
     if (leaves_cluster(event.kind)) {
-      held_[owner] -= view.shape(event.job).gpu_milli();
+      held_[owner] -= then.shape(event.job).gpu_milli();
     }
-    if (enters_queue(event.kind)) waiting_.push(view, event.job, owner);
-    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job, owner);
+    if (enters_queue(event.kind)) waiting_.push(then, event.job, owner);
+    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, owner);
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
-      waiting_.reprioritize(view, event.job, owner);
+      waiting_.reprioritize(then, event.job, owner);
     }
   }
   blocked_.assign(quotas_.size(), false);

@@ -53,10 +53,11 @@ void Themis::note_arrivals(const OracleView& view) {
   for (const Candidate& stopped : stopped_) wait(view, stopped.job);
   stopped_.clear();
   for (const Event& event : view.events()) {
+    const auto then = view.at(event);
     if (leaves_cluster(event.kind)) end_lease(event.job);
-    if (returns_to_queue(event.kind)) wait(view, event.job);
+    if (returns_to_queue(event.kind)) wait(then, event.job);
     if (event.kind == EventKind::withdraw) {
-      waiting_[group_of(view, event.job)].erase(slots_[index(event.job)], view.now());
+      waiting_[group_of(then, event.job)].erase(slots_[index(event.job)], view.now());
     }
     if (event.kind != EventKind::submit) continue;
     cpu_only_jobs_ = cpu_only_jobs_ || view.shape(event.job).gpu_milli() == 0;

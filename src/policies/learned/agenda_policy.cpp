@@ -75,11 +75,12 @@ void AgendaPolicy::start_by_key(const View& view, Decision& decision) {
 
 void AgendaPolicy::observe(const View& view) {
   for (const Event& event : view.events()) {
+    const View then = view.at(event);
     const bool ended = leaves_cluster(event.kind);
     if (ended && way_ == Way::backfill) backfill_.end(event.job);
-    if (event.kind == EventKind::finish) known_.finish(view, event.job);
-    if (enters_queue(event.kind)) wait(view, event.job);
-    if (event.kind == EventKind::withdraw) withdraw(view, event.job);
+    if (event.kind == EventKind::finish) known_.finish(then, event.job);
+    if (enters_queue(event.kind)) wait(then, event.job);
+    if (event.kind == EventKind::withdraw) withdraw(then, event.job);
   }
 }
 

@@ -8,13 +8,13 @@ namespace gpusched {
 
 void AsRecorded::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::withdraw) withdraw(view, event.job);
+    if (event.kind == EventKind::withdraw) withdraw(view.at(event), event.job);
     if (!enters_queue(event.kind)) continue;
     const bool retries = event.kind != EventKind::submit;
     const Time recorded = jobs_->start(event.job);
     const Time start = retries || recorded == Time::max() ? view.now() : recorded;
     if (start <= view.now()) {
-      due_.push(view, event.job, start.us);
+      due_.push(view.at(event), event.job, start.us);
     } else {
       later_.emplace_back(start.us, index(event.job));
       std::push_heap(later_.begin(), later_.end(), std::greater<>());

@@ -29,16 +29,15 @@ struct FifoSkip {
 
   void decide(const View& view, Decision& decision) {
     for (const Event& event : view.events()) {
-      if (enters_queue(event.kind)) {
-        waiting_.push(view, event.job, index(event.job));
-      }
-      if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job);
+      const View then = view.at(event);
+      if (enters_queue(event.kind)) waiting_.push(then, event.job, then.queue_place(event.job).number);
+      if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job);
     }
     waiting_.start_in_order(view, decision, true);
   }
 
  private:
-  JobHeaps<std::uint32_t> waiting_;  // ids follow submission
+  JobHeaps<std::uint32_t> waiting_;
 };
 
 }  // namespace gpusched

@@ -26,7 +26,7 @@ class OrderedQueue {
   /// Learns from the jobs that finished, takes in those that began to wait and takes out those that were cancelled.
   void observe(const OracleView& view) {
     learn(view);
-    for (const Event& event : view.events()) note(view, event);
+    for (const Event& event : view.events()) note(view.at(event), event);
   }
   /// The first part of observe().
   void learn(const OracleView& view) { order_.estimator.observe(view); }

@@ -73,15 +73,16 @@ std::uint32_t feasible_nodes_to_find(std::uint32_t nodes, std::uint32_t percenta
 void K8s::decide(const View& view, Decision& decision) {
   prepare(view);
   for (const Event& event : view.events()) {
+    const View then = view.at(event);
     if (event.job == no_job && event.node != no_node) nodes_.changed(event.node);
     if (leaves_cluster(event.kind)) {
-      note_change(event.job, view.shape(event.job), -1);
+      note_change(event.job, then.shape(event.job), -1);
       nodes_of_[index(event.job)].clear();
     }
-    if (enters_queue(event.kind)) waiting_.push(view, event.job, 0, 0, ByPodPriority{});
-    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job, 0, 0, ByPodPriority{});
+    if (enters_queue(event.kind)) waiting_.push(then, event.job, 0, 0, ByPodPriority{});
+    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job, 0, 0, ByPodPriority{});
     if (event.kind == EventKind::reprioritize && view.phase(event.job) == JobPhase::pending) {
-      waiting_.reprioritize(view, event.job, 0, 0, ByPodPriority{});
+      waiting_.reprioritize(then, event.job, 0, 0, ByPodPriority{});
     }
   }
   const auto may_fit = [&](const RankedClasses::Kind& kind) {

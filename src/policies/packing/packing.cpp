@@ -303,21 +303,22 @@ void Packing::decide(const View& view, Decision& decision) {
   for (const Event& event : view.events()) {
     freed = freed || event.kind == EventKind::node_up;
     if (event.job == no_job && event.node != no_node) packer_.changed(event.node);
-    if (event.kind == EventKind::withdraw) waiting_.erase(view, event.job);
+    const View then = view.at(event);
+    if (event.kind == EventKind::withdraw) waiting_.erase(then, event.job);
     if (!leaves_cluster(event.kind)) continue;
     for (const NodeTasks& part : nodes_of_[index(event.job)]) {
-      packer_.changed(part.node, view.shape(event.job), -static_cast<int>(part.tasks));
+      packer_.changed(part.node, then.shape(event.job), -static_cast<int>(part.tasks));
     }
     nodes_of_[index(event.job)].clear();
     freed = true;
-    if (event.kind != EventKind::finish) waiting_.push(view, event.job, index(event.job));
+    if (event.kind != EventKind::finish) waiting_.push(then, event.job, then.queue_place(event.job).number);
   }
   if (freed) start_waiting(view, decision);
   for (const Event& event : view.events()) {
     if (event.kind != EventKind::submit) continue;
     // One that waits for the same thing has the right of way.
     if (waiting_.waits_like(view, event.job) || !try_start(view, decision, event.job)) {
-      waiting_.push(view, event.job, index(event.job));
+      waiting_.push(view, event.job, view.queue_place(event.job).number);
     }
   }
 }

@@ -118,26 +118,27 @@ std::int64_t AttainedService::gittins_order(const View& view, JobId id) const {
 
 void AttainedService::note_events(const View& view) {
   for (const Event& event : view.events()) {
+    const View then = view.at(event);
     if (leaves_cluster(event.kind)) {
-      order_.leave(view, event.job);
-      runs_of(view, event.job).erase(run_of(event.job));
+      order_.leave(then, event.job);
+      runs_of(then, event.job).erase(run_of(event.job));
       jobs_[index(event.job)].crossing = Time::max();
       if (event.kind == EventKind::finish && options_.gittins && !options_.knows_distribution) {
-        services_.push_back(view.attained_gpu_us(event.job));
+        services_.push_back(then.attained_gpu_us(event.job));
       }
     }
     if (returns_to_queue(event.kind)) {
-      catch_up(view, event.job);
-      plan_promotion(view, event.job);
-      order_.wait(view, event.job, key_of(view, event.job));
+      catch_up(then, event.job);
+      plan_promotion(then, event.job);
+      order_.wait(then, event.job, key_of(then, event.job));
     }
     if (event.kind == EventKind::withdraw) {
-      order_.withdraw(view, event.job);
+      order_.withdraw(then, event.job);
       jobs_[index(event.job)].promotion = Time::max();
     }
     if (event.kind == EventKind::submit) {
       jobs_[index(event.job)].entered = view.now().us;
-      order_.wait(view, event.job, key_of(view, event.job));
+      order_.wait(then, event.job, key_of(then, event.job));
     }
   }
 }

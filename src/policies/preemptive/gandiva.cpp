@@ -23,16 +23,17 @@ void Gandiva::decide(const View& view, Decision& decision) {
 void Gandiva::note_events(const View& view) {
   for (const Event& event : view.events()) {
     if (event.job == no_job) continue;
+    const View then = view.at(event);
     const std::uint32_t id = index(event.job);
     if (leaves_cluster(event.kind)) {
       running_[view.queue_of(event.job)].erase({since_[id], id});
     }
     if (event.kind == EventKind::withdraw) {
-      waiting_[{view.queue_of(event.job), view.demand(event.job)}].erase({since_[id], id});
+      waiting_[{view.queue_of(event.job), then.demand(event.job)}].erase({since_[id], id});
     }
     if (enters_queue(event.kind)) {
       since_[id] = view.now().us;
-      waiting_[{view.queue_of(event.job), view.demand(event.job)}].insert({since_[id], id});
+      waiting_[{view.queue_of(event.job), then.demand(event.job)}].insert({since_[id], id});
     }
   }
 }

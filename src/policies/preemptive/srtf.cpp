@@ -7,7 +7,7 @@ void ShortestRemaining::decide(const OracleView& view, Decision& decision) {
   jobs_.prepare(view);
   note_outcome(view);
   touched_.assign(view.queue_count(), false);
-  for (const Event& event : view.events()) note(view, event);
+  for (const Event& event : view.events()) note(view.at(event), event);
   for (bool again = true; again;) {
     again = false;
     for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
@@ -76,7 +76,7 @@ void ShortestRemaining::replace(const Rank& before, const Rank& after, const Vie
 // history.
 void ShortestRemaining::number_stopped(const View& view) {
   for (const Rank& before : stopped_) {
-    if (!jobs_.waiting(view, view.queue_of(before.job), view.demand(before.job)).contains(before)) continue;
+    if (!jobs_.waiting(view, view.queue_of(before.job), jobs_.demand_of(before.job)).contains(before)) continue;
     replace(before, {.key = before.key, .since = before.since, .sequence = ++last_sequence_, .job = before.job}, view);
   }
   stopped_.clear();
@@ -95,7 +95,24 @@ void ShortestRemaining::note_start(const Rank& started, bool prolonged, const Or
   const bool ran_on = before.since == 2 * first_of_instant_;
   const bool waited = before.since < 2 * first_of_instant_;
   const Start order = ran_on ? before.start : Start{waited, start.us, before.since, before.sequence};
-  jobs_.add_running(view, {end.us, order, job, before});
+  add_running(view, {end.us, order, job, before});
+}
+
+void ShortestRemaining::add_running(const View& view, const Running& running) {
+  end_of_.resize(view.job_count());
+  end_of_[index(running.job)] = running.end;
+  jobs_.add_running(view, running);
+}
+
+// Few jobs of a demand were to end at the same instant. Where rates change a job may end at another one.
+void ShortestRemaining::remove_running(const View& view, JobId job) {
+  if (index(job) >= end_of_.size()) return;
+  const std::int64_t end = end_of_[index(job)];
+  const std::set<Running>& running = jobs_.running(view, view.queue_of(job), jobs_.demand_of(job));
+  for (auto at = running.lower_bound({.end = end, .start = first_of_all}); at != running.end() && at->end == end;
+       ++at) {
+    if (at->job == job) return jobs_.remove_running(view, Running(*at));
+  }
 }
 
 void ShortestRemaining::note(const OracleView& view, const Event& event) {
@@ -104,12 +121,7 @@ void ShortestRemaining::note(const OracleView& view, const Event& event) {
   const std::uint32_t queue = view.queue_of(event.job);
   touched_[queue] = true;
   if (leaves_cluster(event.kind)) {
-    const std::set<Running>& running = jobs_.running(view, queue, view.demand(event.job));
-    auto ended =
-        running.begin();  // it is among the few that end now, unless it never took any time, was killed or cancelled
-    const bool ends_now = event.kind != EventKind::kill && !view.is_cancelled(event.job);
-    while (ended != running.end() && (!ends_now || ended->end == view.now().us) && ended->job != event.job) ++ended;
-    if (ended != running.end() && ended->job == event.job) jobs_.remove_running(view, Running(*ended));
+    remove_running(view, event.job);
     touch_all();
   }
   if (event.kind == EventKind::withdraw) jobs_.remove_job(view, event.job);
@@ -145,7 +157,7 @@ bool ShortestRemaining::place(std::uint32_t queue, const Rank& candidate, const 
   victims_.clear();
   if (const auto displaced = displaced_.find(candidate.job);
       displaced != displaced_.end() && decision.restore(candidate.job) == Verdict::ok) {
-    jobs_.add_running(view, displaced->second.running);  // it still has its place
+    add_running(view, displaced->second.running);  // it still has its place
     displaced_.erase(displaced);
     return true;
   }
@@ -178,7 +190,7 @@ bool ShortestRemaining::displace(std::uint32_t queue, const Rank& candidate, con
       displaced_.insert_or_assign(job, victim);
     } else {
       decision.restore(job);
-      jobs_.add_running(view, victim.running);
+      add_running(view, victim.running);
     }
   }
   return placed;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -79,6 +80,10 @@ class ShortestRemaining {
       return a.end != b.end ? a.end < b.end : a.start < b.start;
     }
   };
+  static constexpr Start first_of_all{.waited = true,
+                                      .time = std::numeric_limits<std::int64_t>::max(),
+                                      .since = std::numeric_limits<std::int64_t>::min(),
+                                      .sequence = std::numeric_limits<std::int64_t>::min()};
   struct Displaced {
     Running running;
     Rank rank;
@@ -91,6 +96,8 @@ class ShortestRemaining {
   void replace(const Rank& before, const Rank& after, const View& view);
   void number_stopped(const View& view);
   void note_start(const Rank& started, bool prolonged, const OracleView& view);
+  void add_running(const View& view, const Running& running);
+  void remove_running(const View& view, JobId job);
   void note(const OracleView& view, const Event& event);
   bool touch_all();
   bool fill(std::uint32_t queue, const OracleView& view, Decision& decision);
@@ -99,6 +106,7 @@ class ShortestRemaining {
 
   bool by_service_;
   JobsByDemand<Rank, Running> jobs_;
+  std::vector<std::int64_t> end_of_;  // by job: where it stands among those that run
   std::int64_t last_sequence_ = 0;
   Time decided_at_ = Time::max();
 

@@ -170,7 +170,8 @@ void HeliosSrtf::note_events(const OracleView& view) {
       queue.running.erase(std::find_if(queue.running.begin(), queue.running.end(),
                                        [&](const Run& run) { return run.job == event.job; }));
     }
-    if (event.kind == EventKind::withdraw && !queue.waiting.erase_job(view.shape(event.job).tasks, event.job)) {
+    if (event.kind == EventKind::withdraw &&
+        !queue.waiting.erase_job(view.at(event).shape(event.job).tasks, event.job)) {
       std::erase(queue.joining, event.job);
     }
     if (!enters_queue(event.kind)) continue;

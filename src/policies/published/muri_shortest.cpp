@@ -53,10 +53,10 @@ void MuriShortest::progress(Time span) {
 void MuriShortest::admit(const OracleView& view) {
   std::uint64_t number = first_arrival;
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::withdraw) waiting_.erase_job(view.shape(event.job).tasks, event.job);
+    if (event.kind == EventKind::withdraw) waiting_.erase_job(view.at(event).shape(event.job).tasks, event.job);
     if (!enters_queue(event.kind)) continue;
     overhead_.admit(view, event.job);
-    const std::uint32_t gpus = view.shape(event.job).tasks;
+    const std::uint32_t gpus = view.at(event).shape(event.job).tasks;
     waiting_.insert(gpus, {{key_of(overhead_.remaining(event.job), gpus), tie_of(number++)}, event.job});
   }
 }

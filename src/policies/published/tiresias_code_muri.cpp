@@ -66,11 +66,11 @@ void TiresiasQueues<form>::enter(Run& run, std::uint32_t queue) const {
 template <TiresiasQueuesForm form>
 void TiresiasQueues<form>::admit(const RunView& view) {
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::withdraw) withdraw(event.job, view.shape(event.job).tasks);
+    if (event.kind == EventKind::withdraw) withdraw(event.job, view.at(event).shape(event.job).tasks);
     if (!enters_queue(event.kind)) continue;
     (*this)[event.job] = {.admission = admissions_++};
     if constexpr (is_muri) overhead_.admit(view, event.job);
-    append_pending(event.job, view.shape(event.job).tasks);
+    append_pending(event.job, view.at(event).shape(event.job).tasks);
   }
 }
 

@@ -32,7 +32,8 @@ void TiresiasPolluxLucid::decide(const View& view, Decision& decision) {
                                   [&](const Run& run) { return run.place.number == index(event.job); }));
     }
     if (enters_queue(event.kind)) joining_.push_back(event.job);
-    if (event.kind == EventKind::withdraw && !waiting_.erase_job(view.shape(event.job).gpu_milli(), event.job)) {
+    if (event.kind == EventKind::withdraw &&
+        !waiting_.erase_job(view.at(event).shape(event.job).gpu_milli(), event.job)) {
       std::erase(joining_, event.job);
     }
   }

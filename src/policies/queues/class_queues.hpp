@@ -32,18 +32,18 @@ class ClassQueues {
     std::int32_t priority = 0;
     std::uint32_t queue = 0;
     std::uint32_t demand = 0;
-    std::vector<JobId> jobs = {};  ///< a heap with the lowest id at the front
+    std::vector<QueuePlace> jobs = {};  ///< a heap with the earliest at the front
 
-    [[nodiscard]] JobId first() const { return jobs.front(); }
+    [[nodiscard]] JobId first() const { return jobs.front().job; }
   };
 
   void push(const View& view, JobId job, std::uint32_t owner) {
     const auto key = std::tuple(owner, view.priority(job), view.queue_of(job), view.demand(job));
     const auto [place, added] = numbers_.try_emplace(key, static_cast<std::uint32_t>(classes_.size()));
     if (added) add_class(owner, view.priority(job), view.queue_of(job), view.demand(job));
-    std::vector<JobId>& jobs = classes_[place->second].jobs;
+    std::vector<QueuePlace>& jobs = classes_[place->second].jobs;
     if (jobs.empty()) activate(place->second);
-    jobs.push_back(job);
+    jobs.push_back(view.queue_place(job));
     std::push_heap(jobs.begin(), jobs.end(), std::greater<>());
   }
 
@@ -77,7 +77,7 @@ class ClassQueues {
       Value value = {};
     };
     const auto before = [this](const Value& a, std::uint32_t class_a, const Value& b, std::uint32_t class_b) {
-      return a < b || (!(b < a) && classes_[class_a].first() < classes_[class_b].first());
+      return a < b || (!(b < a) && classes_[class_a].jobs.front() < classes_[class_b].jobs.front());
     };
     const auto elect = [&](std::size_t kind) {
       Leader leader{.kind = kind};
@@ -157,14 +157,14 @@ class ClassQueues {
 
   void erase(const View& view, JobId job, std::int32_t priority, std::uint32_t owner) {
     const std::uint32_t number = numbers_.at(std::tuple(owner, priority, view.queue_of(job), view.demand(job)));
-    std::vector<JobId>& jobs = classes_[number].jobs;
-    std::erase(jobs, job);
+    std::vector<QueuePlace>& jobs = classes_[number].jobs;
+    std::erase(jobs, view.queue_place(job));
     std::make_heap(jobs.begin(), jobs.end(), std::greater<>());
     if (jobs.empty()) deactivate(number);
   }
 
   void pop(std::uint32_t number) {
-    std::vector<JobId>& jobs = classes_[number].jobs;
+    std::vector<QueuePlace>& jobs = classes_[number].jobs;
     std::pop_heap(jobs.begin(), jobs.end(), std::greater<>());
     jobs.pop_back();
     if (jobs.empty()) deactivate(number);

@@ -14,8 +14,8 @@
 
 namespace gpusched {
 
-/// `Key` orders ascending; ties go to the lower job id. Every scheduling queue has an order of its own, or, with
-/// `one_order`, all have one together.
+/// `Key` orders ascending; ties go to the earlier place (QueuePlace). Every scheduling queue has an order of its own,
+/// or, with `one_order`, all have one together.
 template <class Key>
 class JobHeaps {
  public:
@@ -29,16 +29,16 @@ class JobHeaps {
     const std::uint32_t queue = view.queue_of(job), demand = view.demand(job);
     if (queues_[queue].empty()) queues_[queue].resize(view.demand_count());
     std::vector<Entry>& heap = queues_[queue][demand];
-    heap.push_back({key, job});
+    heap.push_back({key, view.queue_place(job)});
     std::push_heap(heap.begin(), heap.end(), Later{});
-    if (heap.front().job == job) tree_.update(queue, demand, true, order(queue));
+    if (heap.front().place.job == job) tree_.update(queue, demand, true, order(queue));
   }
 
   /// Takes out a job, which need not be the first. O(jobs of its queue and demand). Precondition: it is in here.
   void erase(const View& view, JobId job) {
     const std::uint32_t queue = view.queue_of(job), demand = view.demand(job);
     std::vector<Entry>& heap = queues_[queue][demand];
-    const auto at = std::find_if(heap.begin(), heap.end(), [&](const Entry& entry) { return entry.job == job; });
+    const auto at = std::find_if(heap.begin(), heap.end(), [&](const Entry& entry) { return entry.place.job == job; });
     *at = heap.back();
     heap.pop_back();
     std::make_heap(heap.begin(), heap.end(), Later{});
@@ -73,7 +73,7 @@ class JobHeaps {
     for (std::uint32_t queue = 0; queue < queues_.size(); ++queue) tree_.begin_pass(queue, order(queue));
     const Place first = first_of({0, static_cast<std::uint32_t>(queues_.size())});
     if (first.demand == no_index) return no_job;
-    const JobId job = queues_[first.queue][first.demand].front().job;
+    const JobId job = queues_[first.queue][first.demand].front().place.job;
     take(first);
     return job;
   }
@@ -81,12 +81,10 @@ class JobHeaps {
  private:
   struct Entry {
     Key key;
-    JobId job;
+    QueuePlace place;
   };
   struct Later {
-    bool operator()(const Entry& a, const Entry& b) const {
-      return a.key != b.key ? b.key < a.key : index(b.job) < index(a.job);
-    }
+    bool operator()(const Entry& a, const Entry& b) const { return a.key != b.key ? b.key < a.key : b.place < a.place; }
   };
   struct Span {
     std::uint32_t begin = 0, end = 0;
@@ -105,7 +103,7 @@ class JobHeaps {
   template <class Start>
   void start_jobs(Span span, bool skip, bool settles, Start start) {
     for (Place first = first_of(span); first.demand != no_index; first = first_of(span)) {
-      const JobId job = queues_[first.queue][first.demand].front().job;
+      const JobId job = queues_[first.queue][first.demand].front().place.job;
       if (start(job)) {
         take(first);
       } else if (skip) {

@@ -17,6 +17,7 @@ struct Claim {
   double weight = 0;  ///< fixed order: the score, smallest first. Ageing order: growth per second of waiting, > 0
   Time submit{};
   JobId job = no_job;
+  std::uint32_t number = 0;  ///< of its place (QueuePlace), for ties
 };
 
 namespace detail {
@@ -53,11 +54,14 @@ inline int compare_growth(const Claim& a, const Claim& b, Time now) {
 struct ClaimOrder {
   bool ages = false;
 
-  /// True when `a` comes before `b` at `now`; ties go to the lower job id.
+  /// True when `a` comes before `b` at `now`; ties go to the earlier place.
   [[nodiscard]] bool before(const Claim& a, const Claim& b, Time now) const {
-    if (!ages) return a.weight != b.weight ? a.weight < b.weight : index(a.job) < index(b.job);
+    if (!ages) return a.weight != b.weight ? a.weight < b.weight : came_before(a, b);
     const int sign = detail::compare_growth(a, b, now);
-    return sign != 0 ? sign > 0 : index(a.job) < index(b.job);
+    return sign != 0 ? sign > 0 : came_before(a, b);
+  }
+  [[nodiscard]] static bool came_before(const Claim& a, const Claim& b) {
+    return a.number != b.number ? a.number < b.number : index(a.job) < index(b.job);
   }
 
   /// An instant after `now` and not after the one at which `behind` overtakes.

@@ -26,7 +26,7 @@ namespace gpusched {
 struct ClassRank {
   std::int64_t major = 0;
   std::int64_t minor = 0;
-  JobId first = no_job;  ///< its first job
+  QueuePlace first = {};  ///< of its first job
   // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
   friend auto operator<=>(const ClassRank&, const ClassRank&) = default;
 };
@@ -43,7 +43,7 @@ struct ClassRank {
 ///   Score score(const Class&)                              exact, at this moment. Within a party and kind, classes of
 ///                                                          lower rank have lower scores;
 ///   Score bound(double standing, const ClassRank& least,   no class of such a standing, rank and first job, or of
-///               JobId oldest)                              greater ones, has a lower score.
+///               QueuePlace oldest)                         greater ones, has a lower score.
 /// The kinds keep a tree over their parties, with the least standing and rank of each subtree: the class of the lowest
 /// score is found by looking only where the bound promises one. O(log parties) where bounds are exact.
 class RankedClasses {
@@ -55,23 +55,23 @@ class RankedClasses {
     std::uint32_t member = 0;
     std::int32_t priority = 0;
     std::uint32_t queue = 0;
-    std::uint32_t demand = 0;       ///< View::demand()
-    std::vector<JobId> jobs = {};   ///< a heap with the lowest id at the front
-    std::uint32_t kind = no_index;  ///< where it stands
-    std::uint32_t slot = no_index;  ///< likewise
-    std::uint32_t at = no_index;    ///< likewise
-    ClassRank rank = {};            ///< as it stands there
+    std::uint32_t demand = 0;           ///< View::demand()
+    std::vector<QueuePlace> jobs = {};  ///< a heap with the earliest at the front
+    std::uint32_t kind = no_index;      ///< where it stands
+    std::uint32_t slot = no_index;      ///< likewise
+    std::uint32_t at = no_index;        ///< likewise
+    ClassRank rank = {};                ///< as it stands there
 
-    [[nodiscard]] JobId first() const { return jobs.front(); }
+    [[nodiscard]] JobId first() const { return jobs.front().job; }
   };
 
   template <class Order>
   void push(const View& view, JobId job, std::uint32_t party, std::uint32_t member, Order order) {
     const std::uint32_t number = number_of(view, job, view.priority(job), party, member, order);
-    std::vector<JobId>& jobs = classes_[number].jobs;
-    jobs.push_back(job);
+    std::vector<QueuePlace>& jobs = classes_[number].jobs;
+    jobs.push_back(view.queue_place(job));
     std::push_heap(jobs.begin(), jobs.end(), std::greater<>());
-    if (jobs.front() == job) place(number, order);
+    if (jobs.front().job == job) place(number, order);
   }
 
   /// The standing of the party changed. O(its kinds x log parties).
@@ -179,8 +179,8 @@ class RankedClasses {
   void erase(const View& view, JobId job, std::int32_t priority, std::uint32_t party, std::uint32_t member,
              Order order) {
     const std::uint32_t number = number_of(view, job, priority, party, member, order);
-    std::vector<JobId>& jobs = classes_[number].jobs;
-    std::iter_swap(std::find(jobs.begin(), jobs.end(), job), jobs.end() - 1);
+    std::vector<QueuePlace>& jobs = classes_[number].jobs;
+    std::iter_swap(std::find(jobs.begin(), jobs.end(), view.queue_place(job)), jobs.end() - 1);
     jobs.pop_back();
     std::make_heap(jobs.begin(), jobs.end(), std::greater<>());
     place(number, order);
@@ -190,7 +190,7 @@ class RankedClasses {
   struct Node {
     double standing = std::numeric_limits<double>::infinity();  // the least
     ClassRank least = nothing;
-    JobId oldest = no_job;  // the least `first`; no_job: none waits
+    QueuePlace oldest = {};  // the least `first`; nobody's: none waits
   };
   struct Leaf {
     std::uint32_t party = 0;
@@ -241,7 +241,7 @@ class RankedClasses {
   using Key = std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint32_t, std::uint32_t>;
 
   static constexpr ClassRank nothing{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::max(),
-                                     no_job};
+                                     QueuePlace{}};
 
   static Node merged(const Node& a, const Node& b) {
     return {std::min(a.standing, b.standing), std::min(a.least, b.least), std::min(a.oldest, b.oldest)};
@@ -286,7 +286,7 @@ class RankedClasses {
     if (leaf.classes.erase({placed.rank, number}) > 0) deactivate(number);
     if (!placed.jobs.empty()) {
       if (leaf.classes.empty()) leaf.standing = order.standing(placed.party);
-      placed.rank = {order.major(placed), order.minor(placed), placed.first()};
+      placed.rank = {order.major(placed), order.minor(placed), placed.jobs.front()};
       leaf.classes.insert({placed.rank, number});
       activate(number);
     }
@@ -308,7 +308,7 @@ class RankedClasses {
 
   template <class Order>
   void pop(std::uint32_t number, Order order) {
-    std::vector<JobId>& jobs = classes_[number].jobs;
+    std::vector<QueuePlace>& jobs = classes_[number].jobs;
     std::pop_heap(jobs.begin(), jobs.end(), std::greater<>());
     jobs.pop_back();
     place(number, order);
@@ -345,7 +345,7 @@ class RankedClasses {
     std::optional<Side> sides[2];
     for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
       const Node& node = kind.nodes[2 * at + side];
-      if (node.oldest == no_job) continue;
+      if (node.oldest.job == no_job) continue;
       ++scored_;
       sides[side] = Side{order.bound(node.standing, node.least, node.oldest), 2 * at + side};
     }
@@ -370,7 +370,7 @@ struct RankedOrder {
   using Score = ClassRank;
   [[nodiscard]] static RankedClasses::Kind kind(const RankedClasses::Class& jobs) { return {jobs.queue, jobs.demand}; }
   [[nodiscard]] static double standing(std::uint32_t) { return 0; }
-  [[nodiscard]] static Score bound(double, const ClassRank& least, JobId) { return least; }
+  [[nodiscard]] static Score bound(double, const ClassRank& least, QueuePlace) { return least; }
 };
 
 }  // namespace gpusched

@@ -35,7 +35,7 @@ class WaitingJobs {
       queue.place[demand] = static_cast<std::uint32_t>(queue.active.size());
       queue.active.push_back(demand);
     }
-    places_[index(job)] = jobs.push({weight, view.submit(job), job}, view.now());
+    places_[index(job)] = jobs.push({weight, view.submit(job), job, view.queue_place(job).number}, view.now());
     tree_.update(number, demand, true, ByFirst{queue, view.now()});
   }
 

@@ -28,7 +28,7 @@ Time attempt_time(const View& view, JobId job) { return {view.ran(job).us / (vie
 template <class Learn>
 void for_each_finished(const View& view, Learn learn) {
   for (const Event& event : view.events()) {
-    if (event.kind == EventKind::finish) learn(event.job, attempt_time(view, event.job));
+    if (event.kind == EventKind::finish) learn(event.job, attempt_time(view.at(event), event.job));
   }
 }
 

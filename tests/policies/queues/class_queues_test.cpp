@@ -126,7 +126,9 @@ TEST(ClassQueues, TriesWhatALookAtEveryWaitingJobWouldTry) {
       }
       RC_ASSERT(made == expected);
       std::set<JobId> left;
-      queues.for_each([&](const ClassQueues::Class& of) { left.insert(of.jobs.begin(), of.jobs.end()); });
+      queues.for_each([&](const ClassQueues::Class& of) {
+        for (const QueuePlace& place : of.jobs) left.insert(place.job);
+      });
       RC_ASSERT(left == plain.waiting);
     }
   });

@@ -37,15 +37,15 @@ struct Scores {
 };
 
 struct ByScore {
-  using Score = std::tuple<int, std::int64_t, JobId>;
+  using Score = std::tuple<int, std::int64_t, QueuePlace>;
   [[nodiscard]] static Kind kind(const RankedClasses::Class& of) { return {of.queue, of.demand}; }
   [[nodiscard]] std::int64_t major(const RankedClasses::Class& of) const { return scores->rank[of.member]; }
   [[nodiscard]] static std::int64_t minor(const RankedClasses::Class&) { return 0; }
   [[nodiscard]] double standing(std::uint32_t party) const { return scores->standing[party]; }
   [[nodiscard]] Score score(const RankedClasses::Class& of) const {
-    return {scores->standing[of.party] + scores->on_top[of.party], of.rank.major, of.first()};
+    return {scores->standing[of.party] + scores->on_top[of.party], of.rank.major, of.rank.first};
   }
-  [[nodiscard]] static Score bound(double standing, const ClassRank& least, JobId) {
+  [[nodiscard]] static Score bound(double standing, const ClassRank& least, QueuePlace) {
     return {static_cast<int>(standing), least.major, least.first};
   }
   Scores* scores;
@@ -148,7 +148,9 @@ TEST(RankedClasses, TriesWhatALookAtEveryWaitingJobWouldTry) {
       });
       RC_ASSERT(made == expected);
       std::set<JobId> left;
-      classes.for_each([&](const RankedClasses::Class& of) { left.insert(of.jobs.begin(), of.jobs.end()); });
+      classes.for_each([&](const RankedClasses::Class& of) {
+        for (const QueuePlace& place : of.jobs) left.insert(place.job);
+      });
       RC_ASSERT(left == waiting);
     }
   });

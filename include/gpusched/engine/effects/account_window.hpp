@@ -13,6 +13,8 @@ namespace gpusched::detail {
 /// An effect that changes nothing: it closes the account when the measured span begins and when it ends.
 class AccountWindow {
  public:
+  static constexpr bool keeps_accounts = true;
+
   /// All of the run.
   AccountWindow() = default;
   explicit AccountWindow(const EffectWorld& world) : window_(world.inputs.measured) {

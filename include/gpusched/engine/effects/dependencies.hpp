@@ -2,6 +2,7 @@
 /// Dependencies: the jobs of a run that were submitted and wait for the end of others.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ class Dependencies {
     const JobTable& jobs = world.jobs;
     if (jobs.dependencies().is_empty()) return;
     jobs_ = &jobs;
+    queue_number_.resize(jobs.size(), no_index);
     for (std::uint32_t i = 0; i < jobs.size(); ++i) {
       open_.push_back(static_cast<std::uint32_t>(jobs.dependencies().of(JobId{i}).size()));
       eligible_.push_back(jobs.submit(JobId{i}));
@@ -33,11 +35,19 @@ class Dependencies {
   /// When the job might run first. Precondition: active().
   [[nodiscard]] Time eligible(JobId job) const { return eligible_[index(job)]; }
 
+  /// Number of the job's place (QueuePlace). Precondition: active(), it joined its queue.
+  [[nodiscard]] std::uint32_t queue_number(JobId job) const { return queue_number_[index(job)]; }
+
   template <class Kernel>
   bool holds_back(Kernel&, JobId job) {
     if (open_[index(job)] == 0) return false;
     ++held_back_;
     return true;
+  }
+
+  template <class Kernel>
+  void joins(Kernel&, JobId job) {
+    queue_number_[index(job)] = joined_++;
   }
 
   template <class Kernel>
@@ -51,10 +61,11 @@ class Dependencies {
     }
   }
 
-  // The jobs whose last predecessor ended, in the order of these ends.
+  // The jobs whose last predecessor ended at this instant join their queues, by id.
   template <class Kernel>
   void react(Kernel& kernel) {
     if (ready_.empty()) return;
+    std::sort(ready_.begin(), ready_.end());
     for (const JobId job : std::exchange(ready_, {})) kernel.enter_queue(job);
   }
 
@@ -72,7 +83,8 @@ class Dependencies {
   std::vector<std::uint32_t> open_;  // by job: others that it waits for
   std::vector<Time> eligible_;       // by job
   std::vector<JobId> ready_;
-  std::uint32_t held_back_ = 0;
+  std::vector<std::uint32_t> queue_number_;  // by job
+  std::uint32_t held_back_ = 0, joined_ = 0;
 };
 
 }  // namespace gpusched::detail

@@ -33,6 +33,7 @@ struct EffectWorld {
 ///   Time next_time() const                  when something happens next by itself
 ///   void happen(kernel)                     one thing happens; precondition: next_time() is now
 ///   bool holds_back(kernel, job)            a submitted job may not join its queue yet
+///   void joins(kernel, job)                 a job joins its queue for the first time
 ///   Time begin(kernel, job)                 a run begins on its nodes; returns how long they are not ready
 ///   Time moved(kernel, job, before)         the same of a running job that left the nodes `before` for others
 ///   void end(kernel, job, why)              a run ends; its nodes can still be asked for (Occupancy)
@@ -55,6 +56,7 @@ struct EffectWorld {
 /// and of constants:
 ///   keeps_seats    it asks the Occupancy
 ///   counts_costs   it lets runs lose work or spend time on overhead
+///   keeps_accounts it reads the account of GPU time
 ///   is_endless     its events come for ever, so that they alone keep no run going: only while something else will
 ///                  happen, or while it `bool is_awaited() const`
 template <class... Es>
@@ -104,6 +106,13 @@ class EffectList {
     });
     return found;
   }
+  [[nodiscard]] bool keep_accounts() const {
+    bool found = false;
+    for_each([&](const auto& effect) {
+      if constexpr (requires { effect.keeps_accounts; }) found = true;
+    });
+    return found;
+  }
   [[nodiscard]] bool count_costs() const {
     bool found = false;
     for_each([&](const auto& effect) {
@@ -116,7 +125,8 @@ class EffectList {
   [[nodiscard]] Time next_time(Time own) const {
     Time next = own;
     for_each([&](const auto& effect) {
-      if constexpr (requires { effect.next_time(); } && !requires { effect.is_endless; }) {
+      if constexpr (
+          requires { effect.next_time(); } && !requires { effect.is_endless; }) {
         next = std::min(next, effect.next_time());
       }
     });

@@ -18,8 +18,8 @@
 namespace gpusched::detail {
 
 /// An effect: nodes go out of service and come back; what runs there stops, or stands still until somebody notices.
-/// Draws are a pure function of (seed, unit, number of the draw), so a failure comes at the same time whatever the policy
-/// does.
+/// Draws are a pure function of (seed, unit, number of the draw), so a failure comes at the same time whatever the
+/// policy does.
 class Outages {
  public:
   static constexpr bool keeps_seats = true, counts_costs = true, is_endless = true;
@@ -291,12 +291,12 @@ class Outages {
   Rng rng_;
   std::uint32_t cursor_ = 0;  // of the next recorded change
   std::uint32_t down_ = 0;
-  std::uint32_t faulty_ = 0;                 // faults of all nodes
-  std::vector<Planned> heap_;                // one change a unit
-  std::vector<std::uint32_t> draws_;         // by unit: drawn so far
-  std::vector<std::uint32_t> causes_;        // by node: what keeps it down
-  std::vector<std::uint32_t> faults_;        // by node: of which nobody knows
-  std::vector<Absence> absence_;             // by node: a recorded change keeps it down
+  std::uint32_t faulty_ = 0;           // faults of all nodes
+  std::vector<Planned> heap_;          // one change a unit
+  std::vector<std::uint32_t> draws_;   // by unit: drawn so far
+  std::vector<std::uint32_t> causes_;  // by node: what keeps it down
+  std::vector<std::uint32_t> faults_;  // by node: of which nobody knows
+  std::vector<Absence> absence_;       // by node: a recorded change keeps it down
   // Empty, and 0, without spares.
   std::vector<std::uint8_t> spare_;                  // by node: a cause that keeps it down is that it is not needed
   std::vector<std::uint32_t> kinds_;                 // by node

@@ -38,7 +38,8 @@ class Sharing {
     });
     const RuntimeModel* const model = world.inputs.runtime;
     static const RuntimeModel at_reference_rate;
-    if (turns || (model != nullptr && model->has_interference())) model_ = model == nullptr ? &at_reference_rate : model;
+    if (turns || (model != nullptr && model->has_interference()))
+      model_ = model == nullptr ? &at_reference_rate : model;
   }
 
   /// True when rates depend on who shares a card.

@@ -12,10 +12,12 @@
 
 namespace gpusched::detail {
 
-/// An effect: elastic jobs run with the tasks that their policy gives them, at the rate of their curve; and users change
-/// what jobs ask for, so that what a job held is not what it asks for in the end.
+/// An effect: elastic jobs run with the tasks that their policy gives them, at the rate of their curve; and users
+/// change what jobs ask for, so that what a job held is not what it asks for in the end.
 class Sizes {
  public:
+  static constexpr bool keeps_accounts = true;
+
   /// How large the runs of one job are and were.
   struct Size {
     Shape shape{};            ///< what the job holds by the commands so far, or held last
@@ -60,10 +62,13 @@ class Sizes {
 
   template <class Kernel>
   GPUSCHED_RARE void end(Kernel&, JobId job, EndOfRun) {
-    Size& size = sizes_[index(job)];
-    size.phase_left = {};
-    size.released = size.milli;
+    sizes_[index(job)].phase_left = {};
+    release(job);
   }
+  /// The job gave its GPUs back.
+  void release(JobId job) { sizes_[index(job)].released = sizes_[index(job)].milli; }
+  /// It holds those of its present shape.
+  void take(JobId job) { sizes_[index(job)].milli = sizes_[index(job)].shape.gpu_milli(); }
 
   template <class State>
   [[nodiscard]] RatePpm factor(const State& state, JobId job) const {
@@ -80,8 +85,7 @@ class Sizes {
     kernel.settle_now(job);
     Size& size = sizes_[index(job)];
     const JobTable& jobs = *kernel.state.jobs;
-    size.phase_left =
-        curve(jobs, job)->left_after(++size.phase, jobs.attempt_work(job, kernel.state[job].attempt));
+    size.phase_left = curve(jobs, job)->left_after(++size.phase, jobs.attempt_work(job, kernel.state[job].attempt));
     kernel.replan(job, {}, kernel.rate_of(job));
   }
 

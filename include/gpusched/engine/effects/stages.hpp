@@ -231,8 +231,8 @@ class Stages {
     kernel.adapt_rate(job);
   }
 
-  // A run begins on its nodes, of which those of `before` are ready. Returns how long it waits after its transfers: until
-  // the slowest of its nodes has a container, has unpacked and loaded.
+  // A run begins on its nodes, of which those of `before` are ready. Returns how long it waits after its transfers:
+  // until the slowest of its nodes has a container, has unpacked and loaded.
   template <class Kernel>
   Time enter_nodes(Kernel& kernel, JobId job, const std::vector<NodeId>& before) {
     Run& run = runs_[index(job)];

@@ -41,7 +41,7 @@ class ChoiceAgenda {
     for (const Event& event : view.events()) {
       if (leaves_cluster(event.kind)) hold(view.user(event.job), -ends_.end(event.job));
       if (event.kind == EventKind::finish) known_.finish(view, event.job);
-      if (enters_queue(event.kind)) begin_wait(view, event.job);
+      if (enters_queue(event.kind)) begin_wait(view.at(event), event.job);
       if (event.kind == EventKind::withdraw) withdraw(event.job);
       if (event.node != no_node) change_cluster();
     }

@@ -34,13 +34,14 @@ class RankingAgenda {
 
   void observe(const View& view) {
     for (const Event& event : view.events()) {
+      const View then = view.at(event);
       if (event.kind == EventKind::finish) {
-        ranking_.finish(view, event.job);
+        ranking_.finish(then, event.job);
         if (heuristic_ == Heuristic::gittins) ranking_.ask_near(event.job);
-        known_.finish(view, event.job);
+        known_.finish(then, event.job);
       }
-      if (event.kind == EventKind::withdraw) ranking_.withdraw(view, event.job);
-      if (enters_queue(event.kind)) ranking_.wait(view, event.job, known_.seconds(view, event.job));
+      if (event.kind == EventKind::withdraw) ranking_.withdraw(then, event.job);
+      if (enters_queue(event.kind)) ranking_.wait(then, event.job, known_.seconds(then, event.job));
     }
     ranking_.cross(view);
   }

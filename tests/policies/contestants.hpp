@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Every policy with its defaults and in its other forms, for tests that run all of them.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "src/policies/backfill/backfill.hpp"
+#include "src/policies/seam/registry.hpp"
+#include "tests/differential/check_many.hpp"
+#include "tests/policies/policy_support.hpp"
+#include "tests/policies/random_world.hpp"
+
+namespace gpusched::test {
+
+/// Random worlds of each policy: GPUSCHED_RANDOM_RUNS, or 2000.
+inline std::uint64_t run_count() {
+  const char* const wanted = std::getenv("GPUSCHED_RANDOM_RUNS");
+  return wanted == nullptr ? 2000 : std::strtoull(wanted, nullptr, 10);
+}
+
+/// A policy and its backfilling.
+struct Contestant {
+  std::string policy;
+  std::string backfill = {};
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Contestant& contestant) {
+  return out << contestant.policy << (contestant.backfill.empty() ? "" : "+") << contestant.backfill;
+}
+
+/// All of them.
+inline std::vector<Contestant> contestants() {
+  std::vector<Contestant> all;
+  for (const PolicyInfo& info : registry().rows()) all.push_back({info.name});
+  for (const char* form : {"sjf{skip=true}",
+                           "edf{skip=true}",
+                           "slurm{skip=true}",
+                           "k8s{pods=true}",
+                           "k8s{score=most-allocated}",
+                           "k8s{resources=gpu}",
+                           "hdrf{rescale=false}",
+                           "hdrf{skip_empty=false}",
+                           "gandiva{migrate=true}",
+                           "gandiva{slice_s=17}",
+                           "max-min{preempt=true}",
+                           "themis{auction=false}",
+                           "volcano{by=user,drf=false,preempt=true,reclaim=true}",
+                           "volcano{preempt=true,reclaim=true}",
+                           "yarn-fair{by=user,preemption=true}",
+                           "yarn-capacity{by=user,preemption=true}",
+                           "priority{aging_s=1e9}",
+                           "gavel{objective=makespan,round_s=90,reset_s=90}",
+                           "gavel{objective=finish-time-fairness,round_s=90,reset_s=90}",
+                           "gavel{objective=water-filling,by=user,round_s=70,reset_s=200}",
+                           "gavel{objective=fifo,round_s=7,reset_s=0}",
+                           "allox{window_jobs=2}",
+                           "sjf{best_speed=true}",
+                           "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}",
+                           "agenda{mode=preempt,heuristic=las}"}) {
+    all.push_back({form});
+  }
+  for (const char* order : {"fifo", "sjf", "edf", "wfp3"}) {
+    for (const char* backfill : {"easy", "conservative", "sc20"}) all.push_back({order, backfill});
+  }
+  all.push_back({"slurm{bf_interval_s=7,bf_max_job_test=20}", "easy"});
+  return all;
+}
+
+/// The worlds that a policy can be given.
+inline WorldKind kind_for(const std::string& policy) {
+  if (policy.starts_with("static-partition")) return WorldKind::one_pool;
+  return policy.find('@') == std::string::npos || policy.find("@sc20") != std::string::npos ? WorldKind::any
+                                                                                            : WorldKind::one_gpu_tasks;
+}
+
+/// An error when the policy does not take these jobs on this cluster.
+inline Result<AnyPolicy> make(const Contestant& contestant, const JobTable& jobs, const Cluster& cluster) {
+  const auto specs = parse_policy_list(contestant.policy);
+  if (!specs) return Unexpected{specs.error()};
+  const PolicyContext context{.jobs = &jobs, .cluster = &cluster, .seed = 1};
+  if (contestant.backfill.empty()) return registry().make(specs->front(), context);
+  const auto backfill = parse_backfill(contestant.backfill);
+  if (!backfill) return Unexpected{backfill.error()};
+  return make_backfilled(registry(), specs->front(), *backfill, context);
+}
+
+/// For the name of a test.
+inline std::string name_of(const Contestant& contestant) {
+  return readable(contestant.policy + (contestant.backfill.empty() ? "" : " with ") + contestant.backfill);
+}
+
+}  // namespace gpusched::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpusched-calibrate: measures this device, fits its models, writes its profile. A program of its own, which
-// `gpusched calibrate` becomes, so that who only replays need not build what measures.
+// `gpusched calibrate` becomes, so that the program that replays builds without what measures.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

@@ -48,6 +48,27 @@ TEST_F(Program, WithoutACudaDeviceCalibrationSaysSoInOneLine) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/none.json"));
 }
 
+// A first build makes the program that replays alone.
+TEST_F(Program, SaysHowToBuildTheProgramsBesideIt) {
+  const std::string alone = folder_.path() + "/alone";
+  std::filesystem::create_directory(alone);
+  std::filesystem::copy_file(GPUSCHED_PROGRAM, alone + "/gpusched");
+  const auto said = [&](const std::string& arguments) {
+    const std::string err = folder_.path() + "/err";
+    const int status = std::system((alone + "/gpusched " + arguments + " 2>" + err).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 1) << arguments;
+    return bytes_of(err);
+  };
+  const std::string calibrate = "calibrate --out " + folder_.path() + "/profile.json";
+  EXPECT_EQ(said(calibrate),
+            "gpusched: " + alone + "/gpusched-calibrate cannot be started: No such file or directory\n");
+  folder_.write("alone/CMakeCache.txt", "");
+  const std::string build = " is not built yet; build it: cmake --build " + alone + " --target ";
+  EXPECT_EQ(said(calibrate), "gpusched: gpusched-calibrate" + build + "gpusched_calibrate\n");
+  EXPECT_EQ(said("train"), "gpusched: gpusched-train" + build + "gpusched_train\n");
+  EXPECT_EQ(said("search none.json"), "gpusched: gpusched-search" + build + "gpusched_search_program\n");
+}
+
 TEST_F(Program, FitsItsHelpIntoEightyColumns) {
   for (const std::string arguments :
        {"--help", "replay --help", "evaluate --help", "trace --help", "trace validate --help", "trace generate --help",

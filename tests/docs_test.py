@@ -164,7 +164,7 @@ def check_links(page):
 def build_folders(root):
     """build/NAME of every preset, and what scripts build in."""
     presets = json.loads((root / "CMakePresets.json").read_text())["configurePresets"]
-    return {preset["name"] for preset in presets} | {"gpu_check"}
+    return {preset["name"] for preset in presets} | {"gpu_check", "dist"}
 
 
 def missing_path(page, word):

@@ -97,7 +97,8 @@ def check_that_no_program_lacks(source, folder):
     """What CPack runs before it packs refuses a tree without one of the programs."""
     binaries = folder / "tree/program/usr/bin"
     binaries.mkdir(parents=True)
-    command = ["cmake", f"-DCPACK_TEMPORARY_INSTALL_DIRECTORY={folder / 'tree'}", "-DCPACK_COMPONENTS_ALL=development;program", "-P",
+    command = ["cmake", f"-DCPACK_TEMPORARY_INSTALL_DIRECTORY={folder / 'tree'}", "-DCPACK_COMPONENTS_ALL=development;program",
+               "-DCPACK_GPUSCHED_PROGRAMS=gpusched;gpusched-train;gpusched-search", "-P",
                source.resolve() / "cmake/all_programs.cmake"]
     for name in ("gpusched", "gpusched-train", "gpusched-search"):
         refused = subprocess.run(command, stderr=subprocess.PIPE, text=True)

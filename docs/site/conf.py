@@ -65,11 +65,11 @@ def mark_wide_tables(_, doctree):
 
 
 def break_code_of_cells(_, doctree):
-    """Code in cells of tables may break behind these characters, so that columns can be narrow."""
+    """Code in cells of tables may break behind these characters and hyphens within words, and only there: columns can be narrow."""
     for cell in doctree.findall(nodes.entry):
         for literal in list(cell.findall(nodes.literal)):
-            parts = re.split(r"(?<=[{,=_/+])(?=.)", literal.astext())
-            text = "<wbr>".join(html.escape(part) for part in parts)
+            parts = re.split(r"(?<=[{,=_/+ ])(?=.)|(?<=\w-)(?=.)", literal.astext())
+            text = "<wbr>".join(f'<span class="pre">{html.escape(part)}</span>' for part in parts)
             literal.replace_self(nodes.raw("", f'<code class="docutils literal notranslate">{text}</code>', format="html"))
 
 

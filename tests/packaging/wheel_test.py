@@ -40,9 +40,10 @@ def check_sums():
     for line in (FOLDER / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split("  ")
         assert hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() == digest, name
-    kinds = sorted(path.name.split("_")[0].split("-")[0] + path.suffix for path in FOLDER.iterdir() if path.name != "SHA256SUMS")
-    assert {*kinds} == {"gpusched.deb", "gpusched_sim.gz", "gpusched.whl", "libgpusched.deb"} or "gpusched.whl" in kinds, kinds
-    assert len((FOLDER / "SHA256SUMS").read_text().splitlines()) == len(kinds), "a file without a sum"
+    made = [path.name for path in FOLDER.iterdir() if path.name != "SHA256SUMS"]
+    assert len((FOLDER / "SHA256SUMS").read_text().splitlines()) == len(made), "a file without a sum"
+    for kind in (r"gpusched_sim-[\d.]+\.tar\.gz", r"gpusched_sim-.*manylinux.*\.whl", r"gpusched_.*\.deb", r"libgpusched-dev_.*\.deb"):
+        assert any(re.fullmatch(kind, name) for name in made), (kind, made)
 
 
 def check_source_archive():
@@ -60,7 +61,6 @@ def wheel_of_this_python():
     if not found:
         print(f"skipped: {FOLDER} holds no wheel for {tag}")
         sys.exit(77)
-    assert "manylinux" in found[0].name, found[0]
     return found[0]
 
 
@@ -80,8 +80,8 @@ class Installed:
         self.folder, self.packages, self.has_numpy, self.before = folder, packages, has_numpy, [*before]
         self.environment = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
 
-    def run(self, *command, **more):
-        done = subprocess.run([*self.before, *map(str, command)], cwd=self.folder, env={**self.environment, **more}, text=True,
+    def run(self, *command):
+        done = subprocess.run([*self.before, *map(str, command)], cwd=self.folder, env=self.environment, text=True,
                               capture_output=True, check=False)
         assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
         return done.stdout
@@ -91,7 +91,7 @@ class Installed:
         log = self.folder / "loader"
         for file in self.folder.glob("loader.*"):
             file.unlink()
-        self.run(*command, LD_DEBUG="files", LD_DEBUG_OUTPUT=str(log))
+        self.run("env", "LD_DEBUG=files", f"LD_DEBUG_OUTPUT={log}", *command)  # not of the words before it
         told = "".join(file.read_text() for file in self.folder.glob("loader.*"))
         found = {pathlib.Path(path) for path in re.findall(r"calling init: (/\S+)", told)}
         assert found, told[:2000]

@@ -12,6 +12,7 @@
 #include "bench/busy_jobs.hpp"
 #include "gpusched/learn/vector_env.hpp"
 #include "src/policies/learned/rl_policy.hpp"
+#include "src/rl/initial_parameters.hpp"
 #include "src/rl/ppo/learner.hpp"
 #include "src/rl/rollout.hpp"
 

@@ -46,7 +46,7 @@ if(EXISTS ${program})
   write_changelog(${documents}/changelog gpusched)
   write_copyright(${documents}/copyright)
   compress(${program}/share/man/man1/gpusched.1)
-  foreach(name gpusched-train gpusched-search)  # the page of gpusched describes its commands `train` and `search`
+  foreach(name gpusched-train gpusched-search gpusched-calibrate)  # the page of gpusched describes these commands
     file(CREATE_LINK gpusched.1.gz ${program}/share/man/man1/${name}.1.gz SYMBOLIC)
   endforeach()
   file(MAKE_DIRECTORY ${program}/share/zsh/vendor-completions)  # where Debian's zsh looks

@@ -12,7 +12,7 @@
 
 #include "cuda/kernels.hpp"
 #include "src/calibration/measure/child_process.hpp"
-#include "src/calibration/profile/regression.hpp"
+#include "src/calibration/measure/regression.hpp"
 
 namespace gpusched::cuda {
 namespace {

@@ -151,7 +151,7 @@ do_build() {
   done
   [ $done -eq 1 ] || return
   row configure pass "$(grep -oE 'CUDA backend: [A-Z]+|LibTorch\): [A-Z]+' "$log" | tail -n 2 | tr '\n' ' ')"
-  for target in gpusched_program gpusched_train cuda_device_test cuda_backend_test rl_test; do
+  for target in gpusched_program gpusched_train gpusched_calibrate cuda_device_test cuda_backend_test rl_test; do
     if has_target "$target"; then
       step "build $target" timeout "$(stage_left)" cmake --build "$build" --target "$target"
     else

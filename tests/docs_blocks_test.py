@@ -112,8 +112,10 @@ for line in sys.stdin:
 # What a line of code uses that the quickstart does not build, and what builds it.
 USES = ((re.compile(r"(?:^\s*|[|;&(] *|\$ )gpusched (train|search|calibrate)\b"), "gpusched-{}"),
         (re.compile(r"\bbuild/release/bench/(\w+)"), "{}"), (re.compile(r"\bbuild/(test)/"), "test"),
-        (re.compile(r"^import (gpusched_sim)\b"), "{}"))
-BUILDS = ((re.compile(r"\bcmake --build build/release --target ([\w -]+)"), None), (re.compile(r"pip install .*gpusched.sim|pip install '?\."), "gpusched_sim"),
+        (re.compile(r"^import (gpusched_sim)\b"), "gpusched_sim"))
+GROUPS = {"gpusched-{}": ("gpusched_programs", "everything"), "{}": ("gpusched_benchmarks", "everything")}
+BUILDS = ((re.compile(r"\bcmake --build (?:build/release|--preset release) --target ([\w -]+)"), None),
+          (re.compile(r"pip install .*gpusched.sim|pip install '?\."), "gpusched_sim"),
           (re.compile(r"scripts/test\.sh|cmake --build --preset test"), "test"),
           (re.compile(r"cmake --build --preset release(?! --target)"), "everything"))
 
@@ -129,7 +131,7 @@ def unbuilt(text):
         for pattern, name in USES:
             match = pattern.search(line) if is_code or line.startswith("    ") else None
             need = name.format(match.group(1)) if match else ""
-            if need and not built & {need, *(() if need in ("test", "gpusched_sim") else ("everything",))}:
+            if need and not built & {need, *GROUPS.get(name, ())}:
                 yield number, need
                 built.add(need)
 
@@ -145,8 +147,9 @@ class Programs:
         self.shims.mkdir()
         shim = self.shims / "cmake"
         shim.write_text(f"""#!/bin/sh
-if [ "$1 $2 $3" = "--build build/release --target" ]; then
-  shift 3
+if [ "$1 $2 $3" = "--build build/release --target" ] || [ "$1 $2 $3 $4" = "--build --preset release --target" ]; then
+  while [ "$1" != --target ]; do shift; done
+  shift
   exec {sys.executable} {pathlib.Path(__file__).resolve()} --add {build} {self.folder} "$@"
 fi
 exec {shutil.which("cmake")} "$@"

@@ -12,7 +12,7 @@ void add_search_command(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand("search", "Search for policies that are best in several figures");
   const auto arguments = std::make_shared<SearchArguments>();
   add_search_options(*command, *arguments);
-  command->callback([arguments, &exit_code] { exit_code = become_program("gpusched-search", words_of(*arguments)); });
+  command->callback([arguments, &exit_code] { exit_code = become_program(search_program, words_of(*arguments)); });
 }
 
 }  // namespace gpusched

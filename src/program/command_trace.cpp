@@ -128,9 +128,8 @@ void add_trace_command(CLI::App& program, int& exit_code) {
   convert_command->add_flag("--drop-bad-rows", arguments->read.drop_bad_rows, "leave out rows with bad values");
   convert_command->callback([arguments, &exit_code] { exit_code = convert(*arguments); });
 
-  auto* waste_command =
-      add_reading_command(*trace, "waste", "Show what gangs of the wrong size waste",
-                          "jobs.csv --throughputs measured.csv", *arguments);
+  auto* waste_command = add_reading_command(*trace, "waste", "Show what gangs of the wrong size waste",
+                                            "jobs.csv --throughputs measured.csv", *arguments);
   waste_command
       ->add_option("--throughputs", arguments->throughputs,
                    "measured throughputs of the jobs' families by GPUs, as replay takes them")

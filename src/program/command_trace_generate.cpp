@@ -155,11 +155,11 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
   auto* command = trace.add_subcommand("generate", "Draw a synthetic trace from a model, or fit a model");
   const auto arguments = std::make_shared<GenerateArguments>();
   const std::string names = joined(trace_model_names(), ", ");
-  auto* model =
-      command
-          ->add_option("--model", arguments->model,
-                       "built-in model (" + names + "), the last two with parameters, as in lublin{umed=5.5}, or FILE.json")
-          ->capture_default_str();
+  auto* model = command
+                    ->add_option("--model", arguments->model,
+                                 "built-in model (" + names +
+                                     "), the last two with parameters, as in lublin{umed=5.5}, or FILE.json")
+                    ->capture_default_str();
   command->add_option("trace,--like", arguments->like,
                       "fit a model to this trace, in place of --model, or --model lublin: file, - for standard input");
   command->add_option("--format", arguments->read.format, "format of TRACE")->capture_default_str();

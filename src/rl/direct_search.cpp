@@ -21,6 +21,7 @@
 #include "src/rl/es_gradient.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/failed_run.hpp"
+#include "src/rl/initial_parameters.hpp"
 #include "src/rl/random_search.hpp"
 #include "src/rl/run_clock.hpp"
 #include "src/rl/training_windows.hpp"

@@ -15,7 +15,7 @@ trap 'rm -rf "$folder"' EXIT
 mapfile -t kernels < <(grep -oE '__global__ void [a-z0-9_]+' "$root/cuda/kernels.cu" | awk '{print $3}')
 status=0
 for architecture in 75 80 90; do
-  "$nvcc" -std=c++17 -O3 -cubin -arch="sm_$architecture" -Xptxas -v -I "$root" -I "$root/include" \
+  "$nvcc" -std=c++17 -O3 -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror -cubin -arch="sm_$architecture" -Xptxas -v -I "$root" -I "$root/include" \
     -o "$folder/kernels.$architecture.cubin" "$root/cuda/kernels.cu" 2>"$folder/report" || {
     cat "$folder/report"
     exit 1

@@ -178,8 +178,7 @@ TEST_F(CudaOnCpuBackend, ADeviceLostMidwayIsOneLineAndKeepsTheSamples) {
 
 TEST_F(CudaOnCpuBackend, TheProgramKeepsTheLastGoodProfileWhenTheDeviceIsLost) {
   const std::string good = folder_.write("profile.json", "the last good one");
-  EXPECT_EQ(
-      shell("CUDA_ON_CPU_LOSE_AFTER=20 $P calibrate --backend cuda --quick --out $F/profile.json >$F/out 2>$F/err"), 1);
+  EXPECT_EQ(shell("CUDA_ON_CPU_LOSE_AFTER=20 $P --backend cuda --quick --out $F/profile.json >$F/out 2>$F/err"), 1);
   const std::string said = test::bytes_of(folder_.path() + "/err");
   EXPECT_THAT(said, testing::StartsWith("gpusched: "));
   EXPECT_THAT(said, HasSubstr("uncorrectable ECC error"));
@@ -192,7 +191,7 @@ TEST_F(CudaOnCpuBackend, TheProgramKeepsItsSamplesThroughCtrlC) {
   std::string before;
   for (const char* rows : {"2", "4"}) {
     EXPECT_EQ(
-        shell(std::string("$P calibrate --backend cuda --quick --out $F/profile.json >$F/out 2>$F/err & pid=$!; "
+        shell(std::string("$P --backend cuda --quick --out $F/profile.json >$F/out 2>$F/err & pid=$!; "
                           "for i in $(seq 600); do sleep 0.1; [ $(cat $F/profile.json.samples.csv | wc -l) -gt ") +
               rows + " ] && break; done; kill -INT $pid; wait $pid"),
         130);
@@ -209,7 +208,7 @@ TEST_F(CudaOnCpuBackend, TheProgramKeepsItsSamplesThroughCtrlC) {
 // As many threads as were asked for were tried.
 TEST_F(CudaOnCpuBackend, TheProgramRefusesBadArgumentsBeforeItMeasures) {
   for (const char* bad : {"--threads 100000", "--threads -1", "--seed -1", "--checkpoint-folder $F/nowhere"}) {
-    EXPECT_EQ(shell("$P calibrate --backend cpu --quick --out $F/profile.json " + std::string(bad) + " 2>$F/err"), 2);
+    EXPECT_EQ(shell("$P --backend cpu --quick --out $F/profile.json " + std::string(bad) + " 2>$F/err"), 2);
     const std::string said = test::bytes_of(folder_.path() + "/err");
     EXPECT_THAT(said, testing::StartsWith("gpusched: --")) << bad;
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;

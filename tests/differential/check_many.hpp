@@ -6,21 +6,18 @@
 #include <rapidcheck.h>
 
 #include <cctype>
-#include <cstdlib>
 #include <sstream>
 #include <string>
 
+#include "tests/support/random_runs.hpp"
+
 namespace gpusched::test {
 
-/// Fails the test, with a shrunk example, unless `property` holds for `cases` random cases. The cases are the
-/// same in every run, unless RC_PARAMS ("seed=7 max_success=100000") asks for others.
+/// Fails the test, with a shrunk example, unless `property` holds for `cases` random cases or more (random_runs.hpp).
 template <class Property>
 void check_many(int cases, Property property) {
   rc::detail::TestParams params = rc::detail::configuration().testParams;
-  if (std::getenv("RC_PARAMS") == nullptr) {
-    params.seed = 2026;
-    params.maxSuccess = cases;
-  }
+  if (!rapidcheck_is_told()) params.maxSuccess = static_cast<int>(random_runs(static_cast<std::uint64_t>(cases)));
   const auto result = rc::detail::checkTestable(property, rc::detail::TestMetadata(), params);
   if (result.template is<rc::detail::SuccessResult>()) return;
   std::ostringstream message;

@@ -17,6 +17,7 @@
 #include "src/policies/seam/registry.hpp"
 #include "tests/engine/stays.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/random_runs.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -168,7 +169,7 @@ std::vector<double> work_by_seconds(const JobTable& jobs, const RuntimeModel& mo
 
 TEST(CardSharing, EveryJobDoesItsWorkWhoeverComesAndGoes) {
   std::size_t stays = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(60); ++seed) {
     Rng rng(seed);
     std::vector<Row> rows;
     std::int64_t submit = 0;

@@ -63,8 +63,9 @@ struct Stage {
 constexpr JobId first{0};
 
 TEST(ElasticJob, RunsAsFastAsItsSizeSays) {
-  for (const auto& [tasks, seconds] :
+  for (const auto& [size, seconds] :
        std::vector<std::pair<std::uint32_t, double>>{{1, 200}, {2, 100}, {3, 66.666667}, {4, 100}}) {
+    const std::uint32_t tasks = size;  // a lambda of clang 14 cannot take a structured binding
     Stage run({{.submit = 0, .work = 100, .gpus = 2}}, falling_curve());
     run.advance(0);
     run.decide([&](Decision& d) { EXPECT_EQ(d.start_with(first, tasks), Verdict::ok); });

@@ -11,6 +11,7 @@
 #include "gpusched/engine/engine.hpp"
 #include "tests/engine/stays.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/random_runs.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -91,7 +92,7 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
   const Cluster cluster = mixed_cluster();
   const NodeFailures failures = some_failures(cluster);
   std::uint64_t kills = 0, changes = 0;
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(150); ++seed) {
     Rng rng(seed);
     const JobTable jobs = some_jobs(rng);
     const RuntimeModel model = some_speeds(jobs, rng);

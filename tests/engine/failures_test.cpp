@@ -15,6 +15,7 @@
 #include "src/policies/orders/sjf.hpp"
 #include "src/policies/preemptive/srtf.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/random_runs.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -354,7 +355,7 @@ void expect_all_survive(std::uint64_t seed, P policy) {
 }
 
 TEST(Failures, DrainsAndSparesLoseNobody) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < random_runs(60); ++seed) {
     expect_all_survive(seed, Fifo{});
     expect_all_survive(seed, FifoSkip{});
     expect_all_survive(seed, ShortestRemaining(false));

@@ -20,6 +20,7 @@
 #include "src/policies/preemptive/srtf.hpp"
 #include "tests/engine/stays.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/random_runs.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -167,7 +168,6 @@ Cluster cut_cluster(std::uint32_t nodes, std::uint32_t gpus, std::initializer_li
 }
 
 constexpr std::uint32_t anyone = no_index;
-constexpr Shape seventh{.gpu_milli_per_task = 142};
 
 struct Demands {
   NameTable names;
@@ -556,7 +556,7 @@ void check_memory(const MixedCase& it, const std::vector<const Stay*>& present) 
 
 TEST(MigRun, EveryJobDoesItsWorkWhoeverComesAndGoes) {
   std::uint64_t reconfigurations = 0;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(300); ++seed) {
     Rng rng(seed);
     const MixedCase it = mixed_case(rng);
     Engine engine(it.jobs, mixed_mig_cluster(), {.seed = seed}, &it.model);

@@ -12,6 +12,7 @@
 #include "gpusched/policy/simulate.hpp"
 #include "src/policies/orders/fifo.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/random_runs.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -289,7 +290,7 @@ TEST(SpanRate, EveryJobDoesItsWorkAtTheProductOfItsFactors) {
     for (std::uint32_t i = 0; i < 8; ++i) apart.nodes[i].gpu_type = i % 2;
     return apart;
   }();
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(40); ++seed) {
     Rng rng(seed);
     std::vector<Row> rows;
     std::int64_t submit = 0;

@@ -18,6 +18,7 @@
 #include "gpusched/engine/engine.hpp"
 #include "tests/engine/stays.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/random_runs.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -505,7 +506,7 @@ class SideBySide {
 
 TEST(StagesReference, TheEngineIsTheSlowSimulator) {
   int ended = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < random_runs(300); ++seed) {
     SCOPED_TRACE(seed);
     ended += SideBySide(seed).run() ? 1 : 0;
     if (HasFailure()) return;

@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 PROGRAM_FILES = ["usr/bin/gpusched", "usr/bin/gpusched-train", "usr/bin/gpusched-search",
+                 "usr/bin/gpusched-calibrate", "usr/share/man/man1/gpusched-calibrate.1.gz",
                  "usr/share/man/man1/gpusched.1.gz", "usr/share/man/man1/gpusched-train.1.gz",
                  "usr/share/man/man1/gpusched-search.1.gz", "usr/share/bash-completion/completions/gpusched",
                  "usr/share/zsh/vendor-completions/_gpusched", "usr/share/fish/vendor_completions.d/gpusched.fish",
@@ -61,7 +62,7 @@ def check_program_files(root, version):
     page = gzip.open(root / "usr/share/man/man1/gpusched.1.gz", "rt").read()
     assert re.search(rf'^\.TH GPUSCHED 1 "[^"]*" "gpusched {re.escape(version)}"', page, re.M), page[:200]
     assert gzip.open(root / "usr/share/doc/gpusched/changelog.gz", "rt").read().startswith(f"gpusched ({version}) ")
-    for name in ("gpusched-train", "gpusched-search"):
+    for name in ("gpusched-train", "gpusched-search", "gpusched-calibrate"):
         assert os.readlink(root / f"usr/share/man/man1/{name}.1.gz") == "gpusched.1.gz"
     assert "Licensed under the Apache License" in (root / "usr/share/doc/gpusched/copyright").read_text()
 
@@ -86,7 +87,7 @@ def use_program(root, folder):
     assert "V100" in run(program, "profile", "show", "V100", cwd=folder, env=clean)
     run(program, "trace", "generate", "--model", "philly", "--jobs", "50", "--out", "drawn.csv", cwd=folder, env=clean)
     assert '"$schema"' in run(program, "replay", "--print-schema", cwd=folder, env=clean)
-    for command in ("train", "search"):  # programs of their own, found beside the first
+    for command in ("train", "search", "calibrate"):  # programs of their own, found beside the first
         assert f"Usage: gpusched {command}" in run(program, command, "--help", cwd=folder, env=clean)
     page = subprocess.run([program, "report", "run", "--out", "page.html"], cwd=folder, env=clean, text=True,
                           stderr=subprocess.PIPE)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every policy, with its defaults and in its other forms, on random worlds: its runs are checked by their intervals
-// alone. GPUSCHED_RANDOM_RUNS=100000 makes as many runs of each; a fault is told with the seed that repeats it.
+// alone. GPUSCHED_RANDOM_RUNS=100000 makes as many runs of each (random_runs.hpp); a fault is told with the seed that
+// repeats it.
+#include "tests/support/random_runs.hpp"
+
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -18,10 +20,7 @@
 namespace gpusched::test {
 namespace {
 
-std::uint64_t run_count() {
-  const char* const wanted = std::getenv("GPUSCHED_RANDOM_RUNS");
-  return wanted == nullptr ? 2000 : std::strtoull(wanted, nullptr, 10);
-}
+constexpr std::uint64_t usual = 200;  // 2,000 in scripts/deep_test.sh
 
 struct Contestant {
   std::string policy;
@@ -190,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, RandomRuns, testing::ValuesIn(contestants()),
 });
 
 TEST_P(RandomRuns, HaveIntervalsThatHold) {
-  for (std::uint64_t seed = 1; seed <= run_count(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(usual); ++seed) {
     const RandomWorld world = random_world(seed, kind_for(GetParam().policy));
     if (world.jobs.size() == 0) continue;
     const auto fault = fault_of_run(GetParam(), world);
@@ -200,7 +199,7 @@ TEST_P(RandomRuns, HaveIntervalsThatHold) {
 
 // The same where jobs wait for the end of others, with and without failures.
 TEST_P(RandomRuns, KeepDependencies) {
-  for (std::uint64_t seed = 1; seed <= run_count() / 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(usual) / 4; ++seed) {
     const RandomWorld world = random_world(seed, kind_for(GetParam().policy), true);
     if (world.jobs.size() == 0) continue;
     const auto fault = fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{});
@@ -210,7 +209,7 @@ TEST_P(RandomRuns, KeepDependencies) {
 
 // The same where jobs may run at other sizes, with and without failures.
 TEST_P(RandomRuns, TakeElasticJobs) {
-  for (std::uint64_t seed = 1; seed <= run_count() / 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(usual) / 4; ++seed) {
     const RandomWorld world = random_world(seed, kind_for(GetParam().policy));
     if (world.jobs.size() == 0) continue;
     const auto fault = fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{},
@@ -222,7 +221,7 @@ TEST_P(RandomRuns, TakeElasticJobs) {
 // The same where users cancel jobs and change their priorities and sizes, with and without failures and dependencies.
 TEST_P(RandomRuns, TakeChangesOfJobs) {
   const WorldKind kind = kind_for(GetParam().policy);
-  for (std::uint64_t seed = 1; seed <= run_count() / 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(usual) / 4; ++seed) {
     RandomWorld world = random_world(seed, kind, seed % 3 == 0);
     if (world.jobs.size() == 0) continue;
     const JobChanges changes = random_changes(world, seed, kind);
@@ -234,7 +233,7 @@ TEST_P(RandomRuns, TakeChangesOfJobs) {
 
 // Nobody is lost, nobody runs twice, on a node that is down, or on what another holds.
 TEST_P(RandomRuns, SurviveFailuresOfNodes) {
-  for (std::uint64_t seed = 1; seed <= run_count() / 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(usual) / 4; ++seed) {
     const RandomWorld world = random_world(seed, kind_for(GetParam().policy));
     if (world.jobs.size() == 0) continue;
     const auto fault = fault_of_run(GetParam(), world, random_failures(world, seed));

@@ -26,6 +26,7 @@
 #include "src/rl/cma_es.hpp"
 #include "src/rl/constraints.hpp"
 #include "src/rl/es_gradient.hpp"
+#include "src/rl/initial_parameters.hpp"
 #include "src/rl/rollout.hpp"
 #include "src/rl/training_windows.hpp"
 #include "tests/rl/training_run.hpp"

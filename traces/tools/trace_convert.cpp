@@ -13,7 +13,7 @@
 namespace gpusched {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string csv_quoted(const std::string& text) {
   std::string field;
   append_csv_field(field, text);
   return field;
@@ -33,7 +33,7 @@ std::string attempts_text(const JobTable& jobs, JobId job) {
 std::string after_text(const JobTable& jobs, JobId job) {
   std::string text;
   for (const JobId other : jobs.dependencies().of(job)) text += (text.empty() ? "" : ";") + jobs.external_id(other);
-  return quoted(text);
+  return csv_quoted(text);
 }
 
 // A column that native may leave out.
@@ -51,7 +51,7 @@ std::vector<OptionalColumn> optional_columns(const JobTable& jobs) {
       {"memory_mib_per_task", any_shape([](const Shape& shape) { return shape.memory_mib_per_task > 0; }),
        [](const JobTable& table, JobId job) { return std::to_string(table.shape(job).memory_mib_per_task); }},
       {"gpu_spec", jobs.gpu_specs().size() > 1,
-       [](const JobTable& table, JobId job) { return quoted(table.gpu_specs()[table.shape(job).gpu_spec]); }},
+       [](const JobTable& table, JobId job) { return csv_quoted(table.gpu_specs()[table.shape(job).gpu_spec]); }},
       {"estimate_s", jobs.has_estimates(),
        [](const JobTable& table, JobId job) { return seconds_or_blank(table.estimate(job)); }},
       {"start_s", jobs.has_starts(),
@@ -59,14 +59,14 @@ std::vector<OptionalColumn> optional_columns(const JobTable& jobs) {
       {"deadline_s", jobs.has_deadlines(),
        [](const JobTable& table, JobId job) { return seconds_or_blank(table.deadline(job)); }},
       {"user", jobs.has_users(),
-       [](const JobTable& table, JobId job) { return quoted(table.users()[table.user(job)]); }},
+       [](const JobTable& table, JobId job) { return csv_quoted(table.users()[table.user(job)]); }},
       {"group", jobs.has_groups(),
-       [](const JobTable& table, JobId job) { return quoted(table.groups()[table.group(job)]); }},
-      {"vc", jobs.has_vcs(), [](const JobTable& table, JobId job) { return quoted(table.vcs()[table.vc(job)]); }},
+       [](const JobTable& table, JobId job) { return csv_quoted(table.groups()[table.group(job)]); }},
+      {"vc", jobs.has_vcs(), [](const JobTable& table, JobId job) { return csv_quoted(table.vcs()[table.vc(job)]); }},
       {"name", jobs.has_names(),
-       [](const JobTable& table, JobId job) { return quoted(table.names()[table.name(job)]); }},
+       [](const JobTable& table, JobId job) { return csv_quoted(table.names()[table.name(job)]); }},
       {"family", jobs.families().size() > 1,
-       [](const JobTable& table, JobId job) { return quoted(table.families()[table.family(job)]); }},
+       [](const JobTable& table, JobId job) { return csv_quoted(table.families()[table.family(job)]); }},
       {"status", jobs.has_statuses(),
        [](const JobTable& table, JobId job) { return std::string(to_string(table.status(job))); }},
       {"priority", jobs.has_priorities(),
@@ -126,7 +126,7 @@ TraceText write_native(const JobTable& jobs) {
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
     const JobId job{i};
     const Shape& shape = jobs.shape(job);
-    text += quoted(jobs.external_id(job)) + "," + exact_seconds(jobs.submit(job)) + "," +
+    text += csv_quoted(jobs.external_id(job)) + "," + exact_seconds(jobs.submit(job)) + "," +
             exact_seconds(jobs.work(job)) + "," + std::to_string(shape.tasks) + "," +
             std::to_string(shape.gpu_milli_per_task);
     for (const OptionalColumn& column : columns) text += "," + column.value(jobs, job);

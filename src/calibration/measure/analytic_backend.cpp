@@ -5,7 +5,7 @@
 #include "gpusched/core/rng.hpp"
 #include "src/calibration/measure/backend.hpp"
 #include "src/calibration/measure/child_process.hpp"
-#include "src/calibration/profile/regression.hpp"
+#include "src/calibration/measure/regression.hpp"
 
 namespace gpusched {
 namespace {

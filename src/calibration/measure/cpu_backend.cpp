@@ -10,7 +10,7 @@
 #include "src/calibration/measure/child_process.hpp"
 #include "src/calibration/measure/cpu_kernels.hpp"
 #include "src/calibration/measure/processor_use.hpp"
-#include "src/calibration/profile/regression.hpp"
+#include "src/calibration/measure/regression.hpp"
 
 namespace gpusched {
 namespace {

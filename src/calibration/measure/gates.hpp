@@ -7,7 +7,7 @@
 
 #include "src/calibration/measure/measurements.hpp"
 #include "src/calibration/profile/device_profile.hpp"
-#include "src/calibration/profile/regression.hpp"
+#include "src/calibration/measure/regression.hpp"
 
 namespace gpusched {
 

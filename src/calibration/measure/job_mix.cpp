@@ -14,7 +14,7 @@
 #include "src/calibration/measure/child_process.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/calibration/profile/duration_model.hpp"
-#include "src/calibration/profile/regression.hpp"
+#include "src/calibration/measure/regression.hpp"
 #include "src/policies/orders/fifo.hpp"
 #include "src/policies/orders/sjf.hpp"
 

@@ -16,7 +16,7 @@
 #include "src/calibration/measure/calibrate.hpp"
 #include "src/calibration/measure/sample_store.hpp"
 #include "src/calibration/measure/suite.hpp"
-#include "src/calibration/profile/regression.hpp"
+#include "src/calibration/measure/regression.hpp"
 
 namespace gpusched {
 

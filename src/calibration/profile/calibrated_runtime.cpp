@@ -9,7 +9,7 @@
 #include "src/base/letter_case.hpp"
 #include "src/base/number_text.hpp"
 #include "src/calibration/profile/job_family.hpp"
-#include "src/calibration/profile/regression.hpp"
+#include "src/calibration/profile/device_models.hpp"
 
 namespace gpusched {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "src/calibration/profile/regression.hpp"
+#include "src/calibration/profile/device_models.hpp"
 
 namespace gpusched {
 namespace {

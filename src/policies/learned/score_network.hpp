@@ -185,10 +185,6 @@ constexpr NetworkSpec for_agenda(NetworkSpec spec, const AgendaOptions& agenda) 
 /// Preconditions: width and heads positive, width a multiple of heads and even.
 NetworkLayout layout_of(const NetworkSpec& spec);
 
-/// Orthogonal rows (Saxe et al., 2014) with gain sqrt 2, 1 in the critic's last layer, zeros in the layers that give
-/// logits; biases 0. So hidden units change no score at first.
-std::vector<float> initial_parameters(const NetworkSpec& spec, Rng rng);
-
 /// Shifts and scales of the inputs, saved with the model.
 struct Normaliser {
   std::vector<float> job_mean = std::vector<float>(job_features, 0.0f);

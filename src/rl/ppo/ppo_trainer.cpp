@@ -18,6 +18,7 @@
 #include "src/rl/episode_states.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/failed_run.hpp"
+#include "src/rl/initial_parameters.hpp"
 #include "src/rl/ppo/checkpoint.hpp"
 #include "src/rl/ppo/learner.hpp"
 #include "src/rl/rollout.hpp"

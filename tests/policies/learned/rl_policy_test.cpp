@@ -15,6 +15,7 @@
 #include "src/policies/learned/score_network.hpp"
 #include "src/policies/learned/trained_model.hpp"
 #include "src/policies/seam/policy_failure.hpp"
+#include "src/rl/initial_parameters.hpp"
 #include "tests/learn/learning_support.hpp"
 #include "tests/support/files.hpp"
 

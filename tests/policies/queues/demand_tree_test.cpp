@@ -9,6 +9,7 @@
 #include "gpusched/core/rng.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/random_runs.hpp"
 
 namespace gpusched {
 namespace {
@@ -54,7 +55,7 @@ struct PlainDemands {
 
 TEST(DemandTree, FindsWhatASearchOfAllDemandsFinds) {
   Rng rng(7);
-  for (std::uint32_t round = 0; round < 60; ++round) {
+  for (std::uint64_t round = 0; round < random_runs(60); ++round) {
     const JobTable jobs = random_demands(rng, 1 + static_cast<std::uint32_t>(rng.below(90)));
     Cluster cluster = Cluster::homogeneous(2, 8);
     for (Node& node : cluster.nodes) node.cpu_milli = node.memory_mib = 1'000'000;

@@ -12,6 +12,7 @@
 #include "src/base/strict_json.hpp"
 #include "src/policies/learned/rl_policy.hpp"
 #include "src/policies/learned/trained_model.hpp"
+#include "src/rl/initial_parameters.hpp"
 #include "src/rl/rollout.hpp"
 #include "src/rl/training_windows.hpp"
 #include "tests/rl/ppo/ppo_run.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/calibration/profile/regression.hpp"
+#include "src/calibration/measure/regression.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The models of a device and how they are fitted to timed points. Every fit is deterministic for its Rng.
+/// How the models of a device (device_models.hpp) are fitted to timed points. Every fit is deterministic for its Rng.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/core/rng.hpp"
+#include "src/calibration/profile/device_models.hpp"
 
 namespace gpusched {
 
@@ -18,18 +19,6 @@ struct WorkPoint {
   double bytes = 0;    ///< bytes moved to and from memory, each counted once
   double time_us = 0;  ///< median of its samples
   double depth = 0;    ///< steps that wait for one another; 0 = not counted
-};
-
-/// t0 + ((F/P)^gamma + (B/W)^gamma + (D L)^gamma)^(1/gamma): a roofline whose knee is rounded by gamma (1 = sum, large
-/// = maximum), with a floor of D steps that wait for one another, which work too small to fill a device runs into.
-struct Roofline {
-  double t0_us = 0;
-  double p_tflops = 1;
-  double w_gbs = 1;
-  double gamma = 2;
-  double step_ns = 0;  ///< L
-
-  [[nodiscard]] double predict_us(double flops, double bytes, double depth = 0) const;
 };
 
 /// Which ends of a parameter's interval the points determine. A rate that limits none of them could be any rate above
@@ -70,10 +59,6 @@ struct BandwidthEstimate {
 /// Least absolute relative error, by reweighted least squares. Error: fewer than 3 points, or no growth with bytes.
 Result<BandwidthEstimate> fit_bandwidth(std::span<const WorkPoint> points, std::uint32_t bootstraps, Rng rng);
 
-/// Time of `bytes` from a table of (bytes, us): straight lines in log-log between rows, alpha + bytes/beta outside.
-double predict_transfer_us(std::span<const std::array<double, 2>> table, double alpha_us, double beta_gbs,
-                           double bytes);
-
 /// Power at utilisation u: idle + (active - idle) u^beta.
 struct PowerPoint {
   double utilisation = 0;  ///< 0..1, duty cycle
@@ -85,10 +70,6 @@ double fit_power_beta(double idle_w, double active_w, std::span<const PowerPoint
 /// slowdown(a beside b) = 1 + sensitivity_a * pressure_b, fitted by alternating least squares to the known cells
 /// (cells <= 0 are unknown). Fills unknown cells; the fallback for kernels that were never paired.
 std::vector<std::vector<double>> complete_interference(const std::vector<std::vector<double>>& slowdown);
-
-/// For kernels of which no pair was timed: two that use shares u_a and u_b of the scarcest resource slow each other by
-/// the factor max(1, u_a + u_b).
-constexpr double default_slowdown(double u_a, double u_b) { return u_a + u_b > 1 ? u_a + u_b : 1; }
 
 /// Errors of predictions against what was timed.
 struct ErrorSummary {

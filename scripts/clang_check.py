@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads every source of a build by clang, with the warnings of the build as errors, and compiles nothing: a minute.
+
+    scripts/clang_check.py BUILD_DIR
+
+BUILD_DIR holds compile_commands.json. Left out is what clang compiles anyway there (cmake/compile_by.sh) and what is not of this
+repository. Stops at the first source that clang refuses; exit code 1 then.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# What most sources include, read once.
+COMMON = ["gpusched/gpusched.hpp", "nlohmann/json.hpp"]
+FLAGS = ["-std=c++20", f"-I{ROOT}", f"-I{ROOT / 'include'}"]
+
+
+def ours(path):
+    """Whether a source, or one that the build made from ours, belongs to this repository."""
+    return "/site-packages/" not in path and "/_deps/" not in path
+
+
+def sources_of(build):
+    """(source, its options without those of code generation) for every C++ source that is of this repository."""
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        words = shlex.split(entry["command"])
+        if not ours(entry["file"]) or any(word.endswith("compile_by.sh") for word in words) or "nvcc" in words[0]:
+            continue
+        if "verify_interface_header_sets" in entry["file"]:  # scripts/deep_test.sh compiles each header alone
+            continue
+        start = next(i for i, word in enumerate(words) if word.startswith("-"))
+        options, skip = [], False
+        for word in words[start:]:
+            if skip or word in ("-o", "-c"):
+                skip = word == "-o"
+            elif not word.startswith(("-O", "-fPI", "-fsanitize", "-g")) and word != entry["file"]:
+                options.append(word)
+        yield entry["file"], options, entry["directory"]
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    build = pathlib.Path(sys.argv[1]).resolve()
+    clang = shutil.which("clang++-14") or shutil.which("clang++")
+    if clang is None:
+        print("Skipped: no clang, so that what only clang refuses is not seen.")
+        return 0
+    header = build / "clang_check.hpp"
+    header.write_text("".join(f"#include <{name}>\n" for name in COMMON))
+    precompiled = build / "clang_check.pch"
+    subprocess.run([clang, *FLAGS, "-x", "c++-header", header, "-o", precompiled], check=True)
+
+    def check(source):
+        file, options, folder = source
+        command = [clang, "-fsyntax-only", "-include-pch", str(precompiled), *options, "-Wno-unknown-warning-option",
+                   "-Wno-pragma-once-outside-header", file]
+        return file, subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+    sources = list(sources_of(build))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        pending = [pool.submit(check, source) for source in sources]
+        for done in concurrent.futures.as_completed(pending):
+            file, outcome = done.result()
+            if outcome.returncode != 0:
+                print(outcome.stderr, end="")
+                print(f"clang refuses {file}")
+                pool.shutdown(cancel_futures=True)
+                return 1
+    print(f"clang reads all {len(sources)} sources without a warning.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

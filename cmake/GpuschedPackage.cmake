@@ -44,8 +44,11 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The header library of gpusched, for
 own, gpusched::sim as a static library with the readers of traces and all
 policies, the CMake package of both, and examples.")
 
-# What Debian asks of a package besides the installed files.
-set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian_files.cmake)
+# A package without one of the programs is an error; what Debian asks of a package besides the installed files.
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/all_programs.cmake ${CMAKE_CURRENT_LIST_DIR}/debian_files.cmake)
+set(CPACK_GPUSCHED_BUILD ${PROJECT_BINARY_DIR})
+get_property(CPACK_GPUSCHED_PROGRAMS GLOBAL PROPERTY gpusched_programs)
+list(PREPEND CPACK_GPUSCHED_PROGRAMS gpusched)
 set(CPACK_GPUSCHED_LICENCES "")
 if(GPUSCHED_BUILD_CLI)
   foreach(package libcli11-dev nlohmann-json3-dev libeigen3-dev)

@@ -5,8 +5,8 @@
 #   experiments/run_all.sh [--smoke] [--freeze] [--out FOLDER] [--build FOLDER] [--traces FOLDER] [NAME...]
 #
 # NAME: folders of experiments; without, all that have a run.sh. --smoke: small, without real traces. --freeze: write the frozen
-# tables anew instead of comparing. --out keeps what each wrote in FOLDER/NAME. Exit code: 0 all agree or are skipped, 1 not,
-# 2 bad usage.
+# tables anew instead of comparing. --out keeps what each wrote in FOLDER/NAME. Exit code: 0 all agree, 1 one does not, 2 bad
+# usage, 77 one was skipped, for want of an input or of CLP, and the others agree.
 set -euo pipefail
 experiments=$(cd "$(dirname "$0")" && pwd)
 smoke=() kind=full freeze=false out='' options=() names=()
@@ -51,7 +51,7 @@ compare_or_freeze() {
   fi
 }
 
-failed=0 summary=''
+failed=0 skipped='' summary=''
 for name in "${names[@]}"; do
   echo "== $name"
   mkdir -p "$out/$name"
@@ -59,11 +59,12 @@ for name in "${names[@]}"; do
   "$experiments/$name/run.sh" "${smoke[@]}" --out "$out/$name" "${options[@]}" || status=$?
   case $status in
     0) compare_or_freeze "$name" ;;
-    77) verdict=skipped ;;
+    77) verdict=skipped skipped+=" $name" ;;
     *) verdict="FAILED, exit code $status" ;;
   esac
   case $verdict in DIFFERENT | FAILED* | 'no frozen tables') failed=1 ;; esac
   summary+=$(printf '%-12s %s' "$name" "$verdict")$'\n'
 done
 printf '\n%s' "$summary"
-exit $failed
+[ $failed -eq 0 ] || exit 1
+[ -z "$skipped" ] || { echo "skipped:$skipped (the lines above say what is missing)" >&2; exit 77; }

@@ -20,7 +20,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 out=${out:-$scratch/out}
 mkdir -p "$out"
-[ -x "$build/gpusched" ] || { echo "$build/gpusched is absent; build it, or name the folder with --build" >&2; exit 2; }
+[ -x "$build/gpusched" ] || { echo "$build/gpusched is absent; scripts/quickstart.sh builds it, --build names another folder" >&2; exit 2; }
 out=$(cd "$out" && pwd) build=$(cd "$build" && pwd)
 gpusched=$build/gpusched
 
@@ -31,10 +31,24 @@ if $smoke; then
   python3 "$root/experiments/smoke_traces.py" "$traces"
 fi
 
-# need FILE...: ends the experiment as skipped where one of its inputs is absent.
+# need FILE...: ends the experiment as skipped where one of its inputs is absent, and says where that can be had.
 need() {
-  local file
+  local file source
   for file in "$@"; do
-    [ -e "$file" ] || { echo "skipped: $file is absent" >&2; exit 77; }
+    [ -e "$file" ] && continue
+    source=$(awk -F' *[|] *' -v file="${file#"$traces"/}" '!/^#/ && index(file, $1) == 1 { print $2; exit }' "$root/experiments/sources.txt")
+    echo "skipped: $file is absent; get it: ${source:-experiments/sources.txt does not say where}" >&2
+    exit 77
   done
+}
+
+# need_program FILE: builds a program of the build folder where it is absent: scripts/quickstart.sh builds `gpusched` alone.
+need_program() {
+  [ ! -x "$build/$1" ] || return 0
+  [ -f "$build/CMakeCache.txt" ] || { echo "$build/$1 is absent, and $build is no build folder" >&2; exit 2; }
+  local target
+  target=$(basename "$1")
+  target=${target//-/_}
+  echo "building $build/$1: cmake --build $build --target $target" >&2
+  cmake --build "$build" --target "$target" >&2 || exit 1
 }

@@ -19,10 +19,11 @@ declare -A meaning=(
   [cuda]="cuda/ by NVIDIA's compiler for sm_75, sm_80 and sm_90, warnings as errors"
   [python]="the Python bindings with sanitizers under their tests"
   [deb]="the Debian packages: built, unpacked and used"
+  [release]="scripts/release.sh; its wheel in an empty environment, the machine's copies of its libraries hidden"
   [bench]="every benchmark built and started"
   [simgrid]="examples/simgrid as a consumer of the installed package"
 )
-parts=(gcc clang debug asan tsan tidy fuzz seeds cuda python deb bench simgrid)
+parts=(gcc clang debug asan tsan tidy fuzz seeds cuda python deb release bench simgrid)
 
 build_and_test() { # PRESET
   cmake --preset "$1"
@@ -82,6 +83,10 @@ part_python() {
 part_deb() {
   build_test
   ctest --test-dir build/test --output-on-failure -R '^deb_package$'
+}
+part_release() {
+  scripts/release.sh --draft
+  python3 tests/packaging/wheel_test.py . build/dist
 }
 part_bench() {
   build_test --target gpusched_benchmarks

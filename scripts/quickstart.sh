@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 scripts/install_packages.sh scripts/packages_build.txt
 [ -f build/release/build.ninja ] || cmake --preset release
-cmake --build --preset release --target gpusched_program gpusched_texts
+cmake --build --preset release --target gpusched_program
 
 program=build/release/gpusched
 echo

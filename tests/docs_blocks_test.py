@@ -5,7 +5,9 @@
     tests/docs_blocks_test.py SOURCE_DIR BUILD_DIR [PAGE ...]
 
 Without PAGE: every Markdown page and notebook of SOURCE_DIR. The blocks of a page run in order in one scratch folder, which
-holds links to everything in SOURCE_DIR, with the programs of BUILD_DIR on the path and $PREFIX an installed package's headers.
+holds links to everything in SOURCE_DIR, with $PREFIX an installed package's headers. On the path are the programs of BUILD_DIR that
+scripts/quickstart.sh builds and no others: a block `cmake --build build/release --target NAME` adds one. Each page, in blocks that are
+run or not, builds a program before it uses it, and installs the Python package before it imports it.
 
     bash, sh   run by bash; must succeed
     console    each line "$ COMMAND" is run by bash; what follows it must be its standard output
@@ -81,8 +83,16 @@ print("one")
 ```text
 two
 ```
+    gpusched train --help
+    gpusched train --help
+    build/release/bench/no_bench
+    cmake --build build/release --target gpusched-search
+    gpusched search --help
+```bash
+cmake --build build/release --target no_such_target
+```
 """
-PLANTED_ERRORS, PLANTED_PYTHON_ERRORS = 9, 2
+PLANTED_ERRORS, PLANTED_PYTHON_ERRORS = 12, 2
 # Runs blocks of Python in one namespace: a JSON line in (code, its name), a JSON line out (what it printed, its error).
 DRIVER = """
 import contextlib, io, json, sys, traceback
@@ -97,6 +107,75 @@ for line in sys.stdin:
     answers.write(json.dumps({"printed": printed.getvalue(), "error": error}) + chr(10))
     answers.flush()
 """
+
+
+# What a line of code uses that the quickstart does not build, and what builds it.
+USES = ((re.compile(r"(?:^\s*|[|;&(] *|\$ )gpusched (train|search|calibrate)\b"), "gpusched-{}"),
+        (re.compile(r"\bbuild/release/bench/(\w+)"), "{}"), (re.compile(r"\bbuild/(test)/"), "test"),
+        (re.compile(r"^import (gpusched_sim)\b"), "gpusched_sim"))
+GROUPS = {"gpusched-{}": ("gpusched_programs", "everything"), "{}": ("gpusched_benchmarks", "everything")}
+BUILDS = ((re.compile(r"\bcmake --build (?:build/release|--preset release) --target ([\w -]+)"), None),
+          (re.compile(r"pip install .*gpusched.sim|pip install '?\."), "gpusched_sim"),
+          (re.compile(r"scripts/test\.sh|cmake --build --preset test"), "test"),
+          (re.compile(r"cmake --build --preset release(?! --target)"), "everything"))
+
+
+def unbuilt(text):
+    """(line, what) that a page uses before it says how to build it."""
+    built, is_code = set(), False
+    for number, line in enumerate(text.splitlines(), 1):
+        is_code ^= line.startswith("```")
+        for pattern, name in BUILDS:
+            for match in pattern.finditer(line):
+                built |= {name} if name else {*match.group(1).split()}
+        for pattern, name in USES:
+            match = pattern.search(line) if is_code or line.startswith("    ") else None
+            need = name.format(match.group(1)) if match else ""
+            if need and not built & {need, *GROUPS.get(name, ())}:
+                yield number, need
+                built.add(need)
+
+
+class Programs:
+    """The programs of a build that scripts/quickstart.sh makes, as copies in a folder (a program looks for others beside itself),
+    and in another one `cmake`, which adds those that a page builds."""
+
+    def __init__(self, source, build, scratch):
+        self.folder, self.shims = scratch / "programs", scratch / "shims"
+        targets = re.search(r"^cmake --build --preset release --target (.*)$", (source / "scripts/quickstart.sh").read_text(), re.MULTILINE)
+        self.first = programs_of(build, targets.group(1).split())
+        self.shims.mkdir()
+        shim = self.shims / "cmake"
+        shim.write_text(f"""#!/bin/sh
+if [ "$1 $2 $3" = "--build build/release --target" ] || [ "$1 $2 $3 $4" = "--build --preset release --target" ]; then
+  while [ "$1" != --target ]; do shift; done
+  shift
+  exec {sys.executable} {pathlib.Path(__file__).resolve()} --add {build} {self.folder} "$@"
+fi
+exec {shutil.which("cmake")} "$@"
+""")
+        shim.chmod(0o755)
+
+    def reset(self):
+        """As it is after the quickstart: each page begins there."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        copy_programs(self.first, self.folder)
+
+
+def programs_of(build, targets):
+    """The programs that targets make, and that are made on the way, brought up to date."""
+    subprocess.run([shutil.which("cmake"), "--build", build, "--target", *targets], check=True, stdout=subprocess.DEVNULL)
+    # A target of CMake's is an alias of its file, which `query` names; `inputs` names what it is made of.
+    told = [subprocess.run(["ninja", "-C", build, "-t", tool, *targets], check=True, capture_output=True, text=True).stdout
+            for tool in ("query", "inputs")]
+    return [build / name for name in {*targets, *"".join(told).split()}
+            if name.startswith("gpusched") and (build / name).is_file() and os.access(build / name, os.X_OK)]
+
+
+def copy_programs(programs, folder):
+    for program in programs:
+        shutil.copy2(program, folder)
 
 
 class Block:
@@ -142,13 +221,14 @@ def same_output(found, expected):
 class Page:
     """Runs the blocks of one page in a scratch folder."""
 
-    def __init__(self, source, build, scratch, python):
+    def __init__(self, source, build, scratch, python, programs):
+        programs.reset()
         self.source, self.scratch, self.python = source, scratch, python
         for entry in source.iterdir():
             if entry.name not in ("build", ".git"):
                 (scratch / entry.name).symlink_to(entry)
         prefix = scratch.parent / "prefix"
-        self.environment = {**os.environ, "PATH": f"{build}:{os.environ['PATH']}", "PREFIX": str(prefix),
+        self.environment = {**os.environ, "PATH": f"{programs.shims}:{programs.folder}:{os.environ['PATH']}", "PREFIX": str(prefix),
                             "PYTHONPATH": str(build / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
         self.driver, self.printed = None, None  # printed: what the last block printed, if it was run
 
@@ -244,13 +324,15 @@ class Page:
             self.driver.wait()
 
 
-def check(name, text, source, build, scratch, python):
+def check(name, text, source, build, scratch, python, programs):
     """The problems of a page, each with its place."""
     folder = scratch / re.sub(r"\W", "_", name)
     folder.mkdir()
-    page = Page(source, build, folder, python)
+    page = Page(source, build, folder, python, programs)
     try:
-        return [f"{name}:{block.line}: {problem}" for block in (cells_of if name.endswith(".ipynb") else blocks_of)(text)
+        problems = [] if name.endswith(".ipynb") else [f"{name}:{line}: {need} is used before the page says how to build it"
+                                                       for line, need in unbuilt(text)]
+        return problems + [f"{name}:{block.line}: {problem}" for block in (cells_of if name.endswith(".ipynb") else blocks_of)(text)
                 for problem in page.run(block)]
     finally:
         page.close()
@@ -277,16 +359,19 @@ def main(source, build, names):
         scratch = pathlib.Path(folder)
         shutil.copytree(source / "include", scratch / "prefix/include")
         shutil.copytree(build / "generated", scratch / "prefix/include", dirs_exist_ok=True)
-        planted = check("planted", PLANTED, source, build, scratch, python)
+        programs = Programs(source, build, scratch)
+        planted = check("planted", PLANTED, source, build, scratch, python, programs)
         if len(planted) != PLANTED_ERRORS + python * PLANTED_PYTHON_ERRORS:
             return [*planted, f"{PLANTED_ERRORS + python * PLANTED_PYTHON_ERRORS} errors are planted, {len(planted)} were found"]
         return [problem for name in names or pages(source)
-                for problem in check(name, (source / name).read_text(), source, build, scratch, python)]
+                for problem in check(name, (source / name).read_text(), source, build, scratch, python, programs)]
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
+    if sys.argv[1] == "--add":  # called by the shim of cmake
+        sys.exit(copy_programs(programs_of(pathlib.Path(sys.argv[2]), sys.argv[4:]), sys.argv[3]))
     found = main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:])
     print("\n".join(found) if found else "every block of the documentation runs and prints what the page shows")
     sys.exit(bool(found))

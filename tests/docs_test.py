@@ -5,7 +5,7 @@
 
 Over every Markdown page of the project: relative links and their headings, the form of other links; cells of table rows; tables of fields, which are
 those of the code's enumerations; formulas of all policies, with their sources; paths of the repository in code; in command lines the program's subcommands, options and
-replay's policies, scripts and their options, and files (of ../shared only where that folder is); options in running text.
+replay's policies, scripts and their options, and files (of ../shared only where that folder is); options in running text. Programs in Python of examples/ explain themselves.
 Before that, the checks must find the errors planted in a page of their own.
 Prints every problem; exit code 1 if there is one.
 """
@@ -164,7 +164,7 @@ def check_links(page):
 def build_folders(root):
     """build/NAME of every preset, and what scripts build in."""
     presets = json.loads((root / "CMakePresets.json").read_text())["configurePresets"]
-    return {preset["name"] for preset in presets} | {"gpu_check"}
+    return {preset["name"] for preset in presets} | {"gpu_check", "dist"}
 
 
 def missing_path(page, word):
@@ -349,13 +349,21 @@ def pages(root):
             yield Page(root, path.as_posix(), file.read_text())
 
 
+def check_examples(root):
+    """Each program in Python of examples/ explains itself, without any package (-S)."""
+    for file in sorted(root.glob("examples/**/*.py")):
+        done = subprocess.run([sys.executable, "-S", file, "--help"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode or file.name not in done.stdout:
+            yield f"{file.relative_to(root)} --help: exit code {done.returncode}: {(done.stdout + done.stderr)[-300:]}"
+
+
 def main(root, program):
     planted = check(Page(root, "PLANTED.md", PLANTED), program)
     planted = [problem for problem in planted if "no formula of policy" not in problem]  # one for each policy
     if len(planted) != 21:
         print("\n".join(planted))
         return [f"21 errors are planted, {len(planted)} were found"]
-    return [problem for page in pages(root) for problem in check(page, program)]
+    return [*check_examples(root), *(problem for page in pages(root) for problem in check(page, program))]
 
 
 if __name__ == "__main__":

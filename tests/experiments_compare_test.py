@@ -73,7 +73,7 @@ class RunAll(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.folder = pathlib.Path(holder.name) / "experiments"
         self.folder.mkdir()
-        for name in ("run_all.sh", "run_options.sh", "compare.py", "smoke_traces.py"):
+        for name in ("run_all.sh", "run_options.sh", "compare.py", "smoke_traces.py", "sources.txt"):
             shutil.copy(EXPERIMENTS / name, self.folder)
         for name in ("one", "two"):
             (self.folder / name).mkdir()
@@ -103,12 +103,39 @@ class RunAll(unittest.TestCase):
 
     def test_skipped_and_failed(self):
         code, out, errors = self.run_all("--traces", "/nowhere")
-        self.assertEqual((code, "one          skipped" in out), (0, True))
-        self.assertIn("skipped: /nowhere/absent is absent", errors)
+        self.assertEqual((code, "one          skipped" in out), (77, True))
+        self.assertIn("skipped: /nowhere/absent is absent; get it: experiments/sources.txt does not say where", errors)
+        self.assertIn("skipped: one two (the lines above say what is missing)", errors)
         (self.folder / "one/run.sh").write_text("#!/bin/sh\nexit 3\n")
         self.assertIn("one          FAILED, exit code 3", self.run_all("--smoke")[1])
+        self.assertEqual(self.run_all("--traces", "/nowhere")[0], 1)  # a failure counts more than what is skipped
         self.assertEqual(self.run_all("three")[0], 2)
         self.assertEqual(self.run_all("--smok")[0], 2)
+
+
+    def test_a_program_of_the_build(self):
+        script = RUN.replace("cp ", 'need_program experiments/its_table\n"$build/experiments/its_table"\ncp ')
+        (self.folder / "one/run.sh").write_text(script)
+        code, out, errors = self.run_all("--smoke", "--freeze", "one")
+        self.assertEqual((code, "one          FAILED, exit code 2" in out), (1, True))
+        self.assertIn("build/experiments/its_table is absent, and", errors)
+        build = self.folder / "build"
+        (build.parent / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(one NONE)\nadd_custom_target(its_table\n  COMMAND mkdir -p experiments\n"
+            "  COMMAND ln -sf /bin/true experiments/its_table)\n")
+        subprocess.run(["cmake", "-S", build.parent, "-B", build], check=True, capture_output=True)
+        code, _, errors = self.run_all("--smoke", "--freeze", "one")
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(errors.count("building "), 1, errors)
+        self.assertEqual(self.run_all("--smoke", "one"), (0, "== one\n\none          same\n", ""))
+
+    def test_where_each_input_can_be_had(self):
+        names = {file.parent.name for file in EXPERIMENTS.glob("*/run.sh")}
+        command = [EXPERIMENTS / "run_all.sh", "--build", self.folder / "build", "--traces", "/nowhere", *sorted(names)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertEqual(done.stderr.count(" is absent; get it: "), len(names), done.stderr)
+        self.assertNotIn("does not say where", done.stderr)
 
 
 class Document(unittest.TestCase):

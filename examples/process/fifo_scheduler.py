@@ -5,6 +5,9 @@
 gpusched replay jobs.csv --cluster 4x8 --policy 'program:python3 fifo_scheduler.py'"""
 import bisect, json, sys
 
+if len(sys.argv) > 1:  # it takes no options: gpusched talks to it by its standard input
+    print(__doc__)
+    sys.exit(0 if {"-h", "--help"} & {*sys.argv} else 2)
 
 def send(message):
     print(json.dumps(message), flush=True)

@@ -5,8 +5,11 @@
 host.py JOBS.csv CLUSTER -- gpusched serve --policy NAME     prints job_id,start_s,end_s"""
 import csv, json, subprocess, sys
 
+if "--" not in sys.argv[3:4] or len(sys.argv) < 5:
+    print(__doc__)
+    sys.exit(0 if {"-h", "--help"} & {*sys.argv} else 2)
 MICRO = 1_000_000
-jobs_file, cluster, command = sys.argv[1], sys.argv[2], sys.argv[sys.argv.index("--") + 1:]
+jobs_file, cluster, command = sys.argv[1], sys.argv[2], sys.argv[4:]
 scheduler = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

@@ -6,18 +6,32 @@ Needs sb3-contrib (2.9 was tried) and what ppo.py needs but onnxruntime: the tra
 """
 import argparse
 
-import numpy
-import torch
-from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.policies import MaskableMultiInputActorCriticPolicy
-from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
-from torch import nn
-
-import gpusched_sim as gs
-
 TRACE, CLUSTER = "synthetic:lublin", "256x1"
+
+
+def read_options(given=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trace", default=TRACE)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=40_000)
+    parser.add_argument("--windows", type=int, default=64)
+    return parser.parse_args(given)
+
+
+if __name__ == "__main__":
+    read_options()  # before the imports below, so that --help and a wrong option need none of them
+
+import numpy  # noqa: E402
+import torch  # noqa: E402
+from sb3_contrib import MaskablePPO  # noqa: E402
+from sb3_contrib.common.maskable.policies import MaskableMultiInputActorCriticPolicy  # noqa: E402
+from stable_baselines3.common.logger import Logger  # noqa: E402
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor  # noqa: E402
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize  # noqa: E402
+from torch import nn  # noqa: E402
+
+import gpusched_sim as gs  # noqa: E402
+
 KEYS = ("jobs", "action_mask", "global")
 
 
@@ -119,12 +133,7 @@ def act_of(model):
 
 
 def main(given=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trace", default=TRACE)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=40_000)
-    parser.add_argument("--windows", type=int, default=64)
-    arguments = parser.parse_args(given)
+    arguments = read_options(given)
     torch.set_num_threads(1)
     trace = gs.read_trace(arguments.trace, seed=arguments.seed)
     env = gs.VectorEnv(trace, CLUSTER, 16, mode="fit_or_wait", knowledge="predicted", max_jobs=32, window_jobs=96,

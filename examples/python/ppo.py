@@ -11,13 +11,38 @@ invalid actions masked (arXiv:2006.14171). Needs torch (1.13 or later), gymnasiu
 import argparse
 import time
 
-import numpy
-import torch
-from torch import nn
-
-import gpusched_sim as gs
-
 TRACE, CLUSTER = "synthetic:lublin", "256x1"
+
+
+def read_options(given=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="agent.onnx")
+    parser.add_argument("--trace", default=TRACE)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--envs", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=128)
+    parser.add_argument("--window-jobs", type=int, default=96)
+    parser.add_argument("--windows", type=int, default=64)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--minibatch", type=int, default=1024)
+    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--gamma", type=float, default=1.0)
+    parser.add_argument("--lam", type=float, default=0.97)
+    parser.add_argument("--clip", type=float, default=0.2)
+    parser.add_argument("--entropy", type=float, default=0.005)
+    parser.add_argument("--width", type=int, default=32)
+    return parser.parse_args(given)
+
+
+if __name__ == "__main__":
+    read_options()  # before the imports below, so that --help and a wrong option need none of them
+
+import numpy  # noqa: E402
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+import gpusched_sim as gs  # noqa: E402
 
 
 class Network(nn.Module):
@@ -182,24 +207,7 @@ def export(network, env, path):
 
 
 def main(given=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default="agent.onnx")
-    parser.add_argument("--trace", default=TRACE)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--envs", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=128)
-    parser.add_argument("--window-jobs", type=int, default=96)
-    parser.add_argument("--windows", type=int, default=64)
-    parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--minibatch", type=int, default=1024)
-    parser.add_argument("--rate", type=float, default=2e-3)
-    parser.add_argument("--gamma", type=float, default=1.0)
-    parser.add_argument("--lam", type=float, default=0.97)
-    parser.add_argument("--clip", type=float, default=0.2)
-    parser.add_argument("--entropy", type=float, default=0.005)
-    parser.add_argument("--width", type=int, default=32)
-    arguments = parser.parse_args(given)
+    arguments = read_options(given)
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)  # sums in one order: the same seed gives the same agent
     network = Network(arguments.width)

@@ -4,4 +4,5 @@
 # Options: --smoke, --out FOLDER, --build FOLDER, --traces FOLDER (../run_options.sh).
 . "$(dirname "${BASH_SOURCE[0]}")/../run_options.sh"
 need "$traces/workloads/pollux" "$traces/profiles/pollux"
+need_program experiments/pollux_elastic
 python3 "$here/table.py" "$gpusched" "$build/experiments/pollux_elastic" "$traces" --csv "$out/table.csv" $published

@@ -4,6 +4,7 @@
 # Options: --smoke, --out FOLDER, --build FOLDER, --traces FOLDER (../run_options.sh).
 . "$(dirname "${BASH_SOURCE[0]}")/../run_options.sh"
 need "$traces/alibaba/openb2023/openb_pod_list_default.csv"
+need_program experiments/fgd_table
 list=default seeds=20
 if $smoke; then list=smoke seeds=3; fi
 "$build/experiments/fgd_table" --traces "$traces" --list "$list" --seeds "$seeds" | tee "$out/table.txt"

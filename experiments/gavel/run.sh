@@ -4,6 +4,7 @@
 # Options: --smoke, --out FOLDER, --build FOLDER, --traces FOLDER (../run_options.sh).
 . "$(dirname "${BASH_SOURCE[0]}")/../run_options.sh"
 need "$traces/profiles/gavel/gavel_simulation_throughputs.json"
+need_program experiments/gavel_table
 small=()
 if $smoke; then small=(--most-jobs 100 --seeds 1); fi
 status=0

@@ -4,6 +4,7 @@
 # Options: --smoke, --out FOLDER, --build FOLDER, --traces FOLDER (../run_options.sh).
 . "$(dirname "${BASH_SOURCE[0]}")/../run_options.sh"
 need "$traces/pai_job_duration_estimate_100K.csv"
+need_program experiments/pai_table
 small=()
 if $smoke; then small=(--jobs 500 --gpus 100 --arrivals 20); fi
 "$build/experiments/pai_table" "$traces/pai_job_duration_estimate_100K.csv" "${small[@]}" | tee "$out/table.txt"

@@ -5,6 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../run_options.sh"
 throughputs=$traces/profiles/gavel/gavel_simulation_throughputs.json
 need "$throughputs"
+need_program gpusched-train
 size=full seeds=${SEEDS:-1..3} training=20000
 if $smoke; then size=smoke training=600 seeds=1..1; fi
 "$here/jobs.py" "$throughputs" $training 1.4,2.0 1 > "$scratch/training.csv"

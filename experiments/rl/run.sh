@@ -17,6 +17,7 @@ config["search"] |= {"generations": 2, "population": 8, "validate_every": 1}
 config["ppo"]["validation_windows"] = 4
 print(json.dumps(config))
 END
+  need_program gpusched-train
   "$gpusched" train --config "$scratch/small.json" --out "$scratch/trained"
   # The last column is the time taken.
   cut -d, -f1-7 "$scratch/trained/metrics.csv" > "$out/training.csv"

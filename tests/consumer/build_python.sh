@@ -30,3 +30,15 @@ if cmake -S "$source" -B "$work/none" -G Ninja -DSKBUILD=2 -DGPUSCHED_BUILD_PYTH
   exit 1
 fi
 grep -q "GPUSCHED_SIM_OF" "$work.log" || { cat "$work.log"; exit 1; }
+
+# A checkout that was copied or moved with its builds: that of elsewhere is not taken, and the package can still be configured.
+mkdir -p "$work/moved/build/release"
+for entry in "$source"/*; do
+  [ "$(basename "$entry")" = build ] || ln -s "$entry" "$work/moved/"
+done
+rm "$work/moved/CMakeLists.txt"
+cp "$source/CMakeLists.txt" "$work/moved/"
+cp "$build/CMakeCache.txt" "$build/build.ninja" "$work/moved/build/release/"
+cmake -S "$work/moved" -B "$work/moved/build/wheel" -G Ninja -DSKBUILD=2 -DGPUSCHED_BUILD_PYTHON=ON -DGPUSCHED_WITH_TORCH=OFF \
+  -DGPUSCHED_WITH_CUDA=OFF -DPython_EXECUTABLE="$python" > "$work.log" 2>&1 || { cat "$work.log"; exit 1; }
+grep -q 'gpusched_sim.dir/' "$work/moved/build/wheel/build.ninja" || { echo "the build of another checkout was taken"; exit 1; }

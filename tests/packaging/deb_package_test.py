@@ -94,6 +94,20 @@ def use_program(root, folder):
     assert page.returncode == 0 or "libjs-vega" in page.stderr, page.stderr  # built without Vega
 
 
+def check_that_no_program_lacks(source, folder):
+    """What CPack runs before it packs refuses a tree without one of the programs."""
+    binaries = folder / "tree/program/usr/bin"
+    binaries.mkdir(parents=True)
+    command = ["cmake", f"-DCPACK_TEMPORARY_INSTALL_DIRECTORY={folder / 'tree'}", "-DCPACK_COMPONENTS_ALL=development;program",
+               "-DCPACK_GPUSCHED_PROGRAMS=gpusched;gpusched-train;gpusched-search", "-P",
+               source.resolve() / "cmake/all_programs.cmake"]
+    for name in ("gpusched", "gpusched-train", "gpusched-search"):
+        refused = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+        assert refused.returncode and f"{name} is not built" in refused.stderr, (name, refused.stderr)
+        (binaries / name).write_text("")
+    subprocess.run(command, check=True)
+
+
 def main():
     missing = [tool for tool in ("cpack", "dpkg-deb", "dpkg-shlibdeps", "file", "strip") if not shutil.which(tool)]
     if missing:
@@ -103,6 +117,7 @@ def main():
     version = re.search(r"project\(gpusched VERSION (\S+)", (source / "CMakeLists.txt").read_text()).group(1)
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
+        check_that_no_program_lacks(source, folder)
         program, development = make_packages(build.resolve(), folder / "made")
         check_control(program, version, ["libc6", "libarchive13", "libsqlite3-0"])
         check_control(development, version, ["nlohmann-json3-dev", "libeigen3-dev", "libarchive-dev", "libsqlite3-dev"])

@@ -1,0 +1,10 @@
+# Sets RESULT to whether FOLDER was configured where it lies, of this checkout, and can be built.
+function(gpusched_is_build_of_this_checkout folder result)
+  set(${result} FALSE PARENT_SCOPE)
+  if(EXISTS ${folder}/CMakeCache.txt AND EXISTS ${folder}/build.ninja)
+    load_cache(${folder} READ_WITH_PREFIX built_ CMAKE_HOME_DIRECTORY CMAKE_CACHEFILE_DIR)
+    if(built_CMAKE_HOME_DIRECTORY STREQUAL PROJECT_SOURCE_DIR AND built_CMAKE_CACHEFILE_DIR STREQUAL folder)
+      set(${result} TRUE PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()

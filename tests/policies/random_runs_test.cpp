@@ -13,6 +13,7 @@
 #include "tests/policies/contestants.hpp"
 #include "tests/policies/interval_checker.hpp"
 #include "tests/policies/random_world.hpp"
+#include "tests/support/random_runs.hpp"
 
 namespace gpusched::test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// PowerModel: what nodes draw under load, how fast they are under a lower power limit, what is lost on the way to them, and
-/// what a kilowatt-hour emits and costs.
+/// PowerModel: what nodes draw under load, how fast they are under a lower power limit, what is lost on the way to
+/// them, and what a kilowatt-hour emits and costs.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace gpusched {
 struct LoadPower {
   double idle_w = 0;  ///< at load 0
   double full_w = 0;  ///< at load 1
-  /// As the load comes near 0 from above; nothing: idle_w. Above it (SimGrid's epsilon; a GPU that draws all of its power
-  /// as soon as it is touched) the draw jumps.
+  /// As the load comes near 0 from above; nothing: idle_w. Above it (SimGrid's epsilon; a GPU that draws all of its
+  /// power as soon as it is touched) the draw jumps.
   std::optional<double> touched_w = {};
   /// The draw rises from touched_w to full_w as load^exponent: 1 linear, 1/2 square root, 2 square, 3 cubic (OpenDC).
   double exponent = 1;
@@ -51,16 +51,16 @@ struct LoadPower {
 
 /// One setting of a GPU's power limit.
 struct PowerLimit {
-  double limit_w = 0;             ///< what is set
-  double draw = 1;                ///< factor on the draw of a busy GPU
+  double limit_w = 0;              ///< what is set
+  double draw = 1;                 ///< factor on the draw of a busy GPU
   RatePpm speed = reference_rate;  ///< factor on its speed
 };
 
 /// What GPUs of one type draw.
 struct GpuPower {
   LoadPower load = {};
-  /// Ascending by limit_w; draw and speed do not fall from one to the next, and are 1 in the last, which limits nothing.
-  /// Empty: the limit cannot be changed.
+  /// Ascending by limit_w; draw and speed do not fall from one to the next, and are 1 in the last, which limits
+  /// nothing. Empty: the limit cannot be changed.
   std::vector<PowerLimit> limits = {};
 };
 
@@ -80,11 +80,11 @@ struct NodeSleep {
 
 /// What a node draws besides its GPUs.
 struct NodePower {
-  double base_w = 0;        ///< memory, network, storage, fans: whatever happens
-  LoadPower cpu = {};       ///< of one processor
-  std::uint32_t cpus = 0;   ///< processors
-  double cores_per_cpu = 0;  ///< > 0: working cores fill one processor after another, and one that is touched is full; 0:
-                             ///< all processors share the load evenly
+  double base_w = 0;         ///< memory, network, storage, fans: whatever happens
+  LoadPower cpu = {};        ///< of one processor
+  std::uint32_t cpus = 0;    ///< processors
+  double cores_per_cpu = 0;  ///< > 0: working cores fill one processor after another, and one that is touched is full;
+                             ///< 0: all processors share the load evenly
   NodeSleep sleep = {};
 };
 
@@ -108,8 +108,8 @@ struct NodeRent {
 
 /// A limit on what some nodes draw together, losses and cooling left out.
 struct PowerCap {
-  Signal watts = {};                       ///< the limit
-  std::vector<std::uint32_t> nodes = {};   ///< their numbers, ascending; empty: all
+  Signal watts = {};                      ///< the limit
+  std::vector<std::uint32_t> nodes = {};  ///< their numbers, ascending; empty: all
 };
 
 /// Who is slowed first when a cap is near.
@@ -122,14 +122,14 @@ enum class CapRule : std::uint8_t {
 
 /// Immutable while a run lasts; the engine borrows it. Made for one cluster and one JobTable.
 struct PowerModel {
-  std::vector<GpuPower> gpus = {};         ///< by GPU type of the cluster
-  std::vector<FamilyPower> families = {};  ///< [family * gpus.size() + type]; empty: nothing is known of families
-  std::vector<NodePower> kinds = {};       ///< of nodes
+  std::vector<GpuPower> gpus = {};          ///< by GPU type of the cluster
+  std::vector<FamilyPower> families = {};   ///< [family * gpus.size() + type]; empty: nothing is known of families
+  std::vector<NodePower> kinds = {};        ///< of nodes
   std::vector<std::uint32_t> kind_of = {};  ///< by node, in kinds
   PowerLosses losses = {};
   std::vector<PowerPlace> places = {};       ///< empty: energy alone is counted
   std::vector<std::uint32_t> place_of = {};  ///< by node, in places; empty: all in the first
-  std::vector<NodeRent> rents = {};         ///< by node; empty: nothing is paid
+  std::vector<NodeRent> rents = {};          ///< by node; empty: nothing is paid
   std::vector<PowerCap> caps = {};
   CapRule rule = CapRule::uniform;  ///< of caps; a GPU type without limits is never slowed
   Time cap_latency{};               ///< until a step down takes effect

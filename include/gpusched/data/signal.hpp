@@ -16,8 +16,8 @@
 
 namespace gpusched {
 
-/// A step function of time: each value holds from its instant to the next one's; the first holds before it, too, and the
-/// last for ever. Values are kept as whole millionths of the signal's unit, so that sums and integrals are exact.
+/// A step function of time: each value holds from its instant to the next one's; the first holds before it, too, and
+/// the last for ever. Values are kept as whole millionths of the signal's unit, so that sums and integrals are exact.
 /// Immutable while a run lasts.
 class Signal {
  public:
@@ -58,7 +58,8 @@ class Signal {
     const auto next = std::upper_bound(steps_.begin(), steps_.end(), t, before);
     return next == steps_.end() ? Time::max() : next->time;
   }
-  /// The integral from `begin` to `end`, in millionths of the unit times microseconds: exact. Precondition: begin <= end.
+  /// The integral from `begin` to `end`, in millionths of the unit times microseconds: exact. Precondition: begin <=
+  /// end.
   [[nodiscard]] WideInt integral(Time begin, Time end) const {
     return steps_.empty() ? 0 : from_first(end) - from_first(begin);
   }

@@ -3,14 +3,15 @@
 """A scheduler: first come, first served, for gangs of one-GPU tasks that may stand anywhere.
 
 gpusched replay jobs.csv --cluster 4x8 --policy 'program:python3 fifo_scheduler.py'"""
-import json, sys
+import bisect, json, sys
 
 
 def send(message):
     print(json.dumps(message), flush=True)
 
 
-waiting, gpus, nodes, free = [], {}, [], 0  # ids in order of submission, GPUs of each job and node, idle GPUs
+waiting, order, gpus = [], {}, {}  # ids in order of submission, the place of each there, its GPUs
+nodes, free = [], 0  # GPUs of each node, idle ones
 for line in sys.stdin:
     message = json.loads(line)
     if message["type"] == "hello":
@@ -24,10 +25,11 @@ for line in sys.stdin:
             if event["event"] == "job_submitted":
                 job = event["job"]
                 gpus[job["id"]] = job["tasks"] * job["gpu_milli_per_task"] // 1000
+                order.setdefault(job["id"], len(order))
                 waiting.append(job["id"])
-            elif event["event"] == "job_requeued":  # it lost its nodes and waits again
+            elif event["event"] == "job_requeued":  # it lost its nodes and waits again, in its place
                 free += gpus[event["id"]]
-                waiting.append(event["id"])
+                bisect.insort(waiting, event["id"], key=order.get)
             elif event["event"] == "job_finished":
                 free += gpus[event["id"]]
             elif event["event"] == "node_down":  # its jobs were requeued before

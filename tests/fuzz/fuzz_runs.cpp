@@ -49,12 +49,11 @@ Cluster small_cluster() {
 
 // Engines with GPUSCHED_VALIDATE check themselves at every instant.
 void run(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const PolicyMaker& make,
-         const NodeFailures* failures = nullptr, const StageModel* stages = nullptr,
-         const ElasticModel* elastic = nullptr, const JobChanges* changes = nullptr) {
+         const RunInputs& inputs = {}) {
   constexpr int most_instants = 100;  // jobs may take turns for ever
   auto policy = make({.jobs = &jobs, .cluster = &cluster, .seed = 1});
   if (!policy) return;
-  Engine engine(jobs, cluster, options, nullptr, failures, stages, elastic, changes);
+  Engine engine(jobs, cluster, options, inputs);
   Decision decision = engine.decision();
   for (int i = 0; i < most_instants && engine.advance(); ++i) {
     policy->decide(engine.view(), decision);
@@ -101,7 +100,7 @@ void run_with_failures(const FailuresMaker& make) {
   if (!failures) return;
   EngineOptions options;
   options.preemption = {.restart = whole_seconds(5), .checkpoint_interval = whole_seconds(60)};
-  run(usual_jobs(), cluster, options, make_fifo, &*failures);
+  run(usual_jobs(), cluster, options, make_fifo, {.failures = &*failures});
 }
 
 void run_with_stages(const StagesMaker& make) {
@@ -109,7 +108,7 @@ void run_with_stages(const StagesMaker& make) {
   if (!stages) return;
   EngineOptions options;
   options.preemption = {.checkpoint_interval = whole_seconds(60)};
-  run(usual_jobs(), small_cluster(), options, make_fifo, nullptr, &*stages);
+  run(usual_jobs(), small_cluster(), options, make_fifo, {.stages = &*stages});
 }
 
 void run_with_changes(const ChangesMaker& make) {
@@ -119,7 +118,7 @@ void run_with_changes(const ChangesMaker& make) {
   EngineOptions options;
   options.preemption = {.restart = whole_seconds(5)};
   for (const char* policy : {"fifo", "sjf", "las", "srtf", "priority", "k8s", "drf"}) {
-    run(jobs, small_cluster(), options, maker_of(policy), nullptr, nullptr, nullptr, &*changes);
+    run(jobs, small_cluster(), options, maker_of(policy), {.changes = &*changes});
   }
 }
 
@@ -129,7 +128,7 @@ void run_with_elastic_jobs(const ElasticMaker& make) {
   EngineOptions options;
   options.preemption = {.restart = whole_seconds(5)};
   for (const char* policy : {"optimus", "pollux", "elasticflow"}) {
-    run(usual_jobs(), small_cluster(), options, maker_of(policy), nullptr, nullptr, &*elastic);
+    run(usual_jobs(), small_cluster(), options, maker_of(policy), {.elastic = &*elastic});
   }
 }
 

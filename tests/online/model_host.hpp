@@ -88,7 +88,8 @@ class ModelHost {
  private:
   struct JobRun {
     Time left{};
-    Time since{};
+    Time loads{};            // before its next run works
+    Time loaded{};           // when its present run has
     Time end = Time::max();  // of a running job
     std::uint64_t start = 0;
     std::vector<OnlinePart> nodes = {};
@@ -149,12 +150,13 @@ class ModelHost {
     EventKind kind = EventKind::move;
     if (command.action == OnlineAction::start) {
       kind = EventKind::start;
-      run.since = now;
-      run.end = now + run.left;
+      run.loaded = now + run.loads;
+      run.end = run.loaded + run.left;
       run.start = ++starts_;
     } else if (command.action == OnlineAction::preempt) {
       kind = EventKind::preempt;
-      run.left = run.end - now + loading_;
+      run.left = run.end - std::max(now, run.loaded);  // a load that is interrupted is begun anew
+      run.loads = loading_;
       run.end = Time::max();
     }
     run.nodes = command.nodes;

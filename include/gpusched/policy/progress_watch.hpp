@@ -23,7 +23,10 @@ namespace gpusched::detail {
 class ProgressWatch {
  public:
   /// Of a run that is about to begin.
-  explicit ProgressWatch(const OracleView& view) : fails_(view.nodes_can_fail()) { plan(view); }
+  explicit ProgressWatch(const OracleView& view)
+      : fails_(view.nodes_can_fail()), ran_before_(fails_ ? view.job_count() : 0) {
+    plan(view);
+  }
 
   /// After each instant and each decision; no event also counts.
   void observe(const OracleView& view, std::span<const Event> events) {
@@ -46,7 +49,6 @@ class ProgressWatch {
   // The longest run that a failure ended.
   void follow(const OracleView& view, const Event& event) {
     if (event.kind == EventKind::start) {
-      ran_before_.resize(view.job_count());
       ran_before_[index(event.job)] = view.ran(event.job);
     } else if (event.kind == EventKind::kill && event.node != no_node) {
       ++kills_;

@@ -214,7 +214,7 @@ TEST(RlPolicy, OfNodeSpeedsIsRefusedWhereNothingTellsOfSpeeds) {
   const JobTable jobs = test::jobs_of_two_families(30);
   const RuntimeModel runtime = test::speeds_of_two_families(jobs);
   const auto run = [&](const Cluster& cluster, const RuntimeModel* speeds) {
-    Engine engine(jobs, cluster, {}, speeds);
+    Engine engine(jobs, cluster, {}, {.runtime = speeds});
     RlPolicy policy("x", model, {}, false, 0);
     return simulate(engine, policy);
   };

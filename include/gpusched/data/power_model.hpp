@@ -66,8 +66,9 @@ struct GpuPower {
 
 /// A job family on a GPU type, where that is known; else the GPU is as busy as the job's share of it.
 struct FamilyPower {
-  double full_w = 0;      ///< watts of a GPU that is always busy with it; 0: GpuPower's
-  double busy_share = 1;  ///< (0, 1] of the time that a job alone on a GPU keeps it busy
+  double full_w = 0;                    ///< watts of a GPU that is always busy with it; 0: GpuPower's
+  double busy_share = 1;                ///< (0, 1] of the time that a job alone on a GPU keeps it busy
+  std::vector<PowerLimit> limits = {};  ///< as GpuPower's, which they replace for this family; empty: those
 };
 
 /// A node that nobody uses.
@@ -141,6 +142,11 @@ struct PowerModel {
   [[nodiscard]] double full_w(std::uint32_t family, std::uint32_t type) const {
     const double own = families.empty() ? 0 : families[std::size_t{family} * gpus.size() + type].full_w;
     return own > 0 ? own : gpus[type].load.full_w;
+  }
+  /// The settings of a GPU of that type that runs the family.
+  [[nodiscard]] const std::vector<PowerLimit>& limits(std::uint32_t family, std::uint32_t type) const {
+    const bool is_type = families.empty() || families[std::size_t{family} * gpus.size() + type].limits.empty();
+    return is_type ? gpus[type].limits : families[std::size_t{family} * gpus.size() + type].limits;
   }
   /// The share of time that a job of the family, alone on a GPU of that type, keeps it busy.
   [[nodiscard]] double busy_share(std::uint32_t family, std::uint32_t type) const {

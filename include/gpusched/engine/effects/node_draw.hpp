@@ -87,7 +87,8 @@ class NodeDraws {
   struct Shared {
     std::size_t occupant = 0;
     std::uint32_t card = 0;
-    double busy = 0, full_w = 0;
+    std::uint32_t family = 0;
+    double busy = 0;
     std::uint8_t level = 0;
   };
 
@@ -149,32 +150,52 @@ class NodeDraws {
     }
     shared_.push_back({.occupant = number,
                        .card = occupant.card,
+                       .family = family,
                        .busy = model_->busy_share(family, type) * static_cast<double>(milli) / whole_gpu,
-                       .full_w = model_->full_w(family, type),
                        .level = occupant.level});
   }
 
-  // Jobs that share a card add up to one load, at the lowest of their levels. Its draw when busy is the mean of theirs,
-  // weighted by what each adds to the load (as a bound: the largest), and is divided in that proportion.
+  // Jobs that share a card add up to one load, at the lowest of their levels. Its draw when busy, and what the level
+  // does to that, is the mean of theirs, weighted by what each adds to the load, and is divided in that proportion.
   void add_cards(std::uint32_t type, std::span<OccupantDraw> parts, bool is_bound) {
     std::stable_sort(shared_.begin(), shared_.end(), [](const Shared& a, const Shared& b) { return a.card < b.card; });
     for (std::size_t begin = 0, end = 0; begin < shared_.size(); begin = end) {
-      double busy = 0, full_w = 0, most_w = 0;
-      auto level = static_cast<std::uint8_t>(0), lowest = static_cast<std::uint8_t>(table_.top());
-      for (end = begin; end < shared_.size() && shared_[end].card == shared_[begin].card; ++end) {
-        const Shared& shared = shared_[end];
-        busy += shared.busy;
-        full_w += shared.busy * shared.full_w;
-        most_w = std::max(most_w, shared.full_w);
-        level = std::max(level, shared.level);
-        lowest = std::min(lowest, shared.level);
-      }
-      const double watts =
-          is_bound ? table_.busy_w(type, level, busy, most_w) : table_.busy_w(type, lowest, busy, full_w / busy);
+      for (end = begin; end < shared_.size() && shared_[end].card == shared_[begin].card;) ++end;
+      const std::span<const Shared> card = std::span(shared_).subspan(begin, end - begin);
+      double busy = 0;
+      for (const Shared& shared : card) busy += shared.busy;
+      const double watts = is_bound ? most_w(type, card, busy) : card_w(type, card, busy);
       divide(
-          DrawTable::milliwatts(watts), busy, end - begin, [&](std::size_t i) { return shared_[begin + i].busy; },
-          [&](std::size_t i) -> OccupantDraw& { return parts[shared_[begin + i].occupant]; });
+          DrawTable::milliwatts(watts), busy, card.size(), [&](std::size_t i) { return card[i].busy; },
+          [&](std::size_t i) -> OccupantDraw& { return parts[card[i].occupant]; });
     }
+  }
+
+  [[nodiscard]] double card_w(std::uint32_t type, std::span<const Shared> card, double busy) const {
+    auto level = static_cast<std::uint8_t>(table_.top());
+    for (const Shared& shared : card) level = std::min(level, shared.level);
+    double full_w = 0;
+    PowerLimit mean{.draw = 0};
+    for (const Shared& shared : card) {
+      const PowerLimit limit = table_.limit(shared.family, type, level);
+      full_w += shared.busy / busy * model_->full_w(shared.family, type);
+      mean.draw += shared.busy / busy * limit.draw;
+      mean.limit_w = std::max(mean.limit_w, limit.limit_w);
+    }
+    return table_.busy_w(type, busy, full_w, mean);
+  }
+
+  // No less than card_w() of any of them.
+  [[nodiscard]] double most_w(std::uint32_t type, std::span<const Shared> card, double busy) const {
+    double full_w = 0;
+    PowerLimit most{.draw = 0};
+    for (const Shared& shared : card) {
+      const PowerLimit limit = table_.limit(shared.family, type, shared.level);
+      full_w = std::max(full_w, model_->full_w(shared.family, type));
+      most.draw = std::max(most.draw, limit.draw);
+      most.limit_w = std::max(most.limit_w, limit.limit_w);
+    }
+    return table_.busy_w(type, busy, full_w, most);
   }
 
   // What working cores add to the processors, divided in proportion. A job that asks for no cores, or of a node that

@@ -132,7 +132,8 @@ class Power {
          at = state.occupancy.seat(at).next_of_job) {
       const NodeId node = state.occupancy.seat(at).node;
       if (state.cluster.node_gpus(node) == 0) continue;
-      slowest = std::min(slowest, table().limit(state.cluster.node_gpu_type(node), level).speed);
+      const std::uint32_t type = state.cluster.node_gpu_type(node);
+      slowest = std::min(slowest, table().limit(state.jobs->family(job), type, level).speed);
     }
     return slowest;
   }
@@ -168,7 +169,7 @@ class Power {
   void limit_power(Kernel& kernel, JobId job, double watts) {
     std::uint32_t level = table().top();
     for (std::uint32_t type = 0; type < model_->gpus.size(); ++type) {
-      level = std::min(level, table().level_below(type, watts));
+      level = std::min(level, table().level_below(kernel.state.jobs->family(job), type, watts));
     }
     limits_[index(job)] = static_cast<std::uint8_t>(level);
     if (!kernel.works(job)) return;

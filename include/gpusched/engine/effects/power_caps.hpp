@@ -407,8 +407,9 @@ class PowerCaps {
       if (state.cluster.node_gpus(seat.node) == 0) return;
       const std::uint32_t type = state.cluster.node_gpu_type(seat.node);
       mw += saved_by_step(state, power, seat, slower.level);
-      before = std::min(before, power.table().limit(type, slower.level).speed);
-      after = std::min(after, power.table().limit(type, slower.level - 1u).speed);
+      const std::uint32_t family = state.jobs->family(slower.job);
+      before = std::min(before, power.table().limit(family, type, slower.level).speed);
+      after = std::min(after, power.table().limit(family, type, slower.level - 1u).speed);
     });
     const double lost =
         static_cast<double>(before - after) * static_cast<double>(state.held_shape(slower.job).gpu_milli());

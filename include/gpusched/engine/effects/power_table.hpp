@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "gpusched/data/power_model.hpp"
@@ -18,17 +19,20 @@ class DrawTable {
   DrawTable() = default;
   /// `model` must outlive this.
   DrawTable(const PowerModel& model, std::uint32_t families) : model_(&model) {
-    for (const GpuPower& gpu : model.gpus) {
-      levels_ = std::max(levels_, static_cast<std::uint32_t>(std::max<std::size_t>(gpu.limits.size(), 1)));
+    const auto types = static_cast<std::uint32_t>(model.gpus.size());
+    families = std::max(families, 1u);
+    for (std::uint32_t family = 0; family < families; ++family) {
+      for (std::uint32_t type = 0; type < types; ++type) {
+        levels_ = std::max(levels_, static_cast<std::uint32_t>(model.limits(family, type).size()));
+      }
     }
     for (const GpuPower& gpu : model.gpus) idle_mw_.push_back(milliwatts(gpu.load.idle_w));
-    const auto types = static_cast<std::uint32_t>(model.gpus.size());
-    busy_mw_.reserve(std::size_t{std::max(families, 1u)} * types * levels_);
-    for (std::uint32_t family = 0; family < std::max(families, 1u); ++family) {
+    busy_mw_.reserve(std::size_t{families} * types * levels_);
+    for (std::uint32_t family = 0; family < families; ++family) {
       for (std::uint32_t type = 0; type < types; ++type) {
         for (std::uint32_t level = 0; level < levels_; ++level) {
-          busy_mw_.push_back(
-              milliwatts(busy_w(type, level, model.busy_share(family, type), model.full_w(family, type))));
+          busy_mw_.push_back(milliwatts(
+              busy_w(type, model.busy_share(family, type), model.full_w(family, type), limit(family, type, level))));
         }
       }
     }
@@ -37,18 +41,18 @@ class DrawTable {
   /// How many levels there are, and the highest, at which nothing is limited.
   [[nodiscard]] std::uint32_t levels() const { return levels_; }
   [[nodiscard]] std::uint32_t top() const { return levels_ - 1; }
-  /// The limit of a GPU type at a level.
-  [[nodiscard]] PowerLimit limit(std::uint32_t type, std::uint32_t level) const {
-    const std::vector<PowerLimit>& limits = model_->gpus[type].limits;
-    if (limits.empty() || level >= top()) return {.draw = 1, .speed = reference_rate};
+  /// The limit at a level of a GPU of that type that runs the family.
+  [[nodiscard]] PowerLimit limit(std::uint32_t family, std::uint32_t type, std::uint32_t level) const {
+    const std::vector<PowerLimit>& limits = model_->limits(family, type);
+    if (limits.empty() || level >= top()) return {.limit_w = std::numeric_limits<double>::infinity()};
     return limits[std::size_t{level} * (limits.size() - 1) / top()];
   }
-  /// The greatest level at which no GPU of that type is set above `watts`; 0 at least.
-  [[nodiscard]] std::uint32_t level_below(std::uint32_t type, double watts) const {
-    const std::vector<PowerLimit>& limits = model_->gpus[type].limits;
+  /// The greatest level at which no such GPU is set above `watts`; 0 at least.
+  [[nodiscard]] std::uint32_t level_below(std::uint32_t family, std::uint32_t type, double watts) const {
+    const std::vector<PowerLimit>& limits = model_->limits(family, type);
     if (limits.empty() || watts >= limits.back().limit_w) return top();
     std::uint32_t level = 0;
-    while (level + 1 < top() && limit(type, level + 1).limit_w <= watts) ++level;
+    while (level + 1 < top() && limit(family, type, level + 1).limit_w <= watts) ++level;
     return level;
   }
   /// A GPU that nobody uses.
@@ -57,16 +61,16 @@ class DrawTable {
   [[nodiscard]] std::int64_t busy_mw(std::uint32_t family, std::uint32_t type, std::uint32_t level) const {
     return busy_mw_[(std::size_t{family} * model_->gpus.size() + type) * levels_ + level];
   }
-  /// What jobs that keep a GPU busy for `share` of the time add, whose draw when it is always busy is `full_w`.
-  [[nodiscard]] double busy_w(std::uint32_t type, std::uint32_t level, double share, double full_w) const {
+  /// What jobs that keep a GPU busy for `share` of the time add under a limit, whose draw when it is always busy is
+  /// `full_w`.
+  [[nodiscard]] double busy_w(std::uint32_t type, double share, double full_w, const PowerLimit& limit) const {
     LoadPower load = model_->gpus[type].load;
     if (full_w != load.full_w) {
       load.full_w = full_w;
       load.points.clear();
     }
-    const PowerLimit limit = this->limit(type, level);
     const double above_idle = (load.watts(std::min(share, 1.0)) - load.idle_w) * limit.draw;
-    return limit.limit_w > 0 ? std::min(above_idle, std::max(limit.limit_w - load.idle_w, 0.0)) : above_idle;
+    return std::min(above_idle, std::max(limit.limit_w - load.idle_w, 0.0));
   }
   /// What processors of a node draw when `load` of all their cores work.
   [[nodiscard]] static double cpus_w(const NodePower& kind, double load, double cores) {

@@ -19,6 +19,7 @@ enum class Verdict : std::uint8_t {
   does_not_fit,  ///< capacity, quota, GPU type or placement rule
   wrong_phase,   ///< starting a job that is not pending, preempting one that is not running
   in_the_past,   ///< a wake not after now
+  no_power,      ///< the cluster might exceed a power cap
   wrong_size,    ///< a number of tasks with which the job cannot run
 };
 
@@ -35,7 +36,7 @@ class Decision {
   /// The same with another placement rule than the run's.
   GPUSCHED_HOT Verdict start(JobId job, Placement rule) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
-    return commit_start(job, place(job, state_->shape(job), rule));
+    return commit_start(job, place(job, state_->shape(job), rule), state_->shape(job));
   }
 
   /// Starts a pending elastic job with so many tasks (View::curve), chosen by the run's placement rule; a rigid
@@ -49,7 +50,7 @@ class Decision {
       return Verdict::wrong_size;
     }
     shape.tasks = tasks;
-    const Verdict verdict = commit_start(job, place(job, shape, state_->options.placement));
+    const Verdict verdict = commit_start(job, place(job, shape, state_->options.placement), shape);
     if (verdict == Verdict::ok && curve != nullptr) sizes()[job].shape = shape;
     return verdict;
   }
@@ -58,13 +59,15 @@ class Decision {
   Verdict start_on_type(JobId job, std::uint32_t gpu_type) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
     const Placement rule = state_->rule_for(job, state_->options.placement);
-    return commit_start(job, state_->cluster.place_on_type(state_->shape(job), quota_vc(job), rule, gpu_type));
+    const Shape& shape = state_->shape(job);
+    return commit_start(job, state_->cluster.place_on_type(shape, quota_vc(job), rule, gpu_type), shape);
   }
 
   /// Starts a pending job on nodes of the policy's choice, which must add up to its gang.
   Verdict start_on(JobId job, std::span<const NodeTasks> nodes) {
     if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
-    return commit_start(job, state_->cluster.place_on(state_->shape(job), quota_vc(job), nodes.data(), nodes.size()));
+    const Shape& shape = state_->shape(job);
+    return commit_start(job, state_->cluster.place_on(shape, quota_vc(job), nodes.data(), nodes.size()), shape);
   }
 
   /// Would start(job) be accepted? Changes nothing lasting.
@@ -72,9 +75,10 @@ class Decision {
     const Shape& shape = state_->shape(job);
     const std::uint32_t grants = place(job, shape, state_->options.placement);
     if (grants == no_index) return false;
+    const bool is_powered = !power().active() || power().admits(*state_, job, grants, false);
     state_->cluster.release(grants, shape, quota_vc(job));
     state_->cluster.free_grants(grants);
-    return true;
+    return is_powered;
   }
 
   /// Stops a running job and frees its capacity for the commands that follow. It waits at the end of its queue. One
@@ -82,6 +86,7 @@ class Decision {
   Verdict preempt(JobId job) {
     detail::JobState& state = (*state_)[job];
     if (state.phase != JobPhase::running) return Verdict::wrong_phase;
+    if (power().active()) power().admits(*state_, job, no_index);
     state_->cluster.release(state.grants, state_->held_shape(job), quota_vc(job));
     if (state.starting) find_last(job, detail::CommandKind::start)->withdrawn = true;
     state_->commands.push_back({.kind = detail::CommandKind::preempt,
@@ -103,6 +108,10 @@ class Decision {
     detail::Command* const command = find_preempt(job);
     if (state.phase != JobPhase::pending || command == nullptr) return Verdict::wrong_phase;
     if (!state_->cluster.retake(command->grants, state_->held_shape(job), quota_vc(job))) return Verdict::does_not_fit;
+    if (power().active() && !power().admits(*state_, job, command->grants)) {
+      state_->cluster.release(command->grants, state_->held_shape(job), quota_vc(job));
+      return Verdict::no_power;
+    }
     state.grants = command->grants;
     state.starting = command->withdrawn;
     state.preempted_now = state.preempted_now && state.starting;
@@ -118,6 +127,7 @@ class Decision {
   Verdict vacate(JobId job) {
     detail::JobState& state = (*state_)[job];
     if (state.phase != JobPhase::running) return Verdict::wrong_phase;
+    if (power().active()) power().admits(*state_, job, no_index);
     state_->cluster.defer_index();
     state_->cluster.release(state.grants, state_->held_shape(job), quota_vc(job));
     state_->cluster.free_grants(state.grants);
@@ -133,6 +143,7 @@ class Decision {
     const std::uint32_t grants =
         state_->cluster.place_on(state_->held_shape(job), quota_vc(job), nodes.data(), nodes.size());
     if (grants == no_index) return Verdict::does_not_fit;
+    if (!has_power(job, grants, state_->held_shape(job))) return Verdict::no_power;
     state.grants = grants;
     add(detail::CommandKind::move, job);
     return Verdict::ok;
@@ -159,11 +170,28 @@ class Decision {
   /// Ends hold().
   Verdict resume(JobId job) { return set_held(job, detail::CommandKind::resume); }
 
+  /// Sets the power limit of the GPUs of a running job, in this run and later ones, to the greatest setting of their
+  /// type (GpuPower) that is not above `watts`, or to the least there is. A cap may set them lower.
+  Verdict limit_power(JobId job, double watts) {
+    if ((*state_)[job].phase != JobPhase::running) return Verdict::wrong_phase;
+    add(detail::CommandKind::limit_power, job, Time{Signal::to_micro(watts)});
+    return Verdict::ok;
+  }
+
  private:
   // Quotas and node ownership follow the scheduling queue, of which the last belongs to jobs of no virtual cluster.
   [[nodiscard]] std::uint32_t quota_vc(JobId job) const { return state_->queue_of(job); }
 
   [[nodiscard]] detail::Sizes& sizes() { return state_->effects.get<detail::Sizes>(); }
+  [[nodiscard]] detail::Power& power() { return state_->effects.get<detail::Power>(); }
+
+  // False, and the grants are given back, when a cap might be exceeded.
+  bool has_power(JobId job, std::uint32_t grants, const Shape& shape) {
+    if (!power().active() || power().admits(*state_, job, grants)) return true;
+    state_->cluster.release(grants, shape, quota_vc(job));
+    state_->cluster.free_grants(grants);
+    return false;
+  }
 
   std::uint32_t place(JobId job, const Shape& shape, Placement rule) {
     if (!state_->resized.empty()) {
@@ -190,8 +218,9 @@ class Decision {
     return state_->cluster.place_on(shape, quota_vc(job), nodes.data(), nodes.size());
   }
 
-  GPUSCHED_HOT Verdict commit_start(JobId job, std::uint32_t grants) {
+  GPUSCHED_HOT Verdict commit_start(JobId job, std::uint32_t grants, const Shape& shape) {
     if (grants == no_index) return Verdict::does_not_fit;
+    if (!has_power(job, grants, shape)) return Verdict::no_power;
     detail::JobState& state = (*state_)[job];
     state.grants = grants;
     if (sizes().active()) sizes()[job].shape = state_->shape(job);

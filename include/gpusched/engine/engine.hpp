@@ -92,6 +92,7 @@ class Engine : public RunResults {
         case detail::CommandKind::resume:
           if (kernel_.works(command.job)) kernel_.hold(command.job, command.kind == detail::CommandKind::hold);
           break;
+        case detail::CommandKind::limit_power: kernel_.limit_power(command.job, command.time); break;
       }
     }
     state.commands.clear();

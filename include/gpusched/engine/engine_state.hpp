@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "gpusched/engine/effects/effect_list.hpp"
 #include "gpusched/engine/effects/mig_layouts.hpp"
 #include "gpusched/engine/effects/outages.hpp"
+#include "gpusched/engine/effects/power.hpp"
 #include "gpusched/engine/effects/sharing.hpp"
 #include "gpusched/engine/effects/sizes.hpp"
 #include "gpusched/engine/effects/stages.hpp"
@@ -33,7 +35,7 @@ namespace gpusched::detail {
 
 /// The effects of a run. Their order is the order of an instant: first jobs end and timers ring, then happens what each
 /// effect brings, one effect after another, then jobs are submitted; then the policy decides.
-using Effects = EffectList<Changes, Stages, Outages, MigLayouts, Sharing, Sizes, Dependencies, AccountWindow>;
+using Effects = EffectList<Changes, Stages, Outages, MigLayouts, Sharing, Sizes, Dependencies, Power, AccountWindow>;
 
 struct EngineState {
   const JobTable* jobs = nullptr;         // borrowed
@@ -69,6 +71,7 @@ struct EngineState {
 
   [[nodiscard]] const Changes& changes() const { return effects.get<Changes>(); }
   [[nodiscard]] const Sizes& sizes() const { return effects.get<Sizes>(); }
+  [[nodiscard]] const Power& power() const { return effects.get<Power>(); }
 
   /// Number of what the job asks for now, in JobTable::shapes().
   [[nodiscard]] std::uint32_t shape_id(JobId job) const {
@@ -80,6 +83,12 @@ struct EngineState {
 
   /// What the job holds by the commands so far, or held last: another number of tasks than it asks for, perhaps.
   [[nodiscard]] const Shape& held_shape(JobId job) const { return sizes().active() ? sizes()[job].shape : shape(job); }
+
+  /// The card that a grant of a share is on; no_index for whole GPUs and nodes that do not tell their GPUs apart.
+  [[nodiscard]] std::uint32_t card_of(JobId job, const Grant& grant) const {
+    if (grant.devices == 0 || !shape(job).is_share()) return no_index;
+    return cluster.card(grant.node, static_cast<std::uint32_t>(std::countr_zero(grant.devices)));
+  }
 
   /// When the job was submitted, or might run first because others that it waits for had ended.
   [[nodiscard]] Time submit(JobId job) const {

@@ -12,7 +12,8 @@ namespace gpusched {
 
 /// What can happen. The events of one instant are applied in the order finish, retry, wake; withdraw, reprioritize and
 /// submit by what users change (and the finish or kill of a running job that they stop); node_down and node_up (and the
-/// kills that they bring); submit. `start`, `preempt` and `move` are the traces of a decision and follow it.
+/// kills that they bring); more_power; submit. `start`, `preempt` and `move` are the traces of a decision and follow
+/// it.
 enum class EventKind : std::uint8_t {
   finish,   ///< a job did its last work
   retry,    ///< an attempt of a job ended, and the job waits for its next attempt
@@ -29,6 +30,7 @@ enum class EventKind : std::uint8_t {
   /// A waiting job left its queue: it was cancelled and is done (one that runs then finishes), or its submit with
   /// another size follows.
   withdraw,
+  more_power,    ///< a cap rose, or what nodes draw fell by itself, after a start was refused (Verdict::no_power)
   reprioritize,  ///< a job has another priority from now on, and waits or runs as before (View::priority_before)
 };
 
@@ -45,7 +47,8 @@ constexpr bool leaves_cluster(EventKind kind) { return kind == EventKind::finish
 
 /// True when the event is about a job.
 constexpr bool concerns_job(EventKind kind) {
-  return kind != EventKind::wake && kind != EventKind::node_down && kind != EventKind::node_up;
+  return kind != EventKind::wake && kind != EventKind::node_down && kind != EventKind::node_up &&
+         kind != EventKind::more_power;
 }
 
 /// Something that happened at the current instant.

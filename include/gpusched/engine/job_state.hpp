@@ -81,8 +81,8 @@ enum class EndOfRun : std::uint8_t {
   cancelled,  ///< its user gave the job up
 };
 
-/// A command of a Decision; `time` is the instant of a wake or the change of an adjust.
-enum class CommandKind : std::uint8_t { start, preempt, wake, adjust, move, hold, resume };
+/// A command of a Decision; `time` is the instant of a wake, the change of an adjust, or microwatts.
+enum class CommandKind : std::uint8_t { start, preempt, wake, adjust, move, hold, resume, limit_power };
 struct Command {
   CommandKind kind = CommandKind::wake;
   bool withdrawn = false;  ///< start: a later preempt of the same decision took it back; preempt: that one

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -48,6 +47,13 @@ class Kernel : public SavedStates {
   GPUSCHED_HOT void emit(Event event) {
     if (state.changes().resizes() && event.job != no_job) event.shape = state.shape_id(event.job);
     state.events.push_back(event);
+  }
+
+  /// Tells effects that the measured span begins, or ends.
+  void tell_marked(bool begins) {
+    call([&](auto& effect) {
+      if constexpr (requires { effect.marked(*this, begins); }) effect.marked(*this, begins);
+    });
   }
 
   /// True when every job of the table is done.
@@ -221,6 +227,12 @@ class Kernel : public SavedStates {
     keep_accounts();
     state[job].held = held;
     adapt_rate(job);
+  }
+
+  /// Precondition: the state knows what nodes draw, or nothing happens.
+  void limit_power(JobId job, Time microwatts) {
+    Power& power = state.effects.get<Power>();
+    if (power.active()) power.limit_power(*this, job, static_cast<double>(microwatts.us) / 1e6);
   }
 
   /// The job runs, and not just because a command that is yet to be carried out says so.
@@ -465,7 +477,8 @@ class Kernel : public SavedStates {
   void take_seats(JobId job) {
     for (std::uint32_t at = state[job].grants; at != no_index; at = state.cluster.grant(at).next) {
       const Grant& grant = state.cluster.grant(at);
-      const std::uint32_t seat = state.occupancy.enter(job, grant.node, card_of(job, grant), grant.slice);
+      const std::uint32_t seat =
+          state.occupancy.enter(job, grant.node, state.card_of(job, grant), grant.tasks, grant.slice);
       touch(grant.node);
       call([&](auto& effect) {
         if constexpr (requires { effect.seated(*this, seat); }) effect.seated(*this, seat);
@@ -493,12 +506,6 @@ class Kernel : public SavedStates {
     });
   }
 
-  // The card that a grant of a share is on; no_index for whole GPUs and nodes that do not tell their GPUs apart.
-  [[nodiscard]] std::uint32_t card_of(JobId job, const Grant& grant) const {
-    if (grant.devices == 0 || !state.shape(job).is_share()) return no_index;
-    return state.cluster.card(grant.node, static_cast<std::uint32_t>(std::countr_zero(grant.devices)));
-  }
-
   [[nodiscard]] bool seats_are_grants(JobId job) const {
     if (!state.occupancy.active()) return true;
     using Place = std::pair<NodeId, std::uint32_t>;
@@ -508,7 +515,7 @@ class Kernel : public SavedStates {
       seats.emplace_back(state.occupancy.seat(at).node, state.occupancy.seat(at).card);
     }
     for (std::uint32_t at = state[job].grants; at != no_index; at = state.cluster.grant(at).next) {
-      grants.emplace_back(state.cluster.grant(at).node, card_of(job, state.cluster.grant(at)));
+      grants.emplace_back(state.cluster.grant(at).node, state.card_of(job, state.cluster.grant(at)));
     }
     return std::is_permutation(seats.begin(), seats.end(), grants.begin(), grants.end());
   }

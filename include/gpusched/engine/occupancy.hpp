@@ -16,6 +16,7 @@ struct Seat {
   JobId job = no_job;
   NodeId node = no_node;
   std::uint32_t card = no_index;  ///< of a share; no_index: whole GPUs, or a node that does not tell its GPUs apart
+  std::uint32_t tasks = 0;        ///< of the job, here
   std::uint8_t slice = 0;         ///< as Grant::slice
   std::uint32_t next_of_job = no_index;
   std::uint32_t next_on_node = no_index, previous_on_node = no_index;
@@ -36,10 +37,11 @@ class Occupancy {
   [[nodiscard]] bool active() const { return !first_of_job_.empty(); }
 
   /// The job takes a seat, the first in all its lists; returns its number. Precondition: active().
-  std::uint32_t enter(JobId job, NodeId node, std::uint32_t card, std::uint8_t slice) {
+  std::uint32_t enter(JobId job, NodeId node, std::uint32_t card, std::uint32_t tasks, std::uint8_t slice) {
     const std::uint32_t at = seats_.add({.job = job,
                                          .node = node,
                                          .card = card,
+                                         .tasks = tasks,
                                          .slice = slice,
                                          .next_of_job = first_of_job_[index(job)],
                                          .next_on_node = first_on_node_[index(node)]});
@@ -67,6 +69,8 @@ class Occupancy {
   [[nodiscard]] const Seat& seat(std::uint32_t at) const { return seats_[at]; }
   /// The job's seat that it took last, or no_index; the others follow by Seat::next_of_job.
   [[nodiscard]] std::uint32_t first_of_job(JobId job) const { return first_of_job_[index(job)]; }
+  /// The latest seat on the node, or no_index; the others follow by Seat::next_on_node.
+  [[nodiscard]] std::uint32_t first_on_node(NodeId node) const { return first_on_node_[index(node)]; }
   /// The latest seat on the card, or no_index; the others follow by Seat::next_on_card.
   [[nodiscard]] std::uint32_t first_on_card(std::uint32_t card) const { return first_on_card_[card]; }
 

@@ -10,6 +10,7 @@
 #include "gpusched/data/measure_window.hpp"
 #include "gpusched/data/node_failures.hpp"
 #include "gpusched/data/placement.hpp"
+#include "gpusched/data/power_model.hpp"
 #include "gpusched/data/runtime_model.hpp"
 #include "gpusched/data/stage_model.hpp"
 
@@ -60,6 +61,7 @@ struct RunInputs {
   const StageModel* stages = nullptr;      ///< what runs go through before they work
   const ElasticModel* elastic = nullptr;   ///< which jobs may run at another size
   const JobChanges* changes = nullptr;     ///< what users do to jobs
+  const PowerModel* power = nullptr;       ///< what nodes draw, and caps; null: unknown
   MeasureWindow measured = {};             ///< the jobs for which the account of GPU time is kept; all by default
 };
 

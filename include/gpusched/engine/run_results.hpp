@@ -57,6 +57,14 @@ class RunResults {
     return state().effects.get<detail::AccountWindow>().gpu_time();
   }
 
+  // ---- energy, carbon, money ----
+  /// True when the run counts them.
+  [[nodiscard]] bool knows_power() const { return state().power().active(); }
+  /// What the job came to so far, as of the last change of its draw; all, when the run is over.
+  [[nodiscard]] const Bill& bill(JobId job) const { return state().power().bill(job); }
+  /// The bills of the measured span, or of the whole run, and its caps. Preconditions: knows_power(), the span is over.
+  [[nodiscard]] const detail::Power& power() const { return state().power(); }
+
   // ---- jobs that change, elastic jobs, cold starts, MIG ----
   /// True when users change jobs.
   [[nodiscard]] bool has_changes() const { return state().changes().active(); }

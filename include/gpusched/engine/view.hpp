@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <span>
 
 #include "gpusched/engine/engine_state.hpp"
@@ -229,6 +230,22 @@ class View {
   [[nodiscard]] std::uint32_t kills(JobId job) const {
     return state_->saved.empty() ? 0 : state_->saved[index(job)].kills;
   }
+  // ---- power, carbon and prices ----
+  /// True when the run counts energy: RunInputs::power.
+  [[nodiscard]] bool knows_power() const { return state_->power().active(); }
+  /// What nodes draw, losses left out, in watts. Precondition, also of the following: knows_power().
+  [[nodiscard]] double draw_w() const { return static_cast<double>(state_->power().draw_mw()) / 1e3; }
+  /// Watts below the nearest power cap; infinite where there are no caps.
+  [[nodiscard]] double headroom_w() const {
+    const detail::PowerCaps& caps = state_->power().caps();
+    return caps.size() == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(caps.headroom_mw()) / 1e3;
+  }
+  /// What a kilowatt-hour emits and costs at each place (PowerPlace). Policies may read what is past, and ask a
+  /// Forecast for what is not.
+  [[nodiscard]] std::span<const PowerPlace> places() const { return state_->power().model().places; }
+  /// What GPUs draw and how fast they are under their power limits.
+  [[nodiscard]] const PowerModel& power_model() const { return state_->power().model(); }
+
   /// What is free now and who holds what, commands of the open decision included. What is out of service is not free.
   [[nodiscard]] const ClusterState& cluster() const { return state_->cluster; }
   /// How this run behaves.

@@ -34,13 +34,16 @@ class AccountWindow {
   template <class Kernel>
   void happen(Kernel& kernel) {
     kernel.mark();
+    kernel.tell_marked(true);
     begin_ = Time::max();
   }
 
   template <class Kernel>
   void ended(Kernel& kernel, JobId job) {
     if (index(job) < window_.first || index(job) - window_.first >= window_.count) return;
-    if (--left_ == 0) inside_ = kernel.since_mark();
+    if (--left_ > 0) return;
+    inside_ = kernel.since_mark();
+    kernel.tell_marked(false);
   }
 
  private:

@@ -51,11 +51,12 @@ struct EffectWorld {
 ///   void cleared(kernel, node)              a node went down and comes back with nothing on it; its runs are over
 ///   bool audit(state, job) const            false: what the effect keeps of a running job is not what it should be
 ///   bool audit_nodes(cluster) const         the same of nodes; puts withheld ones back
+///   void marked(kernel, begins)             the measured span (AccountWindow) begins, or ends
+///   bool counts_costs() const               it lets runs lose work or spend time on overhead
 ///   std::uint32_t out_of_queues() const     jobs that were submitted and are in no queue because of the effect
 ///
 /// and of constants:
 ///   keeps_seats    it asks the Occupancy
-///   counts_costs   it lets runs lose work or spend time on overhead
 ///   keeps_accounts it reads the account of GPU time
 ///   is_endless     its events come for ever, so that they alone keep no run going: only while something else will
 ///                  happen, or while it `bool is_awaited() const`
@@ -116,7 +117,7 @@ class EffectList {
   [[nodiscard]] bool count_costs() const {
     bool found = false;
     for_each([&](const auto& effect) {
-      if constexpr (requires { effect.counts_costs; }) found = true;
+      if constexpr (requires { effect.counts_costs(); }) found = found || effect.counts_costs();
     });
     return found;
   }

@@ -15,7 +15,7 @@ namespace gpusched::detail {
 /// An effect: a run waits until its MIG cards have the instances that it holds. Capacity keeps the layouts.
 class MigLayouts {
  public:
-  static constexpr bool counts_costs = true;
+  static constexpr bool counts_costs() { return true; }
 
   /// No layout ever changes.
   MigLayouts() = default;

@@ -22,7 +22,8 @@ namespace gpusched::detail {
 /// policy does.
 class Outages {
  public:
-  static constexpr bool keeps_seats = true, counts_costs = true, is_endless = true;
+  static constexpr bool keeps_seats = true, is_endless = true;
+  static constexpr bool counts_costs() { return true; }
 
   /// What happens to nodes.
   enum class Kind : std::uint8_t {

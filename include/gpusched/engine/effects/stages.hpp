@@ -28,7 +28,8 @@ struct NodePart {
 /// slow each other. A start costs O(items kept) a node.
 class Stages {
  public:
-  static constexpr bool keeps_seats = true, counts_costs = true;
+  static constexpr bool keeps_seats = true;
+  static constexpr bool counts_costs() { return true; }
 
   /// Every run works at once.
   Stages() = default;

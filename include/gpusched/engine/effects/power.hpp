@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Power: what nodes draw at each instant and whose it is, nodes that sleep, and caps.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "gpusched/data/power_model.hpp"
+#include "gpusched/engine/bills.hpp"
+#include "gpusched/engine/effects/effect_list.hpp"
+#include "gpusched/engine/effects/node_draw.hpp"
+#include "gpusched/engine/effects/power_caps.hpp"
+#include "gpusched/engine/job_state.hpp"
+#include "gpusched/engine/occupancy.hpp"
+
+namespace gpusched::detail {
+
+/// An effect. A draw is booked when it changes, so that the bills of jobs, of idle, sleeping and waking nodes and of
+/// losses sum to that of the meter in every digit. A run draws from its start to its end as when it works, also while
+/// it loads. A node that is down draws what it draws idle. A run that begins or ends costs O(runs on its nodes).
+class Power {
+ public:
+  static constexpr bool keeps_seats = true;
+  /// Signals and timers never end: they alone keep no run going, unless a job waits for power.
+  static constexpr bool is_endless = true;
+
+  /// Nothing is known.
+  Power() = default;
+  explicit Power(const EffectWorld& world) {
+    if (world.inputs.power == nullptr || world.inputs.power->is_empty()) return;
+    model_ = world.inputs.power;
+    draws_ = NodeDraws(*model_, world.jobs.families().size());
+    nodes_.resize(world.cluster.nodes.size());
+    bills_.resize(world.jobs.size());
+    limits_.assign(world.jobs.size(), static_cast<std::uint8_t>(table().top()));
+    levels_ = limits_;
+    places_.resize(std::max<std::size_t>(1, model_->places.size()));
+    caps_ = PowerCaps(*model_, static_cast<std::uint32_t>(nodes_.size()), table().top());
+  }
+
+  /// True when the draw of nodes is known.
+  [[nodiscard]] bool active() const { return model_ != nullptr; }
+  /// Nodes that wake let runs wait.
+  [[nodiscard]] bool counts_costs() const { return may_sleep(); }
+
+  template <class Kernel>
+  void open(Kernel& kernel) {
+    const Time now = kernel.state.now;
+    for (Meter& meter : places_) meter.since = now;
+    for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+      nodes_[i].since = now;
+      measure(kernel.state, NodeId{i});
+      plan_sleep(NodeId{i}, now);
+    }
+    caps_.open(now);
+  }
+
+  [[nodiscard]] Time next_time() const {
+    return std::min(timers_.empty() ? Time::max() : timers_.front().time, caps_.next_time());
+  }
+  [[nodiscard]] bool is_awaited() const { return caps_.is_awaited(); }
+
+  template <class Kernel>
+  void happen(Kernel& kernel) {
+    const Time now = kernel.state.now;
+    if (caps_.next_time() == now) return caps_.happen(kernel, *this);
+    std::pop_heap(timers_.begin(), timers_.end(), std::greater<>());
+    const Timer timer = timers_.back();
+    timers_.pop_back();
+    Draw& node = nodes_[index(timer.node)];
+    if (timer.generation != node.generation) return;
+    const bool is_empty = kernel.state.occupancy.first_on_node(timer.node) == no_index;
+    if (node.phase == NodePhase::waking) {
+      node.phase = NodePhase::on;
+      if (is_empty) plan_sleep(timer.node, now);
+    } else if (is_empty) {
+      node.phase = NodePhase::asleep;
+    }
+    measure(kernel.state, timer.node);
+    caps_.more_power(kernel);
+  }
+
+  // A run waits until its nodes are awake.
+  template <class Kernel>
+  Time begin(Kernel& kernel, JobId job) {
+    levels_[index(job)] = std::min(limits_[index(job)], caps_.level_for(kernel.state, job));
+    caps_.began();
+    Time longest{};
+    if (!may_sleep()) return longest;
+    for (const NodeId node : kernel.state.occupancy.nodes_of(job))
+      longest = std::max(longest, wake(kernel.state, node));
+    return longest;
+  }
+  template <class Kernel>
+  Time moved(Kernel& kernel, JobId job, const std::vector<NodeId>&) {
+    return begin(kernel, job);
+  }
+
+  template <class Kernel>
+  void seated(Kernel& kernel, std::uint32_t at) {
+    if (at >= seats_.size()) seats_.resize(at + 1);
+    seats_[at] = {.since = kernel.state.now};
+  }
+  template <class Kernel>
+  void unseated(Kernel& kernel, std::uint32_t at) {
+    pay_seat(kernel.state, at);
+  }
+
+  // Other runs are on the node than before.
+  template <class Kernel>
+  void touched(Kernel& kernel, NodeId node) {
+    measure(kernel.state, node);
+    if (kernel.state.occupancy.first_on_node(node) == no_index) plan_sleep(node, kernel.state.now);
+  }
+
+  template <class Kernel>
+  void react(Kernel& kernel) {
+    caps_.react(kernel, *this);
+  }
+
+  template <class State>
+  [[nodiscard]] RatePpm factor(const State& state, JobId job) const {
+    RatePpm slowest = reference_rate;
+    const std::uint8_t level = levels_[index(job)];
+    if (level == table().top()) return slowest;
+    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
+         at = state.occupancy.seat(at).next_of_job) {
+      const NodeId node = state.occupancy.seat(at).node;
+      if (state.cluster.node_gpus(node) == 0) continue;
+      const std::uint32_t type = state.cluster.node_gpu_type(node);
+      slowest = std::min(slowest, table().limit(state.jobs->family(job), type, level).speed);
+    }
+    return slowest;
+  }
+
+  template <class Kernel>
+  void ended(Kernel& kernel, JobId) {
+    if (kernel.all_finished()) settle(kernel.state);
+  }
+  // The measured span begins, or ends.
+  template <class Kernel>
+  void marked(Kernel& kernel, bool begins) {
+    settle(kernel.state);
+    (begins ? at_begin_ : at_end_) = sums_;
+    is_marked_ = is_marked_ || !begins;
+  }
+
+  template <class State>
+  [[nodiscard]] bool audit(const State& state, JobId job) const {
+    return levels_[index(job)] <= limits_[index(job)] && state.occupancy.first_of_job(job) != no_index;
+  }
+
+  // ---- for decisions ----
+
+  /// May the job hold these grants (no_index: none), beside what the open decision did before, so that no cap is
+  /// exceeded? If so, and `keeps`, that is so until the decision is carried out.
+  template <class State>
+  bool admits(const State& state, JobId job, std::uint32_t grants, bool keeps = true) {
+    return caps_.admits(state, job, grants, keeps, *this);
+  }
+  /// The setting that a policy gives the GPUs of a job, in this run and later ones: the greatest that is not above
+  /// `watts` a GPU, or the least that there is.
+  template <class Kernel>
+  void limit_power(Kernel& kernel, JobId job, double watts) {
+    std::uint32_t level = table().top();
+    for (std::uint32_t type = 0; type < model_->gpus.size(); ++type) {
+      level = std::min(level, table().level_below(kernel.state.jobs->family(job), type, watts));
+    }
+    limits_[index(job)] = static_cast<std::uint8_t>(level);
+    if (!kernel.works(job)) return;
+    set_level(kernel, job, std::min(limits_[index(job)], caps_.level_for(kernel.state, job)));
+    for (const NodeId node : kernel.state.occupancy.nodes_of(job)) measure(kernel.state, node);  // caps ask for limits
+  }
+
+  // ---- for caps ----
+
+  [[nodiscard]] const DrawTable& table() const { return draws_.table(); }
+  [[nodiscard]] std::uint8_t level(JobId job) const { return levels_[index(job)]; }
+  [[nodiscard]] std::uint8_t limit(JobId job) const { return limits_[index(job)]; }
+  template <class Kernel>
+  void set_level(Kernel& kernel, JobId job, std::uint8_t level) {
+    if (levels_[index(job)] == level) return;
+    levels_[index(job)] = level;
+    for (const NodeId node : kernel.state.occupancy.nodes_of(job)) measure(kernel.state, node, false);
+    kernel.adapt_rate(job);
+  }
+  /// The most that the node would draw with these runs on it, until another one begins; one that sleeps would wake.
+  template <class State>
+  [[nodiscard]] std::int64_t bound_mw(const State& state, NodeId at, std::vector<Occupant>& occupants) {
+    const NodePhase phase = nodes_[index(at)].phase;
+    const bool wakes = phase == NodePhase::asleep && !occupants.empty();
+    std::sort(occupants.begin(), occupants.end());
+    return draws_.bound_mw(state, at, wakes ? NodePhase::waking : phase, occupants);
+  }
+
+  // ---- results ----
+
+  /// What the job came to so far, as of the last change of its draw.
+  [[nodiscard]] const Bill& bill(JobId job) const { return bills_[index(job)]; }
+  /// Of all jobs, or of what is nobody's, or of the meter, within the measured span, which is over.
+  /// \{
+  [[nodiscard]] Bill jobs_bill() const {
+    return within([](const Sums& sums) { return sums.jobs; });
+  }
+  [[nodiscard]] Bill bill(BillOf whose) const {
+    return within([whose](const Sums& sums) { return sums.others[static_cast<std::size_t>(whose)]; });
+  }
+  [[nodiscard]] Bill meter() const {
+    return within([](const Sums& sums) { return sums.meter; });
+  }
+  /// \}
+  /// True when the bills of all jobs and of what is nobody's are that of the meter. Precondition: the run is over.
+  [[nodiscard]] bool adds_up() const {
+    Bill jobs;
+    for (const Bill& bill : bills_) jobs += bill;
+    Bill sum = jobs;
+    for (const Bill& bill : sums_.others) sum += bill;
+    return jobs == sums_.jobs && sum == sums_.meter;
+  }
+  /// What all nodes draw now, losses left out, and the most that they drew, in milliwatts.
+  [[nodiscard]] std::int64_t draw_mw() const { return draw_mw_; }
+  [[nodiscard]] std::int64_t peak_mw() const { return peak_mw_; }
+  /// The draw of one node.
+  [[nodiscard]] std::int64_t draw_mw(NodeId node) const { return nodes_[index(node)].draw.mw; }
+  [[nodiscard]] bool is_asleep(NodeId node) const { return nodes_[index(node)].phase == NodePhase::asleep; }
+  [[nodiscard]] bool is_waking(NodeId node) const { return nodes_[index(node)].phase == NodePhase::waking; }
+  [[nodiscard]] const PowerCaps& caps() const { return caps_; }
+  [[nodiscard]] const PowerModel& model() const { return *model_; }
+
+ private:
+  struct Draw {
+    NodeDraw draw;
+    Time since{};                   // idle and waking parts are booked up to here
+    BillOf idle_is = BillOf::idle;  // since then
+    NodePhase phase = NodePhase::on;
+    Time ready{};                  // while it wakes
+    std::uint32_t generation = 0;  // of its timer
+  };
+  struct SeatDraw {
+    Time since{};
+    std::int64_t mw = 0, rent = 0;
+  };
+  struct Meter {
+    Time since{};
+    std::int64_t mw = 0, rent = 0;
+  };
+  struct Timer {
+    Time time;
+    NodeId node = no_node;
+    std::uint32_t generation = 0;
+    friend bool operator>(const Timer& a, const Timer& b) {
+      return a.time != b.time ? a.time > b.time : a.node > b.node;
+    }
+  };
+  struct Sums {
+    Bill meter, jobs;
+    std::array<Bill, most_bills> others{};
+  };
+
+  template <class Choose>
+  [[nodiscard]] Bill within(Choose choose) const {
+    Bill bill = choose(is_marked_ ? at_end_ : sums_);
+    if (is_marked_) bill -= choose(at_begin_);
+    return bill;
+  }
+  [[nodiscard]] std::uint32_t place_number(NodeId node) const {
+    return model_->place_of.empty() ? 0 : model_->place_of[index(node)];
+  }
+  [[nodiscard]] const PowerPlace* place(std::uint32_t number) const {
+    return model_->places.empty() ? nullptr : &model_->places[number];
+  }
+  [[nodiscard]] bool may_sleep() const {
+    return active() && std::any_of(model_->kinds.begin(), model_->kinds.end(),
+                                   [](const NodePower& kind) { return kind.sleep.after < Time::max(); });
+  }
+
+  // ---- booking ----
+
+  template <class State>
+  void pay_seat(const State& state, std::uint32_t at) {
+    SeatDraw& draw = seats_[at];
+    const Seat& seat = state.occupancy.seat(at);
+    Bill bill;
+    bill.add(place(place_number(seat.node)), draw.mw, draw.rent, draw.since, state.now);
+    draw.since = state.now;
+    bills_[index(seat.job)] += bill;
+    sums_.jobs += bill;
+  }
+
+  void pay_node(NodeId at, Time now) {
+    Draw& node = nodes_[index(at)];
+    const PowerPlace* const where = place(place_number(at));
+    other(node.idle_is).add(where, node.draw.idle_mw, node.draw.idle_rent, node.since, now);
+    other(BillOf::waking).add(where, node.draw.waking_mw, 0, node.since, now);
+    node.since = now;
+  }
+
+  // Losses that do not depend on the draw are at the first place.
+  void pay_meter(std::uint32_t number, Time now) {
+    Meter& meter = places_[number];
+    const std::int64_t lost = std::llround(model_->losses.gain * static_cast<double>(meter.mw)) +
+                              (number == 0 ? DrawTable::milliwatts(model_->losses.fixed_w) : 0);
+    other(BillOf::losses).add(place(number), lost, 0, meter.since, now);
+    sums_.meter.add(place(number), meter.mw + lost, meter.rent, meter.since, now);
+    meter.since = now;
+  }
+
+  [[nodiscard]] Bill& other(BillOf whose) { return sums_.others[static_cast<std::size_t>(whose)]; }
+
+  // Books everything up to now.
+  template <class State>
+  void settle(const State& state) {
+    for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+      for (std::uint32_t at = state.occupancy.first_on_node(NodeId{i}); at != no_index;
+           at = state.occupancy.seat(at).next_on_node) {
+        pay_seat(state, at);
+      }
+      pay_node(NodeId{i}, state.now);
+    }
+    for (std::uint32_t number = 0; number < places_.size(); ++number) pay_meter(number, state.now);
+    peak_at(state.now);
+    caps_.settle(state.now);
+  }
+
+  // ---- measuring ----
+
+  // What the node draws from now on, and for whom. `others`: there are other runs, or other limits, than before.
+  template <class State>
+  void measure(const State& state, NodeId at, bool others = true) {
+    occupants_.clear();
+    for (std::uint32_t seat = state.occupancy.first_on_node(at); seat != no_index;
+         seat = state.occupancy.seat(seat).next_on_node) {
+      occupants_.push_back(occupant(state.occupancy, seat));
+    }
+    std::sort(occupants_.begin(), occupants_.end());
+    if (parts_.size() < occupants_.size()) parts_.resize(occupants_.size());
+    const std::span<OccupantDraw> parts = std::span(parts_).first(occupants_.size());
+    const NodePhase phase = nodes_[index(at)].phase;
+    set_draw(at, draws_.measure(state, at, phase, occupants_, parts),
+             phase == NodePhase::asleep ? BillOf::asleep : BillOf::idle, state.now);
+    for (std::size_t i = 0; i < occupants_.size(); ++i) {
+      SeatDraw& seat = seats_[occupants_[i].seat];
+      if (seat.mw == parts[i].mw && seat.rent == parts[i].rent) continue;
+      pay_seat(state, occupants_[i].seat);
+      seat.mw = parts[i].mw;
+      seat.rent = parts[i].rent;
+    }
+    if (caps_.covers(at)) caps_.measured(state, at, occupants_, *this, others);
+  }
+
+  [[nodiscard]] Occupant occupant(const Occupancy& occupancy, std::uint32_t at) const {
+    const Seat& seat = occupancy.seat(at);
+    return {.job = seat.job, .tasks = seat.tasks, .card = seat.card, .level = levels_[index(seat.job)], .seat = at};
+  }
+
+  void set_draw(NodeId at, const NodeDraw& draw, BillOf idle_is, Time now) {
+    Draw& node = nodes_[index(at)];
+    const bool idles_alike = draw.idle_mw == node.draw.idle_mw && draw.waking_mw == node.draw.waking_mw &&
+                             draw.idle_rent == node.draw.idle_rent && idle_is == node.idle_is;
+    if (!idles_alike) pay_node(at, now);
+    const std::int64_t change = draw.mw - node.draw.mw;
+    if (change != 0 || draw.rent != node.draw.rent) {
+      pay_meter(place_number(at), now);
+      places_[place_number(at)].mw += change;
+      places_[place_number(at)].rent += draw.rent - node.draw.rent;
+      peak_at(now);
+      draw_mw_ += change;
+      caps_.change(at, change, now);
+    }
+    node.draw = draw;
+    node.idle_is = idle_is;
+  }
+
+  // The peak is what was drawn for some time.
+  void peak_at(Time now) {
+    if (now > drawn_since_) peak_mw_ = std::max(peak_mw_, draw_mw_);
+    drawn_since_ = now;
+  }
+
+  // ---- sleep ----
+
+  void plan_sleep(NodeId node, Time now) {
+    const NodeSleep& sleep = draws_.kind(node).sleep;
+    if (sleep.after == Time::max() || nodes_[index(node)].phase != NodePhase::on) return;
+    push({later_by(now, sleep.after), node, ++nodes_[index(node)].generation});
+  }
+
+  template <class State>
+  Time wake(const State& state, NodeId at) {
+    Draw& node = nodes_[index(at)];
+    if (node.phase == NodePhase::waking) return node.ready - state.now;
+    ++node.generation;  // it does not fall asleep
+    if (node.phase == NodePhase::on) return {};
+    const NodeSleep& sleep = draws_.kind(at).sleep;
+    node.ready = later_by(state.now, sleep.wake);
+    node.phase = sleep.wake.us == 0 ? NodePhase::on : NodePhase::waking;
+    if (sleep.wake.us > 0) push({node.ready, at, node.generation});
+    return sleep.wake;
+  }
+
+  void push(const Timer& timer) {
+    if (timer.time > end_of_time) return;
+    timers_.push_back(timer);
+    std::push_heap(timers_.begin(), timers_.end(), std::greater<>());
+  }
+
+  const PowerModel* model_ = nullptr;  // borrowed; null = nothing is known
+  NodeDraws draws_;
+  PowerCaps caps_;
+  std::vector<Draw> nodes_;
+  std::vector<SeatDraw> seats_;                // by seat of the Occupancy
+  std::vector<Bill> bills_;                    // by job
+  std::vector<std::uint8_t> limits_, levels_;  // by job: what its policy allows, what it has
+  std::vector<Meter> places_;
+  std::vector<Timer> timers_;
+  Sums sums_, at_begin_, at_end_;
+  bool is_marked_ = false;
+  std::int64_t draw_mw_ = 0, peak_mw_ = 0;
+  Time drawn_since_{};
+  std::vector<Occupant> occupants_;  // of measure()
+  std::vector<OccupantDraw> parts_;  // likewise
+};
+
+}  // namespace gpusched::detail

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+/// PowerCaps: limits on what nodes draw together, kept by not starting jobs and by slower GPUs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "gpusched/data/power_model.hpp"
+#include "gpusched/engine/effects/cap_plan.hpp"
+#include "gpusched/engine/event_queue.hpp"
+#include "gpusched/engine/job_state.hpp"
+#include "gpusched/engine/occupancy.hpp"
+
+namespace gpusched::detail {
+
+/// How far and how long a cap was exceeded.
+struct CapExcess {
+  Time time{};               ///< all of it
+  std::int64_t most_mw = 0;  ///< above the cap
+  WideInt nj = 0;            ///< energy above it: milliwatts times microseconds
+
+  friend bool operator==(const CapExcess&, const CapExcess&) = default;
+};
+
+/// The part of Power that keeps caps. A job is admitted if its nodes stay under their caps with every job that may be
+/// slowed at its lowest setting; then, within the same instant, jobs are slowed as the rule says. Nothing exceeds a cap
+/// but running jobs whose cap falls further than they can be slowed, and those that are slowed late (cap_latency).
+///
+/// A setting is raised only as far as the rule allows under (1 - hysteresis) of the cap, and lowered only as far as it
+/// demands under the cap: between the two it stays.
+class PowerCaps {
+ public:
+  /// No caps.
+  PowerCaps() = default;
+  /// `model` must outlive this. `top`: the highest level of its settings.
+  PowerCaps(const PowerModel& model, std::uint32_t nodes, std::uint32_t top) : model_(&model), top_(top) {
+    if (model.caps.empty()) return;
+    caps_of_.resize(nodes);
+    for (std::uint32_t number = 0; number < model.caps.size(); ++number) {
+      Cap cap;
+      cap.signal = &model.caps[number].watts;
+      cap.target = static_cast<std::uint8_t>(top);
+      cap.at_level.assign(top + 2, 0);
+      caps_.push_back(std::move(cap));
+      const std::vector<std::uint32_t>& members = model.caps[number].nodes;
+      for (std::uint32_t i = 0; i < (members.empty() ? nodes : members.size()); ++i) {
+        caps_of_[members.empty() ? i : members[i]].push_back(number);
+      }
+    }
+    node_at_level_.assign(std::size_t{nodes} * (top + 2), 0);
+  }
+
+  [[nodiscard]] bool covers(NodeId node) const { return !caps_.empty() && !caps_of_[index(node)].empty(); }
+
+  void open(Time now) {
+    for (Cap& cap : caps_) {
+      cap.since = now;
+      cap.limit_mw = limit_at(cap, now);
+      cap.next_change = cap.signal->next_change(now);
+    }
+  }
+
+  [[nodiscard]] Time next_time() const {
+    Time next = lowerings_.empty() ? Time::max() : lowerings_.front().time;
+    for (const Cap& cap : caps_) next = std::min(next, cap.next_change);
+    return next;
+  }
+  /// A job was refused for want of power since there was more of it last.
+  [[nodiscard]] bool is_awaited() const { return was_refused_; }
+
+  // A cap changes, or a running job is slowed that should have been for so long.
+  template <class Kernel, class Power>
+  void happen(Kernel& kernel, Power& power) {
+    const Time now = kernel.state.now;
+    for (; !lowerings_.empty() && lowerings_.front().time == now; lowerings_.pop_front()) {
+      const Lowering lowering = lowerings_.front();
+      if (!kernel.works(lowering.job) || lowering.level >= power.level(lowering.job)) continue;
+      power.set_level(kernel, lowering.job, lowering.level);
+    }
+    bool rises = false;
+    for (Cap& cap : caps_) {
+      if (cap.next_change != now) continue;
+      book(cap, now);
+      const std::int64_t limit = limit_at(cap, now);
+      rises = rises || limit > cap.limit_mw;
+      cap.limit_mw = limit;
+      cap.next_change = cap.signal->next_change(now);
+    }
+    if (rises) more_power(kernel);
+    is_dirty_ = true;
+  }
+  /// Jobs that were refused may be asked for again.
+  template <class Kernel>
+  void more_power(Kernel& kernel) {
+    if (std::exchange(was_refused_, false)) kernel.emit({EventKind::more_power, no_job});
+  }
+
+  // ---- what is drawn ----
+
+  /// The draw of a node changes now.
+  void change(NodeId node, std::int64_t mw, Time now) {
+    if (caps_.empty()) return;
+    for (const std::uint32_t number : caps_of_[index(node)]) {
+      book(caps_[number], now);
+      caps_[number].drawn_mw += mw;
+    }
+  }
+  /// Other runs are on a node than before (`others`) or have another limit, or only another level.
+  template <class State, class Power>
+  void measured(const State& state, NodeId node, const std::vector<Occupant>& occupants, Power& power, bool others) {
+    is_dirty_ = is_dirty_ || others;
+    const std::uint32_t end = model_->cap_latency.us > 0 ? present() + 1 : present();
+    for (std::uint32_t level = others ? 0 : present(); level < end; ++level) {
+      scratch_ = occupants;
+      for (Occupant& occupant : scratch_) {
+        if (level == present()) continue;
+        occupant.level = std::min(power.limit(occupant.job), static_cast<std::uint8_t>(level));
+      }
+      const std::int64_t mw = power.bound_mw(state, node, scratch_);
+      std::int64_t& before = node_at_level_[std::size_t{index(node)} * (top_ + 2) + level];
+      for (const std::uint32_t number : caps_of_[index(node)]) caps_[number].at_level[level] += mw - before;
+      before = mw;
+    }
+  }
+
+  // ---- who may start ----
+
+  /// As Power::admits().
+  template <class State, class Power>
+  bool admits(const State& state, JobId job, std::uint32_t grants, bool keeps, Power& power) {
+    if (caps_.empty()) return true;
+    if (!plan_.is_open()) open_plan(state, power);
+    const auto level_of = [&](const Occupant& occupant) { return planning_level(state, occupant.job, power); };
+    const std::uint32_t entry = planning_entry();
+    const auto drawn = [&](NodeId node) { return node_at_level_[std::size_t{index(node)} * (top_ + 2) + entry]; };
+    plan_.put(state, job, grants, level_of, drawn, power);
+    rises_.assign(caps_.size(), 0);
+    for (const auto& [node, change] : plan_.changes()) {
+      for (const std::uint32_t number : caps_of_[index(node)]) rises_[number] += change;
+    }
+    bool fits = true;
+    for (std::uint32_t number = 0; number < caps_.size(); ++number) {
+      const Cap& cap = caps_[number];
+      if (rises_[number] > 0 && cap.at_level[entry] + cap.planned_mw + rises_[number] > cap.limit_mw) fits = false;
+    }
+    if (!fits) was_refused_ = true;
+    if (!fits || !keeps) {
+      plan_.take_back();
+      return fits;
+    }
+    for (std::uint32_t number = 0; number < caps_.size(); ++number) caps_[number].planned_mw += rises_[number];
+    plan_.keep();
+    return true;
+  }
+
+  /// A run begins at level_for().
+  void began() {
+    if (caps_.empty() || model_->cap_latency.us == 0) return;
+    is_raise_due_ = is_dirty_ = true;
+  }
+  /// The highest setting with which a run of the job may begin.
+  template <class State>
+  [[nodiscard]] std::uint8_t level_for(const State& state, JobId job) const {
+    auto level = static_cast<std::uint8_t>(top_);
+    if (caps_.empty() || model_->rule == CapRule::admit) return level;
+    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
+         at = state.occupancy.seat(at).next_of_job) {
+      for (const std::uint32_t number : caps_of_[index(state.occupancy.seat(at).node)]) {
+        if (model_->rule == CapRule::uniform) level = std::min(level, caps_[number].target);
+        if (model_->cap_latency.us > 0) level = 0;
+      }
+    }
+    return level;
+  }
+
+  // ---- who is slowed ----
+
+  template <class Kernel, class Power>
+  void react(Kernel& kernel, Power& power) {
+    close_plan();
+    if (!is_dirty_ || top_ == 0 || model_->rule == CapRule::admit) return;
+    is_dirty_ = false;
+    if (model_->rule == CapRule::uniform) {
+      if (!choose_targets()) return;
+    } else if (!is_tight() && slowed_ == 0) {
+      return;
+    } else {
+      choose_steps(kernel.state, power);
+    }
+    set_levels(kernel, power);
+  }
+
+  // ---- results ----
+
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(caps_.size()); }
+  /// As of the last change of what is drawn below it.
+  [[nodiscard]] const CapExcess& excess(std::uint32_t cap) const { return caps_[cap].excess; }
+  [[nodiscard]] std::int64_t limit_mw(std::uint32_t cap) const { return caps_[cap].limit_mw; }
+  [[nodiscard]] std::int64_t drawn_mw(std::uint32_t cap) const { return caps_[cap].drawn_mw; }
+  /// What may still be drawn where it is least; nothing above the cap is left out.
+  [[nodiscard]] std::int64_t headroom_mw() const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const Cap& cap : caps_) least = std::min(least, cap.limit_mw - cap.drawn_mw);
+    return least;
+  }
+  /// Counts what passed until now.
+  void settle(Time now) {
+    for (Cap& cap : caps_) book(cap, now);
+  }
+
+ private:
+  struct Cap {
+    const Signal* signal = nullptr;
+    std::int64_t limit_mw = 0, drawn_mw = 0;
+    // The most that would be drawn, until another run begins, if no job were above that level; at present(), as they
+    // are.
+    std::vector<std::int64_t> at_level;
+    std::int64_t planned_mw = 0;  // what the open decision adds
+    Time next_change = Time::max();
+    Time since{};  // booked up to here
+    CapExcess excess;
+    std::uint8_t target = 0;  // of CapRule::uniform
+  };
+  struct Lowering {
+    Time time{};
+    JobId job = no_job;
+    std::uint8_t level = 0;
+  };
+
+  [[nodiscard]] std::uint32_t present() const { return top_ + 1; }
+
+  static std::int64_t limit_at(const Cap& cap, Time now) {
+    const std::int64_t micro = cap.signal->micro_at(now);
+    return micro >= 0 ? micro / 1000 : -((999 - micro) / 1000);
+  }
+
+  static void book(Cap& cap, Time now) {
+    const std::int64_t above = cap.drawn_mw - cap.limit_mw;
+    if (above > 0 && now > cap.since) {
+      cap.excess.time += now - cap.since;
+      cap.excess.most_mw = std::max(cap.excess.most_mw, above);
+      cap.excess.nj += WideInt{above} * (now - cap.since).us;
+    }
+    cap.since = now;
+  }
+
+  // ---- the plan of a decision ----
+
+  // Jobs whose size changed at this instant gave their capacity back, although their runs may go on.
+  template <class State, class Power>
+  void open_plan(const State& state, Power& power) {
+    plan_.open(static_cast<std::uint32_t>(caps_of_.size()), state.jobs->size());
+    for (const Resized& resized : state.resized) admits(state, resized.job, no_index, true, power);
+  }
+  void close_plan() {
+    plan_.close();
+    for (Cap& cap : caps_) cap.planned_mw = 0;
+  }
+  // What jobs are counted with: no rule slows them, or they can be slowed at once, or later.
+  template <class State, class Power>
+  [[nodiscard]] std::uint8_t planning_level(const State& state, JobId job, const Power& power) const {
+    if (model_->rule == CapRule::admit) return power.limit(job);
+    const bool runs = state.occupancy.first_of_job(job) != no_index;
+    return model_->cap_latency.us > 0 && runs ? power.level(job) : std::uint8_t{0};
+  }
+  // The entry of at_level that says so.
+  [[nodiscard]] std::uint32_t planning_entry() const {
+    if (model_->rule == CapRule::admit) return top_;
+    return model_->cap_latency.us > 0 ? present() : 0;
+  }
+
+  // ---- settings ----
+
+  [[nodiscard]] std::int64_t budget_below(const Cap& cap) const {
+    return cap.limit_mw -
+           static_cast<std::int64_t>(model_->hysteresis * static_cast<double>(std::max<std::int64_t>(cap.limit_mw, 0)));
+  }
+  [[nodiscard]] bool is_tight() const {
+    return std::any_of(caps_.begin(), caps_.end(),
+                       [this](const Cap& cap) { return cap.at_level[top_] > cap.limit_mw; });
+  }
+
+  // Of CapRule::uniform: one level a cap. False when all stay.
+  bool choose_targets() {
+    bool changes = false;
+    for (Cap& cap : caps_) {
+      const auto highest = [&](std::int64_t budget) {
+        std::uint8_t level = 0;
+        while (level < top_ && cap.at_level[level + 1u] <= budget) ++level;
+        return level;
+      };
+      const std::uint8_t level = std::clamp(cap.target, highest(budget_below(cap)), highest(cap.limit_mw));
+      changes = changes || level != cap.target;
+      cap.target = level;
+    }
+    return changes || is_raise_due_;
+  }
+
+  // A job's next lower setting, and where the others end.
+  struct Slower {
+    JobId job = no_job;
+    std::uint8_t level = 0;            // chosen so far
+    std::uint8_t least = 0, most = 0;  // chosen under the two budgets
+  };
+
+  // Of the other rules: `jobs_` gets the levels that they demand under both budgets.
+  template <class State, class Power>
+  void choose_steps(const State& state, const Power& power) {
+    slower_.clear();
+    for (std::uint32_t at = state.running.first; at != no_index; at = state.states[at].next) {
+      const std::uint8_t limit = power.limit(JobId{at});
+      slower_.push_back({.job = JobId{at}, .level = limit, .least = limit, .most = limit});
+    }
+    if (model_->rule == CapRule::priority) {
+      std::sort(slower_.begin(), slower_.end(), [&](const Slower& a, const Slower& b) {
+        const std::int32_t first = state.priority(a.job), second = state.priority(b.job);
+        return first != second ? first < second : state.queue_place(b.job) < state.queue_place(a.job);
+      });
+    } else {
+      std::sort(slower_.begin(), slower_.end(),
+                [&](const Slower& a, const Slower& b) { return state.queue_place(b.job) < state.queue_place(a.job); });
+    }
+    saved_.assign(caps_.size(), 0);
+    for (std::uint32_t cap = 0; cap < caps_.size(); ++cap) slow_down(state, power, cap, caps_[cap].limit_mw);
+    for (Slower& slower : slower_) slower.most = slower.level;
+    for (std::uint32_t cap = 0; cap < caps_.size(); ++cap) slow_down(state, power, cap, budget_below(caps_[cap]));
+    for (Slower& slower : slower_) slower.least = slower.level;
+  }
+
+  // Lowers settings below one cap until its budget is kept, or nobody can be slowed.
+  template <class State, class Power>
+  void slow_down(const State& state, const Power& power, std::uint32_t cap, std::int64_t budget) {
+    const auto is_over = [&] { return caps_[cap].at_level[top_] - saved_[cap] > budget; };
+    if (!is_over()) return;
+    if (model_->rule == CapRule::priority) {
+      for (Slower& slower : slower_) {
+        while (is_over() && slower.level > 0 && is_below(state, slower.job, cap)) step_down(state, power, slower);
+      }
+      return;
+    }
+    using Gain = std::pair<double, std::uint32_t>;  // of the next step; place in slower_, the latest in its queue first
+    const auto worse = [](const Gain& a, const Gain& b) {
+      return a.first != b.first ? a.first < b.first : a.second > b.second;
+    };
+    std::vector<Gain> heap;
+    const auto push = [&](std::uint32_t at) {
+      if (slower_[at].level == 0 || !is_below(state, slower_[at].job, cap)) return;
+      heap.emplace_back(gain(state, power, slower_[at]), at);
+      std::push_heap(heap.begin(), heap.end(), worse);
+    };
+    for (std::uint32_t at = 0; at < slower_.size(); ++at) push(at);
+    while (is_over() && !heap.empty()) {
+      std::pop_heap(heap.begin(), heap.end(), worse);
+      const std::uint32_t at = heap.back().second;
+      heap.pop_back();
+      step_down(state, power, slower_[at]);
+      push(at);
+    }
+  }
+
+  // Visits a job's seats of whole GPUs. On a shared GPU the lowest setting counts, so that one job's alone promises
+  // nothing: such jobs are slowed last, and what that saves is left over.
+  template <class State, class Visit>
+  static void for_each_own_seat(const State& state, JobId job, Visit visit) {
+    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
+         at = state.occupancy.seat(at).next_of_job) {
+      if (state.occupancy.seat(at).card == no_index) visit(state.occupancy.seat(at));
+    }
+  }
+  template <class State, class Power>
+  static std::int64_t saved_by_step(const State& state, const Power& power, const Seat& seat, std::uint8_t level) {
+    const MilliGpu milli = seat.tasks * state.held_shape(seat.job).gpu_milli_per_task;
+    if (milli == 0) return 0;
+    const std::uint32_t family = state.jobs->family(seat.job), type = state.cluster.node_gpu_type(seat.node);
+    const auto draw = [&](std::uint32_t at) { return power.table().busy_mw(family, type, at) * milli / whole_gpu; };
+    return draw(level) - draw(level - 1u);
+  }
+  // Some node of the job is below that cap.
+  template <class State>
+  [[nodiscard]] bool is_below(const State& state, JobId job, std::uint32_t cap) const {
+    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
+         at = state.occupancy.seat(at).next_of_job) {
+      const std::vector<std::uint32_t>& caps = caps_of_[index(state.occupancy.seat(at).node)];
+      if (std::find(caps.begin(), caps.end(), cap) != caps.end()) return true;
+    }
+    return false;
+  }
+  template <class State, class Power>
+  void step_down(const State& state, const Power& power, Slower& slower) {
+    for_each_own_seat(state, slower.job, [&](const Seat& seat) {
+      const std::int64_t mw = saved_by_step(state, power, seat, slower.level);
+      for (const std::uint32_t cap : caps_of_[index(seat.node)]) saved_[cap] += mw;
+    });
+    --slower.level;
+  }
+  // Watts saved for the speed that the next step costs, over all GPUs of the job.
+  template <class State, class Power>
+  static double gain(const State& state, const Power& power, const Slower& slower) {
+    std::int64_t mw = 0;
+    RatePpm before = reference_rate, after = reference_rate;
+    for_each_own_seat(state, slower.job, [&](const Seat& seat) {
+      if (state.cluster.node_gpus(seat.node) == 0) return;
+      const std::uint32_t type = state.cluster.node_gpu_type(seat.node);
+      mw += saved_by_step(state, power, seat, slower.level);
+      const std::uint32_t family = state.jobs->family(slower.job);
+      before = std::min(before, power.table().limit(family, type, slower.level).speed);
+      after = std::min(after, power.table().limit(family, type, slower.level - 1u).speed);
+    });
+    const double lost =
+        static_cast<double>(before - after) * static_cast<double>(state.held_shape(slower.job).gpu_milli());
+    return lost > 0 ? static_cast<double>(mw) / lost : std::numeric_limits<double>::infinity();
+  }
+
+  template <class Kernel, class Power>
+  void set_levels(Kernel& kernel, Power& power) {
+    slowed_ = 0;
+    is_raise_due_ = false;
+    if (model_->rule == CapRule::uniform) {
+      slower_.clear();
+      for (std::uint32_t at = kernel.state.running.first; at != no_index; at = kernel.state.states[at].next) {
+        const std::uint8_t level = std::min(power.limit(JobId{at}), target_of(kernel.state, JobId{at}));
+        slower_.push_back({.job = JobId{at}, .level = level, .least = level, .most = level});
+      }
+    }
+    for (const Slower& slower : slower_) {
+      const std::uint8_t level = std::clamp(power.level(slower.job), slower.least, slower.most);
+      if (level < power.level(slower.job)) lower(kernel, power, slower.job, level);
+    }
+    for (const Slower& slower : slower_) {
+      const std::uint8_t level = std::clamp(power.level(slower.job), slower.least, slower.most);
+      if (level > power.level(slower.job)) raise(kernel, power, slower.job, level);
+      slowed_ += power.level(slower.job) < power.limit(slower.job);
+    }
+  }
+  template <class State>
+  [[nodiscard]] std::uint8_t target_of(const State& state, JobId job) const {
+    auto level = static_cast<std::uint8_t>(top_);
+    for (std::uint32_t at = state.occupancy.first_of_job(job); at != no_index;
+         at = state.occupancy.seat(at).next_of_job) {
+      for (const std::uint32_t number : caps_of_[index(state.occupancy.seat(at).node)]) {
+        level = std::min(level, caps_[number].target);
+      }
+    }
+    return level;
+  }
+  template <class Kernel, class Power>
+  void lower(Kernel& kernel, Power& power, JobId job, std::uint8_t level) {
+    if (model_->cap_latency.us == 0) return power.set_level(kernel, job, level);
+    lowerings_.push_back({.time = later_by(kernel.state.now, model_->cap_latency), .job = job, .level = level});
+  }
+  // Nobody is set faster while somebody still is to be slowed.
+  template <class Kernel, class Power>
+  void raise(Kernel& kernel, Power& power, JobId job, std::uint8_t level) {
+    if (lowerings_.empty()) return power.set_level(kernel, job, level);
+    is_raise_due_ = is_dirty_ = true;
+  }
+
+  const PowerModel* model_ = nullptr;
+  std::uint32_t top_ = 0;
+  std::vector<Cap> caps_;
+  std::vector<std::vector<std::uint32_t>> caps_of_;  // by node
+  std::vector<std::int64_t> node_at_level_;          // [node * (top + 2) + level], as Cap::at_level
+  bool is_dirty_ = false, was_refused_ = false, is_raise_due_ = false;
+  std::uint32_t slowed_ = 0;  // running jobs below their limits
+  CapPlan plan_;
+  std::deque<Lowering> lowerings_;           // by time
+  std::vector<std::int64_t> rises_, saved_;  // by cap: of admits(), of choose_steps()
+  std::vector<Slower> slower_;
+  std::vector<Occupant> scratch_;
+};
+
+}  // namespace gpusched::detail

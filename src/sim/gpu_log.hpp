@@ -58,7 +58,8 @@ class GpuLog {
         case EventKind::node_down:
         case EventKind::node_up:
         case EventKind::withdraw:
-        case EventKind::reprioritize: break;
+        case EventKind::reprioritize:
+        case EventKind::more_power: break;
       }
     }
     levels_.observe(view, events);

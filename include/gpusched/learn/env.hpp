@@ -314,7 +314,8 @@ class Env {
         case EventKind::node_down:
         case EventKind::node_up:
         case EventKind::withdraw:  // environments have no changes of jobs
-        case EventKind::reprioritize: break;
+        case EventKind::reprioritize:
+        case EventKind::more_power: break;
       }
     }
     if (options_.weights[reward_fragmentation] != 0) rates_.fragmented_gpus = fragmented_gpus(view);

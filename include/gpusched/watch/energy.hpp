@@ -72,6 +72,7 @@ class EnergyLog {
         case EventKind::submit:
         case EventKind::wake:
         case EventKind::reprioritize:
+        case EventKind::more_power:
         case EventKind::node_down:
         case EventKind::node_up: break;
       }

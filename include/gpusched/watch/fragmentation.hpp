@@ -53,6 +53,7 @@ class FragmentationLog {
         case EventKind::node_up: put_in_service(nodes_[index(event.node)], event.kind == EventKind::node_up); break;
         case EventKind::submit:
         case EventKind::reprioritize:
+        case EventKind::more_power:
         case EventKind::wake: break;
       }
     }

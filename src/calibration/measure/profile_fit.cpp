@@ -158,7 +158,7 @@ void add_interference(DeviceProfile& profile, const Measurements& measured) {
 }
 
 void add_power(DeviceProfile& profile, const PowerMeasurements& measured) {
-  PowerModel power{.idle_w = measured_quantity("idle_w", measured.idle_w, 1),
+  PowerProfile power{.idle_w = measured_quantity("idle_w", measured.idle_w, 1),
                    .beta = quantity("beta", 1, Source::fitted),
                    .sensor = "energy_counter"};
   double beta = 0;

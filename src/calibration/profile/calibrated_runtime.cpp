@@ -141,7 +141,7 @@ bool has_power(const DeviceProfile& profile) {
 }
 
 /// Power of the kernel; where the profile has none for it, that of a product, or any that the profile has.
-std::pair<std::string, Quantity> active_power(const PowerModel& power, const std::string& kernel) {
+std::pair<std::string, Quantity> active_power(const PowerProfile& power, const std::string& kernel) {
   auto place = power.active_w.find(kernel);
   if (place == power.active_w.end()) place = power.active_w.find("gemm");
   if (place == power.active_w.end()) place = power.active_w.begin();
@@ -150,7 +150,7 @@ std::pair<std::string, Quantity> active_power(const PowerModel& power, const std
 
 Result<void> add_power(CalibratedRuntime& runtime, const DeviceProfile& profile, const NameTable& families,
                        std::uint32_t type) {
-  const PowerModel& power = *profile.power;
+  const PowerProfile& power = *profile.power;
   const auto use = [&](const std::string& path, const Quantity& value) {
     merge(runtime.power_used,
           {{profile.profile_id, "/power/" + path, value.value, value.unit, value.source, value.ref}});

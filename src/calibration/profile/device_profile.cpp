@@ -404,7 +404,7 @@ void describe(Io& io, Interference& interference) {
 }
 
 template <class Io>
-void describe(Io& io, PowerModel& power) {
+void describe(Io& io, PowerProfile& power) {
   io.quantity("idle_w", power.idle_w);
   io.quantity_map("active_w", power.active_w, {}, "active_w");
   io.quantity("beta", power.beta);

@@ -90,7 +90,7 @@ struct Interference {
 };
 
 /// P = idle + (P_k - idle) u^beta.
-struct PowerModel {
+struct PowerProfile {
   Quantity idle_w;
   std::map<std::string, Quantity> active_w = {};
   Quantity beta;
@@ -145,7 +145,7 @@ struct DeviceProfile {
   std::map<std::string, Quantity> cold_start = {};
   std::optional<Interference> interference = {};          ///< within one process
   std::optional<Interference> process_interference = {};  ///< between processes, as jobs are
-  std::optional<PowerModel> power = {};
+  std::optional<PowerProfile> power = {};
   Validation validation = {};
   std::optional<RawSamples> raw = {};
 };

@@ -159,8 +159,8 @@ void add_interference(DeviceProfile& profile, const Measurements& measured) {
 
 void add_power(DeviceProfile& profile, const PowerMeasurements& measured) {
   PowerProfile power{.idle_w = measured_quantity("idle_w", measured.idle_w, 1),
-                   .beta = quantity("beta", 1, Source::fitted),
-                   .sensor = "energy_counter"};
+                     .beta = quantity("beta", 1, Source::fitted),
+                     .sensor = "energy_counter"};
   double beta = 0;
   for (const auto& [name, watts] : measured.active_w) {
     power.active_w[name] = measured_quantity("active_w", watts, 1);

@@ -8,8 +8,8 @@
 
 #include "src/base/letter_case.hpp"
 #include "src/base/number_text.hpp"
-#include "src/calibration/profile/job_family.hpp"
 #include "src/calibration/profile/device_models.hpp"
+#include "src/calibration/profile/job_family.hpp"
 
 namespace gpusched {
 namespace {

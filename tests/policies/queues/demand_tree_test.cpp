@@ -55,7 +55,7 @@ struct PlainDemands {
 
 TEST(DemandTree, FindsWhatASearchOfAllDemandsFinds) {
   Rng rng(7);
-  for (std::uint64_t round = 0; round < random_runs(60); ++round) {
+  for (std::uint64_t round = 0; round < test::random_runs(60); ++round) {
     const JobTable jobs = random_demands(rng, 1 + static_cast<std::uint32_t>(rng.below(90)));
     Cluster cluster = Cluster::homogeneous(2, 8);
     for (Node& node : cluster.nodes) node.cpu_milli = node.memory_mib = 1'000'000;

@@ -57,7 +57,7 @@ TEST(SlurmNodes, ScontrolGivesGpusCoresMemoryAndPartitions) {
   EXPECT_EQ(cluster.nodes[3].cpu_milli, 10'000);
   EXPECT_EQ(cluster.nodes[4].cpu_milli, 30'000);
   ASSERT_EQ(cluster.vcs.size(), 3u);
-  const auto serves = [&](std::size_t node, const std::string& queue) {
+  const auto serves = [&cluster = cluster](std::size_t node, const std::string& queue) {
     for (std::uint32_t vc = 0; vc < cluster.vcs.size(); ++vc) {
       if (cluster.vcs[vc].name == queue) {
         return cluster.owners_serve(cluster.nodes[node].vc, cluster.nodes[node].vc_group, vc);

@@ -19,7 +19,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 SUFFIXES = (".hpp", ".h", ".cpp", ".cu", ".cuh", ".def", ".in")
 # The standard library's headers that the header library uses; another one is added here.
-STANDARD = set("""algorithm array atomic bit charconv chrono cmath compare concepts condition_variable cstddef cstdint cstdio
+STANDARD = set("""algorithm array atomic bit charconv chrono cmath compare concepts condition_variable cstddef cstdint cstdio deque
     cstdlib cstring exception functional iterator limits map memory mutex numeric optional queue ranges set span stdexcept string
     string_view thread tuple type_traits unordered_map utility variant vector""".split())
 # Made by the build (cmake/GpuschedPlugin.cmake).

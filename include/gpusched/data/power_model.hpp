@@ -58,7 +58,7 @@ struct PowerLimit {
 
 /// What GPUs of one type draw.
 struct GpuPower {
-  LoadPower load = {};
+  LoadPower load = {};  ///< by how busy the GPU is
   /// Ascending by limit_w; draw and speed do not fall from one to the next, and are 1 in the last, which limits
   /// nothing. Empty: the limit cannot be changed.
   std::vector<PowerLimit> limits = {};
@@ -86,13 +86,13 @@ struct NodePower {
   std::uint32_t cpus = 0;    ///< processors
   double cores_per_cpu = 0;  ///< > 0: working cores fill one processor after another, and one that is touched is full;
                              ///< 0: all processors share the load evenly
-  NodeSleep sleep = {};
+  NodeSleep sleep = {};      ///< what an idle node does
 };
 
 /// What is added to the draw of nodes before it reaches the meter, as a whole: `gain` times the draw and `fixed_w`.
 struct PowerLosses {
-  double gain = 0;
-  double fixed_w = 0;
+  double gain = 0;     ///< a part of the draw
+  double fixed_w = 0;  ///< watts
 };
 
 /// What a kilowatt-hour is, at one place. Nodes of different places may be in one run.
@@ -103,8 +103,8 @@ struct PowerPlace {
 
 /// What GPUs of a node cost beside electricity.
 struct NodeRent {
-  double usd_per_gpu_h = 0;
-  bool when_idle = false;  ///< reserved or owned: paid whether used or not; false: on demand, for what jobs hold
+  double usd_per_gpu_h = 0;  ///< of one GPU
+  bool when_idle = false;    ///< reserved or owned: paid whether used or not; false: on demand, for what jobs hold
 };
 
 /// A limit on what some nodes draw together, losses and cooling left out.
@@ -123,18 +123,18 @@ enum class CapRule : std::uint8_t {
 
 /// Immutable while a run lasts; the engine borrows it. Made for one cluster and one JobTable.
 struct PowerModel {
-  std::vector<GpuPower> gpus = {};          ///< by GPU type of the cluster
-  std::vector<FamilyPower> families = {};   ///< [family * gpus.size() + type]; empty: nothing is known of families
-  std::vector<NodePower> kinds = {};        ///< of nodes
-  std::vector<std::uint32_t> kind_of = {};  ///< by node, in kinds
-  PowerLosses losses = {};
+  std::vector<GpuPower> gpus = {};           ///< by GPU type of the cluster
+  std::vector<FamilyPower> families = {};    ///< [family * gpus.size() + type]; empty: nothing is known of families
+  std::vector<NodePower> kinds = {};         ///< of nodes
+  std::vector<std::uint32_t> kind_of = {};   ///< by node, in kinds
+  PowerLosses losses = {};                   ///< between meter and nodes
   std::vector<PowerPlace> places = {};       ///< empty: energy alone is counted
   std::vector<std::uint32_t> place_of = {};  ///< by node, in places; empty: all in the first
   std::vector<NodeRent> rents = {};          ///< by node; empty: nothing is paid
-  std::vector<PowerCap> caps = {};
-  CapRule rule = CapRule::uniform;  ///< of caps; a GPU type without limits is never slowed
-  Time cap_latency{};               ///< until a step down takes effect
-  double hysteresis = 0.02;         ///< a step up is taken only if the draw then stays below (1 - hysteresis) x the cap
+  std::vector<PowerCap> caps = {};           ///< all hold at once
+  CapRule rule = CapRule::uniform;           ///< of caps; a GPU type without limits is never slowed
+  Time cap_latency{};                        ///< until a step down takes effect
+  double hysteresis = 0.02;  ///< a step up is taken only if the draw then stays below (1 - hysteresis) x the cap
 
   /// True when nothing is known: energy is not counted.
   [[nodiscard]] bool is_empty() const { return kinds.empty(); }

@@ -26,7 +26,7 @@ class Signal {
 
   /// From `time` on.
   struct Step {
-    Time time{};
+    Time time{};             ///< when the value begins
     std::int64_t micro = 0;  ///< the value, in millionths of the unit
   };
 
@@ -102,9 +102,9 @@ struct Forecast {
     persistence,  ///< as a whole number of days before, as few as possible
     noisy,        ///< the truth and, for each step, a normal error of its own
   };
-  Kind kind = Kind::persistence;
-  double sigma = 0.05;     ///< of noisy: standard deviation of the error, as a part of the signal's mean
-  std::uint64_t seed = 0;  ///< of noisy
+  Kind kind = Kind::persistence;  ///< how it is told
+  double sigma = 0.05;            ///< of noisy: standard deviation of the error, as a part of the signal's mean
+  std::uint64_t seed = 0;         ///< of noisy
 
   /// The value expected at `t` by somebody at `now`, to whom what was until `now` is known.
   [[nodiscard]] double at(const Signal& signal, Time now, Time t) const {

@@ -24,6 +24,7 @@ enum class JobPhase : std::uint8_t {
 struct QueuePlace {
   std::uint32_t number = no_index;  ///< earlier ones are smaller; no_index: nobody's
   JobId job = no_job;               ///< whose
+  /// The earlier place is the lesser.
   // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
   friend constexpr auto operator<=>(const QueuePlace&, const QueuePlace&) = default;
 };

@@ -95,6 +95,7 @@ class RunResults {
   [[nodiscard]] Time reconfiguration_gpu_time() const { return state().effects.get<detail::MigLayouts>().gpu_time(); }
 
  protected:
+  /// At the beginning of a run; what it is given must outlive it.
   RunResults(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const RunInputs& inputs)
       : kernel_(jobs, cluster, options, inputs) {}
   /// Everything that the run changes.

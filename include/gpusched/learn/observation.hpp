@@ -164,7 +164,9 @@ void fast_log1p_each(std::array<float, size>& floats, std::size_t count, float s
 
 /// Sine and cosine of the hour in its day, then in its week, for each hour of a week.
 inline const std::array<std::array<float, 4>, 168>& hour_table() {
-  static const auto table = [] {
+  // Not const: a compiler that folds the sines would put them where another, which fills the table at the first call,
+  // may not write.
+  static auto table = [] {
     std::array<std::array<float, 4>, 168> hours{};
     for (std::size_t hour = 0; hour < hours.size(); ++hour) {
       constexpr double turn = 6.283185307179586;

@@ -185,7 +185,7 @@ std::string got(ClusterState& state, const Shape& shape) {
   const std::uint32_t grants = state.place(shape, anyone, Placement::consolidate);
   if (grants == no_index) return "";
   const Grant& grant = state.grant(grants);
-  return grant.slice == 0 ? "whole" : std::string(a100().profiles()[Capacity::instance(grant).profile].name);
+  return grant.slice == 0 ? "whole" : std::string(a100().profiles()[mig_instance(grant.slice).profile].name);
 }
 
 TEST(MigCapacity, AFixedCardGivesTheLeastInstanceThatHolds) {
@@ -262,7 +262,7 @@ void check_cards(const ClusterState& state, const std::vector<Held>& held, std::
         const std::uint32_t card = state.card(grant.node, static_cast<std::uint32_t>(std::countr_zero(bits)));
         MigSlices here = a100().whole();
         if (grant.slice != 0) {
-          const MigInstance one = Capacity::instance(grant);
+          const MigInstance one = mig_instance(grant.slice);
           const MigProfile& profile = a100().profiles()[one.profile];
           RC_ASSERT((profile.starts >> one.start & 1) == 1);
           RC_ASSERT(a100().milli(profile) >= job.shape.gpu_milli_per_task);
@@ -277,9 +277,9 @@ void check_cards(const ClusterState& state, const std::vector<Held>& held, std::
     }
   }
   for (std::uint32_t card = 0; card < state.card_count(); ++card) {
-    RC_ASSERT(state.held_slices(card) == slices[card]);
+    RC_ASSERT(state.mig().held(card) == slices[card]);
     MigSlices cut = 0;
-    for (const MigInstance& one : state.instances(card)) {
+    for (const MigInstance& one : state.mig().instances(card)) {
       const MigProfile& profile = a100().profiles()[one.profile];
       RC_ASSERT((profile.starts >> one.start & 1) == 1 && (cut & profile.slices(one.start)) == 0);
       cut = static_cast<MigSlices>(cut | profile.slices(one.start));
@@ -313,10 +313,10 @@ RC_GTEST_PROP(MigCapacityProperty, NothingIsOversubscribed, ()) {
       const Shape shape = demands.shape(*rc::gen::element<MilliGpu>(1, 142, 143, 285, 428, 571, 572, 1000),
                                         wants_memory ? "@9GiB" : "", *rc::gen::inRange(1u, 5u));
       // What fits does so on a copy too, and trying changes no layout.
-      const auto before = state.instances(0);
+      const auto before = state.mig().instances(0);
       const std::uint32_t grants = state.place(
           shape, anyone, *rc::gen::element(Placement::consolidate, Placement::first_fit, Placement::worst_fit));
-      RC_ASSERT(state.instances(0) == before);
+      RC_ASSERT(state.mig().instances(0) == before);
       if (grants == no_index) continue;
       for (std::uint32_t at = grants; at != no_index; at = state.grant(at).next) state.configure(state.grant(at));
       // Now every instance that somebody holds is there.

@@ -30,7 +30,7 @@ class Kernel : public SavedStates {
                                         .cluster = cluster,
                                         .options = options,
                                         .inputs = inputs,
-                                        .cuts_cards = state.cluster.cuts_cards()});
+                                        .cuts_cards = state.cluster.mig().are_dynamic()});
     if (state.effects.keep_seats()) {
       state.occupancy.open(jobs.size(), state.cluster.node_count(), state.cluster.card_count());
     }

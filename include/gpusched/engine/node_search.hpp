@@ -55,9 +55,9 @@ class NodeSearch {
     for (const std::uint32_t g : allowed_) {
       const NodeClass& alike = capacity_.node_class(g);
       if (need > alike.gpus) continue;
-      const std::uint32_t level = capacity_.fewest_idle(alike, static_cast<std::uint32_t>(need));
+      const std::uint32_t level = capacity_.node_classes().fewest_idle(alike, static_cast<std::uint32_t>(need));
       if (level == no_index || level > best_level) continue;
-      const NodeId node{capacity_.first_with(alike, level)};
+      const NodeId node{capacity_.node_classes().first_with(alike, level)};
       if (level < best_level || index(node) < index(best)) best = node;
       best_level = level;
     }
@@ -70,9 +70,9 @@ class NodeSearch {
     std::uint32_t best_level = 0;
     for (const std::uint32_t g : allowed_) {
       const NodeClass& alike = capacity_.node_class(g);
-      const std::uint32_t level = capacity_.most_idle(alike);
+      const std::uint32_t level = capacity_.node_classes().most_idle(alike);
       if (level < need || level < best_level) continue;
-      const NodeId node{capacity_.first_with(alike, level)};
+      const NodeId node{capacity_.node_classes().first_with(alike, level)};
       if (best == no_node || level > best_level || index(node) < index(best)) best = node;
       best_level = level;
     }
@@ -83,9 +83,9 @@ class NodeSearch {
     std::uint32_t best = no_index;
     for (const std::uint32_t g : allowed_) {
       const NodeClass& alike = capacity_.node_class(g);
-      for (std::uint32_t level = capacity_.fewest_idle(alike, need); level != no_index;
-           level = capacity_.fewest_idle(alike, level + 1)) {
-        best = std::min(best, capacity_.first_with(alike, level));
+      for (std::uint32_t level = capacity_.node_classes().fewest_idle(alike, need); level != no_index;
+           level = capacity_.node_classes().fewest_idle(alike, level + 1)) {
+        best = std::min(best, capacity_.node_classes().first_with(alike, level));
       }
     }
     return NodeId{best};
@@ -105,7 +105,7 @@ class NodeSearch {
         rank -= members;
         return true;
       }
-      chosen = NodeId{capacity_.nth_with(alike, level, rank)};
+      chosen = NodeId{capacity_.node_classes().nth_with(alike, level, rank)};
       return false;
     });
     return chosen;
@@ -116,9 +116,9 @@ class NodeSearch {
   void for_each_level(std::uint32_t need, Visit visit) const {
     for (const std::uint32_t g : allowed_) {
       const NodeClass& alike = capacity_.node_class(g);
-      for (std::uint32_t level = capacity_.fewest_idle(alike, need); level != no_index;
-           level = capacity_.fewest_idle(alike, level + 1)) {
-        const std::uint32_t members = capacity_.count_with(alike, level);
+      for (std::uint32_t level = capacity_.node_classes().fewest_idle(alike, need); level != no_index;
+           level = capacity_.node_classes().fewest_idle(alike, level + 1)) {
+        const std::uint32_t members = capacity_.node_classes().count_with(alike, level);
         if (!visit(alike, level, members)) return;
       }
     }
@@ -240,10 +240,10 @@ class NodeSearch {
     std::uint32_t best = no_index;
     for (const std::uint32_t g : allowed_) {
       const NodeClass& alike = capacity_.node_class(g);
-      if (capacity_.fewest_idle(alike, alike.gpus) == no_index ||
+      if (capacity_.node_classes().fewest_idle(alike, alike.gpus) == no_index ||
           !filled(capacity_.node(NodeId{alike.members.front()})))
         continue;
-      best = std::min(best, capacity_.first_with(alike, alike.gpus));
+      best = std::min(best, capacity_.node_classes().first_with(alike, alike.gpus));
     }
     return NodeId{best};
   }

@@ -223,7 +223,7 @@ class RunAccount {
       const std::uint32_t type = state.cluster.node_gpu_type(grant.node);
       RatePpm alone = type < speeds.size() ? speeds[type] : reference_rate;
       if (grant.slice != 0) {
-        alone = state.runtime->slice_rate(state.jobs->family(job), type, Capacity::instance(grant).profile);
+        alone = state.runtime->slice_rate(state.jobs->family(job), type, mig_instance(grant.slice).profile);
       }
       slowest = std::min(slowest, scaled_rate(alone, span.on(type)));
     }

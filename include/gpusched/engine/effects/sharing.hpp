@@ -129,7 +129,7 @@ class Sharing {
     if (node.sharing == SharingMode::time_slicing) task.company = CardCompany::in_turns;
     if (seat.slice != 0) {
       task.company = CardCompany::apart;
-      task.profile = Capacity::instance(seat.slice).profile;
+      task.profile = mig_instance(seat.slice).profile;
     }
     return task;
   }

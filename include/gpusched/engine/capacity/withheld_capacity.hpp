@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// WithheldCapacity: what is free on nodes that are out of service.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+#include "gpusched/data/mig.hpp"
+
+namespace gpusched::detail {
+
+/// A value; its lists are empty until a node goes out of service.
+struct WithheldCapacity {
+  /// Of one node.
+  struct OfNode {
+    std::int64_t cpu_milli = 0;
+    std::int64_t memory_mib = 0;
+    MilliGpu milli = 0;
+  };
+  std::vector<OfNode> nodes = {};
+  std::vector<std::int16_t> devices = {};  ///< by card: thousandths
+  std::vector<std::int64_t> memory = {};   ///< by card: MiB of device memory
+  std::vector<MigSlices> slices = {};      ///< by card: memory slices of MIG
+  MilliGpu milli = 0;                      ///< of all nodes
+  std::int64_t gpus = 0;                   ///< of the nodes out of service, held or not
+  std::uint32_t node_count = 0;            ///< nodes out of service
+
+  /// Makes room for a cluster of that size.
+  void make_room(std::size_t all_nodes, std::size_t all_cards) {
+    if (!nodes.empty()) return;
+    nodes.resize(all_nodes);
+    devices.resize(all_cards);
+    memory.resize(all_cards);
+    slices.resize(all_cards);
+  }
+};
+
+}  // namespace gpusched::detail

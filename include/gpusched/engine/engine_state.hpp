@@ -125,11 +125,19 @@ struct EngineState {
     return {dependencies.active() ? dependencies.queue_number(job) : index(job), job};
   }
 
-  /// A job that comes back goes to its place in its queue. O(waiting jobs of earlier places).
+  /// A job that comes back goes to its place in its queue, which is looked for from both ends at once: jobs that are
+  /// preempted are mostly among the last, those that are retried among the first. O(waiting jobs on the shorter side).
   void put_back(JobList& list, JobId job) {
     const QueuePlace place = queue_place(job);
-    std::uint32_t next = list.first;
-    while (next != no_index && queue_place(JobId{next}) < place) next = states[next].next;
+    std::uint32_t next = list.first, previous = list.last;
+    while (next != no_index && queue_place(JobId{next}) < place) {
+      if (queue_place(JobId{previous}) < place) {
+        next = states[previous].next;
+        break;
+      }
+      next = states[next].next;
+      previous = states[previous].previous;
+    }
     if (next == no_index) return append(list, job);
     JobState& state = (*this)[job];
     state.next = next;

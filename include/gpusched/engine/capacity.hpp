@@ -4,16 +4,13 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "gpusched/core/id_set.hpp"
 #include "gpusched/core/record_pool.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/cluster.hpp"
@@ -33,7 +30,7 @@ struct Grant {
   NodeId node = no_node;          ///< where the tasks run
   std::uint32_t tasks = 0;        ///< how many of the gang's tasks
   std::uint32_t next = no_index;  ///< the job's next grant (Capacity::grant); no_index = the last
-  std::uint8_t slice = 0;         ///< a MIG instance, as Capacity::instance() reads it; 0: none
+  std::uint8_t slice = 0;         ///< a MIG instance, as mig_instance() reads it; 0: none
 };
 
 /// A value. It chooses no nodes: node_search.hpp does. Parts, each with a file under engine/capacity/: the accounts of
@@ -66,7 +63,7 @@ class Capacity {
   /// it is in service.
   void withhold(NodeId id) {
     NodeState& node = nodes_[GPUSCHED_NODE(id)];
-    withheld_.make_room(nodes_.size(), device_left_.size());
+    withheld_.make_room(nodes_.size(), device_left_.size(), memory_.counts(), has_mig());
     node.is_down = true;
     hide_free(node);
     withheld_.gpus += node.gpus;
@@ -126,11 +123,7 @@ class Capacity {
   /// The cards as MIG sees them.
   [[nodiscard]] const detail::MigCards& mig() const { return mig_; }
   /// What making the cards of a grant as it needs them took.
-  struct Reconfiguration {
-    Time time{};              ///< until the tasks can work
-    MilliGpu milli = 0;       ///< GPU thousandths that wait for it
-    std::uint32_t cards = 0;  ///< whose layout changed
-  };
+  using Reconfiguration = detail::MigCards::Reconfiguration;
   /// Makes the layouts of dynamic cards such as the grant, which holds its slices already, needs them. Called by the
   /// engine when a run begins; until then a grant changes no layout, so that a start can be tried and taken back.
   Reconfiguration configure(const Grant& grant) {
@@ -138,11 +131,7 @@ class Capacity {
     if (!mig_.are_dynamic()) return result;
     const NodeState& node = nodes_[index(grant.node)];
     for (std::uint64_t bits = grant.devices; bits != 0; bits &= bits - 1) {
-      const auto [has_changed, cut] =
-          mig_.configure(node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits)), grant.slice);
-      result.cards += has_changed ? 1 : 0;
-      result.time = std::max(result.time, cut.time);
-      result.milli += cut.milli;
+      mig_.configure(node.first_device + static_cast<std::uint32_t>(std::countr_zero(bits)), grant.slice, result);
     }
     return result;
   }
@@ -459,7 +448,7 @@ class Capacity {
       const std::uint32_t number = node.first_device + d;
       if (tasks_on_card(number, shape) == 0) continue;
       const std::uint8_t slice = mig_.choose_slice(number, shape);
-      const std::uint32_t profile = slice == 0 ? most_mig_slices : (slice - 1u) / most_mig_slices;
+      const std::uint32_t profile = slice == 0 ? most_mig_slices : mig_instance(slice).profile;
       const std::tuple rank{slice != 0 && !mig_.is_ready(number, slice), profile, device_left_[number]};
       if (best != no_index && rank >= least) continue;
       best = d;

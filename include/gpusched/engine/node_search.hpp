@@ -25,7 +25,12 @@ class NodeSearch {
   /// For a gang of `shape` among the nodes of these classes.
   NodeSearch(const Capacity& capacity, const Shape& shape, const std::vector<std::uint32_t>& classes, Placement rule,
              Rng& rng)
-      : capacity_(capacity), shape_(shape), allowed_(classes), rule_(rule), rng_(rng) {}
+      : capacity_(capacity),
+        index_(capacity.node_classes()),
+        shape_(shape),
+        allowed_(classes),
+        rule_(rule),
+        rng_(rng) {}
 
   /// The node for the next tasks of the gang, of which `left` have none yet; no_node when no allowed node has room.
   [[nodiscard]] NodeId next(std::uint32_t left) {
@@ -53,11 +58,11 @@ class NodeSearch {
     NodeId best = no_node;
     std::uint32_t best_level = no_index;
     for (const std::uint32_t g : allowed_) {
-      const NodeClass& alike = capacity_.node_class(g);
+      const NodeClass& alike = index_[g];
       if (need > alike.gpus) continue;
-      const std::uint32_t level = capacity_.node_classes().fewest_idle(alike, static_cast<std::uint32_t>(need));
+      const std::uint32_t level = index_.fewest_idle(alike, static_cast<std::uint32_t>(need));
       if (level == no_index || level > best_level) continue;
-      const NodeId node{capacity_.node_classes().first_with(alike, level)};
+      const NodeId node{index_.first_with(alike, level)};
       if (level < best_level || index(node) < index(best)) best = node;
       best_level = level;
     }
@@ -69,10 +74,10 @@ class NodeSearch {
     NodeId best = no_node;
     std::uint32_t best_level = 0;
     for (const std::uint32_t g : allowed_) {
-      const NodeClass& alike = capacity_.node_class(g);
-      const std::uint32_t level = capacity_.node_classes().most_idle(alike);
+      const NodeClass& alike = index_[g];
+      const std::uint32_t level = index_.most_idle(alike);
       if (level < need || level < best_level) continue;
-      const NodeId node{capacity_.node_classes().first_with(alike, level)};
+      const NodeId node{index_.first_with(alike, level)};
       if (best == no_node || level > best_level || index(node) < index(best)) best = node;
       best_level = level;
     }
@@ -82,10 +87,10 @@ class NodeSearch {
   [[nodiscard]] NodeId first_with(std::uint32_t need) const {
     std::uint32_t best = no_index;
     for (const std::uint32_t g : allowed_) {
-      const NodeClass& alike = capacity_.node_class(g);
-      for (std::uint32_t level = capacity_.node_classes().fewest_idle(alike, need); level != no_index;
-           level = capacity_.node_classes().fewest_idle(alike, level + 1)) {
-        best = std::min(best, capacity_.node_classes().first_with(alike, level));
+      const NodeClass& alike = index_[g];
+      for (std::uint32_t level = index_.fewest_idle(alike, need); level != no_index;
+           level = index_.fewest_idle(alike, level + 1)) {
+        best = std::min(best, index_.first_with(alike, level));
       }
     }
     return NodeId{best};
@@ -105,7 +110,7 @@ class NodeSearch {
         rank -= members;
         return true;
       }
-      chosen = NodeId{capacity_.node_classes().nth_with(alike, level, rank)};
+      chosen = NodeId{index_.nth_with(alike, level, rank)};
       return false;
     });
     return chosen;
@@ -115,10 +120,10 @@ class NodeSearch {
   template <class Visit>
   void for_each_level(std::uint32_t need, Visit visit) const {
     for (const std::uint32_t g : allowed_) {
-      const NodeClass& alike = capacity_.node_class(g);
-      for (std::uint32_t level = capacity_.node_classes().fewest_idle(alike, need); level != no_index;
-           level = capacity_.node_classes().fewest_idle(alike, level + 1)) {
-        const std::uint32_t members = capacity_.node_classes().count_with(alike, level);
+      const NodeClass& alike = index_[g];
+      for (std::uint32_t level = index_.fewest_idle(alike, need); level != no_index;
+           level = index_.fewest_idle(alike, level + 1)) {
+        const std::uint32_t members = index_.count_with(alike, level);
         if (!visit(alike, level, members)) return;
       }
     }
@@ -142,7 +147,7 @@ class NodeSearch {
     MilliGpu best_free = 0;
     std::uint64_t seen = 0;
     for (const std::uint32_t g : allowed_) {
-      for (const std::uint32_t id : capacity_.node_class(g).members) {
+      for (const std::uint32_t id : index_[g].members) {
         const NodeId node{id};
         const std::uint32_t fit = capacity_.tasks_that_fit(node, shape_);
         if (fit == 0) continue;
@@ -214,10 +219,10 @@ class NodeSearch {
   [[nodiscard]] std::int64_t most_tasks_on_one() const {
     std::int64_t most = 0;
     for (const std::uint32_t g : allowed_) {
-      const std::size_t distinct = capacity_.is_bounded() ? capacity_.node_class(g).members.size()
-                                                          : 1;  // members differ in CPU and memory alone
+      const std::size_t distinct =
+          capacity_.is_bounded() ? index_[g].members.size() : 1;  // members differ in CPU and memory alone
       for (std::size_t rank = 0; rank < distinct; ++rank) {
-        most = std::max(most, tasks_when_empty(capacity_.node(NodeId{capacity_.node_class(g).members[rank]})));
+        most = std::max(most, tasks_when_empty(capacity_.node(NodeId{index_[g].members[rank]})));
       }
     }
     return most;
@@ -239,11 +244,10 @@ class NodeSearch {
     }
     std::uint32_t best = no_index;
     for (const std::uint32_t g : allowed_) {
-      const NodeClass& alike = capacity_.node_class(g);
-      if (capacity_.node_classes().fewest_idle(alike, alike.gpus) == no_index ||
-          !filled(capacity_.node(NodeId{alike.members.front()})))
+      const NodeClass& alike = index_[g];
+      if (index_.fewest_idle(alike, alike.gpus) == no_index || !filled(capacity_.node(NodeId{alike.members.front()})))
         continue;
-      best = std::min(best, capacity_.node_classes().first_with(alike, alike.gpus));
+      best = std::min(best, index_.first_with(alike, alike.gpus));
     }
     return NodeId{best};
   }
@@ -254,7 +258,7 @@ class NodeSearch {
     NodeId best = no_node;
     MilliGpu least = unlimited;
     for (const std::uint32_t g : allowed_) {
-      for (const std::uint32_t id : capacity_.node_class(g).members) {
+      for (const std::uint32_t id : index_[g].members) {
         const MilliGpu here = score(NodeId{id});
         if (here > least || here == unlimited || (here == least && id > index(best))) continue;
         best = NodeId{id};
@@ -292,7 +296,7 @@ class NodeSearch {
   [[nodiscard]] std::uint32_t choose_rack(std::uint32_t left) const {
     std::map<std::uint32_t, std::int64_t> racks, sites;  // room in tasks
     for (const std::uint32_t g : allowed_) {
-      for (const std::uint32_t id : capacity_.node_class(g).members) {
+      for (const std::uint32_t id : index_[g].members) {
         const std::uint32_t rack = capacity_.node(NodeId{id}).rack_number;
         const std::uint32_t tasks = capacity_.tasks_that_fit(NodeId{id}, shape_);
         racks[rack] += tasks;
@@ -320,6 +324,7 @@ class NodeSearch {
   }
 
   const Capacity& capacity_;
+  const NodeIndex& index_;
   const Shape& shape_;
   const std::vector<std::uint32_t>& allowed_;  // classes of nodes
   Placement rule_;

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string_view>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "gpusched/core/types.hpp"
@@ -25,6 +24,10 @@ namespace gpusched {
 [[nodiscard]] inline MigInstance mig_instance(std::uint8_t slice) {
   return {.profile = static_cast<std::uint8_t>((slice - 1) / most_mig_slices),
           .start = static_cast<std::uint8_t>((slice - 1) % most_mig_slices)};
+}
+/// The slice number of an instance; above 0.
+[[nodiscard]] inline std::uint8_t mig_slice(const MigInstance& instance) {
+  return static_cast<std::uint8_t>(1 + instance.profile * most_mig_slices + instance.start);
 }
 
 namespace detail {
@@ -95,7 +98,8 @@ class MigCards {
     std::uint8_t best = 0;
     std::tuple<bool, std::uint32_t, std::uint32_t> least{};
     for_each_choice(card, shape, card.held, [&](std::uint32_t p, std::uint32_t start) {
-      const auto slice = static_cast<std::uint8_t>(1 + p * most_mig_slices + start);
+      const std::uint8_t slice =
+          mig_slice({.profile = static_cast<std::uint8_t>(p), .start = static_cast<std::uint8_t>(start)});
       const bool counts = kind.layout == MigLayout::dynamic;
       const std::uint32_t lost =
           counts ? places_lost(*kind.model, card.held, kind.model->profiles()[p].slices(start)) : 0;
@@ -126,21 +130,22 @@ class MigCards {
     card.held = static_cast<MigSlices>(card.held ^ slices);
   }
 
-  /// What making a card as a task needs it took.
-  struct Cut {
-    Time time{};         ///< until the task can work
-    MilliGpu milli = 0;  ///< GPU thousandths that wait for it
+  /// What making cards as the tasks of a run need them took.
+  struct Reconfiguration {
+    Time time{};              ///< until the tasks can work
+    MilliGpu milli = 0;       ///< GPU thousandths that wait for it
+    std::uint32_t cards = 0;  ///< whose layout changed
   };
-  /// Makes the layout of a dynamic card such as the slice, which is held already, needs it: instances that nobody holds
-  /// and that are in its way go. Returns whether the layout changed, and what that takes.
-  std::pair<bool, Cut> configure(std::uint32_t card, std::uint8_t slice) {
-    if (!is_ever_cut(card)) return {};
+  /// Makes the layout of a dynamic card such as the slice, which is held already, needs it, and adds what that takes to
+  /// `total`: instances that nobody holds and that are in its way go.
+  void configure(std::uint32_t card, std::uint8_t slice, Reconfiguration& total) {
+    if (!is_ever_cut(card)) return;
     const Kind& kind = kind_of(card);
-    if (kind.layout == MigLayout::fixed || is_ready(card, slice)) return {};
+    if (kind.layout == MigLayout::fixed || is_ready(card, slice)) return;
     cut(cards_[card], kind, slice);
-    const MilliGpu milli =
-        slice == 0 ? whole_gpu : kind.model->milli(kind.model->profiles()[mig_instance(slice).profile]);
-    return {true, {.time = kind.reconfigure, .milli = milli}};
+    ++total.cards;
+    total.time = std::max(total.time, kind.reconfigure);
+    total.milli += slice == 0 ? whole_gpu : kind.model->milli(kind.model->profiles()[mig_instance(slice).profile]);
   }
 
   /// Counts the free slices of a card as held, which go to `withheld`, because its node is out of service; or ends

@@ -20,19 +20,19 @@ struct WithheldCapacity {
   };
   std::vector<OfNode> nodes = {};
   std::vector<std::int16_t> devices = {};  ///< by card: thousandths
-  std::vector<std::int64_t> memory = {};   ///< by card: MiB of device memory
-  std::vector<MigSlices> slices = {};      ///< by card: memory slices of MIG
+  std::vector<std::int64_t> memory = {};   ///< by card: MiB of device memory, where that counts
+  std::vector<MigSlices> slices = {};      ///< by card: memory slices of MIG, where cards are cut
   MilliGpu milli = 0;                      ///< of all nodes
   std::int64_t gpus = 0;                   ///< of the nodes out of service, held or not
   std::uint32_t node_count = 0;            ///< nodes out of service
 
-  /// Makes room for a cluster of that size.
-  void make_room(std::size_t all_nodes, std::size_t all_cards) {
+  /// Makes room for a cluster of that size, the first time. Policies place gangs on copies, so no more than it needs.
+  void make_room(std::size_t all_nodes, std::size_t cards, bool counts_memory, bool has_mig) {
     if (!nodes.empty()) return;
     nodes.resize(all_nodes);
-    devices.resize(all_cards);
-    memory.resize(all_cards);
-    slices.resize(all_cards);
+    devices.resize(cards);
+    if (counts_memory) memory.resize(cards);
+    if (has_mig) slices.resize(cards);
   }
 };
 

@@ -2,8 +2,6 @@
 /// Every policy with its defaults and in its other forms, for tests that run all of them.
 #pragma once
 
-#include <cstdint>
-#include <cstdlib>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -15,12 +13,6 @@
 #include "tests/policies/random_world.hpp"
 
 namespace gpusched::test {
-
-/// Random worlds of each policy: GPUSCHED_RANDOM_RUNS, or 2000.
-inline std::uint64_t run_count() {
-  const char* const wanted = std::getenv("GPUSCHED_RANDOM_RUNS");
-  return wanted == nullptr ? 2000 : std::strtoull(wanted, nullptr, 10);
-}
 
 /// A policy and its backfilling.
 struct Contestant {

@@ -18,7 +18,7 @@ struct JobChange {
   enum class Kind : std::uint8_t {
     cancel,    ///< the job is given up, whether it waits or runs
     priority,  ///< its priority is `priority` from now on
-    size,  ///< it asks for `shape` from now on. If it runs, it is stopped as by a preemption; it joins its queue anew
+    size,      ///< it asks for `shape` from now on. If it runs, it waits again, and may go on at this instant
   };
 
   Time time{};                     ///< on the trace's clock; after the job's submission

@@ -150,7 +150,8 @@ class Ranking {
   [[nodiscard]] float gpus(JobId id) const { return jobs_[index(id)].gpus; }
 
   /// Takes two scores for each job of asked(): as it would wait and as it would run. Larger scores come first, ties go
-  /// to the lower job id; a running job counts with the larger of its two scores. Precondition: all are finite.
+  /// to the earlier place (QueuePlace); a running job counts with the larger of its two scores. Precondition: all are
+  /// finite.
   void rank(const View& view, std::span<const float> scores) {
     GPUSCHED_ASSERT(scores.size() >= 2 * asked_.size(), "two scores for each job");
     for (std::size_t i = 0; i < asked_.size(); ++i) {

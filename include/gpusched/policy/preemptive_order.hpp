@@ -21,7 +21,7 @@ namespace gpusched {
 /// those they displace, and one test for each demand that does not fit and asks for less than those tested before it
 /// (JobsByDemand): O(demands x log n). Each scheduling queue (virtual cluster) is an order of its own.
 ///
-/// `Key` is totally ordered by <; equal keys go to the lower job id. A policy's `Hooks` has
+/// `Key` is totally ordered by <; equal keys go to the earlier place (QueuePlace). A policy's `Hooks` has
 ///   Key before_start(JobId)       the key under which the job runs;
 ///   void before_preempt(JobId)    the job keeps its key and waits;
 ///   void restored(JobId)          that preemption was taken back;
@@ -35,25 +35,27 @@ class PreemptiveOrder {
     prepare(view);
     touch(view, job);
     keys_[index(job)] = key;
-    jobs_.add(view, Entry{key, job});
+    jobs_.add(view, entry(view, job));
   }
 
   /// A running job left the cluster.
   void leave(const View& view, JobId job) {
     touch_all();
-    jobs_.remove_running(view, {keys_[index(job)], job});
+    jobs_.remove_running(view, entry(view, job));
   }
 
   /// A waiting job left its queue: it is in the order no longer.
   void withdraw(const View& view, JobId job) {
     touch(view, job);  // others may be the first now
-    jobs_.remove(view, {keys_[index(job)], job});
+    jobs_.remove(view, entry(view, job));
   }
 
   /// A waiting or running job has another key from now on.
   void rekey(const View& view, JobId job, const Key& key) {
     touch(view, job);
-    const Entry before{keys_[index(job)], job}, after{key, job};
+    const Entry before = entry(view, job);
+    keys_[index(job)] = key;
+    const Entry after = entry(view, job);
     if (view.phase(job) == JobPhase::running) {
       jobs_.remove_running(view, before);
       jobs_.add_running(view, after);
@@ -61,7 +63,6 @@ class PreemptiveOrder {
       jobs_.remove(view, before);
       jobs_.add(view, after);
     }
-    keys_[index(job)] = key;
   }
 
   /// The key of a waiting or running job.
@@ -99,12 +100,18 @@ class PreemptiveOrder {
   struct Entry {
     Key key;
     JobId job;
+    std::uint32_t number;  // of its place (QueuePlace)
     friend bool operator<(const Entry& a, const Entry& b) {
       if (a.key < b.key) return true;
       if (b.key < a.key) return false;
-      return index(a.job) < index(b.job);
+      return a.number < b.number;
     }
   };
+
+  // Of a job with the key that it has.
+  [[nodiscard]] Entry entry(const View& view, JobId job) const {
+    return {keys_[index(job)], job, view.queue_place(job).number};
+  }
 
   void prepare(const View& view) {
     if (!jobs_.empty()) return;
@@ -143,7 +150,7 @@ class PreemptiveOrder {
     }
     jobs_.remove(view, candidate);
     keys_[index(candidate.job)] = hooks.before_start(candidate.job);
-    jobs_.add_running(view, {keys_[index(candidate.job)], candidate.job});
+    jobs_.add_running(view, entry(view, candidate.job));
     return true;
   }
 

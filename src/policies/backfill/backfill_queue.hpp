@@ -55,7 +55,7 @@ class BackfillQueue {
 
   [[nodiscard]] ClaimOrder order() const { return {first_ == First::by_priority && queue_.order().ages()}; }
 
-  // Equal weights leave the order to the job ids, and those follow submission.
+  // Equal weights leave the order to the places, which is that of submission.
   [[nodiscard]] LengthTree::Entry entry(Claim claim) const {
     if (first_ == First::by_submission) claim.weight = 0;
     return {claim, ends_.estimate(claim.job)};

@@ -8,6 +8,13 @@
 
 namespace gpusched {
 
+namespace {
+
+// Its user gave a running job another size: that it is withdrawn and submitted again follows.
+bool is_resized(const Event& event) { return event.kind == EventKind::kill && event.node == no_node; }
+
+}  // namespace
+
 void ConservativeBackfill::decide(const OracleView& view, Decision& decision) {
   // A wake for a start that was moved since is no event: believed ends are corrected at events.
   const bool only_woken = view.events().size() == 1 && view.events().front().kind == EventKind::wake;
@@ -35,7 +42,8 @@ void ConservativeBackfill::note_events(const View& view) {
       departed_.push_back(std::exchange(runs_[index(event.job)], Plan{}));
       for (Plan& plan : plans_) plan.refused = false;
     }
-    if (enters_queue(event.kind)) unplanned_.push_back(event.job);
+    if (is_resized(event)) resized_.push_back(event.job);
+    if (enters_queue(event.kind) && !is_resized(event)) enter(view, event.job);
     if (event.kind == EventKind::withdraw) withdraw(view.at(event), event.job);
     if (event.kind != EventKind::reprioritize) continue;
     sorted_ = 0;
@@ -44,14 +52,32 @@ void ConservativeBackfill::note_events(const View& view) {
   moved_.insert(moved_.end(), ends_.moved().begin(), ends_.moved().end());
 }
 
+// A job that has no reservation takes its place among those that wait for one. One that its user gave another size had
+// one, or ran: it is not behind others because of that, and gets the next one in order of priority, in settle().
+void ConservativeBackfill::enter(const View& view, JobId job) {
+  if (std::erase(resized_, job) > 0 && plans_.size() < depth_) {
+    plans_.push_back({.job = job,
+                      .shape = view.shape_id(job),
+                      .start = Time{-end_of_time.us},
+                      .length = std::max(ends_.estimate(job), Time{1})});
+    stale_ = true;
+    return;
+  }
+  const auto before = [&](JobId a, JobId b) { return view.queue_place(a) < view.queue_place(b); };
+  const auto first = unplanned_.begin() + static_cast<std::ptrdiff_t>(next_unplanned_);
+  unplanned_.insert(std::upper_bound(first, unplanned_.end(), job, before), job);
+}
+
 // Gives the job's reservation up, if it has one.
 void ConservativeBackfill::withdraw(const View& view, JobId job) {
   const auto plan = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& other) { return other.job == job; });
   if (plan == plans_.end()) {
+    if (std::find(resized_.begin(), resized_.end(), job) != resized_.end()) return;  // it ran
     unplanned_.erase(
         std::find(unplanned_.begin() + static_cast<std::ptrdiff_t>(next_unplanned_), unplanned_.end(), job));
     return;
   }
+  if (view.phase(job) == JobPhase::pending) resized_.push_back(job);
   change(view, *plan, plan->start, plan->end(), +1);
   if (static_cast<std::size_t>(plan - plans_.begin()) < sorted_) --sorted_;
   plans_.erase(plan);

@@ -52,6 +52,7 @@ class ConservativeBackfill {
   };
 
   void note_events(const View& view);
+  void enter(const View& view, JobId job);
   void withdraw(const View& view, JobId job);
   void take_in(const View& view);
   [[nodiscard]] Time earliest_start(const View& view, const Plan& plan) const;
@@ -77,8 +78,9 @@ class ConservativeBackfill {
   std::vector<Plan> departed_;    // runs that ended and that the profile still holds
   std::vector<JobId> moved_;      // running jobs of which the profile may hold another end than the believed one
   bool room_again_ = false;       // capacity was given back since all plans were last looked at
-  std::vector<JobId> unplanned_;  // by arrival; beyond the depth
+  std::vector<JobId> unplanned_;  // by arrival (QueuePlace); beyond the depth
   std::size_t next_unplanned_ = 0;
+  std::vector<JobId> resized_;  // had a reservation or ran, and come back at this instant with another size
   Time next_wake_{};
   bool stale_ = false;    // a job started elsewhere than planned: the profile no longer agrees with the cluster
   bool refused_ = false;  // a due job found no room just now

@@ -55,8 +55,9 @@ void Sc20Backfill::start_before(const Chosen& chosen, std::uint32_t queue, const
     if (first != no_job) lanes_.push_back({.shape = shape, .first = first});
   }
   while (!lanes_.empty()) {
-    const auto next = std::min_element(lanes_.begin(), lanes_.end(),
-                                       [](const Lane& a, const Lane& b) { return index(a.first) < index(b.first); });
+    const auto next = std::min_element(lanes_.begin(), lanes_.end(), [&](const Lane& a, const Lane& b) {
+      return view.queue_place(a.first) < view.queue_place(b.first);
+    });
     // When one of a shape does not fit, none does.
     const bool started = start(next->first, view, decision);
     next->first = started ? queue_.first_within(view, queue, next->shape, longest) : no_job;

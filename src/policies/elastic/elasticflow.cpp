@@ -60,7 +60,7 @@ void ElasticFlow::decide(const OracleView& view, Decision& decision) {
   give_sizes(jobs, decision);
 }
 
-// New jobs one by one, in order of their ids.
+// New jobs one by one, in order of arrival.
 void ElasticFlow::admit(std::vector<SizedJob>& jobs, const OracleView& view) {
   for (const SizedJob& job : jobs) {
     Kind& kind = kinds_[index(job.job)];

@@ -26,7 +26,8 @@ std::vector<SizedJob> jobs_to_size(const View& view) {
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
     for (const JobId job : view.queue(queue)) add(job, false);
   }
-  std::sort(jobs.begin(), jobs.end(), [](const SizedJob& a, const SizedJob& b) { return a.job < b.job; });
+  std::sort(jobs.begin(), jobs.end(),
+            [&](const SizedJob& a, const SizedJob& b) { return view.queue_place(a.job) < view.queue_place(b.job); });
   return jobs;
 }
 

@@ -30,7 +30,7 @@ struct SizedJob {
   [[nodiscard]] MilliGpu milli(std::uint32_t tasks) const { return tasks * milli_per_task; }
 };
 
-/// All jobs that run or wait, in order of their ids, each with size 0.
+/// All jobs that run or wait, in order of their places (QueuePlace), each with size 0.
 std::vector<SizedJob> jobs_to_size(const View& view);
 
 /// Gives jobs their least sizes, in the order of the list, while they fit `free`, which is less by them afterwards.

@@ -83,7 +83,7 @@ std::vector<JobId> MaxMin::victims_for(const View& view, JobId job) const {
   std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
     const MilliGpu held_a = left[number_of(view, a)], held_b = left[number_of(view, b)];
     if (held_a != held_b) return held_a > held_b;
-    return std::pair(view.first_start(a), a) > std::pair(view.first_start(b), b);
+    return std::pair(view.first_start(a), view.queue_place(a)) > std::pair(view.first_start(b), view.queue_place(b));
   });
   std::erase_if(victims, [&](JobId victim) {
     const MilliGpu gpus = view.shape(victim).gpu_milli();

@@ -232,7 +232,7 @@ bool ShareQueues::preempt_within(const View& view, Decision& decision) {
     const auto share = [&](const Class* jobs) { return options_.shares ? options_.shares->share(user_of(*jobs)) : 0; };
     std::sort(urgent.begin(), urgent.end(), [&](const Class* a, const Class* b) {
       if (a->priority != b->priority) return a->priority > b->priority;
-      return std::pair(share(a), a->first()) < std::pair(share(b), b->first());
+      return std::pair(share(a), a->jobs.front()) < std::pair(share(b), b->jobs.front());
     });
     for (const Class* const jobs : urgent) {
       const std::vector<JobId> victims = victims_within(view, *jobs, offer(view, queue_of(*jobs)));
@@ -270,7 +270,8 @@ std::vector<JobId> ShareQueues::lower_priorities(const View& view, const Class& 
   }
   if (!could_suffice(view, jobs.first(), victims)) return {};
   std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
-    return view.priority(a) != view.priority(b) ? view.priority(a) < view.priority(b) : a > b;
+    if (view.priority(a) != view.priority(b)) return view.priority(a) < view.priority(b);
+    return view.queue_place(a) > view.queue_place(b);
   });
   return victims;
 }
@@ -288,7 +289,7 @@ std::vector<JobId> ShareQueues::richer_users(const View& view, const Class& jobs
   if (!could_suffice(view, jobs.first(), victims)) return {};
   std::sort(victims.begin(), victims.end(), [&](JobId a, JobId b) {
     const std::int64_t share_a = options_.shares->share(view.user(a)), share_b = options_.shares->share(view.user(b));
-    return share_a != share_b ? share_a > share_b : a > b;
+    return share_a != share_b ? share_a > share_b : view.queue_place(a) > view.queue_place(b);
   });
   DominantShares left = *options_.shares;
   std::erase_if(victims, [&](JobId job) {
@@ -350,7 +351,7 @@ std::vector<JobId> ShareQueues::over_their_due(const View& view) {
   for (std::uint32_t owner = 0; owner < running_.size(); ++owner) {
     if (held_[owner] > due(owner)) newest.insert(newest.end(), running_[owner].begin(), running_[owner].end());
   }
-  const auto start = [&](JobId job) { return std::pair(view.first_start(job), job); };
+  const auto start = [&](JobId job) { return std::pair(view.first_start(job), view.queue_place(job)); };
   std::sort(newest.begin(), newest.end(), [&](JobId a, JobId b) { return start(b) < start(a); });
   PerOwner<MilliGpu> left = held_;
   std::erase_if(newest, [&](JobId job) {

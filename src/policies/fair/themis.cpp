@@ -45,6 +45,7 @@ void Themis::end_lease(JobId job) {
 void Themis::note_arrivals(const OracleView& view) {
   if (ideal_s_.empty()) {
     ideal_s_.resize(view.job_count());
+    jobs_then_.resize(view.job_count());
     lease_end_.assign(view.job_count(), Time::max());
     if (estimator_) estimate_.resize(view.job_count());
     waiting_.assign(std::size_t{view.queue_count()} * view.demand_count(), KineticTournament(true));
@@ -60,15 +61,16 @@ void Themis::note_arrivals(const OracleView& view) {
       waiting_[group_of(then, event.job)].erase(slots_[index(event.job)], view.now());
     }
     if (event.kind != EventKind::submit) continue;
-    cpu_only_jobs_ = cpu_only_jobs_ || view.shape(event.job).gpu_milli() == 0;
-    const auto jobs = static_cast<double>(view.arrived() - view.finished());
+    cpu_only_jobs_ = cpu_only_jobs_ || then.shape(event.job).gpu_milli() == 0;
+    std::uint32_t& jobs = jobs_then_[index(event.job)];  // as of its first submission, whatever size its user gives it
+    if (jobs == 0) jobs = view.pending_count() + view.running().size();
     const double share = static_cast<double>(view.cluster().total_gpus() * whole_gpu) / jobs;
-    const double slowdown = std::max(1.0, static_cast<double>(view.shape(event.job).gpu_milli()) / share);
-    if (estimator_) estimate_[index(event.job)] = estimator_->estimate(view, event.job);
+    const double slowdown = std::max(1.0, static_cast<double>(then.shape(event.job).gpu_milli()) / share);
+    if (estimator_) estimate_[index(event.job)] = estimator_->estimate(then, event.job);
     const Time alone = estimator_ ? estimate_[index(event.job)] : view.work(event.job);
     // A microsecond is the least time there is: it keeps rho finite.
     ideal_s_[index(event.job)] = std::max(to_seconds(alone), 1e-6) * slowdown;
-    wait(view, event.job);
+    wait(then, event.job);
   }
 }
 
@@ -85,9 +87,13 @@ double Themis::shared_s(const OracleView& view, JobId job) const {
 
 double Themis::rho(const OracleView& view, JobId job) const { return shared_s(view, job) / ideal_s_[index(job)]; }
 
+Themis::Candidate Themis::candidate(const OracleView& view, JobId job, bool running) const {
+  return {rho(view, job), job, running, view.queue_place(job).number};
+}
+
 // While a job waits, its rho is the time since (submission - time left) over its ideal.
 void Themis::wait(const OracleView& view, JobId job) {
-  const Claim claim{1 / ideal_s_[index(job)], view.submit(job) - left(view, job), job};
+  const Claim claim{1 / ideal_s_[index(job)], view.submit(job) - left(view, job), job, view.queue_place(job).number};
   slots_[index(job)] = waiting_[group_of(view, job)].push(claim, view.now());
 }
 
@@ -111,7 +117,7 @@ bool Themis::refill(const OracleView& view, Turn& turn) {
   KineticTournament& jobs = waiting_[turn.group];
   while (!jobs.empty()) {
     const JobId job = jobs[jobs.first(view.now())].job;
-    const Candidate next{rho(view, job), job, false};
+    const Candidate next = candidate(view, job, false);
     if (!turn.first.empty() && next.rho < turn.first.front().rho * nearly) break;
     jobs.erase(slots_[index(job)], view.now());
     turn.first.push_back(next);
@@ -158,7 +164,7 @@ void Themis::lease_all(const OracleView& view, Decision& decision) {
   if (options_.auction) hold_auction(view);
   candidates_.clear();
   for (const JobId job : view.running()) {
-    if (!won(job)) candidates_.push_back({rho(view, job), job, true});
+    if (!won(job)) candidates_.push_back(candidate(view, job, true));
   }
   std::sort(candidates_.begin(), candidates_.end(), before);
   stop_losers(view, decision);
@@ -265,9 +271,9 @@ void Themis::hold_auction(const OracleView& view) {
 std::vector<Themis::Bid> Themis::take_bids(const OracleView& view) {
   candidates_.clear();
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
-    for (const JobId job : view.queue(queue)) candidates_.push_back({rho(view, job), job, false});
+    for (const JobId job : view.queue(queue)) candidates_.push_back(candidate(view, job, false));
   }
-  for (const JobId job : view.running()) candidates_.push_back({rho(view, job), job, true});
+  for (const JobId job : view.running()) candidates_.push_back(candidate(view, job, true));
   const double wanted = std::ceil((1 - options_.filter) * static_cast<double>(candidates_.size()) - 1e-9);
   const auto bidders = candidates_.begin() + static_cast<std::ptrdiff_t>(std::max(wanted, 1.0));
   if (bidders != candidates_.end()) std::nth_element(candidates_.begin(), bidders, candidates_.end(), before);
@@ -305,9 +311,8 @@ void Themis::replace_expired(const OracleView& view, Decision& decision) {
   candidates_.clear();
   const auto past = leases_.upper_bound({view.now(), no_job});
   if (past == leases_.begin()) return;
-  std::for_each(leases_.begin(), past, [&](const auto& lease) {
-    candidates_.push_back({rho(view, lease.second), lease.second, true});
-  });
+  std::for_each(leases_.begin(), past,
+                [&](const auto& lease) { candidates_.push_back(candidate(view, lease.second, true)); });
   std::sort(candidates_.begin(), candidates_.end(),
             [](const Candidate& a, const Candidate& b) { return before(b, a); });
   std::vector<JobId> expired, gone;
@@ -327,7 +332,7 @@ void Themis::replace_expired(const OracleView& view, Decision& decision) {
   }
   close_turns(view);
   start_waiting(view, decision);  // a gang that stopped may leave more than was wanted
-  for (const JobId job : gone) stopped_.push_back({rho(view, job), job, true});
+  for (const JobId job : gone) stopped_.push_back(candidate(view, job, true));
 }
 
 PolicyInfo themis_info() {

@@ -60,6 +60,7 @@ class Themis {
     double rho = 0;
     JobId job = no_job;
     bool running = false;
+    std::uint32_t number = 0;  // of its place (QueuePlace), for ties
   };
   // The waiting jobs of a scheduling queue and shape whose turn is next, taken out of their tournament for a pass. They
   // tie but for rounding; the last comes first.
@@ -76,6 +77,7 @@ class Themis {
   void note_arrivals(const OracleView& view);
   [[nodiscard]] double shared_s(const OracleView& view, JobId job) const;
   [[nodiscard]] double rho(const OracleView& view, JobId job) const;
+  [[nodiscard]] Candidate candidate(const OracleView& view, JobId job, bool running) const;
   void wait(const OracleView& view, JobId job);
   void lease_all(const OracleView& view, Decision& decision);
   void stop_losers(const OracleView& view, Decision& decision);
@@ -86,7 +88,7 @@ class Themis {
   void set_payments(const OracleView& view, const std::vector<Bid>& losers, MilliGpu free);
   void replace_expired(const OracleView& view, Decision& decision);
   [[nodiscard]] static bool before(const Candidate& a, const Candidate& b) {
-    return a.rho != b.rho ? a.rho > b.rho : index(a.job) < index(b.job);
+    return a.rho != b.rho ? a.rho > b.rho : a.number < b.number;
   }
   [[nodiscard]] bool won(JobId job) const { return lease_end_[index(job)] != Time::max(); }
   void begin_lease(JobId job, Time end);
@@ -109,6 +111,7 @@ class Themis {
   Time planned_wake_ = Time::max();
   bool cpu_only_jobs_ = false;               // jobs that want no GPU may start when none is free
   std::vector<double> ideal_s_;              // by job
+  std::vector<std::uint32_t> jobs_then_;     // by job: N, the jobs in the system when it came
   std::vector<Time> estimate_;               // by job: with an estimator, its run time as believed when it came
   std::vector<Time> lease_end_;              // by job: when a winner's paid lease ends, however long ago; else max()
   std::set<std::pair<Time, JobId>> leases_;  // the same of those that have one

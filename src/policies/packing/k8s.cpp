@@ -111,7 +111,7 @@ bool K8s::bind(const View& view, Decision& decision, JobId job) {
   const ClusterState& cluster = view.cluster();
   if (!cluster.may_fit(shape, queue) || !has_room(cluster, shape, queue)) return false;
   std::vector<NodeTasks>& choice = nodes_of_[index(job)];
-  Rng rng = options_.rng.split(index(job)).split(view.attempt(job));
+  Rng rng = options_.rng.split(view.queue_place(job).number).split(view.attempt(job));
   for (std::uint32_t task = 0; task < shape.tasks; ++task) {
     const NodeId node = choose(cluster, shape, queue, rng);
     if (placed_[index(node)]++ == 0) choice.push_back({.node = node});

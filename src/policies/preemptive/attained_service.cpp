@@ -2,6 +2,7 @@
 #include "src/policies/preemptive/attained_service.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace gpusched {
 namespace {
@@ -134,10 +135,11 @@ void AttainedService::note_events(const View& view) {
     }
     if (event.kind == EventKind::withdraw) {
       order_.withdraw(then, event.job);
-      jobs_[index(event.job)].promotion = Time::max();
+      if (view.phase(event.job) == JobPhase::done) jobs_[index(event.job)].promotion = Time::max();
     }
     if (event.kind == EventKind::submit) {
-      jobs_[index(event.job)].entered = view.now().us;
+      Job& job = jobs_[index(event.job)];
+      if (!std::exchange(job.came, true)) job.entered = view.now().us;  // else its user gave it another size
       order_.wait(then, event.job, key_of(then, event.job));
     }
   }

@@ -124,6 +124,7 @@ class AttainedService {
     Time promotion = Time::max();
     std::int64_t entered = 0;  // when it entered its level
     std::uint32_t level = 0;
+    bool came = false;
   };
   // A time at which a job is due for something; stale when the job's own time differs.
   struct Due {

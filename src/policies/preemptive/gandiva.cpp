@@ -9,8 +9,8 @@
 namespace gpusched {
 
 void Gandiva::decide(const View& view, Decision& decision) {
-  if (since_.empty()) {
-    since_.resize(view.job_count());
+  if (since_us_.empty()) {
+    since_us_.resize(view.job_count(), not_yet);
     running_.resize(view.queue_count());
   }
   note_events(view);
@@ -24,16 +24,15 @@ void Gandiva::note_events(const View& view) {
   for (const Event& event : view.events()) {
     if (event.job == no_job) continue;
     const View then = view.at(event);
-    const std::uint32_t id = index(event.job);
-    if (leaves_cluster(event.kind)) {
-      running_[view.queue_of(event.job)].erase({since_[id], id});
-    }
+    if (leaves_cluster(event.kind)) running_[view.queue_of(event.job)].erase(turn_of(view, event.job));
     if (event.kind == EventKind::withdraw) {
-      waiting_[{view.queue_of(event.job), then.demand(event.job)}].erase({since_[id], id});
+      waiting_[{view.queue_of(event.job), then.demand(event.job)}].erase(turn_of(view, event.job));
     }
     if (enters_queue(event.kind)) {
-      since_[id] = view.now().us;
-      waiting_[{view.queue_of(event.job), then.demand(event.job)}].insert({since_[id], id});
+      std::int64_t& since_us = since_us_[index(event.job)];
+      // One that is submitted again was given another size by its user, and keeps its turn.
+      if (event.kind != EventKind::submit || since_us == not_yet) since_us = view.now().us;
+      waiting_[{view.queue_of(event.job), then.demand(event.job)}].insert(turn_of(view, event.job));
     }
   }
 }
@@ -48,9 +47,9 @@ void Gandiva::serve(const View& view, Decision& decision, bool may_suspend) {
     }
     if (best == waiting_.end()) return;
     const Turn turn = *best->second.begin();
-    const JobId job{turn.second};
+    const JobId job = turn.place.job;
     // One suspended at this instant may keep its place, but does not suspend others in turn.
-    const bool came_now = turn.first == view.now().us;
+    const bool came_now = turn.since_us == view.now().us;
     const bool placed =
         (came_now && decision.restore(job) == Verdict::ok) || decision.start(job) == Verdict::ok ||
         (may_suspend && !came_now && (gather_on_one_node(view, decision, job) || make_room(view, decision, job)));
@@ -60,8 +59,8 @@ void Gandiva::serve(const View& view, Decision& decision, bool may_suspend) {
     }
     if (may_suspend) blocked.clear();  // a gang that was suspended may leave room for those passed over
     best->second.erase(turn);
-    since_[turn.second] = view.now().us;
-    running_[view.queue_of(job)].insert({view.now().us, turn.second});
+    since_us_[index(job)] = view.now().us;
+    running_[view.queue_of(job)].insert(turn_of(view, job));
   }
 }
 
@@ -69,10 +68,10 @@ void Gandiva::serve(const View& view, Decision& decision, bool may_suspend) {
 bool Gandiva::make_room(const View& view, Decision& decision, JobId job) {
   auto& running = running_[view.queue_of(job)];
   const Shape& wanted = view.shape(job);
-  const auto has_had_its_slice = [&](const Turn& turn) { return turn.first + options_.slice.us <= view.now().us; };
+  const auto has_had_its_slice = [&](const Turn& turn) { return turn.since_us + options_.slice.us <= view.now().us; };
   MilliGpu missing = wanted.gpu_milli() - view.cluster().available_gpu_milli(wanted, view.queue_of(job));
   for (auto at = running.begin(); at != running.end() && missing > 0 && has_had_its_slice(*at); ++at) {
-    missing -= most_freed(view.shape(JobId{at->second}), wanted);
+    missing -= most_freed(view.shape(at->place.job), wanted);
   }
   if (missing > 0) return false;
   std::vector<Turn> suspended;
@@ -80,18 +79,18 @@ bool Gandiva::make_room(const View& view, Decision& decision, JobId job) {
   while (!started && !running.empty() && has_had_its_slice(*running.begin())) {
     suspended.push_back(*running.begin());
     running.erase(running.begin());
-    decision.preempt(JobId{suspended.back().second});
+    decision.preempt(suspended.back().place.job);
     started = decision.start(job) == Verdict::ok;
   }
   for (const Turn& turn : suspended) {
-    const JobId other{turn.second};
+    const JobId other = turn.place.job;
     if (!started) {
       decision.restore(other);
       running.insert(turn);
       continue;
     }
-    since_[turn.second] = view.now().us;
-    waiting_[{view.queue_of(other), view.demand(other)}].insert({view.now().us, turn.second});
+    since_us_[index(other)] = view.now().us;
+    waiting_[{view.queue_of(other), view.demand(other)}].insert(turn_of(view, other));
   }
   return started;
 }
@@ -141,18 +140,20 @@ void Gandiva::find_movables(const View& view) {
   for (const JobId job : view.running()) {
     const Shape& shape = view.shape(job);
     const bool counts_only = shape.cpu_milli_per_task == 0 && shape.memory_mib_per_task == 0 && !shape.is_share();
-    if (!counts_only || shape.gpu_milli() == 0 || since_[index(job)] == view.now().us) continue;
+    if (!counts_only || shape.gpu_milli() == 0 || since_us_[index(job)] == view.now().us) continue;
     NodeId node = no_node;
     std::uint32_t nodes = 0;
     view.for_each_grant(job, [&](const Grant& grant) {
       node = grant.node;
       ++nodes;
     });
-    if (nodes == 1) movables_[index(node)].push_back({static_cast<std::uint32_t>(shape.gpu_milli() / whole_gpu), job});
+    const auto gpus = static_cast<std::uint32_t>(shape.gpu_milli() / whole_gpu);
+    if (nodes == 1) movables_[index(node)].push_back({gpus, view.queue_place(job)});
   }
   for (auto& jobs : movables_) {
-    std::sort(jobs.begin(), jobs.end(),
-              [](const Movable& a, const Movable& b) { return std::pair(a.gpus, a.job) < std::pair(b.gpus, b.job); });
+    std::sort(jobs.begin(), jobs.end(), [](const Movable& a, const Movable& b) {
+      return std::pair(a.gpus, a.place) < std::pair(b.gpus, b.place);
+    });
   }
 }
 
@@ -164,16 +165,17 @@ std::vector<Gandiva::Move> Gandiva::clear_node(const View& view, std::uint32_t n
   std::vector<Move> moves;
   for (const Movable& movable : movables_[node]) {
     if (idle[node] >= wanted) break;
-    const Shape& shape = view.shape(movable.job);
+    const JobId job = movable.place.job;
+    const Shape& shape = view.shape(job);
     std::uint32_t best = no_index;
     for (std::uint32_t n = 0; n < idle.size(); ++n) {
       if (n == node || idle[n] < movable.gpus || (best != no_index && idle[n] >= idle[best])) continue;
-      if (cluster.node_allowed(NodeId{n}, shape, view.queue_of(movable.job))) best = n;
+      if (cluster.node_allowed(NodeId{n}, shape, view.queue_of(job))) best = n;
     }
     if (best == no_index) return {};
     idle[best] -= movable.gpus;
     idle[node] += movable.gpus;
-    moves.push_back({movable.job, {.node = NodeId{best}, .tasks = shape.tasks}});
+    moves.push_back({job, {.node = NodeId{best}, .tasks = shape.tasks}});
   }
   if (idle[node] < wanted) moves.clear();
   return moves;

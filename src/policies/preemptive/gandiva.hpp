@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -15,7 +16,7 @@
 
 namespace gpusched {
 
-/// Round robin over whole jobs (suspend and resume). Waiting jobs stand in the order in which they began to wait and
+/// Round robin over whole jobs (suspend and resume). Waiting jobs stand in the order in which they began to wait, and
 /// start whenever they fit, passing over those that do not. At each multiple of the slice while any job waits,
 /// jobs that have run for a slice or longer make room for them, the longest-running first, and queue up again; as many
 /// as the waiting job needs, or none. Cost: O(log n) a start or suspension and O(shapes) an event.
@@ -40,8 +41,19 @@ class Gandiva {
   void decide(const View& view, Decision& decision);
 
  private:
-  using Turn = std::pair<std::int64_t, std::uint32_t>;  // since when (microseconds), job id
+  // A job that runs or waits, by how long it does.
+  struct Turn {
+    std::int64_t since_us = 0;
+    QueuePlace place = {};
+    // NOLINTNEXTLINE(modernize-use-nullptr): as Shape's
+    friend auto operator<=>(const Turn&, const Turn&) = default;
+  };
 
+  static constexpr std::int64_t not_yet = std::numeric_limits<std::int64_t>::max();
+
+  [[nodiscard]] Turn turn_of(const View& view, JobId job) const {
+    return {since_us_[index(job)], view.queue_place(job)};
+  }
   void note_events(const View& view);
   void serve(const View& view, Decision& decision, bool may_suspend);
   bool make_room(const View& view, Decision& decision, JobId job);
@@ -49,7 +61,7 @@ class Gandiva {
   // A running job that lies on one node, and how many GPUs it takes of it.
   struct Movable {
     std::uint32_t gpus = 0;
-    JobId job = no_job;
+    QueuePlace place = {};
   };
   struct Move {
     JobId job = no_job;
@@ -61,7 +73,7 @@ class Gandiva {
 
   Options options_;
   Time next_wake_ = Time::max();
-  std::vector<std::int64_t> since_;  // by job: when it began to run or to wait
+  std::vector<std::int64_t> since_us_;  // by job: when it began to run or to wait
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::set<Turn>> waiting_;  // by (scheduling queue, shape)
   std::vector<std::set<Turn>> running_;                                        // by scheduling queue
   std::vector<std::vector<Movable>> movables_;                                 // by node, of one attempt to gather

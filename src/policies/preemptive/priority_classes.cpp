@@ -14,11 +14,11 @@ void PriorityClasses::decide(const View& view, Decision& decision) {
     const std::uint32_t queue = view.queue_of(event.job);
     std::set<Place>& jobs = (view.phase(event.job) == JobPhase::running ? running_ : waiting_)[queue];
     const bool moves = event.kind == EventKind::reprioritize;
-    if (leaves_cluster(event.kind)) running_[queue].erase(place_of(event.job));
-    if (moves || event.kind == EventKind::withdraw) jobs.erase(place_of(event.job));
+    if (leaves_cluster(event.kind)) running_[queue].erase(place_of(view, event.job));
+    if (moves || event.kind == EventKind::withdraw) jobs.erase(place_of(view, event.job));
     if (!moves && !enters_queue(event.kind)) continue;
     keys_[index(event.job)] = key_of(view, event.job);
-    jobs.insert(place_of(event.job));
+    jobs.insert(place_of(view, event.job));
   }
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) fill(queue, view, decision);
 }

@@ -11,7 +11,7 @@
 
 namespace gpusched {
 
-/// Higher classes first, by submission within a class; `aging` of waiting outweighs one class. The order is that of
+/// Higher classes first, by arrival within a class; `aging` of waiting outweighs one class. The order is that of
 /// submit - class x aging, which never changes. The first job that does not fit blocks its scheduling queue, and may
 /// preempt running jobs of a lower class that come after it in the order, the last of them first, if that makes room.
 ///
@@ -29,12 +29,13 @@ class PriorityClasses {
  private:
   __extension__ using Key = __int128;  // microseconds; classes times aging exceed 64 bits
 
-  // Where a job stands: its key, then its id.
+  // Where a job stands: by its key, then by its place.
   struct Place {
     Key key = 0;
     JobId job = no_job;
+    std::uint32_t number = 0;  // of its QueuePlace
     friend bool operator<(const Place& a, const Place& b) {
-      return a.key != b.key ? a.key < b.key : index(a.job) < index(b.job);
+      return a.key != b.key ? a.key < b.key : a.number < b.number;
     }
   };
 
@@ -42,7 +43,9 @@ class PriorityClasses {
     return Key{view.submit(job).us} - Key{view.priority(job)} * aging_.us;
   }
   // Of a job that waits or runs.
-  [[nodiscard]] Place place_of(JobId job) const { return {keys_[index(job)], job}; }
+  [[nodiscard]] Place place_of(const View& view, JobId job) const {
+    return {keys_[index(job)], job, view.queue_place(job).number};
+  }
   void fill(std::uint32_t queue, const View& view, Decision& decision);
   bool preempt_for(const Place& head, std::uint32_t queue, const View& view, Decision& decision);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/preemptive/srtf.hpp"
 
+#include <algorithm>
+
 namespace gpusched {
 
 void ShortestRemaining::decide(const OracleView& view, Decision& decision) {
@@ -8,6 +10,7 @@ void ShortestRemaining::decide(const OracleView& view, Decision& decision) {
   note_outcome(view);
   touched_.assign(view.queue_count(), false);
   for (const Event& event : view.events()) note(view.at(event), event);
+  take_in(view);
   for (bool again = true; again;) {
     again = false;
     for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
@@ -124,10 +127,19 @@ void ShortestRemaining::note(const OracleView& view, const Event& event) {
     remove_running(view, event.job);
     touch_all();
   }
-  if (event.kind == EventKind::withdraw) jobs_.remove_job(view, event.job);
-  if (enters_queue(event.kind)) {
-    jobs_.add(view, newcomer(event.job, key(event.job, view.remaining(event.job), view)));
+  if (event.kind == EventKind::withdraw && std::erase(came_, view.queue_place(event.job)) == 0) {
+    jobs_.remove_job(view, event.job);
   }
+  if (enters_queue(event.kind)) came_.push_back(view.queue_place(event.job));
+}
+
+// Whoever comes, or comes back, at this instant joins the end of the list, by place.
+void ShortestRemaining::take_in(const OracleView& view) {
+  std::sort(came_.begin(), came_.end());
+  for (const QueuePlace& place : came_) {
+    jobs_.add(view, newcomer(place.job, key(place.job, view.remaining(place.job), view)));
+  }
+  came_.clear();
 }
 
 // Another queue may use freed capacity, unless each queue has machines of its own.

@@ -18,9 +18,10 @@ namespace gpusched {
 
 /// At every event the runnable jobs, in order of remaining time (SRTF) or remaining time x GPUs (SRSF), get the cluster
 /// greedily: a job that does not fit is passed over, and running jobs that others outrank are preempted. Ties are
-/// resolved as by one list of jobs that every event sorts stably by key. Arrivals and retries join the end of the list;
-/// a job whose key rose by a preemption cost goes behind the jobs that had that key already. Of those of one decision,
-/// stopped jobs go before started ones, each in list order.
+/// resolved as by one list of jobs that every event sorts stably by key, as in the source. Whoever comes or comes back
+/// joins the end of the list, those of one instant by place (QueuePlace); a job whose key rose by a preemption cost
+/// goes behind the jobs that had that key already. Of those of one decision, stopped jobs go before started ones, each
+/// in list order.
 ///
 /// The outcome equals that of emptying the cluster and placing all jobs in order, at less cost. Between events running
 /// jobs only move forward in the order, which keeps the assignment greedy; so an event costs only the jobs that it
@@ -99,6 +100,7 @@ class ShortestRemaining {
   void add_running(const View& view, const Running& running);
   void remove_running(const View& view, JobId job);
   void note(const OracleView& view, const Event& event);
+  void take_in(const OracleView& view);
   bool touch_all();
   bool fill(std::uint32_t queue, const OracleView& view, Decision& decision);
   bool place(std::uint32_t queue, const Rank& candidate, const OracleView& view, Decision& decision);
@@ -117,6 +119,7 @@ class ShortestRemaining {
   std::map<JobId, Displaced> displaced_;  // by the last decision
   std::vector<Displaced> victims_;        // of the present candidate
   std::vector<bool> touched_;
+  std::vector<QueuePlace> came_;  // at this instant
 };
 
 }  // namespace gpusched

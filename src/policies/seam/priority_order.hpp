@@ -27,7 +27,7 @@ inline double processors_of(const Shape& shape) {
                                : static_cast<double>(shape.tasks);
 }
 
-/// A score, smallest first; ties go to the lower job id.
+/// A score, smallest first; ties go to the earlier place (QueuePlace).
 struct PriorityOrder {
   std::string name;
   std::function<double(const JobFacts&)> score;

@@ -58,10 +58,13 @@ class Allox {
       entry.area[type] = gpu_s * static_cast<double>(reference_rate) / static_cast<double>(view.speed(job, type));
       any = true;
     }
+    const auto before = [&](JobId a, JobId b) { return view.queue_place(a) < view.queue_place(b); };
     if (any) {
-      waiting_.push_back(std::move(entry));
+      const auto place = std::upper_bound(waiting_.begin(), waiting_.end(), job,
+                                          [&](JobId a, const Waiting& b) { return before(a, b.job); });
+      waiting_.insert(place, std::move(entry));
     } else {
-      without_type_.push_back(job);
+      without_type_.insert(std::upper_bound(without_type_.begin(), without_type_.end(), job, before), job);
     }
   }
 
@@ -135,7 +138,7 @@ class Allox {
   std::uint32_t window_;
   AnyDurationEstimator estimator_;
   std::optional<EmptyCluster> empty_;
-  std::vector<Waiting> waiting_;     // in order of arrival
+  std::vector<Waiting> waiting_;     // in order of arrival (QueuePlace)
   std::vector<JobId> without_type_;  // likewise
 };
 

@@ -55,7 +55,8 @@ void Gavel::note_events(const View& view) {
 
 void Gavel::enter(const View& view, JobId id) {
   Job& job = jobs_[index(id)];
-  active_.push_back(id);
+  const auto before = [&](JobId a, JobId b) { return view.queue_place(a) < view.queue_place(b); };
+  active_.insert(std::upper_bound(active_.begin(), active_.end(), id, before), id);
   if (view.shape(id).gpu_milli() == 0) return;
   std::vector<OnType> types(type_count());
   bool any = false;

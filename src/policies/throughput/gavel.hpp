@@ -109,7 +109,7 @@ class Gavel {
   GavelOptions options_;
   std::optional<EmptyCluster> empty_;
   std::vector<Job> jobs_;        // by JobId
-  std::vector<JobId> active_;    // submitted and not finished, in that order
+  std::vector<JobId> active_;    // in the system, in order of arrival (QueuePlace)
   std::vector<double> given_s_;  // by GPU type: time given to all jobs since the last allocation
   Time last_allocation_ = Time::max(), round_end_ = Time::max();
   Time began_ = Time::max();  // the first event

@@ -385,6 +385,19 @@ TEST(Failures, SimulateGivesUpOnAJobThatNeverKeepsAnyWork) {
   EXPECT_GT(engine.kills(first), 100u);
 }
 
+// The second job would be done between two failures, but waits for the end of the first, which never comes.
+TEST(Failures, SimulateGivesUpSoonAlthoughAShortJobWaits) {
+  const JobTable jobs = table_of({{0, 100'000, 1}, {1, 10, 1}});
+  NodeFailures failures;
+  const NodeId all[] = {NodeId{0}};
+  failures.add_unit(failures.add_law({.mean_up_s = 1000, .mean_repair_s = 5}), all);
+  Engine engine(jobs, nodes(1, 1), {}, {.failures = &failures});
+  Fifo policy;
+  EXPECT_FALSE(simulate(engine, policy));
+  EXPECT_TRUE(goes_on_for_ever(engine));
+  EXPECT_LT(engine.kills(first), 30'000u);
+}
+
 TEST(Failures, SimulateGivesUpOnAGangForWhichNodesAreNeverUpTogether) {
   const JobTable jobs = table_of({{0, 100, 40}});
   NodeFailures failures;

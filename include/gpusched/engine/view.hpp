@@ -226,6 +226,10 @@ class View {
 
   /// True when nodes can fail in this run. Which are in service, cluster() tells: is_up(), up_gpus().
   [[nodiscard]] bool nodes_can_fail() const { return state_->effects.get<detail::Outages>().active(); }
+  /// True while some node will yet go out of service or come back.
+  [[nodiscard]] bool nodes_will_change() const {
+    return state_->effects.get<detail::Outages>().next_time() != Time::max();
+  }
   /// How often a node that went down stopped the job so far.
   [[nodiscard]] std::uint32_t kills(JobId job) const {
     return state_->saved.empty() ? 0 : state_->saved[index(job)].kills;

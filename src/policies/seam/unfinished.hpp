@@ -12,10 +12,10 @@ namespace gpusched {
 inline std::string why_unfinished(const Engine& engine) {
   const std::string jobs = std::to_string(engine.view().job_count() - engine.view().finished()) + " jobs";
   if (!goes_on_for_ever(engine)) return "left " + jobs + " waiting for ever";
-  if (engine.view().running().empty() && !engine.view().nodes_can_fail()) {
+  if (engine.view().running().empty() && !engine.view().nodes_will_change()) {
     return "leaves " + jobs + " waiting and only asks to be woken, again and again";
   }
-  if (engine.view().nodes_can_fail()) {
+  if (engine.view().nodes_will_change()) {
     return "leaves " + jobs +
            " unfinished for ever: failures of nodes and preemptions undo as much as they do, or too few nodes are up "
            "at "

@@ -46,6 +46,20 @@ TEST(Gandiva, SlicesShorterThanARestartAreToldSoonAlthoughManyJobsWait) {
   EXPECT_LT(preemptions.count, 40u * jobs_waiting);
 }
 
+// A node fails once, long ago: no failure is to come that might disturb the turns.
+TEST(Gandiva, SlicesShorterThanARestartAreToldSoonAfterTheLastFailure) {
+  const JobTable jobs = table_of({{.work = 1000}, {.work = 1000}});
+  const std::vector<NodeChange> changes{{whole_seconds(5), NodeId{0}, false}, {whole_seconds(6), NodeId{0}, true}};
+  NodeFailures failures;
+  failures.add_changes(changes);
+  Engine engine(jobs, Cluster::pool(1), {.preemption = {.restart = whole_seconds(30)}}, {.failures = &failures});
+  Gandiva policy(whole_seconds(17));
+  PreemptionCount preemptions;
+  EXPECT_FALSE(simulate(engine, policy, preemptions));
+  EXPECT_TRUE(goes_on_for_ever(engine));
+  EXPECT_LT(preemptions.count, 20'000u);
+}
+
 // Slices of 31 s of which 30 go into restarting: every turn brings a job a second further.
 TEST(Gandiva, SlowProgressOfManyJobsIsNotTakenForNone) {
   const JobTable jobs = table_of(std::vector<test::Row>(4000, {.work = 60}));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// JobTable: every job of a run, immutable, as columns indexed by JobId. Ids follow submission order, so "the next
-/// arrival" is a cursor and "earlier submitted" is a smaller id. Engines borrow a table; many may share one.
+/// arrival" is a cursor and "earlier submitted" is a smaller id; of equal instants, the job of the lower id in the
+/// trace comes first. Engines borrow a table; many may share one.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <limits>
@@ -86,6 +88,32 @@ class NameTable {
   std::uint32_t last_ = 0;
 };
 
+/// Text order in which runs of digits count as numbers: "job9" comes before "job10".
+inline bool natural_less(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto number_at = [&](std::string_view text, std::size_t& at) {
+    while (at < text.size() && text[at] == '0') ++at;
+    const std::size_t begin = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return text.substr(begin, at - begin);
+  };
+  std::size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::string_view x = number_at(a, i), y = number_at(b, j);
+      if (x.size() != y.size()) return x.size() < y.size();
+      if (x != y) return x < y;
+    } else if (a[i] != b[j]) {
+      return a[i] < b[j];
+    } else {
+      ++i;
+      ++j;
+    }
+  }
+  const std::size_t left_a = a.size() - i, left_b = b.size() - j;
+  return left_a != left_b ? left_a < left_b : a < b;
+}
+
 /// One job as a reader or a test writes it down. Names may be empty ("unknown").
 struct JobRecord {
   std::string_view id = {};                 ///< empty: numbered by its row
@@ -112,7 +140,7 @@ class JobTableBuilder;
 /// The immutable columns. Build one with JobTableBuilder.
 class JobTable {
  public:
-  /// Number of jobs; ids run from 0 to size() - 1 by (submit, row).
+  /// Number of jobs; ids run from 0 to size() - 1 by (submit, external_id()).
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(submit_.size()); }
 
   /// Instant of submission, on the trace's clock.
@@ -297,7 +325,8 @@ class JobTable {
   NameTable gpu_specs_, users_, groups_, vcs_, names_, families_;
 };
 
-/// Collects jobs row by row, in any order, and builds the table once.
+/// Collects jobs row by row and builds the table once, which does not depend on the order of the rows: jobs come by
+/// submission and id, and names and shapes are numbered by the first job that has them.
 class JobTableBuilder {
  public:
   /// No jobs.
@@ -316,6 +345,8 @@ class JobTableBuilder {
     table_.vcs_ = like.vcs_;
     table_.names_ = like.names_;
     table_.families_ = like.families_;
+    known_ = {like.gpu_specs_.size(), like.users_.size(), like.groups_.size(),
+              like.vcs_.size(),       like.names_.size(), like.families_.size()};
   }
 
   /// Makes room for that many jobs.
@@ -366,12 +397,18 @@ class JobTableBuilder {
   /// A job does not wait for one that is not in the table: for tables of a part of the jobs.
   void ignore_missing_predecessors() { ignores_missing_ = true; }
 
-  /// The finished table, sorted by submission (stable). Errors: an id appears twice, a job waits for one that is not in
-  /// the table, or jobs wait for each other in a circle.
+  /// The finished table, by submission; jobs of one instant by id, numbers or text by natural_less(), or by row where
+  /// ids are rows. Errors: an id appears twice, a job waits for one that is not in the table, or jobs wait for each
+  /// other in a circle.
   Result<JobTable> build() && {
     if (auto unique = check_ids_unique(); !unique) return Unexpected{unique.error()};
-    std::vector<std::uint32_t> order;
-    if (!std::is_sorted(table_.submit_.begin(), table_.submit_.end())) order = sort_by_submit();
+    std::vector<std::uint32_t> order = order_of_jobs();
+    if (std::is_sorted(order.begin(), order.end())) {
+      order.clear();
+    } else {
+      sort_rows(order);
+      number_by_first_job();
+    }
     if (auto linked = link(order); !linked) return Unexpected{linked.error()};
     return std::move(table_);
   }
@@ -496,12 +533,25 @@ class JobTableBuilder {
     return {};
   }
 
-  // Returns the row of each job.
-  std::vector<std::uint32_t> sort_by_submit() {
+  // The row of each job.
+  [[nodiscard]] std::vector<std::uint32_t> order_of_jobs() const {
+    const auto id = [this](std::uint32_t row) {
+      return std::string_view(table_.text_)
+          .substr(table_.text_begin_[row], table_.text_begin_[row + 1] - table_.text_begin_[row]);
+    };
+    const auto before = [&](std::uint32_t a, std::uint32_t b) {
+      if (table_.submit_[a] != table_.submit_[b]) return table_.submit_[a] < table_.submit_[b];
+      if (text_ids_) return natural_less(id(a), id(b));
+      return table_.number_.empty() ? a < b : table_.number_[a] < table_.number_[b];
+    };
     std::vector<std::uint32_t> order(size());
     std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return table_.submit_[a] < table_.submit_[b]; });
+    if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
+    return order;
+  }
+
+  // `order`: the row of each job.
+  void sort_rows(const std::vector<std::uint32_t>& order) {
     const auto permute = [&](auto& column) {
       if (column.empty()) return;
       auto sorted = column;
@@ -524,7 +574,43 @@ class JobTableBuilder {
     permute(table_.number_);
     permute_attempts(order);
     permute_text(order);
-    return order;
+  }
+
+  // Names and shapes get the numbers that they would have if the rows had come in the order of the jobs.
+  void number_by_first_job() {
+    std::vector<std::uint32_t> specs;
+    specs.reserve(size());
+    for (const std::uint32_t shape : table_.shape_) specs.push_back(table_.shapes_[shape].gpu_spec);
+    number_names(table_.gpu_specs_, specs, known_[0]);
+    number_names(table_.users_, table_.user_, known_[1]);
+    number_names(table_.groups_, table_.group_, known_[2]);
+    number_names(table_.vcs_, table_.vc_, known_[3]);
+    number_names(table_.names_, table_.name_, known_[4]);
+    number_names(table_.families_, table_.family_, known_[5]);
+    std::vector<std::uint32_t> number(table_.shapes_.size(), no_index);
+    std::vector<Shape> shapes;
+    for (std::uint32_t job = 0; job < size(); ++job) {
+      std::uint32_t& shape = table_.shape_[job];
+      if (number[shape] == no_index) {
+        number[shape] = static_cast<std::uint32_t>(shapes.size());
+        shapes.push_back(table_.shapes_[shape]);
+        shapes.back().gpu_spec = specs[job];
+      }
+      shape = number[shape];
+    }
+    table_.shapes_ = std::move(shapes);
+  }
+
+  // The first `known` names keep their numbers.
+  static void number_names(NameTable& names, std::vector<std::uint32_t>& column, std::uint32_t known) {
+    NameTable ordered;
+    std::vector<std::uint32_t> number(names.size(), no_index);
+    for (std::uint32_t name = 0; name < known; ++name) number[name] = ordered.intern(names[name]);
+    for (std::uint32_t& name : column) {
+      if (number[name] == no_index) number[name] = ordered.intern(names[name]);
+      name = number[name];
+    }
+    names = std::move(ordered);
   }
 
   void permute_attempts(const std::vector<std::uint32_t>& order) {
@@ -554,6 +640,7 @@ class JobTableBuilder {
   }
 
   JobTable table_;
+  std::array<std::uint32_t, 6> known_{1, 1, 1, 1, 1, 1};  // names of each kind that keep their numbers
   std::vector<Wait> waits_;
   NameTable awaited_;  // ids of jobs that others wait for
   bool ignores_missing_ = false;

@@ -67,7 +67,9 @@ Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluste
   const auto specs = parse_policies(registry, reference);
   if (!specs) return bad_reference(specs.error().to_string());
   if (specs->size() != 1) return bad_reference("expected one policy, not " + reference);
-  auto policy = make_policy(registry, specs->front(), {.jobs = &window.jobs, .cluster = &cluster, .seed = config.seed});
+  auto policy =
+      make_policy(registry, specs->front(),
+                  {.jobs = &window.jobs, .cluster = &cluster, .seed = config.seed, .runtime = config.env.runtime});
   if (!policy) return bad_reference(policy.error().to_string());
   Engine engine(window.jobs, cluster, engine_options(config.env, window),
                 {.runtime = config.env.runtime, .failures = config.env.failures});

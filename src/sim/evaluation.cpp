@@ -51,7 +51,8 @@ Result<AnyPolicy> make_contestant(const PolicyRegistry& registry, const PolicySp
 
 Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
                             std::span<const PolicySpec> policies, const PolicyRegistry& registry) {
-  const PolicyContext context{.jobs = &trace, .cluster = &cluster, .seed = options.engine.seed};
+  const PolicyContext context{
+      .jobs = &trace, .cluster = &cluster, .seed = options.engine.seed, .runtime = &options.runtime.model};
   for (const PolicySpec& spec : policies) {
     if (auto made = make_contestant(registry, spec, options.backfill, context); !made) return Unexpected{made.error()};
   }
@@ -77,8 +78,11 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   const JobChanges changes = options.conditions.changes.slice(first, jobs.size());
   const MeasureWindow measured{.first = windows.warm_up, .count = windows.jobs};
   const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
-  const PolicyContext context{
-      .jobs = &jobs, .cluster = &cluster, .seed = seed, .past = ends ? ends->before(JobId{first}) : PastJobs{}};
+  const PolicyContext context{.jobs = &jobs,
+                              .cluster = &cluster,
+                              .seed = seed,
+                              .past = ends ? ends->before(JobId{first}) : PastJobs{},
+                              .runtime = &options.runtime.model};
   auto policy = make_contestant(registry, spec, options.backfill, context);
   if (!policy) return Unexpected{policy.error()};
   EngineOptions engine_options = options.engine;

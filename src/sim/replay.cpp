@@ -127,8 +127,11 @@ class StoppablePolicy {
 };
 
 PolicyContext context_of(const ReplayInput& input) {
-  return {
-      .jobs = &input.trace.jobs, .cluster = &input.cluster, .seed = input.options.seed, .past = input.history.past()};
+  return {.jobs = &input.trace.jobs,
+          .cluster = &input.cluster,
+          .seed = input.options.seed,
+          .past = input.history.past(),
+          .runtime = &input.runtime.model};
 }
 
 // Passes on to the policy's own log, if it keeps one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gavel's rounds and AlloX against reference rules, where all GPUs are alike: the same starts and ends on random small
-// cases. What speeds change is in tests/policies/throughput.
+// Gavel's rounds and AlloX, and those of Gavel's artifact, against reference rules where all GPUs are alike: the same
+// starts and ends on random small cases. What speeds change is in tests/policies/throughput.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,23 +24,47 @@ std::vector<Row> one_gpu_rows() {
   return rows;
 }
 
-void expect_rounds(const std::string& policy, std::int64_t round, std::int64_t between, ReferenceShares shares) {
+TEST(ThroughputDifferential, GavelServesTheFirstJobsInRounds) {
+  const auto expect = [](const std::string& policy, std::int64_t round, std::int64_t between) {
+    check_many(1000, [&] {
+      const std::vector<Row> rows = one_gpu_rows();
+      const auto gpus = *rc::gen::inRange<std::uint32_t>(1, 4);
+      RC_ASSERT(run_policy(policy, table_of(rows), Cluster::pool(gpus)) ==
+                ReferenceRounds(gpus, round, between).run(rows));
+    });
+  };
+  expect("gavel{objective=fifo,aware=false,round_s=6,reset_s=0}", 6, 0);
+  expect("gavel{objective=fifo,round_s=4,reset_s=9}", 4, 9);
+}
+
+void expect_artifact(const std::string& policy, std::uint32_t most_gpus, std::int64_t round, std::int64_t between,
+                     ReferenceShares shares) {
   check_many(1000, [&] {
-    const std::vector<Row> rows = one_gpu_rows();
-    const auto gpus = *rc::gen::inRange<std::uint32_t>(1, 4);
+    std::vector<Row> rows = one_gpu_rows();
+    // What is left differs from job to job by other than whole rounds, so that one is the shortest.
+    if (shares == ReferenceShares::shortest) {
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i].work = rows[i].work % 4 * round + 1 + static_cast<std::int64_t>(i);
+    }
+    const auto gpus = *rc::gen::inRange<std::uint32_t>(1, most_gpus + 1);
     RC_ASSERT(run_policy(policy, table_of(rows), Cluster::pool(gpus)) ==
-              ReferenceRounds(gpus, round, between, shares).run(rows));
+              ReferenceArtifact(gpus, round, between, shares).run(rows));
   });
 }
 
-TEST(ThroughputDifferential, GavelServesTheFirstJobsInRounds) {
-  expect_rounds("gavel{objective=fifo,aware=false,round_s=6,reset_s=0}", 6, 0, ReferenceShares::first_come);
-  expect_rounds("gavel{objective=fifo,round_s=4,reset_s=9}", 4, 9, ReferenceShares::first_come);
+TEST(ThroughputDifferential, TheArtifactOfGavelServesTheFirstJobsInItsRounds) {
+  expect_artifact("gavel@gavel{objective=fifo,round_s=6,reset_s=0}", 3, 6, 0, ReferenceShares::first_come);
+  expect_artifact("gavel@gavel{objective=fifo,round_s=4,reset_s=9}", 3, 4, 9, ReferenceShares::first_come);
 }
 
 TEST(ThroughputDifferential, TheFifoOfGavelsArtifactLetsEverybodyTakeTurns) {
-  expect_rounds("fifo@gavel{round_s=6,reset_s=0}", 6, 0, ReferenceShares::everybody);
-  expect_rounds("fifo@gavel{round_s=4,reset_s=11}", 4, 11, ReferenceShares::everybody);
+  expect_artifact("fifo@gavel{round_s=6,reset_s=0}", 3, 6, 0, ReferenceShares::everybody);
+  expect_artifact("fifo@gavel{round_s=4,reset_s=11}", 3, 4, 11, ReferenceShares::everybody);
+}
+
+TEST(ThroughputDifferential, TheAlloxOfGavelsArtifactHoldsTheGpuForTheShortest) {
+  expect_artifact("allox@gavel{alpha=1,round_s=26,reset_s=0}", 1, 26, 0, ReferenceShares::shortest);
+  expect_artifact("allox@gavel{alpha=1,round_s=14,reset_s=33}", 1, 14, 33, ReferenceShares::shortest);
 }
 
 // On alike GPUs the least sum of completion times starts the shortest jobs first. Run times differ, so that there is

@@ -48,6 +48,16 @@ class RuntimeModel {
     rates_[std::size_t{row} * gpu_types_ + gpu_type] = rate;
   }
 
+  /// What the rates of gangs of `family` on `gpus` whole GPUs (0: those that have no row of their own) were measured
+  /// as, in a unit such as steps a second: `reference` on the reference device, `here` on that GPU type. Precondition:
+  /// as of set(), or of set_for_gang() for that gang.
+  void set_throughput(std::uint32_t family, std::uint32_t gpus, std::uint32_t gpu_type, double reference, double here) {
+    const std::uint32_t row = gpus == 0 ? family : rows_.own_row(family, gpus);
+    throughputs_.resize(std::size_t{rows_.size()} * (gpu_types_ + 1), 0.0);
+    throughputs_[std::size_t{row} * (gpu_types_ + 1)] = reference;
+    throughputs_[std::size_t{row} * (gpu_types_ + 1) + 1 + gpu_type] = here;
+  }
+
   /// Sets the rate of a task of `family` on a MIG instance of that profile (MigModel::profiles()) of a GPU type. Until
   /// then it is that of the type: run times are those of the share that the job asked for. Precondition: rate > 0,
   /// profile < 8.
@@ -91,6 +101,15 @@ class RuntimeModel {
     return {rates_.data() + std::size_t{rows_.row_of(family, shape)} * gpu_types_, gpu_types_};
   }
 
+  /// The throughputs of a gang of `family` and `shape`: on the reference device, then by GPU type, 0 where it was not
+  /// measured; none where rates alone are known.
+  [[nodiscard]] std::span<const double> throughputs(std::uint32_t family, const Shape& shape) const {
+    if (family >= rows_.families()) return {};
+    const std::size_t begin = std::size_t{rows_.row_of(family, shape)} * (gpu_types_ + 1);
+    if (begin >= throughputs_.size() || throughputs_[begin] <= 0) return {};
+    return {throughputs_.data() + begin, std::size_t{gpu_types_} + 1};
+  }
+
   /// Rate of a task of `family` on a MIG instance, as set_slice() or else set() set it.
   [[nodiscard]] RatePpm slice_rate(std::uint32_t family, std::uint32_t gpu_type, std::uint32_t profile) const {
     const bool known = family < rows_.families() && gpu_type < gpu_types_ && !slices_.empty();
@@ -117,6 +136,8 @@ class RuntimeModel {
   std::uint32_t gpu_types_ = 0;
   GangRows rows_;
   std::vector<RatePpm> rates_;  // [row * gpu_types_ + type]
+  std::vector<double>
+      throughputs_;  // [row * (gpu_types_ + 1)]: on the reference, then by type; may end before the rows
   SpanModel spans_;
   std::vector<std::uint32_t> extras_;
   std::vector<RatePpm> slices_;  // [slice_place()], 0: not set; empty until set

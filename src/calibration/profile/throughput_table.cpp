@@ -250,11 +250,13 @@ Result<CalibratedRuntime> runtime_model_from_throughputs(const ThroughputTable& 
       const auto ppm = static_cast<RatePpm>(std::clamp(rate, 1.0, 4e9));
       if (shape.is_share()) {
         model.set(jobs.family(job), machine.gpu_type, ppm);
+        model.set_throughput(jobs.family(job), 0, machine.gpu_type, *base, *throughput);
         if (machine.mig != no_index && row != nullptr) {
           set_slices(model, jobs.family(job), machine, cluster, *row, *base);
         }
       } else {
         model.set_for_gang(jobs.family(job), gpus, machine.gpu_type, ppm);
+        model.set_throughput(jobs.family(job), gpus, machine.gpu_type, *base, *throughput);
       }
     }
     if (throughputs.filled() && filled++ == 0) example = gang;

@@ -25,6 +25,8 @@ struct BackfillInfo {
   /// The policy that starts jobs in this order and backfills by these run times. Errors: what it cannot plan for.
   std::function<Result<AnyPolicy>(PriorityOrder, AnyDurationEstimator, const PolicyParameters&, const PolicyContext&)>
       make;
+  bool chooses_nodes = false;               ///< as PolicyInfo's, for reservations
+  std::vector<Asymmetry> asymmetries = {};  ///< as PolicyInfo's
 };
 
 /// Every backfilling method. A new one is a function that returns its row, and a line in backfill.cpp.

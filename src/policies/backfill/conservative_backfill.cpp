@@ -278,7 +278,8 @@ BackfillInfo conservative_backfill_info() {
         if (!profile) return Unexpected{profile.error()};
         return AnyPolicy(ConservativeBackfill(std::move(order), std::move(estimator), *std::move(profile),
                                               depth == 0 ? no_index : static_cast<std::uint32_t>(depth)));
-      }};
+      },
+      .chooses_nodes = true};
   info.parameters.push_back(
       {.name = "depth",
        .fallback = 0.0,

@@ -82,7 +82,8 @@ PolicyInfo lsf_info() {
                       number("used_factor", 0.7, "CPU_TIME_FACTOR: weight of past GPU hours", 0),
                       number("run_time_factor", 0.7, "RUN_TIME_FACTOR: weight of the hours of running jobs", 0),
                       number("run_job_factor", 3, "RUN_JOB_FACTOR: weight of GPUs held, plus one", 0.001),
-                      number("history_hours", 5, "HIST_HOURS: after this long a tenth of past usage counts", 0.001)}},
+                      number("history_hours", 5, "HIST_HOURS: after this long a tenth of past usage counts", 0.001)},
+       .asymmetries = {{Symmetry::time_scale, "hours weigh beside numbers of GPUs"}}},
       make_lsf);
 }
 

@@ -9,7 +9,7 @@
 
 namespace gpusched {
 
-// The owner who holds the fewest GPUs, then the one named first.
+// The owner who holds the fewest GPUs, then the one whose first job came first.
 struct MaxMin::ByHeld : RankedOrder {
   explicit ByHeld(const PerOwner<MilliGpu>& of_owners) : held(&of_owners) {}
   [[nodiscard]] std::int64_t major(const RankedClasses::Class& jobs) const { return (*held)[jobs.member]; }

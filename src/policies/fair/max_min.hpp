@@ -14,7 +14,7 @@
 namespace gpusched {
 
 /// Progressive filling: again and again the earliest job that fits starts of the owner who holds the fewest GPUs and
-/// has such a job; ties go to the owner named first in the trace. O(shapes + log n) an
+/// has such a job; ties go to the owner whose first job came first. O(shapes + log n) an
 /// event, O(shapes x log n) a start.
 ///
 /// With preemption, a job that does not fit may take GPUs from owners who hold more: their running jobs stop, those of

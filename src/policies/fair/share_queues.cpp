@@ -464,7 +464,8 @@ PolicyInfo volcano_info() {
         return make(std::move(options), parameters, context);
       },
       .preemptive = true,
-      .work_conserving = true};
+      .work_conserving = true,
+      .chooses_nodes = true};
 }
 
 }  // namespace gpusched

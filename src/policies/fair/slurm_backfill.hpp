@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "src/policies/fair/slurm.hpp"
@@ -45,8 +46,8 @@ class SlurmBackfill {
   Options options_;
   EstimatedEnds ends_;
   CapacityProfile empty_;
-  Time next_pass_{};      // not before
-  bool changed_ = false;  // some event since the last pass
+  Time next_pass_{std::numeric_limits<std::int64_t>::min()};  // not before
+  bool changed_ = false;                                      // some event since the last pass
 };
 
 }  // namespace gpusched

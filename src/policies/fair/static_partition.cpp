@@ -54,7 +54,7 @@ std::vector<OwnerDemand> demands_of(OwnerColumn column, const JobTable& jobs) {
   return demands;
 }
 
-/// Whole GPUs by weight, the remainder one each to the first owners of any weight.
+/// Whole GPUs by weight, the remainder one each to the owners of any weight whose first jobs came first.
 std::vector<std::int64_t> divide(std::int64_t gpus, const std::vector<std::int64_t>& weights) {
   const std::int64_t sum = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
   std::vector<std::int64_t> parts;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/policies/queues/class_queues.hpp"
+#include "src/policies/queues/periods.hpp"
 
 namespace gpusched {
 
@@ -26,7 +27,7 @@ void Themis::decide(const OracleView& view, Decision& decision) {
 
 // The next multiple of the lease, or the end of a lease that was paid for.
 Time Themis::next_wake(const View& view) const {
-  Time next{(view.now().us / options_.lease.us + 1) * options_.lease.us};
+  const Time next = multiple_after(view.now(), options_.lease);
   const auto to_end = leases_.upper_bound({view.now(), no_job});
   return to_end != leases_.end() && to_end->first < next ? to_end->first : next;
 }

@@ -151,7 +151,8 @@ PolicyInfo agenda_info() {
           },
           .preemptive = true,
           .agent = true,
-          .knowledge = known_of_runs};
+          .knowledge = known_of_runs,
+          .asymmetries = {{Symmetry::time_scale, "of a job of which nothing is known an hour is assumed"}}};
 }
 
 }  // namespace gpusched

@@ -160,7 +160,8 @@ PolicyInfo rl_policy_info() {
               [](const PolicySpec& spec) {
                 const std::string folder = folder_of(spec.name);
                 return std::vector<std::string>{folder + "/model.json", folder + "/weights.bin"};
-              }};
+              },
+          .asymmetries = {{Symmetry::time_scale, "networks read logarithms of seconds"}}};
 }
 
 // The row of `rl:builtin/NAME`.

@@ -14,7 +14,8 @@ PolicyInfo qssf_info() {
            "simplified: smallest predicted GPU time first in each virtual cluster, without the learned predictor",
        .source =
            "Hu et al., Characterization and prediction of deep learning workloads, SC'21 (Helios), QSSF service; one "
-           "predictor in place of gradient-boosted trees and name similarity"},
+           "predictor in place of gradient-boosted trees and name similarity",
+       .asymmetries = {{Symmetry::time_scale, "of a job of which nothing is known an hour is assumed"}}},
       {.score =
            [](const PolicyParameters&) { return [](const JobFacts& job) { return job.requested_s * job.processors; }; },
        .estimate = "history"});

@@ -11,11 +11,14 @@ namespace gpusched {
 namespace {
 
 PolicyInfo regression_info(const char* name, const char* formula, double (*score)(const JobFacts&)) {
-  return list_policy_info({.name = name,
-                           .summary = std::string("regressed score, smallest first: ") + formula,
-                           .source = "Carastan-Santos and Camargo, Obtaining dynamic scheduling policies with "
-                                     "simulation and machine learning, SC'17"},
-                          {.score = [score](const PolicyParameters&) { return score; }});
+  return list_policy_info(
+      {.name = name,
+       .summary = std::string("regressed score, smallest first: ") + formula,
+       .source = "Carastan-Santos and Camargo, Obtaining dynamic scheduling policies with "
+                 "simulation and machine learning, SC'17",
+       .asymmetries = {{Symmetry::time_shift, "the logarithm of the instant of submission counts"},
+                       {Symmetry::time_scale, "run times in seconds weigh beside GPUs and logarithms"}}},
+      {.score = [score](const PolicyParameters&) { return score; }});
 }
 
 }  // namespace

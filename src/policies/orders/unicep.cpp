@@ -43,7 +43,9 @@ PolicyInfo unicep_sc20_info() {
   return list_policy_info(
       {.name = "unicep@sc20",
        .summary = "UNICEP as RLScheduler computes it: one-GPU jobs last",
-       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting"},
+       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting",
+       .asymmetries = {{Symmetry::time_shift, "the wait is the instant of submission, less a second"},
+                       {Symmetry::time_scale, "of the wait a second is taken off"}}},
       {.score = [](const PolicyParameters&) {
         return [](const JobFacts& job) { return unicep_score(whole(job), -1 - job.submit_s); };
       }});

@@ -24,7 +24,8 @@ PolicyInfo weighted_info() {
                  "time and size, as the products of run time and size in F1 to F4 (Carastan-Santos and Camargo, SC'17)",
        .parameters = {coefficient("run_time", 1, "weight of ln(estimated run time / s); above 0: short jobs first"),
                       coefficient("gpus", 1, "weight of ln(GPUs); above 0: small jobs first"),
-                      coefficient("wait", 0.1, "weight of each hour waited; above 0: no job starves")}},
+                      coefficient("wait", 0.1, "weight of each hour waited; above 0: no job starves")},
+       .asymmetries = {{Symmetry::time_scale, "hours waited weigh beside logarithms"}}},
       {.score = [](const PolicyParameters& parameters) {
         const double run_time = parameters.number("run_time"), gpus = parameters.number("gpus");
         const double per_second = parameters.number("wait") / 3600;

@@ -34,7 +34,9 @@ PolicyInfo wfp3_sc20_info() {
   return list_policy_info(
       {.name = "wfp3@sc20",
        .summary = "WFP3 as RLScheduler computes it: long jobs first",
-       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting"},
+       .source = "RLScheduler (SC'20) artifact; quirk: w = -1 - submit, because scheduled_time is -1 while waiting",
+       .asymmetries = {{Symmetry::time_shift, "the wait is the instant of submission, less a second"},
+                       {Symmetry::time_scale, "of the wait a second is taken off"}}},
       {.score = [](const PolicyParameters&) {
         return [](const JobFacts& job) { return wfp3_score(job, -1 - job.submit_s); };
       }});

@@ -276,7 +276,8 @@ PolicyInfo k8s_info() {
         }
         return AnyPolicy(K8s(std::move(options)));
       },
-      .work_conserving = true};
+      .work_conserving = true,
+      .chooses_nodes = true};
 }
 
 }  // namespace gpusched

@@ -373,7 +373,9 @@ PolicyInfo packing_info(PackingRule rule, std::string summary, std::string sourc
             const double seed = rule == PackingRule::random ? parameters.number("seed") : 0;
             return AnyPolicy(Packing(rule, drawing_seed(seed, context), std::move(pods)));
           },
-          .work_conserving = true};
+          .work_conserving = true,
+          .chooses_nodes = true,
+          .asymmetries = {{Symmetry::node_order, "of equal nodes the seed draws one, or an order for all of the run"}}};
 }
 
 }  // namespace

@@ -387,7 +387,8 @@ PolicyInfo las_info() {
         return AnyPolicy(AttainedService(std::move(options), context.jobs->families()));
       },
       .preemptive = true,
-      .work_conserving = true};
+      .work_conserving = true,
+      .asymmetries = {{Symmetry::time_scale, "the quantum is an hour of GPU time where none is given"}}};
 }
 
 PolicyInfo tiresias_info() {
@@ -400,7 +401,8 @@ PolicyInfo tiresias_info() {
       .make = [](const PolicyParameters& parameters,
                  const PolicyContext& context) { return make_tiresias("tiresias", false, parameters, context); },
       .preemptive = true,
-      .work_conserving = true};
+      .work_conserving = true,
+      .chooses_nodes = true};
 }
 
 PolicyInfo tiresias_gittins_info() {
@@ -429,7 +431,8 @@ PolicyInfo tiresias_gittins_info() {
           .make = [](const PolicyParameters& given,
                      const PolicyContext& context) { return make_tiresias("tiresias-gittins", true, given, context); },
           .preemptive = true,
-          .work_conserving = true};
+          .work_conserving = true,
+          .chooses_nodes = true};
 }
 
 }  // namespace gpusched

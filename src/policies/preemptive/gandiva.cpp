@@ -5,6 +5,7 @@
 #include <span>
 
 #include "gpusched/policy/most_freed.hpp"
+#include "src/policies/queues/periods.hpp"
 
 namespace gpusched {
 
@@ -16,7 +17,7 @@ void Gandiva::decide(const View& view, Decision& decision) {
   note_events(view);
   serve(view, decision, view.now().us % options_.slice.us == 0);
   if (view.pending_count() == 0) return;
-  const Time next{(view.now().us / options_.slice.us + 1) * options_.slice.us};
+  const Time next = multiple_after(view.now(), options_.slice);
   if (next != next_wake_ && decision.wake(next) == Verdict::ok) next_wake_ = next;
 }
 

@@ -38,6 +38,11 @@ Result<void> check_input(const std::string& policy, const PolicyContext& context
   return {};
 }
 
+std::vector<Asymmetry> helios_asymmetries() {
+  return {{Symmetry::node_order, "nodes count as alike, and the first of those that would do is taken"},
+          {Symmetry::time_scale, "decisions come once a second, and some of them a second late"}};
+}
+
 PolicyInfo list_info(HeliosList::Kind kind, const std::string& name, std::string summary, const std::string& estimate) {
   PolicyInfo info{
       .name = name,
@@ -45,6 +50,7 @@ PolicyInfo list_info(HeliosList::Kind kind, const std::string& name, std::string
       .source = "HeliosArtifact (SC'21), framework/QSSF Service: whole seconds, its 'consolidate' placement",
       .complexity = "O(log n)"};
   if (!estimate.empty()) info.parameters = estimate_parameters(estimate);
+  info.asymmetries = helios_asymmetries();
   info.make = [kind, name, estimate](const PolicyParameters& parameters,
                                      const PolicyContext& context) -> Result<AnyPolicy> {
     if (auto checked = check_input(name, context); !checked) return Unexpected{checked.error()};
@@ -270,7 +276,8 @@ PolicyInfo srtf_helios_info() {
                 !context.cluster->vcs.empty() && std::any_of(nodes.begin(), nodes.end(), serves_all);
             return AnyPolicy(HeliosSrtf(queues_by_node(*context.cluster), share_nodes));
           },
-          .preemptive = true};
+          .preemptive = true,
+          .asymmetries = helios_asymmetries()};
 }
 
 }  // namespace gpusched

@@ -163,7 +163,9 @@ PolicyInfo muri_info(bool by_service) {
             if (auto checked = check_one_gpu_tasks(name, context); !checked) return Unexpected{checked.error()};
             return AnyPolicy(MuriShortest(by_service));
           },
-          .preemptive = true};
+          .preemptive = true,
+          .asymmetries = {{Symmetry::node_order, "nodes count as alike, and the first of those that would do is taken"},
+                          {Symmetry::time_scale, "an overhead of 10 s at every event, and other constants"}}};
 }
 
 }  // namespace

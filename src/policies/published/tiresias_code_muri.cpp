@@ -263,7 +263,8 @@ PolicyInfo tiresias_code_info() {
             return AnyPolicy(TiresiasCode({first_limit_gpu_s, second_limit_gpu_s}, knob));
           },
           .preemptive = true,
-          .aliases = {"dlas-gpu"}};
+          .aliases = {"dlas-gpu"},
+          .asymmetries = {{Symmetry::time_scale, "limits of queues, and delays in whole seconds"}}};
 }
 
 PolicyInfo tiresias_muri_info() {
@@ -280,7 +281,8 @@ PolicyInfo tiresias_muri_info() {
             return AnyPolicy(TiresiasMuri({first_limit_gpu_s, second_limit_gpu_s}, 0));
           },
           .preemptive = true,
-          .aliases = {"tiresias-l"}};
+          .aliases = {"tiresias-l"},
+          .asymmetries = {{Symmetry::time_scale, "limits of queues, and an overhead of 10 s at every event"}}};
 }
 
 }  // namespace gpusched

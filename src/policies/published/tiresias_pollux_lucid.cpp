@@ -5,12 +5,14 @@
 #include <string>
 #include <utility>
 
+#include "src/policies/queues/periods.hpp"
+
 namespace gpusched {
 namespace {
 
 constexpr Time round_length = whole_seconds(60);
 
-Time round_from(Time t) { return {(t.us + round_length.us - 1) / round_length.us * round_length.us}; }
+Time round_from(Time t) { return multiple_from(t, round_length); }
 
 }  // namespace
 
@@ -136,7 +138,8 @@ PolicyInfo rounds_info(PolluxLucidForm form, std::string summary, std::string so
           .make = [form](const PolicyParameters&, const PolicyContext&) -> Result<AnyPolicy> {
             return AnyPolicy(TiresiasPolluxLucid(form));
           },
-          .preemptive = true};
+          .preemptive = true,
+          .asymmetries = {{Symmetry::time_scale, "rounds of 60 s, limits of queues and costs of starts"}}};
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ ParameterInfo owner_parameter(std::string fallback);
 Result<OwnerColumn> owner_column(std::string_view policy, const PolicyParameters& parameters,
                                  const PolicyContext& context);
 
-/// Weights of owners in order of first appearance in the trace, in thousandths; an owner beyond the list weighs one.
+/// Weights of owners in order of their first jobs, in thousandths; an owner beyond the list weighs one.
 class OwnerWeights {
  public:
   OwnerWeights() = default;

@@ -15,6 +15,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "gpusched/data/runtime_model.hpp"
 #include "gpusched/policy/past_jobs.hpp"
 #include "gpusched/policy/policy.hpp"
 
@@ -58,6 +59,22 @@ struct PolicyContext {
   std::uint64_t seed = 0;
   std::string spec_name = {};  ///< the policy as written, which holds the folder of `rl:DIR`; set by the registry
   PastJobs past = {};          ///< what predictions know before the run; borrowed for the call
+  const RuntimeModel* runtime = nullptr;  ///< borrowed for the policy's life; null: all jobs run at the reference rate
+};
+
+/// What the schedule of a run should not depend on, beyond what the policy's definition says.
+enum class Symmetry : std::uint8_t {
+  row_order,   ///< of the trace: jobs of one instant are told apart by their ids
+  node_order,  ///< of the cluster, where nodes of one GPU type are alike
+  time_shift,  ///< all instants later by the same time
+  time_scale,  ///< all times, parameters in seconds among them, times the same factor
+  user_names,  ///< users, and groups, of other names
+};
+
+/// A symmetry that a policy does not keep.
+struct Asymmetry {
+  Symmetry of;
+  std::string reason;  ///< what in its definition decides instead
 };
 
 struct PriorityOrder;        // priority_order.hpp
@@ -89,6 +106,10 @@ struct PolicyInfo {
   std::function<std::string(const PolicyParameters&, const std::string&)> knowledge = {};
   /// The files that the policy reads when it is made; none where empty.
   std::function<std::vector<std::string>(const PolicySpec&)> files = {};
+  /// It chooses nodes itself, whatever the run's placement rule; of nodes that are equal to it the first is taken.
+  bool chooses_nodes = false;
+  /// The symmetries that its definition does not have. tests/policies/symmetry_test.cpp tries the others.
+  std::vector<Asymmetry> asymmetries = {};
   /// For a policy that has more to tell of a run than the usual files: an observer that notes it.
   std::function<Result<std::unique_ptr<PolicyLog>>(const PolicyParameters&, const PolicyContext&)> log = {};
 };

@@ -10,6 +10,7 @@
 #include "gpusched/engine/decision.hpp"
 #include "src/policies/seam/duration_estimator.hpp"
 #include "src/policies/throughput/empty_cluster.hpp"
+#include "src/policies/throughput/gavel_allocator.hpp"
 #include "src/policies/throughput/min_cost_assignment.hpp"
 
 namespace gpusched {
@@ -17,12 +18,13 @@ namespace {
 
 // At each event the idle GPUs are matched, as in Gavel's artifact (policies/allox.py): with nothing idle there is
 // nothing to decide, and places in queues are forgotten. A job that is k-th from the end of its queue delays k jobs, by
-// its time on that GPU type: that is what its place costs. A gang, which the paper does not know, counts with its time
-// x GPUs. Gangs that no GPU type alone can hold, and jobs without GPUs, start where there is room, after the others.
+// its time on that GPU type: that is what its place costs. Of assignments of equal cost the types named first decide. A
+// gang, which the paper does not know, counts with its time x GPUs. Gangs that no GPU type alone can hold, and jobs
+// without GPUs, start where there is room, after the others.
 class Allox {
  public:
-  Allox(std::uint32_t gpu_types, std::uint32_t window, AnyDurationEstimator estimator)
-      : gpu_types_(gpu_types), window_(window), estimator_(std::move(estimator)) {}
+  Allox(const GpuTypes& types, std::uint32_t window, AnyDurationEstimator estimator)
+      : types_by_name_(types.by_name), gpu_types_(types.count()), window_(window), estimator_(std::move(estimator)) {}
 
   [[nodiscard]] std::string_view name() const { return "allox"; }
   [[nodiscard]] bool clairvoyant() const { return estimator_.clairvoyant(); }
@@ -78,7 +80,7 @@ class Allox {
     };
     std::vector<Place> places;
     std::vector<std::uint32_t> capacity;
-    for (std::uint32_t type = 0; type < gpu_types_; ++type) {
+    for (const std::uint32_t type : types_by_name_) {
       // GPUs of a type are alike: if all jobs went there, their queues would be as long as this.
       const std::size_t longest = idle[type] == 0 ? 0 : (rows.size() + idle[type] - 1) / idle[type];
       for (std::uint32_t from_end = 1; from_end <= longest; ++from_end) {
@@ -134,6 +136,7 @@ class Allox {
     return rows;
   }
 
+  std::vector<std::uint32_t> types_by_name_;  // the order of places, by which ties go
   std::uint32_t gpu_types_;
   std::uint32_t window_;
   AnyDurationEstimator estimator_;
@@ -161,8 +164,8 @@ PolicyInfo allox_info() {
           .make = [](const PolicyParameters& given, const PolicyContext& context) -> Result<AnyPolicy> {
             auto estimator = make_duration_estimator(given, context);
             if (!estimator) return unexpected("policy allox, " + estimator.error().to_string());
-            return AnyPolicy(Allox(static_cast<std::uint32_t>(context.cluster->gpu_types.size()),
-                                   static_cast<std::uint32_t>(given.number("window_jobs")), *std::move(estimator)));
+            return AnyPolicy(Allox(GpuTypes(*context.cluster), static_cast<std::uint32_t>(given.number("window_jobs")),
+                                   *std::move(estimator)));
           }};
 }
 

@@ -2,11 +2,14 @@
 #include "src/sim/protocols/gavel_protocol.hpp"
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "src/sim/protocols/python_random.hpp"
+#include "gpusched/policy/simulate.hpp"
+#include "src/base/python_random.hpp"
+#include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 namespace {
@@ -48,20 +51,21 @@ double draw_seconds(PythonRandom& random) {
   return 60 * std::pow(10, is_long ? uniform(random, 3, 4) : uniform(random, 1.5, 3));
 }
 
-}  // namespace
+// Draws the jobs of one seed, one after another.
+class JobDraws {
+ public:
+  JobDraws(const ThroughputTable& throughputs, std::uint64_t seed)
+      : throughputs_(throughputs), known_(templates()), random_(seed + 2) {}  // Scheduler._initialize_seeds
 
-Result<JobTable> gavel_static_jobs(const ThroughputTable& throughputs, std::uint32_t count, std::uint64_t seed) {
-  const std::vector<Template> known = templates();
-  PythonRandom random(seed + 2);  // Scheduler._initialize_seeds
-  JobTableBuilder builder;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t gpus = draw_gpus(random);
-    const double seconds = draw_seconds(random);
+  // The next job, which arrives then. Without `gangs` it has one GPU, whatever was drawn.
+  Result<void> add_to(JobTableBuilder& builder, Time submit, bool gangs) {
+    const std::uint32_t drawn = draw_gpus(random_), gpus = gangs ? drawn : 1;
+    const double seconds = draw_seconds(random_);
     const Template* job = nullptr;
     do {
-      job = &known[random.below(static_cast<std::uint32_t>(known.size()))];
+      job = &known_[random_.below(static_cast<std::uint32_t>(known_.size()))];
     } while (gpus > 1 && !job->distributed);
-    const auto* const row = throughputs.row(job->model, gpus);
+    const auto* const row = throughputs_.row(job->model, gpus);
     std::string spec;
     std::size_t usable = 0;
     for (const char* type : gavel_gpu_types) {
@@ -70,12 +74,42 @@ Result<JobTable> gavel_static_jobs(const ThroughputTable& throughputs, std::uint
     }
     if (usable == 0) {
       const std::string what = "expected a throughput of '" + job->model + "' on " + std::to_string(gpus) + " GPUs";
-      return Unexpected{Error{.message = what, .file = throughputs.file}};
+      return Unexpected{Error{.message = what, .file = throughputs_.file}};
     }
-    builder.add({.work = from_seconds(seconds),
+    builder.add({.submit = submit,
+                 .work = from_seconds(seconds),
                  .shape = {.tasks = gpus, .gpu_milli_per_task = whole_gpu},
                  .gpu_spec = usable == gavel_gpu_types.size() ? std::string_view() : std::string_view(spec),
                  .family = job->model});
+    return {};
+  }
+
+ private:
+  const ThroughputTable& throughputs_;
+  std::vector<Template> known_;
+  PythonRandom random_;
+};
+
+}  // namespace
+
+Result<JobTable> gavel_static_jobs(const ThroughputTable& throughputs, std::uint32_t count, std::uint64_t seed) {
+  JobDraws draws(throughputs, seed);
+  JobTableBuilder builder;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (auto added = draws.add_to(builder, {}, true); !added) return Unexpected{added.error()};
+  }
+  return std::move(builder).build();
+}
+
+Result<JobTable> gavel_arriving_jobs(const ThroughputTable& throughputs, std::uint32_t count, double mean_gap_s,
+                                     std::uint64_t seed) {
+  JobDraws draws(throughputs, seed);
+  PythonRandom gaps(seed + 3);
+  JobTableBuilder builder;
+  double now_s = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (auto added = draws.add_to(builder, from_seconds(now_s), false); !added) return Unexpected{added.error()};
+    now_s += -std::log(1.0 - gaps.real()) / (1.0 / mean_gap_s);
   }
   return std::move(builder).build();
 }
@@ -87,6 +121,52 @@ Cluster gavel_cluster(std::uint32_t gpus_of_each_type) {
     cluster.nodes[node].gpu_type = node / gpus_of_each_type;
   }
   return cluster;
+}
+
+namespace {
+
+// The mean over the measured jobs; none when the last job of the table came before all of them ended.
+Result<std::optional<double>> mean_completion_s(const ThroughputTable& throughputs, const GavelSweepRun& run,
+                                                const JobTable& jobs) {
+  const Cluster cluster = gavel_cluster(run.gpus_of_each_type);
+  const auto runtime = runtime_model_from_throughputs(throughputs, gavel_gpu_types.front(), jobs, cluster);
+  if (!runtime) return Unexpected{runtime.error()};
+  const auto specs = parse_policy_list(run.policy);
+  if (!specs) return Unexpected{specs.error()};
+  auto policy = PolicyRegistry::standard().make(
+      specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = run.seed, .runtime = &runtime->model});
+  if (!policy) return Unexpected{policy.error()};
+  Engine engine(jobs, cluster, {.seed = run.seed}, {.runtime = &runtime->model});
+  std::uint32_t left = run.last - run.first;
+  while (left > 0) {
+    if (!engine.advance()) return unexpected(run.policy + " never finished its jobs");
+    const OracleView view = engine.view();
+    for (const Event& event : view.events()) {
+      const bool ends = event.kind == EventKind::finish;
+      left -= ends && index(event.job) >= run.first && index(event.job) < run.last ? 1 : 0;
+    }
+    if (view.arrived() == jobs.size() && left > 0) return std::optional<double>();
+    Decision decision = engine.decision();
+    policy->decide(view, decision);
+    engine.apply();
+  }
+  double sum = 0;
+  for (std::uint32_t i = run.first; i < run.last; ++i) sum += to_seconds(engine.end(JobId{i}) - jobs.submit(JobId{i}));
+  return std::optional(sum / (run.last - run.first));
+}
+
+}  // namespace
+
+Result<double> gavel_mean_completion_s(const ThroughputTable& throughputs, const GavelSweepRun& run) {
+  GPUSCHED_ASSERT(run.first < run.last, "no job to measure");
+  for (std::uint32_t count = run.last + 500; count < 100 * (run.last + 500); count *= 2) {
+    const auto jobs = gavel_arriving_jobs(throughputs, count, run.mean_gap_s, run.seed);
+    if (!jobs) return Unexpected{jobs.error()};
+    const auto mean = mean_completion_s(throughputs, run, *jobs);
+    if (!mean) return Unexpected{mean.error()};
+    if (*mean) return **mean;
+  }
+  return unexpected(run.policy + " leaves jobs waiting for ever, or for a hundred times as many that come after them");
 }
 
 }  // namespace gpusched

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "src/sim/protocols/python_random.hpp"
+#include "src/base/python_random.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/python_random.hpp"
 #include "src/policies/throughput/linear_program.hpp"
-#include "src/sim/protocols/python_random.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched::test {

@@ -35,6 +35,25 @@ TEST(GavelProtocol, DrawsTheJobsOfTheArtifact) {
   EXPECT_EQ(gpus, 200u);
 }
 
+// Figures of ten lines of Python that draw with two generators of Python's own, for seed 42.
+TEST(GavelProtocol, DrawsTheArrivalsOfTheArtifact) {
+  const std::string path = real_trace(measured);
+  GPUSCHED_NEEDS_TRACE(path, measured);
+  const auto throughputs = read_throughput_table(path);
+  ASSERT_TRUE(throughputs) << throughputs.error().to_string();
+  const auto jobs = gavel_arriving_jobs(*throughputs, 500, 9000, 42);
+  ASSERT_TRUE(jobs) << jobs.error().to_string();
+  const auto expect_job = [&](std::uint32_t id, double submit_s, double seconds, const char* model) {
+    EXPECT_NEAR(to_seconds(jobs->submit(JobId{id})), submit_s, 1e-6);
+    EXPECT_NEAR(to_seconds(jobs->work(JobId{id})), seconds, 1e-6);
+    EXPECT_EQ(jobs->families()[jobs->family(JobId{id})], model);
+  };
+  expect_job(0, 0, 37256.85358688437, "ResNet-50 (batch size 16)");
+  expect_job(1, 2855.548002054881, 4122.6922549554665, "LM (batch size 80)");
+  expect_job(2, 8880.919742327085, 11187.191263814519, "Transformer (batch size 16)");
+  for (std::uint32_t id = 0; id < jobs->size(); ++id) ASSERT_EQ(jobs->shape(JobId{id}).gpu_milli(), whole_gpu);
+}
+
 // ResNet-50 at batch size 128 on several K80s is the one job that was out of memory; it may not run there.
 TEST(GavelProtocol, RatesAreThoseOfTheGang) {
   const std::string path = real_trace(measured);
@@ -52,6 +71,9 @@ TEST(GavelProtocol, RatesAreThoseOfTheGang) {
     const auto& row = *throughputs->row(family, shape.tasks);
     const auto rates = model->model.rates(jobs->family(JobId{id}), shape);
     EXPECT_EQ(rates[0], reference_rate);
+    const auto steps_per_s = model->model.throughputs(jobs->family(JobId{id}), shape);
+    EXPECT_EQ(steps_per_s[0], row.at("v100"));
+    EXPECT_EQ(steps_per_s[2], row.at("p100"));
     EXPECT_NEAR(rates[1], 1e6 * row.at("p100") / row.at("v100"), 0.51);
     const bool fits_k80 = row.at("k80") > 0;
     if (fits_k80) {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "src/sim/protocols/python_random.hpp"
+#include "src/base/python_random.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched {

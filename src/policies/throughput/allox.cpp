@@ -51,8 +51,8 @@ class Allox {
 
   void enter(const OracleView& view, JobId job) {
     const Shape& shape = view.shape(job);
-    const double gpu_s = to_seconds(std::max(estimator_.estimate(view, job), Time{1})) *
-                         static_cast<double>(shape.gpu_milli()) / static_cast<double>(whole_gpu);
+    const double gpu_s = to_seconds(estimator_.estimate(view, job)) * static_cast<double>(shape.gpu_milli()) /
+                         static_cast<double>(whole_gpu);
     Waiting entry{job, std::vector<double>(gpu_types_, std::numeric_limits<double>::infinity())};
     bool any = false;
     for (std::uint32_t type = 0; type < gpu_types_ && shape.gpu_milli() > 0; ++type) {

@@ -31,7 +31,7 @@
 namespace gpusched::test {
 namespace {
 
-constexpr std::uint64_t usual = 40;  // 2,000 in scripts/deep_test.sh
+constexpr std::uint64_t usual_symmetry_worlds = 40;  // 2,000 in scripts/deep_test.sh
 
 /// A world with what its effects are made of.
 struct World {
@@ -424,12 +424,12 @@ std::vector<Guise> guises_of(Symmetry symmetry, const World& world, std::uint64_
   return {guise};
 }
 
-struct Trial {
+struct SymmetryTrial {
   Contestant contestant;
   Symmetry symmetry;
 };
 
-std::ostream& operator<<(std::ostream& out, const Trial& trial) { return out << trial.contestant; }
+std::ostream& operator<<(std::ostream& out, const SymmetryTrial& trial) { return out << trial.contestant; }
 
 constexpr std::pair<Symmetry, const char*> symmetries[] = {{Symmetry::row_order, "row order"},
                                                            {Symmetry::node_order, "node order"},
@@ -456,8 +456,8 @@ std::optional<std::string> reason_against(const Contestant& contestant, Symmetry
   return std::nullopt;
 }
 
-std::vector<Trial> trials() {
-  std::vector<Trial> all;
+std::vector<SymmetryTrial> trials() {
+  std::vector<SymmetryTrial> all;
   for (const Contestant& contestant : contestants()) {
     for (const auto& [symmetry, name] : symmetries) {
       if (!reason_against(contestant, symmetry)) all.push_back({contestant, symmetry});
@@ -466,14 +466,14 @@ std::vector<Trial> trials() {
   return all;
 }
 
-std::string name_of_trial(const testing::TestParamInfo<Trial>& instance) {
+std::string name_of_trial(const testing::TestParamInfo<SymmetryTrial>& instance) {
   const auto& [contestant, symmetry] = instance.param;
   const auto* const row = std::find_if(std::begin(symmetries), std::end(symmetries),
                                        [&](const auto& entry) { return entry.first == instance.param.symmetry; });
   return name_of(contestant) + "_" + readable(row->second);
 }
 
-class Symmetries : public testing::TestWithParam<Trial> {};
+class Symmetries : public testing::TestWithParam<SymmetryTrial> {};
 INSTANTIATE_TEST_SUITE_P(Policies, Symmetries, testing::ValuesIn(trials()), name_of_trial);
 
 // How many worlds of that seed were compared with another guise of theirs, and a job that fares differently there.
@@ -482,7 +482,7 @@ struct Comparison {
   std::optional<std::string> difference;
 };
 
-Comparison compare(const Trial& trial, std::uint64_t seed) {
+Comparison compare(const SymmetryTrial& trial, std::uint64_t seed) {
   const auto& [contestant, symmetry] = trial;
   const WorldKind kind = kind_for(contestant.policy);
   const bool typed = symmetry == Symmetry::node_order, scales = symmetry == Symmetry::time_scale;
@@ -510,7 +510,7 @@ Comparison compare(const Trial& trial, std::uint64_t seed) {
 
 TEST_P(Symmetries, AreKept) {
   std::uint64_t compared = 0;
-  for (std::uint64_t seed = 1; seed <= random_runs(usual); ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(usual_symmetry_worlds); ++seed) {
     const Comparison comparison = compare(GetParam(), seed);
     ASSERT_FALSE(comparison.difference) << GetParam() << ", " << *comparison.difference;
     compared += comparison.compared;
@@ -532,7 +532,7 @@ TEST(Asymmetry, HasAReason) {
 
 // The guises are no copies: a policy that reads the hour shows a shift of time, and one that draws nodes their order.
 TEST(Asymmetry, ShowsInSomeWorld) {
-  const auto shows = [](const Trial& trial) {
+  const auto shows = [](const SymmetryTrial& trial) {
     for (std::uint64_t seed = 1; seed <= 200; ++seed) {
       if (compare(trial, seed).difference) return true;
     }

@@ -141,7 +141,7 @@ void ArtifactRounds::allocate(const OracleView& view) {
     job.allocated = true;
     typed.push_back(id);
     AllocatedJob entry{.id = id,
-                       .gpus = gpus_of(view.shape(id)),
+                       .gpus = gang_gpus(view.shape(id)),
                        .age_s = now_s_ - to_seconds(view.submit(id)),
                        .left = std::max(job.total - job.done, 0.0)};
     for (const TimeOnType& type : accounts_.of(id)) entry.throughput.push_back(type.throughput);
@@ -190,7 +190,7 @@ bool ArtifactRounds::choose(const OracleView& view) {
   for (const std::uint32_t type : types) {
     for (const JobId id : queue_of(type)) {
       Job& job = jobs_[index(id)];
-      const double gpus = gpus_of(view.shape(id));
+      const double gpus = gang_gpus(view.shape(id));
       if (job.place != no_index || gpus > left[type] + 1e-9) continue;
       left[type] -= gpus;
       job.place = type;

@@ -67,7 +67,7 @@ void Gavel::allocate(const OracleView& view) {
   for (const JobId id : active_) {
     if (!jobs_[index(id)].typed) continue;
     typed.push_back(id);
-    AllocatedJob job{.id = id, .gpus = gpus_of(view.shape(id)), .age_s = to_seconds(view.now() - view.submit(id))};
+    AllocatedJob job{.id = id, .gpus = gang_gpus(view.shape(id)), .age_s = to_seconds(view.now() - view.submit(id))};
     if (allocator_.reads_work_left()) job.left = to_seconds(view.remaining(id));
     for (const TimeOnType& type : accounts_.of(id)) job.throughput.push_back(type.throughput);
     jobs.push_back(std::move(job));
@@ -116,7 +116,7 @@ std::vector<JobId> Gavel::choose(const View& view) {
   std::vector<double> left = gpus_left(view, types_.gpus, [&](JobId job) { return jobs_[index(job)].typed; });
   for (const JobId job : active_) jobs_[index(job)].place = no_index;
   const auto place = [&](JobId id, std::uint32_t type) {
-    const double gpus = gpus_of(view.shape(id));
+    const double gpus = gang_gpus(view.shape(id));
     Job& job = jobs_[index(id)];
     if (job.place != no_index || gpus > left[type] + 1e-9) return;
     left[type] -= gpus;

@@ -35,7 +35,7 @@ struct AllocatedJob {
 };
 
 /// GPUs of a gang, a share counting as its fraction.
-inline double gpus_of(const Shape& shape) {
+inline double gang_gpus(const Shape& shape) {
   return static_cast<double>(shape.gpu_milli()) / static_cast<double>(whole_gpu);
 }
 

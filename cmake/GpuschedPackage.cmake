@@ -37,7 +37,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libgpusched-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 # What find_package(gpusched COMPONENTS sim) looks for (gpuschedConfig.cmake.in).
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "nlohmann-json3-dev (>= 3.11), libeigen3-dev (>= 3.4), libarchive-dev (>= 3.6), libssl-dev (>= 3.0), libsqlite3-dev (>= 3.35)")
+  "nlohmann-json3-dev (>= 3.11), libeigen3-dev (>= 3.4), libarchive-dev (>= 3.6), libssl-dev (>= 3.0), libsqlite3-dev (>= 3.35), zlib1g-dev (>= 1:1.2)")
 # A policy's library is loaded only by a program of the same headers.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "gpusched (= ${PROJECT_VERSION}), cmake (>= 3.25), g++ (>= 4:12)")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The header library of gpusched, for simulations and policies of one's

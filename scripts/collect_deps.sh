@@ -17,7 +17,7 @@ mkdir -p "$include" "$library/cmake"
 
 copy() { cp -rL --no-preserve=ownership "$@"; }
 
-for headers in CLI nlohmann eigen3 gtest gmock rapidcheck rapidcheck.h openssl archive.h archive_entry.h sqlite3.h; do
+for headers in CLI nlohmann eigen3 gtest gmock rapidcheck rapidcheck.h openssl archive.h archive_entry.h sqlite3.h zlib.h zconf.h; do
   copy "/usr/include/$headers" "$include/"
 done
 [ ! -d "/usr/include/$triplet/openssl" ] || copy "/usr/include/$triplet/openssl/." "$include/openssl/"

@@ -6,6 +6,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
 #include "traces/core/job_records.hpp"
+#include "traces/core/plausibility.hpp"
 #include "traces/core/trace_reader.hpp"
 #include "traces/synthetic/trace_model.hpp"
 
@@ -50,13 +51,18 @@ Result<const TraceFormat*> choose_format(const std::string& path, const ReadOpti
                           .line = 1}};
 }
 
-// Names both lines of an id that appears twice. The table keeps no line numbers, so the trace is read again.
-Error duplicate_error(const std::string& path, const ReadOptions& options, Error error) {
+// Names the lines of an id that appears twice, or of a job that cannot wait for others as it says. The table keeps no
+// line numbers, so the trace is read again.
+Error error_with_lines(const std::string& path, const ReadOptions& options, Error error) {
   error.file = path;
   JobTableBuilder jobs;
   TraceReport report;
   ReadLog log;
   if (!read_jobs(path, options, jobs, report, &log)) return error;
+  if (error.field == "after") {
+    error.line = line_of_wrong_after(log, error.message);
+    return error;
+  }
   std::stable_sort(log.jobs.begin(), log.jobs.end(),
                    [](const ReadLog::Job& a, const ReadLog::Job& b) { return a.id < b.id; });
   const auto twin = std::adjacent_find(log.jobs.begin(), log.jobs.end(),
@@ -84,6 +90,16 @@ Result<void> check_times(const JobTable& jobs, const std::string& path) {
   return Unexpected{
       Error{.message = "submissions and run times together exceed 146,000 years, the range of a clock in microseconds",
             .file = path}};
+}
+
+std::uint64_t line_of_wrong_after(const ReadLog& log, std::string_view message) {
+  for (const ReadLog::Job& job : log.jobs) {
+    const std::string who = "job '" + job.id + "' ";
+    if (message.starts_with(who + "waits for ") || message.starts_with("jobs wait for each other: " + who)) {
+      return job.line;
+    }
+  }
+  return 0;
 }
 
 const std::vector<TraceFormat>& trace_format_table() {
@@ -133,11 +149,7 @@ const std::vector<TraceFormat>& trace_format_table() {
        read_helios},
       {"swf", "Standard Workload Format of the Parallel Workloads Archive", "Chapin et al., JSSPP'99", is_swf,
        read_swf},
-      {"sacct", "Slurm accounting, sacct -P with a header line", "slurm.schedmd.com/sacct.html",
-       [](std::string_view head) {
-         return header_has(head, {"JobID", "Submit"}, '|');
-       },
-       read_sacct},
+      {"sacct", "Slurm accounting, sacct -P with a header line", "slurm.schedmd.com/sacct.html", is_sacct, read_sacct},
       {"csv", "any csv with a header line; needs --columns", "", nullptr, read_any_csv},
   };
   return table;
@@ -151,33 +163,114 @@ std::vector<TraceFormatInfo> trace_formats() {
   return formats;
 }
 
-Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs, TraceReport& report,
-                       ReadLog* log) {
-  report.path = path;
-  auto filter = JobFilter::parse(options.where);
-  if (!filter) return Unexpected{filter.error()};
-  if (options.format == "pai" || (options.format == "auto" && options.columns.empty() && has_pai_tables(path))) {
-    report.format = "pai";
-    if (auto bound = filter->bind({}); !bound) return bound;
-    return read_pai_tables(path, options, *filter, jobs, report, log);
+namespace {
+
+constexpr Time ten_years = whole_seconds(std::int64_t{3652} * 86400);
+
+// One pass over a trace.
+class Pass {
+ public:
+  Pass(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs, TraceReport& report, ReadLog* log)
+      : path_(path), options_(options), jobs_(jobs), report_(report), log_(log) {}
+
+  // Jobs outside of the window are bad rows; the span of each other is added to `spans` unless that is null.
+  Result<void> read(const TimeWindow& window, std::vector<JobSpan>* spans) {
+    window_ = window;
+    spans_ = spans;
+    report_.path = path_;
+    if (options_.format == "pai" || (options_.format == "auto" && options_.columns.empty() && has_pai_tables(path_))) {
+      return read_tables();
+    }
+    return read_file();
   }
-  auto file = InputFile::open(path);
-  if (!file) return Unexpected{file.error()};
-  const auto format = choose_format(path, options, file->head());
-  if (!format) return Unexpected{format.error()};
-  report.format = (*format)->name;
-  ReadContext context{*file, options, jobs, report, log, *std::move(filter)};
-  if (auto outcome = (*format)->read(context); !outcome) {
+
+  [[nodiscard]] const JobSpan& extent() const { return extent_; }
+
+ private:
+  Result<void> prepare(JobSink& sink) {
+    auto filter = JobFilter::parse(options_.where);
+    if (!filter) return Unexpected{filter.error()};
+    sink.filter = *std::move(filter);
+    auto qos = QosWeights::parse(options_.qos);
+    if (!qos) return Unexpected{qos.error()};
+    sink.qos = *std::move(qos);
+    sink.window = window_;
+    if (spans_ != nullptr) sink.collect_spans(*spans_);
+    return {};
+  }
+
+  Result<void> finish(JobSink& sink, const Result<void>& read) {
+    sink.finish();
+    extent_ = sink.extent();
+    const auto outcome = sink.outcome(read);
+    if (outcome) return outcome;
     Error error = outcome.error();
-    if (error.file.empty()) error.file = path;
+    if (error.file.empty()) error.file = path_;
     return Unexpected{std::move(error)};
   }
-  if (const auto others = file->other_files(); !others.empty()) {
-    report.notes.push_back(counted(others.size(), "further file") +
-                           " of the archive not read: " + excerpt(joined(others, ", "), 200));
+
+  Result<void> read_tables() {
+    report_.format = "pai";
+    JobSink sink(options_, jobs_, report_, log_);
+    if (auto ready = prepare(sink); !ready) return ready;
+    if (auto bound = sink.filter.bind({}); !bound) return bound;
+    return finish(sink, read_pai_tables(path_, sink));
   }
-  report.sha256 = file->sha256();
-  return {};
+
+  Result<void> read_file() {
+    auto file = InputFile::open(path_);
+    if (!file) return Unexpected{file.error()};
+    const auto format = choose_format(path_, options_, file->head());
+    if (!format) return Unexpected{format.error()};
+    report_.format = (*format)->name;
+    ReadContext context(*file, options_, jobs_, report_, log_);
+    if (auto ready = prepare(context); !ready) return ready;
+    if (auto outcome = finish(context, (*format)->read(context)); !outcome) return outcome;
+    if (const auto others = file->other_files(); !others.empty()) {
+      report_.notes.push_back("read " + excerpt(file->entry_name()) + ", the first file of the archive; " +
+                              counted(others.size(), "further file") +
+                              " not read: " + excerpt(joined(others, ", "), 200));
+    }
+    if (auto whole = file->check_rest(); !whole) return whole;
+    if (file->without_checksum()) {
+      report_.notes.emplace_back("was packed without a checksum: damage may pass unnoticed");
+    }
+    report_.sha256 = file->sha256();
+    return {};
+  }
+
+  const std::string& path_;
+  const ReadOptions& options_;
+  JobTableBuilder& jobs_;
+  TraceReport& report_;
+  ReadLog* log_;
+  TimeWindow window_;
+  std::vector<JobSpan>* spans_ = nullptr;
+  JobSpan extent_;
+};
+
+}  // namespace
+
+// Times far outside the log are found by a second pass, once the log is known; a third leaves them out. Both are rare.
+Result<void> read_jobs(const std::string& path, const ReadOptions& options, JobTableBuilder& jobs, TraceReport& report,
+                       ReadLog* log) {
+  const auto pass = [&](const TimeWindow& window, std::vector<JobSpan>* spans, JobSpan& extent) -> Result<void> {
+    jobs = JobTableBuilder();
+    report = TraceReport();
+    if (log != nullptr) *log = ReadLog();
+    Pass one(path, options, jobs, report, log);
+    const auto outcome = one.read(window, spans);
+    extent = one.extent();
+    return outcome;
+  };
+  JobSpan extent;
+  const auto outcome = pass({}, nullptr, extent);
+  if (!outcome || jobs.size() < 3 || later_by(extent.first, ten_years) >= extent.last) return outcome;
+  std::vector<JobSpan> spans;
+  if (const auto again = pass({}, &spans, extent); !again) return again;
+  const TimeWindow window = window_of(std::move(spans));
+  if (window.holds(extent.first, extent.last)) return outcome;
+  return pass(window, nullptr, extent);
 }
 
 Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
@@ -205,9 +298,10 @@ Result<Trace> read_trace(const std::string& path, const ReadOptions& options) {
     trace.report.notes.push_back(counted(rows, "row") + " submitted before the row above; sorted by submission");
   }
   auto table = std::move(jobs).build();
-  if (!table) return Unexpected{duplicate_error(path, options, table.error())};
+  if (!table) return Unexpected{error_with_lines(path, options, table.error())};
   trace.jobs = *std::move(table);
   if (auto fits = check_times(trace.jobs, path); !fits) return Unexpected{fits.error()};
+  for (std::string& note : plausibility_notes(trace.jobs)) trace.report.notes.push_back(std::move(note));
   return trace;
 }
 

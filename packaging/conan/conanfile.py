@@ -50,6 +50,7 @@ class Gpusched(ConanFile):
             self.requires("libarchive/3.7.6")
             self.requires("openssl/[>=3.0 <4]")
             self.requires("sqlite3/[>=3.45 <4]")
+            self.requires("zlib/[>=1.2.11 <2]")
             self.requires("cli11/2.4.2", visible=False)
 
     def validate(self):

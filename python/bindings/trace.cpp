@@ -26,12 +26,17 @@ auto each_job(const JobTable& jobs, Value value) {
 }
 
 PyTrace read(const std::string& path, const std::string& format, const std::string& columns, const std::string& where,
-             std::uint64_t seed, bool drop_bad_rows) {
+             const std::string& qos, std::uint64_t seed, bool drop_bad_rows, bool backlog) {
   std::optional<Result<Trace>> trace;
   {
     const nb::gil_scoped_release unlocked;
-    trace.emplace(read_trace(
-        path, {.format = format, .columns = columns, .where = where, .seed = seed, .drop_bad_rows = drop_bad_rows}));
+    trace.emplace(read_trace(path, {.format = format,
+                                    .columns = columns,
+                                    .where = where,
+                                    .qos = qos,
+                                    .seed = seed,
+                                    .drop_bad_rows = drop_bad_rows,
+                                    .backlog = backlog}));
   }
   return {std::make_shared<const Trace>(value_or_raise(*std::move(trace)))};
 }
@@ -171,7 +176,7 @@ void bind_trace(nb::module_& module) {
           "GPUs of each node.")
       .def("__repr__", [](const PyCluster& cluster) { return "Cluster('" + cluster.text + "')"; });
   module.def("read_trace", &read, nb::arg("path"), nb::arg("format"), nb::arg("columns"), nb::arg("where"),
-             nb::arg("seed"), nb::arg("drop_bad_rows"));
+             nb::arg("qos"), nb::arg("seed"), nb::arg("drop_bad_rows"), nb::arg("backlog"));
   module.def("trace_from_columns", &from_columns, nb::arg("submit_s"), nb::arg("duration_s"), nb::arg("gpus"),
              nb::arg("estimate_s").none(), nb::arg("user"), nb::arg("vc"), nb::arg("job_id"));
   module.def("parse_cluster", &cluster_of, nb::arg("text"));

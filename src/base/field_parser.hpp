@@ -90,11 +90,31 @@ inline std::optional<Time> parse_seconds(std::string_view text) {
   return Time{negative ? -us : us};
 }
 
-/// "2017-10-07 01:12:09" (also with 'T', a fraction, and a zone "Z" or "+08:00") as time since 1970-01-01 UTC; a time
-/// without zone is taken as UTC.
+/// In which order a date of numbers stands.
+enum class DateOrder : std::uint8_t {
+  ymd,  ///< 2017-10-07, or 2017/10/07
+  mdy,  ///< 10/07/2017, as in the United States
+  dmy,  ///< 07.10.2017
+};
+
+/// An instant as a calendar says it.
+struct CalendarTime {
+  Time time{};         ///< since 1970-01-01 UTC; without a zone, as if the clock showed UTC
+  bool zoned = false;  ///< the text names its offset from UTC
+};
+
+/// "2017-10-07 01:12:09" (also with 'T', with '/' or '.' between the numbers of the date, a fraction, without seconds,
+/// with "AM" or "PM", and with a zone "Z", "UTC", "+08:00" or "+0800"). Not a date alone.
+std::optional<CalendarTime> parse_calendar_time(std::string_view text, DateOrder order = DateOrder::ymd);
+
+/// The same of a date in the order year, month, day; a time without zone is taken as UTC.
 std::optional<Time> parse_calendar(std::string_view text);
 
 /// Slurm's spans: "[days-]hours:minutes:seconds", "minutes:seconds" or "minutes".
 std::optional<Time> parse_slurm_span(std::string_view text);
+
+/// A span that says its units itself: "16:00:00", "1-06:00:16", "1 day, 6:00:16", "0 days 00:03:00.5", "P1DT6H",
+/// "1h30m", "90 min". Not a number alone, and not "16:00", which may be hours or minutes.
+std::optional<Time> parse_span(std::string_view text);
 
 }  // namespace gpusched

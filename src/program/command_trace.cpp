@@ -86,9 +86,12 @@ CLI::App* add_reading_command(CLI::App& parent, const std::string& name, const s
       ->check(not_empty());
   command->add_option("--format", arguments.read.format, "format of the trace")->capture_default_str();
   command->add_option("--columns", arguments.read.columns,
-                      "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]");
+                      "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME[:UNIT][,...]");
   command->add_option("--where", arguments.read.where,
                       "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >=");
+  command->add_flag("--backlog", arguments.read.backlog,
+                    "keep jobs that had not ended when the log was written; their time limit is their run time");
+  command->add_option("--qos", arguments.read.qos, "priorities by quality of service: NAME=WEIGHT[,...]");
   return command;
 }
 
@@ -111,6 +114,10 @@ void add_trace_command(CLI::App& program, int& exit_code) {
   auto* info_command = add_reading_command(*trace, "info", "Show what a trace holds: span, jobs, sizes, load",
                                            "jobs.csv --cluster 352x8", *arguments);
   info_command->add_option("--cluster", arguments->cluster, "cluster that the load refers to");
+  const auto add_drop = [&arguments](CLI::App& command) {
+    command.add_flag("--drop-bad-rows", arguments->read.drop_bad_rows, "leave out rows with bad values");
+  };
+  add_drop(*info_command);
   info_command->add_flag("--json", arguments->json, "print one JSON object");
   info_command->callback([arguments, &exit_code] { exit_code = info(*arguments); });
 
@@ -125,7 +132,7 @@ void add_trace_command(CLI::App& program, int& exit_code) {
       ->type_name("native|swf")
       ->capture_default_str();
   convert_command->add_option("--out", arguments->out, "the file to write, or - for standard output")->required();
-  convert_command->add_flag("--drop-bad-rows", arguments->read.drop_bad_rows, "leave out rows with bad values");
+  add_drop(*convert_command);
   convert_command->callback([arguments, &exit_code] { exit_code = convert(*arguments); });
 
   auto* waste_command = add_reading_command(*trace, "waste", "Show what gangs of the wrong size waste",
@@ -140,6 +147,7 @@ void add_trace_command(CLI::App& program, int& exit_code) {
                    "advise the largest size, up to the job's own, at which a GPU does at least this share of its best")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  add_drop(*waste_command);
   waste_command->add_flag("--json", arguments->json, "print one JSON object");
   waste_command->callback([arguments, &exit_code] { exit_code = waste(*arguments); });
 

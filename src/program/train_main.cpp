@@ -71,6 +71,8 @@ Result<TrainConfig> load_config(const TrainArguments& arguments) {
   if (!arguments.where.empty()) config->trace_where = arguments.where;
   if (!arguments.cluster.empty()) config->cluster = arguments.cluster;
   config->drop_bad_rows = config->drop_bad_rows || arguments.drop_bad_rows;
+  config->backlog = config->backlog || arguments.backlog;
+  if (!arguments.qos.empty()) config->qos = arguments.qos;
   if (arguments.threads) config->threads = *arguments.threads;
   if (arguments.init.empty()) return config;
   config->init = model_folder(arguments.init);

@@ -16,8 +16,8 @@ namespace gpusched {
 
 /// Empty: not given.
 struct TrainArguments {
-  std::string trace, format, columns, where, cluster;
-  bool drop_bad_rows = false;
+  std::string trace, format, columns, where, qos, cluster;
+  bool drop_bad_rows = false, backlog = false;
   std::string config, seeds, out, resume, init;
   std::optional<std::uint32_t> threads;
 };
@@ -33,10 +33,14 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
           "JSON file (experiments/rl/*.json), - for standard input; without it, direct search for an order that "
           "preempts; without TRACE too, on a synthetic one, about two minutes on two cores"),
       add("--format", arguments.format, "format of the trace; by default auto, which looks at its first lines"),
-      add("--columns", arguments.columns, "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]"),
+      add("--columns", arguments.columns, "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME[:UNIT][,...]"),
       add("--where", arguments.where, "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >="),
       command.add_flag("--drop-bad-rows", arguments.drop_bad_rows,
                        "leave out rows with bad values, counted, instead of refusing the trace"),
+      command.add_flag("--backlog", arguments.backlog,
+                       "keep jobs that had not ended when the log was written; their time limit is their run time"),
+      add("--qos", arguments.qos,
+          "priorities by quality of service, which the policies priority and slurm mind: NAME=WEIGHT[,...]"),
       add("--cluster", arguments.cluster,
           "NAME, FILE, NODESxGPUS or GPUS; by default the configuration's, or what the trace states"),
       add("--init", arguments.init,
@@ -69,14 +73,15 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
 inline std::vector<std::string> words_of(const TrainArguments& arguments) {
   std::vector<std::string> words;
   const std::pair<const char*, const std::string&> texts[] = {
-      {"--trace", arguments.trace}, {"--format", arguments.format},   {"--columns", arguments.columns},
-      {"--where", arguments.where}, {"--cluster", arguments.cluster}, {"--config", arguments.config},
-      {"--seeds", arguments.seeds}, {"--out", arguments.out},         {"--resume", arguments.resume},
-      {"--init", arguments.init}};
+      {"--trace", arguments.trace},   {"--format", arguments.format}, {"--columns", arguments.columns},
+      {"--where", arguments.where},   {"--qos", arguments.qos},       {"--cluster", arguments.cluster},
+      {"--config", arguments.config}, {"--seeds", arguments.seeds},   {"--out", arguments.out},
+      {"--resume", arguments.resume}, {"--init", arguments.init}};
   for (const auto& [option, value] : texts) {
     if (!value.empty()) words.push_back(option + ("=" + value));
   }
   if (arguments.drop_bad_rows) words.emplace_back("--drop-bad-rows");
+  if (arguments.backlog) words.emplace_back("--backlog");
   if (arguments.threads) words.push_back("--threads=" + std::to_string(*arguments.threads));
   return words;
 }

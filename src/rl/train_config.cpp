@@ -304,6 +304,8 @@ Result<TrainConfig> read_train_config(std::string_view text, const std::string& 
   fields.read("trace_columns", config.trace_columns);
   fields.read("trace_where", config.trace_where);
   fields.read("drop_bad_rows", config.drop_bad_rows);
+  fields.read("backlog", config.backlog);
+  fields.read("qos", config.qos);
   fields.read("cluster", config.cluster);
   fields.read("throughputs", config.throughputs);
   fields.read("reference_type", config.reference_type);
@@ -381,6 +383,8 @@ std::string train_config_json(const TrainConfig& config) {
                   {"trace_columns", config.trace_columns},
                   {"trace_where", config.trace_where},
                   {"drop_bad_rows", config.drop_bad_rows},
+                  {"backlog", config.backlog},
+                  {"qos", config.qos},
                   {"cluster", config.cluster},
                   {"throughputs", config.throughputs},
                   {"reference_type", config.reference_type},

@@ -157,6 +157,8 @@ struct TrainConfig {
   std::string trace_format = "auto";
   std::string trace_columns, trace_where;  ///< as ReadOptions takes them
   bool drop_bad_rows = false;
+  bool backlog = false;
+  std::string qos;  ///< as ReadOptions takes it
   std::string cluster;
   std::string throughputs, reference_type;  ///< as Fidelity takes them: how fast jobs are on which GPU type
   std::string failures;                     ///< as read_failures() takes it: when nodes fail; empty: never

@@ -95,6 +95,8 @@ Result<RunInput> load_train_input(const TrainConfig& config, const InputFieldNam
   request.reading.columns = config.trace_columns;
   request.reading.where = config.trace_where;
   request.reading.drop_bad_rows = config.drop_bad_rows;
+  request.reading.backlog = config.backlog;
+  request.reading.qos = config.qos;
   request.cluster = config.cluster;
   request.placement = placement_word(config);
   request.oversize = Oversize::drop;

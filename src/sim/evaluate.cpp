@@ -49,8 +49,10 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
                            .reading = {.format = *format,
                                        .columns = *columns,
                                        .where = scenario.where,
+                                       .qos = scenario.qos,
                                        .seed = scenario.seed,
-                                       .drop_bad_rows = scenario.drop_bad_rows},
+                                       .drop_bad_rows = scenario.drop_bad_rows,
+                                       .backlog = scenario.backlog},
                            .cluster = *cluster,
                            .placement = scenario.placement,
                            .oversize = oversize_from_word(scenario.oversize)});

@@ -34,9 +34,12 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        "trace file, - for standard input, or synthetic:NAME; given again, a matrix of policies and traces", &s.traces},
       {"formats", "--format", "trace format, or auto; once, or once for each trace", &s.formats},
       {"columns", "--columns",
-       "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]; once, or once for each trace", &s.columns},
+       "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME[:UNIT][,...]; once, or once for each trace",
+       &s.columns},
       common.where,
       common.drop_bad_rows,
+      common.backlog,
+      common.qos,
       {"clusters", "--cluster",
        "NAME, FILE, NODESxGPUS, RACKSxNODESxGPUS or GPUS, once or once for each trace; by default what the trace "
        "states",

@@ -25,6 +25,8 @@ struct EvaluateScenario {
   std::vector<std::string> clusters;  ///< default: what the trace states
   std::string where;                  ///< which jobs to read, as JobFilter takes it; empty: all
   bool drop_bad_rows = false;
+  bool backlog = false;  ///< keep jobs that had not ended when the log was written
+  std::string qos;       ///< priorities by quality of service, as QosWeights takes them
   std::string oversize = "error";
   std::vector<std::string> policies;
   std::vector<std::string> groups;  ///< "NAME=POLICY,POLICY,..."

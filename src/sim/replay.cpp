@@ -299,8 +299,10 @@ InputRequest input_request(const Scenario& scenario) {
           .reading = {.format = scenario.format,
                       .columns = scenario.columns,
                       .where = scenario.where,
+                      .qos = scenario.qos,
                       .seed = scenario.seed,
-                      .drop_bad_rows = scenario.drop_bad_rows},
+                      .drop_bad_rows = scenario.drop_bad_rows,
+                      .backlog = scenario.backlog},
           .cluster = scenario.cluster,
           .placement = scenario.placement,
           .oversize = oversize_from_word(scenario.oversize)};

@@ -9,7 +9,7 @@ namespace gpusched {
 
 /// Their rows, which each table puts where its reader looks for them.
 struct RunFields {
-  Field where, drop_bad_rows, oversize, backfill, placement;
+  Field where, drop_bad_rows, backlog, qos, oversize, backfill, placement;
   Field checkpoint_cost, restart_cost, checkpoint_interval, checkpoint_write;
 };
 
@@ -22,6 +22,12 @@ RunFields run_fields(AnyScenario& scenario) {
       .drop_bad_rows = {"trace.drop_bad_rows", "--drop-bad-rows",
                         "leave out rows with bad values, counted, instead of refusing the trace",
                         &scenario.drop_bad_rows},
+      .backlog = {"trace.backlog", "--backlog",
+                  "keep jobs that had not ended when the log was written; their time limit is their run time",
+                  &scenario.backlog},
+      .qos = {"trace.qos", "--qos",
+              "priorities by quality of service, which the policies priority and slurm mind: NAME=WEIGHT[,...]",
+              &scenario.qos},
       .oversize = {"oversize",
                    "--oversize",
                    "a job larger than the cluster is an error, dropped, or clamped to fit",

@@ -27,9 +27,12 @@ FieldTable scenario_fields(Scenario& s) {
   FieldTable fields{
       {"trace.path", "--trace", "trace file, - for standard input, or synthetic:NAME", &s.trace},
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
-      {"trace.columns", "--columns", "columns of a csv: submit=NAME,gpus=NAME,duration=NAME[,...]", &s.columns},
+      {"trace.columns", "--columns", "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME[:UNIT][,...]",
+       &s.columns},
       common.where,
       common.drop_bad_rows,
+      common.backlog,
+      common.qos,
       {"cluster", "--cluster",
        "NAME, FILE, NODESxGPUS (75x8), RACKSxNODESxGPUS (10x8x8) or GPUS (600: one pool that only counts); by default "
        "what the trace states",

@@ -26,6 +26,8 @@ struct Scenario {
   std::string columns;          ///< of format csv: "submit=COLUMN,gpus=COLUMN,duration=COLUMN"
   std::string where;            ///< which jobs to read, as JobFilter takes it; empty: all
   bool drop_bad_rows = false;
+  bool backlog = false;               ///< keep jobs that had not ended when the log was written
+  std::string qos;                    ///< priorities by quality of service, as QosWeights takes them
   std::string cluster;                ///< NAME, FILE, NODESxGPUS or GPUS; empty: what the trace states
   std::vector<std::string> policies;  ///< each as parse_policies() takes it
   std::string backfill = "none";      ///< for policies that name none: as parse_backfill() takes it, or "none"

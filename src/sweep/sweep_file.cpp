@@ -267,7 +267,7 @@ FieldTable sweep_fields(SweepPoint& point) {
     } else if (field.changes_results && field.path != "split" && field.path != "recorded") {
       fields.push_back(std::move(field));
     }
-    if (!fields.empty() && fields.back().path == "trace.drop_bad_rows") {
+    if (!fields.empty() && fields.back().path == "trace.qos") {
       fields.push_back({"window.first_job", "", "number of the first job that is run, from 0", &point.first_job});
       fields.push_back({"window.jobs", "", "jobs that are run from there on; 0: all", &point.jobs});
       fields.push_back({.path = "load",

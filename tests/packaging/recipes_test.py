@@ -16,7 +16,7 @@ import tempfile
 # A dependency in find_package(), Conan and vcpkg.
 NAMES = {"nlohmann_json": ("nlohmann_json", "nlohmann-json"), "Eigen3": ("eigen", "eigen3"),
          "LibArchive": ("libarchive", "libarchive"), "OpenSSL": ("openssl", "openssl"), "SQLite3": ("sqlite3", "sqlite3"),
-         "CLI11": ("cli11", "cli11")}
+         "ZLIB": ("zlib", "zlib"), "CLI11": ("cli11", "cli11")}
 # What only tests, the documentation and the Python package read.
 NOT_BUILT = {"build", "python", "tests", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
 wrong = []

@@ -41,7 +41,7 @@ TEST(EvaluateScenario, SharesItsRowsWithReplay) {
   EvaluateScenario evaluation;
   Scenario replay;
   const FieldTable ours = evaluate_fields(evaluation), theirs = scenario_fields(replay);
-  for (const char* flag : {"--where", "--drop-bad-rows", "--oversize", "--backfill", "--placement", "--checkpoint-cost",
+  for (const char* flag : {"--where", "--drop-bad-rows", "--backlog", "--qos", "--oversize", "--backfill", "--placement", "--checkpoint-cost",
                            "--restart-cost", "--checkpoint-interval"}) {
     const auto has_flag = [&](const Field& field) { return field.flag == flag; };
     const auto own = std::find_if(ours.begin(), ours.end(), has_flag);

@@ -785,7 +785,7 @@ Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
   const ReadOptions options;
   JobTableBuilder no_jobs;
   TraceReport report;
-  ReadContext context{file, options, no_jobs, report};
+  ReadContext context(file, options, no_jobs, report);
   RowReader rows(context);
   ClusterBuilder cluster;
   Result<void> outcome;
@@ -800,6 +800,7 @@ Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
                             .file = path,
                             .line = 1}};
   }
+  if (outcome) outcome = context.outcome();
   if (!outcome) return Unexpected{outcome.error()};
   if (cluster.cluster().nodes.empty()) return Unexpected{Error{.message = "lists no node", .file = path}};
   if (auto numbers = cluster.check_numbers(path); !numbers) return Unexpected{numbers.error()};

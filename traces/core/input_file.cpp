@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +22,18 @@ namespace {
 constexpr std::size_t block_size = std::size_t{1} << 18;
 constexpr std::size_t longest_line = std::size_t{64} << 20;  // bytes; a small archive may hold a line of any length
 
+// What an archive may unpack to: logs shrink to a hundredth at best, and a small file may hold any number of blank
+// lines.
+constexpr std::uint64_t unpacked_at_least = std::uint64_t{1} << 30;
+constexpr std::uint64_t unpacked_for_a_byte = 250;
+
+bool unpacks_too_much(std::uint64_t unpacked, std::uint64_t packed) {
+  return unpacked > unpacked_at_least && (unpacked - unpacked_at_least) / unpacked_for_a_byte > packed;
+}
+
+constexpr const char* too_much_text =
+    "unpacks to more than 1 GiB and 250 times its own size, which no log does; unpack it and read what is in it";
+
 struct ArchiveCloser {
   void operator()(archive* handle) const { archive_read_free(handle); }
 };
@@ -32,8 +45,21 @@ Unexpected file_error(const std::string& path, const std::string& message) {
   return {Error{.message = message, .file = path}};
 }
 
+// Bytes from the first to the last, block by block. A view lives until the next call.
+class ByteSource {
+ public:
+  ByteSource() = default;
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+  virtual ~ByteSource() = default;
+  // Empty at the end and after a failure.
+  virtual std::string_view next() = 0;
+  // Why there is no more, if that is no end; else empty.
+  [[nodiscard]] virtual std::string failure() const = 0;
+};
+
 // The bytes on disk or of a stream, from the first on: read in blocks, each hashed as it passes.
-class RawFile {
+class RawFile : public ByteSource {
  public:
   static Result<std::unique_ptr<RawFile>> open(const std::string& path) {
     auto stream = OneTimeStream::find(path);
@@ -54,14 +80,11 @@ class RawFile {
       : descriptor_(descriptor), stream_(std::move(stream)), digest_(EVP_MD_CTX_new()), block_(block_size) {
     EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr);
   }
-  RawFile(const RawFile&) = delete;
-  RawFile& operator=(const RawFile&) = delete;
-  ~RawFile() {
+  ~RawFile() override {
     if (descriptor_ >= 0) close(descriptor_);
   }
 
-  // Empty at the end; a read error counts as the end and sets failed().
-  std::string_view next() {
+  std::string_view next() override {
     const std::int64_t count = read_block();
     if (count < 0) failed_ = true;
     if (count <= 0) return {};
@@ -70,7 +93,9 @@ class RawFile {
     return {block_.data(), static_cast<std::size_t>(count)};
   }
 
-  [[nodiscard]] bool failed() const { return failed_; }
+  [[nodiscard]] std::string failure() const override { return failed_ ? "read error" : ""; }
+  // Bytes given so far.
+  [[nodiscard]] std::uint64_t offset() const { return offset_; }
 
   std::string finish_digest() {
     while (!next().empty()) {
@@ -103,11 +128,89 @@ class RawFile {
   std::vector<char> block_;
 };
 
+// What the members of a gzip file (RFC 1952) unpack to. zlib compares the checksum and the length of each.
+class GzipFile : public ByteSource {
+ public:
+  explicit GzipFile(RawFile& packed) : packed_(packed), block_(block_size) {
+    constexpr int gzip_alone = 15 + 16;
+    begun_ = inflateInit2(&stream_, gzip_alone) == Z_OK;
+    if (!begun_) failure_ = "cannot unpack";
+  }
+  ~GzipFile() override {
+    if (begun_) inflateEnd(&stream_);
+  }
+
+  std::string_view next() override {
+    while (failure_.empty() && !at_end_) {
+      if (stream_.avail_in == 0 && !refill()) break;
+      if (between_members_ && !begin_member()) break;
+      stream_.next_out = reinterpret_cast<Bytef*>(block_.data());
+      stream_.avail_out = static_cast<uInt>(block_.size());
+      const int status = inflate(&stream_, Z_NO_FLUSH);
+      if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
+        failure_ = std::string("damaged archive: ") + (stream_.msg != nullptr ? stream_.msg : "cannot unpack");
+        break;
+      }
+      between_members_ = status == Z_STREAM_END;
+      const std::size_t count = block_.size() - stream_.avail_out;
+      unpacked_ += count;
+      if (unpacks_too_much(unpacked_, packed_.offset())) failure_ = too_much_text;
+      if (count > 0 && failure_.empty()) return {block_.data(), count};
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string failure() const override { return failure_; }
+
+ private:
+  // False at the end, which is no end within a member.
+  bool refill() {
+    const std::string_view block = packed_.next();
+    if (block.empty()) {
+      at_end_ = true;
+      failure_ = packed_.failure();
+      if (failure_.empty() && !between_members_) failure_ = "damaged archive: truncated gzip input";
+      return false;
+    }
+    // zlib only reads; it wants a pointer to mutable bytes.
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(block.data()));
+    stream_.avail_in = static_cast<uInt>(block.size());
+    return true;
+  }
+
+  // Another member may follow, or zeros that fill a block of a tape.
+  bool begin_member() {
+    while (stream_.avail_in > 0 && any_member_ && *stream_.next_in == 0) {
+      ++stream_.next_in;
+      --stream_.avail_in;
+      padded_ = true;
+    }
+    if (stream_.avail_in == 0) return true;
+    if (padded_ || (any_member_ && *stream_.next_in != 0x1f)) {
+      failure_ = "damaged archive: bytes behind the end of the gzip data";
+      return false;
+    }
+    inflateReset(&stream_);
+    any_member_ = true;
+    between_members_ = false;
+    return true;
+  }
+
+  RawFile& packed_;
+  std::vector<char> block_;
+  z_stream stream_{};
+  bool begun_ = false, at_end_ = false, between_members_ = true, any_member_ = false, padded_ = false;
+  std::uint64_t unpacked_ = 0;
+  std::string failure_;
+};
+
 la_ssize_t feed_archive(archive*, void* client, const void** buffer) {
-  const std::string_view block = static_cast<RawFile*>(client)->next();
+  const std::string_view block = static_cast<ByteSource*>(client)->next();
   *buffer = block.data();
   return static_cast<la_ssize_t>(block.size());
 }
+
+bool is_gzip(std::string_view head) { return head.starts_with("\x1f\x8b"); }
 
 bool looks_packed(std::string_view head) {
   const auto starts = [&](std::string_view magic) { return head.substr(0, magic.size()) == magic; };
@@ -117,6 +220,29 @@ bool looks_packed(std::string_view head) {
              "\xfd"
              "7zXZ") ||
          starts("BZh") || is_tar;
+}
+
+// Frames of zstd and xz may carry no checksum (RFC 8878, 3.1.1.1.1; the .xz format, 2.1.1.2).
+bool has_no_checksum(std::string_view head) {
+  const bool is_zstd = head.starts_with("\x28\xb5\x2f\xfd") && head.size() > 4;
+  const bool is_xz = head.starts_with(std::string_view("\xfd"
+                                                       "7zXZ\0",
+                                                       6)) &&
+                     head.size() > 7;
+  return (is_zstd && (head[4] & 4) == 0) || (is_xz && (head[7] & 15) == 0);
+}
+
+// What people have that is no log, by its first bytes.
+const char* other_kind(std::string_view head) {
+  const auto starts = [&](std::string_view magic) { return head.starts_with(magic); };
+  if (starts("PAR1"))
+    return "is a Parquet file; read it with pandas or polars and give its columns to trace_from_columns";
+  if (starts("PK\x03\x04")) return "is a zip archive (or a spreadsheet); unpack it, or save it as csv";
+  if (starts("SQLite format 3")) return "is an SQLite database; export the table of jobs as csv";
+  if (starts("\x89HDF\r\n")) return "is an HDF5 file; export the table of jobs as csv";
+  if (starts("ARROW1")) return "is an Arrow file; read it with pandas and give its columns to trace_from_columns";
+  if (starts("7z\xbc\xaf")) return "is a 7z archive; unpack it";
+  return nullptr;
 }
 
 bool name_ends_in(archive_entry* entry, std::string_view ending) {
@@ -129,9 +255,13 @@ bool name_ends_in(archive_entry* entry, std::string_view ending) {
 struct InputFile::State {
   std::string path;
   std::unique_ptr<RawFile> raw;
-  std::unique_ptr<archive, ArchiveCloser> unpacker;  // null: the file is plain
-  std::string first_block;                           // plain only: read ahead to look at it
+  std::unique_ptr<GzipFile> gzip;                    // null: not packed by gzip
+  std::unique_ptr<archive, ArchiveCloser> unpacker;  // null: neither a tar archive nor packed by anything else
+  std::string first_block;                           // without unpacker: read ahead to look at it
   bool first_block_pending = false;
+  std::uint64_t unpacked = 0;  // bytes that the unpacker gave
+  std::string entry_name;      // of a tar archive
+  bool without_checksum = false;
 
   std::vector<char> text;  // [begin, end) is unread
   std::size_t begin = 0;
@@ -147,18 +277,31 @@ struct InputFile::State {
             .line = line};
   }
 
-  // Reads `path` through libarchive from here on: its only content, or the first file whose name ends in `entry`.
-  Result<void> unpack(const std::string& entry) {
-    // Opened anew from the start, since libarchive reads through its own callback.
+  [[nodiscard]] ByteSource& source() {
+    return gzip != nullptr ? static_cast<ByteSource&>(*gzip) : static_cast<ByteSource&>(*raw);
+  }
+
+  // Begins anew at the first byte.
+  Result<void> rewind(bool with_gzip) {
     auto again = RawFile::open(path);
     if (!again) return Unexpected{again.error()};
+    gzip.reset();
     raw = *std::move(again);
+    if (with_gzip) gzip = std::make_unique<GzipFile>(*raw);
+    return {};
+  }
+
+  // Reads `path` through libarchive from here on: its only content, or the first file whose name ends in `entry`.
+  Result<void> unpack(const std::string& entry) {
+    if (auto again = rewind(gzip != nullptr); !again) return again;
     unpacker.reset(archive_read_new());
     archive_read_support_filter_all(unpacker.get());
     archive_read_support_format_tar(unpacker.get());
     archive_read_support_format_empty(unpacker.get());
     archive_read_support_format_raw(unpacker.get());
-    if (archive_read_open(unpacker.get(), raw.get(), nullptr, feed_archive, nullptr) != ARCHIVE_OK) {
+    // So that what stands behind the last file of a tar archive is unpacked too, and its checksum compared.
+    archive_read_set_format_option(unpacker.get(), "tar", "read_concatenated_archives", "1");
+    if (archive_read_open(unpacker.get(), &source(), nullptr, feed_archive, nullptr) != ARCHIVE_OK) {
       return Unexpected{damaged()};
     }
     archive_entry* found = nullptr;
@@ -173,9 +316,23 @@ struct InputFile::State {
       if (status != ARCHIVE_OK) return Unexpected{damaged()};
       const bool is_raw = archive_format(unpacker.get()) == ARCHIVE_FORMAT_RAW;
       const bool is_file = archive_entry_filetype(found) == AE_IFREG;
-      if (is_raw || (is_file && name_ends_in(found, entry))) return {};
+      if (is_raw) return {};
+      if (is_file && name_ends_in(found, entry)) {
+        const char* const name = archive_entry_pathname(found);
+        entry_name = name != nullptr ? name : "";
+        return {};
+      }
+      if (skips_too_much(found)) return file_error(path, too_much_text);
     }
   }
+
+  // A file of a tar archive is unpacked to be passed over.
+  [[nodiscard]] bool skips_too_much(archive_entry* found) const {
+    const la_int64_t size = archive_entry_size(found);
+    return size > 0 && unpacks_too_much(static_cast<std::uint64_t>(size), raw->offset());
+  }
+
+  void fail(std::string message) { failure = Error{.message = std::move(message), .file = path, .line = line}; }
 
   // The next bytes of the content; empty at the end or after damage.
   std::string_view next_content() {
@@ -184,8 +341,8 @@ struct InputFile::State {
         first_block_pending = false;
         return first_block;
       }
-      const std::string_view block = raw->next();
-      if (raw->failed()) failure = Error{.message = "read error", .file = path, .line = line};
+      const std::string_view block = source().next();
+      if (block.empty() && !source().failure().empty()) fail(source().failure());
       return block;
     }
     const void* data = nullptr;
@@ -195,9 +352,19 @@ struct InputFile::State {
     do {
       status = archive_read_data_block(unpacker.get(), &data, &size, &offset);
     } while (status == ARCHIVE_OK && size == 0);
+    const std::string of_source = gzip != nullptr ? gzip->failure() : raw->failure();
+    if (!of_source.empty()) {
+      fail(of_source);
+      return {};
+    }
     if (status == ARCHIVE_EOF) return {};
     if (status != ARCHIVE_OK) {
       failure = damaged();
+      return {};
+    }
+    unpacked += size;
+    if (unpacks_too_much(unpacked, raw->offset())) {
+      fail(too_much_text);
       return {};
     }
     return {static_cast<const char*>(data), size};
@@ -236,6 +403,13 @@ Result<InputFile> InputFile::open(const std::string& path, const std::string& en
   state->raw = *std::move(raw);
   state->first_block = state->raw->next();
   if (state->first_block.empty()) return file_error(path, "is empty; expected a trace");
+  if (const char* const kind = other_kind(state->first_block)) return file_error(path, kind);
+  state->without_checksum = has_no_checksum(state->first_block);
+  if (is_gzip(state->first_block)) {
+    if (auto again = state->rewind(true); !again) return Unexpected{again.error()};
+    state->first_block = state->gzip->next();
+    if (!state->gzip->failure().empty()) return file_error(path, state->gzip->failure());
+  }
   if (!looks_packed(state->first_block)) {
     state->first_block_pending = true;
   } else if (auto found = state->unpack(entry); !found) {
@@ -250,16 +424,22 @@ Result<InputFile> InputFile::open(const std::string& path, const std::string& en
   return file;
 }
 
+// A folder, or what cannot be read, has no entry.
 bool InputFile::has_entry(const std::string& path, const std::string& entry) {
-  const auto raw = RawFile::open(path);
+  State state;
+  state.path = path;
+  auto raw = RawFile::open(path);
   if (!raw) return false;
+  const bool packed = is_gzip((*raw)->next());
+  if (!state.rewind(packed)) return false;
   std::unique_ptr<archive, ArchiveCloser> unpacker(archive_read_new());
   archive_read_support_filter_all(unpacker.get());
   archive_read_support_format_tar(unpacker.get());
-  if (archive_read_open(unpacker.get(), raw->get(), nullptr, feed_archive, nullptr) != ARCHIVE_OK) return false;
+  if (archive_read_open(unpacker.get(), &state.source(), nullptr, feed_archive, nullptr) != ARCHIVE_OK) return false;
   archive_entry* found = nullptr;
   while (archive_read_next_header(unpacker.get(), &found) == ARCHIVE_OK) {
     if (name_ends_in(found, entry)) return true;
+    if (state.skips_too_much(found)) return false;
   }
   return false;
 }
@@ -305,16 +485,33 @@ std::string_view InputFile::head() const {
 std::uint64_t InputFile::line_number() const { return state_->line; }
 const std::optional<Error>& InputFile::failure() const { return state_->failure; }
 const std::string& InputFile::path() const { return state_->path; }
+const std::string& InputFile::entry_name() const { return state_->entry_name; }
+bool InputFile::without_checksum() const { return state_->without_checksum; }
+
 std::vector<std::string> InputFile::other_files() {
   std::vector<std::string> names;
   archive* const unpacker = state_->unpacker.get();
   if (unpacker == nullptr || archive_format(unpacker) == ARCHIVE_FORMAT_RAW) return names;
   archive_entry* found = nullptr;
-  while (archive_read_next_header(unpacker, &found) == ARCHIVE_OK) {
+  int status = ARCHIVE_OK;
+  while ((status = archive_read_next_header(unpacker, &found)) == ARCHIVE_OK) {
     const char* const name = archive_entry_pathname(found);
     if (archive_entry_filetype(found) == AE_IFREG) names.emplace_back(name != nullptr ? name : "");
+    if (!state_->skips_too_much(found)) continue;
+    state_->fail(too_much_text);
+    return names;
   }
+  if (status != ARCHIVE_EOF) state_->failure = state_->damaged();
   return names;
+}
+
+Result<void> InputFile::check_rest() {
+  ByteSource& source = state_->source();
+  while (!source.next().empty()) {
+  }
+  if (!state_->failure && !source.failure().empty()) state_->fail(source.failure());
+  if (state_->failure) return Unexpected{*state_->failure};
+  return {};
 }
 
 std::string InputFile::sha256() { return state_->raw->finish_digest(); }

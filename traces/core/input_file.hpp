@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// InputFile: the lines of a trace file, plain or compressed (gz, zst, xz, bz2, also inside tar), in one streaming
-/// pass.
+/// pass. What is packed is checked as far as its format allows: the checksum and length of gz, the checksums of xz and
+/// bz2, and that of zst where there is one. It may unpack to 1 GiB and 250 times its own size.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +45,15 @@ class InputFile {
   [[nodiscard]] const std::optional<Error>& failure() const;
   [[nodiscard]] const std::string& path() const;
 
+  /// What of a tar archive is read; empty for other files.
+  [[nodiscard]] const std::string& entry_name() const;
+  /// True for what zstd or xz packed without a checksum, so that damage may pass unnoticed.
+  [[nodiscard]] bool without_checksum() const;
+
   /// Names of the further files of a tar archive, of which only the first is read. Reads what is left.
   std::vector<std::string> other_files();
+  /// Unpacks what is left, so that its checksums are compared. Error: damage, now or before.
+  Result<void> check_rest();
 
   /// SHA-256 of the file as it lies on disk, hexadecimal. Reads what is left of it.
   std::string sha256();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/core/job_records.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/name_text.hpp"
@@ -46,6 +47,15 @@ JobRecord TableRecord::operator()(JobId job) {
   record.attempts = attempts_;
   record.after = after_;
   return record;
+}
+
+void split_ids(std::string_view text, std::vector<std::string>& ids) {
+  ids.clear();
+  while (!text.empty()) {
+    const std::size_t stop = std::min(text.find(';'), text.size());
+    ids.push_back(name_text(text.substr(0, stop)));
+    text.remove_prefix(std::min(stop + 1, text.size()));
+  }
 }
 
 Result<Trace> keep_jobs(Trace trace, const std::string& where) {

@@ -37,6 +37,9 @@ class TableRecord {
   std::vector<std::string> after_;
 };
 
+/// The ids of "a;b", as names.
+void split_ids(std::string_view text, std::vector<std::string>& ids);
+
 /// The jobs that `where` asks for (JobFilter); the others are counted as dropped. Errors: not such a text, or no job is
 /// left.
 Result<Trace> keep_jobs(Trace trace, const std::string& where);

@@ -19,8 +19,10 @@ struct ReadOptions {
   std::string format = "auto";  ///< a name of trace_formats(), or "auto"
   std::string columns = {};     ///< for format csv: "submit=COLUMN,gpus=COLUMN,duration=COLUMN[,user=...]"
   std::string where = {};       ///< which jobs to keep: "vc=gpu,gpus>=8" (JobFilter); empty: all
+  std::string qos = {};         ///< priorities by quality of service: "high=1000,normal=10" (QosWeights); empty: none
   std::uint64_t seed = 0;       ///< of a synthetic trace
   bool drop_bad_rows = false;   ///< count rows with bad values as dropped instead of refusing the trace
+  bool backlog = false;         ///< keep jobs that had not ended when the log was written; they run for their estimate
 };
 
 /// Rows left out for one reason.

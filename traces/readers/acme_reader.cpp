@@ -19,17 +19,22 @@ Result<void> read_acme(ReadContext& context) {
   const Column type = rows.find({"type"});
   const Column state = rows.find({"state"});
   const Column start = rows.find({"start_time"});
+  const Column end = rows.find({"end_time"});
   return for_each_row(rows, context, [&](RowReader& row) {
-    if ((start && row.is_blank(start)) || row.is_blank(duration)) return row.drop("never started");
-    JobRecord job{.id = row.text(id), .submit = row.instant(submit), .work = row.seconds(duration)};
-    if (start) job.start = row.instant(start);
+    if (row.is_blank(duration)) return row.drop(never_started);
+    JobRecord job{.id = row.text(id), .submit = row.instant(submit), .status = status_from_word(row.text(state))};
+    const LoggedTimes times{.submit = job.submit,
+                            .start = row.instant_if(start),
+                            .end = row.instant_if(end),
+                            .elapsed = row.seconds(duration),
+                            .has_start = bool(start),
+                            .cancelled = job.status == JobStatus::killed};
     const std::int64_t count = row.integer(gpus);
     const std::int64_t node_count = nodes && !row.is_blank(nodes) ? row.integer(nodes) : 0;
-    if (row.bad()) return;
+    if (!row.take_times(job, times, {submit, start, end})) return;
     job.shape = gang_on_nodes(count, node_count);
     job.user = row.text(user);
     job.family = row.text(type);
-    job.status = status_from_word(row.text(state));
     row.add(job);
   });
 }

@@ -1,53 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// csv: any file with a header line; --columns says which column is what:
-//   submit=COLUMN,gpus=COLUMN,duration=COLUMN  (instead of duration: end=COLUMN, with start=COLUMN if it is not the
-//   submit) and, if there are, start, id, user, group, vc, name, family, estimate, tasks, cpu (cores a task), memory
-//   (MiB a task), gpu_type, gpu_memory (GiB that each GPU must have), priority, status.
+// csv: any file whose lines hold fields; --columns says which column is what (ColumnMapping):
+//   submit=COLUMN[:UNIT],gpus=COLUMN,duration=COLUMN[:UNIT]  (instead of duration: end=COLUMN, with start=COLUMN if it
+//   is not the submit) and, if there are, start, id, user, group, vc, name, family, estimate, deadline, tasks, cpu
+//   (cores a task), memory (MiB a task), gpu_type, gpu_memory (GiB that each GPU must have), priority, qos, status,
+//   after (ids joined by ';').
 // Times are seconds or calendar times. With tasks, gpus counts for one task; without, the job is a gang of single GPUs.
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
-#include "src/base/nearest_name.hpp"
 #include "traces/core/cluster_units.hpp"
+#include "traces/core/column_mapping.hpp"
+#include "traces/core/slurm_tres.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
 namespace {
 
-const std::vector<std::string>& roles() {
-  static const std::vector<std::string> names = {
-      "submit", "gpus",     "duration", "start", "end",    "id",       "user",       "group",    "vc",    "name",
-      "family", "estimate", "tasks",    "cpu",   "memory", "gpu_type", "gpu_memory", "priority", "status"};
-  return names;
-}
-
-Result<std::map<std::string, std::string>> parse_mapping(const std::string& text) {
-  std::map<std::string, std::string> mapping;
-  CsvSplitter splitter;
-  if (!splitter.split(text)) return unexpected("--columns: a quote is not closed");
-  for (const std::string_view pair : splitter.fields()) {
-    const std::size_t equals = pair.find('=');
-    const std::string role(trim(pair.substr(0, equals)));
-    if (equals == std::string_view::npos || std::find(roles().begin(), roles().end(), role) == roles().end()) {
-      return unexpected("--columns: expected ROLE=COLUMN, found '" + std::string(pair) + "'" +
-                        suggest_nearest(role, roles()));
-    }
-    mapping[role] = trim(pair.substr(equals + 1));
-  }
-  for (const char* role : {"submit", "gpus"}) {
-    if (!mapping.contains(role)) return unexpected(std::string("--columns: ") + role + "=COLUMN is missing");
-  }
-  if (!mapping.contains("duration") && !mapping.contains("end")) {
-    return unexpected("--columns: duration=COLUMN (or end=COLUMN) is missing");
-  }
-  return mapping;
-}
+constexpr MilliGpu most_gpus_of_job = 1'000'000 * whole_gpu;
 
 // As GpuDemand takes it.
 std::string gpu_memory_text(double gib) {
   const auto mib = static_cast<std::int64_t>(std::ceil(gib * mib_per_gib));
   return mib == 0 ? "" : "@" + std::to_string(mib) + "MiB";
+}
+
+// GPUs, and of which types where the field says it.
+struct Gpus {
+  MilliGpu milli = 0;
+  std::string types = {};
+};
+
+Gpus of_resources(const SlurmTres& resources) {
+  Gpus gpus{.milli = resources.gpu_count() * whole_gpu};
+  std::set<std::string> types;
+  for (const SlurmGpus& kind : resources.gpus) {
+    types.insert(kind.model + (kind.model.empty() || kind.profile.empty() ? "" : "_") + kind.profile);
+  }
+  if (types.contains("")) return gpus;
+  for (const std::string& type : types) gpus.types += (gpus.types.empty() ? "" : "|") + type;
+  return gpus;
+}
+
+Gpus read_gpus(RowReader& row, Column column, GpuText form) {
+  const std::string_view text = row.text(column);
+  const bool names_gpus = text.starts_with("gpu") || text.find("gres") != std::string_view::npos;
+  if (form == GpuText::gres || form == GpuText::tres || (form == GpuText::number && names_gpus)) {
+    if (row.is_blank(column) || text == "(null)") return {};
+    const auto resources = text.find('=') != std::string_view::npos ? parse_slurm_tres(text) : parse_slurm_gres(text);
+    if (!resources) row.expect(column, "resources like gpu:a100:2 or cpu=8,gres/gpu=2");
+    Gpus gpus = resources ? of_resources(*resources) : Gpus{};
+    if (gpus.milli > most_gpus_of_job) row.expect(column, "at most 1000000 GPUs");
+    return gpus;
+  }
+  if (row.is_blank(column)) row.expect(column, "a number of GPUs (behind gpus=COLUMN:gres no value is no GPU)");
+  const double count = row.number(column) / (form == GpuText::milli ? static_cast<double>(whole_gpu) : 1.0);
+  const auto milli = static_cast<MilliGpu>(std::llround(count * static_cast<double>(whole_gpu)));
+  if (count > 0 && milli < 1) row.expect(column, "0 or at least 0.001 GPUs");
+  if (milli > whole_gpu && milli % whole_gpu != 0) row.expect(column, "a whole number of GPUs, or a share below 1");
+  if (milli > most_gpus_of_job) row.expect(column, "at most 1000000 GPUs");
+  return {.milli = milli};
+}
+
+Result<void> begin_rows(RowReader& rows, ReadContext& context, const ColumnMapping& mapping) {
+  if (!mapping.by_position()) return rows.read_header();
+  if (std::string_view header; mapping.has_header() && context.file.next_line(header)) {
+    context.report.notes.emplace_back(
+        "the first line is taken as a header; header=no among --columns reads it as a job");
+  }
+  std::vector<std::string> positions;
+  for (std::size_t i = 1; i <= mapping.width(); ++i) positions.push_back(std::to_string(i));
+  return rows.use_header(std::move(positions));
 }
 
 }  // namespace
@@ -56,63 +79,63 @@ Result<void> read_any_csv(ReadContext& context) {
   if (context.options.columns.empty()) {
     return unexpected("format csv needs --columns submit=COLUMN,gpus=COLUMN,duration=COLUMN");
   }
-  const auto mapping = parse_mapping(context.options.columns);
+  auto mapping = ColumnMapping::parse(context.options.columns);
   if (!mapping) return Unexpected{mapping.error()};
-  RowReader rows(context);
-  if (auto header = rows.read_header(); !header) return header;
-  std::map<std::string, Column> columns;
-  for (const auto& [role, name] : *mapping) {
-    columns[role] = rows.require({name});
-  }
-  const auto column_of = [&](const char* role) {
-    const auto place = columns.find(role);
-    return place == columns.end() ? Column{} : place->second;
-  };
+  if (auto looked = mapping->look_at(context.file.head()); !looked) return looked;
+  RowReader rows(context, mapping->style());
+  if (auto header = begin_rows(rows, context, *mapping); !header) return header;
+  if (auto resolved = mapping->resolve(rows); !resolved) return resolved;
+  const auto column_of = [&](const char* role) { return mapping->column(role); };
+  const auto factor_of = [&](const char* role) { return column_of(role) ? mapping->role(role).factor : 1; };
   const Column submit = column_of("submit"), gpus = column_of("gpus"), duration = column_of("duration"),
                start = column_of("start"), end = column_of("end"), id = column_of("id"), user = column_of("user"),
                group = column_of("group"), vc = column_of("vc"), name = column_of("name"), family = column_of("family"),
-               estimate = column_of("estimate"), tasks = column_of("tasks"), cpu = column_of("cpu"),
-               memory = column_of("memory"), gpu_type = column_of("gpu_type"), gpu_memory = column_of("gpu_memory"),
-               priority = column_of("priority"), status = column_of("status");
+               estimate = column_of("estimate"), deadline = column_of("deadline"), tasks = column_of("tasks"),
+               cpu = column_of("cpu"), memory = column_of("memory"), gpu_type = column_of("gpu_type"),
+               gpu_memory = column_of("gpu_memory"), priority = column_of("priority"), qos = column_of("qos"),
+               status = column_of("status"), after = column_of("after");
+  const GpuText gpu_text = mapping->role("gpus").gpus;
+  const double cores = factor_of("cpu"), mib = factor_of("memory"), gib = factor_of("gpu_memory");
+  std::vector<std::string> predecessors;
   return for_each_row(rows, context, [&](RowReader& row) {
-    JobRecord job{.id = row.text(id), .submit = row.instant(submit)};
-    if (start && !row.is_blank(start)) job.start = row.instant(start);
-    if (duration) {
-      job.work = row.seconds(duration);
-    } else {
-      const Time from = start ? row.instant(start) : job.submit;
-      const Time until = row.instant(end);
-      if (until < from) row.expect(end, "an end not before the start");
-      job.work = until - from;
-    }
-    const double count = row.number(gpus);
-    const auto milli = static_cast<MilliGpu>(std::llround(count * static_cast<double>(whole_gpu)));
-    if (count > 0 && milli < 1) row.expect(gpus, "0 or at least 0.001 GPUs");
-    if (milli > whole_gpu && milli % whole_gpu != 0) row.expect(gpus, "a whole number of GPUs, or a share below 1");
-    if (milli > 1'000'000 * whole_gpu) row.expect(gpus, "at most 1000000 GPUs");
+    JobRecord job{.id = row.text(id), .submit = row.instant(submit), .status = status_from_word(row.text(status))};
+    LoggedTimes times{.submit = job.submit,
+                      .start = row.instant_if(start),
+                      .end = row.instant_if(end),
+                      .has_start = bool(start),
+                      .cancelled = job.status == JobStatus::killed};
+    // Without a run time a job may have none because it never started; any other lacks what it needs.
+    const bool may_lack_duration = end || (start && row.is_blank(start));
+    if (duration && !(may_lack_duration && row.is_blank(duration))) times.elapsed = row.seconds(duration);
+    const Gpus demand = read_gpus(row, gpus, gpu_text);
     if (tasks) {
       job.shape.tasks = static_cast<std::uint32_t>(row.integer(tasks, 1));
-      job.shape.gpu_milli_per_task = milli;
-    } else if (milli >= whole_gpu) {
-      job.shape = gang_of(milli / whole_gpu);
+      job.shape.gpu_milli_per_task = demand.milli;
+    } else if (demand.milli >= whole_gpu) {
+      job.shape = gang_of(demand.milli / whole_gpu);
     } else {
-      job.shape.gpu_milli_per_task = milli;
+      job.shape.gpu_milli_per_task = demand.milli;
     }
-    if (cpu) job.shape.cpu_milli_per_task = static_cast<std::int64_t>(std::ceil(row.number(cpu, most_cores) * 1000));
-    if (memory)
-      job.shape.memory_mib_per_task = static_cast<std::int64_t>(std::ceil(row.number(memory, most_memory_mib)));
-    if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
+    const auto rounded_up = [&](Column column, double factor, double most) {
+      return static_cast<std::int64_t>(std::ceil(row.number(column, most / factor) * factor));
+    };
+    if (cpu) job.shape.cpu_milli_per_task = rounded_up(cpu, cores * 1000, most_cores * 1000);
+    if (memory) job.shape.memory_mib_per_task = rounded_up(memory, mib, most_memory_mib);
+    job.estimate = row.seconds_if(estimate);
+    job.deadline = row.instant_if(deadline);
+    if (qos) job.priority = context.qos.priority(row.text(qos));
     if (priority && !row.is_blank(priority)) job.priority = static_cast<std::int32_t>(row.integer(priority));
     job.user = row.text(user);
     job.group = row.text(group);
     job.vc = row.text(vc);
     job.name = row.text(name);
     job.family = row.text(family);
-    std::string gpu_spec(row.text(gpu_type));
-    if (gpu_memory && !row.is_blank(gpu_memory)) gpu_spec += gpu_memory_text(row.number(gpu_memory, 1e6));
+    std::string gpu_spec(gpu_type && !row.is_blank(gpu_type) ? row.text(gpu_type) : std::string_view(demand.types));
+    if (gpu_memory && !row.is_blank(gpu_memory)) gpu_spec += gpu_memory_text(row.number(gpu_memory, 1e6 / gib) * gib);
     job.gpu_spec = gpu_spec;
-    job.status = status_from_word(row.text(status));
-    if (!row.bad()) row.add(job);
+    split_ids(row.text(after), predecessors);
+    job.after = predecessors;
+    if (row.take_times(job, times, {submit, start, end})) row.add(job);
   });
 }
 

@@ -24,21 +24,24 @@ Result<void> read_helios(ReadContext& context) {
   return for_each_row(rows, context, [&](RowReader& row) {
     JobRecord job{.id = row.text(id), .submit = row.instant(submit)};
     const std::int64_t count = row.integer(gpus);
-    if (start && row.is_blank(start)) return row.drop("never started");
-    if (row.is_blank(duration)) return row.drop("no duration");
-    job.work = row.seconds(duration);
-    if (start) job.start = row.instant(start);
-    if (start && end && !row.is_blank(end) && row.instant(end) < row.instant(start)) {
-      row.expect(end, "an end not before start_time");
+    job.status = status_from_word(row.text(state));
+    LoggedTimes times{.submit = job.submit,
+                      .start = row.instant_if(start),
+                      .end = row.instant_if(end),
+                      .has_start = bool(start),
+                      .cancelled = job.status == JobStatus::killed};
+    if (!row.is_blank(duration)) {
+      times.elapsed = row.seconds(duration);
+    } else if (!start || !row.is_blank(start)) {
+      return row.drop("no duration");
     }
     const std::int64_t node_count = nodes && !row.is_blank(nodes) ? row.integer(nodes) : 0;
     const std::int64_t cores = cpus && !row.is_blank(cpus) ? row.integer(cpus) : 0;
-    if (row.bad()) return;
+    if (!row.take_times(job, times, {submit, start, end})) return;
     job.shape = gang_on_nodes(count, node_count);
     job.shape.cpu_milli_per_task = (cores * 1000 + job.shape.tasks - 1) / job.shape.tasks;
     job.user = row.text(user);
     job.vc = row.text(vc);
-    job.status = status_from_word(row.text(state));
     row.add(job);
   });
 }

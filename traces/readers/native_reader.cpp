@@ -3,7 +3,6 @@
 // job_id,submit_s,work_s,tasks,gpu_milli_per_task, then optionally cpu_milli_per_task,memory_mib_per_task,gpu_spec,
 // estimate_s,start_s,deadline_s,user,group,vc,name,family,status,priority,attempts_s (work of each attempt joined by
 // ';'),after (ids of the jobs that must have ended before, joined by ';').
-#include "src/base/name_text.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -29,16 +28,6 @@ void read_attempts(RowReader& row, Column column, Time whole, std::vector<Time>&
     rest.remove_prefix(std::min(stop + 1, rest.size()));
   }
   if (!works.empty() && left > Time{}) row.expect(column, "attempts that add up to work_s");
-}
-
-// "a;b" -> the ids.
-void read_ids(std::string_view text, std::vector<std::string>& ids) {
-  ids.clear();
-  while (!text.empty()) {
-    const std::size_t stop = std::min(text.find(';'), text.size());
-    ids.push_back(name_text(text.substr(0, stop)));
-    text.remove_prefix(std::min(stop + 1, text.size()));
-  }
 }
 
 }  // namespace
@@ -71,7 +60,8 @@ Result<void> read_native(ReadContext& context) {
     if (cpu && !row.is_blank(cpu)) job.shape.cpu_milli_per_task = row.integer(cpu);
     if (memory && !row.is_blank(memory)) job.shape.memory_mib_per_task = row.integer(memory);
     if (estimate && !row.is_blank(estimate)) job.estimate = row.seconds(estimate);
-    if (start && !row.is_blank(start)) job.start = row.instant(start);
+    const LoggedTimes times{
+        .submit = job.submit, .start = row.instant_if(start), .elapsed = job.work, .has_start = false};
     if (deadline && !row.is_blank(deadline)) job.deadline = row.instant(deadline);
     if (priority && !row.is_blank(priority)) {
       const auto value = parse_integer(row.text(priority));
@@ -80,7 +70,7 @@ Result<void> read_native(ReadContext& context) {
     }
     read_attempts(row, attempts, job.work, attempt_works);
     job.attempts = attempt_works;
-    read_ids(row.text(after), predecessors);
+    split_ids(row.text(after), predecessors);
     job.after = predecessors;
     job.gpu_spec = row.text(spec);
     job.user = row.text(user);
@@ -89,7 +79,7 @@ Result<void> read_native(ReadContext& context) {
     job.name = row.text(name);
     job.family = row.text(family);
     job.status = status_from_word(row.text(status));
-    if (!row.bad()) row.add(job);
+    if (row.take_times(job, times, {submit, start, {}})) row.add(job);
   });
 }
 

@@ -49,17 +49,10 @@ Result<void> read_openb(ReadContext& context) {
   return for_each_row(rows, context, [&](RowReader& row) {
     JobRecord job = read_pod(row, pod);
     job.submit = row.seconds(created);
-    if (row.bad()) return;
-    if (row.is_blank(scheduled)) return row.drop("never scheduled");
-    if (row.is_blank(deleted)) return row.drop("still running at the end of the trace");
-    const Time start = row.seconds(scheduled);
-    const Time end = row.seconds(deleted);
-    if (end < start) row.expect(deleted, "a deletion not before scheduled_time");
-    if (row.bad()) return;
-    job.start = start;
-    job.work = end - start;
     const std::string_view ending = row.text(phase);
     job.status = ending == "Running" ? JobStatus::unknown : status_from_word(ending);
+    const LoggedTimes times{.submit = job.submit, .start = row.instant_if(scheduled), .end = row.instant_if(deleted)};
+    if (!row.take_times(job, times, {created, scheduled, deleted})) return;
     row.add(job);
   });
 }

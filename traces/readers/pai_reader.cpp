@@ -122,9 +122,7 @@ class PaiTables {
 // The jobs while the tables are read and joined by job_name.
 class PaiJoin {
  public:
-  PaiJoin(const PaiTables& tables, const ReadOptions& options, const JobFilter& filter, JobTableBuilder& jobs,
-          TraceReport& report, ReadLog* log)
-      : tables_(tables), options_(options), filter_(filter), builder_(jobs), report_(report), log_(log) {}
+  PaiJoin(const PaiTables& tables, JobSink& sink) : tables_(tables), sink_(sink), report_(sink.report) {}
 
   Result<void> read() {
     if (auto outcome = read_job_table(); !outcome) return outcome;
@@ -155,10 +153,11 @@ class PaiJoin {
     if (!file) return Unexpected{file.error()};
     JobTableBuilder no_jobs;
     TraceReport table_report;
-    ReadContext context{*file, options_, no_jobs, table_report, log_};
+    ReadContext context(*file, sink_.options, no_jobs, table_report, sink_.log);
     RowReader rows(context);
     rows.set_header(tables_.columns(table));
     auto outcome = prepare(rows, context);
+    sink_.take_bad_rows(context);
     for (const DroppedRows& dropped : table_report.dropped) {
       report_.drop(std::string(table.name) + ": " + dropped.reason, dropped.first_line, dropped.rows);
       if (table.name == job_table_info().name) report_.rows += dropped.rows;
@@ -173,6 +172,7 @@ class PaiJoin {
 
   Result<void> read_job_table() {
     return each_row(job_table_info(), [&](RowReader& rows, ReadContext& context) -> Result<void> {
+      job_table_file_ = context.file.path();
       const Column name = rows.require({"job_name"});
       const Column start = rows.require({"start_time"});
       const Column status = rows.require({"status"});
@@ -187,8 +187,8 @@ class PaiJoin {
                    .tasks = {},
                    .instances = {},
                    .line = row.line()};
-        if (job.status == "Waiting" || row.is_blank(start)) return row.drop("never started");
-        if (job.status == "Running") return row.drop("still running at the end of the trace");
+        if (job.status == "Waiting" || row.is_blank(start)) return row.drop(never_started);
+        if (job.status == "Running") return row.drop(still_running);
         job.submit = row.seconds(start);
         if (by_name_.contains(job.name)) row.expect(name, "a name not given above");
         if (row.bad()) return;
@@ -209,7 +209,9 @@ class PaiJoin {
     if (row.is_blank(start) || row.is_blank(end)) return;
     const Time from = row.seconds(start);
     const Time until = row.seconds(end);
-    if (until < from) row.expect(end, "an end not before start_time");
+    if (judge_times({.submit = from, .start = from, .end = until}).fate == JobFate::bad) {
+      row.expect(end, "an end not before start_time");
+    }
     if (!row.bad()) span.cover(from, until);
   }
 
@@ -310,29 +312,24 @@ class PaiJoin {
     return shape;
   }
 
-  void drop(const PaiJob& job, const char* reason) {
-    report_.drop(reason, job.line);
-    if (log_ != nullptr) log_->left_out.push_back({job.line, reason});
-  }
-
   void add_jobs() {
     for (const PaiJob& job : jobs_) {
       const Span& span = job.instances.known() ? job.instances : job.tasks;
       if (job.instances_of_main == 0) {
-        drop(job, "no row in pai_task_table");
+        sink_.drop("no row in pai_task_table", job.line);
         continue;
       }
       if (!span.known()) {
-        drop(job, "no task with start and end");
+        sink_.drop("no task with start and end", job.line);
         continue;
       }
       const auto shape = shape_of(job);
       if (!shape) {
-        drop(job, "more than 1,000,000,000 instances");
+        sink_.drop("more than 1,000,000,000 instances", job.line);
         continue;
       }
       const auto tag = tags_.find(job.inst_id);
-      JobRecord record{.id = job.name, .submit = job.submit, .work = span.last - span.first, .shape = *shape};
+      JobRecord record{.id = job.name, .submit = job.submit, .shape = *shape};
       record.user = job.user;
       record.status = status_from_word(job.status);
       if (tag != tags_.end()) {
@@ -344,24 +341,23 @@ class PaiJoin {
       }
       if (record.gpu_spec == "MISC" || record.shape.gpu_milli_per_task == 0) record.gpu_spec = {};  // MISC: older GPUs
       if (job.roles_with_gpus > 1 && job.gpu_percent > job.instances_of_main * job.gpu_percent_of_main) ++mixed_;
-      record.start = span.first;
-      record = named_(record);
-      if (!filter_.keeps_job(record)) {
-        drop(job, left_out_by_filter);
-        continue;
-      }
-      builder_.add(record);
-      if (log_ != nullptr) log_->add(record, job.line);
+      const LoggedTimes times{.submit = job.submit, .start = span.first, .end = span.last};
+      if (sink_.take_times(record, times, place_of(job))) sink_.add(record, job.line);
     }
   }
 
+  [[nodiscard]] RecordPlace place_of(const PaiJob& job) const {
+    return {.file = job_table_file_,
+            .line = job.line,
+            .submit = "start_time of the job",
+            .start = "start_time of the tasks",
+            .end = "end_time of the tasks"};
+  }
+
   const PaiTables& tables_;
-  const ReadOptions& options_;
-  const JobFilter& filter_;
-  JobTableBuilder& builder_;
+  JobSink& sink_;
   TraceReport& report_;
-  ReadLog* log_;
-  NamedRecord named_;
+  std::string job_table_file_;
   std::vector<PaiJob> jobs_;
   std::unordered_map<std::string, std::uint32_t> by_name_;
   std::unordered_map<std::string, Tag> tags_;  // by inst_id
@@ -380,10 +376,9 @@ bool has_pai_tables(const std::string& path) {
   return is_tar && PaiTables(path).has(job_table_info());
 }
 
-Result<void> read_pai_tables(const std::string& path, const ReadOptions& options, const JobFilter& filter,
-                             JobTableBuilder& jobs, TraceReport& report, ReadLog* log) {
+Result<void> read_pai_tables(const std::string& path, JobSink& sink) {
   const PaiTables tables(path);
-  return PaiJoin(tables, options, filter, jobs, report, log).read();
+  return PaiJoin(tables, sink).read();
 }
 
 }  // namespace gpusched

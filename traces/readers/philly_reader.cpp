@@ -158,14 +158,15 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
 
   static bool is_blank(const std::string& time) { return time.empty() || time == "None"; }
 
-  // The instant that `text` says; false when it is none and reading must stop. A bad value leaves `bad` set.
-  Time instant(const std::string& field, const std::string& text, bool& bad) {
+  // The instant that `text` says. What is none is remembered as the job's error.
+  Time instant(const std::string& field, const std::string& text) {
     const auto time = parse_calendar(text);
-    if (time) return *time;
-    if (!bad)
-      row_error_ = {.message = "expected a time like 2017-10-07 01:12:09, found '" + text + "'", .field = field};
-    bad = true;
-    return {};
+    if (!time) note_error(field, "expected a time like 2017-10-07 01:12:09, found '" + text + "'");
+    return time.value_or(Time{});
+  }
+  void note_error(const std::string& field, std::string message) {
+    if (job_error_) return;
+    job_error_ = Error{.message = std::move(message), .file = context_.file.path(), .line = job_.line, .field = field};
   }
 
   bool finish_job() {
@@ -174,40 +175,41 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
       context_.drop(reason, job_.line);
       return true;
     };
-    if (job_.attempts.empty()) return drop("never started");
-    if (is_blank(job_.attempts.back().end)) return drop("still running at the end of the trace");
+    if (job_.attempts.empty()) return drop(never_started);
+    if (is_blank(job_.attempts.back().end)) return drop(still_running);
 
-    bool bad = false;
+    job_error_.reset();
     std::int64_t gpus = job_.gpus;
-    JobRecord job{.id = job_.id, .submit = instant("submitted_time", job_.submitted, bad)};
+    JobRecord job{.id = job_.id, .submit = instant("submitted_time", job_.submitted)};
+    Time first_start = Time::max();
     works_.clear();
     for (const Attempt& attempt : job_.attempts) {
       gpus = std::max(gpus, attempt.gpus);
       if (is_blank(attempt.start) || is_blank(attempt.end)) continue;
-      const Time start = instant("start_time", attempt.start, bad);
-      const Time end = instant("end_time", attempt.end, bad);
-      if (end < start && !bad) {
-        row_error_ = {
-            .message = "expected an end not before the start " + attempt.start + ", found '" + attempt.end + "'",
-            .field = "end_time"};
-        bad = true;
+      const Time start = instant("start_time", attempt.start);
+      const Time end = instant("end_time", attempt.end);
+      const JudgedTimes judged = judge_times({.submit = start, .start = start, .end = end, .local = true});
+      if (judged.fate == JobFate::bad) {
+        note_error("end_time",
+                   "expected an end not before the start " + attempt.start + ", found '" + attempt.end + "'");
       }
-      if (works_.empty()) job.start = start;
-      works_.push_back(end - start);
+      if (works_.empty()) first_start = start;
+      works_.push_back(judged.work);
       job.work = later_by(job.work, works_.back());
     }
-    if (name_text(job_.id).empty() && !bad) {
-      row_error_ = {.message = "missing", .field = "jobid"};
-      bad = true;
-    }
-    if (bad) {
-      row_error_.file = context_.file.path();
-      row_error_.line = job_.line;
-      if (context_.tolerate(row_error_)) return true;
-      error_ = row_error_;
-      return false;
+    if (name_text(job_.id).empty()) note_error("jobid", "missing");
+    if (job_error_) {
+      context_.bad_row(*job_error_);
+      return true;
     }
     if (works_.empty()) return drop("no attempt with start and end");
+    const LoggedTimes times{.submit = job.submit, .start = first_start, .elapsed = job.work, .local = true};
+    const RecordPlace place{.file = context_.file.path(),
+                            .line = job_.line,
+                            .submit = "submitted_time",
+                            .start = "start_time",
+                            .end = "end_time"};
+    if (!context_.take_times(job, times, place)) return true;
     if (gpus == 0) return drop("no GPU");
     job.attempts = works_;
     job.shape = gang_of(gpus);
@@ -224,7 +226,7 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
   std::string key_;
   PhillyJob job_;
   std::vector<Time> works_;
-  Error row_error_;
+  std::optional<Error> job_error_;
   std::optional<Error> error_;
 };
 

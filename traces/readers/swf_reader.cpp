@@ -91,10 +91,19 @@ JobStatus swf_status(std::int64_t code) {
   }
 }
 
+LoggedTimes times_of(const SwfRow& row) {
+  LoggedTimes times{.submit = from_seconds(row[submit_field]),
+                    .elapsed = from_seconds(row[run_field]),
+                    .has_start = false,
+                    .cancelled = row[status_field] == 5};
+  times.held_nothing = times.cancelled && row[used_processors] <= 0;
+  if (row[wait_field] >= 0) times.start = later_by(times.submit, from_seconds(row[wait_field]));
+  return times;
+}
+
 JobRecord job_of(const SwfRow& row, const std::vector<std::string_view>& fields) {
   const auto known = [&](SwfField field) { return row[field] >= 0 ? fields[field - 1] : std::string_view(); };
-  JobRecord job{.id = fields[0], .submit = from_seconds(row[submit_field]), .work = from_seconds(row[run_field])};
-  if (row[wait_field] >= 0) job.start = later_by(job.submit, from_seconds(row[wait_field]));
+  JobRecord job{.id = fields[0], .submit = from_seconds(row[submit_field])};
   if (row[requested_time] >= 0) job.estimate = from_seconds(row[requested_time]);
   job.shape = gang_of(static_cast<std::int64_t>(processors(row)));
   job.status = swf_status(static_cast<std::int64_t>(row[status_field]));
@@ -126,14 +135,17 @@ Result<void> read_swf(ReadContext& context) {
       Error error = row.error();
       error.file = context.file.path();
       error.line = at;
-      if (context.tolerate(error)) continue;
-      return Unexpected{std::move(error)};
+      context.bad_row(error);
+      continue;
     }
     if (const char* reason = why_left_out(*row)) {
       context.drop(reason, at);
-    } else {
-      context.add(job_of(*row, fields), at);
+      continue;
     }
+    JobRecord job = job_of(*row, fields);
+    const RecordPlace place{
+        .file = context.file.path(), .line = at, .submit = "field 2", .start = "field 3", .end = "field 4"};
+    if (context.take_times(job, times_of(*row), place)) context.add(job, at);
   }
   if (context.report.machine_gpus == 0) context.report.machine_gpus = nodes;
   if (context.file.failure()) return Unexpected{*context.file.failure()};

@@ -6,6 +6,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/visible_text.hpp"
+#include "traces/core/plausibility.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -48,8 +49,15 @@ void check_job(const ReadLog::Job& job, const ReadLog::Job* above, std::int64_t 
   }
 }
 
-constexpr const char* kinds[] = {"bad value",    "twin id", "wrong dependency",   "left out", "larger than the machine",
-                                 "out of order", "no work", "work above estimate"};
+constexpr const char* kinds[] = {"no job",           "bad value", "twin id",
+                                 "wrong dependency", "left out",  "larger than the machine",
+                                 "out of order",     "no work",   "work above estimate"};
+
+// What makes a replay refuse the trace.
+bool is_refusal(const TraceOddity& oddity) {
+  constexpr std::string_view refused[] = {"no job", "bad value", "twin id", "wrong dependency"};
+  return std::find(std::begin(refused), std::end(refused), oddity.kind) != std::end(refused);
+}
 
 }  // namespace
 
@@ -67,8 +75,12 @@ Result<TraceValidation> validate_trace(const std::string& path, const ReadOption
   if (jobs.size() < validation.report.rows) jobs.ignore_missing_predecessors();
   if (const auto table = std::move(jobs).build(); table && table->size() > 0) {
     if (auto fits = check_times(*table, path); !fits) return Unexpected{fits.error()};
-  } else if (!table && table.error().field == "after") {
-    validation.oddities.push_back({"wrong dependency", 0, table.error().message});
+    for (std::string& note : plausibility_notes(*table)) validation.report.notes.push_back(std::move(note));
+  } else if (table) {
+    validation.oddities.push_back({"no job", 0, "holds no job"});
+  } else if (table.error().field == "after") {
+    validation.oddities.push_back(
+        {"wrong dependency", line_of_wrong_after(log, table.error().message), table.error().message});
   }
   for (const ReadLog::Row& row : log.left_out) {
     validation.oddities.push_back({row.bad ? "bad value" : "left out", row.line, row.reason});
@@ -78,10 +90,8 @@ Result<TraceValidation> validate_trace(const std::string& path, const ReadOption
   }
   std::stable_sort(validation.oddities.begin(), validation.oddities.end(),
                    [](const TraceOddity& a, const TraceOddity& b) { return a.line < b.line; });
-  validation.refusals = static_cast<std::uint64_t>(
-      std::count_if(validation.oddities.begin(), validation.oddities.end(), [](const TraceOddity& oddity) {
-        return oddity.kind == "bad value" || oddity.kind == "twin id" || oddity.kind == "wrong dependency";
-      }));
+  validation.refusals =
+      static_cast<std::uint64_t>(std::count_if(validation.oddities.begin(), validation.oddities.end(), is_refusal));
   return validation;
 }
 
@@ -92,7 +102,7 @@ std::string validation_text(const TraceValidation& validation, std::size_t most)
   text += validation.refusals == 0
               ? "it can be replayed\n"
               : counted(validation.refusals, "irregularity prevents", "irregularities prevent") + " a replay\n";
-  if (validation.oddities.empty()) return text + "nothing odd found\n";
+  if (validation.oddities.empty()) text += "nothing odd found\n";
   for (const char* kind : kinds) {
     std::size_t count = 0;
     std::string lines;

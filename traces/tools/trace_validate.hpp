@@ -11,8 +11,9 @@
 
 namespace gpusched {
 
-/// One oddity. Kinds: "bad value" and "twin id", which read_trace() refuses; "left out", a row that the reader drops
-/// with a reason; "out of order", "no work", "work above estimate", "larger than the machine", which it keeps.
+/// One oddity. Kinds: "no job", "bad value", "twin id" and "wrong dependency", which read_trace() refuses; "left out",
+/// a row that the reader drops with a reason; "out of order", "no work", "work above estimate", "larger than the
+/// machine", which it keeps.
 struct TraceOddity {
   std::string kind;
   std::uint64_t line = 0;  ///< 0 when the format has no lines

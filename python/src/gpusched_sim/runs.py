@@ -81,8 +81,8 @@ def _split_policies(policies: Any) -> tuple[list[str], dict[str, Callable], dict
     return texts, callables, shown
 
 
-def read_trace(path: Any, *, format: str = "auto", columns: str = "", where: str = "", seed: int = 0,
-               drop_bad_rows: bool = False) -> _core.Trace:
+def read_trace(path: Any, *, format: str = "auto", columns: str = "", where: str = "", qos: str = "", seed: int = 0,
+               drop_bad_rows: bool = False, backlog: bool = False) -> _core.Trace:
     """Reads a job trace of any format that `gpusched trace --help` lists.
 
     Parameters
@@ -92,13 +92,17 @@ def read_trace(path: Any, *, format: str = "auto", columns: str = "", where: str
     format : str
         A trace format, or `"auto"`.
     columns : str
-        Of format csv: `"submit=COLUMN,gpus=COLUMN,duration=COLUMN[,user=...]"`.
+        Of format csv: `"submit=COLUMN[:UNIT],gpus=COLUMN,duration=COLUMN[:UNIT][,user=...]"`.
     where : str
         Which jobs to keep: `"vc=gpu,gpus>=8"`.
+    qos : str
+        Priorities by quality of service: `"high=1000,normal=10"`.
     seed : int
         Of a synthetic trace.
     drop_bad_rows : bool
         Count rows with bad values as dropped instead of refusing the trace.
+    backlog : bool
+        Keep jobs that had not ended when the log was written; their time limit is their run time.
 
     Returns
     -------
@@ -109,7 +113,7 @@ def read_trace(path: Any, *, format: str = "auto", columns: str = "", where: str
     Error
         The file cannot be read; the line names file, line and field.
     """
-    return _core.read_trace(str(_text(path)), format, columns, where, seed, drop_bad_rows)
+    return _core.read_trace(str(_text(path)), format, columns, where, qos, seed, drop_bad_rows, backlog)
 
 
 def trace_from_columns(submit_s: Any, duration_s: Any, gpus: Any, *, estimate_s: Any = None, user: Sequence[str] = (),

@@ -129,7 +129,7 @@ Result<std::vector<PaiJob>> read_pai_jobs(const std::string& path, const PaiOpti
   const ReadOptions plain;
   JobTableBuilder unused;
   TraceReport report;
-  ReadContext context{*file, plain, unused, report};
+  ReadContext context(*file, plain, unused, report);
   RowReader rows(context);
   if (auto header = rows.read_header(); !header) return Unexpected{header.error()};
   std::vector<Column> needed;
@@ -160,6 +160,7 @@ Result<std::vector<PaiJob>> read_pai_jobs(const std::string& path, const PaiOpti
     ids.emplace_back(row.text(needed[0]));
   });
   if (!done) return Unexpected{done.error()};
+  if (const auto good = context.outcome(); !good) return Unexpected{good.error()};
   rank_by_id(jobs, ids);
   return jobs;
 }

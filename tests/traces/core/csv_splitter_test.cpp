@@ -122,6 +122,45 @@ TEST(FieldParser, CalendarTimesKnowLeapYearsAndZones) {
   }
 }
 
+TEST(FieldParser, DatesStandInTheOrderThatIsSaid) {
+  const Time time = parse_calendar("2023-11-06 18:15:46").value();
+  EXPECT_EQ(parse_calendar_time("11/06/2023 18:15:46", DateOrder::mdy)->time, time);
+  EXPECT_EQ(parse_calendar_time("11/6/2023 6:15:46 PM", DateOrder::mdy)->time, time);
+  EXPECT_EQ(parse_calendar_time("06.11.2023 18:15:46", DateOrder::dmy)->time, time);
+  EXPECT_EQ(parse_calendar_time("06-11-2023T18:15:46,0", DateOrder::dmy)->time, time);
+  EXPECT_EQ(parse_calendar_time("2023/11/06 18:15:46")->time, time);
+  EXPECT_EQ(parse_calendar_time("2023-11-06 18:15")->time, time - whole_seconds(46));
+  EXPECT_FALSE(parse_calendar_time("2023-11-06 18:15:46")->zoned);
+  EXPECT_TRUE(parse_calendar_time("2023-11-06 18:15:46 UTC")->zoned);
+  EXPECT_TRUE(parse_calendar_time("2023-11-06 18:15:46+00:00")->zoned);
+  for (const char* bad : {"16/11/2023 18:15:46", "11/06-2023 18:15:46", "11/06/23 18:15:46", "11/06/2023",
+                          "11/06/2023 13:15:46 PM", "11/06/2023 0:15:46 AM"}) {
+    EXPECT_EQ(parse_calendar_time(bad, DateOrder::mdy), std::nullopt) << bad;
+  }
+  EXPECT_EQ(parse_calendar_time("12/01/2023 12:00:00 AM", DateOrder::mdy)->time,
+            parse_calendar("2023-12-01 00:00:00").value());
+}
+
+TEST(FieldParser, SpansThatSayTheirUnits) {
+  EXPECT_EQ(parse_span("16:00:00"), whole_seconds(57600));
+  EXPECT_EQ(parse_span("1 day, 6:00:16"), whole_seconds(108016));
+  EXPECT_EQ(parse_span("2 days, 0:00:01.5"), Time{172801500000});
+  EXPECT_EQ(parse_span("0 days 00:03:00"), whole_seconds(180));
+  EXPECT_EQ(parse_span("1-06:00:16"), whole_seconds(108016));
+  EXPECT_EQ(parse_span("P1DT6H"), whole_seconds(108000));
+  EXPECT_EQ(parse_span("PT1H30M5.5S"), Time{5405500000});
+  EXPECT_EQ(parse_span("P2W"), whole_seconds(1209600));
+  EXPECT_EQ(parse_span("1h30m"), whole_seconds(5400));
+  EXPECT_EQ(parse_span("90 min"), whole_seconds(5400));
+  EXPECT_EQ(parse_span("1 hour, 30 minutes"), whole_seconds(5400));
+  EXPECT_EQ(parse_span("1000000:00:00"), whole_seconds(3'600'000'000));
+  for (const char* bad : {"", "5", "1.5", "16:00", "1:60:00", "P1M", "P1Y", "PT", "1 month", "-1:00:00", "1h30", "h",
+                          "999999999999:00:00"}) {
+    EXPECT_EQ(parse_span(bad), std::nullopt) << bad;
+  }
+  EXPECT_EQ(parse_span("1 day"), whole_seconds(86400));
+}
+
 TEST(FieldParser, SlurmSpans) {
   EXPECT_EQ(parse_slurm_span("1-02:03:04"), whole_seconds(93784));
   EXPECT_EQ(parse_slurm_span("02:03:04"), whole_seconds(7384));

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/core/slurm_runs.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "src/base/number_text.hpp"
+#include "src/base/visible_text.hpp"
+#include "traces/core/trace_reader.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr std::int64_t most_tasks = 1'000'000'000;
+constexpr Time requeue_slack = whole_seconds(3600);
+
+// How much a row knows of how the run went.
+int knowledge(const SlurmRun& run) {
+  switch (run.judged.fate) {
+    case JobFate::still_waits: return 0;
+    case JobFate::still_runs: return 1;
+    default: return 2;
+  }
+}
+
+bool is_put_back(const SlurmRun& run) { return run.state.starts_with("REQUEUE") || run.state.starts_with("PREEMPT"); }
+
+bool same_run(const SlurmRun& a, const SlurmRun& b) {
+  if (a.component != b.component || a.times.submit != b.times.submit) return false;
+  const bool both_started = a.judged.start != Time::max() && b.judged.start != Time::max();
+  if (both_started) return a.judged.start == b.judged.start;
+  // The same run before it started, as an earlier export saw it; behind a requeue it is the next one.
+  const bool a_waits = a.judged.fate == JobFate::still_waits, b_waits = b.judged.fate == JobFate::still_waits;
+  return (a_waits && !is_put_back(b)) || (b_waits && !is_put_back(a)) ||
+         (a.judged.fate == b.judged.fate && a.times.end == b.times.end && a.judged.work == b.judged.work);
+}
+
+bool fits_in_size(const SlurmTres& a, const SlurmTres& b) {
+  const std::int64_t gpus_a = a.gpu_count(), gpus_b = b.gpu_count();
+  const bool unknown = (gpus_a == 0 && a.cores == 0) || (gpus_b == 0 && b.cores == 0);
+  return unknown || (gpus_a == gpus_b && (gpus_a > 0 || a.cores == b.cores));
+}
+
+// When the run ended; Time::max() where that is not known.
+Time end_of(const SlurmRun& run) {
+  if (run.times.end != Time::max() || run.judged.start == Time::max()) return run.times.end;
+  return later_by(run.judged.start, run.judged.work);
+}
+
+// Whether `next` can be the run of the same job behind `run`.
+bool goes_on(const SlurmRun& run, const SlurmRun& next) {
+  const std::string_view state = run.state;
+  const bool comes_back =
+      is_put_back(run) || state.starts_with("RESIZING") || status_from_word(state) == JobStatus::failed;
+  if (!comes_back) return false;
+  if (!state.starts_with("RESIZING") && !fits_in_size(run.demand, next.demand)) return false;
+  const Time end = end_of(run);
+  if (end == Time::max()) return true;
+  const bool starts_later =
+      next.judged.start >= end || (next.times.local && clock_was_put_back(end, next.judged.start));
+  return starts_later && next.times.submit <= later_by(end, requeue_slack);
+}
+
+// Slices of one profile keep it, for clusters whose cards are cut. As GpuDemand takes it.
+std::string all_models(const std::vector<SlurmGpus>& gpus) {
+  std::set<std::string> models;
+  for (const SlurmGpus& kind : gpus) {
+    const bool alike =
+        std::all_of(gpus.begin(), gpus.end(), [&](const SlurmGpus& other) { return other.profile == kind.profile; });
+    const std::string profile = alike && kind.milli != whole_gpu ? kind.profile : std::string();
+    models.insert(kind.model + (kind.model.empty() || profile.empty() ? "" : "_") + profile);
+  }
+  if (models.contains("")) return {};
+  std::string spec;
+  for (const std::string& name : models) spec += (spec.empty() ? "" : "|") + name;
+  return spec;
+}
+
+struct Gang {
+  Shape shape;
+  std::string models;
+};
+
+Gang joint_gang(const std::vector<const SlurmRun*>& components) {
+  std::vector<SlurmGpus> kinds;
+  std::int64_t cores = 0, memory_mib = 0, nodes = 0, common = 0, gpus = 0;
+  MilliGpu milli = 0;
+  bool slices = false;
+  for (const SlurmRun* run : components) {
+    const SlurmTres& demand = run->demand;
+    cores += demand.cores;
+    memory_mib += demand.memory_mib;
+    nodes += std::max<std::int64_t>(demand.nodes, 1);
+    const std::int64_t count = demand.gpu_count();
+    if (count > 0) common = std::gcd(common, demand.nodes > 0 && count % demand.nodes == 0 ? count / demand.nodes : 1);
+    gpus += count;
+    for (const SlurmGpus& kind : demand.gpus) {
+      kinds.push_back(kind);
+      milli += kind.milli * kind.count;
+      slices = slices || kind.milli != whole_gpu;
+    }
+  }
+  Shape shape;
+  const bool alike =
+      std::all_of(kinds.begin(), kinds.end(), [&](const SlurmGpus& kind) { return kind.milli == kinds.front().milli; });
+  if (gpus == 0) {
+    shape.tasks = static_cast<std::uint32_t>(nodes);
+  } else if (slices && alike) {
+    shape.tasks = static_cast<std::uint32_t>(gpus);
+    shape.gpu_milli_per_task = kinds.front().milli;
+  } else if (slices) {
+    shape = gang_of((milli + whole_gpu - 1) / whole_gpu);
+  } else {
+    shape.tasks = static_cast<std::uint32_t>(gpus / common);
+    shape.gpu_milli_per_task = common * whole_gpu;
+  }
+  const std::int64_t tasks = shape.tasks;
+  shape.cpu_milli_per_task = (cores * 1000 + tasks - 1) / tasks;
+  shape.memory_mib_per_task = (memory_mib + tasks - 1) / tasks;
+  return {shape, all_models(kinds)};
+}
+
+// As many tasks as joint_gang() may give the components together.
+std::int64_t most_tasks_of(const std::vector<const SlurmRun*>& components) {
+  std::int64_t gpus = 0, nodes = 0;
+  for (const SlurmRun* run : components) {
+    gpus += run->demand.gpu_count();
+    nodes += std::max<std::int64_t>(run->demand.nodes, 1);
+  }
+  return std::max(gpus, nodes);
+}
+
+// The k-th run of every component, for each k.
+std::vector<std::vector<const SlurmRun*>> attempts_of(std::vector<const SlurmRun*> runs) {
+  std::stable_sort(runs.begin(), runs.end(), [](const SlurmRun* a, const SlurmRun* b) {
+    return std::tuple(a->component, a->times.submit, a->judged.start) <
+           std::tuple(b->component, b->times.submit, b->judged.start);
+  });
+  std::vector<std::vector<const SlurmRun*>> attempts;
+  std::size_t k = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i, ++k) {
+    if (i > 0 && runs[i]->component != runs[i - 1]->component) k = 0;
+    if (attempts.size() <= k) attempts.emplace_back();
+    attempts[k].push_back(runs[i]);
+  }
+  return attempts;
+}
+
+// "17_[3-9%2,12]" -> 17_3, 17_4 and so on. None where the text is no such list; the id itself where it has no brackets.
+std::vector<std::string> ids_of_array(const std::string& id) {
+  const std::size_t open = id.find('[');
+  if (open == std::string::npos) return {id};
+  std::string_view list = std::string_view(id).substr(open + 1);
+  list = list.substr(0, list.find(']'));
+  list = list.substr(0, list.find('%'));  // how many may run at once
+  std::vector<std::string> ids;
+  while (!list.empty()) {
+    std::string_view part = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(part.size() + 1, list.size()));
+    std::int64_t step = 1;
+    if (const std::size_t colon = part.find(':'); colon != std::string_view::npos) {
+      step = parse_integer(part.substr(colon + 1)).value_or(0);
+      part = part.substr(0, colon);
+    }
+    const std::size_t dash = part.find('-');
+    const auto first = parse_integer(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_integer(part.substr(dash + 1));
+    constexpr std::int64_t most_of_an_array = 4'000'000;  // Slurm's greatest MaxArraySize is 4,000,001
+    if (!first || !last || step < 1 || *first < 0 || *last < *first || *last > most_of_an_array) return {};
+    for (std::int64_t task = *first; task <= *last; task += step) {
+      if (ids.size() > static_cast<std::size_t>(most_of_an_array)) return {};
+      ids.push_back(id.substr(0, open) + std::to_string(task));
+    }
+  }
+  return ids;
+}
+
+}  // namespace
+
+Time SlurmRun::queued() const {
+  if (eligible == Time::max()) return times.submit;
+  return std::max(times.submit, std::min(eligible, judged.start));
+}
+
+void take_slurm_state(std::string_view state, LoggedTimes& times) {
+  const auto is = [&](std::string_view word) { return state.starts_with(word); };
+  times.waits = is("PENDING") || ((is("REQUEUE") || is("SPECIAL_EXIT")) && times.start == Time::max());
+  times.runs = is("RUNNING") || is("SUSPENDED") || is("STOPPED") || is("SIGNALING") || is("CONFIGURING");
+  times.cancelled = is("CANCELLED") || is("REVOKED") || is("DEADLINE");
+}
+
+SlurmTres slurm_demand(const SlurmTres& requested, const SlurmTres& allocated, std::int64_t nodes) {
+  const bool by_request = requested.gpu_count() > 0 || (allocated.gpu_count() == 0 && requested.cores > 0);
+  SlurmTres demand = by_request ? requested : allocated;
+  demand.shares = requested.shares || allocated.shares;
+  if (by_request && !demand.names_types() && allocated.names_types()) {
+    // Named no type: what it got, in the number that it asked for.
+    if (allocated.gpus.size() == 1) {
+      const std::int64_t count = demand.gpu_count();
+      demand.gpus.front() = allocated.gpus.front();
+      demand.gpus.front().count = count;
+    } else {
+      demand.gpus = allocated.gpus;
+    }
+  }
+  if (nodes > 0) demand.nodes = nodes;
+  return demand;
+}
+
+bool split_slurm_id(std::string_view text, SlurmRun& run) {
+  const std::size_t plus = text.find('+');
+  run.id = text.substr(0, plus);
+  run.component = 0;
+  if (plus == std::string_view::npos) return true;
+  const auto offset = parse_integer(text.substr(plus + 1));
+  if (!offset || *offset < 0) return false;
+  run.component = *offset;
+  return true;
+}
+
+void SlurmRuns::add(SlurmRun run, const JudgedTimes& judged) {
+  run.judged = judged;
+  const auto [place, added] =
+      numbers_.try_emplace(run.id + '\n' + run.user + '\n' + run.cluster, static_cast<std::uint32_t>(rows_.size()));
+  if (added) rows_.push_back({run.id, run.user, run.cluster, {}});
+  std::vector<SlurmRun>& runs = rows_[place->second].runs;
+  const auto known =
+      std::find_if(runs.begin(), runs.end(), [&](const SlurmRun& other) { return same_run(other, run); });
+  if (known == runs.end()) {
+    runs.push_back(std::move(run));
+    return;
+  }
+  sink_.drop("the same run again", run.line);
+  if (knowledge(run) >= knowledge(*known)) *known = std::move(run);
+}
+
+// Runs in order of time, each with those of its component before.
+std::vector<SlurmRuns::Job> SlurmRuns::split(const Rows& rows) const {
+  std::vector<const SlurmRun*> runs;
+  for (const SlurmRun& run : rows.runs) runs.push_back(&run);
+  std::stable_sort(runs.begin(), runs.end(), [](const SlurmRun* a, const SlurmRun* b) {
+    return std::pair(a->times.submit, a->judged.start) < std::pair(b->times.submit, b->judged.start);
+  });
+  std::map<std::int64_t, std::pair<const SlurmRun*, std::size_t>> last;  // by component: its last run, and of which job
+  std::vector<Job> jobs;
+  for (const SlurmRun* run : runs) {
+    auto [place, is_first] = last.try_emplace(run->component, run, 0);
+    auto& [before, number] = place->second;
+    if (!is_first && !goes_on(*before, *run)) ++number;
+    before = run;
+    if (jobs.size() <= number) jobs.resize(number + 1, Job{.rows = &rows, .runs = {}, .id = rows.id});
+    jobs[number].runs.push_back(run);
+  }
+  return jobs;
+}
+
+void SlurmRuns::name_jobs(std::vector<Job>& jobs) const {
+  std::set<std::string> clusters;
+  for (const Rows& rows : rows_) clusters.insert(rows.cluster);
+  std::map<std::string, std::vector<Job*>> by_id;
+  for (Job& job : jobs) {
+    if (clusters.size() > 1) job.id = job.rows->cluster + "/" + job.id;
+    by_id[job.id].push_back(&job);
+  }
+  std::uint64_t used_again = 0;
+  for (auto& [id, twins] : by_id) {
+    if (twins.size() == 1) continue;
+    ++used_again;
+    std::stable_sort(twins.begin(), twins.end(), [](const Job* a, const Job* b) {
+      return std::pair(a->runs.front()->times.submit, a->rows->user) <
+             std::pair(b->runs.front()->times.submit, b->rows->user);
+    });
+    for (std::size_t k = 1; k < twins.size(); ++k) twins[k]->id += "#" + std::to_string(k + 1);
+  }
+  if (used_again > 0) {
+    sink_.report.notes.push_back(counted(used_again, "id is", "ids are") +
+                                 " used again by later jobs, which are named ID#2 and so on");
+  }
+  if (clusters.size() > 1) {
+    const std::vector<std::string> names(clusters.begin(), clusters.end());
+    sink_.report.notes.push_back(
+        "jobs of " + std::to_string(names.size()) + " clusters (" + excerpt(joined(names, ", "), 100) +
+        "), named CLUSTER/ID; --where Cluster=" + excerpt(names.back(), 40) + " reads those of one");
+  }
+}
+
+void SlurmRuns::finish() {
+  std::vector<Job> jobs;
+  for (const Rows& rows : rows_) {
+    for (Job& job : split(rows)) jobs.push_back(std::move(job));
+  }
+  name_jobs(jobs);
+  for (const Job& job : jobs) join(job);
+  const auto note = [&](std::uint64_t count, const char* what) {
+    if (count > 0) sink_.report.notes.push_back(std::to_string(count) + (count == 1 ? " job: " : " jobs ") + what);
+  };
+  note(requeued_, "were requeued; their runs are attempts of one job");
+  note(heterogeneous_, "are heterogeneous; their components are one gang");
+  note(mixed_, "hold MIG slices of several sizes, which count as whole GPUs");
+}
+
+void SlurmRuns::drop(const Job& job, const char* reason) {
+  for (const SlurmRun* run : job.runs) sink_.drop(reason, run->line);
+}
+
+void SlurmRuns::join(const Job& job) {
+  const auto fate_is = [](JobFate fate) { return [fate](const SlurmRun* run) { return run->judged.fate == fate; }; };
+  const auto any = [&](JobFate fate) { return std::any_of(job.runs.begin(), job.runs.end(), fate_is(fate)); };
+  if (any(JobFate::still_waits) || any(JobFate::still_runs)) return add_backlog(job);
+  Job ran = job;
+  std::erase_if(ran.runs, fate_is(JobFate::never_ran));  // requeued, and cancelled while it waited
+  if (ran.runs.empty()) return drop(job, never_started);
+  for (const SlurmRun* run : job.runs) {
+    if (run->judged.fate == JobFate::never_ran) {
+      sink_.drop(never_started, run->line);
+    } else {
+      sink_.count_explained(run->times, run->judged);
+    }
+  }
+  add_job(ran, attempts_of(ran.runs));
+}
+
+// Jobs that had not ended: what they asked for last.
+void SlurmRuns::add_backlog(const Job& job) {
+  const auto has_not_ended = [](const SlurmRun* run) {
+    return run->judged.fate == JobFate::still_waits || run->judged.fate == JobFate::still_runs;
+  };
+  const Attempts attempts = attempts_of(job.runs);
+  const auto open = std::find_if(attempts.rbegin(), attempts.rend(), [&](const auto& components) {
+    return std::any_of(components.begin(), components.end(), has_not_ended);
+  });
+  Job last{.rows = job.rows, .runs = *open, .id = job.id};
+  const SlurmRun& run = **std::find_if(last.runs.begin(), last.runs.end(), has_not_ended);
+  JobRecord record{.estimate = run.estimate};
+  const std::vector<std::string> ids = ids_of_array(job.id);
+  const char* const reason = sink_.why_left_out(record, run.times, run.judged, std::max<std::size_t>(ids.size(), 1));
+  if (reason != nullptr) return drop(job, reason);
+  for (const SlurmRun* other : job.runs) {
+    if (std::find(last.runs.begin(), last.runs.end(), other) == last.runs.end()) {
+      sink_.drop("an earlier run of a job of the backlog", other->line);
+    }
+  }
+  std::vector<SlurmRun> planned;
+  for (const SlurmRun* component : last.runs) {
+    planned.push_back(*component);
+    planned.back().judged.work = record.work;
+  }
+  for (std::size_t i = 0; i < planned.size(); ++i) last.runs[i] = &planned[i];
+  if (ids.empty()) return drop(last, "an array whose waiting tasks are not all listed");
+  for (const std::string& id : ids) {
+    last.id = id;
+    add_job(last, {last.runs});
+  }
+}
+
+void SlurmRuns::add_job(const Job& job, const Attempts& attempts) {
+  const std::vector<const SlurmRun*>& first = attempts.front();
+  const bool unknown_share = std::any_of(job.runs.begin(), job.runs.end(), [](const SlurmRun* run) {
+    return run->demand.shares && run->demand.gpu_count() == 0;
+  });
+  if (unknown_share) {
+    return drop(job, "asks for gres/shard or gres/mps: how much of a GPU that is, the log does not tell");
+  }
+  if (most_tasks_of(first) > most_tasks) return drop(job, "asks for more than 1,000,000,000 GPUs or nodes");
+  const Gang gang = joint_gang(first);
+  if (static_cast<double>(gang.shape.cpu_milli_per_task) > most_cores * 1000 ||
+      static_cast<double>(gang.shape.memory_mib_per_task) > most_memory_mib) {
+    return drop(job, "asks for more cores or memory a node than any machine has");
+  }
+  std::vector<Time> works;
+  JobRecord record{.id = job.id, .submit = Time::max(), .user = job.rows->user};
+  for (const std::vector<const SlurmRun*>& components : attempts) {
+    Time work{};
+    for (const SlurmRun* run : components) work = std::max(work, run->judged.work);
+    works.push_back(work);
+    record.work = later_by(record.work, work);
+  }
+  for (const SlurmRun* run : first) {
+    record.submit = std::min(record.submit, run->queued());
+    record.start = std::min(record.start, run->judged.start);
+  }
+  const SlurmRun& last = *attempts.back().front();
+  record.estimate = last.estimate;
+  record.shape = gang.shape;
+  record.gpu_spec = gang.models;
+  record.group = last.account;
+  record.vc = last.partition;
+  record.name = last.name;
+  if (!sink_.qos.empty()) record.priority = sink_.qos.priority(last.qos);
+  record.status = status_from_word(last.state);
+  if (works.size() > 1) record.attempts = works;
+  requeued_ += works.size() > 1 ? 1 : 0;
+  heterogeneous_ += first.size() > 1 ? 1 : 0;
+  const auto& kinds = first.front()->demand.gpus;
+  mixed_ +=
+      std::any_of(kinds.begin(), kinds.end(), [&](const SlurmGpus& kind) { return kind.milli != kinds[0].milli; });
+  sink_.add(record, first.front()->line);
+}
+
+}  // namespace gpusched

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/// SlurmRuns: makes jobs of the runs that Slurm's accounting lists, a row each, whatever form they are read from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/core/job_sink.hpp"
+#include "traces/core/slurm_tres.hpp"
+
+namespace gpusched {
+
+/// One run of a job, or of one component of a heterogeneous job.
+struct SlurmRun {
+  std::string id;              ///< of the job, without component: "17", "17_3", "17_[4-9%2]" of an array that waits
+  std::int64_t component = 0;  ///< the number behind '+' in "17+1"
+  std::string cluster = {}, user = {}, account = {}, partition = {}, qos = {}, name = {}, state = {};
+  LoggedTimes times = {};       ///< by take_state() too
+  Time eligible = Time::max();  ///< when it might have run first; Time::max(): not said
+  Time estimate = Time::max();
+  SlurmTres demand = {};
+  std::uint64_t line = 0;
+  JudgedTimes judged = {};  ///< filled by SlurmRuns
+
+  /// The instant from which the job could have run. A start before it is Slurm's own rounding.
+  [[nodiscard]] Time queued() const;
+};
+
+/// What the state says of the times: whether the job waits, runs or was cancelled.
+void take_slurm_state(std::string_view state, LoggedTimes& times);
+
+/// What a run asks for: the request, or the allocation where that has no GPU. Where the request names no type, it is
+/// that of the allocation, because the run time is known for that type only. `nodes`: 0 where the row does not say.
+SlurmTres slurm_demand(const SlurmTres& requested, const SlurmTres& allocated, std::int64_t nodes);
+
+/// Splits "17+1" into the job's id and its component. False when the component is no number.
+bool split_slurm_id(std::string_view text, SlurmRun& run);
+
+/// Collects runs and gives the sink their jobs.
+///
+/// - The rows of one id, user and cluster are runs of one job if each follows another that was requeued, failed or
+///   preempted, asks for as many GPUs, starts after that one's end and was queued within an hour of it (requeued jobs
+///   are queued at once). Other runs of the id are other jobs, since Slurm uses ids again after a reset of its
+///   database.
+/// - Jobs whose ids are the same are told apart: CLUSTER/ID where the log has several clusters, and ID#2, ID#3 by
+///   submission after that.
+/// - A row that an overlapping export repeats counts once: the one that knows most.
+/// - The components of a heterogeneous job are one gang. A component is a task a node, where the nodes divide its GPUs,
+///   else a task a GPU; a gang's tasks are equal, so that where the components' tasks differ, they are cut into what
+///   they have in common: 8 and 4 GPUs a node into tasks of 4. Components without GPUs add their cores and memory,
+///   spread evenly. Slices of several sizes in one job become whole GPUs.
+/// - Of an array that waits, ReadOptions::backlog takes each task.
+class SlurmRuns {
+ public:
+  explicit SlurmRuns(JobSink& sink) : sink_(sink) {}
+
+  /// Takes a run whose times are not bad: `judged` is what judge_times() says of them.
+  void add(SlurmRun run, const JudgedTimes& judged);
+  /// Gives the sink the jobs, in the order of their first rows, and the report its notes.
+  void finish();
+
+ private:
+  // The rows of one id, user and cluster.
+  struct Rows {
+    std::string id, user, cluster;
+    std::vector<SlurmRun> runs;
+  };
+  // One job of them: a vector for each attempt, of the components that ran.
+  using Attempts = std::vector<std::vector<const SlurmRun*>>;
+  struct Job {
+    const Rows* rows = nullptr;
+    std::vector<const SlurmRun*> runs;
+    std::string id;
+  };
+
+  [[nodiscard]] std::vector<Job> split(const Rows& rows) const;
+  void name_jobs(std::vector<Job>& jobs) const;
+  void join(const Job& job);
+  void add_backlog(const Job& job);
+  void add_job(const Job& job, const Attempts& attempts);
+  void drop(const Job& job, const char* reason);
+
+  JobSink& sink_;
+  std::vector<Rows> rows_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // looked up, never iterated
+  std::uint64_t requeued_ = 0, heterogeneous_ = 0, mixed_ = 0;
+};
+
+}  // namespace gpusched

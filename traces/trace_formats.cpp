@@ -5,6 +5,7 @@
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
+#include "traces/core/format_hints.hpp"
 #include "traces/core/job_records.hpp"
 #include "traces/core/plausibility.hpp"
 #include "traces/core/trace_reader.hpp"
@@ -19,11 +20,11 @@ bool is_swf(std::string_view head) {
   std::size_t fields = 0;
   for (std::string_view rest = trim(line); !rest.empty(); rest = trim(rest)) {
     const std::size_t stop = std::min(rest.find_first_of(" \t"), rest.size());
-    if (!parse_number(rest.substr(0, stop))) return false;
+    if (fields < 18 && !parse_number(rest.substr(0, stop))) return false;
     rest.remove_prefix(stop);
     ++fields;
   }
-  return fields == 18;
+  return fields >= 18;
 }
 
 bool is_philly_json(std::string_view head) {
@@ -45,10 +46,7 @@ Result<const TraceFormat*> choose_format(const std::string& path, const ReadOpti
     return Unexpected{
         Error{.message = expected + ", not '" + wanted + "'" + suggest_nearest(wanted, names), .field = "--format"}};
   }
-  return Unexpected{Error{.message = "format not recognised; name it with --format, or say which column is which with "
-                                     "--columns submit=NAME,gpus=NAME,duration=NAME",
-                          .file = path,
-                          .line = 1}};
+  return Unexpected{Error{.message = "format not recognised" + advice_for_unrecognised(head), .file = path, .line = 1}};
 }
 
 // Names the lines of an id that appears twice, or of a job that cannot wait for others as it says. The table keeps no
@@ -150,6 +148,12 @@ const std::vector<TraceFormat>& trace_format_table() {
       {"swf", "Standard Workload Format of the Parallel Workloads Archive", "Chapin et al., JSSPP'99", is_swf,
        read_swf},
       {"sacct", "Slurm accounting, sacct -P with a header line", "slurm.schedmd.com/sacct.html", is_sacct, read_sacct},
+      {"sacct-json", "Slurm accounting in JSON, sacct --json", "slurm.schedmd.com/sacct.html", is_sacct_json,
+       read_sacct_json},
+      {"pbs", "accounting log of PBS Professional, OpenPBS or Torque",
+       "PBS Professional Administrator's Guide, Accounting log", is_pbs, read_pbs},
+      {"lsf", "lsb.acct of IBM Spectrum LSF", "Spectrum LSF configuration reference, lsb.acct", is_lsf, read_lsf},
+      {"pods", "Kubernetes pods, kubectl get pods -A -o json", "kubernetes.io, Pod v1", is_pods, read_pods},
       {"csv", "any csv with a header line; needs --columns", "", nullptr, read_any_csv},
   };
   return table;

@@ -13,6 +13,7 @@
 #include "src/base/atomic_file.hpp"
 #include "src/program/commands.hpp"
 #include "traces/core/cluster_reader.hpp"
+#include "traces/core/kubernetes_nodes.hpp"
 #include "traces/core/slurm_nodes.hpp"
 #include "traces/tools/cluster_info.hpp"
 
@@ -21,19 +22,20 @@ namespace {
 
 struct ClusterArguments {
   std::string cluster, name, out;
-  bool group = false;
+  bool group = false, with_down = false;
 };
 
-// Any cluster that --cluster takes, or - for standard input; Slurm's nodes with what they leave open.
-Result<SlurmCluster> find_cluster(const std::string& spec) {
+// Any cluster that --cluster takes, or - for standard input; nodes of Slurm and Kubernetes with what they leave open.
+Result<SlurmCluster> find_cluster(const std::string& spec, bool with_down = false) {
   std::error_code ignored;
   if (spec == "-" || std::filesystem::exists(spec, ignored)) {
     auto file = InputFile::open(spec);
     if (!file) return Unexpected{file.error()};
-    if (looks_like_slurm_nodes(file->head())) {
-      auto slurm = read_slurm_nodes(*file);
-      if (slurm) slurm->cluster.name = std::filesystem::path(spec).stem().string();
-      return slurm;
+    const bool of_slurm = looks_like_slurm_nodes(file->head());
+    if (of_slurm || looks_like_kubernetes_nodes(file->head())) {
+      auto listed = of_slurm ? read_slurm_nodes(*file, with_down) : read_kubernetes_nodes(*file, with_down);
+      if (listed) listed->cluster.name = std::filesystem::path(spec).stem().string();
+      return listed;
     }
     auto cluster = read_cluster(*file, spec);
     if (!cluster) return Unexpected{cluster.error()};
@@ -63,7 +65,7 @@ void group_nodes(Cluster& cluster) {
 }
 
 int import(const ClusterArguments& arguments) {
-  auto found = find_cluster(arguments.cluster);
+  auto found = find_cluster(arguments.cluster, arguments.with_down);
   if (!found) return complain(found.error());
   if (!arguments.name.empty()) found->cluster.name = arguments.name;
   if (arguments.group) group_nodes(found->cluster);
@@ -104,13 +106,16 @@ void add_cluster_command(CLI::App& program, int& exit_code) {
   const auto arguments = std::make_shared<ClusterArguments>();
 
   auto* import_command = command->add_subcommand(
-      "import", "Write a cluster file from what Slurm prints of its nodes, or from a node list");
+      "import", "Write a cluster file from what Slurm or Kubernetes prints of its nodes, or from a node list");
   import_command
-      ->add_option("nodes", arguments->cluster,
-                   "FILE of scontrol show nodes, of sinfo -N, or a node list; - for standard input")
+      ->add_option(
+          "nodes", arguments->cluster,
+          "FILE of scontrol show nodes, sinfo -N or kubectl get nodes -o json, or a node list; - for standard input")
       ->required();
   import_command->add_option("--name", arguments->name, "name of the cluster; by default the file's");
   import_command->add_flag("--group", arguments->group, "leave names of nodes out and count equal nodes");
+  import_command->add_flag("--with-down", arguments->with_down,
+                           "count nodes that are down, drained or failing as if in service");
   import_command->add_option("--out", arguments->out, "the file to write; by default standard output");
   import_command->footer(
       "Example:\n"
@@ -135,6 +140,7 @@ void add_cluster_command(CLI::App& program, int& exit_code) {
       "Examples:\n"
       "  scontrol show nodes -o > nodes.txt\n"
       "  sinfo -N -o \"%N|%P|%c|%m|%G|%T\" > nodes.txt       (either will do)\n"
+      "  kubectl get nodes -o json > nodes.json\n"
       "  gpusched cluster import nodes.txt --out cluster.json\n"
       "  gpusched cluster show cluster.json\n"
       "  gpusched cluster validate cluster.json\n");

@@ -60,7 +60,9 @@ void read_bytes(std::string_view bytes, ReadOptions options) {
   const MemoryFile file(bytes);
   auto trace = read_trace(file.path(), options);
   check_validation(file.path(), options, trace.has_value());
-  if (trace) return check_trace(*std::move(trace));
+  if (trace) check_trace(*std::move(trace));
+  options.backlog = true;
+  options.qos = "high=5,low=-1";
   options.drop_bad_rows = true;
   if (auto rest = read_trace(file.path(), options)) check_trace(*std::move(rest));
 }
@@ -124,7 +126,7 @@ void read_pai(std::string_view bytes) {
   read_bytes(archive, {.format = "pai"});
 }
 
-constexpr std::array<FuzzTarget, 14> targets{{
+constexpr std::array<FuzzTarget, 18> targets{{
     {"trace", read_as<"auto">},
     {"native", read_as<"native">},
     {"philly-csv", read_as<"philly-csv">},
@@ -138,6 +140,10 @@ constexpr std::array<FuzzTarget, 14> targets{{
     {"helios", read_as<"helios">},
     {"swf", read_as<"swf">},
     {"sacct", read_as<"sacct">},
+    {"sacct-json", read_as<"sacct-json">},
+    {"pbs", read_as<"pbs">},
+    {"lsf", read_as<"lsf">},
+    {"pods", read_as<"pods">},
     {"csv", read_csv},
 }};
 

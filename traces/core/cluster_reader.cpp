@@ -15,6 +15,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "traces/core/cluster_units.hpp"
+#include "traces/core/kubernetes_nodes.hpp"
 #include "traces/core/slurm_nodes.hpp"
 #include "traces/core/trace_reader.hpp"
 
@@ -767,6 +768,12 @@ Result<Cluster> read_cluster(const std::string& path) {
 Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
   const std::string_view head = file.head();
   const std::size_t start = head.find_first_not_of(" \t\r\n");
+  if (looks_like_kubernetes_nodes(head)) {
+    auto listed = read_kubernetes_nodes(file);
+    if (!listed) return Unexpected{listed.error()};
+    listed->cluster.name = name_of_file(path);
+    return std::move(listed->cluster);
+  }
   if (start != std::string_view::npos && (head[start] == '{' || head[start] == '[')) {
     const auto text = read_all(file);
     if (!text) return Unexpected{text.error()};
@@ -796,7 +803,7 @@ Result<Cluster> read_cluster(InputFile& file, const std::string& path) {
   } else {
     return Unexpected{Error{.message =
                                 "not a cluster: expected JSON, the node list of openb, PAI, the 2026 spot trace or "
-                                "Philly, or what scontrol show nodes or sinfo -N prints",
+                                "Philly, or what scontrol show nodes, sinfo -N or kubectl get nodes -o json prints",
                             .file = path,
                             .line = 1}};
   }

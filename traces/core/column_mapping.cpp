@@ -65,9 +65,10 @@ struct NamedMemoryUnit {
   std::string_view name;
   double bytes;
 };
-constexpr double mib = 1024.0 * 1024;
-constexpr NamedMemoryUnit column_memory_units[] = {{"b", 1},     {"kib", 1024}, {"mib", mib}, {"gib", 1024 * mib},
-                                                   {"kb", 1000}, {"mb", 1e6},   {"gb", 1e9}};
+constexpr double bytes_of_mib = 1024.0 * 1024;
+constexpr NamedMemoryUnit column_memory_units[] = {
+    {"b", 1},    {"kib", 1024}, {"mib", bytes_of_mib}, {"gib", 1024 * bytes_of_mib}, {"kb", 1000},
+    {"mb", 1e6}, {"gb", 1e9}};
 
 struct NamedGpuText {
   std::string_view name;
@@ -236,7 +237,7 @@ Result<void> ColumnMapping::take_unit(const std::string& role, MappedColumn& col
   } else if (kind == RoleKind::instant && order != std::end(date_orders)) {
     column.time.dates = order->order;
   } else if (is_memory && memory != std::end(column_memory_units)) {
-    column.factor = memory->bytes / (kind == RoleKind::memory ? mib : 1024 * mib);
+    column.factor = memory->bytes / (kind == RoleKind::memory ? bytes_of_mib : 1024 * bytes_of_mib);
   } else if (kind == RoleKind::cores && word == "milli") {
     column.factor = 1e-3;
   } else if (kind == RoleKind::gpus && gpus != std::end(gpu_texts)) {

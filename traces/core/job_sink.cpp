@@ -88,22 +88,26 @@ void JobSink::count_explained(const LoggedTimes& times, const JudgedTimes& judge
 
 bool JobSink::take_times(JobRecord& job, const LoggedTimes& times, const RecordPlace& place) {
   const JudgedTimes judged = judge_times(times);
-  if (judged.fate != JobFate::bad) {
-    const char* const reason = why_left_out(job, times, judged);
-    if (reason != nullptr) drop(reason, place.line);
-    return reason == nullptr;
+  if (judged.fate == JobFate::bad) {
+    bad_times(times, judged, place);
+    return false;
   }
+  const char* const reason = why_left_out(job, times, judged);
+  if (reason != nullptr) drop(reason, place.line);
+  return reason == nullptr;
+}
+
+void JobSink::bad_times(const LoggedTimes& times, const JudgedTimes& judged, const RecordPlace& place) {
   const bool is_start = judged.wrong == LoggedTime::start;
   const bool after_start = !is_start && !is_unset_time(times.start, times.submit);
+  const Time from = after_start ? times.start : times.submit;
+  const Time before = from - (is_start ? times.start : times.end);
   bad_row({.message = (is_start ? "expected a start not before " : "expected an end not before ") +
-                      (after_start ? place.start : place.submit) + ", found one " +
-                      human_duration(to_seconds(is_start ? times.submit - times.start
-                                                         : (after_start ? times.start : times.submit) - times.end)) +
+                      (after_start ? place.start : place.submit) + ", found one " + human_duration(to_seconds(before)) +
                       " before",
            .file = place.file,
            .line = place.line,
            .field = is_start ? place.start : place.end});
-  return false;
 }
 
 Result<void> JobSink::outcome() const {

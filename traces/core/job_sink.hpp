@@ -77,6 +77,8 @@ class JobSink {
   /// The same for a reader without columns: judges the times, counts a record that is left out or bad, and is true when
   /// `job` is to be added.
   bool take_times(JobRecord& job, const LoggedTimes& times, const RecordPlace& place);
+  /// Counts a record as bad whose times are.
+  void bad_times(const LoggedTimes& times, const JudgedTimes& judged, const RecordPlace& place);
   /// Counts what the check of times explained of a job that ran, for the notes. why_left_out() does it too.
   void count_explained(const LoggedTimes& times, const JudgedTimes& judged);
 
@@ -85,6 +87,8 @@ class JobSink {
   /// The same where reading went otherwise as `read` says: what came first in the file. Says how many rows are bad.
   [[nodiscard]] Result<void> outcome(const Result<void>& read) const;
 
+  /// Who waits for a job that is not in the log does not wait for it.
+  void ignore_missing_predecessors() { jobs_.ignore_missing_predecessors(); }
   /// After the last job: adds those of the backlog without a time limit, whose work is the median of the jobs that
   /// ended, and notes what the check of times explained.
   void finish();

@@ -23,9 +23,10 @@ struct SlurmCluster {
 };
 
 /// Reads either output. Partitions are virtual clusters (scheduling queues); a node of several serves them all. GPUs
-/// and their types are those of Gres; MIG slices are put together to the cards that they were cut from; a node with
-/// cards of several types becomes a node each, with its part of the cores and memory. A node counts whatever its state;
-/// what is in no partition is left out. Errors carry file, line and field.
-Result<SlurmCluster> read_slurm_nodes(InputFile& file);
+/// and their types are those of Gres; MIG instances become cards that are cut so (mig_layout.hpp), beside whole ones of
+/// their model; a node with cards of several types becomes a node each, with its part of the cores and memory. Nodes
+/// that are down, drained, failing or planned are left out unless `with_down`; so is what is in no partition. Errors
+/// carry file, line and field.
+Result<SlurmCluster> read_slurm_nodes(InputFile& file, bool with_down = false);
 
 }  // namespace gpusched

@@ -61,6 +61,10 @@ Result<void> read_helios(ReadContext& context);
 Result<void> read_acme(ReadContext& context);
 Result<void> read_swf(ReadContext& context);
 Result<void> read_sacct(ReadContext& context);
+Result<void> read_sacct_json(ReadContext& context);
+Result<void> read_pbs(ReadContext& context);
+Result<void> read_lsf(ReadContext& context);
+Result<void> read_pods(ReadContext& context);
 Result<void> read_tiresias(ReadContext& context);
 Result<void> read_native(ReadContext& context);
 Result<void> read_any_csv(ReadContext& context);
@@ -68,8 +72,14 @@ Result<void> read_any_csv(ReadContext& context);
 Result<void> read_pai_tables(const std::string& path, JobSink& sink);
 /// True when `path` is a folder or a tar archive with a pai_job_table.
 bool has_pai_tables(const std::string& path);
-/// True when the first lines are sacct's.
+/// True when the first lines are those of that format.
+/// \{
 bool is_sacct(std::string_view head);
+bool is_sacct_json(std::string_view head);
+bool is_pbs(std::string_view head);
+bool is_lsf(std::string_view head);
+bool is_pods(std::string_view head);
+/// \}
 
 /// Cores of one task beyond any machine's; products of resources with numbers of tasks stay in range.
 inline constexpr double most_cores = 1e6;

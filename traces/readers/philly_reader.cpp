@@ -6,48 +6,13 @@
 // start or end: such attempts are not counted, and a job without any other is left out. Extracts that give num_gpus and
 // id in place of detail and jobid are read too.
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <streambuf>
 
 #include "src/base/name_text.hpp"
+#include "traces/core/json_records.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
 namespace {
-
-// The bytes of an InputFile for the JSON parser, with the line that it has come to. They end early within a job of
-// 64 MiB, as lines of other formats do: the parser keeps a whole string, and a small archive may hold one of any
-// length.
-class FileBytes : public std::streambuf {
- public:
-  explicit FileBytes(InputFile& file) : file_(file) {}
-  [[nodiscard]] std::uint64_t line() const { return lines_before_ + count_lines(eback(), gptr()) + 1; }
-  void begin_job() { job_bytes_ = 0; }
-  [[nodiscard]] bool job_is_too_long() const { return job_bytes_ > longest_job; }
-
- protected:
-  int_type underflow() override {
-    if (job_is_too_long()) return traits_type::eof();
-    lines_before_ += count_lines(eback(), egptr());
-    const std::string_view block = file_.next_block();
-    job_bytes_ += block.size();
-    // The parser only reads; streambuf wants a pointer to mutable bytes.
-    auto* const first = const_cast<char*>(block.data());
-    setg(first, first, first + block.size());
-    return block.empty() ? traits_type::eof() : traits_type::to_int_type(*first);
-  }
-
- private:
-  static std::uint64_t count_lines(const char* from, const char* to) {
-    return static_cast<std::uint64_t>(std::count(from, to, '\n'));
-  }
-
-  static constexpr std::size_t longest_job = std::size_t{64} << 20;  // bytes
-
-  InputFile& file_;
-  std::uint64_t lines_before_ = 0;
-  std::size_t job_bytes_ = 0;  // of blocks since the last job began
-};
 
 struct Attempt {
   std::string start, end;
@@ -88,7 +53,7 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
       case Place::jobs:
         job_ = {};
         job_.line = bytes_.line();
-        bytes_.begin_job();
+        bytes_.begin_record();
         return enter(Place::job);
       case Place::attempts: job_.attempts.emplace_back(); return enter(Place::attempt);
       case Place::details: return enter(Place::detail);
@@ -115,7 +80,7 @@ class PhillyEvents : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return fail("", bytes_.job_is_too_long() ? "a job is longer than 64 MiB" : "is not valid JSON here");
+    return fail("", bytes_.record_is_too_long() ? "a job is longer than 64 MiB" : "is not valid JSON here");
   }
 
  private:

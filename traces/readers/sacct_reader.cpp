@@ -11,11 +11,12 @@
 //
 // - A job counts from the instant at which it became eligible (Eligible): what it waited for dependencies or its begin
 //   time was no waiting for GPUs.
-// - What rows are runs of one job, and what becomes of them, SlurmRuns says. Steps ("17.batch") are left out.
+// - What rows are runs of one job, and what becomes of them, LoggedRuns says. Steps ("17.batch") are left out.
 // - The time limit is the user's estimate.
 #include <algorithm>
 
-#include "traces/core/slurm_runs.hpp"
+#include "traces/core/logged_runs.hpp"
+#include "traces/core/slurm_rows.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {
@@ -131,21 +132,21 @@ LoggedTimes times_of(RowReader& row, const SacctColumns& columns, std::string_vi
 std::string_view first_of_list(std::string_view text) { return text.substr(0, text.find(',')); }
 
 struct SacctRow {
-  SlurmRun run;
+  LoggedRun run;
   JudgedTimes judged;
 };
 
 SacctRow read_run(RowReader& row, const SacctColumns& columns) {
   const std::string_view state = row.text(columns.state);
-  SlurmRun run{.id = {},
-               .cluster = std::string(row.text(columns.cluster)),
-               .user = std::string(row.text(columns.user)),
-               .account = std::string(row.text(columns.account)),
-               .partition = std::string(first_of_list(row.text(columns.partition))),
-               .qos = std::string(row.text(columns.qos)),
-               .name = std::string(row.text(columns.name)),
-               .state = std::string(state),
-               .line = row.line()};
+  LoggedRun run{.id = {},
+                .cluster = std::string(row.text(columns.cluster)),
+                .user = std::string(row.text(columns.user)),
+                .account = std::string(row.text(columns.account)),
+                .partition = std::string(first_of_list(row.text(columns.partition))),
+                .qos = std::string(row.text(columns.qos)),
+                .name = std::string(row.text(columns.name)),
+                .state = std::string(state),
+                .line = row.line()};
   if (!split_slurm_id(row.text(columns.id), run)) row.expect(columns.id, "a job id like 17, 17_3 or 17+1");
   run.times = times_of(row, columns, state);
   const auto judged = row.judge(run.times, {columns.submit, columns.start, columns.end});
@@ -226,7 +227,7 @@ Result<void> read_sacct(ReadContext& context) {
   RowReader rows(context, sacct_style(context.file.head(), has_header ? 0 : given.size()));
   if (auto header = has_header ? rows.read_header() : rows.use_header(given); !header) return header;
   const SacctColumns columns = find_columns(rows);
-  SlurmRuns jobs(context);
+  LoggedRuns jobs(context);
   const auto outcome = for_each_row(rows, context, [&](RowReader& row) {
     if (row.text(columns.id).find('.') != std::string_view::npos) return row.drop("step of a job");
     SacctRow entry = read_run(row, columns);

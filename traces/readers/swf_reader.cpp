@@ -2,10 +2,12 @@
 // swf: the Standard Workload Format of the Parallel Workloads Archive (version 2.2), 18 blank-separated numbers a job,
 // -1 for unknown, comments from ';'. A processor plays the part of a GPU. Processors are field 8 (requested), or field
 // 5 (used) where that is larger or field 8 unknown. Jobs without a run time or processors never ran, and codes 2 to 4
-// are parts of a job that another line sums up; they are left out.
+// are parts of a job that another line sums up; they are left out. A job waits for the end of that in field 17; the
+// think time behind it (field 18) is not kept. Fields beyond the 18 that some archives add are not read.
 #include <algorithm>
 #include <array>
 
+#include "src/base/number_text.hpp"
 #include "src/base/visible_text.hpp"
 #include "traces/core/trace_reader.hpp"
 
@@ -46,11 +48,13 @@ enum SwfField : std::size_t {
   status_field = 11,
   user_field = 12,
   group_field = 13,
-  queue_field = 15
+  queue_field = 15,
+  preceding_job = 17,
+  think_time = 18
 };
 
 Result<SwfRow> parse_row(const std::vector<std::string_view>& fields) {
-  if (fields.size() != swf_fields) {
+  if (fields.size() < swf_fields) {
     return Unexpected{Error{.message = "expected 18 fields, found " + std::to_string(fields.size()), .field = "row"}};
   }
   const double most = to_seconds(end_of_time);  // of everything but times more than there is
@@ -119,7 +123,9 @@ Result<void> read_swf(ReadContext& context) {
   if (auto bound = context.filter.bind({}); !bound) return bound;
   std::string_view line;
   std::vector<std::string_view> fields;
+  std::vector<std::string> predecessor(1);
   std::int64_t nodes = 0;
+  std::uint64_t longer = 0, following = 0, thinking = 0;
   while (context.file.next_line(line)) {
     if (trim(line).empty()) continue;
     if (line.starts_with(';')) {
@@ -142,12 +148,27 @@ Result<void> read_swf(ReadContext& context) {
       context.drop(reason, at);
       continue;
     }
+    longer += fields.size() > swf_fields ? 1 : 0;
     JobRecord job = job_of(*row, fields);
+    if ((*row)[preceding_job] > 0) {
+      predecessor.front() = fields[preceding_job - 1];
+      job.after = predecessor;
+      ++following;
+      thinking += (*row)[think_time] > 0 ? 1 : 0;
+    }
     const RecordPlace place{
         .file = context.file.path(), .line = at, .submit = "field 2", .start = "field 3", .end = "field 4"};
     if (context.take_times(job, times_of(*row), place)) context.add(job, at);
   }
   if (context.report.machine_gpus == 0) context.report.machine_gpus = nodes;
+  context.ignore_missing_predecessors();
+  std::vector<std::string>& notes = context.report.notes;
+  if (longer > 0)
+    notes.push_back(counted(longer, "row has", "rows have") + " more than 18 fields; the first 18 are read");
+  if (following > 0) {
+    notes.push_back(counted(following, "job waits", "jobs wait") + " for the end of a preceding one (field 17)" +
+                    (thinking > 0 ? "; their think times (field 18) are not kept" : ""));
+  }
   if (context.file.failure()) return Unexpected{*context.file.failure()};
   return {};
 }

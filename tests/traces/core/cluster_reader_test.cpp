@@ -36,17 +36,17 @@ const std::string scontrol_nodes =
     "NodeName=x1 CPUTot=40 RealMemory=1000 Gres=gpu:a100:2,gpu:v100:6 State=IDLE Partitions=long\n"
     "NodeName=s1 CPUTot=4 RealMemory=1000 Gres=(null) State=IDLE\n";
 
-SlurmCluster slurm_cluster(const std::string& text) {
+SlurmCluster slurm_cluster(const std::string& text, bool with_down = false) {
   const TempFolder folder;
   auto file = InputFile::open(folder.write("nodes.txt", text));
   EXPECT_TRUE(looks_like_slurm_nodes(file->head()));
-  auto cluster = read_slurm_nodes(*file);
+  auto cluster = read_slurm_nodes(*file, with_down);
   EXPECT_TRUE(cluster) << cluster.error().to_string();
   return *std::move(cluster);
 }
 
 TEST(SlurmNodes, ScontrolGivesGpusCoresMemoryAndPartitions) {
-  const auto [cluster, notes] = slurm_cluster(scontrol_nodes);
+  const auto [cluster, notes] = slurm_cluster(scontrol_nodes, true);
   ASSERT_EQ(cluster.nodes.size(), 5u);  // x1 is two
   EXPECT_EQ(gpus_by_type(cluster), (std::map<std::string, std::int64_t>{{"a100", 8 + 3 + 2}, {"v100", 6}, {"GPU", 0}}));
   EXPECT_EQ(cluster.nodes[0].name, "g1");
@@ -70,7 +70,7 @@ TEST(SlurmNodes, ScontrolGivesGpusCoresMemoryAndPartitions) {
   EXPECT_TRUE(serves(2, "cpu") && !serves(2, "gpu"));
   ASSERT_EQ(notes.size(), 3u);
   EXPECT_EQ(notes[0], "1 node in no partition: left out");
-  EXPECT_EQ(notes[1], "1 node down, drained or failing now: counted as if they worked");
+  EXPECT_EQ(notes[1], "1 node down, drained or failing now: counted as if in service");
 }
 
 TEST(SlurmNodes, RecordsOverSeveralLinesAreTheSame) {
@@ -87,7 +87,7 @@ TEST(SlurmNodes, SinfoHasALineForEachNodeAndPartition) {
       "g1|gpu*|64|1032000|gpu:a100:8(S:0-1,3)|idle\n"
       "g1|long|64|1032000|gpu:a100:8(S:0-1,3)|idle\n"
       "c1|cpu|128|512000|(null)|drained\n";
-  const auto [cluster, notes] = slurm_cluster(bars);
+  const auto [cluster, notes] = slurm_cluster(bars, true);
   ASSERT_EQ(cluster.nodes.size(), 2u);
   EXPECT_EQ(cluster.nodes[0].gpus, 8u);
   EXPECT_EQ(cluster.nodes[0].vc_group, 0u);
@@ -96,7 +96,96 @@ TEST(SlurmNodes, SinfoHasALineForEachNodeAndPartition) {
   EXPECT_EQ(notes.size(), 1u);
   std::string blanks = bars;
   std::replace(blanks.begin(), blanks.end(), '|', ' ');
-  EXPECT_EQ(cluster_file_text(slurm_cluster(blanks).cluster), cluster_file_text(cluster));
+  EXPECT_EQ(cluster_file_text(slurm_cluster(blanks, true).cluster), cluster_file_text(cluster));
+}
+
+// They never come back in a run, so that they are no machines of it.
+TEST(SlurmNodes, NodesThatTakeNoJobsAreLeftOut) {
+  const auto names = [](const std::string& state, bool with_down = false) {
+    const auto [cluster, notes] =
+        slurm_cluster("NodeName=up Gres=gpu:8 State=IDLE Partitions=p\nNodeName=x Gres=gpu:8 State=" + state +
+                          " Partitions=p Reason=bad fan\n",
+                      with_down);
+    std::string text;
+    for (const Node& node : cluster.nodes) text += node.name + " ";
+    for (const std::string& note : notes) text += note;
+    return text;
+  };
+  for (const char* state : {"DOWN", "DOWN*", "IDLE+DRAIN", "MIXED+DRAIN", "ALLOCATED+DRAIN", "IDLE*", "FUTURE", "MAINT",
+                            "IDLE+MAINTENANCE", "FAIL", "DOWN+CLOUD", "DRAINED*", "draining", "drng", "maint$"}) {
+    EXPECT_EQ(names(state), "up 1 node down, drained or failing now: left out (cluster import --with-down counts them)")
+        << state;
+    EXPECT_EQ(names(state, true), "up x 1 node down, drained or failing now: counted as if in service") << state;
+  }
+  for (const char* state : {"IDLE", "MIXED", "ALLOCATED", "IDLE+CLOUD+POWERED_DOWN", "MIXED+PLANNED",
+                            "IDLE+POWERING_UP", "COMPLETING", "RESERVED", "idle~", "mixed-", "alloc#"}) {
+    EXPECT_EQ(names(state), "up x ") << state;
+  }
+}
+
+TEST(SlurmNodes, MigInstancesAreCardsThatAreCutSo) {
+  // The node behind its name.
+  const auto node_of = [](const std::string& gres) {
+    const std::string text = cluster_file_text(
+        slurm_cluster("NodeName=g2 CPUTot=128 State=IDLE Partitions=gpu Gres=" + gres + "\n").cluster);
+    return text.substr(text.find("\"g2\"") + 5);
+  };
+  const std::string seven = R"(["1g.5gb","1g.5gb","1g.5gb","1g.5gb","1g.5gb","1g.5gb","1g.5gb"])";
+  EXPECT_EQ(node_of("gpu:a100:2(S:0),gpu:a100_1g.5gb:14(S:1),tmp:844G"),
+            R"("gpus":4,"gpu_type":"a100","cpus":128,"vc":"gpu","mig":{"layout":[[],[],)" + seven + "," + seven +
+                "],\"model\":\"A100-40GB\"}}]}\n");
+  EXPECT_EQ(node_of("gpu:1g.5gb:7"),
+            R"("gpus":1,"gpu_type":"A100-40GB","cpus":128,"vc":"gpu","mig":)" + seven + "}]}\n");
+  // Alike cards where the numbers allow it, the largest first where they do not.
+  EXPECT_EQ(node_of("gpu:a100_3g.20gb:2,gpu:a100_2g.10gb:2,gpu:a100_1g.5gb:2"),
+            R"("gpus":2,"gpu_type":"a100","cpus":128,"vc":"gpu","mig":{"layout":["3g.20gb","2g.10gb","1g.5gb"],)"
+            "\"model\":\"A100-40GB\"}}]}\n");
+  EXPECT_EQ(node_of("gpu:h100_4g.40gb:1,gpu:h100_3g.40gb:2"),
+            R"("gpus":2,"gpu_type":"h100","cpus":128,"vc":"gpu","mig":{"layout":[["4g.40gb","3g.40gb"],["3g.40gb"]],)"
+            "\"model\":\"H100-80GB\"}}]}\n");
+  // 14 of 1g.10gb are two cards of 80 GB, not four of 40.
+  EXPECT_NE(node_of("gpu:a100_1g.10gb:14").find(R"("model":"A100-80GB")"), std::string::npos);
+  EXPECT_EQ(node_of("gpu:b300_1g.36gb:7").find("mig"), std::string::npos) << "a card that is not known";
+}
+
+TEST(KubernetesNodes, AreACluster) {
+  const auto read = [](const std::string& text) {
+    const TempFolder folder;
+    auto cluster = read_cluster(folder.write("k8s.json", text));
+    return cluster ? cluster_file_text(*cluster) : cluster.error().to_string();
+  };
+  const auto node = [](const std::string& name, const std::string& labels, const std::string& resources,
+                       const std::string& more = "") {
+    return R"({"apiVersion": "v1", "kind": "Node", "metadata": {"name": ")" + name + R"(", "labels": {)" + labels +
+           R"(}}, "status": {"capacity": {"cpu": "999"}, "allocatable": {)" + resources + "}" + more + "}}";
+  };
+  const auto list = [](const std::string& items) {
+    return R"({"apiVersion": "v1", "kind": "List", "items": [)" + items + "]}";
+  };
+  EXPECT_EQ(
+      read(list(node("g1", R"("nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB")",
+                     R"("cpu": "127500m", "memory": "1000Gi", "nvidia.com/gpu": "8")") +
+                "," + node("c1", "", R"("cpu": "64", "memory": "262144Mi")") + "," +
+                node("m1", R"("nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-3g.20gb")",
+                     R"("cpu": 32, "nvidia.com/gpu": "4")") +
+                "," +
+                node("m2", R"("nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB")",
+                     R"("nvidia.com/gpu": "1", "nvidia.com/mig-3g.20gb": "2")") +
+                "," +
+                node("s1", R"("nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4")",
+                     R"("nvidia.com/gpu": "8")") +
+                "," + node("d1", "", R"("cpu": "1")", R"(, "conditions": [{"type": "Ready", "status": "Unknown"}])"))),
+      R"({"name": "k8s",
+ "nodes": [{"name":"g1","gpus":8,"gpu_type":"NVIDIA-A100-SXM4-80GB","cpus":127.5,"memory_gib":1000},
+           {"name":"c1","gpus":0,"cpus":64,"memory_gib":256},
+           {"name":"m1","gpus":2,"gpu_type":"NVIDIA-A100-SXM4-40GB","cpus":32,"mig":{"layout":["3g.20gb","3g.20gb"],"model":"A100-40GB"}},
+           {"name":"m2","gpus":2,"gpu_type":"NVIDIA-A100-SXM4-40GB","mig":{"layout":[[],["3g.20gb","3g.20gb"]],"model":"A100-40GB"}},
+           {"name":"s1","gpus":2,"gpu_type":"Tesla-T4","sharing":"time-slicing"}]}
+)");
+  EXPECT_NE(read(list(node("g", "", R"("nvidia.com/gpu": "lots")"))).find(":1: nvidia.com/gpu: expected a quantity"),
+            std::string::npos);
+  EXPECT_NE(read(list(node("g", "", "") + "," + node("g", "", ""))).find("another node is named 'g'"),
+            std::string::npos);
 }
 
 TEST(SlurmNodes, BadOutputNamesLineAndField) {

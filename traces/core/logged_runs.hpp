@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// SlurmRuns: makes jobs of the runs that Slurm's accounting lists, a row each, whatever form they are read from.
+/// LoggedRuns: makes jobs of the runs that the accounting of a batch system lists (Slurm, PBS, LSF), whatever form they
+/// are read from.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +15,21 @@
 namespace gpusched {
 
 /// One run of a job, or of one component of a heterogeneous job.
-struct SlurmRun {
+struct LoggedRun {
   std::string id;              ///< of the job, without component: "17", "17_3", "17_[4-9%2]" of an array that waits
   std::int64_t component = 0;  ///< the number behind '+' in "17+1"
-  std::string cluster = {}, user = {}, account = {}, partition = {}, qos = {}, name = {}, state = {};
-  LoggedTimes times = {};       ///< by take_state() too
+  std::string cluster = {}, user = {}, account = {}, partition = {}, qos = {}, name = {};
+  std::string state = {};  ///< how it ended, in the words of Slurm
+  LoggedTimes times = {};
   Time eligible = Time::max();  ///< when it might have run first; Time::max(): not said
   Time estimate = Time::max();
   SlurmTres demand = {};
   std::uint64_t line = 0;
-  JudgedTimes judged = {};  ///< filled by SlurmRuns
+  JudgedTimes judged = {};  ///< filled by LoggedRuns
 
   /// The instant from which the job could have run. A start before it is Slurm's own rounding.
   [[nodiscard]] Time queued() const;
 };
-
-/// What the state says of the times: whether the job waits, runs or was cancelled.
-void take_slurm_state(std::string_view state, LoggedTimes& times);
-
-/// What a run asks for: the request, or the allocation where that has no GPU. Where the request names no type, it is
-/// that of the allocation, because the run time is known for that type only. `nodes`: 0 where the row does not say.
-SlurmTres slurm_demand(const SlurmTres& requested, const SlurmTres& allocated, std::int64_t nodes);
-
-/// Splits "17+1" into the job's id and its component. False when the component is no number.
-bool split_slurm_id(std::string_view text, SlurmRun& run);
 
 /// Collects runs and gives the sink their jobs.
 ///
@@ -53,12 +45,19 @@ bool split_slurm_id(std::string_view text, SlurmRun& run);
 ///   they have in common: 8 and 4 GPUs a node into tasks of 4. Components without GPUs add their cores and memory,
 ///   spread evenly. Slices of several sizes in one job become whole GPUs.
 /// - Of an array that waits, ReadOptions::backlog takes each task.
-class SlurmRuns {
+class LoggedRuns {
  public:
-  explicit SlurmRuns(JobSink& sink) : sink_(sink) {}
+  explicit LoggedRuns(JobSink& sink) : sink_(sink) {}
+
+  /// For logs without columns: says which names --where may use beside those of jobs (JobID, Cluster, User, Account,
+  /// Partition, QOS, State, JobName).
+  Result<void> bind_filter();
+  /// Counts and judges a run of such a log and takes it, unless the filter leaves it out or its times are bad. `place`
+  /// names the times.
+  void take(LoggedRun run, const RecordPlace& place);
 
   /// Takes a run whose times are not bad: `judged` is what judge_times() says of them.
-  void add(SlurmRun run, const JudgedTimes& judged);
+  void add(LoggedRun run, const JudgedTimes& judged);
   /// Gives the sink the jobs, in the order of their first rows, and the report its notes.
   void finish();
 
@@ -66,13 +65,13 @@ class SlurmRuns {
   // The rows of one id, user and cluster.
   struct Rows {
     std::string id, user, cluster;
-    std::vector<SlurmRun> runs;
+    std::vector<LoggedRun> runs;
   };
   // One job of them: a vector for each attempt, of the components that ran.
-  using Attempts = std::vector<std::vector<const SlurmRun*>>;
+  using Attempts = std::vector<std::vector<const LoggedRun*>>;
   struct Job {
     const Rows* rows = nullptr;
-    std::vector<const SlurmRun*> runs;
+    std::vector<const LoggedRun*> runs;
     std::string id;
   };
 

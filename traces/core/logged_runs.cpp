@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/slurm_runs.hpp"
+#include "traces/core/logged_runs.hpp"
 
 #include <algorithm>
 #include <map>
@@ -18,7 +18,7 @@ constexpr std::int64_t most_tasks = 1'000'000'000;
 constexpr Time requeue_slack = whole_seconds(3600);
 
 // How much a row knows of how the run went.
-int knowledge(const SlurmRun& run) {
+int knowledge(const LoggedRun& run) {
   switch (run.judged.fate) {
     case JobFate::still_waits: return 0;
     case JobFate::still_runs: return 1;
@@ -26,9 +26,9 @@ int knowledge(const SlurmRun& run) {
   }
 }
 
-bool is_put_back(const SlurmRun& run) { return run.state.starts_with("REQUEUE") || run.state.starts_with("PREEMPT"); }
+bool is_put_back(const LoggedRun& run) { return run.state.starts_with("REQUEUE") || run.state.starts_with("PREEMPT"); }
 
-bool same_run(const SlurmRun& a, const SlurmRun& b) {
+bool same_run(const LoggedRun& a, const LoggedRun& b) {
   if (a.component != b.component || a.times.submit != b.times.submit) return false;
   const bool both_started = a.judged.start != Time::max() && b.judged.start != Time::max();
   if (both_started) return a.judged.start == b.judged.start;
@@ -45,13 +45,13 @@ bool fits_in_size(const SlurmTres& a, const SlurmTres& b) {
 }
 
 // When the run ended; Time::max() where that is not known.
-Time end_of(const SlurmRun& run) {
+Time end_of(const LoggedRun& run) {
   if (run.times.end != Time::max() || run.judged.start == Time::max()) return run.times.end;
   return later_by(run.judged.start, run.judged.work);
 }
 
 // Whether `next` can be the run of the same job behind `run`.
-bool goes_on(const SlurmRun& run, const SlurmRun& next) {
+bool goes_on(const LoggedRun& run, const LoggedRun& next) {
   const std::string_view state = run.state;
   const bool comes_back =
       is_put_back(run) || state.starts_with("RESIZING") || status_from_word(state) == JobStatus::failed;
@@ -84,12 +84,12 @@ struct Gang {
   std::string models;
 };
 
-Gang joint_gang(const std::vector<const SlurmRun*>& components) {
+Gang joint_gang(const std::vector<const LoggedRun*>& components) {
   std::vector<SlurmGpus> kinds;
   std::int64_t cores = 0, memory_mib = 0, nodes = 0, common = 0, gpus = 0;
   MilliGpu milli = 0;
   bool slices = false;
-  for (const SlurmRun* run : components) {
+  for (const LoggedRun* run : components) {
     const SlurmTres& demand = run->demand;
     cores += demand.cores;
     memory_mib += demand.memory_mib;
@@ -124,9 +124,9 @@ Gang joint_gang(const std::vector<const SlurmRun*>& components) {
 }
 
 // As many tasks as joint_gang() may give the components together.
-std::int64_t most_tasks_of(const std::vector<const SlurmRun*>& components) {
+std::int64_t most_tasks_of(const std::vector<const LoggedRun*>& components) {
   std::int64_t gpus = 0, nodes = 0;
-  for (const SlurmRun* run : components) {
+  for (const LoggedRun* run : components) {
     gpus += run->demand.gpu_count();
     nodes += std::max<std::int64_t>(run->demand.nodes, 1);
   }
@@ -134,12 +134,12 @@ std::int64_t most_tasks_of(const std::vector<const SlurmRun*>& components) {
 }
 
 // The k-th run of every component, for each k.
-std::vector<std::vector<const SlurmRun*>> attempts_of(std::vector<const SlurmRun*> runs) {
-  std::stable_sort(runs.begin(), runs.end(), [](const SlurmRun* a, const SlurmRun* b) {
+std::vector<std::vector<const LoggedRun*>> attempts_of(std::vector<const LoggedRun*> runs) {
+  std::stable_sort(runs.begin(), runs.end(), [](const LoggedRun* a, const LoggedRun* b) {
     return std::tuple(a->component, a->times.submit, a->judged.start) <
            std::tuple(b->component, b->times.submit, b->judged.start);
   });
-  std::vector<std::vector<const SlurmRun*>> attempts;
+  std::vector<std::vector<const LoggedRun*>> attempts;
   std::size_t k = 0;
   for (std::size_t i = 0; i < runs.size(); ++i, ++k) {
     if (i > 0 && runs[i]->component != runs[i - 1]->component) k = 0;
@@ -180,55 +180,34 @@ std::vector<std::string> ids_of_array(const std::string& id) {
 
 }  // namespace
 
-Time SlurmRun::queued() const {
+Time LoggedRun::queued() const {
   if (eligible == Time::max()) return times.submit;
   return std::max(times.submit, std::min(eligible, judged.start));
 }
 
-void take_slurm_state(std::string_view state, LoggedTimes& times) {
-  const auto is = [&](std::string_view word) { return state.starts_with(word); };
-  times.waits = is("PENDING") || ((is("REQUEUE") || is("SPECIAL_EXIT")) && times.start == Time::max());
-  times.runs = is("RUNNING") || is("SUSPENDED") || is("STOPPED") || is("SIGNALING") || is("CONFIGURING");
-  times.cancelled = is("CANCELLED") || is("REVOKED") || is("DEADLINE");
+Result<void> LoggedRuns::bind_filter() {
+  return sink_.filter.bind({"JobID", "Cluster", "User", "Account", "Partition", "QOS", "State", "JobName"});
 }
 
-SlurmTres slurm_demand(const SlurmTres& requested, const SlurmTres& allocated, std::int64_t nodes) {
-  const bool by_request = requested.gpu_count() > 0 || (allocated.gpu_count() == 0 && requested.cores > 0);
-  SlurmTres demand = by_request ? requested : allocated;
-  demand.shares = requested.shares || allocated.shares;
-  if (by_request && !demand.names_types() && allocated.names_types()) {
-    // Named no type: what it got, in the number that it asked for.
-    if (allocated.gpus.size() == 1) {
-      const std::int64_t count = demand.gpu_count();
-      demand.gpus.front() = allocated.gpus.front();
-      demand.gpus.front().count = count;
-    } else {
-      demand.gpus = allocated.gpus;
-    }
+void LoggedRuns::take(LoggedRun run, const RecordPlace& place) {
+  ++sink_.report.rows;
+  if (!sink_.filter.keeps_row(
+          {run.id, run.cluster, run.user, run.account, run.partition, run.qos, run.state, run.name})) {
+    return sink_.drop(left_out_by_filter, run.line);
   }
-  if (nodes > 0) demand.nodes = nodes;
-  return demand;
+  const JudgedTimes judged = judge_times(run.times);
+  if (judged.fate == JobFate::bad) return sink_.bad_times(run.times, judged, place);
+  add(std::move(run), judged);
 }
 
-bool split_slurm_id(std::string_view text, SlurmRun& run) {
-  const std::size_t plus = text.find('+');
-  run.id = text.substr(0, plus);
-  run.component = 0;
-  if (plus == std::string_view::npos) return true;
-  const auto offset = parse_integer(text.substr(plus + 1));
-  if (!offset || *offset < 0) return false;
-  run.component = *offset;
-  return true;
-}
-
-void SlurmRuns::add(SlurmRun run, const JudgedTimes& judged) {
+void LoggedRuns::add(LoggedRun run, const JudgedTimes& judged) {
   run.judged = judged;
   const auto [place, added] =
       numbers_.try_emplace(run.id + '\n' + run.user + '\n' + run.cluster, static_cast<std::uint32_t>(rows_.size()));
   if (added) rows_.push_back({run.id, run.user, run.cluster, {}});
-  std::vector<SlurmRun>& runs = rows_[place->second].runs;
+  std::vector<LoggedRun>& runs = rows_[place->second].runs;
   const auto known =
-      std::find_if(runs.begin(), runs.end(), [&](const SlurmRun& other) { return same_run(other, run); });
+      std::find_if(runs.begin(), runs.end(), [&](const LoggedRun& other) { return same_run(other, run); });
   if (known == runs.end()) {
     runs.push_back(std::move(run));
     return;
@@ -238,15 +217,16 @@ void SlurmRuns::add(SlurmRun run, const JudgedTimes& judged) {
 }
 
 // Runs in order of time, each with those of its component before.
-std::vector<SlurmRuns::Job> SlurmRuns::split(const Rows& rows) const {
-  std::vector<const SlurmRun*> runs;
-  for (const SlurmRun& run : rows.runs) runs.push_back(&run);
-  std::stable_sort(runs.begin(), runs.end(), [](const SlurmRun* a, const SlurmRun* b) {
+std::vector<LoggedRuns::Job> LoggedRuns::split(const Rows& rows) const {
+  std::vector<const LoggedRun*> runs;
+  for (const LoggedRun& run : rows.runs) runs.push_back(&run);
+  std::stable_sort(runs.begin(), runs.end(), [](const LoggedRun* a, const LoggedRun* b) {
     return std::pair(a->times.submit, a->judged.start) < std::pair(b->times.submit, b->judged.start);
   });
-  std::map<std::int64_t, std::pair<const SlurmRun*, std::size_t>> last;  // by component: its last run, and of which job
+  std::map<std::int64_t, std::pair<const LoggedRun*, std::size_t>>
+      last;  // by component: its last run, and of which job
   std::vector<Job> jobs;
-  for (const SlurmRun* run : runs) {
+  for (const LoggedRun* run : runs) {
     auto [place, is_first] = last.try_emplace(run->component, run, 0);
     auto& [before, number] = place->second;
     if (!is_first && !goes_on(*before, *run)) ++number;
@@ -257,13 +237,16 @@ std::vector<SlurmRuns::Job> SlurmRuns::split(const Rows& rows) const {
   return jobs;
 }
 
-void SlurmRuns::name_jobs(std::vector<Job>& jobs) const {
+void LoggedRuns::name_jobs(std::vector<Job>& jobs) const {
   std::set<std::string> clusters;
   for (const Rows& rows : rows_) clusters.insert(rows.cluster);
   std::map<std::string, std::vector<Job*>> by_id;
   for (Job& job : jobs) {
     if (clusters.size() > 1) job.id = job.rows->cluster + "/" + job.id;
-    by_id[job.id].push_back(&job);
+    const bool is_kept = std::any_of(job.runs.begin(), job.runs.end(), [&](const LoggedRun* run) {
+      return run->judged.fate == JobFate::ran || (sink_.options.backlog && run->judged.fate != JobFate::never_ran);
+    });
+    if (is_kept) by_id[job.id].push_back(&job);
   }
   std::uint64_t used_again = 0;
   for (auto& [id, twins] : by_id) {
@@ -287,7 +270,7 @@ void SlurmRuns::name_jobs(std::vector<Job>& jobs) const {
   }
 }
 
-void SlurmRuns::finish() {
+void LoggedRuns::finish() {
   std::vector<Job> jobs;
   for (const Rows& rows : rows_) {
     for (Job& job : split(rows)) jobs.push_back(std::move(job));
@@ -302,18 +285,18 @@ void SlurmRuns::finish() {
   note(mixed_, "hold MIG slices of several sizes, which count as whole GPUs");
 }
 
-void SlurmRuns::drop(const Job& job, const char* reason) {
-  for (const SlurmRun* run : job.runs) sink_.drop(reason, run->line);
+void LoggedRuns::drop(const Job& job, const char* reason) {
+  for (const LoggedRun* run : job.runs) sink_.drop(reason, run->line);
 }
 
-void SlurmRuns::join(const Job& job) {
-  const auto fate_is = [](JobFate fate) { return [fate](const SlurmRun* run) { return run->judged.fate == fate; }; };
+void LoggedRuns::join(const Job& job) {
+  const auto fate_is = [](JobFate fate) { return [fate](const LoggedRun* run) { return run->judged.fate == fate; }; };
   const auto any = [&](JobFate fate) { return std::any_of(job.runs.begin(), job.runs.end(), fate_is(fate)); };
   if (any(JobFate::still_waits) || any(JobFate::still_runs)) return add_backlog(job);
   Job ran = job;
   std::erase_if(ran.runs, fate_is(JobFate::never_ran));  // requeued, and cancelled while it waited
   if (ran.runs.empty()) return drop(job, never_started);
-  for (const SlurmRun* run : job.runs) {
+  for (const LoggedRun* run : job.runs) {
     if (run->judged.fate == JobFate::never_ran) {
       sink_.drop(never_started, run->line);
     } else {
@@ -324,8 +307,8 @@ void SlurmRuns::join(const Job& job) {
 }
 
 // Jobs that had not ended: what they asked for last.
-void SlurmRuns::add_backlog(const Job& job) {
-  const auto has_not_ended = [](const SlurmRun* run) {
+void LoggedRuns::add_backlog(const Job& job) {
+  const auto has_not_ended = [](const LoggedRun* run) {
     return run->judged.fate == JobFate::still_waits || run->judged.fate == JobFate::still_runs;
   };
   const Attempts attempts = attempts_of(job.runs);
@@ -333,18 +316,18 @@ void SlurmRuns::add_backlog(const Job& job) {
     return std::any_of(components.begin(), components.end(), has_not_ended);
   });
   Job last{.rows = job.rows, .runs = *open, .id = job.id};
-  const SlurmRun& run = **std::find_if(last.runs.begin(), last.runs.end(), has_not_ended);
+  const LoggedRun& run = **std::find_if(last.runs.begin(), last.runs.end(), has_not_ended);
   JobRecord record{.estimate = run.estimate};
   const std::vector<std::string> ids = ids_of_array(job.id);
   const char* const reason = sink_.why_left_out(record, run.times, run.judged, std::max<std::size_t>(ids.size(), 1));
   if (reason != nullptr) return drop(job, reason);
-  for (const SlurmRun* other : job.runs) {
+  for (const LoggedRun* other : job.runs) {
     if (std::find(last.runs.begin(), last.runs.end(), other) == last.runs.end()) {
       sink_.drop("an earlier run of a job of the backlog", other->line);
     }
   }
-  std::vector<SlurmRun> planned;
-  for (const SlurmRun* component : last.runs) {
+  std::vector<LoggedRun> planned;
+  for (const LoggedRun* component : last.runs) {
     planned.push_back(*component);
     planned.back().judged.work = record.work;
   }
@@ -356,9 +339,9 @@ void SlurmRuns::add_backlog(const Job& job) {
   }
 }
 
-void SlurmRuns::add_job(const Job& job, const Attempts& attempts) {
-  const std::vector<const SlurmRun*>& first = attempts.front();
-  const bool unknown_share = std::any_of(job.runs.begin(), job.runs.end(), [](const SlurmRun* run) {
+void LoggedRuns::add_job(const Job& job, const Attempts& attempts) {
+  const std::vector<const LoggedRun*>& first = attempts.front();
+  const bool unknown_share = std::any_of(job.runs.begin(), job.runs.end(), [](const LoggedRun* run) {
     return run->demand.shares && run->demand.gpu_count() == 0;
   });
   if (unknown_share) {
@@ -372,17 +355,17 @@ void SlurmRuns::add_job(const Job& job, const Attempts& attempts) {
   }
   std::vector<Time> works;
   JobRecord record{.id = job.id, .submit = Time::max(), .user = job.rows->user};
-  for (const std::vector<const SlurmRun*>& components : attempts) {
+  for (const std::vector<const LoggedRun*>& components : attempts) {
     Time work{};
-    for (const SlurmRun* run : components) work = std::max(work, run->judged.work);
+    for (const LoggedRun* run : components) work = std::max(work, run->judged.work);
     works.push_back(work);
     record.work = later_by(record.work, work);
   }
-  for (const SlurmRun* run : first) {
+  for (const LoggedRun* run : first) {
     record.submit = std::min(record.submit, run->queued());
     record.start = std::min(record.start, run->judged.start);
   }
-  const SlurmRun& last = *attempts.back().front();
+  const LoggedRun& last = *attempts.back().front();
   record.estimate = last.estimate;
   record.shape = gang.shape;
   record.gpu_spec = gang.models;

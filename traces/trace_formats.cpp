@@ -169,8 +169,6 @@ std::vector<TraceFormatInfo> trace_formats() {
 
 namespace {
 
-constexpr Time ten_years = whole_seconds(std::int64_t{3652} * 86400);
-
 // One pass over a trace.
 class Pass {
  public:

@@ -90,6 +90,6 @@ class Gpusched(ConanFile):
             self.cpp_info.includedirs = ["include", os.path.join("include", "gpusched-sim")]
             self.cpp_info.system_libs = ["dl", "pthread"]
             if self.options.system_libs:
-                self.cpp_info.system_libs += ["archive", "crypto", "sqlite3"]
+                self.cpp_info.system_libs += ["archive", "crypto", "sqlite3", "z"]
         else:
             self.cpp_info.libdirs = []

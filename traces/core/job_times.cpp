@@ -7,9 +7,7 @@
 namespace gpusched {
 namespace {
 
-constexpr Time hour = whole_seconds(3600);
-constexpr Time day = whole_seconds(86400);
-constexpr Time ten_years = whole_seconds(std::int64_t{3652} * 86400);
+constexpr Time clock_change = whole_seconds(3600);
 
 // Whether a clock without a zone can have been put back around this reading: clocks are at night, between 23 and 5
 // o'clock of a weekend, from February to April in the south and from September to November in the north.
@@ -40,7 +38,7 @@ bool is_unset_time(Time time, Time submit) {
 }
 
 bool clock_was_put_back(Time earlier, Time later) {
-  return later < earlier && earlier - later <= hour && is_night_of_change(earlier) && is_night_of_change(later);
+  return later < earlier && earlier - later <= clock_change && is_night_of_change(earlier) && is_night_of_change(later);
 }
 
 JudgedTimes judge_times(const LoggedTimes& times) {
@@ -68,9 +66,9 @@ JudgedTimes judge_times(const LoggedTimes& times) {
   }
   judged.work = states_run ? times.elapsed : times.end - times.start;
   if (has_end && times.end < times.start) {
-    const bool hour_less = states_run && times.end + hour - times.start == times.elapsed;
+    const bool hour_less = states_run && times.end + clock_change - times.start == times.elapsed;
     if (!times.local || (!hour_less && !clock_was_put_back(times.start, times.end))) return wrong(LoggedTime::end);
-    if (!states_run) judged.work += hour;
+    if (!states_run) judged.work += clock_change;
     judged.clock_moved = true;
   }
   if (judged.work == Time{} && (times.held_nothing || times.cancelled)) judged.fate = JobFate::never_ran;

@@ -11,6 +11,9 @@
 
 namespace gpusched {
 
+/// Instants that are further apart are hardly of one log.
+inline constexpr Time ten_years = whole_seconds(std::int64_t{3652} * 86400);
+
 /// What a log says of a job's times. Instants and spans that it does not say are Time::max().
 struct LoggedTimes {
   Time submit{};

@@ -19,7 +19,8 @@ using test::TempFolder;
 using test::trace_of;
 
 // `files`, by name and content, packed by one filter of libarchive: one file alone, or a tar archive.
-std::string packed(const std::vector<std::pair<std::string, std::string>>& files, int filter, bool as_tar = false) {
+std::string packed_files(const std::vector<std::pair<std::string, std::string>>& files, int filter,
+                         bool as_tar = false) {
   std::size_t most = 1 << 20;
   for (const auto& file : files) most += file.second.size();
   std::string out(most, '\0');
@@ -68,7 +69,7 @@ TEST(PackedFiles, NoBitFlipChangesWhatIsRead) {
   const std::string text = jobs_text(12);
   for (const int filter : {ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_BZIP2}) {
     for (const bool as_tar : {false, true}) {
-      const std::string whole = packed({{"jobs.csv", text}}, filter, as_tar);
+      const std::string whole = packed_files({{"jobs.csv", text}}, filter, as_tar);
       ASSERT_EQ(content(folder, whole), text);
       std::size_t changed = 0, refused = 0;
       for (std::size_t bit = 0; bit < whole.size() * 8; bit += as_tar ? 41 : 1) {
@@ -89,7 +90,7 @@ TEST(PackedFiles, AreRefusedWhereverTheyBreakOff) {
   const TempFolder folder;
   const std::string text = jobs_text(12);
   for (const int filter : {ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_BZIP2, ARCHIVE_FILTER_ZSTD}) {
-    const std::string whole = packed({{"jobs.csv", text}}, filter);
+    const std::string whole = packed_files({{"jobs.csv", text}}, filter);
     for (std::size_t kept = 16; kept < whole.size(); ++kept) {
       EXPECT_EQ(content(folder, whole.substr(0, kept)), std::nullopt)
           << filter << " " << kept << " of " << whole.size();
@@ -98,7 +99,7 @@ TEST(PackedFiles, AreRefusedWhereverTheyBreakOff) {
 }
 
 TEST(PackedFiles, OfGzipHaveTheirChecksumAndLengthCompared) {
-  const std::string whole = packed({{"jobs.csv", jobs_text(5)}}, ARCHIVE_FILTER_GZIP);
+  const std::string whole = packed_files({{"jobs.csv", jobs_text(5)}}, ARCHIVE_FILTER_GZIP);
   std::string checksum = whole, length = whole;
   checksum[whole.size() - 8] = static_cast<char>(checksum[whole.size() - 8] ^ 1);
   length[whole.size() - 4] = static_cast<char>(length[whole.size() - 4] ^ 1);
@@ -109,7 +110,7 @@ TEST(PackedFiles, OfGzipHaveTheirChecksumAndLengthCompared) {
 
 TEST(PackedFiles, OfGzipMayHaveSeveralMembers) {
   const TempFolder folder;
-  const auto member = [](const std::string& text) { return packed({{"x", text}}, ARCHIVE_FILTER_GZIP); };
+  const auto member = [](const std::string& text) { return packed_files({{"x", text}}, ARCHIVE_FILTER_GZIP); };
   EXPECT_EQ(content(folder, member("one\n") + member("two\n")), "one\ntwo\n");
   EXPECT_EQ(content(folder, member("one\n") + member("") + member("two\n") + std::string(512, '\0')), "one\ntwo\n");
   std::string broken = member("one\n") + member("two\n");
@@ -119,23 +120,24 @@ TEST(PackedFiles, OfGzipMayHaveSeveralMembers) {
 
 TEST(PackedFiles, WithoutAChecksumAreNoted) {
   // What `zstd` writes has one; what libarchive writes has none.
-  EXPECT_TRUE(has_note(trace_of(packed({{"x", jobs_text(5)}}, ARCHIVE_FILTER_ZSTD)), "packed without a checksum"));
-  EXPECT_FALSE(has_note(trace_of(packed({{"x", jobs_text(5)}}, ARCHIVE_FILTER_XZ)), "packed without a checksum"));
+  EXPECT_TRUE(
+      has_note(trace_of(packed_files({{"x", jobs_text(5)}}, ARCHIVE_FILTER_ZSTD)), "packed without a checksum"));
+  EXPECT_FALSE(has_note(trace_of(packed_files({{"x", jobs_text(5)}}, ARCHIVE_FILTER_XZ)), "packed without a checksum"));
 }
 
 // 2 GiB of blank lines are a few megabytes of gz and some hundred bytes of bz2.
 TEST(PackedFiles, MayNotUnpackWithoutBound) {
   const std::string blank(std::size_t{64} << 20, '\n');
-  std::string bomb = packed({{"x", jobs_text(5)}}, ARCHIVE_FILTER_BZIP2);
-  const std::string member = packed({{"x", blank}}, ARCHIVE_FILTER_BZIP2);
+  std::string bomb = packed_files({{"x", jobs_text(5)}}, ARCHIVE_FILTER_BZIP2);
+  const std::string member = packed_files({{"x", blank}}, ARCHIVE_FILTER_BZIP2);
   for (int i = 0; i < 32; ++i) bomb += member;
   EXPECT_NE(error_of(trace_of(bomb)).find("unpacks to more than 1 GiB and 250 times its own size"), std::string::npos)
       << error_of(trace_of(bomb));
 }
 
 TEST(Archives, SayWhichFileIsRead) {
-  const std::string tar =
-      packed({{"a/jobs.csv", jobs_text(5)}, {"a/more.csv", jobs_text(2)}, {"README", "x"}}, ARCHIVE_FILTER_GZIP, true);
+  const std::string tar = packed_files({{"a/jobs.csv", jobs_text(5)}, {"a/more.csv", jobs_text(2)}, {"README", "x"}},
+                                       ARCHIVE_FILTER_GZIP, true);
   const auto trace = trace_of(tar);
   ASSERT_TRUE(trace) << error_of(trace);
   EXPECT_EQ(trace->jobs.size(), 5u);

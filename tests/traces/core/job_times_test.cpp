@@ -138,13 +138,13 @@ TEST(JobTimes, FarOutsideAreTimesTenYearsFromTheMiddleOfMost) {
 
 // ---- in the readers ----
 
-const std::string sacct_header = "JobID|State|Submit|Start|End|ElapsedRaw|AllocTRES|NNodes\n";
+const std::string sacct_columns = "JobID|State|Submit|Start|End|ElapsedRaw|AllocTRES|NNodes\n";
 
 // It counted as a job of two hours' wait.
 TEST(JobTimes, ACancelledJobOfSlurmNeverRanWhateverItsStart) {
   const std::string ran = "1|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:00:10|2025-03-03T09:00:10|3600|gres/gpu=2|1\n";
   for (const char* start : {"2025-03-03T10:20:00", "None", "Unknown", "NA", ""}) {
-    const auto trace = trace_of(sacct_header + ran + "2|CANCELLED by 4021|2025-03-03T08:20:00|" + start +
+    const auto trace = trace_of(sacct_columns + ran + "2|CANCELLED by 4021|2025-03-03T08:20:00|" + start +
                                 "|2025-03-03T10:20:00|0||1\n");
     EXPECT_EQ(short_jobs(trace), (Lines{"1 1740988800+10 3600 2"})) << start;
     EXPECT_EQ(left_out(trace), (Counts{{"never started", 1}})) << start;
@@ -178,9 +178,9 @@ TEST(JobTimes, BadRowsAreNamedAndCountedInEveryReader) {
     std::string text, columns, error;
   };
   const std::vector<Case> cases = {
-      {sacct_header + "51|COMPLETED|2025-03-03T08:00:05|2025-03-03T08:00:00|2025-03-03T09:00:00|3600|gres/gpu=2|1\n"
-                      "52|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:10:00|2025-03-03T08:09:00|60|gres/gpu=2|1\n"
-                      "53|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:10:00|2025-03-03T08:19:00|540|gres/gpu=2|1\n",
+      {sacct_columns + "51|COMPLETED|2025-03-03T08:00:05|2025-03-03T08:00:00|2025-03-03T09:00:00|3600|gres/gpu=2|1\n"
+                       "52|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:10:00|2025-03-03T08:09:00|60|gres/gpu=2|1\n"
+                       "53|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:10:00|2025-03-03T08:19:00|540|gres/gpu=2|1\n",
        "", ":2: Start: expected a start not before Submit"},
       {"job_id,submit_s,work_s,tasks,gpu_milli_per_task,start_s\n1,100,5,1,1000,90\n2,100,5,1,1000,91\n"
        "3,100,5,1,1000,110\n",
@@ -209,7 +209,7 @@ TEST(JobTimes, BadRowsAreNamedAndCountedInEveryReader) {
 
 TEST(JobTimes, ARowThatOnlyAClockMovedIsNotBad) {
   const auto trace =
-      trace_of(sacct_header +
+      trace_of(sacct_columns +
                "1|COMPLETED|2024-10-27T02:50:00|2024-10-27T02:05:00|2024-10-27T02:10:00|300|gres/gpu=1|1\n"
                "2|COMPLETED|2024-10-27T02:30:00|2024-10-27T02:31:00|2024-10-27T02:11:00|2400|gres/gpu=1|1\n");
   ASSERT_TRUE(trace) << error_of(trace);
@@ -243,7 +243,7 @@ TEST(JobTimes, WhatIsWrongFirstIsTold) {
 
 TEST(JobTimes, ALogWithoutJobsIsInvalid) {
   const test::TempFolder folder;
-  const auto validation = validate_trace(folder.write("trace", sacct_header));
+  const auto validation = validate_trace(folder.write("trace", sacct_columns));
   ASSERT_TRUE(validation);
   EXPECT_EQ(validation->refusals, 1u);
   EXPECT_NE(validation_text(*validation).find("no job: 1"), std::string::npos);

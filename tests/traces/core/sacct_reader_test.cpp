@@ -17,7 +17,7 @@ using test::Lines;
 using test::short_jobs;
 using test::trace_of;
 
-const std::string header = "JobID|Cluster|User|State|Submit|Start|End|ElapsedRaw|AllocTRES|NNodes\n";
+const std::string cluster_columns = "JobID|Cluster|User|State|Submit|Start|End|ElapsedRaw|AllocTRES|NNodes\n";
 
 // A run of an hour that begins `hour` hours after midnight of that day in March 2025.
 std::string row(const std::string& id, const std::string& cluster, const std::string& state, int day, int hour,
@@ -39,8 +39,8 @@ std::vector<std::string> ids_of(const Result<Trace>& trace) {
 std::uint32_t attempts_of_first(const Result<Trace>& trace) { return trace ? trace->jobs.attempts(JobId{0}) : 0; }
 
 TEST(SacctIdentity, HoldsTheCluster) {
-  const std::string log = header + row("500", "north", "FAILED", 3, 8) + row("500", "south", "COMPLETED", 3, 9) +
-                          row("501", "north", "COMPLETED", 3, 10);
+  const std::string log = cluster_columns + row("500", "north", "FAILED", 3, 8) +
+                          row("500", "south", "COMPLETED", 3, 9) + row("501", "north", "COMPLETED", 3, 10);
   const auto trace = trace_of(log);
   EXPECT_EQ(ids_of(trace), (Lines{"north/500", "south/500", "north/501"}));
   EXPECT_TRUE(has_note(trace, "jobs of 2 clusters (north, south)"));
@@ -49,12 +49,12 @@ TEST(SacctIdentity, HoldsTheCluster) {
 
 TEST(SacctIdentity, ASecondRunIsAnAttemptOnlyBehindARequeueFailureOrPreemption) {
   for (const char* state : {"REQUEUED", "PREEMPTED", "NODE_FAIL", "FAILED"}) {
-    const auto trace = trace_of(header + row("7", "c", state, 3, 8) + row("7", "c", "COMPLETED", 3, 9));
+    const auto trace = trace_of(cluster_columns + row("7", "c", state, 3, 8) + row("7", "c", "COMPLETED", 3, 9));
     EXPECT_EQ(ids_of(trace), (Lines{"7"})) << state;
     EXPECT_EQ(attempts_of_first(trace), 2u) << state;
   }
   for (const char* state : {"COMPLETED", "CANCELLED by 5"}) {
-    const auto trace = trace_of(header + row("7", "c", state, 3, 8) + row("7", "c", "COMPLETED", 3, 9));
+    const auto trace = trace_of(cluster_columns + row("7", "c", state, 3, 8) + row("7", "c", "COMPLETED", 3, 9));
     EXPECT_EQ(ids_of(trace), (Lines{"7", "7#2"})) << state;
     EXPECT_EQ(attempts_of_first(trace), 1u) << state;
     EXPECT_TRUE(has_note(trace, "1 id is used again")) << state;
@@ -63,13 +63,14 @@ TEST(SacctIdentity, ASecondRunIsAnAttemptOnlyBehindARequeueFailureOrPreemption) 
 
 TEST(SacctIdentity, ASecondRunIsAnAttemptOnlyIfSizeAndTimeFit) {
   const std::string failed = row("7", "c", "FAILED", 3, 8);
-  EXPECT_EQ(ids_of(trace_of(header + failed + row("7", "c", "COMPLETED", 3, 9, 1))), (Lines{"7", "7#2"}));
-  EXPECT_EQ(ids_of(trace_of(header + failed + row("7", "c", "COMPLETED", 20, 9))), (Lines{"7", "7#2"}));
-  EXPECT_EQ(ids_of(trace_of(header + failed + row("7", "c", "COMPLETED", 3, 9, 8, "ben"))), (Lines{"7", "7#2"}));
+  EXPECT_EQ(ids_of(trace_of(cluster_columns + failed + row("7", "c", "COMPLETED", 3, 9, 1))), (Lines{"7", "7#2"}));
+  EXPECT_EQ(ids_of(trace_of(cluster_columns + failed + row("7", "c", "COMPLETED", 20, 9))), (Lines{"7", "7#2"}));
+  EXPECT_EQ(ids_of(trace_of(cluster_columns + failed + row("7", "c", "COMPLETED", 3, 9, 8, "ben"))),
+            (Lines{"7", "7#2"}));
   // It cannot follow a run that was still going on.
   const std::string within =
       "7|c|ana|COMPLETED|2025-03-03T08:10:00|2025-03-03T08:10:00|2025-03-03T08:20:00|600|cpu=4,gres/gpu=8|1\n";
-  EXPECT_EQ(ids_of(trace_of(header + failed + within)), (Lines{"7", "7#2"}));
+  EXPECT_EQ(ids_of(trace_of(cluster_columns + failed + within)), (Lines{"7", "7#2"}));
 }
 
 // Whatever the order of rows, the same jobs have the same names.
@@ -79,7 +80,7 @@ TEST(SacctIdentity, DoesNotDependOnTheOrderOfRows) {
   std::sort(rows.begin(), rows.end());
   std::vector<std::string> expected;
   do {
-    std::string log = header;
+    std::string log = cluster_columns;
     for (const std::string& one : rows) log += one;
     Lines jobs = short_jobs(trace_of(log));
     std::sort(jobs.begin(), jobs.end());
@@ -96,10 +97,11 @@ TEST(SacctIdentity, RunsMayShareTheirSubmission) {
            "|cpu=4,gres/gpu=8|1\n";
   };
   const std::string first = run("REQUEUED", "2025-03-03T08:00:00", "2025-03-03T09:00:00", 3600);
-  const auto twice = trace_of(header + first + run("COMPLETED", "2025-03-03T09:30:00", "2025-03-03T10:00:00", 1800));
+  const auto twice =
+      trace_of(cluster_columns + first + run("COMPLETED", "2025-03-03T09:30:00", "2025-03-03T10:00:00", 1800));
   EXPECT_EQ(short_jobs(twice), (Lines{"7 1740988800+0 5400 8"}));
   const auto waits =
-      trace_of(header + first + run("PENDING", "Unknown", "Unknown", 0) + row("8", "c", "COMPLETED", 3, 8));
+      trace_of(cluster_columns + first + run("PENDING", "Unknown", "Unknown", 0) + row("8", "c", "COMPLETED", 3, 8));
   EXPECT_EQ(ids_of(waits), (Lines{"8"}));
 }
 
@@ -111,7 +113,7 @@ TEST(SacctIdentity, TheRowThatKnowsMostCounts) {
        {"7|c|ana|PENDING|2025-03-03T08:00:00|Unknown|Unknown|0||1\n",
         "7|c|ana|RUNNING|2025-03-03T08:00:00|2025-03-03T08:10:00|Unknown|60|cpu=4,gres/gpu=8|1\n"}) {
     for (const std::string& log : {earlier + ended, ended + earlier}) {
-      const auto trace = trace_of(header + log);
+      const auto trace = trace_of(cluster_columns + log);
       EXPECT_EQ(short_jobs(trace), (Lines{"7 1740988800+600 3000 8"})) << log;
       EXPECT_EQ(left_out(trace), (Counts{{"the same run again", 1}})) << log;
     }
@@ -120,11 +122,13 @@ TEST(SacctIdentity, TheRowThatKnowsMostCounts) {
 
 // ---- shifted columns ----
 
-const std::string wide = "JobID|State|Submit|Start|End|ElapsedRaw|AllocTRES|SubmitLine|TimelimitRaw|User\n";
-const std::string times = "|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:00:00|2025-03-03T08:10:00|600|gres/gpu=2|";
+const std::string wide_columns = "JobID|State|Submit|Start|End|ElapsedRaw|AllocTRES|SubmitLine|TimelimitRaw|User\n";
+const std::string ten_minutes =
+    "|COMPLETED|2025-03-03T08:00:00|2025-03-03T08:00:00|2025-03-03T08:10:00|600|gres/gpu=2|";
 
 TEST(SacctRows, MoreFieldsThanTheHeaderAreAnErrorThatNamesTheCause) {
-  const std::string log = wide + "1" + times + "sbatch a.sh|120|ana\n2" + times + "env | 5|120|ben\n";
+  const std::string log =
+      wide_columns + "1" + ten_minutes + "sbatch a.sh|120|ana\n2" + ten_minutes + "env | 5|120|ben\n";
   EXPECT_EQ(error_of(trace_of(log)),
             ":3: row: expected 10 fields, found 11: a '|' in the text of SubmitLine; put such a column last; or export "
             "with another --delimiter; 1 row is bad, which --drop-bad-rows leaves out");
@@ -132,8 +136,8 @@ TEST(SacctRows, MoreFieldsThanTheHeaderAreAnErrorThatNamesTheCause) {
 }
 
 TEST(SacctRows, BarsAndLineEndsInAFreeTextAtTheEndBelongToIt) {
-  const std::string log = "JobID|State|Submit|Start|End|ElapsedRaw|AllocTRES|NNodes|JobName\n1" + times +
-                          "1|a|b|c\nand a line\n\nand 2|more\n3" + times + "1|x\n";
+  const std::string log = "JobID|State|Submit|Start|End|ElapsedRaw|AllocTRES|NNodes|JobName\n1" + ten_minutes +
+                          "1|a|b|c\nand a line\n\nand 2|more\n3" + ten_minutes + "1|x\n";
   const auto trace = trace_of(log);
   EXPECT_EQ(short_jobs(trace), (Lines{"1 1740988800+0 600 2", "3 1740988800+0 600 2"}));
   EXPECT_EQ(trace->jobs.names()[trace->jobs.name(JobId{0})], "a|b|c");
@@ -142,14 +146,15 @@ TEST(SacctRows, BarsAndLineEndsInAFreeTextAtTheEndBelongToIt) {
 
 // A name in front of the text at the end: which of them holds the bar?
 TEST(SacctRows, ABarThatMayStandInTwoTextsIsAnError) {
-  const std::string log = "JobID|JobName|State|Submit|Start|End|ElapsedRaw|AllocTRES|SubmitLine\n1|a|b" + times + "x\n";
+  const std::string log =
+      "JobID|JobName|State|Submit|Start|End|ElapsedRaw|AllocTRES|SubmitLine\n1|a|b" + ten_minutes + "x\n";
   EXPECT_NE(error_of(trace_of(log)).find("found 10: a '|' in the text of JobName or SubmitLine"), std::string::npos)
       << error_of(trace_of(log));
 }
 
 TEST(SacctRows, ARowThatBreaksOffIsAnErrorBesideAFreeText) {
   const std::string log =
-      "JobID|State|Submit|Start|End|ElapsedRaw|AllocTRES|SubmitLine\n1" + times + "x\n2|COMPLETED\n";
+      "JobID|State|Submit|Start|End|ElapsedRaw|AllocTRES|SubmitLine\n1" + ten_minutes + "x\n2|COMPLETED\n";
   EXPECT_EQ(error_of(trace_of(log)).substr(0, 42), ":3: row: expected 8 fields, found 2; 1 row");
 }
 

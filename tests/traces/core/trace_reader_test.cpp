@@ -11,6 +11,7 @@
 
 #include "gpusched/core/rng.hpp"
 #include "tests/support/files.hpp"
+#include "tests/traces/core/reading.hpp"
 #include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 #include "traces/tools/trace_convert.hpp"
@@ -20,9 +21,12 @@ namespace gpusched {
 namespace {
 
 using test::bytes_of;
+using test::Counts;
 using test::fixture;
+using test::Lines;
 using test::real_trace;
 using test::TempFolder;
+using test::trace_of;
 
 // Everything a table knows of its jobs, one line a job. Parts with default values are left out.
 std::vector<std::string> describe(const JobTable& jobs) {
@@ -67,9 +71,6 @@ std::map<std::string, std::uint64_t> dropped(const TraceReport& report) {
   for (const DroppedRows& entry : report.dropped) rows[entry.reason] = entry.rows;
   return rows;
 }
-
-using Lines = std::vector<std::string>;
-using Counts = std::map<std::string, std::uint64_t>;
 
 // A sample of one format, and what reading it gives.
 struct Sample {
@@ -322,7 +323,7 @@ Result<Trace> read_bytes(const TempFolder& folder, const Sample& sample, const s
   return read_trace(folder.write("trace", bytes), options_of(sample));
 }
 
-std::string error_of(const Result<Trace>& trace) { return trace ? "no error" : trace.error().to_string(); }
+std::string whole_error(const Result<Trace>& trace) { return trace ? "no error" : trace.error().to_string(); }
 
 class Samples : public testing::TestWithParam<Sample> {};
 
@@ -349,7 +350,7 @@ TEST_P(Samples, ReadTheSameWithCrlfByteOrderMarkAndNoLastLineEnd) {
   for (const std::string& variant :
        {with_crlf(text), "\xEF\xBB\xBF" + text, text.substr(0, text.size() - 1), text + "\n\n"}) {
     const auto trace = read_bytes(folder, GetParam(), variant);
-    ASSERT_TRUE(trace) << error_of(trace);
+    ASSERT_TRUE(trace) << whole_error(trace);
     EXPECT_EQ(describe(trace->jobs), GetParam().jobs);
     EXPECT_EQ(trace->report.format, GetParam().format);
   }
@@ -362,7 +363,7 @@ TEST_P(Samples, ReadTheSameCompressed) {
   for (const int filter : {ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_ZSTD, ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_BZIP2}) {
     for (const bool as_tar : {false, true}) {
       const auto trace = read_bytes(folder, GetParam(), packed(text, filter, as_tar));
-      ASSERT_TRUE(trace) << error_of(trace);
+      ASSERT_TRUE(trace) << whole_error(trace);
       EXPECT_EQ(describe(trace->jobs), GetParam().jobs) << "filter " << filter << " tar " << as_tar;
     }
   }
@@ -375,7 +376,7 @@ TEST_P(Samples, RefuseATruncatedArchive) {
   for (const std::size_t kept : {whole.size() / 2, whole.size() - 9}) {
     const auto trace = read_bytes(folder, GetParam(), whole.substr(0, kept));
     ASSERT_FALSE(trace) << kept << " of " << whole.size();
-    EXPECT_NE(trace.error().message.find("damaged archive"), std::string::npos) << error_of(trace);
+    EXPECT_NE(trace.error().message.find("damaged archive"), std::string::npos) << whole_error(trace);
   }
 }
 
@@ -388,7 +389,7 @@ TEST_P(Samples, AnyOrderOfRowsGivesTheSameJobs) {
   for (std::size_t i = 0; i < first; ++i) reversed += lines[i] + "\n";
   for (std::size_t i = lines.size(); i-- > first;) reversed += lines[i] + "\n";
   const auto trace = read_bytes(folder, GetParam(), reversed);
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   if (GetParam().format != "csv") {  // without ids, rows name the jobs
     EXPECT_EQ(sorted(describe(trace->jobs)), sorted(GetParam().jobs));
   }
@@ -414,7 +415,7 @@ TEST_P(Samples, RefuseARowCutShortNamingItsLine) {
   ReadOptions tolerant = options_of(GetParam());
   tolerant.drop_bad_rows = true;
   const auto rest = read_trace(folder.path() + "/trace", tolerant);
-  ASSERT_TRUE(rest) << error_of(rest);
+  ASSERT_TRUE(rest) << whole_error(rest);
   EXPECT_TRUE(std::any_of(rest->report.dropped.begin(), rest->report.dropped.end(), [&](const DroppedRows& entry) {
     return entry.reason.starts_with("bad row") && entry.rows == 1 && entry.first_line == lines;
   }));
@@ -463,8 +464,8 @@ TEST_P(Samples, ReadOrRefuseBrokenBytes) {
       const auto trace = read_trace(path, options);
       if (!trace) {
         ++refused;
-        EXPECT_TRUE(trace.error().file.starts_with(path)) << error_of(trace);
-        EXPECT_EQ(error_of(trace).find('\n'), std::string::npos) << error_of(trace);
+        EXPECT_TRUE(trace.error().file.starts_with(path)) << whole_error(trace);
+        EXPECT_EQ(whole_error(trace).find('\n'), std::string::npos) << whole_error(trace);
         continue;
       }
       EXPECT_GT(trace->jobs.size(), 0u);
@@ -486,7 +487,7 @@ TEST_P(Samples, RefuseATwinIdNamingBothLines) {
   ASSERT_FALSE(trace);
   EXPECT_EQ(trace.error().line, lines.size() + 1);
   EXPECT_NE(trace.error().message.find("is already used at line " + std::to_string(first + 1)), std::string::npos)
-      << error_of(trace);
+      << whole_error(trace);
 }
 
 TEST_P(Samples, RefuseAFileWithoutJobs) {
@@ -495,7 +496,7 @@ TEST_P(Samples, RefuseAFileWithoutJobs) {
   const Lines lines = lines_of(bytes_of(fixture(GetParam().file)));
   const auto trace = read_bytes(folder, GetParam(), lines.front() + "\n");
   ASSERT_FALSE(trace);
-  EXPECT_NE(trace.error().message.find("holds no job"), std::string::npos) << error_of(trace);
+  EXPECT_NE(trace.error().message.find("holds no job"), std::string::npos) << whole_error(trace);
 }
 
 TEST(TraceFormats, EachHasASample) {
@@ -510,7 +511,7 @@ TEST(TraceFormats, EachHasASample) {
 TEST(TraceFormats, UnknownNamesGetTheNearest) {
   const auto trace = read_trace(fixture("swf.swf"), {.format = "swff"});
   ASSERT_FALSE(trace);
-  EXPECT_NE(trace.error().message.find("did you mean 'swf'"), std::string::npos) << error_of(trace);
+  EXPECT_NE(trace.error().message.find("did you mean 'swf'"), std::string::npos) << whole_error(trace);
 }
 
 TEST(TraceFormats, PaiTablesInOneTarArchiveReadTheSame) {
@@ -542,7 +543,7 @@ TEST(TraceFormats, PaiTablesInOneTarArchiveReadTheSame) {
   tar += std::string(1024, '\0');
   const TempFolder folder;
   const auto trace = read_trace(folder.write("tables.tar", tar));
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   EXPECT_EQ(describe(trace->jobs), describe(read_trace(fixture("pai_tables"))->jobs));
 }
 
@@ -552,16 +553,10 @@ TEST(TraceFormats, PaiTablesAreEnoughWithoutInstancesAndTags) {
     folder.write(name, bytes_of(fixture("pai_tables/" + std::string(name))));
   }
   const auto trace = read_trace(folder.path());
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   EXPECT_EQ(
       describe(trace->jobs).front(),
       "job1 at 1000000000us for 690000000us 4x500 cpu=8000 mem=60000 on=T4 start=1010000000 user=user1 status=passed");
-}
-
-// What reading `text` gives.
-Result<Trace> trace_of(const std::string& text, ReadOptions options = {}) {
-  const TempFolder folder;
-  return read_trace(folder.write("trace", text), options);
 }
 
 const std::string sacct_header =
@@ -602,7 +597,7 @@ TEST(Sacct, AnIdOfTwoUsersIsTwoJobs) {
            day + "T08:01:10|60|cpu=1,gres/gpu=1||1|x\n";
   };
   const auto trace = trace_of(sacct_header + row("bob", "02") + row("ann", "01"));
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   ASSERT_EQ(trace->jobs.size(), 2u);
   EXPECT_EQ(trace->jobs.external_id(JobId{0}), "7");
   EXPECT_EQ(trace->jobs.external_id(JobId{1}), "7#2");
@@ -864,30 +859,31 @@ TEST_P(BadTraces, AreRefusedInOneClearLine) {
   const auto trace = read_trace(path, {.columns = GetParam().columns});
   ASSERT_FALSE(trace) << GetParam().error;
   const std::string expected = path + GetParam().error.substr(2);
-  EXPECT_EQ(error_of(trace).substr(0, expected.size()), expected);
-  EXPECT_EQ(error_of(trace).find('\n'), std::string::npos);
+  EXPECT_EQ(whole_error(trace).substr(0, expected.size()), expected);
+  EXPECT_EQ(whole_error(trace).find('\n'), std::string::npos);
 }
 
 TEST(BadFiles, AreRefusedInOneClearLine) {
   const TempFolder folder;
   const std::string missing = folder.path() + "/none.csv";
-  EXPECT_EQ(error_of(read_trace(missing)), missing + ": cannot open: No such file or directory");
-  EXPECT_EQ(error_of(read_trace(folder.path())), folder.path() + ": is a folder; expected a file");
+  EXPECT_EQ(whole_error(read_trace(missing)), missing + ": cannot open: No such file or directory");
+  EXPECT_EQ(whole_error(read_trace(folder.path())), folder.path() + ": is a folder; expected a file");
   const std::string empty = folder.write("empty.csv", "");
-  EXPECT_EQ(error_of(read_trace(empty)), empty + ": is empty; expected a trace");
+  EXPECT_EQ(whole_error(read_trace(empty)), empty + ": is empty; expected a trace");
   const std::string hollow = folder.write("empty.csv.gz", packed("", ARCHIVE_FILTER_GZIP));
-  EXPECT_EQ(error_of(read_trace(hollow)), hollow + ": is empty; expected a trace");
+  EXPECT_EQ(whole_error(read_trace(hollow)), hollow + ": is empty; expected a trace");
   const std::string binary = folder.write("noise", std::string("\x7f"
                                                                "ELF\0\1\2\3",
                                                                8));
-  EXPECT_EQ(error_of(read_trace(binary)).substr(0, binary.size() + 25), binary + ":1: format not recognised");
+  EXPECT_EQ(whole_error(read_trace(binary)).substr(0, binary.size() + 25), binary + ":1: format not recognised");
 }
 
 // Such times wrapped around, and the replay told of jobs that ended before they came.
 TEST(BadFiles, WithTimesThatNoClockCountsAreRefused) {
   const TempFolder folder;
   const auto error = [&](const std::string& rows) {
-    return error_of(read_trace(folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n" + rows)));
+    return whole_error(
+        read_trace(folder.write("jobs.csv", "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n" + rows)));
   };
   const std::string refused =
       folder.path() +
@@ -901,7 +897,7 @@ TEST(BadFiles, WithTimesThatNoClockCountsAreRefused) {
 }
 
 TEST(BadFiles, WithGangsThatNoNumberCountsAreRefused) {
-  const auto error = error_of(
+  const auto error = whole_error(
       trace_of("job_id,submit_s,work_s,tasks,gpu_milli_per_task\n0,0,1,1000000000,1000\n1,0,1,1000000000,2000\n"));
   EXPECT_NE(error.find(":3: gpu_milli_per_task: expected at most 1000000000 GPUs in all"), std::string::npos) << error;
 }
@@ -913,12 +909,12 @@ TEST(Sacct, AJobOfMoreTasksThanAreCountedIsLeftOut) {
   std::string types;
   for (const char* type : {"a", "b", "c", "d"}) types += std::string("gres/gpu:") + type + "=1000000000,";
   auto trace = trace_of(header + "1|0|5|" + types + "gres/gpu:e=294967296|\n" + kept);
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   EXPECT_EQ(dropped(trace->report), (Counts{{"asks for more than 1,000,000,000 GPUs or nodes", 1}}));
   std::string components;
   for (const char* id : {"1+0", "1+1", "1+2", "1+3"}) components += std::string(id) + "|0|5|cpu=1|1000000000\n";
   trace = trace_of(header + components + "1+4|0|5|cpu=1|294967296\n" + kept);
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   EXPECT_EQ(dropped(trace->report), (Counts{{"asks for more than 1,000,000,000 GPUs or nodes", 5}}));
 }
 
@@ -926,7 +922,7 @@ TEST(Sacct, AJobOfMoreThanAnyMachineHasIsLeftOut) {
   const auto trace = trace_of(
       "JobID|Submit|ElapsedRaw|AllocTRES\n1|0|5|cpu=1000000000,gres/gpu=1\n2|0|5|mem=9000T,gres/gpu=1\n"
       "3|0|5|cpu=4,mem=2T,gres/gpu=1\n");
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   EXPECT_EQ(dropped(trace->report), (Counts{{"asks for more cores or memory a node than any machine has", 2}}));
 }
 
@@ -934,7 +930,7 @@ TEST(Sacct, AJobOfMoreThanAnyMachineHasIsLeftOut) {
 TEST(BadFiles, OfAttemptsLongerThanAnyClockAreRefused) {
   const std::string row = "|4500000000000|gres/gpu=1\n";
   const std::string sacct = "JobID|Submit|ElapsedRaw|AllocTRES\n1|0" + row + "1|1" + row + "1|2" + row;
-  EXPECT_NE(error_of(trace_of(sacct)).find("exceed 146,000 years"), std::string::npos);
+  EXPECT_NE(whole_error(trace_of(sacct)).find("exceed 146,000 years"), std::string::npos);
   std::string attempts;
   for (int i = 0; i < 31; ++i) {
     attempts += std::string(i == 0 ? "" : ",") + R"({"start_time": "2018-01-01 00:00:00",
@@ -943,7 +939,7 @@ TEST(BadFiles, OfAttemptsLongerThanAnyClockAreRefused) {
   const std::string philly = R"([{"jobid": "a", "vc": "v", "user": "u", "status": "Pass",
     "submitted_time": "2017-10-07 01:11:39", "attempts": [)" +
                              attempts + "]}]";
-  EXPECT_NE(error_of(trace_of(philly)).find("exceed 146,000 years"), std::string::npos);
+  EXPECT_NE(whole_error(trace_of(philly)).find("exceed 146,000 years"), std::string::npos);
 }
 
 TEST(Pai, RefusesMoreThanAnyMachineHas) {
@@ -951,7 +947,7 @@ TEST(Pai, RefusesMoreThanAnyMachineHas) {
     const TempFolder folder;
     folder.write("pai_job_table.csv", "j,i,u,Terminated,1,5\n");
     folder.write("pai_task_table.csv", "j,t,2,Terminated,1,5," + cpu + "," + memory + ",100,T4\n");
-    return error_of(read_trace(folder.path()));
+    return whole_error(read_trace(folder.path()));
   };
   EXPECT_EQ(error("600", "29"), "no error");
   EXPECT_NE(error("1e15", "29").find("plan_cpu: expected a number >= 0 and <= 1e+08"), std::string::npos);
@@ -964,7 +960,7 @@ TEST(Native, JobsWaitForOthersByTheirIds) {
   const TempFolder folder;
   const std::string rows = "b,0,1,1,1000, a ; c\na,5,1,1,1000,\nc,1,1,1,1000,a\n";
   const auto trace = read_trace(folder.write("flow.csv", flow_columns + rows));
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   const JobTable& jobs = trace->jobs;  // b, c, a
   ASSERT_EQ(jobs.dependencies().of(JobId{0}).size(), 2u);
   EXPECT_EQ(jobs.dependencies().of(JobId{0})[0], JobId{1});
@@ -974,7 +970,7 @@ TEST(Native, JobsWaitForOthersByTheirIds) {
   const std::string again = folder.path() + "/again.csv";
   ASSERT_TRUE(convert_trace(jobs, "native", again));
   const auto same = read_trace(again);
-  ASSERT_TRUE(same) << error_of(same);
+  ASSERT_TRUE(same) << whole_error(same);
   for (std::uint32_t i = 0; i < 3; ++i) {
     const auto one = jobs.dependencies().of(JobId{i}), other = same->jobs.dependencies().of(JobId{i});
     EXPECT_TRUE(std::equal(one.begin(), one.end(), other.begin(), other.end()));
@@ -984,9 +980,11 @@ TEST(Native, JobsWaitForOthersByTheirIds) {
 TEST(Native, DependenciesThatCannotBeAreOneLine) {
   const TempFolder folder;
   const std::string unknown = folder.write("u.csv", std::string(flow_columns) + "a,0,1,1,1000,z\n");
-  EXPECT_EQ(error_of(read_trace(unknown)), unknown + ":2: after: job 'a' waits for job 'z', which is not in the table");
+  EXPECT_EQ(whole_error(read_trace(unknown)),
+            unknown + ":2: after: job 'a' waits for job 'z', which is not in the table");
   const std::string ring = folder.write("r.csv", std::string(flow_columns) + "a,0,1,1,1000,b\nb,0,1,1,1000,a\n");
-  EXPECT_EQ(error_of(read_trace(ring)), ring + ":2: after: jobs wait for each other: job 'a' for job 'b' for job 'a'");
+  EXPECT_EQ(whole_error(read_trace(ring)),
+            ring + ":2: after: jobs wait for each other: job 'a' for job 'b' for job 'a'");
   const auto validation = validate_trace(ring, {});
   ASSERT_TRUE(validation);
   EXPECT_EQ(validation->refusals, 1u);
@@ -998,10 +996,10 @@ TEST(Native, JobsThatAreLeftOutHoldNobodyBack) {
   const std::string path =
       folder.write("f.csv", std::string(flow_columns) + "a,0,1,1,1000,\nb,0,1,2,1000,a\nc,0,1,1,1000,a;b\n");
   const auto small = read_trace(path, {.where = "tasks=1"});
-  ASSERT_TRUE(small) << error_of(small);
+  ASSERT_TRUE(small) << whole_error(small);
   EXPECT_EQ(small->jobs.dependencies().of(JobId{1}).size(), 1u);
   const auto fitting = fit_to_cluster(*read_trace(path), *parse_cluster("1x1"), Oversize::drop);
-  ASSERT_TRUE(fitting) << error_of(fitting);
+  ASSERT_TRUE(fitting) << whole_error(fitting);
   EXPECT_EQ(fitting->jobs.size(), 2u);
   EXPECT_EQ(fitting->jobs.dependencies().of(JobId{1}).size(), 1u);
 }
@@ -1010,7 +1008,7 @@ TEST(Sacct, ANegativeTimeLimitIsNone) {
   const TempFolder folder;
   const std::string rows = "1|2024-01-01T00:00:00|60|10|gres/gpu=1\n2|2024-01-01T00:00:01|60|-10|gres/gpu=1\n";
   const auto trace = read_trace(folder.write("jobs.txt", "JobID|Submit|ElapsedRaw|TimelimitRaw|ReqTRES\n" + rows));
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   EXPECT_EQ(trace->jobs.estimate(JobId{0}), whole_seconds(600));
   EXPECT_EQ(trace->jobs.estimate(JobId{1}), Time::max());
 }
@@ -1077,7 +1075,7 @@ TEST_P(RealTraces, ReadWhole) {
   const std::string path = real_trace(GetParam().file);
   GPUSCHED_NEEDS_TRACE(path, GetParam().file);
   const auto trace = read_trace(path);
-  ASSERT_TRUE(trace) << error_of(trace);
+  ASSERT_TRUE(trace) << whole_error(trace);
   EXPECT_EQ(trace->report.format, GetParam().format);
   EXPECT_EQ(trace->report.rows, GetParam().rows);
   EXPECT_EQ(trace->report.kept, GetParam().kept);

@@ -86,7 +86,7 @@ CLI::App* add_reading_command(CLI::App& parent, const std::string& name, const s
       ->check(not_empty());
   command->add_option("--format", arguments.read.format, "format of the trace")->capture_default_str();
   command->add_option("--columns", arguments.read.columns,
-                      "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME[:UNIT][,...]");
+                      "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...");
   command->add_option("--where", arguments.read.where,
                       "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >=");
   command->add_flag("--backlog", arguments.read.backlog,

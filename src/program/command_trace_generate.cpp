@@ -164,7 +164,7 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code) {
                       "fit a model to this trace, in place of --model, or --model lublin: file, - for standard input");
   command->add_option("--format", arguments->read.format, "format of TRACE")->capture_default_str();
   command->add_option("--columns", arguments->read.columns,
-                      "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME[:UNIT][,...]");
+                      "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...");
   command->add_option("--like-from", arguments->like_from_s, "leave out jobs of TRACE submitted before this second")
       ->check(number_from(-most_instant_s, most_instant_s));
   command->add_option("--like-jobs", arguments->like_jobs, "fit so many jobs of TRACE, the first ones that count");

@@ -33,7 +33,7 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
           "JSON file (experiments/rl/*.json), - for standard input; without it, direct search for an order that "
           "preempts; without TRACE too, on a synthetic one, about two minutes on two cores"),
       add("--format", arguments.format, "format of the trace; by default auto, which looks at its first lines"),
-      add("--columns", arguments.columns, "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME[:UNIT][,...]"),
+      add("--columns", arguments.columns, "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,..."),
       add("--where", arguments.where, "which jobs to read: COLUMN=VALUE[|VALUE...][,...], also != < <= > >="),
       command.add_flag("--drop-bad-rows", arguments.drop_bad_rows,
                        "leave out rows with bad values, counted, instead of refusing the trace"),

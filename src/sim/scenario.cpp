@@ -27,8 +27,7 @@ FieldTable scenario_fields(Scenario& s) {
   FieldTable fields{
       {"trace.path", "--trace", "trace file, - for standard input, or synthetic:NAME", &s.trace},
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
-      {"trace.columns", "--columns", "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME[:UNIT][,...]",
-       &s.columns},
+      {"trace.columns", "--columns", "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...", &s.columns},
       common.where,
       common.drop_bad_rows,
       common.backlog,

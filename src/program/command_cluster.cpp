@@ -106,7 +106,7 @@ void add_cluster_command(CLI::App& program, int& exit_code) {
   const auto arguments = std::make_shared<ClusterArguments>();
 
   auto* import_command = command->add_subcommand(
-      "import", "Write a cluster file from what Slurm or Kubernetes prints of its nodes, or from a node list");
+      "import", "Write a cluster file from nodes as Slurm or Kubernetes prints them, or a list");
   import_command
       ->add_option(
           "nodes", arguments->cluster,

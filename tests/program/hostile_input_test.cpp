@@ -176,7 +176,7 @@ TEST_F(HostileInput, TheSecondFileOfAnArchiveIsNotIgnoredSilently) {
       0);
   const Outcome two = run("replay --cluster 4 --policy fifo " + folder + "/two.tar.gz");
   EXPECT_EQ(two.code, 0) << two.err;
-  EXPECT_THAT(two.err, HasSubstr("1 further file of the archive not read: more.csv"));
+  EXPECT_THAT(two.err, HasSubstr("read small.csv, the first file of the archive; 1 further file not read: more.csv"));
   EXPECT_EQ(run("replay --cluster 4 --policy fifo " + folder + "/one.tgz").err, "");
 }
 

@@ -9,7 +9,7 @@
 
 #include "gpusched/core/named_value.hpp"
 #include "gpusched/learn/vector_env.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 namespace {

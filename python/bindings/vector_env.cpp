@@ -13,8 +13,8 @@
 #include "python/bindings/padded_observation.hpp"
 #include "python/bindings/trace.hpp"
 #include "src/sim/failures.hpp"
-#include "traces/core/failure_reader.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/failure_reader.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched::python {
 namespace {

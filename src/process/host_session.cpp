@@ -10,8 +10,8 @@
 #include "src/base/nearest_name.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/programs/process_messages.hpp"
-#include "traces/core/cluster_reader.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/cluster_reader.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "src/base/atomic_file.hpp"
 #include "src/program/commands.hpp"
-#include "traces/core/cluster_reader.hpp"
-#include "traces/core/slurm_nodes.hpp"
+#include "src/world/cluster_reader.hpp"
+#include "src/world/slurm_nodes.hpp"
 #include "traces/tools/cluster_info.hpp"
 
 namespace gpusched {

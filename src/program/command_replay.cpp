@@ -22,7 +22,7 @@
 #include "src/sim/replay.hpp"
 #include "src/sim/report.hpp"
 #include "src/sim/scenario.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {

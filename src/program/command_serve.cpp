@@ -11,7 +11,7 @@
 #include "src/policies/seam/policy_failure.hpp"
 #include "src/process/host_session.hpp"
 #include "src/program/commands.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 namespace {

@@ -7,7 +7,7 @@
 #include "src/base/parallel.hpp"
 #include "src/policies/learned/network_config.hpp"
 #include "src/sim/failures.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 namespace {

@@ -9,7 +9,7 @@
 #include "src/policies/learned/lane_networks.hpp"
 #include "src/rl/direct_search.hpp"
 #include "src/sim/fidelity.hpp"
-#include "traces/core/failure_reader.hpp"
+#include "src/world/failure_reader.hpp"
 
 namespace gpusched {
 

@@ -13,7 +13,7 @@
 #include "gpusched/data/job_table.hpp"
 #include "src/rl/held_out.hpp"
 #include "src/rl/train_config.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 

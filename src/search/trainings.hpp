@@ -13,7 +13,7 @@
 #include "src/base/strict_json.hpp"
 #include "src/rl/trainer.hpp"
 #include "src/search/search_file.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 

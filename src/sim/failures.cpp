@@ -6,11 +6,11 @@
 
 #include "gpusched/core/named_value.hpp"
 #include "src/base/number_text.hpp"
-#include "traces/core/elastic_reader.hpp"
-#include "traces/core/failure_reader.hpp"
-#include "traces/core/job_change_reader.hpp"
-#include "traces/core/run_input.hpp"
-#include "traces/core/stage_reader.hpp"
+#include "src/world/elastic_reader.hpp"
+#include "src/world/failure_reader.hpp"
+#include "src/world/job_change_reader.hpp"
+#include "src/world/run_input.hpp"
+#include "src/world/stage_reader.hpp"
 
 namespace gpusched {
 namespace {

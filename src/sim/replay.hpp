@@ -24,7 +24,7 @@
 #include "src/sim/recorded.hpp"
 #include "src/sim/running_work.hpp"
 #include "src/sim/scenario.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "src/base/field_table.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 

@@ -13,7 +13,7 @@
 #include "src/base/sha256.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/sim/manifest.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "traces/core/input_file.hpp"
 #include "traces/core/trace_reader.hpp"
 

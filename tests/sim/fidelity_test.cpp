@@ -5,9 +5,9 @@
 
 #include <string>
 
+#include "src/world/cluster_reader.hpp"
 #include "tests/program/run_support.hpp"
 #include "tests/support/files.hpp"
-#include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched::test {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "src/world/cluster_reader.hpp"
 #include "tests/program/run_support.hpp"
-#include "traces/core/cluster_reader.hpp"
 
 namespace gpusched::test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/stage_reader.hpp"
+#include "src/world/stage_reader.hpp"
 
 #include <algorithm>
 #include <array>

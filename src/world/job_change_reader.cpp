@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/job_change_reader.hpp"
+#include "src/world/job_change_reader.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include "src/base/field_parser.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/visible_text.hpp"
-#include "traces/core/csv_rows.hpp"
+#include "src/world/csv_rows.hpp"
 
 namespace gpusched {
 namespace {

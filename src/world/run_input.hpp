@@ -11,6 +11,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/placement.hpp"
+#include "src/world/fit_to_cluster.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "src/base/nearest_name.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/base/strict_json.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "traces/core/cluster_units.hpp"
 
 namespace gpusched {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <map>
 #include <set>
 
+#include "src/world/slurm_nodes.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/json_schema.hpp"
 #include "traces/core/slurm_gpus.hpp"
-#include "traces/core/slurm_nodes.hpp"
 
 namespace gpusched {
 namespace {

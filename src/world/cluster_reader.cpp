@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "traces/core/cluster_units.hpp"
-#include "traces/core/slurm_nodes.hpp"
+#include "src/world/slurm_nodes.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched {

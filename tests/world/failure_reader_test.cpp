@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/failure_reader.hpp"
+#include "src/world/failure_reader.hpp"
 
 #include <gtest/gtest.h>
 

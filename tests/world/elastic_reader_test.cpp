@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of elastic jobs: what each entry means, and one line for each that is wrong.
-#include "traces/core/elastic_reader.hpp"
+#include "src/world/elastic_reader.hpp"
 
 #include <gtest/gtest.h>
 

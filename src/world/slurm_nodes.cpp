@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/slurm_nodes.hpp"
+#include "src/world/slurm_nodes.hpp"
 
 #include <algorithm>
 #include <cmath>

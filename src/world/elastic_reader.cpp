@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/elastic_reader.hpp"
+#include "src/world/elastic_reader.hpp"
 
 #include <algorithm>
 #include <cmath>

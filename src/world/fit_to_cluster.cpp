@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "src/world/fit_to_cluster.hpp"
+
 #include <algorithm>
 #include <vector>
 
 #include "gpusched/engine/cluster_state.hpp"
 #include "src/base/number_text.hpp"
 #include "traces/core/job_records.hpp"
-#include "traces/core/trace.hpp"
 
 namespace gpusched {
 namespace {

@@ -69,8 +69,7 @@ Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluste
   if (specs->size() != 1) return bad_reference("expected one policy, not " + reference);
   auto policy = make_policy(registry, specs->front(), {.jobs = &window.jobs, .cluster = &cluster, .seed = config.seed});
   if (!policy) return bad_reference(policy.error().to_string());
-  Engine engine(window.jobs, cluster, engine_options(config.env, window),
-                {.runtime = config.env.runtime, .failures = config.env.failures});
+  Engine engine(window.jobs, cluster, engine_options(config.env, window), run_inputs(config.env, window));
   if (!run_until_end(engine, *policy, window.end)) {
     return bad_reference("policy " + reference + " leaves jobs waiting for ever");
   }

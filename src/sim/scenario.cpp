@@ -41,15 +41,11 @@ FieldTable scenario_fields(Scenario& s) {
        .target = &s.policies,
        .split = split_policies},
       common.backfill,
-      common.placement,
-      {"seed", "--seed", "seed of everything random", &s.seed},
-      common.checkpoint_cost,
-      common.restart_cost,
-      common.checkpoint_interval,
-      common.checkpoint_write,
   };
-  for (Field& row : failure_fields(s.failures)) fields.push_back(std::move(row));
-  for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
+  append_fields(fields, condition_fields(s.conditions, "replay"));
+  const auto placement =
+      std::find_if(fields.begin(), fields.end(), [](const Field& row) { return row.path == "placement"; });
+  fields.insert(placement + 1, {"seed", "--seed", "seed of everything random", &s.seed});
   FieldTable rest{
       common.oversize,
       {"history_jobs", "--history-jobs",
@@ -100,21 +96,21 @@ FieldTable scenario_fields(Scenario& s) {
        .changes_results = false,
        .range = Field::Range{0, most_threads}},
   };
-  for (Field& row : rest) fields.push_back(std::move(row));
+  append_fields(fields, std::move(rest));
   return fields;
 }
 
-Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file) {
+Result<std::set<std::string>> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file) {
   const auto json = read_fields(scenario_fields(scenario), text, file);
   if (!json) return Unexpected{json.error()};
   const Json::json_pointer hash("/trace/sha256");
   if (json->contains("config") && json->contains(hash) && (*json)[hash].is_string()) {
     scenario.manifest_sha256 = (*json)[hash].get<std::string>();
   }
-  return {};
+  return given_paths(scenario_fields(scenario), config_of(*json));
 }
 
-Result<void> read_scenario_file(Scenario& scenario, const std::string& path) {
+Result<std::set<std::string>> read_scenario_file(Scenario& scenario, const std::string& path) {
   const auto text = read_text_input(path);
   if (!text) return Unexpected{text.error()};
   return read_scenario_json(scenario, *text, path);
@@ -138,7 +134,8 @@ Result<void> check_scenario(const Scenario& scenario) {
   const bool by_jobs = scenario.warmup_jobs != 0 || scenario.measure_jobs != 0;
   const bool by_time = scenario.warmup.us != 0 || scenario.measure.us != 0;
   if (by_jobs && by_time) {
-    return Unexpected{Error{.message = "expected a window by jobs or by time, not both", .field = "measure"}};
+    return Unexpected{Error{.message = "expected a window by jobs or by time, not both",
+                            .field = scenario.warmup.us != 0 ? "measure.warmup_s" : "measure.measure_s"}};
   }
   return {};
 }

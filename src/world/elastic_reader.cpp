@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/field_parser.hpp"
 #include "src/base/json_fields.hpp"
-#include "src/base/nearest_name.hpp"
-#include "src/base/strict_json.hpp"
+#include "src/world/absent_names.hpp"
 
 namespace gpusched {
 namespace {
@@ -72,20 +70,20 @@ struct GoodputModel {
 };
 
 // Pairs of numbers, the first of each ascending; an error names `key`.
-Points read_points(JsonFields& fields, const Json& object, const char* key, const char* expected) {
+Points read_points(JsonFields& fields, const char* key, const std::string& expected) {
   Points points;
-  fields.read_array(key);
-  if (!object.is_object() || !object.contains(key)) return points;
-  for (const Json& entry : object[key]) {
+  const Json* list = fields.read_array(key);
+  if (list == nullptr) return points;
+  for (const Json& entry : *list) {
     const bool pair = entry.is_array() && entry.size() == 2 && entry[0].is_number() && entry[1].is_number();
     const double x = pair ? entry[0].get<double>() : 0, y = pair ? entry[1].get<double>() : 0;
     if (!pair || !(x > 0 && x <= most_gpus && y > 0 && y <= 1e15) || (!points.empty() && x <= points.back().first)) {
-      fields.fail(std::string(key) + "/" + std::to_string(points.size()), std::string("expected ") + expected);
+      fields.refuse(std::string(key) + "/" + std::to_string(points.size()), expected);
       return {};
     }
     points.emplace_back(x, y);
   }
-  if (points.empty()) fields.fail(key, std::string("expected at least one point: ") + expected);
+  if (points.empty()) fields.refuse(key, "at least one point: " + expected);
   return points;
 }
 
@@ -98,28 +96,24 @@ void check_until(JsonFields& fields, const char* key, const std::vector<double>&
   }
 }
 
-void read_phases(JsonFields& fields, const Json& object, FileCurve& curve) {
-  fields.read_array("phases");
-  if (!object["phases"].is_array()) return;
-  if (object["phases"].size() > most_phases) return fields.fail("phases", "expected at most 1000 phases");
+void read_phases(JsonFields& fields, FileCurve& curve) {
+  const Json* list = fields.read_array("phases");
+  if (list != nullptr && list->size() > most_phases) return fields.refuse("phases", "at most 1000 phases");
   std::vector<double> until;
-  for (const Json& entry : object["phases"]) {
+  fields.read_objects("phases", [&](JsonFields& own, std::size_t) {
     FileCurve::Phase phase;
-    fields.read_nested("phases/" + std::to_string(until.size()), entry, [&](JsonFields& own) {
-      own.require("until");
-      own.read("until", phase.until, 0, 1);
-      own.require("speedup");
-      phase.speeds = read_points(own, entry, "speedup", speedup_point);
-    });
+    own.require("until");
+    own.read("until", phase.until, 0, 1);
+    own.require("speedup");
+    phase.speeds = read_points(own, "speedup", speedup_point);
     until.push_back(phase.until);
     curve.phases.push_back(std::move(phase));
-  }
+  });
   check_until(fields, "phases", until);
 }
 
-void read_goodput(JsonFields& fields, const Json& object, FileCurve& curve) {
+void read_goodput(JsonFields& fields, FileCurve& curve) {
   fields.read_object("goodput", [&](JsonFields& own) {
-    const Json& top = object["goodput"];
     GoodputModel model;
     for (const char* key : {"initial_batch", "most_batch", "most_batch_per_gpu", "gpus_per_node", "gradient_s",
                             "sync_s", "sync_nodes_s", "noise_scale"}) {
@@ -139,7 +133,7 @@ void read_goodput(JsonFields& fields, const Json& object, FileCurve& curve) {
       if (!good) return;
     }
     if (model.gradient_s[0] + model.gradient_s[1] <= 0) own.fail("gradient_s", "expected a time above 0");
-    const Points noise = read_points(own, top, "noise_scale", "[share of the work, noise scale], ascending");
+    const Points noise = read_points(own, "noise_scale", "[share of the work, noise scale], ascending");
     if (noise.size() > most_noise_scales) own.fail("noise_scale", "expected at most 100 points");
     std::vector<double> until;
     for (const auto& [share, scale] : noise) until.push_back(share);
@@ -158,19 +152,18 @@ void read_goodput(JsonFields& fields, const Json& object, FileCurve& curve) {
   });
 }
 
-FileCurve read_curve(JsonFields& fields, const Json& object) {
+FileCurve read_curve(JsonFields& fields) {
   FileCurve curve;
   fields.read("min_gpus", curve.min_gpus, 1, most_gpus);
   fields.read("max_gpus", curve.max_gpus, curve.min_gpus, most_gpus);
-  if (!object.is_object()) return curve;
-  const auto kinds = static_cast<int>(object.contains("speedup")) + static_cast<int>(object.contains("phases")) +
-                     static_cast<int>(object.contains("goodput"));
-  if (kinds != 1) fields.fail("", "expected one of speedup, phases and goodput");
-  if (kinds != 1) return curve;
-  if (object.contains("goodput")) read_goodput(fields, object, curve);
-  if (object.contains("phases")) read_phases(fields, object, curve);
-  if (object.contains("speedup")) {
-    curve.phases.push_back({.until = 1, .speeds = read_points(fields, object, "speedup", speedup_point)});
+  const bool by_speedup = fields.find("speedup") != nullptr, by_phases = fields.find("phases") != nullptr,
+             by_goodput = fields.find("goodput") != nullptr;
+  if (by_speedup + by_phases + by_goodput != 1) fields.fail("", "expected one of speedup, phases and goodput");
+  if (!fields.good()) return curve;
+  if (by_goodput) read_goodput(fields, curve);
+  if (by_phases) read_phases(fields, curve);
+  if (by_speedup) {
+    curve.phases.push_back({.until = 1, .speeds = read_points(fields, "speedup", speedup_point)});
   }
   if (!fields.good()) return curve;
   double least = 1, most = most_gpus;
@@ -231,26 +224,25 @@ Result<ElasticJobs> elastic_from_json(std::string_view text, const std::string& 
   if (!json) return Unexpected{json.error()};
   std::map<std::uint32_t, FileCurve> families;
   std::optional<FileCurve> others;
+  std::vector<std::string> absent;
   JsonFields fields(*json, file);
-  fields.read_object("families", [&](JsonFields& own) {
-    if (!json->is_object() || !json->contains("families") || !(*json)["families"].is_object()) return;
-    for (const auto& item : (*json)["families"].items()) {
-      const std::string& name = item.key();
-      const std::uint32_t number = jobs.families().find(name);
-      if (number == no_index) own.fail(name, "no job has that family" + suggest_nearest(name, jobs.families().names()));
-      own.read_object(name, [&](JsonFields& of) { families[number] = read_curve(of, item.value()); });
-    }
+  fields.read_members("families", [&](JsonFields& own, const std::string& name, const Json& entry) {
+    const std::uint32_t number = jobs.families().find(name);
+    own.read_nested(name, entry, [&](JsonFields& of) {
+      FileCurve curve = read_curve(of);
+      if (number == no_index) return absent.push_back(name);
+      families[number] = std::move(curve);
+    });
   });
-  if (json->is_object() && json->contains("others")) {
-    fields.read_object("others", [&](JsonFields& own) { others = read_curve(own, (*json)["others"]); });
-  } else {
-    fields.read_object("others", [](JsonFields&) {});
+  if (const Json* entry = fields.find("others")) {
+    fields.read_nested("others", *entry, [&](JsonFields& own) { others = read_curve(own); });
   }
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
-  if (families.empty() && !others) {
+  if (families.empty() && absent.empty() && !others) {
     return Unexpected{Error{.message = "expected families, or others", .file = file, .field = ""}};
   }
   ElasticJobs made = made_for(jobs, families, others);
+  made.notes = absent_names_note(file, "/families", absent, jobs.families().names());
   if (made.elastic > 0) return made;
   return Unexpected{Error{.message =
                               "no job of the trace is elastic by it: families differ, gangs lie outside the curves, "

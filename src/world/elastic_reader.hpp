@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/elastic_model.hpp"
@@ -18,6 +19,7 @@ struct ElasticJobs {
   ElasticModel model;
   std::uint32_t elastic = 0;  ///< jobs that have a curve
   std::uint32_t outside = 0;  ///< jobs that stay rigid, because their family's curve does not hold what they ask for
+  std::vector<std::string> notes = {};  ///< families of the file that no job has
 };
 
 /// A JSON object: {"families": {"resnet50": ENTRY, ...}, "others": ENTRY}, of which an ENTRY has "min_gpus" and
@@ -34,7 +36,8 @@ struct ElasticJobs {
 /// 4,096 GPUs (1,024 with a goodput), 1,000 phases and 100 noise scales.
 ///
 /// A job is elastic when its tasks hold whole GPUs and its family (or "others") has a curve that holds what it asks
-/// for; its speed is relative to that. Errors: file and JSON path, and what was expected there.
+/// for; its speed is relative to that. A family that no job has is noted: one file may serve many traces. Errors: file
+/// and JSON path, and what was expected there.
 Result<ElasticJobs> read_elastic(const std::string& path, const JobTable& jobs);
 /// The same from the text itself; `file` is for messages only.
 Result<ElasticJobs> elastic_from_json(std::string_view text, const std::string& file, const JobTable& jobs);

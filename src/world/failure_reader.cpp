@@ -34,10 +34,10 @@ struct GivenLaw {
   double lemon_share = 0, lemon_factor = 1;
 };
 
-GivenLaw read_law(JsonFields& fields, const Json& object) {
+GivenLaw read_law(JsonFields& fields) {
   GivenLaw given;
   double per_1000_days = 0, mtbf_h = 0, repair_h = 0;
-  const bool by_rate = object.contains("per_1000_days"), by_mean = object.contains("mtbf_h");
+  const bool by_rate = fields.has("per_1000_days"), by_mean = fields.has("mtbf_h");
   fields.read("per_1000_days", per_1000_days, 0, 1e9);
   fields.read("mtbf_h", mtbf_h, 1e-3, most_hours);
   if (by_rate == by_mean) fields.fail("mtbf_h", "give either mtbf_h or per_1000_days");
@@ -50,12 +50,12 @@ GivenLaw read_law(JsonFields& fields, const Json& object) {
   fields.read("detect_s", given.law.detect_s, 0, 1e9);
   fields.read_word("repair", given.law.repair, repair_names);
   fields.read("repair_sigma", given.law.repair_sigma, 0, 10);
-  if (object.contains("repair_sigma") && given.law.repair != FailureLaw::Repair::lognormal) {
+  if (fields.has("repair_sigma") && given.law.repair != FailureLaw::Repair::lognormal) {
     fields.fail("repair_sigma", "is of repair lognormal alone");
   }
   fields.read("lemon_share", given.lemon_share, 0, 1);
   fields.read("lemon_factor", given.lemon_factor, 1e-3, 1e6);
-  if (object.contains("lemon_share") != object.contains("lemon_factor")) {
+  if (fields.has("lemon_share") != fields.has("lemon_factor")) {
     fields.fail("lemon_share", "give both lemon_share and lemon_factor, or none");
   }
   return given;
@@ -244,10 +244,11 @@ Result<NodeFailures> failures_from_json(std::string_view text, const std::string
   JsonFields fields(*json, file);
   const Rng rng = Rng(seed).split("lemons");
   const auto add = [&](const char* key, auto units_of) {
-    if (!json->is_object() || !json->contains(key)) return;
-    fields.read_object(key, [&](JsonFields& law_fields) {
-      const Json& object = (*json)[key];
-      if (object.is_object()) add_units(failures, read_law(law_fields, object), units_of(cluster), rng.split(key));
+    const Json* object = fields.find(key);
+    if (object == nullptr) return;
+    fields.read_nested(key, *object, [&](JsonFields& own) {
+      const GivenLaw law = read_law(own);
+      if (own.good()) add_units(failures, law, units_of(cluster), rng.split(key));
     });
   };
   add("node", node_units);
@@ -255,8 +256,7 @@ Result<NodeFailures> failures_from_json(std::string_view text, const std::string
   add("rack", rack_units);
   std::string trace, begins = "on_clock";
   fields.read("trace", trace);
-  fields.read("trace_begins", begins);
-  if (begins != "on_clock" && begins != "with_jobs") fields.fail("trace_begins", "expected one of on_clock|with_jobs");
+  fields.read_word("trace_begins", begins, std::vector<std::string>{"on_clock", "with_jobs"});
   std::uint32_t spares = 0;
   fields.read("spares", spares, 0, std::max(static_cast<double>(cluster.nodes.size()) - 1, 0.0));
   failures.keep_spares(spares);
@@ -291,8 +291,11 @@ std::vector<std::string> files_of_failures(const std::string& path) {
   const auto text = read_text_file(path);
   if (!text || !trim(*text).starts_with('{')) return {};
   const auto json = parse_json_strictly(*text, path);
-  if (!json || !json->is_object() || !json->contains("trace") || !(*json)["trace"].is_string()) return {};
-  return {beside(path, (*json)["trace"].get<std::string>())};
+  if (!json) return {};
+  JsonFields fields(*json, path);
+  std::string trace;
+  fields.read("trace", trace);
+  return trace.empty() ? std::vector<std::string>{} : std::vector<std::string>{beside(path, trace)};
 }
 
 }  // namespace gpusched

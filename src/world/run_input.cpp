@@ -73,13 +73,16 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   }
   const std::string text = cluster_text(request, trace.report);
   if (text.empty()) {
-    return Unexpected{Error{.message = "not given, and the trace does not state its machine; expected NAME, FILE, "
-                                       "NODESxGPUS (352x8) or GPUS",
-                            .file = request.trace,
+    return Unexpected{Error{.message = "not given, and " + request.trace +
+                                       " does not state its machine; expected NAME, FILE, NODESxGPUS (352x8) or GPUS",
                             .field = names.cluster}};
   }
   auto cluster = parse_cluster(text);
-  if (!cluster) return Unexpected{cluster.error()};
+  if (!cluster) {
+    Error error = cluster.error();
+    if (error.file.empty()) error.field = names.cluster;
+    return Unexpected{std::move(error)};
+  }
   if (count_only && shares_by_device(*cluster)) {
     return Unexpected{Error{.message = "count makes a number of the GPUs, which cannot be cut or take turns as mig or "
                                        "sharing of the cluster say",

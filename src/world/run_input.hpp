@@ -31,10 +31,10 @@ struct InputRequest {
   Oversize oversize = Oversize::refuse;
 };
 
-/// How messages call these two: an option, or the path of a JSON file.
+/// The paths of these two in the table of options that they come from.
 struct InputFieldNames {
-  std::string cluster = "--cluster";
-  std::string placement = "--placement";
+  std::string cluster = "cluster";
+  std::string placement = "placement";
 };
 
 /// What is run.

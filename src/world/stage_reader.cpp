@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/field_parser.hpp"
 #include "src/base/json_fields.hpp"
-#include "src/base/nearest_name.hpp"
-#include "src/base/strict_json.hpp"
+#include "src/world/absent_names.hpp"
 
 namespace gpusched {
 namespace {
@@ -48,30 +46,29 @@ void read_item(JsonFields& fields, StageModel::Item& item) {
   read_seconds(fields, "load_s", item.load);
 }
 
-// Numbers of items in place of those that `of` names.
-void read_exceptions(JsonFields& fields, const Json& object, const NameTable& names, StageModel& model,
-                     std::vector<std::uint32_t>& items) {
-  fields.read_object("of", [&](JsonFields& of) {
-    if (!object.contains("of") || !object["of"].is_object()) return;
-    for (const auto& [value, entry] : object["of"].items()) {
-      const std::uint32_t number = names.find(value);
-      if (number == no_index) of.fail(value, "no job has that value" + suggest_nearest(value, names.names()));
-      if (number == no_index || number >= items.size()) return;
-      of.read_object(value, [&](JsonFields& item) { read_item(item, model.items[items[number]]); });
-    }
+// Numbers of items in place of those that `of` names. What no job has is read too, and added to `absent`.
+void read_exceptions(JsonFields& fields, const NameTable& names, StageModel& model, std::vector<std::uint32_t>& items,
+                     std::vector<std::string>& absent) {
+  fields.read_members("of", [&](JsonFields& of, const std::string& value, const Json& entry) {
+    const std::uint32_t number = names.find(value);
+    StageModel::Item nobodys;
+    if (number == no_index) absent.push_back(value);
+    StageModel::Item& item = number < items.size() ? model.items[items[number]] : nobodys;
+    of.read_nested(value, entry, [&](JsonFields& own) { read_item(own, item); });
   });
 }
 
 // An item for each value of the column, or one for all jobs.
-void read_needs(JsonFields& fields, const char* key, const Json& top, const JobTable& jobs, StageModel& model,
-                StageModel::Needs& needs) {
-  if (!top.is_object() || !top.contains(key)) return;
-  fields.read_object(key, [&](JsonFields& own) {
-    const Json& object = top[key];
-    if (!object.is_object()) return;
+void read_needs(JsonFields& fields, const char* key, const JobTable& jobs, StagesOfJobs& stages,
+                StageModel::Needs& needs, const std::string& file) {
+  const Json* object = fields.find(key);
+  if (object == nullptr) return;
+  fields.read_nested(key, *object, [&](JsonFields& own) {
+    StageModel& model = stages.model;
     StageModel::Item item;
     read_item(own, item);
-    if (object.contains("by")) own.read_word("by", needs.column, column_names);
+    own.read_word("by", needs.column, column_names);
+    if (!own.good()) return;
     const NameTable* names = needs.column == StageColumn::none ? nullptr : &names_of(jobs, needs.column);
     if (names != nullptr && names->size() <= 1) own.fail("by", "no job of the trace has one");
     const std::uint32_t count = names == nullptr ? 1 : std::max(names->size(), 1u);
@@ -79,10 +76,14 @@ void read_needs(JsonFields& fields, const char* key, const Json& top, const JobT
       needs.items.push_back(static_cast<std::uint32_t>(model.items.size()));
       model.items.push_back(item);
     }
-    if (names != nullptr) {
-      read_exceptions(own, object, *names, model, needs.items);
-    } else if (object.contains("of")) {
-      own.fail("of", "expected by with it");
+    if (names == nullptr) {
+      if (own.find("of") != nullptr) own.fail("of", "expected by with it");
+      return;
+    }
+    std::vector<std::string> absent;
+    read_exceptions(own, *names, model, needs.items, absent);
+    for (std::string& note : absent_names_note(file, own.path() + "/of", absent, names->names())) {
+      stages.notes.push_back(std::move(note));
     }
   });
 }
@@ -104,34 +105,34 @@ Result<void> check(const StageModel& model, const std::string& file) {
 
 }  // namespace
 
-Result<StageModel> stages_from_json(std::string_view text, const std::string& file, const JobTable& jobs) {
+Result<StagesOfJobs> stages_from_json(std::string_view text, const std::string& file, const JobTable& jobs) {
   const auto json = parse_json_strictly(text, file);
   if (!json) return Unexpected{json.error()};
-  StageModel model;
+  StagesOfJobs stages;
+  StageModel& model = stages.model;
   JsonFields fields(*json, file);
   read_seconds(fields, "provision_s", model.provision);
   read_seconds(fields, "keep_alive_s", model.keep_alive);
   double cache_gib = 0, transfer_gib_per_s = 0, storage_gib_per_s = 0, uplink_gib_per_s = 0, checkpoint_gib = 0;
-  const auto has = [&](const char* key) { return json->is_object() && json->contains(key); };
   fields.read("cache_gib", cache_gib, 0, most_gib);
-  if (has("cache_gib")) model.cache_bytes = std::llround(cache_gib * bytes_per_gib);
+  if (fields.has("cache_gib")) model.cache_bytes = std::llround(cache_gib * bytes_per_gib);
   fields.read("transfer_gib_per_s", transfer_gib_per_s, least_rate, most_rate);
   model.transfer_bytes_per_s = transfer_gib_per_s * bytes_per_gib;
   fields.read("storage_gib_per_s", storage_gib_per_s, least_rate, most_rate);
-  if (has("storage_gib_per_s")) model.storage_bytes_per_s = storage_gib_per_s * bytes_per_gib;
+  if (fields.has("storage_gib_per_s")) model.storage_bytes_per_s = storage_gib_per_s * bytes_per_gib;
   fields.read("uplink_gib_per_s", uplink_gib_per_s, least_rate, most_rate);
-  if (has("uplink_gib_per_s")) model.uplink_bytes_per_s = uplink_gib_per_s * bytes_per_gib;
+  if (fields.has("uplink_gib_per_s")) model.uplink_bytes_per_s = uplink_gib_per_s * bytes_per_gib;
   fields.read("checkpoint_gib_per_gpu", checkpoint_gib, 0, most_gib);
   model.checkpoint_bytes_per_gpu = checkpoint_gib * bytes_per_gib;
-  read_needs(fields, "images", *json, jobs, model, model.images);
-  read_needs(fields, "weights", *json, jobs, model, model.weights);
+  read_needs(fields, "images", jobs, stages, model.images, file);
+  read_needs(fields, "weights", jobs, stages, model.weights, file);
   if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   if (auto done = check(model, file); !done) return Unexpected{done.error()};
   if (model.transfer_bytes_per_s == 0) model.transfer_bytes_per_s = bytes_per_gib;  // of nothing
-  return model;
+  return stages;
 }
 
-Result<StageModel> read_stages(const std::string& path, const JobTable& jobs) {
+Result<StagesOfJobs> read_stages(const std::string& path, const JobTable& jobs) {
   const auto text = read_text_file(path);
   if (!text) return Unexpected{text.error()};
   return stages_from_json(*text, path, jobs);

@@ -4,12 +4,19 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/stage_model.hpp"
 
 namespace gpusched {
+
+/// A model made for a table of jobs.
+struct StagesOfJobs {
+  StageModel model;
+  std::vector<std::string> notes = {};  ///< values of the file that no job has
+};
 
 /// A JSON object:
 ///   {"provision_s": 20, "keep_alive_s": 600, "cache_gib": 500, "transfer_gib_per_s": 1, "storage_gib_per_s": 10,
@@ -20,9 +27,10 @@ namespace gpusched {
 /// vc, name or family): each value in that column of `jobs` has an image (or weights) of its own, as large and slow as
 /// the object says, and `of` says otherwise for some of them; without it, all jobs share one.
 ///
-/// Errors: file and JSON path, and what was expected there.
-Result<StageModel> read_stages(const std::string& path, const JobTable& jobs);
+/// A value of `of` that no job has is noted: one file may serve many traces. Errors: file and JSON path, and what was
+/// expected there.
+Result<StagesOfJobs> read_stages(const std::string& path, const JobTable& jobs);
 /// The same from the text itself; `file` is for messages only.
-Result<StageModel> stages_from_json(std::string_view text, const std::string& file, const JobTable& jobs);
+Result<StagesOfJobs> stages_from_json(std::string_view text, const std::string& file, const JobTable& jobs);
 
 }  // namespace gpusched

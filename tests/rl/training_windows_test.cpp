@@ -188,7 +188,7 @@ TEST(TrainingWindows, OfTheValidationMayBeLogsOfAnotherLength) {
   const auto none = training_windows(config, jobs);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().to_string(),
-            "windows: the validation part has 80 jobs; expected at least the 81 of one window");
+            "windows/jobs: the validation part has 80 jobs; expected at least the 81 of one window");
 }
 
 TEST(TrainingWindows, ShuffledOnesAreDrawnByTheSeed) {
@@ -239,7 +239,7 @@ TEST(TrainingWindows, ShuffledOnesOfAPartThatIsTooShortAreRefused) {
   const auto windows = training_windows(config, unlike_jobs());
   ASSERT_FALSE(windows);
   EXPECT_EQ(windows.error().to_string(),
-            "windows: the validation part has 50 jobs; expected at least the 64 of one window");
+            "windows/jobs: the validation part has 50 jobs; expected at least the 64 of one window");
 }
 
 }  // namespace

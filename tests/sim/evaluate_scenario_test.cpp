@@ -22,7 +22,7 @@ TEST(EvaluateScenario, ItsJsonReadsBack) {
   scenario.clusters = {"8x8", "256"};
   scenario.policies = {"fifo", "tiresias{queue_limits_gpu_s=[1,2]}"};
   scenario.groups = {"agent=rl:one,rl:two"};
-  scenario.preemption.restart = Time{1'500'000};
+  scenario.conditions.preemption.restart = Time{1'500'000};
   scenario.windows = 7;
   scenario.from = 0.25;
   scenario.figure = "gpu_utilization";

@@ -239,7 +239,7 @@ TEST(SweepPoints, DeadlinesMoveWithTheirSubmissions) {
 TEST(SweepPoints, ALoadWouldNotMoveChangesOfJobs) {
   SweepPoint point;
   point.load = 2;
-  point.run.failures.changes = "changes.csv";
+  point.run.conditions.changes = "changes.csv";
   EXPECT_EQ(point_jobs(rows({{.submit = 0, .work = 5}}), point).error().to_string(),
             "load: expected 1 beside changes, whose times it would not move");
 }

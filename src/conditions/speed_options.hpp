@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Fidelity: which device profiles or measured throughputs set how fast jobs run, what being apart costs gangs, and
-/// what the GPUs draw. Replays and evaluations share these fields.
+/// SpeedOptions: which device profiles or measured throughputs set how fast jobs run, what being apart costs gangs, and
+/// what the GPUs draw. Its rows are in the table of conditions (condition_options.hpp).
 #pragma once
 
 #include <string>
@@ -10,13 +10,12 @@
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/data/placement.hpp"
-#include "src/base/field_table.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 
 namespace gpusched {
 
 /// As the user gave it.
-struct Fidelity {
+struct SpeedOptions {
   std::string profiles = {};  ///< device profiles, [TYPE=]FILE_OR_NAME[,...]; empty: every GPU at the speed of the
                               ///< trace
   std::string reference_profile = {};  ///< of the device that the trace's durations are of; empty: the first profile
@@ -32,20 +31,18 @@ struct Fidelity {
                                          ///< the "throughputs" measured, or "none"
 };
 
-/// Its rows in a table of fields. The pointers live as long as `fidelity`.
-FieldTable fidelity_fields(Fidelity& fidelity);
-
 /// The run times and power of these jobs on this cluster: uniform and unknown without any of them. Errors: a file that
-/// cannot be read or does not have what the jobs need, values that need another one.
-Result<CalibratedRuntime> runtime_of(const Fidelity& fidelity, const JobTable& jobs, const Cluster& cluster);
+/// cannot be read or does not have what the jobs need, values that need another one; their field is a path in the table
+/// of conditions.
+Result<CalibratedRuntime> runtime_of(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster);
 
 /// Error: a placement by what only a file of --communication tells.
-Result<void> check_placement(Placement placement, const Fidelity& fidelity);
+Result<void> check_placement(Placement placement, const SpeedOptions& options);
 
 /// True when something makes run times other than the trace's.
-bool changes_run_times(const Fidelity& fidelity);
+bool changes_run_times(const SpeedOptions& options);
 
 /// What may be files among its words.
-std::vector<std::string> files_of(const Fidelity& fidelity);
+std::vector<std::string> files_of(const SpeedOptions& options);
 
 }  // namespace gpusched

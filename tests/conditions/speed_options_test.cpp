@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/sim/fidelity.hpp"
+#include "src/conditions/speed_options.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace gpusched::test {
 namespace {
 
-TEST(Fidelity, MeasuredThroughputsTakeThePlaceOfProfiles) {
+TEST(SpeedOptions, MeasuredThroughputsTakeThePlaceOfProfiles) {
   const TempFolder folder;
   const std::string file = folder.write("t.csv", "family,gpu_type,throughput\nresnet,GPU,10\nresnet,other,5\n");
   const JobTable jobs = table_of({{.submit = 0, .work = 1, .family = "resnet"}});
@@ -22,8 +22,8 @@ TEST(Fidelity, MeasuredThroughputsTakeThePlaceOfProfiles) {
   ASSERT_TRUE(runtime) << runtime.error().to_string();
   EXPECT_EQ(runtime->model.rate(jobs.family(JobId{0}), 0), reference_rate);  // of gangs of one GPU alone
   EXPECT_EQ(runtime->model.rates(jobs.family(JobId{0}), jobs.shape(JobId{0}))[0], 2 * reference_rate);
-  EXPECT_EQ(files_of(Fidelity{.throughputs = file}), (std::vector<std::string>{"", file, ""}));
-  const auto error_of = [&](const Fidelity& fidelity) { return runtime_of(fidelity, jobs, cluster).error().message; };
+  EXPECT_EQ(files_of(SpeedOptions{.throughputs = file}), (std::vector<std::string>{"", file, ""}));
+  const auto error_of = [&](const SpeedOptions& options) { return runtime_of(options, jobs, cluster).error().message; };
   EXPECT_EQ(error_of({.profiles = "V100", .throughputs = file}),
             "--throughputs takes the place of --profile, --reference-profile and --slowdown");
   EXPECT_EQ(error_of({.throughputs = file, .slowdown = 2}),
@@ -32,14 +32,14 @@ TEST(Fidelity, MeasuredThroughputsTakeThePlaceOfProfiles) {
             "--reference-type is a GPU type of measured throughputs; add --throughputs");
 }
 
-RatePpm factor_on_nodes(const Fidelity& fidelity, const JobTable& jobs, const Cluster& cluster) {
-  const auto runtime = runtime_of(fidelity, jobs, cluster);
+RatePpm factor_on_nodes(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster) {
+  const auto runtime = runtime_of(options, jobs, cluster);
   EXPECT_TRUE(runtime) << runtime.error().to_string();
   if (!runtime) return 0;
   return runtime->model.spans().factor(jobs.family(JobId{0}), jobs.shape(JobId{0}), gpusched::Span::nodes).on(0);
 }
 
-TEST(Fidelity, GangsThatAreApartAreSlowerWhereAskedFor) {
+TEST(SpeedOptions, GangsThatAreApartAreSlowerWhereAskedFor) {
   const TempFolder folder;
   const JobTable jobs = table_of({{.submit = 0, .work = 1, .gpus = 8, .family = "vgg"}});
   Cluster cluster = Cluster::homogeneous(2, 4);
@@ -51,7 +51,7 @@ TEST(Fidelity, GangsThatAreApartAreSlowerWhereAskedFor) {
   cluster.links = {
       {.latency_us = 5, .bandwidth_gb_per_s = 100}, {}, {.latency_us = 20, .bandwidth_gb_per_s = 10}, {}, {}};
   EXPECT_EQ(factor_on_nodes({.communication = file}, jobs, cluster), 472'405u);
-  EXPECT_EQ(files_of(Fidelity{.communication = file}), (std::vector<std::string>{"", "", file}));
+  EXPECT_EQ(files_of(SpeedOptions{.communication = file}), (std::vector<std::string>{"", "", file}));
   // A device twice as fast computes half as long and talks as long.
   const std::string throughputs = folder.write("t.csv", "family,gpu_type,throughput\nvgg,GPU,10\nvgg,other,5\n");
   EXPECT_EQ(
@@ -59,7 +59,7 @@ TEST(Fidelity, GangsThatAreApartAreSlowerWhereAskedFor) {
       335'581u);
 }
 
-TEST(Fidelity, SpansMayBeMeasured) {
+TEST(SpeedOptions, SpansMayBeMeasured) {
   const TempFolder folder;
   const JobTable jobs = table_of({{.submit = 0, .work = 1, .gpus = 2, .family = "lm"}});
   const std::string file = folder.write("t.csv", "family,gpu_type,throughput,span\nlm,GPU,10,node\nlm,GPU,4,nodes\n");
@@ -70,7 +70,7 @@ TEST(Fidelity, SpansMayBeMeasured) {
 
 // The cluster, families and jobs of examples/clusters. By hand: an all-reduce of VGG's 553 MB between 16 GPUs takes
 // 30 x (19 + 553e6 / 16 / 35.9e3) = 29,452 us between nodes, of which 12,000 hide behind 60,000 of computing.
-TEST(Fidelity, TheExamplePodSlowsLargeGradientsAlone) {
+TEST(SpeedOptions, TheExamplePodSlowsLargeGradientsAlone) {
   const std::string folder = source_dir() + "/examples/clusters/";
   const auto cluster = parse_cluster(folder + "dgx_h100_pod.json");
   ASSERT_TRUE(cluster) << cluster.error().to_string();
@@ -91,7 +91,7 @@ TEST(Fidelity, TheExamplePodSlowsLargeGradientsAlone) {
   EXPECT_TRUE(runtime->model.spans().is_skewed(trace->jobs.family(JobId{2})));
 }
 
-TEST(Fidelity, TellsWhichSpansCannotBe) {
+TEST(SpeedOptions, TellsWhichSpansCannotBe) {
   const JobTable jobs = table_of({{.submit = 0, .work = 1, .gpus = 8}});
   const auto notes_on = [&](const char* speeds, const Cluster& cluster) {
     return runtime_of({.span_speed = speeds}, jobs, cluster)->notes;
@@ -103,11 +103,11 @@ TEST(Fidelity, TellsWhichSpansCannotBe) {
             (std::vector<std::string>{"--span-speed: no gang can span several nodes of this cluster"}));
 }
 
-TEST(Fidelity, RefusesSpansThatContradict) {
+TEST(SpeedOptions, RefusesSpansThatContradict) {
   const JobTable jobs = table_of({{.submit = 0, .work = 1, .gpus = 8}});
   const Cluster cluster = Cluster::homogeneous(2, 4);
-  const auto error_of = [&](const Fidelity& fidelity) { return runtime_of(fidelity, jobs, cluster).error(); };
-  EXPECT_EQ(error_of({.span_speed = "nodes=2"}).field, "fidelity.span_speed");
+  const auto error_of = [&](const SpeedOptions& options) { return runtime_of(options, jobs, cluster).error(); };
+  EXPECT_EQ(error_of({.span_speed = "nodes=2"}).field, "options.span_speed");
   EXPECT_EQ(error_of({.span_speed = "nodes=1", .communication = "f"}).message,
             "--communication takes the place of --span-speed");
   EXPECT_EQ(error_of({.span_speed = "throughputs"}).to_string(),

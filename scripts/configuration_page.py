@@ -21,10 +21,37 @@ key is an error that names the nearest known one. For example `{"trace": {"path"
 a replay. `a.b` is the key `b` of the object `a`, `a.{b,c}` are two keys with one meaning, `a[]` is an entry of the array `a`, and `*` is any name. Keys
 without a default are left out, or needed where it says so.
 
-Elsewhere: the keys of `gpusched train` ([train.md](train.md#the-configuration)) and of `--communication` files
-([replay.md](replay.md#gangs-that-are-apart)), which have no schema, and device profiles, which `gpusched calibrate` writes
+Elsewhere: the keys of `gpusched train` ([train.md](train.md#the-configuration), `docs/train.schema.json`), of `gpusched serve`
+(`docs/serve.schema.json`), of `--communication` files ([replay.md](replay.md#gangs-that-are-apart)) and of device profiles
 (`src/calibration/profile/device_profile.schema.json`).
 """
+CONDITIONS = """
+## Conditions
+
+`placement`, `preemption`, `failures`, `stages`, `elastic`, `changes` and `fidelity` of a [replay](#replay) have the same key and the same option in
+every command; Python's functions and `VectorEnv` call them by the option (`restart_cost=60`). Who does not take one:
+
+"""
+# What is refused in one line, in the order of the table of conditions.
+REFUSED = (
+    ("`--placement count`, a cluster that is a pool", "`--failures`, `--stages`", "no nodes could fail or keep anything"),
+    ("`--placement count`", "`mig` or `sharing` of the cluster", "a number cannot be cut or take turns"),
+    ("`--checkpoint-write`", "no `--checkpoint-interval` and no `--checkpoint-rule`", "nobody says when"),
+    ("`--checkpoint-write`", "`checkpoint_gib_per_gpu` of `--stages`", "both say how long"),
+    ("`--checkpoint-write`", "phases of `--elastic`", "a checkpoint's work is not told apart by phase"),
+    ("`--checkpoint-rule young`, `daly`", "no `--failures`; no time to write; `--checkpoint-interval`", "the interval follows from these"),
+    ("`--changes` of `gpus`", "`--elastic`", "its curves say which sizes a job has"),
+    ("`--throughputs`", "`--profile`, `--reference-profile`, `--slowdown`", "both say how fast jobs are"),
+    ("`--communication`", "`--span-speed`", "both say what being apart costs"),
+    ("`--placement skew`", "no `--communication`", "it marks the families"),
+    ("conservative backfilling, `slurm+easy`", "`mig` of the cluster", "their plans hold no instances"),
+    ("windows of `train` and `VectorEnv`", "a log of outages in `--failures`", "windows are of many times"),
+    ("`arrival_scale` of `train`, `load` of a sweep, but 1", "`--changes`", "their times would not move"),
+    ("shuffled windows of `train`", "`--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`",
+     "these are of the trace's jobs"),
+    ("`cluster_scales` of `train`", "`--failures`, `--changes`", "these are of one cluster"),
+    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`", "it has a simulator of its own"),
+)
 FILES = (  # schema, title, what takes it, keys whose own keys another section has, what stands before the keys of a replay
     ("docs/scenario.schema.json", "Replay", "`gpusched replay --config FILE` ([replay.md](replay.md)); `--set KEY=VALUE` sets one key.", (), None),
     ("docs/evaluate.schema.json", "Evaluate", "`gpusched evaluate --config FILE` ([evaluate.md](evaluate.md)).", (), ""),
@@ -122,8 +149,26 @@ def without_replay(found, replay, prefix):
     return [row for row in found if not known(row)], f" {owner} these keys of a [replay](#replay), where the table does not have them: {listed}."
 
 
+def lacking(schema, node, path=""):
+    """(who, why, key) of each condition that somebody does not take, in the order of the file."""
+    for name, child in node.get("properties", {}).items():
+        key = f"{path}.{name}" if path else name
+        yield from ((who, why, key) for who, why in child.get("x-lacking", {}).items())
+        yield from lacking(schema, child, key)
+
+
+def conditions():
+    schema, reasons = json.loads((ROOT / "docs/scenario.schema.json").read_text()), {}
+    for who, why, key in lacking(schema, schema):
+        reasons.setdefault((who, why), []).append(key)
+    lines = ["| who | key | because |", "|---|---|---|"]
+    lines += [f"| `{who}` | " + ", ".join(f"`{key}`" for key in keys) + f" | {cell(why)} |" for (who, why), keys in reasons.items()]
+    lines += ["", "What does not go together is refused in one line:", "", "| this | not with | because |", "|---|---|---|"]
+    return CONDITIONS + "\n".join(lines + [f"| {this} | {other} | {why} |" for this, other, why in REFUSED]) + "\n"
+
+
 def page():
-    parts, replay = [HEAD], set()
+    parts, replay = [HEAD, conditions()], set()
     for file, title, taken, elsewhere, prefix in FILES:
         schema, shared = json.loads((ROOT / file).read_text()), ""
         found = list(rows(schema, schema, "", elsewhere))

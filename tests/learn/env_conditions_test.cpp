@@ -16,7 +16,7 @@
 namespace gpusched::test {
 namespace {
 
-RewardVector play(Env& env, const Window& window, Heuristic heuristic) {
+RewardVector rewards_of(Env& env, const Window& window, Heuristic heuristic) {
   StepResult result = env.reset(window);
   while (!result.done()) result = env.step(env.agenda().heuristic_action(heuristic));
   EXPECT_TRUE(result.terminated);
@@ -101,7 +101,7 @@ void expect_the_run_of_its_policy(Given given, std::uint64_t seed) {
   if (given.stages) options.inputs.stages = &stages;
   if (given.elastic) options.inputs.elastic = &elastic;
   Env env(cluster, options);
-  const RewardVector totals = play(env, window, Heuristic::sjf);
+  const RewardVector totals = rewards_of(env, window, Heuristic::sjf);
   Sjf policy(true);
   Engine engine(window.jobs, cluster, engine_options(options, window), run_inputs(options, window));
   ASSERT_TRUE(simulate(engine, policy));
@@ -127,7 +127,7 @@ TEST(EnvConditions, JobsThatUsersCancelAreNotScored) {
   EnvOptions options;
   options.agenda.heuristic = Heuristic::fcfs;
   Env env(cluster, options);
-  const RewardVector totals = play(env, window, Heuristic::fcfs);
+  const RewardVector totals = rewards_of(env, window, Heuristic::fcfs);
   EXPECT_DOUBLE_EQ(totals[reward_jct], -(10 + 11));
   EXPECT_DOUBLE_EQ(totals[reward_wait], -6);
   EXPECT_EQ(env.engine().end(JobId{2}), whole_seconds(15));
@@ -150,7 +150,7 @@ TEST(EnvConditions, AJobThatChangesItsSizeIsCountedAsItIsThen) {
   options.idle_gpu_w = 0;
   options.busy_gpu_w = 3'600'000;  // a kWh a GPU-second
   Env env(cluster, options);
-  const RewardVector totals = play(env, window, Heuristic::fcfs);
+  const RewardVector totals = rewards_of(env, window, Heuristic::fcfs);
   EXPECT_EQ(env.engine().end(JobId{1}), whole_seconds(19));
   // One GPU for a's 10 s and b's first second, two for its other nine.
   EXPECT_NEAR(totals[reward_energy], -(10 + 1 + 2 * 9), 1e-9);

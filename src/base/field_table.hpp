@@ -146,8 +146,8 @@ struct FieldSources {
   std::set<std::string> from_file = {};  ///< paths of the fields that it set, and nothing after it
 };
 
-/// An error whose field is the path or flag of a row, as the user knows it: file and key where the value comes from there, else
-/// the flag. Other errors stay what they are.
+/// An error whose field is the path or flag of a row, as the user knows it: file and key where the value comes from
+/// there, else the flag. Other errors stay what they are.
 Error named_error(Error error, const FieldTable& fields, const FieldSources& sources = {});
 
 /// A JSON text that read_fields() takes; without fields that change no result unless `all`.

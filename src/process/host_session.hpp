@@ -8,8 +8,8 @@
 #include <string>
 
 #include "gpusched/online/online_scheduler.hpp"
-#include "src/base/json_fields.hpp"
 #include "src/base/field_table.hpp"
+#include "src/base/json_fields.hpp"
 #include "src/conditions/condition_options.hpp"
 #include "src/policies/seam/registry.hpp"
 
@@ -17,7 +17,7 @@ namespace gpusched {
 
 /// How gpusched decides for the host.
 struct ServeOptions {
-  std::string policy;               ///< one, as --policy takes it
+  std::string policy;                ///< one, as --policy takes it
   ConditionOptions conditions = {};  ///< those that `serve` takes
   std::uint64_t seed = 0;
 };

@@ -42,9 +42,8 @@ void add_row_options(CLI::App& command, const FieldTable& defaults, FieldArgumen
       continue;
     }
     const std::string words = field.words.empty() ? "" : ": " + joined(field.words, "|");
-    const CLI::Option* const argument = field.path == arguments.positional_path
-                                            ? command.get_option_no_throw(field.flag.substr(2))
-                                            : nullptr;
+    const CLI::Option* const argument =
+        field.path == arguments.positional_path ? command.get_option_no_throw(field.flag.substr(2)) : nullptr;
     const std::string meaning = argument != nullptr ? same_as(argument_name(*argument)) : field.meaning + words;
     std::vector<std::string>& given = arguments.flags[field.path];
     CLI::Option* option = nullptr;

@@ -25,8 +25,8 @@ struct FieldArguments {
   bool print_config = false, print_schema = false;
 };
 
-/// Adds an option for each row that has a flag, with its default unless `show_defaults` is false: where another value may
-/// stand when an option is not given. `arguments` must outlive the command.
+/// Adds an option for each row that has a flag, with its default unless `show_defaults` is false: where another value
+/// may stand when an option is not given. `arguments` must outlive the command.
 void add_row_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments,
                      bool show_defaults = true);
 

@@ -113,8 +113,8 @@ Result<Seeds> seeds_of(const TrainArguments& arguments) {
 std::string new_folder(const TrainArguments& arguments, const TrainConfig& config) {
   if (!arguments.resume.empty()) return arguments.resume;
   if (!arguments.out.empty()) return arguments.out;
-  const std::string base =
-      "runs/" + run_name(arguments, config) + (arguments.seeds.empty() ? "-seed" + std::to_string(config.seed) : "-seeds");
+  const std::string base = "runs/" + run_name(arguments, config) +
+                           (arguments.seeds.empty() ? "-seed" + std::to_string(config.seed) : "-seeds");
   std::string folder = base;
   for (int number = 2; std::filesystem::exists(folder); ++number) folder = base + "-" + std::to_string(number);
   return folder;

@@ -258,7 +258,11 @@ void read_failures_text(std::string_view text) {
 }
 
 void read_stages_text(std::string_view text) {
-  run_with_stages([&](const JobTable& jobs) { return stages_from_json(text, "stages", jobs); });
+  run_with_stages([&](const JobTable& jobs) -> Result<StageModel> {
+    auto read = stages_from_json(text, "stages", jobs);
+    if (!read) return Unexpected{read.error()};
+    return std::move(read->model);
+  });
 }
 
 void read_elastic_text(std::string_view text) {

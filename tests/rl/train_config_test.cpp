@@ -198,8 +198,9 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   };
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"iteration": 3}})"),
             "x.json: /ppo/iteration: unknown key (did you mean 'iterations'?)");
-  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "guess"}})"),
-            "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|reserve|inspect|preempt, not 'guess'");
+  EXPECT_EQ(
+      refusal(R"({"trace": "a", "env": {"mode": "guess"}})"),
+      "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|reserve|inspect|preempt, not 'guess'");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}})"),
             "x.json: /network/kind: the network rank goes with env/mode preempt, and no other does");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}, "network": {"kind": "rank"}})"),
@@ -235,7 +236,8 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
             "x.json: /windows/jobs: expected a whole number, 1 to 4000000000, not 1.5");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),
             "x.json: /network/width: expected an even multiple of heads");
-  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es|es|random, not 'ga'");
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"),
+            "x.json: /method: expected one of ppo|cma_es|es|random, not 'ga'");
   for (const std::string shrink : {"0", "[1,2]", "[]", "\"half\""}) {
     EXPECT_EQ(refusal((std::string(R"({"trace": "a", "search": {"shrink": )") + shrink + "}}").c_str()),
               "x.json: /search/shrink: expected a number from 0.01 to 1, or a list of such, not " + shrink)
@@ -281,7 +283,8 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(
       refusal(R"({"trace": "a", "method": "cma_es", "network": {"kind": "index"}, "windows": {"cluster_scales": [1, 2]},
                        "constraints": {"reference": "fifo", "avg_jct_s": 1}})"),
-      "x.json: /constraints/reference: expected none with several windows/cluster_scales: its limits are of one cluster");
+      "x.json: /constraints/reference: expected none with several windows/cluster_scales: its limits are of one "
+      "cluster");
   EXPECT_EQ(refusal(R"({"seed": 1})"), "x.json: /trace/path: is missing");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": 3})"), "x.json: /env: expected an object, not 3");
 }

@@ -120,11 +120,21 @@ TEST(ElasticFile, KnowsHowManyGpusABatchNeeds) {
   EXPECT_EQ(made->model.curve(jobs, JobId{0})->min_tasks, 2u);
 }
 
+// One file may serve many traces and parts of them.
+TEST(ElasticFile, NotesFamiliesThatNoJobHas) {
+  const auto made =
+      read(R"({"families": {"resnt": {"speedup": [[1, 1], [2, 2]]}}, "others": {"speedup": [[1, 1], [2, 2]]}})");
+  ASSERT_TRUE(made) << made.error().to_string();
+  EXPECT_EQ(made->notes, std::vector<std::string>{"e.json: /families: no job has 'resnt' (did you mean 'resnet'?)"});
+}
+
 TEST(ElasticFile, ThatIsWrongIsOneLine) {
   EXPECT_EQ(error_of_curves("[]"), "e.json: expected an object");
   EXPECT_EQ(error_of_curves("{}"), "e.json: expected families, or others");
-  EXPECT_EQ(error_of_curves(R"({"families": {"resnt": {"speedup": [[1, 1]]}}})"),
-            "e.json: /families/resnt: no job has that family (did you mean 'resnet'?)");
+  EXPECT_EQ(
+      error_of_curves(R"({"families": {"resnt": {"speedup": [[1, 1]]}}})"),
+      "e.json: no job of the trace is elastic by it: families differ, gangs lie outside the curves, or tasks hold no "
+      "whole GPUs; /families: no job has 'resnt' (did you mean 'resnet'?)");
   EXPECT_EQ(
       error_of_curves(R"({"families": {"resnet": {"speedup": []}}})"),
       "e.json: /families/resnet/speedup: expected at least one point: [GPUs, speed], both above 0, GPUs ascending");

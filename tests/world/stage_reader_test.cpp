@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "tests/program/run_support.hpp"
 
@@ -32,29 +33,41 @@ TEST(StageReader, ReadsItemsByColumn) {
           "weights": {"gib": 5, "load_s": 10}, "checkpoint_gib_per_gpu": 2})",
       "f", jobs);
   ASSERT_TRUE(stages) << stages.error().to_string();
-  EXPECT_EQ(stages->provision, whole_seconds(20));
-  EXPECT_EQ(stages->keep_alive, whole_seconds(600));
-  EXPECT_EQ(stages->cache_bytes, 500 * gib);
-  EXPECT_DOUBLE_EQ(stages->transfer_bytes_per_s, bytes_per_gib);
-  EXPECT_DOUBLE_EQ(stages->storage_bytes_per_s, 10 * bytes_per_gib);
-  EXPECT_DOUBLE_EQ(stages->uplink_bytes_per_s, 2.5 * bytes_per_gib);
-  EXPECT_TRUE(stages->has_uplinks());
-  EXPECT_DOUBLE_EQ(stages->checkpoint_bytes_per_gpu, 2 * bytes_per_gib);
-  const auto image = [&](std::uint32_t job) { return stages->items[stages->image_of(jobs, JobId{job})]; };
+  const StageModel& model = stages->model;
+  EXPECT_EQ(model.provision, whole_seconds(20));
+  EXPECT_EQ(model.keep_alive, whole_seconds(600));
+  EXPECT_EQ(model.cache_bytes, 500 * gib);
+  EXPECT_DOUBLE_EQ(model.transfer_bytes_per_s, bytes_per_gib);
+  EXPECT_DOUBLE_EQ(model.storage_bytes_per_s, 10 * bytes_per_gib);
+  EXPECT_DOUBLE_EQ(model.uplink_bytes_per_s, 2.5 * bytes_per_gib);
+  EXPECT_TRUE(model.has_uplinks());
+  EXPECT_DOUBLE_EQ(model.checkpoint_bytes_per_gpu, 2 * bytes_per_gib);
+  const auto image = [&](std::uint32_t job) { return model.items[model.image_of(jobs, JobId{job})]; };
   EXPECT_EQ(image(0).bytes, 12 * gib);
   EXPECT_EQ(image(1).bytes, gib / 2);
   EXPECT_EQ(image(1).unpack, whole_seconds(30));
-  EXPECT_EQ(stages->image_of(jobs, JobId{0}), stages->image_of(jobs, JobId{2}));
-  EXPECT_NE(stages->image_of(jobs, JobId{0}), stages->image_of(jobs, JobId{1}));
-  EXPECT_EQ(stages->weights_of(jobs, JobId{0}), stages->weights_of(jobs, JobId{1}));
-  EXPECT_EQ(stages->items[stages->weights_of(jobs, JobId{0})].load, whole_seconds(10));
+  EXPECT_EQ(model.image_of(jobs, JobId{0}), model.image_of(jobs, JobId{2}));
+  EXPECT_NE(model.image_of(jobs, JobId{0}), model.image_of(jobs, JobId{1}));
+  EXPECT_EQ(model.weights_of(jobs, JobId{0}), model.weights_of(jobs, JobId{1}));
+  EXPECT_EQ(model.items[model.weights_of(jobs, JobId{0})].load, whole_seconds(10));
 }
 
 TEST(StageReader, WithoutBandwidthsNothingIsShared) {
   const auto stages = stages_from_json(R"({"transfer_gib_per_s": 1, "images": {"gib": 1}})", "f", jobs_of_users());
   ASSERT_TRUE(stages) << stages.error().to_string();
-  EXPECT_FALSE(stages->has_uplinks());
-  EXPECT_TRUE(std::isinf(stages->storage_bytes_per_s));
+  const StageModel& model = stages->model;
+  EXPECT_FALSE(model.has_uplinks());
+  EXPECT_TRUE(std::isinf(model.storage_bytes_per_s));
+}
+
+// One file may serve many traces and parts of them.
+TEST(StageReader, NotesNamesThatNoJobHas) {
+  const auto stages = stages_from_json(
+      R"({"transfer_gib_per_s": 1, "images": {"by": "user", "gib": 1, "of": {"bib": {}, "bob": {"gib": 2}, "eve": {"gib": 3}}}})",
+      "f", jobs_of_users());
+  ASSERT_TRUE(stages) << stages.error().to_string();
+  EXPECT_EQ(stages->notes, std::vector<std::string>{"f: /images/of: no job has 'bib' (did you mean 'bob'?), 'eve'"});
+  EXPECT_EQ(stages->model.items[stages->model.image_of(jobs_of_users(), JobId{1})].bytes, 2 * gib);
 }
 
 TEST(StageReader, SaysWhereItIsWrong) {
@@ -75,8 +88,8 @@ TEST(StageReader, SaysWhereItIsWrong) {
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "owner", "gib": 1}})"),
             "f: /images/by: expected one of user|group|vc|name|family");
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "group", "gib": 1}})"), "f: /images/by: no job of the trace has one");
-  EXPECT_EQ(error_of_stages(R"({"images": {"by": "user", "of": {"bib": {}}}})"),
-            "f: /images/of/bib: no job has that value (did you mean 'bob'?)");
+  EXPECT_EQ(error_of_stages(R"({"images": {"by": "user", "of": {"bib": {"gb": 1}}}})"),
+            "f: /images/of/bib/gb: unknown key (did you mean 'gib'?)");
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "user", "of": {"bob": {"gb": 1}}}})"),
             "f: /images/of/bob/gb: unknown key (did you mean 'gib'?)");
   EXPECT_EQ(error_of_stages(R"({"images": {"of": {"bob": {}}}})"), "f: /images/of: expected by with it");

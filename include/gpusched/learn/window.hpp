@@ -91,7 +91,7 @@ inline Result<TracePart> jobs_of(const JobTable& trace, const WindowOptions& opt
   const std::uint32_t length = options.warm_up_jobs + options.jobs;
   if (end - begin < length) {
     return fail("windows/jobs", "the " + std::string(to_string(split)) + " part has " + std::to_string(end - begin) +
-                               " jobs; expected at least the " + std::to_string(length) + " of one window");
+                                    " jobs; expected at least the " + std::to_string(length) + " of one window");
   }
   return TracePart{begin, end};
 }

@@ -32,25 +32,22 @@ CONDITIONS = """
 every command; Python's functions and `VectorEnv` call them by the option (`restart_cost=60`). Who does not take one:
 
 """
-# What is refused in one line, in the order of the table of conditions.
+# What is refused, in the order of the table of conditions.
 REFUSED = (
-    ("`--placement count`, a cluster that is a pool", "`--failures`, `--stages`", "no nodes could fail or keep anything"),
-    ("`--placement count`", "`mig` or `sharing` of the cluster", "a number cannot be cut or take turns"),
-    ("`--checkpoint-write`", "no `--checkpoint-interval` and no `--checkpoint-rule`", "nobody says when"),
-    ("`--checkpoint-write`", "`checkpoint_gib_per_gpu` of `--stages`", "both say how long"),
-    ("`--checkpoint-write`", "phases of `--elastic`", "a checkpoint's work is not told apart by phase"),
-    ("`--checkpoint-rule young`, `daly`", "no `--failures`; no time to write; `--checkpoint-interval`", "the interval follows from these"),
-    ("`--changes` of `gpus`", "`--elastic`", "its curves say which sizes a job has"),
-    ("`--throughputs`", "`--profile`, `--reference-profile`, `--slowdown`", "both say how fast jobs are"),
-    ("`--communication`", "`--span-speed`", "both say what being apart costs"),
-    ("`--placement skew`", "no `--communication`", "it marks the families"),
-    ("conservative backfilling, `slurm+easy`", "`mig` of the cluster", "their plans hold no instances"),
-    ("windows of `train` and `VectorEnv`", "a log of outages in `--failures`", "windows are of many times"),
-    ("`arrival_scale` of `train`, `load` of a sweep, but 1", "`--changes`", "their times would not move"),
-    ("shuffled windows of `train`", "`--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`",
-     "these are of the trace's jobs"),
-    ("`cluster_scales` of `train`", "`--failures`, `--changes`", "these are of one cluster"),
-    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`", "it has a simulator of its own"),
+    ("`--placement count`, or a cluster that is a pool", "`--failures`, `--stages`"),
+    ("`--placement count`", "`mig` or `sharing` of the cluster"),
+    ("`--checkpoint-write`", "no `--checkpoint-interval` and no `--checkpoint-rule`; `checkpoint_gib_per_gpu` of `--stages`; phases of `--elastic`"),
+    ("`--checkpoint-rule young`, `daly`", "no `--failures`; no time to write; `--checkpoint-interval`"),
+    ("`--changes` of `gpus`", "`--elastic`"),
+    ("`--throughputs`", "`--profile`, `--reference-profile`, `--slowdown`"),
+    ("`--communication`", "`--span-speed`"),
+    ("`--placement skew`", "no `--communication`"),
+    ("conservative backfilling, `slurm+easy`", "`mig` of the cluster"),
+    ("windows of `train` and `VectorEnv`", "a log of outages in `--failures`"),
+    ("`arrival_scale` of `train`, `load` of a sweep, but 1", "`--changes`"),
+    ("shuffled windows of `train`", "`--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`"),
+    ("several `cluster_scales` of `train`", "`--failures`, `--changes`"),
+    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`"),
 )
 FILES = (  # schema, title, what takes it, keys whose own keys another section has, what stands before the keys of a replay
     ("docs/scenario.schema.json", "Replay", "`gpusched replay --config FILE` ([replay.md](replay.md)); `--set KEY=VALUE` sets one key.", (), None),
@@ -150,21 +147,23 @@ def without_replay(found, replay, prefix):
 
 
 def lacking(schema, node, path=""):
-    """(who, why, key) of each condition that somebody does not take, in the order of the file."""
-    for name, child in node.get("properties", {}).items():
+    """{(who, why): keys} of the conditions below `node` that somebody does not take; an object stands for all its keys."""
+    found, children = {}, node.get("properties", {})
+    for name, child in children.items():
         key = f"{path}.{name}" if path else name
-        yield from ((who, why, key) for who, why in child.get("x-lacking", {}).items())
-        yield from lacking(schema, child, key)
+        for reason in child.get("x-lacking", {}).items():
+            found.setdefault(reason, []).append(key)
+        for reason, keys in lacking(schema, child, key).items():
+            found.setdefault(reason, []).extend(keys)
+    return {reason: [path] if path and len(keys) == len(children) > 1 else keys for reason, keys in found.items()}
 
 
 def conditions():
-    schema, reasons = json.loads((ROOT / "docs/scenario.schema.json").read_text()), {}
-    for who, why, key in lacking(schema, schema):
-        reasons.setdefault((who, why), []).append(key)
+    schema = json.loads((ROOT / "docs/scenario.schema.json").read_text())
     lines = ["| who | key | because |", "|---|---|---|"]
-    lines += [f"| `{who}` | " + ", ".join(f"`{key}`" for key in keys) + f" | {cell(why)} |" for (who, why), keys in reasons.items()]
-    lines += ["", "What does not go together is refused in one line:", "", "| this | not with | because |", "|---|---|---|"]
-    return CONDITIONS + "\n".join(lines + [f"| {this} | {other} | {why} |" for this, other, why in REFUSED]) + "\n"
+    lines += [f"| `{who}` | " + ", ".join(f"`{key}`" for key in keys) + f" | {cell(why)} |" for (who, why), keys in lacking(schema, schema).items()]
+    lines += ["", "What does not go together is refused by a line that says why:", "", "| this | not with |", "|---|---|"]
+    return CONDITIONS + "\n".join(lines + [f"| {this} | {other} |" for this, other in REFUSED]) + "\n"
 
 
 def page():
@@ -182,7 +181,7 @@ def page():
 def unknown_train_keys():
     """Problems: keys in the table of docs/train.md that no configuration has."""
     schema = json.loads((ROOT / "docs/train.schema.json").read_text())
-    known = {part for key, *_ in rows(schema, schema, "", ()) for part in key.split(".")}
+    known = {part for key, *_ in rows(schema, schema, "", ()) for part in re.split(r"[.{},]+", key)}
     section = (ROOT / "docs/train.md").read_text().split("## The configuration")[1].split("\n## ")[0]
     named = {part for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for word in re.findall(r"`([\w/]+)`", row)
              for part in word.split("/")}

@@ -131,7 +131,7 @@ Result<SpanModel> spans_of(const SpeedOptions& options, const RuntimeModel& devi
   }
   if (!options.span_speed.empty()) {
     const auto speeds = parse_span_speeds(options.span_speed);
-    if (!speeds) return Unexpected{Error{.message = speeds.error().message, .field = "options.span_speed"}};
+    if (!speeds) return Unexpected{Error{.message = speeds.error().message, .field = "fidelity.span_speed"}};
     note_widest_span(cluster, *speeds, notes);
     return span_model_of_speeds(*speeds, *reference, jobs, cluster);
   }

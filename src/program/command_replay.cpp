@@ -128,7 +128,7 @@ int replay(const Asked<Scenario>& asked) {
   std::optional<PolicyFiles> files;
   if (folder) files.emplace(*folder, *input);
   auto runs = run_policies(scenario, *input, registry, files);
-  if (!runs) return refuse(runs.error());
+  if (!runs) return refuse(in_option("policies", runs.error()));
   if (files && !files->written()) return complain(files->written().error(), exit_failed);
   execution.missing = take_missing(*runs);
   execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

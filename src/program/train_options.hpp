@@ -38,8 +38,9 @@ inline void add_train_options(CLI::App& command, TrainArguments& arguments) {
                             "folder of a run, or of several seeds' runs, to go on with, exactly where it stopped");
   for (CLI::Option* option : of_new_runs) resume->excludes(option);
   command.footer(
-      "Without --config: direct search for an order that preempts; without TRACE too, on a synthetic one, about two\n"
-      "minutes on two cores. Every key of a configuration can be given by --set.\n"
+      "Without --config: direct search for an order that preempts; without TRACE too,\n"
+      "on a synthetic one, about two minutes on two cores. Every key of a\n"
+      "configuration can be given by --set.\n"
       "\nExamples:\n"
       "  gpusched train\n"
       "  gpusched train jobs.csv --cluster 8x8 --where 'vc=a' --out run\n"

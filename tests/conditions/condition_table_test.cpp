@@ -66,8 +66,8 @@ TEST(ConditionTable, EveryCommandTakesEveryConditionOrSaysWhyNot) {
       EXPECT_GT(lack.why.size(), 10u) << condition.path << ", " << lack.who;
     }
     for (const auto& [taker, paths] : all) {
-      const bool lacks = std::any_of(condition.lacks.begin(), condition.lacks.end(),
-                                     [&](const Lack& lack) { return lack.who == taker; });
+      const auto is_of = [who = taker](const Lack& lack) { return lack.who == who; };
+      const bool lacks = std::any_of(condition.lacks.begin(), condition.lacks.end(), is_of);
       EXPECT_NE(paths.contains(condition.path), lacks) << taker << " and " << condition.path;
     }
   }

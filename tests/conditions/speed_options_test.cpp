@@ -25,11 +25,10 @@ TEST(SpeedOptions, MeasuredThroughputsTakeThePlaceOfProfiles) {
   EXPECT_EQ(files_of(SpeedOptions{.throughputs = file}), (std::vector<std::string>{"", file, ""}));
   const auto error_of = [&](const SpeedOptions& options) { return runtime_of(options, jobs, cluster).error().message; };
   EXPECT_EQ(error_of({.profiles = "V100", .throughputs = file}),
-            "--throughputs takes the place of --profile, --reference-profile and --slowdown");
+            "takes the place of --profile, --reference-profile and --slowdown");
   EXPECT_EQ(error_of({.throughputs = file, .slowdown = 2}),
-            "--throughputs takes the place of --profile, --reference-profile and --slowdown");
-  EXPECT_EQ(error_of({.reference_type = "other"}),
-            "--reference-type is a GPU type of measured throughputs; add --throughputs");
+            "takes the place of --profile, --reference-profile and --slowdown");
+  EXPECT_EQ(error_of({.reference_type = "other"}), "is a GPU type of measured throughputs; add --throughputs");
 }
 
 RatePpm factor_on_nodes(const SpeedOptions& options, const JobTable& jobs, const Cluster& cluster) {
@@ -107,13 +106,12 @@ TEST(SpeedOptions, RefusesSpansThatContradict) {
   const JobTable jobs = table_of({{.submit = 0, .work = 1, .gpus = 8}});
   const Cluster cluster = Cluster::homogeneous(2, 4);
   const auto error_of = [&](const SpeedOptions& options) { return runtime_of(options, jobs, cluster).error(); };
-  EXPECT_EQ(error_of({.span_speed = "nodes=2"}).field, "options.span_speed");
-  EXPECT_EQ(error_of({.span_speed = "nodes=1", .communication = "f"}).message,
-            "--communication takes the place of --span-speed");
+  EXPECT_EQ(error_of({.span_speed = "nodes=2"}).field, "fidelity.span_speed");
+  EXPECT_EQ(error_of({.span_speed = "nodes=1", .communication = "f"}).message, "takes the place of --span-speed");
   EXPECT_EQ(error_of({.span_speed = "throughputs"}).to_string(),
-            "--span-speed: throughputs are those of a file; add --throughputs");
+            "fidelity.span_speed: throughputs are those of a file; add --throughputs");
   EXPECT_EQ(error_of({.reference_span = "narrowest"}).message,
-            "--reference-span applies to gangs that are slower when they are apart; add --span-speed or "
+            "applies to gangs that are slower when they are apart; add --span-speed or "
             "--communication");
   EXPECT_FALSE(runtime_of({.communication = "no such file"}, jobs, cluster));
   EXPECT_FALSE(check_placement(Placement::skew, {.span_speed = "nodes=0.9"}));

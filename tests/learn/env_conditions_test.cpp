@@ -95,8 +95,10 @@ void expect_the_run_of_its_policy(Given given, std::uint64_t seed) {
   window.first_scored = 40;
   window.changes = changes;
   EnvOptions options;
-  options.agenda = {
-      .mode = ActionMode::fit_or_wait, .knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::sjf};
+  options.agenda = {.mode = ActionMode::fit_or_wait,
+                    .knowledge = RuntimeKnowledge::oracle,
+                    .heuristic = Heuristic::sjf,
+                    .max_jobs = 512};  // more than wait at once
   options.engine.preemption.restart = whole_seconds(7);
   if (given.stages) options.inputs.stages = &stages;
   if (given.elastic) options.inputs.elastic = &elastic;

@@ -88,7 +88,7 @@ TEST_F(Training, TakesTheTraceAsReplayDoes) {
   expect_refused("train " + trace_ + " --config " + bare,
                  "--cluster: not given, and " + trace_ + " does not state its machine");
   expect_refused("train " + trace_ + " --where gpu=1 " + options, "gpu");
-  expect_refused("train " + trace_ + " " + trace_, "unexpected argument '" + trace_ + "'");
+  expect_refused("train " + trace_ + " " + trace_, "trace: given more than once");
   expect_refused("train " + trace_ + " --resume " + out, "exclude each other");
   expect_refused("train --out x --resume " + out, "exclude each other");
   expect_refused("train ''", "expected a value, not ''");

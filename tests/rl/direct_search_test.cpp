@@ -612,7 +612,7 @@ TEST_F(SearchRun, RefusesScalesThatLeaveNoRoomForAJob) {
   const auto small = run(1, folder_);
   ASSERT_FALSE(small);
   EXPECT_EQ(small.error().to_string(),
-            "/windows/cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger "
+            "windows.cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger "
             "scales");
 }
 

@@ -47,12 +47,12 @@ TEST(TrainingWindows, ClustersAreScaledByNodesOrGpus) {
   ASSERT_FALSE(clusters);
   EXPECT_EQ(
       clusters.error().to_string(),
-      "/windows/cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger scales");
+      "windows.cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger scales");
   for (const Cluster& cluster : {Cluster::homogeneous(4, 8), Cluster::pool(8)}) {
     config.cluster_scales = {1, 0.05};
     clusters = training_clusters(config, jobs, cluster);
     ASSERT_FALSE(clusters);
-    EXPECT_EQ(clusters.error().to_string(), "/windows/cluster_scales: 0.05 times the cluster is nothing");
+    EXPECT_EQ(clusters.error().to_string(), "windows.cluster_scales: 0.05 times the cluster is nothing");
   }
   Cluster shared = Cluster::homogeneous(4, 2);
   shared.vcs.push_back({.name = "a"});

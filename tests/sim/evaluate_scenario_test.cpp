@@ -61,7 +61,7 @@ TEST(EvaluateScenario, RefusesWhatItDoesNotKnow) {
     return done ? "" : done.error().to_string();
   };
   EXPECT_EQ(refusal(R"({"tarces": ["a"]})"), "x.json: /tarces: unknown key (did you mean 'traces'?)");
-  EXPECT_EQ(refusal(R"({"trace": ["a"]})"), "x.json: /trace: expected an object");
+  EXPECT_EQ(refusal(R"({"trace": ["a"]})"), "x.json: /trace: expected an object, not [\"a\"]");
   EXPECT_EQ(refusal(R"({"where": "gpus>1"})"), "x.json: /where: unknown key");  // /trace/where, as of replay
   EXPECT_EQ(refusal(R"({"windows": {"jobs": 0}})"),
             "x.json: /windows/jobs: expected a whole number, 1 to 1000000000, not 0");

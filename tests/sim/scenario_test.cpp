@@ -57,7 +57,7 @@ TEST(Scenario, RefusesValuesOfAnotherKind) {
   EXPECT_EQ(error_of(R"({"cluster": 600})"), "run.json: /cluster: expected a text, not 600");
   EXPECT_EQ(error_of(R"({"policies": ["fifo", 3]})"),
             R"(run.json: /policies: expected a list of texts, not ["fifo",3])");
-  EXPECT_EQ(error_of(R"({"measure": 3})"), "run.json: /measure: expected an object");
+  EXPECT_EQ(error_of(R"({"measure": 3})"), "run.json: /measure: expected an object, not 3");
   EXPECT_EQ(error_of(R"({"preemption": {"restart_s": -2}})"),
             "run.json: /preemption/restart_s: expected seconds from 0 to 4.6e12, not -2");
   EXPECT_EQ(error_of(R"({"preemption": {"restart_s": 1e300}})"),
@@ -70,7 +70,7 @@ TEST(Scenario, RefusesValuesOfAnotherKind) {
 TEST(Scenario, RefusesWhatIsNotJson) {
   EXPECT_EQ(error_of("{\n\"seed\": 1,\n}"), "run.json:3: expected well-formed JSON here");
   EXPECT_EQ(error_of(""), "run.json:1: empty; expected JSON");
-  EXPECT_EQ(error_of("[]"), "run.json: /: expected an object");
+  EXPECT_EQ(error_of("[]"), "run.json: expected an object, not []");
   EXPECT_EQ(error_of(R"({"seed": 1, "seed": 2})"), "run.json: key 'seed' appears twice");
   EXPECT_EQ(error_of(R"({"fidelity": {"slowdown": 1e999}})"),
             "run.json: holds a number too large for JSON readers; expected at most 1.8e308");

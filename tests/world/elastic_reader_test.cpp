@@ -129,20 +129,20 @@ TEST(ElasticFile, NotesFamiliesThatNoJobHas) {
 }
 
 TEST(ElasticFile, ThatIsWrongIsOneLine) {
-  EXPECT_EQ(error_of_curves("[]"), "e.json: expected an object");
+  EXPECT_EQ(error_of_curves("[]"), "e.json: expected an object, not []");
   EXPECT_EQ(error_of_curves("{}"), "e.json: expected families, or others");
   EXPECT_EQ(
       error_of_curves(R"({"families": {"resnt": {"speedup": [[1, 1]]}}})"),
       "e.json: no job of the trace is elastic by it: families differ, gangs lie outside the curves, or tasks hold no "
       "whole GPUs; /families: no job has 'resnt' (did you mean 'resnet'?)");
-  EXPECT_EQ(
-      error_of_curves(R"({"families": {"resnet": {"speedup": []}}})"),
-      "e.json: /families/resnet/speedup: expected at least one point: [GPUs, speed], both above 0, GPUs ascending");
+  EXPECT_EQ(error_of_curves(R"({"families": {"resnet": {"speedup": []}}})"),
+            "e.json: /families/resnet/speedup: expected at least one point: [GPUs, speed], both above 0, GPUs "
+            "ascending, not []");
   EXPECT_EQ(error_of_curves(R"({"others": {"speedup": [[1, 1], [1, 2]]}})"),
-            "e.json: /others/speedup/1: expected [GPUs, speed], both above 0, GPUs ascending");
+            "e.json: /others/speedup/1: expected [GPUs, speed], both above 0, GPUs ascending, not [1,2]");
   EXPECT_EQ(error_of_curves(R"({"others": {"speedup": [[1, -1]]}})"),
-            "e.json: /others/speedup/0: expected [GPUs, speed], both above 0, GPUs ascending");
-  EXPECT_EQ(error_of_curves(R"({"others": {"speedup": 3}})"), "e.json: /others/speedup: expected a list");
+            "e.json: /others/speedup/0: expected [GPUs, speed], both above 0, GPUs ascending, not [1,-1]");
+  EXPECT_EQ(error_of_curves(R"({"others": {"speedup": 3}})"), "e.json: /others/speedup: expected a list, not 3");
   EXPECT_EQ(error_of_curves(R"({"others": {}})"), "e.json: /others: expected one of speedup, phases and goodput");
   EXPECT_EQ(error_of_curves(R"({"others": {"speedup": [[1, 1]], "speed": 1}})"),
             "e.json: /others/speed: unknown key (did you mean 'speedup'?)");

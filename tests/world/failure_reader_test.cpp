@@ -130,20 +130,20 @@ TEST(FailureReader, SaysWhereItIsWrong) {
   EXPECT_EQ(error_of_failures("time_s,node,event\n1,g1,gone\n"), "f:2: event: expected down, drain or up, not 'gone'");
   EXPECT_EQ(error_of_failures("0,add,a\n0,drain,a\n"), "f:2: event: expected remove or add, not 'drain'");
   EXPECT_EQ(error_of_failures(R"({"node": {"mtbf_h": 1, "repair_h": 1}, "spares": 3})"),
-            "f: /spares: expected an integer from 0 to 2");
+            "f: /spares: expected an integer from 0 to 2, not 3");
   EXPECT_EQ(error_of_failures(R"({"spares": 1})"), "f: nothing fails in it: expected node, gpu, rack or trace");
   EXPECT_EQ(error_of_failures("time_s,node,event\n1,g1\n"), "f:2: expected 3 fields, not 2");
   EXPECT_EQ(error_of_failures("0,add,a\n0,add,b\n0,add,c\n0,add,d\n"),
             "f:4: node: names more machines than the cluster's 3 nodes");
   EXPECT_EQ(error_of_failures("{}"), "f: nothing fails in it: expected node, gpu, rack or trace");
-  EXPECT_EQ(error_of_failures(R"({"nodes": {}})"), "f: /nodes: unknown key");
+  EXPECT_EQ(error_of_failures(R"({"nodes": {}})"), "f: /nodes: unknown key (did you mean 'node'?)");
   EXPECT_EQ(error_of_failures(R"({"node": {"mtbf_h": 10}})"), "f: /node/repair_h: is missing");
   EXPECT_EQ(error_of_failures(R"({"node": {"repair_h": 1}})"), "f: /node/mtbf_h: give either mtbf_h or per_1000_days");
   EXPECT_EQ(error_of_failures(R"({"node": {"mtbf_h": -1, "repair_h": 1}})"),
-            "f: /node/mtbf_h: expected a number from 0.001 to 1000000000");
+            "f: /node/mtbf_h: expected a number from 0.001 to 1000000000, not -1");
   EXPECT_EQ(error_of_failures(R"({"node": {"mtbf_h": 1, "repair_h": 1, "lemon_share": 0.5}})"),
             "f: /node/lemon_share: give both lemon_share and lemon_factor, or none");
-  EXPECT_EQ(error_of_failures(R"({"node": 3})"), "f: /node: expected an object");
+  EXPECT_EQ(error_of_failures(R"({"node": 3})"), "f: /node: expected an object, not 3");
 }
 
 // Bamboo (Thorpe et al., NSDI 2023): the p3 machines of its spot trace, counted by hand from the file: 273.1167

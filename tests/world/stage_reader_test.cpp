@@ -73,12 +73,13 @@ TEST(StageReader, NotesNamesThatNoJobHas) {
 TEST(StageReader, SaysWhereItIsWrong) {
   EXPECT_EQ(error_of_stages("{}"),
             "f: nothing takes time in it: expected provision_s, images, weights or checkpoint_gib_per_gpu");
-  EXPECT_EQ(error_of_stages(R"({"provision_s": -1})"), "f: /provision_s: expected a number from 0 to 1000000000");
+  EXPECT_EQ(error_of_stages(R"({"provision_s": -1})"),
+            "f: /provision_s: expected a number from 0 to 1000000000, not -1");
   EXPECT_EQ(error_of_stages(R"({"provisions_s": 1})"), "f: /provisions_s: unknown key (did you mean 'provision_s'?)");
   EXPECT_EQ(error_of_stages(R"({"provision_s": 1, "uplink_gib_per_s": 0})"),
-            "f: /uplink_gib_per_s: expected a number from 1e-06 to 1000000");
+            "f: /uplink_gib_per_s: expected a number from 1e-06 to 1000000, not 0");
   EXPECT_EQ(error_of_stages(R"({"provision_s": 1, "uplink_gib_per_s": "fast"})"),
-            "f: /uplink_gib_per_s: expected a number from 1e-06 to 1000000");
+            "f: /uplink_gib_per_s: expected a number from 1e-06 to 1000000, not \"fast\"");
   EXPECT_EQ(error_of_stages(R"({"provision_s": 1, "uplinks_gib_per_s": 1})"),
             "f: /uplinks_gib_per_s: unknown key (did you mean 'uplink_gib_per_s'?)");
   EXPECT_EQ(error_of_stages(R"({"images": {"gib": 1}, "uplink_gib_per_s": 1})"),
@@ -86,15 +87,15 @@ TEST(StageReader, SaysWhereItIsWrong) {
   EXPECT_EQ(error_of_stages(R"({"images": {"gib": 1}})"),
             "f: /transfer_gib_per_s: is missing, and something is to be moved");
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "owner", "gib": 1}})"),
-            "f: /images/by: expected one of user|group|vc|name|family");
+            "f: /images/by: expected one of user|group|vc|name|family, not \"owner\"");
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "group", "gib": 1}})"), "f: /images/by: no job of the trace has one");
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "user", "of": {"bib": {"gb": 1}}}})"),
             "f: /images/of/bib/gb: unknown key (did you mean 'gib'?)");
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "user", "of": {"bob": {"gb": 1}}}})"),
             "f: /images/of/bob/gb: unknown key (did you mean 'gib'?)");
   EXPECT_EQ(error_of_stages(R"({"images": {"of": {"bob": {}}}})"), "f: /images/of: expected by with it");
-  EXPECT_EQ(error_of_stages(R"({"images": 3})"), "f: /images: expected an object");
-  EXPECT_EQ(error_of_stages("[]"), "f: expected an object");
+  EXPECT_EQ(error_of_stages(R"({"images": 3})"), "f: /images: expected an object, not 3");
+  EXPECT_EQ(error_of_stages("[]"), "f: expected an object, not []");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ import pytest
 gs = pytest.importorskip("gpusched_sim")
 from gpusched_sim import _core  # noqa: E402
 
-HEADER = "job_id,submit_s,duration_s,gpus,estimate_s,user,family\n"
-ROWS = "".join(f"j{i},{3 * i},{5 + 40 * (i % 5 == 0) + i % 7},{1 + i % 4},{60 + i},u{i % 3},{'net' if i % 2 else 'bert'}\n"
+HEADER = "job_id,submit_s,work_s,tasks,gpu_milli_per_task,estimate_s,user,family\n"
+ROWS = "".join(f"j{i},{3 * i},{5 + 40 * (i % 5 == 0) + i % 7},{1 + i % 4},1000,{60 + i},u{i % 3},{'net' if i % 2 else 'bert'}\n"
                for i in range(60))
 
 
@@ -27,8 +27,8 @@ def files(tmp_path_factory):
 
     return {
         "trace": write("jobs.csv", HEADER + ROWS),
-        "bad": write("bad.csv", HEADER + ROWS + "x,now,1,1,1,u,net\n"),
-        "large": write("large.csv", HEADER + ROWS + "x,400,1,64,1,u,net\n"),
+        "bad": write("bad.csv", HEADER + ROWS + "x,now,1,1,1000,1,u,net\n"),
+        "large": write("large.csv", HEADER + ROWS + "x,400,1,64,1000,1,u,net\n"),
         "failures": write("failures.json", '{"node": {"mtbf_h": 0.05, "repair_h": 0.01}}'),
         "stages": write("stages.json", '{"provision_s": 4}'),
         "elastic": write("elastic.json", '{"others": {"speedup": [[1, 1], [8, 4]]}}'),
@@ -98,7 +98,8 @@ def test_every_option_of_evaluate_changes_something_or_raises(files):
     values["elastic"] = "none.json"  # whose notes only the program prints
     elsewhere = {"seed": (3, {"traces": "synthetic:philly:50", "clusters": "4x8"}),
                  "drop_bad_rows": (True, {"traces": files["bad"]}), "oversize": ("drop", {"traces": files["large"]}),
-                 "history": (True, {"traces": files["trace"], "policies": ("sjf{estimate=history}", "fifo"), "windows": 2})}
+                 "history": (True, {"traces": "synthetic:philly:400", "clusters": "2x8", "window_jobs": 100,
+                                    "policies": ("sjf{estimate=history}", "fifo"), "windows": 2})}
     own = {"trace", "cluster", "policy", "threads"}
     names = {keyword for keyword, *_ in _core.evaluate_keywords()}
     assert names == set(values) | set(elsewhere) | own, "a new option needs a value here"
@@ -112,12 +113,12 @@ def test_every_option_of_evaluate_changes_something_or_raises(files):
 def test_every_option_of_a_sweep_changes_something_or_raises(files, tmp_path):
     sweep = {"base": {"trace": files["trace"], "cluster": "4x4"}, "grid": {"policy": ["fifo", "sjf"]}}
 
-    def text(name, **options):
+    def text(name, sweep=sweep, **options):
         done = gs.sweep(sweep, tmp_path / name, **options)
         return repr((done.done, done.timeouts, sorted(path.name for path in Path(done.out).iterdir())))
 
     plain = text("plain")
-    values = {"time_limit": 1e-6, "files": True, "launcher": "slurm", "slurm_options": "--partition=x", "runs_per_task": 2}
+    values = {"time_limit": "soon", "files": True, "launcher": "slurm", "slurm_options": "--partition=x", "runs_per_task": 2}
     assert {keyword for keyword, *_ in _core.sweep_keywords()} == set(values) | {"out", "threads"}
     for name, value in values.items():
         assert outcome(lambda: text(name, **{name: value})) != plain, name
@@ -139,12 +140,12 @@ def test_every_option_of_an_environment_changes_something_or_raises(files):
     pytest.importorskip("gymnasium")
     values = condition_values(files) | {
         "mode": "select_blocking", "knowledge": "oracle", "heuristic": "fcfs", "max_jobs": 4, "choose_nodes": True,
-        "sc20_backfill": True, "weights": {"jct": 1}, "discount_per_s": 0.01, "envs_per_window": 2, "window_jobs": 10,
+        "sc20_backfill": True, "weights": {"jct": 1}, "discount_per_s": 0.01, "window_jobs": 10,
         "warmup_jobs": 5, "stride": 3, "train_fraction": 0.3, "validation_fraction": 0.5, "arrival_scale": 0.5,
         "truncate": True, "split": "validation"}
     values |= {"elastic": "none.json", "restart_cost": "much", "checkpoint_cost": "much", "checkpoint_interval": "long"}
     elsewhere = {"oversize": ("drop", {"trace": files["large"], "split": "test", "window_jobs": 5}),
-                 "split": ("test", {}), "truncate": (True, {"window_jobs": 6})}
+                 "envs_per_window": (4, {"num_envs": 4}), "split": ("test", {}), "truncate": (True, {"window_jobs": 6})}
     own = {"num_envs", "autoreset", "threads"}  # arguments; the last changes no result
     names = {keyword.split(".")[0] for keyword, *_ in _core.env_keywords()}
     assert names == set(values) | set(elsewhere) | own, "a new option needs a value here"

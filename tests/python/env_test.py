@@ -195,7 +195,7 @@ def test_nodes_fail_by_laws(trace, tmp_path):
     assert calm[1] == pytest.approx(1) and stormy[1] < 0.9  # nodes out of service are in no group
     with pytest.raises(gs.Error, match="checkpoint-interval"):
         outcome(failures=str(laws), checkpoint_write=5)
-    with pytest.raises(gs.Error, match="failures: expected the name"):
+    with pytest.raises(gs.Error, match="failures: expected a text"):
         outcome(failures=3)
     with pytest.raises(gs.Error, match="none.json"):
         outcome(failures="none.json")

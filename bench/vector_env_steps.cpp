@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps per second of processor time of the C++ vector environment on the jobs of python_env.py, which runs this
 // program by turns with itself: vector_env_steps MODE ENVIRONMENTS SECONDS
-#include <cstdlib>
+#include <cstdint>
 #include <ctime>
 #include <iostream>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "gpusched/core/named_value.hpp"
 #include "gpusched/learn/vector_env.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/base/field_parser.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 namespace {
@@ -31,17 +32,19 @@ double steps_per_s(VectorEnv& env, Heuristic heuristic, double seconds) {
   return steps / (processor_s() - begin);
 }
 
-int run(std::string_view mode, std::uint32_t environments, double seconds) {
-  const auto found = value_from_name(action_mode_names, mode);
+// What is wrong with a word of the command line, in a line of its own.
+int complain(const std::string& why) {
+  std::cerr << "vector_env_steps: " << why << '\n';
+  return 2;
+}
+
+int run(ActionMode mode, std::uint32_t environments, double seconds) {
   const Result<RunInput> input = load_input({.trace = "synthetic:philly"});
-  if (!found || !input) {
-    std::cerr << "vector_env_steps: unknown mode or unreadable jobs\n";
-    return 1;
-  }
+  if (!input) return complain(input.error().to_string());
   const Result<std::vector<Window>> windows = make_windows(input->trace.jobs, {.jobs = 256}, Split::train);
-  if (!windows) return 1;
+  if (!windows) return complain(windows.error().to_string());
   AgendaOptions agenda;
-  agenda.mode = *found;
+  agenda.mode = mode;
   VectorEnv env(*windows, {}, input->cluster, {.env = {.agenda = agenda}, .environments = environments});
   std::cout << steps_per_s(env, agenda.heuristic, seconds) << '\n';
   return 0;
@@ -55,5 +58,17 @@ int main(int count, char** words) {
     std::cerr << "usage: vector_env_steps MODE ENVIRONMENTS SECONDS\n";
     return 2;
   }
-  return gpusched::run(words[1], static_cast<std::uint32_t>(std::atoi(words[2])), std::atof(words[3]));
+  const auto mode = gpusched::value_from_name(gpusched::action_mode_names, words[1]);
+  const auto environments = gpusched::parse_exact<std::uint32_t>(words[2]);
+  const auto seconds = gpusched::parse_number(words[3]);
+  if (!mode || *mode == gpusched::ActionMode::preempt) {
+    return gpusched::complain(
+        "MODE: expected one whose agent chooses jobs: fit_or_wait, select_blocking, backfill, "
+        "reserve or inspect");
+  }
+  if (!environments || *environments == 0 || *environments > 1u << 20) {
+    return gpusched::complain("ENVIRONMENTS: expected a whole number from 1 to 1048576");
+  }
+  if (!seconds || !(*seconds > 0)) return gpusched::complain("SECONDS: expected a number above 0");
+  return gpusched::run(*mode, *environments, *seconds);
 }

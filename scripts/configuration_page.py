@@ -4,8 +4,8 @@
 
     scripts/configuration_page.py [--check]
 
-With --check nothing is written: exit code 1 if the page is not what the schemas say, or if the keys that src/rl/train_config.cpp and
-src/policies/learned/network_config.hpp read, which have no schema, are not those of the table in docs/train.md.
+With --check nothing is written: exit code 1 if the page is not what the schemas say, or if docs/train.md names a key that no
+configuration has.
 """
 import json
 import pathlib
@@ -21,10 +21,34 @@ key is an error that names the nearest known one. For example `{"trace": {"path"
 a replay. `a.b` is the key `b` of the object `a`, `a.{b,c}` are two keys with one meaning, `a[]` is an entry of the array `a`, and `*` is any name. Keys
 without a default are left out, or needed where it says so.
 
-Elsewhere: the keys of `gpusched train` ([train.md](train.md#the-configuration)) and of `--communication` files
-([replay.md](replay.md#gangs-that-are-apart)), which have no schema, and device profiles, which `gpusched calibrate` writes
+Elsewhere: the keys of `gpusched train` ([train.md](train.md#the-configuration), `docs/train.schema.json`), of `gpusched serve`
+(`docs/serve.schema.json`), of `--communication` files ([replay.md](replay.md#gangs-that-are-apart)) and of device profiles
 (`src/calibration/profile/device_profile.schema.json`).
 """
+CONDITIONS = """
+## Conditions
+
+`placement`, `preemption`, `failures`, `stages`, `elastic`, `changes` and `fidelity` of a [replay](#replay) have the same key and the same option in
+every command; Python's functions and `VectorEnv` call them by the option (`restart_cost=60`). Who does not take one:
+
+"""
+# What is refused, in the order of the table of conditions.
+REFUSED = (
+    ("`--placement count`, or a cluster that is a pool", "`--failures`, `--stages`"),
+    ("`--placement count`", "`mig` or `sharing` of the cluster"),
+    ("`--checkpoint-write`", "no `--checkpoint-interval` and no `--checkpoint-rule`; `checkpoint_gib_per_gpu` of `--stages`; phases of `--elastic`"),
+    ("`--checkpoint-rule young`, `daly`", "no `--failures`; no time to write; `--checkpoint-interval`"),
+    ("`--changes` of `gpus`", "`--elastic`"),
+    ("`--throughputs`", "`--profile`, `--reference-profile`, `--slowdown`"),
+    ("`--communication`", "`--span-speed`"),
+    ("`--placement skew`", "no `--communication`"),
+    ("conservative backfilling, `slurm+easy`", "`mig` of the cluster"),
+    ("windows of `train` and `VectorEnv`", "a log of outages in `--failures`"),
+    ("`arrival_scale` of `train`, `load` of a sweep, but 1", "`--changes`"),
+    ("shuffled windows of `train`", "`--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`"),
+    ("several `cluster_scales` of `train`", "`--failures`, `--changes`"),
+    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`"),
+)
 FILES = (  # schema, title, what takes it, keys whose own keys another section has, what stands before the keys of a replay
     ("docs/scenario.schema.json", "Replay", "`gpusched replay --config FILE` ([replay.md](replay.md)); `--set KEY=VALUE` sets one key.", (), None),
     ("docs/evaluate.schema.json", "Evaluate", "`gpusched evaluate --config FILE` ([evaluate.md](evaluate.md)).", (), ""),
@@ -122,8 +146,28 @@ def without_replay(found, replay, prefix):
     return [row for row in found if not known(row)], f" {owner} these keys of a [replay](#replay), where the table does not have them: {listed}."
 
 
+def lacking(schema, node, path=""):
+    """{(who, why): keys} of the conditions below `node` that somebody does not take; an object stands for all its keys."""
+    found, children = {}, node.get("properties", {})
+    for name, child in children.items():
+        key = f"{path}.{name}" if path else name
+        for reason in child.get("x-lacking", {}).items():
+            found.setdefault(reason, []).append(key)
+        for reason, keys in lacking(schema, child, key).items():
+            found.setdefault(reason, []).extend(keys)
+    return {reason: [path] if path and len(keys) == len(children) > 1 else keys for reason, keys in found.items()}
+
+
+def conditions():
+    schema = json.loads((ROOT / "docs/scenario.schema.json").read_text())
+    lines = ["| who | key | because |", "|---|---|---|"]
+    lines += [f"| `{who}` | " + ", ".join(f"`{key}`" for key in keys) + f" | {cell(why)} |" for (who, why), keys in lacking(schema, schema).items()]
+    lines += ["", "What does not go together is refused by a line that says why:", "", "| this | not with |", "|---|---|"]
+    return CONDITIONS + "\n".join(lines + [f"| {this} | {other} |" for this, other in REFUSED]) + "\n"
+
+
 def page():
-    parts, replay = [HEAD], set()
+    parts, replay = [HEAD, conditions()], set()
     for file, title, taken, elsewhere, prefix in FILES:
         schema, shared = json.loads((ROOT / file).read_text()), ""
         found = list(rows(schema, schema, "", elsewhere))
@@ -134,23 +178,21 @@ def page():
     return "".join(parts)
 
 
-def train_keys():
-    """Problems: keys that the trainer reads and docs/train.md does not name, or the other way round."""
-    code = "".join((ROOT / file).read_text() for file in ("src/rl/train_config.cpp", "src/policies/learned/network_config.hpp"))
-    read = set(re.findall(r'\.read\w*\(\s*"(\w+)"', code))
-    names = re.search(r"bounded_figure_names\{(.*?)\};", (ROOT / "src/rl/train_config.hpp").read_text(), re.DOTALL).group(1)
-    read |= set(re.findall(r'"(\w+)"', names))
+def unknown_train_keys():
+    """Problems: keys in the table of docs/train.md that no configuration has."""
+    schema = json.loads((ROOT / "docs/train.schema.json").read_text())
+    known = {part for key, *_ in rows(schema, schema, "", ()) for part in re.split(r"[.{},]+", key)}
     section = (ROOT / "docs/train.md").read_text().split("## The configuration")[1].split("\n## ")[0]
     named = {part for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for word in re.findall(r"`([\w/]+)`", row)
              for part in word.split("/")}
-    return [f"docs/train.md does not name the key {key}" for key in sorted(read - named)] + [
-        f"docs/train.md names a key that nothing reads: {key}" for key in sorted(named - read)]
+    return [f"docs/train.md names a key that nothing reads: {key}" for key in sorted(named - known)]
 
 
 if __name__ == "__main__":
     if sys.argv[1:] not in ([], ["--check"]):
         sys.exit(__doc__)
     if sys.argv[1:]:
-        problems = train_keys() + ([] if PAGE.read_text() == page() else ["docs/configuration.md: run scripts/configuration_page.py"])
+        problems = unknown_train_keys()
+        problems += [] if PAGE.read_text() == page() else ["docs/configuration.md: run scripts/configuration_page.py"]
         sys.exit("\n".join(problems) or 0)
     PAGE.write_text(page())

@@ -298,7 +298,8 @@ JSON
   else
     cat <<JSON
 {"trace": "synthetic:philly:20000", "cluster": "${nodes}x8", $all,
- "env": {"mode": "preempt", "heuristic": "las", "restart_cost_s": 60, "weights": {"jct": 1}},
+ "preemption": {"restart_s": 60},
+ "env": {"mode": "preempt", "heuristic": "las", "weights": {"jct": 1}},
  "windows": {"jobs": $jobs, "warm_up_jobs": 64, "stride": 64, "train_fraction": 0.5, "validation_fraction": 0.2},
  "network": {"kind": "rank", "alpha": 1, "hold_jobs": 16},
  "ppo": {$ppo, "lambda_time_s": 14400}}

@@ -17,7 +17,7 @@
 
 #include "gpusched/online/online_scheduler.hpp"
 #include "src/policies/backfill/backfill.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include "src/program/commands.hpp"
 #include "src/sim/protocols/openb_inflation.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 
 namespace {

@@ -13,7 +13,7 @@ def main():
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8") as source:
         config = json.load(source)
-    config["trace"], config["cluster"], config["throughputs"] = sys.argv[3:]
+    config["trace"], config["cluster"], config["fidelity"]["throughputs"] = sys.argv[3:]
     if sys.argv[2] == "smoke":
         config["windows"] |= {"jobs": 40, "warm_up_jobs": 20, "stride": 20}
         config["search"] |= {"generations": 2, "population": 4, "windows": 2, "validate_every": 1}

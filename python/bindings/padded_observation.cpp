@@ -6,6 +6,9 @@
 #include <string_view>
 #include <tuple>
 
+#include "python/bindings/keywords.hpp"
+#include "src/policies/learned/agent_fields.hpp"
+
 namespace gpusched::python {
 namespace {
 
@@ -64,30 +67,30 @@ nb::dict padded_observation(const Observation& seen, std::uint32_t e, const Padd
   return result;
 }
 
-AgendaOptions agenda_options(const Json& given) {
-  AgendaOptions options;
-  options.mode = named(given, "mode", action_mode_names, options.mode);
+FieldTable agent_fields(AgendaOptions& options) {
+  FieldTable fields = agenda_fields(options, "", 65536);
+  std::erase_if(fields, [](const Field& field) { return field.path == "node_speeds" || field.path == "starvation_s"; });
+  return fields;
+}
+
+void check_agenda(const AgendaOptions& options) {
   if (options.mode == ActionMode::preempt) {
     throw InputError(
         "mode: preempt asks for scores of jobs, which this environment does not take; train it by `gpusched train`");
   }
-  options.knowledge = named(given, "knowledge", runtime_knowledge_names, options.knowledge);
-  options.heuristic = named(given, "heuristic", heuristic_names, options.heuristic);
-  options.max_jobs = whole(given, "max_jobs", options.max_jobs, 4, 65536);
-  options.choose_nodes = flag(given, "choose_nodes", options.choose_nodes);
-  options.sc20_backfill = flag(given, "sc20_backfill", options.sc20_backfill);
   if (const auto wrong = contradiction(options)) throw InputError("mode: " + std::string(*wrong));
+}
+
+AgendaOptions agenda_options(const std::string& json) {
+  AgendaOptions options;
+  set_options(agent_fields(options), json);
+  check_agenda(options);
   return options;
 }
 
 std::string agent_options_text(const AgendaOptions& options) {
-  return Json{{"mode", name_of(action_mode_names, options.mode)},
-              {"knowledge", name_of(runtime_knowledge_names, options.knowledge)},
-              {"heuristic", name_of(heuristic_names, options.heuristic)},
-              {"max_jobs", options.max_jobs},
-              {"choose_nodes", options.choose_nodes},
-              {"sc20_backfill", options.sc20_backfill}}
-      .dump();
+  AgendaOptions copy = options;
+  return fields_json(agent_fields(copy), true);
 }
 
 }  // namespace gpusched::python

@@ -13,7 +13,7 @@
 #include "gpusched/learn/agenda_options.hpp"
 #include "gpusched/learn/observation.hpp"
 #include "python/bindings/common.hpp"
-#include "python/bindings/json_options.hpp"
+#include "src/base/field_table.hpp"
 
 namespace gpusched::python {
 
@@ -38,10 +38,14 @@ void pad(const Observation& seen, std::uint32_t e, const PaddedShape& shape, con
 /// The same as new arrays by name, `global` too. `batched`: with a first axis of length 1.
 nb::dict padded_observation(const Observation& seen, std::uint32_t e, const PaddedShape& shape, bool batched);
 
-/// What an agent chooses and knows, from mode, knowledge, heuristic, max_jobs, choose_nodes and sc20_backfill, each
-/// with its default. Throws InputError.
-AgendaOptions agenda_options(const Json& given);
-/// The reverse: every one of those keys.
+/// The rows of what an agent chooses and knows, as far as padded observations show it. The pointers live as long as
+/// `options`.
+FieldTable agent_fields(AgendaOptions& options);
+/// What a JSON object of them gives. Throws InputError.
+AgendaOptions agenda_options(const std::string& json);
+/// Throws InputError: a combination that is none, or asks for scores instead of choices.
+void check_agenda(const AgendaOptions& options);
+/// The reverse of agenda_options(): every key.
 std::string agent_options_text(const AgendaOptions& options);
 
 /// A numpy array over `values`, which it owns.

@@ -274,7 +274,7 @@ class PythonAgent {
 
 PolicyInfo agent_info(Callable* callable) {
   const std::string text = nb::cast<std::string>(callable->function.attr("options_json"));
-  const AgendaOptions options = agenda_options(Json::parse(text));
+  const AgendaOptions options = agenda_options(text);
   return {.name = callable->name,
           .summary = "a trained agent in Python",
           .source = "Python",

@@ -23,14 +23,6 @@
 namespace gpusched::python {
 namespace {
 
-nb::list keywords_of(const FieldTable& fields) {
-  nb::list list;
-  for (const Field& field : fields) {
-    if (!field.flag.empty()) list.append(nb::make_tuple(keyword(field), field.meaning, field_text(field)));
-  }
-  return list;
-}
-
 nb::dict metrics_of(const Metrics& metrics) {
   nb::dict values;
   for (const MetricInfo& metric : metric_table()) {
@@ -115,7 +107,7 @@ nb::dict costs_of(const std::vector<std::unique_ptr<Callable>>& callables) {
 // Fits a trace that was read already, or reads the scenario's.
 Result<ReplayInput> load(const Scenario& scenario, const PolicyRegistry& registry, const PyTrace* trace) {
   if (trace == nullptr) return load_replay(scenario, registry);
-  auto fitted = fit_input(input_request(scenario), *trace->trace, {.cluster = "cluster", .placement = "placement"});
+  auto fitted = fit_input(input_request(scenario), *trace->trace);
   if (!fitted) return Unexpected{fitted.error()};
   return prepare_replay(scenario, registry, *std::move(fitted));
 }
@@ -124,8 +116,18 @@ nb::dict replay(const std::string& keywords, const PyTrace* trace, const nb::dic
   Scenario scenario;
   set_keywords(scenario_fields(scenario), keywords);
   if (trace != nullptr) scenario.trace = trace->trace->report.path;
-  if (!scenario.out.empty()) throw InputError("out: replay() returns tables; write files by the program's --out");
-  check(check_scenario(scenario));
+  refuse_keywords(keywords,
+                  {{"out", "replay() returns tables; write files by the program's --out"},
+                   {"json", "replay() returns what it holds"},
+                   {"trace_events", "of files alone: use the program's --out"},
+                   {"timeline", "of files alone: use the program's --out"},
+                   {"decision_times", "Run.decision_us tells it of callables; the program tells it of others"},
+                   {"split", "of the program's output alone: group Run.jobs"},
+                   {"recorded", "of the program's output alone"}});
+  const auto good = [&](const Result<void>& result) {
+    if (!result) throw keyword_error(result.error(), scenario_fields(scenario));
+  };
+  good(check_scenario(scenario));
   PolicyRegistry registry = PolicyRegistry::standard();
   std::atomic<bool> stop = false;
   const auto added = add_callables(registry, callables, stop);
@@ -140,13 +142,18 @@ nb::dict replay(const std::string& keywords, const PyTrace* trace, const nb::dic
     runs.emplace(run_replay(**input, registry, threads, {.splits = false, .job_files = tables}, progress));
   });
   for (const auto& callable : added) callable->rethrow();
-  check(*input ? Result<void>{} : Unexpected{input->error()});
-  check(*runs ? Result<void>{} : Unexpected{runs->error()});
+  good(*input ? Result<void>{} : Unexpected{input->error()});
+  good(*runs ? Result<void>{} : Unexpected{runs->error()});
   nb::list list;
   for (PolicyRun& run : **runs) list.append(run_of(**input, run, tables));
   nb::dict result;
   result["runs"] = list;
-  result["notes"] = nb::cast(left_out_lines((*input)->trace.report));
+  std::vector<std::string> notes = left_out_lines((*input)->trace.report);
+  const RunConditions& conditions = (*input)->conditions;
+  for (const auto& more : {conditions.runtime.notes, conditions.notes}) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
+  result["notes"] = nb::cast(notes);
   result["costs"] = costs_of(added);
   return result;
 }
@@ -167,7 +174,12 @@ nb::dict evaluate(const std::string& keywords, const nb::dict& callables,
   EvaluateScenario scenario;
   set_keywords(evaluate_fields(scenario), keywords);
   if (scenario.protocol != "windows") throw InputError("protocol: evaluate() has windows alone; the program has sc20");
-  check(check_evaluate_scenario(scenario));
+  refuse_keywords(keywords, {{"out", "evaluate() returns tables; write files by the program's --out"},
+                             {"json", "Evaluation.data holds it"}});
+  const auto good = [&](const Result<void>& result) {
+    if (!result) throw keyword_error(result.error(), evaluate_fields(scenario));
+  };
+  good(check_evaluate_scenario(scenario));
   PolicyRegistry registry = PolicyRegistry::standard();
   std::atomic<bool> stop = false;
   const auto added = add_callables(registry, callables, stop);
@@ -183,8 +195,8 @@ nb::dict evaluate(const std::string& keywords, const nb::dict& callables,
     evaluations.emplace(run_evaluation(**plan, registry, threads, progress));
   });
   for (const auto& callable : added) callable->rethrow();
-  check(*plan ? Result<void>{} : Unexpected{plan->error()});
-  check(*evaluations ? Result<void>{} : Unexpected{evaluations->error()});
+  good(*plan ? Result<void>{} : Unexpected{plan->error()});
+  good(*evaluations ? Result<void>{} : Unexpected{evaluations->error()});
   nb::dict result;
   result["text"] = evaluation_text(**plan, **evaluations);
   result["json"] = evaluation_json(scenario, **plan, **evaluations, {});
@@ -236,6 +248,10 @@ void bind_runs(nb::module_& module) {
   module.def("evaluate_keywords", [] {
     EvaluateScenario scenario;
     return keywords_of(evaluate_fields(scenario));
+  });
+  module.def("condition_keywords", [] {
+    ConditionOptions options;
+    return keywords_of(condition_fields(options, "VectorEnv"));
   });
   module.def("report", &report, nb::arg("folders"));
   module.def("policies", &policies);

@@ -79,6 +79,8 @@ Result<SweepEnd> run_all(const SweepPlan& plan, const PolicyRegistry& registry, 
 
 nb::dict sweep(const std::string& text, const std::string& file, const std::string& keywords, bool retry,
                bool dry_run) {
+  refuse_keywords(keywords, {{"slurm_options", "of `gpusched sweep --launcher slurm`"},
+                             {"runs_per_task", "of `gpusched sweep --launcher slurm`"}});
   const PolicyRegistry registry = PolicyRegistry::standard();
   std::atomic<bool> stop = false;
   std::optional<Result<SweepPlan>> plan;
@@ -109,6 +111,10 @@ nb::dict sweep(const std::string& text, const std::string& file, const std::stri
 }  // namespace
 
 void bind_sweeps(nb::module_& module) {
+  module.def("sweep_keywords", [] {
+    Sweep sweep;
+    return keywords_of(sweep_own_fields(sweep));
+  });
   module.def("sweep", &sweep, nb::arg("text"), nb::arg("file"), nb::arg("keywords"), nb::arg("retry"),
              nb::arg("dry_run"));
 }

@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "traces/core/trace_reader.hpp"
 
 namespace gpusched::python {

@@ -10,11 +10,11 @@
 #include <string_view>
 
 #include "gpusched/core/named_value.hpp"
+#include "python/bindings/keywords.hpp"
 #include "python/bindings/padded_observation.hpp"
 #include "python/bindings/trace.hpp"
-#include "src/sim/failures.hpp"
-#include "traces/core/failure_reader.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/conditions/run_conditions.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched::python {
 namespace {
@@ -23,7 +23,8 @@ namespace {
 struct EnvData {
   std::vector<Window> windows;
   Cluster cluster;
-  NodeFailures failures;
+  Placement placement = Placement::consolidate;
+  RunConditions conditions;
 };
 
 struct PyEnvState {
@@ -332,98 +333,110 @@ constexpr std::array<NamedValue<AutoresetMode>, 3> autoreset_names{{{"next_step"
 constexpr std::array<NamedValue<Split>, 3> split_words{
     {{"train", Split::train}, {"validation", Split::validation}, {"test", Split::test}}};
 
-PreemptionCost preemption_cost(const Json& given) {
-  const auto seconds = [&](const char* key) { return from_seconds(number(given, key, 0, 0, 1e9)); };
-  FailureOptions failures;
-  if (given.contains("failures"))
-    failures.file = given["failures"].is_string() ? given["failures"].get<std::string>() : "";
-  failures.checkpoint_rule =
-      name_of(checkpoint_rule_names, named(given, "checkpoint_rule", checkpoint_rule_names, CheckpointRule::fixed));
-  const auto cost = preemption_of({.restart = seconds("restart_cost_s"),
-                                   .checkpoint_interval = seconds("checkpoint_interval_s"),
-                                   .periodic_checkpoint = seconds("checkpoint_write_s")},
-                                  failures);
-  check(cost ? Result<void>{} : Unexpected{cost.error()});
-  return *cost;
+// What is asked for by keyword.
+struct EnvRequest {
+  VectorEnvOptions options;
+  WindowOptions windows = {};
+  ConditionOptions conditions = {};
+  Split split = Split::train;
+  std::string oversize = "error";
+};
+
+// Each row's path is its keyword.
+FieldTable env_fields(EnvRequest& request) {
+  VectorEnvOptions& options = request.options;
+  WindowOptions& windows = request.windows;
+  const auto row = [](const char* path, FieldTarget target, double least, double most) {
+    return Field{
+        .path = path, .flag = "", .meaning = "", .target = std::move(target), .range = Field::Range{least, most}};
+  };
+  FieldTable fields = agent_fields(options.env.agenda);
+  append_fields(fields, by_keyword(condition_fields(request.conditions, "VectorEnv")));
+  for (std::size_t term = 0; term < reward_terms; ++term) {
+    fields.push_back(
+        row(("weights." + std::string(reward_names[term])).c_str(), &options.env.weights[term], -1e9, 1e9));
+  }
+  append_fields(fields, {row("discount_per_s", &options.env.discount_per_s, 0, 1e6),
+                         word_field("autoreset", "", "", options.autoreset, autoreset_names),
+                         row("num_envs", &options.environments, 1, 1u << 20),
+                         row("envs_per_window", &options.environments_per_window, 1, 1u << 20),
+                         row("threads", &options.threads, 1, 256),
+                         row("window_jobs", &windows.jobs, 1, 1u << 30),
+                         row("warmup_jobs", &windows.warm_up_jobs, 0, 1u << 30),
+                         row("stride", &windows.stride, 1, 1u << 30),
+                         row("train_fraction", &windows.train_fraction, 0, 1),
+                         row("validation_fraction", &windows.validation_fraction, 0, 1),
+                         row("arrival_scale", &windows.arrival_scale, 1e-6, 1e6),
+                         {"truncate", "", "", &windows.truncate},
+                         word_field("split", "", "", request.split, split_words),
+                         {"oversize", "", "", &request.oversize, {"error", "drop", "clamp"}}});
+  return fields;
 }
 
-VectorEnvOptions env_options(const Json& given) {
-  VectorEnvOptions options;
-  options.env.agenda = agenda_options(given);
-  if (given.contains("weights")) {
-    if (!given["weights"].is_object()) throw InputError("weights: expected a dict of reward terms");
-    options.env.weights = {};
-    for (const auto& [name, value] : given["weights"].items()) {
-      const auto place = std::find(reward_names.begin(), reward_names.end(), name);
-      if (place == reward_names.end()) throw InputError("weights: no reward term is called '" + name + "'");
-      if (!value.is_number()) throw InputError("weights: " + name + ": expected a number");
-      options.env.weights[static_cast<std::size_t>(place - reward_names.begin())] = value.get<double>();
-    }
-  }
-  options.env.engine.preemption = preemption_cost(given);
-  options.env.discount_per_s = number(given, "discount_per_s", 0, 0, 1e6);
-  options.autoreset = named(given, "autoreset", autoreset_names, options.autoreset);
-  options.environments = whole(given, "num_envs", 16, 1, 1u << 20);
-  options.environments_per_window = whole(given, "envs_per_window", 1, 1, options.environments);
-  if (options.environments % options.environments_per_window != 0) {
+EnvRequest env_request(const std::string& json) {
+  EnvRequest request{.options = {.environments = 16}};
+  if (nlohmann::json::parse(json).contains("weights")) request.options.env.weights = {};
+  set_options(env_fields(request), json,
+              {{"restart_cost_s", "restart_cost"},
+               {"checkpoint_interval_s", "checkpoint_interval"},
+               {"checkpoint_write_s", "checkpoint_write"}});
+  check_agenda(request.options.env.agenda);
+  if (request.options.environments % request.options.environments_per_window != 0) {
     throw InputError("envs_per_window: expected a divisor of num_envs");
   }
-  options.threads = whole(given, "threads", 1, 1, 256);
-  return options;
-}
-
-// A log of outages has times on the clock of the whole trace, which windows leave.
-NodeFailures failure_laws(const Json& file, const Cluster& cluster) {
-  if (!file.is_string()) throw InputError("failures: expected the name of a file");
-  auto failures = read_failures(file.get<std::string>(), cluster, Time{}, 0);
-  check(failures ? Result<void>{} : Unexpected{failures.error()});
-  if (!failures->changes().empty()) {
-    throw InputError("failures: expected laws alone; a log of outages is of one time, and windows are of many");
+  if (!request.conditions.changes.empty() && request.windows.arrival_scale != 1) {
+    throw InputError("arrival_scale: expected 1 with changes, whose times it would not move");
   }
-  return *std::move(failures);
+  return request;
 }
 
-WindowOptions window_options(const Json& given) {
-  WindowOptions options;
-  options.jobs = whole(given, "window_jobs", options.jobs, 1, 1u << 30);
-  options.warm_up_jobs = whole(given, "warmup_jobs", options.warm_up_jobs, 0, 1u << 30);
-  options.stride = whole(given, "stride", options.stride, 1, 1u << 30);
-  options.train_fraction = number(given, "train_fraction", options.train_fraction, 0, 1);
-  options.validation_fraction = number(given, "validation_fraction", options.validation_fraction, 0, 1);
-  options.arrival_scale = number(given, "arrival_scale", options.arrival_scale, 1e-6, 1e6);
-  options.truncate = flag(given, "truncate", options.truncate);
-  return options;
+// Cluster, windows and conditions of a trace, as asked for.
+Result<std::shared_ptr<EnvData>> load_data(const PyTrace& trace, const std::string& cluster,
+                                           const EnvRequest& request) {
+  auto input = fit_input({.trace = trace.trace->report.path,
+                          .cluster = cluster,
+                          .placement = request.conditions.placement,
+                          .oversize = oversize_from_word(request.oversize)},
+                         *trace.trace);
+  if (!input) return Unexpected{input.error()};
+  auto data = std::make_shared<EnvData>();
+  data->cluster = std::move(input->cluster);
+  data->placement = input->placement;
+  auto conditions = load_conditions(request.conditions, input->trace.jobs, data->cluster, 0);
+  if (!conditions) return Unexpected{conditions.error()};
+  data->conditions = *std::move(conditions);
+  if (auto fit = check_for_windows(data->conditions, request.conditions); !fit) return Unexpected{fit.error()};
+  auto windows = make_windows(input->trace.jobs, request.windows, request.split);
+  if (!windows) return Unexpected{windows.error()};
+  data->windows = *std::move(windows);
+  for (Window& window : data->windows) {
+    const std::uint32_t first = window.start - window.first_scored;
+    window.changes = data->conditions.changes.slice(first, window.jobs.size());
+  }
+  return data;
 }
 
 std::unique_ptr<PyVectorEnv> make_env(const PyTrace& trace, const std::string& cluster, const std::string& json) {
-  const Json given = Json::parse(json);
-  VectorEnvOptions options = env_options(given);
-  const WindowOptions windows = window_options(given);
-  const std::string oversize = given.value("oversize", Json("error")).dump();
-  if (oversize != "\"error\"" && oversize != "\"drop\"" && oversize != "\"clamp\"") {
-    throw InputError("oversize: expected one of error, drop, clamp, not " + oversize);
-  }
-  const Split split = named(given, "split", split_words, Split::train);
-  std::optional<Result<RunInput>> input;
-  std::optional<Result<std::vector<Window>>> made;
+  EnvRequest request = env_request(json);
+  std::optional<Result<std::shared_ptr<EnvData>>> loaded;
   {
     const nb::gil_scoped_release unlocked;
-    input.emplace(fit_input({.trace = trace.trace->report.path,
-                             .cluster = cluster,
-                             .oversize = oversize_from_word(std::string_view(oversize).substr(1, oversize.size() - 2))},
-                            *trace.trace, {.cluster = "cluster", .placement = "placement"}));
-    if (*input) made.emplace(make_windows((*input)->trace.jobs, windows, split));
+    loaded.emplace(load_data(trace, cluster, request));
   }
-  check(*input ? Result<void>{} : Unexpected{input->error()});
-  check(*made ? Result<void>{} : Unexpected{made->error()});
-  auto data = std::make_shared<EnvData>();
-  data->windows = *std::move(*made);
-  data->cluster = std::move((*input)->cluster);
-  if (given.contains("failures")) {
-    data->failures = failure_laws(given["failures"], data->cluster);
-    options.env.failures = &data->failures;
-  }
-  return std::make_unique<PyVectorEnv>(std::move(data), options);
+  if (!*loaded) throw keyword_error(loaded->error(), condition_table(request.conditions));
+  const std::shared_ptr<EnvData> data = **loaded;
+  EnvOptions& env = request.options.env;
+  env.engine.placement = data->placement;
+  env.engine.preemption = data->conditions.preemption;
+  env.inputs = data->conditions.inputs();
+  return std::make_unique<PyVectorEnv>(data, request.options);
+}
+
+nb::list env_keywords() {
+  EnvRequest request;
+  FieldTable fields = env_fields(request);
+  for (Field& field : fields) field.flag.clear();  // paths are keywords here
+  return keywords_of(fields);
 }
 
 template <std::size_t size>
@@ -457,6 +470,7 @@ void bind_vector_env(nb::module_& module) {
       .def_prop_ro("agent_options", &PyVectorEnv::agent_options)
       .def_prop_ro("windows", &PyVectorEnv::window_count);
   module.def("make_env", &make_env, nb::arg("trace"), nb::arg("cluster"), nb::arg("options"));
+  module.def("env_keywords", &env_keywords);
   module.attr("reward_terms") = words(reward_names);
 }
 

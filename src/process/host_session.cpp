@@ -2,7 +2,6 @@
 #include "src/process/host_session.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -10,8 +9,8 @@
 #include "src/base/nearest_name.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/programs/process_messages.hpp"
-#include "traces/core/cluster_reader.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/cluster_reader.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 namespace {
@@ -37,12 +36,6 @@ std::string word_of(const Json& message, const char* key) {
   return entry != message.end() && entry->is_string() ? entry->get<std::string>() : std::string();
 }
 
-// The keys that hold no list or object of their own.
-Json without(Json message, std::initializer_list<const char*> keys) {
-  for (const char* key : keys) message.erase(key);
-  return message;
-}
-
 Result<Cluster> cluster_of(const Json& value) {
   if (value.is_string()) return parse_cluster(value.get<std::string>());
   if (value.is_object()) return cluster_from_json(value.dump(), input_name);
@@ -51,14 +44,22 @@ Result<Cluster> cluster_of(const Json& value) {
 
 }  // namespace
 
+FieldTable serve_fields(ServeOptions& options) {
+  FieldTable fields{{"policy", "--policy", "the policy that decides; `gpusched policies` lists all", &options.policy}};
+  append_fields(fields, condition_fields(options.conditions, "serve"));
+  fields.push_back({"seed", "--seed", "of random placement and of policies that draw", &options.seed});
+  return fields;
+}
+
+std::string serve_schema() {
+  ServeOptions defaults;
+  return fields_schema(serve_fields(defaults), "gpusched serve",
+                       "What `gpusched serve --config FILE` takes. Every key but policy is optional.");
+}
+
 Result<HostSession> HostSession::create(const ServeOptions& options) {
-  if (auto policy = one_policy(options.policy); !policy) return Unexpected{policy.error()};
-  const std::vector<std::string> words = placement_words();
-  if (std::find(words.begin(), words.end(), options.placement) == words.end()) {
-    return Unexpected{
-        Error{.message = "expected one of " + joined(words, "|") + suggest_nearest(options.placement, words),
-              .field = "--placement"}};
-  }
+  if (options.policy.empty()) return bad_option("policy", "is missing; give the one that decides");
+  if (auto policy = one_policy(options.policy); !policy) return Unexpected{in_option("policy", policy.error())};
   return HostSession(options);
 }
 
@@ -91,25 +92,26 @@ Result<std::string> HostSession::answer(const std::string& line) {
 }
 
 Result<std::string> HostSession::answer_hello(const Json& message) {
-  const Json rest = without(message, {"cluster", "jobs"});
-  JsonFields fields(rest, input_name);
+  JsonFields fields(message, input_name);
   read_greeting(fields);
   bool nodes_may_fail = false;
   fields.read("nodes_may_fail", nodes_may_fail);
+  fields.require("cluster");
+  const Json* const machines = fields.find("cluster");
+  const Json* const jobs = fields.find("jobs");
   if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
-  if (!message.contains("cluster")) return wrong("is missing", "/cluster");
-  auto cluster = cluster_of(message["cluster"]);
+  auto cluster = cluster_of(*machines);
   if (!cluster) return wrong(cluster.error().message, "/cluster" + cluster.error().field);
   EngineOptions options{.seed = options_.seed};
-  const bool counts = options_.placement == count_placement;
-  if (!counts) options.placement = *placement_from_name(options_.placement);
+  const bool counts = options_.conditions.placement == count_placement;
+  if (!counts) options.placement = *placement_from_name(options_.conditions.placement);
   const auto make = [spec = *one_policy(options_.policy), seed = options_.seed](const JobTable& table,
-                                                                                const Cluster& machines) {
-    return make_policy(policies(), spec, {.jobs = &table, .cluster = &machines, .seed = seed});
+                                                                                const Cluster& nodes) {
+    return make_policy(policies(), spec, {.jobs = &table, .cluster = &nodes, .seed = seed});
   };
   scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options, nodes_may_fail);
-  if (message.contains("jobs")) {
-    if (auto announced = announce_jobs(message["jobs"]); !announced) return Unexpected{announced.error()};
+  if (jobs != nullptr) {
+    if (auto announced = announce_jobs(*jobs); !announced) return Unexpected{announced.error()};
   }
   Json answer = greeting();
   answer["name"] = options_.policy;
@@ -130,16 +132,15 @@ Result<void> HostSession::announce_jobs(const Json& jobs) {
 }
 
 Result<std::string> HostSession::answer_events(const Json& message) {
-  const Json rest = without(message, {"events"});
-  JsonFields fields(rest, input_name);
+  JsonFields fields(message, input_name);
   std::string type;
   Time now;
   fields.read("type", type);
   fields.require("time_us");
   fields.read("time_us", now.us, -9e15);
+  fields.require("events");
+  const Json* const events = fields.read_array("events");
   if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
-  const auto events = message.find("events");
-  if (events == message.end() || !events->is_array()) return wrong("expected an array", "/events");
   for (std::size_t i = 0; i < events->size(); ++i) {
     if (auto taken = take_event((*events)[i], "/events/" + std::to_string(i)); !taken) return Unexpected{taken.error()};
   }

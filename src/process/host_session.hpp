@@ -8,17 +8,25 @@
 #include <string>
 
 #include "gpusched/online/online_scheduler.hpp"
+#include "src/base/field_table.hpp"
 #include "src/base/json_fields.hpp"
+#include "src/conditions/condition_options.hpp"
 #include "src/policies/seam/registry.hpp"
 
 namespace gpusched {
 
 /// How gpusched decides for the host.
 struct ServeOptions {
-  std::string policy;                     ///< one, as --policy takes it
-  std::string placement = "consolidate";  ///< one of placement_words()
+  std::string policy;                ///< one, as --policy takes it
+  ConditionOptions conditions = {};  ///< those that `serve` takes
   std::uint64_t seed = 0;
 };
+
+/// Every field of `options`. The pointers live as long as it.
+FieldTable serve_fields(ServeOptions& options);
+
+/// The JSON Schema (draft 2020-12) of `gpusched serve --config FILE`; docs/serve.schema.json is this text.
+std::string serve_schema();
 
 /// A value of lines in, lines out; it knows no pipe.
 class HostSession {

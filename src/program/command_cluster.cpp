@@ -12,9 +12,9 @@
 
 #include "src/base/atomic_file.hpp"
 #include "src/program/commands.hpp"
-#include "traces/core/cluster_reader.hpp"
-#include "traces/core/kubernetes_nodes.hpp"
-#include "traces/core/slurm_nodes.hpp"
+#include "src/world/cluster_reader.hpp"
+#include "src/world/kubernetes_nodes.hpp"
+#include "src/world/slurm_nodes.hpp"
 #include "traces/tools/cluster_info.hpp"
 
 namespace gpusched {

@@ -39,11 +39,12 @@ int deliver(const EvaluateScenario& scenario, std::optional<OutputFolder>& folde
   return exit_done;
 }
 
-int evaluate_windows(const EvaluateScenario& scenario, Execution execution) {
+int evaluate_windows(const Asked<EvaluateScenario>& asked, Execution execution) {
+  const EvaluateScenario& scenario = asked.scenario;
   const auto begin = Clock::now();
   const PolicyRegistry registry = PolicyRegistry::standard();
   const auto plan = load_evaluation(scenario, registry);
-  if (!plan) return complain(plan.error());
+  if (!plan) return asked.complain_of(plan.error(), evaluate_fields);
   for (const std::string& line : evaluation_notes(*plan)) note(line);
   std::optional<OutputFolder> folder;
   if (const int code = open_folder(scenario.out, folder); code != exit_done) return code;
@@ -73,7 +74,8 @@ int evaluate_windows(const EvaluateScenario& scenario, Execution execution) {
                   Interruption::exit_code());
 }
 
-int evaluate_sc20(const EvaluateScenario& scenario, Execution execution) {
+int evaluate_sc20(const Asked<EvaluateScenario>& asked, Execution execution) {
+  const EvaluateScenario& scenario = asked.scenario;
   const auto begin = Clock::now();
   std::optional<OutputFolder> folder;
   if (const int code = open_folder(scenario.out, folder); code != exit_done) return code;
@@ -85,17 +87,19 @@ int evaluate_sc20(const EvaluateScenario& scenario, Execution execution) {
     });
     return run_sc20_evaluation(scenario, PolicyRegistry::standard(), progress);
   }();
-  if (!evaluation) return complain(evaluation.error());
+  if (!evaluation) return asked.complain_of(evaluation.error(), evaluate_fields);
   execution = finished(std::move(execution), begin);
   return deliver(scenario, folder, scenario.out.empty() ? Files{} : sc20_files(scenario, *evaluation, execution),
                  scenario.json ? sc20_json(scenario, *evaluation, execution) : sc20_text(*evaluation));
 }
 
-int evaluate(const EvaluateScenario& scenario) {
-  if (auto checked = check_evaluate_scenario(scenario); !checked) return complain(checked.error());
+int evaluate(const Asked<EvaluateScenario>& asked) {
+  if (auto checked = check_evaluate_scenario(asked.scenario); !checked) {
+    return asked.complain_of(checked.error(), evaluate_fields);
+  }
   Execution execution{.started = utc_now()};
-  return scenario.protocol == "sc20" ? evaluate_sc20(scenario, std::move(execution))
-                                     : evaluate_windows(scenario, std::move(execution));
+  return asked.scenario.protocol == "sc20" ? evaluate_sc20(asked, std::move(execution))
+                                           : evaluate_windows(asked, std::move(execution));
 }
 
 }  // namespace
@@ -119,13 +123,13 @@ void add_evaluate_command(CLI::App& program, int& exit_code) {
       std::fputs(evaluate_schema().c_str(), stdout);
       return;
     }
-    const auto scenario = scenario_from<EvaluateScenario>(*arguments, evaluate_fields, read_evaluate_file);
-    if (!scenario) {
-      exit_code = complain(scenario.error());
+    const auto asked = scenario_from<EvaluateScenario>(*arguments, evaluate_fields, read_evaluate_file);
+    if (!asked) {
+      exit_code = complain(asked.error());
     } else if (arguments->print_config) {
-      std::fputs(evaluate_scenario_json(*scenario, true).c_str(), stdout);
+      std::fputs(evaluate_scenario_json(asked->scenario, true).c_str(), stdout);
     } else {
-      exit_code = evaluate(*scenario);
+      exit_code = evaluate(*asked);
     }
   });
 }

@@ -22,7 +22,7 @@
 #include "src/sim/replay.hpp"
 #include "src/sim/report.hpp"
 #include "src/sim/scenario.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {
@@ -112,13 +112,15 @@ int report(const Scenario& scenario, const ReplayInput& input, const std::vector
   return exit_done;
 }
 
-int replay(const Scenario& scenario) {
+int replay(const Asked<Scenario>& asked) {
+  const Scenario& scenario = asked.scenario;
+  const auto refuse = [&](const Error& error) { return asked.complain_of(error, scenario_fields); };
   Execution execution{.started = utc_now()};
   const auto begin = std::chrono::steady_clock::now();
   const PolicyRegistry registry = PolicyRegistry::standard();
-  if (auto checked = check_scenario(scenario); !checked) return complain(checked.error());
+  if (auto checked = check_scenario(scenario); !checked) return refuse(checked.error());
   auto input = load_replay(scenario, registry);
-  if (!input) return complain(input.error());
+  if (!input) return refuse(input.error());
   std::optional<OutputFolder> folder;
   if (const int code = open_folder(scenario.out, folder); code != exit_done) return code;
 
@@ -126,7 +128,7 @@ int replay(const Scenario& scenario) {
   std::optional<PolicyFiles> files;
   if (folder) files.emplace(*folder, *input);
   auto runs = run_policies(scenario, *input, registry, files);
-  if (!runs) return complain(runs.error());
+  if (!runs) return refuse(in_option("policies", runs.error()));
   if (files && !files->written()) return complain(files->written().error(), exit_failed);
   execution.missing = take_missing(*runs);
   execution.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -177,13 +179,13 @@ void add_replay_command(CLI::App& program, int& exit_code) {
       std::fputs(scenario_schema().c_str(), stdout);
       return;
     }
-    const auto scenario = scenario_from<Scenario>(*arguments, scenario_fields, read_scenario_file);
-    if (!scenario) {
-      exit_code = complain(scenario.error());
+    const auto asked = scenario_from<Scenario>(*arguments, scenario_fields, read_scenario_file);
+    if (!asked) {
+      exit_code = complain(asked.error());
     } else if (arguments->print_config) {
-      std::fputs(scenario_json(*scenario, true).c_str(), stdout);
+      std::fputs(scenario_json(asked->scenario, true).c_str(), stdout);
     } else {
-      exit_code = replay(*scenario);
+      exit_code = replay(*asked);
     }
   });
 }

@@ -4,14 +4,15 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 
-#include "src/base/nearest_name.hpp"
+#include "src/base/strict_json.hpp"
 #include "src/policies/programs/process_messages.hpp"
 #include "src/policies/seam/policy_failure.hpp"
 #include "src/process/host_session.hpp"
 #include "src/program/commands.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/program/field_options.hpp"
 
 namespace gpusched {
 namespace {
@@ -26,10 +27,20 @@ int give_up(const std::string& why, int code) {
   return complain(why, code);
 }
 
-int serve(const ServeOptions& options) {
+Result<std::set<std::string>> read_serve_file(ServeOptions& options, const std::string& path) {
+  if (path == "-") return bad_option("config", "expected a file: standard input is the host's");
+  const auto text = read_text_file(path);
+  if (!text) return Unexpected{text.error()};
+  const auto json = read_fields(serve_fields(options), *text, path);
+  if (!json) return Unexpected{json.error()};
+  return given_paths(serve_fields(options), config_of(*json));
+}
+
+int serve(const Asked<ServeOptions>& asked) {
+  const ServeOptions& options = asked.scenario;
   std::signal(SIGPIPE, SIG_IGN);  // a host that left is an error of the write
   auto session = HostSession::create(options);
-  if (!session) return complain(session.error());
+  if (!session) return asked.complain_of(session.error(), serve_fields);
   std::string line;
   while (!session->ended() && std::getline(std::cin, line)) {
     try {
@@ -47,18 +58,27 @@ int serve(const ServeOptions& options) {
 
 void add_serve_command(CLI::App& program, int& exit_code) {
   auto* command = program.add_subcommand("serve", "Decide for another simulator or a cluster");
-  const auto options = std::make_shared<ServeOptions>();
-  command->add_option("--policy", options->policy, "the policy that decides; `gpusched policies` lists all")
-      ->required();
-  command->add_option("--placement", options->placement, "how nodes are chosen: " + joined(placement_words(), "|"));
-  command->add_option("--seed", options->seed, "of random placement and of policies that draw");
+  const auto arguments = std::make_shared<FieldArguments>();
+  ServeOptions defaults;
+  add_field_options(*command, serve_fields(defaults), *arguments);
   command->footer(
       "Reads a JSON object a line from standard input and answers each on standard output.\n"
       "Exit codes: 0 after the message end, 2 what the host sent is wrong, 1 the\n"
       "policy or the pipe failed.\n"
       "Example:\n"
       "  python3 host.py jobs.csv 4x8 -- gpusched serve --policy fifo+easy\n");
-  command->callback([options, &exit_code] { exit_code = serve(*options); });
+  command->callback([arguments, &exit_code] {
+    if (arguments->print_schema) return print(serve_schema());
+    const auto asked = scenario_from<ServeOptions>(*arguments, serve_fields, read_serve_file);
+    if (!asked) {
+      exit_code = complain(asked.error());
+    } else if (arguments->print_config) {
+      ServeOptions copy = asked->scenario;
+      print(fields_json(serve_fields(copy), true));
+    } else {
+      exit_code = serve(*asked);
+    }
+  });
 }
 
 }  // namespace gpusched

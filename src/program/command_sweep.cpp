@@ -318,29 +318,14 @@ int sweep_command(const SweepArguments& arguments) {
   return arguments.dry_run ? list_runs(*plan, arguments.retry) : run_sweep(*plan, registry, arguments);
 }
 
-// An option or a flag for each own field of a sweep; the file is no option here.
-void add_own_options(CLI::App& command, SweepArguments& arguments) {
-  Sweep defaults;
-  for (const Field& field : sweep_own_fields(defaults)) {
-    if (std::holds_alternative<bool*>(field.target)) {
-      command.add_flag(field.flag, arguments.fields.switches[field.path], field.meaning);
-      continue;
-    }
-    std::vector<std::string>& given = arguments.fields.flags[field.path];
-    command
-        .add_option_function<std::string>(
-            field.flag, [&given](const std::string& text) { given = {text}; }, field.meaning)
-        ->default_str(field_text(field));
-  }
-}
-
 }  // namespace
 
 void add_sweep_command(CLI::App& program, int& exit_code) {
   auto* command = program.add_subcommand("sweep", "Replay every point of a grid, with resumption");
   const auto arguments = std::make_shared<SweepArguments>();
   command->add_option("file", arguments->file, "JSON file with base, grid and list; - for standard input");
-  add_own_options(*command, *arguments);
+  Sweep defaults;
+  add_row_options(*command, sweep_own_fields(defaults), arguments->fields);
   command->add_flag("--dry-run", arguments->dry_run, "list the runs and which are stored, and stop");
   command->add_flag("--retry", arguments->retry, "run again what is stored without figures");
   command->add_flag("--no-wait", arguments->no_wait, "with slurm: submit and stop; the same command gathers later");

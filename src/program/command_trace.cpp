@@ -10,7 +10,7 @@
 #include "src/program/option_checks.hpp"
 #include "src/sim/report.hpp"
 #include "src/sim/right_sizing.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 #include "traces/tools/trace_convert.hpp"
 #include "traces/tools/trace_info.hpp"

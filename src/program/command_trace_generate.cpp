@@ -14,7 +14,7 @@
 #include "src/program/commands.hpp"
 #include "src/program/option_checks.hpp"
 #include "src/sim/twin_check.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 #include "traces/synthetic/lublin_fit.hpp"
 #include "traces/synthetic/trace_fit.hpp"

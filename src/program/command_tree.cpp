@@ -7,7 +7,7 @@
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "src/program/help_formatter.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 #include "traces/synthetic/trace_model.hpp"
 

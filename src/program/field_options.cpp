@@ -15,6 +15,7 @@ namespace {
 std::string value_word(const Field& field) {
   if (!field.words.empty()) return joined(field.words, "|");
   if (std::holds_alternative<std::uint64_t*>(field.target)) return "N";
+  if (std::holds_alternative<std::uint32_t*>(field.target)) return "N";
   if (std::holds_alternative<double*>(field.target)) return "NUMBER";
   return std::holds_alternative<Time*>(field.target) ? "SECONDS" : "";
 }
@@ -33,16 +34,7 @@ Result<void> set_from_flag(const Field& field, const std::vector<std::string>& g
 
 }  // namespace
 
-void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments,
-                       const std::string& positional) {
-  CLI::Option* argument = nullptr;
-  if (const Field* field = find_field(defaults, positional)) {
-    arguments.positional_path = positional;
-    argument = command.add_option(field->flag.substr(2), arguments.positional, field->meaning);
-    if (!field->repeats()) argument->expected(1);
-  }
-  command.add_option("--config", arguments.config, "JSON file with any of the options below; - for standard input")
-      ->check(not_empty());
+void add_row_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments, bool show_defaults) {
   for (const Field& field : defaults) {
     if (field.flag.empty()) continue;
     if (std::holds_alternative<bool*>(field.target)) {
@@ -50,8 +42,9 @@ void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArgum
       continue;
     }
     const std::string words = field.words.empty() ? "" : ": " + joined(field.words, "|");
-    const bool is_argument = argument != nullptr && field.path == positional;
-    const std::string meaning = is_argument ? same_as(argument_name(*argument)) : field.meaning + words;
+    const CLI::Option* const argument =
+        field.path == arguments.positional_path ? command.get_option_no_throw(field.flag.substr(2)) : nullptr;
+    const std::string meaning = argument != nullptr ? same_as(argument_name(*argument)) : field.meaning + words;
     std::vector<std::string>& given = arguments.flags[field.path];
     CLI::Option* option = nullptr;
     if (field.repeats()) {
@@ -59,10 +52,23 @@ void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArgum
     } else {
       option = command.add_option_function<std::string>(
           field.flag, [&given](const std::string& text) { given = {text}; }, meaning);
-      option->default_str(field_text(field));
+      if (show_defaults) option->default_str(field_text(field));
     }
     if (const std::string kind = value_word(field); !kind.empty()) option->type_name(kind);
   }
+}
+
+void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArguments& arguments,
+                       const std::string& positional, bool show_defaults) {
+  if (const Field* field = find_field(defaults, positional)) {
+    arguments.positional_path = positional;
+    CLI::Option* argument = command.add_option(field->flag.substr(2), arguments.positional, field->meaning);
+    if (!field->repeats()) argument->expected(1);
+    argument->check(not_empty());
+  }
+  command.add_option("--config", arguments.config, "JSON file with any of the options below; - for standard input")
+      ->check(not_empty());
+  add_row_options(command, defaults, arguments, show_defaults);
   command.add_option("--set", arguments.settings, "path.to.key=value, as in the JSON file; may be repeated")
       ->allow_extra_args(false);
   command.add_flag("--print-config", arguments.print_config, "print the configuration in effect and stop");
@@ -97,6 +103,40 @@ Result<void> set_given_fields(const FieldTable& fields, const FieldArguments& ar
     }
   }
   return {};
+}
+
+std::set<std::string> paths_given(const FieldTable& fields, const FieldArguments& arguments) {
+  std::set<std::string> paths;
+  for (const auto& [path, texts] : arguments.flags) {
+    if (!texts.empty()) paths.insert(path);
+  }
+  for (const auto& [path, on] : arguments.switches) {
+    if (on) paths.insert(path);
+  }
+  if (!arguments.positional.empty()) paths.insert(arguments.positional_path);
+  for (const std::string& setting : arguments.settings) {
+    if (const Field* field = find_field(fields, setting.substr(0, setting.find('=')))) paths.insert(field->path);
+  }
+  return paths;
+}
+
+std::vector<std::string> words_of(const FieldArguments& arguments, const FieldTable& fields) {
+  std::vector<std::string> words;
+  if (!arguments.config.empty()) words.push_back("--config=" + arguments.config);
+  for (const Field& field : fields) {
+    const auto given = arguments.flags.find(field.path);
+    const auto on = arguments.switches.find(field.path);
+    if (on != arguments.switches.end() && on->second) words.push_back(field.flag);
+    if (given == arguments.flags.end()) continue;
+    for (const std::string& text : given->second) words.push_back(field.flag + "=" + text);
+  }
+  for (const std::string& setting : arguments.settings) words.push_back("--set=" + setting);
+  if (arguments.print_config) words.emplace_back("--print-config");
+  if (arguments.print_schema) words.emplace_back("--print-schema");
+  if (arguments.positional.empty()) return words;
+  words.emplace_back("--");  // a file may begin with a dash
+  words.insert(words.end(), arguments.positional.begin(), arguments.positional.end());
+  return words;
 }
 
 Result<void> check_standard_input(const FieldTable& fields, const FieldArguments& arguments) {

@@ -26,13 +26,7 @@ namespace {
 Result<Search> search_from(const SearchArguments& arguments, const PolicyRegistry& registry) {
   auto search = read_search_file(arguments.file, registry);
   if (!search) return search;
-  for (const Field& field : search_own_fields(*search)) {
-    const auto given = arguments.options.find(field.flag);
-    if (given == arguments.options.end() || given->second.empty()) continue;
-    if (auto done = set_field(field, given->second); !done) {
-      return unexpected(field.flag + ": " + done.error().message);
-    }
-  }
+  if (auto done = set_given_fields(search_fields(*search), arguments.fields); !done) return Unexpected{done.error()};
   if (auto done = check_search(*search); !done) {
     Error error = done.error();
     error.file = search->file;

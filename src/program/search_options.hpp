@@ -4,20 +4,17 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "src/base/parallel.hpp"
-#include "src/program/option_checks.hpp"
+#include "src/program/field_options.hpp"
+#include "src/search/search_settings.hpp"
 
 namespace gpusched {
 
-/// Empty: not given.
 struct SearchArguments {
-  std::string file;
-  std::map<std::string, std::string> options;  ///< by flag, as search_own_fields() takes them
+  std::string file;       ///< empty: not given
+  FieldArguments fields;  ///< of search_fields()
   bool dry_run = false, print_schema = false;
 };
 
@@ -25,21 +22,8 @@ inline void add_search_options(CLI::App& command, SearchArguments& arguments) {
   command.add_option("file", arguments.file,
                      "JSON file with base, policies, objectives, compare and windows; - for "
                      "standard input");
-  const auto add = [&](const char* flag, const char* meaning) {
-    std::string& value = arguments.options[flag];
-    return command
-        .add_option_function<std::string>(
-            flag, [&value](const std::string& text) { value = text; }, meaning)
-        ->check(not_empty());
-  };
-  add("--out", "folder for front.csv, generations.csv, candidates.csv, search.sqlite and manifest.json");
-  add("--method", "nsga2, random (each candidate drawn alone, to compare with) or halving (of trainings)");
-  add("--population", "candidates of a generation, a multiple of 4");
-  add("--generations", "generations behind the first population");
-  add("--front", "found policies that are run on the held-out windows, at most");
-  add("--seed", "of the search; that of the runs is in base");
-  add("--threads", "runs at the same time; 0: one for each processor; changes no result");
-  add("--time-limit", "seconds on the clock after which a run is ended and its policy counted as failed; 0: none");
+  SearchSettings defaults;
+  add_row_options(command, search_fields(defaults), arguments.fields, false);
   command.add_flag("--dry-run", arguments.dry_run, "show the windows and what would be run, and stop");
   command.add_flag("--print-schema", arguments.print_schema, "print the JSON Schema of such files and stop");
   command.footer(
@@ -58,10 +42,8 @@ inline void add_search_options(CLI::App& command, SearchArguments& arguments) {
 
 /// The arguments of a search as words of a command line.
 inline std::vector<std::string> words_of(const SearchArguments& arguments) {
-  std::vector<std::string> words;
-  for (const auto& [flag, value] : arguments.options) {
-    if (!value.empty()) words.push_back(flag + "=" + value);
-  }
+  SearchSettings defaults;
+  std::vector<std::string> words = words_of(arguments.fields, search_fields(defaults));
   if (arguments.dry_run) words.emplace_back("--dry-run");
   if (arguments.print_schema) words.emplace_back("--print-schema");
   if (!arguments.file.empty()) {

@@ -12,6 +12,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
 #include "src/program/commands.hpp"
+#include "src/program/field_options.hpp"
 #include "src/program/help_formatter.hpp"
 #include "src/program/interruption.hpp"
 #include "src/program/progress_bar.hpp"
@@ -38,51 +40,62 @@
 namespace gpusched {
 namespace {
 
-Unexpected both_read_standard_input() {
-  return unexpected("--config and --trace: both ask for standard input; give one of them as a file");
+// What was asked for: a configuration, and where each value of it comes from.
+using AskedTraining = Asked<TrainConfig>;
+
+// Of a run that goes on: as it began, but for the number of threads.
+Result<AskedTraining> resumed(const TrainArguments& arguments) {
+  const std::string path = arguments.resume + "/config.json";
+  const auto text = read_text_file(path);
+  if (!text) return Unexpected{text.error()};
+  auto config = read_train_config(*text, path);
+  if (!config) return Unexpected{config.error()};
+  AskedTraining asked{.scenario = *std::move(config), .sources = {.file = path}};
+  if (auto set = set_given_fields(train_fields(asked.scenario), arguments.fields); !set) {
+    return Unexpected{set.error()};
+  }
+  return asked;
 }
 
-Result<TrainConfig> read_config(const TrainArguments& arguments) {
-  if (!arguments.resume.empty()) {
-    const std::string path = arguments.resume + "/config.json";
-    const auto text = read_text_file(path);
-    return text ? read_train_config(*text, path) : Unexpected{text.error()};
-  }
-  if (!arguments.config.empty()) {
-    if (arguments.config == "-" && arguments.trace == "-") return both_read_standard_input();
-    const auto text = read_text_input(arguments.config);
-    auto config = text ? read_train_config(*text, arguments.config, arguments.trace) : Unexpected{text.error()};
-    if (config && arguments.config == "-" && config->trace == "-") return both_read_standard_input();
-    return config;
-  }
-  TrainConfig config = default_train_config();
-  if (arguments.trace.empty()) return config;
-  config.trace = arguments.trace;
-  config.cluster.clear();  // what the trace states
-  return config;
+Result<std::set<std::string>> read_config_file(TrainConfig& config, const std::string& path) {
+  const auto text = read_text_input(path);
+  if (!text) return Unexpected{text.error()};
+  const auto json = read_train_fields(config, *text, path);
+  if (!json) return Unexpected{json.error()};
+  return given_paths(train_fields(config), config_of(*json));
 }
 
-// Later wins: file, options.
-Result<TrainConfig> load_config(const TrainArguments& arguments) {
-  auto config = read_config(arguments);
-  if (!config) return config;
-  if (!arguments.format.empty()) config->trace_format = arguments.format;
-  if (!arguments.columns.empty()) config->trace_columns = arguments.columns;
-  if (!arguments.where.empty()) config->trace_where = arguments.where;
-  if (!arguments.cluster.empty()) config->cluster = arguments.cluster;
-  config->drop_bad_rows = config->drop_bad_rows || arguments.drop_bad_rows;
-  config->backlog = config->backlog || arguments.backlog;
-  if (!arguments.qos.empty()) config->qos = arguments.qos;
-  if (arguments.threads) config->threads = *arguments.threads;
-  if (arguments.init.empty()) return config;
-  config->init = model_folder(arguments.init);
-  return config;
+// Later wins: the file, or what `gpusched train` does without one; options.
+Result<AskedTraining> load_config(const TrainArguments& arguments) {
+  if (!arguments.resume.empty()) return resumed(arguments);
+  auto asked = scenario_from<TrainConfig>(arguments.fields, train_fields, read_config_file);
+  if (!asked) return asked;
+  TrainConfig& config = asked->scenario;
+  if (arguments.fields.config.empty()) {
+    const bool own_trace = !config.trace.empty();
+    config = default_train_config();
+    if (own_trace) config.cluster.clear();  // what the trace states
+    if (auto set = set_given_fields(train_fields(config), arguments.fields); !set) return Unexpected{set.error()};
+  }
+  if (auto checked = check_train_config(config); !checked) {
+    return Unexpected{named_error(checked.error(), train_fields(config), asked->sources)};
+  }
+  return asked;
+}
+
+// Windows of a trace that nobody gave any for.
+Result<void> choose_windows(const TrainArguments& arguments, std::uint32_t trace_jobs, TrainConfig& config) {
+  if (!arguments.fields.config.empty() || !arguments.resume.empty()) return {};
+  config.windows = default_windows(trace_jobs);
+  return set_given_fields(train_fields(config), arguments.fields);
 }
 
 // What a run is called by: its configuration, or its trace.
-std::string run_name(const TrainArguments& arguments) {
-  const std::string& path = arguments.config.empty() ? arguments.trace : arguments.config;
-  if (path.empty()) return "synthetic";
+std::string run_name(const TrainArguments& arguments, const TrainConfig& config) {
+  const FieldArguments& fields = arguments.fields;
+  const bool by_default = fields.config.empty() && !paths_given({}, fields).contains("trace.path");
+  if (by_default) return "synthetic";
+  const std::string& path = fields.config.empty() ? config.trace : fields.config;
   if (path == "-") return "stdin";
   return std::filesystem::path(path.substr(path.find(':') + 1)).stem().string();  // of synthetic:NAME, NAME
 }
@@ -100,8 +113,8 @@ Result<Seeds> seeds_of(const TrainArguments& arguments) {
 std::string new_folder(const TrainArguments& arguments, const TrainConfig& config) {
   if (!arguments.resume.empty()) return arguments.resume;
   if (!arguments.out.empty()) return arguments.out;
-  const std::string base =
-      "runs/" + run_name(arguments) + (arguments.seeds.empty() ? "-seed" + std::to_string(config.seed) : "-seeds");
+  const std::string base = "runs/" + run_name(arguments, config) +
+                           (arguments.seeds.empty() ? "-seed" + std::to_string(config.seed) : "-seeds");
   std::string folder = base;
   for (int number = 2; std::filesystem::exists(folder); ++number) folder = base + "-" + std::to_string(number);
   return folder;
@@ -285,15 +298,23 @@ int run_seeds(const Training& training) {
 int run_training(const TrainArguments& arguments) {
   auto seeds = seeds_of(arguments);
   if (!seeds) return complain(seeds.error());
-  auto config = load_config(arguments);
-  if (!config) return complain(config.error());
-  if (auto known = check_method(*config, build_info().with_torch); !known) return complain(known.error(), exit_failed);
-  const bool configured = !arguments.config.empty() || !arguments.resume.empty();
-  auto input = configured ? load_train_input(*config) : load_train_input(*config, InputFieldNames{});
-  if (!input) return complain(input.error());
-  if (!configured) config->windows = default_windows(input->trace.jobs.size());
-  const std::string path = new_folder(arguments, *config);
-  const Training training{.config = *std::move(config),
+  auto asked = load_config(arguments);
+  if (!asked) return complain(asked.error());
+  if (arguments.fields.print_config) {
+    print(train_config_json(asked->scenario));
+    return exit_done;
+  }
+  TrainConfig& config = asked->scenario;
+  const auto refuse = [&](const Error& error) { return asked->complain_of(error, train_fields); };
+  if (auto known = check_method(config, build_info().with_torch); !known) return complain(known.error(), exit_failed);
+  auto input = load_train_input(config);
+  if (!input) return refuse(input.error());
+  if (auto chosen = choose_windows(arguments, input->trace.jobs.size(), config); !chosen) {
+    return complain(chosen.error());
+  }
+  if (auto good = check_training(config, input->trace.jobs, input->cluster); !good) return refuse(good.error());
+  const std::string path = new_folder(arguments, config);
+  const Training training{.config = config,
                           .input = *std::move(input),
                           .seeds = *std::move(seeds),
                           .folder = path,
@@ -317,6 +338,10 @@ int run(int argc, char** argv) {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return report_parse_error(program, error);
+  }
+  if (arguments.fields.print_schema) {
+    print(train_schema());
+    return exit_done;
   }
   return run_training(arguments);
 }

@@ -71,8 +71,7 @@ Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluste
       make_policy(registry, specs->front(),
                   {.jobs = &window.jobs, .cluster = &cluster, .seed = config.seed, .runtime = config.env.runtime});
   if (!policy) return bad_reference(policy.error().to_string());
-  Engine engine(window.jobs, cluster, engine_options(config.env, window),
-                {.runtime = config.env.runtime, .failures = config.env.failures});
+  Engine engine(window.jobs, cluster, engine_options(config.env, window), run_inputs(config.env, window));
   if (!run_until_end(engine, *policy, window.end)) {
     return bad_reference("policy " + reference + " leaves jobs waiting for ever");
   }

@@ -10,6 +10,7 @@
 #include "src/base/text_table.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/learned/agenda_policy.hpp"
+#include "src/rl/training_conditions.hpp"
 #include "src/sim/evaluation_report.hpp"
 #include "src/sim/metric_table.hpp"
 
@@ -133,11 +134,13 @@ std::string whole_line(const HeldOut& result) {
 // Runs policies over the windows of a trace, one after another.
 class Tester {
  public:
-  Tester(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster, const EvaluationWindows& windows)
+  Tester(const TrainConfig& config, const TrainingConditions& conditions, const Cluster& cluster,
+         const EvaluationWindows& windows)
       : threads_(config.threads),
         cluster_(cluster),
-        trace_(jobs.slice(0, jobs.size(), config.windows.arrival_scale)),
-        options_{.engine = config.env.engine,
+        trace_(conditions.jobs.slice(0, conditions.jobs.size(), config.windows.arrival_scale)),
+        options_{.engine = conditions.engine,
+                 .conditions = conditions.conditions,
                  .windows = windows,
                  .history = config.windows.history && config.shuffle.windows == 0} {}
 
@@ -258,7 +261,9 @@ Result<HeldOut> test_models(const TrainConfig& config, const JobTable& jobs, con
                             const std::string& name, std::span<const std::string> folders) {
   const auto windows = test_windows(config, jobs);
   if (!windows) return Unexpected{windows.error()};
-  const Tester tester(config, jobs, cluster, *windows);
+  const auto conditions = load_training_conditions(config, jobs, cluster);
+  if (!conditions) return Unexpected{conditions.error()};
+  const Tester tester(config, *conditions, cluster, *windows);
   HeldOut result{.figure = held_out_figure(config.env),
                  .agent = {},
                  .rows = {},

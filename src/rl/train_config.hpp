@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a training run is: trace, environment, windows, network, method. Read strictly from JSON.
+/// What a training run is: trace, conditions, environment, windows, network, method. Like a Scenario, one table of
+/// fields serves its file, its flags, the configuration that a run keeps and the JSON Schema.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,8 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/learn/env.hpp"
 #include "gpusched/learn/window.hpp"
+#include "src/base/field_table.hpp"
+#include "src/conditions/condition_options.hpp"
 #include "src/policies/learned/score_network.hpp"
 
 namespace gpusched {
@@ -154,16 +157,14 @@ struct ConstraintOptions {
 
 struct TrainConfig {
   std::string trace;  ///< a file or synthetic:NAME
-  std::string trace_format = "auto";
-  std::string trace_columns, trace_where;  ///< as ReadOptions takes them
-  bool drop_bad_rows = false;
+  std::string format = "auto";
+  std::string columns, where, qos;  ///< as ReadOptions takes them
+  bool drop_bad_rows = false, backlog = false;
   bool backlog = false;
   std::string qos;  ///< as ReadOptions takes it
   std::string cluster;
-  std::string throughputs, reference_type;  ///< as Fidelity takes them: how fast jobs are on which GPU type
-  std::string failures;                     ///< as read_failures() takes it: when nodes fail; empty: never
-  bool count_gpus_only = false;             ///< placement "count": the cluster is one pool
-  EnvOptions env = {};
+  ConditionOptions conditions = {};  ///< of every window; learn() puts what they hold into `env`
+  EnvOptions env = {};               ///< without the conditions and placement
   WindowOptions windows = {};
   ShuffleOptions shuffle = {};
   double empty_share = 0;             ///< of the windows that begin on an empty cluster, without their warm-up jobs
@@ -189,17 +190,27 @@ WindowOptions default_windows(std::uint32_t trace_jobs);
 /// What `gpusched train` without a configuration does: direct search for an order that preempts, on a synthetic trace.
 TrainConfig default_train_config();
 
-/// Strict: an unknown key, a wrong type or a value out of range is an error with `file` and the JSON path.
-/// `trace`, unless empty, stands in place of the text's, which may be missing then.
+/// Every field of `config`, in the order of a file. The pointers live as long as `config`.
+FieldTable train_fields(TrainConfig& config);
+
+/// Sets what a JSON text gives, or the "config" of a manifest, and leaves the rest; gives the document back. Errors: as
+/// read_fields(); a key of an earlier version, with its present name.
+Result<nlohmann::ordered_json> read_train_fields(TrainConfig& config, std::string_view text, const std::string& file);
+
+/// What cannot be seen field by field, and what follows from several fields is set. Error: values that exclude each
+/// other; its field is a path in train_fields().
+Result<void> check_train_config(TrainConfig& config);
+
+/// Both together. `trace`, unless empty, stands in place of the text's, which may be missing then.
 Result<TrainConfig> read_train_config(std::string_view text, const std::string& file, const std::string& trace = {});
 
 /// The folder of a model that is named as --policy names it (rl:FOLDER) or by its folder.
 std::string model_folder(const std::string& name);
 
-/// The placement as --placement takes it.
-std::string placement_word(const TrainConfig& config);
-
 /// The effective configuration as JSON that read_train_config() takes.
 std::string train_config_json(const TrainConfig& config);
+
+/// The JSON Schema (draft 2020-12) of such files; docs/train.schema.json is this text.
+std::string train_schema();
 
 }  // namespace gpusched

@@ -8,8 +8,8 @@
 #include "src/base/build_info.hpp"
 #include "src/policies/learned/lane_networks.hpp"
 #include "src/rl/direct_search.hpp"
-#include "src/sim/fidelity.hpp"
-#include "traces/core/failure_reader.hpp"
+#include "src/rl/training_conditions.hpp"
+#include "src/rl/training_windows.hpp"
 
 namespace gpusched {
 
@@ -24,33 +24,6 @@ Result<void> check_method(const TrainConfig& config, bool with_torch) {
                     "the CPU the networks kernel, kernel@sc20 and index and an agent that steers need none");
 }
 
-namespace {
-
-// Of the jobs of every window: these keep the numbers of the trace's families.
-Result<CalibratedRuntime> speeds_of(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster) {
-  Fidelity fidelity;
-  fidelity.throughputs = config.throughputs;
-  fidelity.reference_type = config.reference_type;
-  auto runtime = runtime_of(fidelity, jobs, cluster);
-  if (runtime) return runtime;
-  Error error = runtime.error();
-  if (error.file.empty()) error.field = "/throughputs";
-  return Unexpected{std::move(error)};
-}
-
-// A log of outages has times on the clock of the whole trace, which windows leave.
-Result<NodeFailures> laws_of(const TrainConfig& config, const Cluster& cluster) {
-  if (config.failures.empty()) return NodeFailures{};
-  auto failures = read_failures(config.failures, cluster, Time{}, config.seed);
-  if (failures && !failures->changes().empty()) {
-    return Unexpected{Error{.message = "expected laws alone; a log of outages is of one time, and windows are of many",
-                            .file = config.failures}};
-  }
-  return failures;
-}
-
-}  // namespace
-
 bool has_checkpoint(const std::string& folder) {
   return std::filesystem::exists(folder + "/checkpoint.bin") ||
          std::filesystem::exists(folder + "/" + search_state_file);
@@ -64,16 +37,21 @@ Result<TrainSummary> learn(const TrainConfig& config, const JobTable& jobs, cons
     if (auto fits = check_test_part(config, jobs); !fits) return Unexpected{fits.error()};
   }
   TrainingMethod* const method = config.method == Method::ppo ? ppo : search;
-  TrainConfig at_speeds = config;
-  at_speeds.network = for_agenda(config.network, config.env.agenda);
-  const auto failures = laws_of(config, cluster);
-  if (!failures) return Unexpected{failures.error()};
-  if (!config.failures.empty()) at_speeds.env.failures = &*failures;
-  if (config.throughputs.empty()) return method(at_speeds, jobs, cluster, folder, resume, watch);
-  const auto runtime = speeds_of(config, jobs, cluster);
-  if (!runtime) return Unexpected{runtime.error()};
-  at_speeds.env.runtime = &runtime->model;
-  return method(at_speeds, jobs, cluster, folder, resume, watch);
+  const auto conditions = load_training_conditions(config, jobs, cluster);
+  if (!conditions) return Unexpected{conditions.error()};
+  TrainConfig under = conditions->apply_to(config);
+  under.network = for_agenda(config.network, config.env.agenda);
+  return method(under, conditions->jobs, cluster, folder, resume, watch);
+}
+
+Result<void> check_training(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster) {
+  if (auto known = check_method(config, build_info().with_torch); !known) return known;
+  if (auto conditions = load_training_conditions(config, jobs, cluster); !conditions) {
+    return Unexpected{conditions.error()};
+  }
+  if (auto fit = check_windows(config, jobs); !fit) return fit;
+  if (auto clusters = training_clusters(config, jobs, cluster); !clusters) return Unexpected{clusters.error()};
+  return config.test_at_end ? check_test_part(config, jobs) : Result<void>{};
 }
 
 Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster,
@@ -87,20 +65,22 @@ Result<TrainSummary> train(const TrainConfig& config, const JobTable& jobs, cons
   return summary;
 }
 
-Result<RunInput> load_train_input(const TrainConfig& config, const InputFieldNames& names) {
+Result<RunInput> load_train_input(const TrainConfig& config) {
   // Built field by field: GCC 12 at -O3 takes a nested aggregate's strings for uninitialised.
   InputRequest request;
   request.trace = config.trace;
-  request.reading.format = config.trace_format;
-  request.reading.columns = config.trace_columns;
-  request.reading.where = config.trace_where;
+  request.reading.format = config.format;
+  request.reading.columns = config.columns;
+  request.reading.where = config.where;
   request.reading.drop_bad_rows = config.drop_bad_rows;
   request.reading.backlog = config.backlog;
   request.reading.qos = config.qos;
+  request.reading.backlog = config.backlog;
+  request.reading.qos = config.qos;
   request.cluster = config.cluster;
-  request.placement = placement_word(config);
+  request.placement = config.conditions.placement;
   request.oversize = Oversize::drop;
-  return load_input(request, names);
+  return load_input(request);
 }
 
 }  // namespace gpusched

@@ -13,7 +13,7 @@
 #include "gpusched/data/job_table.hpp"
 #include "src/rl/held_out.hpp"
 #include "src/rl/train_config.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 
@@ -57,8 +57,11 @@ struct TrainSummary {
 /// What to train on: trace, cluster and placement that a configuration names, jobs larger than the cluster left out. A
 /// synthetic trace is that of seed 0 whatever the configuration's: training seeds of one configuration see the same
 /// jobs.
-Result<RunInput> load_train_input(const TrainConfig& config, const InputFieldNames& names = {
-                                                                 .cluster = "/cluster", .placement = "/env/placement"});
+Result<RunInput> load_train_input(const TrainConfig& config);
+
+/// What train() would refuse before it begins: a method that this build lacks, conditions that cannot be had, no window
+/// in a part, a cluster too small at one of its scales.
+Result<void> check_training(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster);
 
 /// A way to learn: search() (direct_search.hpp) or train_by_ppo() (ppo/ppo_trainer.hpp). Arguments and errors: as
 /// train().

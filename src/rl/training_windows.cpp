@@ -114,7 +114,22 @@ Cluster scaled(const Cluster& cluster, double scale) {
   return result;
 }
 
+// What users do to the jobs of each window.
+void add_changes(std::vector<Window>& windows, const JobChanges* changes) {
+  if (changes == nullptr) return;
+  for (Window& window : windows) {
+    window.changes = changes->slice(window.start - window.first_scored, window.jobs.size());
+  }
+}
+
 }  // namespace
+
+Result<void> check_windows(const TrainConfig& config, const JobTable& jobs) {
+  if (auto part = jobs_of(jobs, config.windows, Split::train); !part) return Unexpected{part.error()};
+  const TrainConfig validation = for_validation(config);
+  if (auto part = jobs_of(jobs, validation.windows, Split::validation); !part) return Unexpected{part.error()};
+  return {};
+}
 
 Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTable& jobs) {
   auto train = windows_of(config, jobs, Split::train);
@@ -124,13 +139,15 @@ Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTab
   TrainingWindows windows{*std::move(train), thinned(*std::move(validation), config.ppo.validation_windows)};
   begin_empty(windows.train, config.empty_share);
   begin_empty(windows.validation, config.empty_share);
+  add_changes(windows.train, config.env.inputs.changes);
+  add_changes(windows.validation, config.env.inputs.changes);
   return windows;
 }
 
 Result<std::vector<Cluster>> training_clusters(const TrainConfig& config, const JobTable& jobs,
                                                const Cluster& cluster) {
   const auto fail = [](std::string message) {
-    return Unexpected{Error{.message = std::move(message), .field = "/windows/cluster_scales"}};
+    return Unexpected{Error{.message = std::move(message), .field = "windows.cluster_scales"}};
   };
   std::vector<Cluster> clusters;
   for (const double scale : config.cluster_scales) {

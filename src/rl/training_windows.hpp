@@ -24,6 +24,9 @@ struct TrainingWindows {
 /// the seed; predictors then know nothing of before the window. Error: not one window fits a part.
 Result<TrainingWindows> training_windows(const TrainConfig& config, const JobTable& jobs);
 
+/// Error: that of training_windows().
+Result<void> check_windows(const TrainConfig& config, const JobTable& jobs);
+
 /// The cluster times each of TrainConfig::cluster_scales: whole nodes, evenly spaced, or GPUs of a single one.
 /// Error: it has virtual clusters, nothing would be left of it, or a job would not fit.
 Result<std::vector<Cluster>> training_clusters(const TrainConfig& config, const JobTable& jobs, const Cluster& cluster);

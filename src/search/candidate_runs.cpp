@@ -84,7 +84,7 @@ Result<CandidateRuns> CandidateRuns::load(const Search& search, const PolicyRegi
   runs.scenario_ = point->run;
   const std::vector<FigureObjective> objectives = search.objectives();
   for (std::size_t i = 0; i < objectives.size(); ++i) {
-    const bool without_power = runs.scenario_.fidelity.profiles.empty();
+    const bool without_power = runs.scenario_.conditions.speeds.profiles.empty();
     if (objectives[i].name == needs_power && without_power) return unknown_objective(search, i);
   }
   if (runs.scenario_.trace == "-") {

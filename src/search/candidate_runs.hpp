@@ -50,6 +50,8 @@ class CandidateRuns {
   [[nodiscard]] const SearchWindows& windows() const { return windows_; }
   [[nodiscard]] std::uint32_t trace_jobs() const { return input_->trace.jobs.size(); }
   [[nodiscard]] const RunInput& input() const { return *input_; }
+  /// What every run has.
+  [[nodiscard]] const Scenario& scenario() const { return scenario_; }
   /// Policies of `compare`, each as written in full.
   [[nodiscard]] const std::vector<std::string>& heuristics() const { return heuristics_; }
   /// Files that runs read, as far as runs were planned.

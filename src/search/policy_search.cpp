@@ -62,8 +62,8 @@ class PolicySearch {
         runs_(&runs),
         context_(&context),
         space_(search.policies),
-        trainings_(search, runs.input(), static_cast<std::uint32_t>(search.train_share * runs.trace_jobs()),
-                   context.ppo) {}
+        trainings_(search, runs.input(), runs.scenario().conditions,
+                   static_cast<std::uint32_t>(search.train_share * runs.trace_jobs()), context.ppo) {}
 
   Result<SearchOutcome> run() {
     auto heuristics = score_heuristics(runs_->windows().train);
@@ -329,9 +329,9 @@ Result<void> check_space(const Search& search, const CandidateRuns& runs) {
       return Unexpected{
           Error{.message = "method halving is for trainings, whose budget grows", .file = search.file, .field = place}};
     }
-    const auto done =
-        trained ? Trainings(search, runs.input(), jobs, nullptr).check({.space = corner.space, .values = corner.values})
-                : runs.check(space.policy(corner));
+    const auto done = trained ? Trainings(search, runs.input(), runs.scenario().conditions, jobs, nullptr)
+                                    .check({.space = corner.space, .values = corner.values})
+                              : runs.check(space.policy(corner));
     if (done) continue;
     if (!done.error().field.empty()) return done;
     return Unexpected{Error{.message = done.error().message, .file = search.file, .field = place}};

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/json_fields.hpp"
 #include "src/base/nearest_name.hpp"
-#include "src/base/parallel.hpp"
 #include "src/sweep/sweep_file.hpp"
 
 namespace gpusched {
@@ -21,26 +21,16 @@ std::vector<std::string> objective_words() {
   return words;
 }
 
-// Sets every key of `object`, which stands under `place` and whose fields' paths begin with `prefix`.
-Result<void> read_own(const FieldTable& fields, const Json& object, const std::string& prefix) {
-  for (const auto& [key, value] : object.items()) {
-    const std::string path = prefix + key;
-    if (prefix.empty() && (key == "$schema" || key == "base" || key == "policies")) continue;
-    const bool begins = std::any_of(fields.begin(), fields.end(),
-                                    [&](const Field& field) { return field.path.starts_with(path + "."); });
-    const std::string place = "/" + (prefix.empty() ? key : prefix.substr(0, prefix.size() - 1) + "/" + key);
-    if (begins) {
-      if (!value.is_object()) return wrong_search(place, "expected an object");
-      if (auto done = read_own(fields, value, path + "."); !done) return done;
-    } else if (const Field* field = find_field(fields, path)) {
-      if (auto done = set_field_json(*field, value); !done) return wrong_search(place, done.error().message);
-    } else {
-      std::vector<std::string> known{"base", "policies"};
-      for (const Field& other : fields) known.push_back(other.path.substr(other.path.find('.') + 1));
-      return wrong_search(place, "unknown key" + suggest_nearest(key, known));
-    }
+// Why a condition cannot stand in base; "" where it can.
+std::string why_searches_lack(const std::string& path) {
+  ConditionOptions options;
+  const FieldTable table = condition_table(options);
+  const Field* const field = find_field(table, path);
+  if (field == nullptr) return "";
+  for (const Lack& lack : field->lacks) {
+    if (lack.who == "search") return "a search has none: " + lack.why;
   }
-  return {};
+  return "";
 }
 
 // What a search decides itself cannot stand in base.
@@ -56,6 +46,7 @@ Result<void> check_base(const Json& base) {
                           "name it in each policy, as weighted+easy: what is found must run as it is");
     }
     if (first == "window" || first == "measure") return wrong_search("/base/" + key, "belongs to /windows");
+    if (const std::string why = why_searches_lack(key); !why.empty()) return wrong_search("/base/" + key, why);
   }
   if (!base.contains("trace") && !base.contains("trace.path")) {
     return wrong_search("/base/trace", "no trace; give a file, or synthetic:philly");
@@ -82,96 +73,6 @@ std::vector<FigureObjective> Search::objectives() const {
 
 bool Search::repeatable() const {
   return std::find(objective_names.begin(), objective_names.end(), latency_objective) == objective_names.end();
-}
-
-FieldTable search_own_fields(Search& search) {
-  const auto whole = [](double least, double most) { return Field::Range{least, most}; };
-  return {
-      {.path = "objectives",
-       .flag = "",
-       .meaning = "two to four figures, each to be best",
-       .target = &search.objective_names},
-      {.path = "compare",
-       .flag = "",
-       .meaning = "policies on the same axes; hypervolumes are relative to 1.1 times the worst of them",
-       .target = &search.compare},
-      {.path = "windows.jobs",
-       .flag = "",
-       .meaning = "measured jobs of a window",
-       .target = &search.window_jobs,
-       .range = whole(1, 1e9)},
-      {.path = "windows.warmup_jobs",
-       .flag = "",
-       .meaning = "jobs before them that fill the cluster",
-       .target = &search.warmup_jobs,
-       .range = whole(0, 1e9)},
-      {.path = "windows.train",
-       .flag = "",
-       .meaning = "windows that policies are chosen by",
-       .target = &search.train_windows,
-       .range = whole(1, 10000)},
-      {.path = "windows.held_out",
-       .flag = "",
-       .meaning = "windows that the front is judged by, behind all training windows",
-       .target = &search.held_out_windows,
-       .range = whole(1, 10000)},
-      {.path = "windows.train_share",
-       .flag = "",
-       .meaning = "share of the trace's jobs, from the first on, that training windows lie in",
-       .target = &search.train_share,
-       .range = whole(0.01, 0.99)},
-      {.path = "method",
-       .flag = "--method",
-       .meaning = "how candidates are proposed; random: each drawn alone, to compare with; halving: of many drawn ones "
-                  "a part goes on to longer training",
-       .target = &search.method,
-       .words = {"nsga2", "random", "halving"}},
-      {.path = "population",
-       .flag = "--population",
-       .meaning = "candidates of a generation, a multiple of 4",
-       .target = &search.population,
-       .range = whole(8, 10000)},
-      {.path = "generations",
-       .flag = "--generations",
-       .meaning = "generations behind the first population",
-       .target = &search.generations,
-       .range = whole(0, 100000)},
-      {.path = "front",
-       .flag = "--front",
-       .meaning = "found policies that are run on the held-out windows, at most; 0: as many as the population",
-       .target = &search.front,
-       .range = whole(0, 100000)},
-      {.path = "halving.rungs",
-       .flag = "",
-       .meaning = "method halving: rounds of training, each with keep times the budget of the one before",
-       .target = &search.rungs,
-       .range = whole(1, 20)},
-      {.path = "halving.keep",
-       .flag = "",
-       .meaning = "method halving: one candidate of so many goes on",
-       .target = &search.keep,
-       .range = whole(2, 100)},
-      {.path = "seed",
-       .flag = "--seed",
-       .meaning = "of the search; that of the runs is in base",
-       .target = &search.seed},
-      {.path = "out",
-       .flag = "--out",
-       .meaning = "folder for front.csv, generations.csv, candidates.csv, search.sqlite and manifest.json",
-       .target = &search.out,
-       .changes_results = false},
-      {.path = "threads",
-       .flag = "--threads",
-       .meaning = "runs at the same time; 0: one for each processor; changes no result",
-       .target = &search.threads,
-       .changes_results = false,
-       .range = whole(0, most_threads)},
-      {.path = "time_limit_s",
-       .flag = "--time-limit",
-       .meaning = "seconds on the clock after which a run is ended and its policy counted as failed; 0: none",
-       .target = &search.time_limit,
-       .changes_results = false},
-  };
 }
 
 Result<void> check_search(const Search& search) {
@@ -205,17 +106,17 @@ Result<Search> read_search_json(const std::string& text, const std::string& file
   };
   auto document = parse_json_strictly(text, file);
   if (!document) return Unexpected{document.error()};
-  if (!document->is_object()) return in_file({.message = "expected an object", .field = "/"});
-  const bool is_manifest = document->contains("program") && document->contains("config");
-  if (is_manifest) document = Json((*document)["config"]);
-  if (!document->is_object()) return in_file({.message = "expected an object", .field = "/config"});
+  document = Json(config_of(*document));
   Search search;
   search.file = file;
   search.document = *document;
-  if (auto done = read_own(search_own_fields(search), *document, ""); !done) return in_file(done.error());
+  JsonFields fields(*document, file);
+  read_table(fields, search_fields(search));
   for (const char* key : {"base", "policies"}) {
-    if (!document->contains(key)) return in_file({.message = "is missing", .field = std::string("/") + key});
+    fields.require(key);
+    (void)fields.find(key);
   }
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   search.base = (*document)["base"];
   if (auto done = check_base(search.base); !done) return in_file(done.error());
   auto policies = read_searched_policies((*document)["policies"], registry);
@@ -233,7 +134,7 @@ Result<Search> read_search_file(const std::string& path, const PolicyRegistry& r
 std::string search_schema() {
   Search search;
   Json schema =
-      Json::parse(fields_schema(search_own_fields(search), "gpusched search", "What `gpusched search FILE` takes."));
+      Json::parse(fields_schema(search_fields(search), "gpusched search", "What `gpusched search FILE` takes."));
   const Json number = {{"type", "number"}}, flag = {{"type", "boolean"}};
   schema["$defs"]["range"] = {{"type", "object"},
                               {"description", "A number that is searched; log: its logarithm is uniform."},

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gpusched/core/result.hpp"
-#include "src/base/field_table.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/seam/registry.hpp"
+#include "src/search/search_settings.hpp"
 #include "src/search/search_space.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sweep/sweep_store.hpp"
@@ -34,33 +34,17 @@ struct FigureObjective {
 };
 
 /// A search as the user wrote it.
-struct Search {
+struct Search : SearchSettings {
   std::string file;  ///< for messages
   Json document;     ///< as it was read
   Json base;         ///< what every run has: keys of a sweep's base
   std::vector<SearchedPolicy> policies;
-  std::vector<std::string> objective_names, compare;
-  std::string method = "nsga2";
-  std::uint64_t population = 32, generations = 10;
-  std::uint64_t front = 0;  ///< found policies that are run on the held-out windows, at most; 0: the population
-  std::uint64_t window_jobs = 256, warmup_jobs = 0;
-  std::uint64_t train_windows = 4, held_out_windows = 4;
-  double train_share = 0.5;  ///< of the trace's jobs, from the first on: training windows lie there
-  std::uint64_t rungs = 3;   ///< of method halving
-  std::uint64_t keep = 3;    ///< one of so many goes on to the next rung
-  std::uint64_t seed = 0;    ///< of the search; that of the runs is /base/seed
-  std::string out;
-  std::uint64_t threads = 1;  ///< runs at the same time; 0: one for each processor
-  Time time_limit{};          ///< of a run, on the wall clock; 0: none
 
   /// One for each of objective_names.
   [[nodiscard]] std::vector<FigureObjective> objectives() const;
   /// False when a figure is a measured time.
   [[nodiscard]] bool repeatable() const;
 };
-
-/// Every field but base and policies. The pointers live as long as `search`.
-FieldTable search_own_fields(Search& search);
 
 /// Reads a search from JSON, or from the "config" of a search's manifest. `file` is for messages only. Errors: not
 /// JSON, a key that does not exist (with its path and the nearest name), a value of another type, a range that the

@@ -86,7 +86,7 @@ std::string manifest_of_search(const Search& search, const CandidateRuns& runs, 
   Search effective = search;
   Json config = search.document;
   // What flags changed is part of what was searched.
-  for (const Field& field : search_own_fields(effective)) {
+  for (const Field& field : search_fields(effective)) {
     if (!field.flag.empty() && field.changes_results && field.path != "out") config[field.path] = field_json(field);
   }
   Json manifest = build_json();

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
+#include "src/base/json_fields.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/policies/backfill/backfill.hpp"
@@ -16,8 +18,6 @@ namespace {
 Unexpected wrong_space(const std::string& place, const std::string& message) {
   return Unexpected{Error{.message = message, .field = place}};
 }
-
-std::string json_word(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Gene gene_of(const NumberRange& range) {
   if (range.log) return {.lower = std::log(range.from), .upper = std::log(range.to)};
@@ -33,22 +33,15 @@ Json number_of(const NumberRange& range, double gene) {
 
 Result<NumberRange> read_range(const Json& given, const std::string& place) {
   NumberRange range;
-  bool has_from = false, has_to = false;
-  for (const auto& [key, value] : given.items()) {
-    const std::string below = place + "/" + key;
-    if (key == "from" || key == "to") {
-      if (!value.is_number()) return wrong_space(below, "expected a number, not " + json_word(value));
-      (key == "from" ? range.from : range.to) = value.get<double>();
-      (key == "from" ? has_from : has_to) = true;
-    } else if (key == "log" || key == "integer") {
-      if (!value.is_boolean()) return wrong_space(below, "expected true or false, not " + json_word(value));
-      (key == "log" ? range.log : range.integer) = value.get<bool>();
-    } else {
-      const std::vector<std::string> known{"from", "to", "log", "integer", "choices"};
-      return wrong_space(below, "unknown key" + suggest_nearest(key, known));
-    }
-  }
-  if (!has_from || !has_to) return wrong_space(place, "expected from and to, or choices");
+  JsonFields fields(given, "", place);
+  constexpr double any = std::numeric_limits<double>::max();
+  fields.read("from", range.from, -any, any);
+  fields.read("to", range.to, -any, any);
+  fields.read("log", range.log);
+  fields.read("integer", range.integer);
+  const bool is_range = fields.has("from") && fields.has("to");
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
+  if (!is_range) return wrong_space(place, "expected from and to, or choices");
   if (!(range.from < range.to)) return wrong_space(place, "expected from below to");
   if (range.log && range.from <= 0) return wrong_space(place + "/from", "expected a number above 0, as log is true");
   const auto is_whole = [](double number) { return number == std::trunc(number) && std::abs(number) <= 1e15; };
@@ -70,7 +63,7 @@ Result<std::vector<Json>> read_choices(const Json& given, const std::string& pla
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (is_constant(list[i])) continue;
     return wrong_space(place + "/choices/" + std::to_string(i),
-                       "expected a number, a word, true, false or a list of numbers, not " + json_word(list[i]));
+                       "expected a number, a word, true, false or a list of numbers, not " + json_excerpt(list[i]));
   }
   return list.get<std::vector<Json>>();
 }
@@ -97,8 +90,8 @@ Result<SearchedParameter> read_parameter(const std::string& name, const Json& gi
   } else if (is_constant(given)) {
     parameter.choices.push_back(given);
   } else {
-    return wrong_space(place,
-                       "expected a range {from, to}, {choices}, a list of ranges or a value, not " + json_word(given));
+    return wrong_space(
+        place, "expected a range {from, to}, {choices}, a list of ranges or a value, not " + json_excerpt(given));
   }
   return parameter;
 }
@@ -134,26 +127,18 @@ Result<void> check_parameter(const SearchedParameter& parameter, const PolicyInf
 }
 
 Result<SearchedPolicy> read_policy(const Json& given, const std::string& place, const PolicyRegistry& registry) {
-  if (!given.is_object()) return wrong_space(place, "expected an object, not " + json_word(given));
   SearchedPolicy policy;
-  static const Json none = Json::object();
-  const Json* parameters = &none;
-  for (const auto& [key, value] : given.items()) {
-    const std::string below = place + "/" + key;
-    if (key == "policy") {
-      if (!value.is_string()) return wrong_space(below, "expected a text, not " + json_word(value));
-      policy.policy = value.get<std::string>();
-    } else if (key == "train") {
-      if (!value.is_object()) return wrong_space(below, "expected an object, not " + json_word(value));
-      policy.training = value;
-    } else if (key == "parameters") {
-      if (!value.is_object()) return wrong_space(below, "expected an object, not " + json_word(value));
-      parameters = &value;
-    } else {
-      const std::vector<std::string> known{"policy", "train", "parameters"};
-      return wrong_space(below, "unknown key" + suggest_nearest(key, known));
-    }
+  JsonFields fields(given, "", place);
+  fields.read("policy", policy.policy);
+  if (const Json* training = fields.find("train")) {
+    policy.training = *training;
+    if (!training->is_object()) fields.refuse("train", "an object");
   }
+  static const Json none = Json::object();
+  const Json* parameters = fields.find("parameters");
+  if (parameters != nullptr && !parameters->is_object()) fields.refuse("parameters", "an object");
+  if (parameters == nullptr) parameters = &none;
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   if (policy.policy.empty() == !policy.training) {
     return wrong_space(place, "expected a policy, as \"weighted+easy\", or a configuration to train, not both");
   }

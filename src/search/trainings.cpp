@@ -33,8 +33,13 @@ void put(Json& config, const std::string& path, const Json& value) {
 
 }  // namespace
 
-Trainings::Trainings(const Search& search, const RunInput& input, std::uint32_t train_jobs, TrainingMethod* ppo)
-    : search_(&search), input_(&input), jobs_(input.trace.jobs.slice(0, train_jobs)), ppo_(ppo) {}
+Trainings::Trainings(const Search& search, const RunInput& input, const ConditionOptions& conditions,
+                     std::uint32_t train_jobs, TrainingMethod* ppo)
+    : search_(&search),
+      input_(&input),
+      conditions_(conditions),
+      jobs_(input.trace.jobs.slice(0, train_jobs)),
+      ppo_(ppo) {}
 
 Result<TrainConfig> Trainings::config_of(const TrainingRequest& request) const {
   const std::string place = "/policies/" + std::to_string(request.space) + "/train";
@@ -43,8 +48,12 @@ Result<TrainConfig> Trainings::config_of(const TrainingRequest& request) const {
   const auto refuse = [&](std::string message) {
     return Unexpected{Error{.message = std::move(message), .file = search_->file, .field = place}};
   };
-  for (const char* key : {"trace", "cluster", "trace_format", "trace_columns", "trace_where"}) {
-    if (text.contains(key)) return refuse(std::string(key) + " belongs to /base: trainings see its training part");
+  ConditionOptions conditions = conditions_;
+  std::vector<std::string> of_base{"trace", "cluster"};
+  for (const Field& field : condition_table(conditions)) of_base.push_back(field.path.substr(0, field.path.find('.')));
+  for (const std::string& key : of_base) {
+    if (text.contains(key))
+      return refuse(key + " belongs to /base: trainings see its training part, under its conditions");
   }
   // The trace is not read: the jobs are there.
   auto config = read_train_config(json_text(text, -1), search_->file, input_->trace.report.path);
@@ -61,7 +70,7 @@ Result<TrainConfig> Trainings::config_of(const TrainingRequest& request) const {
     return refuse("method: a search trains by cma_es, es or random; ppo is for gpusched train");
   }
   config->cluster = input_->cluster.name;
-  config->count_gpus_only = search_->base.contains("placement") && search_->base["placement"] == "count";
+  config->conditions = conditions_;
   config->threads = 1;
   const auto scaled = [&](std::uint32_t& count) { count = static_cast<std::uint32_t>(count * request.budget); };
   scaled(config->method == Method::ppo ? config->ppo.iterations : config->search.generations);

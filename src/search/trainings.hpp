@@ -13,7 +13,7 @@
 #include "src/base/strict_json.hpp"
 #include "src/rl/trainer.hpp"
 #include "src/search/search_file.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 
@@ -32,8 +32,10 @@ struct TrainedCandidate {
 
 class Trainings {
  public:
-  /// Borrows all. The jobs of `input` from the first on, `train_jobs` of them, are all that a training sees.
-  Trainings(const Search& search, const RunInput& input, std::uint32_t train_jobs, TrainingMethod* ppo);
+  /// Borrows all. The jobs of `input` from the first on, `train_jobs` of them, are all that a training sees, under the
+  /// conditions of the search's base.
+  Trainings(const Search& search, const RunInput& input, const ConditionOptions& conditions, std::uint32_t train_jobs,
+            TrainingMethod* ppo);
 
   /// Whether the configuration can be read. Errors name the path in the search's file.
   [[nodiscard]] Result<void> check(const TrainingRequest& request) const;
@@ -49,6 +51,7 @@ class Trainings {
 
   const Search* search_;
   const RunInput* input_;
+  ConditionOptions conditions_;
   JobTable jobs_;
   TrainingMethod* ppo_;
 };

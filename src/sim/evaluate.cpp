@@ -18,8 +18,9 @@ Result<std::string> value_for(const std::vector<std::string>& given, std::size_t
   if (given.empty()) return fallback;
   if (given.size() == 1) return given.front();
   if (given.size() == traces) return given[trace];
-  return unexpected(option + ": given " + std::to_string(given.size()) + " times for " + std::to_string(traces) +
-                    " traces; give it once, or once for each trace in their order");
+  return Unexpected{Error{.message = "given " + std::to_string(given.size()) + " times for " + std::to_string(traces) +
+                                     " traces; give it once, or once for each trace in their order",
+                          .field = option}};
 }
 
 // The windows that the scenario asks for in a trace of `jobs`.
@@ -39,11 +40,11 @@ EvaluationWindows windows_of(const EvaluateScenario& scenario, std::uint32_t job
 
 Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index) {
   const std::size_t count = scenario.traces.size();
-  const auto format = value_for(scenario.formats, index, count, "--format", "auto");
+  const auto format = value_for(scenario.formats, index, count, "formats", "auto");
   if (!format) return Unexpected{format.error()};
-  const auto cluster = value_for(scenario.clusters, index, count, "--cluster", "");
+  const auto cluster = value_for(scenario.clusters, index, count, "clusters", "");
   if (!cluster) return Unexpected{cluster.error()};
-  const auto columns = value_for(scenario.columns, index, count, "--columns", "");
+  const auto columns = value_for(scenario.columns, index, count, "columns", "");
   if (!columns) return Unexpected{columns.error()};
   auto input = load_input({.trace = scenario.traces[index],
                            .reading = {.format = *format,
@@ -54,8 +55,9 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
                                        .drop_bad_rows = scenario.drop_bad_rows,
                                        .backlog = scenario.backlog},
                            .cluster = *cluster,
-                           .placement = scenario.placement,
-                           .oversize = oversize_from_word(scenario.oversize)});
+                           .placement = scenario.conditions.placement,
+                           .oversize = oversize_from_word(scenario.oversize)},
+                          {.cluster = "clusters"});
   if (!input) return input;
   TraceReport& report = input->trace.report;
   const std::vector<std::string>& hashes = scenario.manifest_sha256;
@@ -71,28 +73,21 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   if (!run) return Unexpected{run.error()};
   EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}};
   const JobTable& jobs = input.run.trace.jobs;
-  auto conditions = conditions_of(scenario.failures, scenario.preemption, input.run.trace.jobs, input.run.cluster,
-                                  scenario.placement, scenario.seed);
+  auto conditions = load_conditions(scenario.conditions, input.run.trace.jobs, input.run.cluster, scenario.seed);
   if (!conditions) return Unexpected{conditions.error()};
   input.options.engine = {
       .placement = input.run.placement, .preemption = conditions->preemption, .seed = scenario.seed};
   input.options.conditions = *std::move(conditions);
-  if (auto checked = check_placement(input.run.placement, scenario.fidelity); !checked) {
-    return Unexpected{checked.error()};
-  }
-  auto runtime = runtime_of(scenario.fidelity, jobs, input.run.cluster);
-  if (!runtime) return Unexpected{runtime.error()};
-  input.options.runtime = *std::move(runtime);
   const auto in_energy = [](const std::string& figure) { return figure.ends_with("energy_kwh"); };
   const bool beside = std::any_of(scenario.beside.begin(), scenario.beside.end(), in_energy);
-  if ((beside || in_energy(scenario.figure)) && !input.options.runtime.power) {
-    return unexpected((beside ? "--beside" : "--figure") +
-                      std::string(": energy_kwh is not known here; give --profile with the power of every GPU type"));
+  if ((beside || in_energy(scenario.figure)) && !input.options.conditions.runtime.power) {
+    return Unexpected{Error{.message = "energy_kwh is not known here; give --profile with the power of every GPU type",
+                            .field = beside ? "beside" : "figure"}};
   }
   input.options.windows = windows_of(scenario, jobs.size());
   input.options.history = scenario.history;
   auto backfill = default_backfill(registry, scenario.backfill, lineup.policies);
-  if (!backfill) return Unexpected{backfill.error()};
+  if (!backfill) return Unexpected{in_option("backfill", backfill.error())};
   input.options.backfill = *std::move(backfill);
   auto starts = window_starts(input.options.windows, jobs.size());
   if (!starts) return Unexpected{Error{.message = starts.error().message, .file = input.path}};
@@ -104,14 +99,14 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
 
 Result<ReportOptions> report_options(const EvaluateScenario& scenario, const Lineup& lineup) {
   ReportOptions options{.figure = find_metric(scenario.figure), .backfill = scenario.backfill, .seed = scenario.seed};
-  if (options.figure == nullptr) return unexpected("--figure: no metric is called " + scenario.figure);
+  if (options.figure == nullptr) return bad_option("figure", "no metric is called " + scenario.figure);
   if (scenario.mean == "geometric") options.mean = WindowMean::geometric;
   for (const std::string& name : scenario.beside) {
     auto figure = side_figure(name);
-    if (!figure) return unexpected("--beside: " + figure.error().message);
+    if (!figure) return bad_option("beside", figure.error().message);
     const auto same = [&](const SideFigure& other) { return other.name == name; };
     if (std::any_of(options.beside.begin(), options.beside.end(), same)) {
-      return unexpected("--beside: " + name + " is given twice");
+      return bad_option("beside", name + " is given twice");
     }
     options.beside.push_back(*std::move(figure));
   }
@@ -119,7 +114,7 @@ Result<ReportOptions> report_options(const EvaluateScenario& scenario, const Lin
   const auto reference = std::find_if(lineup.entries.begin(), lineup.entries.end(),
                                       [&](const Lineup::Entry& entry) { return entry.name == scenario.against; });
   if (reference == lineup.entries.end()) {
-    return unexpected("--against: " + scenario.against + " is not among the policies and groups");
+    return bad_option("against", scenario.against + " is not among the policies and groups");
   }
   options.reference = static_cast<std::size_t>(reference - lineup.entries.begin());
   return options;
@@ -128,17 +123,18 @@ Result<ReportOptions> report_options(const EvaluateScenario& scenario, const Lin
 // One trace: what was read, and which windows of it were run where.
 Json trace_manifest(const EvaluationInput& input) {
   const EvaluationWindows& windows = input.options.windows;
-  return {
-      {"trace", trace_json(input.run.trace.report)},
-      {"cluster", cluster_json(input.run.cluster)},
-      {"value_sources", {{"rates", rates_json(input.options.runtime)}, {"power", power_json(input.options.runtime)}}},
-      {"count", input.starts.size()},
-      {"jobs", windows.jobs},
-      {"warm_up", windows.warm_up},
-      {"stride", windows.stride},
-      {"first", windows.first},
-      {"last", windows.last},
-      {"overlap", windows.overlap()}};
+  return {{"trace", trace_json(input.run.trace.report)},
+          {"cluster", cluster_json(input.run.cluster)},
+          {"value_sources",
+           {{"rates", rates_json(input.options.conditions.runtime)},
+            {"power", power_json(input.options.conditions.runtime)}}},
+          {"count", input.starts.size()},
+          {"jobs", windows.jobs},
+          {"warm_up", windows.warm_up},
+          {"stride", windows.stride},
+          {"first", windows.first},
+          {"last", windows.last},
+          {"overlap", windows.overlap()}};
 }
 
 Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, const Execution& execution) {
@@ -152,7 +148,7 @@ Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, c
 Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry& registry) {
   Lineup lineup;
   auto policies = parse_contestants(registry, scenario.policies);
-  if (!policies) return Unexpected{policies.error()};
+  if (!policies) return Unexpected{in_option("policies", policies.error())};
   for (PolicySpec& spec : *policies) {
     lineup.entries.push_back({spec.text, lineup.policies.size(), 1});
     lineup.policies.push_back(std::move(spec));
@@ -160,14 +156,14 @@ Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry&
   for (const std::string& group : scenario.groups) {
     const std::size_t equals = group.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      return unexpected("--group: expected NAME=POLICY,POLICY,... and not '" + group + "'");
+      return bad_option("groups", "expected NAME=POLICY,POLICY,... and not '" + group + "'");
     }
     const auto specs = parse_policies(registry, group.substr(equals + 1));
-    if (!specs) return Unexpected{specs.error()};
+    if (!specs) return Unexpected{in_option("groups", specs.error())};
     const std::string name = group.substr(0, equals);
     const auto same = [&](const Lineup::Entry& entry) { return entry.name == name; };
     if (std::any_of(lineup.entries.begin(), lineup.entries.end(), same)) {
-      return unexpected("--group: the name '" + name + "' is given twice");
+      return bad_option("groups", "the name '" + name + "' is given twice");
     }
     lineup.entries.push_back({name, lineup.policies.size(), specs->size()});
     lineup.policies.insert(lineup.policies.end(), specs->begin(), specs->end());
@@ -192,8 +188,7 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
     if (!input) return Unexpected{input.error()};
     plan.inputs.push_back(*std::move(input));
   }
-  std::vector<std::string> names = files_of(scenario.fidelity);
-  for (std::string& name : files_of(scenario.failures)) names.push_back(std::move(name));
+  std::vector<std::string> names = files_of(scenario.conditions);
   names.insert(names.end(), scenario.clusters.begin(), scenario.clusters.end());
   const std::vector<std::string> of_policies = files_of_policies(plan.lineup.policies, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
@@ -227,7 +222,7 @@ std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
   for (const EvaluationInput& input : plan.inputs) {
     for (const auto& lines :
          {left_out_lines(input.run.trace.report), outside_vcs_lines(input.run.cluster, input.run.jobs_outside_vcs),
-          input.options.runtime.notes, input.options.conditions.notes}) {
+          input.options.conditions.runtime.notes, input.options.conditions.notes}) {
       for (const std::string& line : lines) notes.push_back(input.path + ": " + line);
     }
   }

@@ -15,7 +15,7 @@
 #include "src/sim/evaluation.hpp"
 #include "src/sim/evaluation_report.hpp"
 #include "src/sim/report.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 
 namespace gpusched {
 

@@ -35,34 +35,30 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       {"formats", "--format", "trace format, or auto; once, or once for each trace", &s.formats},
       {"columns", "--columns",
        "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...; once, or once for each trace", &s.columns},
-      common.where,
-      common.drop_bad_rows,
-      common.backlog,
-      common.qos,
-      {"clusters", "--cluster",
-       "NAME, FILE, NODESxGPUS, RACKSxNODESxGPUS or GPUS, once or once for each trace; by default what the trace "
-       "states",
-       &s.clusters},
-      common.oversize,
-      {.path = "policies",
-       .flag = "--policy",
-       .meaning = "policies, separated by commas, each with the backfilling it wants: fifo+easy, or fifo+none whatever "
-                  "--backfill says; rl:DIR is a trained one, rl:DIR{sample=true,seed=3} draws its actions",
-       .target = &s.policies,
-       .split = split_policies},
-      {"groups", "--group",
-       "NAME=POLICY,POLICY,...: training seeds of one configuration, compared by their interquartile mean; may be "
-       "repeated",
-       &s.groups},
-      common.backfill,
-      common.placement,
-      common.checkpoint_cost,
-      common.restart_cost,
-      common.checkpoint_interval,
-      common.checkpoint_write,
   };
-  for (Field& row : failure_fields(s.failures)) fields.push_back(std::move(row));
-  for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
+  append_fields(fields, reading_fields(s));
+  append_fields(
+      fields,
+      {
+          {"clusters", "--cluster",
+           "NAME, FILE, NODESxGPUS, RACKSxNODESxGPUS or GPUS, once or once for each trace; by default what the trace "
+           "states",
+           &s.clusters},
+          common.oversize,
+          {.path = "policies",
+           .flag = "--policy",
+           .meaning =
+               "policies, separated by commas, each with the backfilling it wants: fifo+easy, or fifo+none whatever "
+               "--backfill says; rl:DIR is a trained one, rl:DIR{sample=true,seed=3} draws its actions",
+           .target = &s.policies,
+           .split = split_policies},
+          {"groups", "--group",
+           "NAME=POLICY,POLICY,...: training seeds of one configuration, compared by their interquartile mean; may be "
+           "repeated",
+           &s.groups},
+          common.backfill,
+      });
+  append_fields(fields, condition_fields(s.conditions, "evaluate"));
   FieldTable rest{
       {"protocol",
        "--protocol",
@@ -131,23 +127,25 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        .changes_results = false,
        .range = Field::Range{0, most_threads}},
   };
-  for (Field& row : rest) fields.push_back(std::move(row));
+  append_fields(fields, std::move(rest));
   return fields;
 }
 
-Result<void> read_evaluate_json(EvaluateScenario& scenario, std::string_view text, const std::string& file) {
+Result<std::set<std::string>> read_evaluate_json(EvaluateScenario& scenario, std::string_view text,
+                                                 const std::string& file) {
   const auto json = read_fields(evaluate_fields(scenario), text, file);
   if (!json) return Unexpected{json.error()};
-  if (!json->contains("config") || !json->contains("windows")) return {};
+  const std::set<std::string> given = given_paths(evaluate_fields(scenario), config_of(*json));
+  if (!json->contains("config") || !json->contains("windows")) return given;
   for (const Json& window : (*json)["windows"]) {
     const Json::json_pointer hash("/trace/sha256");
     const bool known = window.is_object() && window.contains(hash) && window[hash].is_string();
     scenario.manifest_sha256.push_back(known ? window[hash].get<std::string>() : "");
   }
-  return {};
+  return given;
 }
 
-Result<void> read_evaluate_file(EvaluateScenario& scenario, const std::string& path) {
+Result<std::set<std::string>> read_evaluate_file(EvaluateScenario& scenario, const std::string& path) {
   const auto text = read_text_input(path);
   if (!text) return Unexpected{text.error()};
   return read_evaluate_json(scenario, *text, path);
@@ -158,8 +156,12 @@ Result<void> check_evaluate_scenario(const EvaluateScenario& scenario) {
   if (scenario.policies.empty() && scenario.groups.empty()) {
     return unexpected("nobody to compare: give --policy or --group");
   }
-  if (scenario.windows > 0 && scenario.stride > 0) return unexpected("--windows and --stride exclude each other");
-  if (scenario.from > scenario.to) return unexpected("--from: expected a fraction not above that of --to");
+  if (scenario.windows > 0 && scenario.stride > 0) {
+    return Unexpected{Error{.message = "--windows and --stride exclude each other", .field = "windows.stride"}};
+  }
+  if (scenario.from > scenario.to) {
+    return Unexpected{Error{.message = "expected a fraction not above that of --to", .field = "windows.from"}};
+  }
   return {};
 }
 

@@ -4,15 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
-#include "gpusched/engine/engine_state.hpp"
 #include "src/base/field_table.hpp"
-#include "src/sim/failures.hpp"
-#include "src/sim/fidelity.hpp"
+#include "src/conditions/condition_options.hpp"
 
 namespace gpusched {
 
@@ -31,10 +30,7 @@ struct EvaluateScenario {
   std::vector<std::string> policies;
   std::vector<std::string> groups;  ///< "NAME=POLICY,POLICY,..."
   std::string backfill = "none";
-  std::string placement = "consolidate";
-  PreemptionCost preemption;
-  FailureOptions failures;
-  Fidelity fidelity;
+  ConditionOptions conditions;
   std::string protocol = "windows";  ///< "windows", or "sc20"
   std::uint64_t window_jobs = 1024;  ///< measured jobs of a window
   std::uint64_t windows = 0;         ///< so many, evenly spaced; 0: as the stride says
@@ -56,10 +52,12 @@ struct EvaluateScenario {
 /// Every field of `scenario`, in the order of a file. The pointers live as long as `scenario`.
 FieldTable evaluate_fields(EvaluateScenario& scenario);
 
-/// Sets what a JSON text gives, or a manifest's "config". `file` is for messages only. Errors as read_fields().
-Result<void> read_evaluate_json(EvaluateScenario& scenario, std::string_view text, const std::string& file);
-/// read_evaluate_json() of a file.
-Result<void> read_evaluate_file(EvaluateScenario& scenario, const std::string& path);
+/// Sets what a JSON text gives, or a manifest's "config", and gives the paths of the fields that it set. `file` is for
+/// messages only. Errors as read_fields().
+Result<std::set<std::string>> read_evaluate_json(EvaluateScenario& scenario, std::string_view text,
+                                                 const std::string& file);
+/// The same from a file.
+Result<std::set<std::string>> read_evaluate_file(EvaluateScenario& scenario, const std::string& path);
 
 /// What cannot be seen field by field.
 Result<void> check_evaluate_scenario(const EvaluateScenario& scenario);

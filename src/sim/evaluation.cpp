@@ -87,15 +87,13 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
   if (!policy) return Unexpected{policy.error()};
   EngineOptions engine_options = options.engine;
   if (!options.conditions.failures.is_empty()) engine_options.seed = seed;
-  Engine engine(jobs, cluster, engine_options,
-                {.runtime = &options.runtime.model,
-                 .failures = &options.conditions.failures,
-                 .stages = &options.conditions.stages,
-                 .elastic = &options.conditions.elastic,
-                 .changes = &changes,
-                 .measured = measured});
+  RunInputs inputs = options.conditions.inputs();
+  inputs.changes = &changes;
+  inputs.measured = measured;
+  Engine engine(jobs, cluster, engine_options, inputs);
+  const std::optional<PowerTable>& power = options.conditions.runtime.power;
   RunLog log(measured);
-  EnergyLog energy(options.runtime.power ? &*options.runtime.power : nullptr, measured);
+  EnergyLog energy(power ? &*power : nullptr, measured);
   FragmentationLog fragmentation(measured);
   WindowRun run{.clairvoyant = policy->clairvoyant(), .metrics = {}};
   const std::string place = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it ";
@@ -106,7 +104,7 @@ Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, cons
       run.failure = place + "has a wrong account of GPU time: " + *fault;
     } else {
       run.metrics = compute_metrics(engine, log, measured);
-      if (options.runtime.power) run.metrics->energy_kwh = energy.kwh();
+      if (power) run.metrics->energy_kwh = energy.kwh();
       run.metrics->gpu_fragmentation = fragmentation.share();
       run.saturated = find_saturation(engine, log, measured).saturated;
     }

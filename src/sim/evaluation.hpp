@@ -15,9 +15,8 @@
 #include "gpusched/watch/metrics.hpp"
 #include "src/base/paired_tests.hpp"
 #include "src/base/statistics.hpp"
-#include "src/calibration/profile/calibrated_runtime.hpp"
+#include "src/conditions/run_conditions.hpp"
 #include "src/policies/seam/registry.hpp"
-#include "src/sim/failures.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sim/running_work.hpp"
 
@@ -63,7 +62,6 @@ struct EvaluationOptions {
   EvaluationWindows windows;
   bool history = false;                     ///< predictions know the jobs that had ended before a window (JobEnds)
   std::optional<PolicySpec> backfill = {};  ///< around every policy that is an order and names no way of its own
-  CalibratedRuntime runtime = {};           ///< of device profiles; uniform, and energy unknown, without any
 };
 
 /// Error: a policy that cannot be made for this trace and cluster. What evaluate_policies() refuses after that is a run

@@ -40,8 +40,9 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
     }
   }
   if (window.first >= window.end(jobs.size())) {
-    return Unexpected{
-        Error{.message = "no job is left to measure of " + std::to_string(jobs.size()), .field = "measure"}};
+    const char* const field =
+        scenario.warmup.us != 0 || scenario.measure.us != 0 ? "measure.warmup_s" : "measure.warmup_jobs";
+    return Unexpected{Error{.message = "no job is left to measure of " + std::to_string(jobs.size()), .field = field}};
   }
   return window;
 }
@@ -64,9 +65,9 @@ Result<History> take_history(JobTable& jobs, std::uint64_t count) {
 // The policies, each with its backfilling.
 Result<std::vector<PolicySpec>> specs_of(const Scenario& scenario, const PolicyRegistry& registry) {
   auto specs = parse_contestants(registry, scenario.policies);
-  if (!specs) return specs;
+  if (!specs) return Unexpected{in_option("policies", specs.error())};
   const auto backfill = default_backfill(registry, scenario.backfill, *specs);
-  if (!backfill) return Unexpected{backfill.error()};
+  if (!backfill) return Unexpected{in_option("backfill", backfill.error())};
   if (*backfill) backfill_by_default(registry, **backfill, *specs);
   return specs;
 }
@@ -74,8 +75,7 @@ Result<std::vector<PolicySpec>> specs_of(const Scenario& scenario, const PolicyR
 // The files that were read besides the trace.
 std::vector<std::string> files_of(const Scenario& scenario, const std::vector<PolicySpec>& specs,
                                   const PolicyRegistry& registry) {
-  std::vector<std::string> names = files_of(scenario.fidelity);
-  for (std::string& name : files_of(scenario.failures)) names.push_back(std::move(name));
+  std::vector<std::string> names = files_of(scenario.conditions);
   names.push_back(scenario.cluster);
   const std::vector<std::string> of_policies = files_of_policies(specs, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
@@ -200,15 +200,12 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   }
   if (detail.decision_times) run.decision_times.emplace();
   StoppablePolicy policy(*std::move(prepared.policy), progress, run.decision_times);
-  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options,
-                                         RunInputs{.runtime = &input.runtime.model,
-                                                   .failures = &input.conditions.failures,
-                                                   .stages = &input.conditions.stages,
-                                                   .elastic = &input.conditions.elastic,
-                                                   .changes = &input.conditions.changes,
-                                                   .measured = input.window});
+  RunInputs inputs = input.conditions.inputs();
+  inputs.measured = input.window;
+  auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, inputs);
+  const std::optional<PowerTable>& power = input.conditions.runtime.power;
   RunLog log(input.window);
-  EnergyLog energy(input.runtime.power ? &*input.runtime.power : nullptr, input.window);
+  EnergyLog energy(power ? &*power : nullptr, input.window);
   FragmentationLog fragmentation(input.window);
   IntervalLog intervals;
   HistoryHash history;
@@ -242,7 +239,7 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   }
   run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;
   run.metrics = compute_metrics(*engine, log, input.window);
-  if (input.runtime.power) run.metrics.energy_kwh = energy.kwh();
+  if (power) run.metrics.energy_kwh = energy.kwh();
   run.metrics.gpu_fragmentation = fragmentation.share();
   run.reconfigurations = engine->reconfigurations();
   run.reconfiguration_gpu_hours = to_seconds(engine->reconfiguration_gpu_time()) / 3600;
@@ -304,7 +301,7 @@ InputRequest input_request(const Scenario& scenario) {
                       .drop_bad_rows = scenario.drop_bad_rows,
                       .backlog = scenario.backlog},
           .cluster = scenario.cluster,
-          .placement = scenario.placement,
+          .placement = scenario.conditions.placement,
           .oversize = oversize_from_word(scenario.oversize)};
 }
 
@@ -332,11 +329,9 @@ Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistr
   }
   if (auto changed = change_runs(input, scenario, registry); !changed) return Unexpected{changed.error()};
   if (scenario.recorded == "show") input.recorded = recorded_waits(input.trace.jobs, input.window);
-  if (auto checked = check_placement(input.options.placement, scenario.fidelity); !checked)
-    return Unexpected{checked.error()};
-  auto runtime = runtime_of(scenario.fidelity, input.trace.jobs, input.cluster);
+  auto runtime = load_speeds(scenario.conditions, input.trace.jobs, input.cluster);
   if (!runtime) return Unexpected{runtime.error()};
-  input.runtime = *std::move(runtime);
+  input.conditions.runtime = *std::move(runtime);
   input.files = files_of(scenario, input.specs, registry);
   return input;
 }
@@ -348,9 +343,9 @@ Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const Pol
   const auto window = window_for(scenario, input.trace.jobs);
   if (!window) return Unexpected{window.error()};
   input.window = *window;
-  auto conditions = conditions_of(scenario.failures, scenario.preemption, input.trace.jobs, input.cluster,
-                                  scenario.placement, scenario.seed);
+  auto conditions = load_conditions_without_speeds(scenario.conditions, input.trace.jobs, input.cluster, scenario.seed);
   if (!conditions) return Unexpected{conditions.error()};
+  conditions->runtime = std::move(input.conditions.runtime);
   input.options.preemption = conditions->preemption;
   input.conditions = *std::move(conditions);
   input.options.seed = scenario.seed;

@@ -16,15 +16,14 @@
 #include "gpusched/policy/past_jobs.hpp"
 #include "gpusched/watch/interval_log.hpp"
 #include "gpusched/watch/metrics.hpp"
-#include "src/calibration/profile/calibrated_runtime.hpp"
+#include "src/conditions/run_conditions.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "src/sim/decision_times.hpp"
-#include "src/sim/failures.hpp"
 #include "src/sim/gpu_log.hpp"
 #include "src/sim/recorded.hpp"
 #include "src/sim/running_work.hpp"
 #include "src/sim/scenario.hpp"
-#include "traces/core/run_input.hpp"
+#include "src/world/run_input.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -44,10 +43,9 @@ struct ReplayInput {
   History history = {};
   Cluster cluster;  ///< pooled() already when the placement is "count"
   EngineOptions options;
-  RunConditions conditions;  ///< whether nodes fail, what runs go through, which jobs are elastic
+  RunConditions conditions;  ///< of the scenario
   MeasureWindow window;
   std::vector<PolicySpec> specs;               ///< each with its backfilling
-  CalibratedRuntime runtime;                   ///< of the scenario's device profiles; uniform without any
   std::vector<std::string> files = {};         ///< read besides the trace: cluster, device profiles, trained policies
   std::optional<RecordedWaits> recorded = {};  ///< of the trace's own log, where it has them and the scenario asks
   std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere

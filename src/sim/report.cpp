@@ -111,9 +111,9 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
        {"value_sources",
         {{"submission_and_work", "trace"},
          {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
-         {"rates", rates_json(input.runtime)},
+         {"rates", rates_json(input.conditions.runtime)},
          {"preemption_cost", "config"},
-         {"power", power_json(input.runtime)}}},
+         {"power", power_json(input.conditions.runtime)}}},
        {"policies", policies},
        {"warnings", report_warnings(input, runs)},
        {"execution", execution_json(execution, scenario.threads, scenario.out)}});
@@ -449,7 +449,7 @@ Result<void> write_files(OutputFolder& folder, const std::vector<std::pair<std::
 
 std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
   std::vector<std::string> lines = left_out_lines(input.trace.report);
-  lines.insert(lines.end(), input.runtime.notes.begin(), input.runtime.notes.end());
+  lines.insert(lines.end(), input.conditions.runtime.notes.begin(), input.conditions.runtime.notes.end());
   lines.insert(lines.end(), input.conditions.notes.begin(), input.conditions.notes.end());
   for (std::string& line : outside_vcs_lines(input.cluster, input.jobs_outside_vcs)) lines.push_back(std::move(line));
   for (const PolicyRun& run : runs) {
@@ -467,7 +467,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   std::string text = counted(first.jobs, "job");
   if (!input.window.whole(input.trace.jobs.size())) text += " measured of " + human_count(input.trace.jobs.size());
   text += " of " + std::filesystem::path(input.trace.report.path).filename().string() + " on " + input.cluster.name +
-          " (" + describe_cluster(input.cluster) + "), placement " + scenario.placement;
+          " (" + describe_cluster(input.cluster) + "), placement " + scenario.conditions.placement;
   if (scenario.history_jobs > 0) {
     text += "; predictions know " + human_count(input.history.ended.size()) + " that had ended, of " +
             counted(input.history.jobs.size(), "job") + " before";
@@ -489,7 +489,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
           "run times: what the policy knew of them; JCT: completion time; wait and slowd. (bounded slowdown) are "
           "means; used: GPU time\n";
   if (input.recorded) text += recorded_line(*input.recorded);
-  if (input.runtime.power) text += energy_line(runs);
+  if (input.conditions.runtime.power) text += energy_line(runs);
   if (has_dynamic_mig(input.cluster)) text += mig_line(runs);
   if (!input.conditions.failures.is_empty() || !input.conditions.stages.is_empty()) text += gpu_time_table(runs);
   if (!input.conditions.stages.is_empty()) text += starts_table(runs);

@@ -28,30 +28,29 @@ FieldTable scenario_fields(Scenario& s) {
       {"trace.path", "--trace", "trace file, - for standard input, or synthetic:NAME", &s.trace},
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
       {"trace.columns", "--columns", "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...", &s.columns},
-      common.where,
-      common.drop_bad_rows,
-      common.backlog,
-      common.qos,
-      {"cluster", "--cluster",
-       "NAME, FILE, NODESxGPUS (75x8), RACKSxNODESxGPUS (10x8x8) or GPUS (600: one pool that only counts); by default "
-       "what the trace states",
-       &s.cluster},
-      {.path = "policies",
-       .flag = "--policy",
-       .meaning = "policies to compare: NAME[{parameter=value,...}][+BACKFILL][,...]; +none: not backfilled, whatever "
-                  "--backfill says; ./FILE.so is a policy of one's own",
-       .target = &s.policies,
-       .split = split_policies},
-      common.backfill,
-      common.placement,
-      {"seed", "--seed", "seed of everything random", &s.seed},
-      common.checkpoint_cost,
-      common.restart_cost,
-      common.checkpoint_interval,
-      common.checkpoint_write,
   };
-  for (Field& row : failure_fields(s.failures)) fields.push_back(std::move(row));
-  for (Field& row : fidelity_fields(s.fidelity)) fields.push_back(std::move(row));
+  append_fields(fields, reading_fields(s));
+  append_fields(
+      fields,
+      {
+          {"cluster", "--cluster",
+           "NAME, FILE, NODESxGPUS (75x8), RACKSxNODESxGPUS (10x8x8) or GPUS (600: one pool that only counts); by "
+           "default "
+           "what the trace states",
+           &s.cluster},
+          {.path = "policies",
+           .flag = "--policy",
+           .meaning =
+               "policies to compare: NAME[{parameter=value,...}][+BACKFILL][,...]; +none: not backfilled, whatever "
+               "--backfill says; ./FILE.so is a policy of one's own",
+           .target = &s.policies,
+           .split = split_policies},
+          common.backfill,
+      });
+  append_fields(fields, condition_fields(s.conditions, "replay"));
+  const auto placement =
+      std::find_if(fields.begin(), fields.end(), [](const Field& row) { return row.path == "placement"; });
+  fields.insert(placement + 1, {"seed", "--seed", "seed of everything random", &s.seed});
   FieldTable rest{
       common.oversize,
       {"history_jobs", "--history-jobs",
@@ -102,21 +101,21 @@ FieldTable scenario_fields(Scenario& s) {
        .changes_results = false,
        .range = Field::Range{0, most_threads}},
   };
-  for (Field& row : rest) fields.push_back(std::move(row));
+  append_fields(fields, std::move(rest));
   return fields;
 }
 
-Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file) {
+Result<std::set<std::string>> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file) {
   const auto json = read_fields(scenario_fields(scenario), text, file);
   if (!json) return Unexpected{json.error()};
   const Json::json_pointer hash("/trace/sha256");
   if (json->contains("config") && json->contains(hash) && (*json)[hash].is_string()) {
     scenario.manifest_sha256 = (*json)[hash].get<std::string>();
   }
-  return {};
+  return given_paths(scenario_fields(scenario), config_of(*json));
 }
 
-Result<void> read_scenario_file(Scenario& scenario, const std::string& path) {
+Result<std::set<std::string>> read_scenario_file(Scenario& scenario, const std::string& path) {
   const auto text = read_text_input(path);
   if (!text) return Unexpected{text.error()};
   return read_scenario_json(scenario, *text, path);
@@ -140,7 +139,8 @@ Result<void> check_scenario(const Scenario& scenario) {
   const bool by_jobs = scenario.warmup_jobs != 0 || scenario.measure_jobs != 0;
   const bool by_time = scenario.warmup.us != 0 || scenario.measure.us != 0;
   if (by_jobs && by_time) {
-    return Unexpected{Error{.message = "expected a window by jobs or by time, not both", .field = "measure"}};
+    return Unexpected{Error{.message = "expected a window by jobs or by time, not both",
+                            .field = scenario.warmup.us != 0 ? "measure.warmup_s" : "measure.measure_s"}};
   }
   return {};
 }

@@ -5,17 +5,16 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/core/types.hpp"
-#include "gpusched/engine/engine_state.hpp"
 #include "gpusched/watch/metrics.hpp"
 #include "src/base/field_table.hpp"
-#include "src/sim/failures.hpp"
-#include "src/sim/fidelity.hpp"
+#include "src/conditions/condition_options.hpp"
 
 namespace gpusched {
 
@@ -31,11 +30,8 @@ struct Scenario {
   std::string cluster;                ///< NAME, FILE, NODESxGPUS or GPUS; empty: what the trace states
   std::vector<std::string> policies;  ///< each as parse_policies() takes it
   std::string backfill = "none";      ///< for policies that name none: as parse_backfill() takes it, or "none"
-  std::string placement = "consolidate";
   std::uint64_t seed = 0;
-  PreemptionCost preemption;
-  FailureOptions failures;
-  Fidelity fidelity;
+  ConditionOptions conditions;
   std::string oversize = "error";
   std::uint64_t history_jobs = 0;  ///< first jobs that are not run: predictions know those that had ended (PastJobs)
   std::uint64_t warmup_jobs = 0;
@@ -59,11 +55,12 @@ Result<std::vector<std::string>> split_policies(std::string_view text);
 /// Every field of `scenario`, in the order of a file. The pointers live as long as `scenario`.
 FieldTable scenario_fields(Scenario& scenario);
 
-/// Sets what a JSON text gives, or a manifest's "config", and leaves the rest. `file` is for messages only. Errors: not
-/// JSON, a key that does not exist (with its path and the nearest name) or appears twice, a value of another type.
-Result<void> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file);
-/// read_scenario_json() of a file.
-Result<void> read_scenario_file(Scenario& scenario, const std::string& path);
+/// Sets what a JSON text gives, or a manifest's "config", and leaves the rest; gives the paths of the fields that it
+/// set. `file` is for messages only. Errors: not JSON, a key that does not exist (with its path and the nearest name)
+/// or appears twice, a value of another type.
+Result<std::set<std::string>> read_scenario_json(Scenario& scenario, std::string_view text, const std::string& file);
+/// The same from a file.
+Result<std::set<std::string>> read_scenario_file(Scenario& scenario, const std::string& path);
 
 /// Carries out "path.to.key=value".
 Result<void> apply_setting(Scenario& scenario, std::string_view setting);

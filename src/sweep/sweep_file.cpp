@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "src/base/nearest_name.hpp"
+#include "src/base/json_fields.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/parallel.hpp"
 
@@ -21,13 +21,12 @@ Unexpected wrong(const std::string& place, const std::string& message) {
   return Unexpected{Error{.message = message, .field = place}};
 }
 
-std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 Result<void> set_value(SweepPoint& point, const FieldTable& fields, const std::string& path, const Json& value) {
   if (!path.starts_with(parameters_prefix)) return set_field_json(*find_field(fields, path), value);
   const auto text = parameter_text(value);
   const std::string name = path.substr(parameters_prefix.size());
-  if (!text) return unexpected("expected a number, a word, true, false or a list of numbers, not " + shown(value));
+  if (!text)
+    return unexpected("expected a number, a word, true, false or a list of numbers, not " + json_excerpt(value));
   const auto place =
       std::find_if(point.parameters.begin(), point.parameters.end(), [&](const auto& p) { return p.first == name; });
   if (place == point.parameters.end()) {
@@ -64,7 +63,7 @@ class ValueReader {
 
   // All of an object's keys together.
   Result<SweepValues> read_all(const Json& object, const std::string& place) {
-    if (!object.is_object()) return wrong(place, "expected an object, not " + shown(object));
+    if (!object.is_object()) return wrong(place, "expected an object, not " + json_excerpt(object));
     SweepValues values;
     for (const auto& [key, value] : object.items()) {
       auto more = read(key, value, place + "/" + key);
@@ -81,14 +80,15 @@ class ValueReader {
 
  private:
   Result<void> add(const std::string& key, const Json& value, const std::string& place, SweepValues& values) {
-    const std::string path = key == "trace" && !value.is_object() ? "trace.path" : key;
+    const bool is_short = !value.is_object() && !is_field(key) && is_field(key + ".path");  // of "trace"
+    const std::string path = is_short ? key + ".path" : key;
     if (is_field(path)) {
       if (auto set = set_value(point_, fields_, path, value); !set) return wrong(place, set.error().message);
       values.emplace_back(path, value);
       return {};
     }
     if (auto known = check_key(key, place); !known) return known;
-    if (!value.is_object()) return wrong(place, "expected an object, not " + shown(value));
+    if (!value.is_object()) return wrong(place, "expected an object, not " + json_excerpt(value));
     for (const auto& [below, entry] : value.items()) {
       if (auto done = add(path + "." + below, entry, place + "/" + below, values); !done) return done;
     }
@@ -104,7 +104,7 @@ class ValueReader {
     if (key == "policies") return "unknown key; a run has one policy: give a list of them under /grid/policy";
     std::vector<std::string> known{"trace", "window", "parameters"};
     for (const Field& field : fields_) known.push_back(field.path);
-    return "unknown key" + suggest_nearest(key, known);
+    return unknown_key(key, known);
   }
 
   SweepPoint point_;
@@ -113,13 +113,14 @@ class ValueReader {
 
 // {"from": 1, "to": 5, "step": 2} as the list [1, 3, 5].
 Result<Json> range_values(const Json& range, const std::string& place) {
+  JsonFields fields(range, "", place);
   Json from, to, step = 1;
-  for (const auto& [key, value] : range.items()) {
-    Json* target = key == "from" ? &from : key == "to" ? &to : key == "step" ? &step : nullptr;
-    if (target == nullptr) return wrong(place + "/" + key, "unknown key; expected a list, or from, to and step");
-    if (!value.is_number()) return wrong(place + "/" + key, "expected a number, not " + shown(value));
-    *target = value;
+  for (const auto& [key, target] : {std::pair("from", &from), {"to", &to}, {"step", &step}}) {
+    const Json* value = fields.find(key);
+    if (value != nullptr && !value->is_number()) fields.refuse(key, "a number");
+    if (value != nullptr) *target = *value;
   }
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   if (from.is_null() || to.is_null()) return wrong(place, "expected a list, or an object with from, to and step");
   const bool whole = from.is_number_integer() && to.is_number_integer() && step.is_number_integer();
   const double begin = from.get<double>(), end = to.get<double>(), by = step.get<double>();
@@ -140,7 +141,7 @@ Result<Json> range_values(const Json& range, const std::string& place) {
 }
 
 Result<std::vector<SweepAxis>> read_axes(const Json& grid, ValueReader& reader) {
-  if (!grid.is_object()) return wrong("/grid", "expected an object, not " + shown(grid));
+  if (!grid.is_object()) return wrong("/grid", "expected an object, not " + json_excerpt(grid));
   std::vector<SweepAxis> axes;
   for (const auto& [key, given] : grid.items()) {
     const std::string place = "/grid/" + key;
@@ -151,7 +152,7 @@ Result<std::vector<SweepAxis>> read_axes(const Json& grid, ValueReader& reader) 
       if (!range) return Unexpected{range.error()};
       list = *std::move(range);
     }
-    if (!list.is_array()) return wrong(place, "expected a list of values, not " + shown(given));
+    if (!list.is_array()) return wrong(place, "expected a list of values, not " + json_excerpt(given));
     if (list.empty()) return wrong(place, "the list is empty: there is nothing to run");
     SweepAxis axis{.key = key, .choices = {}};
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -165,7 +166,7 @@ Result<std::vector<SweepAxis>> read_axes(const Json& grid, ValueReader& reader) 
 }
 
 Result<std::vector<SweepValues>> read_list(const Json& list, ValueReader& reader) {
-  if (!list.is_array()) return wrong("/list", "expected a list of objects, not " + shown(list));
+  if (!list.is_array()) return wrong("/list", "expected a list of objects, not " + json_excerpt(list));
   if (list.empty()) return wrong("/list", "the list is empty: there is nothing to run");
   std::vector<SweepValues> entries;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -218,20 +219,6 @@ Result<void> check_size(const Sweep& sweep) {
   for (const SweepAxis& axis : sweep.axes) points *= static_cast<double>(axis.choices.size());
   if (points <= static_cast<double>(most_sweep_points)) return {};
   return wrong("/grid", "stands for " + exact_number(points) + " runs; at most " + std::to_string(most_sweep_points));
-}
-
-// The object "slurm".
-Result<void> read_slurm(const FieldTable& own, const Json& object) {
-  if (!object.is_object()) return wrong("/slurm", "expected an object, not " + shown(object));
-  for (const auto& [key, value] : object.items()) {
-    const Field* const field = find_field(own, "slurm." + key);
-    if (field == nullptr) {
-      const std::vector<std::string> known{"options", "runs_per_task"};
-      return wrong("/slurm/" + key, "unknown key" + suggest_nearest(key, known));
-    }
-    if (auto done = set_field_json(*field, value); !done) return done;
-  }
-  return {};
 }
 
 }  // namespace
@@ -354,41 +341,32 @@ Result<Sweep> read_sweep_json(const std::string& text, const std::string& file) 
   };
   auto document = parse_json_strictly(text, file);
   if (!document) return Unexpected{document.error()};
-  if (!document->is_object()) return in_file({.message = "expected an object", .field = "/"});
-  const bool is_manifest = document->contains("program") && document->contains("config");
-  if (is_manifest) document = Json((*document)["config"]);
-  if (!document->is_object()) return in_file({.message = "expected an object", .field = "/config"});
+  document = Json(config_of(*document));
   Sweep sweep{.file = file, .document = *document, .base = {}, .list = {{}}, .axes = {}, .columns = {}, .out = {}};
+  JsonFields fields(*document, file);
+  read_table(fields, sweep_own_fields(sweep));
+  const Json* const base = fields.find("base");
+  const Json* const grid = fields.find("grid");
+  const Json* const list = fields.find("list");
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   ValueReader reader;
-  const FieldTable own = sweep_own_fields(sweep);
-  for (const auto& [key, value] : document->items()) {
-    Result<void> done;
-    if (key == "$schema") continue;  // editors look for it
-    if (key == "base") {
-      const auto values = reader.read_all(value, "/base");
-      if (!values) return in_file(values.error());
-      const FieldTable fields = sweep_fields(sweep.base);
-      for (const auto& [path, entry] : *values) {
-        if (auto set = set_value(sweep.base, fields, path, entry); !set) return in_file(set.error());
-      }
-    } else if (key == "grid") {
-      auto axes = read_axes(value, reader);
-      if (!axes) return in_file(axes.error());
-      sweep.axes = *std::move(axes);
-    } else if (key == "list") {
-      auto entries = read_list(value, reader);
-      if (!entries) return in_file(entries.error());
-      sweep.list = *std::move(entries);
-    } else if (key == "slurm") {
-      done = read_slurm(own, value);
-    } else if (const Field* field = find_field(own, key)) {
-      done = set_field_json(*field, value);
-    } else {
-      const std::vector<std::string> known{"base",         "grid",  "list",     "out",  "threads",
-                                           "time_limit_s", "files", "launcher", "slurm"};
-      done = wrong("/" + key, "unknown key" + suggest_nearest(key, known));
+  if (base != nullptr) {
+    const auto values = reader.read_all(*base, "/base");
+    if (!values) return in_file(values.error());
+    const FieldTable of_base = sweep_fields(sweep.base);
+    for (const auto& [path, entry] : *values) {
+      if (auto set = set_value(sweep.base, of_base, path, entry); !set) return in_file(set.error());
     }
-    if (!done) return in_file(done.error());
+  }
+  if (grid != nullptr) {
+    auto axes = read_axes(*grid, reader);
+    if (!axes) return in_file(axes.error());
+    sweep.axes = *std::move(axes);
+  }
+  if (list != nullptr) {
+    auto entries = read_list(*list, reader);
+    if (!entries) return in_file(entries.error());
+    sweep.list = *std::move(entries);
   }
   if (auto once = check_once(sweep); !once) return in_file(once.error());
   if (auto small = check_size(sweep); !small) return in_file(small.error());
@@ -427,7 +405,6 @@ std::string sweep_schema() {
   base["properties"].erase("$schema");
   base["properties"]["parameters"] = {{"type", "object"},
                                       {"description", "parameters of the policy, beside those it names"}};
-  base["properties"]["trace"] = {{"anyOf", {{{"type", "string"}}, base["properties"]["trace"]}}};
   Json axes = Json::object();
   const auto add_axis = [&](const std::string& key, Json value, bool numbers) {
     Json list = {{"type", "array"}, {"minItems", 1}, {"items", std::move(value)}};

@@ -11,9 +11,10 @@
 
 #include "src/base/build_info.hpp"
 #include "src/base/sha256.hpp"
+#include "src/conditions/run_conditions.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/sim/manifest.hpp"
-#include "traces/core/cluster_reader.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "traces/core/input_file.hpp"
 #include "traces/core/trace_reader.hpp"
 
@@ -124,8 +125,7 @@ class Planner {
     }
     const auto checked = check_policy(run);
     if (!checked) return Unexpected{checked.error()};
-    std::vector<std::string> names = files_of(run.fidelity);
-    for (std::string& name : files_of(run.failures)) names.push_back(std::move(name));
+    std::vector<std::string> names = files_of(run.conditions);
     names.push_back(run.cluster);
     names.insert(names.end(), checked->begin(), checked->end());
     for (const std::string& file : existing_files(names)) {

@@ -40,7 +40,7 @@ bool fits_clock(const JobTable& jobs, double arrival_scale) {
 Result<Trace> point_jobs(Trace trace, const SweepPoint& point) {
   const std::uint32_t size = trace.jobs.size();
   if (point.first_job == 0 && point.jobs == 0 && point.load == 1) return trace;
-  if (point.load != 1 && !point.run.failures.changes.empty()) {
+  if (point.load != 1 && !point.run.conditions.changes.empty()) {
     return bad_window("load", "expected 1 beside changes, whose times it would not move");
   }
   const std::uint64_t count = point.jobs != 0 ? point.jobs : size - std::min<std::uint64_t>(point.first_job, size);
@@ -62,7 +62,7 @@ Result<Trace> point_jobs(Trace trace, const SweepPoint& point) {
 
 Result<void> PointRunner::prepare(const SweepPoint& point, const PlannedRun& planned) {
   // Changes of jobs may add sizes to a table, which is then not the next run's.
-  const bool changes = !point.run.failures.changes.empty() || (input_ && !input_->conditions.changes.is_empty());
+  const bool changes = !point.run.conditions.changes.empty() || (input_ && !input_->conditions.changes.is_empty());
   if (input_ && input_number_ == planned.input && !changes) return change_runs(*input_, point.run, *registry_);
   input_.reset();  // before its successor needs memory
   auto fitted = fit_input(input_request(point.run), traces_->at(planned.trace));

@@ -21,14 +21,14 @@
 #include "src/rl/train_config.hpp"
 #include "src/sim/evaluate_scenario.hpp"
 #include "src/sim/scenario.hpp"
+#include "src/world/cluster_reader.hpp"
+#include "src/world/elastic_reader.hpp"
+#include "src/world/failure_reader.hpp"
+#include "src/world/job_change_reader.hpp"
+#include "src/world/stage_reader.hpp"
 #include "tests/fuzz/fuzz_runs.hpp"
 #include "tests/fuzz/fuzz_targets.hpp"
 #include "tests/fuzz/memory_file.hpp"
-#include "traces/core/cluster_reader.hpp"
-#include "traces/core/elastic_reader.hpp"
-#include "traces/core/failure_reader.hpp"
-#include "traces/core/job_change_reader.hpp"
-#include "traces/core/stage_reader.hpp"
 #include "traces/synthetic/trace_model.hpp"
 #include "traces/tools/cluster_info.hpp"
 
@@ -258,7 +258,11 @@ void read_failures_text(std::string_view text) {
 }
 
 void read_stages_text(std::string_view text) {
-  run_with_stages([&](const JobTable& jobs) { return stages_from_json(text, "stages", jobs); });
+  run_with_stages([&](const JobTable& jobs) -> Result<StageModel> {
+    auto read = stages_from_json(text, "stages", jobs);
+    if (!read) return Unexpected{read.error()};
+    return std::move(read->model);
+  });
 }
 
 void read_elastic_text(std::string_view text) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/strict_json.hpp"
+#include "src/world/fit_to_cluster.hpp"
 #include "tests/fuzz/fuzz_targets.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "traces/core/trace.hpp"

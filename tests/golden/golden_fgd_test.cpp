@@ -7,8 +7,8 @@
 #include <string>
 
 #include "src/sim/protocols/openb_inflation.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "tests/golden/golden_support.hpp"
-#include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {

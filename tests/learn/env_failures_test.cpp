@@ -35,7 +35,7 @@ TEST(EnvFailures, RewardsCountWorkThatIsDoneAgain) {
   failures.add_changes(
       std::vector<NodeChange>{{whole_seconds(4), NodeId{0}, false}, {whole_seconds(6), NodeId{0}, true}});
   EnvOptions options;
-  options.failures = &failures;
+  options.inputs.failures = &failures;
   Env env(cluster, options);
   const RewardVector totals = play(env, window, Heuristic::fcfs);
   EXPECT_DOUBLE_EQ(totals[reward_jct], -16);
@@ -64,7 +64,7 @@ TEST(EnvFailures, AHeuristicHasTheRunOfItsPolicyUnderTheSameFailures) {
     options.agenda = {
         .mode = ActionMode::fit_or_wait, .knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::sjf};
     options.engine.seed = seed;
-    options.failures = &failures;
+    options.inputs.failures = &failures;
     Env env(cluster, options);
     play(env, window, Heuristic::sjf);
     Sjf policy(true);
@@ -93,7 +93,7 @@ TEST(EnvFailures, ObservationsShowTheNodesThatAreUp) {
   failures.add_changes(
       std::vector<NodeChange>{{whole_seconds(7), NodeId{1}, false}, {whole_seconds(15), NodeId{1}, true}});
   EnvOptions options;
-  options.failures = &failures;
+  options.inputs.failures = &failures;
   Env env(cluster, options);
   std::vector<float> up, free;
   StepResult result = env.reset(window);
@@ -117,7 +117,7 @@ TEST(EnvFailures, AnEpisodeEndsWhereFailuresUndoAllWork) {
   const Cluster cluster = Cluster::homogeneous(1, 1);
   const NodeFailures failures = law(cluster, 100, 1);
   EnvOptions options;
-  options.failures = &failures;
+  options.inputs.failures = &failures;
   Env env(cluster, options);
   StepResult result = env.reset(window);
   while (!result.done()) result = env.step(0);

@@ -651,7 +651,7 @@ TEST(Windows, AnEmptyPartIsAnError) {
   const auto windows = make_windows(jobs, {.jobs = 50, .validation_fraction = 0.1}, Split::validation);
   ASSERT_FALSE(windows);
   EXPECT_EQ(windows.error().to_string(),
-            "windows: the validation part has 10 jobs; expected at least the 50 of one window");
+            "windows/jobs: the validation part has 10 jobs; expected at least the 50 of one window");
 }
 
 TEST(RuntimePredictor, RefinesFromEverybodyToTheUser) {

@@ -173,7 +173,7 @@ TEST_F(EnvironmentPageTables, HoldTheFieldsAndRangesOfPlaces) {
   const RuntimeModel runtime = test::speeds_of_two_families(jobs);
   EnvOptions options;
   options.agenda = {.knowledge = RuntimeKnowledge::oracle, .choose_nodes = true, .node_speeds = true};
-  options.runtime = &runtime;
+  options.inputs.runtime = &runtime;
   Env env(cluster, options);
   Rng rng(2);
   Observation seen;

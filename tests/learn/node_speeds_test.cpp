@@ -34,7 +34,7 @@ class NodeSpeeds : public testing::Test {
     options.agenda = {.knowledge = RuntimeKnowledge::oracle, .choose_nodes = true, .node_speeds = true};
     options.weights = {};
     options.weights[reward_jct] = 1;
-    options.runtime = &runtime_;
+    options.inputs.runtime = &runtime_;
     env_.emplace(cluster_, options);
     env_->reset(window_);
   }
@@ -197,7 +197,7 @@ TEST(NodeSpeedsHeuristic, IsThePlacementFastest) {
     EnvOptions options;
     options.agenda = {.knowledge = RuntimeKnowledge::oracle, .choose_nodes = choose, .node_speeds = choose};
     options.engine.placement = Placement::fastest;
-    options.runtime = &runtime;
+    options.inputs.runtime = &runtime;
     Env env(cluster, options);
     for (StepResult result = env.reset(window); !result.done(); result = env.step(Heuristic::sjf)) {
       places += env.agenda().placing() ? 1 : 0;
@@ -216,7 +216,7 @@ TEST(NodeSpeedsRandom, ChoicesAreLegalAndRewardsAddUp) {
   const RuntimeModel runtime = test::speeds_of_two_families(jobs);
   EnvOptions options;
   options.agenda = {.knowledge = RuntimeKnowledge::oracle, .choose_nodes = true, .node_speeds = true};
-  options.runtime = &runtime;
+  options.inputs.runtime = &runtime;
   Env env(cluster, options);
   Rng rng(3);
   for (StepResult result = env.reset(window); !result.done();) {

@@ -314,6 +314,36 @@ TEST_F(Program, RefusesBadUsageInOneLine) {
   expect_refused("replay --cluster 4 --policy fifo --out " + config + trace, "is not a folder");
 }
 
+// What is wrong with a value is found after the file was read; it is the file that the user must change.
+TEST_F(Program, AWrongValueInAConfigurationIsToldWithItsFileAndKey) {
+  const auto refused = [&](const std::string& command, const std::string& json, const std::string& line) {
+    const std::string config = folder_.write("values.json", json);
+    expect_refused(command + " --config " + config + " --trace " + small_trace(), config + ": " + line);
+  };
+  const std::string outages = folder_.write("outages.csv", "time_s,node,event\n3,0,down\n");
+  refused("replay", R"({"policies": ["fifoo"], "cluster": "4"})", "/policies: unknown policy 'fifoo'");
+  refused("replay", R"({"policies": ["fifo{x=1}"], "cluster": "4"})", "/policies: policy fifo has no parameter 'x'");
+  refused("replay", R"({"policies": ["fifo", "fifo"], "cluster": "4"})", "/policies: fifo is given twice");
+  refused("replay --policy fifo", R"({"cluster": "phily"})", "/cluster: cluster 'phily' is no known name");
+  refused("replay --policy fifo --cluster 4", R"({"backfill": "easi"})", "/backfill: ");
+  refused("replay --policy fifo --cluster 4", R"({"trace": {"format": "swv"}})", "/trace/format: expected one of");
+  refused("replay --policy fifo --cluster 4", R"({"history_jobs": 99})", "/history_jobs: expected fewer than");
+  refused("replay --policy fifo --cluster 4", R"({"output": {"timeline": true}})", "/output/timeline: expected --out");
+  refused("replay --policy fifo --cluster 4", R"({"placement": "count", "failures": {"file": ")" + outages + R"("}})",
+          "/failures/file: expected another --placement than count");
+  refused("replay --policy fifo --cluster 4", R"({"fidelity": {"span_speed": "nodes"}})", "/fidelity/span_speed: ");
+  refused("evaluate --policy fifo,sjf --cluster 4", R"({"beside": ["p99"]})", "/beside: no figure is called 'p99'");
+  refused("evaluate --policy fifo,sjf --cluster 4", R"({"against": "saf"})", "/against: saf is not among");
+  refused("evaluate --policy fifo,sjf --cluster 4", R"({"windows": {"from": 0.9, "to": 0.1}})", "/windows/from: ");
+  refused("evaluate --policy fifo", R"({"clusters": ["phily"]})", "/clusters: cluster 'phily' is no known name");
+  // What an option gives in its place is the option's.
+  const std::string config = folder_.write("values.json", R"({"policies": ["fifo"], "cluster": "4"})");
+  expect_refused("replay --config " + config + " --cluster phily --trace " + small_trace(),
+                 "gpusched: --cluster: cluster 'phily' is no known name");
+  expect_refused("replay --config " + config + " --set history_jobs=99 --trace " + small_trace(),
+                 "gpusched: --history-jobs: expected fewer than");
+}
+
 TEST_F(Program, EvaluateShowsFiguresBesideTheComparedOne) {
   const std::string evaluate = "evaluate " + small_trace() + " --cluster 4 --window-jobs 3 --policy fifo,sjf ";
   const Outcome outcome = run(evaluate + "--beside p99_wait_s,worst_tenth:worst_decile_slowdown");

@@ -81,14 +81,14 @@ TEST_F(Training, TakesTheTraceAsReplayDoes) {
   const Outcome part = run("train " + trace_ + " --where 'gpus<=4' " + options + " --out " + out + "5");
   ASSERT_EQ(part.code, 0) << part.err;
   EXPECT_THAT(part.err, HasSubstr("not what --where asks for"));
-  EXPECT_EQ(json::parse(bytes_of(out + "5/config.json"))["trace_where"], "gpus<=4");
+  EXPECT_EQ(json::parse(bytes_of(out + "5/config.json"))["trace"]["where"], "gpus<=4");
 
-  expect_refused("train " + options, "/trace: is missing");
+  expect_refused("train " + options, "--trace: is missing");
   const std::string bare = folder_.write("bare.json", R"({"method": "cma_es", "network": {"kind": "index"}})");
   expect_refused("train " + trace_ + " --config " + bare,
-                 "/cluster: not given, and the trace does not state its machine");
+                 "--cluster: not given, and " + trace_ + " does not state its machine");
   expect_refused("train " + trace_ + " --where gpu=1 " + options, "gpu");
-  expect_refused("train " + trace_ + " " + trace_, "unexpected argument '" + trace_ + "'");
+  expect_refused("train " + trace_ + " " + trace_, "trace: given more than once");
   expect_refused("train " + trace_ + " --resume " + out, "exclude each other");
   expect_refused("train --out x --resume " + out, "exclude each other");
   expect_refused("train ''", "expected a value, not ''");

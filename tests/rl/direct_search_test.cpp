@@ -236,8 +236,8 @@ TEST_P(EverySearch, LearnsToWaitForAFastGpu) {
                         .node_speeds = true};
   config_.env.weights = {};
   config_.env.weights[reward_jct] = 1;
-  config_.throughputs = table;
-  config_.reference_type = "fast";
+  config_.conditions.speeds.throughputs = table;
+  config_.conditions.speeds.reference_type = "fast";
   if (GetParam() == Method::es) config_.search.step = 0.3;  // with less, hardly a candidate ever waits
   const auto summary = train(
       config_, jobs_, cluster_, folder_, false, [](const TrainProgress&) {}, ppo_);
@@ -264,7 +264,7 @@ TEST_P(EverySearch, LearnsToWaitForAFastGpu) {
 TEST_F(SearchRun, RefusesThroughputsThatLackAJob) {
   const std::string table = temporary_.path() + "/throughputs.csv";
   std::ofstream(table) << "family,gpu_type,throughput\nnet,fast,10\n";
-  config_.throughputs = table;
+  config_.conditions.speeds.throughputs = table;
   const auto summary = run(1, folder_);
   ASSERT_FALSE(summary);
   EXPECT_NE(summary.error().to_string().find("throughputs"), std::string::npos) << summary.error().to_string();
@@ -287,7 +287,7 @@ TEST_P(EverySearch, IsTheSameOnAnyNumberOfThreads) {
 TEST_F(SearchRun, LearnsToPreempt) {
   config_.env.agenda = {
       .mode = ActionMode::preempt, .knowledge = RuntimeKnowledge::oracle, .heuristic = Heuristic::fcfs};
-  config_.env.engine.preemption.restart = whole_seconds(2);
+  config_.conditions.preemption.restart = whole_seconds(2);
   config_.network.kind = NetworkKind::rank;
   const auto summary = run(1, folder_);
   ASSERT_TRUE(summary) << summary.error().to_string();
@@ -299,8 +299,10 @@ TEST_F(SearchRun, LearnsToPreempt) {
   WindowOptions options = config_.windows;
   options.service_history = true;
   const auto windows = make_windows(jobs_, options, Split::validation);
+  EngineOptions engine_options = config_.env.engine;
+  engine_options.preemption = config_.conditions.preemption;
   for (const Window& window : *windows) {
-    Engine engine(window.jobs, cluster_, config_.env.engine);
+    Engine engine(window.jobs, cluster_, engine_options);
     RlPolicy policy("x", *model, window.jobs.works(), false, 0, window.history);
     ASSERT_TRUE(simulate(engine, policy));
     for (std::uint32_t i = 0; i < window.jobs.size(); ++i) {
@@ -610,7 +612,7 @@ TEST_F(SearchRun, RefusesScalesThatLeaveNoRoomForAJob) {
   const auto small = run(1, folder_);
   ASSERT_FALSE(small);
   EXPECT_EQ(small.error().to_string(),
-            "/windows/cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger "
+            "windows.cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger "
             "scales");
 }
 

@@ -66,7 +66,7 @@ TEST(TrainConfig, OfSteeringComesBackFromItsOwnJson) {
 // The placement "count" was unknown here, while replay pooled the cluster.
 TEST(TrainConfig, PlacementCountPoolsTheCluster) {
   const auto config =
-      read_train_config(R"({"trace": "synthetic:philly", "cluster": "3x8", "env": {"placement": "count"}})", "x.json");
+      read_train_config(R"({"trace": "synthetic:philly", "cluster": "3x8", "placement": "count"})", "x.json");
   ASSERT_TRUE(config) << config.error().to_string();
   EXPECT_NE(train_config_json(*config).find(R"("placement": "count")"), std::string::npos);
   const auto input = load_train_input(*config);
@@ -77,13 +77,13 @@ TEST(TrainConfig, PlacementCountPoolsTheCluster) {
 
 TEST(TrainConfig, OfNodeSpeedsComesBackFromItsOwnJson) {
   const std::string text =
-      R"({"trace": "a", "throughputs": "t.csv", "reference_type": "v100", "method": "cma_es", "network": {"kind": "index"},
-          "env": {"choose_nodes": true, "node_speeds": true}})";
+      R"({"trace": "a", "fidelity": {"throughputs": "t.csv", "reference_type": "v100"}, "method": "cma_es",
+          "network": {"kind": "index"}, "env": {"choose_nodes": true, "node_speeds": true}})";
   const auto config = read_train_config(text, "x.json");
   ASSERT_TRUE(config) << config.error().to_string();
   EXPECT_TRUE(config->network.places);
-  EXPECT_EQ(config->throughputs, "t.csv");
-  EXPECT_EQ(config->reference_type, "v100");
+  EXPECT_EQ(config->conditions.speeds.throughputs, "t.csv");
+  EXPECT_EQ(config->conditions.speeds.reference_type, "v100");
   const auto again = read_train_config(train_config_json(*config), "x.json");
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_TRUE(again->env.agenda.node_speeds);
@@ -120,22 +120,18 @@ TEST(TrainConfig, RefusesWhatDoesNotGoWithNodeSpeeds) {
             "x.json: /method: ppo learns the network index with env/node_speeds only by steering: expected a "
             "network/hold_s or hold_jobs, or cma_es or es, or another network");
   EXPECT_EQ(refusal(speeds + R"(}, "network": {"kind": "index", "hold_jobs": 40})"), "");
-  EXPECT_EQ(refusal(R"("reference_type": "v100")"),
-            "x.json: /reference_type: is a GPU type of measured throughputs; add throughputs");
-  EXPECT_EQ(refusal(R"("throughputs": "t.csv", "windows": {"shuffled": 9})"),
-            "x.json: /windows: shuffled: expected 0 with throughputs, which are of the families of the trace as it is");
-  EXPECT_EQ(refusal(R"("throughputs": "t.csv", "test_at_end": true)"),
-            "x.json: /test_at_end: expected false with throughputs; compare with gpusched evaluate");
+  EXPECT_EQ(refusal(R"("fidelity": {"throughputs": "t.csv"}, "windows": {"shuffled": 9})"),
+            "x.json: /windows/shuffled: expected 0 with fidelity.throughputs, which is of the trace's jobs");
 }
 
 TEST(TrainConfig, OfFailuresComesBackFromItsOwnJson) {
   const auto config = read_train_config(
-      R"({"trace": "a", "failures": "f.json", "env": {"checkpoint_rule": "daly", "checkpoint_write_s": 30}})",
+      R"({"trace": "a", "failures": {"file": "f.json", "checkpoint_rule": "daly"}, "preemption": {"checkpoint_write_s": 30}})",
       "x.json");
   ASSERT_TRUE(config) << config.error().to_string();
-  EXPECT_EQ(config->failures, "f.json");
-  EXPECT_EQ(config->env.engine.preemption.rule, CheckpointRule::daly);
-  EXPECT_EQ(config->env.engine.preemption.periodic_checkpoint, whole_seconds(30));
+  EXPECT_EQ(config->conditions.failures, "f.json");
+  EXPECT_EQ(config->conditions.preemption.rule, CheckpointRule::daly);
+  EXPECT_EQ(config->conditions.preemption.periodic_checkpoint, whole_seconds(30));
   const auto again = read_train_config(train_config_json(*config), "x.json");
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(train_config_json(*again), train_config_json(*config));
@@ -146,18 +142,53 @@ TEST(TrainConfig, RefusesWhatDoesNotGoWithFailures) {
     const auto read = read_train_config(R"({"trace": "a", )" + rest + "}", "x.json");
     return read ? "" : read.error().to_string();
   };
-  EXPECT_EQ(refusal(R"("env": {"checkpoint_rule": "young", "checkpoint_write_s": 5})"),
-            "x.json: /env/checkpoint_rule: needs failures; add failures");
-  EXPECT_EQ(refusal(R"("failures": "f", "env": {"checkpoint_rule": "young"})"),
-            "x.json: /env/checkpoint_write_s: expected above 0 with checkpoint_rule");
-  EXPECT_EQ(refusal(R"("failures": "f", "env": {"checkpoint_write_s": 5})"),
-            "x.json: /env/checkpoint_write_s: expected checkpoint_interval_s or checkpoint_rule with it");
-  EXPECT_EQ(refusal(R"("failures": "f", "env": {"placement": "count"})"),
-            "x.json: /env/placement: expected another than count, which knows no nodes that fail");
-  EXPECT_EQ(refusal(R"("failures": "f", "windows": {"cluster_scales": [1, 2]})"),
+  EXPECT_EQ(refusal(R"("failures": {"checkpoint_rule": "young"}, "preemption": {"checkpoint_write_s": 5})"),
+            "x.json: /failures/checkpoint_rule: expected --failures with young");
+  EXPECT_EQ(refusal(R"("failures": {"file": "f", "checkpoint_rule": "young"})"),
+            "x.json: /failures/checkpoint_rule: expected --checkpoint-write above 0 with young");
+  EXPECT_EQ(refusal(R"("failures": {"file": "f"}, "preemption": {"checkpoint_write_s": 5})"),
+            "x.json: /preemption/checkpoint_write_s: expected --checkpoint-interval or --checkpoint-rule with it");
+  EXPECT_EQ(refusal(R"("failures": {"file": "f"}, "placement": "count")"),
+            "x.json: /failures/file: expected another --placement than count, which knows no nodes that could fail");
+  EXPECT_EQ(refusal(R"("failures": {"file": "f"}, "windows": {"cluster_scales": [1, 2]})"),
             "x.json: /windows/cluster_scales: expected [1] with failures, which are of one cluster's nodes");
-  EXPECT_EQ(refusal(R"("failures": "f", "test_at_end": true)"),
-            "x.json: /test_at_end: expected false with failures; compare with gpusched evaluate");
+  EXPECT_EQ(refusal(R"("changes": "c.csv", "windows": {"arrival_scale": 0.5})"),
+            "x.json: /windows/arrival_scale: expected 1 with changes, whose times it would not move");
+}
+
+TEST(TrainConfig, SaysWhatAKeyOfAnEarlierVersionIsCalledNow) {
+  const auto refusal = [](const std::string& rest) {
+    const auto read = read_train_config(R"({"trace": "a", )" + rest + "}", "x.json");
+    return read ? "" : read.error().to_string();
+  };
+  EXPECT_EQ(refusal(R"("throughputs": "t.csv")"), "x.json: /throughputs: is called /fidelity/throughputs now");
+  EXPECT_EQ(refusal(R"("failures": "f.json")"), "x.json: /failures: is called /failures/file now");
+  EXPECT_EQ(refusal(R"("trace_where": "gpus>1")"), "x.json: /trace_where: is called /trace/where now");
+  EXPECT_EQ(refusal(R"("env": {"restart_cost_s": 60})"),
+            "x.json: /env/restart_cost_s: is called /preemption/restart_s now");
+  EXPECT_EQ(refusal(R"("env": {"placement": "count"})"), "x.json: /env/placement: is called /placement now");
+}
+
+// A trace may be given by its path alone, as in a sweep.
+TEST(TrainConfig, TakesATraceAsATextOrAnObject) {
+  EXPECT_EQ(read_train_config(R"({"trace": "a"})", "x")->trace, "a");
+  const auto object = read_train_config(R"({"trace": {"path": "a", "where": "gpus>1"}})", "x");
+  ASSERT_TRUE(object) << object.error().to_string();
+  EXPECT_EQ(object->trace, "a");
+  EXPECT_EQ(object->where, "gpus>1");
+}
+
+TEST(TrainConfig, TakesEveryConditionOfAReplay) {
+  const auto config = read_train_config(
+      R"({"trace": "a", "stages": "s.json", "elastic": "e.json", "changes": "c.csv",
+          "fidelity": {"span_speed": "nodes=0.9"}})",
+      "x.json");
+  ASSERT_TRUE(config) << config.error().to_string();
+  EXPECT_EQ(config->conditions.stages, "s.json");
+  EXPECT_EQ(config->conditions.elastic, "e.json");
+  EXPECT_EQ(config->conditions.changes, "c.csv");
+  EXPECT_EQ(config->conditions.speeds.span_speed, "nodes=0.9");
+  EXPECT_EQ(train_config_json(*read_train_config(train_config_json(*config), "x")), train_config_json(*config));
 }
 
 TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
@@ -167,10 +198,11 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   };
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"iteration": 3}})"),
             "x.json: /ppo/iteration: unknown key (did you mean 'iterations'?)");
-  EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "guess"}})"),
-            "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|reserve|inspect|preempt");
+  EXPECT_EQ(
+      refusal(R"({"trace": "a", "env": {"mode": "guess"}})"),
+      "x.json: /env/mode: expected one of fit_or_wait|select_blocking|backfill|reserve|inspect|preempt, not 'guess'");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}})"),
-            "x.json: /network: the network rank goes with env/mode preempt, and no other does");
+            "x.json: /network/kind: the network rank goes with env/mode preempt, and no other does");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"mode": "preempt"}, "network": {"kind": "rank"}})"),
             "x.json: /method: ppo learns the order of mode preempt only by steering: expected a network/hold_s or "
             "hold_jobs, or cma_es or es");
@@ -179,39 +211,38 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 60, "hold_jobs": 60}})"),
             "x.json: /network/hold_jobs: expected 0 with a hold_s: an action ends after a time or after submissions");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_jobs": 9}, "ppo": {"temperature": 0.5}})"),
-            "x.json: /ppo: temperature, sampling_cost: expected 1 and 0 with an agent that steers, which draws weights "
+            "x.json: /ppo/temperature: expected 1 and 0 with an agent that steers, which draws weights "
             "by network/deviation");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 9}, "ppo": {"resimulate": true}})"),
-            "x.json: /ppo: resimulate: expected false with an agent that steers, whose few states are kept");
+            "x.json: /ppo/resimulate: expected false with an agent that steers, whose few states are kept");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"temperature": 0}})"),
-            "x.json: /ppo/temperature: expected a number from 0.001 to 1000");
+            "x.json: /ppo/temperature: expected a number from 0.001 to 1000, not 0");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"hold_s": 60}})"),
             "x.json: /network/hold_s: expected 0 unless the kind is index or rank, whose weights can be an action");
   EXPECT_EQ(refusal(R"({"trace": "a", "method": "cma_es", "network": {"kind": "index", "hold_s": 60}})"),
-            "x.json: /network: hold_s and hold_jobs go with method ppo");
+            "x.json: /network/hold_s: hold_s and hold_jobs go with method ppo");
   EXPECT_EQ(
       refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 9}, "ppo": {"imitate_iterations": 2}})"),
-      "x.json: /ppo: imitate_iterations: expected 0 with an agent that steers: a teacher has no weights to imitate");
+      "x.json: /ppo/imitate_iterations: expected 0 with an agent that steers: a teacher has no weights to imitate");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"kind": "index", "hold_s": 9}, "ppo": {"baseline": "self_critic"}})"),
-            "x.json: /ppo: baseline: self_critic does not go with an agent that steers");
+            "x.json: /ppo/baseline: self_critic does not go with an agent that steers");
   EXPECT_EQ(refusal(R"({"trace": "a", "env": {"heuristic": "las"}})"),
             "x.json: /env/mode: the heuristics las, srtf and gittins rank running jobs: they need mode preempt");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"teacher": "srtf"}})"),
-            "x.json: /ppo/teacher: las, srtf and gittins rank running jobs: no teachers");
+            "x.json: /ppo/teacher: expected fcfs, sjf, saf, f1 or rl:FOLDER, not 'srtf'");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"teacher": "rl:"}})"),
-            "x.json: /ppo/teacher: expected one of fcfs|sjf|saf|f1|rl:FOLDER");
+            "x.json: /ppo/teacher: expected fcfs, sjf, saf, f1 or rl:FOLDER, not 'rl:'");
   EXPECT_EQ(refusal(R"({"trace": "a", "windows": {"jobs": 1.5}})"),
-            "x.json: /windows/jobs: expected an integer from 1 to 4000000000");
+            "x.json: /windows/jobs: expected a whole number, 1 to 4000000000, not 1.5");
   EXPECT_EQ(refusal(R"({"trace": "a", "network": {"width": 30}})"),
             "x.json: /network/width: expected an even multiple of heads");
-  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"), "x.json: /method: expected one of ppo|cma_es|es|random");
-  for (const char* shrink : {"0", "[1, 2]", "[]"}) {
+  EXPECT_EQ(refusal(R"({"trace": "a", "method": "ga"})"),
+            "x.json: /method: expected one of ppo|cma_es|es|random, not 'ga'");
+  for (const std::string shrink : {"0", "[1,2]", "[]", "\"half\""}) {
     EXPECT_EQ(refusal((std::string(R"({"trace": "a", "search": {"shrink": )") + shrink + "}}").c_str()),
-              "x.json: /search/shrink: expected a number from 0.01 to 1, or a list of them")
+              "x.json: /search/shrink: expected a number from 0.01 to 1, or a list of such, not " + shrink)
         << shrink;
   }
-  EXPECT_EQ(refusal(R"({"trace": "a", "search": {"shrink": "half"}})"),
-            "x.json: /search/shrink: expected a number or a list of numbers");
   EXPECT_EQ(refusal(R"({"trace": "a", "windows": {"validation_jobs": 9, "empty_share": 0.5},
                         "constraints": {"reference": "sjf", "avg_jct_s": 1}, "method": "es"})"),
             "x.json: /windows/validation_jobs: expected 0: with an empty_share limits hold in two kinds of windows");
@@ -232,12 +263,12 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"trace": "a", "method": "es", "constraints": {"reference": "sjf"}})"),
             "x.json: /constraints/reference: bounds nothing without a limit, such as \"avg_jct_s\": 1");
   EXPECT_EQ(refusal(R"({"trace": "a", "constraints": {"reference": "sjf", "p99_wait_s": 1}})"),
-            "x.json: /constraints: expected none with method ppo, which cannot keep them");
+            "x.json: /constraints/reference: expected none with method ppo, which cannot keep limits");
   EXPECT_EQ(
       refusal(R"({"trace": "a", "method": "es", "constraints": {"reference": "sjf", "avg_jct_s": 1, "p99_jct_s": 1}})"),
       "x.json: /constraints/p99_jct_s: unknown key (did you mean 'avg_jct_s'?)");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": -1}})"),
-            "x.json: /ppo/anneal: expected an integer from 0 to 4000000000");
+            "x.json: /ppo/anneal: expected a whole number, 0 to 4000000000, not -1");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"anneal": 5}})"),
             "x.json: /ppo/anneal: expected 0 unless adapt_learning_rate is false: only one of them can set the rate");
   EXPECT_EQ(
@@ -245,16 +276,17 @@ TEST(TrainConfig, RefusesWhatItDoesNotKnow) {
       "x.json: /ppo/average_reward: expected false with a mean_lifetime_s: differential returns are not discounted");
   EXPECT_EQ(refusal(R"({"trace": "a", "ppo": {"horizon_jobs": 10}})"),
             "x.json: /ppo/horizon_jobs: expected both of horizon_jobs and horizon_iterations, or none");
-  for (const char* scales : {"[]", "[1, 0]", "[1000]"}) {
+  for (const std::string scales : {"[]", "[1,0]", "[1000]"}) {
     EXPECT_EQ(refusal((std::string(R"({"trace": "a", "windows": {"cluster_scales": )") + scales + "}}").c_str()),
-              "x.json: /windows/cluster_scales: expected a list of numbers from 0.01 to 100");
+              "x.json: /windows/cluster_scales: expected a number from 0.01 to 100, or a list of such, not " + scales);
   }
   EXPECT_EQ(
       refusal(R"({"trace": "a", "method": "cma_es", "network": {"kind": "index"}, "windows": {"cluster_scales": [1, 2]},
                        "constraints": {"reference": "fifo", "avg_jct_s": 1}})"),
-      "x.json: /constraints: expected none with several windows/cluster_scales: their limits are of one cluster");
-  EXPECT_EQ(refusal(R"({"seed": 1})"), "x.json: /trace: is missing");
-  EXPECT_EQ(refusal(R"({"trace": "a", "env": 3})"), "x.json: /env: expected an object");
+      "x.json: /constraints/reference: expected none with several windows/cluster_scales: its limits are of one "
+      "cluster");
+  EXPECT_EQ(refusal(R"({"seed": 1})"), "x.json: /trace/path: is missing");
+  EXPECT_EQ(refusal(R"({"trace": "a", "env": 3})"), "x.json: /env: expected an object, not 3");
 }
 
 }  // namespace

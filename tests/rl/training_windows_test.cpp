@@ -47,12 +47,12 @@ TEST(TrainingWindows, ClustersAreScaledByNodesOrGpus) {
   ASSERT_FALSE(clusters);
   EXPECT_EQ(
       clusters.error().to_string(),
-      "/windows/cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger scales");
+      "windows.cluster_scales: a job of the trace does not fit the cluster at its smallest; expected larger scales");
   for (const Cluster& cluster : {Cluster::homogeneous(4, 8), Cluster::pool(8)}) {
     config.cluster_scales = {1, 0.05};
     clusters = training_clusters(config, jobs, cluster);
     ASSERT_FALSE(clusters);
-    EXPECT_EQ(clusters.error().to_string(), "/windows/cluster_scales: 0.05 times the cluster is nothing");
+    EXPECT_EQ(clusters.error().to_string(), "windows.cluster_scales: 0.05 times the cluster is nothing");
   }
   Cluster shared = Cluster::homogeneous(4, 2);
   shared.vcs.push_back({.name = "a"});
@@ -188,7 +188,7 @@ TEST(TrainingWindows, OfTheValidationMayBeLogsOfAnotherLength) {
   const auto none = training_windows(config, jobs);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().to_string(),
-            "windows: the validation part has 80 jobs; expected at least the 81 of one window");
+            "windows/jobs: the validation part has 80 jobs; expected at least the 81 of one window");
 }
 
 TEST(TrainingWindows, ShuffledOnesAreDrawnByTheSeed) {
@@ -239,7 +239,7 @@ TEST(TrainingWindows, ShuffledOnesOfAPartThatIsTooShortAreRefused) {
   const auto windows = training_windows(config, unlike_jobs());
   ASSERT_FALSE(windows);
   EXPECT_EQ(windows.error().to_string(),
-            "windows: the validation part has 50 jobs; expected at least the 64 of one window");
+            "windows/jobs: the validation part has 50 jobs; expected at least the 64 of one window");
 }
 
 }  // namespace

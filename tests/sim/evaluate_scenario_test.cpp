@@ -22,7 +22,7 @@ TEST(EvaluateScenario, ItsJsonReadsBack) {
   scenario.clusters = {"8x8", "256"};
   scenario.policies = {"fifo", "tiresias{queue_limits_gpu_s=[1,2]}"};
   scenario.groups = {"agent=rl:one,rl:two"};
-  scenario.preemption.restart = Time{1'500'000};
+  scenario.conditions.preemption.restart = Time{1'500'000};
   scenario.windows = 7;
   scenario.from = 0.25;
   scenario.figure = "gpu_utilization";
@@ -61,7 +61,7 @@ TEST(EvaluateScenario, RefusesWhatItDoesNotKnow) {
     return done ? "" : done.error().to_string();
   };
   EXPECT_EQ(refusal(R"({"tarces": ["a"]})"), "x.json: /tarces: unknown key (did you mean 'traces'?)");
-  EXPECT_EQ(refusal(R"({"trace": ["a"]})"), "x.json: /trace: expected an object");
+  EXPECT_EQ(refusal(R"({"trace": ["a"]})"), "x.json: /trace: expected an object, not [\"a\"]");
   EXPECT_EQ(refusal(R"({"where": "gpus>1"})"), "x.json: /where: unknown key");  // /trace/where, as of replay
   EXPECT_EQ(refusal(R"({"windows": {"jobs": 0}})"),
             "x.json: /windows/jobs: expected a whole number, 1 to 1000000000, not 0");

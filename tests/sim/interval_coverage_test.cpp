@@ -12,6 +12,7 @@
 
 #include "src/base/statistics.hpp"
 #include "src/sim/evaluation.hpp"
+#include "src/world/fit_to_cluster.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/interval_promise.hpp"
 #include "traces/core/trace.hpp"

@@ -58,7 +58,7 @@ RC_GTEST_PROP(Report, MetricsFollowFromTheIntervals, ()) {
   scenario.trace = folder.write("jobs.csv", trace);
   scenario.cluster = "4x4";
   scenario.policies = {*rc::gen::element<std::string>("fifo", "srtf", "srsf")};
-  scenario.preemption.restart = Time{*rc::gen::inRange(0, 5'000'000)};
+  scenario.conditions.preemption.restart = Time{*rc::gen::inRange(0, 5'000'000)};
   const PolicyRegistry registry = PolicyRegistry::standard();
   const auto input = load_replay(scenario, registry);
   RC_ASSERT(input.has_value());
@@ -146,7 +146,7 @@ TEST(Replay, StopsWhereJobsTakeTurnsForEver) {
   scenario.cluster = "1";
   scenario.policies = {"las{quantum_gpu_s=100},themis{lease_s=100,auction=true,filter=0},gandiva{slice_s=100},fifo"};
   const auto run_with_restart = [&](std::int64_t restart_s) {
-    scenario.preemption.restart = whole_seconds(restart_s);
+    scenario.conditions.preemption.restart = whole_seconds(restart_s);
     const auto input = load_replay(scenario, PolicyRegistry::standard());
     EXPECT_TRUE(input);
     ReplayProgress progress;
@@ -380,7 +380,7 @@ TEST(Replay, SharedGpusSlowJobsAndDrawPowerAsTheProfileSays) {
                                 "1,0,100,1,500,bert\n2,0,100,1,500,bert\n");
   scenario.cluster = folder.write("cluster.json", R"({"nodes": [{"gpus": 1, "gpu_type": "V100"}]})");
   scenario.policies = {"fifo"};
-  scenario.fidelity.profiles = "V100=V100";
+  scenario.conditions.speeds.profiles = "V100=V100";
   const PolicyRegistry registry = PolicyRegistry::standard();
   const auto run_once = [&] {
     const auto input = load_replay(scenario, registry);
@@ -402,9 +402,9 @@ TEST(Replay, SharedGpusSlowJobsAndDrawPowerAsTheProfileSays) {
   const auto& sources = together["manifest"]["value_sources"];
   EXPECT_THAT(sources["rates"].dump(), testing::HasSubstr("\"/interference\""));
   EXPECT_THAT(sources["power"].dump(), testing::HasSubstr("/power/idle_w"));
-  scenario.fidelity.interference = "none";
+  scenario.conditions.speeds.interference = "none";
   EXPECT_NEAR(run_once()["runs"][0]["metrics"]["avg_jct_s"].get<double>(), 100, 1e-6);
-  scenario.fidelity.profiles.clear();
+  scenario.conditions.speeds.profiles.clear();
   EXPECT_TRUE(run_once()["runs"][0]["metrics"]["energy_kwh"].is_null());
 }
 

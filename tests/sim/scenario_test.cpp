@@ -39,9 +39,9 @@ TEST(Scenario, ReadsAFile) {
   EXPECT_EQ(scenario.trace, "jobs.csv");
   EXPECT_TRUE(scenario.drop_bad_rows);
   EXPECT_THAT(scenario.policies, ElementsAre("fifo", "tiresias{queue_limits_gpu_s=[1,2]}"));
-  EXPECT_EQ(scenario.preemption.restart, Time{1'500'000});
+  EXPECT_EQ(scenario.conditions.preemption.restart, Time{1'500'000});
   EXPECT_EQ(scenario.warmup_jobs, 10u);
-  EXPECT_EQ(scenario.placement, "consolidate");
+  EXPECT_EQ(scenario.conditions.placement, "consolidate");
 }
 
 TEST(Scenario, NamesTheUnknownKeyAndTheNearestOne) {
@@ -57,7 +57,7 @@ TEST(Scenario, RefusesValuesOfAnotherKind) {
   EXPECT_EQ(error_of(R"({"cluster": 600})"), "run.json: /cluster: expected a text, not 600");
   EXPECT_EQ(error_of(R"({"policies": ["fifo", 3]})"),
             R"(run.json: /policies: expected a list of texts, not ["fifo",3])");
-  EXPECT_EQ(error_of(R"({"measure": 3})"), "run.json: /measure: expected an object");
+  EXPECT_EQ(error_of(R"({"measure": 3})"), "run.json: /measure: expected an object, not 3");
   EXPECT_EQ(error_of(R"({"preemption": {"restart_s": -2}})"),
             "run.json: /preemption/restart_s: expected seconds from 0 to 4.6e12, not -2");
   EXPECT_EQ(error_of(R"({"preemption": {"restart_s": 1e300}})"),
@@ -70,7 +70,7 @@ TEST(Scenario, RefusesValuesOfAnotherKind) {
 TEST(Scenario, RefusesWhatIsNotJson) {
   EXPECT_EQ(error_of("{\n\"seed\": 1,\n}"), "run.json:3: expected well-formed JSON here");
   EXPECT_EQ(error_of(""), "run.json:1: empty; expected JSON");
-  EXPECT_EQ(error_of("[]"), "run.json: /: expected an object");
+  EXPECT_EQ(error_of("[]"), "run.json: expected an object, not []");
   EXPECT_EQ(error_of(R"({"seed": 1, "seed": 2})"), "run.json: key 'seed' appears twice");
   EXPECT_EQ(error_of(R"({"fidelity": {"slowdown": 1e999}})"),
             "run.json: holds a number too large for JSON readers; expected at most 1.8e308");
@@ -89,7 +89,7 @@ TEST(Scenario, TakesSettingsByPath) {
   ASSERT_TRUE(apply_setting(scenario, "preemption.checkpoint_s=2.5"));
   ASSERT_TRUE(apply_setting(scenario, "policies=fifo,tiresias{queue_limits_gpu_s=[1,2]},srtf"));
   ASSERT_TRUE(apply_setting(scenario, "trace.columns=submit=a,gpus=b"));
-  EXPECT_EQ(scenario.preemption.checkpoint, Time{2'500'000});
+  EXPECT_EQ(scenario.conditions.preemption.checkpoint, Time{2'500'000});
   EXPECT_THAT(scenario.policies, ElementsAre("fifo", "tiresias{queue_limits_gpu_s=[1,2]}", "srtf"));
   EXPECT_EQ(scenario.columns, "submit=a,gpus=b");
 }
@@ -123,13 +123,13 @@ TEST(Scenario, ItsJsonReadsBack) {
   Scenario scenario;
   scenario.trace = "a.csv";
   scenario.policies = {"fifo", "srtf"};
-  scenario.preemption.restart = Time{1'234'567};
+  scenario.conditions.preemption.restart = Time{1'234'567};
   scenario.measure_jobs = 5;
   scenario.out = "results";
   Scenario again;
   ASSERT_TRUE(read_scenario_json(again, scenario_json(scenario, true), "x.json"));
   EXPECT_EQ(scenario_json(again, true), scenario_json(scenario, true));
-  EXPECT_EQ(again.preemption.restart, scenario.preemption.restart);
+  EXPECT_EQ(again.conditions.preemption.restart, scenario.conditions.preemption.restart);
   EXPECT_THAT(scenario_json(scenario, false), Not(HasSubstr("results")));
 }
 

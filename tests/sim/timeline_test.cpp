@@ -53,7 +53,7 @@ TEST(Timeline, TellsWhatIsInService) {
   Scenario scenario;
   scenario.cluster = "2x2";
   scenario.policies = {"fifo"};
-  scenario.failures.file = folder.write("outages.csv", "time_s,node,event\n3,1,down\n8,1,up\n");
+  scenario.conditions.failures = folder.write("outages.csv", "time_s,node,event\n3,1,down\n8,1,up\n");
   EXPECT_EQ(bytes_of(timeline_of(folder, scenario, "a,0,10,4,1000\n")),
             "time_s,waiting_jobs,running_jobs,waiting_gpus,used_gpus,up_gpus\n"
             "0,0,1,0,4,4\n"

@@ -143,7 +143,7 @@ RC_GTEST_PROP(TraceEvents, SayWhatTheIntervalLogAndTheMetricsSay, ()) {
   scenario.trace = folder.write("jobs.csv", trace);
   scenario.cluster = *rc::gen::element<std::string>("4x4", "16");
   scenario.policies = {*rc::gen::element<std::string>("fifo", "srtf", "las{quantum_gpu_s=20}", "gandiva{slice_s=10}")};
-  scenario.preemption.restart = Time{*rc::gen::inRange(0, 2'000'000)};
+  scenario.conditions.preemption.restart = Time{*rc::gen::inRange(0, 2'000'000)};
   const PolicyRegistry registry = PolicyRegistry::standard();
   const auto input = load_replay(scenario, registry);
   RC_ASSERT(input.has_value());

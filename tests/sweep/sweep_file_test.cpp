@@ -103,7 +103,7 @@ TEST(SweepFile, WhatIsWrongIsToldWithItsPlace) {
   expect_refused(R"({"grid": {"seed": []}})", "/grid/seed: the list is empty: there is nothing to run");
   expect_refused(R"({"grid": {"seed": 3}})", "/grid/seed: expected a list of values, not 3");
   expect_refused(R"({"grid": {"seed": {"from": 3, "until": 4}}})",
-                 "/grid/seed/until: unknown key; expected a list, or from, to and step");
+                 "/grid/seed/until: unknown key; expected one of from|to|step");
   expect_refused(R"({"grid": {"seed": {"from": 3, "to": 1}}})",
                  "/grid/seed: expected a step above 0 and an end at or behind the beginning");
   expect_refused(R"({"list": [{"seed": 1}], "grid": {"seed": [2]}})",
@@ -122,7 +122,7 @@ TEST(SweepFile, WhatARunLacksIsTold) {
   EXPECT_EQ(read(R"({"base": {"trace": "a"}})").point(0).error().field, "/grid/policy");
   EXPECT_EQ(read(R"({"base": {"policy": "fifo"}})").point(0).error().field, "/base/trace");
   const auto both = read(R"({"base": {"trace": "a", "policy": "fifo", "measure": {"warmup_jobs": 1, "warmup_s": 2}}})");
-  EXPECT_EQ(both.point(0).error().field, "measure");
+  EXPECT_EQ(both.point(0).error().field, "measure.warmup_s");
 }
 
 TEST(SweepFile, TheSchemaInTheDocumentationIsThis) {
@@ -239,7 +239,7 @@ TEST(SweepPoints, DeadlinesMoveWithTheirSubmissions) {
 TEST(SweepPoints, ALoadWouldNotMoveChangesOfJobs) {
   SweepPoint point;
   point.load = 2;
-  point.run.failures.changes = "changes.csv";
+  point.run.conditions.changes = "changes.csv";
   EXPECT_EQ(point_jobs(rows({{.submit = 0, .work = 5}}), point).error().to_string(),
             "load: expected 1 beside changes, whose times it would not move");
 }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gpusched/core/result.hpp"
-#include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
 
 namespace gpusched {
@@ -80,18 +79,5 @@ struct TraceFormatInfo {
   std::string source;
 };
 std::vector<TraceFormatInfo> trace_formats();
-
-/// What to do with a job that asks for more than the cluster has.
-enum class Oversize : std::uint8_t { refuse, drop, clamp };
-
-/// As written by a user. Precondition: "error", "drop" or "clamp".
-constexpr Oversize oversize_from_word(std::string_view word) {
-  if (word == "drop") return Oversize::drop;
-  return word == "clamp" ? Oversize::clamp : Oversize::refuse;
-}
-
-/// Makes every job fit the empty cluster: refuses with an error that names the first that does not, drops such jobs
-/// (the report counts them), or clamps gangs to as many tasks as fit.
-Result<Trace> fit_to_cluster(Trace trace, const Cluster& cluster, Oversize mode);
 
 }  // namespace gpusched

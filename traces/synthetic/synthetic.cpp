@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gpusched/core/rng.hpp"
+#include "src/base/field_table.hpp"
 #include "traces/synthetic/calendar.hpp"
 #include "traces/synthetic/quantile_table.hpp"
 
@@ -400,10 +401,6 @@ Pace pace_for_load(const Sampler& sampler, const SyntheticOptions& options) {
   }
   if (best_miss > closer_by_stretching) best.stretch = best_load / target;
   return best;
-}
-
-Unexpected bad_option(std::string option, std::string message) {
-  return {Error{.message = std::move(message), .field = std::move(option)}};
 }
 
 }  // namespace

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The JSON form of SyntheticModel, its rules, and the models compiled in.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "src/base/json_fields.hpp"
 #include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
-#include "src/base/strict_json.hpp"
 #include "traces/synthetic/builtin_models.hpp"
 #include "traces/synthetic/quantile_table.hpp"
 #include "traces/synthetic/synthetic.hpp"
@@ -21,182 +24,117 @@ Unexpected wrong(std::string path, std::string message) {
 
 std::string index_path(const std::string& path, std::size_t i) { return path + "/" + std::to_string(i); }
 
-/// Reads the keys of one JSON object. The first thing wrong is kept; later reads then do nothing.
-class ObjectReader {
- public:
-  ObjectReader(const Json& object, std::string path, Error& error)
-      : object_(object), path_(std::move(path)), error_(error) {
-    if (!object_.is_object()) fail("", "expected an object");
-  }
+// Every key of a model must be there but those that are called optional.
+template <class T>
+void read_needed(JsonFields& fields, const std::string& key, T& value) {
+  fields.require(key);
+  fields.read(key, value);
+}
 
-  void read(const std::string& key, std::string& value) {
-    if (const Json* found = find(key, &Json::is_string, "a text")) value = found->get<std::string>();
-  }
-  void read(const std::string& key, double& value) {
-    if (const Json* found = find(key, &Json::is_number, "a number")) value = found->get<double>();
-  }
-  void read(const std::string& key, std::uint32_t& value) {
-    const Json* found = find(key, &Json::is_number_unsigned, "a whole number >= 0");
-    if (found == nullptr) return;
-    const auto number = found->get<std::uint64_t>();
-    if (number > 4'000'000'000) return fail(key, "expected at most 4000000000");
-    value = static_cast<std::uint32_t>(number);
-  }
-  void read(const std::string& key, std::vector<double>& values) {
-    const Json* found = find(key, &Json::is_array, "a list of numbers");
-    if (found == nullptr) return;
-    for (std::size_t i = 0; i < found->size(); ++i) {
-      if (!(*found)[i].is_number()) return fail(index_path(key, i), "expected a number");
-      values.push_back((*found)[i].get<double>());
-    }
-  }
-  template <std::size_t n>
-  void read(const std::string& key, std::array<double, n>& values) {
-    std::vector<double> list;
-    read(key, list);
-    if (failed()) return;
-    if (list.size() != n)
-      return fail(key, "expected " + std::to_string(n) + " numbers, found " + std::to_string(list.size()));
-    std::copy(list.begin(), list.end(), values.begin());
-  }
-  /// A table is a list of [probability, value] pairs.
-  void read(const std::string& key, QuantileTable& table) {
-    const Json* found = find(key, &Json::is_array, "a list of [probability, value] pairs");
-    if (found == nullptr) return;
-    for (std::size_t i = 0; i < found->size(); ++i) {
-      const Json& pair = (*found)[i];
-      const bool good = pair.is_array() && pair.size() == 2 && pair[0].is_number() && pair[1].is_number();
-      if (!good) return fail(index_path(key, i), "expected a [probability, value] pair of numbers");
-      table.probability.push_back(pair[0].get<double>());
-      table.value.push_back(pair[1].get<double>());
-    }
-  }
-  void read(const std::string& key, std::map<std::string, std::string>& texts) {
-    const Json* found = find(key, &Json::is_object, "an object of texts");
-    if (found == nullptr) return;
-    for (const auto& [name, text] : found->items()) {
-      if (!text.is_string()) {
-        fail(std::string(key).append("/").append(name), "expected a text");
-        return;
-      }
-      texts[name] = text.get<std::string>();
-    }
-  }
-  /// Calls read_item(reader) for each object of a list.
-  template <class Item, class ReadItem>
-  void read_list(const std::string& key, std::vector<Item>& items, ReadItem&& read_item) {
-    const Json* found = find(key, &Json::is_array, "a list of objects");
-    if (found == nullptr) return;
-    for (std::size_t i = 0; i < found->size() && !failed(); ++i) {
-      ObjectReader reader((*found)[i], index_path(path_ + "/" + key, i), error_);
-      read_item(reader, items.emplace_back());
-      reader.refuse_unknown_keys();
-    }
-  }
-  template <class ReadItem>
-  void read_object(const std::string& key, ReadItem&& read_item) {
-    const Json* found = find(key, &Json::is_object, "an object");
-    if (found == nullptr) return;
-    ObjectReader reader(*found, path_ + "/" + key, error_);
-    read_item(reader);
-    reader.refuse_unknown_keys();
-  }
-  [[nodiscard]] bool has(const std::string& key) {
-    known_.push_back(key);
-    return !failed() && object_.contains(key);
-  }
+void read_needed(JsonFields& fields, const std::string& key, std::vector<double>& values) {
+  fields.require(key);
+  fields.read(key, values, 0);
+}
 
-  void refuse_unknown_keys() {
-    if (failed()) return;
-    for (const auto& [key, value] : object_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-      return fail(key, "unknown key" + suggest_nearest(key, known_));
-    }
-  }
+void read_needed(JsonFields& fields, const std::string& key, double& value) {
+  fields.require(key);
+  fields.read(key, value, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max());
+}
 
- private:
-  [[nodiscard]] bool failed() const { return !error_.message.empty(); }
-  void fail(const std::string& key, std::string message) {
-    if (failed()) return;
-    error_.field = key.empty() ? (path_.empty() ? "/" : path_) : path_ + "/" + key;
-    error_.message = std::move(message);
-  }
-  const Json* find(const std::string& key, bool (Json::*is_type)() const noexcept, const std::string& type) {
-    known_.push_back(key);
-    if (failed()) return nullptr;
-    const auto place = object_.find(key);
-    if (place == object_.end()) {
-      fail(key, "missing; expected " + type);
-      return nullptr;
-    }
-    if (((*place).*is_type)()) return &*place;
-    fail(key, "expected " + type);
-    return nullptr;
-  }
+template <std::size_t n>
+void read_needed(JsonFields& fields, const std::string& key, std::array<double, n>& values) {
+  std::vector<double> list;
+  fields.require(key);
+  fields.read(key, list, n);
+  if (list.size() == n) std::copy(list.begin(), list.end(), values.begin());
+}
 
-  const Json& object_;
-  std::string path_;
-  Error& error_;
-  std::vector<std::string> known_;
-};
+// A table is a list of [probability, value] pairs.
+void read_needed(JsonFields& fields, const std::string& key, QuantileTable& table) {
+  fields.require(key);
+  const Json* list = fields.read_array(key);
+  if (list == nullptr) return;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Json& pair = (*list)[i];
+    const bool good = pair.is_array() && pair.size() == 2 && pair[0].is_number() && pair[1].is_number();
+    if (!good) return fields.refuse(index_path(key, i), "a [probability, value] pair of numbers");
+    table.probability.push_back(pair[0].get<double>());
+    table.value.push_back(pair[1].get<double>());
+  }
+}
 
 constexpr std::array<JobStatus, 4> statuses{JobStatus::unknown, JobStatus::passed, JobStatus::failed,
                                             JobStatus::killed};
 
-void read_class(ObjectReader& reader, JobClass& job_class) {
-  reader.read("max_gpus", job_class.max_gpus);
-  reader.read("run_s", job_class.run_s);
-  reader.read("session_jobs", job_class.session_jobs);
-  reader.read("attempt_weights", job_class.attempt_weights);
-  reader.read_object("status_weights", [&](ObjectReader& weights) {
+void read_class(JsonFields& fields, JobClass& job_class) {
+  read_needed(fields, "max_gpus", job_class.max_gpus);
+  read_needed(fields, "run_s", job_class.run_s);
+  read_needed(fields, "session_jobs", job_class.session_jobs);
+  read_needed(fields, "attempt_weights", job_class.attempt_weights);
+  fields.require("status_weights");
+  fields.read_object("status_weights", [&](JsonFields& weights) {
     job_class.status_weights = {};
     for (const JobStatus status : statuses) {
-      const std::string key(to_string(status));
-      if (weights.has(key)) weights.read(key, job_class.status_weights[static_cast<std::size_t>(status)]);
+      double& weight = job_class.status_weights[static_cast<std::size_t>(status)];
+      weights.read(to_string(status), weight, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max());
     }
   });
 }
 
-void read_calendar(ObjectReader& reader, Calendar& calendar) {
-  reader.read("period_s", calendar.period_s);
-  reader.read("span_s", calendar.span_s);
-  reader.read_list("entries", calendar.entries, [](ObjectReader& item, CalendarEntry& entry) {
-    item.read("period", entry.period);
-    item.read("gpus", entry.gpus);
-    item.read("jobs", entry.jobs);
-    item.read("work_s", entry.work_s);
-    item.read("run_s", entry.run_s);
+void read_calendar(JsonFields& fields, Calendar& calendar) {
+  read_needed(fields, "period_s", calendar.period_s);
+  read_needed(fields, "span_s", calendar.span_s);
+  fields.require("entries");
+  fields.read_objects("entries", [&](JsonFields& own, std::size_t) {
+    CalendarEntry& entry = calendar.entries.emplace_back();
+    read_needed(own, "period", entry.period);
+    read_needed(own, "gpus", entry.gpus);
+    read_needed(own, "jobs", entry.jobs);
+    read_needed(own, "work_s", entry.work_s);
+    read_needed(own, "run_s", entry.run_s);
   });
 }
 
-void read_all(ObjectReader& reader, SyntheticModel& model) {
-  reader.read("name", model.name);
-  reader.read("about", model.about);
-  reader.read("sources", model.sources);
-  reader.read("default_cluster", model.default_cluster);
-  reader.read("default_jobs", model.default_jobs);
-  if (reader.has("default_load")) reader.read("default_load", model.default_load.emplace());
-  reader.read("jobs_per_hour", model.jobs_per_hour);
-  reader.read("hour_weights", model.hour_weights);
-  reader.read("day_weights", model.day_weights);
-  reader.read("session_gap_s", model.session_gap_s);
-  reader.read("gap_correlation", model.gap_correlation);
-  reader.read("run_correlation", model.run_correlation);
-  reader.read_object("users", [&](ObjectReader& users) {
-    users.read("count", model.users.count);
-    users.read("zipf_exponent", model.users.zipf_exponent);
+void read_sources(JsonFields& fields, SyntheticModel& model) {
+  fields.require("sources");
+  fields.read_members("sources", [&](JsonFields& sources, const std::string& name, const Json& text) {
+    if (!text.is_string()) return sources.refuse(name, "a text");
+    model.sources[name] = text.get<std::string>();
   });
-  reader.read("gpu_counts", model.gpu_counts);
-  reader.read_list("vcs", model.vcs, [](ObjectReader& vc, VcMix& mix) {
-    vc.read("name", mix.name);
+}
+
+void read_all(JsonFields& fields, SyntheticModel& model) {
+  read_needed(fields, "name", model.name);
+  read_needed(fields, "about", model.about);
+  read_sources(fields, model);
+  read_needed(fields, "default_cluster", model.default_cluster);
+  read_needed(fields, "default_jobs", model.default_jobs);
+  if (fields.find("default_load") != nullptr) read_needed(fields, "default_load", model.default_load.emplace());
+  read_needed(fields, "jobs_per_hour", model.jobs_per_hour);
+  read_needed(fields, "hour_weights", model.hour_weights);
+  read_needed(fields, "day_weights", model.day_weights);
+  read_needed(fields, "session_gap_s", model.session_gap_s);
+  read_needed(fields, "gap_correlation", model.gap_correlation);
+  read_needed(fields, "run_correlation", model.run_correlation);
+  fields.require("users");
+  fields.read_object("users", [&](JsonFields& users) {
+    read_needed(users, "count", model.users.count);
+    read_needed(users, "zipf_exponent", model.users.zipf_exponent);
+  });
+  read_needed(fields, "gpu_counts", model.gpu_counts);
+  fields.require("vcs");
+  fields.read_objects("vcs", [&](JsonFields& vc, std::size_t) {
+    VcMix& mix = model.vcs.emplace_back();
+    read_needed(vc, "name", mix.name);
     mix.name = name_text(mix.name);
-    vc.read("weight", mix.weight);
-    vc.read("gpu_weights", mix.gpu_weights);
+    read_needed(vc, "weight", mix.weight);
+    read_needed(vc, "gpu_weights", mix.gpu_weights);
   });
-  reader.read_list("classes", model.classes, read_class);
-  if (reader.has("calendar"))
-    reader.read_object("calendar", [&](ObjectReader& part) { read_calendar(part, model.calendar); });
-  reader.refuse_unknown_keys();
+  fields.require("classes");
+  fields.read_objects("classes", [&](JsonFields& own, std::size_t) { read_class(own, model.classes.emplace_back()); });
+  if (const Json* calendar = fields.find("calendar")) {
+    fields.read_nested("calendar", *calendar, [&](JsonFields& own) { read_calendar(own, model.calendar); });
+  }
 }
 
 template <class Weights>
@@ -383,16 +321,16 @@ Result<void> check_model(const SyntheticModel& model) {
 Result<SyntheticModel> read_model(std::string_view json, const std::string& file) {
   const auto parsed = parse_json_strictly(json, file);
   if (!parsed) return Unexpected{parsed.error()};
-  Error error;
   SyntheticModel model;
-  ObjectReader reader(*parsed, "", error);
-  read_all(reader, model);
-  if (error.message.empty()) {
-    if (auto good = check_model(model); !good) error = good.error();
+  JsonFields fields(*parsed, file);
+  read_all(fields, model);
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
+  if (auto good = check_model(model); !good) {
+    Error error = good.error();
+    error.file = file;
+    return Unexpected{std::move(error)};
   }
-  if (error.message.empty()) return model;
-  error.file = file;
-  return Unexpected{std::move(error)};
+  return model;
 }
 
 std::string write_model(const SyntheticModel& model) {

@@ -18,8 +18,8 @@
 #include "gpusched/core/rng.hpp"
 #include "gpusched/core/slowdown_bound.hpp"
 #include "gpusched/data/cluster.hpp"
-#include "gpusched/data/node_failures.hpp"
 #include "gpusched/engine/engine.hpp"
+#include "gpusched/engine/run_inputs.hpp"
 #include "gpusched/learn/agenda.hpp"
 #include "gpusched/learn/observation.hpp"
 #include "gpusched/learn/window.hpp"
@@ -79,18 +79,25 @@ struct EnvOptions {
   double idle_gpu_w = 60;                        ///< watts of an idle GPU
   double busy_gpu_w = 300;                       ///< watts of a GPU that a job holds
   RewardFunction reward = {};                    ///< in place of the weighted sum; empty: the weighted sum
-  const RuntimeModel* runtime = nullptr;         ///< how fast jobs run where, borrowed; null: as fast everywhere
-  /// When nodes fail, borrowed; null: never. Each window has failures of its own (engine_options()). An episode in
-  /// which failures undo all work for ever is truncated.
-  const NodeFailures* failures = nullptr;
+  /// The conditions of every window, borrowed, but for RunInputs::changes, in whose place Window::changes stand. Each
+  /// window has failures of its own (engine_options()); an episode in which failures undo all work for ever is
+  /// truncated.
+  RunInputs inputs = {};
 };
 
 /// How the simulation of a window behaves. Where nodes can fail its random numbers come from EngineOptions::seed and
 /// the window's place in the trace: the failures of a window are the same for every agent.
 inline EngineOptions engine_options(const EnvOptions& options, const Window& window) {
   EngineOptions engine = options.engine;
-  if (options.failures != nullptr) engine.seed = Rng(engine.seed).split("window").split(window.start).state()[0];
+  if (options.inputs.failures != nullptr) engine.seed = Rng(engine.seed).split("window").split(window.start).state()[0];
   return engine;
+}
+
+/// The conditions of a window.
+inline RunInputs run_inputs(const EnvOptions& options, const Window& window) {
+  RunInputs inputs = options.inputs;
+  inputs.changes = window.changes.is_empty() ? nullptr : &window.changes;
+  return inputs;
 }
 
 /// One environment. A value: a copy is an exact snapshot that goes on independently. Borrows the window and cluster.
@@ -108,10 +115,9 @@ class Env {
   StepResult reset(const Window& window, double scale = 1) {
     window_ = &window;
     scale_ = scale;
-    engine_.emplace(window.jobs, *cluster_, engine_options(options_, window),
-                    RunInputs{.runtime = options_.runtime, .failures = options_.failures});
+    engine_.emplace(window.jobs, *cluster_, engine_options(options_, window), run_inputs(options_, window));
     turns_.reset();
-    if (options_.failures != nullptr) turns_.emplace(engine_->view());
+    if (options_.inputs.failures != nullptr) turns_.emplace(engine_->view());
     const bool reads = KnownRuns::predicts(options_.agenda.knowledge) || options_.agenda.mode == ActionMode::preempt;
     agenda_.emplace(options_.agenda, window.jobs.works(), reads ? window.history : JobHistory{});
     rates_ = {};
@@ -201,7 +207,10 @@ class Env {
     bool scoring = false;  // the first scored job has been submitted
   };
 
-  [[nodiscard]] bool scored(JobId job) const { return index(job) >= window_->first_scored; }
+  // As the metrics, which leave out jobs that users cancel under any policy.
+  [[nodiscard]] bool scored(JobId job) const {
+    return index(job) >= window_->first_scored && !window_->changes.cancels(job);
+  }
 
   // Goes to the next choice, with the reward of EnvOptions::reward where there is one.
   StepResult finish_step() {
@@ -297,7 +306,7 @@ class Env {
     const OracleView view = engine_->view();
     for (const Event& event : engine_->events()) {
       switch (event.kind) {
-        case EventKind::submit: submit(event.job); break;
+        case EventKind::submit: submit(view, event.job); break;
         case EventKind::retry:
           stop(event.job);
           queue(event.job, +1);
@@ -313,9 +322,9 @@ class Env {
         case EventKind::wake:
         case EventKind::node_down:
         case EventKind::node_up:
-        case EventKind::withdraw:  // environments have no changes of jobs
         case EventKind::reprioritize:
         case EventKind::more_power: break;
+        case EventKind::withdraw: withdraw(event.job); break;
       }
     }
     if (options_.weights[reward_fragmentation] != 0) rates_.fragmented_gpus = fragmented_gpus(view);
@@ -326,6 +335,7 @@ class Env {
     double gpus, gpu_s;      // gpu_s: left
     double scored, urgency;  // 1, and 1 / max(run, bound); both 0 for a warm-up job
     double end_s = 0;        // planned, of the present run
+    bool is_known = false;   // was submitted before; kept where users change jobs
   };
   [[nodiscard]] const JobFacts& facts(JobId job) const { return facts_[index(job)]; }
 
@@ -341,11 +351,29 @@ class Env {
     }
   }
 
-  void submit(JobId job) {
-    rates_.future_gpu_s -= facts(job).gpu_s;
-    rates_.scoring = rates_.scoring || scored(job);
+  // For the first time, or again with another size.
+  void submit(const OracleView& view, JobId job) {
+    if (window_->changes.is_empty()) {
+      rates_.future_gpu_s -= facts(job).gpu_s;
+    } else {
+      resize(view, job);
+    }
+    rates_.scoring = rates_.scoring || index(job) >= window_->first_scored;
     rates_.in_system += facts(job).scored;
     queue(job, +1);
+  }
+
+  void resize(const OracleView& view, JobId job) {
+    JobFacts& job_facts = facts_[index(job)];
+    if (!std::exchange(job_facts.is_known, true)) rates_.future_gpu_s -= job_facts.gpu_s;
+    job_facts.gpus = static_cast<double>(view.shape(job).gpu_milli()) / static_cast<double>(whole_gpu);
+    job_facts.gpu_s = job_facts.gpus * to_seconds(view.remaining(job));
+  }
+
+  // A waiting job is cancelled, or leaves its queue to join it with another size.
+  void withdraw(JobId job) {
+    queue(job, -1);
+    rates_.in_system -= facts(job).scored;
   }
 
   void queue(JobId job, double sign) {
@@ -359,7 +387,8 @@ class Env {
     queue(job, -1);
     rates_.held_gpus += facts(job).gpus;
     rates_.running_gpus += facts(job).gpus;
-    const Time end = options_.runtime == nullptr ? view.now() + view.remaining(job) : view.expected_end(job);
+    const bool as_planned = options_.inputs.runtime == nullptr && options_.inputs.stages == nullptr;
+    const Time end = as_planned ? view.now() + view.remaining(job) : view.expected_end(job);
     facts_[index(job)].end_s = to_seconds(end);
     rates_.running_end_gpu_s += facts(job).gpus * facts(job).end_s;
   }
@@ -384,7 +413,7 @@ class Env {
     const double ran = to_seconds(view.ran(job));
     const double wait = std::max(0.0, to_seconds(view.now() - view.submit(job) - view.ran(job)));
     const double slowdown = std::max(1.0, (wait + ran) / std::max(run, slowdown_bound_s));
-    const bool at_other_speed = options_.runtime != nullptr && ran != run;
+    const bool at_other_speed = options_.inputs.runtime != nullptr && ran != run;
     if (ran > run || at_other_speed) {  // restarts prolonged it without waiting, or its GPUs made it faster or slower
       credit(reward_bounded_slowdown, wait * facts(job).urgency - (slowdown - 1), result, discount);
     } else if (run < slowdown_bound_s) {

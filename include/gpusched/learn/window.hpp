@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gpusched/core/result.hpp"
+#include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/learn/job_history.hpp"
 #include "gpusched/policy/past_jobs.hpp"
@@ -24,6 +25,7 @@ struct Window {
   Time end = Time::max();          ///< the episode is truncated here; max() = it runs until the cluster is empty
   std::uint32_t start = 0;         ///< position of its first scored job in the trace
   JobHistory history;              ///< of the jobs that the trace says had ended when the window begins
+  JobChanges changes = {};         ///< what users do to its jobs
 };
 
 /// The parts of a trace, by job number and so by time.
@@ -88,8 +90,8 @@ inline Result<TracePart> jobs_of(const JobTable& trace, const WindowOptions& opt
                                                          : trace.size();
   const std::uint32_t length = options.warm_up_jobs + options.jobs;
   if (end - begin < length) {
-    return fail("windows", "the " + std::string(to_string(split)) + " part has " + std::to_string(end - begin) +
-                               " jobs; expected at least the " + std::to_string(length) + " of one window");
+    return fail("windows/jobs", "the " + std::string(to_string(split)) + " part has " + std::to_string(end - begin) +
+                                    " jobs; expected at least the " + std::to_string(length) + " of one window");
   }
   return TracePart{begin, end};
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping
+import os
+from typing import TYPE_CHECKING, Any, Mapping
 
 import gymnasium
 import numpy
@@ -12,6 +13,11 @@ from gymnasium.vector import AutoresetMode
 
 from . import _core
 from .runs import _cluster_text, _text, read_trace
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import EnvOptions
 
 _OBSERVATION = ("jobs", "prior", "action_mask", "groups", "global")
 _JOB_FEATURES, _GROUP_FEATURES, _GLOBAL_FEATURES = 12, 4, 14
@@ -48,9 +54,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     **options
         mode, knowledge, heuristic, max_jobs, choose_nodes, sc20_backfill, weights (a dict of reward terms), discount_per_s;
         window_jobs, warmup_jobs, stride, train_fraction, validation_fraction, arrival_scale, truncate, split (train,
-        validation, test); failures (a file of laws, docs/failures.md), restart_cost_s, checkpoint_interval_s,
-        checkpoint_write_s, checkpoint_rule (fixed, young, daly); oversize (error, drop or clamp jobs that do
-        not fit the cluster); envs_per_window, threads (which changes no result).
+        validation, test); oversize (error, drop or clamp jobs that do not fit the cluster); envs_per_window, threads
+        (which changes no result); every condition of `replay` by the same name: placement, failures (a file of laws),
+        restart_cost, checkpoint_interval, stages, elastic, changes, throughputs, span_speed, ...
 
     Raises
     ------
@@ -60,17 +66,13 @@ class VectorEnv(gymnasium.vector.VectorEnv):
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
 
-    _OPTIONS = {"mode", "knowledge", "heuristic", "max_jobs", "choose_nodes", "sc20_backfill", "weights", "discount_per_s",
-                "window_jobs", "warmup_jobs", "stride", "train_fraction", "validation_fraction", "arrival_scale", "truncate",
-                "split", "oversize", "envs_per_window", "threads", "failures", "restart_cost_s", "checkpoint_interval_s",
-                "checkpoint_write_s", "checkpoint_rule"}
-
-    def __init__(self, trace: Any, cluster: Any = None, num_envs: int = 16, *,
-                 autoreset_mode: Any = AutoresetMode.SAME_STEP, copy: bool = True, on_invalid: str = "raise",
-                 **options: Any):
-        unknown = sorted(set(options) - self._OPTIONS)
-        if unknown:
-            raise _core.Error(f"{unknown[0]}: no such option; expected one of {', '.join(sorted(self._OPTIONS))}")
+    def __init__(self, trace: str | os.PathLike | _core.Trace,
+                 cluster: str | int | os.PathLike | _core.Cluster | None = None, num_envs: int = 16, *,
+                 autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP, copy: bool = True,
+                 on_invalid: str = "raise", **options: Unpack[EnvOptions]):
+        for name in ("num_envs", "autoreset"):
+            if name in options:
+                raise _core.Error(f"{name}: an argument of its own" + (": autoreset_mode" if name == "autoreset" else ""))
         if on_invalid not in ("raise", "heuristic"):
             raise _core.Error(f"on_invalid: expected 'raise' or 'heuristic', not {on_invalid!r}")
         try:
@@ -80,7 +82,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
             raise _core.Error(f"autoreset_mode: expected next_step, same_step or disabled, not {autoreset_mode!r}") from None
         given = dict(options, num_envs=num_envs, autoreset=mode.name.lower())
         try:
-            text = json.dumps(given, allow_nan=False)
+            text = json.dumps({name: _text(value) for name, value in given.items()}, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise _core.Error(f"options: {error}") from None
         read = trace if isinstance(trace, _core.Trace) else read_trace(_text(trace))
@@ -243,7 +245,9 @@ class Env(gymnasium.Env):
 
     metadata = {"render_modes": []}
 
-    def __init__(self, trace: Any, cluster: Any = None, *, on_invalid: str = "raise", **options: Any):
+    def __init__(self, trace: str | os.PathLike | _core.Trace,
+                 cluster: str | int | os.PathLike | _core.Cluster | None = None, *, on_invalid: str = "raise",
+                 **options: Unpack[EnvOptions]):
         self._env = VectorEnv(trace, cluster, 1, autoreset_mode=AutoresetMode.DISABLED, on_invalid=on_invalid, **options)
         self.observation_space = self._env.single_observation_space
         self.action_space = self._env.single_action_space

@@ -13,8 +13,12 @@ from .tables import Table
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import Unpack
+
+    from ._options import EvaluateOptions, ReplayOptions
 
 Policy = Union[str, Callable[[_core.View], Any]]
+Policies = Union[Policy, Sequence[Policy], Mapping[str, Policy]]
 
 
 def _text(value: Any) -> Any:
@@ -81,8 +85,18 @@ def _split_policies(policies: Any) -> tuple[list[str], dict[str, Callable], dict
     return texts, callables, shown
 
 
-def read_trace(path: Any, *, format: str = "auto", columns: str = "", where: str = "", qos: str = "", seed: int = 0,
-               drop_bad_rows: bool = False, backlog: bool = False) -> _core.Trace:
+def _alias(options: dict[str, Any], name: str, parameter: str, value: Any, default: Any = None) -> Any:
+    """The value of a parameter that may be called by the name of the program's flag too."""
+    given = options.pop(name, None)
+    if given is None:
+        return default if value is None else value
+    if value is not None:
+        raise _core.Error(f"{name}: another name of {parameter}, which is given too")
+    return given
+
+
+def read_trace(path: str | os.PathLike, *, format: str = "auto", columns: str = "", where: str = "", qos: str = "",
+               seed: int = 0, drop_bad_rows: bool = False, backlog: bool = False) -> _core.Trace:
     """Reads a job trace of any format that `gpusched trace --help` lists.
 
     Parameters
@@ -157,7 +171,7 @@ def trace_from_columns(submit_s: Any, duration_s: Any, gpus: Any, *, estimate_s:
                                     names(job_id))
 
 
-def parse_cluster(cluster: Any) -> _core.Cluster:
+def parse_cluster(cluster: str | int | os.PathLike | _core.Cluster) -> _core.Cluster:
     """Makes a cluster of a built-in name, `"NODESxGPUS"`, `"RACKSxNODESxGPUS"`, a number of GPUs or a file.
 
     Parameters
@@ -246,7 +260,8 @@ class Replay(Sequence):
                                 index=pandas.Index([run.policy for run in self.runs], name="policy"))
 
 
-def replay(trace: Any, cluster: Any = None, policies: Any = "fifo", *, tables: bool = True, **options: Any) -> Replay:
+def replay(trace: str | os.PathLike | _core.Trace, cluster: str | int | os.PathLike | _core.Cluster | None = None,
+           policies: Policies | None = None, *, tables: bool = True, **options: Unpack[ReplayOptions]) -> Replay:
     """Runs a trace under one policy or several.
 
     Other threads run meanwhile; a callable holds the interpreter's lock while it decides.
@@ -258,7 +273,7 @@ def replay(trace: Any, cluster: Any = None, policies: Any = "fifo", *, tables: b
     cluster : str, int, os.PathLike or Cluster, optional
         What `parse_cluster` takes, or gave; by default what the trace states.
     policies : str, callable, sequence or dict of them
-        Names as `gpusched policies` lists them, with parameters (`"las{thresholds_gpu_s=[3600]}"`), `"rl:DIR"`, a file
+        By default `"fifo"`; `policy` is another name of it. Names as `gpusched policies` lists them, with parameters (`"las{thresholds_gpu_s=[3600]}"`), `"rl:DIR"`, a file
         `"agent.onnx"` (see `onnx_agent`), an `Agent`, or callables that take a `View`; a dict names its callables. A callable starts jobs by the view, or returns the numbers of waiting
         jobs, which are started in that order as far as they fit. Where it has a method `begin_run`, that is called with the
         first view of each run.
@@ -279,9 +294,12 @@ def replay(trace: Any, cluster: Any = None, policies: Any = "fifo", *, tables: b
     Exception
         Whatever a callable raises.
     """
-    texts, callables, shown = _split_policies(policies)
+    texts, callables, shown = _split_policies(_alias(options, "policy", "policies", policies, "fifo"))
     given = dict(options, policy=texts, cluster=_cluster_text(cluster) or None)
     held = trace if isinstance(trace, _core.Trace) else None
+    for name in ("format", "columns", "where", "drop_bad_rows", "backlog", "qos"):
+        if held is not None and options.get(name) is not None:
+            raise _core.Error(f"{name}: of reading a trace, and this one was read; give it to read_trace()")
     if held is None:
         given["trace"] = str(_text(trace))
     result = _core.replay(_keywords(given), held, callables, tables)
@@ -332,7 +350,9 @@ class Evaluation:
         return _frame(self.csv["windows.csv"])
 
 
-def evaluate(traces: Any, clusters: Any = None, policies: Any = ("fifo", "sjf"), **options: Any) -> Evaluation:
+def evaluate(traces: str | os.PathLike | Sequence[str | os.PathLike],
+             clusters: str | int | os.PathLike | _core.Cluster | Sequence[Any] | None = None,
+             policies: Policies | None = None, **options: Unpack[EvaluateOptions]) -> Evaluation:
     """Compares policies on the same windows of a trace, with confidence intervals.
 
     Parameters
@@ -342,6 +362,7 @@ def evaluate(traces: Any, clusters: Any = None, policies: Any = ("fifo", "sjf"),
     clusters : str, int or os.PathLike, or several, optional
         One for all traces, or one for each.
     policies : as of `replay`
+        By default `("fifo", "sjf")`. `policy`, `trace` and `cluster` are other names of these three.
     **options
         Options of `gpusched evaluate` by the name of their flag: `window_jobs=512`, `windows=20`, `figure="avg_wait_s"`, ...
 
@@ -359,11 +380,13 @@ def evaluate(traces: Any, clusters: Any = None, policies: Any = ("fifo", "sjf"),
     def several(values):
         return [values] if isinstance(values, (str, int, os.PathLike, _core.Cluster)) else list(values)
 
-    texts, callables, shown = _split_policies(policies)
+    traces = _alias(options, "trace", "traces", traces)
+    clusters = _alias(options, "cluster", "clusters", clusters)
+    texts, callables, shown = _split_policies(_alias(options, "policy", "policies", policies, ("fifo", "sjf")))
     given = dict(options, policy=texts, trace=[str(_text(trace)) for trace in several(traces)])
     if clusters is not None:
         given["cluster"] = [_cluster_text(cluster) for cluster in several(clusters)]
-    against = [key for key, name in shown.items() if name == options.get("against")]
+    against = [key for key, name in shown.items() if name == given.get("against")]
     if against:
         given["against"] = against[0]
     result = _core.evaluate(_keywords(given), callables, shown)
@@ -374,7 +397,7 @@ def _costs(costs: Mapping[str, Any], shown: Mapping[str, str]) -> dict[str, tupl
     return {shown[key]: (calls, 1e6 * seconds / calls if calls else 0.0) for key, (calls, seconds) in costs.items()}
 
 
-def report(folders: Any, out: Any = None) -> str:
+def report(folders: str | os.PathLike | Sequence[str | os.PathLike], out: str | os.PathLike | None = None) -> str:
     """Draws what `gpusched replay`, `evaluate` or `train` wrote by --out as one HTML page.
 
     Parameters

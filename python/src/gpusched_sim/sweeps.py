@@ -12,6 +12,9 @@ from .runs import _frame, _keywords, _text
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import Unpack
+
+    from ._options import SweepOptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +68,8 @@ def _sweep(sweep: Any, options: Mapping[str, Any], retry: bool, dry_run: bool) -
     return _core.sweep(text, file, _keywords(options), bool(retry), dry_run)
 
 
-def sweep(sweep: Any, out: Any = None, *, retry: bool = False, **options: Any) -> Sweep:
+def sweep(sweep: Mapping[str, Any] | str | os.PathLike, out: str | os.PathLike | None = None, *, retry: bool = False,
+          **options: Unpack[SweepOptions]) -> Sweep:
     """Runs every point of a grid on processes of this machine and stores each result as it ends.
 
     The same call goes on where it was interrupted or killed: what is stored is not run again. `sweep` and `gpusched sweep`
@@ -101,7 +105,8 @@ def sweep(sweep: Any, out: Any = None, *, retry: bool = False, **options: Any) -
                  timeouts=result["timeouts"], stored_before=result["stored_before"], failures=result["failures"])
 
 
-def sweep_list(sweep: Any, out: Any = None, **options: Any) -> str:
+def sweep_list(sweep: Mapping[str, Any] | str | os.PathLike, out: str | os.PathLike | None = None,
+               **options: Unpack[SweepOptions]) -> str:
     """The runs that a sweep stands for, and which of them are stored; checked, but not run.
 
     Parameters

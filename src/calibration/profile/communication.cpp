@@ -19,8 +19,7 @@ constexpr std::string_view any_other_family = "*";
 
 const LinkClass& link_at(const Fabric& fabric, Span span) { return fabric.links[static_cast<std::size_t>(span)]; }
 
-Result<void> read_family(const Json& entry, const std::string& path, CommunicationTable& table) {
-  JsonFields fields(entry, table.file, path);
+void read_family(JsonFields& fields, CommunicationTable& table) {
   std::string family;
   std::uint32_t gpus = 0;
   FamilyCommunication row;
@@ -45,14 +44,9 @@ Result<void> read_family(const Json& entry, const std::string& path, Communicati
     pipeline.read("activation_mb", row.activation_mb, 0, most_mb);
   });
   fields.read("skewed", row.skewed);
-  if (auto done = fields.finish(); !done) return done;
-  if (!table.rows.emplace(std::pair(family, gpus), row).second) {
-    return Unexpected{
-        Error{.message = "'" + family + "'" + (gpus == 0 ? "" : " on " + counted(gpus, "GPU")) + " has a row already",
-              .file = table.file,
-              .field = path + "/family"}};
+  if (fields.good() && !table.rows.emplace(std::pair(family, gpus), row).second) {
+    fields.fail("family", "'" + family + "'" + (gpus == 0 ? "" : " on " + counted(gpus, "GPU")) + " has a row already");
   }
-  return {};
 }
 
 std::string gang_text(const std::string& family, std::uint32_t gpus) {
@@ -129,21 +123,11 @@ Result<CommunicationTable> communication_from_json(std::string_view text, const 
   const auto json = parse_json_strictly(text, file);
   if (!json) return Unexpected{json.error()};
   CommunicationTable table{.file = file, .rows = {}};
-  const auto fail = [&](const char* field, const char* message) {
-    return Unexpected{Error{.message = message, .file = file, .field = field}};
-  };
-  if (!json->is_object()) return fail("", "expected an object");
-  for (const auto& [key, value] : json->items()) {
-    if (key != "families") return fail(("/" + key).c_str(), "unknown key; expected families");
-  }
-  if (!json->contains("families")) return fail("/families", "is missing");
-  const Json& families = (*json)["families"];
-  if (!families.is_array() || families.empty()) return fail("/families", "expected an array of at least one family");
-  for (std::size_t i = 0; i < families.size(); ++i) {
-    if (auto read = read_family(families[i], "/families/" + std::to_string(i), table); !read) {
-      return Unexpected{read.error()};
-    }
-  }
+  JsonFields fields(*json, file);
+  fields.require("families");
+  fields.read_objects("families", [&](JsonFields& family, std::size_t) { read_family(family, table); });
+  if (table.rows.empty()) fields.refuse("families", "a list of at least one family");
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
   return table;
 }
 
@@ -160,7 +144,7 @@ Result<SpanModel> span_model_of_communication(const CommunicationTable& table, S
     return Unexpected{Error{.message = message, .file = table.file}};
   };
   if (cluster.links.empty()) {
-    return unexpected("--communication needs the links of the cluster: give a cluster file with \"links\"");
+    return unexpected("needs the links of the cluster: give a cluster file with \"links\"");
   }
   const Fabric fabric{.links = cluster.links, .together = gpus_together(cluster)};
   const auto types = static_cast<std::uint32_t>(cluster.gpu_types.size());

@@ -4,24 +4,23 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 
 #include "src/base/atomic_file.hpp"
+#include "src/base/json_fields.hpp"
 #include "src/base/letter_case.hpp"
 #include "src/base/nearest_name.hpp"
-#include "src/base/strict_json.hpp"
 #include "src/calibration/profile/shipped_profiles.hpp"
 
 namespace gpusched {
 namespace {
 
-constexpr std::array<std::pair<Source, std::string_view>, 7> source_words = {{{Source::measured, "measured"},
-                                                                              {Source::fitted, "fitted"},
-                                                                              {Source::datasheet, "datasheet"},
-                                                                              {Source::literature, "literature"},
-                                                                              {Source::assumed, "assumed"},
-                                                                              {Source::recorded, "recorded"},
-                                                                              {Source::unavailable, "unavailable"}}};
+constexpr std::array<NamedValue<Source>, 7> source_words = {{{"measured", Source::measured},
+                                                             {"fitted", Source::fitted},
+                                                             {"datasheet", Source::datasheet},
+                                                             {"literature", Source::literature},
+                                                             {"assumed", Source::assumed},
+                                                             {"recorded", Source::recorded},
+                                                             {"unavailable", Source::unavailable}}};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 14> key_units = {{{"_us", "us"},
                                                                                       {"_ns", "ns"},
@@ -47,17 +46,11 @@ const std::vector<std::string> sensors = {"energy_counter", "poll", "none"};
 const std::vector<std::string> bounds = {"at_least", "at_most"};
 const std::vector<std::string> statuses = {"pass", "fail", "not_run"};
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " | ") + word;
-  return text;
-}
-
 /// Why a reader would refuse the quantity; "" when it is valid.
 std::string fault_of(const Quantity& quantity, std::string_view key) {
   if (!std::isfinite(quantity.value)) return "value: expected a finite number";
   if (quantity.unit != unit_of_key(key)) {
-    return "unit: expected '" + std::string(unit_of_key(key)) + "', found '" + quantity.unit + "'";
+    return "unit: expected '" + std::string(unit_of_key(key)) + "', not '" + quantity.unit + "'";
   }
   const bool needs_ref = quantity.source == Source::datasheet || quantity.source == Source::literature ||
                          quantity.source == Source::assumed || quantity.source == Source::recorded;
@@ -142,155 +135,108 @@ class Writer {
   Json* at_;
 };
 
-/// Reads what describe() visits; keeps the first error, and then visits without effect.
+/// Reads what describe() visits. A key that is not called optional must be there.
 class Reader {
  public:
-  Reader(const Json& at, std::string path, std::optional<Error>& error)
-      : at_(&at), path_(std::move(path)), error_(&error) {
-    if (!at.is_object()) fail("", "expected an object");
-  }
+  explicit Reader(JsonFields& fields) : fields_(&fields) {}
 
   void constant(const char* key, std::string_view word) {
     const Json* value = find(key, true);
-    if (value != nullptr && (!value->is_string() || value->get<std::string>() != word)) {
-      fail(key, "expected \"" + std::string(word) + "\", found " + value->dump());
-    }
+    if (value != nullptr && *value != word) fields_->refuse(key, "\"" + std::string(word) + "\"");
   }
   void text(const char* key, std::string& out) {
-    const Json* value = find(key, true);
-    if (value == nullptr) return;
-    if (!value->is_string() || value->get<std::string>().empty()) return fail(key, "expected a text");
-    out = value->get<std::string>();
+    fields_->require(key);
+    fields_->read(key, out);
+    if (out.empty()) fields_->refuse(key, "a text");
   }
   void optional_text(const char* key, std::string& out) {
-    if (at_->is_object() && at_->contains(key)) text(key, out);
+    if (there(key)) text(key, out);
   }
   void choice(const char* key, std::string& out, const std::vector<std::string>& words) {
-    text(key, out);
-    if (!*error_ && std::find(words.begin(), words.end(), out) == words.end()) {
-      fail(key, "expected " + joined(words) + ", found '" + out + "'");
-    }
-  }
-  void optional_choice(const char* key, std::string& out, const std::vector<std::string>& words) {
-    known_.emplace_back(key);
-    if (at_->is_object() && at_->contains(key)) choice(key, out, words);
+    fields_->require(key);
+    fields_->read_word(key, out, words);
   }
   void source(const char* key, Source& out) {
-    std::string word;
-    text(key, word);
-    if (*error_) return;
-    const auto parsed = parse_source(word);
-    if (!parsed) return fail(key, unknown_source(word));
-    out = *parsed;
+    fields_->require(key);
+    fields_->read_word(key, out, source_words);
   }
   void number(const char* key, double& out) {
     const Json* value = find(key, true);
     if (value == nullptr) return;
-    if (!value->is_number()) return fail(key, "expected a finite number");
+    if (!value->is_number()) return fields_->refuse(key, "a finite number");
     out = value->get<double>();
   }
   void count(const char* key, std::uint32_t& out) {
-    const Json* value = find(key, true);
-    if (value == nullptr) return;
-    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (!value->is_number_unsigned() || value->get<std::uint64_t>() > most) {
-      return fail(key, "expected a whole number from 0 to " + std::to_string(most));
-    }
-    out = value->get<std::uint32_t>();
+    fields_->require(key);
+    fields_->read(key, out);
   }
   void texts(const char* key, std::vector<std::string>& out) {
     const Json* value = find(key, true);
     if (value == nullptr) return;
-    if (!value->is_array()) return fail(key, "expected a list of texts");
-    for (const Json& item : *value) {
-      if (!item.is_string()) return fail(key, "expected a list of texts");
-      out.push_back(item.get<std::string>());
+    const auto is_text = [](const Json& item) { return item.is_string(); };
+    if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_text)) {
+      return fields_->refuse(key, "a list of texts");
     }
+    out = value->get<std::vector<std::string>>();
   }
   template <class Row>
   void rows(const char* key, std::vector<Row>& out, bool required) {
-    const Json* value = find(key, required);
+    if (required) fields_->require(key);
+    const Json* value = fields_->read_array(key);
     if (value == nullptr) return;
-    if (!value->is_array()) return fail(key, "expected a list of rows");
     for (std::size_t i = 0; i < value->size(); ++i) {
       const Json& row = (*value)[i];
       const bool numbers =
           row.is_array() && std::all_of(row.begin(), row.end(), [](const Json& cell) { return cell.is_number(); });
       Row cells{};
       if (!numbers || !fits(cells, row.size())) {
-        return fail((std::string(key) + "/" + std::to_string(i)).c_str(), "expected a row of finite numbers");
+        return fields_->refuse(std::string(key) + "/" + std::to_string(i), "a row of finite numbers");
       }
       for (std::size_t k = 0; k < row.size(); ++k) cells[k] = row[k].get<double>();
       out.push_back(cells);
     }
   }
-  void optional_count(const char* key, std::uint32_t& out, std::uint32_t) {
-    if (at_->is_object() && at_->contains(key)) count(key, out);
-  }
+  void optional_count(const char* key, std::uint32_t& out, std::uint32_t) { fields_->read(key, out); }
   void quantity(const char* key, Quantity& out) { quantity(key, key, out); }
   void optional_quantity(const char* key, std::optional<Quantity>& out) {
-    if (at_->is_object() && at_->contains(key)) quantity(key, out.emplace());
+    if (there(key)) quantity(key, out.emplace());
   }
   void text_map(const char* key, std::map<std::string, std::string>& out) {
-    const Json* value = find_object(key);
-    if (value == nullptr) return;
-    for (const auto& [name, item] : value->items()) {
-      if (!item.is_string()) return fail((std::string(key) + "/" + name).c_str(), "expected a text");
+    fields_->read_members(key, [&](JsonFields& members, const std::string& name, const Json& item) {
+      if (!item.is_string()) return members.refuse(name, "a text");
       out[name] = item.get<std::string>();
-    }
+    });
   }
   /// `names` empty: any name. `unit_key`: every value has that key's unit instead of its own name's.
   void quantity_map(const char* key, std::map<std::string, Quantity>& out, const std::vector<std::string>& names,
                     const char* unit_key = nullptr) {
-    const Json* value = find_object(key);
-    if (value == nullptr) return;
-    Reader child(*value, path_ + "/" + key, *error_);
-    for (const auto& [name, item] : value->items()) {
+    fields_->read_members(key, [&](JsonFields& members, const std::string& name, const Json&) {
       if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
-        return child.fail(name.c_str(), "unknown key" + suggest_nearest(name, names));
+        return members.fail(name, unknown_key(name, names));
       }
-      child.quantity(name.c_str(), unit_key != nullptr ? unit_key : name.c_str(), out[name]);
-    }
+      Reader(members).quantity(name.c_str(), unit_key != nullptr ? unit_key : name.c_str(), out[name]);
+    });
   }
   template <class T>
   void object(const char* key, T& out) {
-    const Json* value = find(key, true);
-    if (value != nullptr) visit(*value, path_ + "/" + key, out);
+    if (const Json* value = find(key, true)) visit(*fields_, key, *value, out);
   }
   template <class T>
   void optional_object(const char* key, std::optional<T>& out) {
-    if (at_->is_object() && at_->contains(key)) object(key, out.emplace());
+    if (there(key)) object(key, out.emplace());
   }
   template <class T>
   void object_map(const char* key, std::map<std::string, T>& out) {
-    const Json* value = find_object(key);
-    if (value == nullptr) return;
-    for (const auto& [name, item] : value->items()) visit(item, path_ + "/" + key + "/" + name, out[name]);
+    fields_->read_members(key, [&](JsonFields& members, const std::string& name, const Json& item) {
+      visit(members, name, item, out[name]);
+    });
   }
   template <class T>
   void object_list(const char* key, std::vector<T>& out) {
-    const Json* value = find(key, false);
-    if (value == nullptr) return;
-    if (!value->is_array()) return fail(key, "expected a list");
-    for (std::size_t i = 0; i < value->size(); ++i) {
-      visit((*value)[i], path_ + "/" + key + "/" + std::to_string(i), out.emplace_back());
-    }
-  }
-
-  /// After the visit: every key of the object must have been asked for.
-  void refuse_unknown_keys() {
-    if (*error_ || !at_->is_object()) return;
-    for (const auto& [key, value] : at_->items()) {
-      if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-        return fail(key.c_str(), "unknown key" + suggest_nearest(key, known_));
-      }
-    }
-  }
-
-  void fail(const char* key, std::string message) {
-    if (*error_) return;
-    *error_ = Error{.message = std::move(message), .field = *key == '\0' ? path_ : path_ + "/" + key};
-    if ((*error_)->field.empty()) (*error_)->field = "/";
+    fields_->read_objects(key, [&](JsonFields& fields, std::size_t) {
+      Reader reader(fields);
+      describe(reader, out.emplace_back());
+    });
   }
 
  private:
@@ -300,65 +246,47 @@ class Reader {
     return true;
   }
 
-  static std::string unknown_source(const std::string& word) {
-    std::vector<std::string> words;
-    words.reserve(source_words.size());
-    for (const auto& row : source_words) words.emplace_back(row.second);
-    return "unknown source word '" + word + "'; expected " + joined(words);
-  }
-
   const Json* find(const char* key, bool required) {
-    known_.emplace_back(key);
-    if (*error_) return nullptr;
-    const auto place = at_->find(key);
-    if (place != at_->end()) return &*place;
-    if (required) fail(key, "missing; expected by " + std::string(device_profile_schema));
-    return nullptr;
+    if (required) fields_->require(key);
+    return fields_->find(key);
   }
-  const Json* find_object(const char* key) {
-    const Json* value = find(key, false);
-    if (value == nullptr || value->is_object()) return value;
-    fail(key, "expected an object");
-    return nullptr;
-  }
+  bool there(const char* key) { return fields_->find(key) != nullptr; }
 
   void quantity(const char* key, const char* unit_key, Quantity& out) {
     const Json* value = find(key, true);
     if (value == nullptr) return;
-    Reader child(*value, path_ + "/" + key, *error_);
-    child.number("value", out.value);
-    child.text("unit", out.unit);
-    child.source("source", out.source);
-    child.optional_text("ref", out.ref);
-    child.interval("ci95", out.ci95);
-    child.optional_choice("bound", out.bound, bounds);
-    if (value->contains("n")) child.count("n", out.n);
-    child.refuse_unknown_keys();
-    if (*error_) return;
-    const std::string fault = fault_of(out, unit_key);
-    if (!fault.empty()) child.fail(fault.substr(0, fault.find(':')).c_str(), fault.substr(fault.find(':') + 2));
+    fields_->read_nested(key, *value, [&](JsonFields& own) {
+      Reader child(own);
+      child.number("value", out.value);
+      child.text("unit", out.unit);
+      child.source("source", out.source);
+      child.optional_text("ref", out.ref);
+      child.interval("ci95", out.ci95);
+      own.read_word("bound", out.bound, bounds);
+      own.read("n", out.n);
+      const std::string fault = fault_of(out, unit_key);
+      if (!fault.empty()) own.fail(fault.substr(0, fault.find(':')), fault.substr(fault.find(':') + 2));
+    });
   }
 
   void interval(const char* key, std::optional<std::array<double, 2>>& out) {
     const Json* value = find(key, false);
     if (value == nullptr) return;
     if (!value->is_array() || value->size() != 2 || !(*value)[0].is_number() || !(*value)[1].is_number()) {
-      return fail(key, "expected [low, high]");
+      return fields_->refuse(key, "[low, high]");
     }
     out = {(*value)[0].get<double>(), (*value)[1].get<double>()};
   }
 
   template <class T>
-  void visit(const Json& at, const std::string& path, T& out) {
-    Reader child(at, path, *error_);
-    describe(child, out);
-    child.refuse_unknown_keys();
+  static void visit(JsonFields& above, std::string_view key, const Json& at, T& out) {
+    above.read_nested(key, at, [&](JsonFields& own) {
+      Reader reader(own);
+      describe(reader, out);
+    });
   }
 
-  const Json* at_;
-  std::string path_;
-  std::optional<Error>* error_;
-  std::vector<std::string> known_;
+  JsonFields* fields_;
 };
 
 // The one description of the format: Reader and Writer both follow it.
@@ -523,19 +451,7 @@ void check_whole(const DeviceProfile& profile, std::optional<Error>& error) {
 
 }  // namespace
 
-std::string_view to_string(Source source) {
-  for (const auto& [value, word] : source_words) {
-    if (value == source) return word;
-  }
-  return "unavailable";
-}
-
-std::optional<Source> parse_source(std::string_view word) {
-  for (const auto& [value, known] : source_words) {
-    if (known == word) return value;
-  }
-  return std::nullopt;
-}
+std::string_view to_string(Source source) { return name_of(source_words, source); }
 
 std::string_view unit_of_key(std::string_view key) {
   for (const auto& [ending, unit] : key_units) {
@@ -557,12 +473,13 @@ Quantity measured_quantity(std::string_view key, double value, std::size_t sampl
 Result<DeviceProfile> parse_device_profile(std::string_view text, const std::string& file) {
   const auto json = parse_json_strictly(text, file);
   if (!json) return Unexpected{json.error()};
-  std::optional<Error> error;
   DeviceProfile profile;
-  Reader reader(*json, "", error);
+  JsonFields fields(*json, file);
+  Reader reader(fields);
   describe(reader, profile);
-  reader.refuse_unknown_keys();
-  if (!error) check_whole(profile, error);
+  if (auto done = fields.finish(); !done) return Unexpected{done.error()};
+  std::optional<Error> error;
+  check_whole(profile, error);
   if (error) {
     error->file = file;
     return Unexpected{*error};
@@ -640,7 +557,7 @@ Result<DeviceProfile> shipped_profile(std::string_view name) {
       return parse_device_profile(shipped.json, "profiles/" + std::string(shipped.name) + ".json");
   }
   return unexpected("no device profile '" + std::string(name) + "'" + suggest_nearest(name, shipped_profile_names()) +
-                    "; shipped are " + joined(shipped_profile_names()) + ", or give a file");
+                    "; shipped are " + joined(shipped_profile_names(), " | ") + ", or give a file");
 }
 
 std::optional<DeviceProfile> shipped_profile_of_model(std::string_view model) {

@@ -31,7 +31,6 @@ enum class Source : std::uint8_t {
 
 /// The word of a source in files and reports.
 std::string_view to_string(Source source);
-std::optional<Source> parse_source(std::string_view word);
 
 /// One number. Unit follows from the key that holds it (unit_of_key), and the reader checks that they agree.
 struct Quantity {

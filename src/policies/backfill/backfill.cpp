@@ -101,7 +101,7 @@ Result<std::vector<PolicySpec>> parse_contestants(const PolicyRegistry& registry
     if (!specs) return specs;
     for (PolicySpec& spec : *specs) {
       if (std::any_of(all.begin(), all.end(), [&](const PolicySpec& other) { return other.text == spec.text; })) {
-        return Unexpected{Error{.message = spec.text + " is given twice", .field = "--policy"}};
+        return Unexpected{Error{.message = spec.text + " is given twice", .field = "policies"}};
       }
       all.push_back(std::move(spec));
     }
@@ -119,7 +119,7 @@ void backfill_by_default(const PolicyRegistry& registry, const PolicySpec& backf
 
 Result<std::optional<PolicySpec>> default_backfill(const PolicyRegistry& registry, std::string_view text,
                                                    std::span<const PolicySpec> policies) {
-  const auto fail = [](const std::string& why) { return Unexpected{Error{.message = why, .field = "--backfill"}}; };
+  const auto fail = [](const std::string& why) { return Unexpected{Error{.message = why, .field = "backfill"}}; };
   std::optional<PolicySpec> backfill;
   if (text == "none") return backfill;
   auto parsed = parse_backfill(text);

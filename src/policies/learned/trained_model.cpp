@@ -11,7 +11,7 @@
 #include "src/base/atomic_file.hpp"
 #include "src/base/json_fields.hpp"
 #include "src/base/nearest_name.hpp"
-#include "src/policies/learned/network_config.hpp"
+#include "src/policies/learned/agent_fields.hpp"
 #include "src/policies/learned/seed_folders.hpp"
 #include "src/policies/learned/shipped_models.hpp"
 
@@ -22,6 +22,7 @@ static_assert(std::endian::native == std::endian::little, "weights.bin is little
 
 constexpr const char* format_name = "gpusched trained scheduler";
 constexpr std::uint32_t format_version = 1;
+constexpr std::uint32_t most_model_jobs = 100'000;
 
 std::string model_file(const std::string& folder) { return folder + "/model.json"; }
 std::string weights_file(const std::string& folder) { return folder + "/weights.bin"; }
@@ -155,19 +156,12 @@ Result<TrainedModel> parse_model(std::string_view model_json, std::string_view w
   if (features[0] != job_features || features[1] != global_features || features[2] != group_features) {
     fields.fail("job_features", "the model was trained on other features than this build has");
   }
-  fields.read_object("agenda", [&](JsonFields& agenda) {
-    double starvation_s = 0;
-    agenda.read_word("mode", model.agenda.mode, action_mode_names);
-    agenda.read_word("knowledge", model.agenda.knowledge, runtime_knowledge_names);
-    agenda.read_word("heuristic", model.agenda.heuristic, heuristic_names);
-    agenda.read("max_jobs", model.agenda.max_jobs, 4, 100'000);
-    agenda.read("choose_nodes", model.agenda.choose_nodes);
-    agenda.read("node_speeds", model.agenda.node_speeds);
-    agenda.read("sc20_backfill", model.agenda.sc20_backfill);
-    agenda.read("starvation_s", starvation_s, 0, 1e9);
-    if (starvation_s > 0) model.agenda.starvation = from_seconds(starvation_s);
+  fields.read_object("agenda",
+                     [&](JsonFields& agenda) { read_table(agenda, agenda_fields(model.agenda, "", most_model_jobs)); });
+  fields.read_object("network", [&](JsonFields& network) {
+    read_table(network, network_fields(model.network, ""));
+    if (const auto wrong = network_contradiction(model.network)) network.fail(wrong->field, wrong->message);
   });
-  fields.read_object("network", [&](JsonFields& network) { read_network_spec(network, model.network); });
   fields.read_object("normaliser", [&](JsonFields& normaliser) {
     const auto read = [&](const char* key, std::vector<float>& values, std::size_t size) {
       normaliser.read(key, values, size);

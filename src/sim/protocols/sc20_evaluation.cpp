@@ -31,14 +31,14 @@ Result<void> check(const EvaluateScenario& scenario) {
   if (scenario.traces.size() > 1 || !scenario.groups.empty()) {
     return unexpected("--protocol sc20: takes one --trace and no --group");
   }
-  const bool times = !scenario.fidelity.profiles.empty() || !scenario.fidelity.throughputs.empty();
+  const bool times = !scenario.conditions.speeds.profiles.empty() || !scenario.conditions.speeds.throughputs.empty();
   if (times || !scenario.beside.empty() || scenario.mean != "arithmetic") {
     return unexpected(
         "--protocol sc20: takes no --profile, --throughputs, --span-speed, --communication or --beside, and "
         "arithmetic means");
   }
   if (scenario.backfill != "none" && scenario.backfill != "sc20")
-    return unexpected("--backfill: expected none or sc20");
+    return Unexpected{Error{.message = "expected none or sc20", .field = "backfill"}};
   return {};
 }
 

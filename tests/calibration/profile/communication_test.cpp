@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "src/world/cluster_reader.hpp"
 #include "tests/program/run_support.hpp"
-#include "traces/core/cluster_reader.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -162,7 +162,7 @@ TEST(SpanModelOfCommunication, RefusesWhatItCannotTell) {
     return model ? std::string("none") : model.error().to_string();
   };
   EXPECT_EQ(error_of(R"({"families": [{"family": "*", "compute_ms": 1}]})", Cluster::homogeneous(2, 8)),
-            "--communication needs the links of the cluster: give a cluster file with \"links\"");
+            "needs the links of the cluster: give a cluster file with \"links\"");
   EXPECT_EQ(error_of(R"({"families": [{"family": "bert", "compute_ms": 1}]})", cluster_with_links()),
             "f.json: job family 'gpt' on 6 GPUs has no row, and there is none of family '*'");
   EXPECT_EQ(

@@ -114,7 +114,7 @@ TEST_F(ModelFolder, OfAnotherVersionIsRefused) {
   edit_json("\"version\": 1", "\"version\": 2");
   EXPECT_EQ(refusal(), "/model.json: /version: is 2; this build reads version 1");
   edit_json("\"version\": 2", "\"version\": 4294967297");  // 1 in 32 bits
-  EXPECT_EQ(refusal(), "/model.json: /version: expected an integer from 0 to 4294967295");
+  EXPECT_EQ(refusal(), "/model.json: /version: expected an integer from 0 to 4294967295, not 4294967297");
 }
 
 // 1e300 is infinite as a float: every score was one and the same.

@@ -462,7 +462,7 @@ TEST_F(PpoRun, NamesThePartOfTheTraceThatIsTooShort) {
   const auto result = run(1, folder_);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().to_string(),
-            "windows: the validation part has 120 jobs; expected at least the 200 of one window");
+            "windows/jobs: the validation part has 120 jobs; expected at least the 200 of one window");
 }
 
 TEST_F(PpoRun, WritesAMetricsRowForEachIteration) {

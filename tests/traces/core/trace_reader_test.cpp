@@ -10,9 +10,10 @@
 #include <sstream>
 
 #include "gpusched/core/rng.hpp"
+#include "src/world/cluster_reader.hpp"
+#include "src/world/fit_to_cluster.hpp"
 #include "tests/support/files.hpp"
 #include "tests/traces/core/reading.hpp"
-#include "traces/core/cluster_reader.hpp"
 #include "traces/core/trace.hpp"
 #include "traces/tools/trace_convert.hpp"
 #include "traces/tools/trace_validate.hpp"

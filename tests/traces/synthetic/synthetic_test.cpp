@@ -333,26 +333,26 @@ TEST(SyntheticModel, EachFaultIsNamedByItsPath) {
     const auto model = read_model(text, "m.json");
     return model ? std::string("accepted") : model.error().to_string();
   };
-  EXPECT_EQ(error_after("\"name\"", "\"nmae\""), "m.json: /name: missing; expected a text");
+  EXPECT_EQ(error_after("\"name\"", "\"nmae\""), "m.json: /nmae: unknown key (did you mean 'name'?)");
   EXPECT_EQ(error_after("\"about\"", "\"colour\": 1, \"about\""), "m.json: /colour: unknown key");
   EXPECT_EQ(error_after("\"run_s\"", "\"runs\": 1, \"run_s\""),
             "m.json: /classes/0/runs: unknown key (did you mean 'run_s'?)");
   EXPECT_EQ(error_after("\"zipf_exponent\": 1.0", "\"zipf_exponent\": \"steep\""),
-            "m.json: /users/zipf_exponent: expected a number");
+            "m.json: /users/zipf_exponent: expected a number, not \"steep\"");
   EXPECT_EQ(error_after("\"passed\": 0.693", "\"passed\": -1"),
             "m.json: /classes/0/status_weights/1: expected a number >= 0");
   EXPECT_EQ(error_after("\"hour_weights\": [", "\"hour_weights\": [1,"),
-            "m.json: /hour_weights: expected 24 numbers, found 25");
+            "m.json: /hour_weights: expected a list of 24 numbers, not a list of 25 values");
   EXPECT_EQ(error_after("\"run_s\": [[0.0,", "\"run_s\": [[0.1,"),
             "m.json: /classes/0/run_s: expected probabilities from 0 to 1");
   EXPECT_EQ(error_after("\"run_s\": [[0.0,", "\"run_s\": [["),
-            "m.json: /classes/0/run_s/0: expected a [probability, value] pair of numbers");
+            "m.json: /classes/0/run_s/0: expected a [probability, value] pair of numbers, not [0.0]");
   EXPECT_EQ(error_after("\"gpu_counts\": [1.0,", "\"gpu_counts\": [1.5,"),
             "m.json: /gpu_counts/0: expected a whole number from 1 to 1000000, or a share from 0.001 to 1");
   EXPECT_EQ(error_after("\"default_cluster\": \"40x8\"", "\"default_cluster\": \"big\""),
             "m.json: /default_cluster: expected NODESxGPUS, such as 40x8");
   EXPECT_EQ(error_after("{", "["), "m.json:2: expected well-formed JSON here");
-  EXPECT_EQ(read_model("[]", "m.json").error().to_string(), "m.json: /: expected an object");
+  EXPECT_EQ(read_model("[]", "m.json").error().to_string(), "m.json: expected an object, not []");
   EXPECT_EQ(read_model("", "m.json").error().to_string(), "m.json:1: empty; expected JSON");
 }
 

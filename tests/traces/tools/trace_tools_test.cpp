@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/name_text.hpp"
+#include "src/world/cluster_reader.hpp"
 #include "tests/support/files.hpp"
-#include "traces/core/cluster_reader.hpp"
 #include "traces/tools/trace_convert.hpp"
 #include "traces/tools/trace_info.hpp"
 #include "traces/tools/trace_validate.hpp"

@@ -154,6 +154,11 @@ class ChoiceAgenda {
       speeds_.look_up(view, job);
       known_s /= speeds_[job].best;
     }
+    shapes_.replace_example(job, [&](std::uint32_t other) {
+      const auto waiting = tokens_.waiting();
+      const auto in_slot = [&](const WaitingJob& entry) { return entry.slot == other; };
+      return std::find_if(waiting.begin(), waiting.end(), in_slot)->job;
+    });
     const std::uint32_t slot = shapes_.join(view, job);
     const WaitingJob entry(view, job, slot, shapes_[slot], known_s);
     tokens_.push(entry);

@@ -26,7 +26,7 @@ class WaitingShapes {
     std::uint64_t stamp = 0;           // of fits
     std::uint64_t earliest_stamp = 0;  // of earliest_us
     std::int64_t earliest_us = 0;
-    JobId example = no_job;
+    JobId example = no_job;  // has this shape now
     std::uint32_t waiting = 0;
     std::uint32_t room = no_index;          // into rooms_; no_index: nobody waited yet
     bool counts_suffice = false;            // ClusterState::may_fit is exact
@@ -46,6 +46,7 @@ class WaitingShapes {
     const std::uint32_t at = view.queue_of(job) * shapes + view.shape_id(job);
     Slot& slot = slots_[at];
     if (slot.room == no_index) look_up(view, job, slot);
+    if (slot.waiting == 0) slot.example = job;
     if (slot.waiting++ == 0) active_.push_back(at);
     return at;
   }
@@ -53,6 +54,14 @@ class WaitingShapes {
   /// A job of the slot waits no longer.
   void leave(std::uint32_t slot) {
     if (--slots_[slot].waiting == 0) active_.erase(std::find(active_.begin(), active_.end(), slot));
+  }
+
+  /// A job may have another shape now: `other(slot)` stands in its place as the example of a slot in which jobs wait.
+  template <class Other>
+  void replace_example(JobId job, Other other) {
+    for (const std::uint32_t at : active_) {
+      if (slots_[at].example == job) slots_[at].example = other(at);
+    }
   }
 
   /// What was asked and described is out of date from now on.
@@ -116,7 +125,6 @@ class WaitingShapes {
   // What holds for all jobs of the slot for ever; `job` is the first of them.
   void look_up(const View& view, JobId job, Slot& slot) {
     const Shape& shape = view.shape(job);
-    slot.example = job;
     slot.milli = shape.gpu_milli();
     slot.gpus = gpus_of(shape);
     slot.counts_suffice = counts_decide(shape) && uses_remnants(view.options().placement);

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keyword options by type, for editors and type checkers; written by scripts/python_options.py."""
+from __future__ import annotations
+
+import os
+from typing import Literal, Mapping, Sequence, TypedDict
+
+
+class ReplayOptions(TypedDict, total=False):
+    format: str | os.PathLike
+    columns: str | os.PathLike
+    where: str | os.PathLike
+    drop_bad_rows: bool
+    policy: Sequence[str]
+    backfill: str | os.PathLike
+    placement: Literal["count", "consolidate", "first-fit", "best-fit", "worst-fit", "random", "rack", "yarn", "consolidate@helios", "fastest", "skew"]
+    seed: int
+    checkpoint_cost: float
+    restart_cost: float
+    checkpoint_interval: float
+    checkpoint_write: float
+    failures: str | os.PathLike
+    checkpoint_rule: Literal["fixed", "young", "daly"]
+    stages: str | os.PathLike
+    elastic: str | os.PathLike
+    changes: str | os.PathLike
+    profile: str | os.PathLike
+    reference_profile: str | os.PathLike
+    throughputs: str | os.PathLike
+    reference_type: str | os.PathLike
+    throughput_fallback: Literal["none", "datasheet"]
+    slowdown: float
+    span_speed: str | os.PathLike
+    communication: str | os.PathLike
+    reference_span: Literal["node", "narrowest"]
+    interference: Literal["profile", "throughputs", "none"]
+    oversize: Literal["error", "drop", "clamp"]
+    history_jobs: int
+    warmup_jobs: int
+    measure_jobs: int
+    warmup_time: float
+    measure_time: float
+    split: Literal["none", "gpus", "user", "vc", "status", "group", "class"]
+    recorded: Literal["show", "none"]
+    out: str | os.PathLike
+    trace_events: bool
+    timeline: bool
+    decision_times: bool
+    json: bool
+    threads: int
+
+
+class EvaluateOptions(TypedDict, total=False):
+    trace: Sequence[str]
+    format: Sequence[str]
+    columns: Sequence[str]
+    where: str | os.PathLike
+    drop_bad_rows: bool
+    cluster: Sequence[str]
+    oversize: Literal["error", "drop", "clamp"]
+    policy: Sequence[str]
+    group: Sequence[str]
+    backfill: str | os.PathLike
+    placement: Literal["count", "consolidate", "first-fit", "best-fit", "worst-fit", "random", "rack", "yarn", "consolidate@helios", "fastest", "skew"]
+    checkpoint_cost: float
+    restart_cost: float
+    checkpoint_interval: float
+    checkpoint_write: float
+    failures: str | os.PathLike
+    checkpoint_rule: Literal["fixed", "young", "daly"]
+    stages: str | os.PathLike
+    elastic: str | os.PathLike
+    changes: str | os.PathLike
+    profile: str | os.PathLike
+    reference_profile: str | os.PathLike
+    throughputs: str | os.PathLike
+    reference_type: str | os.PathLike
+    throughput_fallback: Literal["none", "datasheet"]
+    slowdown: float
+    span_speed: str | os.PathLike
+    communication: str | os.PathLike
+    reference_span: Literal["node", "narrowest"]
+    interference: Literal["profile", "throughputs", "none"]
+    protocol: Literal["windows", "sc20"]
+    window_jobs: int
+    windows: int
+    stride: int
+    warmup_jobs: int
+    history: bool
+    from: float
+    to: float
+    figure: Literal["avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions", "energy_kwh", "gpu_fragmentation", "jain_fairness", "max_finish_time_ratio", "gpu_overhead", "gpu_lost", "goodput", "kills", "cold_starts", "fetched_gib", "deadline_miss_rate", "avg_tardiness_s"]
+    beside: Sequence[str]
+    mean: Literal["arithmetic", "geometric"]
+    against: str | os.PathLike
+    seed: int
+    out: str | os.PathLike
+    json: bool
+    threads: int
+
+
+class SweepOptions(TypedDict, total=False):
+    threads: int
+    time_limit: float
+    files: bool
+    launcher: Literal["local", "slurm"]
+    slurm_options: str | os.PathLike
+    runs_per_task: int
+
+
+class EnvOptions(TypedDict, total=False):
+    mode: Literal["fit_or_wait", "select_blocking", "backfill", "reserve", "inspect", "preempt"]
+    knowledge: Literal["none", "user", "predicted", "oracle"]
+    heuristic: Literal["fcfs", "sjf", "saf", "f1", "las", "srtf", "gittins"]
+    max_jobs: int
+    choose_nodes: bool
+    sc20_backfill: bool
+    placement: Literal["count", "consolidate", "first-fit", "best-fit", "worst-fit", "random", "rack", "yarn", "consolidate@helios", "fastest", "skew"]
+    checkpoint_cost: float
+    restart_cost: float
+    checkpoint_interval: float
+    checkpoint_write: float
+    failures: str | os.PathLike
+    checkpoint_rule: Literal["fixed", "young", "daly"]
+    stages: str | os.PathLike
+    elastic: str | os.PathLike
+    changes: str | os.PathLike
+    profile: str | os.PathLike
+    reference_profile: str | os.PathLike
+    throughputs: str | os.PathLike
+    reference_type: str | os.PathLike
+    throughput_fallback: Literal["none", "datasheet"]
+    slowdown: float
+    span_speed: str | os.PathLike
+    communication: str | os.PathLike
+    reference_span: Literal["node", "narrowest"]
+    interference: Literal["profile", "throughputs", "none"]
+    weights: Mapping[str, float]
+    discount_per_s: float
+    envs_per_window: int
+    threads: int
+    window_jobs: int
+    warmup_jobs: int
+    stride: int
+    train_fraction: float
+    validation_fraction: float
+    arrival_scale: float
+    truncate: bool
+    split: Literal["train", "validation", "test"]
+    oversize: Literal["error", "drop", "clamp"]

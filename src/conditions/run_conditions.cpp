@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/conditions/run_conditions.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "src/base/number_text.hpp"
+#include "src/world/elastic_reader.hpp"
+#include "src/world/failure_reader.hpp"
+#include "src/world/job_change_reader.hpp"
+#include "src/world/run_input.hpp"
+#include "src/world/stage_reader.hpp"
+
+namespace gpusched {
+namespace {
+
+// `lacks`: what the nodes of a pool could do, if it had any.
+Result<void> check_nodes(const char* path, const std::string& lacks, const Cluster& cluster,
+                         const std::string& placement) {
+  if (placement == count_placement) {
+    return bad_option(path, "expected another --placement than count, which knows no nodes that " + lacks);
+  }
+  const auto is_pool = [](const Node& node) { return node.counts_only; };
+  if (std::any_of(cluster.nodes.begin(), cluster.nodes.end(), is_pool)) {
+    return bad_option(path, "expected a cluster of nodes, as 75x8; a pool of GPUs has no nodes that " + lacks);
+  }
+  return {};
+}
+
+Result<void> load_stages(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
+                         RunConditions& conditions) {
+  if (options.stages.empty()) return {};
+  if (auto done = check_nodes("stages", "could keep anything", cluster, options.placement); !done) return done;
+  auto stages = read_stages(options.stages, jobs);
+  if (!stages) return Unexpected{stages.error()};
+  conditions.stages = std::move(stages->model);
+  conditions.notes.insert(conditions.notes.end(), stages->notes.begin(), stages->notes.end());
+  return {};
+}
+
+// A checkpoint's rule, interval and time need each other.
+Result<void> check_checkpoints(const ConditionOptions& options, const StageModel& stages) {
+  const PreemptionCost& cost = options.preemption;
+  const bool takes_time = cost.periodic_checkpoint > Time{}, moves = stages.checkpoint_bytes_per_gpu > 0;
+  if (takes_time && moves) {
+    return bad_option("preemption.checkpoint_write_s", "expected none beside checkpoint_gib_per_gpu of --stages");
+  }
+  if (cost.rule == CheckpointRule::fixed) {
+    if ((takes_time || moves) && cost.checkpoint_interval == Time{}) {
+      return bad_option(moves ? "stages" : "preemption.checkpoint_write_s",
+                        "expected --checkpoint-interval or --checkpoint-rule with " +
+                            std::string(moves ? "its checkpoint_gib_per_gpu" : "it"));
+    }
+    return {};
+  }
+  const std::string rule(name_of(checkpoint_rule_names, cost.rule));
+  if (options.failures.empty()) return bad_option("failures.checkpoint_rule", "expected --failures with " + rule);
+  if (!takes_time && !moves) {
+    return bad_option("failures.checkpoint_rule", "expected --checkpoint-write above 0 with " + rule);
+  }
+  if (cost.checkpoint_interval > Time{}) {
+    return bad_option("preemption.checkpoint_interval_s", "expected no fixed interval with --checkpoint-rule " + rule);
+  }
+  return {};
+}
+
+Result<void> load_failures(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
+                           std::uint64_t seed, RunConditions& conditions) {
+  if (options.failures.empty()) return {};
+  if (auto done = check_nodes("failures.file", "could fail", cluster, options.placement); !done) return done;
+  auto failures = read_failures(options.failures, cluster, jobs.size() == 0 ? Time{} : jobs.submit(JobId{0}), seed);
+  if (!failures) return Unexpected{failures.error()};
+  conditions.failures = *std::move(failures);
+  return {};
+}
+
+Result<void> load_changes(const ConditionOptions& options, JobTable& jobs, const Cluster& cluster,
+                          RunConditions& conditions) {
+  if (options.changes.empty()) return {};
+  auto changes = read_job_changes(options.changes, jobs, cluster);
+  if (!changes) return Unexpected{changes.error()};
+  const auto resizes = [](const JobChange& change) { return change.kind == JobChange::Kind::size; };
+  if (!options.elastic.empty() && std::any_of(changes->all().begin(), changes->all().end(), resizes)) {
+    return bad_option("changes",
+                      "expected no changes of gpus beside --elastic, whose curves say which sizes a job has");
+  }
+  conditions.changes = *std::move(changes);
+  return {};
+}
+
+Result<void> load_elastic(const ConditionOptions& options, const JobTable& jobs, RunConditions& conditions) {
+  if (options.elastic.empty()) return {};
+  auto elastic = read_elastic(options.elastic, jobs);
+  if (!elastic) return Unexpected{elastic.error()};
+  const auto& curves = elastic->model.curves();
+  const bool phases =
+      std::any_of(curves.begin(), curves.end(), [](const auto& curve) { return curve.phases.size() > 1; });
+  if (phases && options.preemption.periodic_checkpoint > Time{}) {
+    return bad_option("preemption.checkpoint_write_s", "expected none beside the phases of --elastic");
+  }
+  conditions.elastic = std::move(elastic->model);
+  conditions.notes.insert(conditions.notes.end(), elastic->notes.begin(), elastic->notes.end());
+  conditions.notes.push_back(counted(elastic->elastic, "job is", "jobs are") + " elastic by " + options.elastic +
+                             (elastic->outside == 0
+                                  ? std::string()
+                                  : "; " + counted(elastic->outside, "job stays", "jobs stay") +
+                                        " rigid, because their family's curve does not hold their size"));
+  return {};
+}
+
+}  // namespace
+
+Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& options, JobTable& jobs,
+                                                     const Cluster& cluster, std::uint64_t seed) {
+  RunConditions conditions{.preemption = options.preemption};
+  auto done = load_stages(options, jobs, cluster, conditions);
+  if (done) done = check_checkpoints(options, conditions.stages);
+  if (done) done = load_failures(options, jobs, cluster, seed, conditions);
+  if (done) done = load_changes(options, jobs, cluster, conditions);
+  if (done) done = load_elastic(options, jobs, conditions);
+  if (!done) return Unexpected{done.error()};
+  return conditions;
+}
+
+Result<void> check_condition_options(const ConditionOptions& options) {
+  const bool on_nodes = options.placement != count_placement;
+  if (!on_nodes && !options.failures.empty()) return check_nodes("failures.file", "could fail", {}, options.placement);
+  if (!on_nodes && !options.stages.empty()) return check_nodes("stages", "could keep anything", {}, options.placement);
+  if (!options.stages.empty()) return {};  // whether checkpoints are transfers stands in that file
+  return check_checkpoints(options, {});
+}
+
+Result<CalibratedRuntime> load_speeds(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster) {
+  const auto rule = placement_from_name(options.placement);
+  if (auto checked = check_placement(rule.value_or(Placement::consolidate), options.speeds); !checked) {
+    return Unexpected{checked.error()};
+  }
+  return runtime_of(options.speeds, jobs, cluster);
+}
+
+Result<RunConditions> load_conditions(const ConditionOptions& options, JobTable& jobs, const Cluster& cluster,
+                                      std::uint64_t seed) {
+  auto conditions = load_conditions_without_speeds(options, jobs, cluster, seed);
+  if (!conditions) return conditions;
+  auto runtime = load_speeds(options, jobs, cluster);
+  if (!runtime) return Unexpected{runtime.error()};
+  conditions->runtime = *std::move(runtime);
+  return conditions;
+}
+
+Result<void> check_for_windows(const RunConditions& conditions, const ConditionOptions& options) {
+  if (conditions.failures.changes().empty()) return {};
+  return Unexpected{Error{.message = "expected laws alone; a log of outages is of one time, and windows are of many",
+                          .file = options.failures}};
+}
+
+std::vector<std::string> files_of(const ConditionOptions& options) {
+  std::vector<std::string> names = files_of(options.speeds);
+  if (!options.failures.empty()) {
+    names.push_back(options.failures);
+    for (std::string& name : files_of_failures(options.failures)) names.push_back(std::move(name));
+  }
+  for (const std::string& file : {options.stages, options.elastic, options.changes}) {
+    if (!file.empty()) names.push_back(file);
+  }
+  return names;
+}
+
+}  // namespace gpusched

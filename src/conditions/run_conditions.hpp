@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/// RunConditions: what the files and values of ConditionOptions hold, made for one trace on one cluster.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/data/elastic_model.hpp"
+#include "gpusched/data/job_changes.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/data/node_failures.hpp"
+#include "gpusched/data/stage_model.hpp"
+#include "gpusched/engine/engine_state.hpp"
+#include "gpusched/engine/run_inputs.hpp"
+#include "src/calibration/profile/calibrated_runtime.hpp"
+#include "src/conditions/condition_options.hpp"
+
+namespace gpusched {
+
+struct RunConditions {
+  PreemptionCost preemption = {};
+  NodeFailures failures = {};
+  StageModel stages = {};
+  ElasticModel elastic = {};
+  JobChanges changes = {};
+  CalibratedRuntime runtime = {};       ///< how fast jobs run where, and what GPUs draw; uniform without any
+  std::vector<std::string> notes = {};  ///< what a user should know
+
+  /// What an engine takes of them, null where a condition is not given; borrows this.
+  [[nodiscard]] RunInputs inputs() const {
+    const auto given = [](const auto& condition) { return condition.is_empty() ? nullptr : &condition; };
+    return {.runtime = runtime.model.is_uniform() ? nullptr : &runtime.model,
+            .failures = given(failures),
+            .stages = given(stages),
+            .elastic = given(elastic),
+            .changes = given(changes)};
+  }
+};
+
+/// What can be seen of values alone, before any file is read: those that need another one, or exclude it.
+Result<void> check_condition_options(const ConditionOptions& options);
+
+/// Reads them. Sizes that jobs are to have later are added to the shapes of `jobs`. The field of an error is a path in
+/// the table of conditions. Errors: a file that cannot be read or does not fit jobs and cluster; values that need
+/// another one; a pair that does not go together (docs/replay.md lists them).
+Result<RunConditions> load_conditions(const ConditionOptions& options, JobTable& jobs, const Cluster& cluster,
+                                      std::uint64_t seed);
+
+/// The same but for `runtime`, which takes long to make and depends on neither seed nor costs.
+Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& options, JobTable& jobs,
+                                                     const Cluster& cluster, std::uint64_t seed);
+
+/// That `runtime`.
+Result<CalibratedRuntime> load_speeds(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster);
+
+/// Makes the conditions those of windows of a trace, each of which begins on a clock of its own. Error: a log of
+/// outages, whose times are those of the whole trace.
+Result<void> check_for_windows(const RunConditions& conditions, const ConditionOptions& options);
+
+/// What may be files among the words.
+std::vector<std::string> files_of(const ConditionOptions& options);
+
+}  // namespace gpusched

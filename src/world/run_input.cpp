@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/world/run_input.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/nearest_name.hpp"
+#include "src/world/cluster_reader.hpp"
+
+namespace gpusched {
+namespace {
+
+std::string cluster_text(const InputRequest& request, const TraceReport& report) {
+  if (!request.cluster.empty()) return request.cluster;
+  if (!report.cluster.empty()) return report.cluster;
+  return report.machine_gpus > 0 ? std::to_string(report.machine_gpus) : "";
+}
+
+std::uint32_t count_outside_vcs(const JobTable& jobs, const Cluster& cluster) {
+  if (cluster.vcs.empty()) return 0;
+  std::vector<bool> has_queue(jobs.vcs().size(), false);
+  for (const VirtualCluster& vc : cluster.vcs) {
+    const std::uint32_t named = jobs.vcs().find(vc.name);
+    if (named != no_index) has_queue[named] = true;
+  }
+  std::uint32_t outside = 0;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) outside += has_queue[jobs.vc(JobId{i})] ? 0 : 1;
+  return outside;
+}
+
+Unexpected unknown_placement(const std::string& given, const std::string& field) {
+  const std::vector<std::string> known = placement_words();
+  return Unexpected{Error{
+      .message = "expected one of " + joined(known, "|") + ", not '" + given + "'" + suggest_nearest(given, known),
+      .field = field}};
+}
+
+}  // namespace
+
+std::vector<std::string> placement_words() {
+  std::vector<std::string> words{std::string(count_placement)};
+  for (const PlacementName& entry : placement_names) words.emplace_back(entry.name);
+  return words;
+}
+
+Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& names) {
+  if (request.placement != count_placement && !placement_from_name(request.placement)) {
+    return unknown_placement(request.placement, names.placement);
+  }
+  auto trace = read_trace(request.trace, request.reading);
+  if (!trace) return Unexpected{trace.error()};
+  return fit_input(request, *std::move(trace), names);
+}
+
+namespace {
+
+// Some node cuts its GPUs or slices their time.
+bool shares_by_device(const Cluster& cluster) {
+  return std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const Node& node) {
+    return node.mig != no_index || node.sharing == SharingMode::time_slicing;
+  });
+}
+
+}  // namespace
+
+Result<RunInput> fit_input(const InputRequest& request, Trace trace, const InputFieldNames& names) {
+  RunInput input;
+  const bool count_only = request.placement == count_placement;
+  if (!count_only) {
+    const auto rule = placement_from_name(request.placement);
+    if (!rule) return unknown_placement(request.placement, names.placement);
+    input.placement = *rule;
+  }
+  const std::string text = cluster_text(request, trace.report);
+  if (text.empty()) {
+    return Unexpected{Error{.message = "not given, and " + request.trace +
+                                       " does not state its machine; expected NAME, FILE, NODESxGPUS (352x8) or GPUS",
+                            .field = names.cluster}};
+  }
+  auto cluster = parse_cluster(text);
+  if (!cluster) {
+    Error error = cluster.error();
+    if (error.file.empty()) error.field = names.cluster;
+    return Unexpected{std::move(error)};
+  }
+  if (count_only && shares_by_device(*cluster)) {
+    return Unexpected{Error{.message = "count makes a number of the GPUs, which cannot be cut or take turns as mig or "
+                                       "sharing of the cluster say",
+                            .field = names.placement}};
+  }
+  input.cluster = count_only ? cluster->pooled() : *std::move(cluster);
+  auto fitted = fit_to_cluster(std::move(trace), input.cluster, request.oversize);
+  if (!fitted) return Unexpected{fitted.error()};
+  input.trace = *std::move(fitted);
+  if (input.trace.jobs.size() == 0) {
+    return Unexpected{Error{.message = "no jobs are left to run", .file = request.trace}};
+  }
+  input.jobs_outside_vcs = count_outside_vcs(input.trace.jobs, input.cluster);
+  return input;
+}
+
+}  // namespace gpusched

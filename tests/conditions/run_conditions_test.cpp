@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of conditions become, and which values do not go together.
+#include "src/conditions/run_conditions.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/program/run_support.hpp"
+#include "tests/support/files.hpp"
+
+namespace gpusched {
+namespace {
+
+class Conditions : public testing::Test {
+ protected:
+  // The files of each kind.
+  ConditionOptions files() const {
+    ConditionOptions options;
+    options.failures = folder_.write("f.json", R"({"node": {"mtbf_h": 100, "repair_h": 1}})");
+    options.stages = folder_.write("s.json", R"({"provision_s": 20, "images": {"by": "user", "load_s": 3,
+        "of": {"alice": {"load_s": 9}, "alcie": {"load_s": 1}, "x": {}, "y": {}, "z": {}}}})");
+    options.elastic = folder_.write(
+        "e.json", R"({"families": {"bert": {"speedup": [[1, 1], [8, 4]]}, "resnet": {"speedup": [[1, 1]]}}})");
+    options.changes = folder_.write("c.csv", "time_s,job,change,value\n5,0,cancel,\n");
+    return options;
+  }
+
+  Result<RunConditions> load(const ConditionOptions& options, const Cluster& cluster = Cluster::homogeneous(2, 8)) {
+    return load_conditions(options, jobs_, cluster, 1);
+  }
+  std::string error_of(const ConditionOptions& options, const Cluster& cluster = Cluster::homogeneous(2, 8)) {
+    const auto conditions = load(options, cluster);
+    return conditions ? "none" : conditions.error().to_string();
+  }
+
+  test::TempFolder folder_;
+  JobTable jobs_ = test::table_of({{.work = 10, .user = "alice", .family = "bert"}, {.work = 10, .user = "bob"}});
+};
+
+TEST_F(Conditions, NothingGivenIsNothingToAnEngine) {
+  const auto conditions = load({});
+  ASSERT_TRUE(conditions) << conditions.error().to_string();
+  const RunInputs inputs = conditions->inputs();
+  EXPECT_EQ(inputs.runtime, nullptr);
+  EXPECT_EQ(inputs.failures, nullptr);
+  EXPECT_EQ(inputs.stages, nullptr);
+  EXPECT_EQ(inputs.elastic, nullptr);
+  EXPECT_EQ(inputs.changes, nullptr);
+}
+
+TEST_F(Conditions, EveryFileReachesTheEngine) {
+  ConditionOptions options = files();
+  options.speeds.span_speed = "nodes=0.5";
+  options.preemption.restart = whole_seconds(3);
+  const auto conditions = load(options);
+  ASSERT_TRUE(conditions) << conditions.error().to_string();
+  const RunInputs inputs = conditions->inputs();
+  EXPECT_EQ(inputs.runtime, &conditions->runtime.model);
+  EXPECT_EQ(inputs.failures, &conditions->failures);
+  EXPECT_EQ(inputs.stages, &conditions->stages);
+  EXPECT_EQ(inputs.elastic, &conditions->elastic);
+  EXPECT_EQ(inputs.changes, &conditions->changes);
+  EXPECT_EQ(conditions->preemption.restart, whole_seconds(3));
+  EXPECT_EQ(files_of(options),
+            (std::vector<std::string>{"", "", "", options.failures, options.stages, options.elastic, options.changes}));
+}
+
+// One file serves many traces and parts of them: a family or user that is not there is no mistake.
+TEST_F(Conditions, NamesThatNoJobHasAreNoted) {
+  const auto conditions = load(files());
+  ASSERT_TRUE(conditions) << conditions.error().to_string();
+  ASSERT_EQ(conditions->notes.size(), 3u);
+  EXPECT_EQ(conditions->notes[0], folder_.path() +
+                                      "/s.json: /images/of: no job has 'alcie' (did you mean 'alice'?), 'x', 'y' and 1 "
+                                      "more of its names");
+  EXPECT_EQ(conditions->notes[1], folder_.path() + "/e.json: /families: no job has 'resnet'");
+  EXPECT_EQ(conditions->notes[2], "1 job is elastic by " + folder_.path() + "/e.json");
+}
+
+TEST_F(Conditions, PairsThatDoNotGoTogetherAreRefused) {
+  ConditionOptions pooled = files();
+  pooled.placement = "count";
+  EXPECT_EQ(error_of(pooled),
+            "stages: expected another --placement than count, which knows no nodes that could keep anything");
+  pooled.stages.clear();
+  EXPECT_EQ(error_of(pooled),
+            "failures.file: expected another --placement than count, which knows no nodes that could fail");
+  EXPECT_EQ(error_of(files(), Cluster::pool(16)),
+            "stages: expected a cluster of nodes, as 75x8; a pool of GPUs has no nodes that could keep anything");
+
+  ConditionOptions resized = files();
+  resized.changes = folder_.write("r.csv", "time_s,job,change,value\n5,0,gpus,2\n");
+  EXPECT_EQ(error_of(resized),
+            "changes: expected no changes of gpus beside --elastic, whose curves say which sizes a job has");
+
+  ConditionOptions written;
+  written.preemption.periodic_checkpoint = whole_seconds(5);
+  EXPECT_EQ(error_of(written),
+            "preemption.checkpoint_write_s: expected --checkpoint-interval or --checkpoint-rule with it");
+  written.preemption.checkpoint_interval = whole_seconds(50);
+  written.elastic = folder_.write("p.json", R"({"others": {"phases": [{"until": 0.5, "speedup": [[1, 1]]},
+                                                           {"until": 1, "speedup": [[1, 1]]}]}})");
+  EXPECT_EQ(error_of(written), "preemption.checkpoint_write_s: expected none beside the phases of --elastic");
+  written.elastic.clear();
+  written.stages = folder_.write("k.json", R"({"transfer_gib_per_s": 1, "checkpoint_gib_per_gpu": 2})");
+  EXPECT_EQ(error_of(written),
+            "preemption.checkpoint_write_s: expected none beside checkpoint_gib_per_gpu of --stages");
+  written.preemption = {};
+  EXPECT_EQ(error_of(written),
+            "stages: expected --checkpoint-interval or --checkpoint-rule with its checkpoint_gib_per_gpu");
+
+  ConditionOptions ruled;
+  ruled.preemption.rule = CheckpointRule::young;
+  EXPECT_EQ(error_of(ruled), "failures.checkpoint_rule: expected --failures with young");
+  ruled.failures = files().failures;
+  EXPECT_EQ(error_of(ruled), "failures.checkpoint_rule: expected --checkpoint-write above 0 with young");
+  ruled.preemption.periodic_checkpoint = whole_seconds(5);
+  ruled.preemption.checkpoint_interval = whole_seconds(5);
+  EXPECT_EQ(error_of(ruled),
+            "preemption.checkpoint_interval_s: expected no fixed interval with --checkpoint-rule young");
+}
+
+TEST_F(Conditions, WhatValuesAloneTellIsToldBeforeFilesAreRead) {
+  ConditionOptions options;
+  options.failures = "no such file";
+  options.placement = "count";
+  EXPECT_EQ(check_condition_options(options).error().field, "failures.file");
+  options.placement = "consolidate";
+  EXPECT_TRUE(check_condition_options(options));
+  options.preemption.rule = CheckpointRule::daly;
+  EXPECT_EQ(check_condition_options(options).error().field, "failures.checkpoint_rule");
+  options.stages = "which may say what a checkpoint moves";
+  EXPECT_TRUE(check_condition_options(options));
+}
+
+TEST_F(Conditions, WindowsHaveLawsAlone) {
+  ConditionOptions options = files();
+  EXPECT_TRUE(check_for_windows(*load(options), options));
+  options.failures = folder_.write("log.csv", "time_s,node,event\n3,1,down\n");
+  EXPECT_EQ(check_for_windows(*load(options), options).error().to_string(),
+            options.failures + ": expected laws alone; a log of outages is of one time, and windows are of many");
+}
+
+}  // namespace
+}  // namespace gpusched

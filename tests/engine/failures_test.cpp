@@ -87,6 +87,15 @@ TEST(Failures, ARunWithoutCheckpointsBeginsAnew) {
   EXPECT_EQ(run.events, expected);
 }
 
+// Two nodes of two GPUs, of which one is out of service for 20 of the 40 s between the two submissions. Machines that
+// were not there used to count.
+TEST(Failures, OfferedLoadIsOfTheMachinesInService) {
+  const JobTable jobs = table_of({{0, 10, 2}, {40, 25, 2}});
+  const WatchedRun run(jobs, nodes(2, 2), recorded({down(15, 0), up(35, 0), down(50, 1), up(60, 1)}), Fifo{});
+  ASSERT_TRUE(run.finished);
+  EXPECT_DOUBLE_EQ(find_saturation(run.engine, run.log).offered_load, (20.0 + 50) / (4 * 40 - 2 * 20));
+}
+
 TEST(Failures, ACheckpointKeepsWhatItSaved) {
   // 14 s of 20: checkpoints at 4, 8 and 12. Restarting takes 3 s, but nothing is written at a failure.
   const JobTable jobs = table_of({{0, 20, 1}});

@@ -23,6 +23,7 @@ class MeasuredSpan {
     const std::uint32_t jobs = view.job_count();
     window_ = {window_.first, window_.end(jobs) - std::min(window_.first, jobs)};
     begin_ = view.jobs().submit(JobId{std::min(window_.first, jobs - 1)});
+    last_submit_ = view.jobs().submit(JobId{std::max(window_.end(jobs), 1u) - 1});
     last_ = std::min(view.now(), begin_);
   }
 
@@ -38,12 +39,15 @@ class MeasuredSpan {
     last_ = now;
   }
 
+  /// Of the time that pass() adds at present, what passes before the last measured submission.
+  [[nodiscard]] Time while_submitting(Time span) const { return std::clamp(last_submit_ - last_, Time{}, span); }
+
   /// True when the job is measured: the span goes on at least until it ends.
   [[nodiscard]] bool measures(JobId job) const { return index(job) - window_.first < window_.count; }
 
  private:
   MeasureWindow window_;
-  Time begin_{}, last_{};
+  Time begin_{}, last_submit_{}, last_{};
   bool begun_ = false;
 };
 

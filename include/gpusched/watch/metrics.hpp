@@ -76,6 +76,10 @@ class RunLog {
   [[nodiscard]] detail::WideInt idle() const { return at_end_.idle - at_begin_.idle; }
   [[nodiscard]] detail::WideInt capacity() const { return at_end_.capacity - at_begin_.capacity; }
   /// \}
+  /// As withheld(), from the first measured submission to the last.
+  [[nodiscard]] detail::WideInt withheld_while_submitting() const {
+    return sums_.withheld_while_submitting - at_begin_.withheld_while_submitting;
+  }
   /// The longest queue, after any instant's events or decision.
   [[nodiscard]] std::int64_t max_waiting_jobs() const { return max_waiting_; }
 
@@ -120,12 +124,13 @@ class RunLog {
 
   // Integrals over time, in microseconds times thousandths of a GPU.
   struct Sums {
-    detail::WideInt held = 0, withheld = 0, idle = 0, capacity = 0;
+    detail::WideInt held = 0, withheld = 0, idle = 0, capacity = 0, withheld_while_submitting = 0;
     void add(const RunLog& log, Time span) {
       held += detail::WideInt{log.held_} * span.us;
       withheld += detail::WideInt{log.withheld_} * span.us;
       idle += detail::WideInt{log.idle_} * span.us;
       capacity += detail::WideInt{log.capacity_} * span.us;
+      withheld_while_submitting += detail::WideInt{log.withheld_} * log.span_.while_submitting(span).us;
     }
   };
 
@@ -196,8 +201,8 @@ struct Metrics {
 
 /// Signs that a run says more about its length than about its policy.
 struct Saturation {
-  /// GPU time that the jobs submitted need on the GPUs that they got / GPUs over the span of submissions; 1 or more
-  /// cannot be kept up with.
+  /// GPU time that the jobs submitted need on the GPUs that they got / GPU time in service over the span of
+  /// submissions; 1 or more cannot be kept up with. 0 where none was in service.
   double offered_load = 0;
   std::uint32_t backlog_jobs = 0;     ///< measured jobs that had not started at the last measured submission
   std::int64_t max_waiting_jobs = 0;  ///< longest queue of the whole run
@@ -416,7 +421,8 @@ inline Saturation find_saturation(const Engine& engine, const RunLog& log, Measu
   }
   const double span_s = to_seconds(last_submit - jobs.submit(JobId{window.first}));
   const auto gpus = static_cast<double>(engine.view().cluster().total_gpus());
-  if (span_s > 0 && gpus > 0) found.offered_load = RunLog::gpu_seconds(needed) / (gpus * span_s);
+  const double in_service_s = gpus * span_s - RunLog::gpu_seconds(log.withheld_while_submitting());
+  if (in_service_s > 0) found.offered_load = RunLog::gpu_seconds(needed) / in_service_s;
   found.saturated =
       found.backlog_jobs >= 10 && found.backlog_jobs >= count / 20 && wait_of_quarter[3] > 2 * wait_of_quarter[1];
   return found;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
 #include <limits>
 #include <numbers>
 #include <numeric>
@@ -28,20 +27,6 @@ double interquartile_mean(std::span<const double> values) {
   return mean_of(std::span(sorted).subspan(cut, sorted.size() - 2 * cut));
 }
 
-double student_t_quantile(double degrees_of_freedom) {
-  static constexpr double few[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
-  const double whole = std::floor(degrees_of_freedom);
-  if (whole < static_cast<double>(std::size(few))) {
-    const auto place = static_cast<std::size_t>(whole) - 1;
-    return few[place] + (degrees_of_freedom - whole) * (few[place + 1] - few[place]);
-  }
-  // Abramowitz and Stegun, 26.7.5: 1e-5 off at most from ten degrees of freedom on.
-  constexpr double z = 1.959964, z2 = z * z;
-  constexpr double first = z * (z2 + 1) / 4, second = z * ((5 * z2 + 16) * z2 + 3) / 96,
-                   third = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384;
-  return z + (first + (second + third / degrees_of_freedom) / degrees_of_freedom) / degrees_of_freedom;
-}
-
 namespace {
 
 // Nothing where a score is not above 0.
@@ -58,11 +43,13 @@ std::optional<RunScores> logarithms_of(const RunScores& runs) {
 
 }  // namespace
 
-double interquartile_mean_of_runs(const RunScores& runs, WindowMean mean) {
-  if (mean == WindowMean::geometric) {
-    const auto logarithms = logarithms_of(runs);
-    return logarithms ? std::exp(interquartile_mean_of_runs(*logarithms)) : 0;
-  }
+std::optional<double> interquartile_mean_of_runs(const RunScores& runs, WindowMean mean) {
+  if (mean == WindowMean::arithmetic) return interquartile_mean_of_runs(runs);
+  const auto logarithms = logarithms_of(runs);
+  return logarithms ? std::optional(std::exp(interquartile_mean_of_runs(*logarithms))) : std::nullopt;
+}
+
+double interquartile_mean_of_runs(const RunScores& runs) {
   std::vector<double> means;
   for (const std::vector<double>& run : runs) means.push_back(mean_of(run));
   return interquartile_mean(means);
@@ -89,6 +76,15 @@ double first_autocorrelation(std::span<const double> values) {
   return r[0] > 0 ? r[1] / r[0] : 0;
 }
 
+}  // namespace
+
+double unbiased_autocorrelation(std::span<const double> values) {
+  const auto n = static_cast<double>(values.size());
+  return n > 3 ? (n * first_autocorrelation(values) + 1) / (n - 3) : 0;
+}
+
+namespace {
+
 // The last lag that matters: behind it `quiet` autocorrelations in a row are below the threshold (Politis and White,
 // 2004, section 3.2).
 std::size_t last_lag(const std::vector<double>& r, std::size_t quiet, double threshold) {
@@ -108,12 +104,6 @@ double sum_of_squares(std::span<const double> values) {
   double sum = 0;
   for (const double value : values) sum += value * value;
   return sum;
-}
-
-// Lag-one autocorrelation, freed of the bias that the estimated mean gives it (Kendall, Biometrika 41, 1954).
-double unbiased_autocorrelation(std::span<const double> values) {
-  const auto n = static_cast<double>(values.size());
-  return n > 3 ? (n * first_autocorrelation(values) + 1) / (n - 3) : 0;
 }
 
 // How many independent values a first-order autoregression of so many is worth.
@@ -319,7 +309,8 @@ class Studentised {
                      static_cast<double>(cosines.terms())};
     windows.value = std::max(0.0, windows.value - ours.twice - theirs.twice);
     const double sum = windows.value + ours.among.value + theirs.among.value;
-    drawn_t_ = student_t_quantile(windows.degrees_of_freedom);
+    drawn_freedom_ = windows.degrees_of_freedom;
+    drawn_t_ = student_t_quantile(drawn_freedom_);
     // Resamples know the quantiles of so many cosines, not those of few runs.
     error_ = std::sqrt(sum) * student_t_quantile(degrees_of_freedom({windows, ours.among, theirs.among})) / drawn_t_;
   }
@@ -329,8 +320,8 @@ class Studentised {
     variances_.push_back(cosines_->variance_of_mean(drawn.influence));
   }
 
-  // Consumes what was added.
-  ConfidenceInterval interval() {
+  // Takes what was added; then there is an interval.
+  void close() {
     const double among_runs =
         runs_differ_
             ? std::max(0.0, sum_of_squares(distances_) / static_cast<double>(distances_.size()) - mean_of(variances_))
@@ -339,14 +330,28 @@ class Studentised {
       if (distances_[i] != 0) distances_[i] /= std::sqrt(variances_[i] + among_runs);
     }
     std::sort(distances_.begin(), distances_.end());
+    skew_ = skewness(observed_.influence);
+  }
+
+  [[nodiscard]] ConfidenceInterval interval() const {
     const auto in_tail = static_cast<std::size_t>(0.025 * static_cast<double>(distances_.size() + 1));
     double lowest = distances_[in_tail - 1], highest = distances_[distances_.size() - in_tail];
     if (runs_differ_) {  // few runs drawn with replacement have shorter tails than what they are drawn from
       lowest = std::min(lowest, -drawn_t_);
       highest = std::max(highest, drawn_t_);
     }
-    const double skew = skewness(observed_.influence);
-    return {observed_.value - highest * error_ * stretch(-skew), observed_.value - lowest * error_ * stretch(skew)};
+    return {observed_.value - highest * error_ * stretch(-skew_), observed_.value - lowest * error_ * stretch(skew_)};
+  }
+
+  // PairedIntervals::p.
+  [[nodiscard]] double p() const {
+    if (observed_.value == 0 || error_ == 0) return observed_.value == 0 ? 1 : 0;
+    const bool above = observed_.value > 0;
+    const double distance = observed_.value / (error_ * stretch(above ? -skew_ : skew_));
+    const auto beyond = std::count_if(distances_.begin(), distances_.end(),
+                                      [&](double drawn) { return above ? drawn >= distance : drawn <= distance; });
+    const double drawn = 2 * static_cast<double>(beyond + 1) / static_cast<double>(distances_.size() + 1);
+    return std::min(1.0, runs_differ_ ? std::max(drawn, student_t_p(distance, drawn_freedom_)) : drawn);
   }
 
  private:
@@ -356,8 +361,8 @@ class Studentised {
   Statistic observed_;
   const SlowCosines* cosines_;
   bool runs_differ_;
-  double drawn_t_ = 0;  // the quantile that resamples of normal values have
-  double error_ = 0;
+  double drawn_freedom_ = 1, drawn_t_ = 0;  // of resamples of normal values, and the quantile that they have
+  double error_ = 0, skew_ = 0;
   std::vector<double> distances_, variances_;  // of resamples: from what was observed, and of the windows' mean
 };
 
@@ -517,9 +522,13 @@ Result<PairedIntervals> intervals_of(const RunScores& ours, const RunScores& the
     if (our_side.mean <= 0 || their_side.mean <= 0) return none(too_heavy_tails);  // few windows carry the ratio
     relative.add(log_ratio_of(our_side, their_side));
   }
-  PairedIntervals result{.difference = absolute.interval(), .relative = {}, .block = block, .effective = effective};
+  absolute.close();
+  PairedIntervals result{
+      .difference = absolute.interval(), .relative = {}, .block = block, .effective = effective, .p = absolute.p()};
   if (has_ratio) {
+    relative.close();
     const ConfidenceInterval logarithms = relative.interval();
+    result.p = relative.p();
     result.relative = {std::expm1(logarithms.low), std::expm1(logarithms.high)};
   } else if (them.mean > 0) {
     result.relative = {result.difference.low / them.mean, result.difference.high / them.mean};
@@ -539,7 +548,7 @@ Result<PairedIntervals> paired_intervals(const RunScores& ours, const RunScores&
   if (!our_logarithms || !their_logarithms) return none(no_ratio);
   auto result = intervals_of(*our_logarithms, *their_logarithms, overlap, rng, resamples, true);
   if (!result) return result;
-  const double level = interquartile_mean_of_runs(theirs, mean);
+  const double level = *interquartile_mean_of_runs(theirs, mean);
   result->relative = {std::expm1(result->difference.low), std::expm1(result->difference.high)};
   result->difference = {level * result->relative.low, level * result->relative.high};
   return result;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,14 @@ double interquartile_mean(std::span<const double> values);
 /// The 97.5 % quantile of Student's t; between whole degrees of freedom on a line. Precondition: at least 1.
 double student_t_quantile(double degrees_of_freedom);
 
+/// The two-sided p value of a statistic that follows Student's t. Precondition: at least 1 degree of freedom.
+double student_t_p(double t, double degrees_of_freedom);
+
+/// Lag-one autocorrelation, freed of the bias that the estimated mean gives it (Kendall, Biometrika 41, 1954); 0 below
+/// four values.
+double unbiased_autocorrelation(std::span<const double> values);
+
+/// Two ends.
 struct ConfidenceInterval {
   double low = 0, high = 0;
 };
@@ -65,9 +74,10 @@ enum class WindowMean : std::uint8_t {
   geometric,   ///< every window counts alike, by the ratio of its scores; all scores must be above 0
 };
 
-/// Interquartile mean over the runs of their means over the windows (of geometric ones: of their logarithms, as a
-/// value; 0 where a score is not above 0). Precondition: not empty.
-double interquartile_mean_of_runs(const RunScores& runs, WindowMean mean = WindowMean::arithmetic);
+/// Interquartile mean over the runs of their means over the windows. Precondition: not empty.
+double interquartile_mean_of_runs(const RunScores& runs);
+/// The same by that mean: of geometric ones, of their logarithms, as a value; nothing where a score is not above 0.
+std::optional<double> interquartile_mean_of_runs(const RunScores& runs, WindowMean mean);
 
 /// 95 % intervals of interquartile_mean_of_runs(ours) - interquartile_mean_of_runs(theirs).
 struct PairedIntervals {
@@ -76,6 +86,9 @@ struct PairedIntervals {
       relative;           ///< of the difference over theirs, from the logarithm of their ratio; 0 where theirs is 0
   std::size_t block = 1;  ///< windows in a block
   double effective = 0;   ///< effective_count() of the windows
+  /// Two-sided, of the hypothesis that there is no difference: 1 less the level of the widest interval without 0. Of
+  /// the relative interval, and of the other one where theirs is 0. No less than 1 / 1000 with 1,999 resamples.
+  double p = 1;
 };
 
 /// Why there is no interval, as the verdict says it.

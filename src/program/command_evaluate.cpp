@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpusched evaluate: policies on the same windows of a trace, compared pair by pair with intervals.
+// gpusched evaluate: policies on a whole log or on the same windows of it, compared pair by pair with intervals.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -51,7 +51,7 @@ int evaluate_windows(const Asked<EvaluateScenario>& asked, Execution execution) 
   const Interruption interruption;
   EvaluationProgress progress;
   progress.stop = &Interruption::wanted();
-  const auto evaluations = [&] {
+  const auto outcome = [&] {
     const ProgressBar bar(progress.done, plan->runs(), plan->runs(), [&] {
       const auto running = progress.running.first();
       return running ? plan->lineup.policies[*running].text : "";
@@ -59,15 +59,15 @@ int evaluate_windows(const Asked<EvaluateScenario>& asked, Execution execution) 
     return run_evaluation(*plan, registry, scenario.threads, progress);
   }();
   const bool interrupted = Interruption::wanted();
-  if (!evaluations && interrupted) {
-    return complain(Interruption::name() + ": " + evaluations.error().to_string() + "; nothing was kept",
+  if (!outcome && interrupted) {
+    return complain(Interruption::name() + ": " + outcome.error().to_string() + "; nothing was kept",
                     Interruption::exit_code());
   }
-  if (!evaluations) return complain(evaluations.error(), exit_failed);
+  if (!outcome) return complain(outcome.error(), exit_failed);
   execution = finished(std::move(execution), begin);
-  const int code = deliver(
-      scenario, folder, scenario.out.empty() ? Files{} : evaluation_files(scenario, *plan, *evaluations, execution),
-      scenario.json ? evaluation_json(scenario, *plan, *evaluations, execution) : evaluation_text(*plan, *evaluations));
+  const int code =
+      deliver(scenario, folder, scenario.out.empty() ? Files{} : evaluation_files(scenario, *plan, *outcome, execution),
+              scenario.json ? evaluation_json(scenario, *plan, *outcome, execution) : evaluation_text(*plan, *outcome));
   if (!interrupted || code != exit_done) return code;
   return complain(Interruption::name() + ": interrupted after " + std::to_string(progress.done) + " of " +
                       std::to_string(plan->runs()) + " runs; the results are of the windows that every policy finished",
@@ -105,13 +105,14 @@ int evaluate(const Asked<EvaluateScenario>& asked) {
 }  // namespace
 
 void add_evaluate_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("evaluate", "Compare policies on windows, with intervals");
+  auto* command = program.add_subcommand("evaluate", "Compare policies on a log or windows, with intervals");
   const auto arguments = std::make_shared<FieldArguments>();
   EvaluateScenario defaults;
   add_field_options(*command, evaluate_fields(defaults), *arguments, "traces");
   command->footer(
       "TRACE and --policy or --group are needed, here or in the file of --config.\n"
       "\nExamples:\n"
+      "  gpusched evaluate jobs.csv --cluster 8x8 --policy fifo+easy,saf+easy\n"
       "  gpusched evaluate jobs.csv --cluster 8x8 --policy fifo,sjf,saf \\\n"
       "                    --window-jobs 512 --backfill easy --out results\n"
       "  gpusched evaluate --config results/manifest.json --out again\n"

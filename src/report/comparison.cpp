@@ -134,26 +134,82 @@ ReportTable replay_table(const std::vector<ReplayRun>& runs, const Differences& 
   return table;
 }
 
+namespace {
+
+// "windows and log disagree: starvation: ...", "no difference detected; most windows better".
+std::string verdict_of(const EvaluationRow& row) {
+  std::string text = row.verdict;
+  if (!row.typical.empty()) text += "; " + row.typical;
+  if (!row.why.empty()) text += ": " + row.why;
+  return text;
+}
+
+// As a share, or in the figure's unit.
+std::string effect_cell(double value, const EffectRow& row) {
+  const bool share = row.relative || row.effect == "better_off" || row.effect == "random_job";
+  return share ? signed_percent_text(value) : formatted("%+.6g", value);
+}
+
+std::string effect_interval_cell(const EffectRow& row) {
+  if (!row.low || !row.high) return "";
+  return "[" + effect_cell(*row.low, row) + ", " + effect_cell(*row.high, row) + "]";
+}
+
+}  // namespace
+
+ReportTable effect_table_of(const std::vector<EffectRow>& rows) {
+  ReportTable table{
+      .title = "Policies on whole logs",
+      .caption =
+          "What evaluate found when every policy ran the whole log: of all jobs the mean (ratio of totals), the mean "
+          "of "
+          "the lowest 95 % (trimmed) and with the highest 5 % cut down to the rest (winsorised), quantiles, the share "
+          "of "
+          "jobs that do better less the share that do worse, and the same of two jobs drawn at random; each against "
+          "the "
+          "policy compared with, with a 95 % interval from batches of consecutive jobs and p, corrected by Holm for "
+          "the "
+          "policies. Unended: jobs that had not ended when the last one arrived.",
+      .header = {"policy", "trace", "run times", "figure", "against", "of all jobs", "value", "other", "difference",
+                 "95 % interval", "p (Holm)", "verdict", "batches", "unended", "of the figure"},
+      .rows = {}};
+  bool any_clairvoyant = false;
+  for (const EffectRow& row : rows) {
+    any_clairvoyant |= row.clairvoyant;
+    const auto value = [](const std::optional<double>& number) { return number ? formatted("%.6g", *number) : ""; };
+    table.rows.push_back({marked(row.name, row.clairvoyant), row.trace, row.run_times, row.figure, row.against,
+                          row.effect, value(row.ours), value(row.theirs),
+                          row.difference ? effect_cell(*row.difference, row) : "", effect_interval_cell(row),
+                          row.p_holm ? p_value_text(*row.p_holm) : "", row.verdict,
+                          row.batches > 0 ? formatted("%.0f", row.batches) : "", formatted("%.0f", row.unended),
+                          row.figure_verdict + (row.grows.empty() ? "" : " (its queue grows: " + row.grows + ")")});
+  }
+  if (any_clairvoyant) table.caption += star_note;
+  return table;
+}
+
 ReportTable evaluation_table_of(const std::vector<EvaluationRow>& rows) {
-  ReportTable table{.title = "Policies on windows",
-                    .caption =
-                        "What evaluate found: the mean of the figure over the windows, its difference from the policy "
-                        "compared with, the 95 % interval of that, the share of windows in which it is better, p of "
-                        "Wilcoxon's signed-rank test over blocks of windows, corrected by Holm, the rank-biserial "
-                        "correlation (effect), and the verdict.",
-                    .header = {"policy", "trace", "run times", "figure", "mean", "against", "difference",
-                               "95 % interval", "wins", "p (Holm)", "effect", "verdict"},
-                    .rows = {}};
+  ReportTable table{
+      .title = "Policies on windows",
+      .caption =
+          "What evaluate found: the mean of the figure over the windows, its difference from the policy "
+          "compared with, the 95 % interval of that and its p, corrected by Holm; the share of windows in "
+          "which it is better, p of Wilcoxon's signed-rank test over blocks of windows, corrected likewise, "
+          "the rank-biserial correlation (effect); the difference on the whole log; and the verdict.",
+      .header = {"policy", "trace", "run times", "figure", "mean", "against", "difference", "95 % interval", "p (Holm)",
+                 "wins", "ranks p (Holm)", "effect", "whole log", "verdict"},
+      .rows = {}};
   bool any_clairvoyant = false;
   for (const EvaluationRow& row : rows) {
     const bool has_interval = row.relative_low && row.relative_high;
     any_clairvoyant |= row.clairvoyant;
-    table.rows.push_back({marked(row.name, row.clairvoyant), row.trace, row.run_times, row.figure,
-                          formatted("%.6g", row.mean), row.against,
-                          row.relative_difference ? signed_percent_text(*row.relative_difference) : "",
-                          has_interval ? interval_cell({*row.relative_low, *row.relative_high}) : "",
-                          row.win_rate ? percent_text(*row.win_rate) : "", row.p_holm ? p_value_text(*row.p_holm) : "",
-                          row.rank_biserial ? formatted("%+.2f", *row.rank_biserial) : "", row.verdict});
+    table.rows.push_back(
+        {marked(row.name, row.clairvoyant), row.trace, row.run_times, row.figure, formatted("%.6g", row.mean),
+         row.against, row.relative_difference ? signed_percent_text(*row.relative_difference) : "",
+         has_interval ? interval_cell({*row.relative_low, *row.relative_high}) : "",
+         row.p_mean ? p_value_text(*row.p_mean) : "", row.win_rate ? percent_text(*row.win_rate) : "",
+         row.p_holm ? p_value_text(*row.p_holm) : "", row.rank_biserial ? formatted("%+.2f", *row.rank_biserial) : "",
+         row.log_difference ? signed_percent_text(*row.log_difference) : "", verdict_of(row)});
   }
   if (any_clairvoyant) table.caption += star_note;
   return table;
@@ -217,6 +273,27 @@ std::vector<Figure> evaluation_figures(const std::vector<EvaluationRow>& rows) {
       "Relative difference over the windows with its 95 % interval, as evaluate found it. A hollow point "
       "has no interval that can be trusted: the table says why.",
       csv)};
+}
+
+std::vector<Figure> effect_figures(const std::vector<EffectRow>& rows) {
+  CsvText csv(interval_csv_header);
+  bool several = false;
+  std::set<std::string> comparisons;
+  for (const EffectRow& row : rows) {
+    several |= row.folder != rows.front().folder || row.trace != rows.front().trace;
+    if (!row.relative || !row.difference) continue;
+    comparisons.insert(row.figure + " of all jobs compared with " + row.against);
+    const bool has_interval = row.low && row.high;
+    const ConfidenceInterval interval{row.low.value_or(0), row.high.value_or(0)};
+    add_interval(csv, (several ? row.trace + ": " : "") + row.effect, row.name, *row.difference,
+                 has_interval ? &interval : nullptr);
+  }
+  if (csv.empty()) return {};
+  return {interval_figure("log", comparisons.size() == 1 ? *comparisons.begin() : "Policies on whole logs",
+                          "Relative difference of means and quantiles over all jobs of the log with its 95 % interval, "
+                          "as evaluate found it; "
+                          "left of the line is better. A hollow point has no interval.",
+                          csv)};
 }
 
 std::vector<Figure> training_figures(const std::vector<TrainingRun>& runs) {

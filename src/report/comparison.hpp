@@ -46,6 +46,8 @@ Differences differences_of(const std::vector<ReplayRun>& runs);
 ReportTable replay_table(const std::vector<ReplayRun>& runs, const Differences& differences);
 /// One row a policy and trace, as evaluate compared them.
 ReportTable evaluation_table_of(const std::vector<EvaluationRow>& rows);
+/// One row a policy, trace and effect, as evaluate compared whole logs.
+ReportTable effect_table_of(const std::vector<EffectRow>& rows);
 /// The differences as a figure; nothing where no run is compared.
 std::optional<Figure> difference_figure(const std::vector<ReplayRun>& runs, const Differences& differences);
 

@@ -27,6 +27,7 @@ std::optional<Figure> front_figure_of(std::vector<FrontPoint> points, std::strin
 
 /// Intervals of differences that evaluate found, and learning curves.
 std::vector<Figure> evaluation_figures(const std::vector<EvaluationRow>& rows);
+std::vector<Figure> effect_figures(const std::vector<EffectRow>& rows);
 std::vector<Figure> training_figures(const std::vector<TrainingRun>& runs);
 
 }  // namespace gpusched

@@ -207,15 +207,18 @@ Result<void> read_replay(const std::string& folder, const Json& manifest, Report
 
 Result<void> read_evaluation(const std::string& folder, ReportInput& input) {
   const std::string path = folder + "/comparison.csv";
-  std::vector<std::string_view> columns{"trace",    "name",    "clairvoyant", "run_times",       "figure",
-                                        "mean",     "against", "difference",  "relative_low_95", "relative_high_95",
-                                        "win_rate", "verdict", "p_holm",      "rank_biserial"};
+  std::vector<std::string_view> columns{
+      "trace",   "name",          "clairvoyant",     "run_times",        "figure",   "mean",
+      "against", "difference",    "relative_low_95", "relative_high_95", "win_rate", "verdict",
+      "p_holm",  "rank_biserial", "p_mean_holm",     "typical",          "why",      "whole_log_difference"};
   auto rows = CsvRows::open(path, columns);
-  const bool has_tests = rows.has_value();
-  if (!has_tests) {
-    columns.resize(columns.size() - 2);
+  const bool has_log = rows.has_value();
+  for (const std::size_t older : {std::size_t{14}, std::size_t{12}}) {
+    if (rows) break;
+    columns.resize(older);
     rows = CsvRows::open(path, columns);
   }
+  const bool has_tests = columns.size() >= 14;
   if (!rows) return Unexpected{rows.error()};
   const std::size_t first = input.evaluations.size();
   while (rows->next()) {
@@ -236,12 +239,54 @@ Result<void> read_evaluation(const std::string& folder, ReportInput& input) {
       row.p_holm = rows->number_or_none(12);
       row.rank_biserial = rows->number_or_none(13);
     }
+    if (has_log) {
+      row.p_mean = rows->number_or_none(14);
+      row.typical = rows->at(15);
+      row.why = rows->at(16);
+      row.log_difference = rows->number_or_none(17);
+    }
     const auto difference = rows->number_or_none(7);
     if (difference && row.mean != *difference) row.relative_difference = *difference / (row.mean - *difference);
     input.evaluations.push_back(std::move(row));
   }
   if (rows->failure()) return Unexpected{*rows->failure()};
   if (input.evaluations.size() == first) return wrong_folder(path, "holds no policy");
+  return {};
+}
+
+Result<void> read_effects(const std::string& folder, ReportInput& input) {
+  const std::string path = folder + "/effects.csv";
+  auto rows =
+      CsvRows::open(path, {"trace",       "name",    "run_times", "figure",   "against", "figure_verdict", "grows",
+                           "clairvoyant", "batches", "unended",   "effect",   "ours",    "theirs",         "difference",
+                           "low_95",      "high_95", "p_holm",    "relative", "verdict", "value"});
+  if (!rows) return Unexpected{rows.error()};
+  const std::size_t first = input.effects.size();
+  while (rows->next()) {
+    const auto text = [&](std::size_t column) { return std::string(rows->at(column)); };
+    input.effects.push_back({.folder = folder,
+                             .trace = text(0),
+                             .name = text(1),
+                             .run_times = text(2),
+                             .figure = text(3),
+                             .against = text(4),
+                             .figure_verdict = text(5),
+                             .grows = text(6),
+                             .clairvoyant = rows->at(7) == "true",
+                             .batches = rows->number_or_none(8).value_or(0),
+                             .unended = rows->number_or_none(9).value_or(0),
+                             .effect = text(10),
+                             .ours = rows->number_or_none(rows->at(10).empty() ? 19 : 11),
+                             .theirs = rows->number_or_none(12),
+                             .difference = rows->number_or_none(13),
+                             .low = rows->number_or_none(14),
+                             .high = rows->number_or_none(15),
+                             .p_holm = rows->number_or_none(16),
+                             .relative = rows->at(17) == "true",
+                             .verdict = text(18)});
+  }
+  if (rows->failure()) return Unexpected{*rows->failure()};
+  if (input.effects.size() == first) return wrong_folder(path, "holds no policy");
   return {};
 }
 
@@ -365,6 +410,7 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
     }
     if (manifest->contains("columns") && (*manifest)["columns"].is_array()) return read_sweep(folder, *manifest, input);
     if (manifest->contains("hypervolume")) return read_search(folder, *manifest, input);
+    if (is_file(folder + "/effects.csv")) return read_effects(folder, input);
     if (manifest->contains("windows")) return read_evaluation(folder, input);
     return wrong_folder(manifest_path, "is no manifest of replay, evaluate, sweep or search");
   }

@@ -60,6 +60,20 @@ struct EvaluationRow {
   double mean = 0;
   std::optional<double> relative_difference, relative_low, relative_high, win_rate;
   std::optional<double> p_holm = {}, rank_biserial = {};  ///< of the signed-rank test; older files have none
+  /// Of the difference, of the whole log, and what most windows say; older files have none.
+  std::optional<double> p_mean = {}, log_difference = {};
+  std::string typical = {}, why = {};
+};
+
+/// A row of effects.csv of evaluate: one effect of one policy on a whole log, or a policy without comparison.
+struct EffectRow {
+  std::string folder, trace, name, run_times, figure, against, figure_verdict, grows;
+  bool clairvoyant = false;
+  double batches = 0, unended = 0;
+  std::string effect = {};  ///< "" for the policy that the others are compared with
+  std::optional<double> ours = {}, theirs = {}, difference = {}, low = {}, high = {}, p_holm = {};
+  bool relative = false;  ///< what the difference is: a share of theirs
+  std::string verdict = {};
 };
 
 /// metrics.csv of one training run.
@@ -76,6 +90,7 @@ struct TrainingRun {
 struct ReportInput {
   std::vector<ReplayRun> replays;
   std::vector<EvaluationRow> evaluations;
+  std::vector<EffectRow> effects;
   std::vector<TrainingRun> trainings;
   std::vector<SweepInput> sweeps;
   std::vector<SearchInput> searches;

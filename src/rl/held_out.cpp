@@ -89,7 +89,8 @@ const HeldOutRow& decisive_row(const HeldOut& result) {
 }
 
 std::string difference_of(const Comparison& pair) {
-  return pair.other_mean > 0 ? signed_percent_text((pair.mean - pair.other_mean) / pair.other_mean) : "-";
+  const double mean = pair.mean.value_or(0), other = pair.other_mean.value_or(0);
+  return other > 0 ? signed_percent_text((mean - other) / other) : "-";
 }
 
 std::string interval_of(const Comparison& pair) {
@@ -289,8 +290,9 @@ Result<HeldOut> test_models(const TrainConfig& config, const JobTable& jobs, con
     result.rows.push_back(row_of(plain));
     result.rows.back().agent = compare(result.trained, plain, figure, result.comparison);
   }
-  std::stable_sort(result.rows.begin(), result.rows.end(),
-                   [](const HeldOutRow& a, const HeldOutRow& b) { return a.agent.other_mean < b.agent.other_mean; });
+  std::stable_sort(result.rows.begin(), result.rows.end(), [](const HeldOutRow& a, const HeldOutRow& b) {
+    return a.agent.other_mean.value_or(0) < b.agent.other_mean.value_or(0);
+  });
   run_whole(result, tester, figure, folders);
   return result;
 }

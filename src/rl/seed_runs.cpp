@@ -81,7 +81,7 @@ Json test_json(const HeldOut& result) {
     const Comparison& pair = row.agent;
     rows.push_back(
         {{"policy", row.policy},
-         {"mean", pair.other_mean},
+         {"mean", pair.other_mean.value_or(0)},
          {"windows", pair.windows},
          {"relative_interval_95", interval_json(pair.interval ? std::optional(pair.interval->relative) : std::nullopt)},
          {"probability_of_improvement", pair.win_rate},

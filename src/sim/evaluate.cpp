@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/base/field_parser.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/policies/backfill/backfill.hpp"
@@ -25,7 +26,8 @@ Result<std::string> value_for(const std::vector<std::string>& given, std::size_t
 
 // The windows that the scenario asks for in a trace of `jobs`.
 EvaluationWindows windows_of(const EvaluateScenario& scenario, std::uint32_t jobs) {
-  EvaluationWindows windows{.jobs = static_cast<std::uint32_t>(scenario.window_jobs),
+  const std::uint64_t window_jobs = scenario.window_jobs > 0 ? scenario.window_jobs : default_window_jobs;
+  EvaluationWindows windows{.jobs = static_cast<std::uint32_t>(window_jobs),
                             .warm_up = static_cast<std::uint32_t>(scenario.warmup_jobs)};
   windows.first = static_cast<std::uint32_t>(scenario.from * jobs);
   windows.last = static_cast<std::uint32_t>(scenario.to * jobs);
@@ -36,6 +38,18 @@ EvaluationWindows windows_of(const EvaluateScenario& scenario, std::uint32_t job
     windows.stride = std::max(1u, (windows.last - first - windows.jobs) / gaps);
   }
   return windows;
+}
+
+// The log that it asks for: the same part.
+LogOptions log_of(const EvaluateScenario& scenario, const EvaluationWindows& windows) {
+  LogOptions log{.first = windows.first, .jobs = windows.last - windows.first};
+  for (const std::string& start : further_starts(scenario)) {
+    log.starts.push_back(static_cast<std::uint32_t>(*parse_number(start) * log.jobs));
+  }
+  std::sort(log.starts.begin(), log.starts.end());
+  log.starts.erase(std::unique(log.starts.begin(), log.starts.end()), log.starts.end());
+  if (!log.starts.empty() && log.starts.front() == 0) log.starts.erase(log.starts.begin());
+  return log;
 }
 
 Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index) {
@@ -68,10 +82,10 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
 }
 
 Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t index, const Lineup& lineup,
-                                 const PolicyRegistry& registry) {
+                                 EvaluationMode mode, const PolicyRegistry& registry) {
   auto run = read_input(scenario, index);
   if (!run) return Unexpected{run.error()};
-  EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}};
+  EvaluationInput input{.path = scenario.traces[index], .run = *std::move(run), .options = {}, .starts = {}, .log = {}};
   const JobTable& jobs = input.run.trace.jobs;
   auto conditions = load_conditions(scenario.conditions, input.run.trace.jobs, input.run.cluster, scenario.seed);
   if (!conditions) return Unexpected{conditions.error()};
@@ -89,9 +103,19 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   auto backfill = default_backfill(registry, scenario.backfill, lineup.policies);
   if (!backfill) return Unexpected{in_option("backfill", backfill.error())};
   input.options.backfill = *std::move(backfill);
-  auto starts = window_starts(input.options.windows, jobs.size());
-  if (!starts) return Unexpected{Error{.message = starts.error().message, .file = input.path}};
-  input.starts = *std::move(starts);
+  input.log = log_of(scenario, input.options.windows);
+  if (input.log.jobs == 0)
+    return Unexpected{Error{.message = "no job lies between --from and --to", .file = input.path}};
+  if (mode == EvaluationMode::log && input.log.jobs < least_log_jobs) {
+    return Unexpected{Error{.message = counted(input.log.jobs, "job") + "; " + std::to_string(least_batches) +
+                                       " batches of a log take at least " + std::to_string(least_log_jobs),
+                            .file = input.path}};
+  }
+  if (auto starts = window_starts(input.options.windows, jobs.size()); starts) {
+    input.starts = *std::move(starts);
+  } else if (mode == EvaluationMode::windows || mode == EvaluationMode::windows_only) {
+    return Unexpected{Error{.message = starts.error().message, .file = input.path}};
+  }
   const auto made = check_policies(jobs, input.run.cluster, input.options, lineup.policies, registry);
   if (!made) return Unexpected{made.error()};
   return input;
@@ -120,6 +144,21 @@ Result<ReportOptions> report_options(const EvaluateScenario& scenario, const Lin
   return options;
 }
 
+// What is compared, before any log was run; `why` says why mode auto means windows.
+Result<EvaluationMode> mode_of(const EvaluateScenario& scenario, bool of_jobs, std::string& why) {
+  if (scenario.mode == "windows") return EvaluationMode::windows;
+  if (scenario.mode == "windows-only") return EvaluationMode::windows_only;
+  const std::string not_of_jobs = "a log is compared by " + job_figure_names() + ", and not by " + scenario.figure;
+  if (scenario.mode == "log") {
+    if (!of_jobs) return bad_option("figure", not_of_jobs);
+    return EvaluationMode::log;
+  }
+  if (!window_option(scenario).empty()) return EvaluationMode::windows;
+  if (of_jobs) return EvaluationMode::automatic;
+  why = "windows are compared: " + not_of_jobs;
+  return EvaluationMode::windows;
+}
+
 // One trace: what was read, and which windows of it were run where.
 Json trace_manifest(const EvaluationInput& input) {
   const EvaluationWindows& windows = input.options.windows;
@@ -134,7 +173,8 @@ Json trace_manifest(const EvaluationInput& input) {
           {"stride", windows.stride},
           {"first", windows.first},
           {"last", windows.last},
-          {"overlap", windows.overlap()}};
+          {"overlap", windows.overlap()},
+          {"starts", input.log.starts}};
 }
 
 Json manifest_of(const EvaluateScenario& scenario, const EvaluationPlan& plan, const Execution& execution) {
@@ -172,9 +212,13 @@ Result<Lineup> lineup_of(const EvaluateScenario& scenario, const PolicyRegistry&
 }
 
 std::uint64_t EvaluationPlan::runs() const {
-  std::uint64_t windows = 0;
-  for (const EvaluationInput& input : inputs) windows += input.starts.size();
-  return windows * lineup.policies.size();
+  std::uint64_t runs = 0;
+  for (const EvaluationInput& input : inputs) {
+    const bool of_log = mode == EvaluationMode::log || mode == EvaluationMode::automatic;
+    runs += of_log ? 1 + input.log.starts.size() : input.starts.size();
+    runs += mode == EvaluationMode::windows ? 1 : 0;
+  }
+  return runs * lineup.policies.size();
 }
 
 Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const PolicyRegistry& registry) {
@@ -182,9 +226,18 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
   if (!lineup) return Unexpected{lineup.error()};
   auto report = report_options(scenario, *lineup);
   if (!report) return Unexpected{report.error()};
-  EvaluationPlan plan{.lineup = *std::move(lineup), .inputs = {}, .report = *std::move(report), .files = {}};
+  EvaluationPlan plan{.lineup = *std::move(lineup),
+                      .inputs = {},
+                      .why_windows = {},
+                      .report = *std::move(report),
+                      .job_figure = {},
+                      .files = {}};
+  plan.job_figure = job_figure(*plan.report.figure);
+  const auto mode = mode_of(scenario, plan.job_figure.has_value(), plan.why_windows);
+  if (!mode) return Unexpected{mode.error()};
+  plan.mode = *mode;
   for (std::size_t i = 0; i < scenario.traces.size(); ++i) {
-    auto input = input_of(scenario, i, plan.lineup, registry);
+    auto input = input_of(scenario, i, plan.lineup, plan.mode, registry);
     if (!input) return Unexpected{input.error()};
     plan.inputs.push_back(*std::move(input));
   }
@@ -196,25 +249,128 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
   return plan;
 }
 
-Result<std::vector<TraceEvaluation>> run_evaluation(const EvaluationPlan& plan, const PolicyRegistry& registry,
-                                                    std::uint64_t threads, EvaluationProgress& progress) {
-  std::vector<TraceEvaluation> evaluations;
-  for (const EvaluationInput& input : plan.inputs) {
-    auto scores = evaluate_policies(input.run.trace.jobs, input.run.cluster, input.options, plan.lineup.policies,
-                                    registry, threads, progress);
-    if (!scores) return Unexpected{scores.error()};
-    TraceEvaluation evaluation{.trace = input.path,
-                               .cluster = input.run.cluster.name,
-                               .windows = input.options.windows,
-                               .starts = input.starts,
-                               .contestants = {}};
-    for (const Lineup::Entry& entry : plan.lineup.entries) {
-      const auto first = scores->begin() + static_cast<std::ptrdiff_t>(entry.first);
-      evaluation.contestants.push_back({entry.name, {first, first + static_cast<std::ptrdiff_t>(entry.count)}});
-    }
-    evaluations.push_back(std::move(evaluation));
+namespace {
+
+template <class Row, class Scores>
+std::vector<Row> rows_of(const Lineup& lineup, const std::vector<Scores>& scores) {
+  std::vector<Row> rows;
+  for (const Lineup::Entry& entry : lineup.entries) {
+    const auto first = scores.begin() + static_cast<std::ptrdiff_t>(entry.first);
+    rows.push_back({entry.name, {first, first + static_cast<std::ptrdiff_t>(entry.count)}});
   }
-  return evaluations;
+  return rows;
+}
+
+double submission_span_s(const JobTable& jobs, const LogOptions& log) {
+  return to_seconds(jobs.submit(JobId{log.first + log.jobs - 1}) - jobs.submit(JobId{log.first}));
+}
+
+Result<LogEvaluation> evaluate_log(const EvaluationPlan& plan, const EvaluationInput& input, const LogOptions& log,
+                                   const PolicyRegistry& registry, std::uint64_t threads,
+                                   EvaluationProgress& progress) {
+  const JobQuantity quantity = plan.job_figure ? plan.job_figure->quantity : JobQuantity::jct;
+  const auto scores = run_log(input.run.trace.jobs, input.run.cluster, input.options, log, quantity,
+                              plan.lineup.policies, registry, threads, progress);
+  if (!scores) return Unexpected{scores.error()};
+  return LogEvaluation{.log = log,
+                       .span_s = submission_span_s(input.run.trace.jobs, log),
+                       .contestants = rows_of<LogContestant>(plan.lineup, *scores)};
+}
+
+// The first reason why this log cannot be compared.
+Result<void> check_ended(const LogEvaluation& log, std::size_t reference, const EvaluationProgress& progress) {
+  if (progress.stopped()) return unexpected("interrupted before every policy had run the log");
+  for (std::size_t row = 0; row < log.contestants.size(); ++row) {
+    if (log.contestants[row].finished()) continue;
+    for (const LogScores& run : log.contestants[row].runs) {
+      if (run.failure.empty()) continue;
+      const bool decisive = row == reference || log.contestants.size() == 2;
+      if (decisive) return unexpected("policy " + run.policy + ", whole log: it " + run.failure);
+    }
+  }
+  return {};
+}
+
+LogCompareOptions log_compare_options(const EvaluationPlan& plan) {
+  return {.figure = *plan.job_figure, .reference = plan.report.reference, .seed = plan.report.seed};
+}
+
+// Every trace's log with further starts, compared.
+Result<std::vector<TraceLog>> evaluate_logs(const EvaluationPlan& plan, const PolicyRegistry& registry,
+                                            std::uint64_t threads, EvaluationProgress& progress) {
+  std::vector<LogEvaluation> logs;
+  for (const EvaluationInput& input : plan.inputs) {
+    auto log = evaluate_log(plan, input, input.log, registry, threads, progress);
+    if (!log) return Unexpected{log.error()};
+    if (auto ended = check_ended(*log, plan.report.reference, progress); !ended) return Unexpected{ended.error()};
+    logs.push_back(*std::move(log));
+  }
+  std::vector<LogFindings> findings = compare_logs(logs, log_compare_options(plan));
+  std::vector<TraceLog> result;
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    result.push_back(
+        {plan.inputs[i].path, plan.inputs[i].run.cluster.name, std::move(logs[i]), std::move(findings[i])});
+  }
+  return result;
+}
+
+Result<TraceEvaluation> evaluate_windows(const EvaluationPlan& plan, const EvaluationInput& input,
+                                         const PolicyRegistry& registry, std::uint64_t threads,
+                                         EvaluationProgress& progress) {
+  auto scores = evaluate_policies(input.run.trace.jobs, input.run.cluster, input.options, plan.lineup.policies,
+                                  registry, threads, progress);
+  if (!scores) return Unexpected{scores.error()};
+  return TraceEvaluation{.trace = input.path,
+                         .cluster = input.run.cluster.name,
+                         .windows = input.options.windows,
+                         .starts = input.starts,
+                         .contestants = rows_of<Contestant>(plan.lineup, *scores)};
+}
+
+// Of the first log that is too short; empty where all are long enough.
+std::string why_not_logs(const std::vector<TraceLog>& logs) {
+  for (const TraceLog& log : logs) {
+    if (log.evaluation.log.jobs < least_log_jobs || !tells(log.findings)) {
+      return log.trace + " is too short for --mode log: " + why_too_short(log.evaluation, log.findings);
+    }
+  }
+  return "";
+}
+
+bool have_windows(const EvaluationPlan& plan) {
+  return std::none_of(plan.inputs.begin(), plan.inputs.end(),
+                      [](const EvaluationInput& input) { return input.starts.empty(); });
+}
+
+}  // namespace
+
+Result<EvaluationOutcome> run_evaluation(const EvaluationPlan& plan, const PolicyRegistry& registry,
+                                         std::uint64_t threads, EvaluationProgress& progress) {
+  EvaluationOutcome outcome{.windows = {}, .logs = {}, .note = plan.why_windows};
+  if (plan.mode == EvaluationMode::log || plan.mode == EvaluationMode::automatic) {
+    auto logs = evaluate_logs(plan, registry, threads, progress);
+    if (!logs) return Unexpected{logs.error()};
+    outcome.logs = *std::move(logs);
+    outcome.note = why_not_logs(outcome.logs);
+    if (plan.mode == EvaluationMode::log || outcome.note.empty() || !have_windows(plan)) return outcome;
+    outcome.note = "windows are compared, as " + outcome.note;
+  }
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    const EvaluationInput& input = plan.inputs[i];
+    auto evaluation = evaluate_windows(plan, input, registry, threads, progress);
+    if (!evaluation) return Unexpected{evaluation.error()};
+    if (!outcome.logs.empty()) {
+      evaluation->log = std::move(outcome.logs[i].evaluation);
+    } else if (plan.mode == EvaluationMode::windows && !progress.stopped()) {
+      const LogOptions whole{.first = input.log.first, .jobs = input.log.jobs};
+      auto log = evaluate_log(plan, input, whole, registry, threads, progress);
+      if (!log) return Unexpected{log.error()};
+      evaluation->log = *std::move(log);
+    }
+    outcome.windows.push_back(*std::move(evaluation));
+  }
+  outcome.logs.clear();
+  return outcome;
 }
 
 std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
@@ -229,9 +385,26 @@ std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
   return notes;
 }
 
-std::string evaluation_text(const EvaluationPlan& plan, const std::vector<TraceEvaluation>& evaluations) {
-  return evaluations.size() == 1 ? evaluation_table(evaluations.front(), plan.report)
-                                 : transfer_table(evaluations, plan.report);
+namespace {
+
+LogReportOptions log_report_options(const EvaluationPlan& plan) {
+  return {.figure = plan.report.figure,
+          .beside = plan.report.beside,
+          .compare = log_compare_options(plan),
+          .backfill = plan.report.backfill};
+}
+
+}  // namespace
+
+std::string evaluation_text(const EvaluationPlan& plan, const EvaluationOutcome& outcome) {
+  std::string text = outcome.note.empty() ? "" : outcome.note + "\n";
+  for (std::size_t i = 0; i < outcome.logs.size(); ++i) {
+    text += (i == 0 ? "" : "\n") + log_table(outcome.logs[i], log_report_options(plan));
+  }
+  if (!outcome.logs.empty()) return text;
+  const std::vector<TraceEvaluation>& windows = outcome.windows;
+  return text +
+         (windows.size() == 1 ? evaluation_table(windows.front(), plan.report) : transfer_table(windows, plan.report));
 }
 
 Json evaluate_manifest(const EvaluateScenario& scenario, const Json& windows, const std::vector<std::string>& files,
@@ -248,19 +421,34 @@ Json evaluate_manifest(const EvaluateScenario& scenario, const Json& windows, co
 }
 
 std::string evaluation_json(const EvaluateScenario& scenario, const EvaluationPlan& plan,
-                            const std::vector<TraceEvaluation>& evaluations, const Execution& execution) {
-  Json runs = evaluation_runs_json(evaluations, plan.report);
-  return json_text({{"manifest", manifest_of(scenario, plan, execution)}, {"runs", std::move(runs)}}, -1);
+                            const EvaluationOutcome& outcome, const Execution& execution) {
+  Json runs = outcome.logs.empty() ? evaluation_runs_json(outcome.windows, plan.report)
+                                   : log_runs_json(outcome.logs, log_report_options(plan));
+  return json_text({{"manifest", manifest_of(scenario, plan, execution)},
+                    {"mode", outcome.logs.empty() ? "windows" : "log"},
+                    {"note", outcome.note},
+                    {"runs", std::move(runs)}},
+                   -1);
+}
+
+std::vector<std::pair<std::string, std::string>> evaluation_tables(const EvaluationPlan& plan,
+                                                                   const EvaluationOutcome& outcome) {
+  if (!outcome.logs.empty()) {
+    return {{"effects.csv", effects_csv(outcome.logs, log_report_options(plan))},
+            {"batches.csv", batches_csv(outcome.logs)}};
+  }
+  return {{"windows.csv", windows_csv(outcome.windows)},
+          {"comparison.csv", comparison_csv(outcome.windows, plan.report)}};
 }
 
 std::vector<std::pair<std::string, std::string>> evaluation_files(const EvaluateScenario& scenario,
                                                                   const EvaluationPlan& plan,
-                                                                  const std::vector<TraceEvaluation>& evaluations,
+                                                                  const EvaluationOutcome& outcome,
                                                                   const Execution& execution) {
-  return {{"windows.csv", windows_csv(evaluations)},
-          {"comparison.csv", comparison_csv(evaluations, plan.report)},
-          {"table.txt", evaluation_text(plan, evaluations)},
-          {"manifest.json", json_text(manifest_of(scenario, plan, execution))}};
+  std::vector<std::pair<std::string, std::string>> files = evaluation_tables(plan, outcome);
+  files.emplace_back("table.txt", evaluation_text(plan, outcome));
+  files.emplace_back("manifest.json", json_text(manifest_of(scenario, plan, execution)));
+  return files;
 }
 
 }  // namespace gpusched

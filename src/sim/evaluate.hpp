@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Evaluate: loads what an EvaluateScenario names, runs every policy on every window and gives the report: what
-/// `gpusched evaluate` does, for programs.
+/// Evaluate: loads what an EvaluateScenario names, runs every policy on the whole log or on every window and gives the
+/// report: what `gpusched evaluate` does, for programs.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "src/sim/evaluate_scenario.hpp"
 #include "src/sim/evaluation.hpp"
 #include "src/sim/evaluation_report.hpp"
+#include "src/sim/log_report.hpp"
 #include "src/sim/report.hpp"
 #include "src/world/run_input.hpp"
 
@@ -36,18 +37,37 @@ struct EvaluationInput {
   std::string path;
   RunInput run;
   EvaluationOptions options;
-  std::vector<std::uint32_t> starts;  ///< of the windows: first measured jobs
+  std::vector<std::uint32_t> starts;  ///< of the windows: first measured jobs; empty where no window fits
+  LogOptions log;
+};
+
+/// What is compared: a running cluster, or windows.
+enum class EvaluationMode : std::uint8_t {
+  log,           ///< every policy on the whole log, from its beginning and from further starts
+  automatic,     ///< the same where tells() says that the log is long enough, else windows
+  windows,       ///< windows, with the value of the whole log beside
+  windows_only,  ///< windows alone
 };
 
 /// Everything that an evaluation needs: read once and checked.
 struct EvaluationPlan {
   Lineup lineup;
   std::vector<EvaluationInput> inputs;  ///< one a trace
+  EvaluationMode mode = EvaluationMode::windows;
+  std::string why_windows;  ///< a line: why mode auto compares windows; empty where it need not be said
   ReportOptions report;
-  std::vector<std::string> files;  ///< read besides the traces: clusters, trained policies
+  std::optional<JobFigure> job_figure;  ///< of the figure; nothing where only windows have it
+  std::vector<std::string> files;       ///< read besides the traces: clusters, trained policies
 
-  /// Runs that the evaluation is made of.
+  /// Runs that the evaluation is made of; of mode automatic those of the log.
   [[nodiscard]] std::uint64_t runs() const;
+};
+
+/// What came of it: windows or logs, one a trace.
+struct EvaluationOutcome {
+  std::vector<TraceEvaluation> windows;
+  std::vector<TraceLog> logs;
+  std::string note;  ///< a line: which log is too short for batches, or why mode automatic compares windows; else empty
 };
 
 /// Reads traces and clusters and resolves every name. Precondition: protocol "windows". Errors are the user's: bad
@@ -56,14 +76,14 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
 
 /// Runs it, up to `threads` runs at a time; the result does not depend on that number. `done` counts finished runs.
 /// Error: a run that failed.
-Result<std::vector<TraceEvaluation>> run_evaluation(const EvaluationPlan& plan, const PolicyRegistry& registry,
-                                                    std::uint64_t threads, EvaluationProgress& progress);
+Result<EvaluationOutcome> run_evaluation(const EvaluationPlan& plan, const PolicyRegistry& registry,
+                                         std::uint64_t threads, EvaluationProgress& progress);
 
 /// What a careful reader should know: rows left out, jobs outside the virtual clusters; one line each.
 std::vector<std::string> evaluation_notes(const EvaluationPlan& plan);
 
-/// The table, or for several traces the matrix.
-std::string evaluation_text(const EvaluationPlan& plan, const std::vector<TraceEvaluation>& evaluations);
+/// The table, or for several traces the matrix; of logs one table after the other.
+std::string evaluation_text(const EvaluationPlan& plan, const EvaluationOutcome& outcome);
 
 /// What the manifest of any evaluation says. `windows`: one entry a trace.
 nlohmann::ordered_json evaluate_manifest(const EvaluateScenario& scenario, const nlohmann::ordered_json& windows,
@@ -71,12 +91,16 @@ nlohmann::ordered_json evaluate_manifest(const EvaluateScenario& scenario, const
 
 /// {"manifest": {...}, "runs": [...]}.
 std::string evaluation_json(const EvaluateScenario& scenario, const EvaluationPlan& plan,
-                            const std::vector<TraceEvaluation>& evaluations, const Execution& execution);
+                            const EvaluationOutcome& outcome, const Execution& execution);
+
+/// The tables among the files of --out: name and content.
+std::vector<std::pair<std::string, std::string>> evaluation_tables(const EvaluationPlan& plan,
+                                                                   const EvaluationOutcome& outcome);
 
 /// The files of --out: name and content.
 std::vector<std::pair<std::string, std::string>> evaluation_files(const EvaluateScenario& scenario,
                                                                   const EvaluationPlan& plan,
-                                                                  const std::vector<TraceEvaluation>& evaluations,
+                                                                  const EvaluationOutcome& outcome,
                                                                   const Execution& execution);
 
 }  // namespace gpusched

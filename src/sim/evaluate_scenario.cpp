@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/field_parser.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/sim/metric_table.hpp"
@@ -13,8 +14,8 @@
 namespace gpusched {
 namespace {
 
-// Which of them exist is asked when names are resolved.
-Result<std::vector<std::string>> split_figures(std::string_view list) {
+// What they are is asked when the scenario is checked or names are resolved.
+Result<std::vector<std::string>> split_at_commas(std::string_view list) {
   std::vector<std::string> names;
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
@@ -65,11 +66,26 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
        "windows as below, or the ten of RLScheduler (SC'20)",
        &s.protocol,
        {"windows", "sc20"}},
+      {"mode",
+       "--mode",
+       "log: every policy runs the whole log once, compared by batches of its jobs; windows: on windows, with the "
+       "value "
+       "of the whole log beside; windows-only: without it; auto: log where it is long enough and no option of windows "
+       "is given",
+       &s.mode,
+       {"auto", "log", "windows", "windows-only"}},
+      {.path = "starts",
+       .flag = "--starts",
+       .meaning =
+           "log: further runs begin at these fractions of it, on an empty cluster; for how long that shows is left "
+           "out at its beginning; none: no further run",
+       .target = &s.starts,
+       .split = split_at_commas},
       {.path = "windows.jobs",
        .flag = "--window-jobs",
-       .meaning = "measured jobs of a window",
+       .meaning = "measured jobs of a window; 0: 1024",
        .target = &s.window_jobs,
-       .range = Field::Range{1, most_jobs}},
+       .range = Field::Range{0, most_jobs}},
       {.path = "windows.count",
        .flag = "--windows",
        .meaning = "this many windows, evenly spaced; 0: as --stride says",
@@ -104,7 +120,7 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
            "figures shown beside it, separated by commas, each with its mean and difference: any of --figure, or "
            "worst_tenth:FIGURE, over the tenth of the windows that is worst in it, each policy's own",
        .target = &s.beside,
-       .split = split_figures},
+       .split = split_at_commas},
       {"mean",
        "--mean",
        "over the windows: arithmetic, where windows of much waiting weigh most, or geometric, where each counts by its "
@@ -162,7 +178,35 @@ Result<void> check_evaluate_scenario(const EvaluateScenario& scenario) {
   if (scenario.from > scenario.to) {
     return Unexpected{Error{.message = "expected a fraction not above that of --to", .field = "windows.from"}};
   }
+  const std::string of_windows = window_option(scenario);
+  if (scenario.mode == "log" && !of_windows.empty()) {
+    return bad_option(of_windows, "an option of windows; --mode log has none");
+  }
+  for (const std::string& start : further_starts(scenario)) {
+    const auto fraction = parse_number(start);
+    if (!fraction) return bad_option("starts", "expected fractions of the log, as 0.05,0.1, and not '" + start + "'");
+    if (*fraction <= 0 || *fraction >= 1) {
+      return bad_option("starts", start + (*fraction >= 1 ? " lies beyond the end of the log" : " is no later start") +
+                                      "; expected fractions above 0 and below 1");
+    }
+  }
   return {};
+}
+
+std::vector<std::string> further_starts(const EvaluateScenario& scenario) {
+  return scenario.starts == std::vector<std::string>{"none"} ? std::vector<std::string>{} : scenario.starts;
+}
+
+std::string window_option(const EvaluateScenario& scenario) {
+  const EvaluateScenario plain;
+  if (scenario.window_jobs != plain.window_jobs) return "windows.jobs";
+  if (scenario.windows != plain.windows) return "windows.count";
+  if (scenario.stride != plain.stride) return "windows.stride";
+  if (scenario.warmup_jobs != plain.warmup_jobs) return "windows.warmup_jobs";
+  if (scenario.mean != plain.mean) return "mean";
+  const auto of_windows = [](const std::string& figure) { return figure.starts_with("worst_tenth:"); };
+  const bool beside = std::any_of(scenario.beside.begin(), scenario.beside.end(), of_windows);
+  return beside ? "beside" : "";
 }
 
 std::string evaluate_scenario_json(const EvaluateScenario& scenario, bool all) {

@@ -15,6 +15,9 @@
 
 namespace gpusched {
 
+/// Measured jobs of a window where nothing is said.
+inline constexpr std::uint64_t default_window_jobs = 1024;
+
 /// An evaluation as the user asked for it. Names are resolved when it is loaded (evaluate.hpp).
 struct EvaluateScenario {
   std::vector<std::string> traces;  ///< files, or "synthetic:NAME"; several: a matrix
@@ -32,16 +35,19 @@ struct EvaluateScenario {
   std::string backfill = "none";
   ConditionOptions conditions;
   std::string protocol = "windows";  ///< "windows", or "sc20"
-  std::uint64_t window_jobs = 1024;  ///< measured jobs of a window
-  std::uint64_t windows = 0;         ///< so many, evenly spaced; 0: as the stride says
-  std::uint64_t stride = 0;          ///< jobs between windows; 0: windows side by side
-  std::uint64_t warmup_jobs = 0;     ///< before each window
-  bool history = false;              ///< predictions know what had ended before each window (JobEnds)
-  double from = 0, to = 1;           ///< the part of the trace's jobs that windows lie in
-  std::string figure = "avg_jct_s";  ///< what is compared
-  std::vector<std::string> beside;   ///< figures shown beside it, as side_figure() takes them
-  std::string mean = "arithmetic";   ///< how windows are averaged: "arithmetic" or "geometric"
-  std::string against;               ///< policy or group; empty: the first
+  /// "auto", "log", "windows" or "windows-only"; see evaluate.hpp.
+  std::string mode = "auto";
+  std::vector<std::string> starts{"0.05", "0.1"};  ///< of the log: where further runs begin, as fractions
+  std::uint64_t window_jobs = 0;                   ///< measured jobs of a window; 0: default_window_jobs
+  std::uint64_t windows = 0;                       ///< so many, evenly spaced; 0: as the stride says
+  std::uint64_t stride = 0;                        ///< jobs between windows; 0: windows side by side
+  std::uint64_t warmup_jobs = 0;                   ///< before each window
+  bool history = false;                            ///< predictions know what had ended before each window (JobEnds)
+  double from = 0, to = 1;                         ///< the part of the trace's jobs that windows lie in
+  std::string figure = "avg_jct_s";                ///< what is compared
+  std::vector<std::string> beside;                 ///< figures shown beside it, as side_figure() takes them
+  std::string mean = "arithmetic";                 ///< how windows are averaged: "arithmetic" or "geometric"
+  std::string against;                             ///< policy or group; empty: the first
   std::uint64_t seed = 0;
   std::string out;                           ///< folder for files; empty: none
   bool json = false;                         ///< one JSON object instead of a table
@@ -61,6 +67,12 @@ Result<std::set<std::string>> read_evaluate_file(EvaluateScenario& scenario, con
 
 /// What cannot be seen field by field.
 Result<void> check_evaluate_scenario(const EvaluateScenario& scenario);
+
+/// The entries of `starts`; none of "none".
+std::vector<std::string> further_starts(const EvaluateScenario& scenario);
+
+/// The first option given that only windows have, as the path of its row; empty: none.
+std::string window_option(const EvaluateScenario& scenario);
 
 /// As JSON that read_evaluate_json() takes; without fields that change no result unless `all`.
 std::string evaluate_scenario_json(const EvaluateScenario& scenario, bool all);

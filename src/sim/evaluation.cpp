@@ -7,15 +7,11 @@
 #include <utility>
 
 #include "gpusched/policy/past_jobs.hpp"
-#include "gpusched/policy/simulate.hpp"
-#include "gpusched/watch/energy.hpp"
-#include "gpusched/watch/fragmentation.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/backfill/backfill.hpp"
-#include "src/policies/seam/policy_failure.hpp"
-#include "src/policies/seam/unfinished.hpp"
+#include "src/sim/stretch_run.hpp"
 
 namespace gpusched {
 
@@ -34,82 +30,29 @@ Result<std::vector<std::uint32_t>> window_starts(const EvaluationWindows& window
   return starts;
 }
 
-namespace {
-
-// The policy as it runs: backfilled by default.
-PolicySpec contestant(const PolicyRegistry& registry, PolicySpec policy, const std::optional<PolicySpec>& backfill) {
-  if (backfill) backfill_by_default(registry, *backfill, {&policy, 1});
-  return policy;
-}
-
-Result<AnyPolicy> make_contestant(const PolicyRegistry& registry, const PolicySpec& policy,
-                                  const std::optional<PolicySpec>& backfill, const PolicyContext& context) {
-  return make_policy(registry, contestant(registry, policy, backfill), context);
-}
-
-}  // namespace
-
 Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
                             std::span<const PolicySpec> policies, const PolicyRegistry& registry) {
   const PolicyContext context{
-      .jobs = &trace, .cluster = &cluster, .seed = options.engine.seed, .runtime = &options.runtime.model};
+      .jobs = &trace, .cluster = &cluster, .seed = options.engine.seed, .runtime = &options.conditions.runtime.model};
   for (const PolicySpec& spec : policies) {
-    if (auto made = make_contestant(registry, spec, options.backfill, context); !made) return Unexpected{made.error()};
+    auto made = make_policy(registry, contestant_spec(registry, spec, options), context);
+    if (!made) return Unexpected{made.error()};
   }
   return {};
 }
 
 namespace {
 
-// One policy on one window.
-struct WindowRun {
-  bool clairvoyant = false;
-  std::optional<Metrics> metrics;
-  bool saturated = false;
-  std::string failure = {};  // why there are no metrics
-};
-
-Result<WindowRun> run_window(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
-                             const PolicySpec& spec, const PolicyRegistry& registry, std::uint32_t start,
-                             const std::optional<JobEnds>& ends) {
-  const EvaluationWindows& windows = options.windows;
-  const std::uint32_t first = start - windows.warm_up;
-  const JobTable jobs = trace.slice(first, windows.warm_up + windows.jobs);
-  const JobChanges changes = options.conditions.changes.slice(first, jobs.size());
-  const MeasureWindow measured{.first = windows.warm_up, .count = windows.jobs};
-  const std::uint64_t seed = Rng(options.engine.seed).split("window").split(start).state()[0];
-  const PolicyContext context{.jobs = &jobs,
-                              .cluster = &cluster,
-                              .seed = seed,
-                              .past = ends ? ends->before(JobId{first}) : PastJobs{},
-                              .runtime = &options.runtime.model};
-  auto policy = make_contestant(registry, spec, options.backfill, context);
-  if (!policy) return Unexpected{policy.error()};
-  EngineOptions engine_options = options.engine;
-  if (!options.conditions.failures.is_empty()) engine_options.seed = seed;
-  RunInputs inputs = options.conditions.inputs();
-  inputs.changes = &changes;
-  inputs.measured = measured;
-  Engine engine(jobs, cluster, engine_options, inputs);
-  const std::optional<PowerTable>& power = options.conditions.runtime.power;
-  RunLog log(measured);
-  EnergyLog energy(power ? &*power : nullptr, measured);
-  FragmentationLog fragmentation(measured);
-  WindowRun run{.clairvoyant = policy->clairvoyant(), .metrics = {}};
-  const std::string place = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it ";
-  try {
-    if (!simulate(engine, *policy, log, energy, fragmentation)) {
-      run.failure = place + why_unfinished(engine);
-    } else if (const auto fault = fault_of_account(engine, log, measured)) {
-      run.failure = place + "has a wrong account of GPU time: " + *fault;
-    } else {
-      run.metrics = compute_metrics(engine, log, measured);
-      if (power) run.metrics->energy_kwh = energy.kwh();
-      run.metrics->gpu_fragmentation = fragmentation.share();
-      run.saturated = find_saturation(engine, log, measured).saturated;
-    }
-  } catch (const PolicyFailure& failure) {
-    run.failure = place + failure.what();
+Result<StretchRun> run_window(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
+                              const PolicySpec& spec, const PolicyRegistry& registry, std::uint32_t start,
+                              const std::optional<JobEnds>& ends) {
+  const TraceStretch stretch{
+      .first = start - options.windows.warm_up, .warm_up = options.windows.warm_up, .jobs = options.windows.jobs};
+  auto run = run_stretch(trace, cluster, options, spec, registry, stretch,
+                         {.seed = Rng(options.engine.seed).split("window").split(start).state()[0],
+                          .past = ends ? ends->before(JobId{stretch.first}) : PastJobs{}});
+  if (run && !run->failure.empty()) {
+    run->failure = "policy " + spec.text + ", window at job " + std::to_string(start) + ": it " + run->failure;
   }
   return run;
 }
@@ -124,15 +67,15 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
   const auto starts = window_starts(options.windows, trace.size());
   if (!starts) return Unexpected{starts.error()};
   const std::optional<JobEnds> ends = options.history ? std::optional<JobEnds>(trace) : std::nullopt;
-  std::vector<std::optional<Result<WindowRun>>> runs(starts->size() * policies.size());  // [window][policy]
+  std::vector<std::optional<Result<StretchRun>>> runs(starts->size() * policies.size());  // [window][policy]
   std::atomic<bool> failed = false;
   for_each_index(runs.size(), threads, [&](std::size_t i) {
     if (failed) return;  // runs begin in order, so the first that fails was begun
     const std::size_t policy = i % policies.size();
     const std::uint32_t start = (*starts)[i / policies.size()];
     if (progress.stopped()) {
-      runs[i] = WindowRun{.metrics = {},
-                          .failure = "the run was interrupted before the window at job " + std::to_string(start)};
+      runs[i] = StretchRun{.metrics = {},
+                           .failure = "the run was interrupted before the window at job " + std::to_string(start)};
       return;
     }
     const RunningWork::Piece piece(progress.running, policy);
@@ -145,14 +88,14 @@ Result<std::vector<PolicyScores>> evaluate_policies(const JobTable& trace, const
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!*runs[i]) return Unexpected{runs[i]->error()};
     PolicyScores& own = scores[i % policies.size()];
-    WindowRun& run = **runs[i];
+    StretchRun& run = **runs[i];
     own.clairvoyant = run.clairvoyant;
     own.windows.push_back(run.metrics);
-    own.saturated.push_back(run.saturated);
+    own.saturated.push_back(run.saturation.saturated);
     if (!own.windows.back()) own.failures.push_back(std::move(run.failure));
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    const PolicySpec spec = contestant(registry, policies[i], options.backfill);
+    const PolicySpec spec = contestant_spec(registry, policies[i], options);
     scores[i].run_times = known_run_times(registry, spec, trace, scores[i].clairvoyant);
   }
   for (const PolicyScores& own : scores) {
@@ -274,7 +217,8 @@ SideValues side_values(const Contestant& contestant, const Contestant& other, co
 Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure,
                    const ComparisonOptions& options) {
   const std::vector<std::size_t> windows = common_windows(contestant, other);
-  Comparison result{.windows = windows.size(), .interval = {}, .verdict = std::string(too_few_windows)};
+  Comparison result{
+      .windows = windows.size(), .mean = {}, .other_mean = {}, .interval = {}, .verdict = std::string(too_few_windows)};
   if (windows.empty()) return result;
   const RunScores ours = contestant.scores(figure, windows);
   const RunScores theirs = other.scores(figure, windows);
@@ -288,7 +232,7 @@ Comparison compare(const Contestant& contestant, const Contestant& other, const 
     return result;
   }
   result.interval = *interval;
-  const ConfidenceInterval& decisive = result.other_mean > 0 ? result.interval->relative : result.interval->difference;
+  const ConfidenceInterval& decisive = *result.other_mean > 0 ? result.interval->relative : result.interval->difference;
   const bool less = figure.better != Better::more;
   result.verdict = verdict(less ? decisive : ConfidenceInterval{-decisive.high, -decisive.low});
   return result;

@@ -106,7 +106,7 @@ struct Contestant {
 /// How one contestant compares with another over the windows in which all runs of both ended.
 struct Comparison {
   std::size_t windows = 0;                  ///< so many; if none, what follows is empty
-  double mean = 0, other_mean = 0;          ///< interquartile_mean_of_runs()
+  std::optional<double> mean, other_mean;   ///< interquartile_mean_of_runs()
   std::optional<PairedIntervals> interval;  ///< none where paired_intervals() gives none
   double win_rate = 0;  ///< share of windows (and pairs of runs) in which it is better, ties counting half: with
                         ///< several runs the probability of improvement of Agarwal et al. (NeurIPS 2021)
@@ -126,7 +126,8 @@ struct SideFigure {
 /// Error: no metric is called so.
 Result<SideFigure> side_figure(const std::string& name);
 
-/// What a contestant reaches in a figure, and another; nothing where no run of either ended.
+/// What a contestant reaches in a figure, and another; nothing where no run of either ended, and of geometric means
+/// where a window has 0.
 struct SideValues {
   std::optional<double> own, other;
 };
@@ -142,8 +143,8 @@ struct ComparisonOptions {
   WindowMean mean = WindowMean::arithmetic;
 };
 
-/// The verdict is that of the relative interval, which holds better than the other: a window of many jobs waiting
-/// weighs on both sides of a ratio. Precondition: both have the same windows.
+/// The verdict of one comparison alone: of the relative interval, which holds better than the other: a window of many
+/// jobs waiting weighs on both sides of a ratio. Precondition: both have the same windows.
 Comparison compare(const Contestant& contestant, const Contestant& other, const MetricInfo& figure,
                    const ComparisonOptions& options);
 

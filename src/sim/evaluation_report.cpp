@@ -12,6 +12,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
+#include "src/sim/optional_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -21,10 +22,15 @@ std::string value_text(double value, const MetricInfo& figure) {
   return formatted(figure.better == Better::more ? "%.4f" : "%.2f", value);
 }
 
-// Of the means; none between geometric means of which one is 0, whatever its other windows are.
+// A geometric mean over a window of 0 is none.
+std::string mean_text(std::optional<double> mean, const MetricInfo& figure) {
+  return mean ? value_text(*mean, figure) : "undefined";
+}
+
+// Of the means.
 std::optional<double> difference_of(const Comparison& pair) {
-  if (pair.verdict == no_ratio) return std::nullopt;
-  return pair.mean - pair.other_mean;
+  if (!pair.mean || !pair.other_mean) return std::nullopt;
+  return *pair.mean - *pair.other_mean;
 }
 
 // "-" beside a reference of 0, of which nothing else is a share.
@@ -32,7 +38,7 @@ std::string difference_text(const Comparison& pair) {
   if (!difference_of(pair)) return "-";
   const double difference = *difference_of(pair);
   if (difference == 0) return signed_percent_text(0);
-  return pair.other_mean == 0 ? "-" : signed_percent_text(difference / pair.other_mean);
+  return *pair.other_mean == 0 ? "-" : signed_percent_text(difference / *pair.other_mean);
 }
 
 // "[-3.1%, +2.0%]", or nothing where there is no interval.
@@ -57,10 +63,8 @@ std::string backfill_text(const std::string& backfill) {
 }
 
 // As a share of the other's; nothing beside 0, of which nothing else is one.
-std::optional<double> side_difference(const SideValues& values, WindowMean mean) {
+std::optional<double> side_difference(const SideValues& values) {
   if (!values.own || !values.other) return std::nullopt;
-  const bool no_geometric_mean = mean == WindowMean::geometric && (*values.own == 0 || *values.other == 0);
-  if (no_geometric_mean) return std::nullopt;
   if (*values.own == *values.other) return 0;
   return *values.other == 0 ? std::nullopt : std::optional((*values.own - *values.other) / *values.other);
 }
@@ -69,10 +73,10 @@ std::optional<double> side_difference(const SideValues& values, WindowMean mean)
 std::string side_text(const Contestant& contestant, const Contestant& reference, const SideFigure& figure,
                       WindowMean mean) {
   const SideValues values = side_values(contestant, reference, figure, mean);
-  if (!values.own) return "-";
+  if (!values.own) return mean == WindowMean::geometric ? "undefined" : "-";
   std::string value = value_text(*values.own, *figure.metric);
   if (&contestant == &reference) return value;
-  const auto difference = side_difference(values, mean);
+  const auto difference = side_difference(values);
   return value + " (" + (difference ? signed_percent_text(*difference) : "-") + ")";
 }
 
@@ -97,80 +101,78 @@ Json side_json(const Contestant& contestant, const Contestant& reference, const 
   Json json = Json::object();
   for (const SideFigure& figure : options.beside) {
     const SideValues values = side_values(contestant, reference, figure, options.mean);
-    const auto difference = &contestant == &reference ? std::nullopt : side_difference(values, options.mean);
+    const auto difference = &contestant == &reference ? std::nullopt : side_difference(values);
     json[figure.name] = {{"mean", values.own ? Json(*values.own) : Json()},
                          {"relative_difference", difference ? Json(*difference) : Json()}};
   }
   return json;
 }
 
-// A test of a contestant against the reference.
-struct WindowTest {
-  BlockedSignedRank wilcoxon;
-  double holm = 1;  // p, corrected for all tests of this evaluation
-};
+using Rows = std::vector<WindowComparison>;
 
-// [trace][contestant]; nothing for the reference, and where there is none.
-using WindowTests = std::vector<std::vector<std::optional<WindowTest>>>;
-
-WindowTests tests_of(std::span<const TraceEvaluation> evaluations, const ReportOptions& options) {
-  WindowTests tests;
-  std::vector<double> p_values;
-  for (const TraceEvaluation& evaluation : evaluations) {
-    const Contestant& reference = evaluation.contestants[options.reference];
-    tests.emplace_back();
-    for (const Contestant& contestant : evaluation.contestants) {
-      tests.back().emplace_back();
-      if (&contestant == &reference) continue;
-      const auto found =
-          test_differences(contestant, reference, *options.figure, options.with_overlap(evaluation.windows.overlap()));
-      if (!found) continue;
-      tests.back().back() = WindowTest{*found};
-      p_values.push_back(found->test.p);
-    }
-  }
-  const std::vector<double> corrected = holm_corrected(p_values);
-  std::size_t next = 0;
-  for (auto& row : tests) {
-    for (auto& test : row) {
-      if (test) test->holm = corrected[next++];
-    }
-  }
-  return tests;
+std::vector<Rows> rows_of(const TraceEvaluation& evaluation, const ReportOptions& options) {
+  return compare_windows({evaluation}, options);
 }
 
-// The cells "p", "p (Holm)" and "effect".
-std::vector<std::string> test_cells(const std::optional<WindowTest>& test) {
-  if (!test) return {"-", "-", "-"};
-  const SignedRank& found = test->wilcoxon.test;
-  return {p_value_text(found.p), p_value_text(test->holm), formatted("%+.2f", found.rank_biserial)};
+// The cells "wins", "ranks p (Holm)" and "effect".
+std::vector<std::string> rank_cells(const WindowComparison& one) {
+  const std::string wins = formatted("%.0f%%", 100 * one.pair.win_rate);
+  if (!one.ranks) return {wins, "-", "-"};
+  return {wins, p_value_text(*one.ranks_holm), formatted("%+.2f", one.ranks->test.rank_biserial)};
+}
+
+std::string p_text(const std::optional<double>& p) { return p ? p_value_text(*p) : "-"; }
+
+// "no difference detected; most windows better".
+std::string verdict_text(const WindowComparison& one) {
+  return one.verdict + (one.typical.empty() ? "" : "; " + one.typical);
+}
+
+// "30369.00 (+146.0%)".
+std::string log_text(const WindowComparison& one, const MetricInfo& figure, bool self) {
+  if (!one.log.own) return "-";
+  const auto difference = self ? std::nullopt : one.log.difference();
+  return value_text(*one.log.own, figure) + (difference ? " (" + signed_percent_text(*difference) + ")" : "");
+}
+
+std::string disagreement_line(const std::string& name, const WindowComparison& one) {
+  if (one.why.empty()) return "";
+  return name + ": " + std::string(windows_and_log_disagree) + ": windows " + difference_text(one.pair) + ", log " +
+         signed_percent_text(*one.log.difference()) + "; " + one.why + "\n";
 }
 
 constexpr const char* test_legend =
-    "p: Wilcoxon's signed-rank test over blocks of windows; p (Holm): corrected for the number of tests here;\n"
-    "effect: rank-biserial correlation, from -1 (lower in every window) to +1; the three speak of ranks, not of "
-    "means\n";
+    "p (Holm): of the difference of means, corrected for the number of comparisons here; ranks: Wilcoxon's signed-rank "
+    "test over\n"
+    "blocks of windows, corrected likewise; effect: rank-biserial correlation, from -1 (lower in every window) to +1; "
+    "these two\n"
+    "speak of windows, not of means\n";
 
-std::string test_legend_of(const WindowTests& tests) {
-  const auto has_test = [](const auto& row) {
-    return std::any_of(row.begin(), row.end(), [](const auto& test) { return test.has_value(); });
+std::string test_legend_of(const std::vector<Rows>& all) {
+  const auto has_test = [](const Rows& rows) {
+    return std::any_of(rows.begin(), rows.end(), [](const auto& one) { return one.ranks.has_value(); });
   };
-  const bool any = std::any_of(tests.begin(), tests.end(), has_test);
+  const bool any = std::any_of(all.begin(), all.end(), has_test);
   return any ? test_legend
-             : "p, effect: no test with fewer than " + std::to_string(least_values) + " windows or " +
+             : "ranks, effect: no test with fewer than " + std::to_string(least_values) + " windows or " +
                    std::to_string(least_test_blocks) + " blocks of them that are independent\n";
 }
 
+constexpr const char* log_legend =
+    "whole log: all of these jobs in one run, and the difference there; --mode log compares it with intervals\n";
+
+bool has_log(const TraceEvaluation& evaluation) { return evaluation.log.has_value(); }
+
 // What helps where there is no interval: a line for each reason among `verdicts`, once.
 std::string advice_lines(const std::vector<std::string>& verdicts) {
-  static const std::pair<std::string_view, std::string> advice[] = {
+  const std::pair<std::string_view, std::string> advice[] = {
       {too_few_windows, "an interval takes " + std::to_string(least_values) + " windows, " +
                             formatted("%.0f", least_effective_count) + " of them without common jobs"},
       {too_few_differ, "an interval takes " + formatted("%.0f", least_effective_count) + " windows that differ"},
       {too_alike_windows, "what happens lasts for several windows; longer ones, or more of the trace, tell more"},
       {too_heavy_tails,
-       "a few windows decide; longer ones tell more, or --mean geometric, where each counts by its ratio"},
-      {no_ratio, "a geometric mean takes values above 0; one window of 0 makes it 0"},
+       "a few windows decide; longer ones tell more, or --mode log, which compares medians, quantiles and shares too"},
+      {no_ratio, "a geometric mean takes values above 0 in every window"},
   };
   std::string text;
   for (const auto& [reason, line] : advice) {
@@ -195,16 +197,11 @@ std::string run_times_on(const std::vector<TraceEvaluation>& evaluations, std::s
   return text;
 }
 
-std::string mean_text(WindowMean mean) {
+std::string mean_note(WindowMean mean) {
   return mean == WindowMean::geometric ? ", geometric means over the windows" : "";
 }
 
 constexpr const char* run_times_legend = "run times: what the policy knew of them\n";
-
-// In full precision; nothing for nothing.
-void append_value(std::string& text, std::optional<double> value) {
-  if (value) text += exact_number(*value);
-}
 
 bool known(const Contestant& contestant, const MetricInfo& metric) {
   const std::vector<std::size_t> windows = contestant.finished_windows();
@@ -240,32 +237,30 @@ Json window_values(const PolicyScores& run, const MetricInfo& figure) {
   return values;
 }
 
-Json test_json(const std::optional<WindowTest>& test) {
-  if (!test) return {};
-  const SignedRank& found = test->wilcoxon.test;
-  return {{"test", "wilcoxon"},
-          {"p", found.p},
-          {"p_holm", test->holm},
-          {"exact", found.exact},
-          {"blocks", test->wilcoxon.blocks},
-          {"rank_biserial", found.rank_biserial}};
+Json test_json(const WindowComparison& one) {
+  if (!one.ranks) return {};
+  const SignedRank& found = one.ranks->test;
+  return {{"test", "wilcoxon"},          {"p", found.p},
+          {"p_holm", *one.ranks_holm},   {"exact", found.exact},
+          {"blocks", one.ranks->blocks}, {"rank_biserial", found.rank_biserial}};
 }
 
-Json interval_json(const std::optional<ConfidenceInterval>& interval) {
-  return interval ? Json{interval->low, interval->high} : Json();
-}
-
-Json comparison_json(const Comparison& pair, const std::string& against, const std::optional<WindowTest>& test,
-                     const ReportOptions& options) {
+Json comparison_json(const WindowComparison& one, const std::string& against, const ReportOptions& options) {
+  const Comparison& pair = one.pair;
   Json json{{"against", against},
             {"figure", options.figure->name},
             {"mean", options.mean == WindowMean::geometric ? "geometric" : "arithmetic"},
             {"windows", pair.windows},
-            {"difference", difference_of(pair) ? Json(*difference_of(pair)) : Json()},
+            {"difference", number_json(difference_of(pair))},
             {"interval_95", nullptr},
+            {"p", number_json(pair.interval ? std::optional(pair.interval->p) : std::nullopt)},
+            {"p_holm", number_json(one.p_holm)},
             {"win_rate", pair.win_rate},
-            {"wilcoxon", test_json(test)},
-            {"verdict", pair.verdict}};
+            {"wilcoxon", test_json(one)},
+            {"whole_log_difference", number_json(one.log.difference())},
+            {"verdict", one.verdict},
+            {"typical", one.typical},
+            {"why", one.why}};
   if (pair.normalised) {
     json["probability_of_improvement"] = {{"value", pair.win_rate},
                                           {"interval_95", interval_json(pair.win_rate_interval)}};
@@ -288,13 +283,13 @@ std::string seeds_line(const Contestant& contestant, const MetricInfo& figure, c
   if (windows.empty()) return "";
   const RunScores scores = contestant.scores(figure, windows);
   std::string line = contestant.name + ": interquartile mean of " + std::to_string(scores.size()) + " training seeds " +
-                     value_text(interquartile_mean_of_runs(scores, options.mean), figure);
+                     mean_text(interquartile_mean_of_runs(scores, options.mean), figure);
   if (const auto own = own_interval(scores, options)) {
     line += " [" + value_text(own->low, figure) + ", " + value_text(own->high, figure) + "]";
   }
   line += "; seeds";
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    line += (i == 0 ? " " : ", ") + value_text(interquartile_mean_of_runs({scores[i]}, options.mean), figure);
+    line += (i == 0 ? " " : ", ") + mean_text(interquartile_mean_of_runs({scores[i]}, options.mean), figure);
   }
   return line + "\n";
 }
@@ -320,51 +315,67 @@ std::string improvement_line(const Contestant& contestant, const std::string& re
 std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options) {
   const EvaluationWindows& windows = evaluation.windows;
   const Contestant& reference = evaluation.contestants[options.reference];
-  std::vector<std::string> header{"policy", "run times", options.figure->name, "difference", "95% interval",
-                                  "wins",   "p",         "p (Holm)",           "effect",     "verdict"};
+  std::vector<std::string> header{"policy",   "run times", options.figure->name, "difference", "95% interval",
+                                  "p (Holm)", "wins",      "ranks p (Holm)",     "effect"};
+  if (has_log(evaluation)) header.emplace_back("whole log");
+  header.emplace_back("verdict");
   for (const SideFigure& figure : options.beside) header.push_back(figure.name);
   TextTable table(header);
   std::string below;
-  std::vector<std::string> verdicts;
-  const WindowTests tests = tests_of({&evaluation, 1}, options);
+  std::vector<std::string> reasons;
+  const std::vector<Rows> all = rows_of(evaluation, options);
   for (std::size_t row = 0; row < evaluation.contestants.size(); ++row) {
     const Contestant& contestant = evaluation.contestants[row];
-    const Comparison pair = compare(contestant, reference, *options.figure, options.with_overlap(windows.overlap()));
+    const WindowComparison& one = all.front()[row];
     const bool self = &contestant == &reference;
     std::vector<std::string> cells{marked_name(contestant),
                                    contestant.run_times(),
-                                   value_text(pair.mean, *options.figure),
-                                   self ? "" : difference_text(pair),
-                                   self ? "" : interval_text(pair),
-                                   self ? "" : formatted("%.0f%%", 100 * pair.win_rate)};
-    for (std::string& cell : test_cells(tests.front()[row])) cells.push_back(self ? "" : std::move(cell));
-    cells.push_back(self ? "=" : pair.verdict);
+                                   one.pair.windows == 0 ? "-" : mean_text(one.pair.mean, *options.figure),
+                                   self ? "" : difference_text(one.pair),
+                                   self ? "" : interval_text(one.pair),
+                                   self ? "" : p_text(one.p_holm)};
+    for (std::string& cell : rank_cells(one)) cells.push_back(self ? "" : std::move(cell));
+    if (has_log(evaluation)) cells.push_back(log_text(one, *options.figure, self));
+    cells.push_back(self ? "=" : verdict_text(one));
     for (const SideFigure& figure : options.beside) {
       cells.push_back(side_text(contestant, reference, figure, options.mean));
     }
     table.add(std::move(cells));
-    if (!self) verdicts.push_back(pair.verdict);
-    below += failure_lines(contestant) + saturation_line(contestant);
+    if (!self) reasons.push_back(one.pair.verdict);
+    below += failure_lines(contestant) + saturation_line(contestant) + disagreement_line(contestant.name, one);
     if (contestant.runs.size() > 1)
       below += seeds_line(contestant, *options.figure, options.with_overlap(windows.overlap()));
-    if (!self) below += improvement_line(contestant, reference.name, pair);
+    if (!self) below += improvement_line(contestant, reference.name, one.pair);
   }
   return counted(evaluation.starts.size(), "window") + " of " + counted(windows.jobs, "job") + ", every " +
          human_count(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
-         "\ncompared with " + reference.name + " (studentised block bootstrap)" + mean_text(options.mean) + "\n\n" +
-         table.text() + run_times_legend + (verdicts.empty() ? "" : test_legend_of(tests)) + advice_lines(verdicts) +
-         below + legend(evaluation.contestants);
+         "\ncompared with " + reference.name + " (studentised block bootstrap)" + mean_note(options.mean) + "\n\n" +
+         table.text() + run_times_legend + (reasons.empty() ? "" : test_legend_of(all)) +
+         (has_log(evaluation) ? log_legend : "") + advice_lines(reasons) + below + legend(evaluation.contestants);
 }
+
+namespace {
+
+// "-31.0% [-36.2%, -25.1%] p 0.004; log +146.0%".
+std::string transfer_cell(const WindowComparison& one) {
+  std::string text = difference_text(one.pair) + " " + (one.pair.interval ? interval_text(one.pair) : one.pair.verdict);
+  if (one.p_holm) text += " p " + p_value_text(*one.p_holm);
+  if (!one.typical.empty()) text += "; " + one.typical;
+  if (const auto log = one.log.difference()) text += "; log " + signed_percent_text(*log);
+  return text;
+}
+
+}  // namespace
 
 std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
   const std::vector<Contestant>& rows = evaluations.front().contestants;
   std::vector<std::string> header{"policy", "run times"};
   std::vector<std::string> names_of_traces, verdicts;
   std::string below;
-  std::string text =
-      options.figure->name + " compared with " + rows[options.reference].name + backfill_text(options.backfill) +
-      "; 95% intervals, studentised block bootstrap" + mean_text(options.mean) +
-      "\np: Wilcoxon's signed-rank test over blocks of windows, corrected by Holm for all of the table\n";
+  std::string text = options.figure->name + " compared with " + rows[options.reference].name +
+                     backfill_text(options.backfill) + "; 95% intervals, studentised block bootstrap" +
+                     mean_note(options.mean) +
+                     "\np: of the difference of means, corrected by Holm for all of the table\n";
   for (const TraceEvaluation& evaluation : evaluations) {
     header.push_back(std::filesystem::path(evaluation.trace).filename().string());
     names_of_traces.push_back(header.back());
@@ -373,19 +384,14 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
             evaluation.cluster + "\n";
   }
   TextTable table(header);
-  const WindowTests tests = tests_of(evaluations, options);
+  const std::vector<Rows> all = compare_windows(evaluations, options);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     std::vector<std::string> cells{marked_name(rows[row]), run_times_on(evaluations, row)};
     for (std::size_t t = 0; t < evaluations.size(); ++t) {
-      const TraceEvaluation& evaluation = evaluations[t];
-      const auto& test = tests[t][row];
-      const Comparison pair = compare(evaluation.contestants[row], evaluation.contestants[options.reference],
-                                      *options.figure, options.with_overlap(evaluation.windows.overlap()));
-      if (row != options.reference) verdicts.push_back(pair.verdict);
-      cells.push_back(row == options.reference
-                          ? value_text(pair.mean, *options.figure)
-                          : difference_text(pair) + " " + (pair.interval ? interval_text(pair) : pair.verdict) +
-                                (test ? " p " + p_value_text(test->holm) : ""));
+      const WindowComparison& one = all[t][row];
+      if (row != options.reference) verdicts.push_back(one.pair.verdict);
+      cells.push_back(row == options.reference ? mean_text(one.pair.mean, *options.figure) : transfer_cell(one));
+      below += disagreement_line(names_of_traces[t] + ": " + rows[row].name, one);
     }
     table.add(std::move(cells));
   }
@@ -403,8 +409,7 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
 
 namespace {
 
-void append_runs(Json& result, const TraceEvaluation& evaluation, const std::vector<std::optional<WindowTest>>& tests,
-                 const ReportOptions& options) {
+void append_runs(Json& result, const TraceEvaluation& evaluation, const Rows& rows, const ReportOptions& options) {
   const Contestant& reference = evaluation.contestants[options.reference];
   for (std::size_t row = 0; row < evaluation.contestants.size(); ++row) {
     const Contestant& contestant = evaluation.contestants[row];
@@ -431,11 +436,8 @@ void append_runs(Json& result, const TraceEvaluation& evaluation, const std::vec
     for (const PolicyScores& run : contestant.runs) {
       for (const std::string& failure : run.failures) entry["failures"].push_back(failure);
     }
-    if (&contestant != &reference) {
-      const Comparison pair =
-          compare(contestant, reference, *options.figure, options.with_overlap(evaluation.windows.overlap()));
-      entry["comparison"] = comparison_json(pair, reference.name, tests[row], options);
-    }
+    if (evaluation.log) entry["whole_log"] = number_json(rows[row].log.own);
+    if (&contestant != &reference) entry["comparison"] = comparison_json(rows[row], reference.name, options);
     if (!options.beside.empty()) entry["beside"] = side_json(contestant, reference, options);
     result.push_back(std::move(entry));
   }
@@ -444,9 +446,9 @@ void append_runs(Json& result, const TraceEvaluation& evaluation, const std::vec
 }  // namespace
 
 Json evaluation_runs_json(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
-  const WindowTests tests = tests_of(evaluations, options);
+  const std::vector<Rows> all = compare_windows(evaluations, options);
   Json result = Json::array();
-  for (std::size_t t = 0; t < evaluations.size(); ++t) append_runs(result, evaluations[t], tests[t], options);
+  for (std::size_t t = 0; t < evaluations.size(); ++t) append_runs(result, evaluations[t], all[t], options);
   return result;
 }
 
@@ -479,15 +481,15 @@ void append_ends(std::string& text, const std::optional<ConfidenceInterval>& int
   append_value(text += ',', interval ? std::optional(interval->high) : std::nullopt);
 }
 
-void append_test(std::string& text, const std::optional<WindowTest>& test) {
-  append_value(text += ',', test ? std::optional(test->wilcoxon.test.p) : std::nullopt);
-  append_value(text += ',', test ? std::optional(test->holm) : std::nullopt);
-  append_value(text += ',', test ? std::optional(test->wilcoxon.test.rank_biserial) : std::nullopt);
-  text += "," + (test ? std::to_string(test->wilcoxon.blocks) : "");
+void append_ranks(std::string& text, const std::optional<BlockedSignedRank>& ranks, const std::optional<double>& holm) {
+  append_value(text += ',', ranks ? std::optional(ranks->test.p) : std::nullopt);
+  append_value(text += ',', holm);
+  append_value(text += ',', ranks ? std::optional(ranks->test.rank_biserial) : std::nullopt);
+  text += "," + (ranks ? std::to_string(ranks->blocks) : "");
 }
 
-void append_comparison(std::string& text, const Comparison& pair, const std::optional<WindowTest>& test,
-                       const std::string& reference) {
+void append_comparison(std::string& text, const WindowComparison& one, const std::string& reference) {
+  const Comparison& pair = one.pair;
   append_csv_field(text += ',', reference);
   append_value(text += ',', difference_of(pair));
   append_ends(text, pair.interval ? std::optional(pair.interval->difference) : std::nullopt);
@@ -496,18 +498,23 @@ void append_comparison(std::string& text, const Comparison& pair, const std::opt
   append_ends(text, pair.win_rate_interval);
   append_value(text += ',', pair.normalised);
   append_ends(text, pair.normalised_interval);
-  append_test(text, test);
-  append_csv_field(text += ',', pair.verdict);
+  append_ranks(text, one.ranks, one.ranks_holm);
+  append_csv_field(text += ',', one.verdict);
+  append_value(text += ',', pair.interval ? std::optional(pair.interval->p) : std::nullopt);
+  append_value(text += ',', one.p_holm);
+  append_csv_field(text += ',', one.typical);
+  append_value(text += ',', one.log.difference());
+  append_csv_field(text += ',', one.why);
 }
 
-constexpr std::size_t without_comparison = 17;  // columns from "against" to "verdict"
+constexpr std::size_t without_comparison = 22;  // columns from "against" to "why"
 
 void append_sides(std::string& text, const Contestant& contestant, const Contestant& reference,
                   const ReportOptions& options) {
   for (const SideFigure& figure : options.beside) {
     const SideValues values = side_values(contestant, reference, figure, options.mean);
     append_value(text += ',', values.own);
-    append_value(text += ',', &contestant == &reference ? std::nullopt : side_difference(values, options.mean));
+    append_value(text += ',', &contestant == &reference ? std::nullopt : side_difference(values));
   }
 }
 
@@ -518,28 +525,29 @@ std::string comparison_csv(const std::vector<TraceEvaluation>& evaluations, cons
       "trace,cluster,name,clairvoyant,run_times,policies,windows,saturated,figure,mean,against,difference,low_95,high_"
       "95,"
       "relative_low_95,relative_high_95,win_rate,win_rate_low_95,win_rate_high_95,normalised_iqm,normalised_iqm_low_95,"
-      "normalised_iqm_high_95,p_wilcoxon,p_holm,rank_biserial,blocks,verdict";
+      "normalised_iqm_high_95,p_wilcoxon,p_holm,rank_biserial,blocks,verdict,p_mean,p_mean_holm,typical,whole_log_"
+      "difference,why,whole_log";
   for (const SideFigure& figure : options.beside) text += "," + figure.name + "," + figure.name + "_difference";
   text += '\n';
-  const WindowTests tests = tests_of(evaluations, options);
+  const std::vector<Rows> all = compare_windows(evaluations, options);
   for (std::size_t t = 0; t < evaluations.size(); ++t) {
     const TraceEvaluation& evaluation = evaluations[t];
     const Contestant& reference = evaluation.contestants[options.reference];
     for (std::size_t row = 0; row < evaluation.contestants.size(); ++row) {
       const Contestant& contestant = evaluation.contestants[row];
-      const Comparison pair =
-          compare(contestant, reference, *options.figure, options.with_overlap(evaluation.windows.overlap()));
+      const WindowComparison& one = all[t][row];
       append_csv_field(text, evaluation.trace);
       append_csv_field(text += ',', evaluation.cluster);
       append_csv_field(text += ',', contestant.name);
       text += contestant.clairvoyant() ? ",true" : ",false";
       append_csv_field(text += ',', contestant.run_times());
-      text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(pair.windows) + "," +
+      text += "," + std::to_string(contestant.runs.size()) + "," + std::to_string(one.pair.windows) + "," +
               std::to_string(contestant.saturated_windows());
       append_csv_field(text += ',', options.figure->name);
-      append_value(text += ',', pair.mean);
+      append_value(text += ',', one.pair.mean);
       &contestant == &reference ? void(text.append(without_comparison, ','))
-                                : append_comparison(text, pair, tests[t][row], reference.name);
+                                : append_comparison(text, one, reference.name);
+      append_value(text += ',', one.log.own);
       append_sides(text, contestant, reference, options);
       text += '\n';
     }

@@ -8,30 +8,9 @@
 #include <vector>
 
 #include "src/sim/evaluation.hpp"
+#include "src/sim/window_comparison.hpp"
 
 namespace gpusched {
-
-/// All contestants on the windows of one trace.
-struct TraceEvaluation {
-  std::string trace;    ///< as given
-  std::string cluster;  ///< name
-  EvaluationWindows windows;
-  std::vector<std::uint32_t> starts;  ///< of the windows: first measured jobs
-  std::vector<Contestant> contestants;
-};
-
-/// What is compared with whom.
-struct ReportOptions {
-  const MetricInfo* figure = nullptr;   ///< what is compared
-  std::vector<SideFigure> beside = {};  ///< shown, not compared
-  std::size_t reference = 0;            ///< contestant that the others are compared with
-  std::string backfill;                 ///< as given, "none" for none
-  std::uint64_t seed = 0;               ///< of the bootstrap
-  WindowMean mean = WindowMean::arithmetic;
-
-  /// For windows of which so many overlap.
-  [[nodiscard]] ComparisonOptions with_overlap(std::size_t overlap) const { return {overlap, seed, mean}; }
-};
 
 /// "agent: interquartile mean of 5 training seeds 271.81 [268.20, 275.11]; seeds 266.31, ...", and a line end; empty
 /// where there is no window in which all of them ended.

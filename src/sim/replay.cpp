@@ -19,6 +19,7 @@
 #include "src/policies/seam/policy_log.hpp"
 #include "src/policies/seam/unfinished.hpp"
 #include "src/sim/manifest.hpp"
+#include "src/sim/stoppable_policy.hpp"
 
 namespace gpusched {
 namespace {
@@ -105,33 +106,12 @@ bool is_stopped(const ReplayProgress& progress) {
   return wanted || progress.failed.load(std::memory_order_relaxed);
 }
 
-// Ends the run when it is to stop. Takes the time of each decision where `times` are asked for.
-class StoppablePolicy {
- public:
-  StoppablePolicy(AnyPolicy policy, const ReplayProgress& progress, std::optional<DecisionTimes>& times)
-      : policy_(std::move(policy)), progress_(&progress), times_(&times) {}
-
-  [[nodiscard]] std::string_view name() const { return policy_.name(); }
-  [[nodiscard]] bool stopped() const { return is_stopped(*progress_); }
-  void decide(const OracleView& view, Decision& decision) {
-    if (!*times_) return policy_.decide(view, decision);
-    const auto begin = std::chrono::steady_clock::now();
-    policy_.decide(view, decision);
-    (*times_)->add(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
-  }
-
- private:
-  AnyPolicy policy_;
-  const ReplayProgress* progress_;
-  std::optional<DecisionTimes>* times_;
-};
-
 PolicyContext context_of(const ReplayInput& input) {
   return {.jobs = &input.trace.jobs,
           .cluster = &input.cluster,
           .seed = input.options.seed,
           .past = input.history.past(),
-          .runtime = &input.runtime.model};
+          .runtime = &input.conditions.runtime.model};
 }
 
 // Passes on to the policy's own log, if it keeps one.
@@ -199,7 +179,8 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
     return run;
   }
   if (detail.decision_times) run.decision_times.emplace();
-  StoppablePolicy policy(*std::move(prepared.policy), progress, run.decision_times);
+  StoppablePolicy policy(
+      *std::move(prepared.policy), [&] { return is_stopped(progress); }, &run.decision_times);
   RunInputs inputs = input.conditions.inputs();
   inputs.measured = input.window;
   auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, inputs);

@@ -153,11 +153,45 @@ TEST(Statistics, GeometricMeansCountRatios) {
   ASSERT_TRUE(interval);
   EXPECT_NEAR(interval->relative.low, 1, 0.03);
   EXPECT_NEAR(interval->relative.high, 1, 0.03);
-  const double level = interquartile_mean_of_runs({theirs}, WindowMean::geometric);
+  const double level = *interquartile_mean_of_runs({theirs}, WindowMean::geometric);
   EXPECT_DOUBLE_EQ(interval->difference.low, level * interval->relative.low);
-  EXPECT_DOUBLE_EQ(interquartile_mean_of_runs({{1, 4}, {2, 8}}, WindowMean::geometric), std::sqrt(8.0));
+  EXPECT_DOUBLE_EQ(*interquartile_mean_of_runs({{1, 4}, {2, 8}}, WindowMean::geometric), std::sqrt(8.0));
   ours[5] = 0;
   EXPECT_EQ(reason(ours, theirs, 1, WindowMean::geometric), "no ratio where a window has 0");
+  EXPECT_FALSE(interquartile_mean_of_runs({ours}, WindowMean::geometric));  // used to be 0
+}
+
+TEST(Statistics, StudentsTailsAreTheTables) {
+  for (const double freedom : {1.0, 2.0, 5.0, 10.0, 40.0, 200.0}) {
+    EXPECT_NEAR(student_t_p(student_t_quantile(freedom), freedom), 0.05, 2e-4) << freedom;
+    EXPECT_NEAR(student_t_p(-student_t_quantile(freedom), freedom), 0.05, 2e-4) << freedom;
+    EXPECT_EQ(student_t_p(0, freedom), 1);
+  }
+  EXPECT_NEAR(student_t_p(1, 1), 0.5, 1e-12);  // Cauchy's quartiles
+  EXPECT_NEAR(student_t_p(4.032, 5), 0.01, 1e-5);
+  EXPECT_NEAR(student_t_p(3.291, 1e6), 0.001, 2e-6);
+  EXPECT_EQ(student_t_p(1e200, 3), 0);
+}
+
+// p is at most 0.05 just where the interval is without 0, of one run and of several.
+TEST(Statistics, PIsThatOfTheInterval) {
+  int told = 0, untold = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Rng rng = Rng(seed).split("pairs");
+    RunScores ours(seed % 3 == 0 ? 4 : 1, std::vector<double>(50)), theirs(1, std::vector<double>(50));
+    for (std::vector<double>& run : ours) {
+      const double own = ours.size() > 1 ? 0.3 * rng.normal() : 0;
+      for (double& value : run) value = 10 + own + 0.05 * static_cast<double>(seed % 10) + rng.normal();
+    }
+    for (double& value : theirs[0]) value = 10 + rng.normal();
+    const auto intervals = paired_intervals(ours, theirs, 1, Rng(seed), 399);
+    if (!intervals) continue;
+    const bool without_zero = intervals->relative.low > 0 || intervals->relative.high < 0;
+    EXPECT_EQ(intervals->p <= 0.05, without_zero) << seed << " " << intervals->p;
+    (without_zero ? told : untold) += 1;
+  }
+  EXPECT_GT(told, 5);
+  EXPECT_GT(untold, 5);
 }
 
 TEST(Statistics, VerdictsNeedAnIntervalWithoutZero) {

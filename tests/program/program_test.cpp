@@ -629,7 +629,8 @@ TEST_F(Program, RefusesNonsenseToEvaluate) {
   expect_refused(one + "--policy fifo --from nan", "--from: expected a number from 0 to 1, not 'nan'");
   expect_refused(one + "--policy fifo --seed -1", "--seed: expected a whole number, 0 or more, not '-1'");
   expect_refused(one + "--policy fifo --stride x", "--stride: expected a whole number, 0 to 1000000000, not 'x'");
-  expect_refused(one + "--policy fifo --set windows.jobs=0", "windows.jobs: expected a whole number, 1 to 1000000000");
+  expect_refused(one + "--policy fifo --set windows.jobs=2000000000",
+                 "windows.jobs: expected a whole number, 0 to 1000000000");
   expect_refused(one + "--policy fifo --threads x", "--threads: expected a whole number, 0 to 4096, not 'x'");
   expect_refused(one + "--oversize drop --policy fifo --figure energy_kwh", "--figure: energy_kwh is not known here");
   expect_refused(one + "--policy fifo --mean harmonic", "--mean: expected ");
@@ -638,6 +639,55 @@ TEST_F(Program, RefusesNonsenseToEvaluate) {
 }
 
 // The manifest named the options in a form that no command read again.
+// Without an option of windows the log is compared, where it is long enough; windows show the log's value beside.
+TEST_F(Program, EvaluatesAWholeLog) {
+  const std::string log = "evaluate synthetic:lublin:4000 --cluster 256 --policy fifo+easy,saf+easy ";
+  const std::string out = folder_.path() + "/log";
+  const Outcome table = run(log + "--beside p99_wait_s --out " + out);
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("4,000 jobs of synthetic:lublin:4000 in one run, on 256\n"));
+  EXPECT_THAT(table.out, HasSubstr("compared with fifo+easy by batches of consecutive jobs"));
+  EXPECT_THAT(table.out, HasSubstr("better_off"));
+  EXPECT_EQ(bytes_of(out + "/table.txt"), table.out);
+  EXPECT_THAT(bytes_of(out + "/effects.csv"), HasSubstr(",winsorised_mean,"));
+  EXPECT_THAT(bytes_of(out + "/batches.csv"),
+              HasSubstr("trace,name,policy,batch,first_job,jobs,mean_value,mean_found\n"));
+  const Outcome again = run("evaluate --config " + out + "/manifest.json --threads 2 --out " + out + "2");
+  EXPECT_EQ(again.out, table.out) << again.err;
+  for (const char* name : {"/effects.csv", "/batches.csv"}) EXPECT_EQ(bytes_of(out + "2" + name), bytes_of(out + name));
+  const json runs = json::parse(run(log + "--mode log --json").out, nullptr, false);
+  ASSERT_TRUE(runs.is_object());
+  EXPECT_EQ(runs["mode"], "log");
+  EXPECT_EQ(runs["runs"][1]["comparison"]["effects"].size(), 8u);
+
+  const std::string windows = log + "--windows 12 --window-jobs 200 ";
+  const Outcome beside = run(windows);
+  EXPECT_THAT(beside.out, HasSubstr("whole log"));
+  EXPECT_THAT(run(windows + "--mode windows-only").out, Not(HasSubstr("whole log")));
+  const json both = json::parse(run(windows + "--json").out, nullptr, false);
+  ASSERT_TRUE(both.is_object());
+  EXPECT_EQ(both["mode"], "windows");
+  EXPECT_EQ(both["runs"][1]["whole_log"], runs["runs"][1]["runs"][0]["metrics"]["avg_jct_s"]);
+  const Outcome of_runs = run(log + "--figure makespan_s --windows 12 --window-jobs 200");
+  EXPECT_EQ(of_runs.code, 0) << of_runs.err;
+}
+
+TEST_F(Program, RefusesALogThatTellsNothing) {
+  const std::string log = "evaluate synthetic:lublin:4000 --cluster 256 --policy fifo,sjf ";
+  expect_refused(log + "--mode log --figure makespan_s", "--figure: a log is compared by avg_jct_s, ");
+  expect_refused(log + "--mode log --window-jobs 100", "--window-jobs: an option of windows; --mode log has none");
+  expect_refused(log + "--starts 0.1,1.2", "--starts: 1.2 lies beyond the end of the log");
+  expect_refused(log + "--starts 0", "--starts: 0 is no later start");
+  expect_refused(log + "--starts soon", "--starts: expected fractions of the log, as 0.05,0.1, and not 'soon'");
+  expect_refused(log + "--mode log --from 0.98", "80 jobs; 20 batches of a log take at least 200");
+  expect_refused(log + "--from 0.5 --to 0.5", "no job lies between --from and --to");
+  // Too short for both: the values are shown, and why there is no more.
+  const Outcome short_log = run(log + "--from 0.98");
+  EXPECT_EQ(short_log.code, 0) << short_log.err;
+  EXPECT_THAT(short_log.out, HasSubstr("log too short: mean"));
+  EXPECT_THAT(short_log.out, HasSubstr("20 batches of so many take"));
+}
+
 TEST_F(Program, AnEvaluationIsRepeatedFromItsManifest) {
   const std::string first = folder_.path() + "/first", second = folder_.path() + "/second";
   const Outcome given =

@@ -119,10 +119,10 @@ TEST_F(TestedRun, AnAgentThatLearnedNothingBeatsNothingThatItBeganAs) {
   });
   ASSERT_NE(began, result.rows.end());
   // Jobs of equal service are told apart by the step's noise.
-  EXPECT_NEAR(began->agent.mean, began->agent.other_mean, 0.1 * began->agent.mean);
+  EXPECT_NEAR(*began->agent.mean, *began->agent.other_mean, 0.1 * *began->agent.mean);
   EXPECT_THAT(held_out_text(result), Not(HasSubstr("beats all")));
   for (std::size_t i = 1; i < result.rows.size(); ++i) {
-    EXPECT_LE(result.rows[i - 1].agent.other_mean, result.rows[i].agent.other_mean);
+    EXPECT_LE(*result.rows[i - 1].agent.other_mean, *result.rows[i].agent.other_mean);
   }
 }
 

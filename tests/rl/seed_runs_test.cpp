@@ -121,7 +121,7 @@ TEST_F(SeedRunsTest, TheVerdictIsThatOfAllSeedsTogether) {
   ASSERT_EQ(means.size(), 2u);
   // As evaluate's group of the two: the bootstrap draws seeds and windows.
   ASSERT_FALSE(result.rows.empty());
-  EXPECT_DOUBLE_EQ(result.rows.front().agent.mean, (means[0] + means[1]) / 2);
+  EXPECT_DOUBLE_EQ(*result.rows.front().agent.mean, (means[0] + means[1]) / 2);
   EXPECT_EQ(result.agent.policy, "2 seeds of " + folder_);
   EXPECT_THAT(seed_table(runs), HasSubstr("interquartile mean of 2 training seeds"));
   EXPECT_FALSE(runs.runs[0].summary->held_out);

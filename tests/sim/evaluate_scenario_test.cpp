@@ -63,8 +63,8 @@ TEST(EvaluateScenario, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(R"({"tarces": ["a"]})"), "x.json: /tarces: unknown key (did you mean 'traces'?)");
   EXPECT_EQ(refusal(R"({"trace": ["a"]})"), "x.json: /trace: expected an object, not [\"a\"]");
   EXPECT_EQ(refusal(R"({"where": "gpus>1"})"), "x.json: /where: unknown key");  // /trace/where, as of replay
-  EXPECT_EQ(refusal(R"({"windows": {"jobs": 0}})"),
-            "x.json: /windows/jobs: expected a whole number, 1 to 1000000000, not 0");
+  EXPECT_EQ(refusal(R"({"windows": {"jobs": 2000000000}})"),
+            "x.json: /windows/jobs: expected a whole number, 0 to 1000000000, not 2000000000");
   EXPECT_EQ(refusal(R"({"windows": {"to": 1.5}})"), "x.json: /windows/to: expected a number from 0 to 1, not 1.5");
   EXPECT_THAT(refusal(R"({"figure": "avg_jtc_s"})"), HasSubstr("did you mean 'avg_jct_s'?"));
 }

@@ -112,7 +112,7 @@ void expect_null_coverage(const std::string& log, const Columns& columns, double
 }
 
 double mean_of(const std::vector<double>& values, WindowMean mean) {
-  return interquartile_mean_of_runs({values}, mean);
+  return *interquartile_mean_of_runs({values}, mean);
 }
 
 void expect_known_coverage(const std::string& what, const std::vector<double>& ours, const std::vector<double>& theirs,

@@ -330,7 +330,8 @@ class Evaluation:
     costs : dict of str to (int, float)
         Of each callable: how often it was called, and mean microseconds of a call.
     csv : dict of str to str
-        The texts of comparison.csv and windows.csv of `gpusched evaluate --out`.
+        The texts of the csv files of `gpusched evaluate --out`: comparison.csv and windows.csv of windows, effects.csv and
+        batches.csv of whole logs.
     """
 
     text: str
@@ -341,19 +342,37 @@ class Evaluation:
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def mode(self) -> str:
+        """What was compared: "log" or "windows"."""
+        return self.data["mode"]
+
     def comparison(self) -> pandas.DataFrame:
-        """comparison.csv of `gpusched evaluate --out`: a row a policy and trace, in full precision."""
-        return _frame(self.csv["comparison.csv"])
+        """comparison.csv of `gpusched evaluate --out`: a row a policy and trace, in full precision. Of windows."""
+        return self._table("comparison.csv", "windows")
 
     def windows(self) -> pandas.DataFrame:
         """windows.csv: a row a policy and window, a column a metric."""
-        return _frame(self.csv["windows.csv"])
+        return self._table("windows.csv", "windows")
+
+    def effects(self) -> pandas.DataFrame:
+        """effects.csv: a row a policy, trace and effect on the jobs of whole logs."""
+        return self._table("effects.csv", "log")
+
+    def batches(self) -> pandas.DataFrame:
+        """batches.csv: a row a policy and batch of consecutive jobs of a whole log."""
+        return self._table("batches.csv", "log")
+
+    def _table(self, name: str, mode: str) -> pandas.DataFrame:
+        if name not in self.csv:
+            raise ValueError(f"{name} is of mode {mode!r}; this evaluation is of mode {self.mode!r}")
+        return _frame(self.csv[name])
 
 
 def evaluate(traces: str | os.PathLike | Sequence[str | os.PathLike],
              clusters: str | int | os.PathLike | _core.Cluster | Sequence[Any] | None = None,
              policies: Policies | None = None, **options: Unpack[EvaluateOptions]) -> Evaluation:
-    """Compares policies on the same windows of a trace, with confidence intervals.
+    """Compares policies on a whole log, or on the same windows of it, with confidence intervals.
 
     Parameters
     ----------
@@ -364,7 +383,7 @@ def evaluate(traces: str | os.PathLike | Sequence[str | os.PathLike],
     policies : as of `replay`
         By default `("fifo", "sjf")`. `policy`, `trace` and `cluster` are other names of these three.
     **options
-        Options of `gpusched evaluate` by the name of their flag: `window_jobs=512`, `windows=20`, `figure="avg_wait_s"`, ...
+        Options of `gpusched evaluate` by the name of their flag: `mode="log"`, `window_jobs=512`, `figure="avg_wait_s"`, ...
 
     Returns
     -------

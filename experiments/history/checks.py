@@ -29,10 +29,13 @@ SPAN = ["--span-speed", "nodes=0.8"]
 STATIC = "static-partition{by=vc,parts=demand}"
 # Question, further options, policies.
 VARIANTS = [
-    ("blocking", [], ["slurm{by=vc}", "slurm{by=vc}+easy{estimate=history}", "slurm{by=vc,skip=true}", "fifo-skip",
-                      "fifo+easy{estimate=history}", "fifo+conservative{estimate=history,depth=100}"]),
+    ("blocking", [], ["slurm{by=vc}", "slurm{by=vc}+easy{estimate=history,half_life_jobs=0}", "slurm{by=vc,skip=true}", "fifo-skip",
+                      "fifo+easy{estimate=history,half_life_jobs=0}",
+                      "fifo+conservative{estimate=history,half_life_jobs=0,depth=100}"]),
     ("preemption of YARN", [], ["yarn-capacity", "yarn-capacity{preemption=true}", "yarn-fair", "yarn-fair{preemption=true}"]),
-    ("predicted run times", [], ["sjf{estimate=history,skip=true}", "saf{estimate=history,skip=true}", "themis{estimate=history}"]),
+    ("predicted run times", [], ["sjf{estimate=history,half_life_jobs=0,skip=true}",
+                                 "saf{estimate=history,half_life_jobs=0,skip=true}",
+                                 "themis{estimate=history,half_life_jobs=0}"]),
     ("oracle", [], ["srtf", "srsf", "saf{estimate=exact,skip=true}"]),
     ("nodes apart at 0.8 of the speed", SPAN, ["fifo-skip", "fgd", "k8s", "drf{by=vc}", "las", "rl:builtin/philly", "srtf"]),
 ]
@@ -40,8 +43,8 @@ VARIANTS = [
 OWNED = [("philly-vc", ["fifo"]), ("philly", ["fifo", STATIC, "static-partition{by=vc}"]),
          ("64x8", ["fifo", "fifo-skip", "drf{by=vc}", STATIC, "las"])]
 FIGURES = ["avg_jct_s", "median_jct_s", "avg_wait_s", "p99_wait_s", "avg_bounded_slowdown", "gpu_utilization"]
-SEEDED = ["fifo-skip", "fifo", "fifo+easy{estimate=history}", "drf{by=vc}", "fgd", "las", "rl:builtin/philly",
-          "agenda{mode=preempt,heuristic=gittins}", "k8s", "volcano", "srtf"]
+SEEDED = ["fifo-skip", "fifo", "fifo+easy{estimate=history,half_life_jobs=0}", "drf{by=vc}", "fgd", "las", "rl:builtin/philly",
+          "agenda{mode=preempt,heuristic=gittins,half_life_jobs=0}", "k8s", "volcano", "srtf"]
 
 
 def replay(program, trace, cluster, policies, options):

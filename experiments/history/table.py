@@ -22,15 +22,15 @@ LINEUP = [
     ("static partition", "static-partition{by=vc,parts=demand}"),
     ("list scheduling", "fifo"),
     ("list scheduling", "fifo-skip"),
-    ("backfilling", "fifo+easy{estimate=history}"),
+    ("backfilling", "fifo+easy{estimate=history,half_life_jobs=0}"),
     ("fair sharing", "drf{by=vc}"),
     ("fair sharing", "max-min{by=vc}"),
     ("packing", "fgd"),
     ("packing", "gandiva{migrate=true}"),
     ("service received", "las"),
-    ("service received", "agenda{mode=preempt,heuristic=gittins}"),
+    ("service received", "agenda{mode=preempt,heuristic=gittins,half_life_jobs=0}"),
     ("learned", "rl:builtin/philly"),
-    ("system", "slurm{by=vc}+easy{estimate=history}"),
+    ("system", "slurm{by=vc}+easy{estimate=history,half_life_jobs=0}"),
     ("system", "lsf{by=vc}"),
     ("system", "yarn-capacity{preemption=true}"),
     ("system", "k8s"),
@@ -38,7 +38,7 @@ LINEUP = [
     ("oracle", "srtf"),
 ]
 # One of each kind. Gandiva would write a line for each of its 38 million slices.
-DRAWN = ["static-partition{by=vc,parts=demand}", "fifo-skip", "fifo+easy{estimate=history}", "max-min{by=vc}", "fgd", "las",
+DRAWN = ["static-partition{by=vc,parts=demand}", "fifo-skip", "fifo+easy{estimate=history,half_life_jobs=0}", "max-min{by=vc}", "fgd", "las",
          "rl:builtin/philly", "srtf"]
 FIGURES = ["avg_jct_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown", "jain_fairness",
            "gpu_utilization", "gpu_fragmentation", "preemptions", "saturated"]

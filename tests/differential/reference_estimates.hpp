@@ -16,9 +16,11 @@ namespace gpusched::test {
 class ReferenceEstimator {
  public:
   /// `how`: "exact", "requested" (the estimate, else as history), "history", "user-mean", "user-gpu-mean" or "nothing".
+  /// `half_life`: of "history", in finished jobs; 0: none fades.
   ReferenceEstimator() = default;
-  explicit ReferenceEstimator(std::string how, std::int64_t ReferenceJob::*into = &ReferenceJob::believed_us)
-      : how_(std::move(how)), into_(into) {}
+  explicit ReferenceEstimator(std::string how, std::int64_t ReferenceJob::*into = &ReferenceJob::believed_us,
+                              double half_life = 300)
+      : how_(std::move(how)), into_(into), half_life_(half_life) {}
 
   void observe(ReferenceSimulator& world) {
     for (const ReferenceJob* job : world.ended()) {
@@ -55,27 +57,38 @@ class ReferenceEstimator {
   }
 
   // The mean of log(1 + seconds) of all, refined by virtual cluster, by virtual cluster and size, and by user: each
-  // level weighs the one above like four jobs.
+  // level weighs the one above like four jobs. Those fade ten times slower than the half-life; two more of virtual
+  // cluster, size and user together fade as fast and ten times faster.
   [[nodiscard]] std::int64_t history_us(const ReferenceJob& job) const {
     double guess = 0;
-    const auto refine = [&](auto alike, double weight) {
+    const auto refine = [&](auto alike, double weight, double lives) {
       double sum = weight * guess, count = weight;
-      for (const Finished& past : finished_) {
+      for (std::size_t i = 0; i < finished_.size(); ++i) {
+        const Finished& past = finished_[i];
         if (!alike(past)) continue;
-        sum += std::log1p(static_cast<double>(past.attempt_us) / 1e6);
-        count += 1;
+        const auto age = static_cast<double>(finished_.size() - 1 - i);
+        const double counts = half_life_ > 0 ? std::pow(0.5, age / (lives * half_life_)) : 1;
+        sum += counts * std::log1p(static_cast<double>(past.attempt_us) / 1e6);
+        count += counts;
       }
       guess = sum / count;
     };
-    refine([](const Finished&) { return true; }, 0);
-    refine([&](const Finished& past) { return past.vc == job.vc; }, 4);
-    refine([&](const Finished& past) { return past.vc == job.vc && past.gpus == job.gpus; }, 4);
-    refine([&](const Finished& past) { return past.user == job.user; }, 4);
+    const auto alike = [&](const Finished& past) { return past.vc == job.vc && past.gpus == job.gpus; };
+    const auto same = [&](const Finished& past) { return alike(past) && past.user == job.user; };
+    refine([](const Finished&) { return true; }, 0, 10);
+    refine([&](const Finished& past) { return past.vc == job.vc; }, 4, 10);
+    refine(alike, 4, 10);
+    refine([&](const Finished& past) { return past.user == job.user; }, 4, 10);
+    if (half_life_ > 0) {
+      refine(same, 4, 1);
+      refine(same, 4, 0.1);
+    }
     return std::llround(std::expm1(guess) * 1e6);
   }
 
   std::string how_ = "exact";
   std::int64_t ReferenceJob::*into_ = &ReferenceJob::believed_us;
+  double half_life_ = 300;
   std::vector<Finished> finished_;
 };
 

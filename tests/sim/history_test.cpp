@@ -123,13 +123,13 @@ double jct_of(const std::vector<Span>& spans, const JobTable& jobs) {
   return sum;
 }
 
-// In windows, in an environment and in a replay the past is the same.
+// In windows, in an environment and in a replay the past is the same; in an environment all of it counts alike.
 TEST(History, IsTheSameEverywhere) {
   const Cluster cluster = Cluster::homogeneous(1, 4);
   const JobTable all = past_and_present(3);
   const JobEnds ends(all);
   const JobTable present = all.slice(past_jobs, present_jobs);
-  const std::string policy = "agenda{mode=preempt,heuristic=gittins}";
+  const std::string policy = "agenda{mode=preempt,heuristic=gittins,half_life_jobs=0}";
   const double told = jct_of(spans_of(policy, present, cluster, ends.before(JobId{past_jobs})), present);
 
   const EvaluationOptions options{.engine = {}, .windows = {.jobs = present_jobs, .first = past_jobs}, .history = true};

@@ -43,7 +43,7 @@ enum class Heuristic : std::uint8_t {
   f1,       ///< f1_score(r, n, s) (f1_score.hpp)
   las,      ///< mode preempt: level of GPU service attained (Ranking)
   srtf,     ///< mode preempt: known run time left, as of the job's last level
-  gittins,  ///< mode preempt: falling Gittins index by ServiceForecast; that of a running job counts e times
+  gittins,  ///< mode preempt: falling Gittins index by ServiceLife; that of a running job counts e times
 };
 
 /// The name of each mode.

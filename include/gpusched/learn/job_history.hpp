@@ -3,8 +3,7 @@
 #pragma once
 
 #include "gpusched/data/job_table.hpp"
-#include "gpusched/learn/service_endings.hpp"
-#include "gpusched/learn/service_forecast.hpp"
+#include "gpusched/learn/service_life.hpp"
 #include "gpusched/policy/past_jobs.hpp"
 #include "gpusched/policy/runtime_predictor.hpp"
 
@@ -14,8 +13,7 @@ namespace gpusched {
 /// value.
 struct JobHistory {
   RuntimePredictor run_times;  ///< for RuntimeKnowledge::predicted and user
-  ServiceEndings endings;      ///< for mode preempt
-  ServiceForecast forecast;    ///< for mode preempt and Heuristic::gittins
+  ServiceLife life;            ///< for mode preempt
 
   /// Learns that a job of the trace ran; with `service` for mode preempt too, which takes some 1.5 KB for each kind of
   /// job.
@@ -23,13 +21,12 @@ struct JobHistory {
     run_times.learn(trace.vc(job), trace.shape_id(job), trace.user(job), to_seconds(trace.work(job)));
     if (!service) return;
     const std::int64_t service_us = mul_div(trace.work(job).us, trace.shape(job).gpu_milli(), whole_gpu);
-    endings.learn(trace.shape_id(job), service_us);
-    forecast.learn({.vc = trace.vc(job), .shape = trace.shape_id(job)}, job, service_us);
+    life.learn({.vc = trace.vc(job), .shape = trace.shape_id(job)}, job, service_us);
   }
 
-  /// What past jobs teach.
-  static JobHistory of(const PastJobs& past, bool service) {
-    JobHistory history;
+  /// What past jobs teach. `half_life_jobs`: of ServiceLife.
+  static JobHistory of(const PastJobs& past, bool service, double half_life_jobs = 0) {
+    JobHistory history{.run_times = {}, .life = ServiceLife(half_life_jobs)};
     past.for_each([&](const JobTable& trace, JobId job) { history.learn(trace, job, service); });
     return history;
   }

@@ -17,8 +17,7 @@
 #include "gpusched/learn/doubling_levels.hpp"
 #include "gpusched/learn/job_history.hpp"
 #include "gpusched/learn/observation.hpp"
-#include "gpusched/learn/service_endings.hpp"
-#include "gpusched/learn/service_forecast.hpp"
+#include "gpusched/learn/service_life.hpp"
 #include "gpusched/policy/preemptive_order.hpp"
 
 namespace gpusched {
@@ -33,16 +32,15 @@ class Ranking {
   static constexpr DoublingLevels wait_levels{whole_seconds(60).us, 1};
 
   /// `forecasts`: log_gittins() may be asked without forecast(). Of `history` it takes what is for mode preempt.
-  explicit Ranking(bool forecasts, JobHistory history = {})
-      : endings_(std::move(history.endings)), forecasts_(forecasts), forecast_(std::move(history.forecast)) {}
+  explicit Ranking(bool forecasts, JobHistory history = {}) : life_(std::move(history.life)), forecasts_(forecasts) {}
 
   /// A job began to wait, after its submission or after an attempt that ended; `known_s` is its known run time.
   void wait(const View& view, JobId id, float known_s) {
     if (jobs_.empty()) jobs_.resize(view.job_count());
     Job& job = jobs_[index(id)];
     const bool again = std::exchange(job.submitted, true);
-    if (forecasts_ && !again) forecast_.submit(view, id);
-    if (forecasts_ && again) forecast_.pass(view, id);
+    if (forecasts_ && !again) life_.submit(view, id);
+    if (forecasts_ && again) life_.pass(view, id);
     if (job.running) leave(view, id);
     job.known_s = known_s;
     job.milli = view.shape(id).gpu_milli();
@@ -58,14 +56,13 @@ class Ranking {
     order_.withdraw(view, id);
     job.due_us = never;
     if (std::exchange(job.asked, false)) asked_.erase(std::find(asked_.begin(), asked_.end(), id));
-    if (forecasts_ && view.phase(id) == JobPhase::done) forecast_.finish(view, id);
+    if (forecasts_ && view.phase(id) == JobPhase::done) life_.withdraw(view, id);
   }
 
   /// A job ended.
   void finish(const View& view, JobId id) {
     leave(view, id);
-    endings_.learn(view.shape_id(id), view.attained_gpu_us(id));
-    if (forecasts_) forecast_.finish(view, id);
+    life_.finish(view, id);
   }
 
   /// From now on log_gittins() may be asked. A forecast that nobody reads is not kept, since it costs time at every
@@ -73,21 +70,13 @@ class Ranking {
   /// jobs. O(jobs) the first time. Precondition: cross() was called at this instant.
   void forecast(const View& view) {
     if (std::exchange(forecasts_, true)) return;
-    for (std::uint32_t i = 0; i < view.arrived(); ++i) {
-      const JobId id{i};
-      forecast_.submit(view, id);
-      if (view.phase(id) == JobPhase::done) {
-        forecast_.finish(view, id);
-      } else {
-        forecast_.pass(view, id);
-      }
-    }
+    for (std::uint32_t i = 0; i < view.arrived(); ++i) life_.catch_up(view, JobId{i});
   }
 
   /// Asks for the scores of the jobs whose Gittins index changed most when this one ended. Precondition: as
   /// log_gittins().
   void ask_near(JobId ended) {
-    forecast_.for_each_near(ended, [this](JobId id) { ask_for(id); });
+    life_.for_each_near(ended, [this](JobId id) { ask_for(id); });
   }
 
   /// Lists the jobs that entered a level by now. Call once an instant, after wait() and finish().
@@ -96,7 +85,7 @@ class Ranking {
       const Crossing due = crossings_.front();
       pop_crossing();
       if (jobs_[index(due.job)].due_us != due.time_us) continue;
-      if (forecasts_) forecast_.pass(view, due.job);
+      if (forecasts_) life_.pass(view, due.job);
       ask_for(due.job);
       plan(view, due.job);
     }
@@ -124,7 +113,7 @@ class Ranking {
     out[rank_known] = std::log1p(job.known_s) / 10;
     out[rank_left] = std::log1p(left_seconds(ran_s, job.known_s)) / 10;
     out[rank_overrun] = ran_s > job.known_s ? std::log(ran_s / std::max(job.known_s, 1.0f)) / 10 : 0.0f;
-    out[rank_ending] = std::log(endings_.share(view.shape_id(id), view.attained_gpu_us(id))) / 5;
+    out[rank_ending] = std::log(life_.ended_share(view.shape_id(id), view.attained_gpu_us(id))) / 5;
     out[rank_attempts] = std::log1p(static_cast<float>(view.attempt(id))) / 3;
   }
 
@@ -132,11 +121,11 @@ class Ranking {
   [[nodiscard]] float service_doublings(const View& view, JobId id) const {
     return service_levels.doublings(service_levels.level(view.attained_gpu_us(id)));
   }
-  /// Natural logarithm of the job's Gittins index (ServiceForecast::gittins_index). Precondition: forecasts were asked
+  /// Natural logarithm of the job's Gittins index (ServiceLife::gittins_index). Precondition: forecasts were asked
   /// for, from the start or by forecast().
   [[nodiscard]] float log_gittins(const View& view, JobId id) const {
     GPUSCHED_ASSERT(forecasts_, "no forecast is kept");
-    return static_cast<float>(std::log(forecast_.gittins_index(view, id)));
+    return static_cast<float>(std::log(life_.gittins_index(view, id)));
   }
   /// Known run time less the time run, in seconds; rank_left says what it is for a job that ran longer than known.
   [[nodiscard]] float left_seconds(const View& view, JobId id) const {
@@ -290,9 +279,8 @@ class Ranking {
   std::vector<JobId> asked_;
   std::vector<JobId> moved_;  // by the present fill()
   std::vector<Crossing> crossings_;
-  ServiceEndings endings_;
-  bool forecasts_;            // forecast_ is kept
-  ServiceForecast forecast_;  // unless it is, only of what ended before the run
+  ServiceLife life_;
+  bool forecasts_;  // every job is submitted to life_
   std::int64_t next_wake_us_ = never;
 };
 

@@ -106,6 +106,9 @@ void AgendaPolicy::wait(const View& view, JobId job) {
 
 namespace {
 
+// Chosen on first parts of logs (experiments/predictions).
+constexpr double gittins_half_life_jobs = 10'000;
+
 // fcfs and las look at no run time.
 std::string known_of_runs(const PolicyParameters& parameters, const std::string& /*name*/) {
   const std::string& heuristic = parameters.word("heuristic");
@@ -136,7 +139,12 @@ PolicyInfo agenda_info() {
                           .words = words_of(runtime_knowledge_names)},
                          {.name = "sc20_backfill",
                           .fallback = false,
-                          .meaning = "select_blocking: backfill while the chosen job waits"}},
+                          .meaning = "select_blocking: backfill while the chosen job waits"},
+                         {.name = "half_life_jobs",
+                          .fallback = gittins_half_life_jobs,
+                          .meaning = "heuristic=gittins: ended jobs after which one counts half as much; 0: all count "
+                                     "alike, as in trained agents",
+                          .most = 1e9}},
           .make = [](const PolicyParameters& parameters, const PolicyContext& context) -> Result<AnyPolicy> {
             AgendaOptions options;
             options.mode = *value_from_name(action_mode_names, parameters.word("mode"));
@@ -147,7 +155,8 @@ PolicyInfo agenda_info() {
             if (const auto wrong = contradiction(options)) return unexpected("policy 'agenda': " + std::string(*wrong));
             const bool oracle = options.knowledge == RuntimeKnowledge::oracle;
             return AnyPolicy(AgendaPolicy(options, oracle ? context.jobs->works() : std::span<const Time>{},
-                                          JobHistory::of(context.past, options.mode == ActionMode::preempt)));
+                                          JobHistory::of(context.past, options.mode == ActionMode::preempt,
+                                                         parameters.number("half_life_jobs"))));
           },
           .preemptive = true,
           .agent = true,

@@ -51,6 +51,10 @@ PolicyInfo list_info(HeliosList::Kind kind, const std::string& name, std::string
       .complexity = "O(log n)"};
   if (!estimate.empty()) info.parameters = estimate_parameters(estimate);
   info.asymmetries = helios_asymmetries();
+  // All finished jobs count alike, as when it was compared with the published table.
+  for (ParameterInfo& parameter : info.parameters) {
+    if (parameter.name == "half_life_jobs") parameter.fallback = 0.0;
+  }
   info.make = [kind, name, estimate](const PolicyParameters& parameters,
                                      const PolicyContext& context) -> Result<AnyPolicy> {
     if (auto checked = check_input(name, context); !checked) return Unexpected{checked.error()};

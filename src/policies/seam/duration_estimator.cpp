@@ -7,9 +7,11 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "gpusched/core/rng.hpp"
+#include "gpusched/policy/recent_runs.hpp"
 #include "gpusched/policy/runtime_predictor.hpp"
 #include "src/base/nearest_name.hpp"
 #include "src/policies/seam/seed_parameter.hpp"
@@ -50,10 +52,16 @@ Estimator with_past(Estimator estimator, const PolicyContext& context) {
 // Predicts from finished jobs of the same virtual cluster, shape and user, as far as the trace names these.
 class History {
  public:
+  // Finished jobs after which one counts half; 0: all count alike, as what trained agents are told.
+  explicit History(double half_life_jobs) {
+    if (half_life_jobs > 0) recent_.emplace(half_life_jobs);
+  }
+
   template <class Jobs>
   void learn(const Jobs& jobs, JobId job, Time time) {
     any_ = true;
-    predictor_.learn(jobs.vc(job), jobs.shape_id(job), jobs.user(job), to_seconds(time));
+    const std::uint32_t vc = jobs.vc(job), shape = jobs.shape_id(job), user = jobs.user(job);
+    recent_ ? recent_->learn(vc, shape, user, to_seconds(time)) : all_.learn(vc, shape, user, to_seconds(time));
   }
 
   void observe(const View& view) {
@@ -61,11 +69,15 @@ class History {
   }
 
   [[nodiscard]] Time estimate(const View& view, JobId job) const {
-    return any_ ? std::min(from_seconds(predictor_.predict_seconds(view, job)), longest) : prior;
+    if (!any_) return prior;
+    const double seconds = recent_ ? recent_->predict_seconds(view.vc(job), view.shape_id(job), view.user(job))
+                                   : all_.predict_seconds(view, job);
+    return std::min(from_seconds(seconds), longest);
   }
 
  private:
-  RuntimePredictor predictor_;
+  std::optional<RecentRuns> recent_;
+  RuntimePredictor all_;
   bool any_ = false;
 };
 
@@ -324,7 +336,8 @@ const std::vector<DurationEstimatorInfo>& duration_estimators() {
       {"exact", "the true run time"},
       {"requested", "what the user asked for; as history where the trace gives no request"},
       {"user", "what the user asked for, and a year where that is nothing; needs the column estimate"},
-      {"history", "mean of the logarithms over finished jobs, by virtual cluster, size and user as far as named"},
+      {"history",
+       "mean of the logarithms over finished jobs, the latest most, by virtual cluster, size and user as far as named"},
       {"noisy", "the true run time times a log-normal error of standard deviation noise_sigma, seeded"},
       {"user-mean", "mean of the user's finished jobs; needs the column user"},
       {"user-gpu-mean", "mean of the user's finished jobs of as many GPUs; needs the column user"},
@@ -340,12 +353,16 @@ Result<AnyDurationEstimator> make_duration_estimator(const DurationEstimatorOpti
                                                      const PolicyContext& context) {
   const JobTable& jobs = *context.jobs;
   const std::string& name = options.name;
+  if (options.half_life_jobs > 0 && options.half_life_jobs < 1) {
+    return unexpected("half_life_jobs: expected 0 or at least 1 job");
+  }
   const auto lacks = [&](const char* column) {
     return unexpected("estimator " + name + ": the trace has no column " + column);
   };
   if (name == "exact") return AnyDurationEstimator(ExactDuration{});
-  if (name == "requested") return AnyDurationEstimator(with_past(RequestOrHistory{}, context));
-  if (name == "history") return AnyDurationEstimator(with_past(History{}, context));
+  if (name == "requested")
+    return AnyDurationEstimator(with_past(RequestOrHistory{History(options.half_life_jobs)}, context));
+  if (name == "history") return AnyDurationEstimator(with_past(History(options.half_life_jobs), context));
   if (name == "noisy")
     return AnyDurationEstimator(
         NoisyDuration{Rng(drawing_seed(options.seed, context)).split("estimates"), options.noise_sigma});
@@ -385,14 +402,21 @@ std::vector<ParameterInfo> estimate_parameters(const std::string& fallback) {
            .fallback = 0.5,
            .meaning = "estimate=quantile: the quantile of the run time to predict",
            .least = 0.01,
-           .most = 0.99}};
+           .most = 0.99},
+          {.name = "half_life_jobs",
+           .fallback = DurationEstimatorOptions{}.half_life_jobs,
+           .meaning = "estimate=history, and requested without a request: finished jobs after which one counts half as "
+                      "much; 0: all count alike",
+           .least = 0,
+           .most = 1e9}};
 }
 
 Result<AnyDurationEstimator> make_duration_estimator(const PolicyParameters& parameters, const PolicyContext& context) {
   return make_duration_estimator({.name = parameters.word("estimate"),
                                   .noise_sigma = parameters.number("noise_sigma"),
                                   .quantile = parameters.number("quantile"),
-                                  .seed = parameters.number("seed")},
+                                  .seed = parameters.number("seed"),
+                                  .half_life_jobs = parameters.number("half_life_jobs")},
                                  context);
 }
 

@@ -115,6 +115,9 @@ struct DurationEstimatorOptions {
   double noise_sigma = 0.5;  ///< "noisy": standard deviation of the logarithm of the error
   double quantile = 0.5;     ///< "quantile": the conditional quantile that is predicted
   double seed = 0;           ///< "noisy": of its draws, beside the run's own (seed_parameter.hpp)
+  /// "history", "requested": of RecentRuns; 0: RuntimePredictor, to which all jobs count alike. Chosen on first parts
+  /// of logs (experiments/predictions).
+  double half_life_jobs = 300;
 };
 
 /// The estimator for a run over `context.jobs`, random draws coming from `context.seed`. Errors on an unknown name, and
@@ -122,8 +125,8 @@ struct DurationEstimatorOptions {
 Result<AnyDurationEstimator> make_duration_estimator(const DurationEstimatorOptions& options,
                                                      const PolicyContext& context);
 
-/// The parameters estimate (with the given default), noise_sigma, seed and quantile, for every policy that uses
-/// estimates.
+/// The parameters estimate (with the given default), noise_sigma, seed, quantile and half_life_jobs, for every policy
+/// that uses estimates.
 std::vector<ParameterInfo> estimate_parameters(const std::string& fallback);
 
 /// The estimator that those parameters name.

@@ -6,9 +6,11 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpusched/core/rng.hpp"
+#include "gpusched/policy/recent_runs.hpp"
 #include "src/policies/orders/fifo.hpp"
 #include "tests/program/run_support.hpp"
 
@@ -105,9 +107,56 @@ TEST(DurationEstimator, HistoryRefinesByShapeAndUser) {
                               {.submit_s = 200, .work_s = 1, .gpus = 4, .user = "cat"}};
   const double a = std::log(100), b = std::log(10), all = (a + b) / 2;
   const double of_vc = (a + b + 4 * all) / 6, of_shape = (a + 4 * of_vc) / 5, of_ann = (a + 4 * of_shape) / 5;
-  const Seconds guessed = estimates("history", jobs);
+  const Seconds guessed = estimates({.name = "history", .half_life_jobs = 0}, table_of(jobs));
   EXPECT_NEAR(guessed[2], std::exp(of_ann) - 1, 1e-5);
   EXPECT_NEAR(guessed[3], std::exp(of_vc) - 1, 1e-5);
+  // With a half-life so long that nothing fades, two more means of ann's one-GPU jobs follow.
+  const double of_kind = (a + 4 * of_ann) / 5, of_late = (a + 4 * of_kind) / 5;
+  const Seconds recent = estimates({.name = "history", .half_life_jobs = 1e9}, table_of(jobs));
+  EXPECT_NEAR(recent[2], std::exp(of_late) - 1, 1e-5);
+  EXPECT_NEAR(recent[3], std::exp(of_vc) - 1, 1e-5);
+}
+
+// Jobs of one kind, 20 of 10 s and then 20 of 1,000 s: what is guessed follows them, on the scale of logarithms by four
+// fifths: 65 % of the mean over a half-life is of the long jobs, and all of that over a tenth of it, which weighs 3.4
+// jobs beside 4 of the former.
+TEST(DurationEstimator, HistoryForgets) {
+  std::vector<Job> jobs;
+  for (int i = 0; i < 41; ++i) jobs.push_back({.submit_s = 2000 * i, .work_s = i < 20 ? 10 : 1000});
+  const Seconds all = estimates({.name = "history", .half_life_jobs = 0}, table_of(jobs));
+  const Seconds recent = estimates({.name = "history", .half_life_jobs = 20}, table_of(jobs));
+  EXPECT_NEAR(all[40], std::sqrt(11.0 * 1001) - 1, 1e-4);  // as many of each
+  EXPECT_NEAR(recent[20], 10, 0.1);
+  EXPECT_NEAR(std::log(recent[40] / 10) / std::log(100), 0.81, 0.01);
+  const JobTable table = table_of(jobs);
+  EXPECT_EQ(make_duration_estimator({.name = "history", .half_life_jobs = 0.5}, {.jobs = &table}).error().message,
+            "half_life_jobs: expected 0 or at least 1 job");
+}
+
+// Against the definition, over so many jobs that the weights leave the range of numbers and are made small again.
+TEST(RecentRuns, IsTheDefinition) {
+  for (const double half_life : {1.0, 7.0, 500.0}) {
+    RecentRuns recent(half_life);
+    std::vector<double> values;
+    Rng rng = Rng(3).split("runs");
+    for (int i = 0; i < 3000; ++i) {
+      const double seconds = rng.lognormal(5, 2);
+      recent.learn(1, 2, 0, seconds);
+      values.push_back(std::log1p(seconds));
+    }
+    double guess = 0;
+    for (const auto& [lives, prior] : {std::pair{10.0, 0.0}, {10.0, 4.0}, {10.0, 4.0}, {1.0, 4.0}, {0.1, 4.0}}) {
+      double sum = prior * guess, count = prior;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double weight = std::exp2(-static_cast<double>(values.size() - 1 - i) / (lives * half_life));
+        sum += weight * values[i];
+        count += weight;
+      }
+      guess = sum / count;
+    }
+    EXPECT_NEAR(recent.predict_seconds(1, 2, 0), std::expm1(guess), 1e-9 * std::expm1(guess)) << half_life;
+    EXPECT_EQ(RecentRuns(half_life).predict_seconds(1, 2, 0), 0);
+  }
 }
 
 TEST(DurationEstimator, RunningMeans) {

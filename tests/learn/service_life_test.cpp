@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpusched/learn/service_forecast.hpp"
+#include "gpusched/learn/service_life.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
+#include "gpusched/core/rng.hpp"
 #include "gpusched/engine/engine.hpp"
 #include "src/policies/learned/agenda_policy.hpp"
 #include "tests/learn/learning_support.hpp"
@@ -40,13 +42,13 @@ class WatchedRun {
   }
   [[nodiscard]] View view() const { return engine_.view(); }
 
-  ServiceForecast forecast;
+  ServiceLife forecast;
 
  private:
   Engine engine_;
 };
 
-TEST(ServiceForecast, WithoutHistoryEveryDoublingEndsAlike) {
+TEST(ServiceLife, WithoutHistoryEveryDoublingEndsAlike) {
   const JobTable jobs = table_of({{.submit = 0, .work = 10}});
   WatchedRun run(jobs, Cluster::pool(1));
   run.run_until(0);
@@ -55,7 +57,7 @@ TEST(ServiceForecast, WithoutHistoryEveryDoublingEndsAlike) {
 }
 
 // One of its kind ended after 90 s, another runs and has attained 100 s when a third comes.
-TEST(ServiceForecast, CountsByHand) {
+TEST(ServiceLife, CountsByHand) {
   const JobTable jobs = table_of({{.submit = 0, .work = 90}, {.submit = 0, .work = 500}, {.submit = 100, .work = 500}});
   WatchedRun run(jobs, Cluster::pool(3));
   run.run_until(100);
@@ -67,7 +69,7 @@ TEST(ServiceForecast, CountsByHand) {
   EXPECT_NEAR(run.forecast.gittins_index(run.view(), JobId{2}), 0.00820167371699251, 1e-15);
 }
 
-TEST(ServiceForecast, NearAreThoseOfItsKindThatHaveNotEnded) {
+TEST(ServiceLife, NearAreThoseOfItsKindThatHaveNotEnded) {
   std::vector<test::Row> rows(40, {.submit = 0, .work = 500});
   rows[18].work = 10;
   rows[20].work = 20;
@@ -84,7 +86,7 @@ TEST(ServiceForecast, NearAreThoseOfItsKindThatHaveNotEnded) {
   EXPECT_EQ(near, expected);  // sixteen places on either side, in which the wide job is none
 }
 
-TEST(ServiceForecast, ABatchOfEqualsIsToldByItsFirst) {
+TEST(ServiceLife, ABatchOfEqualsIsToldByItsFirst) {
   // Seventy jobs of 30 s, then as many of 2,000 s: what comes next is expected to be like those.
   std::vector<test::Row> rows;
   for (int i = 0; i < 140; ++i) rows.push_back({.submit = i < 70 ? 0 : 3000, .work = i < 70 ? 30 : 2000});
@@ -97,6 +99,54 @@ TEST(ServiceForecast, ABatchOfEqualsIsToldByItsFirst) {
   const double after_long = run.forecast.gittins_index(run.view(), JobId{140});
   EXPECT_GT(after_short, 0.9 / 30);
   EXPECT_LT(after_long, 2.0 / 2000);
+}
+
+// Of the finished jobs of a shape that reached a level, the share that ended in it, as the sum over all of them says:
+// over so many that the weights leave the range of numbers and are made small again.
+TEST(ServiceLife, ForgetsAtItsHalfLife) {
+  for (const double half_life : {0.0, 2.0, 300.0}) {
+    ServiceLife life(half_life);
+    struct Ended {
+      std::uint32_t shape, level;
+    };
+    std::vector<Ended> all;
+    Rng rng = Rng(2).split("life");
+    for (std::uint32_t i = 0; i < 2500; ++i) {
+      const auto shape = static_cast<std::uint32_t>(rng.below(2));
+      const std::int64_t service_us = whole_seconds(static_cast<std::int64_t>(rng.lognormal(6, 2))).us;
+      life.learn({.vc = 0, .shape = shape}, JobId{i}, service_us);
+      all.push_back({shape, ServiceLife::levels.level(service_us)});
+    }
+    const auto count = [&](std::uint32_t level, bool ended, auto alike) {
+      double sum = 0;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!alike(all[i]) || (ended ? all[i].level != level : all[i].level < level)) continue;
+        const auto age = static_cast<double>(all.size() - 1 - i);
+        sum += half_life > 0 ? std::exp2(-age / half_life) : 1;
+      }
+      return sum;
+    };
+    for (std::uint32_t level = 0; level < 12; ++level) {
+      const auto any = [](const Ended&) { return true; };
+      const auto first = [](const Ended& job) { return job.shape == 1; };
+      const double of_all = (count(level, true, any) + 2 * 0.5) / (count(level, false, any) + 2);
+      const double of_shape = (count(level, true, first) + 4 * of_all) / (count(level, false, first) + 4);
+      EXPECT_NEAR(life.ended_share(1, ServiceLife::levels.begin(level)), of_shape, 1e-6) << half_life << " " << level;
+    }
+  }
+}
+
+// A forecast that begins late is the one that was kept from the start, cancelled jobs included.
+TEST(ServiceLife, CatchesUp) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 90}, {.submit = 0, .work = 500}, {.submit = 100, .work = 500}});
+  WatchedRun run(jobs, Cluster::pool(3));
+  run.run_until(100);
+  ServiceLife late;
+  late.finish(run.view(), JobId{0});
+  for (std::uint32_t i = 0; i < 3; ++i) late.catch_up(run.view(), JobId{i});
+  for (const std::uint32_t job : {1u, 2u}) {
+    EXPECT_EQ(late.gittins_index(run.view(), JobId{job}), run.forecast.gittins_index(run.view(), JobId{job})) << job;
+  }
 }
 
 TEST(GittinsOrder, ByHand) {

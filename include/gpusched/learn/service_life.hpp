@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// ServiceForecast: how much GPU service a job still needs, by what jobs like it needed.
+/// ServiceLife: how much GPU service jobs need, and a job still needs, by what jobs like it needed.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,17 @@
 
 #include "gpusched/engine/view.hpp"
 #include "gpusched/learn/doubling_levels.hpp"
+#include "gpusched/policy/recent_runs.hpp"
 
 namespace gpusched {
 
 /// Life tables of GPU service, in levels that double: of the jobs that left a level, how many ended in it. One of all
-/// jobs, one of each shape, one of each kind (virtual cluster and shape), and for each question those of the jobs of
-/// its kind that were submitted just before and after, which are often a batch of equals. Each is shrunk towards the
-/// one before. Jobs that have not ended count for the levels that they have passed (Kaplan and Meier, 1958). Jobs that
-/// ended before the run may be learned first. A value.
-class ServiceForecast {
+/// jobs and one of each shape, which finish() fills. With forecasts, which submit() begins for a job, also one of each
+/// kind (virtual cluster and shape), and for each question those of the jobs of its kind that were submitted just
+/// before and after, which are often a batch of equals. Each is shrunk towards the one before. Forecasts count jobs
+/// that have not ended for the levels that they have passed (Kaplan and Meier, 1958). Jobs that ended before the run
+/// may be learned first. Jobs that ended count half after each half-life. A value.
+class ServiceLife {
  public:
   /// Levels of service, in GPU-microseconds: below a GPU-minute, then each doubling.
   static constexpr DoublingLevels levels{whole_seconds(60).us, 1};
@@ -45,18 +47,17 @@ class ServiceForecast {
     friend auto operator<=>(const KindId&, const KindId&) = default;
   };
 
+  /// All jobs that ended count alike.
+  ServiceLife() = default;
+  /// `half_life_jobs`: ended jobs after which one counts half as much; 0: all count alike.
+  explicit ServiceLife(double half_life_jobs) : weight_(half_life_jobs) {}
+
   /// A job that was submitted and ended before the run: `number` orders such jobs by submission. Call it before the
   /// first submit().
   void learn(KindId kind_id, JobId number, std::int64_t service_us) {
     const std::uint32_t last = level_of(service_us);
-    if (shapes_.size() <= kind_id.shape) shapes_.resize(kind_id.shape + 1);
     Kind& kind = kinds_[kind_number(kind_id)];
-    for (std::uint32_t level = 0; level <= last; ++level) {
-      for (LifeTable* const table : {&all_, &shapes_[kind_id.shape], &kind.table}) {
-        table->left[level] += 1;
-        table->ended[level] += level == last ? 1 : 0;
-      }
-    }
+    add_ended(kind_id.shape, last, &kind);
     const auto place = std::upper_bound(kind.past.begin(), kind.past.end(), number,
                                         [](JobId a, const PastJob& b) { return a < b.number; });
     kind.past.insert(place, {.number = number, .service = {.ended_us = service_us, .level = last}});
@@ -64,7 +65,19 @@ class ServiceForecast {
     if (kind.past.size() > nearness.front().span) kind.past.erase(kind.past.begin());
   }
 
-  /// A job came. Call it once for each.
+  /// Of the finished jobs of a shape that reached the level of this service, the share that ended in it: shrunk, with
+  /// the weight of four jobs, towards that of all jobs, and that towards one half.
+  [[nodiscard]] float ended_share(std::uint32_t shape, std::int64_t service_us) const {
+    const std::uint32_t level = level_of(service_us);
+    const auto shrunk = [&](const Table& table, float towards, float weight) {
+      return (static_cast<float>(table.past_ended[level] / weight_.now()) + weight * towards) /
+             (static_cast<float>(table.past_left[level] / weight_.now()) + weight);
+    };
+    const float all = shrunk(all_, 0.5f, 2);
+    return shape < shapes_.size() ? shrunk(shapes_[shape], all, 4) : all;
+  }
+
+  /// A job came of which forecasts are asked. Call it once for each.
   void submit(const View& view, JobId id) {
     if (jobs_.empty()) {
       jobs_.resize(view.job_count());
@@ -72,22 +85,43 @@ class ServiceForecast {
     }
     const std::uint32_t number = kind_number({.vc = view.vc(id), .shape = view.shape_id(id)});
     Kind& kind = kinds_[number];
-    jobs_[index(id)] = {.service = {}, .kind = number, .place = static_cast<std::uint32_t>(kind.size())};
+    jobs_[index(id)] = {.service = {}, .kind = number, .place = static_cast<std::uint32_t>(kind.size()), .seen = true};
     kind.jobs.push_back(id);
   }
 
-  /// The job may have entered another level.
+  /// The job may have entered another level. Precondition: submit(id).
   void pass(const View& view, JobId id) {
     Job& job = jobs_[index(id)];
     const std::uint32_t now_in = level_of(view.attained_gpu_us(id));
-    for (; job.service.level < now_in; ++job.service.level) count(view, id, 0);
+    for (; job.service.level < now_in; ++job.service.level) {
+      for (Table* const table : tables_of(view, id)) table->left[job.service.level] += 1;
+    }
   }
 
   /// The job ended. Those near it have another index from now on (for_each_near()).
   void finish(const View& view, JobId id) {
+    Kind* const kind = end_forecast(view, id);
+    add_ended(view.shape_id(id), level_of(view.attained_gpu_us(id)), kind);
+  }
+
+  /// The job was taken away before it ended: for forecasts it ended here. Precondition: submit(id).
+  void withdraw(const View& view, JobId id) {
     pass(view, id);
-    jobs_[index(id)].service.ended_us = view.attained_gpu_us(id);
-    count(view, id, 1);
+    Job& job = jobs_[index(id)];
+    job.service.ended_us = view.attained_gpu_us(id);
+    for (Table* const table : tables_of(view, id)) {
+      table->left[job.service.level] += 1;
+      table->ended[job.service.level] += 1;
+    }
+  }
+
+  /// As submit() of a job that came some time ago, whose end, if it ended, finish() was told then.
+  void catch_up(const View& view, JobId id) {
+    submit(view, id);
+    if (view.phase(id) != JobPhase::done) return pass(view, id);
+    if (view.is_cancelled(id)) return withdraw(view, id);
+    Kind* const kind = end_forecast(view, id);
+    add(kind->table, level_of(view.attained_gpu_us(id)));
   }
 
   /// Calls visit(JobId) for the jobs of the nearest circle around `id` that have not ended, in order of submission.
@@ -119,8 +153,10 @@ class ServiceForecast {
  private:
   static constexpr std::uint32_t most_levels = 48;
   using Shares = std::array<double, most_levels>;
-  // Of the jobs that left a level, those that ended in it.
-  struct LifeTable {
+  // Jobs that left a level, and those of them that ended in it: finished ones, which weigh what weight_ was then, and
+  // those of the run that have not finished.
+  struct Table {
+    std::array<double, most_levels> past_left{}, past_ended{};
     std::array<std::uint32_t, most_levels> left{}, ended{};
   };
   // How far a job has come.
@@ -134,7 +170,7 @@ class ServiceForecast {
   };
   // Its jobs are placed by submission: first those of the past that may matter, then those of the run.
   struct Kind {
-    LifeTable table;
+    Table table;
     std::vector<PastJob> past;
     std::vector<JobId> jobs;
     [[nodiscard]] std::size_t size() const { return past.size() + jobs.size(); }
@@ -142,6 +178,7 @@ class ServiceForecast {
   struct Job {
     Service service;
     std::uint32_t kind = 0, place = 0;
+    bool seen = false;  // submit() was called
   };
 
   std::uint32_t kind_number(KindId id) {
@@ -159,17 +196,50 @@ class ServiceForecast {
   }
   [[nodiscard]] static double seconds(std::int64_t service_us) { return static_cast<double>(service_us) * 1e-6; }
 
-  void count(const View& view, JobId id, std::uint32_t ended) {
-    const Job& job = jobs_[index(id)];
-    for (LifeTable* const table : {&all_, &shapes_[view.shape_id(id)], &kinds_[job.kind].table}) {
-      table->left[job.service.level] += 1;
-      table->ended[job.service.level] += ended;
+  [[nodiscard]] std::array<Table*, 3> tables_of(const View& view, JobId id) {
+    return {&all_, &shapes_[view.shape_id(id)], &kinds_[jobs_[index(id)].kind].table};
+  }
+
+  void add(Table& table, std::uint32_t last) const {
+    for (std::uint32_t level = 0; level <= last; ++level) table.past_left[level] += weight_.now();
+    table.past_ended[last] += weight_.now();
+  }
+  // A finished job; `kind` is null without forecasts.
+  void add_ended(std::uint32_t shape, std::uint32_t last, Kind* kind) {
+    weight_.step();
+    if (shapes_.size() <= shape) shapes_.resize(shape + 1);
+    add(all_, last);
+    add(shapes_[shape], last);
+    if (kind != nullptr) add(kind->table, last);
+    if (weight_.is_due()) renew();
+  }
+  void renew() {
+    const double factor = weight_.renew();
+    const auto fade = [factor](Table& table) {
+      for (double& count : table.past_left) count *= factor;
+      for (double& count : table.past_ended) count *= factor;
+    };
+    fade(all_);
+    for (Table& table : shapes_) fade(table);
+    for (Kind& kind : kinds_) fade(kind.table);
+  }
+
+  // Takes the levels that the job has passed out of what has not finished; its kind, or null without forecasts.
+  Kind* end_forecast(const View& view, JobId id) {
+    if (jobs_.empty() || !jobs_[index(id)].seen) return nullptr;
+    Job& job = jobs_[index(id)];
+    for (std::uint32_t level = 0; level < job.service.level; ++level) {
+      for (Table* const table : tables_of(view, id)) table->left[level] -= 1;
     }
+    job.service = {.ended_us = view.attained_gpu_us(id), .level = level_of(view.attained_gpu_us(id))};
+    return &kinds_[job.kind];
   }
 
   [[nodiscard]] double kind_share(const View& view, JobId id, std::uint32_t level) const {
-    const auto shrunk = [level](const LifeTable& table, double towards, double weight) {
-      return (table.ended[level] + weight * towards) / (table.left[level] + weight);
+    const auto shrunk = [&](const Table& table, double towards, double weight) {
+      const double ended = table.past_ended[level] / weight_.now() + table.ended[level];
+      const double left = table.past_left[level] / weight_.now() + table.left[level];
+      return (ended + weight * towards) / (left + weight);
     };
     constexpr double unknown = 0.16, unknown_jobs = 2;  // about what ends in a doubling of heavy-tailed service
     const double of_all = shrunk(all_, unknown, unknown_jobs);
@@ -185,10 +255,10 @@ class ServiceForecast {
   }
 
   void draw_towards_near(const View& view, JobId id, std::uint32_t first, std::uint32_t end, Shares& shares) const {
-    struct Table {
+    struct Near {
       Shares left{}, ended{};
     };
-    std::array<Table, nearness.size()> tables{};
+    std::array<Near, nearness.size()> tables{};
     const Job& job = jobs_[index(id)];
     const std::int64_t own_us = view.attained_gpu_us(id);
     const Kind& kind = kinds_[job.kind];
@@ -204,7 +274,7 @@ class ServiceForecast {
         if (ended ? other.ended_us <= own_us : last <= first) continue;
         for (std::size_t circle = 0; circle < nearness.size(); ++circle) {
           if (places > nearness[circle].span) continue;
-          Table& table = tables[circle];
+          Near& table = tables[circle];
           for (std::uint32_t k = first; k < std::min(last, end); ++k) table.left[k] += weights[circle];
           if (!ended || last >= end) continue;
           table.left[last] += weights[circle];
@@ -239,8 +309,9 @@ class ServiceForecast {
   std::vector<Job> jobs_;
   std::map<KindId, std::uint32_t> kind_numbers_;
   std::vector<Kind> kinds_;
-  std::vector<LifeTable> shapes_;
-  LifeTable all_;
+  std::vector<Table> shapes_;
+  Table all_;
+  FadingWeight weight_;
 };
 
 }  // namespace gpusched

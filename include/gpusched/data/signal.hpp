@@ -36,6 +36,7 @@ class Signal {
   explicit Signal(double value) : Signal(std::vector<Step>{{Time{}, to_micro(value)}}) {}
   /// Precondition: at least one step, times strictly ascending.
   explicit Signal(std::vector<Step> steps) : steps_(std::move(steps)), before_(steps_.size()) {
+    for (const Step& step : steps_) sum_ += step.micro;
     for (std::size_t i = 1; i < steps_.size(); ++i) {
       GPUSCHED_ASSERT(steps_[i - 1].time < steps_[i].time, "a signal's times must ascend");
       before_[i] = before_[i - 1] + over(steps_[i - 1].micro, steps_[i].time - steps_[i - 1].time);
@@ -65,9 +66,7 @@ class Signal {
   }
   /// The mean of the values of the steps, however long they hold.
   [[nodiscard]] double mean() const {
-    WideInt sum = 0;
-    for (const Step& step : steps_) sum += step.micro;
-    return steps_.empty() ? 0 : static_cast<double>(sum) / (1e6 * static_cast<double>(steps_.size()));
+    return steps_.empty() ? 0 : static_cast<double>(sum_) / (1e6 * static_cast<double>(steps_.size()));
   }
   /// The smallest value.
   [[nodiscard]] std::int64_t least_micro() const {
@@ -92,6 +91,7 @@ class Signal {
 
   std::vector<Step> steps_;
   std::vector<WideInt> before_;  // by step: the integral from the first step to this one
+  WideInt sum_ = 0;              // of the steps' values
 };
 
 /// How the future of a signal is told to those who decide.

@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include "src/base/field_parser.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/base/visible_text.hpp"
 
 namespace gpusched {
 namespace {
@@ -31,6 +33,40 @@ std::vector<std::string> cells_of_line(std::string_view line) {
 }
 
 }  // namespace
+
+double MeasuredCells::number(std::size_t which, double least) {
+  constexpr double most = 1e30;
+  const auto value = parse_number(text(which));
+  if (value && *value >= least && *value <= most) return *value;
+  fail(which, least < 0 ? "a number" : "a number that is not negative");
+  return 0;
+}
+
+double MeasuredCells::positive(std::size_t which) {
+  const double value = number(which, 0);
+  if (good() && value <= 0) fail(which, "a number above 0");
+  return value;
+}
+
+std::int64_t MeasuredCells::count(std::size_t which, std::int64_t least, std::int64_t most) {
+  const auto value = parse_integer(text(which));
+  if (value && *value >= least && *value <= most) return *value;
+  fail(which, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return least;
+}
+
+void MeasuredCells::fail(std::size_t which, const std::string& expected) {
+  if (error_) return;
+  error_ = Error{.message = "expected " + expected + ", found '" + excerpt(text(which)) + "'",
+                 .file = path_,
+                 .line = row_.line,
+                 .field = columns_[which].name};
+}
+
+Result<void> MeasuredCells::done() const {
+  if (error_) return Unexpected{*error_};
+  return {};
+}
 
 Result<void> for_each_measured_row(std::string_view text, const std::string& path,
                                    std::span<const MeasuredColumn> columns,
@@ -61,6 +97,21 @@ Result<void> for_each_measured_row(std::string_view text, const std::string& pat
     if (auto done = visit(row); !done) return done;
   }
   return {};
+}
+
+Result<void> for_each_measured_cells(const std::string& path, std::span<const MeasuredColumn> columns,
+                                     const std::function<void(MeasuredCells&)>& visit) {
+  const auto file = read_text_file(path);
+  if (!file) return Unexpected{file.error()};
+  bool any = false;
+  const auto read = for_each_measured_row(*file, path, columns, [&](const MeasuredRow& row) {
+    MeasuredCells cells(path, row, columns);
+    visit(cells);
+    any = true;
+    return cells.done();
+  });
+  if (!read || any) return read;
+  return Unexpected{Error{.message = "expected rows below a header", .file = path}};
 }
 
 }  // namespace gpusched

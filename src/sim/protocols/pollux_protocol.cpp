@@ -53,40 +53,18 @@ std::string name_of(const std::vector<std::int64_t>& gpus_on_nodes) {
 
 // ---- reading ----
 
-constexpr double most_number = 1e30;  // of any cell
-
-// The cells of a row as numbers; the first that is none stays as an error.
-class Cells {
+// The cells of a row as what the artifact measures.
+class Cells : public MeasuredCells {
  public:
-  Cells(const std::string& path, const MeasuredRow& row, std::span<const MeasuredColumn> columns)
-      : path_(path), row_(row), columns_(columns) {}
+  using MeasuredCells::MeasuredCells;
 
-  void fail(std::size_t which, std::string expected) {
-    if (error_) return;
-    error_ = Error{.message = "expected " + std::move(expected) + ", found '" + row_.cells[which] + "'",
-                   .file = path_,
-                   .line = row_.line,
-                   .field = columns_[which].name};
-  }
-  double number(std::size_t which, double least) {
-    const auto value = parse_number(row_.cells[which]);
-    if (value && *value >= least && *value <= most_number) return *value;
-    fail(which, least < 0 ? "a number" : "a number that is not negative");
-    return 0;
-  }
-  std::int64_t count(std::size_t which, std::int64_t least, std::int64_t most = 1'000'000'000) {
-    const auto value = parse_integer(row_.cells[which]);
-    if (value && *value >= least && *value <= most) return *value;
-    fail(which, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-    return least;
-  }
   std::string placement(std::size_t which) {
-    const std::string& text = row_.cells[which];
+    const std::string& gpus = text(which);
     const auto is_count = [](char c) { return c >= '1' && c <= '9'; };
-    if (text.empty() || text.size() > 1000 || !std::all_of(text.begin(), text.end(), is_count)) {
+    if (gpus.empty() || gpus.size() > 1000 || !std::all_of(gpus.begin(), gpus.end(), is_count)) {
       fail(which, "the GPUs on each node, a digit of 1 to 9 each");
     }
-    return text;
+    return gpus;
   }
   PolluxStep step(std::size_t which) {
     const PolluxStep step{number(which, 0), number(which + 1, 0)};
@@ -94,16 +72,6 @@ class Cells {
     if (step.sync_s > step.step_s) fail(which + 1, "no more seconds than step_time");
     return step;
   }
-  [[nodiscard]] Result<void> done() const {
-    if (error_) return Unexpected{*error_};
-    return {};
-  }
-
- private:
-  const std::string& path_;
-  const MeasuredRow& row_;
-  std::span<const MeasuredColumn> columns_;
-  std::optional<Error> error_;
 };
 
 Result<void> for_each_cells(const std::string& path, std::span<const MeasuredColumn> columns,

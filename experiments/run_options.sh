@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by experiments/*/run.sh: reads their options and sets the variables that experiments/README.md lists.
+# Sourced by experiments/*/run.sh: reads their options and sets the variables that experiments/README.md lists. Before, an experiment
+# may set takes=(NAME...), options of its own with a value; value NAME DEFAULT is what was given, else the default.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 fixtures=$root/traces/fixtures
+declare -A given=()
 smoke=false out='' build=$root/build/release traces=${GPUSCHED_TRACES:-$root/../shared/traces}
 while [ $# -gt 0 ]; do
   case $1 in
@@ -12,7 +14,14 @@ while [ $# -gt 0 ]; do
       [ $# -gt 1 ] || { echo "$1: expected a folder" >&2; exit 2; }
       case $1 in --out) out=$2 ;; --build) build=$2 ;; --traces) traces=$2 ;; esac
       shift ;;
-    *) echo "usage: $0 [--smoke] [--out FOLDER] [--build FOLDER] [--traces FOLDER]" >&2; exit 2 ;;
+    *)
+      if [[ $1 != --* || " ${takes[*]-} " != *" ${1#--} "* ]]; then
+        echo "usage: $0 [--smoke] [--out FOLDER] [--build FOLDER] [--traces FOLDER]${takes[*]:+$(printf ' [--%s VALUE]' "${takes[@]}")}" >&2
+        exit 2
+      fi
+      [ $# -gt 1 ] || { echo "$1: expected a value" >&2; exit 2; }
+      given[${1#--}]=$2
+      shift ;;
   esac
   shift
 done
@@ -30,6 +39,10 @@ if $smoke; then
   traces=$scratch/traces published=--no-published
   python3 "$root/experiments/smoke_traces.py" "$traces"
 fi
+
+value() {
+  printf '%s' "${given[$1]:-$2}"
+}
 
 # need FILE...: ends the experiment as skipped where one of its inputs is absent, and says where that can be had.
 need() {

@@ -155,12 +155,53 @@ def write_pollux(folder):
                for job, now in submissions(draws, 60, 300)])
 
 
+def write_carbon(folder):
+    """Hours and quarters of an hour with a daily wave; jobs for GAIA and for Let's Wait Awhile; a measured profile."""
+    draws = Draws(81)
+
+    def intensity(hour):
+        return 200 + 15 * abs(hour % 24 - 12) + draws.below(50)
+
+    write_csv(folder / "carbon/em_2022_AU-SA.csv", ["hour_of_2022", "gco2_per_kwh"],
+              [[hour, intensity(hour)] for hour in range(8760)])
+    begin = datetime.datetime(2019, 12, 31)
+    write_csv(folder / "carbon/lwa_2020_ger.csv", ["Time", "Carbon Intensity"],
+              [[begin + datetime.timedelta(minutes=15 * i), intensity(i // 4)] for i in range(4000)])
+    write_csv(folder / "carbon/lwa_ml_jobs.csv", ["job", "submit_min", "duration_min"],
+              [[job, 30 * draws.below(1000), 30 * (1 + draws.below(100))] for job in range(80)])
+    write_csv(folder / "gaia/pai_1k.csv", ["arrival_time", "length", "cpus"],
+              [[now, 5 + draws.below(draws.of([600, 9000, 40_000])), draws.of([1, 1, 2, 8])]
+               for _, now in submissions(draws, 120, 2000)])
+    lines = ["smoke:", "  instance: none", "  replicas:"]
+    for replicas in range(1, 6):
+        lines += [f"    {replicas}:", f"      power: {replicas * 100 + draws.below(60)}.5",
+                  f"      throughput: {replicas * 1000 - draws.below(300)}"]
+    path = folder / "energy/carbonadvisor_scale_profile.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_zeus(folder):
+    draws = Draws(91)
+    header = ["dataset", "network", "batch_size", "optimizer", "power_limit", "time_per_epoch", "average_power"]
+    write_csv(folder / "profiles/zeus/summary_power_v100.csv", header,
+              [["smoke", "net", batch, "adam", limit, 10 + 2000 / (limit + draws.below(40)), limit * 3 / 4 + draws.below(20)]
+               for batch in (16, 32, 64) for limit in range(100, 275, 25)])
+
+
+def write_starburst(folder):
+    draws = Draws(101)
+    write_csv(folder / "starburst/starburst_tab4_rate16.csv", ["job", "submit_h", "runtime_h", "gpus"],
+              [[job, now / 64, (1 + draws.below(200)) / 64, draws.of([1, 1, 2, 4, 8, 12])]
+               for job, now in submissions(draws, 150, 8)])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
     for write in (write_tiresias, write_muri, write_lublin, write_openb, write_philly_attempts, write_pai, write_gavel,
-                  write_pollux):
+                  write_pollux, write_carbon, write_zeus, write_starburst):
         write(folder)
 
 

@@ -4,9 +4,8 @@
 /// intensity of the grid, in a cloud with reserved, on-demand and spot capacity.
 ///
 /// It is not the engine: time is counted in slots of 5 s, nothing limits how many jobs run. Quirks, all kept:
-///  - arrival and length are rounded down to slots; the queue, and with it the wait that is allowed, goes by the
-///  rounded
-///    length (below 2 h: short), what may run on spot by the length of the file (at most 2 h);
+///  - arrival and length are rounded down to slots; the queue, and with it the wait, goes by the rounded length (below
+///    2 h: short), what may run on spot by the length of the file (at most 2 h);
 ///  - a start that is chosen once reckons with the mean length of its queue, rounded down; 2 h count in both means;
 ///  - a job takes reserved capacity only if all of its cpus fit at its start, and all of what it takes it keeps to its
 ///    end; what is freed in a slot can be taken in the next;

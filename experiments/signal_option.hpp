@@ -12,7 +12,7 @@
 #include "src/base/csv_text.hpp"
 #include "src/base/number_text.hpp"
 #include "src/program/commands.hpp"
-#include "traces/core/signal_reader.hpp"
+#include "src/world/signal_reader.hpp"
 
 namespace gpusched {
 

@@ -13,7 +13,7 @@
 #include "src/sim/protocols/starburst_protocol.hpp"
 #include "src/sim/protocols/zeus_protocol.hpp"
 #include "tests/support/files.hpp"
-#include "traces/core/signal_reader.hpp"
+#include "src/world/signal_reader.hpp"
 
 namespace gpusched {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "src/calibration/profile/measured_csv.hpp"
 #include "src/policies/carbon/start_rules.hpp"
-#include "traces/core/signal_reader.hpp"
+#include "src/world/signal_reader.hpp"
 
 namespace gpusched {
 namespace {

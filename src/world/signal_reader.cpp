@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/signal_reader.hpp"
+#include "src/world/signal_reader.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/visible_text.hpp"
-#include "traces/core/csv_rows.hpp"
+#include "src/world/csv_rows.hpp"
 
 namespace gpusched {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "traces/core/signal_reader.hpp"
+#include "src/world/signal_reader.hpp"
 
 #include <gtest/gtest.h>
 

@@ -160,8 +160,6 @@ struct TrainConfig {
   std::string format = "auto";
   std::string columns, where, qos;  ///< as ReadOptions takes them
   bool drop_bad_rows = false, backlog = false;
-  bool backlog = false;
-  std::string qos;  ///< as ReadOptions takes it
   std::string cluster;
   ConditionOptions conditions = {};  ///< of every window; learn() puts what they hold into `env`
   EnvOptions env = {};               ///< without the conditions and placement

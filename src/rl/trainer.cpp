@@ -75,8 +75,6 @@ Result<RunInput> load_train_input(const TrainConfig& config) {
   request.reading.drop_bad_rows = config.drop_bad_rows;
   request.reading.backlog = config.backlog;
   request.reading.qos = config.qos;
-  request.reading.backlog = config.backlog;
-  request.reading.qos = config.qos;
   request.cluster = config.cluster;
   request.placement = config.conditions.placement;
   request.oversize = Oversize::drop;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "src/sim/log_evaluation.hpp"
+#include "src/world/fit_to_cluster.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/interval_promise.hpp"
 #include "traces/core/trace.hpp"

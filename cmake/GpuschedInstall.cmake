@@ -13,7 +13,7 @@ if(GPUSCHED_BUILD_CLI)
   export(EXPORT gpuschedTargets NAMESPACE gpusched::)
   export(EXPORT gpuschedSimTargets NAMESPACE gpusched::)
   install(EXPORT gpuschedSimTargets NAMESPACE gpusched:: DESTINATION ${folder_of_package} COMPONENT development)
-  foreach(folder src/base src/policies src/calibration/profile src/sim src/report src/sweep traces)
+  foreach(folder src/base src/conditions src/policies src/calibration/profile src/sim src/report src/sweep src/world traces)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gpusched-sim/${folder}
       COMPONENT development
       FILES_MATCHING PATTERN *.hpp PATTERN *.def PATTERN fixtures EXCLUDE PATTERN models EXCLUDE PATTERN page EXCLUDE

@@ -200,7 +200,7 @@ struct ReferenceSlurmBackfill {
 
 /// Every waiting job has a reservation, made when it comes: the earliest hole. After an end that was not expected,
 /// reservations that no longer hold are made anew, in order, and then each job in order moves to its earliest hole. At
-/// most `depth` jobs have reservations, in order of arrival.
+/// most `depth` jobs have reservations, in order of first arrival.
 class ReferenceConservative {
  public:
   ReferenceConservative(ReferenceBackfill how, std::size_t depth) : how_(std::move(how)), depth_(depth) {}
@@ -214,7 +214,7 @@ class ReferenceConservative {
     for (const ReferenceJob* job : world.ended()) surprised = surprised || job->planned_end != world.now();
     surprised = correct_planned_ends(world) || surprised;
     if (surprised) plan_anew(world);
-    unplanned_.insert(unplanned_.end(), world.came().begin(), world.came().end());
+    for (ReferenceJob* job : world.came()) wait_for_plan(job);
     for (bool started = true; started;) {
       take_in(world);
       started = start_due(world);
@@ -275,6 +275,13 @@ class ReferenceConservative {
       plan.start = hole(world, *plan.job, kept);
       kept.push_back(plan);
     }
+  }
+
+  // A job that failed keeps the place of its first arrival among those without a reservation.
+  void wait_for_plan(ReferenceJob* job) {
+    const auto place = [](const ReferenceJob* other) { return std::pair(other->submit, other->id); };
+    const auto before = [&](const ReferenceJob* a, const ReferenceJob* b) { return place(a) < place(b); };
+    unplanned_.insert(std::upper_bound(unplanned_.begin(), unplanned_.end(), job, before), job);
   }
 
   void take_in(const ReferenceSimulator& world) {

@@ -64,6 +64,7 @@ class ReferenceSimulator {
         came_.clear();
         something = end_jobs();
         if (first) something = submit_jobs() || something;
+        line_up();
         if (first) something = wakes_.erase(now_) > 0 || something;
         if (something) rule_(*this);
       }
@@ -85,7 +86,7 @@ class ReferenceSimulator {
   std::vector<ReferenceJob*>& list() { return list_; }
   /// Whose attempts ended just now (in order of their starts), of finished jobs and of those that wait again.
   [[nodiscard]] const std::vector<ReferenceJob*>& ended() const { return ended_; }
-  /// Who began to wait just now: those of `ended` that go on, then new jobs.
+  /// Who began to wait just now, by submission: those of `ended` that go on, and new jobs.
   [[nodiscard]] const std::vector<ReferenceJob*>& came() const { return came_; }
   [[nodiscard]] std::vector<ReferenceJob*> waiting() const { return those(false); }
   /// Of the whole trace.
@@ -159,8 +160,14 @@ class ReferenceSimulator {
 
   void join(ReferenceJob& job) {
     job.remaining = job.attempts[job.attempt];
-    list_.push_back(&job);
     came_.push_back(&job);
+  }
+
+  // Those of one instant by submission, whether they come or come back.
+  void line_up() {
+    std::sort(came_.begin(), came_.end(),
+              [](auto* a, auto* b) { return std::pair(a->submit, a->id) < std::pair(b->submit, b->id); });
+    list_.insert(list_.end(), came_.begin(), came_.end());
   }
 
   // A job that a cost prolonged lines up behind those that had its new key before.

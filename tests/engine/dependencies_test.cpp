@@ -69,7 +69,7 @@ TEST(Dependencies, ThatCannotBeAreRefused) {
   EXPECT_TRUE(linked({{"a", {}}, {"b", {"z"}}}, true)->dependencies().is_empty());
   EXPECT_EQ(linked({{"a", {"a"}}}).error().to_string(), "after: jobs wait for each other: job 'a' for job 'a'");
   EXPECT_EQ(linked({{"x", {"c"}}, {"a", {"b"}}, {"b", {"c"}}, {"c", {"a"}}}).error().to_string(),
-            "after: jobs wait for each other: job 'c' for job 'a' for job 'b' for job 'c'");
+            "after: jobs wait for each other: job 'a' for job 'b' for job 'c' for job 'a'");
   std::vector<std::pair<std::string, std::vector<std::string>>> ring;
   for (int i = 0; i < 8; ++i) ring.push_back({std::to_string(i), {std::to_string((i + 1) % 8)}});
   EXPECT_EQ(linked(ring).error().to_string(),

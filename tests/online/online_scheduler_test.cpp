@@ -173,16 +173,16 @@ RC_GTEST_PROP(OnlineScheduler, AHostWhoseNodesFailGetsTheReplayOfTheirLog, ()) {
 
 TEST(OnlineScheduler, JobsMayEndEarlierAndLaterThanAnnounced) {
   Script host("sjf");
-  for (const auto& job : {job_of("short", 2, 10), job_of("middle", 2, 20), job_of("long", 2, 30)}) {
+  for (const auto& job : {job_of("brief", 2, 10), job_of("longer", 2, 20), job_of("longest", 2, 30)}) {
     ASSERT_TRUE(host.scheduler.submit(job));
   }
-  EXPECT_EQ(host.at(0), "+short");
-  ASSERT_TRUE(host.scheduler.finish("short"));
-  EXPECT_EQ(host.at(3), "+middle");
+  EXPECT_EQ(host.at(0), "+brief");
+  ASSERT_TRUE(host.scheduler.finish("brief"));
+  EXPECT_EQ(host.at(3), "+longer");
   EXPECT_EQ(host.at(23), "");  // it should have ended
   EXPECT_EQ(host.at(50), "");
-  ASSERT_TRUE(host.scheduler.finish("middle"));
-  EXPECT_EQ(host.at(70), "+long");
+  ASSERT_TRUE(host.scheduler.finish("longer"));
+  EXPECT_EQ(host.at(70), "+longest");
   EXPECT_EQ(host.scheduler.engine()->end(JobId{1}), whole_seconds(70));
   EXPECT_EQ(host.scheduler.unfinished(), 1u);
 }

@@ -118,7 +118,7 @@ with tempfile.TemporaryDirectory() as name:
     expect_refused([HELLO], 'standard input ended before the message "end"')
     expect_refused([HELLO.replace("1,", "2,")],
                    f"{at}1: /version: expected 1, the version of the protocol that this program has")
-    expect_refused([HELLO.replace('"cluster":', '"clusters":')], f"{at}1: /clusters: unknown key")
+    expect_refused([HELLO.replace('"cluster":', '"clusters":')], f"{at}1: /clusters: unknown key (did you mean 'cluster'?)")
     expect_refused(['{"type":"events"}'], f"{at}1: /protocol: is missing")
     expect_refused([HELLO, "[]"], f"{at}2: expected an object")
     expect_refused([HELLO, '{"type":"stop"}'], f"{at}2: /type: expected events|end")

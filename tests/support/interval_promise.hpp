@@ -87,5 +87,9 @@ inline std::uint64_t interval_seed(std::uint64_t otherwise) {
 inline std::size_t interval_trials(std::size_t otherwise) {
   return interval_setting("GPUSCHED_INTERVAL_TRIALS", otherwise);
 }
+// Whether every cell is run, as scripts/deep_test.sh and who sets the trials want it, or those that tell most.
+inline bool every_interval_cell() {
+  return std::getenv("GPUSCHED_INTERVAL_TRIALS") != nullptr || std::getenv("GPUSCHED_RANDOM_RUNS") != nullptr;
+}
 
 }  // namespace gpusched::test

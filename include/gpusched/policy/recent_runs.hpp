@@ -26,8 +26,9 @@ class FadingWeight {
   void step() { now_ *= growth_; }
   /// The weight of what is added now. All that was added is to be divided by it.
   [[nodiscard]] double now() const { return now_; }
-  /// Before now() leaves the range of numbers: everything that was added is to be multiplied by what this returns.
+  /// Whether renew() is due, before now() leaves the range of numbers.
   [[nodiscard]] bool is_due() const { return now_ > 1e150; }
+  /// Begins anew at 1; everything that was added is to be multiplied by what this returns.
   double renew() { return 1 / std::exchange(now_, 1.0); }
 
  private:

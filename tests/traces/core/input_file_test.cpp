@@ -128,11 +128,11 @@ TEST(PackedFiles, WithoutAChecksumAreNoted) {
 // 2 GiB of blank lines are a few megabytes of gz and some hundred bytes of bz2.
 TEST(PackedFiles, MayNotUnpackWithoutBound) {
   const std::string blank(std::size_t{64} << 20, '\n');
-  std::string bomb = packed_files({{"x", jobs_text(5)}}, ARCHIVE_FILTER_BZIP2);
-  const std::string member = packed_files({{"x", blank}}, ARCHIVE_FILTER_BZIP2);
+  std::string bomb = packed_files({{"x", jobs_text(5)}}, ARCHIVE_FILTER_GZIP);
+  const std::string member = packed_files({{"x", blank}}, ARCHIVE_FILTER_GZIP);
   for (int i = 0; i < 32; ++i) bomb += member;
-  EXPECT_NE(error_of(trace_of(bomb)).find("unpacks to more than 1 GiB and 250 times its own size"), std::string::npos)
-      << error_of(trace_of(bomb));
+  const std::string error = error_of(trace_of(bomb));
+  EXPECT_NE(error.find("unpacks to more than 1 GiB and 250 times its own size"), std::string::npos) << error;
 }
 
 TEST(Archives, SayWhichFileIsRead) {

@@ -29,7 +29,7 @@ CONDITIONS = """
 ## Conditions
 
 `placement`, `preemption`, `failures`, `stages`, `elastic`, `changes` and `fidelity` of a [replay](#replay) have the same key and the same option in
-every command; Python's functions and `VectorEnv` call them by the option (`restart_cost=60`). Who does not take one:
+every command; Python's functions and `VectorEnv` call them by the option (`restart_cost=60`). Commands that do not take all:
 
 """
 # What is refused, in the order of the table of conditions.

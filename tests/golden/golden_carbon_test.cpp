@@ -12,8 +12,8 @@
 #include "src/sim/protocols/lwa_protocol.hpp"
 #include "src/sim/protocols/starburst_protocol.hpp"
 #include "src/sim/protocols/zeus_protocol.hpp"
-#include "tests/support/files.hpp"
 #include "src/world/signal_reader.hpp"
+#include "tests/support/files.hpp"
 
 namespace gpusched {
 namespace {

@@ -19,7 +19,7 @@ for line in sys.stdin:
     message = json.loads(line)
     if message["type"] == "hello":
         nodes = [node["gpus"] for node in message["cluster"]["nodes"]]
-        free = sum(nodes)
+        free = sum(nodes) - sum(nodes[node] for node in message.get("nodes_out", []))
         send({"type": "hello", "protocol": "gpusched", "version": 1, "name": "fifo"})
     elif message["type"] == "end":
         break

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host: runs the jobs of a csv file (job_id,submit_s,work_s,tasks,gpu_milli_per_task) and lets gpusched decide.
 
-host.py JOBS.csv CLUSTER -- gpusched serve --policy NAME     prints job_id,start_s,end_s"""
+host.py JOBS.csv CLUSTER [NODES_OUT] -- gpusched serve --policy NAME     prints job_id,start_s,end_s
+
+NODES_OUT: nodes that are out of service all the time, by number, such as 0,3"""
 import csv, json, subprocess, sys
 
-if "--" not in sys.argv[3:4] or len(sys.argv) < 5:
+if "--" not in sys.argv[3:5] or sys.argv[-1] == "--":
     print(__doc__)
     sys.exit(0 if {"-h", "--help"} & {*sys.argv} else 2)
 MICRO = 1_000_000
-jobs_file, cluster, command = sys.argv[1], sys.argv[2], sys.argv[4:]
+ours, command = sys.argv[1:sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1:]
+jobs_file, cluster, nodes_out = ours[0], ours[1], [int(node) for node in ours[2].split(",")] if ours[2:] else []
 scheduler = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -29,7 +32,8 @@ with open(jobs_file) as file:
     jobs = sorted(map(job, csv.DictReader(file)), key=lambda job: job["submit_us"])
 left = {job["id"]: job["duration_us"] for job in jobs}
 start, end, runs, arriving, call = {}, {}, {}, list(jobs), None  # runs: when each running job will end
-ask({"type": "hello", "protocol": "gpusched", "version": 1, "cluster": cluster, "jobs": jobs})
+ask({"type": "hello", "protocol": "gpusched", "version": 1, "cluster": cluster, "jobs": jobs,
+     "nodes_out": nodes_out})
 while arriving or runs or call is not None:
     now = min([j["submit_us"] for j in arriving[:1]] + list(runs.values()) + [call] * (call is not None))
     events = [{"event": "job_finished", "id": id} for id, at in runs.items() if at == now]

@@ -2,6 +2,7 @@
 #include "src/process/host_session.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -99,6 +100,8 @@ Result<std::string> HostSession::answer_hello(const Json& message) {
   fields.require("cluster");
   const Json* const machines = fields.find("cluster");
   const Json* const jobs = fields.find("jobs");
+  std::vector<std::int64_t> nodes_out;
+  fields.read("nodes_out", nodes_out, 0);
   if (auto read = fields.finish(); !read) return Unexpected{placed(read.error())};
   auto cluster = cluster_of(*machines);
   if (!cluster) return wrong(cluster.error().message, "/cluster" + cluster.error().field);
@@ -110,12 +113,27 @@ Result<std::string> HostSession::answer_hello(const Json& message) {
     return make_policy(policies(), spec, {.jobs = &table, .cluster = &nodes, .seed = seed});
   };
   scheduler_.emplace(counts ? cluster->pooled() : *std::move(cluster), make, options, nodes_may_fail);
+  if (auto told = take_nodes_out(nodes_out); !told) return Unexpected{told.error()};
   if (jobs != nullptr) {
     if (auto announced = announce_jobs(*jobs); !announced) return Unexpected{announced.error()};
   }
   Json answer = greeting();
   answer["name"] = options_.policy;
   return message_line(answer);
+}
+
+Result<void> HostSession::take_nodes_out(const std::vector<std::int64_t>& nodes) {
+  if (!nodes.empty() && options_.conditions.placement == count_placement) {
+    return wrong("expected another --placement than count, which knows no nodes", "/nodes_out");
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::int64_t most = std::numeric_limits<std::uint32_t>::max();
+    const auto node = static_cast<std::uint32_t>(std::clamp(nodes[i], std::int64_t{0}, most));
+    auto told = nodes[i] == std::int64_t{node} ? scheduler_->out_at_start(NodeId{node})
+                                               : unexpected("no node " + std::to_string(nodes[i]));
+    if (!told) return wrong(told.error().message, "/nodes_out/" + std::to_string(i));
+  }
+  return {};
 }
 
 Result<void> HostSession::announce_jobs(const Json& jobs) {

@@ -48,6 +48,7 @@ class HostSession {
   Result<std::string> answer_hello(const Json& message);
   Result<std::string> answer_events(const Json& message);
   Result<void> take_event(const Json& event, const std::string& path);
+  Result<void> take_nodes_out(const std::vector<std::int64_t>& nodes);
   Result<void> announce_jobs(const Json& jobs);
   [[nodiscard]] Error placed(Error error) const;
   [[nodiscard]] Unexpected wrong(std::string message, std::string field = {}) const;

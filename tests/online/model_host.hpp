@@ -43,6 +43,7 @@ struct HostManner {
   bool knows = true;                     ///< the durations of jobs
   bool nodes_may_fail = false;           ///< as OnlineScheduler takes it
   std::vector<NodeChange> changes = {};  ///< of its nodes, by time
+  std::vector<NodeId> out = {};          ///< of its nodes, those that are out of service when the run begins
 };
 
 inline OnlineJob online_job(const JobTable& jobs, JobId job, bool with_duration = true) {
@@ -70,6 +71,9 @@ class ModelHost {
 
   /// Until nothing is left to happen. Error: the scheduler's.
   Result<void> run() {
+    for (const NodeId node : manner_.out) {
+      if (auto told = scheduler_->out_at_start(node); !told) return told;
+    }
     if (manner_.announces) {
       for (std::uint32_t i = 0; i < jobs_->size(); ++i) {
         auto told = scheduler_->announce(online_job(*jobs_, JobId{i}, manner_.knows), jobs_->submit(JobId{i}));

@@ -43,6 +43,7 @@ const EngineOptions dear_preemption{.preemption = {.checkpoint = whole_seconds(1
 void expect_replay(const JobTable& jobs, const Cluster& cluster, const std::string& policy, HostManner manner,
                    const EngineOptions& options) {
   NodeFailures failures;
+  for (const NodeId node : manner.out) failures.add_changes({{{.time = Time{} - end_of_time, .node = node}}});
   failures.add_changes(manner.changes);
   OnlineScheduler scheduler(cluster, maker(policy), options, manner.nodes_may_fail);
   ModelHost host(jobs, scheduler, manner, options.preemption);
@@ -169,6 +170,41 @@ RC_GTEST_PROP(OnlineScheduler, AHostWhoseNodesFailGetsTheReplayOfTheirLog, ()) {
     if (policy == "saf+conservative" && !manner.announces) continue;
     expect_replay(jobs, cluster, policy, manner, free_preemption);
   }
+}
+
+// They stay away where nodes may not fail, and come back by the changes of a host whose nodes may.
+RC_GTEST_PROP(OnlineScheduler, AHostThatBeginsWithoutSomeOfItsNodesGetsTheReplayOfTheirLog, ()) {
+  const Cluster cluster = *clusters();
+  const auto rows = first_rows(rows_that_fit(*mixed_rows(), cluster), 15);
+  RC_PRE(!rows.empty());
+  const JobTable jobs = table_of(rows);
+  const auto nodes = static_cast<std::uint32_t>(cluster.nodes.size());
+  HostManner manner{.announces = *rc::gen::arbitrary<bool>(), .nodes_may_fail = *rc::gen::arbitrary<bool>()};
+  if (manner.nodes_may_fail) manner.changes = *node_changes(nodes);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    if (!*rc::gen::arbitrary<bool>()) continue;
+    manner.out.push_back(NodeId{node});
+    const auto first = std::find_if(manner.changes.begin(), manner.changes.end(),
+                                    [&](const NodeChange& change) { return change.node == NodeId{node}; });
+    if (first != manner.changes.end()) manner.changes.erase(first);  // it goes down
+  }
+  for (const std::string policy : some_policies) {
+    if (policy == "saf+conservative" && !manner.announces) continue;
+    expect_replay(jobs, cluster, policy, manner, manner.nodes_may_fail ? free_preemption : dear_preemption);
+  }
+}
+
+TEST(OnlineScheduler, ANodeThatIsOutAtTheStartComesBack) {
+  OnlineScheduler scheduler(Cluster::homogeneous(2, 1), maker("fifo"), {}, true);
+  const auto error = [](const Result<void>& result) { return result ? "" : result.error().message; };
+  ASSERT_TRUE(scheduler.out_at_start(NodeId{1}));
+  EXPECT_EQ(error(scheduler.out_at_start(NodeId{1})), "node 1 is out of service already");
+  EXPECT_EQ(error(scheduler.out_at_start(NodeId{2})), "no node 2; there are 2");
+  for (const char* id : {"a", "b"}) ASSERT_TRUE(scheduler.submit(job_of(id, 1, 10)));
+  EXPECT_EQ(actions(scheduler, scheduler.decide(Time{})), "+a");
+  EXPECT_EQ(error(scheduler.out_at_start(NodeId{0})), "node 0 is out from the start, told after the first decision");
+  ASSERT_TRUE(scheduler.node_up(NodeId{1}));
+  EXPECT_EQ(actions(scheduler, scheduler.decide(whole_seconds(1))), "+b");
 }
 
 TEST(OnlineScheduler, JobsMayEndEarlierAndLaterThanAnnounced) {

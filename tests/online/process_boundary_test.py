@@ -41,8 +41,8 @@ def native(jobs, policy, folder, *more):
         return {row["job_id"]: (float(row["first_start_s"]), float(row["end_s"])) for row in csv.DictReader(file)}
 
 
-def hosted(jobs, policy):
-    done = run(sys.executable, examples / "host.py", jobs, "2x4", "--", gpusched, "serve", "--policy", policy)
+def hosted(jobs, policy, *nodes_out):
+    done = run(sys.executable, examples / "host.py", jobs, "2x4", *nodes_out, "--", gpusched, "serve", "--policy", policy)
     expect(f"exit code of host.py with {policy}", (done.returncode, done.stderr), (0, ""))
     rows = csv.DictReader(done.stdout.splitlines())
     return {row["job_id"]: (float(row["start_s"]), float(row["end_s"])) for row in rows}
@@ -106,6 +106,53 @@ with tempfile.TemporaryDirectory() as name:
     if found == native(jobs, "fifo", folder / "sound-fifo"):
         problems.append("no failure changed anything")
 
+    # Nodes that are out when the run begins, in both directions: the scheduler starts nothing there.
+    out = folder / "out.csv"
+    out.write_text("time_s,node,event\n-5,0,down\n130,0,up\n")
+    away = folder / "away.csv"
+    away.write_text("time_s,node,event\n-5,1,down\n")
+    small_jobs = folder / "small_jobs.csv"
+    small_jobs.write_text("\n".join(["job_id,submit_s,work_s,tasks,gpu_milli_per_task"] + [
+        f"j{i},{submit},{work},{1 + tasks % 4},1000" for i, (submit, work, tasks) in enumerate(job_rows(60))]) + "\n")
+    for number, file in enumerate([out, away]):
+        expect(f"external scheduler with {file.name}",
+               native(small_jobs, program, folder / f"out-program{number}", "--failures", file),
+               native(small_jobs, "fifo", folder / f"out-fifo{number}", "--failures", file))
+    for number, policy in enumerate(["fifo", "saf+conservative", "srtf"]):
+        expect(f"host without a node, {policy}", hosted(small_jobs, policy, "1"),
+               native(small_jobs, policy, folder / f"out-host{number}", "--failures", away))
+
+    # What the greeting says of them: nodes that are out, spares, and nothing where all are in service, so that
+    # schedulers that know nothing of it go on.
+    recorder = folder / "recorder.py"
+    recorder.write_text("import json, sys\nhello = json.loads(sys.stdin.readline())\nout = open(sys.argv[1], 'w')\n"
+                        "def send(m): print(json.dumps(m), flush=True)\n"
+                        "send({'type': 'hello', 'protocol': 'gpusched', 'version': 1})\nprint(json.dumps(hello.get('nodes_out')), file=out)\n"
+                        "for line in sys.stdin:\n  m = json.loads(line)\n  if m['type'] == 'end': break\n"
+                        "  print(m['time_us'], *(e['event'] + str(e.get('node', '')) for e in m['events']), file=out, flush=True)\n"
+                        "  send({'type': 'decisions', 'time_us': m['time_us'], 'decisions': [{'decision': 'start', 'id': e['job']['id']}"
+                        " for e in m['events'] if e['event'] == 'job_submitted']})\n")
+    late = folder / "late.csv"
+    late.write_text("job_id,submit_s,work_s,tasks,gpu_milli_per_task\na,100,10,1,1000\nb,200,10,1,1000\n")
+    log, spares, at_start = folder / "log.csv", folder / "spares.json", folder / "at_start.csv"
+    log.write_text("time_s,node,event\n0,0,down\n200,0,up\n")
+    spares.write_text('{"spares": 2, "trace": "log.csv"}')
+    at_start.write_text("time_s,node,event\n100,1,down\n150,1,up\n150,2,down\n")
+    for more, said in [([], ["null", "100000000 job_submitted", "110000000 job_finished", "200000000 job_submitted",
+                             "210000000 job_finished"]),
+                       (["--failures", log], ["[0]", "100000000 job_submitted", "110000000 job_finished",
+                                              "200000000 node_up0 job_submitted", "210000000 job_finished"]),
+                       (["--failures", spares], ["[0, 3]", "100000000 job_submitted", "110000000 job_finished",
+                                                 "200000000 job_submitted", "210000000 job_finished"]),
+                       (["--failures", at_start], ["[1]", "100000000 job_submitted", "110000000 job_finished",
+                                                   "150000000 node_up1 node_down2", "200000000 job_submitted",
+                                                   "210000000 job_finished"])]:
+        written = folder / "heard.txt"
+        done = run(gpusched, "replay", late, "--cluster", "4x1", "--policy",
+                   f"program:{sys.executable} {recorder} {written}", *more)
+        expect(f"exit code with {more[1:]}", (done.returncode, done.stderr), (0, ""))
+        expect(f"what a scheduler hears with {more[1:]}", written.read_text().splitlines(), said)
+
     # What docs/process-boundary.md shows.
     shown = [line for line in (source / "docs/process-boundary.md").read_text().splitlines() if line.startswith('{"')]
     said, answers = shown[:len(shown) // 2], shown[len(shown) // 2:]
@@ -128,6 +175,9 @@ with tempfile.TemporaryDirectory() as name:
     expect_refused([HELLO, events(0, '{"event":"node_down","node":0}')],
                    f"{at}2: /events/0: node 0 changes, but the scheduler was made for nodes that do not")
     failing_hello = HELLO.replace('"version"', '"nodes_may_fail":true,"version"')
+    for nodes, what in [("[7]", "/nodes_out/0: no node 7; there are 1"), ("[-1]", "/nodes_out/0: no node -1"), ("[0,0]", "/nodes_out/1: node 0 is out of service already"),
+                        ("0", '/nodes_out: expected a list of numbers, not 0')]:
+        expect_refused([HELLO.replace('"version"', f'"nodes_out":{nodes},"version"')], f"{at}1: {what}")
     expect_refused([failing_hello, events(0, '{"event":"node_down","node":9}')], f"{at}2: /events/0: no node 9; there are 1")
     said = [failing_hello, events(0, JOB), events(3, '{"event":"node_down","node":0}'), events(4, '{"event":"node_up","node":0}'),
             '{"type":"end"}']

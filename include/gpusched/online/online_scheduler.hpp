@@ -102,6 +102,17 @@ class OnlineScheduler {
     return {};
   }
 
+  /// The node is out of service when the run begins, and stays so until node_up(). Only before the first decision.
+  /// Errors: no such node; it was told before.
+  Result<void> out_at_start(NodeId node) {
+    const std::string name = "node " + std::to_string(index(node));
+    if (!steps_.empty()) return unexpected(name + " is out from the start, told after the first decision");
+    if (auto known = check_node(node, false); !known) return known;
+    is_down_[index(node)] = true;
+    changes_.push_back({.time = Time{} - end_of_time, .node = node, .up = false});
+    return {};
+  }
+
   /// The announced job of that id is submitted at the instant of the next decision. Errors: it is unknown, or was
   /// submitted before.
   Result<void> submit(const std::string& id) {
@@ -300,14 +311,21 @@ class OnlineScheduler {
     return known->second;
   }
 
+  // There is such a node, and it is not in or out of service already.
+  [[nodiscard]] Result<void> check_node(NodeId node, bool up) const {
+    const std::string name = "node " + std::to_string(index(node));
+    if (index(node) >= is_down_.size())
+      return unexpected("no " + name + "; there are " + std::to_string(is_down_.size()));
+    if (is_down_[index(node)] != up) return unexpected(name + " is " + (up ? "in" : "out of") + " service already");
+    return {};
+  }
+
   Result<void> change_node(NodeId node, bool up) {
     const std::string name = "node " + std::to_string(index(node));
     const PreemptionCost& cost = options_.preemption;
     if (!nodes_may_fail_) return unexpected(name + " changes, but the scheduler was made for nodes that do not");
     if (cost.checkpoint + cost.restart > Time{}) return unexpected(name + " changes, which needs free preemption");
-    if (index(node) >= is_down_.size())
-      return unexpected("no " + name + "; there are " + std::to_string(is_down_.size()));
-    if (is_down_[index(node)] != up) return unexpected(name + " is " + (up ? "in" : "out of") + " service already");
+    if (auto known = check_node(node, up); !known) return known;
     is_down_[index(node)] = !up;
     changes_now_.push_back({.node = node, .up = up});
     return {};
@@ -316,9 +334,8 @@ class OnlineScheduler {
   // What is known to the host so far. A change beyond the end of time makes the engine follow nodes from the beginning.
   [[nodiscard]] NodeFailures failures() const {
     NodeFailures failures;
-    if (!nodes_may_fail_) return failures;
     std::vector<NodeChange> changes = changes_;
-    changes.push_back({.time = end_of_time, .node = NodeId{0}, .up = false});
+    if (nodes_may_fail_) changes.push_back({.time = end_of_time, .node = NodeId{0}, .up = false});
     failures.add_changes(changes);
     return failures;
   }

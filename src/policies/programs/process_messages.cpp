@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/policies/programs/process_messages.hpp"
 
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "src/base/name_text.hpp"
 
@@ -133,6 +135,21 @@ Json machines_json(const Cluster& cluster) {
   json["nodes"] = Json::array();
   for (const Node& node : cluster.nodes) json["nodes"].push_back(node_json(cluster, node));
   return json;
+}
+
+Json nodes_out_json(const View& view) {
+  std::vector<bool> out(view.cluster().node_count());
+  for (std::uint32_t node = 0; node < out.size(); ++node) out[node] = !view.cluster().is_up(NodeId{node});
+  const std::span<const Event> events = view.events();
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    if (event->kind == EventKind::node_down) out[index(event->node)] = false;
+    if (event->kind == EventKind::node_up) out[index(event->node)] = true;
+  }
+  Json list = Json::array();
+  for (std::uint32_t node = 0; node < out.size(); ++node) {
+    if (out[node]) list.push_back(node);
+  }
+  return list;
 }
 
 std::string_view action_word(OnlineAction action) {

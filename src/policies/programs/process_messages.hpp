@@ -41,6 +41,9 @@ Json decisions_json(Time now, const std::vector<OnlineCommand>& commands, Time c
 /// The machines in the form of a cluster file, each node by itself.
 Json machines_json(const Cluster& cluster);
 
+/// The nodes that were out of service before the events of this instant.
+Json nodes_out_json(const View& view);
+
 /// "start", "preempt", "move".
 std::string_view action_word(OnlineAction action);
 /// The nodes of a command.

@@ -64,7 +64,7 @@ class ProgramPolicy {
 
   void decide(const OracleView& view, Decision& decision) {
     now_ = view.now();
-    if (program_ == nullptr) start();
+    if (program_ == nullptr) start(view);
     send(events_message(view));
     const Json answer = receive();
     for (const ProgramCommand& command : commands_of(answer, decision)) carry_out(command, view, decision);
@@ -78,12 +78,15 @@ class ProgramPolicy {
     fail(error.to_string());
   }
 
-  void start() {
+  // Programs that know no "nodes_out" work as before where every node is in service.
+  void start(const View& view) {
     if (is_late_) fail("a program cannot be copied in the middle of a run");
     auto program = LineProgram::start(command_);
     if (!program) fail(program.error().to_string());
     program_ = std::make_unique<LineProgram>(*std::move(program));
-    send(hello_);
+    Json hello = hello_;
+    if (Json out = nodes_out_json(view); !out.empty()) hello["nodes_out"] = std::move(out);
+    send(hello);
     JsonFields fields(receive(), "");
     read_greeting(fields);
     std::string ignored;

@@ -80,11 +80,6 @@ Result<void> load_changes(const ConditionOptions& options, JobTable& jobs, const
   if (options.changes.empty()) return {};
   auto changes = read_job_changes(options.changes, jobs, cluster);
   if (!changes) return Unexpected{changes.error()};
-  const auto resizes = [](const JobChange& change) { return change.kind == JobChange::Kind::size; };
-  if (!options.elastic.empty() && std::any_of(changes->all().begin(), changes->all().end(), resizes)) {
-    return bad_option("changes",
-                      "expected no changes of gpus beside --elastic, whose curves say which sizes a job has");
-  }
   conditions.changes = *std::move(changes);
   return {};
 }
@@ -93,11 +88,10 @@ Result<void> load_elastic(const ConditionOptions& options, const JobTable& jobs,
   if (options.elastic.empty()) return {};
   auto elastic = read_elastic(options.elastic, jobs);
   if (!elastic) return Unexpected{elastic.error()};
-  const auto& curves = elastic->model.curves();
-  const bool phases =
-      std::any_of(curves.begin(), curves.end(), [](const auto& curve) { return curve.phases.size() > 1; });
-  if (phases && options.preemption.periodic_checkpoint > Time{}) {
-    return bad_option("preemption.checkpoint_write_s", "expected none beside the phases of --elastic");
+  for (const JobChange& change : conditions.changes.all()) {
+    if (change.kind != JobChange::Kind::size || elastic->model.curve(jobs, change.job) == nullptr) continue;
+    return bad_option("changes", "job '" + jobs.external_id(change.job) + "' is elastic by " + options.elastic +
+                                     ", whose curve says which sizes it has; expected no change of its gpus");
   }
   conditions.elastic = std::move(elastic->model);
   conditions.notes.insert(conditions.notes.end(), elastic->notes.begin(), elastic->notes.end());
@@ -117,7 +111,7 @@ Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& opt
   auto done = load_stages(options, jobs, cluster, conditions);
   if (done) done = check_checkpoints(options, conditions.stages);
   if (done) done = load_failures(options, jobs, cluster, seed, conditions);
-  if (done) done = load_changes(options, jobs, cluster, conditions);
+  if (done) done = load_changes(options, jobs, cluster, conditions);  // may add shapes, which curves are kept by
   if (done) done = load_elastic(options, jobs, conditions);
   if (!done) return Unexpected{done.error()};
   return conditions;

@@ -4,6 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "gpusched/data/elastic_model.hpp"
@@ -313,6 +315,120 @@ RC_GTEST_PROP(ElasticJobs, AreAccountedForAtEverySize, ()) {
     if (options.preemption.restart == Time{}) RC_ASSERT(left_s[i] < 1e-3);
   }
   RC_ASSERT(std::abs(RunLog::gpu_seconds(log.held()) - held_gpu_s) < 1e-3);
+}
+
+// ---- phases and checkpoints that take time ----
+
+/// One job from start to end, in doubles: what it does next is worked out each time from where it is.
+struct WrittenRun {
+  double load, interval, write;                                     // seconds: of wall time, of work, of wall time
+  std::vector<std::pair<double, std::vector<double>>> phases = {};  // until which share, and speeds by tasks from 1
+  double work = 0;
+  double left = work;                         // as the last checkpoint has it
+  double useful = 0, overhead = 0, lost = 0;  // GPU-seconds
+  double end = -1;
+
+  /// Runs on `tasks` GPUs from `begin`, until `stop` at the latest. `loads`: it ran before.
+  void run(double begin, double stop, std::size_t tasks, bool loads) {
+    const auto gpus = static_cast<double>(tasks);
+    double now = begin, at_risk = 0, done = 0;  // of work, in this run
+    const auto pass = [&](double seconds, double& account) {
+      const double part = std::min(seconds, stop - now);
+      now += part;
+      account += part * gpus;
+      return part == seconds;
+    };
+    if (loads && !pass(load, overhead)) return;
+    std::size_t phase = 0;
+    const auto ends_at = [&](std::size_t number) {  // of work done in this run
+      return number + 1 == phases.size() ? left : phases[number].first * work - (work - left);
+    };
+    while (ends_at(phase) <= 1e-9) ++phase;
+    double saved = 0;
+    const auto give_up = [&] {
+      lost += at_risk;
+      left -= saved;
+    };
+    for (;;) {
+      const double next_save = saved + interval, next = std::min({next_save, ends_at(phase), left});
+      if (!pass((next - done) / phases[phase].second[tasks - 1], at_risk)) return give_up();
+      done = next;
+      if (done >= left - 1e-9) break;
+      if (done >= ends_at(phase) - 1e-9) ++phase;
+      if (done < next_save - 1e-9) continue;
+      if (!pass(write, overhead)) return give_up();
+      saved = done;
+      useful += at_risk;
+      at_risk = 0;
+    }
+    useful += at_risk;
+    end = now;
+  }
+};
+
+TEST(ElasticJob, ItsCheckpointsTakeAsLongInEveryPhase) {
+  // 60 s of work at speed 1, then 40 s at speed 2; a checkpoint of 5 s after each 25 s of work, but none at the end.
+  const ElasticCurve curve{
+      .min_tasks = 1, .max_tasks = 2, .phases = {{0.6, {ppm(0.5), ppm(1)}}, {1, {ppm(0.5), ppm(2)}}}};
+  const EngineOptions options{
+      .preemption = {.checkpoint_interval = whole_seconds(25), .periodic_checkpoint = whole_seconds(5)}};
+  Stage run({{.submit = 0, .work = 100, .gpus = 2}}, curve, options);
+  run.advance(0);
+  run.decide([&](Decision& d) { EXPECT_EQ(d.start(first), Verdict::ok); });
+  while (run.engine.advance()) {
+  }
+  EXPECT_EQ(run.engine.end(first), whole_seconds(60 + 20 + 3 * 5));
+  EXPECT_EQ(gpu_us(run.engine.gpu_time(first).overhead), 2 * 15 * microseconds_per_second);
+}
+
+RC_GTEST_PROP(ElasticJob, PhasesAndCheckpointsThatTakeTimeAgreeWithAReference, ()) {
+  using rc::gen::element;
+  using rc::gen::inRange;
+  const std::int64_t work = *inRange(1, 200), interval = *inRange(1, 60), write = *inRange(1, 9), load = *inRange(0, 9);
+  WrittenRun reference{static_cast<double>(load), static_cast<double>(interval), static_cast<double>(write)};
+  reference.work = reference.left = static_cast<double>(work);
+  ElasticCurve curve{.min_tasks = 1, .max_tasks = 3, .phases = {}};
+  const int phases = *inRange(1, 5);
+  for (int i = 1; i <= phases; ++i) {
+    const double until = static_cast<double>(i) / phases;
+    ElasticCurve::Phase phase{.until = until};
+    std::vector<double> speeds;
+    for (int tasks = 1; tasks <= 3; ++tasks) {
+      speeds.push_back(tasks == 2 ? 1 : *element(0.25, 0.5, 0.8, 1.5, 3.0));
+      phase.rates.push_back(ppm(speeds.back()));
+    }
+    curve.phases.push_back(std::move(phase));
+    reference.phases.emplace_back(until, speeds);
+  }
+  const EngineOptions options{.preemption = {.restart = whole_seconds(load),
+                                             .checkpoint_interval = whole_seconds(interval),
+                                             .periodic_checkpoint = whole_seconds(write)}};
+  Stage run({{.submit = 0, .work = work, .gpus = 2}}, curve, options);
+  run.advance(0);
+  double now = 0;
+  bool loads = false;
+  for (int runs = *inRange(1, 5); reference.end < 0; --runs) {
+    const auto tasks = static_cast<std::uint32_t>(*inRange(1, 4));
+    // Never at an instant at which something else happens.
+    const double stop = runs <= 1 ? 1e6 : now + *inRange(1, 120) + 0.31415;
+    run.decide([&](Decision& d) {
+      if (loads) RC_ASSERT(d.preempt(first) == Verdict::ok);
+      RC_ASSERT(d.start_with(first, tasks) == Verdict::ok);
+    });
+    reference.run(now, stop, tasks, loads);
+    run.engine.advance_to(from_seconds(stop));
+    RC_ASSERT(run.engine.consistent());
+    RC_ASSERT(run.engine.all_finished() == (reference.end >= 0));
+    now = stop;
+    loads = true;
+  }
+  const auto close = [](double found, double expected) { return std::abs(found - expected) < 1e-3; };
+  const GpuTime time = run.engine.gpu_time(first);
+  const auto gpu_s = [](gpusched::detail::WideInt held) { return static_cast<double>(gpu_us(held)) / 1e6; };
+  RC_ASSERT(close(to_seconds(run.engine.end(first)), reference.end));
+  RC_ASSERT(close(gpu_s(time.useful), reference.useful));
+  RC_ASSERT(close(gpu_s(time.overhead), reference.overhead));
+  RC_ASSERT(close(gpu_s(time.lost), reference.lost));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/policies/seam/unfinished.hpp"
@@ -187,6 +188,24 @@ TEST_P(RandomRuns, TakeChangesOfJobs) {
     const JobChanges changes = random_changes(world, seed, kind);
     const auto fault =
         fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{}, {}, changes);
+    ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
+  }
+}
+
+// The same where some jobs are elastic and users change the sizes of others.
+TEST_P(RandomRuns, TakeElasticJobsBesideChangesOfRigidOnes) {
+  const WorldKind kind = kind_for(GetParam().policy);
+  for (std::uint64_t seed = 1; seed <= random_runs(usual) / 4; ++seed) {
+    RandomWorld world = random_world(seed, kind);
+    if (world.jobs.size() == 0) continue;
+    const JobChanges all = random_changes(world, seed, kind);  // adds shapes, which curves are kept by
+    const ElasticModel elastic = random_elastic_model(world, seed);
+    std::vector<JobChange> changes(all.all().begin(), all.all().end());
+    std::erase_if(changes, [&](const JobChange& change) {
+      return change.kind == JobChange::Kind::size && elastic.curve(world.jobs, change.job) != nullptr;
+    });
+    const auto fault = fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{},
+                                    elastic, JobChanges(std::move(changes), world.jobs.size()));
     ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
   }
 }

@@ -217,6 +217,15 @@ class Capacity {
     return head;
   }
 
+  /// Takes what the grant names and nothing else, and adds it to the front of the grant list `head`, whose new head it
+  /// returns; no_index (and no change) when somebody has some of it. Precondition: it is for such tasks.
+  std::uint32_t take_exactly(Grant wanted, const Shape& shape, std::uint32_t vc, std::uint32_t head) {
+    if (nodes_[index(wanted.node)].is_down || !is_free(wanted, shape)) return no_index;
+    wanted.next = head;
+    occupy(wanted, shape, vc);
+    return grants_.add(wanted);
+  }
+
   /// Gives the capacity of a grant list back; the list stays, so that retake() can undo this.
   void release(std::uint32_t head, const Shape& shape, std::uint32_t vc) {
     for (std::uint32_t at = head; at != no_index; at = grants_[at].next) give_back(grants_[at], shape, vc);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -85,7 +86,42 @@ class ClusterState : public Capacity {
     return head;
   }
 
+  /// The same with GPUs and MIG instances of the caller's choosing; where a choice names no GPUs, the node's are
+  /// chosen. Grant::next means nothing.
+  std::uint32_t place_exactly(const Shape& shape, std::uint32_t vc, std::span<const Grant> choice) {
+    std::uint32_t total = 0;
+    for (const Grant& part : choice) total += part.tasks;
+    if (total != shape.tasks || shape.gpu_milli() > vc_free(vc)) return no_index;
+    std::uint32_t head = no_index;
+    for (const Grant& part : choice) {
+      const bool known = index(part.node) < node_count() && part.tasks > 0;
+      const bool fits = known && node_allowed(part.node, shape, vc) && tasks_that_fit(part.node, shape) >= part.tasks;
+      std::uint32_t longer = no_index;
+      if (fits && part.devices == 0) longer = take(part.node, part.tasks, shape, vc, no_index, head);
+      if (fits && part.devices != 0 && is_for(part, shape)) longer = take_exactly(part, shape, vc, head);
+      if (longer == no_index) {
+        release(head, shape, vc);
+        free_grants(head);
+        return no_index;
+      }
+      head = longer;
+    }
+    return head;
+  }
+
  private:
+  // The GPUs, or the instance, of the choice are such as its tasks may have.
+  [[nodiscard]] bool is_for(const Grant& choice, const Shape& shape) const {
+    const detail::NodeState& node = this->node(choice.node);
+    const bool shares = shape.is_share();
+    const std::int64_t gpus = shares ? 1 : choice.tasks * (shape.gpu_milli_per_task / whole_gpu);
+    const bool known = node.has_devices && static_cast<std::uint32_t>(std::bit_width(choice.devices)) <= node.gpus &&
+                       std::popcount(choice.devices) == gpus && (!shares || choice.tasks == 1);
+    if (!known || !shares || !has_mig()) return known && choice.slice == 0;
+    return mig().takes(card(choice.node, static_cast<std::uint32_t>(std::countr_zero(choice.devices))), shape,
+                       choice.slice);
+  }
+
   // One node, and nothing but GPUs bounds it: whole GPUs that may fit do, and there is no choice to make. Most logs of
   // HPC machines are replayed on such a cluster, and a search costs half of a job there.
   [[nodiscard]] bool is_plain_pool() const { return node_count() == 1 && !is_bounded(); }

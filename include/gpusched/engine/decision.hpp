@@ -70,6 +70,13 @@ class Decision {
     return commit_start(job, state_->cluster.place_on(shape, quota_vc(job), nodes.data(), nodes.size()), shape);
   }
 
+  /// The same on GPUs and MIG instances of the policy's choice (ClusterState::place_exactly).
+  Verdict start_exactly(JobId job, std::span<const Grant> grants) {
+    if ((*state_)[job].phase != JobPhase::pending) return Verdict::wrong_phase;
+    const Shape& shape = state_->shape(job);
+    return commit_start(job, state_->cluster.place_exactly(shape, quota_vc(job), grants), shape);
+  }
+
   /// Would start(job) be accepted? Changes nothing lasting.
   [[nodiscard]] bool fits(JobId job) {
     const Shape& shape = state_->shape(job);

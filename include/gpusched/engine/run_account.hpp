@@ -58,7 +58,7 @@ class RunAccount {
   /// where the end of a run is computed.
   GPUSCHED_HOT void plan_finish(JobId job) {
     const JobState& run = state[job];
-    const Time until = state.effects.any() ? std::max(next_save(job), next_milestone(job)) : Time{};
+    const Time until = state.effects.any() ? std::max(next_save(job), with_saves(job, next_milestone(job))) : Time{};
     const Time work = std::max(run.remaining - until, Time{});
     const Time end = later_by(run.since, EngineState::time_needed(run.rate, work));
     if (end <= end_of_time) state.planned.push(end, EventKind::finish, job, run.generation);
@@ -76,6 +76,16 @@ class RunAccount {
       if constexpr (requires { effect.next_milestone(job); }) next = std::max(next, effect.next_milestone(job));
     });
     return next;
+  }
+
+  /// What is left of a run, checkpoints that take time included, when `left` of its work is left; 0 for 0. A checkpoint
+  /// that is due then is not written yet.
+  [[nodiscard]] Time with_saves(JobId job, Time left) const {
+    if (left == Time{} || state.saved.empty() || state.saved[index(job)].saves == 0) return left;
+    const SavedState& saved = state.saved[index(job)];
+    const Time begun = state[job].remaining + saved.passed - saved.loading - saved.all_saving(saved.saves);
+    const std::int64_t written = std::max<std::int64_t>((begun - left).us - 1, 0) / saved.interval.us;
+    return left + saved.all_saving(saved.saves - std::min<std::int64_t>(written, saved.saves));
   }
 
   // ---- the ledger ----

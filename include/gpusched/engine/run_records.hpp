@@ -74,6 +74,9 @@ struct SavedState {
   std::uint32_t saves = 0;        ///< checkpoints until its end
   std::uint32_t kills = 0;        ///< of all runs of the job, by nodes that went down
   bool was_killed = false;        ///< the next start follows a failure
+
+  /// What so many checkpoints take.
+  [[nodiscard]] Time all_saving(std::int64_t count) const { return {mul_div(count, saving.us, 1)}; }
 };
 
 }  // namespace detail

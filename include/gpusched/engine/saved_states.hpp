@@ -26,6 +26,22 @@ class SavedStates : public RunAccount {
     account.at_risk_before = 0;
   }
 
+  /// The run works at another rate from now on, at which its checkpoints take as long as before: another part of its
+  /// work. Counts those that were written as if they had always been of that part. Precondition: it is settled.
+  void adapt_saving(JobId job) {
+    if (state.saved.empty() || state.saved[index(job)].saves == 0) return;
+    SavedState& saved = state.saved[index(job)];
+    const Time saving = EngineState::work_done(working_rate(job), state.options.preemption.periodic_checkpoint);
+    const Time done = saved.passed - (saved.loading - saved.loading_left);
+    const std::int64_t written = std::min<std::int64_t>(done.us / (saved.interval.us + saved.saving.us), saved.saves);
+    const Time before = saved.all_saving(written), before_left = saved.all_saving(saved.saves - written);
+    saved.saving = saving;
+    const Time change = saved.all_saving(saved.saves - written) - before_left;
+    saved.passed += saved.all_saving(written) - before;
+    if (saved.after_wait != Time::max()) saved.after_wait += change;
+    state[job].remaining = std::max(state[job].remaining + change, Time{});
+  }
+
  protected:
   /// Adds what a start costs to the work left. `waits`: until the nodes of the run are ready, transfers left out.
   void begin_costs(JobId job, Time waits) {
@@ -66,7 +82,7 @@ class SavedStates : public RunAccount {
       kept = Time{done.us / cycle * saved.interval.us};
       if (saves) kept.us += std::min(done.us % cycle, saved.interval.us);
     }
-    run.remaining = run.remaining - saved.loading - times(saved.saves, saved.saving) - kept;
+    run.remaining = run.remaining - saved.loading - saved.all_saving(saved.saves) - kept;
   }
 
   /// True when what a run does is kept at a preemption. Without periodic checkpoints, whatever was done is saved then.
@@ -143,7 +159,7 @@ class SavedStates : public RunAccount {
       saved.saving = EngineState::work_done(rate, cost.periodic_checkpoint);
       saved.saves =
           static_cast<std::uint32_t>(std::min<std::int64_t>((run.remaining.us - 1) / saved.interval.us, no_index - 1));
-      run.remaining = later_by(run.remaining, times(saved.saves, saved.saving));
+      run.remaining = later_by(run.remaining, saved.all_saving(saved.saves));
     }
   }
 
@@ -185,8 +201,6 @@ class SavedStates : public RunAccount {
 
   // However often nodes fail: shorter intervals are no use of the formulas, and would take an event each for ever.
   static constexpr Time shortest_interval = whole_seconds(1);
-
-  static Time times(std::uint32_t count, Time span) { return {mul_div(count, span.us, 1)}; }
 
   std::vector<NodePart> parts_;  // of parts_of()
 };

@@ -234,15 +234,11 @@ bool ConservativeBackfill::start_due(const View& view, Decision& decision) {
 
 // Where the nodes of the plan have no card with room, others may (earliest_start).
 bool ConservativeBackfill::start(const View& view, Plan& plan, Decision& decision) {
-  if (!profile_.by_node()) return decision.start(plan.job) == Verdict::ok;
-  std::vector<NodeTasks> nodes;
-  for (const CapacityProfile::Part& part : plan.parts)
-    nodes.push_back({.node = NodeId{part.cell}, .tasks = part.tasks});
-  if (decision.start_on(plan.job, nodes) == Verdict::ok) return true;
-  if (decision.start(plan.job) != Verdict::ok) return false;
+  std::vector<CapacityProfile::Part> parts = plan.parts;
+  const CapacityProfile::Started started = profile_.start(view, decision, plan.job, parts);
+  if (started != CapacityProfile::Started::elsewhere) return started != CapacityProfile::Started::no;
   change(view, plan, plan.start, plan.end(), +1);
-  plan.parts.clear();
-  view.for_each_grant(plan.job, [&](const Grant& grant) { plan.parts.push_back({index(grant.node), grant.tasks}); });
+  plan.parts = std::move(parts);
   change(view, plan, plan.start, plan.end(), -1);
   stale_ = true;  // it may stand where others have their reservations
   return true;
@@ -274,9 +270,8 @@ BackfillInfo conservative_backfill_info() {
       .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters& parameters,
                  const PolicyContext& context) -> Result<AnyPolicy> {
         const double depth = parameters.number("depth");
-        auto profile = CapacityProfile::for_policy("backfill conservative", *context.cluster, *context.jobs);
-        if (!profile) return Unexpected{profile.error()};
-        return AnyPolicy(ConservativeBackfill(std::move(order), std::move(estimator), *std::move(profile),
+        return AnyPolicy(ConservativeBackfill(std::move(order), std::move(estimator),
+                                              CapacityProfile(*context.cluster, *context.jobs),
                                               depth == 0 ? no_index : static_cast<std::uint32_t>(depth)));
       },
       .chooses_nodes = true};

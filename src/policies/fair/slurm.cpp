@@ -276,13 +276,11 @@ PolicyInfo slurm_info() {
                        AnyDurationEstimator estimator) -> Result<AnyPolicy> {
         auto policy = slurm_from(parameters, context);
         if (!policy) return Unexpected{policy.error()};
-        auto empty = CapacityProfile::for_policy("policy slurm+easy", *context.cluster, *context.jobs);
-        if (!empty) return Unexpected{empty.error()};
         return AnyPolicy(SlurmBackfill(*std::move(policy),
                                        {.window = from_seconds(parameters.number("bf_window_s")),
                                         .most_jobs = static_cast<std::uint32_t>(parameters.number("bf_max_job_test")),
                                         .interval = from_seconds(parameters.number("bf_interval_s"))},
-                                       std::move(estimator), *std::move(empty)));
+                                       std::move(estimator), CapacityProfile(*context.cluster, *context.jobs)));
       },
       .log = [](const PolicyParameters& parameters,
                 const PolicyContext& context) -> Result<std::unique_ptr<PolicyLog>> {

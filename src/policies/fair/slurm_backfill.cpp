@@ -29,7 +29,8 @@ void SlurmBackfill::backfill(const View& view, Decision& decision) {
     auto hole = profile.find(now, length, shape, view.queue_of(job), view.cluster());
     if (!hole || hole->start - now > options_.window) continue;
     if (hole->start == now) {
-      if (!start(view, job, *hole, decision)) continue;  // shares of GPUs that are free, but not on one device
+      // No room: shares of GPUs that are free, but not on one device.
+      if (empty_.start(view, decision, job, hole->parts) == CapacityProfile::Started::no) continue;
       slurm_.started(view, job);
       ends_.start(view, job);
     }
@@ -40,30 +41,12 @@ void SlurmBackfill::backfill(const View& view, Decision& decision) {
 // Ends are taken in order, so that each step is added behind the others.
 CapacityProfile SlurmBackfill::profile_of_running(const View& view) const {
   CapacityProfile profile = empty_;
-  std::vector<CapacityProfile::Part> parts;
   for (const EstimatedEnds::End& end : ends_.ends()) {
-    parts.clear();
-    if (profile.by_node()) {
-      view.for_each_grant(end.job, [&](const Grant& grant) { parts.push_back({index(grant.node), grant.tasks}); });
-    }
+    const std::vector<CapacityProfile::Part> parts = profile.parts_of(view, end.job);
     const Time until = std::max(end.time, view.now() + Time{1});
     profile.change(view.now(), until, {view.shape(end.job), view.queue_of(end.job), parts}, -1);
   }
   return profile;
-}
-
-// On the hole's nodes or, when shares do not fit their cards, wherever the run's rule finds room; `hole` then says
-// where.
-bool SlurmBackfill::start(const View& view, JobId job, CapacityProfile::Hole& hole, Decision& decision) const {
-  if (!empty_.by_node()) return decision.start(job) == Verdict::ok;
-  std::vector<NodeTasks> nodes;
-  for (const CapacityProfile::Part& part : hole.parts)
-    nodes.push_back({.node = NodeId{part.cell}, .tasks = part.tasks});
-  if (decision.start_on(job, nodes) == Verdict::ok) return true;
-  if (decision.start(job) != Verdict::ok) return false;
-  hole.parts.clear();
-  view.for_each_grant(job, [&](const Grant& grant) { hole.parts.push_back({index(grant.node), grant.tasks}); });
-  return true;
 }
 
 }  // namespace gpusched

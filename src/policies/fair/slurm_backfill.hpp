@@ -40,7 +40,6 @@ class SlurmBackfill {
  private:
   void backfill(const View& view, Decision& decision);
   [[nodiscard]] CapacityProfile profile_of_running(const View& view) const;
-  bool start(const View& view, JobId job, CapacityProfile::Hole& hole, Decision& decision) const;
 
   Slurm slurm_;
   Options options_;

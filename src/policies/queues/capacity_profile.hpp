@@ -8,18 +8,20 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "gpusched/data/mig.hpp"
+#include "gpusched/engine/decision.hpp"
 #include "gpusched/engine/view.hpp"
 
 namespace gpusched {
 
 /// A step function of time over cells: nodes, or, where only GPU counts decide (all nodes are of one owner and GPU
-/// type, and no job asks for more than one whole GPU a task, or for CPU or memory), all nodes together.
+/// type, none has MIG, and no job asks for more than one whole GPU a task, or for CPU or memory), all nodes together.
+/// Nodes with MIG have a lane for each memory slice of each GPU, and what is planned there is certain instances; the
+/// shares of other GPUs are added up over each node.
 ///
 /// With S steps and C cells: change() is O(S C); earliest() O(S) where there is one cell; find() O(S) then, else
 /// O(S^2 C).
@@ -29,6 +31,8 @@ class CapacityProfile {
   struct Part {
     std::uint32_t cell = 0;
     std::uint32_t tasks = 0;
+    std::uint64_t devices = 0;  ///< as Grant::devices; 0 where the cell has no MIG
+    std::uint8_t slice = 0;     ///< as Grant::slice
   };
   /// What a gang wants, and where; without cells of their own (by_node() is false) gangs have no parts.
   struct Gang {
@@ -44,11 +48,19 @@ class CapacityProfile {
   /// Everything is free at all times.
   CapacityProfile(const Cluster& cluster, const JobTable& jobs);
 
-  /// A profile in which everything is free, for the policy `who`. Error: nodes whose GPUs are cut by MIG, as a number
-  /// does not tell which instances are free.
-  static Result<CapacityProfile> for_policy(const std::string& who, const Cluster& cluster, const JobTable& jobs);
-
   [[nodiscard]] bool by_node() const { return by_node_; }
+
+  /// The parts of a running job; none without cells of their own.
+  [[nodiscard]] std::vector<Part> parts_of(const View& view, JobId job) const;
+
+  /// How a job started.
+  enum class Started : std::uint8_t {
+    no,         ///< there is no room
+    on_parts,   ///< as planned
+    elsewhere,  ///< where the run's placement rule found room
+  };
+  /// Starts the job on its parts or, where they have no GPU with room, anywhere; `parts` then says where.
+  Started start(const View& view, Decision& decision, JobId job, std::vector<Part>& parts) const;
 
   /// Forgets what was before `now`.
   void drop_before(Time now);
@@ -72,25 +84,45 @@ class CapacityProfile {
   using Row = std::span<const std::int64_t>;
 
   // A row holds what is free: of each cell GPU thousandths and, with nodes, CPU thousandths and MiB; then the quota of
-  // each virtual cluster.
+  // each virtual cluster; then what is free of each memory slice of GPUs in nodes with MIG, in GPU thousandths. A GPU
+  // that is not cut is free alike on all its slices.
   [[nodiscard]] std::size_t lanes_per_cell() const { return by_node_ ? 3 : 1; }
   [[nodiscard]] std::size_t width() const { return empty_.size(); }
   // Where the quota of a scheduling queue is; width() when it has none.
   [[nodiscard]] std::size_t quota_lane(std::uint32_t queue) const {
-    return std::min(width(), cells_ * lanes_per_cell() + queue);
+    return queue < quotas_ ? cells_ * lanes_per_cell() + queue : width();
   }
+  // Where the slices of a GPU are. Precondition: has_slices(cell).
+  [[nodiscard]] std::size_t slice_lane(std::uint32_t cell, std::uint32_t device) const {
+    return first_slice_[cell] + std::size_t{device} * most_mig_slices;
+  }
+  [[nodiscard]] bool has_slices(std::uint32_t cell) const { return first_slice_[cell] > 0; }
+  // The slices of an instance; all for number 0.
+  [[nodiscard]] MigSlices slices_of(std::uint32_t cell, std::uint8_t slice) const;
+  // Tasks that fit on the GPU, and the slices of it that are not free.
+  [[nodiscard]] std::int64_t tasks_on(Row row, std::uint32_t cell, std::uint32_t device, const Shape& shape,
+                                      const ClusterState& cluster) const;
+  [[nodiscard]] MigSlices held_slices(Row row, std::uint32_t cell, std::uint32_t device) const;
+  // Chooses GPUs or instances for tasks that fit into the cell, as the engine would, and takes them from the row.
+  void choose_slices(std::vector<std::int64_t>& row, std::uint32_t cell, std::uint32_t tasks, const Shape& shape,
+                     const ClusterState& cluster, std::vector<Part>& parts) const;
+  void add_part(std::int64_t* lanes, const Part& part, const Shape& shape, int sign) const;
   void add(std::size_t step, const Gang& gang, int sign);
   [[nodiscard]] static bool holds(Row row, std::size_t lane, std::int64_t wanted) {
     return lane == row.size() || row[lane] >= wanted;
   }
 
-  [[nodiscard]] std::int64_t tasks_in(Row row, std::uint32_t cell, const Shape& shape) const;
+  [[nodiscard]] bool parts_are_free(std::size_t step, const Gang& gang) const;
+  // `cluster`: null for cells without slices.
+  [[nodiscard]] std::int64_t tasks_in(Row row, std::uint32_t cell, const Shape& shape,
+                                      const ClusterState* cluster) const;
   [[nodiscard]] std::vector<bool> allowed_cells(const Shape& shape, std::uint32_t queue,
                                                 const ClusterState& cluster) const;
   // Tasks that fit into the allowed cells and the quota, up to the gang's.
   [[nodiscard]] std::int64_t capacity_for(Row row, const Shape& shape, std::uint32_t queue,
-                                          const std::vector<bool>& allowed) const;
-  [[nodiscard]] std::vector<Part> choose(Row row, const Shape& shape, const std::vector<bool>& allowed) const;
+                                          const std::vector<bool>& allowed, const ClusterState& cluster) const;
+  [[nodiscard]] std::vector<Part> choose(Row row, const Shape& shape, const std::vector<bool>& allowed,
+                                         const ClusterState& cluster) const;
 
   // The step in which `t` lies. Precondition: t is not before the first.
   [[nodiscard]] std::size_t step_at(Time t) const;
@@ -104,6 +136,10 @@ class CapacityProfile {
   std::uint32_t cells_ = 0;
   std::vector<NodeId> node_of_cell_;          // one node of it
   std::vector<std::uint32_t> cards_of_cell_;  // GPUs that are told apart; no_index: they are a number
+  std::vector<std::size_t> first_slice_;      // by cell: its first lane of a slice; 0: it has none
+  std::vector<const MigModel*> model_;        // by cell; null where it has no slices
+  std::uint32_t quotas_ = 0;                  // of virtual clusters
+  bool has_slices_ = false;                   // some cell has
   std::vector<std::int64_t> empty_;           // the row of the empty cluster
   // Steps lie side by side, because looking for a hole walks over them all: when each begins, and its row.
   std::vector<Time> begins_;

@@ -87,22 +87,29 @@ class MigCards {
   [[nodiscard]] std::int64_t tasks_when_idle(std::uint32_t card, const Shape& shape) const {
     return instances_that_fit(card, shape, 0);
   }
+  /// The same while tasks hold these slices, whatever they hold now.
+  [[nodiscard]] std::int64_t tasks_beside(std::uint32_t card, const Shape& shape, MigSlices held) const {
+    return instances_that_fit(card, shape, held);
+  }
   /// \}
   /// Of the instances that a task of the shape could have: one that is there already, of the least profile, after which
   /// the fewest other instances lose their place; at the first start on ties. 0: the card is never cut. Precondition:
   /// the task fits.
   [[nodiscard]] std::uint8_t choose_slice(std::uint32_t number, const Shape& shape) const {
+    return choose_slice(number, shape, cards_[number].held);
+  }
+  /// The same while tasks hold these slices.
+  [[nodiscard]] std::uint8_t choose_slice(std::uint32_t number, const Shape& shape, MigSlices held) const {
     if (!is_ever_cut(number)) return 0;
     const Card& card = cards_[number];
     const Kind& kind = kind_of(number);
     std::uint8_t best = 0;
     std::tuple<bool, std::uint32_t, std::uint32_t> least{};
-    for_each_choice(card, shape, card.held, [&](std::uint32_t p, std::uint32_t start) {
+    for_each_choice(card, shape, held, [&](std::uint32_t p, std::uint32_t start) {
       const std::uint8_t slice =
           mig_slice({.profile = static_cast<std::uint8_t>(p), .start = static_cast<std::uint8_t>(start)});
       const bool counts = kind.layout == MigLayout::dynamic;
-      const std::uint32_t lost =
-          counts ? places_lost(*kind.model, card.held, kind.model->profiles()[p].slices(start)) : 0;
+      const std::uint32_t lost = counts ? places_lost(*kind.model, held, kind.model->profiles()[p].slices(start)) : 0;
       const std::tuple rank{!is_ready(number, slice), p, lost};
       if (best != 0 && rank >= least) return;
       best = slice;
@@ -116,6 +123,16 @@ class MigCards {
     if (slice == 0) return card.layout[0] == Card::uncut;
     const MigInstance wanted = mig_instance(slice);
     return card.layout[wanted.start] == wanted.profile + 1;
+  }
+  /// True when a task of the shape may have that instance, and nobody holds a part of it. 0: on a card that is never
+  /// cut.
+  [[nodiscard]] bool takes(std::uint32_t number, const Shape& shape, std::uint8_t slice) const {
+    if (!is_ever_cut(number)) return slice == 0;
+    bool found = false;
+    for_each_choice(cards_[number], shape, cards_[number].held, [&](std::uint32_t p, std::uint32_t start) {
+      found = found || slice == mig_slice({static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(start)});
+    });
+    return found;
   }
   /// True when no task holds a part of the slice. Precondition: the card can be cut.
   [[nodiscard]] bool is_free(std::uint32_t card, std::uint8_t slice) const {

@@ -9,6 +9,7 @@
 #include "src/calibration/profile/span_speeds.hpp"
 #include "src/calibration/profile/step_times.hpp"
 #include "src/calibration/profile/throughput_table.hpp"
+#include "src/world/absent_names.hpp"
 
 namespace gpusched {
 
@@ -112,6 +113,19 @@ void note_widest_span(const Cluster& cluster, const SpanSpeeds& speeds, std::vec
   notes.push_back("--span-speed: no gang can span several " + name + " of this cluster");
 }
 
+// Families of the file that no job has: one of them may be a slip, and its jobs run as "*" then.
+void note_absent_families(const CommunicationTable& table, const NameTable& families, std::vector<std::string>& notes) {
+  std::vector<std::string> absent;
+  for (const auto& [key, row] : table.rows) {
+    const std::string& name = key.first;
+    const bool is_known = name == any_other_family || families.find(name) != no_index;
+    if (!is_known && (absent.empty() || absent.back() != name)) absent.push_back(name);
+  }
+  for (std::string& note : absent_names_note(table.file, "/families", absent, families.names())) {
+    notes.push_back(std::move(note));
+  }
+}
+
 Result<SpanModel> spans_of(const SpeedOptions& options, const RuntimeModel& devices, const JobTable& jobs,
                            const Cluster& cluster, std::vector<std::string>& notes) {
   if (!options.span_speed.empty() && !options.communication.empty()) {
@@ -138,6 +152,7 @@ Result<SpanModel> spans_of(const SpeedOptions& options, const RuntimeModel& devi
   if (!options.communication.empty()) {
     const auto table = read_communication(options.communication);
     if (!table) return Unexpected{table.error()};
+    note_absent_families(*table, jobs.families(), notes);
     auto model = span_model_of_communication(*table, *reference, devices, jobs, cluster);
     if (!model) return Unexpected{in_option("fidelity.communication", model.error())};
     return model;

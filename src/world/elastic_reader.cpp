@@ -243,7 +243,7 @@ Result<ElasticJobs> elastic_from_json(std::string_view text, const std::string& 
   }
   ElasticJobs made = made_for(jobs, families, others);
   made.notes = absent_names_note(file, "/families", absent, jobs.families().names());
-  if (made.elastic > 0) return made;
+  if (made.elastic > 0 || (families.empty() && !others)) return made;
   return Unexpected{Error{
       .message = std::string("no job of the trace is elastic by it: families differ, gangs lie outside the curves, "
                              "or tasks hold no whole GPUs") +

@@ -70,7 +70,8 @@ void read_needs(JsonFields& fields, const char* key, const JobTable& jobs, Stage
     own.read_word("by", needs.column, column_names);
     if (!own.good()) return;
     const NameTable* names = needs.column == StageColumn::none ? nullptr : &names_of(jobs, needs.column);
-    if (names != nullptr && names->size() <= 1) own.fail("by", "no job of the trace has one");
+    const bool is_unnamed = names != nullptr && names->size() <= 1;
+    if (is_unnamed) stages.notes.push_back(file + ": " + own.path() + "/by: no job of the trace has one");
     const std::uint32_t count = names == nullptr ? 1 : std::max(names->size(), 1u);
     for (std::uint32_t i = 0; i < count; ++i) {
       needs.items.push_back(static_cast<std::uint32_t>(model.items.size()));
@@ -82,6 +83,7 @@ void read_needs(JsonFields& fields, const char* key, const JobTable& jobs, Stage
     }
     std::vector<std::string> absent;
     read_exceptions(own, *names, model, needs.items, absent);
+    if (is_unnamed) return;
     for (std::string& note : absent_names_note(file, own.path() + "/of", absent, names->names())) {
       stages.notes.push_back(std::move(note));
     }

@@ -128,11 +128,20 @@ TEST(ElasticFile, NotesFamiliesThatNoJobHas) {
   EXPECT_EQ(made->notes, std::vector<std::string>{"e.json: /families: no job has 'resnt' (did you mean 'resnet'?)"});
 }
 
+// Also where the trace has none of them: all its jobs are rigid then.
+TEST(ElasticFile, NotesThatNoJobHasAnyOfItsFamilies) {
+  const auto made = read(R"({"families": {"resnt": {"speedup": [[1, 1], [2, 2]]}}})");
+  ASSERT_TRUE(made) << made.error().to_string();
+  EXPECT_EQ(made->elastic, 0u);
+  EXPECT_TRUE(made->model.is_empty());
+  EXPECT_EQ(made->notes, std::vector<std::string>{"e.json: /families: no job has 'resnt' (did you mean 'resnet'?)"});
+}
+
 TEST(ElasticFile, ThatIsWrongIsOneLine) {
   EXPECT_EQ(error_of_curves("[]"), "e.json: expected an object, not []");
   EXPECT_EQ(error_of_curves("{}"), "e.json: expected families, or others");
   EXPECT_EQ(
-      error_of_curves(R"({"families": {"resnt": {"speedup": [[1, 1]]}}})"),
+      error_of_curves(R"({"families": {"resnt": {"speedup": [[1, 1]]}, "resnet": {"speedup": [[300, 1]]}}})"),
       "e.json: no job of the trace is elastic by it: families differ, gangs lie outside the curves, or tasks hold no "
       "whole GPUs; /families: no job has 'resnt' (did you mean 'resnet'?)");
   EXPECT_EQ(error_of_curves(R"({"families": {"resnet": {"speedup": []}}})"),

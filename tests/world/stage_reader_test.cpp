@@ -70,6 +70,16 @@ TEST(StageReader, NotesNamesThatNoJobHas) {
   EXPECT_EQ(stages->model.items[stages->model.image_of(jobs_of_users(), JobId{1})].bytes, 2 * gib);
 }
 
+// Also where the trace has no such names at all: all its jobs share what has no name.
+TEST(StageReader, NotesThatTheTraceHasNoneOfTheColumn) {
+  const auto stages =
+      stages_from_json(R"({"transfer_gib_per_s": 1, "images": {"by": "group", "gib": 1, "of": {"eve": {"gib": 3}}}})",
+                       "f", jobs_of_users());
+  ASSERT_TRUE(stages) << stages.error().to_string();
+  EXPECT_EQ(stages->notes, std::vector<std::string>{"f: /images/by: no job of the trace has one"});
+  EXPECT_EQ(stages->model.items[stages->model.image_of(jobs_of_users(), JobId{0})].bytes, gib);
+}
+
 TEST(StageReader, SaysWhereItIsWrong) {
   EXPECT_EQ(error_of_stages("{}"),
             "f: nothing takes time in it: expected provision_s, images, weights or checkpoint_gib_per_gpu");
@@ -88,7 +98,6 @@ TEST(StageReader, SaysWhereItIsWrong) {
             "f: /transfer_gib_per_s: is missing, and something is to be moved");
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "owner", "gib": 1}})"),
             "f: /images/by: expected one of user|group|vc|name|family, not \"owner\"");
-  EXPECT_EQ(error_of_stages(R"({"images": {"by": "group", "gib": 1}})"), "f: /images/by: no job of the trace has one");
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "user", "of": {"bib": {"gb": 1}}}})"),
             "f: /images/of/bib/gb: unknown key (did you mean 'gib'?)");
   EXPECT_EQ(error_of_stages(R"({"images": {"by": "user", "of": {"bob": {"gb": 1}}}})"),

@@ -15,7 +15,6 @@ namespace {
 constexpr double bytes_per_mb = 1e6;
 constexpr double us_per_ms = 1e3;
 constexpr double bytes_per_us_of_gb_per_s = 1e3;
-constexpr std::string_view any_other_family = "*";
 
 const LinkClass& link_at(const Fabric& fabric, Span span) { return fabric.links[static_cast<std::size_t>(span)]; }
 

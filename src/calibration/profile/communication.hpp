@@ -69,6 +69,9 @@ struct Fabric {
 /// fabric has a link for `span`.
 double step_us(const FamilyCommunication& family, std::uint32_t gpus, Span span, double rate, const Fabric& fabric);
 
+/// In a table, the name of all families without a row.
+inline constexpr std::string_view any_other_family = "*";
+
 /// Families by name; "*" stands for all that have no row.
 struct CommunicationTable {
   std::string file;  ///< for messages

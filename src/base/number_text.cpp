@@ -8,10 +8,21 @@
 
 namespace gpusched {
 
+namespace {
+
+// Nothing but zeros is left of the number, whose exponent does not count.
+bool shows_zero(std::string_view text) {
+  const std::string_view digits = text.substr(0, text.find_first_of("eE"));
+  return digits.find('0') != std::string_view::npos && digits.find_first_of("123456789") == std::string_view::npos;
+}
+
+}  // namespace
+
 // The program never changes the C locale, so that the decimal separator is a point.
 std::string formatted(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
+  if (std::signbit(value) && shows_zero(text)) std::snprintf(text, sizeof text, format, 0.0);
   return text;
 }
 
@@ -45,7 +56,7 @@ std::string counted(std::uint64_t count, std::string_view noun, std::string_view
 
 std::string exact_number(double value) {
   char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+  return {digits, std::to_chars(digits, digits + sizeof digits, value == 0 ? 0 : value).ptr};
 }
 
 std::string exact_seconds(Time t) {

@@ -10,7 +10,8 @@
 
 namespace gpusched {
 
-/// `value` in printf's `format` for one double, "%.2f" say; less than 64 characters.
+/// `value` in printf's `format` for one double, "%.2f" say; less than 64 characters. What is shown as zero has no
+/// minus.
 std::string formatted(const char* format, double value);
 
 /// A span for people: "12.3 s", "4m 05s", "3h 12m", "1d 03:12".
@@ -26,7 +27,7 @@ std::string counted(std::uint64_t count, std::string_view noun, std::string_view
 
 /// Exact seconds without trailing zeros: "12", "0.5", "-1.000001".
 std::string exact_seconds(Time t);
-/// The shortest decimal number that reads back as `value`.
+/// The shortest decimal number that reads back as `value`; "0" for both zeros.
 std::string exact_number(double value);
 
 // For long files: the same, at the end of `text`.

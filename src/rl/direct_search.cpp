@@ -596,21 +596,17 @@ class Search {
   Result<void> record(const TrainProgress& progress, EventFile& events) {
     std::vector<std::pair<std::string, double>> scalars{{"charts/loss_per_job", progress.metric},
                                                         {"charts/heuristic_loss_per_job", progress.heuristic}};
-    char row[256];
-    std::snprintf(row, sizeof row, "%u,%llu,%.6g,%.6g,", progress.iteration,
-                  static_cast<unsigned long long>(progress.steps), progress.metric, progress.heuristic);
-    metrics_ += row;
+    metrics_ += std::to_string(progress.iteration) + "," + std::to_string(progress.steps);
+    metrics_ += formatted(",%.6g", progress.metric) + formatted(",%.6g,", progress.heuristic);
     if (progress.validated) {
       scalars.emplace_back("charts/validation_loss_per_job", progress.validation);
       scalars.emplace_back("charts/validation_heuristic_loss_per_job", progress.validation_heuristic);
-      std::snprintf(row, sizeof row, "%.6g,%.6g", progress.validation, progress.validation_heuristic);
-      metrics_ += row;
+      metrics_ += formatted("%.6g", progress.validation) + formatted(",%.6g", progress.validation_heuristic);
     } else {
       metrics_ += ",";
     }
-    std::snprintf(row, sizeof row, ",%.6g,%.1f",
-                  std::visit([](const auto& method) { return method.step(); }, optimiser_), summary_.seconds);
-    metrics_ += row;
+    metrics_ += formatted(",%.6g", std::visit([](const auto& method) { return method.step(); }, optimiser_)) +
+                formatted(",%.1f", summary_.seconds);
     const auto note = [&](const std::string& tag, double value) {
       metrics_ += formatted(",%.6g", value);
       scalars.emplace_back(tag, value);

@@ -2,9 +2,9 @@
 #include "src/sim/policy_text.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/wrapped_text.hpp"
 #include "src/policies/backfill/backfill.hpp"
@@ -12,18 +12,13 @@
 namespace gpusched {
 namespace {
 
-std::string number_text(double value) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
-}
-
 std::string value_text(const ParameterValue& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
+  if (const auto* number = std::get_if<double>(&value)) return exact_number(*number);
   if (const auto* word = std::get_if<std::string>(&value)) return *word;
   std::string text = "[";
   for (const double entry : std::get<std::vector<double>>(value)) {
-    text += (text.size() > 1 ? "," : "") + number_text(entry);
+    text += (text.size() > 1 ? "," : "") + exact_number(entry);
   }
   return text + "]";
 }
@@ -162,7 +157,7 @@ std::string parameters_text(const std::string& called, const std::vector<Paramet
     std::string meaning = parameter.meaning;
     if (!parameter.words.empty()) meaning += " (" + joined(parameter.words, "|") + ")";
     if (is_numeric(parameter))
-      meaning += " (" + number_text(parameter.least) + " to " + number_text(parameter.most) + ")";
+      meaning += " (" + exact_number(parameter.least) + " to " + exact_number(parameter.most) + ")";
     text += "  " + parameter.name + " = " + value_text(parameter.fallback) + "\n" + std::string(meanings, ' ') +
             wrapped(meaning, terminal_columns - meanings, meanings) + "\n";
   }

@@ -5,6 +5,7 @@
 
 #include "src/base/field_parser.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/base/number_text.hpp"
 #include "src/policies/seam/policy_library.hpp"
 #include "src/policies/seam/policy_log.hpp"
 #include "src/policies/seam/priority_order.hpp"
@@ -149,12 +150,7 @@ Result<void> check_value(const std::string& owner, const ParameterInfo& paramete
   if (value.index() != parameter.fallback.index()) return fail("expected " + type_name(parameter.fallback));
   const auto outside = [&](double x) { return !(x >= parameter.least && x <= parameter.most); };
   const auto range = [&] {
-    const auto text = [](double x) {
-      std::string digits(32, ' ');
-      digits.resize(static_cast<std::size_t>(std::to_chars(digits.data(), digits.data() + 32, x).ptr - digits.data()));
-      return digits;
-    };
-    return "expected a number between " + text(parameter.least) + " and " + text(parameter.most);
+    return "expected a number between " + exact_number(parameter.least) + " and " + exact_number(parameter.most);
   };
   if (const auto* number = std::get_if<double>(&value); number != nullptr && outside(*number)) return fail(range());
   if (const auto* list = std::get_if<std::vector<double>>(&value)) {

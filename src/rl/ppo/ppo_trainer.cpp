@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "src/base/atomic_file.hpp"
+#include "src/base/number_text.hpp"
 #include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/learned/trained_model.hpp"
@@ -98,9 +99,7 @@ std::string csv_header(const PpoOptions& options) {
 std::string csv_row(std::uint32_t iteration, std::uint64_t steps, std::span<const Metric> metrics) {
   std::string row = std::to_string(iteration) + "," + std::to_string(steps);
   for (const Metric& metric : metrics) {
-    char digits[32] = "";
-    if (std::isfinite(metric.value)) std::snprintf(digits, sizeof digits, "%.6g", metric.value);
-    row += std::string(",") + digits;
+    row += std::isfinite(metric.value) ? formatted(",%.6g", metric.value) : ",";
   }
   return row + "\n";
 }

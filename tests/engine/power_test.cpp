@@ -503,7 +503,7 @@ struct PowerWorld {
     if (rng.below(2))
       failures.add_unit(failures.add_law({.mean_up_s = 200, .mean_repair_s = 15}),
                         std::vector<NodeId>{NodeId{1}, NodeId{2}});
-    cost = {.checkpoint = whole_seconds(1), .restart = whole_seconds(2)};
+    if (rng.below(4) != 0) cost = {.checkpoint = whole_seconds(1), .restart = whole_seconds(2)};
   }
 };
 

@@ -28,13 +28,13 @@ Elsewhere: the keys of `gpusched train` ([train.md](train.md#the-configuration),
 CONDITIONS = """
 ## Conditions
 
-`placement`, `preemption`, `failures`, `stages`, `elastic`, `changes` and `fidelity` of a [replay](#replay) have the same key and the same option in
+`placement`, `preemption`, `failures`, `stages`, `elastic`, `changes`, `power` and `fidelity` of a [replay](#replay) have the same key and the same option in
 every command; Python's functions and `VectorEnv` call them by the option (`restart_cost=60`). Commands that do not take all:
 
 """
 # What is refused, in the order of the table of conditions.
 REFUSED = (
-    ("`--placement count`, or a cluster that is a pool", "`--failures`, `--stages`"),
+    ("`--placement count`, or a cluster that is a pool", "`--failures`, `--stages`, `--power`"),
     ("`--placement count`", "`mig` or `sharing` of the cluster"),
     ("`--checkpoint-write`", "no `--checkpoint-interval` and no `--checkpoint-rule`; `checkpoint_gib_per_gpu` of `--stages`; phases of `--elastic`"),
     ("`--checkpoint-rule young`, `daly`", "no `--failures`; no time to write; `--checkpoint-interval`"),
@@ -43,10 +43,10 @@ REFUSED = (
     ("`--communication`", "`--span-speed`"),
     ("`--placement skew`", "no `--communication`"),
     ("conservative backfilling, `slurm+easy`", "`mig` of the cluster"),
-    ("windows of `train` and `VectorEnv`", "a log of outages in `--failures`"),
+    ("windows of `train` and `VectorEnv`", "a log of outages in `--failures`, signals in `--power` that change"),
     ("`arrival_scale` of `train`, `load` of a sweep, but 1", "`--changes`"),
-    ("shuffled windows of `train`", "`--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`"),
-    ("several `cluster_scales` of `train`", "`--failures`, `--changes`"),
+    ("shuffled windows of `train`", "`--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`, `--power`"),
+    ("several `cluster_scales` of `train`", "`--failures`, `--changes`, `--power`"),
     ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`"),
 )
 FILES = (  # schema, title, what takes it, keys whose own keys another section has, what stands before the keys of a replay

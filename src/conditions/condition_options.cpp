@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/world/power_reader.hpp"
 #include "src/world/run_input.hpp"
 
 namespace gpusched {
@@ -16,6 +17,12 @@ constexpr const char* host_runs = "the host runs the jobs, and says when they en
 Field lacking(Field field, const char* who, const char* why) {
   field.lacks.push_back({who, why});
   return field;
+}
+
+std::string ready_power_words() {
+  std::string words;
+  for (const ReadyPower& ready : ready_powers()) words += (words.empty() ? "" : ", ") + std::string(ready.name);
+  return words;
 }
 
 // ---- a condition is one row here ----
@@ -65,6 +72,10 @@ FieldTable all_rows(ConditionOptions& options) {
                   &options.changes},
                  "the host says which jobs are cancelled, and submits a changed job anew"),
           "search", "its windows are parts of the trace, and the file names jobs of all of it"),
+      served({"power", "--power",
+              "JSON of what nodes draw, emit and cost, and caps on that; or a ready model: " + ready_power_words(),
+              &options.power},
+             "the host runs the jobs, and meters what its nodes draw"),
       served({"fidelity.profiles", "--profile",
               "device profiles that set how fast each job family runs on each GPU type: [TYPE=]FILE_OR_NAME[,...]",
               &speeds.profiles},

@@ -27,6 +27,7 @@ struct ConditionOptions {
   std::string stages = {};                ///< as read_stages() takes it; empty: runs work at once
   std::string elastic = {};               ///< as read_elastic() takes it; empty: every job is rigid
   std::string changes = {};               ///< as read_job_changes() takes it; empty: users change nothing
+  std::string power = {};                 ///< as read_power() takes it; empty: of GPUs, what device profiles measured
   SpeedOptions speeds = {};
 };
 

@@ -103,7 +103,33 @@ Result<void> load_elastic(const ConditionOptions& options, const JobTable& jobs,
   return {};
 }
 
+constexpr const char* draws_power = "could draw power";
+
+// Without a file, of GPUs alone.
+Result<void> load_power(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
+                        RunConditions& conditions) {
+  const PowerModel& measured = conditions.runtime.power;
+  if (options.power.empty()) {
+    conditions.power = {.model = power_of_gpus(measured, cluster)};
+    return {};
+  }
+  if (auto done = check_nodes("power", draws_power, cluster, options.placement); !done) return done;
+  auto power = read_power(options.power, cluster, jobs, measured);
+  if (!power) return Unexpected{power.error()};
+  conditions.power = *std::move(power);
+  return {};
+}
+
+// It has more than one value.
+bool changes_with_time(const Signal& signal) { return signal.steps().size() > 1; }
+
 }  // namespace
+
+std::vector<std::string> RunConditions::all_notes() const {
+  std::vector<std::string> all = runtime.notes;
+  for (const auto& more : {power.notes, notes}) all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
 
 Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& options, JobTable& jobs,
                                                      const Cluster& cluster, std::uint64_t seed) {
@@ -121,32 +147,45 @@ Result<void> check_condition_options(const ConditionOptions& options) {
   const bool on_nodes = options.placement != count_placement;
   if (!on_nodes && !options.failures.empty()) return check_nodes("failures.file", "could fail", {}, options.placement);
   if (!on_nodes && !options.stages.empty()) return check_nodes("stages", "could keep anything", {}, options.placement);
+  if (!on_nodes && !options.power.empty()) return check_nodes("power", draws_power, {}, options.placement);
   if (!options.stages.empty()) return {};  // whether checkpoints are transfers stands in that file
   return check_checkpoints(options, {});
 }
 
-Result<CalibratedRuntime> load_speeds(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster) {
+Result<void> load_speeds_and_power(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
+                                   RunConditions& conditions) {
   const auto rule = placement_from_name(options.placement);
-  if (auto checked = check_placement(rule.value_or(Placement::consolidate), options.speeds); !checked) {
-    return Unexpected{checked.error()};
-  }
-  return runtime_of(options.speeds, jobs, cluster);
+  if (auto checked = check_placement(rule.value_or(Placement::consolidate), options.speeds); !checked) return checked;
+  auto runtime = runtime_of(options.speeds, jobs, cluster);
+  if (!runtime) return Unexpected{runtime.error()};
+  conditions.runtime = *std::move(runtime);
+  return load_power(options, jobs, cluster, conditions);
 }
 
 Result<RunConditions> load_conditions(const ConditionOptions& options, JobTable& jobs, const Cluster& cluster,
                                       std::uint64_t seed) {
   auto conditions = load_conditions_without_speeds(options, jobs, cluster, seed);
   if (!conditions) return conditions;
-  auto runtime = load_speeds(options, jobs, cluster);
-  if (!runtime) return Unexpected{runtime.error()};
-  conditions->runtime = *std::move(runtime);
+  if (auto done = load_speeds_and_power(options, jobs, cluster, *conditions); !done) return Unexpected{done.error()};
   return conditions;
 }
 
 Result<void> check_for_windows(const RunConditions& conditions, const ConditionOptions& options) {
-  if (conditions.failures.changes().empty()) return {};
-  return Unexpected{Error{.message = "expected laws alone; a log of outages is of one time, and windows are of many",
-                          .file = options.failures}};
+  if (!conditions.failures.changes().empty()) {
+    return Unexpected{Error{.message = "expected laws alone; a log of outages is of one time, and windows are of many",
+                            .file = options.failures}};
+  }
+  const PowerModel& power = conditions.power.model;
+  const bool changes =
+      std::any_of(power.places.begin(), power.places.end(),
+                  [](const PowerPlace& place) {
+                    return changes_with_time(place.carbon_g_per_kwh) || changes_with_time(place.usd_per_mwh);
+                  }) ||
+      std::any_of(power.caps.begin(), power.caps.end(),
+                  [](const PowerCap& cap) { return changes_with_time(cap.watts); });
+  if (!changes) return {};
+  return Unexpected{Error{.message = "expected constants alone; a signal is of one time, and windows are of many",
+                          .file = options.power}};
 }
 
 std::vector<std::string> files_of(const ConditionOptions& options) {
@@ -157,6 +196,9 @@ std::vector<std::string> files_of(const ConditionOptions& options) {
   }
   for (const std::string& file : {options.stages, options.elastic, options.changes}) {
     if (!file.empty()) names.push_back(file);
+  }
+  if (!options.power.empty()) {
+    for (std::string& name : files_of_power(options.power)) names.push_back(std::move(name));
   }
   return names;
 }

@@ -16,6 +16,7 @@
 #include "gpusched/engine/run_inputs.hpp"
 #include "src/calibration/profile/calibrated_runtime.hpp"
 #include "src/conditions/condition_options.hpp"
+#include "src/world/power_reader.hpp"
 
 namespace gpusched {
 
@@ -26,7 +27,8 @@ struct RunConditions {
   ElasticModel elastic = {};
   JobChanges changes = {};
   CalibratedRuntime runtime = {};       ///< how fast jobs run where, and what GPUs draw; uniform without any
-  std::vector<std::string> notes = {};  ///< what a user should know
+  PowerOfRun power = {};                ///< what nodes draw, or GPUs alone
+  std::vector<std::string> notes = {};  ///< what a user should know; all_notes() has those of `runtime` and `power` too
 
   /// What an engine takes of them, null where a condition is not given; borrows this.
   [[nodiscard]] RunInputs inputs() const {
@@ -35,8 +37,11 @@ struct RunConditions {
             .failures = given(failures),
             .stages = given(stages),
             .elastic = given(elastic),
-            .changes = given(changes)};
+            .changes = given(changes),
+            .power = given(power.model)};
   }
+  /// One line each.
+  [[nodiscard]] std::vector<std::string> all_notes() const;
 };
 
 /// What can be seen of values alone, before any file is read: those that need another one, or exclude it.
@@ -48,15 +53,16 @@ Result<void> check_condition_options(const ConditionOptions& options);
 Result<RunConditions> load_conditions(const ConditionOptions& options, JobTable& jobs, const Cluster& cluster,
                                       std::uint64_t seed);
 
-/// The same but for `runtime`, which takes long to make and depends on neither seed nor costs.
+/// The same but for `runtime` and `power`, which take long to make and depend on neither seed nor costs.
 Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& options, JobTable& jobs,
                                                      const Cluster& cluster, std::uint64_t seed);
 
-/// That `runtime`.
-Result<CalibratedRuntime> load_speeds(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster);
+/// Those two.
+Result<void> load_speeds_and_power(const ConditionOptions& options, const JobTable& jobs, const Cluster& cluster,
+                                   RunConditions& conditions);
 
-/// Makes the conditions those of windows of a trace, each of which begins on a clock of its own. Error: a log of
-/// outages, whose times are those of the whole trace.
+/// Makes the conditions those of windows of a trace, each of which begins on a clock of its own. Errors: a log of
+/// outages, or a signal that changes, whose times are those of the whole trace.
 Result<void> check_for_windows(const RunConditions& conditions, const ConditionOptions& options);
 
 /// What may be files among the words.

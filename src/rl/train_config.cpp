@@ -350,7 +350,8 @@ Result<void> check_conditions(const TrainConfig& config) {
                                                  {"fidelity.communication", !conditions.speeds.communication.empty()},
                                                  {"stages", !conditions.stages.empty()},
                                                  {"elastic", !conditions.elastic.empty()},
-                                                 {"changes", !conditions.changes.empty()}};
+                                                 {"changes", !conditions.changes.empty()},
+                                                 {"power", !conditions.power.empty()}};
   for (const auto& [path, given] : by_job) {
     if (given && config.shuffle.windows > 0) {
       return bad_option("windows.shuffled", "expected 0 with " + std::string(path) + ", which is of the trace's jobs");
@@ -359,11 +360,14 @@ Result<void> check_conditions(const TrainConfig& config) {
   if (!conditions.changes.empty() && config.windows.arrival_scale != 1) {
     return bad_option("windows.arrival_scale", "expected 1 with changes, whose times it would not move");
   }
-  const bool of_nodes = !conditions.failures.empty() || !conditions.changes.empty();
-  if (of_nodes && config.cluster_scales != std::vector<double>{1}) {
-    return bad_option("windows.cluster_scales", conditions.failures.empty()
-                                                    ? "expected [1] with changes, whose sizes fit one cluster"
-                                                    : "expected [1] with failures, which are of one cluster's nodes");
+  const std::pair<const char*, bool> by_node[] = {
+      {"failures, which are of one cluster's nodes", !conditions.failures.empty()},
+      {"changes, whose sizes fit one cluster", !conditions.changes.empty()},
+      {"power, which is of one cluster's nodes", !conditions.power.empty()}};
+  for (const auto& [what, given] : by_node) {
+    if (given && config.cluster_scales != std::vector<double>{1}) {
+      return bad_option("windows.cluster_scales", "expected [1] with " + std::string(what));
+    }
   }
   return {};
 }

@@ -7,12 +7,11 @@
 #include "src/base/number_text.hpp"
 #include "src/base/parallel.hpp"
 #include "src/policies/backfill/backfill.hpp"
+#include "src/sim/metric_table.hpp"
 #include "src/sweep/sweep_file.hpp"
 
 namespace gpusched {
 namespace {
-
-constexpr std::string_view needs_power = "energy_kwh";
 
 // First measured jobs of `count` windows within the jobs [begin, end).
 Result<std::vector<std::uint32_t>> spaced_windows(const Search& search, std::uint64_t count, std::uint64_t begin,
@@ -55,11 +54,15 @@ Result<Sweep> sweep_of(const Search& search, std::span<const std::string> polici
 
 // An objective of which the runs have no figure.
 Unexpected unknown_objective(const Search& search, std::size_t number) {
-  const std::string name = search.objectives()[number].name;
-  return in_search_file(
-      search, {.message = name + " is not known here" +
-                          (name == needs_power ? "; give device profiles with the power of every GPU type" : ""),
-               .field = "/objectives/" + std::to_string(number)});
+  const std::string name = search.objectives()[number].name, needed = power_that_tells(name);
+  return in_search_file(search, {.message = name + " is not known here" + (needed.empty() ? "" : "; give " + needed),
+                                 .field = "/objectives/" + std::to_string(number)});
+}
+
+// False where no file can tell the figure.
+bool may_know(const std::string& figure, const ConditionOptions& conditions) {
+  if (power_that_tells(figure).empty() || !conditions.power.empty()) return true;
+  return figure != "carbon_kg" && figure != "cost_usd" && !conditions.speeds.profiles.empty();
 }
 
 }  // namespace
@@ -84,8 +87,7 @@ Result<CandidateRuns> CandidateRuns::load(const Search& search, const PolicyRegi
   runs.scenario_ = point->run;
   const std::vector<FigureObjective> objectives = search.objectives();
   for (std::size_t i = 0; i < objectives.size(); ++i) {
-    const bool without_power = runs.scenario_.conditions.speeds.profiles.empty();
-    if (objectives[i].name == needs_power && without_power) return unknown_objective(search, i);
+    if (!may_know(objectives[i].name, runs.scenario_.conditions)) return unknown_objective(search, i);
   }
   if (runs.scenario_.trace == "-") {
     return in_search_file(search, {.message = "expected a file: a search that goes on later must read the trace again",

@@ -81,6 +81,17 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
   return input;
 }
 
+// Figures of power need to be known.
+Result<void> check_power_figures(const EvaluateScenario& scenario, const PowerModel& power) {
+  for (std::size_t i = 0; i <= scenario.beside.size(); ++i) {
+    const std::string& name = i == 0 ? scenario.figure : scenario.beside[i - 1];
+    if (auto lack = lacks_power_figure(name.substr(name.find(':') + 1), power); !lack.empty()) {
+      return bad_option(i == 0 ? "figure" : "beside", lack);
+    }
+  }
+  return {};
+}
+
 Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t index, const Lineup& lineup,
                                  EvaluationMode mode, const PolicyRegistry& registry) {
   auto run = read_input(scenario, index);
@@ -92,11 +103,8 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   input.options.engine = {
       .placement = input.run.placement, .preemption = conditions->preemption, .seed = scenario.seed};
   input.options.conditions = *std::move(conditions);
-  const auto in_energy = [](const std::string& figure) { return figure.ends_with("energy_kwh"); };
-  const bool beside = std::any_of(scenario.beside.begin(), scenario.beside.end(), in_energy);
-  if ((beside || in_energy(scenario.figure)) && !input.options.conditions.runtime.power) {
-    return Unexpected{Error{.message = "energy_kwh is not known here; give --profile with the power of every GPU type",
-                            .field = beside ? "beside" : "figure"}};
+  if (auto known = check_power_figures(scenario, input.options.conditions.power.model); !known) {
+    return Unexpected{known.error()};
   }
   input.options.windows = windows_of(scenario, jobs.size());
   input.options.history = scenario.history;
@@ -166,7 +174,7 @@ Json trace_manifest(const EvaluationInput& input) {
           {"cluster", cluster_json(input.run.cluster)},
           {"value_sources",
            {{"rates", rates_json(input.options.conditions.runtime)},
-            {"power", power_json(input.options.conditions.runtime)}}},
+            {"power", power_json(input.options.conditions.runtime, input.options.conditions.power.file)}}},
           {"count", input.starts.size()},
           {"jobs", windows.jobs},
           {"warm_up", windows.warm_up},
@@ -378,7 +386,7 @@ std::vector<std::string> evaluation_notes(const EvaluationPlan& plan) {
   for (const EvaluationInput& input : plan.inputs) {
     for (const auto& lines :
          {left_out_lines(input.run.trace.report), outside_vcs_lines(input.run.cluster, input.run.jobs_outside_vcs),
-          input.options.conditions.runtime.notes, input.options.conditions.notes}) {
+          input.options.conditions.all_notes()}) {
       for (const std::string& line : lines) notes.push_back(input.path + ": " + line);
     }
   }

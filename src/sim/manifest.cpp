@@ -80,8 +80,9 @@ Json rates_json(const CalibratedRuntime& runtime) {
   return values_json(runtime.used);
 }
 
-Json power_json(const CalibratedRuntime& runtime) {
-  return runtime.power ? values_json(runtime.power_used) : Json("none");
+Json power_json(const CalibratedRuntime& runtime, const std::string& model) {
+  Json profiles = runtime.power.gpus.empty() ? Json("none") : values_json(runtime.power_used);
+  return model.empty() ? profiles : Json{{"model", model}, {"profiles", std::move(profiles)}};
 }
 
 }  // namespace gpusched

@@ -31,8 +31,9 @@ std::vector<std::string> files_of_policies(const std::vector<PolicySpec>& specs,
 /// {"path", "sha256"} of a file; the hash is null where it cannot be read.
 Json file_json(const std::string& path);
 
-/// The profile values that run times were computed from, and those that the power was.
+/// The profile values that run times were computed from, and those that the power was; with the model of --power, if
+/// one is given.
 nlohmann::ordered_json rates_json(const CalibratedRuntime& runtime);
-nlohmann::ordered_json power_json(const CalibratedRuntime& runtime);
+nlohmann::ordered_json power_json(const CalibratedRuntime& runtime, const std::string& model);
 
 }  // namespace gpusched

@@ -51,6 +51,9 @@ const std::vector<MetricInfo>& metric_table() {
       {"fetched_gib", &Metrics::fetched_gib},
       {"deadline_miss_rate", &Metrics::deadline_miss_rate},
       {"avg_tardiness_s", &Metrics::avg_tardiness_s},
+      {"carbon_kg", &Metrics::carbon_kg, Better::less, Told::where_known},
+      {"cost_usd", &Metrics::cost_usd, Better::less, Told::where_known},
+      {"peak_kw", &Metrics::peak_kw, Better::less, Told::where_known},
   };
   return table;
 }
@@ -59,6 +62,21 @@ const MetricInfo* find_metric(const std::string& name) {
   const std::vector<MetricInfo>& table = metric_table();
   const auto place = std::find_if(table.begin(), table.end(), [&](const MetricInfo& m) { return m.name == name; });
   return place == table.end() ? nullptr : &*place;
+}
+
+std::string power_that_tells(const std::string& name) {
+  if (name == "carbon_kg") return "power with carbon";
+  if (name == "cost_usd") return "power with usd_per_mwh or rent";
+  if (name != "energy_kwh" && name != "peak_kw") return "";
+  return "power, or device profiles with the power of every GPU type";
+}
+
+std::string lacks_power_figure(const std::string& name, const PowerModel& power) {
+  const std::string needed = power_that_tells(name);
+  const bool is_known = name == "carbon_kg"  ? power.knows_carbon()
+                        : name == "cost_usd" ? power.knows_money()
+                                             : !power.is_empty();
+  return needed.empty() || is_known ? "" : name + " is not known here; give " + needed;
 }
 
 std::vector<std::string> figure_names() {

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "gpusched/data/power_model.hpp"
 #include "gpusched/watch/metrics.hpp"
 
 namespace gpusched {
@@ -19,12 +20,19 @@ enum class Better : std::uint8_t {
   neither,  ///< it describes the run; policies are not compared by it
 };
 
+/// Where JSON of a run has a metric.
+enum class Told : std::uint8_t {
+  always,       ///< null where it is not known
+  where_known,  ///< not at all there
+};
+
 /// One metric. Its meaning stands in Metrics.
 struct MetricInfo {
   std::string name;  ///< key in JSON and csv
   std::variant<std::uint32_t Metrics::*, std::uint64_t Metrics::*, double Metrics::*, std::optional<double> Metrics::*>
       member;
   Better better = Better::less;
+  Told told = Told::always;
 
   /// Nothing where the run does not know it.
   [[nodiscard]] std::optional<double> value(const Metrics& metrics) const;
@@ -35,6 +43,13 @@ const std::vector<MetricInfo>& metric_table();
 
 /// The metric of that name, or nullptr.
 const MetricInfo* find_metric(const std::string& name);
+
+/// What tells a run the metric of that name: "power with carbon"; empty where power has no part in it.
+std::string power_that_tells(const std::string& name);
+
+/// Why a run with this model does not know the metric of that name; empty where it does, or where power has no part in
+/// it.
+std::string lacks_power_figure(const std::string& name, const PowerModel& power);
 
 /// The names of the metrics by which policies can be compared.
 std::vector<std::string> figure_names();

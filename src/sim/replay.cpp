@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "gpusched/policy/simulate.hpp"
-#include "gpusched/watch/energy.hpp"
 #include "gpusched/watch/fragmentation.hpp"
 #include "gpusched/watch/history_hash.hpp"
 #include "src/base/parallel.hpp"
@@ -183,10 +182,9 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
       *std::move(prepared.policy), [&] { return is_stopped(progress); }, &run.decision_times);
   RunInputs inputs = input.conditions.inputs();
   inputs.measured = input.window;
+  inputs.keeps_power_levels = detail.timeline && input.conditions.power.is_of_nodes();
   auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, inputs);
-  const std::optional<PowerTable>& power = input.conditions.runtime.power;
   RunLog log(input.window);
-  EnergyLog energy(power ? &*power : nullptr, input.window);
   FragmentationLog fragmentation(input.window);
   IntervalLog intervals;
   HistoryHash history;
@@ -200,9 +198,9 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   const auto begin = std::chrono::steady_clock::now();
   bool finished = false;
   try {
-    finished = detail.job_files ? simulate(*engine, policy, log, energy, fragmentation, watcher, intervals, history,
-                                           own_log, estimates, gpu_log, timeline)
-                                : simulate(*engine, policy, log, energy, fragmentation, watcher);
+    finished = detail.job_files ? simulate(*engine, policy, log, fragmentation, watcher, intervals, history, own_log,
+                                           estimates, gpu_log, timeline)
+                                : simulate(*engine, policy, log, fragmentation, watcher);
   } catch (const PolicyFailure& failure) {
     run.why_unfinished = failure.what();
     return run;
@@ -220,7 +218,7 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   }
   run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;
   run.metrics = compute_metrics(*engine, log, input.window);
-  if (power) run.metrics.energy_kwh = energy.kwh();
+  if (input.conditions.power.is_of_nodes()) run.power = power_account(*engine);
   run.metrics.gpu_fragmentation = fragmentation.share();
   run.reconfigurations = engine->reconfigurations();
   run.reconfiguration_gpu_hours = to_seconds(engine->reconfiguration_gpu_time()) / 3600;
@@ -310,9 +308,8 @@ Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistr
   }
   if (auto changed = change_runs(input, scenario, registry); !changed) return Unexpected{changed.error()};
   if (scenario.recorded == "show") input.recorded = recorded_waits(input.trace.jobs, input.window);
-  auto runtime = load_speeds(scenario.conditions, input.trace.jobs, input.cluster);
-  if (!runtime) return Unexpected{runtime.error()};
-  input.conditions.runtime = *std::move(runtime);
+  auto loaded_speeds = load_speeds_and_power(scenario.conditions, input.trace.jobs, input.cluster, input.conditions);
+  if (!loaded_speeds) return Unexpected{loaded_speeds.error()};
   input.files = files_of(scenario, input.specs, registry);
   return input;
 }
@@ -327,6 +324,7 @@ Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const Pol
   auto conditions = load_conditions_without_speeds(scenario.conditions, input.trace.jobs, input.cluster, scenario.seed);
   if (!conditions) return Unexpected{conditions.error()};
   conditions->runtime = std::move(input.conditions.runtime);
+  conditions->power = std::move(input.conditions.power);
   input.options.preemption = conditions->preemption;
   input.conditions = *std::move(conditions);
   input.options.seed = scenario.seed;

@@ -20,6 +20,7 @@
 #include "src/policies/seam/registry.hpp"
 #include "src/sim/decision_times.hpp"
 #include "src/sim/gpu_log.hpp"
+#include "src/sim/power_report.hpp"
 #include "src/sim/recorded.hpp"
 #include "src/sim/running_work.hpp"
 #include "src/sim/scenario.hpp"
@@ -75,10 +76,11 @@ struct PolicyRun {
                                     ///< filled in
   Metrics metrics;
   Saturation saturation;
-  std::uint64_t reconfigurations = 0;    ///< of MIG cards (Engine::reconfigurations)
-  double reconfiguration_gpu_hours = 0;  ///< of them (Engine::reconfiguration_gpu_time)
-  double sim_seconds = 0;                ///< wall time of the simulation alone
-  double jobs_per_s = 0;                 ///< all jobs of the trace / sim_seconds
+  std::uint64_t reconfigurations = 0;      ///< of MIG cards (Engine::reconfigurations)
+  double reconfiguration_gpu_hours = 0;    ///< of them (Engine::reconfiguration_gpu_time)
+  std::optional<PowerAccount> power = {};  ///< with --power
+  double sim_seconds = 0;                  ///< wall time of the simulation alone
+  double jobs_per_s = 0;                   ///< all jobs of the trace / sim_seconds
   std::uint64_t history_hash = 0;
   std::vector<std::vector<SplitRow>> splits;  ///< by SplitBy; filled when asked for
   std::vector<Interval> intervals;            ///< filled when asked for
@@ -111,7 +113,7 @@ struct ReplayDetail {
   bool splits = false;          ///< every split
   bool job_files = false;       ///< engine, intervals, history hash and the policy's own log, for the files of a policy
   bool gpu_log = false;         ///< with job_files: for trace_events.json too
-  bool timeline = false;        ///< with job_files: for timeline.csv too
+  bool timeline = false;        ///< with job_files: for timeline.csv too, and power.csv
   bool decision_times = false;  ///< how long decisions took
 };
 

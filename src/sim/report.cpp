@@ -16,6 +16,7 @@
 #include "src/base/text_table.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/sim/power_report.hpp"
 #include "src/sim/trace_events.hpp"
 
 namespace gpusched {
@@ -28,7 +29,7 @@ Json metrics_json(const Metrics& metrics) {
         [&](const auto member) {
           const auto& value = metrics.*member;
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::optional<double>>) {
-            json[metric.name] = value ? Json(*value) : Json(nullptr);
+            if (value || metric.told == Told::always) json[metric.name] = value ? Json(*value) : Json(nullptr);
           } else {
             json[metric.name] = value;
           }
@@ -45,9 +46,11 @@ Json saturation_json(const Saturation& s) {
           {"saturated", s.saturated}};
 }
 
-Json split_json(const std::vector<SplitRow>& split) {
+Json split_json(const std::vector<SplitRow>& split, const std::optional<PowerAccount>& power) {
   Json rows = Json::array();
+  std::vector<Bill> bills;
   for (const SplitRow& row : split) {
+    bills.push_back(row.bill);
     rows.push_back({{"key", row.key},
                     {"jobs", row.jobs},
                     {"avg_jct_s", row.avg_jct_s},
@@ -56,12 +59,15 @@ Json split_json(const std::vector<SplitRow>& split) {
                     {"avg_bounded_slowdown", row.avg_bounded_slowdown},
                     {"gpu_hours", row.gpu_hours}});
   }
+  if (power) add_bills(*power, bills, rows);
   return rows;
 }
 
 Json splits_json(const PolicyRun& run) {
   Json all = Json::object();
-  for (std::size_t by = 0; by < run.splits.size(); ++by) all[std::string(split_names[by])] = split_json(run.splits[by]);
+  for (std::size_t by = 0; by < run.splits.size(); ++by) {
+    all[std::string(split_names[by])] = split_json(run.splits[by], run.power);
+  }
   return all;
 }
 
@@ -113,7 +119,7 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
          {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
          {"rates", rates_json(input.conditions.runtime)},
          {"preemption_cost", "config"},
-         {"power", power_json(input.conditions.runtime)}}},
+         {"power", power_json(input.conditions.runtime, input.conditions.power.file)}}},
        {"policies", policies},
        {"warnings", report_warnings(input, runs)},
        {"execution", execution_json(execution, scenario.threads, scenario.out)}});
@@ -139,6 +145,7 @@ Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
     json["mig"] = {{"reconfigurations", run.reconfigurations},
                    {"reconfiguration_gpu_hours", run.reconfiguration_gpu_hours}};
   }
+  if (run.power) json["power"] = power_account_json(*run.power);
   return json;
 }
 
@@ -156,6 +163,13 @@ std::vector<std::string> gpu_types_of(const Cluster& cluster, const PolicyRun& r
   return all;
 }
 
+std::vector<Bill> bills_of(const Engine& engine) {
+  std::vector<Bill> bills;
+  bills.reserve(engine.jobs().size());
+  for (std::uint32_t i = 0; i < engine.jobs().size(); ++i) bills.push_back(engine.bill(JobId{i}));
+  return bills;
+}
+
 std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
   const Engine& engine = *run.engine;
   const JobTable& jobs = engine.jobs();
@@ -169,7 +183,9 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
   if (fails) text += ",kills";
   if (engine.has_elastic_jobs()) text += ",held_gpu_s";
   if (engine.has_changes()) text += ",cancelled";
-  text += '\n';
+  BillColumns bills;
+  if (run.power) bills = bill_columns(*run.power, bills_of(engine));
+  text += bills.names + '\n';
   text.reserve(std::size_t{jobs.size()} * 96);
   const std::vector<std::string> gpu_types = gpu_types_of(input.cluster, run);
   const std::uint32_t end = input.window.end(jobs.size());
@@ -205,6 +221,7 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
       append_seconds(text += ',', Time{static_cast<std::int64_t>(engine.gpu_time(job).held() / whole_gpu)});
     }
     if (engine.has_changes()) text += engine.is_cancelled(job) ? ",true" : ",false";
+    if (run.power) text += bills.cells[i];
     text += '\n';
   }
   return text;
@@ -376,12 +393,19 @@ std::string recorded_line(const RecordedWaits& recorded) {
 }
 
 std::string split_table(const Scenario& scenario, const PolicyRun& run) {
-  TextTable table({scenario.split, "jobs", "avg JCT", "median", "avg wait", "slowdown", "GPU-hours"});
+  std::vector<std::string> header{scenario.split, "jobs", "avg JCT", "median", "avg wait", "slowdown", "GPU-hours"};
+  if (run.power) header.emplace_back("kWh");
+  TextTable table(std::move(header));
   for (const SplitRow& row : run.splits[split_index(scenario)]) {
-    table.add({row.key.empty() ? "(unknown)" : row.key, human_count(row.jobs), human_duration(row.avg_jct_s),
-               human_duration(row.median_jct_s), human_duration(row.avg_wait_s),
-               formatted("%.2f", row.avg_bounded_slowdown),
-               human_count(static_cast<std::uint64_t>(std::llround(row.gpu_hours)))});
+    std::vector<std::string> cells{row.key.empty() ? "(unknown)" : row.key,
+                                   human_count(row.jobs),
+                                   human_duration(row.avg_jct_s),
+                                   human_duration(row.median_jct_s),
+                                   human_duration(row.avg_wait_s),
+                                   formatted("%.2f", row.avg_bounded_slowdown),
+                                   human_count(static_cast<std::uint64_t>(std::llround(row.gpu_hours)))};
+    if (run.power) cells.push_back(formatted("%.1f", row.bill.kwh()));
+    table.add(std::move(cells));
   }
   return "\n" + run.policy + " by " + scenario.split + "\n" + table.text();
 }
@@ -399,10 +423,12 @@ Result<void> write_gpu_log(OutputFolder& folder, const ReplayInput& input, const
 }
 
 Result<void> write_timeline(OutputFolder& folder, const PolicyRun& run) {
-  const std::string name = run.folder + "/timeline.csv";
-  if (run.timeline) return folder.write(name, timeline_csv(run.timeline->levels()));
-  folder.leave_out(name);
-  return {};
+  const std::string name = run.folder + "/timeline.csv", of_power = run.folder + "/power.csv";
+  if (!run.timeline) folder.leave_out(name);
+  if (!run.timeline || !run.power) folder.leave_out(of_power);
+  if (!run.timeline) return {};
+  if (auto done = folder.write(name, timeline_csv(run.timeline->levels())); !done || !run.power) return done;
+  return folder.write(of_power, power_csv(*run.engine));
 }
 
 }  // namespace
@@ -449,9 +475,12 @@ Result<void> write_files(OutputFolder& folder, const std::vector<std::pair<std::
 
 std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
   std::vector<std::string> lines = left_out_lines(input.trace.report);
-  lines.insert(lines.end(), input.conditions.runtime.notes.begin(), input.conditions.runtime.notes.end());
-  lines.insert(lines.end(), input.conditions.notes.begin(), input.conditions.notes.end());
+  for (std::string& line : input.conditions.all_notes()) lines.push_back(std::move(line));
   for (std::string& line : outside_vcs_lines(input.cluster, input.jobs_outside_vcs)) lines.push_back(std::move(line));
+  for (const PolicyRun& run : runs) {
+    if (!run.power) continue;
+    for (std::string& line : cap_warnings(run.policy, *run.power)) lines.push_back(std::move(line));
+  }
   for (const PolicyRun& run : runs) {
     if (!run.saturation.saturated) continue;
     lines.push_back(
@@ -489,7 +518,11 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
           "run times: what the policy knew of them; JCT: completion time; wait and slowd. (bounded slowdown) are "
           "means; used: GPU time\n";
   if (input.recorded) text += recorded_line(*input.recorded);
-  if (input.conditions.runtime.power) text += energy_line(runs);
+  if (runs.front().power) {
+    text += power_table(runs);
+  } else if (!input.conditions.power.model.is_empty()) {
+    text += energy_line(runs);
+  }
   if (has_dynamic_mig(input.cluster)) text += mig_line(runs);
   if (!input.conditions.failures.is_empty() || !input.conditions.stages.is_empty()) text += gpu_time_table(runs);
   if (!input.conditions.stages.is_empty()) text += starts_table(runs);
@@ -512,7 +545,9 @@ std::string json_report(const Scenario& scenario, const ReplayInput& input, cons
     metrics["jobs_per_s"] = run.jobs_per_s;
     list.push_back(run_json(input, run, std::move(metrics)));
     if (run.decision_times) list.back()["decision_times"] = decision_times_json(*run.decision_times);
-    if (scenario.split != "none") list.back()["splits"][scenario.split] = split_json(run.splits[split_index(scenario)]);
+    if (scenario.split != "none") {
+      list.back()["splits"][scenario.split] = split_json(run.splits[split_index(scenario)], run.power);
+    }
   }
   const Json report = {{"manifest", manifest_json(scenario, input, runs, execution)}, {"runs", std::move(list)}};
   return json_text(report);

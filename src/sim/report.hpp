@@ -63,8 +63,8 @@ std::string json_report(const Scenario& scenario, const ReplayInput& input, cons
                         const Execution& execution);
 
 /// Writes summary.json, jobs.csv and intervals.csv (of slurm: terms.csv too; with a GpuLog: trace_events.json; with
-/// levels: timeline.csv) into the policy's folder in `folder`: all of them or none. Precondition: the run kept its
-/// job_files and splits. Error: a file cannot be written.
+/// levels: timeline.csv, and power.csv with --power) into the policy's folder in `folder`: all of them or none.
+/// Precondition: the run kept its job_files and splits. Error: a file cannot be written.
 Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, const PolicyRun& run);
 
 /// Writes manifest.json into `folder`. Error: it cannot be written.

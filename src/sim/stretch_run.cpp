@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "gpusched/policy/simulate.hpp"
-#include "gpusched/watch/energy.hpp"
 #include "gpusched/watch/fragmentation.hpp"
 #include "src/policies/backfill/backfill.hpp"
 #include "src/policies/seam/policy_failure.hpp"
@@ -91,21 +90,18 @@ Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, co
   inputs.changes = &changes;
   inputs.measured = measured;
   Engine engine(jobs, cluster, engine_options, inputs);
-  const std::optional<PowerTable>& power = options.conditions.runtime.power;
   RunLog log(measured);
-  EnergyLog energy(power ? &*power : nullptr, measured);
   FragmentationLog fragmentation(measured);
   QueueLog queue(how.keep_jobs);
   StretchRun run{.clairvoyant = made->clairvoyant(), .metrics = {}};
   StoppablePolicy stoppable(*std::move(made), [&] { return is_set(how.stop); });
   try {
-    if (!simulate(engine, stoppable, log, energy, fragmentation, queue)) {
+    if (!simulate(engine, stoppable, log, fragmentation, queue)) {
       run.failure = is_set(how.stop) ? "was interrupted" : why_unfinished(engine);
     } else if (const auto fault = fault_of_account(engine, log, measured)) {
       run.failure = "has a wrong account of GPU time: " + *fault;
     } else {
       run.metrics = compute_metrics(engine, log, measured);
-      if (power) run.metrics->energy_kwh = energy.kwh();
       run.metrics->gpu_fragmentation = fragmentation.share();
       run.saturation = find_saturation(engine, log, measured);
       if (how.keep_jobs) run.jobs = job_log(engine, queue, measured);

@@ -8,10 +8,11 @@
 namespace gpusched {
 
 std::vector<std::string> absent_names_note(const std::string& file, const std::string& field,
-                                           std::span<const std::string> absent, std::span<const std::string> known) {
+                                           std::span<const std::string> absent, std::span<const std::string> known,
+                                           const std::string& who) {
   constexpr std::size_t most = 3;
   if (absent.empty()) return {};
-  std::string line = file + ": " + field + ": no job has";
+  std::string line = file + ": " + field + ": no " + who + " has";
   for (std::size_t i = 0; i < std::min(most, absent.size()); ++i) {
     line += (i == 0 ? " '" : ", '") + absent[i] + "'" + suggest_nearest(absent[i], known);
   }

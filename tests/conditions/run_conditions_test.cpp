@@ -23,6 +23,7 @@ class Conditions : public testing::Test {
     options.elastic = folder_.write(
         "e.json", R"({"families": {"bert": {"speedup": [[1, 1], [8, 4]]}, "resnet": {"speedup": [[1, 1]]}}})");
     options.changes = folder_.write("c.csv", "time_s,job,change,value\n5,0,cancel,\n");
+    options.power = folder_.write("p.json", R"({"gpus": {"any": {"full_w": 250}}})");
     return options;
   }
 
@@ -47,6 +48,7 @@ TEST_F(Conditions, NothingGivenIsNothingToAnEngine) {
   EXPECT_EQ(inputs.stages, nullptr);
   EXPECT_EQ(inputs.elastic, nullptr);
   EXPECT_EQ(inputs.changes, nullptr);
+  EXPECT_EQ(inputs.power, nullptr);
 }
 
 TEST_F(Conditions, EveryFileReachesTheEngine) {
@@ -61,9 +63,12 @@ TEST_F(Conditions, EveryFileReachesTheEngine) {
   EXPECT_EQ(inputs.stages, &conditions->stages);
   EXPECT_EQ(inputs.elastic, &conditions->elastic);
   EXPECT_EQ(inputs.changes, &conditions->changes);
+  EXPECT_EQ(inputs.power, &conditions->power.model);
   EXPECT_EQ(conditions->preemption.restart, whole_seconds(3));
-  EXPECT_EQ(files_of(options),
-            (std::vector<std::string>{"", "", "", options.failures, options.stages, options.elastic, options.changes}));
+  EXPECT_EQ(files_of(options), (std::vector<std::string>{"", "", "", options.failures, options.stages, options.elastic,
+                                                         options.changes, options.power}));
+  options.power = "openb";
+  EXPECT_EQ(files_of(options).size(), 7u) << "a ready model is no file";
 }
 
 // One file serves many traces and parts of them: a family or user that is not there is no mistake.
@@ -84,6 +89,10 @@ TEST_F(Conditions, PairsThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(error_of(pooled),
             "stages: expected another --placement than count, which knows no nodes that could keep anything");
   pooled.stages.clear();
+  pooled.failures.clear();
+  EXPECT_EQ(error_of(pooled),
+            "power: expected another --placement than count, which knows no nodes that could draw power");
+  pooled.failures = files().failures;
   EXPECT_EQ(error_of(pooled),
             "failures.file: expected another --placement than count, which knows no nodes that could fail");
   EXPECT_EQ(error_of(files(), Cluster::pool(16)),
@@ -128,6 +137,9 @@ TEST_F(Conditions, WhatValuesAloneTellIsToldBeforeFilesAreRead) {
   options.failures = "no such file";
   options.placement = "count";
   EXPECT_EQ(check_condition_options(options).error().field, "failures.file");
+  options.failures.clear();
+  options.power = "no such file";
+  EXPECT_EQ(check_condition_options(options).error().field, "power");
   options.placement = "consolidate";
   EXPECT_TRUE(check_condition_options(options));
   options.preemption.rule = CheckpointRule::daly;
@@ -142,6 +154,11 @@ TEST_F(Conditions, WindowsHaveLawsAlone) {
   options.failures = folder_.write("log.csv", "time_s,node,event\n3,1,down\n");
   EXPECT_EQ(check_for_windows(*load(options), options).error().to_string(),
             options.failures + ": expected laws alone; a log of outages is of one time, and windows are of many");
+  options = files();
+  folder_.write("g.csv", "hour,carbon_intensity\n0,100\n1,300\n");
+  options.power = folder_.write("signal.json", R"({"gpus": {"any": {"full_w": 250}}, "carbon": "g.csv"})");
+  EXPECT_EQ(check_for_windows(*load(options), options).error().to_string(),
+            options.power + ": expected constants alone; a signal is of one time, and windows are of many");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that differ, racks, shares that slow each other or take turns, cut cards, failing nodes and checkpoints at
-// once.
+// Devices that differ, racks, shares that slow each other or take turns, cut cards, failing nodes, checkpoints, nodes
+// that sleep, power limits and caps at once.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -86,21 +86,59 @@ NodeFailures some_failures(const Cluster& cluster) {
   return failures;
 }
 
+// Limits of power for every type, nodes of one rack that sleep, signals, and caps of all nodes and of a rack under
+// which any job may run alone.
+PowerModel some_power(const Cluster& cluster, const JobTable& jobs, Rng& rng) {
+  PowerModel model;
+  for (std::uint32_t type = 0; type < 2; ++type) {
+    model.gpus.push_back({.load = {.idle_w = 30 + 10.0 * type, .full_w = 280, .exponent = 0.5 + 0.5 * type},
+                          .limits = {{.limit_w = 150, .draw = 0.45, .speed = 700'000},
+                                     {.limit_w = 210, .draw = 0.75, .speed = 900'000},
+                                     {.limit_w = 300}}});
+  }
+  for (std::size_t i = 0; i < jobs.families().size() * 2; ++i) {
+    model.families.push_back({.full_w = 180.0 + static_cast<double>(rng.below(100)), .busy_share = 0.8});
+  }
+  model.kinds = {{.base_w = 50, .cpu = {.idle_w = 20, .full_w = 120}, .cpus = 2}, {}};
+  model.kinds[1] = model.kinds[0];
+  model.kinds[1].sleep = {.after = whole_seconds(7), .asleep_w = 9, .wake = whole_seconds(3), .wake_j = 600};
+  for (const Node& node : cluster.nodes) model.kind_of.push_back(node.rack);
+  model.losses = {.gain = 0.2, .fixed_w = 31};
+  std::vector<Signal::Step> steps;
+  for (std::int64_t at = 0; at < 400; at += 17) {
+    steps.push_back({whole_seconds(at), static_cast<std::int64_t>(rng.below(600'000'000))});
+  }
+  model.places = {{.carbon_g_per_kwh = Signal(steps), .usd_per_mwh = Signal(-20)}};
+  for (const Node& node : cluster.nodes) {
+    model.rents.push_back({.usd_per_gpu_h = 1 + 0.37 * node.gpu_type, .when_idle = node.rack == 1});
+  }
+  constexpr double all_idle_w = 8 * 90 + 8 * 30 + 8 * 40, rack_idle_w = all_idle_w / 2;
+  constexpr double job_w = 3 * (260 + 200) + 200 * 4;  // busy GPUs, processors and waking
+  model.caps = {{.watts = Signal(all_idle_w + job_w), .nodes = {}},
+                {.watts = Signal(rack_idle_w + job_w), .nodes = {0, 1, 2, 3}}};
+  model.rule = static_cast<CapRule>(rng.below(4));
+  return model;
+}
+
 // After every instant no part of a GPU has two owners or none, no job is lost, and each stored rate is the product of
-// its factors (Engine::consistent()); at the end the time that jobs ran is useful, overhead or lost.
+// its factors (Engine::consistent()), and no cap is exceeded; at the end the time that jobs ran is useful, overhead or
+// lost, and all bills add up to the meter's.
 TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
   const Cluster cluster = mixed_cluster();
   const NodeFailures failures = some_failures(cluster);
-  std::uint64_t kills = 0, changes = 0;
+  std::uint64_t kills = 0, changes = 0, slowed = 0, asleep = 0;
   for (std::uint64_t seed = 1; seed <= random_runs(150); ++seed) {
     Rng rng(seed);
     const JobTable jobs = some_jobs(rng);
     const RuntimeModel model = some_speeds(jobs, rng);
+    Rng power_rng = rng.split("power");
+    const PowerModel power = some_power(cluster, jobs, power_rng);
     const PreemptionCost cost{.checkpoint = whole_seconds(1),
                               .restart = whole_seconds(2),
                               .checkpoint_interval = whole_seconds(static_cast<std::int64_t>(rng.below(3)) * 5),
                               .periodic_checkpoint = Time{500'000}};
-    Engine engine(jobs, cluster, {.preemption = cost, .seed = seed}, {.runtime = &model, .failures = &failures});
+    Engine engine(jobs, cluster, {.preemption = cost, .seed = seed},
+                  {.runtime = &model, .failures = &failures, .power = &power});
     Restless policy{rng.split("policy")};
     Decision decision = engine.decision();
     while (engine.advance()) {
@@ -108,6 +146,8 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
       engine.apply();
       ASSERT_TRUE(engine.consistent()) << "seed " << seed << " at " << to_seconds(engine.view().now());
       ASSERT_LT(to_seconds(engine.view().now()), 1e6) << "seed " << seed;
+      ASSERT_GE(engine.power().caps().headroom_mw(), 0) << "seed " << seed;
+      for (const JobId job : engine.view().running()) slowed += engine.power().level(job) < 2;
     }
     ASSERT_TRUE(engine.all_finished()) << "seed " << seed;
     for (std::uint32_t i = 0; i < jobs.size(); ++i) {
@@ -118,9 +158,16 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
       EXPECT_LT(engine.overhead(job) + engine.lost(job), engine.ran(job)) << "seed " << seed << " job " << i;
     }
     changes += engine.reconfigurations();
+    ASSERT_TRUE(engine.power().adds_up()) << "seed " << seed;
+    asleep += engine.power().bill(BillOf::asleep).nj > 0;
+    for (std::uint32_t cap = 0; cap < 2; ++cap) {
+      ASSERT_EQ(engine.power().caps().excess(cap), detail::CapExcess{}) << "seed " << seed;
+    }
   }
   EXPECT_GT(kills, 150U);
   EXPECT_GT(changes, 150U * 8);
+  EXPECT_GT(slowed, 150U);
+  EXPECT_GT(asleep, 75U);
 }
 
 }  // namespace

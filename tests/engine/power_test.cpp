@@ -13,6 +13,7 @@
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/policy/simulate.hpp"
 #include "src/policies/orders/fifo.hpp"
+#include "src/policies/preemptive/srtf.hpp"
 #include "tests/engine/stays.hpp"
 #include "tests/program/run_support.hpp"
 
@@ -83,6 +84,92 @@ TEST(Power, JobsOnOneGpuShareWhatItDraws) {
   EXPECT_DOUBLE_EQ(joules(engine.bill(JobId{1})), 100 * (25 + 100));
   EXPECT_DOUBLE_EQ(joules(engine.power().bill(BillOf::idle)), 100 * 12.5);
   EXPECT_TRUE(engine.power().adds_up());
+}
+
+// One GPU type that idles at 50 W. Families in order of the table: "" draws 100 W, "a" 250 W and "b" 150 W but half of
+// the time; the load counts as load^beta.
+PowerModel of_families(const JobTable& jobs, const Cluster& cluster, double beta) {
+  PowerModel model = of_gpus(cluster.nodes.size(), 50, 250);
+  model.gpus[0].load.exponent = beta;
+  model.families.resize(jobs.families().size());
+  const auto set = [&](const char* family, const FamilyPower& value) {
+    if (jobs.families().find(family) != no_index) model.families[jobs.families().find(family)] = value;
+  };
+  set("", {.full_w = 100});
+  set("a", {.full_w = 250});
+  set("b", {.full_w = 150, .busy_share = 0.5});
+  return model;
+}
+
+template <Policy P>
+double joules_of_gpus(const std::vector<Row>& rows, const Cluster& cluster, P policy, double beta,
+                      MeasureWindow window = {}) {
+  const JobTable jobs = table_of(rows);
+  const PowerModel model = of_families(jobs, cluster, beta);
+  Engine engine(jobs, cluster, {}, {.power = &model, .measured = window});
+  EXPECT_TRUE(simulate(engine, policy));
+  EXPECT_TRUE(engine.power().adds_up());
+  return joules(engine.power().meter());
+}
+
+// Two GPUs for 10 s at 50 W; one of them 200 W more for 10 s, the other 100 W x 0.5^beta more for 4 s.
+TEST(PowerOfGpus, IdleOfEveryGpuAndWhatJobsAddToIt) {
+  const std::vector<Row> rows = {{.submit = 0, .work = 10, .family = "a"}, {.submit = 0, .work = 4, .family = "b"}};
+  EXPECT_DOUBLE_EQ(joules_of_gpus(rows, Cluster::homogeneous(1, 2), Fifo{}, 1), 1000 + 2000 + 200);
+  EXPECT_DOUBLE_EQ(joules_of_gpus(rows, Cluster::pool(2), Fifo{}, 1), 1000 + 2000 + 200);
+  EXPECT_DOUBLE_EQ(joules_of_gpus(rows, Cluster::homogeneous(1, 2), Fifo{}, 2), 1000 + 2000 + 4 * 100 * 0.25);
+}
+
+TEST(PowerOfGpus, SharesOfACardAddUpToOneUtilisation) {
+  const Shape half{.gpu_milli_per_task = 500};
+  const std::vector<Row> rows = {{.submit = 0, .work = 10, .family = "a", .shape = half},
+                                 {.submit = 0, .work = 4, .family = "b", .shape = half}};
+  // u = 0.5 of a and 0.25 of b for 4 s, then 0.5 for 6 s; beta 0.5.
+  const double together = (0.5 * 200 + 0.25 * 100) / 0.75 * std::sqrt(0.75);
+  const double alone = 200 * std::sqrt(0.5);
+  EXPECT_NEAR(joules_of_gpus(rows, Cluster::homogeneous(1, 1), Fifo{}, 0.5), 500 + 4 * together + 6 * alone, 0.01);
+  EXPECT_DOUBLE_EQ(joules_of_gpus(rows, Cluster::homogeneous(1, 1), Fifo{}, 1), 500 + 4 * 25 + 10 * 100);
+}
+
+// SRTF: a runs [0,2) and [5,13) around the other job's [2,5), which draws 50 W above idle.
+TEST(PowerOfGpus, FollowsPreemptionsAndTheMeasureWindow) {
+  const std::vector<Row> rows = {{.submit = 0, .work = 10, .family = "a"}, {.submit = 2, .work = 3}};
+  EXPECT_DOUBLE_EQ(joules_of_gpus(rows, Cluster::pool(1), ShortestRemaining(true), 1), 13 * 50 + 10 * 200 + 3 * 50);
+  // From the submission of the second at 2 to its end at 5.
+  EXPECT_DOUBLE_EQ(joules_of_gpus(rows, Cluster::pool(1), ShortestRemaining(true), 1, {.first = 1}), 3 * 50 + 3 * 50);
+}
+
+// The peak is that of the measured span: the first job's 250 W before it do not count.
+TEST(Power, ThePeakIsOfTheMeasuredSpan) {
+  const JobTable jobs = table_of({{.submit = 0, .work = 10, .family = "a"}, {.submit = 20, .work = 3}});
+  const Cluster cluster = Cluster::pool(1);
+  PowerModel model = of_families(jobs, cluster, 1);
+  model.losses = {.gain = 0.1, .fixed_w = 5};
+  Engine engine(jobs, cluster, {}, {.power = &model, .measured = {.first = 1}});
+  run(engine);
+  EXPECT_EQ(engine.power().peak_mw(), 100'000);
+  EXPECT_EQ(engine.power().with_losses_mw(100'000), 115'000);
+}
+
+// A row for each instant at which the draw or a cap changes, also where no event of a job does.
+TEST(Power, LevelsTellEveryChangeOfDrawAndCaps) {
+  const JobTable jobs = table_of({{0, 100, 1}, {300, 10, 1}});
+  PowerModel model = of_gpus(1, 50, 250);
+  model.kinds[0].sleep = {.after = whole_seconds(60), .asleep_w = 10};
+  model.caps = {
+      {.watts = Signal({{Time{}, Signal::to_micro(400)}, {whole_seconds(200), Signal::to_micro(300)}}), .nodes = {}}};
+  Engine engine(jobs, Cluster::homogeneous(1, 1), {}, {.power = &model, .keeps_power_levels = true});
+  run(engine);
+  const detail::PowerLevels& log = engine.power().levels();
+  std::vector<std::vector<double>> rows;
+  for (std::size_t i = 0; i < log.levels().size(); ++i) {
+    ASSERT_EQ(log.caps(i).size(), 1u);
+    EXPECT_EQ(log.caps(i)[0].drawn_mw, log.levels()[i].draw_mw);
+    rows.push_back({to_seconds(log.levels()[i].since), static_cast<double>(log.levels()[i].draw_mw) / 1e3,
+                    static_cast<double>(log.caps(i)[0].limit_mw) / 1e3});
+  }
+  EXPECT_EQ(rows, (std::vector<std::vector<double>>{
+                      {0, 250, 400}, {100, 50, 400}, {160, 10, 400}, {200, 10, 300}, {300, 250, 300}, {310, 50, 300}}));
 }
 
 // 1 kW for an hour at 100 g and one at 300 g a kilowatt-hour; the price falls below zero.
@@ -416,7 +503,7 @@ struct PowerWorld {
     if (rng.below(2))
       failures.add_unit(failures.add_law({.mean_up_s = 200, .mean_repair_s = 15}),
                         std::vector<NodeId>{NodeId{1}, NodeId{2}});
-    cost = {.checkpoint = whole_seconds(1), .restart = whole_seconds(2)};
+    if (rng.below(4) != 0) cost = {.checkpoint = whole_seconds(1), .restart = whole_seconds(2)};
   }
 };
 

@@ -99,14 +99,23 @@ std::optional<std::string> fault_of_sizes(const Engine& engine, std::span<const 
   return std::nullopt;
 }
 
+// Every bill adds up, and no cap was exceeded, not even between two events.
+std::optional<std::string> fault_of_power(const Engine& engine) {
+  if (!engine.power().adds_up()) return "the bills of jobs and others are not that of the meter";
+  for (std::uint32_t cap = 0; cap < engine.power().caps().size(); ++cap) {
+    if (engine.power().caps().excess(cap) != gpusched::detail::CapExcess{}) return "a cap was exceeded";
+  }
+  return std::nullopt;
+}
+
 /// What is wrong with one run; nothing when all is well or the policy does not take this world.
 std::optional<std::string> fault_of_run(const Contestant& contestant, const RandomWorld& world,
                                         const NodeFailures& failures = {}, const ElasticModel& elastic = {},
-                                        const JobChanges& changes = {}) {
+                                        const JobChanges& changes = {}, const PowerModel& power = {}) {
   auto policy = make(contestant, world.jobs, world.cluster);
   if (!policy) return std::nullopt;
   Engine engine(world.jobs, world.cluster, world.options,
-                {.failures = &failures, .elastic = &elastic, .changes = &changes});
+                {.failures = &failures, .elastic = &elastic, .changes = &changes, .power = &power});
   IntervalLog intervals;
   Decision decision = engine.decision();
   Time last = engine.view().now();
@@ -124,6 +133,7 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
     const bool linked = !world.jobs.dependencies().is_empty() || !changes.is_empty();
     if ((linked || !failures.is_empty() || !elastic.is_empty()) && !engine.consistent())
       return "capacity or jobs are not conserved";
+    if (engine.knows_power() && engine.power().caps().headroom_mw() < 0) return "a cap is exceeded";
     turns.observe(view, engine.events());
     intervals.observe(view, engine.events());
     if (turns.endless()) return std::nullopt;  // which simulate() tells
@@ -134,6 +144,7 @@ std::optional<std::string> fault_of_run(const Contestant& contestant, const Rand
                                                                     : std::nullopt;
   }
   if (auto wrong = fault_of_order(engine)) return wrong;
+  if (engine.knows_power()) return fault_of_power(engine);
   if (engine.has_elastic_jobs()) return fault_of_sizes(engine, intervals.intervals());
   const bool own_overheads = has_own_overheads(contestant);
   const bool moves = own_overheads && contestant.policy.find("pods=true") == std::string::npos;
@@ -216,6 +227,20 @@ TEST_P(RandomRuns, SurviveFailuresOfNodes) {
     const RandomWorld world = random_world(seed, kind_for(GetParam().policy));
     if (world.jobs.size() == 0) continue;
     const auto fault = fault_of_run(GetParam(), world, random_failures(world, seed));
+    ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
+  }
+}
+
+// Everybody ends under caps that let any job run alone; with failures and sizes too.
+TEST_P(RandomRuns, KeepPowerCaps) {
+  const WorldKind kind = kind_for(GetParam().policy);
+  for (std::uint64_t seed = 1; seed <= random_runs(usual) / 4; ++seed) {
+    const RandomWorld world = random_world(seed, kind);
+    if (world.jobs.size() == 0) continue;
+    const bool any_size = seed % 3 == 0;
+    const auto fault = fault_of_run(GetParam(), world, seed % 2 == 0 ? random_failures(world, seed) : NodeFailures{},
+                                    any_size ? random_elastic_model(world, seed) : ElasticModel{}, {},
+                                    random_power(world, seed, any_size));
     ASSERT_FALSE(fault.has_value()) << GetParam() << ", seed " << seed << ": " << *fault;
   }
 }

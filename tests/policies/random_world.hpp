@@ -13,6 +13,7 @@
 #include "gpusched/data/elastic_model.hpp"
 #include "gpusched/data/job_changes.hpp"
 #include "gpusched/data/node_failures.hpp"
+#include "gpusched/data/power_model.hpp"
 #include "gpusched/engine/engine.hpp"
 
 namespace gpusched::test {
@@ -252,6 +253,48 @@ inline ElasticModel random_elastic_model(const RandomWorld& world, std::uint64_t
     }
     model.add(0, shape, std::move(curve));
   }
+  return model;
+}
+
+/// Power of all that a node has, limits of every type, nodes that sleep, signals, and two caps that hold: of all nodes
+/// and of the first one. Under both, any job may run alone at the highest setting, on all GPUs if it has `any_size`.
+inline PowerModel random_power(const RandomWorld& world, std::uint64_t seed, bool any_size = false) {
+  Rng rng = Rng(seed).split("random power");
+  const auto watts = [&](double least, std::uint64_t more) { return least + static_cast<double>(rng.below(more)); };
+  PowerModel model;
+  double busy_w = 0;
+  for (std::size_t type = 0; type < world.cluster.gpu_types.size(); ++type) {
+    GpuPower gpu{.load = {.idle_w = watts(20, 40), .full_w = watts(150, 200), .exponent = 0.5 + rng.uniform()}};
+    busy_w = std::max(busy_w, gpu.load.full_w - gpu.load.idle_w);
+    gpu.limits = {{.limit_w = 120, .draw = 0.3, .speed = 500'000},
+                  {.limit_w = 200, .draw = 0.7, .speed = 850'000},
+                  {.limit_w = 400}};
+    model.gpus.push_back(std::move(gpu));
+  }
+  model.kinds = {{.base_w = 40, .cpu = {.idle_w = 20, .full_w = 110}, .cpus = 1}, {.base_w = 60}};
+  if (rng.below(2) == 0) {
+    model.kinds[1].sleep = {.after = whole_seconds(5), .asleep_w = 8, .wake = whole_seconds(2), .wake_j = 100};
+  }
+  std::vector<double> idle_w;
+  double all_idle_w = 0, job_w = 0;
+  for (const Node& node : world.cluster.nodes) {
+    model.kind_of.push_back(static_cast<std::uint32_t>(rng.below(2)));
+    const NodePower& kind = model.kinds[model.kind_of.back()];
+    idle_w.push_back(kind.base_w + 20 * kind.cpus + node.gpus * model.gpus[node.gpu_type].load.idle_w);
+    all_idle_w += idle_w.back();
+    job_w += 90 + 50;  // processors, waking
+  }
+  double most_gpus = any_size ? static_cast<double>(world.cluster.total_gpus()) : 0;
+  for (std::uint32_t i = 0; i < world.jobs.size(); ++i) {
+    most_gpus = std::max(most_gpus, static_cast<double>(world.jobs.shape(JobId{i}).gpu_milli()) / whole_gpu);
+  }
+  job_w += busy_w * most_gpus;
+  model.losses = {.gain = rng.uniform(), .fixed_w = watts(0, 100)};
+  model.places = {{.carbon_g_per_kwh = Signal({{Time{}, 100'000'000}, {whole_seconds(50), 400'000'000}}),
+                   .usd_per_mwh = Signal(-20)}};
+  model.caps = {{.watts = Signal(all_idle_w + job_w + watts(0, 400)), .nodes = {}},
+                {.watts = Signal(idle_w.front() + job_w), .nodes = {0}}};
+  model.rule = static_cast<CapRule>(rng.below(4));
   return model;
 }
 

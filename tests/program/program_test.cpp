@@ -612,6 +612,40 @@ TEST_F(Program, EvaluatesTheEnergyOfDeviceProfilesAsReplayDoes) {
   }
 }
 
+// The figures of --power are those of replay, whoever asks.
+TEST_F(Program, EvaluatesAndSweepsPowerAsReplayDoes) {
+  const std::string power = folder_.write("power.json", R"({
+      "gpus": {"any": {"idle_w": 50, "full_w": 250}}, "nodes": {"base_w": 100}, "pue": 1.5, "carbon": 200,
+      "usd_per_mwh": 80, "rent": {"usd_per_gpu_h": 2}, "caps": [{"w": 1500}], "cap_rule": "admit"})");
+  const std::string csv = folder_.write(
+      "jobs.csv",
+      "job_id,submit_s,work_s,tasks,gpu_milli_per_task\n0,0,3600,4,1000\n1,0,1800,4,1000\n2,60,600,1,1000\n");
+  const std::string input = "--trace " + csv + " --cluster 2x4 --policy fifo,sjf --power " + power;
+  const json replayed = metrics("replay " + input);
+  const std::string swept = folder_.path() + "/sweep";
+  const std::string file =
+      folder_.write("sweep.json", R"({"base": {"trace": ")" + csv + R"(", "cluster": "2x4", "power": ")" + power +
+                                      R"("}, "list": [{"policy": "fifo"}, {"policy": "sjf"}]})");
+  const Outcome sweep = run("sweep " + file + " --out " + swept);
+  ASSERT_EQ(sweep.code, 0) << sweep.err;
+  for (const std::string figure : {"energy_kwh", "carbon_kg", "cost_usd", "peak_kw"}) {
+    const json evaluated = metrics("evaluate " + input + " --window-jobs 3 --figure " + figure);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_GT(replayed[i]["metrics"][figure], 0) << figure;
+      EXPECT_EQ(evaluated[i]["metrics"][figure], replayed[i]["metrics"][figure]) << figure;
+    }
+  }
+  // 1.5 x (8 x 50 + 2 x 100 + 4 x 200) W at most: the cap lets only one of the two gangs run.
+  EXPECT_DOUBLE_EQ(replayed[0]["metrics"]["peak_kw"].get<double>(), 1.5 * (0.6 + 0.8));
+  EXPECT_DOUBLE_EQ(replayed[0]["metrics"]["carbon_kg"].get<double>(),
+                   0.2 * replayed[0]["metrics"]["energy_kwh"].get<double>());
+  const std::string one = "evaluate --trace " + csv + " --window-jobs 3 --cluster 2x4 --policy fifo ";
+  expect_refused(one + "--figure peak_kw", "--figure: peak_kw is not known here; give power, or device profiles");
+  expect_refused(one + "--power frontier --figure carbon_kg", "--figure: carbon_kg is not known here; give power with");
+  expect_refused(one + "--power frontier --beside worst_tenth:cost_usd", "--beside: cost_usd is not known here");
+  expect_refused("replay --trace " + csv + " --cluster 2x4 --policy fifo --power fronteer", "did you mean 'frontier'");
+}
+
 TEST_F(Program, RefusesNonsenseToEvaluate) {
   const std::string one = "evaluate --trace synthetic:philly --window-jobs 200 ";
   expect_refused(one + "--cluster 2x2 --policy fifo", "use --oversize drop or --oversize clamp");

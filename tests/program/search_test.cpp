@@ -211,9 +211,11 @@ TEST_F(SearchProgram, WhatCannotBeginIsRefusedInOneLine) {
   expect_refused(training(R"({"trace": "x"})", out()), "/policies/0/train: trace belongs to /base");
   expect_refused(training(R"({"netwrk": {}})", out()), "/policies/0/train/netwrk: unknown key");
   expect_refused(with(cluster, R"("avg_jct_s", "energy_kwh")", R"("fifo")"),
-                 "/objectives/1: energy_kwh is not known here; give device profiles");
+                 "/objectives/1: energy_kwh is not known here; give power, or device profiles");
   expect_refused(with(cluster, R"("avg_jct_s", "energy_kwh")", R"("fifo")") + " --dry-run",
-                 "/objectives/1: energy_kwh is not known here; give device profiles");
+                 "/objectives/1: energy_kwh is not known here; give power, or device profiles");
+  expect_refused(with(cluster, R"("avg_jct_s", "carbon_kg")", R"("fifo")"),
+                 "/objectives/1: carbon_kg is not known here; give power with carbon");
   expect_refused(with(R"("cluster": "8y8")", two, R"("fifo")"), "8y8");
   expect_refused(with(cluster, two, R"("fifo", "fifoo")"), "/compare: ");
   expect_refused(with(cluster, two, R"("fifo", "fifo")"), "/compare: ");

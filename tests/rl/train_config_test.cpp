@@ -120,6 +120,8 @@ TEST(TrainConfig, RefusesWhatDoesNotGoWithNodeSpeeds) {
             "x.json: /method: ppo learns the network index with env/node_speeds only by steering: expected a "
             "network/hold_s or hold_jobs, or cma_es or es, or another network");
   EXPECT_EQ(refusal(speeds + R"(}, "network": {"kind": "index", "hold_jobs": 40})"), "");
+  EXPECT_EQ(refusal(R"("power": "frontier", "windows": {"shuffled": 9})"),
+            "x.json: /windows/shuffled: expected 0 with power, which is of the trace's jobs");
   EXPECT_EQ(refusal(R"("fidelity": {"throughputs": "t.csv"}, "windows": {"shuffled": 9})"),
             "x.json: /windows/shuffled: expected 0 with fidelity.throughputs, which is of the trace's jobs");
 }
@@ -150,6 +152,8 @@ TEST(TrainConfig, RefusesWhatDoesNotGoWithFailures) {
             "x.json: /preemption/checkpoint_write_s: expected --checkpoint-interval or --checkpoint-rule with it");
   EXPECT_EQ(refusal(R"("failures": {"file": "f"}, "placement": "count")"),
             "x.json: /failures/file: expected another --placement than count, which knows no nodes that could fail");
+  EXPECT_EQ(refusal(R"("power": "frontier", "windows": {"cluster_scales": [1, 2]})"),
+            "x.json: /windows/cluster_scales: expected [1] with power, which is of one cluster's nodes");
   EXPECT_EQ(refusal(R"("failures": {"file": "f"}, "windows": {"cluster_scales": [1, 2]})"),
             "x.json: /windows/cluster_scales: expected [1] with failures, which are of one cluster's nodes");
   EXPECT_EQ(refusal(R"("changes": "c.csv", "windows": {"arrival_scale": 0.5})"),

@@ -122,6 +122,12 @@ TEST_F(TrainingUnderConditions, AModelRunsAsItWasTrained) {
   config_.conditions.failures = folder_.write("failures.json", R"({"node": {"mtbf_h": 0.1, "repair_h": 0.02}})");
   EXPECT_GT(train_under("failures"), plain);
 
+  config_.conditions.failures.clear();
+  config_.conditions.power = folder_.write("power.json", R"({"caps": [{"w": 1000}], "gpus": {"any": {"full_w": 200,
+      "limits": [{"limit_w": 100, "draw": 0.5, "speed": 0.6}, {"limit_w": 200}]}}})");
+  EXPECT_GT(train_under("power"), plain) << "GPUs are slowed while more than five of eight work";
+
+  config_.conditions.failures = folder_.path() + "/failures.json";
   config_.conditions.stages = folder_.path() + "/stages.json";
   config_.conditions.elastic = folder_.path() + "/elastic.json";
   config_.conditions.changes = folder_.write("cancels.csv", cancels_);

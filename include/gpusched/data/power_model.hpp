@@ -138,6 +138,17 @@ struct PowerModel {
 
   /// True when nothing is known: energy is not counted.
   [[nodiscard]] bool is_empty() const { return kinds.empty(); }
+  /// Somewhere a kilowatt-hour emits, or costs, something, or a GPU is paid for.
+  /// \{
+  [[nodiscard]] bool knows_carbon() const {
+    return std::any_of(places.begin(), places.end(),
+                       [](const PowerPlace& place) { return !place.carbon_g_per_kwh.is_empty(); });
+  }
+  [[nodiscard]] bool knows_money() const {
+    return !rents.empty() || std::any_of(places.begin(), places.end(),
+                                         [](const PowerPlace& place) { return !place.usd_per_mwh.is_empty(); });
+  }
+  /// \}
   /// What a GPU of that type that is always busy with that family draws.
   [[nodiscard]] double full_w(std::uint32_t family, std::uint32_t type) const {
     const double own = families.empty() ? 0 : families[std::size_t{family} * gpus.size() + type].full_w;

@@ -464,7 +464,7 @@ class Kernel : public SavedStates {
       }
     });
     adapt_rate(job);
-    if (may_wait) wait_again(job, waits);
+    if (may_wait && !state.saved.empty()) wait_again(job, waits);  // where nothing costs time, nobody waits
   }
 
   GPUSCHED_RARE void end_under_effects(JobId job, EndOfRun why) {

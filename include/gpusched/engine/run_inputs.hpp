@@ -62,6 +62,7 @@ struct RunInputs {
   const ElasticModel* elastic = nullptr;   ///< which jobs may run at another size
   const JobChanges* changes = nullptr;     ///< what users do to jobs
   const PowerModel* power = nullptr;       ///< what nodes draw, and caps; null: unknown
+  bool keeps_power_levels = false;         ///< what was drawn over time (Power::levels)
   MeasureWindow measured = {};             ///< the jobs for which the account of GPU time is kept; all by default
 };
 

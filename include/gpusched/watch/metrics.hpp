@@ -164,7 +164,13 @@ struct Metrics {
   double gpu_utilization = 0;
   double gpu_allocation = 0;      ///< GPU time held by jobs (all, not only the measured) / GPUs over the makespan
   std::uint64_t preemptions = 0;  ///< of the measured jobs
-  std::optional<double> energy_kwh = {};  ///< of the GPUs (EnergyLog); nothing: what they draw is not known
+  /// Of the meter, from the first measured submission to the last measured end; nothing: not known.
+  /// \{
+  std::optional<double> energy_kwh = {};
+  std::optional<double> carbon_kg = {};  ///< of CO2 equivalent
+  std::optional<double> cost_usd = {};   ///< of electricity and of GPUs
+  std::optional<double> peak_kw = {};    ///< the most that was drawn for some time
+  /// \}
   /// Share of the idle GPU time that lay on nodes with other GPUs in use (FragmentationLog); nothing: not watched.
   std::optional<double> gpu_fragmentation = {};
   /// Jain's index (sum x)^2 / (n sum x^2) over the finish-time ratios: 1 = all jobs are slowed alike (Jain, Chiu and
@@ -326,17 +332,28 @@ inline void add_gpu_time(const Engine& engine, const RunLog& log, MeasureWindow 
   metrics.goodput = metrics.gpu_allocation > 0 ? metrics.gpu_utilization / metrics.gpu_allocation : 1;
 }
 
+inline void add_power(const Engine& engine, Metrics& metrics) {
+  const Power& power = engine.power();
+  const Bill meter = power.meter();
+  metrics.energy_kwh = meter.kwh();
+  metrics.peak_kw = static_cast<double>(power.with_losses_mw(power.peak_mw())) / 1e6;
+  if (power.model().knows_carbon()) metrics.carbon_kg = meter.carbon_kg();
+  if (power.model().knows_money()) metrics.cost_usd = meter.usd();
+}
+
 }  // namespace detail
 
 /// What is wrong with the account of a finished run; nothing when every GPU-microsecond of the measured span is useful,
-/// overhead, lost, withheld or idle, and what jobs held is the sum of the first three. Exact. Preconditions as for
-/// compute_metrics.
+/// overhead, lost, withheld or idle, what jobs held is the sum of the first three, and the bills of energy add up to
+/// the meter's. Exact. Preconditions as for compute_metrics.
 inline std::optional<std::string> fault_of_account(const Engine& engine, const RunLog& log, MeasureWindow window = {}) {
   const auto in_gpu_s = [](detail::WideInt milli_us) { return std::to_string(RunLog::gpu_seconds(milli_us)); };
   if (log.held() + log.withheld() + log.idle() != log.capacity()) {
     return "held " + in_gpu_s(log.held()) + ", withheld " + in_gpu_s(log.withheld()) + " and idle " +
            in_gpu_s(log.idle()) + " GPU-seconds are not the " + in_gpu_s(log.capacity()) + " that the cluster has";
   }
+  if (engine.knows_power() && !engine.power().adds_up())
+    return "the bills of jobs and others are not that of the meter";
   const GpuTime time = detail::measured_gpu_time(engine, log, window);
   if (time.held() == log.held() && time.useful >= 0 && time.overhead >= 0 && time.lost >= 0) return std::nullopt;
   return "useful " + in_gpu_s(time.useful) + ", overhead " + in_gpu_s(time.overhead) + " and lost " +
@@ -391,6 +408,7 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   metrics.last_end_s = to_seconds(last_end);
   metrics.makespan_s = to_seconds(last_end - jobs.submit(JobId{window.first}));
   detail::add_gpu_time(engine, log, window, metrics);
+  if (engine.knows_power()) detail::add_power(engine, metrics);
   if (engine.counts_costs()) metrics.kills = kills;
   if (engine.has_stages()) {
     metrics.cold_starts = cold_starts;
@@ -445,6 +463,7 @@ struct SplitRow {
   double avg_bounded_slowdown = 0;
   /// \}
   double gpu_hours = 0;  ///< held
+  Bill bill = {};        ///< nothing where power is not known
 };
 
 namespace detail {
@@ -506,6 +525,7 @@ inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, Mea
   for (std::size_t key = 1; key < begin_of_key.size(); ++key) begin_of_key[key] += begin_of_key[key - 1];
   struct Sums {
     detail::WideInt jct = 0, wait = 0, held = 0;
+    Bill bill;
     double slowdown = 0;
     std::uint32_t jobs = 0;
   };
@@ -521,6 +541,7 @@ inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, Mea
     sum.jct += outcome.jct.us;
     sum.wait += outcome.wait.us;
     sum.held += engine.gpu_time(job).held();
+    if (engine.knows_power()) sum.bill += engine.bill(job);
     sum.slowdown += outcome.bounded_slowdown;
   }
   std::vector<SplitRow> rows;
@@ -535,7 +556,8 @@ inline std::vector<SplitRow> split_metrics(const Engine& engine, SplitBy by, Mea
                         detail::seconds(detail::percentile(std::span(jcts).subspan(begin_of_key[key], sum.jobs), 0.50)),
                     .avg_wait_s = detail::seconds(static_cast<double>(sum.wait) / count),
                     .avg_bounded_slowdown = sum.slowdown / count,
-                    .gpu_hours = RunLog::gpu_seconds(sum.held) / 3600});
+                    .gpu_hours = RunLog::gpu_seconds(sum.held) / 3600,
+                    .bill = sum.bill});
   }
   return rows;
 }

@@ -24,6 +24,7 @@ class ReplayOptions(TypedDict, total=False):
     stages: str | os.PathLike
     elastic: str | os.PathLike
     changes: str | os.PathLike
+    power: str | os.PathLike
     profile: str | os.PathLike
     reference_profile: str | os.PathLike
     throughputs: str | os.PathLike
@@ -71,6 +72,7 @@ class EvaluateOptions(TypedDict, total=False):
     stages: str | os.PathLike
     elastic: str | os.PathLike
     changes: str | os.PathLike
+    power: str | os.PathLike
     profile: str | os.PathLike
     reference_profile: str | os.PathLike
     throughputs: str | os.PathLike
@@ -89,7 +91,7 @@ class EvaluateOptions(TypedDict, total=False):
     history: bool
     from: float
     to: float
-    figure: Literal["avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions", "energy_kwh", "gpu_fragmentation", "jain_fairness", "max_finish_time_ratio", "gpu_overhead", "gpu_lost", "goodput", "kills", "cold_starts", "fetched_gib", "deadline_miss_rate", "avg_tardiness_s"]
+    figure: Literal["avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions", "energy_kwh", "gpu_fragmentation", "jain_fairness", "max_finish_time_ratio", "gpu_overhead", "gpu_lost", "goodput", "kills", "cold_starts", "fetched_gib", "deadline_miss_rate", "avg_tardiness_s", "carbon_kg", "cost_usd", "peak_kw"]
     beside: Sequence[str]
     mean: Literal["arithmetic", "geometric"]
     against: str | os.PathLike
@@ -125,6 +127,7 @@ class EnvOptions(TypedDict, total=False):
     stages: str | os.PathLike
     elastic: str | os.PathLike
     changes: str | os.PathLike
+    power: str | os.PathLike
     profile: str | os.PathLike
     reference_profile: str | os.PathLike
     throughputs: str | os.PathLike

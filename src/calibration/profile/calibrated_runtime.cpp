@@ -157,18 +157,19 @@ Result<void> add_power(CalibratedRuntime& runtime, const DeviceProfile& profile,
   };
   use("idle_w", power.idle_w);
   use("beta", power.beta);
-  PowerTable& table = *runtime.power;
-  table.types[type] = {.idle_w = power.idle_w.value, .beta = power.beta.value};
+  LoadPower& load = runtime.power.gpus[type].load;
+  load = {.idle_w = power.idle_w.value, .exponent = power.beta.value};
   const auto mixes = mixes_of(profile, families);
   if (!mixes) return Unexpected{mixes.error()};
   for (std::uint32_t family = 0; family < families.size(); ++family) {
-    PowerTable::FamilyOnType& entry = table.families[family * table.types.size() + type];
+    FamilyPower& entry = runtime.power.families[family * runtime.power.gpus.size() + type];
     entry.busy_share = (*mixes)[family].busy_share;
     for (const auto& [kernel, share] : (*mixes)[family].shares) {
       const auto [name, watts] = active_power(power, kernel);
-      entry.active_w += share * watts.value;
+      entry.full_w += share * watts.value;
       use("active_w/" + name, watts);
     }
+    load.full_w = std::max(load.full_w, entry.full_w);
   }
   return {};
 }
@@ -219,8 +220,8 @@ Result<CalibratedRuntime> runtime_model_from_profiles(const NameTable& families,
     all_have_power = all_have_power && (is_empty(type) || has_power(of_type.back()));
   }
   if (all_have_power) {
-    runtime.power = PowerTable{.types = std::vector<PowerTable::GpuType>(types),
-                               .families = std::vector<PowerTable::FamilyOnType>(std::size_t{types} * families.size())};
+    runtime.power.gpus.resize(types);
+    runtime.power.families.resize(std::size_t{types} * families.size());
   }
   std::vector<std::string> unknown;
   for (std::uint32_t type = 0; type < types; ++type) {
@@ -242,7 +243,7 @@ Result<CalibratedRuntime> runtime_model_from_profiles(const NameTable& families,
     if (options.interference) {
       if (auto done = add_interference(runtime, profile, families, type); !done) return Unexpected{done.error()};
     }
-    if (runtime.power && !is_empty(type)) {
+    if (all_have_power && !is_empty(type)) {
       if (auto done = add_power(runtime, profile, families, type); !done) return Unexpected{done.error()};
     }
   }

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// From device profiles to the RuntimeModel that an engine takes: how fast each job family runs on each GPU type,
-/// relative to the device that the trace's durations are of, and beside which others; and to the PowerTable that tells
-/// what the GPUs draw.
+/// relative to the device that the trace's durations are of, and beside which others; and to what the GPUs draw.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "gpusched/data/power_model.hpp"
 #include "gpusched/data/runtime_model.hpp"
-#include "gpusched/watch/energy.hpp"
 #include "src/calibration/profile/device_profile.hpp"
 #include "src/calibration/profile/duration_model.hpp"
 
@@ -27,8 +25,9 @@ struct TypeProfile {
 /// A runtime model and the values that it was computed from.
 struct CalibratedRuntime {
   RuntimeModel model = {};
-  std::vector<UsedValue> used = {};      ///< each value once
-  std::optional<PowerTable> power = {};  ///< when every GPU type's profile has power
+  std::vector<UsedValue> used = {};  ///< each value once
+  /// `gpus` and `families` alone; empty where the profile of some GPU type has no power.
+  PowerModel power = {};
   std::vector<UsedValue> power_used = {};
   std::vector<std::string> notes = {};  ///< one line each: what was assumed
 };

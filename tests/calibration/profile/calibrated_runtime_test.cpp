@@ -161,11 +161,11 @@ TEST(CalibratedRuntime, PowerIsTheMeanOfAStepsKernelsOrNothing) {
   profile.power->active_w["dram"] = quantity("active_w", 200, Source::measured);
   profile.power->active_w["small"] = quantity("active_w", 100, Source::measured);
   const auto given = runtime_model_from_profiles(families, types, std::vector<TypeProfile>{{"V100", profile}}, profile);
-  ASSERT_TRUE(given && given->power);
-  EXPECT_EQ(given->power->types[0].idle_w, 53.5);
-  const PowerTable::FamilyOnType& entry = given->power->families[0];
-  EXPECT_GT(entry.active_w, 200);
-  EXPECT_LT(entry.active_w, 300);
+  ASSERT_TRUE(given && !given->power.gpus.empty());
+  EXPECT_EQ(given->power.gpus[0].load.idle_w, 53.5);
+  const FamilyPower& entry = given->power.families[0];
+  EXPECT_GT(entry.full_w, 200);
+  EXPECT_LT(entry.full_w, 300);
   EXPECT_GT(entry.busy_share, 0.1);
   EXPECT_LT(entry.busy_share, 1);
   EXPECT_THAT(given->power_used, testing::Contains(testing::Field(&UsedValue::path, "/power/active_w/dram")));
@@ -175,7 +175,7 @@ TEST(CalibratedRuntime, PowerIsTheMeanOfAStepsKernelsOrNothing) {
   const auto lacking =
       runtime_model_from_profiles(families, two, std::vector<TypeProfile>{{"V100", profile}, {"T4", without}}, profile);
   ASSERT_TRUE(lacking);
-  EXPECT_FALSE(lacking->power);
+  EXPECT_TRUE(lacking->power.gpus.empty());
 }
 
 TEST(CoLocation, MatrixWhereMeasuredAndFormulaElsewhere) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "gpusched/engine/effects/effect_list.hpp"
 #include "gpusched/engine/effects/node_draw.hpp"
 #include "gpusched/engine/effects/power_caps.hpp"
+#include "gpusched/engine/effects/power_levels.hpp"
 #include "gpusched/engine/job_state.hpp"
 #include "gpusched/engine/occupancy.hpp"
 
@@ -41,6 +43,7 @@ class Power {
     levels_ = limits_;
     places_.resize(std::max<std::size_t>(1, model_->places.size()));
     caps_ = PowerCaps(*model_, static_cast<std::uint32_t>(nodes_.size()), table().top());
+    if (world.inputs.keeps_power_levels) levels_over_time_.emplace(model_->caps.size());
   }
 
   /// True when the draw of nodes is known.
@@ -58,6 +61,7 @@ class Power {
       plan_sleep(NodeId{i}, now);
     }
     caps_.open(now);
+    keep_level(now);
   }
 
   [[nodiscard]] Time next_time() const {
@@ -68,7 +72,10 @@ class Power {
   template <class Kernel>
   void happen(Kernel& kernel) {
     const Time now = kernel.state.now;
-    if (caps_.next_time() == now) return caps_.happen(kernel, *this);
+    if (caps_.next_time() == now) {
+      caps_.happen(kernel, *this);
+      return keep_level(now);
+    }
     std::pop_heap(timers_.begin(), timers_.end(), std::greater<>());
     const Timer timer = timers_.back();
     timers_.pop_back();
@@ -147,6 +154,11 @@ class Power {
   void marked(Kernel& kernel, bool begins) {
     settle(kernel.state);
     (begins ? at_begin_ : at_end_) = sums_;
+    if (begins) {
+      peak_mw_ = 0;
+    } else if (!is_marked_) {
+      peak_at_end_mw_ = peak_mw_;
+    }
     is_marked_ = is_marked_ || !begins;
   }
 
@@ -222,9 +234,15 @@ class Power {
     for (const Bill& bill : sums_.others) sum += bill;
     return jobs == sums_.jobs && sum == sums_.meter;
   }
-  /// What all nodes draw now, losses left out, and the most that they drew, in milliwatts.
+  /// What all nodes draw now, losses left out, and the most that they drew within the measured span, in milliwatts.
   [[nodiscard]] std::int64_t draw_mw() const { return draw_mw_; }
-  [[nodiscard]] std::int64_t peak_mw() const { return peak_mw_; }
+  [[nodiscard]] std::int64_t peak_mw() const { return is_marked_ ? peak_at_end_mw_ : peak_mw_; }
+  /// What the meter shows when nodes draw so much.
+  [[nodiscard]] std::int64_t with_losses_mw(std::int64_t mw) const {
+    return mw + lost_mw(mw) + DrawTable::milliwatts(model_->losses.fixed_w);
+  }
+  /// What was drawn over time. Precondition: RunInputs::keeps_power_levels.
+  [[nodiscard]] const PowerLevels& levels() const { return *levels_over_time_; }
   /// The draw of one node.
   [[nodiscard]] std::int64_t draw_mw(NodeId node) const { return nodes_[index(node)].draw.mw; }
   [[nodiscard]] bool is_asleep(NodeId node) const { return nodes_[index(node)].phase == NodePhase::asleep; }
@@ -300,11 +318,14 @@ class Power {
     node.since = now;
   }
 
+  [[nodiscard]] std::int64_t lost_mw(std::int64_t mw) const {
+    return std::llround(model_->losses.gain * static_cast<double>(mw));
+  }
+
   // Losses that do not depend on the draw are at the first place.
   void pay_meter(std::uint32_t number, Time now) {
     Meter& meter = places_[number];
-    const std::int64_t lost = std::llround(model_->losses.gain * static_cast<double>(meter.mw)) +
-                              (number == 0 ? DrawTable::milliwatts(model_->losses.fixed_w) : 0);
+    const std::int64_t lost = lost_mw(meter.mw) + (number == 0 ? DrawTable::milliwatts(model_->losses.fixed_w) : 0);
     other(BillOf::losses).add(place(number), lost, 0, meter.since, now);
     sums_.meter.add(place(number), meter.mw + lost, meter.rent, meter.since, now);
     meter.since = now;
@@ -371,9 +392,18 @@ class Power {
       peak_at(now);
       draw_mw_ += change;
       caps_.change(at, change, now);
+      keep_level(now);
     }
     node.draw = draw;
     node.idle_is = idle_is;
+  }
+
+  void keep_level(Time now) {
+    if (!levels_over_time_) return;
+    levels_over_time_->add(now, draw_mw_, [&](std::size_t cap) {
+      const auto number = static_cast<std::uint32_t>(cap);
+      return CapLevel{caps_.limit_mw(number), caps_.drawn_mw(number)};
+    });
   }
 
   // The peak is what was drawn for some time.
@@ -420,8 +450,9 @@ class Power {
   std::vector<Timer> timers_;
   Sums sums_, at_begin_, at_end_;
   bool is_marked_ = false;
-  std::int64_t draw_mw_ = 0, peak_mw_ = 0;
+  std::int64_t draw_mw_ = 0, peak_mw_ = 0, peak_at_end_mw_ = 0;
   Time drawn_since_{};
+  std::optional<PowerLevels> levels_over_time_;
   std::vector<Occupant> occupants_;  // of measure()
   std::vector<OccupantDraw> parts_;  // likewise
 };

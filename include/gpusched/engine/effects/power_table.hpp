@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// PowerTable's arithmetic: milliwatts of GPUs and processors, computed once for each family, type and power limit.
+/// DrawTable: milliwatts of GPUs and processors, computed once for each family, type and power limit.
 #pragma once
 
 #include <algorithm>

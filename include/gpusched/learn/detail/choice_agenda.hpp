@@ -43,7 +43,7 @@ class ChoiceAgenda {
       if (event.kind == EventKind::finish) known_.finish(view, event.job);
       if (enters_queue(event.kind)) begin_wait(view.at(event), event.job);
       if (event.kind == EventKind::withdraw) withdraw(event.job);
-      if (event.node != no_node) change_cluster();
+      if (event.node != no_node || event.kind == EventKind::more_power) change_cluster();
     }
   }
 
@@ -392,9 +392,17 @@ class ChoiceAgenda {
 
   void start(std::uint32_t place, const View& view, Decision& decision) {
     const Verdict verdict = decision.start(tokens_.waiting()[place].job);
+    if (verdict == Verdict::no_power) return want_power(place, view);
     GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits was refused");
     static_cast<void>(verdict);
     note_start(place, view);
+  }
+
+  // A cap refused what has room: jobs of its shape do not fit until the cluster or the power changes.
+  void want_power(std::uint32_t place, const View& view) {
+    shapes_.refuse(tokens_.waiting()[place].slot);
+    if (options_.mode == ActionMode::select_blocking && blocked_ == no_job) block_on(view, place);
+    if (options_.mode == ActionMode::reserve && head_place_ == no_index) head_place_ = place;
   }
 
   void start_on(NodeId node, const View& view, Decision& decision) {
@@ -402,6 +410,7 @@ class ChoiceAgenda {
     const JobId job = tokens_.waiting()[place].job;
     const NodeTasks all{.node = node, .tasks = view.shape(job).tasks};
     const Verdict verdict = decision.start_on(job, {&all, 1});
+    if (verdict == Verdict::no_power) return want_power(place, view);
     GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits the node was refused");
     static_cast<void>(verdict);
     note_start(place, view);
@@ -410,6 +419,7 @@ class ChoiceAgenda {
   void start_on_type(std::uint32_t gpu_type, const View& view, Decision& decision) {
     const std::uint32_t place = std::exchange(placing_, no_index);
     const Verdict verdict = decision.start_on_type(tokens_.waiting()[place].job, gpu_type);
+    if (verdict == Verdict::no_power) return want_power(place, view);
     GPUSCHED_ASSERT(verdict == Verdict::ok, "a job that fits the GPU type was refused");
     static_cast<void>(verdict);
     note_start(place, view);

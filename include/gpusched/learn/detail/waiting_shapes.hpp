@@ -76,6 +76,12 @@ class WaitingShapes {
     return slot.fits;
   }
 
+  /// Although it fits, the engine refused a job of the slot in this state of the cluster.
+  void refuse(std::uint32_t at) {
+    slots_[at].stamp = stamp_;
+    slots_[at].fits = false;
+  }
+
   /// Asks it of every slot in which jobs wait; true when one of them could.
   bool ask_all(const View& view, Decision& decision) {
     bool any = false;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/power_report.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "src/base/number_text.hpp"
+#include "src/base/rounded_parts.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/base/text_table.hpp"
+#include "src/sim/replay.hpp"
+
+namespace gpusched {
+namespace {
+
+using detail::WideInt;
+
+constexpr std::int64_t millionth = 1'000'000;
+constexpr std::array<const char*, most_bills> other_names{"idle", "asleep", "waking", "losses"};
+
+// An amount of bills, and how many of Bill's units are a millionth of what people use.
+struct Amount {
+  const char* name;
+  WideInt (*of)(const Bill&);
+  WideInt per_millionth;
+};
+constexpr WideInt wide_kwh = 3'600'000'000;  // a millionth of a kWh, in nJ
+
+std::vector<Amount> amounts_of(const PowerAccount& account) {
+  std::vector<Amount> amounts{{"energy_kwh", [](const Bill& bill) { return bill.nj; }, wide_kwh}};
+  const WideInt wide_rate = wide_kwh * 1'000'000'000;
+  if (account.has_carbon) amounts.push_back({"carbon_kg", [](const Bill& bill) { return bill.carbon; }, wide_rate});
+  if (!account.has_money) return amounts;
+  amounts.push_back({"electricity_usd", [](const Bill& bill) { return bill.electricity; }, wide_rate});
+  amounts.push_back({"gpus_usd", [](const Bill& bill) { return bill.rent; }, wide_kwh});
+  return amounts;
+}
+
+std::vector<std::int64_t> millionths(const Amount& amount, std::span<const Bill> bills) {
+  std::vector<WideInt> parts;
+  parts.reserve(bills.size());
+  for (const Bill& bill : bills) parts.push_back(amount.of(bill));
+  return rounded_parts<WideInt>(parts, amount.per_millionth);
+}
+
+Json cap_json(const detail::CapExcess& excess) {
+  return {{"exceeded_s", to_seconds(excess.time)},
+          {"exceeded_w", static_cast<double>(excess.most_mw) / 1e3},
+          {"exceeded_kwh", static_cast<double>(excess.nj) / 3.6e15}};
+}
+
+}  // namespace
+
+PowerAccount power_account(const Engine& engine) {
+  const detail::Power& power = engine.power();
+  PowerAccount account{.meter = power.meter(),
+                       .jobs = power.jobs_bill(),
+                       .has_carbon = power.model().knows_carbon(),
+                       .has_money = power.model().knows_money()};
+  for (std::size_t i = 0; i < most_bills; ++i) account.others[i] = power.bill(static_cast<BillOf>(i));
+  for (std::uint32_t cap = 0; cap < power.caps().size(); ++cap) account.caps.push_back(power.caps().excess(cap));
+  return account;
+}
+
+Json power_account_json(const PowerAccount& account) {
+  std::vector<Bill> parts{account.jobs};
+  parts.insert(parts.end(), account.others.begin(), account.others.end());
+  Json json = {{"meter", Json::object()}, {"jobs", Json::object()}};
+  for (const Amount& amount : amounts_of(account)) {
+    const std::vector<std::int64_t> rounded = millionths(amount, parts);
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < rounded.size(); ++i) {
+      json[i == 0 ? "jobs" : other_names[i - 1]][amount.name] =
+          static_cast<double>(rounded[i]) / static_cast<double>(millionth);
+      sum += rounded[i];
+    }
+    json["meter"][amount.name] = static_cast<double>(sum) / static_cast<double>(millionth);
+  }
+  if (account.caps.empty()) return json;
+  json["caps"] = Json::array();
+  for (const detail::CapExcess& excess : account.caps) json["caps"].push_back(cap_json(excess));
+  return json;
+}
+
+std::vector<std::string> cap_warnings(const std::string& policy, const PowerAccount& account) {
+  std::vector<std::string> lines;
+  for (std::size_t cap = 0; cap < account.caps.size(); ++cap) {
+    const detail::CapExcess& excess = account.caps[cap];
+    if (excess.time.us == 0) continue;
+    lines.push_back(policy + ": power cap " + std::to_string(cap) + " was exceeded for " +
+                    human_duration(to_seconds(excess.time)) + ", by up to " +
+                    formatted("%.1f", static_cast<double>(excess.most_mw) / 1e3) + " W");
+  }
+  return lines;
+}
+
+std::string power_table(const std::vector<PolicyRun>& runs) {
+  const PowerAccount& first = *runs.front().power;
+  std::vector<std::string> header{"policy", "energy kWh", "of jobs", "idle", "losses", "peak kW"};
+  if (first.has_carbon) header.emplace_back("carbon kg");
+  if (first.has_money) header.emplace_back("cost $");
+  TextTable table(std::move(header));
+  const auto other = [](const PowerAccount& account, BillOf whose) {
+    return account.others[static_cast<std::size_t>(whose)].kwh();
+  };
+  for (const PolicyRun& run : runs) {
+    const PowerAccount& account = *run.power;
+    const double idle = other(account, BillOf::idle) + other(account, BillOf::asleep) + other(account, BillOf::waking);
+    std::vector<std::string> cells{run.policy,
+                                   formatted("%.1f", account.meter.kwh()),
+                                   formatted("%.1f", account.jobs.kwh()),
+                                   formatted("%.1f", idle),
+                                   formatted("%.1f", other(account, BillOf::losses)),
+                                   formatted("%.2f", run.metrics.peak_kw.value_or(0))};
+    if (account.has_carbon) cells.push_back(formatted("%.2f", account.meter.carbon_kg()));
+    if (account.has_money) cells.push_back(formatted("%.2f", account.meter.usd()));
+    table.add(std::move(cells));
+  }
+  return "\n" + table.text() +
+         "energy at the meter; idle: of nodes that no job uses, asleep and waking; losses: before the nodes, and "
+         "cooling\n";
+}
+
+BillColumns bill_columns(const PowerAccount& account, std::span<const Bill> bills) {
+  BillColumns columns{.names = {}, .cells = std::vector<std::string>(bills.size())};
+  for (const Amount& amount : amounts_of(account)) {
+    columns.names += ',';
+    columns.names += amount.name;
+    const std::vector<std::int64_t> rounded = millionths(amount, bills);
+    for (std::size_t i = 0; i < bills.size(); ++i) append_decimal(columns.cells[i] += ',', rounded[i], millionth);
+  }
+  return columns;
+}
+
+void add_bills(const PowerAccount& account, std::span<const Bill> bills, Json& rows) {
+  for (const Amount& amount : amounts_of(account)) {
+    const std::vector<std::int64_t> rounded = millionths(amount, bills);
+    for (std::size_t i = 0; i < bills.size(); ++i) {
+      rows[i][amount.name] = static_cast<double>(rounded[i]) / static_cast<double>(millionth);
+    }
+  }
+}
+
+std::string power_csv(const Engine& engine) {
+  const detail::Power& power = engine.power();
+  const detail::PowerLevels& log = power.levels();
+  std::string text = "time_s,draw_w,meter_w";
+  for (std::uint32_t cap = 0; cap < power.caps().size(); ++cap) {
+    for (const char* const name : {"cap", "drawn", "headroom"}) text += ',' + (name + std::to_string(cap)) + "_w";
+  }
+  text += '\n';
+  for (std::size_t i = 0; i < log.levels().size(); ++i) {
+    const auto& level = log.levels()[i];
+    append_seconds(text, level.since);
+    append_decimal(text += ',', level.draw_mw, 1000);
+    append_decimal(text += ',', power.with_losses_mw(level.draw_mw), 1000);
+    for (const detail::CapLevel& cap : log.caps(i)) {
+      for (const std::int64_t mw : {cap.limit_mw, cap.drawn_mw, cap.limit_mw - cap.drawn_mw}) {
+        append_decimal(text += ',', mw, 1000);
+      }
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace gpusched

@@ -54,7 +54,8 @@ struct EngineOptions {
   bool one_event_a_step = false;
 };
 
-/// What happens in a run besides its jobs. All are borrowed and must outlive the engine; null: nothing of that kind.
+/// What happens in a run besides its jobs. Pointers are borrowed and must outlive the engine; null: nothing of that
+/// kind.
 struct RunInputs {
   const RuntimeModel* runtime = nullptr;   ///< how fast jobs run; null: at the reference rate
   const NodeFailures* failures = nullptr;  ///< when nodes fail

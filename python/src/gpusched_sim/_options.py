@@ -11,6 +11,8 @@ class ReplayOptions(TypedDict, total=False):
     columns: str | os.PathLike
     where: str | os.PathLike
     drop_bad_rows: bool
+    backlog: bool
+    qos: str | os.PathLike
     policy: Sequence[str]
     backfill: str | os.PathLike
     placement: Literal["count", "consolidate", "first-fit", "best-fit", "worst-fit", "random", "rack", "yarn", "consolidate@helios", "fastest", "skew"]
@@ -57,6 +59,8 @@ class EvaluateOptions(TypedDict, total=False):
     columns: Sequence[str]
     where: str | os.PathLike
     drop_bad_rows: bool
+    backlog: bool
+    qos: str | os.PathLike
     cluster: Sequence[str]
     oversize: Literal["error", "drop", "clamp"]
     policy: Sequence[str]
@@ -84,6 +88,8 @@ class EvaluateOptions(TypedDict, total=False):
     reference_span: Literal["node", "narrowest"]
     interference: Literal["profile", "throughputs", "none"]
     protocol: Literal["windows", "sc20"]
+    mode: Literal["auto", "log", "windows", "windows-only"]
+    starts: Sequence[str]
     window_jobs: int
     windows: int
     stride: int

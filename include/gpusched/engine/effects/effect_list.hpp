@@ -60,6 +60,11 @@ struct EffectWorld {
 ///   keeps_accounts it reads the account of GPU time
 ///   is_endless     its events come for ever, so that they alone keep no run going: only while something else will
 ///                  happen, or while it `bool is_awaited() const`
+///
+/// Hooks with a kernel may call its public functions (kernel.hpp, "for effects"; run_account.hpp). When rate(),
+/// factor() or stands_still() of a running job changes, the effect calls kernel.adapt_rate(job). Who runs where is what
+/// Occupancy says: ClusterState shows nothing free on a node out of service, and in apply() holds already what all
+/// commands of the decision take.
 template <class... Es>
 class EffectList {
  public:

@@ -68,6 +68,7 @@ class ConditionPairs : public testing::Test {
           file("moved.json", R"({"transfer_gib_per_s": 1, "checkpoint_gib_per_gpu": 1})"),
           {{"--checkpoint-interval"}, {"--checkpoint-rule", "--failures"}},
           "--checkpoint-interval"}},
+        {"--power", {"power", file("power.json", R"({"gpus": {"any": {"idle_w": 50, "full_w": 250}}})")}},
         {"--elastic", {"elastic", file("elastic.json", R"({"families": {"bert": {"speedup": [[1, 1], [4, 3]]}}})")}},
         {"phases", {"elastic", file("phases.json", R"({"families": {"bert": {"phases": [
             {"until": 0.5, "speedup": [[1, 1], [4, 2]]}, {"until": 1, "speedup": [[1, 1], [4, 3]]}]}}})")}},
@@ -161,6 +162,8 @@ const std::vector<std::pair<std::string, std::string>>& refused() {
   static const std::vector<std::pair<std::string, std::string>> pairs = {
       {"--placement count", "--failures"},
       {"--placement count", "--stages"},
+      {"--placement count", "--power"},
+      {"a cluster that is a pool", "--power"},
       {"--placement count", "checkpoint_gib_per_gpu"},
       {"a cluster that is a pool", "--failures"},
       {"a cluster that is a pool", "--stages"},

@@ -104,10 +104,10 @@ class PlainProfile {
       if (time < booking.start || time >= booking.end) continue;
       if (booking.queue < row.quotas.size()) row.quotas[booking.queue] -= booking.shape.gpu_milli();
       if (booking.parts.empty()) row.cells[0][0] -= booking.shape.gpu_milli();
-      for (const auto& [cell, tasks] : booking.parts) {
-        row.cells[cell][0] -= tasks * booking.shape.gpu_milli_per_task;
-        row.cells[cell][1] -= tasks * booking.shape.cpu_milli_per_task;
-        row.cells[cell][2] -= tasks * booking.shape.memory_mib_per_task;
+      for (const CapacityProfile::Part& part : booking.parts) {
+        row.cells[part.cell][0] -= part.tasks * booking.shape.gpu_milli_per_task;
+        row.cells[part.cell][1] -= part.tasks * booking.shape.cpu_milli_per_task;
+        row.cells[part.cell][2] -= part.tasks * booking.shape.memory_mib_per_task;
       }
     }
     return row;

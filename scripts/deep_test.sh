@@ -15,7 +15,7 @@ declare -A meaning=(
   [tsan]="thread sanitizer; all tests"
   [tidy]="clang-tidy on every file"
   [fuzz]="libFuzzer with sanitizers, every target for 60 s"
-  [seeds]="2,000 cases of every random test"
+  [seeds]="2,000 cases of every random test, 20,000 of the whole world"
   [cuda]="cuda/ by NVIDIA's compiler for sm_75, sm_80 and sm_90, warnings as errors"
   [python]="the Python bindings with sanitizers under their tests"
   [deb]="the Debian packages: built, unpacked and used"
@@ -53,6 +53,7 @@ build_test() {
 part_seeds() {
   build_test
   GPUSCHED_RANDOM_RUNS=2000 ctest --preset test --timeout 7200
+  GPUSCHED_RANDOM_RUNS=20000 ctest --preset test --tests-regex '^WorldReference' --timeout 7200
 }
 
 # The installed toolkit's nvcc, otherwise the one that pip has.

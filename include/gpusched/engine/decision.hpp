@@ -257,6 +257,7 @@ class Decision {
   void move_to_queue(JobId job, detail::JobState& state) {
     state_->unlink(state_->running, job);
     state.phase = JobPhase::pending;
+    state.stands_last = true;
     state_->append(state_->queues[state_->queue_of(job)], job);
   }
 

@@ -125,21 +125,26 @@ struct EngineState {
     return {dependencies.active() ? dependencies.queue_number(job) : index(job), job};
   }
 
-  /// A job that comes back goes to its place in its queue, which is looked for from both ends at once: jobs that are
+  /// A job that comes back goes to its place in its queue: before the first that has a later place, those left out that
+  /// a decision preempted, which stand where they were put. It is looked for from both ends at once: jobs that are
   /// preempted are mostly among the last, those that are retried among the first. O(waiting jobs on the shorter side).
   void put_back(JobList& list, JobId job) {
     const QueuePlace place = queue_place(job);
+    const auto is_later = [&](std::uint32_t at) { return !states[at].stands_last && place < queue_place(JobId{at}); };
+    const auto is_earlier = [&](std::uint32_t at) { return !states[at].stands_last && queue_place(JobId{at}) < place; };
     std::uint32_t next = list.first, previous = list.last;
-    while (next != no_index && queue_place(JobId{next}) < place) {
-      if (queue_place(JobId{previous}) < place) {
+    while (next != no_index && !is_later(next)) {
+      if (is_earlier(previous)) {
         next = states[previous].next;
+        while (next != no_index && states[next].stands_last) next = states[next].next;
         break;
       }
       next = states[next].next;
       previous = states[previous].previous;
     }
-    if (next == no_index) return append(list, job);
     JobState& state = (*this)[job];
+    state.stands_last = false;
+    if (next == no_index) return append(list, job);
     state.next = next;
     state.previous = std::exchange(states[next].previous, index(job));
     (state.previous == no_index ? list.first : states[state.previous].next) = index(job);
@@ -200,7 +205,8 @@ struct EngineState {
 
   /// When a running job's present attempt ends if nothing changes; Time::max() = never.
   static Time planned_end(const JobState& state) {
-    return later_by(state.since, time_needed(state.rate, state.remaining));
+    const Time needed = time_needed(state.rate, state.remaining);
+    return needed == Time::max() ? needed : later_by(state.since, needed);
   }
 };
 

@@ -52,8 +52,9 @@ struct JobState {
   bool must_restart = false;  ///< the next start loads the state that was kept
   /// The open decision preempted the job: until apply() ends its run, the time since `since` is not yet in `ran`.
   bool preempted_now = false;
-  bool starting = false;  ///< the open decision started the job
-  bool held = false;      ///< running, but told not to work
+  bool starting = false;     ///< the open decision started the job
+  bool held = false;         ///< running, but told not to work
+  bool stands_last = false;  ///< a decision preempted it, and put it at the end of its queue
 
   /// True while time passes for the job since `since`.
   [[nodiscard]] bool clock_runs() const { return phase == JobPhase::running || preempted_now; }

@@ -75,8 +75,13 @@ class Kernel : public SavedStates {
   /// The runs on a node end, by id, because it goes down; it comes back with nothing on it.
   GPUSCHED_RARE void lose_node(NodeId node) {
     for (const JobId job : state.occupancy.jobs_on(node)) {
+      const bool waits = state[job].phase == JobPhase::pending;  // its user gave it another size at this instant
       end_run(job, EndOfRun::killed);
       ++state.saved[index(job)].kills;
+      if (waits) {
+        forget_resized(job);
+        continue;
+      }
       return_to_queue(job);
       emit({EventKind::kill, job, node});
     }
@@ -374,7 +379,7 @@ class Kernel : public SavedStates {
   // becomes of the job is the caller's business. Where a decision is asked first, the capacity is free already.
   GPUSCHED_HOT void end_run(JobId job, EndOfRun why) {
     JobState& run = state[job];
-    if (why != EndOfRun::preempted && why != EndOfRun::resized) {
+    if (why != EndOfRun::preempted && why != EndOfRun::resized && run.phase == JobPhase::running) {
       forget_reprioritized(job);
       state.cluster.release(run.grants, state.held_shape(job), state.queue_of(job));
       state.cluster.free_grants(run.grants);
@@ -400,6 +405,15 @@ class Kernel : public SavedStates {
     if (!state.changes().active()) return;
     std::erase_if(state.events,
                   [job](const Event& event) { return event.kind == EventKind::reprioritize && event.job == job; });
+  }
+
+  // Its run cannot go on.
+  void forget_resized(JobId job) {
+    const auto it = std::find_if(state.resized.begin(), state.resized.end(),
+                                 [job](const Resized& resized) { return resized.job == job; });
+    state.cluster.free_grants(it->grants);
+    state.resized.erase(it);
+    state[job].preempted_now = false;
   }
 
   // For good: it ran to its end, or was cancelled.

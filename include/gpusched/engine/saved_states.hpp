@@ -181,8 +181,8 @@ class SavedStates : public RunAccount {
     if (cost.rule == CheckpointRule::fixed) return cost.checkpoint_interval;
     const Outages& outages = state.effects.get<Outages>();
     double rate_per_s = 0;
-    for (std::uint32_t at = state[job].grants; at != no_index && outages.active(); at = state.cluster.grant(at).next) {
-      rate_per_s += outages.rate_per_s(state.cluster.grant(at).node);
+    if (outages.active()) {
+      for (const NodePart& part : parts_of(job)) rate_per_s += outages.rate_per_s(part.node);
     }
     if (rate_per_s == 0) return {};
     const Stages& stages = state.effects.get<Stages>();

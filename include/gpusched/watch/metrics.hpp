@@ -34,7 +34,7 @@ class RunLog {
 
   /// Follows the events of an instant.
   void observe(const OracleView& view, std::span<const Event> events) {
-    if (contention_us_.empty()) begin(view);
+    if (contention_us_.empty()) begin(view, events);
     pass_time(view.now());
     for (const Event& event : events) {
       if (!concerns_job(event.kind)) continue;
@@ -89,11 +89,17 @@ class RunLog {
   }
 
  private:
-  void begin(const OracleView& view) {
+  // Until the first instant that is seen nobody ran. The first submission may lie before it: that job waits for others.
+  void begin(const OracleView& view, std::span<const Event> events) {
     contention_us_.resize(view.job_count());
     span_.begin(view);
     capacity_ = view.cluster().total_gpus() * whole_gpu;
     withheld_ = view.cluster().withheld_gpu_milli();
+    for (const Event& event : events) {
+      if (event.kind != EventKind::node_down && event.kind != EventKind::node_up) continue;
+      const MilliGpu milli = view.cluster().node_gpus(event.node) * whole_gpu;
+      withheld_ += event.kind == EventKind::node_up ? milli : -milli;
+    }
     idle_ = capacity_ - withheld_;
   }
 

@@ -136,10 +136,13 @@ class EffectList {
         next = std::min(next, effect.next_time());
       }
     });
-    const bool goes_on = next != Time::max();
+    bool goes_on = next != Time::max();
+    for_each([&](const auto& effect) {
+      if constexpr (requires { effect.is_endless; }) goes_on = goes_on || effect.is_awaited();
+    });
     for_each([&](const auto& effect) {
       if constexpr (requires { effect.is_endless; }) {
-        if (goes_on || effect.is_awaited()) next = std::min(next, effect.next_time());
+        if (goes_on) next = std::min(next, effect.next_time());
       }
     });
     return next;

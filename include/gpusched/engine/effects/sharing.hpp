@@ -80,16 +80,16 @@ class Sharing {
     changed_.clear();
   }
 
-  // The rate of a job that holds shares of cards: that of its slowest task, each slowed by its company.
+  // The rate of a job that holds shares of cards: that of its slowest task, each slowed by its company. A task on a
+  // node that only counts its GPUs has none.
   template <class State>
   [[nodiscard]] std::optional<RatePpm> rate(const State& state, JobId job) const {
     const Occupancy& occupancy = state.occupancy;
-    std::uint32_t at = occupancy.first_of_job(job);
-    if (at == no_index || occupancy.seat(at).card == no_index) return std::nullopt;
+    if (!has_cards(occupancy, job)) return std::nullopt;
     const SpanFactor span = state.span_factor(job);
     RatePpm slowest = ~RatePpm{0};
-    for (; at != no_index; at = occupancy.seat(at).next_of_job) {
-      const Task& task = tasks_[at];
+    for (std::uint32_t at = occupancy.first_of_job(job); at != no_index; at = occupancy.seat(at).next_of_job) {
+      const Task task = occupancy.seat(at).card == no_index ? task_in(state, occupancy.seat(at)) : tasks_[at];
       const RatePpm own = task.profile == no_index ? model_->rate(task.family, task.gpu_type)
                                                    : model_->slice_rate(task.family, task.gpu_type, task.profile);
       const std::int64_t alone = scaled_rate(own, span.on(task.gpu_type));
@@ -121,6 +121,13 @@ class Sharing {
     CardCompany company = CardCompany::at_once;  // the same for all on the card
     std::int64_t extra = 0;  // what the others add to the task's time, in millionths of its time alone
   };
+
+  [[nodiscard]] static bool has_cards(const Occupancy& occupancy, JobId job) {
+    for (std::uint32_t at = occupancy.first_of_job(job); at != no_index; at = occupancy.seat(at).next_of_job) {
+      if (occupancy.seat(at).card != no_index) return true;
+    }
+    return false;
+  }
 
   template <class State>
   [[nodiscard]] static Task task_in(const State& state, const Seat& seat) {

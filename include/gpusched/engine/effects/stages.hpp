@@ -100,13 +100,14 @@ class Stages {
   // The nodes that it had are ready. It leaves what it waited for on others.
   template <class Kernel>
   Time moved(Kernel& kernel, JobId job, const std::vector<NodeId>& before) {
-    kernel.settle_now(job);
+    const bool waited = runs_[index(job)].waits;
+    if (kernel.state[job].rate == 0) kernel.settle_now(job);  // perhaps it waits for another reason from now on
     const std::vector<NodeId> after = kernel.state.occupancy.nodes_of(job);
     for (const NodeId node : before) {
       if (std::find(after.begin(), after.end(), node) == after.end()) leave(node, job, kernel.state.now);
     }
     const Time ready = enter_nodes(kernel, job, before);
-    if (!runs_[index(job)].waits) go_on(kernel, job);
+    if (waited && !runs_[index(job)].waits) go_on(kernel, job);
     return ready;
   }
 

@@ -62,7 +62,7 @@ TEST_F(Conditions, TellOfJobsThatRunForLongerThanRequested) {
   ASSERT_TRUE(conditions) << conditions.error().to_string();
   EXPECT_FALSE(conditions->inputs().kill_at_limit);
   ASSERT_EQ(conditions->notes.size(), 2U);
-  EXPECT_TRUE(conditions->notes[0].starts_with("3 jobs run in the trace for longer than requested, by 1m00s at most"))
+  EXPECT_TRUE(conditions->notes[0].starts_with("3 jobs run in the trace for longer than requested, by 1m 00s at most"))
       << conditions->notes[0];
   EXPECT_EQ(conditions->notes[1], zero);
   const auto limited = load({.kill_at_limit = true});
@@ -70,7 +70,7 @@ TEST_F(Conditions, TellOfJobsThatRunForLongerThanRequested) {
   EXPECT_TRUE(limited->inputs().kill_at_limit);
   ASSERT_EQ(limited->notes.size(), 2U);
   EXPECT_EQ(limited->notes[0],
-            "2 jobs run in the trace for longer than requested, by 1m00s at most; --kill-at-limit ends them there");
+            "2 jobs run in the trace for longer than requested, by 1m 00s at most; --kill-at-limit ends them there");
   EXPECT_EQ(limited->notes[1], zero + ", and it has no limit");
 }
 

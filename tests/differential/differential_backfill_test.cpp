@@ -61,7 +61,7 @@ Beliefs random_beliefs(bool takes_time) {
     for (std::int64_t& work : row.attempts) work = std::max<std::int64_t>(work, 1);
   }
   // One that needs several increments.
-  if (!beliefs.rows.empty() && *rc::gen::inRange(0, 8) == 0) beliefs.rows.front().work += *rc::gen::inRange(60, 900);
+  if (!beliefs.rows.empty() && *rc::gen::inRange(0, 20) == 0) beliefs.rows.front().work += *rc::gen::inRange(60, 400);
   return beliefs;
 }
 

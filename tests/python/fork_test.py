@@ -35,7 +35,7 @@ def ends_well_in_a_child(work):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_forked_process_steps_the_environment(threads):
-    env = gs.VectorEnv("synthetic:philly:500", "10x8", num_envs=8, threads=threads, **SMALL)
+    env = gs.VectorEnv("synthetic:philly:500", "6x8", num_envs=8, threads=threads, oversize="drop", **SMALL)
     env.reset(seed=1)
     env.step(env.heuristic_actions())
     state = env.get_state()

@@ -455,7 +455,7 @@ class Promises {
 
 Promises run_easy(const Case& c) {
   Engine engine(c.jobs, c.cluster);
-  EasyBackfill policy(fifo_order(), asked_for(c.jobs));
+  EasyBackfill policy(fifo_order(), asked_for(c.jobs), OverrunRule::now);
   Promises promises;
   Decision decision = engine.decision();
   while (engine.advance()) {
@@ -473,7 +473,8 @@ Promises run_easy(const Case& c) {
 Promises run_conservative(const Case& c) {
   Engine engine(c.jobs, c.cluster);
   const auto depth = static_cast<std::uint32_t>(*rc::gen::element(2, 1000));
-  ConservativeBackfill policy(fifo_order(), asked_for(c.jobs), CapacityProfile(c.cluster, c.jobs), depth);
+  ConservativeBackfill policy(fifo_order(), asked_for(c.jobs), OverrunRule::now, CapacityProfile(c.cluster, c.jobs),
+                              depth);
   Promises promises;
   Decision decision = engine.decision();
   while (engine.advance()) {

@@ -16,7 +16,8 @@ namespace gpusched {
 /// Error, of the option `field`: no window offers a choice on any of the clusters, so that no episode could begin.
 /// `interrupted`: as of offers_choice().
 Result<void> check_choices(std::span<const Window> windows, std::span<const Cluster> clusters,
-                           const EnvOptions& options, const std::string& field, const std::function<bool()>& interrupted = {});
+                           const EnvOptions& options, const std::string& field,
+                           const std::function<bool()>& interrupted = {});
 
 /// A sentence for the user when no window asks for more GPUs at once than the cluster has, so that no job need wait and
 /// hardly any choice matters; else empty.

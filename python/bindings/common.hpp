@@ -56,10 +56,27 @@ nb::object column(std::vector<T> values) {
 /// Seconds, NaN for "never" and "unknown".
 double seconds_or_nan(Time time);
 
+/// A call that works without the interpreter's lock. The end of the interpreter sets the `stop` of each that has one
+/// and waits for all: a thread that asked for the lock afterwards would end the process. Throws when it waits already.
+class OpenCall {
+ public:
+  explicit OpenCall(std::atomic<bool>* stop = nullptr);
+  OpenCall(const OpenCall&) = delete;
+  OpenCall& operator=(const OpenCall&) = delete;
+  ~OpenCall();
+
+ private:
+  std::atomic<bool>* stop_;
+};
+
+/// What the interpreter calls when it ends.
+void end_open_calls();
+
 /// Runs `work` on another thread without the interpreter's lock and looks for signals meanwhile: an interrupt sets
 /// `stop`, waits for the work to end and raises KeyboardInterrupt. What `work` throws is thrown here.
 template <class Work>
 void run_unlocked(std::atomic<bool>& stop, Work work) {
+  const OpenCall open(&stop);
   std::mutex mutex;
   std::condition_variable ended;
   bool done = false;

@@ -210,6 +210,7 @@ nb::dict evaluate(const std::string& keywords, const nb::dict& callables,
 nb::tuple report(const std::vector<std::string>& folders) {
   std::optional<Result<Report>> made;
   {
+    const OpenCall open;
     const nb::gil_scoped_release unlocked;
     made.emplace(make_report(folders));
   }

@@ -29,6 +29,7 @@ PyTrace read(const std::string& path, const std::string& format, const std::stri
              const std::string& qos, std::uint64_t seed, bool drop_bad_rows, bool backlog) {
   std::optional<Result<Trace>> trace;
   {
+    const OpenCall open;
     const nb::gil_scoped_release unlocked;
     trace.emplace(read_trace(path, {.format = format,
                                     .columns = columns,

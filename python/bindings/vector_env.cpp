@@ -14,6 +14,7 @@
 #include "python/bindings/padded_observation.hpp"
 #include "python/bindings/trace.hpp"
 #include "src/conditions/run_conditions.hpp"
+#include "src/policies/learned/window_checks.hpp"
 #include "src/world/run_input.hpp"
 
 namespace gpusched::python {
@@ -39,7 +40,7 @@ using Actions = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::d
 class PyVectorEnv {
  public:
   PyVectorEnv(std::shared_ptr<const EnvData> data, const VectorEnvOptions& options)
-      : data_(std::move(data)), options_(options), env_(data_->windows, {}, data_->cluster, options) {
+      : data_(std::move(data)), options_(options), env_(data_->windows, {}, data_->cluster, stoppable(options)) {
     shape_ = padded_shape(options.env.agenda, data_->cluster);
     const std::size_t count = options.environments;
     jobs_.resize(count * shape_.tokens * job_features);
@@ -70,23 +71,28 @@ class PyVectorEnv {
       std::fill(lengths_.begin(), lengths_.end(), 0);
       take();
     }
+    raise_interrupt();
   }
 
   void reset_done() {
     const Turn turn(*this);
     require_open();
-    const nb::gil_scoped_release unlocked;
-    for (std::uint32_t e = 0; e < env_.size(); ++e) {
-      if (env_.is_done(e)) forget_episode(e);
+    {
+      const nb::gil_scoped_release unlocked;
+      for (std::uint32_t e = 0; e < env_.size(); ++e) {
+        if (env_.is_done(e)) forget_episode(e);
+      }
+      env_.reset_done();
+      take();
     }
-    env_.reset_done();
-    take();
+    raise_interrupt();
   }
 
   // Returns how many actions were not allowed and replaced.
   std::uint32_t step(const Actions& given, bool replace) {
     const Turn turn(*this);
     require_open();
+    require_unfinished();
     if (given.shape(0) != env_.size()) {
       throw InputError("actions: expected " + std::to_string(env_.size()) + ", one for each environment, not " +
                        std::to_string(given.shape(0)));
@@ -99,14 +105,19 @@ class PyVectorEnv {
       if (wrong.empty()) advance([&] { env_.step(std::span<const std::uint32_t>(actions_)); });
     }
     if (!wrong.empty()) throw InputError(wrong);
+    raise_interrupt();
     return replaced;
   }
 
   void step_heuristic() {
     const Turn turn(*this);
     require_open();
-    const nb::gil_scoped_release unlocked;
-    advance([&] { env_.step(options_.env.agenda.heuristic); });
+    require_unfinished();
+    {
+      const nb::gil_scoped_release unlocked;
+      advance([&] { env_.step(options_.env.agenda.heuristic); });
+    }
+    raise_interrupt();
   }
 
   // The heuristic's actions, as step() takes them.
@@ -215,6 +226,8 @@ class PyVectorEnv {
     return result;
   }
 
+  // What the maker of the environments should know; empty: nothing.
+  [[nodiscard]] std::string note() const { return uncontended_note(data_->windows, data_->cluster); }
   [[nodiscard]] std::uint32_t tokens() const { return shape_.tokens; }
   [[nodiscard]] std::string agent_options() const { return agent_options_text(options_.env.agenda); }
   [[nodiscard]] std::uint32_t groups() const { return shape_.groups; }
@@ -226,17 +239,48 @@ class PyVectorEnv {
    public:
     explicit Turn(PyVectorEnv& env) : env_(&env) {
       if (env.busy_.exchange(true)) throw std::runtime_error("another thread is stepping this environment");
+      env.caller_ = std::this_thread::get_id();
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     ~Turn() { env_->busy_ = false; }
 
    private:
+    OpenCall open_;
     PyVectorEnv* env_;
   };
 
   void require_open() const {
     if (!open_) throw std::runtime_error("call reset() first");
+  }
+
+  void require_unfinished() const {
+    if (options_.autoreset != AutoresetMode::disabled) return;
+    for (std::uint32_t e = 0; e < env_.size(); ++e) {
+      if (!env_.is_done(e)) continue;
+      throw std::runtime_error(
+          "environment " + std::to_string(e) +
+          " is finished; call reset() first, or with options={'reset_mask': ...} for those that are");
+    }
+  }
+
+  // The options with a look at signals while an environment looks for a window with a choice. They are handled by the
+  // thread that called; others stop when it has found one.
+  VectorEnvOptions stoppable(VectorEnvOptions options) {
+    options.interrupted = [this] {
+      if (std::this_thread::get_id() != caller_ || interrupted_) return interrupted_.load();
+      const nb::gil_scoped_acquire locked;
+      if (PyErr_CheckSignals() != 0) interrupted_ = true;
+      return interrupted_.load();
+    };
+    return options;
+  }
+
+  // Precondition: the interpreter's lock is held. The environments must be reset then.
+  void raise_interrupt() {
+    if (!interrupted_.exchange(false)) return;
+    open_ = false;
+    throw nb::python_error();
   }
 
   void forget_episode(std::uint32_t e) {
@@ -315,6 +359,8 @@ class PyVectorEnv {
   PaddedShape shape_;
   bool open_ = false;
   std::atomic<bool> busy_ = false;
+  std::atomic<bool> interrupted_ = false;  // a signal's handler raised, and its error waits to be thrown
+  std::thread::id caller_;                 // of the open call
   std::vector<float> jobs_, prior_;
   std::vector<std::int8_t> mask_;
   std::vector<float> group_rows_, global_, privileged_;
@@ -419,17 +465,21 @@ Result<std::shared_ptr<EnvData>> load_data(const PyTrace& trace, const std::stri
 std::unique_ptr<PyVectorEnv> make_env(const PyTrace& trace, const std::string& cluster, const std::string& json) {
   EnvRequest request = env_request(json);
   std::optional<Result<std::shared_ptr<EnvData>>> loaded;
-  {
-    const nb::gil_scoped_release unlocked;
-    loaded.emplace(load_data(trace, cluster, request));
-  }
-  if (!*loaded) throw keyword_error(loaded->error(), condition_table(request.conditions));
-  const std::shared_ptr<EnvData> data = **loaded;
   EnvOptions& env = request.options.env;
-  env.engine.placement = data->placement;
-  env.engine.preemption = data->conditions.preemption;
-  env.inputs = data->conditions.inputs();
-  return std::make_unique<PyVectorEnv>(data, request.options);
+  Result<void> choices;
+  std::atomic<bool> stop = false;
+  run_unlocked(stop, [&] {
+    loaded.emplace(load_data(trace, cluster, request));
+    if (!*loaded) return;
+    const EnvData& data = ***loaded;
+    env.engine.placement = data.placement;
+    env.engine.preemption = data.conditions.preemption;
+    env.inputs = data.conditions.inputs();
+    choices = check_choices(data.windows, std::span(&data.cluster, 1), env, "mode", [&] { return stop.load(); });
+  });
+  if (!*loaded) throw keyword_error(loaded->error(), condition_table(request.conditions));
+  check(choices);
+  return std::make_unique<PyVectorEnv>(**loaded, request.options);
 }
 
 nb::list env_keywords() {
@@ -465,6 +515,7 @@ void bind_vector_env(nb::module_& module) {
       .def("restore", &PyVectorEnv::restore, nb::arg("state"))
       .def("fork", &PyVectorEnv::fork)
       .def("arrays", [](nb::handle self) { return nb::cast<PyVectorEnv&>(self).arrays(self); })
+      .def_prop_ro("note", &PyVectorEnv::note)
       .def_prop_ro("tokens", &PyVectorEnv::tokens)
       .def_prop_ro("groups", &PyVectorEnv::groups)
       .def_prop_ro("agent_options", &PyVectorEnv::agent_options)

@@ -76,6 +76,11 @@ FieldTable all_rows(ConditionOptions& options) {
               "JSON of what nodes draw, emit and cost, and caps on that; or a ready model: " + ready_power_words(),
               &options.power},
              "the host runs the jobs, and meters what its nodes draw"),
+      served(
+          {"kill_at_limit", "--kill-at-limit",
+           "a job ends, as under Slurm, when it has run for the time that it asked for; no request, or 0, is no limit",
+           &options.kill_at_limit},
+          host_runs),
       served({"fidelity.profiles", "--profile",
               "device profiles that set how fast each job family runs on each GPU type: [TYPE=]FILE_OR_NAME[,...]",
               &speeds.profiles},

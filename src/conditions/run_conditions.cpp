@@ -123,6 +123,53 @@ Result<void> load_power(const ConditionOptions& options, const JobTable& jobs, c
 // It has more than one value.
 bool changes_with_time(const Signal& signal) { return signal.steps().size() > 1; }
 
+// What the trace says of jobs and the run times that they asked for.
+struct Overruns {
+  std::uint64_t jobs = 0;  // that run for longer
+  Time longest{};          // by so much at most
+  std::uint64_t zero = 0;  // that asked for 0
+
+  Overruns(const JobTable& table, bool killed) {
+    for (std::uint32_t i = 0; i < table.size(); ++i) {
+      const JobId job{i};
+      const Time asked = table.estimate(job);
+      if (asked == Time::max()) continue;
+      if (asked.us == 0) ++zero;
+      if (asked.us == 0 && killed) continue;  // no limit
+      Time over{};
+      for (std::uint32_t attempt = 0; attempt < table.attempts(job); ++attempt) {
+        over = std::max(over, table.attempt_work(job, attempt) - asked);
+      }
+      if (over > Time{}) ++jobs;
+      longest = std::max(longest, over);
+    }
+  }
+};
+
+Result<void> note_overruns(const ConditionOptions& options, const JobTable& jobs, RunConditions& conditions) {
+  if (!jobs.has_estimates()) {
+    if (!options.kill_at_limit) return {};
+    return bad_option("kill_at_limit", "expected a trace of jobs with a requested run time (estimate_s)");
+  }
+  const Overruns found(jobs, options.kill_at_limit);
+  if (found.jobs > 0) {
+    conditions.notes.push_back(
+        counted(found.jobs, "job runs", "jobs run") + " in the trace for longer than requested, by " +
+        human_duration(to_seconds(found.longest)) + " at most; " +
+        (options.kill_at_limit ? "--kill-at-limit ends them there"
+                               : "overrun=... says how backfilling takes that, --kill-at-limit would end them there"));
+  }
+  if (found.zero > 0) {
+    const bool one = found.zero == 1;
+    conditions.notes.push_back(counted(found.zero, "job requests", "jobs request") + " a run time of 0: plans take " +
+                               (one ? "it" : "them") + " to end at once" +
+                               (!options.kill_at_limit ? ""
+                                : one                  ? ", and it has no limit"
+                                                       : ", and they have no limit"));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> RunConditions::all_notes() const {
@@ -133,12 +180,13 @@ std::vector<std::string> RunConditions::all_notes() const {
 
 Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& options, JobTable& jobs,
                                                      const Cluster& cluster, std::uint64_t seed) {
-  RunConditions conditions{.preemption = options.preemption};
+  RunConditions conditions{.preemption = options.preemption, .kill_at_limit = options.kill_at_limit};
   auto done = load_stages(options, jobs, cluster, conditions);
   if (done) done = check_checkpoints(options, conditions.stages);
   if (done) done = load_failures(options, jobs, cluster, seed, conditions);
   if (done) done = load_changes(options, jobs, cluster, conditions);  // may add shapes, which curves are kept by
   if (done) done = load_elastic(options, jobs, conditions);
+  if (done) done = note_overruns(options, jobs, conditions);
   if (!done) return Unexpected{done.error()};
   return conditions;
 }

@@ -26,6 +26,7 @@ struct RunConditions {
   StageModel stages = {};
   ElasticModel elastic = {};
   JobChanges changes = {};
+  bool kill_at_limit = false;
   CalibratedRuntime runtime = {};       ///< how fast jobs run where, and what GPUs draw; uniform without any
   PowerOfRun power = {};                ///< what nodes draw, or GPUs alone
   std::vector<std::string> notes = {};  ///< what a user should know; all_notes() has those of `runtime` and `power` too
@@ -38,7 +39,8 @@ struct RunConditions {
             .stages = given(stages),
             .elastic = given(elastic),
             .changes = given(changes),
-            .power = given(power.model)};
+            .power = given(power.model),
+            .kill_at_limit = kill_at_limit};
   }
   /// One line each.
   [[nodiscard]] std::vector<std::string> all_notes() const;

@@ -74,6 +74,11 @@ Unexpected HostSession::wrong(std::string message, std::string field) const {
   return Unexpected{placed({.message = std::move(message), .field = std::move(field)})};
 }
 
+Error HostSession::too_long(std::size_t most) {
+  ++line_;
+  return placed({.message = "expected a line of at most " + std::to_string(most >> 20) + " MiB"});
+}
+
 Result<std::string> HostSession::answer(const std::string& line) {
   ++line_;
   if (ended_) return wrong("nothing may follow \"end\"");

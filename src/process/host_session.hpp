@@ -39,6 +39,8 @@ class HostSession {
   /// passes through.
   Result<std::string> answer(const std::string& line);
 
+  /// The error of a next line of more than `most` bytes.
+  [[nodiscard]] Error too_long(std::size_t most);
   /// True once the host said "end".
   [[nodiscard]] bool ended() const { return ended_; }
 

@@ -2,7 +2,6 @@
 // gpusched serve: a policy decides for a host at the other end of standard input and output.
 #include <csignal>
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <set>
 #include <string>
@@ -36,13 +35,24 @@ Result<std::set<std::string>> read_serve_file(ServeOptions& options, const std::
   return given_paths(serve_fields(options), config_of(*json));
 }
 
+// Reads standard input up to a line's end, or one byte more than a line may have.
+bool next_line(std::string& line) {
+  line.clear();
+  int byte = 0;
+  while (line.size() <= most_line && (byte = std::getc(stdin)) != EOF && byte != '\n') {
+    line.push_back(static_cast<char>(byte));
+  }
+  return byte != EOF || !line.empty();
+}
+
 int serve(const Asked<ServeOptions>& asked) {
   const ServeOptions& options = asked.scenario;
   std::signal(SIGPIPE, SIG_IGN);  // a host that left is an error of the write
   auto session = HostSession::create(options);
   if (!session) return asked.complain_of(session.error(), serve_fields);
   std::string line;
-  while (!session->ended() && std::getline(std::cin, line)) {
+  while (!session->ended() && next_line(line)) {
+    if (line.size() > most_line) return give_up(session->too_long(most_line).to_string(), exit_bad_input);
     try {
       const auto answer = session->answer(line);
       if (!answer) return give_up(answer.error().to_string(), exit_bad_input);

@@ -50,7 +50,7 @@ BoundedFigures figures_of(const Engine& engine, const Window& window) {
     figures[bounded_avg_jct] += to_seconds(jct);
     figures[bounded_avg_wait] += to_seconds(wait);
     figures[bounded_slowdown] +=
-        std::max(1.0, to_seconds(jct) / to_seconds(std::max(window.jobs.work(job), slowdown_bound)));
+        std::max(1.0, to_seconds(jct) / to_seconds(std::max(detail::length_of(engine, job), slowdown_bound)));
   }
   if (waits.empty()) return figures;
   for (const BoundedFigure figure : {bounded_avg_jct, bounded_avg_wait, bounded_slowdown}) {

@@ -16,6 +16,7 @@
 #include "src/base/statistics.hpp"
 #include "src/policies/learned/rl_policy.hpp"
 #include "src/policies/learned/trained_model.hpp"
+#include "src/policies/learned/window_checks.hpp"
 #include "src/rl/cma_es.hpp"
 #include "src/rl/constraints.hpp"
 #include "src/rl/es_gradient.hpp"
@@ -668,6 +669,9 @@ Result<TrainSummary> search(const TrainConfig& config, const JobTable& jobs, con
   if (!windows) return Unexpected{windows.error()};
   auto clusters = training_clusters(config, jobs, cluster);
   if (!clusters) return Unexpected{clusters.error()};
+  if (auto checked = check_choices(windows->train, *clusters, config.env, "/env/mode"); !checked) {
+    return Unexpected{checked.error()};
+  }
   auto constraints = constraints_of(config, clusters->front(), *windows);
   if (!constraints) return Unexpected{constraints.error()};
   std::error_code failure;

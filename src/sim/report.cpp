@@ -183,6 +183,7 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
   if (fails) text += ",kills";
   if (engine.has_elastic_jobs()) text += ",held_gpu_s";
   if (engine.has_changes()) text += ",cancelled";
+  if (engine.has_time_limits()) text += ",ended_at_limit";
   BillColumns bills;
   if (run.power) bills = bill_columns(*run.power, bills_of(engine));
   text += bills.names + '\n';
@@ -221,6 +222,7 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
       append_seconds(text += ',', Time{static_cast<std::int64_t>(engine.gpu_time(job).held() / whole_gpu)});
     }
     if (engine.has_changes()) text += engine.is_cancelled(job) ? ",true" : ",false";
+    if (engine.has_time_limits()) text += engine.is_ended_at_limit(job) ? ",true" : ",false";
     if (run.power) text += bills.cells[i];
     text += '\n';
   }

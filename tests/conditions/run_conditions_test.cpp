@@ -51,6 +51,34 @@ TEST_F(Conditions, NothingGivenIsNothingToAnEngine) {
   EXPECT_EQ(inputs.power, nullptr);
 }
 
+TEST_F(Conditions, TellOfJobsThatRunForLongerThanRequested) {
+  jobs_ = test::table_of({{.work = 100, .estimate = 40},
+                          {.attempts = {10, 12}, .estimate = 10},
+                          {.work = 40, .estimate = 40},
+                          {.work = 5, .estimate = 0},
+                          {.work = 50}});
+  const std::string zero = "1 job requests a run time of 0: plans take it to end at once";
+  const auto conditions = load({});
+  ASSERT_TRUE(conditions) << conditions.error().to_string();
+  EXPECT_FALSE(conditions->inputs().kill_at_limit);
+  ASSERT_EQ(conditions->notes.size(), 2U);
+  EXPECT_TRUE(conditions->notes[0].starts_with("3 jobs run in the trace for longer than requested, by 1m 00s at most"))
+      << conditions->notes[0];
+  EXPECT_EQ(conditions->notes[1], zero);
+  const auto limited = load({.kill_at_limit = true});
+  ASSERT_TRUE(limited) << limited.error().to_string();
+  EXPECT_TRUE(limited->inputs().kill_at_limit);
+  ASSERT_EQ(limited->notes.size(), 2U);
+  EXPECT_EQ(limited->notes[0],
+            "2 jobs run in the trace for longer than requested, by 1m 00s at most; --kill-at-limit ends them there");
+  EXPECT_EQ(limited->notes[1], zero + ", and it has no limit");
+}
+
+TEST_F(Conditions, LimitsNeedRequests) {
+  EXPECT_EQ(error_of({.kill_at_limit = true}),
+            "kill_at_limit: expected a trace of jobs with a requested run time (estimate_s)");
+}
+
 TEST_F(Conditions, EveryFileReachesTheEngine) {
   ConditionOptions options = files();
   options.speeds.span_speed = "nodes=0.5";

@@ -46,6 +46,9 @@ INSTANTIATE_TEST_SUITE_P(Around, BackfillDifferential, testing::ValuesIn(wrapped
 struct Beliefs {
   std::string how;
   std::vector<Row> rows;
+  std::string overrun = *rc::gen::element<std::string>("kill", "now", "increments", "double");
+
+  [[nodiscard]] std::string parameters() const { return "{estimate=" + how + ",overrun=" + overrun; }
 };
 
 Beliefs random_beliefs(bool takes_time) {
@@ -57,19 +60,21 @@ Beliefs random_beliefs(bool takes_time) {
     row.work = std::max<std::int64_t>(row.work, 1);
     for (std::int64_t& work : row.attempts) work = std::max<std::int64_t>(work, 1);
   }
+  // One that needs several increments.
+  if (!beliefs.rows.empty() && *rc::gen::inRange(0, 20) == 0) beliefs.rows.front().work += *rc::gen::inRange(60, 400);
   return beliefs;
 }
 
-ReferenceBackfill reference_of(const Wrapped& order, const std::string& how) {
-  return {order.before, order.estimator,
-          ReferenceEstimator(how == "user" ? "requested" : how, &ReferenceJob::planned_us)};
+ReferenceBackfill reference_of(const Wrapped& order, const Beliefs& beliefs) {
+  const std::string how = beliefs.how == "user" ? "requested" : beliefs.how;
+  return {order.before, order.estimator, ReferenceEstimator(how, &ReferenceJob::planned_us), beliefs.overrun};
 }
 
 TEST_P(BackfillDifferential, Easy) {
   check_many(1000, [] {
     const Beliefs beliefs = random_beliefs(false);
     expect_agreement(
-        {GetParam().policy, "easy{estimate=" + beliefs.how + "}", ReferenceEasy{reference_of(GetParam(), beliefs.how)}},
+        {GetParam().policy, "easy" + beliefs.parameters() + "}", ReferenceEasy{reference_of(GetParam(), beliefs)}},
         beliefs.rows, *alike_clusters());
   });
 }
@@ -78,7 +83,7 @@ TEST_P(BackfillDifferential, Sc20) {
   check_many(1000, [] {
     const Beliefs beliefs = random_beliefs(false);
     expect_agreement(
-        {GetParam().policy, "sc20{estimate=" + beliefs.how + "}", ReferenceSc20{reference_of(GetParam(), beliefs.how)}},
+        {GetParam().policy, "sc20" + beliefs.parameters() + "}", ReferenceSc20{reference_of(GetParam(), beliefs)}},
         beliefs.rows, *alike_clusters());
   });
 }
@@ -89,8 +94,8 @@ TEST_P(BackfillDifferential, Conservative) {
     const Beliefs beliefs = random_beliefs(true);
     const auto depth = *rc::gen::element<std::size_t>(0, 1, 2, 3);
     expect_agreement(
-        {GetParam().policy, "conservative{estimate=" + beliefs.how + ",depth=" + std::to_string(depth) + "}",
-         ReferenceConservative(reference_of(GetParam(), beliefs.how), depth == 0 ? beliefs.rows.size() : depth)},
+        {GetParam().policy, "conservative" + beliefs.parameters() + ",depth=" + std::to_string(depth) + "}",
+         ReferenceConservative(reference_of(GetParam(), beliefs), depth == 0 ? beliefs.rows.size() : depth)},
         beliefs.rows, *alike_clusters());
   });
 }
@@ -107,13 +112,14 @@ TEST(SlurmBackfillDifferential, StartsAndEndsAgreeWithTheReference) {
         .window = *element<std::int64_t>(0, 5, 20, 86'400),
         .interval = *element<std::int64_t>(0, 0, 1, 7, 30),
         .most_jobs = *element<std::size_t>(1, 2, 500),
-        .estimator = ReferenceEstimator(beliefs.how == "user" ? "requested" : beliefs.how, &ReferenceJob::planned_us)};
+        .estimator = ReferenceEstimator(beliefs.how == "user" ? "requested" : beliefs.how, &ReferenceJob::planned_us),
+        .overrun = beliefs.overrun};
     const std::string policy =
         "slurm{weight_fair_share=0,weight_partition=0,weight_age=" + std::to_string(rule.weight_age) +
         ",weight_size=" + std::to_string(rule.weight_size) + ",weight_qos=" + std::to_string(rule.weight_qos) +
         ",max_age_s=" + std::to_string(rule.max_age_s) + ",bf_window_s=" + std::to_string(rule.window) +
         ",bf_interval_s=" + std::to_string(rule.interval) + ",bf_max_job_test=" + std::to_string(rule.most_jobs) + "}";
-    expect_agreement({policy, "easy{estimate=" + beliefs.how + "}", rule}, beliefs.rows, *alike_clusters());
+    expect_agreement({policy, "easy" + beliefs.parameters() + "}", rule}, beliefs.rows, *alike_clusters());
   });
 }
 
@@ -134,8 +140,8 @@ Beliefs random_crowd() {
 TEST_P(BackfillDifferential, EasyAndSc20InACrowd) {
   check_many(5, [] {
     const Beliefs crowd = random_crowd();
-    const ReferenceBackfill how = reference_of(GetParam(), crowd.how);
-    const std::string estimate = "{estimate=" + crowd.how + "}";
+    const ReferenceBackfill how = reference_of(GetParam(), crowd);
+    const std::string estimate = crowd.parameters() + "}";
     const Cluster cluster = *alike_clusters();
     expect_agreement({GetParam().policy, "easy" + estimate, ReferenceEasy{how}}, crowd.rows, cluster);
     expect_agreement({GetParam().policy, "sc20" + estimate, ReferenceSc20{how}}, crowd.rows, cluster);
@@ -153,7 +159,7 @@ struct AgendaCase {
 
   [[nodiscard]] ReferenceEstimator order() const { return ReferenceEstimator(estimator); }
   [[nodiscard]] ReferenceBackfill backfill(const std::string& heuristic) const {
-    return {agenda_order(heuristic), order(), ReferenceEstimator(estimator, &ReferenceJob::planned_us)};
+    return {agenda_order(heuristic), order(), ReferenceEstimator(estimator, &ReferenceJob::planned_us), "kill"};
   }
   [[nodiscard]] std::string policy(const std::string& mode, const std::string& heuristic) const {
     return "agenda{mode=" + mode + ",heuristic=" + heuristic + ",knowledge=" + knowledge + "}";

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +22,7 @@ struct ReferenceBackfill {
   ReferenceOrder before;
   ReferenceEstimator order_estimator = {};
   ReferenceEstimator estimator = ReferenceEstimator("exact", &ReferenceJob::planned_us);
+  std::string overrun = "double";
 
   /// Waiting jobs in order.
   [[nodiscard]] std::vector<ReferenceJob*> waiting(const ReferenceSimulator& world) const {
@@ -37,18 +41,28 @@ inline std::int64_t planned_s(const ReferenceJob& job) { return job.planned_us /
 inline void start_as_planned(ReferenceSimulator& world, ReferenceJob& job) {
   world.start(job);
   job.planned_end = world.now() + planned_s(job);
+  job.corrections = 0;
 }
 
-/// Jobs that outlived their estimate are believed to need twice what they have had. True when there was one.
-inline bool correct_planned_ends(const ReferenceSimulator& world) {
+/// Jobs that outlived their estimate are believed to end in a second ("now"), to need twice what they have had
+/// ("double") or ever longer increments ("increments"), or to have ended ("kill"). True when some end was moved.
+inline bool correct_planned_ends(const ReferenceSimulator& world, const std::string& rule) {
+  constexpr std::int64_t minutes[] = {1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000};
   bool any = false;
   for (ReferenceJob* job : world.running()) {
-    if (job->planned_end > world.now()) continue;
-    job->planned_end = world.now() + std::max<std::int64_t>(job->ran_this_run, 1);
+    if (job->planned_end > world.now() || rule == "kill") continue;
     any = true;
+    if (rule == "now") job->planned_end = world.now() + 1;
+    if (rule == "double") job->planned_end = world.now() + std::max<std::int64_t>(job->ran_this_run, 1);
+    while (job->planned_end <= world.now()) {
+      job->planned_end += 60 * minutes[std::min(job->corrections++, std::size(minutes) - 1)];
+    }
   }
   return any;
 }
+
+/// The rule of what plans by a profile, which has no past.
+inline std::string without_past(const std::string& rule) { return rule == "kill" ? "now" : rule; }
 
 /// The second at which `gpus` are free if running jobs end as planned, and how many are then.
 inline std::pair<std::int64_t, std::int64_t> planned_room(const ReferenceSimulator& world, std::int64_t gpus) {
@@ -72,7 +86,7 @@ struct ReferenceEasy {
 
   void operator()(ReferenceSimulator& world) {
     how.observe(world);
-    correct_planned_ends(world);
+    correct_planned_ends(world, how.overrun);
     for (;;) {
       const auto waiting = how.waiting(world);
       if (waiting.empty()) return;
@@ -92,7 +106,7 @@ struct ReferenceEasy {
   }
 };
 
-/// The chosen job stays chosen until it fits; its reservation is made once, and overrun estimates are not corrected.
+/// The chosen job stays chosen until it fits; its reservation is made once.
 /// Meanwhile others start, in order of submission, that fit and should end strictly before it.
 struct ReferenceSc20 {
   ReferenceBackfill how;
@@ -101,6 +115,7 @@ struct ReferenceSc20 {
 
   void operator()(ReferenceSimulator& world) {
     how.observe(world);
+    correct_planned_ends(world, how.overrun);
     for (;;) {
       const bool fresh = chosen == nullptr;
       if (fresh) {
@@ -132,12 +147,13 @@ struct ReferenceSlurmBackfill {
   std::int64_t window = 0, interval = 0;
   std::size_t most_jobs = 0;
   ReferenceEstimator estimator = ReferenceEstimator("exact", &ReferenceJob::planned_us);
+  std::string overrun = "double";
   std::int64_t next_pass = 0;
   bool changed = false;
 
   void operator()(ReferenceSimulator& world) {
     estimator.observe(world);
-    correct_planned_ends(world);
+    correct_planned_ends(world, without_past(overrun));
     changed = changed || !world.ended().empty() || !world.came().empty();
     std::vector<std::int64_t> blocked;  // partitions
     for (ReferenceJob* job : in_order(world)) {
@@ -200,7 +216,8 @@ struct ReferenceSlurmBackfill {
 
 /// Every waiting job has a reservation, made when it comes: the earliest hole. After an end that was not expected,
 /// reservations that no longer hold are made anew, in order, and then each job in order moves to its earliest hole. At
-/// most `depth` jobs have reservations, in order of first arrival.
+/// most `depth` jobs have reservations, in order of first arrival. A start that waits for a job to end "now" is nothing
+/// to wake for.
 class ReferenceConservative {
  public:
   ReferenceConservative(ReferenceBackfill how, std::size_t depth) : how_(std::move(how)), depth_(depth) {}
@@ -208,18 +225,25 @@ class ReferenceConservative {
   void operator()(ReferenceSimulator& world) {
     how_.observe(world);
     const bool woken = world.ended().empty() && world.came().empty();
-    const auto due = [&](const Plan& plan) { return plan.start <= world.now(); };
-    if (woken && std::none_of(plans_.begin(), plans_.end(), due)) return;
+    if (woken && world.now() != next_wake_) return;
     bool surprised = false;
     for (const ReferenceJob* job : world.ended()) surprised = surprised || job->planned_end != world.now();
-    surprised = correct_planned_ends(world) || surprised;
-    if (surprised) plan_anew(world);
+    const std::string rule = without_past(how_.overrun);
+    const bool corrected = correct_planned_ends(world, rule);
+    if (surprised || corrected) plan_anew(world);
+    if (corrected && rule == "now") due_any_time_ = world.now() + 1;
     for (ReferenceJob* job : world.came()) wait_for_plan(job);
     for (bool started = true; started;) {
       take_in(world);
       started = start_due(world);
     }
-    for (const Plan& plan : plans_) world.wake_at(plan.start);
+    next_wake_ = -1;
+    for (const Plan& plan : plans_) {
+      if (plan.start > std::max(world.now(), due_any_time_) && (next_wake_ < 0 || plan.start < next_wake_)) {
+        next_wake_ = plan.start;
+      }
+    }
+    if (next_wake_ >= 0) world.wake_at(next_wake_);
   }
 
  private:
@@ -304,6 +328,7 @@ class ReferenceConservative {
   std::size_t depth_;
   std::vector<Plan> plans_;
   std::vector<ReferenceJob*> unplanned_;
+  std::int64_t due_any_time_ = -1, next_wake_ = -1;
 };
 
 }  // namespace gpusched::test

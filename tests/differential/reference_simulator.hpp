@@ -40,6 +40,7 @@ struct ReferenceJob {
   std::int64_t believed_us = 0;  ///< what the order goes by
   std::int64_t planned_us = 0;   ///< what reservations go by
   std::int64_t planned_end = 0;  ///< of a running job, in seconds
+  std::size_t corrections = 0;   ///< of that end
 };
 
 struct ReferenceCosts {

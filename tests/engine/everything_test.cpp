@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that differ, racks, shares that slow each other or take turns, cut cards, failing nodes, checkpoints, nodes
-// that sleep, power limits and caps at once.
+// that sleep, power limits and caps, and limits of run times at once.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -48,7 +48,8 @@ JobTable some_jobs(Rng& rng) {
          .work = 1 + static_cast<std::int64_t>(rng.below(40)),
          .gpu_spec = specs[rng.below(5)],
          .family = rng.below(2) == 0 ? "a" : "b",
-         .shape = {.tasks = 1 + static_cast<std::uint32_t>(rng.below(3)), .gpu_milli_per_task = milli[rng.below(6)]}});
+         .shape = {.tasks = 1 + static_cast<std::uint32_t>(rng.below(3)), .gpu_milli_per_task = milli[rng.below(6)]},
+         .estimate = 1 + static_cast<std::int64_t>(rng.below(150))});
     submit += static_cast<std::int64_t>(rng.below(6));
   }
   return table_of(rows);
@@ -126,7 +127,7 @@ PowerModel some_power(const Cluster& cluster, const JobTable& jobs, Rng& rng) {
 TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
   const Cluster cluster = mixed_cluster();
   const NodeFailures failures = some_failures(cluster);
-  std::uint64_t kills = 0, changes = 0, slowed = 0, asleep = 0;
+  std::uint64_t kills = 0, changes = 0, slowed = 0, asleep = 0, limited = 0;
   for (std::uint64_t seed = 1; seed <= random_runs(150); ++seed) {
     Rng rng(seed);
     const JobTable jobs = some_jobs(rng);
@@ -138,7 +139,7 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
                               .checkpoint_interval = whole_seconds(static_cast<std::int64_t>(rng.below(3)) * 5),
                               .periodic_checkpoint = Time{500'000}};
     Engine engine(jobs, cluster, {.preemption = cost, .seed = seed},
-                  {.runtime = &model, .failures = &failures, .power = &power});
+                  {.runtime = &model, .failures = &failures, .power = &power, .kill_at_limit = seed % 2 == 0});
     Restless policy{rng.split("policy")};
     Decision decision = engine.decision();
     while (engine.advance()) {
@@ -153,9 +154,18 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
     for (std::uint32_t i = 0; i < jobs.size(); ++i) {
       const JobId job{i};
       kills += engine.kills(job);
+      limited += engine.is_ended_at_limit(job) ? 1 : 0;
+      if (engine.has_time_limits() && engine.kills(job) == 0) {
+        EXPECT_LE(engine.ran(job), jobs.estimate(job));
+      }
       EXPECT_GE(engine.overhead(job), Time{});
       EXPECT_GE(engine.lost(job), Time{});
-      EXPECT_LT(engine.overhead(job) + engine.lost(job), engine.ran(job)) << "seed " << seed << " job " << i;
+      const Time spent = engine.overhead(job) + engine.lost(job);
+      if (engine.is_ended_at_limit(job)) {  // perhaps before it did any work
+        EXPECT_LE(spent, engine.ran(job)) << "seed " << seed << " job " << i;
+      } else {
+        EXPECT_LT(spent, engine.ran(job)) << "seed " << seed << " job " << i;
+      }
     }
     changes += engine.reconfigurations();
     ASSERT_TRUE(engine.power().adds_up()) << "seed " << seed;
@@ -168,6 +178,7 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
   EXPECT_GT(changes, 150U * 8);
   EXPECT_GT(slowed, 150U);
   EXPECT_GT(asleep, 75U);
+  EXPECT_GT(limited, 150U);
 }
 
 }  // namespace

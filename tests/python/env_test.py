@@ -102,6 +102,58 @@ def test_disabled_waits_for_a_reset_mask(trace):
     assert observation["action_mask"].any(axis=1).all()
 
 
+def test_a_finished_environment_is_not_stepped(trace):
+    env = make(trace, autoreset_mode="disabled")
+    env.reset(seed=1)
+    _, _, terminated, truncated, _ = until_an_end(env)
+    finished = numpy.flatnonzero(terminated | truncated)[0]
+    with pytest.raises(RuntimeError, match=f"environment {finished} is finished; call reset"):
+        env.step(env.heuristic_actions())
+    with pytest.raises(RuntimeError, match="is finished"):
+        env.step_heuristic()
+    env.reset(options={"reset_mask": terminated | truncated})
+    env.step(env.heuristic_actions())
+    one = gs.Env(trace, "8x8", **SMALL)
+    one.reset(seed=1)
+    done = False
+    while not done:
+        _, _, terminated, truncated, _ = one.step(int(numpy.flatnonzero(one.action_masks())[0]))
+        done = terminated or truncated
+    with pytest.raises(RuntimeError, match="is finished"):
+        one.step(0)
+
+
+def test_windows_without_a_choice_are_an_error():
+    with pytest.raises(gs.Error, match="^mode: no window offers a choice: in none of the .* mode backfill"):
+        gs.VectorEnv("synthetic:philly:2000", "40x8", 1, mode="backfill", window_jobs=64)
+
+
+def test_windows_that_never_queue_are_noted():
+    with pytest.warns(UserWarning, match="no window asks for more GPUs at once than the cluster has"):
+        gs.VectorEnv("synthetic:philly:500", "1000x8", 1, mode="fit_or_wait", window_jobs=64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gs.VectorEnv("synthetic:philly:500", "2x8", 1, mode="fit_or_wait", window_jobs=64, oversize="drop")
+
+
+def test_the_documented_example_has_contention():
+    """docs/python.md: the environments of its first example have rewards."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gs.VectorEnv("synthetic:philly", "8x8", num_envs=16, mode="select_blocking", window_jobs=256, oversize="drop")
+    env.reset(seed=1)
+    rewards = numpy.array([env.step(env.heuristic_actions())[1] for _ in range(200)])
+    assert (rewards != 0).mean() > 0.5
+
+
+@pytest.mark.parametrize("path", ["bad\0name.csv", "bad\udc80name.csv"])
+def test_paths_that_are_no_text_are_one_line(path):
+    for call in (lambda: gs.read_trace(path), lambda: gs.replay(path, "8x8", ["fifo"]), lambda: gs.VectorEnv(path, "8x8"),
+                 lambda: gs.parse_cluster(path), lambda: gs.evaluate(path, policies=["fifo", "las"])):
+        with pytest.raises(gs.Error, match="^'bad.*expected a text in UTF-8 without a zero byte$"):
+            call()
+
+
 @pytest.mark.parametrize("autoreset_mode", ["same_step", "next_step", "disabled"])
 @pytest.mark.parametrize("how", ["set_state", "fork"])
 def test_a_snapshot_goes_on_exactly(trace, how, autoreset_mode):

@@ -25,6 +25,7 @@
 #include "gpusched/engine/effects/sharing.hpp"
 #include "gpusched/engine/effects/sizes.hpp"
 #include "gpusched/engine/effects/stages.hpp"
+#include "gpusched/engine/effects/time_limits.hpp"
 #include "gpusched/engine/event_queue.hpp"
 #include "gpusched/engine/job_state.hpp"
 #include "gpusched/engine/occupancy.hpp"
@@ -35,7 +36,8 @@ namespace gpusched::detail {
 
 /// The effects of a run. Their order is the order of an instant: first jobs end and timers ring, then happens what each
 /// effect brings, one effect after another, then jobs are submitted; then the policy decides.
-using Effects = EffectList<Changes, Stages, Outages, MigLayouts, Sharing, Sizes, Dependencies, Power, AccountWindow>;
+using Effects =
+    EffectList<TimeLimits, Changes, Stages, Outages, MigLayouts, Sharing, Sizes, Dependencies, Power, AccountWindow>;
 
 struct EngineState {
   const JobTable* jobs = nullptr;         // borrowed

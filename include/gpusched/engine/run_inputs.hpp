@@ -64,6 +64,7 @@ struct RunInputs {
   const JobChanges* changes = nullptr;     ///< what users do to jobs
   const PowerModel* power = nullptr;       ///< what nodes draw, and caps; null: unknown
   bool keeps_power_levels = false;         ///< what was drawn over time (Power::levels)
+  bool kill_at_limit = false;              ///< jobs end when they have run for as long as they asked for (TimeLimits)
   MeasureWindow measured = {};             ///< the jobs for which the account of GPU time is kept; all by default
 };
 

@@ -73,6 +73,10 @@ class RunResults {
   /// True when users cancel the job at some time. Whether it ends before that, its policy decides: averages over jobs
   /// leave it out, so that they are of the same jobs under all policies.
   [[nodiscard]] bool may_be_cancelled(JobId job) const { return state().changes().cancels(job); }
+  /// True when jobs are ended at the run times that they asked for.
+  [[nodiscard]] bool has_time_limits() const { return state().effects.get<detail::TimeLimits>().active(); }
+  /// True when the job was ended so.
+  [[nodiscard]] bool is_ended_at_limit(JobId job) const { return state().effects.get<detail::TimeLimits>().ended(job); }
   /// A host gives a job up at `time`; no effect if it has ended by then. Preconditions: `time` is not before now and
   /// after the job's submission; the last decision was applied.
   void cancel_at(JobId job, Time time) {

@@ -167,6 +167,12 @@ class View {
   [[nodiscard]] std::uint32_t preemptions(JobId job) const { return (*state_)[job].preemptions; }
   /// True when the job was cancelled before it ended; it is done then.
   [[nodiscard]] bool is_cancelled(JobId job) const { return state_->changes().is_cancelled(job); }
+  /// How much longer the present attempt may run before it is ended at the run time that its user asked for;
+  /// Time::max(): for ever.
+  [[nodiscard]] Time limit_left(JobId job) const {
+    const detail::JobState& run = (*state_)[job];
+    return state_->effects.get<detail::TimeLimits>().left(job, state_->ran_now(run), run.attempt);
+  }
   /// 0-based number of the present attempt.
   [[nodiscard]] std::uint32_t attempt(JobId job) const { return (*state_)[job].attempt; }
   /// The grants of a running job: calls visit(const Grant&) for each.
@@ -305,7 +311,10 @@ class OracleView : public View {
   }
   /// When a running job's present attempt ends if nothing changes. Precondition: running since before the open
   /// decision.
-  [[nodiscard]] Time expected_end(JobId job) const { return detail::EngineState::planned_end((*state_)[job]); }
+  [[nodiscard]] Time expected_end(JobId job) const {
+    const Time planned = detail::EngineState::planned_end((*state_)[job]), left = limit_left(job);
+    return left == Time::max() ? planned : std::min(planned, later_by(now(), left));
+  }
   /// All columns of all jobs.
   [[nodiscard]] const JobTable& jobs() const { return *state_->jobs; }
 

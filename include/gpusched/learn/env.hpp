@@ -212,6 +212,12 @@ class Env {
     return index(job) >= window_->first_scored && !window_->changes.cancels(job);
   }
 
+  // How long the job runs on the reference device, which its limit may end.
+  [[nodiscard]] Time length(JobId job) const {
+    const Time work = window_->jobs.work(job), limit = window_->jobs.estimate(job);
+    return options_.inputs.kill_at_limit && limit.us > 0 ? std::min(work, limit) : work;
+  }
+
   // Goes to the next choice, with the reward of EnvOptions::reward where there is one.
   StepResult finish_step() {
     if (!options_.reward) return advance_to_choice();
@@ -343,7 +349,7 @@ class Env {
     facts_.resize(window_->jobs.size());
     for (std::uint32_t i = 0; i < facts_.size(); ++i) {
       const JobId job{i};
-      const double run = to_seconds(window_->jobs.work(job));
+      const double run = to_seconds(length(job));
       const double gpus = static_cast<double>(window_->jobs.shape(job).gpu_milli()) / static_cast<double>(whole_gpu);
       const double weight = scored(job) ? 1.0 : 0.0;
       facts_[i] = {gpus, gpus * run, weight, weight / std::max(run, slowdown_bound_s)};
@@ -409,7 +415,7 @@ class Env {
     if (!scored(job)) return;
     if (options_.reward) finished_.push_back(job);
     rates_.in_system -= 1;
-    const double run = to_seconds(window_->jobs.work(job));
+    const double run = to_seconds(length(job));
     const double ran = to_seconds(view.ran(job));
     const double wait = std::max(0.0, to_seconds(view.now() - view.submit(job) - view.ran(job)));
     const double slowdown = std::max(1.0, (wait + ran) / std::max(run, slowdown_bound_s));

@@ -44,7 +44,23 @@ struct VectorEnvOptions {
   std::uint32_t environments = 16;                     ///< how many; a multiple of environments_per_window
   std::uint32_t environments_per_window = 1;           ///< so many neighbours get the same windows
   std::uint32_t threads = 1;                           ///< never changes a result
+  /// Asked between windows while an environment looks for one with a choice, by all threads: true gives up, and the
+  /// environment stays done. Empty: never.
+  std::function<bool()> interrupted = {};
 };
+
+/// True when some window offers a choice on some of the clusters: without any, no episode could begin. Asks
+/// `interrupted`, if there is one, between windows, and then says true. Costs the first windows of an episode each.
+inline bool offers_choice(std::span<const Window> windows, std::span<const Cluster> clusters, const EnvOptions& options,
+                          const std::function<bool()>& interrupted = {}) {
+  for (const Cluster& cluster : clusters) {
+    Env env(cluster, options);
+    for (const Window& window : windows) {
+      if ((interrupted && interrupted()) || !env.reset(window).done()) return true;
+    }
+  }
+  return false;
+}
 
 /// Environments stepped together. Windows are drawn by seed, set of neighbours and episode number, so that an
 /// environment's episodes do not depend on the others. Not copyable; save() is the snapshot.
@@ -59,8 +75,8 @@ class VectorEnv {
     std::uint64_t seed = 0;               ///< of reset()
   };
 
-  /// Borrows windows, scales (empty, or one for each window: Env::reset) and cluster. Preconditions: at least one
-  /// window; environments is a multiple of environments_per_window.
+  /// Borrows windows, scales (empty, or one for each window: Env::reset) and cluster. Preconditions: offers_choice();
+  /// environments is a multiple of environments_per_window.
   VectorEnv(std::span<const Window> windows, std::span<const double> scales, const Cluster& cluster,
             const VectorEnvOptions& options)
       : VectorEnv(windows, scales, std::span(&cluster, 1), options) {}
@@ -196,16 +212,25 @@ class VectorEnv {
     return batch_;
   }
 
-  // Draws windows until one has a choice.
+  // Draws windows until one has a choice. Where as many draws as there are windows found none, all are tried in turn.
   void begin_episode(std::uint32_t e) {
     const Rng draws = Rng(state_.seed).split("windows").split(e / options_.environments_per_window);
-    do {
+    const std::uint64_t all = std::uint64_t{windows_.size()} * clusters_.size();
+    for (std::uint64_t tried = 0;; ++tried) {
+      GPUSCHED_ASSERT(tried < 2 * all, "no window offers a choice");
       Rng draw = draws.split(state_.episodes[e]++);
-      state_.windows[e] = static_cast<std::uint32_t>(draw.below(windows_.size()));
-      if (clusters_.size() > 1) state_.envs[e].move_to(clusters_[draw.below(clusters_.size())]);
-    } while (
-        state_.envs[e].reset(windows_[state_.windows[e]], scales_.empty() ? 1.0 : scales_[state_.windows[e]]).done());
-    state_.done[e] = 0;
+      std::uint64_t window = draw.below(windows_.size());
+      std::uint64_t cluster = clusters_.size() > 1 ? draw.below(clusters_.size()) : 0;
+      if (tried >= all) {
+        window = (tried - all) % windows_.size();
+        cluster = (tried - all) / windows_.size();
+      }
+      state_.windows[e] = static_cast<std::uint32_t>(window);
+      if (clusters_.size() > 1) state_.envs[e].move_to(clusters_[cluster]);
+      const StepResult opened = state_.envs[e].reset(windows_[window], scales_.empty() ? 1.0 : scales_[window]);
+      state_.done[e] = opened.done() ? 1 : 0;
+      if (!opened.done() || (options_.interrupted && options_.interrupted())) break;
+    }
     stand(e);
   }
 

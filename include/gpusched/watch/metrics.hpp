@@ -248,13 +248,19 @@ inline double mean_of_largest_tenth(std::span<double> values) {
 
 inline double seconds(double us) { return us / static_cast<double>(microseconds_per_second); }
 
+/// How long the job runs on the reference device, if nothing delays it: its work, or what it ran until its limit.
+inline Time length_of(const Engine& engine, JobId job) {
+  const Time work = engine.jobs().work(job);
+  return engine.is_ended_at_limit(job) ? std::min(work, engine.ran(job)) : work;
+}
+
 /// One home of the per-job quantities.
 struct JobOutcome {
   Time jct{}, wait{};
   double bounded_slowdown = 1;
 
   JobOutcome(const Engine& engine, JobId job) : jct(engine.end(job) - engine.submit(job)), wait(jct - engine.ran(job)) {
-    const Time bound = std::max(engine.jobs().work(job), slowdown_bound);
+    const Time bound = std::max(length_of(engine, job), slowdown_bound);
     bounded_slowdown = std::max(1.0, static_cast<double>(jct.us) / static_cast<double>(bound.us));
   }
 };
@@ -265,7 +271,7 @@ struct JobOutcome {
 /// for a job without work. Precondition: the job finished.
 inline std::optional<double> finish_time_ratio(const Engine& engine, const RunLog& log, JobId job) {
   const auto jct = static_cast<double>((engine.end(job) - engine.submit(job)).us);
-  const auto work = static_cast<double>(engine.jobs().work(job).us);
+  const auto work = static_cast<double>(detail::length_of(engine, job).us);
   if (work <= 0) return std::nullopt;
   // A job faster than the reference device may live shorter than its work; one of length 0 was never contended.
   return jct <= 0 ? 0 : jct * jct / (work * log.contention_us(job));

@@ -27,6 +27,7 @@ class ReplayOptions(TypedDict, total=False):
     elastic: str | os.PathLike
     changes: str | os.PathLike
     power: str | os.PathLike
+    kill_at_limit: bool
     profile: str | os.PathLike
     reference_profile: str | os.PathLike
     throughputs: str | os.PathLike
@@ -77,6 +78,7 @@ class EvaluateOptions(TypedDict, total=False):
     elastic: str | os.PathLike
     changes: str | os.PathLike
     power: str | os.PathLike
+    kill_at_limit: bool
     profile: str | os.PathLike
     reference_profile: str | os.PathLike
     throughputs: str | os.PathLike
@@ -134,6 +136,7 @@ class EnvOptions(TypedDict, total=False):
     elastic: str | os.PathLike
     changes: str | os.PathLike
     power: str | os.PathLike
+    kill_at_limit: bool
     profile: str | os.PathLike
     reference_profile: str | os.PathLike
     throughputs: str | os.PathLike

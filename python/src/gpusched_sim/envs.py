@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, Mapping
 
 import gymnasium
@@ -61,7 +62,12 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     Raises
     ------
     Error
-        An option out of range, a trace that cannot be read, no window of that length.
+        An option out of range, a trace that cannot be read, no window of that length, no window that offers a choice.
+
+    Warns
+    -----
+    UserWarning
+        No window asks for more GPUs at once than the cluster has: no job waits, so that most rewards are 0.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
@@ -87,6 +93,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
             raise _core.Error(f"options: {error}") from None
         read = trace if isinstance(trace, _core.Trace) else read_trace(_text(trace))
         self._adopt(_core.make_env(read, _cluster_text(cluster), text), num_envs, mode, copy, on_invalid)
+        if self._core.note:
+            warnings.warn(self._core.note, stacklevel=2)
 
     def _adopt(self, core: Any, num_envs: int, mode: AutoresetMode, copy: bool, on_invalid: str) -> None:
         self._core, self._copy, self._on_invalid, self._mode = core, copy, on_invalid, mode

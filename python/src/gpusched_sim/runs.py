@@ -22,7 +22,10 @@ Policies = Union[Policy, Sequence[Policy], Mapping[str, Policy]]
 
 
 def _text(value: Any) -> Any:
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if isinstance(text, str) and ("\0" in text or not text.isprintable() and any("\ud800" <= c <= "\udfff" for c in text)):
+        raise _core.Error(f"{text!r}: expected a text in UTF-8 without a zero byte")
+    return text
 
 
 def _cluster_text(cluster: Any) -> str:

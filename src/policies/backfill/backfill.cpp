@@ -161,7 +161,7 @@ Result<AnyPolicy> make_backfilled(const PolicyRegistry& registry, const PolicySp
   if (!(*info)->order && can_be_backfilled(**info, backfill)) {
     const auto own = complete_parameters("policy " + (*info)->name, (*info)->parameters, policy);
     if (!own) return Unexpected{own.error()};
-    return (*info)->backfilled(*own, context, *std::move(estimator));
+    return (*info)->backfilled(*own, *parameters, context, *std::move(estimator));
   }
   auto order = registry.make_order(policy, context);
   if (!order) return Unexpected{order.error()};

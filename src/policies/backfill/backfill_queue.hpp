@@ -18,8 +18,8 @@ class BackfillQueue {
   /// Which of the jobs that are short enough comes first.
   enum class First : std::uint8_t { by_priority, by_submission };
 
-  BackfillQueue(PriorityOrder order, AnyDurationEstimator estimator, bool corrects, First first)
-      : queue_(std::move(order)), ends_(std::move(estimator), corrects), first_(first) {}
+  BackfillQueue(PriorityOrder order, AnyDurationEstimator estimator, OverrunRule overrun, First first)
+      : queue_(std::move(order)), ends_(std::move(estimator), overrun), first_(first) {}
 
   [[nodiscard]] bool clairvoyant() const { return ends_.clairvoyant() || queue_.order().estimator.clairvoyant(); }
   [[nodiscard]] WaitingJobs& waiting() { return queue_.waiting(); }

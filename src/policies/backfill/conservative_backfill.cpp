@@ -244,11 +244,13 @@ bool ConservativeBackfill::start(const View& view, Plan& plan, Decision& decisio
   return true;
 }
 
-// A planned start need not be an event of its own: the job it waits for may outlive its estimate.
+// A planned start need not be an event of its own: the job it waits for may outlive its estimate. One that outlived it
+// and is believed to end at any time is an event when it does.
 void ConservativeBackfill::wake_for_next(const View& view, Decision& decision) {
+  const Time after = std::max(view.now(), ends_.due_any_time());
   Time next = Time::max();
   for (const Plan& plan : plans_) {
-    if (plan.start > view.now()) next = std::min(next, plan.start);
+    if (plan.start > after) next = std::min(next, plan.start);
   }
   if (next != Time::max() && next != next_wake_) decision.wake(next);
   next_wake_ = next;
@@ -271,10 +273,12 @@ BackfillInfo conservative_backfill_info() {
                  const PolicyContext& context) -> Result<AnyPolicy> {
         const double depth = parameters.number("depth");
         return AnyPolicy(ConservativeBackfill(std::move(order), std::move(estimator),
+                                              overrun_rule(parameters, *context.jobs),
                                               CapacityProfile(*context.cluster, *context.jobs),
                                               depth == 0 ? no_index : static_cast<std::uint32_t>(depth)));
       },
       .chooses_nodes = true};
+  info.parameters.push_back(overrun_parameter("auto"));
   info.parameters.push_back(
       {.name = "depth",
        .fallback = 0.0,

@@ -25,11 +25,12 @@ namespace gpusched {
 /// earlier hole per reservation (capacity_profile.hpp: O(steps up to its own start, or more where nodes matter)).
 class ConservativeBackfill {
  public:
-  ConservativeBackfill(PriorityOrder order, AnyDurationEstimator estimator, CapacityProfile profile,
-                       std::uint32_t depth)
+  /// The profile has no past, so that OverrunRule::kill is as now.
+  ConservativeBackfill(PriorityOrder order, AnyDurationEstimator estimator, OverrunRule overrun,
+                       CapacityProfile profile, std::uint32_t depth)
       : name_(order.name + "+conservative"),
         queue_(std::move(order)),
-        ends_(std::move(estimator), true),
+        ends_(std::move(estimator), overrun == OverrunRule::kill ? OverrunRule::now : overrun),
         profile_(std::move(profile)),
         depth_(depth) {}
 

@@ -128,13 +128,18 @@ EasyBackfill::Beside EasyBackfill::start_beside(JobId job, bool limited, std::ui
 }
 
 BackfillInfo easy_backfill_info() {
-  return {.name = "easy",
-          .summary = "the first waiting job has a reservation; others start where they do not delay it",
-          .source = "Lifka, The ANL/IBM SP scheduling system, JSSPP'95; Mu'alem and Feitelson, TPDS 2001",
-          .complexity = "O(shapes + log n) a start; with something to backfill, O(nodes + running jobs) too",
-          .parameters = estimate_parameters("requested"),
-          .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters&,
-                     const PolicyContext&) { return AnyPolicy(EasyBackfill(std::move(order), std::move(estimator))); }};
+  BackfillInfo info{
+      .name = "easy",
+      .summary = "the first waiting job has a reservation; others start where they do not delay it",
+      .source = "Lifka, The ANL/IBM SP scheduling system, JSSPP'95; Mu'alem and Feitelson, TPDS 2001",
+      .complexity = "O(shapes + log n) a start; with something to backfill, O(nodes + running jobs) too",
+      .parameters = estimate_parameters("requested"),
+      .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters& parameters,
+                 const PolicyContext& context) {
+        return AnyPolicy(EasyBackfill(std::move(order), std::move(estimator), overrun_rule(parameters, *context.jobs)));
+      }};
+  info.parameters.push_back(overrun_parameter("auto"));
+  return info;
 }
 
 }  // namespace gpusched

@@ -46,9 +46,9 @@ class Reservation {
 /// cluster and the ends up to the reservation. In an order that ages, read log^2 n, amortised.
 class EasyBackfill {
  public:
-  EasyBackfill(PriorityOrder order, AnyDurationEstimator estimator)
+  EasyBackfill(PriorityOrder order, AnyDurationEstimator estimator, OverrunRule overrun)
       : name_(order.name + "+easy"),
-        queue_(std::move(order), std::move(estimator), true, BackfillQueue::First::by_priority) {}
+        queue_(std::move(order), std::move(estimator), overrun, BackfillQueue::First::by_priority) {}
 
   [[nodiscard]] std::string_view name() const { return name_; }
   [[nodiscard]] bool clairvoyant() const { return queue_.clairvoyant(); }

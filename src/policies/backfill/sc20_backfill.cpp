@@ -66,17 +66,22 @@ void Sc20Backfill::start_before(const Chosen& chosen, std::uint32_t queue, const
 }
 
 BackfillInfo sc20_backfill_info() {
-  return {.name = "sc20",
-          .summary =
-              "the chosen job stays chosen until it fits; meanwhile others start in order of submission if they "
-              "should end before",
-          .source =
-              "RLScheduler (SC'20) artifact; quirks: the reservation is never made anew, ends strictly before it, "
-              "no room beside it is used",
-          .complexity = "O(shapes + log n) a start; the reservation of a chosen job, O(nodes + running jobs)",
-          .parameters = estimate_parameters("requested"),
-          .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters&,
-                     const PolicyContext&) { return AnyPolicy(Sc20Backfill(std::move(order), std::move(estimator))); }};
+  BackfillInfo info{
+      .name = "sc20",
+      .summary =
+          "the chosen job stays chosen until it fits; meanwhile others start in order of submission if they should end "
+          "before",
+      .source =
+          "RLScheduler (SC'20) artifact; quirks: the reservation is never made anew, ends strictly before it, no room "
+          "beside it is used",
+      .complexity = "O(shapes + log n) a start; the reservation of a chosen job, O(nodes + running jobs)",
+      .parameters = estimate_parameters("requested"),
+      .make = [](PriorityOrder order, AnyDurationEstimator estimator, const PolicyParameters& parameters,
+                 const PolicyContext& context) {
+        return AnyPolicy(Sc20Backfill(std::move(order), std::move(estimator), overrun_rule(parameters, *context.jobs)));
+      }};
+  info.parameters.push_back(overrun_parameter("kill"));  // the artifact's
+  return info;
 }
 
 }  // namespace gpusched

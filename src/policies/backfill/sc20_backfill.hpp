@@ -14,15 +14,15 @@
 namespace gpusched {
 
 /// RLScheduler's variant (SC'20): the chosen job stays chosen until it fits, whatever arrives; its reservation is made
-/// once; meanwhile jobs start in order of submission if they fit and should end strictly before it. Estimates are not
-/// corrected. An event costs as much as with EASY, but the cluster is copied once a chosen job. The engine applies all
-/// events of an instant before a decision, which the protocol of the paper does not: for its figures see
-/// sc20_protocol.hpp.
+/// once; meanwhile jobs start in order of submission if they fit and should end strictly before it. By
+/// default estimates are not corrected (OverrunRule::kill). An event costs as much as with EASY, but the cluster is
+/// copied once a chosen job. The engine applies all events of an instant before a decision, which the protocol of the
+/// paper does not: for its figures see sc20_protocol.hpp.
 class Sc20Backfill {
  public:
-  Sc20Backfill(PriorityOrder order, AnyDurationEstimator estimator)
+  Sc20Backfill(PriorityOrder order, AnyDurationEstimator estimator, OverrunRule overrun)
       : name_(order.name + "+sc20"),
-        queue_(std::move(order), std::move(estimator), false, BackfillQueue::First::by_submission) {}
+        queue_(std::move(order), std::move(estimator), overrun, BackfillQueue::First::by_submission) {}
 
   [[nodiscard]] std::string_view name() const { return name_; }
   [[nodiscard]] bool clairvoyant() const { return queue_.clairvoyant(); }

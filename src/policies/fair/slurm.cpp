@@ -272,14 +272,15 @@ PolicyInfo slurm_info() {
         if (!policy) return Unexpected{policy.error()};
         return AnyPolicy(*std::move(policy));
       },
-      .backfilled = [](const PolicyParameters& parameters, const PolicyContext& context,
-                       AnyDurationEstimator estimator) -> Result<AnyPolicy> {
+      .backfilled = [](const PolicyParameters& parameters, const PolicyParameters& of_easy,
+                       const PolicyContext& context, AnyDurationEstimator estimator) -> Result<AnyPolicy> {
         auto policy = slurm_from(parameters, context);
         if (!policy) return Unexpected{policy.error()};
         return AnyPolicy(SlurmBackfill(*std::move(policy),
                                        {.window = from_seconds(parameters.number("bf_window_s")),
                                         .most_jobs = static_cast<std::uint32_t>(parameters.number("bf_max_job_test")),
-                                        .interval = from_seconds(parameters.number("bf_interval_s"))},
+                                        .interval = from_seconds(parameters.number("bf_interval_s")),
+                                        .overrun = overrun_rule(of_easy, *context.jobs)},
                                        std::move(estimator), CapacityProfile(*context.cluster, *context.jobs)));
       },
       .log = [](const PolicyParameters& parameters,

@@ -24,14 +24,18 @@ namespace gpusched {
 class SlurmBackfill {
  public:
   struct Options {
-    Time window = whole_seconds(86'400);  ///< bf_window
-    std::uint32_t most_jobs = 500;        ///< bf_max_job_test
-    Time interval = whole_seconds(30);    ///< bf_interval
+    Time window = whole_seconds(86'400);     ///< bf_window
+    std::uint32_t most_jobs = 500;           ///< bf_max_job_test
+    Time interval = whole_seconds(30);       ///< bf_interval
+    OverrunRule overrun = OverrunRule::now;  ///< kill is as now
   };
 
   /// `empty`: the profile of the empty cluster.
   SlurmBackfill(Slurm slurm, const Options& options, AnyDurationEstimator estimator, CapacityProfile empty)
-      : slurm_(std::move(slurm)), options_(options), ends_(std::move(estimator), true), empty_(std::move(empty)) {}
+      : slurm_(std::move(slurm)),
+        options_(options),
+        ends_(std::move(estimator), options.overrun == OverrunRule::kill ? OverrunRule::now : options.overrun),
+        empty_(std::move(empty)) {}
 
   [[nodiscard]] std::string_view name() const { return "slurm+easy"; }
   [[nodiscard]] bool clairvoyant() const { return ends_.clairvoyant(); }

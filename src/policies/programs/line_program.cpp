@@ -18,11 +18,11 @@
 #include <utility>
 
 #include "src/base/number_text.hpp"
+#include "src/policies/programs/process_messages.hpp"
 
 namespace gpusched {
 namespace {
 
-constexpr std::size_t most_line = std::size_t{256} << 20;
 constexpr int most_waits = 200;  // of 10 ms
 
 // The status of a process that ended within two seconds.

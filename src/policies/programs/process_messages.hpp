@@ -4,6 +4,7 @@
 /// Compiled parts only: it shows a JSON library's type.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@
 #include "src/base/json_fields.hpp"
 
 namespace gpusched {
+
+/// Bytes of a line of the protocol, at most, in either direction.
+inline constexpr std::size_t most_line = std::size_t{256} << 20;
 
 inline constexpr std::string_view process_protocol = "gpusched";
 inline constexpr std::int64_t process_protocol_version = 1;

@@ -7,12 +7,13 @@
 #include <set>
 #include <vector>
 
+#include "src/policies/queues/overrun_rule.hpp"
 #include "src/policies/seam/duration_estimator.hpp"
 
 namespace gpusched {
 
-/// Running jobs in order of their estimated ends. A job that outlives its estimate is believed to need twice what it
-/// has had, again and again, unless `corrects` is false: then its end stays in the past. O(log n) a start or an end.
+/// Running jobs in order of their estimated ends, which an OverrunRule corrects where jobs outlive their estimates.
+/// O(log n) a start, an end or a correction.
 class EstimatedEnds {
  public:
   struct End {
@@ -23,8 +24,8 @@ class EstimatedEnds {
     }
   };
 
-  EstimatedEnds(AnyDurationEstimator estimator, bool corrects)
-      : estimator_(std::move(estimator)), corrects_(corrects) {}
+  EstimatedEnds(AnyDurationEstimator estimator, OverrunRule overrun)
+      : estimator_(std::move(estimator)), overrun_(overrun) {}
 
   [[nodiscard]] bool clairvoyant() const { return estimator_.clairvoyant(); }
   [[nodiscard]] const std::set<End>& ends() const { return ends_; }
@@ -33,6 +34,10 @@ class EstimatedEnds {
 
   /// Estimated run time of a job that waits, as of when it began to wait.
   [[nodiscard]] Time estimate(JobId job) const { return runs_[index(job)].estimate; }
+
+  /// A job that overran is believed to end then, because it must end some time (OverrunRule::now): that end is an event
+  /// of its own, and the instant nothing to wait for. In the past where there is none.
+  [[nodiscard]] Time due_any_time() const { return due_any_time_; }
 
   /// Running jobs whose end was moved by the last observe(), in arbitrary order; a job may be listed twice.
   [[nodiscard]] const std::vector<JobId>& moved() const { return moved_; }
@@ -61,10 +66,11 @@ class EstimatedEnds {
         runs_[index(event.job)].estimate = at_least(estimator_.estimate(view, event.job));
       }
     }
-    while (corrects_ && !ends_.empty() && ends_.begin()->time <= view.now()) {
+    while (overrun_ != OverrunRule::kill && !ends_.empty() && ends_.begin()->time <= view.now()) {
       const JobId job = ends_.begin()->job;
-      const Time elapsed = view.now() - runs_[index(job)].start;
-      move(job, view.now() + std::max(elapsed, shortest_correction));
+      Run& run = runs_[index(job)];
+      move(job, corrected_end(overrun_, run.start, run.end, view.now(), run.corrections));
+      if (overrun_ == OverrunRule::now) due_any_time_ = end(job);
       surprised = true;
     }
     return surprised;
@@ -74,6 +80,7 @@ class EstimatedEnds {
   void start(const View& view, JobId job) {
     runs_[index(job)].start = view.now();
     runs_[index(job)].end = view.now() + estimate(job);
+    runs_[index(job)].corrections = 0;
     ends_.insert({end(job), job});
     started_.push_back(job);
   }
@@ -83,8 +90,8 @@ class EstimatedEnds {
     Time estimate{};
     Time start{};  // of the present run; View::running_since moves with every change of rate
     Time end{};
+    std::uint8_t corrections = 0;  // of that end
   };
-  static constexpr Time shortest_correction = whole_seconds(1);
 
   // A run takes time, however short, and no sum of times overflows.
   static Time at_least(Time estimate) {
@@ -100,7 +107,8 @@ class EstimatedEnds {
   }
 
   AnyDurationEstimator estimator_;
-  bool corrects_;
+  OverrunRule overrun_;
+  Time due_any_time_ = Time{-end_of_time.us};
   std::set<End> ends_;
   std::vector<Run> runs_;  // by job
   std::vector<JobId> started_, moved_;

@@ -75,7 +75,7 @@ class AnyDurationEstimator {
 struct ExactDuration {
   [[nodiscard]] Time estimate(const OracleView& view, JobId job) const {
     if (view.phase(job) == JobPhase::running) return view.expected_end(job) - view.running_since(job);
-    return view.remaining(job);
+    return std::min(view.remaining(job), view.limit_left(job));
   }
 };
 

@@ -97,8 +97,10 @@ struct PolicyInfo {
   /// Set for a policy that only orders starts (list scheduling): its order, with which backfilling can be combined.
   std::function<Result<PriorityOrder>(const PolicyParameters&, const PolicyContext&)> order = {};
   /// Set for a policy that is more than an order but backfills by a method of its own: the policy with that method,
-  /// which plans by the estimator's run times. `POLICY+easy` makes it.
-  std::function<Result<AnyPolicy>(const PolicyParameters&, const PolicyContext&, AnyDurationEstimator)> backfilled = {};
+  /// which plans by the estimator's run times. `POLICY+easy` makes it, from its own parameters and those of easy.
+  std::function<Result<AnyPolicy>(const PolicyParameters&, const PolicyParameters&, const PolicyContext&,
+                                  AnyDurationEstimator)>
+      backfilled = {};
   /// True for a policy that makes the choices of an Agenda. Its parameters, not --backfill, say how it backfills.
   bool agent = false;
   /// What an agent knows of run times, as an estimator is called ("history"); "" for nothing. Others have a parameter

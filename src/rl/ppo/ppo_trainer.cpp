@@ -16,6 +16,7 @@
 #include "src/base/parallel.hpp"
 #include "src/base/statistics.hpp"
 #include "src/policies/learned/trained_model.hpp"
+#include "src/policies/learned/window_checks.hpp"
 #include "src/rl/episode_states.hpp"
 #include "src/rl/event_file.hpp"
 #include "src/rl/failed_run.hpp"
@@ -131,6 +132,7 @@ class Trainer {
     auto clusters = training_clusters(config_, jobs, cluster_);
     if (!clusters) return Unexpected{clusters.error()};
     clusters_ = *std::move(clusters);
+    if (auto checked = check_choices(windows_, clusters_, config_.env, "/env/mode"); !checked) return checked;
     for (const Window& window : windows_) ends_.push_back(window.end);
     heuristic_loss_ = losses(windows_, Acting::heuristic);
     validation_heuristic_ = mean_of(losses(validation_, Acting::heuristic));

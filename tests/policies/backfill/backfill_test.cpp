@@ -11,6 +11,7 @@
 
 #include "src/policies/backfill/conservative_backfill.hpp"
 #include "src/policies/backfill/easy_backfill.hpp"
+#include "src/policies/queues/overrun_rule.hpp"
 #include "tests/differential/check_many.hpp"
 #include "tests/differential/random_cases.hpp"
 #include "tests/program/run_support.hpp"
@@ -116,6 +117,57 @@ TEST(EasyBackfill, SchedulesEachVirtualClusterByItself) {
   }
 }
 
+// Job 0 asks for 1000 s and takes one more. Doubled, it is believed at 1000 s to end at 2000 s, and job 2 keeps job 1
+// waiting; under the other rules it is believed to end soon.
+TEST(Overrun, OfASecondDelaysNobodyUnlessItIsDoubled) {
+  const JobTable jobs = test::table_of({{.submit = 0, .work = 1001, .gpus = 3, .estimate = 1000},
+                                        {.submit = 10, .work = 100, .gpus = 4, .estimate = 100},
+                                        {.submit = 1000, .work = 990, .gpus = 1, .estimate = 1000},
+                                        {.submit = 1020, .work = 100, .gpus = 1, .estimate = 1000}});
+  const Spans soon{{0, 1001}, {1001, 1101}, {1101, 2091}, {1101, 1201}};
+  const Spans doubled{{0, 1001}, {1990, 2090}, {1000, 1990}, {2090, 2190}};
+  for (const std::string way : {"easy", "conservative"}) {
+    for (const std::string rule : {"kill", "now", "increments", "auto"}) {
+      EXPECT_EQ(run("fifo", way + "{overrun=" + rule + "}", jobs, Cluster::pool(4)), soon) << way << ' ' << rule;
+    }
+    EXPECT_EQ(run("fifo", way + "{overrun=double}", jobs, Cluster::pool(4)), doubled) << way;
+    EXPECT_EQ(run("fifo", way, jobs, Cluster::pool(4)), soon) << way;
+  }
+}
+
+// Half an hour over its minute. Job 0 is believed at 61 s to end at 120 s, at 200 s (5 min later) at 420 s, at 500 s
+// (15 min later) at 1320 s.
+TEST(Overrun, IncrementsGrow) {
+  const JobTable jobs =
+      test::table_of({{.submit = 0, .work = 1860, .gpus = 3, .estimate = 60},
+                      {.submit = 1, .work = 10, .gpus = 4, .estimate = 10},
+                      {.submit = 61, .work = 5, .gpus = 1, .estimate = 60},      // to 121 s: too long
+                      {.submit = 70, .work = 5, .gpus = 1, .estimate = 50},      // to 120 s
+                      {.submit = 200, .work = 5, .gpus = 1, .estimate = 216},    // from 205 s to 421 s
+                      {.submit = 500, .work = 5, .gpus = 1, .estimate = 815}});  // from 505 s to 1320 s
+  const Spans spans = run("fifo", "easy{overrun=increments}", jobs, Cluster::pool(4));
+  EXPECT_EQ(spans[3], (Span{70, 75}));
+  EXPECT_EQ(spans[2], (Span{200, 205}));
+  EXPECT_EQ(spans[4], (Span{500, 505}));
+  EXPECT_EQ(spans[5], (Span{505, 510}));
+  EXPECT_EQ(spans[1], (Span{1860, 1870}));
+}
+
+// A prediction that expired is doubled where nothing else is said, a request is not.
+TEST(Overrun, OfAPredictionIsAnotherThing) {
+  const JobTable jobs = test::table_of({{.work = 10, .gpus = 1, .estimate = 5}});
+  const auto rule = [&](const char* text) {
+    const auto parsed = parse_backfill(text);
+    const auto row = find_backfill(parsed->name);
+    return overrun_rule(*complete_parameters("backfill", (*row)->parameters, *parsed), jobs);
+  };
+  EXPECT_EQ(rule("easy"), OverrunRule::increments);
+  EXPECT_EQ(rule("conservative{estimate=user}"), OverrunRule::increments);
+  EXPECT_EQ(rule("easy{estimate=history}"), OverrunRule::doubling);
+  EXPECT_EQ(rule("easy{estimate=history,overrun=now}"), OverrunRule::now);
+  EXPECT_EQ(rule("sc20"), OverrunRule::kill);
+}
+
 TEST(EasyBackfill, CorrectsEstimatesThatJobsOutlive) {
   // Job 0 said 10 s and takes 100. At 20 s it is believed to end at 40 s, so that job 2 (30 s) may not start, job 3
   // may.
@@ -123,7 +175,7 @@ TEST(EasyBackfill, CorrectsEstimatesThatJobsOutlive) {
                                         {.submit = 20, .work = 10, .gpus = 4, .estimate = 10},
                                         {.submit = 20, .work = 30, .gpus = 1, .estimate = 30},
                                         {.submit = 20, .work = 20, .gpus = 1, .estimate = 20}});
-  const Spans spans = run("fifo", "easy{estimate=user}", jobs, Cluster::pool(4));
+  const Spans spans = run("fifo", "easy{estimate=user,overrun=double}", jobs, Cluster::pool(4));
   EXPECT_EQ(spans[3], (Span{20, 40}));
   EXPECT_EQ(spans[1], (Span{100, 110}));
   // At 40 s job 3 ends and job 0 is believed to end at 80 s: room for job 2.
@@ -403,7 +455,7 @@ class Promises {
 
 Promises run_easy(const Case& c) {
   Engine engine(c.jobs, c.cluster);
-  EasyBackfill policy(fifo_order(), asked_for(c.jobs));
+  EasyBackfill policy(fifo_order(), asked_for(c.jobs), OverrunRule::now);
   Promises promises;
   Decision decision = engine.decision();
   while (engine.advance()) {
@@ -421,7 +473,8 @@ Promises run_easy(const Case& c) {
 Promises run_conservative(const Case& c) {
   Engine engine(c.jobs, c.cluster);
   const auto depth = static_cast<std::uint32_t>(*rc::gen::element(2, 1000));
-  ConservativeBackfill policy(fifo_order(), asked_for(c.jobs), CapacityProfile(c.cluster, c.jobs), depth);
+  ConservativeBackfill policy(fifo_order(), asked_for(c.jobs), OverrunRule::now, CapacityProfile(c.cluster, c.jobs),
+                              depth);
   Promises promises;
   Decision decision = engine.decision();
   while (engine.advance()) {

@@ -2,11 +2,17 @@
 /// WorkerTeam: threads that work on one thing together for some microseconds, again and again.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#if __has_include(<unistd.h>)
+#include <unistd.h>
+#endif
 
 namespace gpusched {
 namespace detail {
@@ -50,49 +56,78 @@ class alignas(64) SpinCounter {
   std::atomic<std::uint32_t> value_ = 0, asleep_ = 0;
 };
 
-/// Threads that run one function together, each on its part; the caller's thread is part 0.
+/// Number of the process; 0 where processes do not fork.
+inline long process_number() {
+#if __has_include(<unistd.h>)
+  return ::getpid();
+#else
+  return 0;
+#endif
+}
+
+/// Threads that run one function together, each on its part; the caller's thread is part 0. A process that was forked
+/// has none of its parent's threads: its team makes its own when it is first used.
 class WorkerTeam {
  public:
-  explicit WorkerTeam(std::uint32_t threads) {
-    for (std::uint32_t part = 1; part < threads; ++part) {
-      threads_.emplace_back([this, part] { serve(part); });
-    }
-  }
+  explicit WorkerTeam(std::uint32_t threads) : size_(std::max(1u, threads)) { gather(); }
   WorkerTeam(const WorkerTeam&) = delete;
   WorkerTeam& operator=(const WorkerTeam&) = delete;
   ~WorkerTeam() {
-    stop_ = true;
-    round_.add_one();
-    for (std::thread& thread : threads_) thread.join();
+    leave_to_parent();
+    if (!others_) return;
+    others_->stop = true;
+    others_->round.add_one();
+    for (std::thread& thread : others_->threads) thread.join();
   }
 
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(threads_.size() + 1); }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
 
   /// Calls work(part) for every part and returns when all are done.
   void run(const std::function<void(std::uint32_t)>& work) {
-    const auto others = static_cast<std::uint32_t>(threads_.size());
-    if (others == 0) return work(0);
-    work_ = &work;
-    done_.store(0);
-    round_.add_one();
+    if (size_ == 1) return work(0);
+    if (leave_to_parent()) gather();
+    others_->work = &work;
+    others_->done.store(0);
+    others_->round.add_one();
     work(0);
-    for (std::uint32_t done = done_.load(); done != others;) done = done_.wait(done);
+    for (std::uint32_t done = others_->done.load(); done + 1 != size_;) done = others_->done.wait(done);
   }
 
  private:
-  void serve(std::uint32_t part) {
-    for (std::uint32_t seen = 0;;) {
-      seen = round_.wait(seen);
-      if (stop_) return;
-      (*work_)(part);
-      done_.add_one();
+  struct Others {
+    SpinCounter round, done;  // work handed out; parts that are done with it
+    const std::function<void(std::uint32_t)>* work = nullptr;
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> threads;
+
+    void serve(std::uint32_t part) {
+      for (std::uint32_t seen = 0;;) {
+        seen = round.wait(seen);
+        if (stop) return;
+        (*work)(part);
+        done.add_one();
+      }
     }
+  };
+
+  void gather() {
+    if (size_ == 1) return;
+    process_ = process_number();
+    others_ = std::make_unique<Others>();
+    Others* const others = others_.get();
+    for (std::uint32_t part = 1; part < size_; ++part) others->threads.emplace_back([=] { others->serve(part); });
   }
 
-  SpinCounter round_, done_;  // work handed out; parts that are done with it
-  const std::function<void(std::uint32_t)>* work_ = nullptr;
-  std::atomic<bool> stop_ = false;
-  std::vector<std::thread> threads_;
+  // In a forked process the parent's threads cannot be joined, nor their handles destroyed: the memory stays.
+  bool leave_to_parent() {
+    if (!others_ || process_ == process_number()) return false;
+    static_cast<void>(others_.release());
+    return true;
+  }
+
+  std::uint32_t size_;
+  long process_ = 0;
+  std::unique_ptr<Others> others_;  // none in a team of one
 };
 
 }  // namespace detail

@@ -23,7 +23,7 @@ namespace {
 double joules(const Bill& bill) { return static_cast<double>(bill.nj) / 1e9; }
 
 // A run in the order of arrival.
-void run(Engine& engine) {
+void run_to_end(Engine& engine) {
   Fifo policy;
   ASSERT_TRUE(simulate(engine, policy));
 }
@@ -47,7 +47,7 @@ TEST(Power, AHostDrawsByItsLoadAndLessWhenIdleThanItsLoadSays) {
   model.kinds[0].cpus = 1;
   model.kinds[0].cpu = {.idle_w = 100, .full_w = 200, .touched_w = 93.0 + 1.0 / 3};
   Engine engine(jobs, cluster, {}, {.power = &model});
-  run(engine);
+  run_to_end(engine);
   EXPECT_DOUBLE_EQ(joules(engine.power().meter()), 1000 + 2 * 120);
   EXPECT_DOUBLE_EQ(joules(engine.bill(JobId{0})), 20);
   EXPECT_DOUBLE_EQ(joules(engine.power().bill(BillOf::idle)), 1200);
@@ -66,7 +66,7 @@ TEST(Power, FrontierDrawsAsInItsDigitalTwin) {
   Engine engine(jobs, cluster, {}, {.power = &model});
   Engine probe = engine;
   EXPECT_NEAR(static_cast<double>(probe.power().draw_mw(NodeId{0})) / 1e3, 626.26, 1e-9);
-  run(engine);
+  run_to_end(engine);
   const double idle_j = 90 * 7.3065e6, full_j = 10 * 28.2279e6, one_node_j = 10 * (7.3065e6 + (4 * 472 + 190) / 0.9408);
   EXPECT_NEAR(joules(engine.power().meter()) / (idle_j + full_j + one_node_j), 1, 1e-5);
 }
@@ -78,7 +78,7 @@ TEST(Power, JobsOnOneGpuShareWhatItDraws) {
   const JobTable jobs = table_of(rows);
   const PowerModel model = of_gpus(1, 50, 250);
   Engine engine(jobs, Cluster::homogeneous(1, 1), {}, {.power = &model});
-  run(engine);
+  run_to_end(engine);
   EXPECT_DOUBLE_EQ(joules(engine.power().meter()), 100 * (50 + 0.75 * 200));
   EXPECT_DOUBLE_EQ(joules(engine.bill(JobId{0})), 100 * (12.5 + 50));
   EXPECT_DOUBLE_EQ(joules(engine.bill(JobId{1})), 100 * (25 + 100));
@@ -146,7 +146,7 @@ TEST(Power, ThePeakIsOfTheMeasuredSpan) {
   PowerModel model = of_families(jobs, cluster, 1);
   model.losses = {.gain = 0.1, .fixed_w = 5};
   Engine engine(jobs, cluster, {}, {.power = &model, .measured = {.first = 1}});
-  run(engine);
+  run_to_end(engine);
   EXPECT_EQ(engine.power().peak_mw(), 100'000);
   EXPECT_EQ(engine.power().with_losses_mw(100'000), 115'000);
 }
@@ -159,7 +159,7 @@ TEST(Power, LevelsTellEveryChangeOfDrawAndCaps) {
   model.caps = {
       {.watts = Signal({{Time{}, Signal::to_micro(400)}, {whole_seconds(200), Signal::to_micro(300)}}), .nodes = {}}};
   Engine engine(jobs, Cluster::homogeneous(1, 1), {}, {.power = &model, .keeps_power_levels = true});
-  run(engine);
+  run_to_end(engine);
   const detail::PowerLevels& log = engine.power().levels();
   std::vector<std::vector<double>> rows;
   for (std::size_t i = 0; i < log.levels().size(); ++i) {
@@ -182,7 +182,7 @@ TEST(Power, CarbonAndMoneyFollowTheirSignals) {
   model.places = {{.carbon_g_per_kwh = hourly(100, 300), .usd_per_mwh = hourly(50, -10)}};
   model.rents = {{.usd_per_gpu_h = 2}};
   Engine engine(jobs, Cluster::pool(1), {}, {.power = &model});
-  run(engine);
+  run_to_end(engine);
   const Bill& bill = engine.bill(JobId{0});
   EXPECT_DOUBLE_EQ(bill.kwh(), 2);
   EXPECT_DOUBLE_EQ(bill.carbon_kg(), 0.4);
@@ -197,7 +197,7 @@ TEST(Power, ReservedGpusCostWhileIdle) {
   PowerModel model = of_gpus(1, 0, 0);
   model.rents = {{.usd_per_gpu_h = 1, .when_idle = true}};
   Engine engine(jobs, Cluster::pool(2), {}, {.power = &model});
-  run(engine);
+  run_to_end(engine);
   EXPECT_DOUBLE_EQ(engine.power().meter().rent_usd(), 6);
   EXPECT_DOUBLE_EQ(engine.bill(JobId{0}).rent_usd(), 1);
   EXPECT_DOUBLE_EQ(engine.bill(JobId{1}).rent_usd(), 2);
@@ -211,7 +211,7 @@ TEST(Power, NodesSleepAndWakeForTheirJobs) {
   model.kinds[0] = {.base_w = 150,
                     .sleep = {.after = whole_seconds(60), .asleep_w = 10, .wake = whole_seconds(30), .wake_j = 3000}};
   Engine engine(jobs, Cluster::homogeneous(1, 1), {}, {.power = &model});
-  run(engine);
+  run_to_end(engine);
   EXPECT_EQ(engine.end(JobId{1}), whole_seconds(430));
   EXPECT_EQ(engine.overhead(JobId{1}), whole_seconds(30));
   EXPECT_DOUBLE_EQ(joules(engine.power().bill(BillOf::asleep)), 140 * 10);
@@ -239,7 +239,7 @@ TEST(PowerCaps, JobsThatWouldExceedACapDoNotStart) {
   model.caps = {{.watts = Signal(620), .nodes = {}}};
   model.rule = CapRule::admit;
   Engine engine(jobs, Cluster::homogeneous(4, 1), {}, {.power = &model});
-  run(engine);
+  run_to_end(engine);
   EXPECT_EQ(engine.end(JobId{1}), whole_seconds(100));
   EXPECT_EQ(engine.end(JobId{3}), whole_seconds(200));
   EXPECT_EQ(engine.power().peak_mw(), 600'000);
@@ -252,7 +252,7 @@ TEST(PowerCaps, AllAreSlowedAlike) {
   PowerModel model = with_limits(4, CapRule::uniform);
   model.caps = {{.watts = Signal(700), .nodes = {}}};
   Engine engine(jobs, Cluster::homogeneous(4, 1), {}, {.power = &model});
-  run(engine);
+  run_to_end(engine);
   EXPECT_EQ(engine.end(JobId{0}), whole_seconds(100));
   EXPECT_EQ(engine.end(JobId{3}), whole_seconds(175));
   EXPECT_EQ(engine.power().peak_mw(), 600'000);
@@ -270,7 +270,7 @@ TEST(PowerCaps, AFallActsAtOnceAndWhatCannotBeSavedIsTold) {
                                   {whole_seconds(300), Signal::to_micro(600)}}),
                  .nodes = {}}};
   Engine engine(jobs, Cluster::homogeneous(2, 1), {}, {.power = &model});
-  run(engine);
+  run_to_end(engine);
   // From 100 to 200: 100 + 200 + 100 W; from 200 to 300 both at the lowest: 300 W, 20 above the cap.
   EXPECT_EQ(engine.end(JobId{0}), whole_seconds(1025));
   EXPECT_EQ(engine.end(JobId{1}), whole_seconds(1050));
@@ -292,7 +292,7 @@ TEST(PowerCaps, TheMostWorkPerWattIsKept) {
   cluster.gpu_types = {"A", "B"};
   cluster.nodes[1].gpu_type = 1;
   Engine engine(jobs, cluster, {}, {.power = &model});
-  run(engine);
+  run_to_end(engine);
   std::vector<Time> ends{engine.end(JobId{0}), engine.end(JobId{1})};
   std::sort(ends.begin(), ends.end());
   EXPECT_EQ(ends, (std::vector<Time>{whole_seconds(100), whole_seconds(150)}));

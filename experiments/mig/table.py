@@ -86,7 +86,8 @@ def write_cluster(path, nodes, sharing):
 
 
 def replay(program, folder, jobs, options):
-    command = [program, "replay", jobs, "--cluster", folder / "cluster.json", "--policy", "fifo+easy{estimate=user}",
+    command = [program, "replay", jobs, "--cluster", folder / "cluster.json", "--policy",
+               "fifo+easy{estimate=user,overrun=double}",  # as when the frozen tables were made
                "--json", *options]
     asked = subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE)
     return json.loads(asked.stdout)["runs"][0]

@@ -4,8 +4,9 @@
 // ledger. Each world is run straight; then from copies in mid-run, and in small steps of time, which must be the same
 // run.
 //
-// What is not drawn: power caps (tests/engine/power_test.cpp) and what power costs; MIG cards whose layout changes
-// (tests/engine/mig_test.cpp); EngineOptions::one_event_a_step; windows of measured jobs
+// What is not drawn: runs through `serve`; power caps (tests/engine/power_test.cpp) and what power costs; MIG cards
+// whose layout changes (tests/engine/mig_test.cpp); spares; limits of run times (tests/engine/time_limits_test.cpp);
+// adjusted work where runs cost something; EngineOptions::one_event_a_step; windows of measured jobs
 // (tests/engine/account_test.cpp); changes of the size of elastic jobs and of shares, which files cannot ask for.
 #include <gtest/gtest.h>
 

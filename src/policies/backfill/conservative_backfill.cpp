@@ -277,7 +277,8 @@ BackfillInfo conservative_backfill_info() {
                                               CapacityProfile(*context.cluster, *context.jobs),
                                               depth == 0 ? no_index : static_cast<std::uint32_t>(depth)));
       },
-      .chooses_nodes = true};
+      .chooses_nodes = true,
+      .asymmetries = {{Symmetry::time_scale, overrun_by_the_clock}}};
   info.parameters.push_back(overrun_parameter("auto"));
   info.parameters.push_back(
       {.name = "depth",

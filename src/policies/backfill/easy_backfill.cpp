@@ -138,6 +138,7 @@ BackfillInfo easy_backfill_info() {
                  const PolicyContext& context) {
         return AnyPolicy(EasyBackfill(std::move(order), std::move(estimator), overrun_rule(parameters, *context.jobs)));
       }};
+  info.asymmetries = {{Symmetry::time_scale, overrun_by_the_clock}};
   info.parameters.push_back(overrun_parameter("auto"));
   return info;
 }

@@ -36,6 +36,9 @@ inline constexpr std::array<Time, 11> overrun_increments{
     whole_seconds(3600),      whole_seconds(2 * 3600),  whole_seconds(5 * 3600),  whole_seconds(10 * 3600),
     whole_seconds(20 * 3600), whole_seconds(50 * 3600), whole_seconds(100 * 3600)};
 
+/// Why a longer unit of time may change what is planned with them.
+inline constexpr const char* overrun_by_the_clock = "expired requests are extended by fixed minutes and hours";
+
 /// The shortest time that a job which overran is believed to need, where a rule corrects at all.
 inline constexpr Time shortest_correction = whole_seconds(1);
 

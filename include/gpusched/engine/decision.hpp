@@ -249,7 +249,7 @@ class Decision {
   }
 
   void move_to_running(JobId job, detail::JobState& state) {
-    state_->unlink(state_->queues[state_->queue_of(job)], job);
+    state_->leave_queue(job);
     state.phase = JobPhase::running;
     state_->append(state_->running, job);
   }
@@ -257,8 +257,7 @@ class Decision {
   void move_to_queue(JobId job, detail::JobState& state) {
     state_->unlink(state_->running, job);
     state.phase = JobPhase::pending;
-    state.stands_last = true;
-    state_->append(state_->queues[state_->queue_of(job)], job);
+    state_->join_queue_last(job);
   }
 
   // The latest preemption of `job` in this decision that no later start followed. Decisions hold few commands, and the

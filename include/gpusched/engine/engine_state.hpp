@@ -29,6 +29,7 @@
 #include "gpusched/engine/event_queue.hpp"
 #include "gpusched/engine/job_state.hpp"
 #include "gpusched/engine/occupancy.hpp"
+#include "gpusched/engine/placed_jobs.hpp"
 #include "gpusched/engine/run_inputs.hpp"
 #include "gpusched/engine/run_records.hpp"
 
@@ -53,9 +54,11 @@ struct EngineState {
   ClusterState cluster;
   Occupancy occupancy;                     ///< empty unless an effect asks
   std::vector<NodeId> touched;             ///< nodes on which the runs changed since an effect was told
+  std::vector<NodeId> told;                ///< those that effects are being told of
   DemandTable demands;                     ///< of the jobs, as far as this cluster tells them apart
   std::vector<std::uint32_t> queue_of_vc;  ///< scheduling queue of each JobTable vc; empty: all in queue 0
   std::vector<JobList> queues;
+  PlacedJobs placed;  ///< of the queues, once something was preempted
   JobList running;
   std::vector<JobState> states;
   std::vector<SavedState> saved;     ///< by job; empty unless runs lose work or spend time on overhead
@@ -127,30 +130,55 @@ struct EngineState {
     return {dependencies.active() ? dependencies.queue_number(job) : index(job), job};
   }
 
+  /// A submitted job joins its queue at the end.
+  GPUSCHED_HOT void join_queue(JobId job) {
+    const std::uint32_t queue = queue_of(job);
+    append(queues[queue], job);
+    if (placed.active()) placed.insert(queue, index(job), no_index);
+  }
+
+  /// A job that a decision preempts goes to the end of its queue, and holds no place.
+  void join_queue_last(JobId job) {
+    if (!placed.active()) placed.open(states, queues);
+    (*this)[job].stands_last = true;
+    append(queues[queue_of(job)], job);
+  }
+
+  /// A waiting job starts, or is withdrawn.
+  GPUSCHED_HOT void leave_queue(JobId job) {
+    const std::uint32_t queue = queue_of(job);
+    unlink(queues[queue], job);
+    if (placed.active() && !(*this)[job].stands_last) placed.remove(queue, index(job));
+  }
+
   /// A job that comes back goes to its place in its queue: before the first that has a later place, those left out that
-  /// a decision preempted, which stand where they were put. It is looked for from both ends at once: jobs that are
-  /// preempted are mostly among the last, those that are retried among the first. O(waiting jobs on the shorter side).
-  void put_back(JobList& list, JobId job) {
-    const QueuePlace place = queue_place(job);
-    const auto is_later = [&](std::uint32_t at) { return !states[at].stands_last && place < queue_place(JobId{at}); };
-    const auto is_earlier = [&](std::uint32_t at) { return !states[at].stands_last && queue_place(JobId{at}) < place; };
-    std::uint32_t next = list.first, previous = list.last;
-    while (next != no_index && !is_later(next)) {
-      if (is_earlier(previous)) {
-        next = states[previous].next;
-        while (next != no_index && states[next].stands_last) next = states[next].next;
-        break;
-      }
-      next = states[next].next;
-      previous = states[previous].previous;
-    }
+  /// a decision preempted, which stand where they were put. It is looked for from both ends at once: O(the jobs that
+  /// hold their places, on the shorter side).
+  void put_back(JobId job) {
+    const std::uint32_t queue = queue_of(job);
+    const std::uint32_t next = first_placed_after(queue, queue_place(job));
     JobState& state = (*this)[job];
     state.stands_last = false;
+    if (placed.active()) placed.insert(queue, index(job), next);
+    JobList& list = queues[queue];
     if (next == no_index) return append(list, job);
     state.next = next;
     state.previous = std::exchange(states[next].previous, index(job));
     (state.previous == no_index ? list.first : states[state.previous].next) = index(job);
     ++list.size;
+  }
+
+  /// The first job of a queue that holds a place later than this one; no_index: none does.
+  [[nodiscard]] std::uint32_t first_placed_after(std::uint32_t queue, QueuePlace place) const {
+    const bool apart = placed.active();
+    const JobList& list = apart ? placed.list(queue) : queues[queue];
+    std::uint32_t next = list.first, previous = list.last;
+    while (next != no_index && queue_place(JobId{next}) < place) {
+      if (queue_place(JobId{previous}) < place) return apart ? placed.next(previous) : states[previous].next;
+      next = apart ? placed.next(next) : states[next].next;
+      previous = apart ? placed.previous(previous) : states[previous].previous;
+    }
+    return next;
   }
 
   void append(JobList& list, JobId job) {

@@ -68,7 +68,7 @@ class Kernel : public SavedStates {
         if constexpr (requires { effect.joins(*this, job); }) effect.joins(*this, job);
       });
     }
-    state.append(state.queues[state.queue_of(job)], job);
+    state.join_queue(job);
     emit({EventKind::submit, job});
   }
 
@@ -98,7 +98,7 @@ class Kernel : public SavedStates {
       end_run(job, EndOfRun::cancelled);
       emit({EventKind::finish, job});
     } else if (phase == JobPhase::pending) {
-      state.unlink(state.queues[state.queue_of(job)], job);
+      state.leave_queue(job);
       emit({EventKind::withdraw, job});
     } else {
       state.effects.get<Dependencies>().cancel(job);
@@ -167,10 +167,14 @@ class Kernel : public SavedStates {
   /// What follows from all that happened, or was commanded, at this instant.
   void react() {
     if (!state.effects.any()) return;
-    for (const NodeId node : std::exchange(state.touched, {})) {
-      call([&](auto& effect) {
-        if constexpr (requires { effect.touched(*this, node); }) effect.touched(*this, node);
-      });
+    if (!state.touched.empty()) {
+      state.told.swap(state.touched);
+      for (const NodeId node : state.told) {
+        call([&](auto& effect) {
+          if constexpr (requires { effect.touched(*this, node); }) effect.touched(*this, node);
+        });
+      }
+      state.told.clear();
     }
     call([this](auto& effect) {
       if constexpr (requires { effect.react(*this); }) effect.react(*this);
@@ -260,6 +264,7 @@ class Kernel : public SavedStates {
       for (std::uint32_t at = queue.first; at != no_index; at = state.states[at].next, ++waiting) {
         if (state.states[at].phase != JobPhase::pending || state.states[at].grants != no_index) return false;
       }
+      if (!placed_are_listed(static_cast<std::uint32_t>(&queue - state.queues.data()))) return false;
     }
     std::uint32_t running = 0;
     for (std::uint32_t at = state.running.first; at != no_index; at = state.states[at].next, ++running) {
@@ -276,6 +281,18 @@ class Kernel : public SavedStates {
   }
 
  private:
+  // PlacedJobs has the jobs of a queue that were not preempted, in their order.
+  [[nodiscard]] bool placed_are_listed(std::uint32_t queue) const {
+    if (!state.placed.active()) return true;
+    std::uint32_t placed = state.placed.list(queue).first;
+    for (std::uint32_t at = state.queues[queue].first; at != no_index; at = state.states[at].next) {
+      if (state.states[at].stands_last) continue;
+      if (at != placed) return false;
+      placed = state.placed.next(placed);
+    }
+    return placed == no_index;
+  }
+
   // The seats of a running job are its grants, its rate is the product of its factors, and its effects agree.
   [[nodiscard]] bool agrees(JobId job) const {
     if (state[job].rate != rate_of(job) || !seats_are_grants(job)) return false;
@@ -372,7 +389,7 @@ class Kernel : public SavedStates {
   // A job that ran comes back to its place in its queue.
   void return_to_queue(JobId job) {
     state[job].phase = JobPhase::pending;
-    state.put_back(state.queues[state.queue_of(job)], job);
+    state.put_back(job);
   }
 
   // A run ends, whatever ends it: the one place. Its work left, its account and its seats are settled afterwards; what

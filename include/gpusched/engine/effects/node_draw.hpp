@@ -53,7 +53,14 @@ class NodeDraws {
  public:
   NodeDraws() = default;
   /// `model` must outlive this.
-  NodeDraws(const PowerModel& model, std::uint32_t families) : model_(&model), table_(model, families) {}
+  NodeDraws(const PowerModel& model, std::uint32_t families) : model_(&model), table_(model, families) {
+    for (const NodePower& kind : model.kinds) {
+      const double idle_w = DrawTable::cpus_w(kind, 0, 0);
+      unused_kinds_.push_back({.idle_cpus_w = idle_w,
+                               .idle_cpus_mw = DrawTable::milliwatts(idle_w),
+                               .base_mw = DrawTable::milliwatts(kind.base_w)});
+    }
+  }
 
   [[nodiscard]] const DrawTable& table() const { return table_; }
   [[nodiscard]] const NodePower& kind(NodeId node) const { return model_->kinds[model_->kind_of[index(node)]]; }
@@ -78,11 +85,17 @@ class NodeDraws {
   [[nodiscard]] std::int64_t awake_mw(const State& state, NodeId at) const {
     const std::uint32_t gpus = state.cluster.node_gpus(at);
     const std::int64_t idle_gpus = gpus == 0 ? 0 : gpus * table_.idle_mw(state.cluster.node_gpu_type(at));
-    return DrawTable::milliwatts(kind(at).base_w) + DrawTable::milliwatts(DrawTable::cpus_w(kind(at), 0, 0)) +
-           idle_gpus;
+    return unused_kind(at).base_mw + unused_kind(at).idle_cpus_mw + idle_gpus;
   }
 
  private:
+  // What nodes of a kind draw beside their GPUs when nobody uses them.
+  struct UnusedKind {
+    double idle_cpus_w = 0;
+    std::int64_t idle_cpus_mw = 0, base_mw = 0;
+  };
+  [[nodiscard]] const UnusedKind& unused_kind(NodeId node) const { return unused_kinds_[model_->kind_of[index(node)]]; }
+
   // A share of a card, until all shares of the card are known.
   struct Shared {
     std::size_t occupant = 0;
@@ -214,10 +227,9 @@ class NodeDraws {
     if (load <= 0) return;
     const double cores = kind.cores_per_cpu > 0 ? load * cores_of(state, at, kind) : 0;
     double watts = DrawTable::cpus_w(kind, load, cores);
-    const double idle_w = DrawTable::cpus_w(kind, 0, 0);
-    if (is_bound) watts = std::max(watts, idle_w);
+    if (is_bound) watts = std::max(watts, unused_kind(at).idle_cpus_w);
     divide(
-        DrawTable::milliwatts(watts) - DrawTable::milliwatts(idle_w), load, occupants.size(),
+        DrawTable::milliwatts(watts) - unused_kind(at).idle_cpus_mw, load, occupants.size(),
         [&](std::size_t i) { return loads_[i]; }, [&](std::size_t i) -> OccupantDraw& { return parts[i]; });
   }
 
@@ -256,6 +268,7 @@ class NodeDraws {
 
   const PowerModel* model_ = nullptr;
   DrawTable table_;
+  std::vector<UnusedKind> unused_kinds_;
   std::vector<Shared> shared_;        // of measure()
   std::vector<double> loads_;         // likewise
   std::vector<OccupantDraw> unused_;  // of bound_mw()

@@ -89,7 +89,7 @@ def calibration_figure(page):
         for at, (_, columns) in enumerate(groups):
             for column in columns:
                 cell = found[table[0].index(column)]
-                # Of "20.8 % (5.0 %)" the figure before the brackets; of a list of schedules the worst.
+                # Of "20.8 (5.0)" the figure before the brackets; of a list of schedules the worst.
                 figures = [float(figure) for figure in re.findall(NUMBER, re.sub(r"\(.*?\)", "", cell))]
                 if figures:
                     allowed = float(re.match(NUMBER, found[1]).group())

@@ -308,8 +308,8 @@ Time RowReader::seconds(Column column) {
 Time RowReader::instant(Column column) {
   TimeUnit unit = unit_of(column);
   const std::string_view value = text(column);
-  const bool is_number = value.find_first_of("/:T") == std::string_view::npos;
-  if (is_number) {
+  const bool may_be_number = !unit.spans || value.find_first_of("/:T") == std::string_view::npos;
+  if (may_be_number) {
     if (const auto time = scaled_time(column)) return *time;
   }
   if (const auto time = parse_calendar_time(value, unit.dates)) {

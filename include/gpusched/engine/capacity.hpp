@@ -184,7 +184,7 @@ class Capacity {
 
   /// False when a gang of `shape` certainly does not fit now. Exact when GPUs are the only limit and every task wants
   /// at most one.
-  [[nodiscard]] bool may_fit(const Shape& shape, std::uint32_t vc) const {
+  [[nodiscard]] GPUSCHED_HOT bool may_fit(const Shape& shape, std::uint32_t vc) const {
     return shape.gpu_milli() <= available_gpu_milli(shape, vc);
   }
 

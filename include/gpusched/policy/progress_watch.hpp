@@ -31,9 +31,9 @@ class ProgressWatch {
   /// After each instant and each decision; no event also counts.
   void observe(const OracleView& view, std::span<const Event> events) {
     seen_ += std::max<std::size_t>(events.size(), 1);
-    for (const Event& event : events) {
-      if (event.kind == EventKind::preempt) ++preemptions_;
-      if (fails_) follow(view, event);
+    for (const Event& event : events) preemptions_ += event.kind == EventKind::preempt ? 1 : 0;
+    if (fails_) {
+      for (const Event& event : events) follow(view, event);
     }
     if (seen_ >= next_look_) look(view);
   }

@@ -35,6 +35,7 @@ class MeasuredSpan {
       last_ = begin_;
       mark();
     }
+    if (now == last_) return;  // after the decision of an instant
     add(now - last_);
     last_ = now;
   }

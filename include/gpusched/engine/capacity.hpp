@@ -316,7 +316,8 @@ class Capacity {
   // ---- for the search of nodes -----------------------------------------------------------------------------------
 
   /// Numbers of the classes where a job of `shape` in virtual cluster `vc` may run (owner and GPU type).
-  [[nodiscard]] const std::vector<std::uint32_t>& allowed_classes(const Shape& shape, std::uint32_t vc) const {
+  [[nodiscard]] GPUSCHED_HOT const std::vector<std::uint32_t>& allowed_classes(const Shape& shape,
+                                                                               std::uint32_t vc) const {
     return allowed_.of(shape, vc);
   }
   /// The class of that number.

@@ -95,7 +95,7 @@ class View {
   /// The shape of that number, below shape_count().
   [[nodiscard]] const Shape& shape_of_id(std::uint32_t shape) const { return state_->jobs->shapes()[shape]; }
   /// Number of the job's shape, below shape_count().
-  [[nodiscard]] std::uint32_t shape_id(JobId job) const {
+  [[nodiscard]] GPUSCHED_HOT std::uint32_t shape_id(JobId job) const {
     return job == event_job_ && event_shape_ != no_index ? event_shape_ : state_->shape_id(job);
   }
   /// Distinct shapes of the whole table.

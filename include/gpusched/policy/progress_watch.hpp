@@ -31,7 +31,6 @@ class ProgressWatch {
   /// After each instant and each decision; no event also counts.
   void observe(const OracleView& view, std::span<const Event> events) {
     seen_ += std::max<std::size_t>(events.size(), 1);
-    for (const Event& event : events) preemptions_ += event.kind == EventKind::preempt ? 1 : 0;
     if (fails_) {
       for (const Event& event : events) follow(view, event);
     }
@@ -67,12 +66,13 @@ class ProgressWatch {
     const bool comes_and_goes = view.arrived() != arrived_ || view.finished() != finished_;
     if (comes_and_goes || progresses(view, left)) {
       idle_looks_ = 0;
-      kills_ = preemptions_ = 0;
+      kills_ = 0;
+      preemptions_before_ = preemptions_;
       longest_ = {};
       ++stretch_;
     } else {
       ++idle_looks_;
-      const bool turns = preemptions_ > 0 && !view.nodes_will_change();
+      const bool turns = preemptions_ > preemptions_before_ && !view.nodes_will_change();
       endless_ = idle_looks_ >= (turns ? looks_of_turns : looks_of_chance) ||
                  (kills_ >= enough_kills && left > 0 && shortest_to_do() > 3 * to_seconds(longest_));
     }
@@ -91,13 +91,16 @@ class ProgressWatch {
     return will_do(to_seconds(next - view.now()), to_seconds(view.now() - last_time_));
   }
 
-  // Seconds of work that submitted jobs still have to do; notes the least that one of them must do in one run.
+  // Seconds of work that submitted jobs still have to do; notes the least that one of them must do in one run, and how
+  // often those jobs were preempted.
   double work_left_s(const OracleView& view) {
     double sum = 0;
+    preemptions_ = 0;
     shortest_ = shortest_started_ = std::numeric_limits<double>::infinity();
     for (std::uint32_t i = 0; i < view.arrived(); ++i) {
       if (view.phase(JobId{i}) == JobPhase::done) continue;
       sum += to_seconds(view.work_left(JobId{i}));
+      preemptions_ += view.preemptions(JobId{i});
       const double to_keep_s = to_seconds(view.work_to_keep(JobId{i}));
       shortest_ = std::min(shortest_, to_keep_s);
       if (is_started(view, JobId{i})) shortest_started_ = std::min(shortest_started_, to_keep_s);
@@ -129,10 +132,12 @@ class ProgressWatch {
   double least_left_ = std::numeric_limits<double>::infinity();
   double shortest_ = 0, shortest_started_ = 0;  // seconds; of all jobs, and of those that is_started() names
   std::uint32_t idle_looks_ = 0;
-  std::uint64_t preemptions_ = 0, kills_ = 0;  // since there was progress
-  Time longest_{};                             // of the runs that were killed since
-  std::uint64_t stretch_ = 1;                  // how often there was progress
-  std::vector<Run> runs_;                      // by job; where nodes can fail
+  std::uint64_t kills_ = 0;  // since there was progress
+  std::uint64_t preemptions_ = 0,
+                preemptions_before_ = 0;  // of jobs that are not done; the same, when there was progress
+  Time longest_{};                        // of the runs that were killed since
+  std::uint64_t stretch_ = 1;             // how often there was progress
+  std::vector<Run> runs_;                 // by job; where nodes can fail
 };
 
 }  // namespace gpusched::detail

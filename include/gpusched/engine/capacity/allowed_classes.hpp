@@ -45,7 +45,7 @@ class AllowedClasses {
   }
 
   /// Numbers of the classes where a job of `shape` in virtual cluster `vc` may run (owner and GPU type).
-  [[nodiscard]] const std::vector<std::uint32_t>& of(const Shape& shape, std::uint32_t vc) const {
+  [[nodiscard]] GPUSCHED_HOT const std::vector<std::uint32_t>& of(const Shape& shape, std::uint32_t vc) const {
     const bool anywhere = devices_differ_ && shape.gpu_spec == 0 && shape.gpu_milli_per_task == 0;
     return allowed_[(anywhere ? specs_ : std::size_t{shape.gpu_spec}) * owners_ + std::min(vc, owners_ - 1)];
   }

@@ -58,7 +58,9 @@ struct EngineState {
   DemandTable demands;                     ///< of the jobs, as far as this cluster tells them apart
   std::vector<std::uint32_t> queue_of_vc;  ///< scheduling queue of each JobTable vc; empty: all in queue 0
   std::vector<JobList> queues;
-  PlacedJobs placed;  ///< of the queues, once something was preempted
+  std::vector<std::uint32_t> queue_numbers;  ///< by job, of its place; no_index: it never joined; empty: its id
+  std::uint32_t joined = 0;                  ///< queues, by jobs
+  PlacedJobs placed;                         ///< of the queues, once a job came back
   JobList running;
   std::vector<JobState> states;
   std::vector<SavedState> saved;     ///< by job; empty unless runs lose work or spend time on overhead
@@ -126,20 +128,19 @@ struct EngineState {
   }
 
   [[nodiscard]] QueuePlace queue_place(JobId job) const {
-    const Dependencies& dependencies = effects.get<Dependencies>();
-    return {dependencies.active() ? dependencies.queue_number(job) : index(job), job};
+    return {queue_numbers.empty() ? index(job) : queue_numbers[index(job)], job};
   }
 
   /// A submitted job joins its queue at the end.
   GPUSCHED_HOT void join_queue(JobId job) {
     const std::uint32_t queue = queue_of(job);
     append(queues[queue], job);
-    if (placed.active()) placed.insert(queue, index(job), no_index);
+    if (!queue_numbers.empty()) queue_numbers[index(job)] = joined++;
+    if (placed.active()) placed.join(queue, index(job));
   }
 
   /// A job that a decision preempts goes to the end of its queue, and holds no place.
   void join_queue_last(JobId job) {
-    if (!placed.active()) placed.open(states, queues);
     (*this)[job].stands_last = true;
     append(queues[queue_of(job)], job);
   }
@@ -148,18 +149,18 @@ struct EngineState {
   GPUSCHED_HOT void leave_queue(JobId job) {
     const std::uint32_t queue = queue_of(job);
     unlink(queues[queue], job);
-    if (placed.active() && !(*this)[job].stands_last) placed.remove(queue, index(job));
+    if (placed.active() && !(*this)[job].stands_last) placed.leave(queue, index(job));
   }
 
   /// A job that comes back goes to its place in its queue: before the first that has a later place, those left out that
-  /// a decision preempted, which stand where they were put. It is looked for from both ends at once: O(the jobs that
-  /// hold their places, on the shorter side).
+  /// a decision preempted, which stand where they were put. O(log n).
   void put_back(JobId job) {
+    if (!placed.active()) open_placed();
     const std::uint32_t queue = queue_of(job);
-    const std::uint32_t next = first_placed_after(queue, queue_place(job));
+    const std::uint32_t next = placed.next(queue, index(job));
+    placed.come_back(queue, index(job));
     JobState& state = (*this)[job];
     state.stands_last = false;
-    if (placed.active()) placed.insert(queue, index(job), next);
     JobList& list = queues[queue];
     if (next == no_index) return append(list, job);
     state.next = next;
@@ -168,17 +169,15 @@ struct EngineState {
     ++list.size;
   }
 
-  /// The first job of a queue that holds a place later than this one; no_index: none does.
-  [[nodiscard]] std::uint32_t first_placed_after(std::uint32_t queue, QueuePlace place) const {
-    const bool apart = placed.active();
-    const JobList& list = apart ? placed.list(queue) : queues[queue];
-    std::uint32_t next = list.first, previous = list.last;
-    while (next != no_index && queue_place(JobId{next}) < place) {
-      if (queue_place(JobId{previous}) < place) return apart ? placed.next(previous) : states[previous].next;
-      next = apart ? placed.next(next) : states[next].next;
-      previous = apart ? placed.previous(previous) : states[previous].previous;
+  // A job comes back for the first time in this run.
+  GPUSCHED_RARE void open_placed() {
+    std::vector<QueuePlace> places;
+    for (std::uint32_t at = 0; at < arrived; ++at) {
+      if (queue_place(JobId{at}).number != no_index) places.push_back(queue_place(JobId{at}));
     }
-    return next;
+    std::sort(places.begin(), places.end());
+    placed.open(states.size(), queues.size());
+    for (const QueuePlace& place : places) placed.list(queue_of(place.job), states, place.job);
   }
 
   void append(JobList& list, JobId job) {

@@ -31,6 +31,7 @@ class Kernel : public SavedStates {
                                         .options = options,
                                         .inputs = inputs,
                                         .cuts_cards = state.cluster.mig().are_dynamic()});
+    if (state.effects.hold_jobs_back()) state.queue_numbers.resize(jobs.size(), no_index);
     if (state.effects.keep_seats()) {
       state.occupancy.open(jobs.size(), state.cluster.node_count(), state.cluster.card_count());
     }
@@ -284,11 +285,11 @@ class Kernel : public SavedStates {
   // PlacedJobs has the jobs of a queue that were not preempted, in their order.
   [[nodiscard]] bool placed_are_listed(std::uint32_t queue) const {
     if (!state.placed.active()) return true;
-    std::uint32_t placed = state.placed.list(queue).first;
+    std::uint32_t placed = state.placed.first(queue);
     for (std::uint32_t at = state.queues[queue].first; at != no_index; at = state.states[at].next) {
       if (state.states[at].stands_last) continue;
       if (at != placed) return false;
-      placed = state.placed.next(placed);
+      placed = state.placed.next(queue, placed);
     }
     return placed == no_index;
   }

@@ -2,12 +2,14 @@
 /// RecentRuns: run times guessed from jobs that have finished, of which the latest count most.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "gpusched/core/config.hpp"
 
@@ -54,12 +56,18 @@ class RecentRuns {
   void learn(std::uint32_t vc, std::uint32_t shape, std::uint32_t user, double seconds) {
     for (FadingWeight& weight : weights_) weight.step();
     const double value = std::log1p(seconds);
-    for_each_level(vc, shape, user, [&](Span span, const Key& key) {
+    const auto add = [&](Span span, Mean& mean) {
       const double weight = weights_[span].now();
-      Mean& mean = means_[key];
       mean.jobs += weight;
       mean.sum += weight * value;
-    });
+    };
+    add(slow, all_);
+    add(slow, at(by_vc_, vc));
+    add(slow, by_shape_[{vc, shape}]);
+    if (user != 0) add(slow, at(by_user_, user));
+    Kind& kind = by_kind_[{vc, shape, user}];
+    add(plain, kind.plain);
+    add(fast, kind.fast);
     for (const Span span : {slow, plain, fast}) {
       if (weights_[span].is_due()) renew(span);
     }
@@ -67,48 +75,60 @@ class RecentRuns {
 
   /// Seconds; 0 before any job finished.
   [[nodiscard]] double predict_seconds(std::uint32_t vc, std::uint32_t shape, std::uint32_t user) const {
-    double guess = 0;
-    for_each_level(vc, shape, user, [&](Span span, const Key& key) {
-      const auto found = means_.find(key);
-      if (found == means_.end()) return;
-      const double prior = key[0] == all ? 0 : prior_jobs * weights_[span].now();
-      guess = (found->second.sum + prior * guess) / (found->second.jobs + prior);
-    });
+    if (all_.jobs == 0) return 0;
+    double guess = all_.sum / all_.jobs;
+    const auto refine = [&](Span span, const Mean& mean) {
+      if (mean.jobs == 0) return;
+      const double prior = prior_jobs * weights_[span].now();
+      guess = (mean.sum + prior * guess) / (mean.jobs + prior);
+    };
+    if (vc < by_vc_.size()) refine(slow, by_vc_[vc]);
+    if (const auto found = by_shape_.find({vc, shape}); found != by_shape_.end()) refine(slow, found->second);
+    if (user < by_user_.size()) refine(slow, by_user_[user]);
+    if (const auto found = by_kind_.find({vc, shape, user}); found != by_kind_.end()) {
+      refine(plain, found->second.plain);
+      refine(fast, found->second.fast);
+    }
     return std::expm1(guess);
   }
 
  private:
   enum Span : std::uint8_t { slow, plain, fast };
   static constexpr std::array<double, 3> spans{10, 1, 0.1};  // in half-lives
-  enum By : std::uint32_t { all, by_vc, by_shape, by_user, by_kind, by_latest_of_kind };
-  using Key = std::array<std::uint32_t, 4>;  // By, virtual cluster, shape, user
   struct Mean {
-    double jobs = 0, sum = 0;
+    double jobs = 0, sum = 0;  // weights; jobs 0: of none
+  };
+  struct Kind {
+    Mean plain, fast;
   };
 
-  // From everybody to those most alike. User 0 is "unknown": nobody's.
-  template <class Visit>
-  static void for_each_level(std::uint32_t vc, std::uint32_t shape, std::uint32_t user, Visit visit) {
-    visit(slow, Key{all, 0, 0, 0});
-    visit(slow, Key{by_vc, vc, 0, 0});
-    visit(slow, Key{by_shape, vc, shape, 0});
-    if (user != 0) visit(slow, Key{by_user, 0, 0, user});
-    visit(plain, Key{by_kind, vc, shape, user});
-    visit(fast, Key{by_latest_of_kind, vc, shape, user});
+  static Mean& at(std::vector<Mean>& means, std::uint32_t id) {
+    if (id >= means.size()) means.resize(std::size_t{id} + 1);
+    return means[id];
   }
-  static Span span_of(const Key& key) { return key[0] == by_kind ? plain : key[0] == by_latest_of_kind ? fast : slow; }
 
   void renew(Span span) {
     const double factor = weights_[span].renew();
-    for (auto& [key, mean] : means_) {
-      if (span_of(key) != span) continue;
+    const auto fade = [factor](Mean& mean) {
       mean.jobs *= factor;
       mean.sum *= factor;
+    };
+    if (span == slow) {
+      fade(all_);
+      std::ranges::for_each(by_vc_, fade);
+      std::ranges::for_each(by_user_, fade);
+      for (auto& [key, mean] : by_shape_) fade(mean);
+    }
+    for (auto& [key, kind] : by_kind_) {
+      if (span != slow) fade(span == plain ? kind.plain : kind.fast);
     }
   }
 
   std::array<FadingWeight, 3> weights_;
-  std::map<Key, Mean> means_;
+  Mean all_;
+  std::vector<Mean> by_vc_, by_user_;                      // user 0 is "unknown": nobody's
+  std::map<std::array<std::uint32_t, 2>, Mean> by_shape_;  // virtual cluster, shape
+  std::map<std::array<std::uint32_t, 3>, Kind> by_kind_;   // virtual cluster, shape, user
 };
 
 }  // namespace gpusched

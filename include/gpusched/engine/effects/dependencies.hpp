@@ -15,13 +15,14 @@ namespace gpusched::detail {
 /// An effect: a job joins its queue when the last job that it waits for has ended.
 class Dependencies {
  public:
+  static constexpr bool holds_jobs_back = true;
+
   /// Of a table whose jobs do not wait for each other.
   Dependencies() = default;
   explicit Dependencies(const EffectWorld& world) {
     const JobTable& jobs = world.jobs;
     if (jobs.dependencies().is_empty()) return;
     jobs_ = &jobs;
-    queue_number_.resize(jobs.size(), no_index);
     for (std::uint32_t i = 0; i < jobs.size(); ++i) {
       open_.push_back(static_cast<std::uint32_t>(jobs.dependencies().of(JobId{i}).size()));
       eligible_.push_back(jobs.submit(JobId{i}));
@@ -35,19 +36,11 @@ class Dependencies {
   /// When the job might run first. Precondition: active().
   [[nodiscard]] Time eligible(JobId job) const { return eligible_[index(job)]; }
 
-  /// Number of the job's place (QueuePlace). Precondition: active(), it joined its queue.
-  [[nodiscard]] std::uint32_t queue_number(JobId job) const { return queue_number_[index(job)]; }
-
   template <class Kernel>
   bool holds_back(Kernel&, JobId job) {
     if (open_[index(job)] == 0) return false;
     ++held_back_;
     return true;
-  }
-
-  template <class Kernel>
-  void joins(Kernel&, JobId job) {
-    queue_number_[index(job)] = joined_++;
   }
 
   template <class Kernel>
@@ -83,8 +76,7 @@ class Dependencies {
   std::vector<std::uint32_t> open_;  // by job: others that it waits for
   std::vector<Time> eligible_;       // by job
   std::vector<JobId> ready_;
-  std::vector<std::uint32_t> queue_number_;  // by job
-  std::uint32_t held_back_ = 0, joined_ = 0;
+  std::uint32_t held_back_ = 0;
 };
 
 }  // namespace gpusched::detail

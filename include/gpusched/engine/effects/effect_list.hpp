@@ -58,6 +58,7 @@ struct EffectWorld {
 /// and of constants:
 ///   keeps_seats    it asks the Occupancy
 ///   keeps_accounts it reads the account of GPU time
+///   holds_jobs_back  it has holds_back(): jobs may join their queues in another order than that of their ids
 ///   is_endless     its events come for ever, so that they alone keep no run going: only while something else will
 ///                  happen, or while it `bool is_awaited() const`
 ///
@@ -116,6 +117,13 @@ class EffectList {
     bool found = false;
     for_each([&](const auto& effect) {
       if constexpr (requires { effect.keeps_accounts; }) found = true;
+    });
+    return found;
+  }
+  [[nodiscard]] bool hold_jobs_back() const {
+    bool found = false;
+    for_each([&](const auto& effect) {
+      if constexpr (requires { effect.holds_jobs_back; }) found = true;
     });
     return found;
   }

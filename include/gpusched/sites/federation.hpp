@@ -8,8 +8,8 @@
 ///
 /// A federation of one site is simulate() of that site, event by event.
 ///
-/// The order of an instant: sites by SiteId apply the ends and effects that are due; transfers that are over let their
-/// jobs join; jobs that were to go elsewhere by now leave (Route::until); jobs whose last predecessor ended, by id,
+/// The order of an instant: sites by SiteId apply the ends and effects that are due; jobs whose last transfer is over
+/// join, by id; jobs that were to go elsewhere by now leave (Route::until); jobs whose last predecessor ended, by id,
 /// then jobs submitted, by id, are routed; at a multiple of FederationOptions::every waiting jobs are routed anew;
 /// sites on which something happened let their policies decide, by SiteId.
 #pragma once
@@ -65,6 +65,8 @@ class Federation {
     state_.network = SiteNetwork(world);
     state_.loads.resize(sites.size());
     state_.fits.resize(sites.size());
+    state_.bytes_in.resize(sites.size());
+    state_.bytes_out.resize(sites.size());
     state_.tracks.resize(jobs.size());
     for (std::uint32_t i = 0; i < jobs.size() && !jobs.dependencies().is_empty(); ++i) {
       state_.tracks[i].open = static_cast<std::uint32_t>(jobs.dependencies().of(JobId{i}).size());
@@ -118,6 +120,11 @@ class Federation {
   [[nodiscard]] std::uint32_t moves(JobId job) const { return state_.tracks[index(job)].moves; }
   /// All transfers, by their beginning.
   [[nodiscard]] const std::vector<SiteTransfer>& transfers() const { return state_.transfers; }
+  /// Bytes that came to a site so far, and that left it.
+  /// \{
+  [[nodiscard]] SiteSum bytes_in(SiteId site) const { return state_.bytes_in[site]; }
+  [[nodiscard]] SiteSum bytes_out(SiteId site) const { return state_.bytes_out[site]; }
+  /// \}
   /// Jobs that ended, and those that did at that site.
   /// \{
   [[nodiscard]] std::uint32_t finished() const { return state_.done; }
@@ -129,6 +136,9 @@ class Federation {
   [[nodiscard]] RouterView view() const { return RouterView(state_); }
   /// The job that the router sent where it may not run; no_job: none.
   [[nodiscard]] JobId wrong_route() const { return wrong_route_; }
+
+  /// All of it, for those who check.
+  [[nodiscard]] const detail::SiteState& state() const { return state_; }
 
   /// True when all counts of who is where agree with the engines. O(jobs + sites).
   [[nodiscard]] bool consistent() const {
@@ -245,10 +255,12 @@ class Federation {
       const SiteTransfer& moved = state_.transfers[what / 2];
       detail::ItemAtSite& item = state_.items[state_.key(moved.what, moved.number, moved.to)];
       item.is_here = true;
+      state_.bytes_in[moved.to] += moved.bytes;
       for (const JobId job : std::exchange(item.waiting, {})) {
         if (--state_.tracks[index(job)].missing == 0) there.push_back(job);
       }
     }
+    std::sort(there.begin(), there.end());
     for (const JobId job : there) join(job);
   }
 
@@ -372,6 +384,7 @@ class Federation {
     const SiteId from = state_.source(what, number, to);
     const std::int64_t bytes = state_.bytes_of(what, number);
     state_.items[state_.key(what, number, to)] = {};
+    state_.bytes_out[from] += bytes;
     const SiteNetwork::Flow flow = state_.network.begin(state_.now, from, to, bytes);
     flows_[{flow.link, flow.number}] = static_cast<std::uint32_t>(state_.transfers.size());
     state_.transfers.push_back(
@@ -407,12 +420,12 @@ class Federation {
 
   // All sites end at the same instant, that of the last job's end.
   void end_all() {
-    is_over_ = true;
     next_round_ = Time::max();
     for (SiteId site = 0; site < state_.site_count(); ++site) {
       at_now(site);
       expect(site);
     }
+    is_over_ = true;
   }
 
   detail::SiteState state_;

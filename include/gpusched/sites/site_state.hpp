@@ -79,6 +79,7 @@ struct SiteState {
   /// Items that are not only where they were at first: [item * sites + site].
   std::map<std::uint64_t, ItemAtSite> items;
   mutable std::vector<std::vector<std::int8_t>> fits;  ///< [site][shape * queues + queue]: known, yes or no
+  std::vector<SiteSum> bytes_in, bytes_out;            ///< by site
   std::uint32_t done = 0;                              ///< jobs
 
   [[nodiscard]] SiteId site_count() const { return static_cast<SiteId>(engines.size()); }

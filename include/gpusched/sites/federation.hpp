@@ -37,12 +37,6 @@ struct SiteSetup {
   RunInputs inputs = {};             ///< without changes of jobs; the window of measured jobs is all
 };
 
-/// How jobs move.
-struct FederationOptions {
-  Time every{};                  ///< waiting jobs are routed anew so often; 0: never
-  std::uint32_t most_moves = 1;  ///< that one job makes then
-};
-
 /// Why a run ended.
 enum class FederationEnd : std::uint8_t {
   finished,      ///< every job ended

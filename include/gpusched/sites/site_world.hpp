@@ -81,6 +81,12 @@ struct SiteWorld {
   [[nodiscard]] JobPlace place(JobId job) const { return jobs.empty() ? JobPlace{} : jobs[index(job)]; }
 };
 
+/// How jobs move.
+struct FederationOptions {
+  Time every{};                  ///< waiting jobs are routed anew so often; 0: never
+  std::uint32_t most_moves = 1;  ///< that one job makes then
+};
+
 /// The machines of an unlimited site: one pool that holds all jobs of the table at once, at most 10^9 GPUs.
 inline Cluster cloud_for(const JobTable& jobs) {
   constexpr std::int64_t most = 1'000'000'000;

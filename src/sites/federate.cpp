@@ -61,6 +61,7 @@ class SiteWatch {
     run_->logs[site].observe(view, events);
     run_->intervals[site].observe(view, events);
     run_->histories[site].observe(view, events);
+    run_->estimates[site].observe(view, events);
   }
 
  private:
@@ -179,9 +180,13 @@ Result<RouterRun> run_router(const FederateInput& input, const PolicySpec& route
   run.router = router.text;
   for (SiteId site = 0; site < input.sites.clusters.size(); ++site) {
     const Cluster& cluster = input.sites.clusters[site];
-    auto policy = make_policy(registry, input.policy, {.jobs = &jobs, .cluster = &cluster, .seed = input.options.seed});
+    const PolicyContext context{.jobs = &jobs, .cluster = &cluster, .seed = input.options.seed};
+    auto policy = make_policy(registry, input.policy, context);
     if (!policy) return Unexpected{in_option("policy", policy.error())};
     run.clairvoyant = policy->clairvoyant();
+    auto estimator = known_estimator(registry, input.policy, context, run.clairvoyant);
+    if (!estimator) return Unexpected{in_option("policy", estimator.error())};
+    run.estimates.emplace_back(*std::move(estimator), jobs.size());
     const auto given = [](const auto& model) { return model.is_empty() ? nullptr : &model; };
     sites.push_back({.cluster = &cluster,
                      .policy = *std::move(policy),

@@ -18,6 +18,7 @@
 #include "src/base/field_table.hpp"
 #include "src/conditions/condition_options.hpp"
 #include "src/policies/seam/registry.hpp"
+#include "src/sim/estimate_log.hpp"
 #include "src/world/sites_reader.hpp"
 #include "traces/core/trace.hpp"
 
@@ -71,6 +72,7 @@ struct RouterRun {
   std::vector<RunLog> logs;            ///< by site
   std::vector<IntervalLog> intervals;  ///< by site
   std::vector<HistoryHash> histories;  ///< by site
+  std::vector<EstimateLog> estimates;  ///< by site
   double sim_seconds = 0;              ///< wall time of the run alone
 };
 

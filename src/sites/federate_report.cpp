@@ -112,6 +112,12 @@ std::string jobs_csv_of(const FederateInput& input, const RouterRun& run) {
   const Federation& federation = *run.federation;
   JobFile file{.engine = [&](JobId job) -> const Engine& { return federation.engine(federation.site_of(job)); },
                .eligible = [&](JobId job) { return federation.eligible(job); }};
+  std::vector<Time> estimates;
+  for (std::uint32_t i = 0; i < input.trace.jobs.size(); ++i) {
+    const std::vector<Time>& of_site = run.estimates[federation.site_of(JobId{i})].estimates();
+    if (!of_site.empty()) estimates.push_back(of_site[i]);
+  }
+  file.estimates = estimates;
   file.gpu_types.resize(input.trace.jobs.size());
   for (SiteId site = 0; site < federation.site_count(); ++site) {
     if (!input.sites.world.sites[site].is_unlimited)

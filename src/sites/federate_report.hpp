@@ -23,7 +23,7 @@ std::string federate_json(const FederateOptions& options, const FederateInput& i
 std::vector<std::string> federate_notes(const FederateInput& input, const std::vector<RouterRun>& runs);
 
 /// Writes sites.csv, transfers.csv and jobs.csv into the router's folder in `folder`. The jobs.csv is that of a replay
-/// with the column site behind it (estimate_s stays empty). Error: a file cannot be written.
+/// with the column site behind it. Error: a file cannot be written.
 Result<void> write_router_files(OutputFolder& folder, const FederateInput& input, const RouterRun& run,
                                 std::size_t number);
 

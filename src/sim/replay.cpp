@@ -17,6 +17,7 @@
 #include "src/policies/seam/policy_failure.hpp"
 #include "src/policies/seam/policy_log.hpp"
 #include "src/policies/seam/unfinished.hpp"
+#include "src/sim/estimate_log.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/stoppable_policy.hpp"
 
@@ -136,27 +137,6 @@ class OptionalWatcher {
 
  private:
   std::optional<Log>* log_;
-};
-
-// Asks for the estimate of each job when the policy first sees it.
-class EstimateLog {
- public:
-  EstimateLog(std::optional<AnyDurationEstimator> estimator, std::uint32_t jobs) : estimator_(std::move(estimator)) {
-    if (estimator_) estimates_.resize(jobs);
-  }
-
-  void observe(const OracleView& view, std::span<const Event> events) {
-    if (!estimator_) return;
-    estimator_->observe(view);
-    for (const Event& event : events) {
-      if (event.kind == EventKind::submit) estimates_[index(event.job)] = estimator_->estimate(view, event.job);
-    }
-  }
-  [[nodiscard]] std::vector<Time> take() && { return std::move(estimates_); }
-
- private:
-  std::optional<AnyDurationEstimator> estimator_;
-  std::vector<Time> estimates_;
 };
 
 // A policy and what is kept of its run.

@@ -14,6 +14,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
+#include "src/sim/job_file.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sim/power_report.hpp"
@@ -149,20 +150,6 @@ Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
   return json;
 }
 
-// The GPU types that each job ran on, in order of first use, with '|' between them; empty where nodes name none.
-std::vector<std::string> gpu_types_of(const Cluster& cluster, const PolicyRun& run) {
-  std::vector<std::string> all(run.engine->jobs().size());
-  for (const Interval& interval : run.intervals) {
-    const Node& node = cluster.nodes[index(interval.node)];
-    if (node.gpu_type >= cluster.gpu_types.size() || interval.gpu_milli == 0) continue;
-    const std::string& type = cluster.gpu_types[node.gpu_type];
-    std::string& types = all[index(interval.job)];
-    if (("|" + types + "|").find("|" + type + "|") != std::string::npos) continue;
-    types += (types.empty() ? "" : "|") + type;
-  }
-  return all;
-}
-
 std::vector<Bill> bills_of(const Engine& engine) {
   std::vector<Bill> bills;
   bills.reserve(engine.jobs().size());
@@ -170,63 +157,16 @@ std::vector<Bill> bills_of(const Engine& engine) {
   return bills;
 }
 
-std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
+std::string jobs_csv_of(const ReplayInput& input, const PolicyRun& run) {
   const Engine& engine = *run.engine;
-  const JobTable& jobs = engine.jobs();
-  std::string text =
-      "job_id,user,group,gpus,submit_s,first_start_s,end_s,run_s,wait_s,jct_s,preemptions,status,vc,class,"
-      "gpu_type,requested_s,measured,estimate_s";
-  const bool waits = !jobs.dependencies().is_empty();
-  const bool fails = engine.view().nodes_can_fail();
-  if (jobs.has_deadlines()) text += ",deadline_s";
-  if (waits) text += ",eligible_s";
-  if (fails) text += ",kills";
-  if (engine.has_elastic_jobs()) text += ",held_gpu_s";
-  if (engine.has_changes()) text += ",cancelled";
-  if (engine.has_time_limits()) text += ",ended_at_limit";
-  BillColumns bills;
-  if (run.power) bills = bill_columns(*run.power, bills_of(engine));
-  text += bills.names + '\n';
-  text.reserve(std::size_t{jobs.size()} * 96);
-  const std::vector<std::string> gpu_types = gpu_types_of(input.cluster, run);
-  const std::uint32_t end = input.window.end(jobs.size());
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    const JobId job{i};
-    const Time jct = engine.end(job) - engine.submit(job);
-    append_csv_field(text, jobs.external_id(job));
-    append_csv_field(text += ',', jobs.users()[jobs.user(job)]);
-    append_csv_field(text += ',', jobs.groups()[jobs.group(job)]);
-    append_decimal(text += ',', jobs.shape(job).gpu_milli(), whole_gpu);
-    append_seconds(text += ',', jobs.submit(job));
-    text += ',';
-    if (engine.first_start(job) != Time::max()) append_seconds(text, engine.first_start(job));
-    append_seconds(text += ',', engine.end(job));
-    append_seconds(text += ',', engine.ran(job));
-    append_seconds(text += ',', jct - engine.ran(job));
-    append_seconds(text += ',', jct);
-    append_integer(text += ',', engine.preemptions(job));
-    text += ',';
-    text += to_string(jobs.status(job));
-    append_csv_field(text += ',', jobs.vcs()[jobs.vc(job)]);
-    append_csv_field(text += ',', jobs.families()[jobs.family(job)]);
-    append_csv_field(text += ',', gpu_types[i]);
-    text += ',';
-    if (jobs.estimate(job) != Time::max()) append_seconds(text, jobs.estimate(job));
-    text += i >= input.window.first && i < end ? ",true," : ",false,";
-    if (!run.estimates.empty()) append_seconds(text, run.estimates[i]);
-    if (jobs.has_deadlines()) text += ',';
-    if (jobs.deadline(job) != Time::max()) append_seconds(text, jobs.deadline(job));
-    if (waits) append_seconds(text += ',', engine.submit(job));
-    if (fails) append_integer(text += ',', engine.kills(job));
-    if (engine.has_elastic_jobs()) {
-      append_seconds(text += ',', Time{static_cast<std::int64_t>(engine.gpu_time(job).held() / whole_gpu)});
-    }
-    if (engine.has_changes()) text += engine.is_cancelled(job) ? ",true" : ",false";
-    if (engine.has_time_limits()) text += engine.is_ended_at_limit(job) ? ",true" : ",false";
-    if (run.power) text += bills.cells[i];
-    text += '\n';
-  }
-  return text;
+  JobFile file{.engine = [&](JobId) -> const Engine& { return engine; },
+               .eligible = [&](JobId job) { return engine.submit(job); },
+               .window = input.window,
+               .estimates = run.estimates};
+  file.gpu_types.resize(engine.jobs().size());
+  add_gpu_types(input.cluster, run.intervals, file.gpu_types);
+  if (run.power) file.bills = bill_columns(*run.power, bills_of(engine));
+  return jobs_csv(file);
 }
 
 std::string intervals_csv(const Cluster& cluster, const PolicyRun& run) {
@@ -561,7 +501,7 @@ Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, 
   summary["saturation"] = saturation_json(run.saturation);
   summary["splits"] = splits_json(run);
   if (auto done = folder.write(place + "summary.json", json_text(summary)); !done) return done;
-  if (auto done = folder.write(place + "jobs.csv", jobs_csv(input, run)); !done) return done;
+  if (auto done = folder.write(place + "jobs.csv", jobs_csv_of(input, run)); !done) return done;
   if (auto done = folder.write(place + "intervals.csv", intervals_csv(input.cluster, run)); !done) return done;
   if (!run.log_file.name.empty()) {
     if (auto done = folder.write(place + run.log_file.name, run.log_file.text); !done) return done;

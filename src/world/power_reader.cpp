@@ -15,7 +15,7 @@
 #include "src/world/absent_names.hpp"
 #include "src/world/power_fields.hpp"
 #include "src/world/power_limits.hpp"
-#include "src/world/signal_reader.hpp"
+#include "src/world/signal_fields.hpp"
 
 namespace gpusched {
 namespace {
@@ -279,57 +279,7 @@ class PowerBuilder {
   // A number, a file, or an object that says how to read one.
   std::optional<Signal> read_signal_at(JsonFields& fields, const char* key, SignalKind kind, double least,
                                        double most) {
-    const Json* value = fields.find(key);
-    if (value == nullptr) return std::nullopt;
-    if (!value->is_string() && !value->is_object()) {
-      double constant = 0;
-      fields.read(key, constant, least, most);
-      return Signal(constant);
-    }
-    SignalOptions options{.kind = kind};
-    std::string name = value->is_string() ? value->get<std::string>() : "";
-    if (value->is_object()) {
-      fields.read_nested(key, *value, [&](JsonFields& own) { name = read_signal_options(own, options); });
-    }
-    if (!good(fields)) return std::nullopt;
-    const std::string file = path_beside(file_, name);
-    auto read = read_signal(file, options);
-    if (!read) {
-      fail(read.error());
-      return std::nullopt;
-    }
-    const auto beyond = [&](const Signal::Step& step) {
-      const double number = static_cast<double>(step.micro) / 1e6;
-      return number < least || number > most;
-    };
-    const auto steps = read->signal.steps();
-    if (const auto wrong = std::find_if(steps.begin(), steps.end(), beyond); wrong != steps.end()) {
-      fail({.message = "expected values from " + number_text(least) + " to " + number_text(most) + ", not " +
-                       number_text(static_cast<double>(wrong->micro) / 1e6),
-            .file = file,
-            .field = read->column});
-      return std::nullopt;
-    }
-    note(std::move(read->notes));
-    return std::move(read->signal);
-  }
-
-  // Its file's name.
-  std::string read_signal_options(JsonFields& own, SignalOptions& options) const {
-    constexpr std::array<NamedValue<bool>, 2> words{{{"on_the_clock", false}, {"with_jobs", true}}};
-    std::string name;
-    bool with_jobs = false;
-    double from_h = 0;
-    own.require("file");
-    own.read("file", name);
-    own.read("column", options.column);
-    own.read("unit", options.unit);
-    own.read_word("begins", with_jobs, words);
-    own.read("from_h", from_h, 0, 1e6);
-    if (own.has("from_h") && !with_jobs) own.refuse("from_h", "\"begins\": \"with_jobs\" beside it");
-    options.from = from_seconds(from_h * 3600);
-    if (with_jobs) options.begins_at = jobs_.size() == 0 ? Time{} : jobs_.submit(JobId{0});
-    return name;
+    return read_signal_field(fields, {key, kind, least, most}, file_, jobs_, power_.notes, failed_);
   }
 
   void read_place(JsonFields& fields, PowerPlace& place) {

@@ -103,6 +103,35 @@ class Engine : public RunResults {
 #endif
   }
 
+  // ---- jobs of a host (RunInputs::hosted) ----
+
+  /// A submitted job joins its queue now: an event of this instant. It is submitted now as far as policies see. Between
+  /// advance_to() and the decision. Precondition: it is in no queue and never ran here.
+  void join(JobId job) {
+    GPUSCHED_ASSERT(waits_for_host(job), "a job joins that is not submitted, or is here already");
+    kernel_.join(job);
+    ++kernel_.state.events_seen;
+  }
+  /// A waiting job leaves for elsewhere, and may join again: an event of this instant, withdraw. As join().
+  /// Precondition: it waits in its queue and never ran.
+  void leave(JobId job) {
+    GPUSCHED_ASSERT(kernel_.state[job].phase == JobPhase::pending && first_start(job) == Time::max(),
+                    "a job leaves that does not wait, or ran");
+    kernel_.leave(job);
+    ++kernel_.state.events_seen;
+  }
+  /// True when the job was submitted and is in no queue for want of join().
+  [[nodiscard]] bool waits_for_host(JobId job) const {
+    const detail::EngineState& state = kernel_.state;
+    return index(job) < state.arrived && state.effects.get<detail::Dependencies>().waits_for_host(job);
+  }
+  /// The run is over when so many jobs have finished here: those of the table, as long as nobody says otherwise. Until
+  /// then nodes fail and meters count; signals and timers alone keep it going only while `others_go_on`.
+  void expect(std::uint32_t jobs, bool others_go_on) {
+    const detail::EngineState& state = kernel_.state;
+    if (state.expected != jobs || state.others_go_on != others_go_on) kernel_.expect(jobs, others_go_on);
+  }
+
   /// Re-derives from the jobs what the cluster and the lists should hold: the capacity that running jobs do not hold is
   /// free, and every job is in exactly one phase. O(jobs + GPUs); after every apply() with GPUSCHED_VALIDATE.
   [[nodiscard]] bool consistent() const { return kernel_.is_consistent(); }

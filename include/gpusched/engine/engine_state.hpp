@@ -48,6 +48,8 @@ struct EngineState {
   Time now{};
   std::uint32_t arrived = 0;  ///< jobs submitted so far = id of the next arrival
   std::uint32_t finished = 0;
+  std::uint32_t expected = 0;  ///< jobs that finish here in all
+  bool others_go_on = false;   ///< jobs are elsewhere that have not ended
   std::uint64_t events_seen = 0;
   EventQueue planned;
   Effects effects;

@@ -27,8 +27,8 @@ enum class EventKind : std::uint8_t {
   kill,
   node_down,  ///< a node went out of service; jobs that run on a drained one run on
   node_up,    ///< a node came back, empty
-  /// A waiting job left its queue: it was cancelled and is done (one that runs then finishes), or its submit with
-  /// another size follows.
+  /// A waiting job left its queue: it was cancelled and is done (one that runs then finishes), its submit with another
+  /// size follows, or its host sent it elsewhere (Engine::leave).
   withdraw,
   more_power,    ///< a cap rose, or what nodes draw fell by itself, after a start was refused (Verdict::no_power)
   reprioritize,  ///< a job has another priority from now on, and waits or runs as before (View::priority_before)

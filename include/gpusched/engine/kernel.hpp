@@ -23,6 +23,7 @@ class Kernel : public SavedStates {
     if (state.runtime != nullptr && !state.runtime->spans().is_empty()) state.cluster.keep_gangs_near();
     state.demands = DemandTable(jobs, cluster);
     state.states.resize(jobs.size());
+    state.expected = jobs.size();
     state.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state.now = jobs.submit(JobId{0});
@@ -57,8 +58,8 @@ class Kernel : public SavedStates {
     });
   }
 
-  /// True when every job of the table is done.
-  [[nodiscard]] bool all_finished() const { return state.finished == state.jobs->size(); }
+  /// True when every job that is expected is done.
+  [[nodiscard]] bool all_finished() const { return state.finished == state.expected; }
 
   /// A submitted job joins its queue for the first time.
   void enter_queue(JobId job) {
@@ -71,6 +72,26 @@ class Kernel : public SavedStates {
     }
     state.join_queue(job);
     emit({EventKind::submit, job});
+  }
+
+  /// A host lets a submitted job in, which joins its queue.
+  GPUSCHED_RARE void join(JobId job) {
+    state.effects.get<Dependencies>().let_in(job, state.now);
+    enter_queue(job);
+  }
+  /// A host takes a job out that waits and never ran.
+  GPUSCHED_RARE void leave(JobId job) {
+    state.unlink(state.queues[state.queue_of(job)], job);
+    state[job].phase = JobPhase::future;
+    state.effects.get<Dependencies>().let_out(job);
+    emit({EventKind::withdraw, job});
+  }
+  /// So many jobs finish here in all. What is booked when the last of them has ended is booked now if it has.
+  GPUSCHED_RARE void expect(std::uint32_t jobs, bool others_go_on) {
+    const bool goes_on = !all_finished();
+    state.expected = jobs;
+    state.others_go_on = others_go_on;
+    if (goes_on && all_finished() && state.power().active()) state.effects.get<Power>().ended(*this, no_job);
   }
 
   /// The runs on a node end, by id, because it goes down; it comes back with nothing on it.
@@ -129,7 +150,7 @@ class Kernel : public SavedStates {
     const Time planned = state.planned.empty() ? Time::max() : state.planned.top().time;
     const Time submit = state.arrived < state.jobs->size() ? state.jobs->submit(JobId{state.arrived}) : Time::max();
     const Time own = std::min(planned, submit);
-    return state.effects.any() && !all_finished() ? state.effects.next_time(own) : own;
+    return state.effects.any() && !all_finished() ? state.effects.next_time(own, state.others_go_on) : own;
   }
 
   /// Applies all events of this instant: ends of runs and timers, what each effect brings, submissions.

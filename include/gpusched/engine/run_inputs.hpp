@@ -65,6 +65,7 @@ struct RunInputs {
   const PowerModel* power = nullptr;       ///< what nodes draw, and caps; null: unknown
   bool keeps_power_levels = false;         ///< what was drawn over time (Power::levels)
   bool kill_at_limit = false;              ///< jobs end when they have run for as long as they asked for (TimeLimits)
+  bool hosted = false;                     ///< submitted jobs join their queues when a host says so: Engine::join()
   MeasureWindow measured = {};             ///< the jobs for which the account of GPU time is kept; all by default
 };
 

@@ -3,137 +3,62 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <numeric>
-#include <queue>
-#include <set>
+#include <span>
 #include <utility>
 
+#include "gpusched/sites/federation.hpp"
 #include "src/calibration/profile/measured_csv.hpp"
+#include "src/policies/burst/burst_router.hpp"
+#include "src/policies/burst/starburst_queue.hpp"
 
 namespace gpusched {
 namespace {
 
-// GPUs on a node.
-struct Held {
-  std::size_t node = 0;
-  std::int64_t gpus = 0;
-};
+constexpr SiteId home_site = 0, cloud_site = 1;
+constexpr double us_per_h = 3.6e9;
 
-struct Running {
-  double end = 0;
-  std::vector<Held> held;
-
-  friend bool operator<(const Running& a, const Running& b) { return a.end > b.end; }  // the first end on top
-};
-
-class StarburstRun {
- public:
-  StarburstRun(const std::vector<StarburstJob>& jobs, const StarburstPolicy& policy, const StarburstOptions& options)
-      : jobs_(jobs),
-        policy_(policy),
-        options_(options),
-        idle_(static_cast<std::size_t>(options.nodes), options.gpus_per_node) {
-    for (const StarburstJob& job : jobs) {
-      latest_.push_back(job.submit_h + burst_wait_h(policy.waiting, job.runtime_h, static_cast<double>(job.gpus)));
-    }
+// Gangs of single GPUs, whose users know how long they run.
+JobTable table_of(const std::vector<StarburstJob>& jobs) {
+  JobTableBuilder builder;
+  for (const StarburstJob& job : jobs) {
+    const Time work = from_seconds(job.runtime_h * 3600);
+    const auto tasks = static_cast<std::uint32_t>(std::max<std::int64_t>(job.gpus, 1));
+    builder.add({.submit = from_seconds(job.submit_h * 3600),
+                 .work = work,
+                 .estimate = work,
+                 .shape = {.tasks = tasks, .gpu_milli_per_task = job.gpus > 0 ? whole_gpu : 0}});
   }
+  return *std::move(builder).build();  // its ids are its rows
+}
 
-  StarburstResult run() {
-    for (double now = next_event(); now < never; now = next_event()) {
-      end_runs(now);
-      leave(now);
-      while (next_ < jobs_.size() && jobs_[next_].submit_h <= now) join(next_++);
-      pass(now);
-    }
-    result_.mean_wait_h = wait_h_ / static_cast<double>(std::max<std::size_t>(jobs_.size(), 1));
-    return result_;
+Cluster cluster_of(std::int64_t nodes, std::int64_t gpus_per_node) {
+  return {.nodes = std::vector<Node>(static_cast<std::size_t>(nodes),
+                                     Node{.gpus = static_cast<std::uint32_t>(gpus_per_node)})};
+}
+
+// A site and a cloud, which nothing keeps apart.
+SiteWorld world_of(const StarburstOptions& options) {
+  const SiteLink link{.bytes_per_s = bytes_per_s_per_mbps};
+  return {
+      .sites = {{.name = "cluster"}, {.name = "cloud", .usd_per_gpu_h = options.usd_per_gpu_h, .is_unlimited = true}},
+      .links = {{}, link, link, {}}};
+}
+
+StarburstResult result_of(const Federation& federation, const JobTable& jobs, const StarburstOptions& options) {
+  StarburstResult result;
+  SiteSum wait_us = 0;
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    const Engine& engine = federation.engine(federation.site_of(job));
+    wait_us += (engine.first_start(job) - jobs.submit(job)).us;
+    if (federation.site_of(job) == home_site) continue;
+    ++result.cloud_jobs;
+    const auto held = static_cast<double>(engine.gpu_time(job).held());  // microseconds of thousandths of a GPU
+    result.cost_usd += options.usd_per_gpu_h * held / (static_cast<double>(whole_gpu) * us_per_h);
   }
-
- private:
-  static constexpr double never = std::numeric_limits<double>::infinity();
-
-  [[nodiscard]] double next_event() const {
-    double next = next_ < jobs_.size() ? jobs_[next_].submit_h : never;
-    if (!running_.empty()) next = std::min(next, running_.top().end);
-    if (!by_latest_.empty()) next = std::min(next, by_latest_.begin()->first);
-    return next;
-  }
-
-  void end_runs(double now) {
-    while (!running_.empty() && running_.top().end <= now) {
-      for (const Held& held : running_.top().held) idle_[held.node] += held.gpus;
-      running_.pop();
-    }
-  }
-
-  // Of those that have waited for long enough.
-  void leave(double now) {
-    while (!by_latest_.empty() && by_latest_.begin()->first <= now) {
-      const std::size_t job = by_latest_.begin()->second;
-      queue_.erase(key_of(job));
-      by_latest_.erase(by_latest_.begin());
-      wait_h_ += latest_[job] - jobs_[job].submit_h;
-      result_.cost_usd += options_.usd_per_gpu_h * static_cast<double>(jobs_[job].gpus) * jobs_[job].runtime_h;
-      ++result_.cloud_jobs;
-    }
-  }
-
-  [[nodiscard]] std::pair<double, std::size_t> key_of(std::size_t job) const {
-    return {policy_.shortest_first ? jobs_[job].runtime_h : jobs_[job].submit_h, job};
-  }
-
-  void join(std::size_t job) {
-    queue_.insert(key_of(job));
-    by_latest_.emplace(latest_[job], job);
-  }
-
-  void pass(double now) {
-    for (auto at = queue_.begin(); at != queue_.end();) {
-      const std::size_t job = at->second;
-      const std::vector<Held> held = place(jobs_[job].gpus);
-      if (held.empty()) {
-        if (!policy_.loop) return;
-        ++at;
-        continue;
-      }
-      for (const Held& part : held) idle_[part.node] -= part.gpus;
-      running_.push({now + jobs_[job].runtime_h, held});
-      wait_h_ += now - jobs_[job].submit_h;
-      by_latest_.erase({latest_[job], job});
-      at = queue_.erase(at);
-    }
-  }
-
-  // Nothing where it does not fit.
-  [[nodiscard]] std::vector<Held> place(std::int64_t gpus) const {
-    std::vector<std::size_t> order(idle_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return idle_[a] < idle_[b]; });
-    std::vector<Held> held;
-    do {
-      const std::int64_t part = std::min(gpus, options_.gpus_per_node);
-      const auto holds = [&](std::size_t node) { return idle_[node] >= part; };
-      const auto node = std::find_if(order.begin(), order.end(), holds);
-      if (node == order.end()) return {};
-      held.push_back({*node, part});
-      order.erase(node);
-      gpus -= part;
-    } while (gpus > 0);
-    return held;
-  }
-
-  const std::vector<StarburstJob>& jobs_;
-  const StarburstPolicy& policy_;
-  const StarburstOptions& options_;
-  std::vector<std::int64_t> idle_;                              // GPUs by node
-  std::vector<double> latest_;                                  // start on the cluster, by job
-  std::size_t next_ = 0;                                        // of the jobs
-  std::set<std::pair<double, std::size_t>> queue_, by_latest_;  // of the same jobs
-  std::priority_queue<Running> running_;
-  double wait_h_ = 0;
-  StarburstResult result_;
-};
+  result.mean_wait_h = static_cast<double>(wait_us) / us_per_h / static_cast<double>(jobs.size());
+  return result;
+}
 
 }  // namespace
 
@@ -165,7 +90,16 @@ std::vector<StarburstPolicy> starburst_policies(const std::vector<StarburstJob>&
 
 StarburstResult run_starburst(const std::vector<StarburstJob>& jobs, const StarburstPolicy& policy,
                               const StarburstOptions& options) {
-  return StarburstRun(jobs, policy, options).run();
+  if (jobs.empty()) return {};
+  const JobTable table = table_of(jobs);
+  const Cluster cluster = cluster_of(options.nodes, options.gpus_per_node), cloud = cloud_for(table);
+  const SiteWorld world = world_of(options);
+  const StarburstQueue queue{.loop = policy.loop, .shortest_first = policy.shortest_first};
+  const std::vector<SiteSetup> sites{{.cluster = &cluster, .policy = AnyPolicy(queue)},
+                                     {.cluster = &cloud, .policy = AnyPolicy(StarburstQueue{.loop = true})}};
+  Federation federation(table, world, sites, AnyRouter(BurstRouter{.policy = policy.waiting, .cloud = cloud_site}));
+  federation.run([](SiteId, const OracleView&, std::span<const Event>) {});
+  return result_of(federation, table, options);
 }
 
 }  // namespace gpusched

@@ -2,7 +2,8 @@
 /// The simulator of Starburst (Luo et al., USENIX ATC 2024, Table 4; github.com/michaelzhiluo/starburst, skyburst):
 /// jobs that wait for nodes of GPUs, and go to a cloud that always has room when they have waited for long enough.
 ///
-/// It is not the engine: time is a floating-point number of hours. Rules, quirks included:
+/// It is a Federation of a cluster (StarburstQueue) and a cloud, with BurstRouter between them; times are rounded to
+/// microseconds. Rules, quirks included:
 ///  - the order of an instant: ends, jobs that go to the cloud, arrivals, then one pass over the queue;
 ///  - the queue is in order of arrival (fifo) or of run time (sjf), equals as they joined it; a job that does not fit
 ///    ends the pass, or is passed over ("loop");

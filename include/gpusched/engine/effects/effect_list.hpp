@@ -135,8 +135,9 @@ class EffectList {
     return found;
   }
 
-  /// When something happens next, where the engine's own next event comes at `own`; Time::max(): never.
-  [[nodiscard]] Time next_time(Time own) const {
+  /// When something happens next, where the engine's own next event comes at `own`; Time::max(): never. `goes_on`: the
+  /// run does, whatever is to happen here.
+  [[nodiscard]] Time next_time(Time own, bool goes_on) const {
     Time next = own;
     for_each([&](const auto& effect) {
       if constexpr (
@@ -144,7 +145,7 @@ class EffectList {
         next = std::min(next, effect.next_time());
       }
     });
-    bool goes_on = next != Time::max();
+    goes_on = goes_on || next != Time::max();
     for_each([&](const auto& effect) {
       if constexpr (requires { effect.is_endless; }) goes_on = goes_on || effect.is_awaited();
     });

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Federation: several sites in one run. One engine and one policy a site, a router between them, and links over which
+/// data follows jobs. A value, as engines are: a copy runs on independently. Borrows the JobTable, the SiteWorld, and
+/// the clusters and RunInputs of its sites.
+///
+///   Federation federation(jobs, world, sites, AnyRouter(LeastLoaded{}));
+///   federation.run([](SiteId, const OracleView&, std::span<const Event>) {});
+///
+/// A federation of one site is simulate() of that site, event by event.
+///
+/// The order of an instant: sites by SiteId apply the ends and effects that are due; jobs whose last transfer is over
+/// join, by id; jobs that were to go elsewhere by now leave (Route::until); jobs whose last predecessor ended, by id,
+/// then jobs submitted, by id, are routed; at a multiple of FederationOptions::every waiting jobs are routed anew;
+/// sites on which something happened let their policies decide, by SiteId.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpusched/policy/policy.hpp"
+#include "gpusched/policy/progress_watch.hpp"
+#include "gpusched/sites/router.hpp"
+
+namespace gpusched {
+
+/// What a site runs on. Pointers are borrowed.
+struct SiteSetup {
+  const Cluster* cluster = nullptr;  ///< its machines
+  AnyPolicy policy;                  ///< who decides there
+  EngineOptions options = {};        ///< not one_event_a_step
+  RunInputs inputs = {};             ///< without changes of jobs; the window of measured jobs is all
+};
+
+/// Why a run ended.
+enum class FederationEnd : std::uint8_t {
+  finished,      ///< every job ended
+  waits,         ///< jobs are left waiting for ever
+  goes_on,       ///< it would go on for ever
+  stopped,       ///< somebody wanted it to
+  wrong_router,  ///< the router sent a job where it may not run: wrong_route()
+};
+
+/// See the head of this file.
+class Federation {
+ public:
+  /// Before the first event. `sites`: by SiteId. Precondition: as many as world.sites, at least one job.
+  Federation(const JobTable& jobs, const SiteWorld& world, const std::vector<SiteSetup>& sites, AnyRouter router,
+             const FederationOptions& options = {})
+      : router_(std::move(router)), options_(options) {
+    state_.jobs = &jobs;
+    state_.world = &world;
+    state_.now = jobs.submit(JobId{0});
+    state_.network = SiteNetwork(world);
+    state_.loads.resize(sites.size());
+    state_.fits.resize(sites.size());
+    state_.bytes_in.resize(sites.size());
+    state_.bytes_out.resize(sites.size());
+    state_.tracks.resize(jobs.size());
+    for (std::uint32_t i = 0; i < jobs.size() && !jobs.dependencies().is_empty(); ++i) {
+      state_.tracks[i].open = static_cast<std::uint32_t>(jobs.dependencies().of(JobId{i}).size());
+    }
+    for (const SiteSetup& site : sites) {
+      GPUSCHED_ASSERT(site.inputs.changes == nullptr && !site.options.one_event_a_step, "sites do not take that");
+      RunInputs inputs = site.inputs;
+      inputs.hosted = true;
+      state_.clusters.push_back(site.cluster);
+      state_.engines.emplace_back(jobs, *site.cluster, site.options, inputs);
+      policies_.push_back(site.policy);
+      progress_.emplace_back(state_.engines.back().view());
+      next_.push_back(state_.engines.back().next_event_time());
+    }
+    touched_.resize(sites.size());
+    if (options_.every > Time{}) next_round_ = state_.now + options_.every;
+  }
+
+  /// Runs to the end. `watch(site, view, events)` sees what an Observer of simulate() would, site by site;
+  /// `stopped()` is asked now and then.
+  template <class Watch, class Stopped = bool (*)()>
+  FederationEnd run(
+      Watch watch, Stopped stopped = [] { return false; }) {
+    for (std::uint64_t steps = 1;; ++steps) {
+      if (steps % 256 == 0 && stopped()) return FederationEnd::stopped;
+      const Time next = next_time();
+      if (next == Time::max()) break;
+      state_.now = next;
+      move_sites(next);
+      end_transfers();
+      hand_over();
+      route_new();
+      if (next == next_round_) route_again();
+      if (wrong_route_ != no_job) return FederationEnd::wrong_router;
+      if (!decide(watch)) return FederationEnd::goes_on;
+    }
+    return state_.done == state_.jobs->size() ? FederationEnd::finished : FederationEnd::waits;
+  }
+
+  /// The engine of a site: what it tells of a job holds for jobs that ended there.
+  [[nodiscard]] const Engine& engine(SiteId site) const { return state_.engines[site]; }
+  /// Number of sites.
+  [[nodiscard]] SiteId site_count() const { return state_.site_count(); }
+  /// Where the job ended; before, where it is or travels to; no_site before it was routed.
+  [[nodiscard]] SiteId site_of(JobId job) const { return state_.tracks[index(job)].site; }
+  /// When it was submitted, or the last job that it waits for had ended.
+  [[nodiscard]] Time eligible(JobId job) const { return state_.tracks[index(job)].eligible; }
+  /// When it joined the queue of its last site. What passed since eligible() went by on links and at other sites.
+  [[nodiscard]] Time joined(JobId job) const { return state_.tracks[index(job)].joined; }
+  /// How often it was sent elsewhere after its first routing.
+  [[nodiscard]] std::uint32_t moves(JobId job) const { return state_.tracks[index(job)].moves; }
+  /// All transfers, by their beginning.
+  [[nodiscard]] const std::vector<SiteTransfer>& transfers() const { return state_.transfers; }
+  /// Bytes that came to a site so far, and that left it.
+  /// \{
+  [[nodiscard]] SiteSum bytes_in(SiteId site) const { return state_.bytes_in[site]; }
+  [[nodiscard]] SiteSum bytes_out(SiteId site) const { return state_.bytes_out[site]; }
+  /// \}
+  /// Jobs that ended, and those that did at that site.
+  /// \{
+  [[nodiscard]] std::uint32_t finished() const { return state_.done; }
+  [[nodiscard]] std::uint32_t finished(SiteId site) const { return state_.loads[site].done; }
+  /// \}
+  /// The present instant.
+  [[nodiscard]] Time now() const { return state_.now; }
+  /// What the router sees.
+  [[nodiscard]] RouterView view() const { return RouterView(state_); }
+  /// The job that the router sent where it may not run; no_job: none.
+  [[nodiscard]] JobId wrong_route() const { return wrong_route_; }
+
+  /// All of it, for those who check.
+  [[nodiscard]] const detail::SiteState& state() const { return state_; }
+
+  /// True when all counts of who is where agree with the engines. O(jobs + sites).
+  [[nodiscard]] bool consistent() const {
+    std::vector<detail::SiteLoad> loads(state_.loads.size());
+    std::uint32_t done = 0;
+    for (std::uint32_t i = 0; i < state_.jobs->size(); ++i) {
+      const detail::JobTrack& track = state_.tracks[i];
+      if (track.stage == Stage::future) continue;
+      const JobPhase phase = state_.engines[track.site].view().phase(JobId{i});
+      if (track.stage == Stage::done) {
+        ++done;
+        ++loads[track.site].done;
+        if (phase != JobPhase::done) return false;
+        continue;
+      }
+      if (track.stage == Stage::there && phase != JobPhase::pending && phase != JobPhase::running) return false;
+      if ((track.stage == Stage::travels) != (phase == JobPhase::future)) return false;
+      ++loads[track.site].jobs;
+      loads[track.site].asked += state_.jobs->shape(JobId{i}).gpu_milli();
+      loads[track.site].backlog += SiteSum{state_.jobs->shape(JobId{i}).gpu_milli()} * track.predicted_us;
+    }
+    for (std::size_t site = 0; site < loads.size(); ++site) {
+      const detail::SiteLoad& kept = state_.loads[site];
+      if (kept.jobs != loads[site].jobs || kept.asked != loads[site].asked || kept.done != loads[site].done ||
+          kept.backlog != loads[site].backlog || !state_.engines[site].consistent()) {
+        return false;
+      }
+    }
+    return done == state_.done;
+  }
+
+ private:
+  using Stage = detail::JobTrack::Stage;
+  using Due = std::pair<std::int64_t, std::uint32_t>;  // microseconds, and what
+  using DueQueue = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
+
+  [[nodiscard]] Time next_time() const {
+    Time next = std::min(state_.network.next_time(), due(arriving_));
+    next = std::min(next, due(leaving_));
+    for (const Time of_site : next_) next = std::min(next, of_site);
+    // Routing anew alone keeps no run going.
+    return next == Time::max() ? next : std::min(next, next_round_);
+  }
+  static Time due(const DueQueue& queue) { return queue.empty() ? Time::max() : Time{queue.top().first}; }
+
+  // ---- the parts of an instant ----
+
+  void move_sites(Time now) {
+    for (SiteId site = 0; site < state_.site_count(); ++site) {
+      if (next_[site] <= now) move(site);
+    }
+  }
+
+  // Applies what is due at a site.
+  void move(SiteId site) {
+    Engine& engine = state_.engines[site];
+    if (state_.done < state_.jobs->size() || is_over_)
+      expect(site);  // else end_all() does, when the instant is applied
+    const bool moved = engine.advance_to(state_.now);
+    progress_[site].observe(engine.view(), engine.events());
+    touched_[site] = true;
+    if (!moved) return;
+    for (const Event& event : engine.events()) {
+      if (event.kind == EventKind::finish) end(event.job, site);
+    }
+  }
+
+  // A site is over when all jobs have ended, wherever.
+  void expect(SiteId site) {
+    const std::uint32_t here = state_.loads[site].done;
+    const std::uint32_t all = state_.jobs->size() - (state_.done - here);
+    const bool others_go_on = all - here > state_.loads[site].jobs;
+    state_.engines[site].expect(all, others_go_on);
+  }
+
+  // The instant is applied at the site, if nothing was due there.
+  Engine& at_now(SiteId site) {
+    if (!touched_[site]) move(site);
+    return state_.engines[site];
+  }
+
+  void end(JobId job, SiteId site) {
+    detail::JobTrack& track = state_.tracks[index(job)];
+    state_.add_load(job, site, -1);
+    track.stage = Stage::done;
+    ++state_.loads[site].done;
+    ++state_.done;
+    state_.predictor.learn(state_.engines[site].view(), job);
+    if (state_.jobs->dependencies().is_empty()) return;
+    for (const JobId after : state_.jobs->successors().of(job)) {
+      detail::JobTrack& waiting = state_.tracks[index(after)];
+      if (--waiting.open == 0 && index(after) < submitted_) ready_.push_back(after);
+    }
+  }
+
+  void end_transfers() {
+    while (state_.network.next_time() == state_.now) {
+      const SiteNetwork::Flow flow = state_.network.pop();
+      const std::uint32_t transfer = flows_.at({flow.link, flow.number});
+      flows_.erase({flow.link, flow.number});
+      SiteTransfer& moved = state_.transfers[transfer];
+      moved.moved = state_.now;
+      moved.end = later_by(state_.now, state_.world->link(moved.from, moved.to)->round_trip);
+      arriving_.push({moved.end.us, 2 * transfer});
+    }
+    std::vector<JobId> there;
+    while (due(arriving_) == state_.now) {
+      const std::uint32_t what = arriving_.top().second;
+      arriving_.pop();
+      if (what % 2 == 1) {  // a job's own journey
+        if (--state_.tracks[what / 2].missing == 0) there.push_back(JobId{what / 2});
+        continue;
+      }
+      const SiteTransfer& moved = state_.transfers[what / 2];
+      detail::ItemAtSite& item = state_.items[state_.key(moved.what, moved.number, moved.to)];
+      item.is_here = true;
+      state_.bytes_in[moved.to] += moved.bytes;
+      for (const JobId job : std::exchange(item.waiting, {})) {
+        if (--state_.tracks[index(job)].missing == 0) there.push_back(job);
+      }
+    }
+    std::sort(there.begin(), there.end());
+    for (const JobId job : there) join(job);
+  }
+
+  void join(JobId job) {
+    detail::JobTrack& track = state_.tracks[index(job)];
+    Engine& engine = at_now(track.site);
+    track.stage = Stage::there;
+    track.joined = state_.now;
+    engine.join(job);
+    if (track.until < state_.now) leaving_.push({state_.now.us, index(job)});  // it was on its way for too long
+  }
+
+  // Jobs that have not begun by when they were to.
+  void hand_over() {
+    while (!leaving_.empty() && leaving_.top().first <= state_.now.us) {
+      const JobId job{leaving_.top().second};
+      leaving_.pop();
+      const detail::JobTrack& track = state_.tracks[index(job)];
+      if (track.until > state_.now || !may_leave(job)) continue;
+      send(job, {.site = track.then});
+    }
+  }
+
+  // It waits, and never ran.
+  [[nodiscard]] bool may_leave(JobId job) const {
+    const detail::JobTrack& track = state_.tracks[index(job)];
+    if (track.stage != Stage::there) return false;
+    const Engine& engine = state_.engines[track.site];
+    return engine.first_start(job) == Time::max() && engine.view().phase(job) == JobPhase::pending;
+  }
+
+  void route_new() {
+    std::sort(ready_.begin(), ready_.end());
+    for (const JobId job : std::exchange(ready_, {})) route(job);
+    const auto submits = state_.jobs->submits();
+    while (submitted_ < submits.size() && submits[submitted_] <= state_.now) {
+      const JobId job{submitted_++};
+      if (state_.tracks[index(job)].open == 0) route(job);
+    }
+  }
+
+  void route(JobId job) {
+    detail::JobTrack& track = state_.tracks[index(job)];
+    track.eligible = state_.now;
+    track.predicted_us = state_.predicted(job).us;
+    const Route route = router_.route(RouterView(state_), job);
+    if (may_go(job, route)) {
+      send(job, route);
+    } else if (wrong_route_ == no_job) {
+      wrong_route_ = job;
+    }
+  }
+
+  [[nodiscard]] bool may_go(JobId job, const Route& route) const {
+    const auto runs_at = [&](SiteId site) {
+      return site < state_.site_count() && RouterView(state_).may_run(job, site);
+    };
+    if (route.until == Time::max()) return runs_at(route.site);
+    const bool goes_on = route.site == route.then || state_.world->link(route.site, route.then) != nullptr;
+    return route.site < state_.site_count() && state_.is_reachable(job, route.site) && goes_on && runs_at(route.then);
+  }
+
+  void route_again() {
+    next_round_ = next_round_ + options_.every;
+    std::vector<JobId> waiting;
+    for (SiteId site = 0; site < state_.site_count(); ++site) {
+      const View view = state_.engines[site].view();
+      for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+        for (const JobId job : view.queue(queue)) waiting.push_back(job);
+      }
+    }
+    for (const JobId job : waiting) {
+      const detail::JobTrack& track = state_.tracks[index(job)];
+      if (!may_leave(job) || track.moves >= options_.most_moves) continue;
+      const SiteId here = track.site;
+      state_.add_load(job, here, -1);  // as if it came anew
+      const Route route = router_.route(RouterView(state_), job);
+      state_.add_load(job, here, 1);
+      if (route.site != here && may_go(job, route)) send(job, route);
+    }
+  }
+
+  // Sends the job to a site, with what it needs there.
+  void send(JobId job, const Route& route) {
+    detail::JobTrack& track = state_.tracks[index(job)];
+    const SiteId from = state_.place_of(job);
+    if (track.site != no_site) {
+      state_.add_load(job, track.site, -1);
+      if (track.site != route.site) {
+        at_now(track.site).leave(job);
+        ++track.moves;
+      }
+    }
+    track.site = route.site;
+    track.until = route.until;
+    track.then = route.then;
+    track.stage = Stage::travels;
+    state_.add_load(job, route.site, 1);
+    if (route.until != Time::max()) leaving_.push({std::max(route.until, state_.now).us, index(job)});
+    if (from != route.site) travel(job, state_.world->link(from, route.site)->round_trip);
+    state_.for_each_need(job, [&](SiteItem what, std::uint32_t number) { fetch(job, what, number); });
+    if (track.missing == 0) join(job);
+  }
+
+  void travel(JobId job, Time round_trip) {
+    if (round_trip == Time{}) return;
+    ++state_.tracks[index(job)].missing;
+    arriving_.push({later_by(state_.now, round_trip).us, 2 * index(job) + 1});
+  }
+
+  // Lets the job wait for something that is not at its site.
+  void fetch(JobId job, SiteItem what, std::uint32_t number) {
+    detail::JobTrack& track = state_.tracks[index(job)];
+    if (state_.is_at(what, number, track.site)) return;
+    ++track.missing;
+    if (!state_.is_on_its_way(what, number, track.site)) begin_transfer(what, number, track.site);
+    state_.items[state_.key(what, number, track.site)].waiting.push_back(job);
+  }
+
+  void begin_transfer(SiteItem what, std::uint32_t number, SiteId to) {
+    const SiteId from = state_.source(what, number, to);
+    const std::int64_t bytes = state_.bytes_of(what, number);
+    state_.items[state_.key(what, number, to)] = {};
+    state_.bytes_out[from] += bytes;
+    const SiteNetwork::Flow flow = state_.network.begin(state_.now, from, to, bytes);
+    flows_[{flow.link, flow.number}] = static_cast<std::uint32_t>(state_.transfers.size());
+    state_.transfers.push_back(
+        {.what = what, .number = number, .from = from, .to = to, .bytes = bytes, .begin = state_.now});
+  }
+
+  // The policies of all sites where something happened. False: one would go on for ever.
+  template <class Watch>
+  bool decide(Watch& watch) {
+    bool goes_on = false;
+    if (state_.done == state_.jobs->size() && !is_over_) end_all();
+    for (SiteId site = 0; site < state_.site_count(); ++site) {
+      if (!touched_[site]) continue;
+      touched_[site] = false;
+      Engine& engine = state_.engines[site];
+      const OracleView view = engine.view();
+      if (!engine.events().empty()) {
+        watch(site, view, engine.events());
+        Decision decision = engine.decision();
+        policies_[site].decide(view, decision);
+        engine.apply();
+      }
+      if (!engine.events().empty()) {
+        watch(site, view, engine.events());
+        progress_[site].observe(view, engine.events());
+      }
+      goes_on = goes_on || progress_[site].endless();
+      expect(site);
+      next_[site] = engine.next_event_time();
+    }
+    return !goes_on;
+  }
+
+  // All sites end at the same instant, that of the last job's end.
+  void end_all() {
+    next_round_ = Time::max();
+    for (SiteId site = 0; site < state_.site_count(); ++site) {
+      at_now(site);
+      expect(site);
+    }
+    is_over_ = true;
+  }
+
+  detail::SiteState state_;
+  std::vector<AnyPolicy> policies_;
+  AnyRouter router_;
+  FederationOptions options_;
+  std::vector<detail::ProgressWatch> progress_;
+  std::vector<Time> next_;     // event, by site
+  std::vector<char> touched_;  // by site: this instant is applied there, and it is yet to decide
+  std::uint32_t submitted_ = 0;
+  std::vector<JobId> ready_;  // the last job that they wait for has ended
+  DueQueue leaving_;          // jobs by Route::until
+  DueQueue arriving_;         // 2 * transfer, or 2 * job + 1: when it is there
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> flows_;  // transfers by link and number
+  Time next_round_ = Time::max();
+  bool is_over_ = false;
+  JobId wrong_route_ = no_job;
+};
+
+}  // namespace gpusched

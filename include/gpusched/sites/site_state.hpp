@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/// SiteState: everything that a run over several sites changes, but for policies and router. RouterView reads it,
+/// Federation moves it; nobody else touches it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "gpusched/engine/engine.hpp"
+#include "gpusched/policy/runtime_predictor.hpp"
+#include "gpusched/sites/site_network.hpp"
+#include "gpusched/sites/site_world.hpp"
+
+namespace gpusched {
+
+/// What a transfer moved.
+enum class SiteItem : std::uint8_t {
+  job_data,  ///< a job's own
+  output,    ///< of a job, for one after it
+  data_set,  ///< that jobs share
+};
+
+/// A transfer, as it was.
+struct SiteTransfer {
+  SiteItem what = SiteItem::job_data;  ///< what moved
+  std::uint32_t number = 0;            ///< of the job or of the data set
+  SiteId from = 0, to = 0;             ///< sites
+  std::int64_t bytes = 0;              ///< of it
+  Time begin{};                        ///< it begins to move
+  Time end = Time::max();              ///< it is there: the last byte and a round trip later; max(): on its way
+  Time moved = Time::max();            ///< the last byte has left
+};
+
+namespace detail {
+
+/// Where a job is in the run, beside what its engine knows.
+struct JobTrack {
+  enum class Stage : std::uint8_t { future, travels, there, done };
+  SiteId site = no_site;          ///< where it is, or travels to
+  SiteId then = no_site;          ///< where it goes at `until`, unless it has begun
+  Stage stage = Stage::future;    ///< which
+  std::uint16_t moves = 0;        ///< after the first routing
+  std::uint32_t missing = 0;      ///< things on their way to it
+  std::uint32_t open = 0;         ///< jobs that it waits for
+  Time eligible{};                ///< submitted, and the last of these had ended
+  Time joined = Time::max();      ///< its queue, at its last site
+  Time until = Time::max();       ///< see `then`
+  std::int64_t predicted_us = 0;  ///< its part of its site's backlog
+};
+
+/// What a router made a site busy with: jobs that wait there, run there or are on their way.
+struct SiteLoad {
+  std::uint32_t jobs = 0;  ///< of them
+  MilliGpu asked = 0;      ///< GPUs
+  SiteSum backlog = 0;     ///< those times predicted run times: thousandths of a GPU times microseconds
+  std::uint32_t done = 0;  ///< jobs that ended there
+};
+
+/// An item at a site, or on its way there.
+struct ItemAtSite {
+  bool is_here = false;
+  std::vector<JobId> waiting = {};  ///< jobs that need it there
+};
+
+struct SiteState {
+  const JobTable* jobs = nullptr;        ///< borrowed
+  const SiteWorld* world = nullptr;      ///< borrowed
+  std::vector<const Cluster*> clusters;  ///< borrowed
+  Time now{};
+  std::vector<Engine> engines;
+  std::vector<SiteLoad> loads;
+  std::vector<JobTrack> tracks;
+  SiteNetwork network;
+  RuntimePredictor predictor;
+  std::vector<SiteTransfer> transfers;  ///< all, by their beginning
+  /// Items that are not only where they were at first: [item * sites + site].
+  std::map<std::uint64_t, ItemAtSite> items;
+  mutable std::vector<std::vector<std::int8_t>> fits;  ///< [site][shape * queues + queue]: known, yes or no
+  std::vector<SiteSum> bytes_in, bytes_out;            ///< by site
+  std::uint32_t done = 0;                              ///< jobs
+
+  [[nodiscard]] SiteId site_count() const { return static_cast<SiteId>(engines.size()); }
+
+  // ---- where things are ----
+
+  /// Numbers of items: own data of jobs, their outputs, data sets.
+  [[nodiscard]] std::uint64_t item(SiteItem what, std::uint32_t number) const {
+    return std::uint64_t{jobs->size()} * static_cast<std::uint64_t>(what) + number;
+  }
+  [[nodiscard]] std::uint64_t key(SiteItem what, std::uint32_t number, SiteId site) const {
+    return item(what, number) * site_count() + site;
+  }
+  [[nodiscard]] bool is_at(SiteItem what, std::uint32_t number, SiteId site) const {
+    const auto known = items.find(key(what, number, site));
+    if (known != items.end() && known->second.is_here) return true;
+    switch (what) {
+      case SiteItem::job_data: return world->place(JobId{number}).home == site;
+      case SiteItem::output: return tracks[number].site == site && tracks[number].stage == JobTrack::Stage::done;
+      case SiteItem::data_set: break;
+    }
+    const std::vector<SiteId>& at = world->data_sets[number].at;
+    return std::find(at.begin(), at.end(), site) != at.end();
+  }
+  [[nodiscard]] bool is_on_its_way(SiteItem what, std::uint32_t number, SiteId site) const {
+    const auto known = items.find(key(what, number, site));
+    return known != items.end() && !known->second.is_here;
+  }
+  [[nodiscard]] std::int64_t bytes_of(SiteItem what, std::uint32_t number) const {
+    if (what == SiteItem::data_set) return world->data_sets[number].bytes;
+    const JobPlace place = world->place(JobId{number});
+    return what == SiteItem::job_data ? place.bytes : place.output_bytes;
+  }
+
+  /// Seconds that so many bytes take on an idle link, its round trip included.
+  static double idle_seconds(const SiteLink& link, std::int64_t bytes) {
+    return static_cast<double>(bytes) / link.bytes_per_s + to_seconds(link.round_trip);
+  }
+  /// The site that has the item and from which it would come soonest over idle links; no_site: there is no way.
+  [[nodiscard]] SiteId source(SiteItem what, std::uint32_t number, SiteId to) const {
+    SiteId best = no_site;
+    double least = 0;
+    for (SiteId from = 0; from < site_count(); ++from) {
+      const SiteLink* const link = world->link(from, to);
+      if (link == nullptr || from == to || !is_at(what, number, from)) continue;
+      const double seconds = idle_seconds(*link, bytes_of(what, number));
+      if (best == no_site || seconds < least) {
+        best = from;
+        least = seconds;
+      }
+    }
+    return best;
+  }
+
+  /// Calls visit(what, number) for each thing with bytes that the job needs where it runs.
+  template <class Visit>
+  void for_each_need(JobId job, Visit visit) const {
+    const JobPlace place = world->place(job);
+    if (place.bytes > 0) visit(SiteItem::job_data, index(job));
+    if (place.data_set != no_index && world->data_sets[place.data_set].bytes > 0) {
+      visit(SiteItem::data_set, place.data_set);
+    }
+    for (const JobId before : jobs->dependencies().of(job)) {
+      if (bytes_of(SiteItem::output, index(before)) > 0) visit(SiteItem::output, index(before));
+    }
+  }
+
+  /// Where a job is that may be sent: its home before its first routing.
+  [[nodiscard]] SiteId place_of(JobId job) const {
+    const JobTrack& track = tracks[index(job)];
+    return track.site == no_site ? world->place(job).home : track.site;
+  }
+
+  // ---- what fits where ----
+
+  /// Its gang finds room on the empty site.
+  [[nodiscard]] bool fits_empty(JobId job, SiteId site) const {
+    const View view = engines[site].view();
+    const std::size_t at = std::size_t{view.shape_id(job)} * view.queue_count() + view.queue_of(job);
+    std::vector<std::int8_t>& known = fits[site];
+    if (known.empty()) known.assign(std::size_t{view.shape_count()} * view.queue_count(), -1);
+    if (known[at] < 0) {
+      known[at] = ClusterState::fits_when_empty(*clusters[site], jobs->gpu_specs(), view.shape(job), view.queue_of(job))
+                      ? 1
+                      : 0;
+    }
+    return known[at] == 1;
+  }
+  /// There is a way for the job and all that it needs.
+  [[nodiscard]] bool is_reachable(JobId job, SiteId site) const {
+    const SiteId from = place_of(job);
+    if (from != site && world->link(from, site) == nullptr) return false;
+    bool reached = true;
+    for_each_need(job, [&](SiteItem what, std::uint32_t number) {
+      reached = reached && (is_at(what, number, site) || is_on_its_way(what, number, site) ||
+                            source(what, number, site) != no_site);
+    });
+    return reached;
+  }
+
+  // ---- loads ----
+
+  void add_load(JobId job, SiteId site, std::int64_t sign) {
+    SiteLoad& load = loads[site];
+    const MilliGpu milli = jobs->shape(job).gpu_milli();
+    load.jobs += static_cast<std::uint32_t>(sign);
+    load.asked += sign * milli;
+    load.backlog += SiteSum{sign * milli} * tracks[index(job)].predicted_us;
+  }
+  /// The run time that somebody expects who knows what users estimate and how long jobs ran that have ended.
+  [[nodiscard]] Time predicted(JobId job) const {
+    if (jobs->estimate(job) != Time::max()) return jobs->estimate(job);
+    return from_seconds(std::min(predictor.predict_seconds(jobs->vc(job), jobs->shape_id(job), jobs->user(job)), 1e9));
+  }
+};
+
+}  // namespace detail
+}  // namespace gpusched

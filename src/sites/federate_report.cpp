@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sites/federate_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <utility>
+
+#include "src/base/csv_text.hpp"
+#include "src/base/number_text.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/base/text_table.hpp"
+#include "src/sim/job_file.hpp"
+#include "src/sim/manifest.hpp"
+#include "src/sim/report.hpp"
+
+namespace gpusched {
+namespace {
+
+// What is told of a site, and of all.
+struct Figure {
+  const char* name;
+  double (*of)(const SiteAccount&);
+};
+
+double mean_s(SiteSum us, std::uint32_t jobs) {
+  return jobs == 0 ? 0 : static_cast<double>(us) / (jobs * static_cast<double>(microseconds_per_second));
+}
+
+constexpr std::array<Figure, 16> figures{
+    {{"jobs", [](const SiteAccount& a) { return static_cast<double>(a.jobs); }},
+     {"gpu_hours", [](const SiteAccount& a) { return a.gpu_hours(); }},
+     {"avg_wait_s", [](const SiteAccount& a) { return mean_s(a.wait_us, a.jobs); }},
+     {"avg_data_wait_s", [](const SiteAccount& a) { return mean_s(a.data_wait_us, a.jobs); }},
+     {"avg_jct_s", [](const SiteAccount& a) { return mean_s(a.jct_us, a.jobs); }},
+     {"bytes_in", [](const SiteAccount& a) { return static_cast<double>(a.bytes_in); }},
+     {"bytes_out", [](const SiteAccount& a) { return static_cast<double>(a.bytes_out); }},
+     {"egress_usd", [](const SiteAccount& a) { return a.egress_usd(); }},
+     {"gpus_usd", [](const SiteAccount& a) { return a.rent_usd(); }},
+     {"energy_kwh", [](const SiteAccount& a) { return a.bill.kwh(); }},
+     {"carbon_kg", [](const SiteAccount& a) { return a.bill.carbon_kg(); }},
+     {"electricity_usd", [](const SiteAccount& a) { return a.bill.electricity_usd(); }},
+     {"network_kwh", [](const SiteAccount& a) { return a.network_kwh(); }},
+     {"network_carbon_kg", [](const SiteAccount& a) { return a.network_carbon_kg(); }},
+     {"total_carbon_kg", [](const SiteAccount& a) { return a.bill.carbon_kg() + a.network_carbon_kg(); }},
+     {"total_usd", [](const SiteAccount& a) { return a.egress_usd() + a.rent_usd() + a.bill.usd(); }}}};
+
+SiteAccount total_of(const RouterRun& run) {
+  SiteAccount sum;
+  for (const SiteAccount& account : run.accounts) sum += account;
+  return sum;
+}
+
+std::string sites_csv(const FederateInput& input, const RouterRun& run) {
+  std::string text = "site";
+  for (const Figure& figure : figures) text += "," + std::string(figure.name);
+  text += '\n';
+  const auto add = [&](const std::string& name, const SiteAccount& account) {
+    append_csv_field(text, name);
+    for (const Figure& figure : figures) text += "," + exact_number(figure.of(account));
+    text += '\n';
+  };
+  for (SiteId site = 0; site < run.accounts.size(); ++site) add(input.sites.world.sites[site].name, run.accounts[site]);
+  add("total", total_of(run));
+  return text;
+}
+
+std::string transfers_csv(const FederateInput& input, const RouterRun& run) {
+  constexpr std::array<const char*, 3> words{"job_data", "output", "data_set"};
+  const SiteWorld& world = input.sites.world;
+  std::string text = "what,name,from,to,bytes,begin_s,end_s,egress_usd\n";
+  for (const SiteTransfer& transfer : run.federation->transfers()) {
+    text += words[static_cast<std::size_t>(transfer.what)];
+    append_csv_field(text += ',', transfer.what == SiteItem::data_set
+                                      ? world.data_sets[transfer.number].name
+                                      : input.trace.jobs.external_id(JobId{transfer.number}));
+    append_csv_field(text += ',', world.sites[transfer.from].name);
+    append_csv_field(text += ',', world.sites[transfer.to].name);
+    append_integer(text += ',', transfer.bytes);
+    append_seconds(text += ',', transfer.begin);
+    append_seconds(text += ',', transfer.end);
+    text += "," + exact_number(static_cast<double>(egress_of(world, transfer)) / (1e6 * bytes_per_gb)) + "\n";
+  }
+  return text;
+}
+
+// The bills of jobs where they ran, and of all meters together.
+BillColumns bills_of(const Federation& federation, const JobTable& jobs) {
+  PowerAccount all;
+  bool is_known = false;
+  for (SiteId site = 0; site < federation.site_count(); ++site) {
+    if (!federation.engine(site).knows_power()) continue;
+    const PowerAccount account = power_account(federation.engine(site));
+    is_known = true;
+    all.meter += account.meter;
+    all.jobs += account.jobs;
+    for (std::size_t i = 0; i < most_bills; ++i) all.others[i] += account.others[i];
+    all.has_carbon = all.has_carbon || account.has_carbon;
+    all.has_money = all.has_money || account.has_money;
+  }
+  if (!is_known) return {};
+  std::vector<Bill> bills(jobs.size());
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const Engine& engine = federation.engine(federation.site_of(JobId{i}));
+    if (engine.knows_power()) bills[i] = engine.bill(JobId{i});
+  }
+  return bill_columns(all, bills);
+}
+
+std::string jobs_csv_of(const FederateInput& input, const RouterRun& run) {
+  const Federation& federation = *run.federation;
+  JobFile file{.engine = [&](JobId job) -> const Engine& { return federation.engine(federation.site_of(job)); },
+               .eligible = [&](JobId job) { return federation.eligible(job); }};
+  std::vector<Time> estimates;
+  for (std::uint32_t i = 0; i < input.trace.jobs.size(); ++i) {
+    const std::vector<Time>& of_site = run.estimates[federation.site_of(JobId{i})].estimates();
+    if (!of_site.empty()) estimates.push_back(of_site[i]);
+  }
+  file.estimates = estimates;
+  file.gpu_types.resize(input.trace.jobs.size());
+  for (SiteId site = 0; site < federation.site_count(); ++site) {
+    if (!input.sites.world.sites[site].is_unlimited)
+      add_gpu_types(input.sites.clusters[site], run.intervals[site].intervals(), file.gpu_types);
+  }
+  file.bills = bills_of(federation, input.trace.jobs);
+  file.more_names = ",site";
+  file.more = [&](JobId job) {
+    std::string text = ",";
+    append_csv_field(text, input.sites.world.sites[federation.site_of(job)].name);
+    return text;
+  };
+  return jobs_csv(file);
+}
+
+// A folder's name of a router's text: without what file systems and shells dislike.
+std::string folder_of(const std::string& text, std::size_t number) {
+  std::string name = std::to_string(number + 1) + "-";
+  for (const char c : text) name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' ? c : '_';
+  return name.substr(0, 80);
+}
+
+Json account_json(const SiteAccount& account) {
+  Json json = Json::object();
+  for (const Figure& figure : figures) json[figure.name] = figure.of(account);
+  json["jobs"] = account.jobs;
+  return json;
+}
+
+Json manifest_json(const FederateOptions& options, const FederateInput& input, const std::vector<RouterRun>& runs) {
+  FederateOptions copy = options;
+  Json files = Json::array(), routers = Json::array();
+  for (const std::string& path : existing_files(input.sites.files)) files.push_back(file_json(path));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    Json hashes = Json::object();
+    for (SiteId site = 0; site < runs[i].histories.size(); ++site) {
+      char hash[20];
+      std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(runs[i].histories[site].value()));
+      hashes[input.sites.world.sites[site].name] = hash;
+    }
+    routers.push_back({{"router", runs[i].router}, {"folder", folder_of(runs[i].router, i)}, {"history_hash", hashes}});
+  }
+  Json manifest = build_json();
+  manifest.update({{"config", Json::parse(fields_json(federate_fields(copy), false))},
+                   {"trace", trace_json(input.trace.report)},
+                   {"files", std::move(files)},
+                   {"seed", options.seed},
+                   {"routers", std::move(routers)},
+                   {"warnings", federate_notes(input, runs)}});
+  return manifest;
+}
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::vector<std::string> cells_of(const std::string& name, const SiteAccount& a) {
+  return {name,
+          std::to_string(a.jobs),
+          fixed(a.gpu_hours(), 1),
+          fixed(mean_s(a.wait_us, a.jobs) / 3600, 3),
+          fixed(mean_s(a.jct_us, a.jobs) / 3600, 3),
+          fixed(static_cast<double>(a.bytes_in) / bytes_per_gb, 1),
+          fixed(a.egress_usd(), 2),
+          fixed(a.egress_usd() + a.rent_usd() + a.bill.usd(), 2),
+          fixed(a.bill.carbon_kg() + a.network_carbon_kg(), 3)};
+}
+
+}  // namespace
+
+std::string federate_table(const FederateInput& input, const std::vector<RouterRun>& runs) {
+  const auto header = [](const char* first) {
+    return std::vector<std::string>{first, "jobs", "GPU h", "wait h", "JCT h", "GB in", "egress $", "all $", "kg CO2"};
+  };
+  TextTable routers(header("router"));
+  for (const RouterRun& run : runs) routers.add(cells_of(run.router, total_of(run)));
+  std::string text = routers.text();
+  for (const RouterRun& run : runs) {
+    TextTable sites(header("site"));
+    for (SiteId site = 0; site < run.accounts.size(); ++site)
+      sites.add(cells_of(input.sites.world.sites[site].name, run.accounts[site]));
+    text += "\n" + run.router + "\n" + sites.text();
+  }
+  return text + "wait and JCT (from submission to the end) are means; all $: egress, GPUs and electricity\n";
+}
+
+std::string federate_json(const FederateOptions& options, const FederateInput& input,
+                          const std::vector<RouterRun>& runs) {
+  Json list = Json::array();
+  for (const RouterRun& run : runs) {
+    Json sites = Json::array();
+    for (SiteId site = 0; site < run.accounts.size(); ++site) {
+      Json entry = {{"site", input.sites.world.sites[site].name}};
+      entry.update(account_json(run.accounts[site]));
+      sites.push_back(std::move(entry));
+    }
+    list.push_back({{"router", run.router},
+                    {"transfers", run.federation->transfers().size()},
+                    {"sites", std::move(sites)},
+                    {"total", account_json(total_of(run))},
+                    {"sim_seconds", run.sim_seconds}});
+  }
+  return json_text(Json{{"manifest", manifest_json(options, input, runs)}, {"runs", std::move(list)}});
+}
+
+std::vector<std::string> federate_notes(const FederateInput& input, const std::vector<RouterRun>& runs) {
+  std::vector<std::string> lines = left_out_lines(input.trace.report);
+  lines.insert(lines.end(), input.sites.notes.begin(), input.sites.notes.end());
+  if (!runs.empty() && runs.front().clairvoyant)
+    lines.push_back("policy " + input.policy.text + " knows true run times, which no real scheduler does");
+  return lines;
+}
+
+Result<void> write_router_files(OutputFolder& folder, const FederateInput& input, const RouterRun& run,
+                                std::size_t number) {
+  const std::string place = folder_of(run.router, number) + "/";
+  if (auto done = folder.write(place + "sites.csv", sites_csv(input, run)); !done) return done;
+  if (auto done = folder.write(place + "transfers.csv", transfers_csv(input, run)); !done) return done;
+  if (auto done = folder.write(place + "jobs.csv", jobs_csv_of(input, run)); !done) return done;
+  return folder.publish();
+}
+
+Result<void> write_federate_manifest(OutputFolder& folder, const FederateOptions& options, const FederateInput& input,
+                                     const std::vector<RouterRun>& runs) {
+  return write_files(folder, {{manifest_name, json_text(manifest_json(options, input, runs))}});
+}
+
+}  // namespace gpusched

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Reads sites, links and where jobs and data live from a JSON file. Compiled part.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "gpusched/data/job_table.hpp"
+#include "gpusched/data/node_failures.hpp"
+#include "gpusched/data/power_model.hpp"
+#include "gpusched/sites/site_world.hpp"
+
+namespace gpusched {
+
+/// What a file of sites holds, made for one table of jobs.
+struct SitesOfRun {
+  SiteWorld world = {};
+  std::vector<Cluster> clusters = {};       ///< by SiteId; of an unlimited site cloud_for()
+  std::vector<PowerModel> powers = {};      ///< by SiteId; empty ones: energy is not counted there
+  std::vector<NodeFailures> failures = {};  ///< by SiteId
+  FederationOptions options = {};
+  std::vector<std::string> files = {};  ///< that were read, the file itself first
+  std::vector<std::string> notes = {};  ///< what a user should know, one line each
+};
+
+/// Reads what `--sites` names, of which docs/sites.md describes every key:
+///   {"sites": [{"name": "eu", "cluster": "8x8", "carbon": "de.csv", "usd_per_mwh": 60, "power": "openb",
+///               "failures": "failures.json", "usd_per_gpu_h": 1.5, "uplink_mbps": 1000, "downlink_mbps": 1000},
+///              {"name": "cloud", "unlimited": true, "usd_per_gpu_h": 2.5}],
+///    "links": [{"from": "eu", "to": "cloud", "mbps": 160, "rtt_ms": 70, "usd_per_gb": 0.02},
+///              {"between": ["eu", "us"], "mbps": 160}],
+///    "home": {"by": "vc", "of": {"lab": "eu"}, "else": "eu"},
+///    "data_sets": [{"name": "images", "gb": 150, "at": ["eu"]}], "jobs": "where.csv",
+///    "network_kwh_per_gb": 0.06, "migration": {"every_s": 600, "most_moves": 1}}
+/// `jobs` is a csv with job_id and any of site, data_gb, output_gb and data_set; without it, `trace` itself where that
+/// is a csv with such columns. A job's site is that of the csv, else that of `home`, else the first. Files are relative
+/// to the folder of the JSON file. `seed`: of failures.
+///
+/// Errors: file and JSON path, or file and line, and what was expected there: an unknown site, a second link or none
+/// from any site with a data set to another site, a negative price of egress.
+Result<SitesOfRun> read_sites(const std::string& path, const std::string& trace, const JobTable& jobs,
+                              std::uint64_t seed);
+
+/// The same from the text itself; `file` is for messages, and the folder of the files that it names.
+Result<SitesOfRun> sites_from_json(std::string_view text, const std::string& file, const std::string& trace,
+                                   const JobTable& jobs, std::uint64_t seed);
+
+}  // namespace gpusched

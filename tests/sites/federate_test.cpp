@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of runs over sites: a federation of one site writes what a replay writes.
+#include "src/sites/federate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <sstream>
+#include <string>
+
+#include "src/sim/replay.hpp"
+#include "src/sim/report.hpp"
+#include "src/sim/scenario.hpp"
+#include "src/sites/federate_report.hpp"
+#include "tests/support/files.hpp"
+
+namespace gpusched::test {
+namespace {
+
+constexpr const char* jobs_csv =
+    "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user,after,deadline_s,site,data_gb\n"
+    "0,0,100,4,1000,ann,,400,eu,10\n1,0,50,8,1000,bob,,,eu,0\n2,10,200,3,1000,ann,0,,us,2\n3,20,30,1,500,cid,,300,us,"
+    "0\n"
+    "4,25,80,2,1000,bob,,,eu,5\n5,60,10,8,1000,ann,4,,us,0\n";
+constexpr const char* power =
+    R"({"gpus": {"GPU": {"idle_w": 10, "full_w": 100}}, "nodes": {"base_w": 5}, "carbon": 300})";
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Without the last column.
+std::string without_site(const std::string& csv) {
+  std::istringstream lines(csv);
+  std::string text;
+  for (std::string line; std::getline(lines, line);) text += line.substr(0, line.rfind(',')) + "\n";
+  return text;
+}
+
+// What a router wrote into the folder.
+RouterRun federate(const TempFolder& folder, FederateOptions options, const std::string& sites) {
+  options.trace = folder.path() + "/jobs.csv";
+  options.sites = folder.write("sites.json", sites);
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  const auto input = load_federate(options, registry);
+  EXPECT_TRUE(input) << input.error().to_string();
+  static const std::atomic<bool> stop = false;
+  auto run = run_router(*input, input->routers.front(), registry, stop);
+  EXPECT_TRUE(run && run->why_unfinished.empty()) << (run ? run->why_unfinished : run.error().message);
+  auto out = OutputFolder::open(folder.path() + "/out", manifest_name);
+  EXPECT_TRUE(write_router_files(*out, *input, *run, 0));
+  return *std::move(run);
+}
+
+TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
+  const TempFolder folder;
+  folder.write("jobs.csv", jobs_csv);
+  folder.write("homes.csv", "job_id,data_gb\n0,10\n");
+  for (const std::string policy : {"fifo", "fifo-skip", "sjf", "tiresias", "drf"}) {
+    Scenario scenario{.trace = folder.path() + "/jobs.csv", .cluster = "2x4", .policies = {policy}, .seed = 3};
+    scenario.conditions.power = folder.write("power.json", power);
+    const PolicyRegistry registry = PolicyRegistry::standard();
+    const auto input = load_replay(scenario, registry);
+    ASSERT_TRUE(input) << input.error().to_string();
+    ReplayProgress progress;
+    auto runs = run_replay(*input, registry, 1, {.splits = true, .job_files = true}, progress);
+    ASSERT_TRUE(runs);
+    auto out = OutputFolder::open(folder.path() + "/replay", manifest_name);
+    ASSERT_TRUE(write_policy_files(*out, *input, runs->front()));
+
+    const RouterRun run = federate(folder, {.routers = {"least-loaded"}, .policy = policy, .seed = 3},
+                                   R"({"sites": [{"name": "eu", "cluster": "2x4", "power": "power.json"}],
+                                       "home": {"by": "user"}, "jobs": "homes.csv"})");
+    EXPECT_EQ(run.histories[0].value(), runs->front().history_hash) << policy;
+    EXPECT_EQ(compute_metrics(run.federation->engine(0), run.logs[0]).avg_jct_s, runs->front().metrics.avg_jct_s);
+    EXPECT_EQ(run.accounts[0].bill.carbon_kg(), *runs->front().metrics.carbon_kg);
+    std::string replayed = text_of(folder.path() + "/replay/" + runs->front().folder + "/jobs.csv");
+    EXPECT_EQ(without_site(text_of(folder.path() + "/out/1-least-loaded/jobs.csv")), replayed) << policy;
+  }
+}
+
+TEST(Federate, FilesTellSitesAndTransfers) {
+  const TempFolder folder;
+  folder.write("jobs.csv", jobs_csv);
+  federate(folder, {.routers = {"least-loaded"}},
+           R"({"sites": [{"name": "eu", "cluster": "1x8", "usd_per_gpu_h": 2}, {"name": "us", "cluster": "1x8"}],
+               "links": [{"between": ["eu", "us"], "mbps": 8000, "rtt_ms": 100, "usd_per_gb": 0.5}]})");
+  const std::string transfers = text_of(folder.path() + "/out/1-least-loaded/transfers.csv");
+  // Jobs 0 and 1 come at once: 0 stays, 1 goes to the other site without data. Job 4 finds half of its home free.
+  EXPECT_EQ(transfers.substr(0, transfers.find('\n')), "what,name,from,to,bytes,begin_s,end_s,egress_usd");
+  const std::string sites = text_of(folder.path() + "/out/1-least-loaded/sites.csv");
+  EXPECT_EQ(sites.substr(0, 15), "site,jobs,gpu_h");
+  EXPECT_NE(sites.find("\ntotal,6,"), std::string::npos);
+  const std::string jobs = text_of(folder.path() + "/out/1-least-loaded/jobs.csv");
+  EXPECT_NE(jobs.find(",site\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpusched::test

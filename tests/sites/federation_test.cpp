@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transfers, prices and routes worked out by hand; one site against its own replay.
+#include "gpusched/sites/federation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "gpusched/policy/simulate.hpp"
+#include "gpusched/sites/site_accounts.hpp"
+#include "gpusched/watch/history_hash.hpp"
+#include "src/policies/burst/burst_router.hpp"
+#include "src/policies/seam/registry.hpp"
+#include "tests/sites/some_sites.hpp"
+
+namespace gpusched::test {
+namespace {
+
+constexpr std::int64_t gb = 1'000'000'000;
+
+// When the data of one job comes from the first site to the second.
+Time seconds_to_move(const SiteLink& link, std::int64_t bytes) {
+  const JobTable jobs = table_of_gangs({gang(0, 1, 1)});
+  SiteWorld world = linked_sites(2, link);
+  world.jobs = {{.home = 0, .bytes = bytes}};
+  const std::vector<Cluster> clusters{one_node(1), one_node(1)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(AllTo{1}));
+  EXPECT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(fault_of_sites(federation, site_accounts(federation)), std::nullopt);
+  return federation.joined(JobId{0});
+}
+
+TEST(Sites, TransfersTakeWhatTheClassesOfAwsSay) {  // design notes, section 4
+  EXPECT_EQ(seconds_to_move(link_of(50, 0.190), 100 * gb), from_seconds(16'000.19));
+  EXPECT_EQ(seconds_to_move(link_of(160, 0.070), 100 * gb), from_seconds(5'000.07));
+  EXPECT_EQ(seconds_to_move(link_of(1000), 100 * gb), from_seconds(800));
+  EXPECT_EQ(seconds_to_move(link_of(100, 0.120), 0), from_seconds(0.12));  // no data: the round trip
+}
+
+TEST(Sites, TransfersOfALinkShareItAndOthersDoNot) {
+  // Two of 10 GB at 80 Mbps, 1000 s each alone: the second begins at 500 s. The first has 5 GB left, at half the rate
+  // 1000 s more: 1500 s. The second has 5 GB left then, alone: 2000 s. The way back is another link.
+  const JobTable jobs = table_of_gangs({gang(0, 1, 1), gang(0, 1, 1), gang(500, 1, 1)});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.jobs = {{.home = 0, .bytes = 10 * gb}, {.home = 1, .bytes = 10 * gb}, {.home = 0, .bytes = 10 * gb}};
+  struct Away {
+    [[nodiscard]] static std::string_view name() { return "away"; }
+    [[nodiscard]] Route route(const RouterView& view, JobId job) const { return {1 - view.home(job)}; }
+  };
+  const std::vector<Cluster> clusters{one_node(8), one_node(8)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(Away{}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.joined(JobId{0}), whole_seconds(1500));
+  EXPECT_EQ(federation.joined(JobId{2}), whole_seconds(2000));
+  EXPECT_EQ(federation.joined(JobId{1}), whole_seconds(1000));
+}
+
+TEST(Sites, AnUplinkIsSharedMaxMinFairly) {
+  // Out of the first site 100 Mbps; to the second a link of 20 Mbps, to the third one of 200. One transfer to the
+  // second and two to the third: 20, and 40 each. 10 GB: the two are there after 2000 s, the one after 4000 s.
+  const JobTable jobs = table_of_gangs({gang(0, 1, 1), gang(0, 1, 1), gang(0, 1, 1)});
+  SiteWorld world = linked_sites(3, link_of(200));
+  world.links[1] = link_of(20);
+  world.sites[0].uplink = 100 * bytes_per_s_per_mbps;
+  world.jobs.assign(3, {.home = 0, .bytes = 10 * gb});
+  struct Spread {
+    [[nodiscard]] static std::string_view name() { return "spread"; }
+    [[nodiscard]] Route route(const RouterView&, JobId job) const { return {index(job) == 0 ? 1u : 2u}; }
+  };
+  const std::vector<Cluster> clusters{one_node(8), one_node(8), one_node(8)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(Spread{}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.joined(JobId{0}), whole_seconds(4000));
+  EXPECT_EQ(federation.joined(JobId{1}), whole_seconds(2000));
+  EXPECT_EQ(federation.joined(JobId{2}), whole_seconds(2000));
+}
+
+TEST(Sites, EgressIsPaidByTheOriginInThatDirectionAndNetworksDrawAtItsIntensity) {
+  const JobTable jobs = table_of_gangs({gang(0, 1, 1), gang(10'000, 1, 1)});
+  SiteWorld world = linked_sites(2, link_of(800));
+  world.links[1]->micro_usd_per_gb = Signal::to_micro(0.09);  // 0 to 1
+  world.links[2]->micro_usd_per_gb = Signal::to_micro(0.02);  // 1 to 0
+  world.sites[0].carbon_g_per_kwh =
+      Signal({{Time{}, Signal::to_micro(100)}, {whole_seconds(50), Signal::to_micro(300)}});
+  world.jobs = {{.home = 0, .bytes = 10 * gb}, {.home = 1, .bytes = 50 * gb}};
+  struct Away {
+    [[nodiscard]] static std::string_view name() { return "away"; }
+    [[nodiscard]] Route route(const RouterView& view, JobId job) const { return {1 - view.home(job)}; }
+  };
+  const std::vector<Cluster> clusters{one_node(8), one_node(8)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(Away{}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  const std::vector<SiteAccount> accounts = site_accounts(federation);
+  EXPECT_DOUBLE_EQ(accounts[0].egress_usd(), 0.9);
+  EXPECT_DOUBLE_EQ(accounts[1].egress_usd(), 1.0);
+  EXPECT_DOUBLE_EQ(accounts[0].network_kwh(), 0.6);         // 0.06 kWh/GB
+  EXPECT_DOUBLE_EQ(accounts[0].network_carbon_kg(), 0.12);  // 100 s, half of them at 100 g/kWh, half at 300
+  EXPECT_EQ(fault_of_sites(federation, accounts), std::nullopt);
+}
+
+TEST(Sites, JobsThatReadOneDataSetWaitForOneTransferOfIt) {
+  const JobTable jobs = table_of_gangs({gang(0, 10, 1), gang(60, 10, 1), gang(500, 10, 1)});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.data_sets = {{.name = "images", .bytes = gb, .at = {0}}};
+  world.jobs.assign(3, {.home = 1, .data_set = 0});
+  const std::vector<Cluster> clusters{one_node(8), one_node(8)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(LocalOnly{}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.transfers().size(), 1u);
+  EXPECT_EQ(federation.joined(JobId{0}), whole_seconds(100));
+  EXPECT_EQ(federation.joined(JobId{1}), whole_seconds(100));
+  EXPECT_EQ(federation.joined(JobId{2}), whole_seconds(500));
+}
+
+TEST(Sites, APipelineOverSitesMovesWhatItsStagesMake) {
+  // The first stage runs at 0 until 100 s; what it makes, 2 GB, comes to 1 in 200 s, and the second stage runs there.
+  JobRecord second = gang(0, 50, 1);
+  second.id = "1";
+  const std::vector<std::string> after{"0"};
+  second.after = after;
+  JobRecord first = gang(0, 100, 1);
+  first.id = "0";
+  const JobTable jobs = table_of_gangs({first, second});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.jobs = {{.home = 0, .output_bytes = 2 * gb}, {.home = 1}};
+  const std::vector<Cluster> clusters{one_node(8), one_node(8)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(LocalOnly{}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.eligible(JobId{1}), whole_seconds(100));
+  EXPECT_EQ(federation.joined(JobId{1}), whole_seconds(300));
+  EXPECT_EQ(federation.engine(1).end(JobId{1}), whole_seconds(350));
+}
+
+TEST(Sites, WaitingJobsMoveWhenTheyAreRoutedAnew) {
+  // Both are sent to 0 by the least load at first: each site is empty when the first comes, and the second is larger
+  // than what is left. At 100 s the second is routed anew: 1 is empty. Its 1 GB takes 100 s.
+  const JobTable jobs = table_of_gangs({gang(0, 1000, 3), gang(1, 10, 1), gang(2, 10, 2)});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.jobs.assign(3, {.home = 0, .bytes = gb});
+  struct ByClock {  // home until 50 s
+    [[nodiscard]] static std::string_view name() { return "by-clock"; }
+    [[nodiscard]] Route route(const RouterView& view, JobId) const {
+      return {view.now() < whole_seconds(50) ? 0u : 1u};
+    }
+  };
+  const std::vector<Cluster> clusters{one_node(4), one_node(4)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(ByClock{}),
+                        {.every = whole_seconds(100)});
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.site_of(JobId{0}), 0u);  // it runs, and stays
+  EXPECT_EQ(federation.site_of(JobId{1}), 0u);
+  EXPECT_EQ(federation.site_of(JobId{2}), 1u);
+  EXPECT_EQ(federation.moves(JobId{2}), 1u);
+  EXPECT_EQ(federation.joined(JobId{2}), whole_seconds(200));
+  EXPECT_EQ(federation.engine(1).end(JobId{2}), whole_seconds(210));
+  const std::vector<SiteAccount> accounts = site_accounts(federation);
+  EXPECT_EQ(accounts[1].data_wait_us, whole_seconds(198).us);
+  EXPECT_EQ(fault_of_sites(federation, accounts), std::nullopt);
+}
+
+TEST(Sites, AJobThatIsOnItsWayForTooLongGoesOnWhenItArrives) {
+  // Its home lacks its data set, which takes 100 s; after 50 s it is to go to the cloud, which has it.
+  const JobTable jobs = table_of_gangs({gang(0, 10, 1)});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.data_sets = {{.name = "images", .bytes = gb, .at = {1}}};
+  world.jobs = {{.home = 0, .data_set = 0}};
+  const std::vector<Cluster> clusters{one_node(4), cloud_for(jobs)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})),
+                        AnyRouter(BurstRouter{.policy = {BurstWait::constant, 50.0 / 3600}, .cloud = 1}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(federation.site_of(JobId{0}), 1u);
+  EXPECT_EQ(federation.joined(JobId{0}), whole_seconds(100));
+}
+
+TEST(Sites, ARouterThatSendsAJobWhereItCannotRunEndsTheRun) {
+  const JobTable jobs = table_of_gangs({gang(0, 10, 8)});
+  const SiteWorld world = linked_sites(2, link_of(80));
+  const std::vector<Cluster> clusters{one_node(8), one_node(4)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(AllTo{1}));
+  EXPECT_EQ(federation.run(nobody_watches), FederationEnd::wrong_router);
+  EXPECT_EQ(federation.wrong_route(), JobId{0});
+}
+
+TEST(Sites, RoutersChooseAsTheirRulesSay) {
+  const JobTable jobs = table_of_gangs({gang(0, 100, 6), gang(1, 100, 1), gang(2, 50, 2)});
+  SiteWorld world = linked_sites(3, link_of(80));
+  world.jobs.assign(3, {.home = 0});
+  world.jobs[1].home = 1;
+  const double carbon[] = {300, 200, 250}, price[] = {30, 50, -5};
+  for (SiteId site = 0; site < 3; ++site) {
+    world.sites[site].carbon_g_per_kwh = Signal(carbon[site]);
+    world.sites[site].usd_per_mwh = Signal(price[site]);
+  }
+  const std::vector<Cluster> clusters{one_node(8), one_node(4), one_node(3)};
+  Federation federation(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(LocalOnly{}));
+  struct Ask {  // when the third job comes: 2 GPUs are free at its home, 3 at each of the others
+    std::vector<SiteId>* answers;
+    [[nodiscard]] static std::string_view name() { return "ask"; }
+    [[nodiscard]] Route route(const RouterView& view, JobId job) const {
+      if (index(job) == 2) {
+        *answers = {LocalOnly{}.route(view, job).site,
+                    MostAvailable{}.route(view, job).site,
+                    LeastLoaded{}.route(view, job).site,
+                    ShortestCompletion{}.route(view, job).site,
+                    LowestSignal{SiteSignal::carbon}.route(view, job).site,
+                    LowestSignal{SiteSignal::price}.route(view, job).site,
+                    NearestInTime{}.route(view, job).site};
+      }
+      return {view.home(job)};
+    }
+  };
+  std::vector<SiteId> answers;
+  Federation asked(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(Ask{&answers}));
+  ASSERT_EQ(asked.run(nobody_watches), FederationEnd::finished);
+  EXPECT_EQ(answers, (std::vector<SiteId>{0, 1, 2, 0, 1, 2, 0}));
+}
+
+// ---- one site ----
+
+struct Outcome {
+  bool finished = false;
+  std::uint64_t history = 0, events = 0;
+  std::vector<Time> starts, ends, ran;
+  SiteSum meter = 0, jobs = 0;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+Outcome outcome_of(const Engine& engine, bool finished, std::uint64_t history) {
+  Outcome outcome{
+      .finished = finished, .history = history, .events = engine.events_seen(), .starts = {}, .ends = {}, .ran = {}};
+  for (std::uint32_t i = 0; i < engine.jobs().size(); ++i) {
+    outcome.starts.push_back(engine.first_start(JobId{i}));
+    outcome.ends.push_back(engine.end(JobId{i}));
+    outcome.ran.push_back(engine.ran(JobId{i}));
+  }
+  if (engine.knows_power()) {
+    outcome.meter = engine.power().meter().nj;
+    outcome.jobs = engine.power().jobs_bill().nj;
+  }
+  return outcome;
+}
+
+JobTable drawn_jobs(Rng& rng) {
+  JobTableBuilder builder;
+  std::int64_t submit = 0;
+  const std::uint64_t count = 2 + rng.below(25);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    JobRecord job =
+        gang(submit, 1 + static_cast<std::int64_t>(rng.below(60)), 1 + static_cast<std::uint32_t>(rng.below(6)));
+    const std::string id = std::to_string(i), user = "u" + std::to_string(rng.below(3));
+    job.id = id;
+    job.user = job.group = user;
+    job.priority = static_cast<std::int32_t>(rng.below(3));
+    job.deadline = job.submit + job.work + job.work;
+    job.start = job.submit;
+    std::vector<std::string> after;
+    if (i > 0 && rng.below(5) == 0) after.push_back(std::to_string(rng.below(i)));
+    job.after = after;
+    builder.add(job);
+    submit += static_cast<std::int64_t>(rng.below(12));
+  }
+  auto table = std::move(builder).build();
+  EXPECT_TRUE(table);
+  return *std::move(table);
+}
+
+// Sleeping nodes and perhaps a cap that is low for a minute.
+PowerModel drawn_power(const Cluster& cluster, bool with_cap) {
+  PowerModel model;
+  model.gpus = {{.load = {.idle_w = 30, .full_w = 300}}};
+  model.kinds = {{.base_w = 100, .sleep = {.after = whole_seconds(20), .asleep_w = 5, .wake = whole_seconds(3)}}};
+  model.kind_of.assign(cluster.nodes.size(), 0);
+  model.places = {{.carbon_g_per_kwh = Signal(std::vector<Signal::Step>{{Time{}, 1000}, {whole_seconds(40), 2000}})}};
+  if (with_cap) {
+    const auto low = Signal::to_micro(900), high = Signal::to_micro(9000);
+    model.caps = {{.watts = Signal(std::vector<Signal::Step>{
+                       {Time{}, high}, {whole_seconds(30), low}, {whole_seconds(90), high}})}};
+    model.rule = CapRule::admit;
+  }
+  return model;
+}
+
+TEST(Sites, AFederationOfOneSiteIsItsReplayUnderEveryPolicy) {
+  const PolicyRegistry registry = PolicyRegistry::standard();
+  std::uint32_t compared = 0;
+  for (const PolicyInfo& info : registry.rows()) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      Rng rng = Rng(seed).split("one site").split(info.name);
+      const JobTable jobs = drawn_jobs(rng);
+      const Cluster cluster{.nodes = std::vector<Node>(3, Node{.gpus = 4})};
+      const PolicySpec spec{.text = info.name, .name = info.name, .given = {}};
+      const PolicyContext context{.jobs = &jobs, .cluster = &cluster, .seed = seed};
+      auto policy = registry.make(spec, context);
+      if (!policy) continue;  // it needs a file, or a column that these jobs lack
+      EngineOptions options{.seed = seed};
+      options.preemption = {.checkpoint = whole_seconds(1), .restart = whole_seconds(2)};
+      NodeFailures failures;
+      const std::vector<NodeChange> changes{{.time = whole_seconds(15), .node = NodeId{1}, .up = false},
+                                            {.time = whole_seconds(70), .node = NodeId{1}, .up = true},
+                                            {.time = whole_seconds(100'000), .node = NodeId{2}, .up = false}};
+      failures.add_changes(changes);
+      const PowerModel power = drawn_power(cluster, info.name == "fifo" || info.name == "srtf");
+      const RunInputs inputs{.failures = seed == 1 ? &failures : nullptr, .power = seed == 2 ? &power : nullptr};
+
+      Engine engine(jobs, cluster, options, inputs);
+      HistoryHash history;
+      AnyPolicy alone = *policy;
+      const bool finished = simulate(engine, alone, history);
+      if (!finished) continue;  // a policy of throughputs, say, may leave jobs for ever
+
+      SiteWorld world;
+      world.sites = {{.name = "only"}};
+      const std::vector<SiteSetup> sites{
+          {.cluster = &cluster, .policy = *policy, .options = options, .inputs = inputs}};
+      Federation federation(jobs, world, sites, AnyRouter(LeastLoaded{}));
+      HistoryHash same;
+      const FederationEnd end = federation.run(
+          [&](SiteId, const OracleView& view, std::span<const Event> events) { same.observe(view, events); });
+      ASSERT_EQ(outcome_of(federation.engine(0), end == FederationEnd::finished, same.value()),
+                outcome_of(engine, finished, history.value()))
+          << info.name << " seed " << seed;
+      ASSERT_TRUE(federation.consistent());
+      ASSERT_EQ(fault_of_sites(federation, site_accounts(federation)), std::nullopt) << info.name << " seed " << seed;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 100u);
+}
+
+TEST(Sites, IdleSitesMeterUntilTheLastJobAnywhereEnds) {
+  const JobTable jobs = table_of_gangs({gang(0, 10, 1), gang(0, 1000, 1)});
+  SiteWorld world = linked_sites(2, link_of(80));
+  world.jobs = {{.home = 0}, {.home = 1}};
+  const std::vector<Cluster> clusters{one_node(1), one_node(1)};
+  PowerModel power;
+  power.gpus = {{.load = {.idle_w = 0, .full_w = 100}}};
+  power.kinds = {{.base_w = 50, .sleep = {.after = whole_seconds(100), .asleep_w = 10}}};
+  power.kind_of = {0};
+  std::vector<SiteSetup> sites = setups(clusters, AnyPolicy(Fifo{}));
+  for (SiteSetup& site : sites) site.inputs.power = &power;
+  Federation federation(jobs, world, sites, AnyRouter(LocalOnly{}));
+  ASSERT_EQ(federation.run(nobody_watches), FederationEnd::finished);
+  const std::vector<SiteAccount> accounts = site_accounts(federation);
+  EXPECT_EQ(fault_of_sites(federation, accounts), std::nullopt);
+  // 10 s busy, 100 s idle, asleep for the rest of the 1000 s: 150 x 10 + 50 x 100 + 10 x 890 J.
+  EXPECT_DOUBLE_EQ(accounts[0].bill.kwh() * 3.6e6, 1500 + 5000 + 8900);
+  EXPECT_DOUBLE_EQ(accounts[1].bill.kwh() * 3.6e6, 150'000);
+}
+
+TEST(Sites, ACopyRunsOnAsTheOriginal) {
+  Rng rng = Rng(1).split("copy");
+  const JobTable jobs = drawn_jobs(rng);
+  SiteWorld world = linked_sites(3, link_of(80, 0.5));
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) world.jobs.push_back({.home = i % 3, .bytes = gb / 50});
+  const std::vector<Cluster> clusters{one_node(8), one_node(8), one_node(8)};
+  Federation whole(jobs, world, setups(clusters, AnyPolicy(Fifo{})), AnyRouter(LeastLoaded{}));
+  Federation copy = whole;
+  std::uint32_t looks = 0;
+  const auto soon = [&] { return ++looks > 0; };  // after the first 256 steps, or at the end
+  whole.run(nobody_watches);
+  copy.run(nobody_watches, soon);
+  Federation rest = copy;
+  rest.run(nobody_watches);
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    const JobId job{i};
+    EXPECT_EQ(rest.site_of(job), whole.site_of(job));
+    EXPECT_EQ(rest.engine(rest.site_of(job)).end(job), whole.engine(whole.site_of(job)).end(job));
+  }
+}
+
+}  // namespace
+}  // namespace gpusched::test

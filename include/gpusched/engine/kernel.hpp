@@ -81,7 +81,7 @@ class Kernel : public SavedStates {
   }
   /// A host takes a job out that waits and never ran.
   GPUSCHED_RARE void leave(JobId job) {
-    state.unlink(state.queues[state.queue_of(job)], job);
+    state.leave_queue(job);
     state[job].phase = JobPhase::future;
     state.effects.get<Dependencies>().let_out(job);
     emit({EventKind::withdraw, job});

@@ -95,6 +95,14 @@ def write(folder, files, options):
     (folder / "options").write_text(options + "\n")
 
 
+SERVICES = {"services": [
+    {"name": "chat", "requests": {"rate_per_s": 0.5, "duration_s": 3000}, "serves": {"mean_s": 3}, "at_once": 2, "timeout_s": 20,
+     "promise": {"part": 0.9, "within_s": 15}, "replica": {"gpus": 2}, "least": 0, "most": 4,
+     "autoscaler": {"rule": "kpa", "concurrency": 2}, "start": {"cold_s": 10, "warm_s": 2, "keep_warm_s": 200}},
+    {"name": "drive", "begin_s": 100, "requests": {"rate_per_s": 2, "duration_s": 2000, "arrivals": "even"},
+     "serves": {"batch_s": [0.1, 0.15, 0.18], "delay_s": 0.2}, "lost": "drop", "replica": {"gpus": 1}, "most": 2}]}
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     plain, submitted = jobs(Draws(1), 300, False, False, False)
@@ -106,6 +114,7 @@ def main():
              "laws.json": LAWS, "throughputs.csv": "\n".join(THROUGHPUTS) + "\n", "mixed.json": MIXED, "turns.json": TURNS,
              "mig.json": MIG, "stages.json": STAGES, "elastic.json": ELASTIC,
              "moving.json": STAGES | {"checkpoint_gib_per_gpu": 3}}
+    files["services.json"] = SERVICES
     worlds = {
         "failures": ({}, f"--cluster 6x4 --failures down.csv {COSTS}"),
         "laws": ({}, f"--cluster 6x4 --failures laws.json {PERIODIC}"),
@@ -120,6 +129,7 @@ def main():
         "linked": ({"jobs.csv": linked}, f"--cluster 6x4 {COSTS}"),
         "speeds": ({}, f"--cluster mixed.json {SPEEDS} --placement fastest {COSTS}"),
         "spans": ({}, f"--cluster mixed.json --span-speed nodes=0.8,racks=0.5 {COSTS}"),
+        "services": ({}, f"--cluster 6x4 --services services.json --failures down.csv {COSTS}"),
         "everything": ({"jobs.csv": every, "changes.csv": changes(Draws(7), submitted_every)},
                        f"--cluster mixed.json {SPEEDS} --interference throughputs --span-speed nodes=0.8,racks=0.5 --stages "
                        f"stages.json --failures laws.json --changes changes.csv {PERIODIC}"),

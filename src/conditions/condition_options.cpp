@@ -12,6 +12,7 @@ namespace {
 
 // Why `serve` lacks what happens to jobs and nodes of the host.
 constexpr const char* host_fails = "the host says which nodes go down and come back";
+constexpr const char* of_whole_trace = "its windows begin at any time, and requests come at theirs";
 constexpr const char* host_runs = "the host runs the jobs, and says when they end";
 
 Field lacking(Field field, const char* who, const char* why) {
@@ -76,6 +77,15 @@ FieldTable all_rows(ConditionOptions& options) {
               "JSON of what nodes draw, emit and cost, and caps on that; or a ready model: " + ready_power_words(),
               &options.power},
              "the host runs the jobs, and meters what its nodes draw"),
+      lacking(
+          lacking(lacking(served({"services", "--services",
+                                  "JSON of services beside the jobs: the requests they get, their replicas, which are "
+                                  "placed as jobs are, and what sets how many there are",
+                                  &options.services},
+                                 host_runs),
+                          "search", of_whole_trace),
+                  "train", of_whole_trace),
+          "VectorEnv", of_whole_trace),
       served(
           {"kill_at_limit", "--kill-at-limit",
            "a job ends, as under Slurm, when it has run for the time that it asked for; no request, or 0, is no limit",

@@ -10,6 +10,7 @@
 #include "src/world/failure_reader.hpp"
 #include "src/world/job_change_reader.hpp"
 #include "src/world/run_input.hpp"
+#include "src/world/service_reader.hpp"
 #include "src/world/stage_reader.hpp"
 
 namespace gpusched {
@@ -81,6 +82,26 @@ Result<void> load_changes(const ConditionOptions& options, JobTable& jobs, const
   auto changes = read_job_changes(options.changes, jobs, cluster);
   if (!changes) return Unexpected{changes.error()};
   conditions.changes = *std::move(changes);
+  return {};
+}
+
+// First of all: its replicas become rows of the table.
+Result<void> load_services(const ConditionOptions& options, JobTable& jobs, const Cluster& cluster, std::uint64_t seed,
+                           RunConditions& conditions) {
+  if (options.services.empty()) return {};
+  auto services = read_services(options.services, jobs, cluster, seed);
+  if (!services) return Unexpected{services.error()};
+  conditions.services = *std::move(services);
+  return {};
+}
+
+// A user does not change what a service asks for.
+Result<void> check_changes(const ConditionOptions& options, const JobTable& jobs, const RunConditions& conditions) {
+  for (const JobChange& change : conditions.changes.all()) {
+    if (index(change.job) >= jobs.replicas()) continue;
+    return bad_option("changes", "'" + jobs.external_id(change.job) + "' is a replica of " + options.services +
+                                     ", which its autoscaler starts and ends; expected changes of jobs alone");
+  }
   return {};
 }
 
@@ -181,10 +202,12 @@ std::vector<std::string> RunConditions::all_notes() const {
 Result<RunConditions> load_conditions_without_speeds(const ConditionOptions& options, JobTable& jobs,
                                                      const Cluster& cluster, std::uint64_t seed) {
   RunConditions conditions{.preemption = options.preemption, .kill_at_limit = options.kill_at_limit};
-  auto done = load_stages(options, jobs, cluster, conditions);
+  auto done = load_services(options, jobs, cluster, seed, conditions);
+  if (done) done = load_stages(options, jobs, cluster, conditions);
   if (done) done = check_checkpoints(options, conditions.stages);
   if (done) done = load_failures(options, jobs, cluster, seed, conditions);
   if (done) done = load_changes(options, jobs, cluster, conditions);  // may add shapes, which curves are kept by
+  if (done) done = check_changes(options, jobs, conditions);
   if (done) done = load_elastic(options, jobs, conditions);
   if (done) done = note_overruns(options, jobs, conditions);
   if (!done) return Unexpected{done.error()};
@@ -244,6 +267,10 @@ std::vector<std::string> files_of(const ConditionOptions& options) {
   }
   for (const std::string& file : {options.stages, options.elastic, options.changes}) {
     if (!file.empty()) names.push_back(file);
+  }
+  if (!options.services.empty()) {
+    names.push_back(options.services);
+    for (std::string& name : files_of_services(options.services)) names.push_back(std::move(name));
   }
   if (!options.power.empty()) {
     for (std::string& name : files_of_power(options.power)) names.push_back(std::move(name));

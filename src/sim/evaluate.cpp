@@ -81,11 +81,13 @@ Result<RunInput> read_input(const EvaluateScenario& scenario, std::size_t index)
   return input;
 }
 
-// Figures of power need to be known.
-Result<void> check_power_figures(const EvaluateScenario& scenario, const PowerModel& power) {
+// Figures of power and of services need to be known.
+Result<void> check_known_figures(const EvaluateScenario& scenario, const PowerModel& power,
+                                 const ServiceModel& services) {
   for (std::size_t i = 0; i <= scenario.beside.size(); ++i) {
-    const std::string& name = i == 0 ? scenario.figure : scenario.beside[i - 1];
-    if (auto lack = lacks_power_figure(name.substr(name.find(':') + 1), power); !lack.empty()) {
+    const std::string& given = i == 0 ? scenario.figure : scenario.beside[i - 1];
+    const std::string name = given.substr(given.find(':') + 1);
+    if (auto lack = lacks_power_figure(name, power) + lacks_service_figure(name, services); !lack.empty()) {
       return bad_option(i == 0 ? "figure" : "beside", lack);
     }
   }
@@ -103,15 +105,21 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   input.options.engine = {
       .placement = input.run.placement, .preemption = conditions->preemption, .seed = scenario.seed};
   input.options.conditions = *std::move(conditions);
-  if (auto known = check_power_figures(scenario, input.options.conditions.power.model); !known) {
+  if (auto known = check_known_figures(scenario, input.options.conditions.power.model, input.options.conditions.services); !known) {
     return Unexpected{known.error()};
   }
-  input.options.windows = windows_of(scenario, jobs.size());
+  const std::uint32_t replicas = jobs.replicas();  // in front of the jobs, in every window
+  EvaluationWindows& windows = input.options.windows = windows_of(scenario, jobs.size() - replicas);
   input.options.history = scenario.history;
   auto backfill = default_backfill(registry, scenario.backfill, lineup.policies);
   if (!backfill) return Unexpected{in_option("backfill", backfill.error())};
   input.options.backfill = *std::move(backfill);
-  input.log = log_of(scenario, input.options.windows);
+  input.log = log_of(scenario, windows);
+  if (replicas > 0) {
+    input.log.first += replicas;
+    windows.first = std::max(windows.first, windows.warm_up) + replicas;
+    windows.last += replicas;
+  }
   if (input.log.jobs == 0)
     return Unexpected{Error{.message = "no job lies between --from and --to", .file = input.path}};
   if (mode == EvaluationMode::log && input.log.jobs < least_log_jobs) {

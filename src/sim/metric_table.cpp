@@ -54,6 +54,8 @@ const std::vector<MetricInfo>& metric_table() {
       {"carbon_kg", &Metrics::carbon_kg, Better::less, Told::where_known},
       {"cost_usd", &Metrics::cost_usd, Better::less, Told::where_known},
       {"peak_kw", &Metrics::peak_kw, Better::less, Told::where_known},
+      {"slo_attainment", &Metrics::slo_attainment, Better::more, Told::where_known},
+      {"p99_latency_s", &Metrics::p99_latency_s, Better::less, Told::where_known},
   };
   return table;
 }
@@ -77,6 +79,17 @@ std::string lacks_power_figure(const std::string& name, const PowerModel& power)
                         : name == "cost_usd" ? power.knows_money()
                                              : !power.is_empty();
   return needed.empty() || is_known ? "" : name + " is not known here; give " + needed;
+}
+
+bool is_service_figure(const std::string& name) { return name == "slo_attainment" || name == "p99_latency_s"; }
+
+std::string lacks_service_figure(const std::string& name, const ServiceModel& services) {
+  const auto promises = [](const ServiceSpec& service) { return service.promise.has_value(); };
+  const bool is_known = name == "slo_attainment"
+                            ? std::any_of(services.services.begin(), services.services.end(), promises)
+                            : !services.is_empty();
+  if (!is_service_figure(name) || is_known) return "";
+  return name + " is not known here; give services" + (name == "slo_attainment" ? " with a promise" : "");
 }
 
 std::vector<std::string> figure_names() {

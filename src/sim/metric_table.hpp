@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpusched/data/power_model.hpp"
+#include "gpusched/serving/service_model.hpp"
 #include "gpusched/watch/metrics.hpp"
 
 namespace gpusched {
@@ -50,6 +51,13 @@ std::string power_that_tells(const std::string& name);
 /// Why a run with this model does not know the metric of that name; empty where it does, or where power has no part in
 /// it.
 std::string lacks_power_figure(const std::string& name, const PowerModel& power);
+
+/// True when services alone tell a run the metric of that name.
+bool is_service_figure(const std::string& name);
+
+/// Why a run with these services does not know the metric of that name; empty where it does, or where services have no
+/// part in it.
+std::string lacks_service_figure(const std::string& name, const ServiceModel& services);
 
 /// The names of the metrics by which policies can be compared.
 std::vector<std::string> figure_names();

@@ -24,10 +24,13 @@
 namespace gpusched {
 namespace {
 
-Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs) {
+// Of the jobs, numbered from 0 on, whatever replicas the table has by now.
+Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& table) {
   MeasureWindow window;
+  const auto submits = table.submits().subspan(table.replicas());
+  const auto jobs = static_cast<std::uint32_t>(submits.size());
+  if (jobs == 0 && !scenario.conditions.services.empty()) return window;
   if (scenario.warmup.us != 0 || scenario.measure.us != 0) {
-    const auto submits = jobs.submits();
     const auto first_at = [&](Time t) {
       return static_cast<std::uint32_t>(std::lower_bound(submits.begin(), submits.end(), t) - submits.begin());
     };
@@ -35,15 +38,15 @@ Result<MeasureWindow> window_for(const Scenario& scenario, const JobTable& jobs)
     window.first = first_at(begin);
     if (scenario.measure.us != 0) window.count = first_at(later_by(begin, scenario.measure)) - window.first;
   } else {
-    window.first = static_cast<std::uint32_t>(std::min<std::uint64_t>(scenario.warmup_jobs, jobs.size()));
+    window.first = static_cast<std::uint32_t>(std::min<std::uint64_t>(scenario.warmup_jobs, jobs));
     if (scenario.measure_jobs != 0) {
-      window.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(scenario.measure_jobs, jobs.size()));
+      window.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(scenario.measure_jobs, jobs));
     }
   }
-  if (window.first >= window.end(jobs.size())) {
+  if (window.first >= window.end(jobs)) {
     const char* const field =
         scenario.warmup.us != 0 || scenario.measure.us != 0 ? "measure.warmup_s" : "measure.warmup_jobs";
-    return Unexpected{Error{.message = "no job is left to measure of " + std::to_string(jobs.size()), .field = field}};
+    return Unexpected{Error{.message = "no job is left to measure of " + std::to_string(jobs), .field = field}};
   }
   return window;
 }
@@ -148,6 +151,26 @@ struct PreparedRun {
   std::string run_times = {};                     // known to the policy
 };
 
+// What is said of jobs where there are none.
+void leave_replicas_out(Metrics& metrics) {
+  const Metrics of_replicas = std::exchange(metrics, Metrics{});
+  metrics.makespan_s = of_replicas.makespan_s;
+  metrics.last_end_s = of_replicas.last_end_s;
+  metrics.gpu_utilization = of_replicas.gpu_utilization;
+  metrics.gpu_allocation = of_replicas.gpu_allocation;
+  metrics.gpu_overhead = of_replicas.gpu_overhead;
+  metrics.gpu_lost = of_replicas.gpu_lost;
+  metrics.gpu_withheld = of_replicas.gpu_withheld;
+  metrics.goodput = of_replicas.goodput;
+  metrics.energy_kwh = of_replicas.energy_kwh;
+  metrics.carbon_kg = of_replicas.carbon_kg;
+  metrics.cost_usd = of_replicas.cost_usd;
+  metrics.peak_kw = of_replicas.peak_kw;
+  metrics.events = of_replicas.events;
+  metrics.slo_attainment = of_replicas.slo_attainment;
+  metrics.p99_latency_s = of_replicas.p99_latency_s;
+}
+
 PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetail detail, ReplayProgress& progress) {
   PolicyRun run;
   run.policy = prepared.spec->text;
@@ -160,12 +183,14 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   if (detail.decision_times) run.decision_times.emplace();
   StoppablePolicy policy(
       *std::move(prepared.policy), [&] { return is_stopped(progress); }, &run.decision_times);
+  // Without jobs, GPU time and energy are counted while replicas run.
+  const MeasureWindow window = input.has_jobs() ? input.window : MeasureWindow{};
   RunInputs inputs = input.conditions.inputs();
-  inputs.measured = input.window;
+  inputs.measured = window;
   inputs.keeps_power_levels = detail.timeline && input.conditions.power.is_of_nodes();
   auto engine = std::make_unique<Engine>(input.trace.jobs, input.cluster, input.options, inputs);
-  RunLog log(input.window);
-  FragmentationLog fragmentation(input.window);
+  RunLog log(window);
+  FragmentationLog fragmentation(window);
   IntervalLog intervals;
   HistoryHash history;
   ProgressWatcher watcher(progress);
@@ -192,17 +217,19 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
     return run;
   }
   watcher.tell(input.trace.jobs.size());
-  if (const auto fault = fault_of_account(*engine, log, input.window)) {
+  if (const auto fault = fault_of_account(*engine, log, window)) {
     run.why_unfinished = "has a wrong account of GPU time: " + *fault;
     return run;
   }
   run.jobs_per_s = run.sim_seconds > 0 ? input.trace.jobs.size() / run.sim_seconds : 0;
-  run.metrics = compute_metrics(*engine, log, input.window);
+  run.metrics = compute_metrics(*engine, log, window);
+  if (!input.has_jobs()) leave_replicas_out(run.metrics);
+  run.services = service_figures(*engine);
   if (input.conditions.power.is_of_nodes()) run.power = power_account(*engine);
   run.metrics.gpu_fragmentation = fragmentation.share();
   run.reconfigurations = engine->reconfigurations();
   run.reconfiguration_gpu_hours = to_seconds(engine->reconfiguration_gpu_time()) / 3600;
-  run.saturation = find_saturation(*engine, log, input.window);
+  if (input.has_jobs()) run.saturation = find_saturation(*engine, log, input.window);
   if (detail.splits) {
     for (std::size_t by = 0; by < std::size(split_names); ++by) {
       run.splits.push_back(split_metrics(*engine, static_cast<SplitBy>(by), input.window));
@@ -261,7 +288,8 @@ InputRequest input_request(const Scenario& scenario) {
                       .backlog = scenario.backlog},
           .cluster = scenario.cluster,
           .placement = scenario.conditions.placement,
-          .oversize = oversize_from_word(scenario.oversize)};
+          .oversize = oversize_from_word(scenario.oversize),
+          .has_services = !scenario.conditions.services.empty()};
 }
 
 Result<ReplayInput> load_replay(const Scenario& scenario, const PolicyRegistry& registry) {
@@ -300,9 +328,10 @@ Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const Pol
   input.specs = *std::move(specs);
   const auto window = window_for(scenario, input.trace.jobs);
   if (!window) return Unexpected{window.error()};
-  input.window = *window;
   auto conditions = load_conditions_without_speeds(scenario.conditions, input.trace.jobs, input.cluster, scenario.seed);
   if (!conditions) return Unexpected{conditions.error()};
+  input.window = *window;
+  input.window.first += input.trace.jobs.replicas();
   conditions->runtime = std::move(input.conditions.runtime);
   conditions->power = std::move(input.conditions.power);
   input.options.preemption = conditions->preemption;

@@ -50,6 +50,13 @@ struct ReplayInput {
   std::vector<std::string> files = {};         ///< read besides the trace: cluster, device profiles, trained policies
   std::optional<RecordedWaits> recorded = {};  ///< of the trace's own log, where it has them and the scenario asks
   std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere
+
+  /// The trace's table has jobs, besides the replicas of services in front of them.
+  [[nodiscard]] bool has_jobs() const { return trace.jobs.size() > trace.jobs.replicas(); }
+  /// Every job is measured.
+  [[nodiscard]] bool measures_all() const {
+    return window.first == trace.jobs.replicas() && window.end(trace.jobs.size()) == trace.jobs.size();
+  }
 };
 
 /// Reads trace and cluster and resolves every name. Errors are the user's: bad input or usage.
@@ -76,11 +83,12 @@ struct PolicyRun {
                                     ///< filled in
   Metrics metrics;
   Saturation saturation;
-  std::uint64_t reconfigurations = 0;      ///< of MIG cards (Engine::reconfigurations)
-  double reconfiguration_gpu_hours = 0;    ///< of them (Engine::reconfiguration_gpu_time)
-  std::optional<PowerAccount> power = {};  ///< with --power
-  double sim_seconds = 0;                  ///< wall time of the simulation alone
-  double jobs_per_s = 0;                   ///< all jobs of the trace / sim_seconds
+  std::uint64_t reconfigurations = 0;         ///< of MIG cards (Engine::reconfigurations)
+  double reconfiguration_gpu_hours = 0;       ///< of them (Engine::reconfiguration_gpu_time)
+  std::optional<PowerAccount> power = {};     ///< with --power
+  std::vector<ServiceFigures> services = {};  ///< with --services
+  double sim_seconds = 0;                     ///< wall time of the simulation alone
+  double jobs_per_s = 0;                      ///< all jobs of the trace / sim_seconds
   std::uint64_t history_hash = 0;
   std::vector<std::vector<SplitRow>> splits;  ///< by SplitBy; filled when asked for
   std::vector<Interval> intervals;            ///< filled when asked for

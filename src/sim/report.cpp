@@ -18,6 +18,7 @@
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sim/power_report.hpp"
+#include "src/sim/service_report.hpp"
 #include "src/sim/trace_events.hpp"
 
 namespace gpusched {
@@ -107,23 +108,24 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
   Json files = Json::array();
   for (const std::string& path : input.files) files.push_back(file_json(path));
   Json manifest = build_json();
-  manifest.update(
-      {{"config", Json::parse(scenario_json(scenario, false))},
-       {"trace", trace_json(input.trace.report)},
-       {"cluster", cluster_json(input.cluster)},
-       {"files", std::move(files)},
-       {"seed", scenario.seed},
-       {"measured_jobs", {{"first", input.window.first}, {"end", input.window.end(input.trace.jobs.size())}}},
-       {"jobs_outside_virtual_clusters", input.jobs_outside_vcs},
-       {"value_sources",
-        {{"submission_and_work", "trace"},
-         {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
-         {"rates", rates_json(input.conditions.runtime)},
-         {"preemption_cost", "config"},
-         {"power", power_json(input.conditions.runtime, input.conditions.power.file)}}},
-       {"policies", policies},
-       {"warnings", report_warnings(input, runs)},
-       {"execution", execution_json(execution, scenario.threads, scenario.out)}});
+  manifest.update({{"config", Json::parse(scenario_json(scenario, false))},
+                   {"trace", trace_json(input.trace.report)},
+                   {"cluster", cluster_json(input.cluster)},
+                   {"files", std::move(files)},
+                   {"seed", scenario.seed},
+                   {"measured_jobs",
+                    {{"first", input.window.first - input.trace.jobs.replicas()},
+                     {"end", input.window.end(input.trace.jobs.size()) - input.trace.jobs.replicas()}}},
+                   {"jobs_outside_virtual_clusters", input.jobs_outside_vcs},
+                   {"value_sources",
+                    {{"submission_and_work", "trace"},
+                     {"user_estimates", input.trace.jobs.has_estimates() ? "trace" : "none"},
+                     {"rates", rates_json(input.conditions.runtime)},
+                     {"preemption_cost", "config"},
+                     {"power", power_json(input.conditions.runtime, input.conditions.power.file)}}},
+                   {"policies", policies},
+                   {"warnings", report_warnings(input, runs)},
+                   {"execution", execution_json(execution, scenario.threads, scenario.out)}});
   if (input.recorded) manifest["recorded"] = recorded_json(*input.recorded);
   for (const MissingPolicy& missing : execution.missing) {
     manifest["missing"].push_back({{"policy", missing.policy}, {"why", missing.why}});
@@ -147,6 +149,7 @@ Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
                    {"reconfiguration_gpu_hours", run.reconfiguration_gpu_hours}};
   }
   if (run.power) json["power"] = power_account_json(*run.power);
+  if (!run.services.empty()) json["services"] = services_json(run.services);
   return json;
 }
 
@@ -364,6 +367,18 @@ Result<void> write_gpu_log(OutputFolder& folder, const ReplayInput& input, const
   });
 }
 
+// Without services, those of an earlier run in this folder go.
+Result<void> write_services(OutputFolder& folder, const std::string& place, const ReplayInput& input,
+                            const PolicyRun& run) {
+  const std::string table = place + "services.csv", list = place + "requests.csv";
+  if (run.services.empty()) folder.leave_out(table);
+  if (!input.conditions.services.lists_requests) folder.leave_out(list);
+  if (run.services.empty()) return {};
+  if (auto done = folder.write(table, services_csv(run.services)); !done) return done;
+  if (!input.conditions.services.lists_requests) return {};
+  return folder.write(list, requests_csv(*run.engine));
+}
+
 Result<void> write_timeline(OutputFolder& folder, const PolicyRun& run) {
   const std::string name = run.folder + "/timeline.csv", of_power = run.folder + "/power.csv";
   if (!run.timeline) folder.leave_out(name);
@@ -436,7 +451,9 @@ std::vector<std::string> report_warnings(const ReplayInput& input, const std::ve
 std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs) {
   const Metrics& first = runs.front().metrics;
   std::string text = counted(first.jobs, "job");
-  if (!input.window.whole(input.trace.jobs.size())) text += " measured of " + human_count(input.trace.jobs.size());
+  if (!input.measures_all()) {
+    text += " measured of " + human_count(input.trace.jobs.size() - input.trace.jobs.replicas());
+  }
   text += " of " + std::filesystem::path(input.trace.report.path).filename().string() + " on " + input.cluster.name +
           " (" + describe_cluster(input.cluster) + "), placement " + scenario.conditions.placement;
   if (scenario.history_jobs > 0) {
@@ -470,6 +487,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (!input.conditions.stages.is_empty()) text += starts_table(runs);
   if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs);
   text += cancelled_line(input, runs);
+  if (!runs.front().services.empty()) text += services_table(runs);
   if (scenario.decision_times) text += decision_times_table(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {
@@ -506,6 +524,7 @@ Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, 
   if (!run.log_file.name.empty()) {
     if (auto done = folder.write(place + run.log_file.name, run.log_file.text); !done) return done;
   }
+  if (auto done = write_services(folder, place, input, run); !done) return done;
   if (auto done = write_gpu_log(folder, input, run); !done) return done;
   if (auto done = write_timeline(folder, run); !done) return done;
   return folder.publish();

@@ -47,6 +47,12 @@ Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& 
   if (request.placement != count_placement && !placement_from_name(request.placement)) {
     return unknown_placement(request.placement, names.placement);
   }
+  if (request.trace.empty() && request.has_services) {
+    Trace none;
+    none.report.path = "no jobs";
+    none.jobs = *JobTableBuilder().build();
+    return fit_input(request, std::move(none), names);
+  }
   auto trace = read_trace(request.trace, request.reading);
   if (!trace) return Unexpected{trace.error()};
   return fit_input(request, *std::move(trace), names);
@@ -73,8 +79,10 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   }
   const std::string text = cluster_text(request, trace.report);
   if (text.empty()) {
-    return Unexpected{Error{.message = "not given, and " + request.trace +
-                                       " does not state its machine; expected NAME, FILE, NODESxGPUS (352x8) or GPUS",
+    return Unexpected{Error{.message = "not given, and " +
+                                       (request.trace.empty() ? "there is no trace that states it"
+                                                              : request.trace + " does not state its machine") +
+                                       "; expected NAME, FILE, NODESxGPUS (352x8) or GPUS",
                             .field = names.cluster}};
   }
   auto cluster = parse_cluster(text);
@@ -92,7 +100,7 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
   auto fitted = fit_to_cluster(std::move(trace), input.cluster, request.oversize);
   if (!fitted) return Unexpected{fitted.error()};
   input.trace = *std::move(fitted);
-  if (input.trace.jobs.size() == 0) {
+  if (input.trace.jobs.size() == 0 && !request.has_services) {
     return Unexpected{Error{.message = "no jobs are left to run", .file = request.trace}};
   }
   input.jobs_outside_vcs = count_outside_vcs(input.trace.jobs, input.cluster);

@@ -29,6 +29,7 @@ struct InputRequest {
   std::string cluster = {};               ///< as parse_cluster() takes it; empty: what the trace states
   std::string placement = "consolidate";  ///< one of placement_words()
   Oversize oversize = Oversize::refuse;
+  bool has_services = false;  ///< without a trace there are services alone
 };
 
 /// The paths of these two in the table of options that they come from.
@@ -39,7 +40,7 @@ struct InputFieldNames {
 
 /// What is run.
 struct RunInput {
-  Trace trace;      ///< at least one job, all of which fit the empty cluster
+  Trace trace;      ///< at least one job, unless there are services alone; all fit the empty cluster
   Cluster cluster;  ///< pooled already when the placement is "count"
   Placement placement = Placement::consolidate;
   std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere

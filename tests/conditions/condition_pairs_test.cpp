@@ -69,6 +69,8 @@ class ConditionPairs : public testing::Test {
           {{"--checkpoint-interval"}, {"--checkpoint-rule", "--failures"}},
           "--checkpoint-interval"}},
         {"--power", {"power", file("power.json", R"({"gpus": {"any": {"idle_w": 50, "full_w": 250}}})")}},
+        {"--services", {"services", file("services.json", R"({"services": [{"name": "s", "family": "other",
+            "requests": {"rate_per_s": 1, "duration_s": 60}, "serves": {"seconds": 1}, "replica": {"gpus": 1}}]})")}},
         {"--elastic", {"elastic", file("elastic.json", R"({"families": {"bert": {"speedup": [[1, 1], [4, 3]]}}})")}},
         {"phases", {"elastic", file("phases.json", R"({"families": {"bert": {"phases": [
             {"until": 0.5, "speedup": [[1, 1], [4, 2]]}, {"until": 1, "speedup": [[1, 1], [4, 3]]}]}}})")}},

@@ -49,6 +49,7 @@ TEST_F(Conditions, NothingGivenIsNothingToAnEngine) {
   EXPECT_EQ(inputs.elastic, nullptr);
   EXPECT_EQ(inputs.changes, nullptr);
   EXPECT_EQ(inputs.power, nullptr);
+  EXPECT_EQ(inputs.services, nullptr);
 }
 
 TEST_F(Conditions, TellOfJobsThatRunForLongerThanRequested) {
@@ -72,6 +73,22 @@ TEST_F(Conditions, TellOfJobsThatRunForLongerThanRequested) {
   EXPECT_EQ(limited->notes[0],
             "2 jobs run in the trace for longer than requested, by 1m 00s at most; --kill-at-limit ends them there");
   EXPECT_EQ(limited->notes[1], zero + ", and it has no limit");
+}
+
+TEST_F(Conditions, ServicesBringTheirReplicasAndNobodyChangesThem) {
+  ConditionOptions options;
+  options.services = folder_.write("v.json", R"({"services": [{"name": "chat", "requests": {"log": "v.csv"}, "most": 2,
+      "serves": {"seconds": 1}, "replica": {"gpus": 1}}]})");
+  const std::string log = folder_.write("v.csv", "arrival_s\n1\n2\n");
+  const auto conditions = load(options);
+  ASSERT_TRUE(conditions) << conditions.error().to_string();
+  EXPECT_EQ(conditions->inputs().services, &conditions->services);
+  EXPECT_EQ(jobs_.replicas(), 2u);
+  EXPECT_EQ(jobs_.size(), 4u);
+  EXPECT_EQ(files_of(options), (std::vector<std::string>{"", "", "", options.services, log}));
+  options.changes = folder_.write("c.csv", "time_s,job,change,value\n5,chat:1,cancel,\n");
+  EXPECT_EQ(error_of(options), "changes: 'chat:1' is a replica of " + options.services +
+                                   ", which its autoscaler starts and ends; expected changes of jobs alone");
 }
 
 TEST_F(Conditions, LimitsNeedRequests) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that differ, racks, shares that slow each other or take turns, cut cards, failing nodes, checkpoints, nodes
-// that sleep, power limits and caps, and limits of run times at once.
+// that sleep, power limits and caps, limits of run times, and services at once.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,6 +9,7 @@
 
 #include "gpusched/data/mig.hpp"
 #include "gpusched/engine/engine.hpp"
+#include "tests/engine/service_support.hpp"
 #include "tests/engine/stays.hpp"
 #include "tests/program/run_support.hpp"
 #include "tests/support/random_runs.hpp"
@@ -37,7 +38,7 @@ Cluster mixed_cluster() {
   return cluster;
 }
 
-JobTable some_jobs(Rng& rng) {
+std::vector<Row> some_jobs(Rng& rng) {
   constexpr std::string_view specs[] = {"A100-40GB", "A100-40GB@9GiB", "T4", "T4@7GiB", ""};
   constexpr MilliGpu milli[] = {100, 142, 285, 400, 1000, 1000};
   std::vector<Row> rows;
@@ -52,7 +53,26 @@ JobTable some_jobs(Rng& rng) {
          .estimate = 1 + static_cast<std::int64_t>(rng.below(150))});
     submit += static_cast<std::int64_t>(rng.below(6));
   }
-  return table_of(rows);
+  return rows;
+}
+
+// Two replicas all the time, and up to two that come and go; requests for as long as the jobs come.
+ServiceModel some_services(Rng rng) {
+  std::vector<std::pair<double, double>> requests[2];
+  for (auto& own : requests) {
+    double at = 0;
+    for (int i = 0; i < 60; ++i) own.emplace_back(at += rng.exponential(2), rng.exponential(3));
+  }
+  ServiceModel model{.services = {service_of(requests[0], 2), service_of(requests[1], 2)}};
+  ServiceSpec& second = model.services[1];
+  second.name = "t";
+  second.autoscaler = Autoscaler(Kpa({.limits = {.least = 0, .most = 2}, .concurrency = 1}));
+  second.cold_start = whole_seconds(5);
+  second.warm_start = whole_seconds(1);
+  second.keep_warm = whole_seconds(30);
+  second.timeout = whole_seconds(9);
+  second.lost = LostRequests::drop;
+  return model;
 }
 
 RuntimeModel some_speeds(const JobTable& jobs, Rng& rng) {
@@ -127,10 +147,13 @@ PowerModel some_power(const Cluster& cluster, const JobTable& jobs, Rng& rng) {
 TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
   const Cluster cluster = mixed_cluster();
   const NodeFailures failures = some_failures(cluster);
-  std::uint64_t kills = 0, changes = 0, slowed = 0, asleep = 0, limited = 0;
+  std::uint64_t kills = 0, changes = 0, slowed = 0, asleep = 0, limited = 0, answered = 0, lost = 0;
   for (std::uint64_t seed = 1; seed <= random_runs(150); ++seed) {
     Rng rng(seed);
-    const JobTable jobs = some_jobs(rng);
+    ServiceModel services = some_services(rng.split("services"));
+    const bool serves = seed % 3 == 0;
+    const std::vector<Row> rows = some_jobs(rng);
+    const JobTable jobs = serves ? with_services(services, rows, "a") : table_of(rows);
     const RuntimeModel model = some_speeds(jobs, rng);
     Rng power_rng = rng.split("power");
     const PowerModel power = some_power(cluster, jobs, power_rng);
@@ -139,7 +162,11 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
                               .checkpoint_interval = whole_seconds(static_cast<std::int64_t>(rng.below(3)) * 5),
                               .periodic_checkpoint = Time{500'000}};
     Engine engine(jobs, cluster, {.preemption = cost, .seed = seed},
-                  {.runtime = &model, .failures = &failures, .power = &power, .kill_at_limit = seed % 2 == 0});
+                  {.runtime = &model,
+                   .failures = &failures,
+                   .power = &power,
+                   .services = serves ? &services : nullptr,
+                   .kill_at_limit = seed % 2 == 0});
     Restless policy{rng.split("policy")};
     Decision decision = engine.decision();
     while (engine.advance()) {
@@ -151,7 +178,13 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
       for (const JobId job : engine.view().running()) slowed += engine.power().level(job) < 2;
     }
     ASSERT_TRUE(engine.all_finished()) << "seed " << seed;
-    for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    for (std::uint32_t i = 0; serves && i < 2; ++i) {
+      const RequestCounts& counts = engine.services().requests(i).counts();
+      ASSERT_EQ(counts.completed + counts.dropped + counts.timed_out, 60u) << "seed " << seed;
+      answered += counts.completed;
+      lost += counts.dropped;
+    }
+    for (std::uint32_t i = jobs.replicas(); i < jobs.size(); ++i) {
       const JobId job{i};
       kills += engine.kills(job);
       limited += engine.is_ended_at_limit(job) ? 1 : 0;
@@ -179,6 +212,8 @@ TEST(EverythingOn, NothingIsLostAndEveryRateIsItsProduct) {
   EXPECT_GT(slowed, 150U);
   EXPECT_GT(asleep, 75U);
   EXPECT_GT(limited, 150U);
+  EXPECT_GT(answered, 3000U);
+  EXPECT_GT(lost, 50U);
 }
 
 }  // namespace

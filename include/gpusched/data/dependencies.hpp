@@ -57,17 +57,17 @@ class Dependencies {
     return {std::move(edges), jobs()};
   }
 
-  /// Those among the `count` jobs from `first` on, which are then numbered from 0. A wait for a job outside is left
-  /// out.
-  [[nodiscard]] Dependencies slice(std::uint32_t first, std::uint32_t count) const {
+  /// Those among the `count` jobs from `first` on, which are then numbered from `begin` on, behind jobs that wait
+  /// for nobody. A wait for a job outside is left out.
+  [[nodiscard]] Dependencies slice(std::uint32_t first, std::uint32_t count, std::uint32_t begin = 0) const {
     std::vector<Edge> edges;
     for (std::uint32_t i = first; i < first + count; ++i) {
       for (const JobId predecessor : of(JobId{i})) {
         const std::uint32_t at = index(predecessor);
-        if (at >= first && at - first < count) edges.push_back({JobId{i - first}, JobId{at - first}});
+        if (at >= first && at - first < count) edges.push_back({JobId{i - first + begin}, JobId{at - first + begin}});
       }
     }
-    return {std::move(edges), count};
+    return {std::move(edges), begin + count};
   }
 
   /// Jobs of which each waits for the next, and the last for the first; none where nobody waits in a circle. O(jobs +

@@ -55,15 +55,15 @@ class JobChanges {
   /// True when the job is cancelled at some time, unless it has ended by then.
   [[nodiscard]] bool cancels(JobId job) const { return !cancels_.empty() && cancels_[index(job)] != 0; }
 
-  /// Those of the `count` jobs from `first` on, which are then numbered from 0.
-  [[nodiscard]] JobChanges slice(std::uint32_t first, std::uint32_t count) const {
+  /// Those of the `count` jobs from `first` on, which are then numbered from `begin` on.
+  [[nodiscard]] JobChanges slice(std::uint32_t first, std::uint32_t count, std::uint32_t begin = 0) const {
     std::vector<JobChange> part;
     for (JobChange change : changes_) {
       if (index(change.job) < first || index(change.job) - first >= count) continue;
-      change.job = JobId{index(change.job) - first};
+      change.job = JobId{index(change.job) - first + begin};
       part.push_back(change);
     }
-    return {std::move(part), count};
+    return {std::move(part), begin + count};
   }
 
  private:

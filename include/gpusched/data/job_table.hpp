@@ -22,73 +22,20 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/dependencies.hpp"
+#include "gpusched/data/job_record.hpp"
 #include "gpusched/data/names.hpp"
 
 namespace gpusched {
-
-/// What a job asks for: a gang of equal tasks, started all together or not at all. A task lives on one node; the
-/// tasks of a gang may live on different ones. A job that asks for "N GPUs, anywhere" is a gang of N one-GPU tasks.
-struct Shape {
-  std::uint32_t tasks = 1;               ///< >= 1
-  MilliGpu gpu_milli_per_task = 0;       ///< 0 (no GPU), 1..999 (a share of one GPU) or a multiple of 1000
-  std::int64_t cpu_milli_per_task = 0;   ///< thousandths of a core
-  std::int64_t memory_mib_per_task = 0;  ///< MiB
-  std::uint32_t gpu_spec = 0;            ///< index into JobTable::gpu_specs(); 0 = any GPU
-
-  /// All GPUs of the gang, in thousandths.
-  [[nodiscard]] constexpr MilliGpu gpu_milli() const { return tasks * gpu_milli_per_task; }
-  /// True when tasks share a GPU instead of owning whole ones.
-  [[nodiscard]] constexpr bool is_share() const { return gpu_milli_per_task % whole_gpu != 0; }
-
-  /// Field by field; the order has no meaning beyond being total.
-  /// \{
-  friend bool operator==(const Shape&, const Shape&) = default;
-  friend auto operator<=>(const Shape&, const Shape&) = default;  // NOLINT(modernize-use-nullptr): misread by tidy 14
-  /// \}
-};
-
-/// How the trace says a job ended; used only to split reports.
-enum class JobStatus : std::uint8_t { unknown, passed, failed, killed };
-
-/// The word that reports and files use for a status.
-constexpr std::string_view to_string(JobStatus status) {
-  switch (status) {
-    case JobStatus::passed: return "passed";
-    case JobStatus::failed: return "failed";
-    case JobStatus::killed: return "killed";
-    case JobStatus::unknown: break;
-  }
-  return "unknown";
-}
-
-/// One job as a reader or a test writes it down. Names may be empty ("unknown").
-struct JobRecord {
-  std::string_view id = {};                 ///< empty: numbered by its row
-  Time submit{};                            ///< any origin; kept as it is
-  Time work{};                              ///< true run time on the reference device, all attempts together; >= 0
-  Time estimate = Time::max();              ///< run time that the user asked for; max() = none given
-  Time start = Time::max();                 ///< when it started on the recorded cluster; max() = not recorded
-  Shape shape{};                            ///< what it asks for; gpu_spec below replaces Shape::gpu_spec
-  std::string_view user = {};               ///< who submitted it
-  std::string_view group = {};              ///< recurring-job group (PAI) or project
-  std::string_view vc = {};                 ///< virtual cluster, queue or partition
-  std::string_view name = {};               ///< job name, for estimators that look for similar names
-  std::string_view gpu_spec = {};           ///< allowed GPU types, as GpuDemand takes them; empty = any
-  std::string_view family = {};             ///< model family or job class, for RuntimeModel
-  JobStatus status = JobStatus::unknown;    ///< how the trace says it ended
-  std::int32_t priority = 0;                ///< larger is more urgent
-  Time deadline = Time::max();              ///< max() = none
-  std::span<const Time> attempts = {};      ///< work of each attempt in order; empty = one attempt of `work`
-  std::span<const std::string> after = {};  ///< ids of jobs that must have ended before this one may run
-};
 
 class JobTableBuilder;
 
 /// The immutable columns. Build one with JobTableBuilder.
 class JobTable {
  public:
-  /// Number of jobs; ids run from 0 to size() - 1 by (submit, external_id()).
+  /// Number of jobs; ids run from 0 to size() - 1 by (submit, external_id()), replicas first.
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(submit_.size()); }
+  /// The first rows are no jobs, but so many replicas of services (ServiceModel), submitted with the first job.
+  [[nodiscard]] std::uint32_t replicas() const { return replicas_; }
 
   /// Instant of submission, on the trace's clock.
   [[nodiscard]] Time submit(JobId job) const { return submit_[GPUSCHED_JOB(job)]; }
@@ -175,12 +122,17 @@ class JobTable {
   /// `count` jobs from `first` on, as a table of their own with the same shapes, names and name numbers. Submissions
   /// keep their origin; their distances from the first are scaled by `arrival_scale` (0.5: twice the load), and
   /// recorded starts and deadlines stay as far behind their submissions as they were. No job waits for one outside.
-  /// Preconditions: first + count <= size(), arrival_scale > 0.
+  /// Replicas come along, in front, where none is among these. Preconditions: first + count <= size(),
+  /// arrival_scale > 0.
   [[nodiscard]] JobTable slice(std::uint32_t first, std::uint32_t count, double arrival_scale = 1.0) const {
     GPUSCHED_ASSERT(first <= size() && count <= size() - first && arrival_scale > 0, "slice outside the table");
     JobTable part;
+    const std::uint32_t in_front = first < replicas_ || count == 0 ? 0 : replicas_;
+    part.replicas_ = in_front;
     const auto cut = [&](auto& to, const auto& from) {
-      if (!from.empty()) to.assign(from.begin() + first, from.begin() + first + count);
+      if (from.empty()) return;
+      to.assign(from.begin(), from.begin() + in_front);
+      to.insert(to.end(), from.begin() + first, from.begin() + first + count);
     };
     cut(part.submit_, submit_);
     cut(part.work_, work_);
@@ -195,38 +147,19 @@ class JobTable {
     cut(part.family_, family_);
     cut(part.status_, status_);
     cut(part.priority_, priority_);
-    if (arrival_scale != 1.0) {
-      for (std::uint32_t i = 0; i < count; ++i) {
-        Time& submit = part.submit_[i];
-        const Time scaled =
-            part.submit_.front() + from_seconds(to_seconds(submit - part.submit_.front()) * arrival_scale);
-        const auto follow = [&](std::vector<Time>& column) {
-          if (column.empty() || column[i] == Time::max()) return;
-          column[i] = scaled + std::min(column[i] - submit, Time::max() - scaled);
-        };
-        follow(part.start_);
-        follow(part.deadline_);
-        submit = scaled;
-      }
-    }
-    part.dependencies_ = dependencies_.slice(first, count);
+    for (std::uint32_t i = 0; i < in_front; ++i) part.submit_[i] = part.submit_[in_front];
+    if (arrival_scale != 1.0) part.scale_arrivals(arrival_scale);
+    part.dependencies_ = dependencies_.slice(first, count, in_front);
     part.successors_ = part.dependencies_.reversed();
     if (has_attempts()) {
-      part.attempt_begin_.assign(attempt_begin_.begin() + first, attempt_begin_.begin() + first + count + 1);
-      part.attempt_work_.assign(attempt_work_.begin() + part.attempt_begin_.front(),
-                                attempt_work_.begin() + part.attempt_begin_.back());
-      for (std::uint32_t& begin : part.attempt_begin_) begin -= attempt_begin_[first];
+      part.attempt_begin_.assign(in_front, 0);
+      part.attempt_begin_.insert(part.attempt_begin_.end(), attempt_begin_.begin() + first,
+                                 attempt_begin_.begin() + first + count + 1);
+      part.attempt_work_.assign(attempt_work_.begin() + attempt_begin_[first],
+                                attempt_work_.begin() + attempt_begin_[first + count]);
+      for (std::uint32_t i = in_front; i <= in_front + count; ++i) part.attempt_begin_[i] -= attempt_begin_[first];
     }
-    if (!text_begin_.empty()) {
-      part.text_begin_.assign(text_begin_.begin() + first, text_begin_.begin() + first + count + 1);
-      part.text_ = text_.substr(text_begin_[first], part.text_begin_.back() - text_begin_[first]);
-      for (std::uint64_t& begin : part.text_begin_) begin -= text_begin_[first];
-    } else {
-      part.number_.resize(count);
-      for (std::uint32_t i = 0; i < count; ++i) {
-        part.number_[i] = number_.empty() ? std::int64_t{first} + i : number_[first + i];
-      }
-    }
+    part.cut_ids(*this, first, count, in_front);
     part.shapes_ = shapes_;
     part.gpu_specs_ = gpu_specs_;
     part.users_ = users_;
@@ -253,6 +186,40 @@ class JobTable {
  private:
   friend class JobTableBuilder;
 
+  void scale_arrivals(double arrival_scale) {
+    for (std::uint32_t i = 0; i < size(); ++i) {
+      Time& submit = submit_[i];
+      const Time scaled = submit_.front() + from_seconds(to_seconds(submit - submit_.front()) * arrival_scale);
+      const auto follow = [&](std::vector<Time>& column) {
+        if (column.empty() || column[i] == Time::max()) return;
+        column[i] = scaled + std::min(column[i] - submit, Time::max() - scaled);
+      };
+      follow(start_);
+      follow(deadline_);
+      submit = scaled;
+    }
+  }
+
+  // Of the first rows of `all`, and of those from `first` on.
+  void cut_ids(const JobTable& all, std::uint32_t first, std::uint32_t count, std::uint32_t in_front) {
+    if (all.text_begin_.empty()) {
+      for (std::uint32_t i = 0; i < in_front + count; ++i) {
+        const std::uint32_t row = i < in_front ? i : i - in_front + first;
+        number_.push_back(all.number_.empty() ? std::int64_t{row} : all.number_[row]);
+      }
+      return;
+    }
+    const auto cut_text = [&](std::uint32_t from, std::uint32_t rows) {
+      const std::uint64_t shift = text_.size() - all.text_begin_[from];
+      for (std::uint32_t i = from; i < from + rows; ++i) text_begin_.push_back(all.text_begin_[i] + shift);
+      text_ += all.text_.substr(all.text_begin_[from], all.text_begin_[from + rows] - all.text_begin_[from]);
+    };
+    cut_text(0, in_front);
+    cut_text(first, count);
+    text_begin_.push_back(text_.size());
+  }
+
+  std::uint32_t replicas_ = 0;
   std::vector<Time> submit_, work_;
   std::vector<std::uint32_t> shape_;
   // The columns below are empty when no job has a value other than the default.
@@ -340,6 +307,10 @@ class JobTableBuilder {
     for (const std::string& id : job.after) waits_.push_back({.row = row, .predecessor = awaited_.intern(id)});
     add_id(job.id, row);
   }
+
+  /// The rows so far are replicas of services (JobTable::replicas) and stay in front. Precondition: nothing is
+  /// submitted before them.
+  void end_replicas() { table_.replicas_ = size(); }
 
   /// A job does not wait for one that is not in the table: for tables of a part of the jobs.
   void ignore_missing_predecessors() { ignores_missing_ = true; }
@@ -488,6 +459,7 @@ class JobTableBuilder {
     };
     const auto before = [&](std::uint32_t a, std::uint32_t b) {
       if (table_.submit_[a] != table_.submit_[b]) return table_.submit_[a] < table_.submit_[b];
+      if (std::min(a, b) < table_.replicas_) return a < b;
       if (text_ids_) return natural_less(id(a), id(b));
       return table_.number_.empty() ? a < b : table_.number_[a] < table_.number_[b];
     };

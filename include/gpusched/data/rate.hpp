@@ -21,4 +21,17 @@ constexpr RatePpm scaled_rate(RatePpm rate, RatePpm factor) {
   return static_cast<RatePpm>(std::clamp<std::uint64_t>(product, 1, std::numeric_limits<RatePpm>::max()));
 }
 
+/// Work that passes in `span` at `rate`, rounded down.
+constexpr Time work_done(RatePpm rate, Time span) {
+  if (rate == reference_rate) return span;
+  return {mul_div(span.us, rate, reference_rate)};
+}
+
+/// Time that `work` takes at `rate`, rounded up, so that an end never comes early; Time::max() when it never comes.
+/// With work_done() the one home of rounding.
+constexpr Time time_needed(RatePpm rate, Time work) {
+  if (rate == reference_rate) return work;
+  return rate == 0 ? Time::max() : Time{mul_div_up(work.us, reference_rate, rate)};
+}
+
 }  // namespace gpusched

@@ -22,6 +22,7 @@
 #include "gpusched/engine/effects/mig_layouts.hpp"
 #include "gpusched/engine/effects/outages.hpp"
 #include "gpusched/engine/effects/power.hpp"
+#include "gpusched/engine/effects/services.hpp"
 #include "gpusched/engine/effects/sharing.hpp"
 #include "gpusched/engine/effects/sizes.hpp"
 #include "gpusched/engine/effects/stages.hpp"
@@ -37,8 +38,8 @@ namespace gpusched::detail {
 
 /// The effects of a run. Their order is the order of an instant: first jobs end and timers ring, then happens what each
 /// effect brings, one effect after another, then jobs are submitted; then the policy decides.
-using Effects =
-    EffectList<TimeLimits, Changes, Stages, Outages, MigLayouts, Sharing, Sizes, Dependencies, Power, AccountWindow>;
+using Effects = EffectList<TimeLimits, Changes, Stages, Outages, MigLayouts, Sharing, Sizes, Dependencies, Power,
+                           Services, AccountWindow>;
 
 struct EngineState {
   const JobTable* jobs = nullptr;         // borrowed
@@ -99,8 +100,11 @@ struct EngineState {
     return cluster.card(grant.node, static_cast<std::uint32_t>(std::countr_zero(grant.devices)));
   }
 
-  /// When the job was submitted, or might run first because others that it waits for had ended.
+  /// When the job was submitted, or might run first because others that it waits for had ended; of a replica, when it
+  /// was asked for last.
   [[nodiscard]] Time submit(JobId job) const {
+    const Services& services = effects.get<Services>();
+    if (services.active() && services.is_replica(job)) return services.asked(job);
     const Dependencies& dependencies = effects.get<Dependencies>();
     return dependencies.active() ? dependencies.eligible(job) : jobs->submit(job);
   }
@@ -221,18 +225,11 @@ struct EngineState {
     return Time{mul_div(std::max(work, Time{}).us, kept.interval.us, kept.interval.us + kept.saving.us)};
   }
 
-  /// Work that passes in `span` at `rate`, rounded down.
-  static Time work_done(RatePpm rate, Time span) {
-    if (rate == reference_rate) return span;
-    return {mul_div(span.us, rate, reference_rate)};
-  }
-
-  /// Time that `work` takes at `rate`, rounded up, so that a finish never comes early; Time::max() when it never comes.
-  /// With work_done() the one home of rounding.
-  static Time time_needed(RatePpm rate, Time work) {
-    if (rate == reference_rate) return work;
-    return rate == 0 ? Time::max() : Time{mul_div_up(work.us, reference_rate, rate)};
-  }
+  /// As the functions of that name (rate.hpp).
+  /// \{
+  static Time work_done(RatePpm rate, Time span) { return gpusched::work_done(rate, span); }
+  static Time time_needed(RatePpm rate, Time work) { return gpusched::time_needed(rate, work); }
+  /// \}
 
   /// When a running job's present attempt ends if nothing changes; Time::max() = never.
   static Time planned_end(const JobState& state) {

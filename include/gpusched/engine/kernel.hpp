@@ -128,6 +128,25 @@ class Kernel : public SavedStates {
     end_job(job);
   }
 
+  /// A job that runs ends well, or one that waits leaves its queue: it is held back as if it had just been submitted,
+  /// and may join its queue again, with all of its work. Precondition: it runs or waits.
+  GPUSCHED_RARE void take_back(JobId job) {
+    if (state[job].phase == JobPhase::running) {
+      end_run(job, EndOfRun::cancelled);
+      emit({EventKind::finish, job});
+    } else {
+      state.leave_queue(job);
+      emit({EventKind::withdraw, job});
+    }
+    JobState& run = state[job];
+    run.phase = JobPhase::future;
+    run.must_restart = run.stands_last = false;
+    if (!state.saved.empty()) state.saved[index(job)].was_killed = false;
+  }
+
+  /// A job that is held back is done for good.
+  GPUSCHED_RARE void retire(JobId job) { end_job(job); }
+
   /// A user gives a running job another size: it gives its capacity back and waits, and the decision of this instant
   /// says whether its run goes on (settle_resized).
   GPUSCHED_RARE void interrupt(JobId job) {
@@ -147,6 +166,8 @@ class Kernel : public SavedStates {
 
   /// When the next planned event is due, plans that have changed since included.
   [[nodiscard]] Time next_event_time() const {
+    // What replicas would have come to that were told to end.
+    if (state.effects.get<Services>().active() && all_finished()) return Time::max();
     const Time planned = state.planned.empty() ? Time::max() : state.planned.top().time;
     const Time submit = state.arrived < state.jobs->size() ? state.jobs->submit(JobId{state.arrived}) : Time::max();
     const Time own = std::min(planned, submit);

@@ -13,6 +13,7 @@
 #include "gpusched/data/power_model.hpp"
 #include "gpusched/data/runtime_model.hpp"
 #include "gpusched/data/stage_model.hpp"
+#include "gpusched/serving/service_model.hpp"
 
 namespace gpusched {
 
@@ -63,6 +64,7 @@ struct RunInputs {
   const ElasticModel* elastic = nullptr;   ///< which jobs may run at another size
   const JobChanges* changes = nullptr;     ///< what users do to jobs
   const PowerModel* power = nullptr;       ///< what nodes draw, and caps; null: unknown
+  const ServiceModel* services = nullptr;  ///< which rows of the table are replicas, and what they serve
   bool keeps_power_levels = false;         ///< what was drawn over time (Power::levels)
   bool kill_at_limit = false;              ///< jobs end when they have run for as long as they asked for (TimeLimits)
   bool hosted = false;                     ///< submitted jobs join their queues when a host says so: Engine::join()

@@ -57,6 +57,12 @@ class RunResults {
     return state().effects.get<detail::AccountWindow>().gpu_time();
   }
 
+  // ---- services ----
+  /// True when some rows of the table are replicas.
+  [[nodiscard]] bool has_services() const { return state().effects.get<detail::Services>().active(); }
+  /// The services, their requests and starts. Precondition: has_services().
+  [[nodiscard]] const detail::Services& services() const { return state().effects.get<detail::Services>(); }
+
   // ---- energy, carbon, money ----
   /// True when the run counts them.
   [[nodiscard]] bool knows_power() const { return state().power().active(); }

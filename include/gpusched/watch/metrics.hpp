@@ -23,6 +23,8 @@
 #include "gpusched/engine/engine.hpp"
 #include "gpusched/engine/view.hpp"
 #include "gpusched/watch/measured_span.hpp"
+#include "gpusched/watch/percentile.hpp"
+#include "gpusched/watch/service_figures.hpp"
 
 namespace gpusched {
 
@@ -209,6 +211,11 @@ struct Metrics {
   std::optional<double> deadline_miss_rate = {};  ///< share of them that ended after it
   std::optional<double> avg_tardiness_s = {};     ///< mean of max(0, end - deadline) (Pinedo, Scheduling, section 2.1)
   /// \}
+  /// Of all requests of all services (AllRequests), whichever jobs are measured.
+  /// \{
+  std::optional<double> slo_attainment = {};  ///< share answered within the promised time; nothing: none is promised
+  std::optional<double> p99_latency_s = {};   ///< 99th percentile of the answered ones; nothing: no services
+  /// \}
 };
 
 /// Signs that a run says more about its length than about its policy.
@@ -224,18 +231,6 @@ struct Saturation {
 };
 
 namespace detail {
-
-/// Percentile p in [0, 1] by the rule above; reorders `values`. Precondition: not empty.
-inline double percentile(std::span<std::int64_t> values, double p) {
-  const double position = p * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
-  std::nth_element(values.begin(), at, values.end());
-  const auto low = static_cast<double>(*at);
-  if (below + 1 >= values.size()) return low;
-  const auto high = static_cast<double>(*std::min_element(at + 1, values.end()));
-  return low + (high - low) * (position - static_cast<double>(below));
-}
 
 /// Mean of the largest n / 10 values, rounded up; reorders `values`. Precondition: not empty.
 inline double mean_of_largest_tenth(std::span<double> values) {
@@ -429,6 +424,9 @@ inline Metrics compute_metrics(const Engine& engine, const RunLog& log, MeasureW
   }
   if (engine.has_changes()) metrics.cancelled_jobs = cancelled;
   detail::add_deadlines(engine, window, metrics);
+  const AllRequests requests = figures_of_all_requests(engine);
+  metrics.slo_attainment = requests.slo_attainment;
+  metrics.p99_latency_s = requests.p99_latency_s;
   metrics.events = engine.events_seen();
   return metrics;
 }

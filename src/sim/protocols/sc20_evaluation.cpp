@@ -37,6 +37,7 @@ Result<void> check(const EvaluateScenario& scenario) {
         "--protocol sc20: takes no --profile, --throughputs, --span-speed, --communication or --beside, and "
         "arithmetic means");
   }
+  if (!scenario.conditions.services.empty()) return unexpected("--protocol sc20: takes no --services");
   if (scenario.backfill != "none" && scenario.backfill != "sc20")
     return Unexpected{Error{.message = "expected none or sc20", .field = "backfill"}};
   return {};

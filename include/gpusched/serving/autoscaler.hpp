@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Rules that set the number of replicas of a service. A rule is a copyable class with
+///
+///     std::int32_t wanted(const ServiceLoad& load);   // how many replicas there should be now
+///     Time period() const;                            // how often it is to be asked; Time::max(): once
+///
+/// whose members are its memory; it starts and ends nothing. A further one is a file and its place in `Autoscaler`.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include "gpusched/serving/fixed_replicas.hpp"
+#include "gpusched/serving/hpa.hpp"
+#include "gpusched/serving/kpa.hpp"
+#include "gpusched/serving/queue_target.hpp"
+#include "gpusched/serving/request_rate.hpp"
+#include "gpusched/serving/service_load.hpp"
+
+namespace gpusched {
+
+/// What every rule offers.
+template <class T>
+concept AutoscalerRule = std::copyable<T> && requires(T rule, const ServiceLoad& load) {
+  { rule.wanted(load) } -> std::same_as<std::int32_t>;
+  { rule.period() } -> std::same_as<Time>;
+};
+
+static_assert(AutoscalerRule<FixedReplicas> && AutoscalerRule<Hpa> && AutoscalerRule<Kpa> &&
+              AutoscalerRule<RequestRate> && AutoscalerRule<QueueTarget>);
+
+/// One of the rules, as a value.
+class Autoscaler {
+ public:
+  /// All rules.
+  using Rule = std::variant<FixedReplicas, Hpa, Kpa, RequestRate, QueueTarget>;
+
+  /// Follows `rule`; without, one replica for ever.
+  explicit Autoscaler(Rule rule = {}) : rule_(std::move(rule)) {}
+
+  /// The number of replicas wanted. Precondition: load.now does not fall.
+  [[nodiscard]] std::int32_t wanted(const ServiceLoad& load) {
+    return std::visit([&](auto& rule) { return rule.wanted(load); }, rule_);
+  }
+  /// How often it is to be asked; Time::max(): once. A rule that went to zero (Kpa) wants to be asked when a request
+  /// comes.
+  [[nodiscard]] Time period() const {
+    return std::visit([](const auto& rule) { return rule.period(); }, rule_);
+  }
+
+ private:
+  Rule rule_;
+};
+
+}  // namespace gpusched

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Replicas by queueing theory: the least with which M/M/c keeps a promise of a latency (erlang.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+
+#include "gpusched/serving/erlang.hpp"
+#include "gpusched/serving/service_load.hpp"
+
+namespace gpusched {
+
+/// What QueueTarget is given.
+struct QueueTargetOptions {
+  ReplicaLimits limits = {};             ///< of the answer; the most where no number keeps the promise
+  LatencyTarget target = {};             ///< the promise
+  std::int32_t at_once = 1;              ///< requests that a replica serves at once, each a server of the queue; from 1
+  double service_s = 0;                  ///< mean service time; 0: as observed
+  Time window = whole_seconds(60);       ///< over which the rate of arrivals is taken
+  Time down_window = whole_seconds(60);  ///< the largest wish of this long counts before going down
+  Time period = whole_seconds(15);       ///< between two answers
+};
+
+/// The least c for which the tail of M/M/(c x at_once) is within the promise at the present rate. Keeps what there is
+/// while no service time is known.
+class QueueTarget {
+ public:
+  /// By options.
+  explicit QueueTarget(const QueueTargetOptions& options = {}) : options_(options), history_(options.window) {}
+
+  /// The number of replicas wanted. O(servers).
+  [[nodiscard]] std::int32_t wanted(const ServiceLoad& load) {
+    if (asked_ && load.now < next_) return answer_;
+    history_.add(load);
+    const Time from = load.now - options_.down_window;
+    while (!wishes_.empty() && wishes_.front().time <= from) wishes_.pop_front();
+    wishes_.push_back({load.now, wished(load)});
+    answer_ = 0;
+    for (const Wish& wish : wishes_) answer_ = std::max(answer_, wish.replicas);
+    asked_ = true;
+    next_ = load.now + options_.period;
+    return answer_;
+  }
+  /// How often it is to be asked.
+  [[nodiscard]] Time period() const { return options_.period; }
+
+ private:
+  struct Wish {
+    Time time;
+    std::int32_t replicas;
+  };
+
+  [[nodiscard]] std::int32_t wished(const ServiceLoad& load) const {
+    const double service_s = options_.service_s > 0 ? options_.service_s : load.mean_service_s;
+    if (!(service_s > 0)) return options_.limits.clamp(std::max(load.replicas(), load.held() > 0 ? 1 : 0));
+    const double rate = history_.rate(options_.window);
+    if (!(rate > 0)) return options_.limits.clamp(load.held() > 0 ? 1 : 0);
+    const std::int64_t most = std::int64_t{options_.limits.most} * options_.at_once;
+    const std::int64_t servers = least_servers(rate, 1 / service_s, options_.target, most);
+    return options_.limits.clamp((servers + options_.at_once - 1) / options_.at_once);
+  }
+
+  QueueTargetOptions options_;
+  LoadHistory history_;
+  bool asked_ = false;
+  Time next_{};
+  std::int32_t answer_ = 0;
+  std::deque<Wish> wishes_;
+};
+
+}  // namespace gpusched

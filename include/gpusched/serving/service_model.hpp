@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// ServiceModel: the services of a run, each with every request that it will get. Replicas are rows of the job table
+/// (JobTable::replicas).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+#include "gpusched/serving/autoscaler.hpp"
+
+namespace gpusched {
+
+/// Work of a replica in the job table: what policies that know run times take it to have left. Half of it is added
+/// again whenever half is left, so that it never ends by itself.
+inline constexpr Time replica_work = whole_seconds(30 * 86'400);
+
+/// One request as its client sends it.
+struct ServiceRequest {
+  Time arrival{};  ///< after the service's begin; ascends
+  Time work{};     ///< how long it is served at the reference rate; not used where requests are batched
+  std::uint32_t prompt_tokens = 0;  ///< of a log that tells them
+  std::uint32_t output_tokens = 0;  ///< likewise; no scheduler sees them
+};
+
+/// What becomes of the requests in service on a replica that a node takes with it, or that a policy preempts.
+enum class LostRequests : std::uint8_t {
+  retry,  ///< they wait again, at their places by arrival, and are served from the beginning
+  drop,   ///< they are gone
+};
+
+/// A promise of latency: that part of the requests is answered within a time of their arrival.
+struct LatencyPromise {
+  double part = 0.99;  ///< in (0, 1)
+  Time within{};       ///< above 0
+};
+
+/// One service. Its rows in the job table are `most` in sequence, from `first_row` on.
+struct ServiceSpec {
+  std::string name;                           ///< of the service
+  std::uint32_t first_row = 0;                ///< id of its first replica in the job table
+  std::uint32_t most = 1;                     ///< replicas that there may be, 1 or more
+  Time begin{};                               ///< after the first submission of the trace
+  std::vector<ServiceRequest> requests = {};  ///< by arrival
+  Autoscaler autoscaler{};                    ///< says how many replicas there should be
+  std::uint32_t at_once = 1;                  ///< requests that a replica serves beside each other, each as if alone
+  /// How long a batch takes by its size, from 1 on, at the reference rate; empty: requests are served one by one.
+  std::vector<Time> batches = {};
+  Time batch_delay{};                       ///< a batch that is not full begins when its oldest request waited so long
+  Time cold_start{};                        ///< from the start of a run until it serves
+  Time warm_start{};                        ///< the same where a replica of this service ran on all its nodes lately
+  Time keep_warm{};                         ///< for so long
+  Time timeout = Time::max();               ///< a request that waited so long leaves unserved
+  LostRequests lost = LostRequests::retry;  ///< what becomes of requests whose replica is gone
+  std::optional<LatencyPromise> promise = {};  ///< if one is given
+  double mean_service_s = 0;                   ///< of a request alone, at the reference rate
+};
+
+/// All of them.
+struct ServiceModel {
+  std::vector<ServiceSpec> services;  ///< in the order of their rows
+  bool lists_requests = false;        ///< a report of each request is asked for
+
+  /// True when there are none.
+  [[nodiscard]] bool is_empty() const { return services.empty(); }
+  /// Rows of all replicas.
+  [[nodiscard]] std::uint32_t rows() const {
+    return services.empty() ? 0 : services.back().first_row + services.back().most;
+  }
+};
+
+/// The most requests a second that one replica serves within the promise, if requests wait for nothing but their
+/// batch: the rate behind the lower bound of replicas. 0 where it serves none.
+[[nodiscard]] inline double most_rate_of_replica(const ServiceSpec& service) {
+  const Time within = service.promise ? service.promise->within : Time::max();
+  if (service.batches.empty()) {
+    return service.mean_service_s > 0 ? service.at_once / service.mean_service_s : 0;
+  }
+  double most = 0;
+  for (std::size_t i = 0; i < service.batches.size(); ++i) {
+    const Time takes = service.batches[i];
+    if (takes <= within && takes.us > 0) most = std::max(most, static_cast<double>(i + 1) / to_seconds(takes));
+  }
+  return most;
+}
+
+}  // namespace gpusched

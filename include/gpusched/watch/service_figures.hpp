@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/// ServiceFigures: how well a service was served in a finished run, and at what cost.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpusched/engine/engine.hpp"
+#include "gpusched/watch/percentile.hpp"
+
+namespace gpusched {
+
+/// Of one service, from its begin until its last request was answered or left. A latency is the time from a request's
+/// arrival to its answer, whatever happened to it meanwhile; percentiles are of the answered ones, as those of Metrics.
+struct ServiceFigures {
+  std::string name;             ///< of the service
+  RequestCounts requests;       ///< what became of them
+  std::uint64_t retries = 0;    ///< how often a request lost its replica and was served again
+  double mean_latency_s = 0;    ///< 0 where none was answered, as the next three
+  double median_latency_s = 0;  ///< 50th percentile
+  double p95_latency_s = 0;     ///< 95th percentile
+  double p99_latency_s = 0;     ///< 99th percentile
+  double mean_wait_s = 0;       ///< from arrival to the begin of the service that answered
+  /// Share of all requests that were answered within the promised time: those that left count as late. Nothing without
+  /// a promise.
+  std::optional<double> slo_attainment = {};
+  std::optional<bool> kept = {};  ///< that share is no less than the promise says
+  ReplicaStarts starts;           ///< of its replicas
+  double mean_replicas = 0;       ///< that serve, over time
+  double gpu_hours = 0;           ///< held by its replicas, starting included
+  /// In each minute as many replicas as serve its requests at the most that one serves a second within the promise
+  /// (most_rate_of_replica): no rule can do with less.
+  double lower_bound_gpu_hours = 0;
+  Bill bill = {};  ///< of its replicas; nothing where power is not known
+};
+
+namespace detail {
+
+inline double percentile_s(std::span<std::int64_t> values, double p) {
+  return values.empty() ? 0 : percentile(values, p) / 1e6;
+}
+
+// Latencies of the answered requests of one service, in microseconds, in order of arrival.
+inline std::vector<std::int64_t> latencies_us(const RequestQueue& queue) {
+  std::vector<std::int64_t> values;
+  values.reserve(queue.counts().completed);
+  for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
+    const RequestRecord& record = queue.records()[i];
+    if (record.phase == RequestPhase::completed) values.push_back((record.end - queue.arrival(i)).us);
+  }
+  return values;
+}
+
+inline double lower_bound_replica_s(const ServiceSpec& service) {
+  const double most_rate = most_rate_of_replica(service);
+  if (!(most_rate > 0)) return 0;
+  constexpr std::int64_t bin_us = 60 * microseconds_per_second;
+  const std::int64_t last_us = service.requests.back().arrival.us;
+  double sum_s = 0;
+  for (std::size_t at = 0; at < service.requests.size();) {
+    const std::int64_t bin = service.requests[at].arrival.us / bin_us;
+    std::size_t end = at;
+    while (end < service.requests.size() && service.requests[end].arrival.us / bin_us == bin) ++end;
+    const double replicas = std::ceil(static_cast<double>(end - at) / 60 / most_rate);
+    sum_s += replicas * static_cast<double>(std::min(bin_us, last_us - bin * bin_us)) / 1e6;
+    at = end;
+  }
+  return sum_s;
+}
+
+inline void add_latencies(const RequestQueue& queue, const ServiceSpec& service, ServiceFigures& figures) {
+  std::vector<std::int64_t> values = latencies_us(queue);
+  std::int64_t within = 0;
+  WideInt sum = 0, waits = 0;
+  for (const std::int64_t value : values) {
+    sum += value;
+    if (service.promise && value <= service.promise->within.us) ++within;
+  }
+  for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
+    const RequestRecord& record = queue.records()[i];
+    figures.retries += record.retries;
+    if (record.phase == RequestPhase::completed) waits += (record.start - queue.arrival(i)).us;
+  }
+  if (!values.empty()) {
+    const double count = static_cast<double>(values.size()) * 1e6;
+    figures.mean_latency_s = static_cast<double>(sum) / count;
+    figures.mean_wait_s = static_cast<double>(waits) / count;
+  }
+  figures.median_latency_s = percentile_s(values, 0.50);
+  figures.p95_latency_s = percentile_s(values, 0.95);
+  figures.p99_latency_s = percentile_s(values, 0.99);
+  if (!service.promise || figures.requests.injected == 0) return;
+  figures.slo_attainment = static_cast<double>(within) / static_cast<double>(figures.requests.injected);
+  figures.kept = *figures.slo_attainment >= service.promise->part;
+}
+
+}  // namespace detail
+
+/// Of each service of a finished run; none where there are no services. O(requests).
+inline std::vector<ServiceFigures> service_figures(const Engine& engine) {
+  std::vector<ServiceFigures> all;
+  if (!engine.has_services()) return all;
+  const ServiceModel& model = engine.services().model();
+  for (std::uint32_t i = 0; i < model.services.size(); ++i) {
+    const ServiceSpec& service = model.services[i];
+    const detail::RequestQueue& queue = engine.services().requests(i);
+    ServiceFigures figures{.name = service.name, .requests = queue.counts(), .starts = engine.services().starts(i)};
+    detail::add_latencies(queue, service, figures);
+    detail::WideInt held = 0;
+    for (std::uint32_t row = service.first_row; row < service.first_row + service.most; ++row) {
+      held += engine.gpu_time(JobId{row}).held();
+      if (engine.knows_power()) figures.bill += engine.bill(JobId{row});
+    }
+    constexpr double milli_us_per_gpu_hour = 3.6e9 * whole_gpu;
+    figures.gpu_hours = static_cast<double>(held) / milli_us_per_gpu_hour;
+    const auto gpus = static_cast<double>(engine.jobs().shape(JobId{service.first_row}).gpu_milli()) / whole_gpu;
+    figures.lower_bound_gpu_hours = gpus * detail::lower_bound_replica_s(service) / 3600;
+    const Time span = engine.services().closed(i) - queue.begin();
+    if (span.us > 0) figures.mean_replicas = static_cast<double>(queue.open_us()) / static_cast<double>(span.us);
+    all.push_back(std::move(figures));
+  }
+  return all;
+}
+
+namespace detail {
+
+inline double longest_stay_s(const Engine& engine) {
+  Time longest{};
+  for (std::uint32_t i = 0; i < engine.services().model().services.size(); ++i) {
+    const RequestQueue& queue = engine.services().requests(i);
+    for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
+      const Time end = queue.records()[request].end;
+      if (end != Time::max()) longest = std::max(longest, end - queue.arrival(request));
+    }
+  }
+  return to_seconds(longest);
+}
+
+}  // namespace detail
+
+/// Over the requests of all services of a finished run.
+struct AllRequests {
+  std::optional<double> slo_attainment = {};  ///< of those with a promise; nothing where there are none
+  std::optional<double> p99_latency_s = {};   ///< of those answered; where none was, the longest that one stayed
+};
+/// O(requests). Nothing where there are no services.
+inline AllRequests figures_of_all_requests(const Engine& engine) {
+  AllRequests all;
+  if (!engine.has_services()) return all;
+  std::vector<std::int64_t> values;
+  double within = 0, promised = 0;
+  const ServiceModel& model = engine.services().model();
+  for (std::uint32_t i = 0; i < model.services.size(); ++i) {
+    const std::vector<std::int64_t> own = detail::latencies_us(engine.services().requests(i));
+    values.insert(values.end(), own.begin(), own.end());
+    if (!model.services[i].promise) continue;
+    promised += static_cast<double>(engine.services().requests(i).counts().injected);
+    within += static_cast<double>(std::count_if(
+        own.begin(), own.end(), [&](std::int64_t value) { return value <= model.services[i].promise->within.us; }));
+  }
+  if (promised > 0) all.slo_attainment = within / promised;
+  all.p99_latency_s = values.empty() ? detail::longest_stay_s(engine) : detail::percentile_s(values, 0.99);
+  return all;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/sim/service_report.hpp"
+
+#include <array>
+#include <string_view>
+
+#include "src/base/csv_text.hpp"
+#include "src/base/number_text.hpp"
+#include "src/base/strict_json.hpp"
+#include "src/base/text_table.hpp"
+#include "src/sim/replay.hpp"
+
+namespace gpusched {
+namespace {
+
+// In the order of RequestPhase.
+constexpr std::array<std::string_view, 6> request_outcomes{"coming",    "waiting", "served",
+                                                           "completed", "dropped", "timed_out"};
+
+std::string share(const std::optional<double>& value) { return value ? formatted("%.2f%%", 100 * *value) : "-"; }
+
+std::string latency(double seconds) { return formatted(seconds < 10 ? "%.3f" : "%.1f", seconds); }
+
+}  // namespace
+
+std::string services_table(const std::vector<PolicyRun>& runs) {
+  TextTable table({"policy", "service", "requests", "lost", "mean s", "p95 s", "p99 s", "in time", "repl.", "cold",
+                   "GPU-h", "bound"});
+  for (const PolicyRun& run : runs) {
+    for (const ServiceFigures& service : run.services) {
+      table.add({run.policy, service.name, human_count(service.requests.injected),
+                 human_count(service.requests.dropped + service.requests.timed_out), latency(service.mean_latency_s),
+                 latency(service.p95_latency_s), latency(service.p99_latency_s),
+                 share(service.slo_attainment) + (service.kept == false ? "!" : ""),
+                 formatted("%.2f", service.mean_replicas), human_count(service.starts.cold),
+                 formatted("%.1f", service.gpu_hours), formatted("%.1f", service.lower_bound_gpu_hours)});
+    }
+  }
+  return "\n" + table.text() +
+         "requests of services; lost: dropped and timed out; seconds from arrival to answer; in time: answered as "
+         "promised (!: fewer than promised); bound: GPU-hours that any number of replicas needs\n";
+}
+
+Json services_json(const std::vector<ServiceFigures>& services) {
+  Json all = Json::object();
+  for (const ServiceFigures& service : services) {
+    const RequestCounts& requests = service.requests;
+    Json one = {{"injected", requests.injected},
+                {"completed", requests.completed},
+                {"dropped", requests.dropped},
+                {"timed_out", requests.timed_out},
+                {"in_system_at_end", requests.waiting + requests.served},
+                {"retries", service.retries},
+                {"mean_latency_s", service.mean_latency_s},
+                {"median_latency_s", service.median_latency_s},
+                {"p95_latency_s", service.p95_latency_s},
+                {"p99_latency_s", service.p99_latency_s},
+                {"mean_wait_s", service.mean_wait_s},
+                {"slo_attainment", service.slo_attainment ? Json(*service.slo_attainment) : Json(nullptr)},
+                {"slo_kept", service.kept ? Json(*service.kept) : Json(nullptr)},
+                {"cold_starts", service.starts.cold},
+                {"warm_starts", service.starts.warm},
+                {"preempted_replicas", service.starts.preempted},
+                {"killed_replicas", service.starts.killed},
+                {"mean_replicas", service.mean_replicas},
+                {"gpu_hours", service.gpu_hours},
+                {"lower_bound_gpu_hours", service.lower_bound_gpu_hours}};
+    if (service.bill.nj != 0) one["energy_kwh"] = service.bill.kwh();
+    all[service.name] = std::move(one);
+  }
+  return all;
+}
+
+std::string services_csv(const std::vector<ServiceFigures>& services) {
+  std::string text;
+  for (const ServiceFigures& service : services) {
+    const Json row = services_json({service})[service.name];
+    if (text.empty()) {
+      text = "service";
+      for (const auto& [name, value] : row.items()) {
+        if (name != "energy_kwh") text += ',' + name;
+      }
+      text += '\n';
+    }
+    append_csv_field(text, service.name);
+    for (const auto& [name, value] : row.items()) {
+      if (name == "energy_kwh") continue;
+      text += ',';
+      if (!value.is_null()) text += value.is_number_float() ? formatted("%.6f", value.get<double>()) : value.dump();
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string requests_csv(const Engine& engine) {
+  std::string text = "service,request,arrival_s,start_s,end_s,outcome,replica,retries\n";
+  const ServiceModel& model = engine.services().model();
+  for (std::uint32_t i = 0; i < model.services.size(); ++i) {
+    const detail::RequestQueue& queue = engine.services().requests(i);
+    text.reserve(text.size() + queue.records().size() * 64);
+    for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
+      const RequestRecord& record = queue.records()[request];
+      append_csv_field(text, model.services[i].name);
+      append_integer(text += ',', request);
+      append_seconds(text += ',', queue.arrival(request));
+      text += ',';
+      if (record.start != Time::max()) append_seconds(text, record.start);
+      text += ',';
+      if (record.end != Time::max()) append_seconds(text, record.end);
+      text += ',';
+      text += request_outcomes[static_cast<std::size_t>(record.phase)];
+      text += ',';
+      if (record.replica != no_index) append_integer(text, record.replica);
+      append_integer(text += ',', record.retries);
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/world/service_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "gpusched/core/rng.hpp"
+#include "gpusched/engine/cluster_state.hpp"
+#include "src/base/json_fields.hpp"
+#include "src/world/request_arrivals.hpp"
+#include "src/world/service_rules.hpp"
+#include "traces/core/job_records.hpp"
+
+namespace gpusched {
+namespace {
+
+constexpr double longest_service_s = 1e9;
+constexpr std::uint32_t most_replicas = 10'000;
+
+// What of a service stands in the file and not in ServiceSpec.
+struct ReplicaRow {
+  std::string name, user, vc, family, gpu_type;
+  std::int32_t priority = 0;
+  Shape shape{};
+};
+
+// How long requests are served.
+struct ServedBy {
+  enum class Kind : std::uint8_t { none, fixed, exponential, batches, tokens, logged };
+  Kind kind = Kind::none;
+  double base_s = 0, prompt_s = 0, output_s = 0;
+};
+
+constexpr std::array<NamedValue<LostRequests>, 2> lost_names{
+    {{"retry", LostRequests::retry}, {"drop", LostRequests::drop}}};
+
+class ServiceReader {
+ public:
+  ServiceReader(JsonFields& fields, const std::string& file, const Rng& rng)
+      : fields_(fields), file_(file), rng_(rng) {}
+
+  // Stops at the first error, which `fields` keeps, or which is returned.
+  Result<void> read() {
+    fields_.require("name");
+    fields_.read("name", row.name);
+    if (fields_.good() && row.name.empty()) fields_.refuse("name", "a name");
+    spec.name = row.name;
+    read_seconds(fields_, "begin_s", spec.begin);
+    read_served();
+    fields_.read("at_once", spec.at_once, 1, 1'000'000);
+    if (!spec.batches.empty() && spec.at_once > 1) fields_.fail("at_once", "expected none beside batch_s");
+    double timeout_s = 0;
+    fields_.read_above_zero("timeout_s", timeout_s, longest_service_s);
+    if (fields_.has("timeout_s")) spec.timeout = from_seconds(timeout_s);
+    fields_.read_word("lost", spec.lost, lost_names);
+    read_promise();
+    read_replica();
+    fields_.read_object("start", [&](JsonFields& start) {
+      read_seconds(start, "cold_s", spec.cold_start);
+      spec.warm_start = spec.cold_start;
+      read_seconds(start, "warm_s", spec.warm_start);
+      read_seconds(start, "keep_warm_s", spec.keep_warm);
+      if (spec.warm_start > spec.cold_start) start.refuse("warm_s", "at most cold_s");
+    });
+    if (!fields_.good()) return {};
+    if (auto done = read_requests(); !done || !fields_.good()) return done;
+    spec.mean_service_s = mean_service_s();
+    read_replicas();
+    check_promise();
+    return {};
+  }
+
+  ServiceSpec spec;
+  ReplicaRow row;
+
+ private:
+  static void read_seconds(JsonFields& fields, const char* key, Time& time) {
+    double seconds = to_seconds(time);
+    fields.read(key, seconds, 0, longest_service_s);
+    time = from_seconds(seconds);
+  }
+
+  void read_served() {
+    fields_.require("serves");
+    fields_.read_object("serves", [&](JsonFields& own) {
+      int ways = 0;
+      const auto is = [&](const char* key, ServedBy::Kind kind) {
+        if (!own.has(key)) return false;
+        ++ways;
+        served_.kind = kind;
+        return true;
+      };
+      if (is("seconds", ServedBy::Kind::fixed)) own.read_above_zero("seconds", served_.base_s, longest_service_s);
+      if (is("mean_s", ServedBy::Kind::exponential)) own.read_above_zero("mean_s", served_.base_s, longest_service_s);
+      if (is("batch_s", ServedBy::Kind::batches)) read_batches(own);
+      if (is("output_token_s", ServedBy::Kind::tokens)) {
+        own.read("base_s", served_.base_s, 0, longest_service_s);
+        own.read("prompt_token_s", served_.prompt_s, 0, longest_service_s);
+        own.read("output_token_s", served_.output_s, 0, longest_service_s);
+      }
+      if (is("logged", ServedBy::Kind::logged)) {
+        bool logged = true;
+        own.read("logged", logged);
+        if (!logged) own.refuse("logged", "true");
+      }
+      if (ways != 1 && own.good())
+        fields_.refuse("serves", "one of seconds, mean_s, batch_s, output_token_s and logged");
+    });
+  }
+
+  void read_batches(JsonFields& own) {
+    std::vector<double> seconds;
+    own.read("batch_s", seconds, 0);
+    const auto takes_time = [](double s) { return s > 0 && s <= longest_service_s; };
+    if (seconds.empty() || !std::all_of(seconds.begin(), seconds.end(), takes_time)) {
+      own.refuse("batch_s", "seconds above 0, for a batch of 1, of 2 and so on");
+    }
+    for (const double s : seconds) spec.batches.push_back(from_seconds(s));
+    read_seconds(own, "delay_s", spec.batch_delay);
+  }
+
+  void read_promise() {
+    if (!fields_.has("promise")) return;
+    fields_.read_object("promise", [&](JsonFields& own) {
+      LatencyPromise promise;
+      double within_s = 0;
+      own.require("within_s");
+      own.read_above_zero("within_s", within_s, longest_service_s);
+      own.read("part", promise.part, 1e-6, 1 - 1e-9);
+      promise.within = from_seconds(within_s);
+      spec.promise = promise;
+    });
+  }
+
+  void read_replica() {
+    fields_.require("replica");
+    fields_.read_object("replica", [&](JsonFields& own) {
+      double gpus = 1, cpus = 0, memory_gib = 0;
+      own.read("tasks", row.shape.tasks, 1, 1'000'000);
+      own.read("gpus", gpus, 0.001, 1'000);
+      own.read("cpus", cpus, 0, 1e6);
+      own.read("memory_gib", memory_gib, 0, 1e6);
+      own.read("gpu_type", row.gpu_type);
+      const double milli = std::round(gpus * whole_gpu);
+      if (own.good() && (std::abs(milli - gpus * whole_gpu) > 1e-6 || (gpus > 1 && gpus != std::floor(gpus)))) {
+        own.refuse("gpus", "whole GPUs, or thousandths of one");
+      }
+      row.shape.gpu_milli_per_task = static_cast<MilliGpu>(milli);
+      row.shape.cpu_milli_per_task = std::llround(cpus * 1000);
+      row.shape.memory_mib_per_task = std::llround(memory_gib * 1024);
+    });
+    fields_.read("user", row.user);
+    fields_.read("vc", row.vc);
+    fields_.read("family", row.family);
+    fields_.read("priority", row.priority, -2'147'483'648.0, 2'147'483'647.0);
+  }
+
+  Result<void> read_requests() {
+    fields_.require("requests");
+    Result<void> done;
+    fields_.read_object("requests", [&](JsonFields& own) {
+      done = read_request_source(own, file_, rng_.split("arrivals"), spec.requests, log_);
+    });
+    if (!done || !fields_.good()) return done;
+    using Kind = ServedBy::Kind;
+    if (served_.kind == Kind::logged && !log_.has_service_times) {
+      fields_.fail("serves/logged", "expected a log with a column service_s");
+    }
+    if (served_.kind == Kind::tokens && !log_.has_tokens) {
+      fields_.fail("serves/output_token_s", "expected a log with prompt_tokens and output_tokens");
+    }
+    draw_service();
+    return {};
+  }
+
+  void draw_service() {
+    Rng rng = rng_.split("served");
+    for (ServiceRequest& request : spec.requests) {
+      double seconds = served_.base_s;
+      if (served_.kind == ServedBy::Kind::exponential) seconds = rng.exponential(served_.base_s);
+      if (served_.kind == ServedBy::Kind::tokens) {
+        seconds += served_.prompt_s * request.prompt_tokens + served_.output_s * request.output_tokens;
+      }
+      if (served_.kind != ServedBy::Kind::logged) request.work = from_seconds(std::min(seconds, longest_service_s));
+    }
+  }
+
+  // Of a request alone: as it is given, or as the requests turn out.
+  [[nodiscard]] double mean_service_s() const {
+    using Kind = ServedBy::Kind;
+    if (served_.kind == Kind::fixed || served_.kind == Kind::exponential) return served_.base_s;
+    if (served_.kind == Kind::batches) return to_seconds(spec.batches.front());
+    double sum = 0;
+    for (const ServiceRequest& request : spec.requests) sum += to_seconds(request.work);
+    return sum / static_cast<double>(spec.requests.size());
+  }
+
+  void read_replicas() {
+    fields_.read("most", spec.most, 1, most_replicas);
+    ReplicaLimits limits{.least = 1, .most = static_cast<std::int32_t>(spec.most)};
+    fields_.read("least", limits.least, 0, spec.most);
+    spec.autoscaler = read_autoscaler(fields_, limits, spec);
+  }
+
+  // The time of service that the promised part of the requests needs if nobody waits.
+  void check_promise() {
+    if (!spec.promise || !fields_.good() || !row.family.empty()) return;  // a family may be faster than the reference
+    double needed_s = served_.base_s;
+    if (served_.kind == ServedBy::Kind::exponential) needed_s = -served_.base_s * std::log1p(-spec.promise->part);
+    if (served_.kind == ServedBy::Kind::batches) {
+      needed_s = to_seconds(*std::min_element(spec.batches.begin(), spec.batches.end()));
+    }
+    if (served_.kind == ServedBy::Kind::tokens || served_.kind == ServedBy::Kind::logged) needed_s = quantile_s();
+    if (needed_s <= to_seconds(spec.promise->within)) return;
+    fields_.fail("promise/within_s", "expected at least the " + number_text(needed_s) +
+                                         " s in which a replica serves that part of the requests when nobody waits");
+  }
+
+  [[nodiscard]] double quantile_s() const {
+    std::vector<Time> works;
+    for (const ServiceRequest& request : spec.requests) works.push_back(request.work);
+    const auto count = static_cast<double>(works.size());
+    const auto at = static_cast<std::size_t>(std::max(std::ceil(spec.promise->part * count) - 1, 0.0));
+    std::nth_element(works.begin(), works.begin() + static_cast<std::ptrdiff_t>(at), works.end());
+    return to_seconds(works[at]);
+  }
+
+  JsonFields& fields_;
+  const std::string& file_;
+  Rng rng_;
+  ServedBy served_;
+  RequestLog log_;
+};
+
+struct ServicesOfFile {
+  ServiceModel model;
+  std::vector<ReplicaRow> rows;  // by service
+};
+
+Result<ServicesOfFile> parse_services(std::string_view text, const std::string& file, std::uint64_t seed) {
+  const auto json = parse_json_strictly(text, file);
+  if (!json) return Unexpected{json.error()};
+  JsonFields fields(*json, file);
+  ServicesOfFile found;
+  std::set<std::string> names;
+  Result<void> done;
+  fields.require("services");
+  fields.read("list_requests", found.model.lists_requests);
+  fields.read_objects("services", [&](JsonFields& own, std::size_t number) {
+    ServiceReader reader(own, file, Rng(seed).split("services").split(number));
+    if (done) done = reader.read();
+    if (!done) return;
+    if (own.good() && !names.insert(reader.row.name).second) own.refuse("name", "a name that no other service has");
+    reader.spec.first_row = found.model.rows();
+    found.model.services.push_back(std::move(reader.spec));
+    found.rows.push_back(std::move(reader.row));
+  });
+  if (!done) return Unexpected{done.error()};
+  if (fields.good() && found.model.is_empty()) fields.refuse("services", "at least one service");
+  if (auto finished = fields.finish(); !finished) return Unexpected{finished.error()};
+  return found;
+}
+
+// The table with its replicas in front.
+Result<JobTable> with_replicas(const JobTable& jobs, const ServicesOfFile& services) {
+  JobTableBuilder builder;
+  builder.reserve(jobs.size() + services.model.rows());
+  const Time submit = jobs.size() == 0 ? Time{} : jobs.submit(JobId{0});
+  for (std::size_t i = 0; i < services.rows.size(); ++i) {
+    const ReplicaRow& row = services.rows[i];
+    for (std::uint32_t k = 0; k < services.model.services[i].most; ++k) {
+      const std::string id = row.name + ":" + std::to_string(k);
+      builder.add({.id = id,
+                   .submit = submit,
+                   .work = replica_work,
+                   .shape = row.shape,
+                   .user = row.user,
+                   .vc = row.vc,
+                   .name = row.name,
+                   .gpu_spec = row.gpu_type,
+                   .family = row.family,
+                   .priority = row.priority});
+    }
+  }
+  builder.end_replicas();
+  TableRecord record_of(jobs);
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) builder.add(record_of(JobId{i}));
+  return std::move(builder).build();
+}
+
+// Each replica finds room on the empty cluster.
+Result<void> check_room(const ServicesOfFile& services, const JobTable& jobs, const Cluster& cluster,
+                        const std::string& file) {
+  for (std::size_t i = 0; i < services.rows.size(); ++i) {
+    const JobId job{services.model.services[i].first_row};
+    const auto is_its = [&](const VirtualCluster& vc) { return vc.name == services.rows[i].vc; };
+    const auto vc = std::find_if(cluster.vcs.begin(), cluster.vcs.end(), is_its) - cluster.vcs.begin();
+    const auto queue = cluster.vcs.empty() ? 0u : static_cast<std::uint32_t>(vc);
+    if (ClusterState::fits_when_empty(cluster, jobs.gpu_specs(), jobs.shape(job), queue)) continue;
+    return Unexpected{Error{.message = "a replica of '" + services.rows[i].name + "' fits nowhere on the cluster " +
+                                       cluster.name + ", even when it is empty",
+                            .file = file,
+                            .field = "/services/" + std::to_string(i) + "/replica"}};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ServiceModel> services_from_json(std::string_view text, const std::string& file, JobTable& jobs,
+                                        const Cluster& cluster, std::uint64_t seed) {
+  auto services = parse_services(text, file, seed);
+  if (!services) return Unexpected{services.error()};
+  if (jobs.replicas() == 0) {
+    auto table = with_replicas(jobs, *services);
+    if (!table) {
+      Error error = table.error();
+      error.file = file;
+      return Unexpected{std::move(error)};
+    }
+    jobs = *std::move(table);
+  }
+  GPUSCHED_ASSERT(jobs.replicas() == services->model.rows(), "the table has the replicas of other services");
+  if (auto done = check_room(*services, jobs, cluster, file); !done) return Unexpected{done.error()};
+  return std::move(services->model);
+}
+
+Result<ServiceModel> read_services(const std::string& path, JobTable& jobs, const Cluster& cluster,
+                                   std::uint64_t seed) {
+  const auto text = read_text_file(path);
+  if (!text) return Unexpected{text.error()};
+  return services_from_json(*text, path, jobs, cluster, seed);
+}
+
+std::vector<std::string> files_of_services(const std::string& path) {
+  std::vector<std::string> files;
+  const auto text = read_text_file(path);
+  if (!text) return files;
+  const auto json = parse_json_strictly(*text, path);
+  if (!json || !json->is_object() || !json->contains("services") || !(*json)["services"].is_array()) return files;
+  for (const Json& service : (*json)["services"]) {
+    if (!service.is_object() || !service.contains("requests") || !service["requests"].is_object()) continue;
+    for (const char* key : {"log", "rate_file"}) {
+      const Json& requests = service["requests"];
+      if (requests.contains(key) && requests[key].is_string()) {
+        files.push_back(path_from(path, requests[key].get<std::string>()));
+      }
+    }
+  }
+  return files;
+}
+
+}  // namespace gpusched

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/world/service_rules.hpp"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace gpusched {
+namespace {
+
+constexpr double longest_window_s = 1e9, most_of_rule = 1e9;
+constexpr std::array<NamedValue<HpaOptions::Metric>, 2> metric_names{
+    {{"busy", HpaOptions::Metric::busy}, {"held", HpaOptions::Metric::held}}};
+
+void read_span(JsonFields& fields, const char* key, Time& time) {
+  double seconds = to_seconds(time);
+  fields.read_above_zero(key, seconds, longest_window_s);
+  time = from_seconds(seconds);
+}
+
+// Work that a replica does at once: a batch is one.
+double at_once(const ServiceSpec& service) {
+  return static_cast<double>(service.batches.empty() ? service.at_once : service.batches.size());
+}
+
+Autoscaler fixed_of(JsonFields& fields, const ReplicaLimits& limits) {
+  std::int32_t replicas = limits.most;
+  fields.read("replicas", replicas, limits.least, limits.most);
+  return Autoscaler(FixedReplicas(replicas));
+}
+
+Autoscaler hpa_of(JsonFields& fields, const ReplicaLimits& limits, const ServiceSpec& service) {
+  HpaOptions options{.limits = limits, .at_once = at_once(service)};
+  fields.read_above_zero("target", options.target, most_of_rule);
+  fields.read_word("metric", options.metric, metric_names);
+  fields.read("tolerance", options.tolerance, 0, 1);
+  read_span(fields, "period_s", options.period);
+  read_span(fields, "down_window_s", options.down_window);
+  return Autoscaler(Hpa(options));
+}
+
+Autoscaler kpa_of(JsonFields& fields, const ReplicaLimits& limits, const ServiceSpec& service) {
+  KpaOptions options{.limits = limits, .concurrency = at_once(service)};
+  fields.read_above_zero("concurrency", options.concurrency, most_of_rule);
+  fields.read_above_zero("utilisation", options.utilisation, 1);
+  read_span(fields, "stable_window_s", options.stable_window);
+  read_span(fields, "panic_window_s", options.panic_window);
+  fields.read("panic_threshold", options.panic_threshold, 1, most_of_rule);
+  read_span(fields, "to_zero_after_s", options.to_zero_after);
+  read_span(fields, "period_s", options.period);
+  return Autoscaler(Kpa(options));
+}
+
+Autoscaler request_rate_of(JsonFields& fields, const ReplicaLimits& limits, const ServiceSpec& service) {
+  RequestRateOptions options{.limits = limits};
+  options.rate_per_replica = 0.7 * most_rate_of_replica(service);
+  fields.read_above_zero("rate_per_replica", options.rate_per_replica, most_of_rule);
+  if (fields.good() && !(options.rate_per_replica > 0)) fields.refuse("rate_per_replica", "a rate above 0");
+  read_span(fields, "window_s", options.window);
+  read_span(fields, "up_after_s", options.up_after);
+  read_span(fields, "down_after_s", options.down_after);
+  read_span(fields, "period_s", options.period);
+  return Autoscaler(RequestRate(options));
+}
+
+Autoscaler erlang_of(JsonFields& fields, const ReplicaLimits& limits, const ServiceSpec& service) {
+  QueueTargetOptions options{.limits = limits, .service_s = service.mean_service_s};
+  if (!service.promise) {
+    fields.fail("rule", "expected a promise of the service with erlang");
+  } else {
+    options.target = {.within_s = to_seconds(service.promise->within), .quantile = service.promise->part};
+  }
+  if (!service.batches.empty()) fields.fail("rule", "expected another rule than erlang with batch_s");
+  options.at_once = static_cast<std::int32_t>(service.at_once);
+  read_span(fields, "window_s", options.window);
+  read_span(fields, "down_window_s", options.down_window);
+  read_span(fields, "period_s", options.period);
+  return Autoscaler(QueueTarget(options));
+}
+
+}  // namespace
+
+Autoscaler read_autoscaler(JsonFields& service_fields, const ReplicaLimits& limits, const ServiceSpec& service) {
+  Autoscaler autoscaler{FixedReplicas(limits.most)};
+  if (!service_fields.has("autoscaler")) return autoscaler;
+  service_fields.read_object("autoscaler", [&](JsonFields& fields) {
+    const std::array<std::string, 5> rules{"none", "hpa", "kpa", "request-rate", "erlang"};
+    std::string rule;
+    fields.require("rule");
+    fields.read_word("rule", rule, rules);
+    if (!fields.good()) return;
+    if (rule == "none") autoscaler = fixed_of(fields, limits);
+    if (rule == "hpa") autoscaler = hpa_of(fields, limits, service);
+    if (rule == "kpa") autoscaler = kpa_of(fields, limits, service);
+    if (rule == "request-rate") autoscaler = request_rate_of(fields, limits, service);
+    if (rule == "erlang") autoscaler = erlang_of(fields, limits, service);
+  });
+  return autoscaler;
+}
+
+}  // namespace gpusched

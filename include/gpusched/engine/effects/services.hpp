@@ -380,10 +380,10 @@ class Services {
   }
 
   const ServiceModel* model_ = nullptr;
-  std::vector<Run> runs_;                    // by service
-  std::vector<Replica> replicas_;            // by row of the table
-  std::vector<Time> asked_;                  // likewise
-  std::vector<std::uint32_t> serving_;       // rows of the replicas that serve, ascending
+  std::vector<Run> runs_;               // by service
+  std::vector<Replica> replicas_;       // by row of the table
+  std::vector<Time> asked_;             // likewise
+  std::vector<std::uint32_t> serving_;  // rows of the replicas that serve, ascending
   std::uint32_t held_back_ = 0;
 };
 

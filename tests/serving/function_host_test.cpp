@@ -27,19 +27,21 @@ TEST(FunctionHost, IsSimFaasInItsThreeSettings) {
                        .keep_alive = FixedKeepAlive(whole_seconds(c.expiry_s)),
                        .exponential = true,
                        .seed = 1});
+    // The deep tests run all for 10^6 s; here the first, of 360,000 invocations and some 500 cold ones, is shorter.
+    const double span_s = c.rate > .5 && random_runs(500) == 500 ? 4e5 : 1e6;
     Rng rng = Rng(1).split("arrivals");
     double at = 0;
-    while ((at += rng.exponential(1 / c.rate)) < 1e6) {
+    while ((at += rng.exponential(1 / c.rate)) < span_s) {
       host.submit({}, from_seconds(at));
       host.clear_done();
     }
-    host.advance(whole_seconds(1'000'000));
+    host.advance(from_seconds(span_s));
     EXPECT_TRUE(host.consistent());
     const double share = static_cast<double>(host.counts().cold) / static_cast<double>(host.counts().invoked);
     EXPECT_NEAR(share, c.cold_share, .1 * c.cold_share);
-    EXPECT_NEAR(static_cast<double>(host.counts().alive_us) / 1e12, c.instances, .01 * c.instances);
+    EXPECT_NEAR(static_cast<double>(host.counts().alive_us) / 1e6 / span_s, c.instances, .01 * c.instances);
     if (c.busy > 0) {
-      EXPECT_NEAR(static_cast<double>(host.counts().busy_us) / 1e12, c.busy, .01 * c.busy);
+      EXPECT_NEAR(static_cast<double>(host.counts().busy_us) / 1e6 / span_s, c.busy, .01 * c.busy);
     }
   }
 }

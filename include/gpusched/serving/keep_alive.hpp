@@ -78,8 +78,10 @@ struct HistogramOptions {
   Conditions conditions = Conditions::hybrid;  ///< when it is taken
   std::int32_t bins = 240;                     ///< of it
   Time bin = whole_seconds(60);                ///< their width
-  double head = .05, tail = .99;               ///< quantiles of idle times
-  double head_margin = .9, tail_margin = 1.1;  ///< times the quantile
+  double head = .05;                           ///< quantile of idle times before which nothing is kept
+  double tail = .99;                           ///< quantile after which nothing is kept
+  double head_margin = .9;                     ///< times the head
+  double tail_margin = 1.1;                    ///< times the tail
   std::int64_t least_samples = 5;              ///< below, it is not taken
   Time otherwise = whole_seconds(4 * 3600);    ///< fixed time where it is not taken (FaasCache: 2 h)
 };

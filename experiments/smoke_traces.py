@@ -196,12 +196,44 @@ def write_starburst(folder):
                for job, now in submissions(draws, 150, 8)])
 
 
+def write_vllm(folder):
+    """Kernels whose times rise in straight lines, and logs of two servers."""
+    draws = Draws(111)
+    for server, speed in (("rtx4090", 2), ("rtxpro6000", 1)):
+        kernels = folder / f"inference/kernels/{server}_meta-llama_llama-3.1-8b"
+        write_csv(kernels / "dense.csv", ["layer", "tokens", "time_us"],
+                  [[layer, tokens, speed * (scale + tokens * scale / 64)]
+                   for layer, scale in (("embedding", 2), ("layernorm", 4), ("qkv_proj", 20), ("final_layernorm", 4))
+                   for tokens in (1, 16, 256, 2048)])
+        write_csv(kernels / "per_sequence.csv", ["layer", "sequences", "time_us"],
+                  [[layer, count, speed * (100 + count)] for layer in ("lm_head", "sampler") for count in (1, 64, 256)])
+        points = [(0, 0, decodes, kv) for decodes in (1, 16, 256) for kv in (16, 1024, 16384)]
+        points += [(chunk, before, 0, 0) for chunk in (16, 256, 2048) for before in (0, 1024, 16384)]
+        points += [(chunk, before, decodes, kv) for chunk in (16, 2048) for before in (0, 16384)
+                   for decodes in (1, 256) for kv in (16, 16384)]
+        write_csv(kernels / "attention.csv", ["prefill_chunk", "kv_prefill", "n_decode", "kv_decode", "time_us"],
+                  [[*point, speed * (8 + (point[0] * (point[1] + point[0] / 2) / 8 + point[2] * point[3]) / 256)]
+                   for point in points])
+        served = folder / f"inference/vllm/{server}_llama-3.1-8b"
+        served.parent.mkdir(parents=True, exist_ok=True)
+        cache = {"kv_cache": {"num_gpu_blocks": 400, "block_size": 16}} if speed == 2 else {}
+        meta = {"engine_kwargs": {"max_num_seqs": 32, "max_num_batched_tokens": 2048, "dtype": "bfloat16"}, **cache}
+        served.with_name(served.name + ".meta.json").write_text(json.dumps(meta))
+        lines = []
+        for number, now in submissions(draws, 60, 400):
+            first = now / 1000 + 0.25
+            lines.append(json.dumps({"request_id": f"smoke-{number}", "input_toks": 1 + draws.below(3000),
+                                     "output_toks": 1 + draws.below(200), "arrival_time": now / 1000, "queued_ts": now / 1000,
+                                     "first_token_ts": first, "last_token_ts": first + 1}))
+        served.with_name(served.name + ".requests.jsonl").write_text("\n".join(lines) + "\n")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
     for write in (write_tiresias, write_muri, write_lublin, write_openb, write_philly_attempts, write_pai, write_gavel,
-                  write_pollux, write_carbon, write_zeus, write_starburst):
+                  write_pollux, write_carbon, write_zeus, write_starburst, write_vllm):
         write(folder)
 
 

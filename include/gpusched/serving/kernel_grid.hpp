@@ -30,6 +30,13 @@ class KernelGrid {
   /// By any order of points.
   explicit KernelGrid(std::vector<Point> points) {
     std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.at < b.at; });
+    if (!points.empty()) all_.least = all_.most = points.front().at;
+    for (const Point& point : points) {
+      for (std::size_t i = 0; i < Axes; ++i) {
+        all_.least[i] = std::min(all_.least[i], point.at[i]);
+        all_.most[i] = std::max(all_.most[i], point.at[i]);
+      }
+    }
     root_ = build(points.data(), points.data() + points.size(), 0);
   }
 
@@ -55,7 +62,7 @@ class KernelGrid {
   // A value of an axis; below it lie the values of the next axis, and what they enclose.
   struct Node {
     std::int64_t key = 0;
-    Range below;
+    Range below = {};
     double time_us = 0;
     std::array<std::int64_t, Axes> least{}, most{};
   };
@@ -87,12 +94,14 @@ class KernelGrid {
     const Node& at = nodes_[node];
     return axis + 1 == Axes ? at.time_us : descend(at.below.begin, at.below.end, axis + 1, where);
   }
+  // Whether a value of an axis has measured points on both sides of what is asked for on the axes behind it, or just
+  // there. What lies beyond all points counts as at the last ones.
   [[nodiscard]] bool encloses(std::uint32_t node, std::size_t axis, const std::array<double, Axes>& where) const {
     for (std::size_t i = axis + 1; i < Axes; ++i) {
-      if (where[i] < static_cast<double>(nodes_[node].least[i]) ||
-          where[i] > static_cast<double>(nodes_[node].most[i])) {
-        return false;
-      }
+      const auto least = static_cast<double>(nodes_[node].least[i]), most = static_cast<double>(nodes_[node].most[i]);
+      const double asked = std::clamp(where[i], static_cast<double>(all_.least[i]), static_cast<double>(all_.most[i]));
+      if (asked < least || asked > most) return false;
+      if (least == most && where[i] != least && all_.least[i] != all_.most[i]) return false;
     }
     return true;
   }
@@ -106,39 +115,39 @@ class KernelGrid {
     const auto from = static_cast<double>(nodes_[low].key), to = static_cast<double>(nodes_[high].key);
     return a + (b - a) * (where[axis] - from) / (to - from);
   }
-  // The two values between which, or beyond which, the axis' coordinate lies. Precondition: two values or more.
+  // The two values between which, or beyond which, the axis' coordinate lies; those that enclose where there are two.
+  // Precondition: two values or more.
   [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> neighbours(std::uint32_t begin, std::uint32_t end,
                                                                    std::size_t axis,
                                                                    const std::array<double, Axes>& where) const {
-    std::uint32_t high = begin, least = begin, past = end;
-    while (least < past) {  // the first value above the coordinate
-      const std::uint32_t middle = least + (past - least) / 2;
+    std::uint32_t above = begin, past = end;
+    while (above < past) {  // the first value above the coordinate
+      const std::uint32_t middle = above + (past - above) / 2;
       if (static_cast<double>(nodes_[middle].key) <= where[axis]) {
-        least = middle + 1;
+        above = middle + 1;
       } else {
         past = middle;
       }
     }
-    high = least;
-    if (high == begin) return {begin, begin + 1};
-    if (high == end) return {end - 2, end - 1};
-    std::uint32_t low = high - 1;
-    for (std::uint32_t i = low + 1; i-- > begin;) {
-      if (encloses(i, axis, where)) {
-        low = i;
-        break;
-      }
-    }
-    for (std::uint32_t i = high; i < end; ++i) {
-      if (encloses(i, axis, where)) {
-        high = i;
-        break;
-      }
-    }
-    return {low, high};
+    const auto below_of = [&](std::uint32_t from) {  // the last that encloses before `from`
+      while (from > begin && !encloses(from - 1, axis, where)) --from;
+      return from > begin ? from - 1 : end;
+    };
+    const auto from_on = [&](std::uint32_t from) {
+      while (from < end && !encloses(from, axis, where)) ++from;
+      return from;
+    };
+    std::uint32_t low = below_of(above), high = from_on(above);
+    if (low != end && static_cast<double>(nodes_[low].key) == where[axis]) return {low, low};
+    if (low == end && high != end) low = high, high = from_on(high + 1);
+    if (low != end && high == end) high = low, low = below_of(low);
+    if (low != end && high != end) return {low, high};
+    high = std::clamp(above, begin + 1, end - 1);
+    return {high - 1, high};
   }
 
   std::vector<Node> nodes_;
+  Node all_;  // what all points enclose
   Range root_;
 };
 

@@ -80,6 +80,7 @@ class LlmReplica {
   /// Takes a request. False, and nothing happens, when it does not fit. Precondition: `now` does not fall.
   bool submit(const LlmRequest& request, Time now) {
     if (!fits(request)) return false;
+    advance(now - Time{1});
     if (!stepping_ && !has_work()) wake_ = now;
     const std::uint32_t at = take_slot();
     sequences_[at] = {.request = request,
@@ -215,13 +216,13 @@ class LlmReplica {
 
   void begin_step() {
     step_ = {};
+    begun_ = step_end();
     const std::int64_t preempted_before = counts_.preemptions;
     std::int64_t left = schedule_running();
     if (counts_.preemptions == preempted_before) admit(left);
     counts_.tokens += step_.tokens();
     ++counts_.steps;
     const std::int64_t ps = std::llround(times_->step_us(step_) * ps_a_us) + clock_ps_;
-    begun_ = clock_;
     clock_ = clock_ + Time{ps / ps_a_us};
     clock_ps_ = ps % ps_a_us;
     stepping_ = true;
@@ -252,7 +253,7 @@ class LlmReplica {
       if (!reserve(sequence, count)) break;
       waiting_.pop_front();
       running_.push_back(at);
-      if (!sequence.was_scheduled) sequence.scheduled = clock_;
+      if (!sequence.was_scheduled) sequence.scheduled = begun_;
       sequence.was_scheduled = true;
       compute(sequence, count);
       left -= count;

@@ -136,7 +136,8 @@ class HyperbandSearch final : public TrialSearch {
       return;
     }
     --bracket_;
-    const std::uint64_t power = static_cast<std::uint64_t>(rungs_.units(bracket_) / rungs_.least), brackets = rungs_.count();
+    const std::uint64_t power = static_cast<std::uint64_t>(rungs_.units(bracket_) / rungs_.least),
+                        brackets = rungs_.count();
     const std::uint64_t trials = (brackets * power + bracket_) / (bracket_ + 1);
     for (std::uint64_t i = 0; i < trials; ++i) waiting_.push_back(begun_++);
     first_rung_ = rung_ = rungs_.count() - 1 - bracket_;

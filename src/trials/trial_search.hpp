@@ -51,19 +51,19 @@ class TrialSearch {
 };
 
 /// ASHA by promotion: L. Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020, Algorithm 2.
-/// From the last rung but one down: the best trial of the best 1/eta of those that finished the rung that was not promoted
-/// yet is trained to the next rung, from where it was; where there is none, a new trial begins, up to `trials`. Equal
-/// losses go to the earlier trial.
+/// From the last rung but one down: the best trial of the best 1/eta of those that finished the rung that was not
+/// promoted yet is trained to the next rung, from where it was; where there is none, a new trial begins, up to
+/// `trials`. Equal losses go to the earlier trial.
 std::unique_ptr<TrialSearch> asha_by_promotion(const TrialRungs& rungs, std::uint32_t trials);
 
-/// ASHA by stopping, as Ray Tune's AsyncHyperBandScheduler runs it: a trial goes on at once unless its result at a rung is
-/// worse than the (1 - 1/eta) percentile, between neighbours by proportion, of the results that others had there before.
-/// The first at a rung goes on.
+/// ASHA by stopping, as Ray Tune's AsyncHyperBandScheduler runs it: a trial goes on at once unless its result at a rung
+/// is worse than the (1 - 1/eta) percentile, between neighbours by proportion, of the results that others had there
+/// before. The first at a rung goes on.
 std::unique_ptr<TrialSearch> asha_by_stopping(const TrialRungs& rungs, std::uint32_t trials);
 
-/// Hyperband: L. Li et al., JMLR 18(185), 2018, Algorithm 1, one time through its brackets, each successive halving with a
-/// barrier: a rung begins when the one before is done, with its best 1/eta, and a bracket when the one before is done.
-/// Trials resume where they were. `halving`: the first bracket alone.
+/// Hyperband: L. Li et al., JMLR 18(185), 2018, Algorithm 1, one time through its brackets, each successive halving
+/// with a barrier: a rung begins when the one before is done, with its best 1/eta, and a bracket when the one before is
+/// done. Trials resume where they were. `halving`: the first bracket alone.
 std::unique_ptr<TrialSearch> hyperband_search(const TrialRungs& rungs, bool halving);
 
 }  // namespace gpusched

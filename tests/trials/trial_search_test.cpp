@@ -28,9 +28,9 @@ struct Expected {
 
 // Worked out by another program, from Algorithm 2.
 TEST(AshaByPromotion, GivesTheRowsOfAnIndependentProgram) {
-  for (const Expected& row : {Expected{27, 3, {27, 14, 7, 2}, 133, 35, 56}, Expected{81, 9, {81, 32, 14, 5}, 319, 28, 52},
-                              Expected{81, 27, {81, 32, 14, 5}, 319, 27, 32},
-                              Expected{243, 16, {243, 86, 32, 11}, 805, 27, 68}}) {
+  for (const Expected& row :
+       {Expected{27, 3, {27, 14, 7, 2}, 133, 35, 56}, Expected{81, 9, {81, 32, 14, 5}, 319, 28, 52},
+        Expected{81, 27, {81, 32, 14, 5}, 319, 27, 32}, Expected{243, 16, {243, 86, 32, 11}, 805, 27, 68}}) {
     const TrialRun run = promote(row.trials, row.workers);
     EXPECT_EQ(run.by_rung, row.by_rung) << row.trials << " on " << row.workers;
     EXPECT_EQ(run.work, row.work);
@@ -47,13 +47,14 @@ TEST(AshaByPromotion, FindsTheBestTrialOfAll) {
   for (std::size_t i = 1; i < run.records.size(); ++i) EXPECT_LT(run.records[i].loss, run.records[i - 1].loss);
 }
 
-// One worker, eta 3, losses 0.5, 0.4, 0.6, 0.3: the first goes to the end. The second beats it (cutoff 0.5), also at the
-// second and third rung. The third is worse than the cutoff 0.4 + 0.1 / 3 and stops after one unit. The fourth goes on.
+// One worker, eta 3, losses 0.5, 0.4, 0.6, 0.3: the first goes to the end. The second beats it (cutoff 0.5), also at
+// the second and third rung. The third is worse than the cutoff 0.4 + 0.1 / 3 and stops after one unit. The fourth goes
+// on.
 TEST(AshaByStopping, StopsWhoIsWorseThanTheCutoffOfThoseBefore) {
   const TrialRungs rungs{.least = 1, .most = 9, .eta = 3};
   const std::vector<double> losses{0.5, 0.4, 0.6, 0.3};
-  const TrialRun run = run_trials(*asha_by_stopping(rungs, 4), rungs, 1,
-                                  [&](std::uint32_t trial, TrialUnits) { return losses[trial]; });
+  const TrialRun run =
+      run_trials(*asha_by_stopping(rungs, 4), rungs, 1, [&](std::uint32_t trial, TrialUnits) { return losses[trial]; });
   EXPECT_EQ(run.by_rung, (std::vector<std::uint32_t>{4, 3, 3}));
   EXPECT_EQ(run.work, 9 + 9 + 1 + 9);
   EXPECT_EQ(run.first_full, 9);
@@ -68,7 +69,8 @@ TEST(AshaByStopping, TrainsTheFirstAloneWhereEachIsWorseThanTheOnesBefore) {
   EXPECT_EQ(run.by_rung, (std::vector<std::uint32_t>{20, 1, 1, 1}));
 }
 
-// R = 27, eta = 3: brackets of 27, 12, 6 and 4 trials (Hyperband, JMLR 2018, where n = ceil((s_max + 1) eta^s / (s + 1))).
+// R = 27, eta = 3: brackets of 27, 12, 6 and 4 trials (Hyperband, JMLR 2018, where n = ceil((s_max + 1) eta^s / (s +
+// 1))).
 TEST(HyperbandSearch, GoesThroughItsBracketsWithBarriers) {
   const TrialRungs rungs;
   const TrialRun run = run_trials(*hyperband_search(rungs, false), rungs, 1'000, lasting_loss);

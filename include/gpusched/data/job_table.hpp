@@ -252,6 +252,7 @@ class JobTable {
 
  private:
   friend class JobTableBuilder;
+  friend class BelievedJobs;
 
   std::vector<Time> submit_, work_;
   std::vector<std::uint32_t> shape_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,32 @@ class Kernel : public SavedStates {
     });
   }
 
+  /// Goes on from a state, which is copied.
+  explicit Kernel(const EngineState& from) { state = from; }
+
+  /// From now on this is what somebody imagines who knows no future: no job comes, no node fails or comes back, no user
+  /// changes a job.
+  GPUSCHED_RARE void forget_future() {
+    state.coming = state.arrived;
+    call([](auto& effect) {
+      if constexpr (requires { effect.forget_future(); }) effect.forget_future();
+    });
+    state.effects.refresh();
+  }
+
+  /// Nor what comes of its jobs: they are those of `believed`, of which each has one attempt. Precondition: as
+  /// Engine::imagined().
+  GPUSCHED_RARE void believe(const JobTable& believed, std::span<const Belief> beliefs) {
+    state.jobs = &believed;
+    for (const Belief& belief : beliefs) {
+      if (state[belief.job].phase == JobPhase::running) settle_now(belief.job);
+      call([&](auto& effect) {
+        if constexpr (requires { effect.believed(*this, belief.job); }) effect.believed(*this, belief.job);
+      });
+      believe_left(belief.job, belief.left);
+    }
+  }
+
   // ---- for effects ----
 
   /// Tells policies and observers of something that happened.
@@ -56,8 +83,8 @@ class Kernel : public SavedStates {
     });
   }
 
-  /// True when every job of the table is done.
-  [[nodiscard]] bool all_finished() const { return state.finished == state.jobs->size(); }
+  /// True when every job that is ever submitted is done.
+  [[nodiscard]] bool all_finished() const { return state.finished == state.last_arrival(); }
 
   /// A submitted job joins its queue for the first time.
   void enter_queue(JobId job) {
@@ -126,7 +153,7 @@ class Kernel : public SavedStates {
   /// When the next planned event is due, plans that have changed since included.
   [[nodiscard]] Time next_event_time() const {
     const Time planned = state.planned.empty() ? Time::max() : state.planned.top().time;
-    const Time submit = state.arrived < state.jobs->size() ? state.jobs->submit(JobId{state.arrived}) : Time::max();
+    const Time submit = state.arrived < state.last_arrival() ? state.jobs->submit(JobId{state.arrived}) : Time::max();
     const Time own = std::min(planned, submit);
     return state.effects.any() && !all_finished() ? state.effects.next_time(own) : own;
   }
@@ -303,7 +330,7 @@ class Kernel : public SavedStates {
   [[nodiscard]] bool planned_due() const { return !state.planned.empty() && state.planned.top().time == state.now; }
   [[nodiscard]] bool submission_due() const {
     const auto submits = state.jobs->submits();
-    return state.arrived < submits.size() && submits[state.arrived] == state.now;
+    return state.arrived < state.last_arrival() && submits[state.arrived] == state.now;
   }
 
   // Precondition: submission_due().

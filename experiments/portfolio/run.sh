@@ -4,7 +4,7 @@
 # Options: --jobs FILE, --cluster SPEC, --history-jobs N, --measure-jobs N, --members LIST, --smoke, --out FOLDER, --build FOLDER, --traces FOLDER (../run_options.sh).
 takes=(jobs cluster history-jobs measure-jobs members)
 . "$(dirname "${BASH_SOURCE[0]}")/../run_options.sh"
-members=$(value members 'fifo+easy,sjf+easy,saf+easy,wfp3+easy,las')
+members=$(value members 'fifo+easy,sjf{estimate=requested}+easy,saf+easy,wfp3+easy,las')
 if $smoke; then
   python3 "$here/table.py" "$gpusched" --log drawn synthetic:philly:400 24x8 0 0 --members "$members" --few --csv "$out"
 elif [ -n "$(value jobs '')" ]; then

@@ -15,8 +15,9 @@ namespace gpusched {
 /// A policy that is there from the beginning, or takes over a run that others began. One that takes over knows who
 /// runs, since when and with what left (Rehearsal), and then sees every waiting job come, by its place in the queue. It
 /// knows nothing of jobs that are over. A running job that it would not have started yet stays unknown to it: such a
-/// job keeps its nodes until it ends, which the policy sees as a node that comes back; one that loses its nodes comes
-/// to the policy as a new job.
+/// job keeps its nodes until it ends, which the policy sees as a node that comes back, and comes to the policy as a new
+/// job if it loses them. Where the policy places all jobs afresh at every event (AnyPolicy::places_afresh), it is
+/// preempted instead.
 class AdoptedPolicy {
  public:
   /// A policy that was never asked.
@@ -40,7 +41,11 @@ class AdoptedPolicy {
     for (const JobId job : rehearsal.unknown()) {
       NodeId node = no_node;
       view.for_each_grant(job, [&](const Grant& grant) { node = grant.node; });
-      unknown_.push_back({job, node});
+      if (policy_.places_afresh()) {
+        decision.preempt(job);
+      } else {
+        unknown_.push_back({job, node});
+      }
     }
     std::vector<QueuePlace> waiting;
     for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {

@@ -131,7 +131,7 @@ PolicyInfo bandit_info() {
           "rewards are mean / (mean + value) of the figure of the jobs that ended in a period",
       .complexity = "a choice: O(policies), and O(jobs) where another one takes over",
       .parameters =
-          {members_parameter({"fifo", "sjf", "saf"}),
+          {members_parameter({"fifo", "saf", "sjf{estimate=requested}"}),
            {.name = "rule",
             .fallback = std::string("ucb1"),
             .meaning = "how it chooses: EXP3, UCB1 or discounted UCB",

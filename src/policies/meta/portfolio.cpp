@@ -218,7 +218,7 @@ PolicyInfo portfolio_info() {
           "Deng et al., \"Exploring Portfolio Scheduling for Long-Term Execution of Scientific Workloads in IaaS "
           "Clouds\", SC'13, with its sets smart, stale and poor; ties as in OpenDC, to the policy named last",
       .complexity = "an evaluation: O(jobs), and a simulation of the jobs that wait and run, for each policy",
-      .parameters = {members_parameter({"fifo", "sjf", "saf"}),
+      .parameters = {members_parameter({"fifo", "saf", "sjf{estimate=requested}"}),
                      {.name = "every_s",
                       .fallback = 3600.0,
                       .meaning = "seconds between evaluations: the next comes at the first instant after that",

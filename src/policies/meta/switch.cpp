@@ -129,7 +129,7 @@ PolicyInfo switch_info() {
           .summary = "gives the run to one of its policies by a rule: load, queue, share of large jobs, hour, price",
           .source = "own rule: the first policy below the first of the numbers `at`, the next from there on, and so on",
           .complexity = "O(1) to O(jobs that wait and run), by the rule; O(jobs) where another one takes over",
-          .parameters = {members_parameter({"fifo", "sjf"}),
+          .parameters = {members_parameter({"fifo", "saf"}),
                          {.name = "by",
                           .fallback = std::string("queue"),
                           .meaning = "GPUs that waiting and running jobs ask for by GPUs in service; jobs waiting; of "

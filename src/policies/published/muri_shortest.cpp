@@ -22,8 +22,11 @@ void MuriShortest::decide(const OracleView& view, Decision& decision) {
   put_back_refused();
 }
 
-// A job that its node would hold, and that is on several, moves to one.
+// It rehearsed with all nodes in service. A job that its node would hold, and that is on several, moves to one.
 void MuriShortest::adopt(const View& view) {
+  for (std::uint32_t node = 0; node < view.cluster().node_count() && !nodes_.empty(); ++node) {
+    if (!view.cluster().is_up(NodeId{node})) nodes_left_.resize(NodeId{node}, 0);
+  }
   for (Run& run : running_) {
     GangNodes& nodes = nodes_[index(run.job)];
     nodes.clear();

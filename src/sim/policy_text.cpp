@@ -17,6 +17,7 @@ std::string value_text(const ParameterValue& value) {
   if (const auto* number = std::get_if<double>(&value)) return exact_number(*number);
   if (const auto* word = std::get_if<std::string>(&value)) return *word;
   std::string text = "[";
+  if (const auto* policies = std::get_if<std::vector<std::string>>(&value)) return text + joined(*policies, ",") + "]";
   for (const double entry : std::get<std::vector<double>>(value)) {
     text += (text.size() > 1 ? "," : "") + exact_number(entry);
   }
@@ -33,7 +34,7 @@ Json value_json(const ParameterValue& value) {
 }
 
 std::string_view type_word(const ParameterInfo& parameter) {
-  static constexpr std::string_view words[] = {"boolean", "number", "word", "list of numbers"};
+  static constexpr std::string_view words[] = {"boolean", "number", "word", "list of numbers", "list of policies"};
   return words[parameter.fallback.index()];
 }
 

@@ -239,7 +239,10 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
     run.history_hash = history.value();
     run.intervals = std::move(intervals).take();
     run.estimates = std::move(estimates).take();
-    if (prepared.log) run.log_file = {prepared.log->file_name(), prepared.log->text()};
+    if (prepared.log) {
+      prepared.log->end(policy.inner());
+      run.log_file = {prepared.log->file_name(), prepared.log->text()};
+    }
     run.engine = std::move(engine);
   }
   return run;

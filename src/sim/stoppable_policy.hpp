@@ -22,6 +22,8 @@ class StoppablePolicy {
 
   [[nodiscard]] std::string_view name() const { return policy_.name(); }
   [[nodiscard]] bool stopped() const { return stopped_(); }
+  /// The policy itself.
+  [[nodiscard]] const AnyPolicy& inner() const { return policy_; }
   /// The policy's own decision.
   void decide(const OracleView& view, Decision& decision) {
     if (times_ == nullptr || !*times_) return policy_.decide(view, decision);

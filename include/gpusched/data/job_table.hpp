@@ -185,6 +185,7 @@ class JobTable {
 
  private:
   friend class JobTableBuilder;
+  friend class BelievedJobs;
 
   void scale_arrivals(double arrival_scale) {
     for (std::uint32_t i = 0; i < size(); ++i) {

@@ -30,6 +30,23 @@ class Engine : public RunResults {
   Engine(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options = {}, const RunInputs& inputs = {})
       : RunResults(jobs, cluster, options, inputs) {}
 
+  /// What somebody may imagine who sees `view`, before any command of its instant: the same state, and from there on an
+  /// engine of its own in which no job is submitted, no node fails or comes back, and no user changes a job. Jobs do
+  /// what they truly will. What `view` borrows must outlive it.
+  static Engine known(const View& view) {
+    Engine engine(detail::StateOf::get(view));
+    engine.kernel_.forget_future();
+    return engine;
+  }
+  /// The same for who does not know run times: jobs do what is believed of them, in one attempt. Precondition:
+  /// `beliefs` names every job that waits, runs or waits for others; `believed`, which is borrowed, is the
+  /// table of BelievedJobs that know their work.
+  static Engine imagined(const View& view, const JobTable& believed, std::span<const Belief> beliefs) {
+    Engine engine = known(view);
+    engine.kernel_.believe(believed, beliefs);
+    return engine;
+  }
+
   /// The open decision of this instant. Commands take effect at apply().
   [[nodiscard]] Decision decision() { return Decision(kernel_.state); }
 
@@ -142,6 +159,8 @@ class Engine : public RunResults {
   [[nodiscard]] std::uint64_t events_seen() const { return state().events_seen; }
 
  private:
+  explicit Engine(const detail::EngineState& from) : RunResults(from) {}
+
   static constexpr std::uint32_t most_silent_instants = 65'536;
 };
 

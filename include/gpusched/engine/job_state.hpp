@@ -29,6 +29,12 @@ struct QueuePlace {
   friend constexpr auto operator<=>(const QueuePlace&, const QueuePlace&) = default;
 };
 
+/// What somebody believes of a job that waits or runs: the work that is left of its present attempt.
+struct Belief {
+  JobId job = no_job;  ///< which
+  Time left{};         ///< without what it has to load first; not negative
+};
+
 namespace detail {
 
 /// Sums of microseconds times GPUs exceed 64 bits.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,33 @@ class Kernel : public SavedStates {
     call([this](auto& effect) {
       if constexpr (requires { effect.open(*this); }) effect.open(*this);
     });
+  }
+
+  /// Goes on from a state, which is copied.
+  explicit Kernel(const EngineState& from) { state = from; }
+
+  /// From now on this is what somebody imagines who knows no future: no job comes, no node fails or comes back, no user
+  /// changes a job.
+  GPUSCHED_RARE void forget_future() {
+    state.coming = state.arrived;
+    state.expected = std::min(state.expected, state.arrived);
+    call([](auto& effect) {
+      if constexpr (requires { effect.forget_future(); }) effect.forget_future();
+    });
+    state.effects.refresh();
+  }
+
+  /// Nor what comes of its jobs: they are those of `believed`, of which each has one attempt. Precondition: as
+  /// Engine::imagined().
+  GPUSCHED_RARE void believe(const JobTable& believed, std::span<const Belief> beliefs) {
+    state.jobs = &believed;
+    for (const Belief& belief : beliefs) {
+      if (state[belief.job].phase == JobPhase::running) settle_now(belief.job);
+      call([&](auto& effect) {
+        if constexpr (requires { effect.believed(*this, belief.job); }) effect.believed(*this, belief.job);
+      });
+      believe_left(belief.job, belief.left);
+    }
   }
 
   // ---- for effects ----
@@ -169,7 +197,7 @@ class Kernel : public SavedStates {
     // What replicas would have come to that were told to end.
     if (state.effects.get<Services>().active() && all_finished()) return Time::max();
     const Time planned = state.planned.empty() ? Time::max() : state.planned.top().time;
-    const Time submit = state.arrived < state.jobs->size() ? state.jobs->submit(JobId{state.arrived}) : Time::max();
+    const Time submit = state.arrived < state.last_arrival() ? state.jobs->submit(JobId{state.arrived}) : Time::max();
     const Time own = std::min(planned, submit);
     return state.effects.any() && !all_finished() ? state.effects.next_time(own, state.others_go_on) : own;
   }
@@ -363,7 +391,7 @@ class Kernel : public SavedStates {
   [[nodiscard]] bool planned_due() const { return !state.planned.empty() && state.planned.top().time == state.now; }
   [[nodiscard]] bool submission_due() const {
     const auto submits = state.jobs->submits();
-    return state.arrived < submits.size() && submits[state.arrived] == state.now;
+    return state.arrived < state.last_arrival() && submits[state.arrived] == state.now;
   }
 
   // Precondition: submission_due().

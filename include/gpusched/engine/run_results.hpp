@@ -16,7 +16,7 @@ class RunResults {
   [[nodiscard]] const JobTable& jobs() const { return *state().jobs; }
   /// The state as of now; valid until the engine moves.
   [[nodiscard]] OracleView view() const { return OracleView(state()); }
-  /// True when every job of the table has finished.
+  /// True when every job that is ever submitted has finished.
   [[nodiscard]] bool all_finished() const { return kernel_.all_finished(); }
 
   /// Instant of submission; of a job that waited for the end of others, the last of these. Waiting counts from here.
@@ -108,6 +108,8 @@ class RunResults {
   /// At the beginning of a run; what it is given must outlive it.
   RunResults(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const RunInputs& inputs)
       : kernel_(jobs, cluster, options, inputs) {}
+  /// From a state, which is copied.
+  explicit RunResults(const detail::EngineState& from) : kernel_(from) {}
   /// Everything that the run changes.
   [[nodiscard]] const detail::EngineState& state() const { return kernel_.state; }
 

@@ -112,6 +112,35 @@ class SavedStates : public RunAccount {
     replan(job, loading, run.rate);
   }
 
+  /// So much work of the job's present attempt is left, as somebody believes. What is still to be loaded, and the
+  /// checkpoints that the run will write, come besides. Precondition: a running job is settled.
+  void believe_left(JobId job, Time left) {
+    JobState& run = state[job];
+    if (run.phase != JobPhase::running) {
+      run.remaining = left;
+      return;
+    }
+    Time target = left;
+    if (!state.saved.empty()) {
+      SavedState& saved = state.saved[index(job)];
+      target += saved.loading_left;
+      if (saved.saving.us > 0 && saved.interval.us > 0) {
+        const Time done = saved.passed - (saved.loading - saved.loading_left);
+        const std::int64_t written = done.us / (saved.interval.us + saved.saving.us);
+        const std::int64_t coming = left.us > 0 ? (left.us - 1) / saved.interval.us : 0;
+        saved.saves = static_cast<std::uint32_t>(std::min<std::int64_t>(written + coming, no_index - 1));
+        target += saved.all_saving(saved.saves - std::min<std::int64_t>(written, saved.saves));
+      }
+      const Time change = target - run.remaining;
+      if (saved.after_wait != Time::max()) saved.after_wait = std::max(saved.after_wait + change, Time{});
+      if (saved.moves && saved.interval.us > 0) {
+        saved.kept_left = std::max(saved.kept_left + change, target);
+        saved.save_at = std::max(std::min(saved.kept_left - saved.interval, target), Time{});
+      }
+    }
+    replan(job, target - run.remaining, run.rate);
+  }
+
   /// More or less work, as a policy says: overhead.
   void adjust(JobId job, Time change) {
     keep_accounts();

@@ -14,6 +14,15 @@
 
 namespace gpusched {
 
+class View;
+
+namespace detail {
+/// The state behind a view, for what copies it: Engine::known(), Rehearsal.
+struct StateOf {
+  static const EngineState& get(const View& view);
+};
+}  // namespace detail
+
 /// The jobs of a waiting queue in their order, or all that run. Starting or preempting a
 /// job takes it out of its list: advance the iterator before commanding the job it stood at.
 class JobRange {
@@ -74,12 +83,12 @@ class View {
   explicit View(const detail::EngineState& state) : state_(&state) {}
   /// What policies keep of a job changes with its events: use `view.at(event)` wherever an event is noted. There the
   /// event's job asks for what it asked for when that happened; its user may have changed it since, at this instant.
-  [[nodiscard]] View at(const Event& event) const { return {*state_, event}; }
+  [[nodiscard]] View at(const Event& event) const { return {*state_, event, shown_}; }
 
   /// The present instant.
   [[nodiscard]] Time now() const { return state_->now; }
   /// What happened at this instant, in order; lets a policy keep its order incrementally.
-  [[nodiscard]] std::span<const Event> events() const { return state_->events; }
+  [[nodiscard]] std::span<const Event> events() const { return shown_ != nullptr ? *shown_ : state_->events; }
 
   // ---- jobs as submitted ----
   /// Jobs of the whole table, arrived or not.
@@ -269,12 +278,16 @@ class View {
 
  protected:
   /// Used by at().
-  View(const detail::EngineState& state, const Event& event)
-      : state_(&state), event_job_(event.job), event_shape_(event.shape) {}
+  View(const detail::EngineState& state, const Event& event, const std::vector<Event>* shown)
+      : state_(&state), shown_(shown), event_job_(event.job), event_shape_(event.shape) {}
+  /// Used by OracleView::showing().
+  View(const detail::EngineState& state, const std::vector<Event>& shown) : state_(&state), shown_(&shown) {}
 
-  const detail::EngineState* state_;  ///< borrowed from the engine
+  const detail::EngineState* state_;           ///< borrowed from the engine
+  const std::vector<Event>* shown_ = nullptr;  ///< events() in place of the engine's; null: the engine's
 
  private:
+  friend struct detail::StateOf;
   JobId event_job_ = no_job;  // of at()
   std::uint32_t event_shape_ = no_index;
 
@@ -293,7 +306,9 @@ class OracleView : public View {
   /// Used by the engine.
   explicit OracleView(const detail::EngineState& state) : View(state) {}
   /// As View::at().
-  [[nodiscard]] OracleView at(const Event& event) const { return {*state_, event}; }
+  [[nodiscard]] OracleView at(const Event& event) const { return {*state_, event, shown_}; }
+  /// The same state with other events, which are borrowed: what a policy that holds another one shows it.
+  [[nodiscard]] OracleView showing(const std::vector<Event>& events) const { return {*state_, events}; }
 
   /// Work of all attempts on the reference device.
   [[nodiscard]] Time work(JobId job) const { return state_->jobs->work(job); }
@@ -321,5 +336,7 @@ class OracleView : public View {
  private:
   using View::View;
 };
+
+inline const detail::EngineState& detail::StateOf::get(const View& view) { return *view.state_; }
 
 }  // namespace gpusched

@@ -53,6 +53,13 @@ class AnyPolicy {
   [[nodiscard]] std::string_view name() const { return self_->name(); }
   /// Whether it reads true run times (is_clairvoyant).
   [[nodiscard]] bool clairvoyant() const { return self_->clairvoyant(); }
+  /// What it has a member `void adopt(const View&)` for: it took over, rehearsed who runs (AdoptedPolicy), and is shown
+  /// where they truly are. Others learn that by themselves.
+  void adopt(const View& view) { self_->adopt(view); }
+  /// True where it has a constant `places_afresh`: it places all jobs at every event, from a memory of its own.
+  [[nodiscard]] bool places_afresh() const { return self_->places_afresh(); }
+  /// What the policy tells of its run, where it has a member `std::string notes() const`; else nothing.
+  [[nodiscard]] std::string notes() const { return self_->notes(); }
   /// Lets the policy decide; see Policy.
   void decide(const OracleView& view, Decision& decision) { self_->decide(view, decision); }
 
@@ -62,6 +69,9 @@ class AnyPolicy {
     [[nodiscard]] virtual std::unique_ptr<Concept> clone() const = 0;
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual bool clairvoyant() const = 0;
+    [[nodiscard]] virtual std::string notes() const = 0;
+    [[nodiscard]] virtual bool places_afresh() const = 0;
+    virtual void adopt(const View& view) = 0;
     virtual void decide(const OracleView& view, Decision& decision) = 0;
   };
 
@@ -76,6 +86,17 @@ class AnyPolicy {
       } else {
         return is_clairvoyant<P>;
       }
+    }
+    [[nodiscard]] std::string notes() const override {
+      if constexpr (requires { policy.notes(); }) return policy.notes();
+      return {};
+    }
+    [[nodiscard]] bool places_afresh() const override {
+      if constexpr (requires { P::places_afresh; }) return P::places_afresh;
+      return false;
+    }
+    void adopt(const View& view) override {
+      if constexpr (requires { policy.adopt(view); }) policy.adopt(view);
     }
     void decide(const OracleView& view, Decision& decision) override { policy.decide(view, decision); }
     P policy;

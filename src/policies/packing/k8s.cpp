@@ -103,6 +103,22 @@ void K8s::prepare(const View& view) {
   }
   placed_.assign(loads_.size(), 0);
   nodes_of_.resize(view.job_count());
+  // Pods that ended under another policy are waited for no more.
+  for (std::uint32_t i = 0; !options_.pods_in_group.empty() && i < view.arrived(); ++i) {
+    if (view.phase(JobId{i}) == JobPhase::done) --options_.pods_in_group[view.group(JobId{i})];
+  }
+}
+
+void K8s::adopt(const View& view) {
+  for (const JobId job : view.running()) {
+    std::vector<NodeTasks>& nodes = nodes_of_[index(job)];
+    if (nodes.empty()) continue;  // of a job that it does not know
+    note_change(job, view.shape(job), -1);
+    nodes.clear();
+    view.for_each_grant(job, [&](const Grant& grant) { nodes.push_back({.node = grant.node, .tasks = grant.tasks}); });
+    std::sort(nodes.begin(), nodes.end(), [](const NodeTasks& a, const NodeTasks& b) { return a.node < b.node; });
+    note_change(job, view.shape(job), +1);
+  }
 }
 
 bool K8s::bind(const View& view, Decision& decision, JobId job) {

@@ -51,6 +51,8 @@ class K8s {
 
   [[nodiscard]] std::string_view name() const { return "k8s"; }
   void decide(const View& view, Decision& decision);
+  /// It took over: the jobs that run are where they truly are.
+  void adopt(const View& view);
 
  private:
   // What pods requested of a node, at least kube-scheduler's non-zero requests each.

@@ -139,7 +139,13 @@ void AttainedService::note_events(const View& view) {
     }
     if (event.kind == EventKind::submit) {
       Job& job = jobs_[index(event.job)];
-      if (!std::exchange(job.came, true)) job.entered = view.now().us;  // else its user gave it another size
+      if (!std::exchange(job.came, true)) {  // else its user gave it another size
+        job.entered = view.now().us;
+        if (then.ran(event.job) > Time{}) {  // it ran under another policy
+          job.origin = view.now() - then.ran(event.job);
+          catch_up(then, event.job);
+        }
+      }
       order_.wait(then, event.job, key_of(then, event.job));
     }
   }

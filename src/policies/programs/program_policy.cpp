@@ -262,7 +262,8 @@ PolicyInfo program_policy_info() {
       .files = [](const PolicySpec& spec) -> std::vector<std::string> {
         const auto words = command_words(spec.name);
         return words ? *words : std::vector<std::string>{};
-      }};
+      },
+      .is_process = true};
 }
 
 }  // namespace gpusched

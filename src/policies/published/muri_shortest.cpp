@@ -22,6 +22,21 @@ void MuriShortest::decide(const OracleView& view, Decision& decision) {
   put_back_refused();
 }
 
+// It rehearsed with all nodes in service. A job that its node would hold, and that is on several, moves to one.
+void MuriShortest::adopt(const View& view) {
+  for (std::uint32_t node = 0; node < view.cluster().node_count() && !nodes_.empty(); ++node) {
+    if (!view.cluster().is_up(NodeId{node})) nodes_left_.resize(NodeId{node}, 0);
+  }
+  for (Run& run : running_) {
+    GangNodes& nodes = nodes_[index(run.job)];
+    nodes.clear();
+    view.for_each_grant(run.job,
+                        [&](const Grant& grant) { nodes.push_back({.node = grant.node, .tasks = grant.tasks}); });
+    const bool is_on_one = nodes.end() - nodes.begin() == 1;
+    run.node = is_on_one ? index(nodes.begin()->node) : no_index;
+  }
+}
+
 void MuriShortest::drop_ended(const OracleView& view) {
   for (const Event& event : view.events()) {
     if (event.kind == EventKind::node_down) nodes_left_.resize(event.node, 0);

@@ -36,6 +36,9 @@ class MuriShortest {
   [[nodiscard]] std::string_view name() const { return by_service_ ? "srsf@muri" : "srtf@muri"; }
 
   void decide(const OracleView& view, Decision& decision);
+  static constexpr bool places_afresh = true;
+  /// It took over: the jobs that run move from where they truly are.
+  void adopt(const View& view);
 
  private:
   // Where a job stands in the list: a stable sort leaves it behind those that had the same key before it.

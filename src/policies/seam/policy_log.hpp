@@ -7,6 +7,7 @@
 
 #include "gpusched/engine/event_queue.hpp"
 #include "gpusched/engine/view.hpp"
+#include "gpusched/policy/policy.hpp"
 
 namespace gpusched {
 
@@ -20,6 +21,8 @@ class PolicyLog {
 
   /// As an observer of simulate().
   virtual void observe(const View& view, std::span<const Event> events) = 0;
+  /// The run is over: the policy as it then is.
+  virtual void end(const AnyPolicy&) {}
   /// The file's name, without a folder: "terms.csv".
   [[nodiscard]] virtual std::string file_name() const = 0;
   /// What it holds, when the run is over.

@@ -20,7 +20,7 @@ constexpr bool is_name_character(char c) {
 
 // A cursor over the text of a policy list. Grammar: list = policy {"," policy}; policy = call ["+" call]; call = name
 // ["{" [pair {"," pair}] "}"]; pair = name "=" value; value = "true" | "false" | number | word | "[" number {","
-// number} "]".
+// number} "]" | "[" list "]".
 class SpecParser {
  public:
   explicit SpecParser(std::string_view text) : text_(text) {}
@@ -56,7 +56,7 @@ class SpecParser {
     // comes with the program (rl:builtin/NAME) is a name.
     const std::string_view name = text_.substr(begin, at_ - begin);
     if (name.find(':') != std::string_view::npos && !name.starts_with("rl:builtin/")) {
-      at_ = std::min(text_.find_first_of(",{", at_), text_.size());
+      at_ = std::min(text_.find_first_of(ends(), at_), text_.size());
     } else if (name.find('/') != std::string_view::npos && names_policy_library(name)) {
       at_ = end_of_path(begin);
     }
@@ -83,9 +83,12 @@ class SpecParser {
     return spec;
   }
 
+  // What ends a path.
+  [[nodiscard]] const char* ends() const { return depth_ > 0 ? ",{]}" : ",{"; }
+
   // Of the path of a file that is a policy: at the next comma or brace, and before the way of backfilling of a library.
   [[nodiscard]] std::size_t end_of_path(std::size_t begin) const {
-    const std::string_view path = text_.substr(begin, text_.find_first_of(",{", begin) - begin);
+    const std::string_view path = text_.substr(begin, text_.find_first_of(ends(), begin) - begin);
     const std::size_t suffix = path.find(".so+");
     if (suffix != std::string_view::npos) return begin + suffix + std::string_view(".so").size();
     return begin + path.find_last_not_of(' ') + 1;
@@ -94,22 +97,43 @@ class SpecParser {
   Result<ParameterValue> value() {
     skip_spaces();
     if (take('[')) {
-      std::vector<double> numbers;
-      if (take(']')) return ParameterValue{numbers};
-      do {
-        skip_spaces();
-        const auto parsed = parse_number(word());
-        if (!parsed) return fail("a number");
-        numbers.push_back(*parsed);
-      } while (take(','));
-      if (!take(']')) return fail("',' or ']'");
-      return ParameterValue{numbers};
+      if (take(']')) return ParameterValue{std::vector<double>{}};
+      const std::size_t begin = at_;
+      skip_spaces();
+      const bool is_number = parse_number(word()).has_value();
+      at_ = begin;
+      return is_number ? numbers() : policies();
     }
     const std::string text = word();
     if (text.empty()) return fail("a value");
     if (text == "true" || text == "false") return ParameterValue{text == "true"};
     if (const auto number = parse_number(text)) return ParameterValue{*number};
     return ParameterValue{text};
+  }
+
+  Result<ParameterValue> numbers() {
+    std::vector<double> numbers;
+    do {
+      skip_spaces();
+      const auto parsed = parse_number(word());
+      if (!parsed) return fail("a number");
+      numbers.push_back(*parsed);
+    } while (take(','));
+    if (!take(']')) return fail("',' or ']'");
+    return ParameterValue{numbers};
+  }
+
+  Result<ParameterValue> policies() {
+    std::vector<std::string> texts;
+    ++depth_;
+    do {
+      auto member = policy();
+      if (!member) return Unexpected{member.error()};
+      texts.push_back(std::move(member->text));
+    } while (take(','));
+    --depth_;
+    if (!take(']')) return fail("',' or ']'");
+    return ParameterValue{texts};
   }
 
   std::string word() {
@@ -136,10 +160,12 @@ class SpecParser {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  int depth_ = 0;  // of lists of policies
 };
 
 std::string type_name(const ParameterValue& value) {
-  static constexpr std::string_view names[] = {"true or false", "a number", "a word", "a list of numbers"};
+  static constexpr std::string_view names[] = {"true or false", "a number", "a word", "a list of numbers",
+                                               "a list of policies"};
   return std::string(names[value.index()]);
 }
 
@@ -147,6 +173,8 @@ Result<void> check_value(const std::string& owner, const ParameterInfo& paramete
   const auto fail = [&](const std::string& why) {
     return Unexpected{Error{.message = why, .field = owner + ", parameter " + parameter.name}};
   };
+  const bool takes_policies = std::holds_alternative<std::vector<std::string>>(parameter.fallback);
+  if (takes_policies && value == ParameterValue{std::vector<double>{}}) return fail("expected one policy or more");
   if (value.index() != parameter.fallback.index()) return fail("expected " + type_name(parameter.fallback));
   const auto outside = [&](double x) { return !(x >= parameter.least && x <= parameter.most); };
   const auto range = [&] {
@@ -215,6 +243,7 @@ Result<AnyPolicy> PolicyRegistry::make(const PolicySpec& spec, const PolicyConte
   if (!parameters) return Unexpected{parameters.error()};
   PolicyContext named = context;
   named.spec_name = spec.name;
+  named.registry = this;
   return (*row)->make(*parameters, named);
 }
 

@@ -21,8 +21,8 @@
 
 namespace gpusched {
 
-/// A parameter value: flag, number, word, or list of numbers.
-using ParameterValue = std::variant<bool, double, std::string, std::vector<double>>;
+/// A parameter value: flag, number, word, list of numbers, or list of policies as written.
+using ParameterValue = std::variant<bool, double, std::string, std::vector<double>, std::vector<std::string>>;
 
 /// A parameter that a policy takes. The type of `fallback` is the type that a user must give.
 struct ParameterInfo {
@@ -47,10 +47,15 @@ class PolicyParameters {
   [[nodiscard]] const std::vector<double>& list(const std::string& name) const {
     return std::get<std::vector<double>>(values_.at(name));
   }
+  [[nodiscard]] const std::vector<std::string>& policies(const std::string& name) const {
+    return std::get<std::vector<std::string>>(values_.at(name));
+  }
 
  private:
   std::map<std::string, ParameterValue> values_;
 };
+
+class PolicyRegistry;
 
 /// The run that a policy is made for, which its maker may read.
 struct PolicyContext {
@@ -60,6 +65,8 @@ struct PolicyContext {
   std::string spec_name = {};  ///< the policy as written, which holds the folder of `rl:DIR`; set by the registry
   PastJobs past = {};          ///< what predictions know before the run; borrowed for the call
   const RuntimeModel* runtime = nullptr;  ///< borrowed for the policy's life; null: all jobs run at the reference rate
+  /// Where policies that hold others find them, borrowed for the policy's life; set by the registry.
+  const PolicyRegistry* registry = nullptr;
 };
 
 /// What the schedule of a run should not depend on, beyond what the policy's definition says.
@@ -108,6 +115,10 @@ struct PolicyInfo {
   std::function<std::string(const PolicyParameters&, const std::string&)> knowledge = {};
   /// The files that the policy reads when it is made; none where empty.
   std::function<std::vector<std::string>(const PolicySpec&)> files = {};
+  /// It holds other policies and gives the run to one of them at a time. None of these may be such a policy.
+  bool holds_policies = false;
+  /// It cannot be copied in the middle of a run.
+  bool is_process = false;
   /// It chooses nodes itself, whatever the run's placement rule; of nodes that are equal to it the first is taken.
   bool chooses_nodes = false;
   /// The symmetries that its definition does not have. tests/policies/symmetry_test.cpp tries the others.

@@ -38,6 +38,9 @@ class AccountWindow {
     begin_ = Time::max();
   }
 
+  // What is measured is the run's own.
+  void forget_future() { *this = AccountWindow{}; }
+
   template <class Kernel>
   void ended(Kernel& kernel, JobId job) {
     if (index(job) < window_.first || index(job) - window_.first >= window_.count) return;

@@ -70,6 +70,9 @@ class Changes {
     }
   }
 
+  // Users change nothing more.
+  void forget_future() { changes_.resize(next_); }
+
   /// The job was cancelled before it ended.
   [[nodiscard]] bool is_cancelled(JobId job) const { return active() && is_cancelled_[index(job)] != 0; }
   /// The changes may cancel it.

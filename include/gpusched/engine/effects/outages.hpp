@@ -105,6 +105,12 @@ class Outages {
     return true;
   }
 
+  // Nodes stay as they are.
+  void forget_future() {
+    heap_.clear();
+    if (failures_ != nullptr) cursor_ = static_cast<std::uint32_t>(failures_->changes().size());
+  }
+
   // A task is on a node that does no work.
   template <class State>
   [[nodiscard]] bool stands_still(const State& state, JobId job) const {

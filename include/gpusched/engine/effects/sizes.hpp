@@ -65,6 +65,15 @@ class Sizes {
     sizes_[index(job)].phase_left = {};
     release(job);
   }
+  // The phase of a run is seen, how long it lasts is believed.
+  template <class Kernel>
+  GPUSCHED_RARE void believed(Kernel& kernel, JobId job) {
+    const ElasticCurve* const curve = this->curve(*kernel.state.jobs, job);
+    if (curve == nullptr || kernel.state[job].phase != JobPhase::running) return;
+    Size& size = sizes_[index(job)];
+    size.phase_left = curve->left_after(size.phase, kernel.state.jobs->work(job));
+  }
+
   /// The job gave its GPUs back.
   void release(JobId job) { sizes_[index(job)].released = sizes_[index(job)].milli; }
   /// It holds those of its present shape.

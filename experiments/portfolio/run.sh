@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Portfolios and bandits against each of their policies, on whole logs.
+# Options: --jobs FILE, --cluster SPEC, --history-jobs N, --measure-jobs N, --members LIST, --smoke, --out FOLDER, --build FOLDER, --traces FOLDER (../run_options.sh).
+takes=(jobs cluster history-jobs measure-jobs members)
+. "$(dirname "${BASH_SOURCE[0]}")/../run_options.sh"
+members=$(value members 'fifo+easy,sjf{estimate=requested}+easy,saf+easy,wfp3+easy,las')
+if $smoke; then
+  python3 "$here/table.py" "$gpusched" --log drawn synthetic:philly:400 24x8 0 0 --members "$members" --few --csv "$out"
+elif [ -n "$(value jobs '')" ]; then
+  python3 "$here/table.py" "$gpusched" --log "$(basename "$(value jobs '')")" "$(value jobs '')" "$(value cluster 160x8)" \
+    "$(value history-jobs 0)" "$(value measure-jobs 0)" --members "$members" --csv "$out"
+else
+  need "$traces"/philly/philly_jobs.csv "$traces"/swf/hpc2n_head_alea.swf "$traces"/swf/lublin_256.swf
+  python3 "$here/table.py" "$gpusched" --log Philly "$traces"/philly/philly_jobs.csv 160x8 60000 0 \
+    --log HPC2N "$traces"/swf/hpc2n_head_alea.swf 240 0 0 --log Lublin "$traces"/swf/lublin_256.swf 256 0 0 \
+    --members "$members" --csv "$out"
+fi
+cat "$out/table.csv"

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Members: the policies between which another one chooses, one of which has the run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/believed_jobs.hpp"
+#include "gpusched/policy/adopted_policy.hpp"
+#include "src/policies/seam/registry.hpp"
+
+namespace gpusched {
+
+/// A value. The first member has the run from the beginning; others join in mid-run (AdoptedPolicy), made anew each
+/// time. What a member that joins predicts rests on the latest jobs that ended in this run; members whose makers read
+/// files, and those of shared libraries, join as they were made before the run.
+class Members {
+ public:
+  /// The members that parameter `policies` of the policy `owner` names. Errors: none is named, one cannot be made,
+  /// holds policies itself, or is a process.
+  static Result<Members> make(const std::string& owner, const PolicyParameters& parameters,
+                              const PolicyContext& context);
+
+  [[nodiscard]] std::size_t size() const { return members_.size(); }
+  /// A member's name as written.
+  [[nodiscard]] const std::string& name(std::size_t member) const { return members_[member].spec.text; }
+  /// Some member reads true run times.
+  [[nodiscard]] bool clairvoyant() const;
+  /// Who has the run.
+  [[nodiscard]] std::size_t active() const { return active_; }
+  /// Somebody was asked already. Until then whoever is asked begins, and nobody joins.
+  [[nodiscard]] bool began() const { return began_; }
+  /// As it is.
+  [[nodiscard]] const AdoptedPolicy& policy() const { return policy_; }
+
+  /// Notes the jobs that ended. Comes once an instant, before the others.
+  void observe(const View& view);
+  /// A member that is to join at this instant.
+  [[nodiscard]] AdoptedPolicy fresh(std::size_t member) const;
+  /// Lets the member decide, which takes over if another one had the run.
+  void decide(std::size_t member, const OracleView& view, Decision& decision);
+  /// What is believed of jobs: of those that ended what they ran; of the others, what who holds the members notes.
+  [[nodiscard]] BelievedJobs& believed() { return jobs_; }
+
+ private:
+  struct Member {
+    PolicySpec spec;
+    AnyPolicy made;  // before the run
+    bool is_remade = false;
+  };
+  // Of jobs that ended, the last ones; more say little of the next jobs. As long as fewer ended in this run, what was
+  // known before it says more.
+  static constexpr std::size_t most_past = 2048, enough_past = 256;
+
+  Members(std::vector<Member> members, const PolicyContext& context);
+
+  std::vector<Member> members_;
+  PolicyContext context_;  // without what is borrowed for a call
+  Cluster cluster_;
+  bool has_past_ = false;             // before the run
+  BelievedJobs jobs_;                 // those that ended, with what they ran
+  std::vector<std::uint32_t> ended_;  // jobs of the run, in order of their ends
+  std::size_t active_ = 0;
+  AdoptedPolicy policy_;
+  bool began_ = false;
+};
+
+/// The parameter `policies`.
+ParameterInfo members_parameter(std::vector<std::string> fallback);
+
+/// The files that the members of a policy as written read.
+std::vector<std::string> files_of_members(const PolicySpec& spec);
+
+}  // namespace gpusched

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/policies/meta/portfolio.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "src/base/csv_text.hpp"
+#include "src/base/number_text.hpp"
+#include "src/policies/meta/notes_log.hpp"
+#include "src/policies/seam/seed_parameter.hpp"
+
+namespace gpusched {
+namespace {
+
+// A trial that takes more events goes round in circles.
+constexpr std::uint64_t most_events_of_trial = 20'000'000;
+
+MilliGpu asked_for(const View& view) {
+  MilliGpu sum = 0;
+  for (const JobId job : view.running()) sum += view.shape(job).gpu_milli();
+  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+    for (const JobId job : view.queue(queue)) sum += view.shape(job).gpu_milli();
+  }
+  return sum;
+}
+
+std::vector<JobId> present_jobs(const View& view) {
+  std::vector<JobId> jobs(view.running().begin(), view.running().end());
+  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+    jobs.insert(jobs.end(), view.queue(queue).begin(), view.queue(queue).end());
+  }
+  return jobs;
+}
+
+}  // namespace
+
+Portfolio::Portfolio(Members members, Figure figure, AnyDurationEstimator estimator, PortfolioOptions options, Rng rng,
+                     bool has_dependencies)
+    : members_(std::move(members)),
+      figure_(std::move(figure)),
+      estimator_(std::move(estimator)),
+      options_(options),
+      candidates_(members_.size(), options.budget_events, options.smart_share, rng),
+      has_dependencies_(has_dependencies) {}
+
+bool Portfolio::clairvoyant() const {
+  return members_.clairvoyant() || (members_.size() > 1 && (options_.exact || estimator_.clairvoyant()));
+}
+
+void Portfolio::decide(const OracleView& view, Decision& decision) {
+  members_.observe(view);
+  estimator_.observe(view);
+  last_ = view.now();
+  const std::size_t member = is_due(view) ? evaluate(view) : members_.active();
+  members_.decide(member, view, decision);
+}
+
+bool Portfolio::is_due(const View& view) const {
+  if (members_.size() == 1 || view.pending_count() == 0) return false;
+  if (evaluations_.empty() || view.now() - evaluations_.back().time >= options_.every) return true;
+  if (options_.load_change == 0 || view.now() == evaluations_.back().time) return false;
+  const auto before = static_cast<double>(asked_), now = static_cast<double>(asked_for(view));
+  return now >= before * options_.load_change || now * options_.load_change <= before;
+}
+
+Time Portfolio::left(const OracleView& view, JobId job) {
+  constexpr Time least = whole_seconds(1), most = whole_seconds(std::int64_t{10} * 365 * 86400);
+  const Time whole = std::clamp(estimator_.estimate(view, job), least, most);
+  const Time ran = view.attempt(job) == 0 ? view.ran(job) : Time{};
+  // One that outlived its prediction is believed to run for as long again.
+  return whole > ran ? std::max(whole - ran, least) : std::clamp(ran, least, most);
+}
+
+std::vector<Belief> Portfolio::beliefs(const OracleView& view) {
+  std::vector<Belief> beliefs;
+  const auto add = [&](JobId job) {
+    beliefs.push_back({job, left(view, job)});
+    members_.believed().believe(job, view.ran(job) + beliefs.back().left);
+  };
+  for (const JobId job : present_jobs(view)) add(job);
+  for (std::uint32_t i = 0; has_dependencies_ && i < view.arrived(); ++i) {
+    if (view.phase(JobId{i}) == JobPhase::future) add(JobId{i});
+  }
+  return beliefs;
+}
+
+std::size_t Portfolio::evaluate(const OracleView& view) {
+  const std::vector<JobId> jobs = present_jobs(view);
+  const std::vector<Belief> believed = options_.exact ? std::vector<Belief>{} : beliefs(view);
+  const Engine start =
+      options_.exact ? Engine::known(view) : Engine::imagined(view, members_.believed().table(), believed);
+  std::vector<Time> lengths;  // alike for every member
+  const OracleView imagined = start.view();
+  for (const JobId job : jobs) lengths.push_back(view.ran(job) + imagined.work_left(job));
+  Evaluation evaluation{.time = view.now(), .chosen = 0, .members = std::vector<Estimate>(members_.size())};
+  for (std::size_t i = 0; i < members_.size(); ++i) evaluation.members[i].set = candidates_.set(i);
+  candidates_.choose(members_.active(), [&](std::size_t member) {
+    Estimate& estimate = evaluation.members[member];
+    const Candidates::Set set = estimate.set;
+    estimate = play(start, member, jobs, lengths);
+    estimate.set = set;
+    return std::pair(estimate.value.value_or(std::numeric_limits<double>::infinity()), estimate.events);
+  });
+  evaluation.chosen = best_of(evaluation.members);
+  asked_ = asked_for(view);
+  evaluations_.push_back(std::move(evaluation));
+  return evaluations_.back().chosen;
+}
+
+std::size_t Portfolio::best_of(const std::vector<Estimate>& members) const {
+  const std::size_t active = members_.active();
+  const auto cost = [&](std::size_t i) {
+    return *members[i].value + (members_.began() && i != active ? options_.switch_cost : 0);
+  };
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!members[i].value) continue;
+    if (!best || cost(i) < cost(*best)) {
+      best = i;
+    } else if (cost(i) == cost(*best)) {
+      if (!options_.ties_stay || i == active) best = i;
+    }
+  }
+  return best.value_or(active);
+}
+
+Portfolio::Estimate Portfolio::play(Engine engine, std::size_t member, const std::vector<JobId>& jobs,
+                                    const std::vector<Time>& lengths) const {
+  const bool joins = member != members_.active() && members_.began();
+  AdoptedPolicy policy = member == members_.active() ? members_.policy() : members_.fresh(member);
+  const Time begin = engine.view().now(), until = later_by(begin, options_.horizon);
+  Estimate estimate;
+  Decision decision = engine.decision();
+  if (joins) {
+    policy.adopt(engine.view(), decision);
+  } else {
+    policy.decide(engine.view(), decision);
+  }
+  engine.apply();
+  while (engine.advance_to(until)) {
+    estimate.events += std::max<std::uint64_t>(engine.events().size(), 1);
+    if (estimate.events > most_events_of_trial) return estimate;
+    if (engine.events().empty()) continue;
+    policy.decide(engine.view(), decision);
+    engine.apply();
+  }
+  std::vector<JobResult> results;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const JobId job = jobs[i];
+    const Time end = engine.end(job) == Time::max() ? until : engine.end(job);
+    const Time age = end - engine.submit(job);
+    results.push_back({.age = age, .waited = std::max(age - engine.ran(job), Time{}), .length = lengths[i]});
+  }
+  estimate.value = figure_.of(results);
+  return estimate;
+}
+
+std::string Portfolio::notes() const {
+  std::string text = "from_s,until_s,policy,estimate,events,set,active\n";
+  for (std::size_t i = 0; i < evaluations_.size(); ++i) {
+    const Evaluation& evaluation = evaluations_[i];
+    const Time until = i + 1 < evaluations_.size() ? evaluations_[i + 1].time : last_;
+    for (std::size_t member = 0; member < members_.size(); ++member) {
+      const Estimate& estimate = evaluation.members[member];
+      append_seconds(text, evaluation.time);
+      append_seconds(text += ',', until);
+      append_csv_field(text += ',', members_.name(member));
+      text += ',';
+      if (estimate.value) text += exact_number(*estimate.value);
+      append_integer(text += ',', static_cast<std::int64_t>(estimate.events));
+      text += ',';
+      text += Candidates::word(estimate.set);
+      text += member == evaluation.chosen ? ",1\n" : ",0\n";
+    }
+  }
+  return text;
+}
+
+namespace {
+
+Result<AnyPolicy> make_portfolio(const PolicyParameters& parameters, const PolicyContext& context) {
+  auto members = Members::make("portfolio", parameters, context);
+  if (!members) return Unexpected{members.error()};
+  auto figure = Figure::parse(parameters.word("figure"));
+  if (!figure)
+    return Unexpected{Error{.message = figure.error().message, .field = "policy portfolio, parameter figure"}};
+  const bool exact = parameters.word("runtimes") == "exact";
+  auto estimator = exact ? Result<AnyDurationEstimator>(AnyDurationEstimator(ExactDuration{}))
+                         : make_duration_estimator(parameters, context);
+  if (!estimator) return unexpected("policy portfolio, " + estimator.error().to_string());
+  const double change = parameters.number("load_change");
+  if (change > 0 && change <= 1) {
+    return Unexpected{
+        Error{.message = "expected 0, or a factor above 1", .field = "policy portfolio, parameter load_change"}};
+  }
+  const PortfolioOptions options{.every = from_seconds(parameters.number("every_s")),
+                                 .load_change = change,
+                                 .horizon = from_seconds(parameters.number("horizon_s")),
+                                 .exact = exact,
+                                 .budget_events = static_cast<std::uint64_t>(parameters.number("budget_events")),
+                                 .smart_share = parameters.number("smart_share"),
+                                 .switch_cost = parameters.number("switch_cost"),
+                                 .ties_stay = parameters.word("ties") == "stay"};
+  const Rng rng = Rng(drawing_seed(parameters.number("seed"), context)).split("portfolio");
+  return AnyPolicy(Portfolio(*std::move(members), *std::move(figure), *std::move(estimator), options, rng,
+                             !context.jobs->dependencies().is_empty()));
+}
+
+}  // namespace
+
+PolicyInfo portfolio_info() {
+  PolicyInfo info{
+      .name = "portfolio",
+      .summary = "plays the present state forward under each of its policies, and lets the best one have the run",
+      .source =
+          "Deng et al., \"Exploring Portfolio Scheduling for Long-Term Execution of Scientific Workloads in IaaS "
+          "Clouds\", SC'13, with its sets smart, stale and poor; ties as in OpenDC, to the policy named last",
+      .complexity = "an evaluation: O(jobs), and a simulation of the jobs that wait and run, for each policy",
+      .parameters = {members_parameter({"fifo", "saf", "sjf{estimate=requested}"}),
+                     {.name = "every_s",
+                      .fallback = 3600.0,
+                      .meaning = "seconds between evaluations: the next comes at the first instant after that",
+                      .least = 1e-3,
+                      .most = 1e9},
+                     {.name = "load_change",
+                      .fallback = 0.0,
+                      .meaning =
+                          "also when the GPUs asked for are this many times more or fewer than at the last; 0: no",
+                      .most = 1e6},
+                     {.name = "horizon_s",
+                      .fallback = 86400.0,
+                      .meaning = "seconds that are played forward; jobs not done by then count with their age",
+                      .least = 1e-3,
+                      .most = 1e9},
+                     figure_parameter(),
+                     {.name = "runtimes",
+                      .fallback = std::string("predicted"),
+                      .meaning = "how long jobs run there: as `estimate` says, or as they truly will",
+                      .words = {"predicted", "exact"}},
+                     {.name = "budget_events",
+                      .fallback = 0.0,
+                      .meaning = "events that an evaluation may take; 0: no limit",
+                      .most = 1e12},
+                     {.name = "smart_share",
+                      .fallback = 0.6,
+                      .meaning = "of the policies tried, the part that is tried first next time",
+                      .least = 1e-6,
+                      .most = 1},
+                     {.name = "switch_cost",
+                      .fallback = 0.0,
+                      .meaning = "in units of the figure: policies that do not have the run count so much worse",
+                      .most = 1e15},
+                     {.name = "ties",
+                      .fallback = std::string("later"),
+                      .meaning = "equal figures give the run to the policy named last, or leave it where it is",
+                      .words = {"later", "stay"}}},
+      .make = make_portfolio,
+      .preemptive = true};
+  for (ParameterInfo& parameter : estimate_parameters("requested")) info.parameters.push_back(std::move(parameter));
+  info.holds_policies = true;
+  info.files = files_of_members;
+  info.asymmetries = {{Symmetry::time_scale, "run times are an hour where nothing is known of them"}};
+  info.log = [](const PolicyParameters&, const PolicyContext&) -> Result<std::unique_ptr<PolicyLog>> {
+    return std::unique_ptr<PolicyLog>(std::make_unique<NotesLog>("portfolio.csv"));
+  };
+  return info;
+}
+
+}  // namespace gpusched

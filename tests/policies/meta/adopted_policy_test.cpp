@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every policy takes over in mid-run, on random worlds with everything that happens in them.
+#include "gpusched/policy/adopted_policy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpusched/engine/engine.hpp"
+#include "gpusched/policy/progress_watch.hpp"
+#include "gpusched/policy/simulate.hpp"
+#include "gpusched/watch/history_hash.hpp"
+#include "src/policies/throughput/linear_program.hpp"
+#include "tests/policies/contestants.hpp"
+#include "tests/policies/random_world.hpp"
+#include "tests/support/random_runs.hpp"
+
+namespace gpusched::test {
+namespace {
+
+constexpr std::uint64_t usual = 12;  // 2,000 in scripts/deep_test.sh
+
+enum class Happens : std::uint8_t { nothing, failures, changes, elastic, dependencies };
+
+struct Handover {
+  std::string first;
+  std::uint32_t at = 0;  // instants before it
+  bool took_over = false;
+  std::size_t ran = 0, unknown = 0;  // jobs then
+};
+
+// A fault of a run that another policy took over; nothing when all is well or a policy does not take this world.
+std::optional<std::string> fault_of(const Contestant& second, std::uint64_t seed, Happens happens, Handover& handover) {
+  WorldKind kind = kind_for(second.policy);
+  if (kind == WorldKind::any) kind = kind_for(handover.first);
+  RandomWorld world = random_world(seed, kind, happens == Happens::dependencies);
+  NodeFailures failures;
+  JobChanges changes;
+  ElasticModel elastic;
+  if (happens == Happens::failures) failures = random_failures(world, seed);
+  if (happens == Happens::changes) changes = random_changes(world, seed, kind);
+  if (happens == Happens::elastic) elastic = random_elastic_model(world, seed);
+  auto before = make(Contestant{handover.first}, world.jobs, world.cluster);
+  auto after = make(second, world.jobs, world.cluster);
+  if (!before || !after) return std::nullopt;
+  Engine engine(world.jobs, world.cluster, world.options,
+                {.failures = &failures, .elastic = &elastic, .changes = &changes});
+  AdoptedPolicy policy(*std::move(before));
+  Decision decision = engine.decision();
+  gpusched::detail::ProgressWatch progress(engine.view());
+  for (std::uint32_t instant = 0; engine.advance(); ++instant) {
+    progress.observe(engine.view(), engine.events());
+    if (progress.endless()) return std::nullopt;  // turns that cost as much as they bring, whoever gives them
+    if (instant > most_instants) return "goes round in circles";
+    if (engine.events().empty()) continue;
+    if (!handover.took_over && instant >= handover.at && !engine.view().running().empty()) {
+      handover.took_over = true;
+      handover.ran = engine.view().running().size();
+      policy = AdoptedPolicy(*after);
+      policy.adopt(engine.view(), decision);
+      handover.unknown = policy.unknown();
+    } else {
+      policy.decide(engine.view(), decision);
+    }
+    engine.apply();
+    if (!engine.consistent()) return "capacity or jobs are not conserved";
+    progress.observe(engine.view(), engine.events());
+  }
+  if (engine.all_finished()) return std::nullopt;
+  Engine again(world.jobs, world.cluster, world.options,
+               {.failures = &failures, .elastic = &elastic, .changes = &changes});
+  if (!simulate(again, *after)) return std::nullopt;  // as by itself in this world: k8s{pods=true}
+  return "leaves jobs waiting for ever";
+}
+
+class Adopted : public testing::TestWithParam<Contestant> {};
+
+std::vector<Contestant> all_policies() {
+  std::vector<Contestant> all = contestants();
+  std::erase_if(all, [](const Contestant& contestant) {
+    return contestant.policy.starts_with("gavel") && !contestant.policy.starts_with("gavel@") && !has_lp_solver();
+  });
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Policies, Adopted, testing::ValuesIn(all_policies()),
+                         [](const auto& instance) { return name_of(instance.param); });
+
+TEST_P(Adopted, CompletesAllJobsOfARunThatAnotherPolicyBegan) {
+  const bool is_published = kind_for(GetParam().policy) == WorldKind::one_gpu_tasks;
+  constexpr std::array<const char*, 4> others = {"fifo-skip", "las", "max-min", "srtf"};
+  std::uint64_t took_over = 0;
+  for (std::uint64_t seed = 0; seed < random_runs(usual); ++seed) {
+    for (const Happens happens :
+         {Happens::nothing, Happens::failures, Happens::changes, Happens::elastic, Happens::dependencies}) {
+      Handover handover{.first = is_published ? "fifo-skip" : others[seed % others.size()],
+                        .at = static_cast<std::uint32_t>(seed % 23)};
+      const auto fault = fault_of(GetParam(), seed, happens, handover);
+      took_over += handover.took_over ? 1 : 0;
+      ASSERT_FALSE(fault) << "seed " << seed << ", effect " << static_cast<int>(happens) << ": it took over from "
+                          << handover.first << " and " << *fault;
+    }
+  }
+  EXPECT_TRUE(took_over > 0 || GetParam().policy == "as-recorded");
+}
+
+}  // namespace
+}  // namespace gpusched::test

@@ -51,6 +51,7 @@ constexpr KnownKind known_kinds[] = {
     {"help", "command", value_kind::command},
     {"replay", "--out", value_kind::folder},
     {"evaluate", "--out", value_kind::folder},
+    {"compare", "--out", value_kind::folder},
     {"train", "--out", value_kind::folder},
     {"report", "folders", value_kind::folder},
     {"report", "--csv", value_kind::folder},

@@ -85,12 +85,28 @@ RunDifference completion_difference(const ReplayRun& ours, const ReplayRun& thei
           paired_intervals({batch_means(own, batches)}, {batch_means(other, batches)}, 1, Rng(0).split("report"))};
 }
 
+namespace {
+
+// In the first folder: the run of the same policy, or the first one.
+const ReplayRun& run_compared_with(const std::vector<ReplayRun>& runs, const ReplayRun& run) {
+  for (const ReplayRun& other : runs) {
+    if (other.folder == runs.front().folder && other.policy == run.policy) return other;
+  }
+  return runs.front();
+}
+
+}  // namespace
+
 Differences differences_of(const std::vector<ReplayRun>& runs) {
   Differences differences(runs.size());
   const ReplayRun* first = nullptr;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     if (first == nullptr || first->folder != runs[r].folder) {
       first = &runs[r];
+      const ReplayRun& other = run_compared_with(runs, *first);
+      if (first->folder != other.folder && same_jobs(*first, other)) {
+        differences[r] = completion_difference(*first, other);
+      }
     } else {
       differences[r] = completion_difference(runs[r], *first);
     }
@@ -104,7 +120,9 @@ ReportTable replay_table(const std::vector<ReplayRun>& runs, const Differences& 
   ReportTable table{
       .title = "Comparison",
       .caption =
-          "Completion time: mean, and its difference from that of the folder's first run with a 95 % interval from "
+          "Completion time: mean, and its difference from that of the folder's first run (of that itself, where "
+          "another "
+          "folder before it ran the same jobs, from the run of the same policy there) with a 95 % interval from "
           "batches of 1/100 of the jobs, in order of submission (studentised block bootstrap); in its "
           "place, why there is none. Waiting and bounded slowdown are means, worst tenth is the mean "
           "slowdown of the tenth of the jobs that fares worst. Used: GPU time that counts, over what the "
@@ -249,7 +267,8 @@ std::optional<Figure> difference_figure(const std::vector<ReplayRun>& runs, cons
   if (csv.empty()) return std::nullopt;
   return interval_figure(
       "difference",
-      "Mean completion time compared with " + (several ? "the first run of each folder" : runs.front().label),
+      "Mean completion time compared with " +
+          (several ? "the first run of each folder, and that with the first folder" : runs.front().label),
       "Difference of the means with its 95 % interval; left of the line is better. A hollow point has no "
       "interval that can be trusted: the table says why.",
       csv);
@@ -293,6 +312,44 @@ std::vector<Figure> effect_figures(const std::vector<EffectRow>& rows) {
                           "Relative difference of means and quantiles over all jobs of the log with its 95 % interval, "
                           "as evaluate found it; "
                           "left of the line is better. A hollow point has no interval.",
+                          csv)};
+}
+
+ReportTable world_table_of(const std::vector<WorldRow>& rows) {
+  ReportTable table{
+      .title = "Settings compared",
+      .caption =
+          "What compare found of worlds that differ from the base in what their name says: each figure of the whole "
+          "run, its difference from the base's, the 95 % interval of that (of a share where % stands behind it) and "
+          "its p, corrected by Holm for the worlds.",
+      .header = {"world", "figure", "value", "base", "difference", "95 % interval", "p (Holm)", "by", "verdict"},
+      .rows = {}};
+  const auto number = [](const std::optional<double>& value) { return value ? formatted("%.6g", *value) : ""; };
+  for (const WorldRow& row : rows) {
+    std::string interval;
+    if (row.low && row.high) {
+      interval = row.relative ? interval_cell({*row.low, *row.high})
+                              : "[" + formatted("%+.6g", *row.low) + ", " + formatted("%+.6g", *row.high) + "]";
+    }
+    table.rows.push_back({row.world, row.figure, number(row.value), number(row.base),
+                          row.difference ? signed_percent_text(*row.difference) : "", interval,
+                          row.p_holm ? p_value_text(*row.p_holm) : "", row.mode, row.verdict});
+  }
+  return table;
+}
+
+std::vector<Figure> world_figures(const std::vector<WorldRow>& rows) {
+  CsvText csv(interval_csv_header);
+  for (const WorldRow& row : rows) {
+    if (!row.difference) continue;
+    const bool has_interval = row.relative && row.low && row.high;
+    const ConfidenceInterval interval{row.low.value_or(0), row.high.value_or(0)};
+    add_interval(csv, row.figure, row.world, *row.difference, has_interval ? &interval : nullptr);
+  }
+  if (csv.empty()) return {};
+  return {interval_figure("worlds", "Settings compared with the base",
+                          "Relative difference of each figure with its 95 % interval, as compare found it. A hollow "
+                          "point has no interval as a share: the table says why.",
                           csv)};
 }
 

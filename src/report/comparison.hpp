@@ -38,7 +38,8 @@ struct RunDifference {
 /// jobs.
 RunDifference completion_difference(const ReplayRun& ours, const ReplayRun& theirs);
 
-/// Of each run from the first of its folder; nothing for the first itself.
+/// Of each run from the first of its folder. Of the first itself from the run of the same policy in the first of all
+/// folders, or the first run there, where both ran the same jobs; else nothing.
 using Differences = std::vector<std::optional<RunDifference>>;
 Differences differences_of(const std::vector<ReplayRun>& runs);
 
@@ -48,6 +49,8 @@ ReportTable replay_table(const std::vector<ReplayRun>& runs, const Differences& 
 ReportTable evaluation_table_of(const std::vector<EvaluationRow>& rows);
 /// One row a policy, trace and effect, as evaluate compared whole logs.
 ReportTable effect_table_of(const std::vector<EffectRow>& rows);
+/// One row a world and figure, as compare found them.
+ReportTable world_table_of(const std::vector<WorldRow>& rows);
 /// The differences as a figure; nothing where no run is compared.
 std::optional<Figure> difference_figure(const std::vector<ReplayRun>& runs, const Differences& differences);
 

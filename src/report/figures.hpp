@@ -25,7 +25,8 @@ struct FrontPoint {
 std::optional<Figure> front_figure_of(std::vector<FrontPoint> points, std::string id, std::string title,
                                       const char* y_title);
 
-/// Intervals of differences that evaluate found, and learning curves.
+/// Intervals of differences that evaluate and compare found, and learning curves.
+std::vector<Figure> world_figures(const std::vector<WorldRow>& rows);
 std::vector<Figure> evaluation_figures(const std::vector<EvaluationRow>& rows);
 std::vector<Figure> effect_figures(const std::vector<EffectRow>& rows);
 std::vector<Figure> training_figures(const std::vector<TrainingRun>& runs);

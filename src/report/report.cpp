@@ -30,6 +30,7 @@ std::vector<std::string> facts_of(const ReportInput& input) {
   for (const EvaluationRow& row : input.evaluations) {
     add_fact(facts, row.folder + ": evaluation on windows of " + row.trace);
   }
+  for (const WorldRow& row : input.worlds) add_fact(facts, row.folder + ": comparison with the base: " + row.world);
   for (const EffectRow& row : input.effects)
     add_fact(facts, row.folder + ": evaluation on the whole log of " + row.trace);
   for (const TrainingRun& run : input.trainings) add_fact(facts, run.label + ": training");
@@ -84,9 +85,11 @@ PageContent content_of(ReportInput input) {
   if (!input.replays.empty()) content.tables.push_back(replay_table(input.replays, differences));
   if (!input.evaluations.empty()) content.tables.push_back(evaluation_table_of(input.evaluations));
   if (!input.effects.empty()) content.tables.push_back(effect_table_of(input.effects));
+  if (!input.worlds.empty()) content.tables.push_back(world_table_of(input.worlds));
   if (auto figure = difference_figure(input.replays, differences)) content.figures.push_back(*std::move(figure));
   append(content.figures, evaluation_figures(input.evaluations));
   append(content.figures, effect_figures(input.effects));
+  append(content.figures, world_figures(input.worlds));
   append(content.figures, replay_figures(input.replays));
   append(content.figures, training_figures(input.trainings));
   return content;

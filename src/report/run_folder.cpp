@@ -290,6 +290,32 @@ Result<void> read_effects(const std::string& folder, ReportInput& input) {
   return {};
 }
 
+Result<void> read_worlds(const std::string& folder, ReportInput& input) {
+  const std::string path = folder + "/compare.csv";
+  auto rows = CsvRows::open(path, {"world", "figure", "mode", "verdict", "value", "base", "relative_difference",
+                                   "low_95", "high_95", "p_holm", "relative"});
+  if (!rows) return Unexpected{rows.error()};
+  const std::size_t first = input.worlds.size();
+  while (rows->next()) {
+    const auto text = [&](std::size_t column) { return std::string(rows->at(column)); };
+    input.worlds.push_back({.folder = folder,
+                            .world = text(0),
+                            .figure = text(1),
+                            .mode = text(2),
+                            .verdict = text(3),
+                            .value = rows->number_or_none(4),
+                            .base = rows->number_or_none(5),
+                            .difference = rows->number_or_none(6),
+                            .low = rows->number_or_none(7),
+                            .high = rows->number_or_none(8),
+                            .p_holm = rows->number_or_none(9),
+                            .relative = rows->at(10) == "true"});
+  }
+  if (rows->failure()) return Unexpected{*rows->failure()};
+  if (input.worlds.size() == first) return wrong_folder(path, "holds no world");
+  return {};
+}
+
 std::optional<double> ratio_of(std::optional<double> loss, std::optional<double> heuristic) {
   if (!loss || !heuristic || *heuristic == 0) return std::nullopt;
   return *loss / *heuristic;
@@ -395,8 +421,9 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder, ignored)) return wrong_folder(folder, "no such folder");
   if (!std::filesystem::is_directory(folder, ignored)) {
-    return wrong_folder(folder,
-                        "expected the folder of a run (--out of replay, evaluate, sweep, search or train), not a file");
+    return wrong_folder(
+        folder,
+        "expected the folder of a run (--out of replay, evaluate, compare, sweep, search or train), not a file");
   }
   const std::string manifest_path = folder + "/" + manifest_name;
   if (is_file(manifest_path)) {
@@ -410,9 +437,10 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
     }
     if (manifest->contains("columns") && (*manifest)["columns"].is_array()) return read_sweep(folder, *manifest, input);
     if (manifest->contains("hypervolume")) return read_search(folder, *manifest, input);
+    if (manifest->contains("variations")) return read_worlds(folder, input);
     if (is_file(folder + "/effects.csv")) return read_effects(folder, input);
     if (manifest->contains("windows")) return read_evaluation(folder, input);
-    return wrong_folder(manifest_path, "is no manifest of replay, evaluate, sweep or search");
+    return wrong_folder(manifest_path, "is no manifest of replay, evaluate, compare, sweep or search");
   }
   if (is_file(folder + "/sweep.sqlite")) {
     return wrong_folder(folder, "holds a sweep without manifest.json; the same gpusched sweep command writes it");
@@ -422,10 +450,10 @@ Result<void> read_one(const std::string& folder, ReportInput& input) {
   }
   if (is_file(folder + "/seeds.json")) return read_training_seeds(folder, input);
   if (is_file(folder + "/config.json")) return read_training(folder, folder, input);
-  return wrong_folder(
-      folder,
-      "no run is here: expected manifest.json (replay, evaluate, sweep, search) or config.json (train); a run that was "
-      "stopped before its end has none");
+  return wrong_folder(folder,
+                      "no run is here: expected manifest.json (replay, evaluate, compare, sweep, search) or "
+                      "config.json (train); a run that was "
+                      "stopped before its end has none");
 }
 
 // Policies that several folders ran are told apart by their folder, those that one folder ran twice by their number.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reading back what `replay`, `evaluate`, `train`, `sweep` and `search` wrote by --out.
+/// Reading back what `replay`, `evaluate`, `compare`, `train`, `sweep` and `search` wrote by --out.
 /// Compiled parts only: it shows a JSON library's type.
 #pragma once
 
@@ -76,6 +76,13 @@ struct EffectRow {
   std::string verdict = {};
 };
 
+/// A row of compare.csv: one figure of one world.
+struct WorldRow {
+  std::string folder, world, figure, mode, verdict;
+  std::optional<double> value, base, difference, low, high, p_holm;
+  bool relative = true;  ///< what the interval is of
+};
+
 /// metrics.csv of one training run.
 struct TrainingRun {
   std::string folder, label;  ///< seeds of one training share the folder
@@ -91,6 +98,7 @@ struct ReportInput {
   std::vector<ReplayRun> replays;
   std::vector<EvaluationRow> evaluations;
   std::vector<EffectRow> effects;
+  std::vector<WorldRow> worlds = {};
   std::vector<TrainingRun> trainings;
   std::vector<SweepInput> sweeps;
   std::vector<SearchInput> searches;

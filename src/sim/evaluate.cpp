@@ -9,6 +9,7 @@
 #include "src/policies/backfill/backfill.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
+#include "src/world/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {
@@ -258,7 +259,7 @@ Result<EvaluationPlan> load_evaluation(const EvaluateScenario& scenario, const P
     plan.inputs.push_back(*std::move(input));
   }
   std::vector<std::string> names = files_of(scenario.conditions);
-  names.insert(names.end(), scenario.clusters.begin(), scenario.clusters.end());
+  for (const std::string& cluster : scenario.clusters) names.push_back(cluster_without_added(cluster));
   const std::vector<std::string> of_policies = files_of_policies(plan.lineup.policies, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
   plan.files = existing_files(names);

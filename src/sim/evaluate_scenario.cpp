@@ -42,8 +42,9 @@ FieldTable evaluate_fields(EvaluateScenario& s) {
       fields,
       {
           {"clusters", "--cluster",
-           "NAME, FILE, NODESxGPUS, RACKSxNODESxGPUS or GPUS, once or once for each trace; by default what the trace "
-           "states",
+           "NAME, FILE, NODESxGPUS, RACKSxNODESxGPUS or GPUS, each with +NODESxGPUS[:TYPE] behind it for more nodes; "
+           "once or "
+           "once for each trace; by default what the trace states",
            &s.clusters},
           common.oversize,
           {.path = "policies",

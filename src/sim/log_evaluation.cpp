@@ -48,7 +48,7 @@ std::string job_figure_names() {
 
 namespace {
 
-std::vector<double>& quantity_of(JobLog& jobs, JobQuantity quantity) {
+const std::vector<double>& quantity_of(const JobLog& jobs, JobQuantity quantity) {
   switch (quantity) {
     case JobQuantity::jct: return jobs.jct_s;
     case JobQuantity::wait: return jobs.wait_s;
@@ -76,26 +76,26 @@ std::optional<std::uint32_t> jobs_to_forget(std::span<const double> first, std::
   return 0;
 }
 
-LogRun log_run(StretchRun& run, JobQuantity quantity) {
-  JobLog& jobs = *run.jobs;
-  std::vector<double> wait_s = jobs.wait_s;
+LogRun log_run(const StretchRun& run, JobQuantity quantity) {
+  const JobLog& jobs = *run.jobs;
   return {.metrics = *run.metrics,
           .saturation = run.saturation,
-          .values = std::move(quantity_of(jobs, quantity)),
-          .wait_s = std::move(wait_s),
+          .job = jobs.job,
+          .values = quantity_of(jobs, quantity),
+          .wait_s = jobs.wait_s,
           .found = std::vector<double>(jobs.found.begin(), jobs.found.end()),
-          .censored = std::move(jobs.censored),
+          .censored = jobs.censored,
           .forgotten_after = {}};
 }
 
 // The runs of one policy, the one from the beginning first.
-LogScores scores_of(std::span<StretchRun* const> runs, const LogOptions& log, JobQuantity quantity) {
+LogScores scores_of(std::span<const StretchRun* const> runs, const LogOptions& log, JobQuantity quantity) {
   LogScores scores{.policy = {}, .clairvoyant = runs.front()->clairvoyant, .run_times = {}, .run = {}, .failure = {}};
   for (const StretchRun* run : runs) {
     if (scores.failure.empty()) scores.failure = run->failure;
   }
   if (!scores.failure.empty()) return scores;
-  const std::vector<std::uint32_t> numbers = runs.front()->jobs->job;
+  const std::vector<std::uint32_t>& numbers = runs.front()->jobs->job;
   scores.run = log_run(*runs.front(), quantity);
   for (std::size_t k = 0; k < log.starts.size(); ++k) {
     const auto first = std::lower_bound(numbers.begin(), numbers.end(), log.starts[k]) - numbers.begin();
@@ -111,6 +111,17 @@ Result<std::vector<LogScores>> run_log(const JobTable& trace, const Cluster& clu
                                        const LogOptions& log, JobQuantity quantity,
                                        std::span<const PolicySpec> policies, const PolicyRegistry& registry,
                                        std::uint64_t threads, EvaluationProgress& progress) {
+  auto scores = run_log_of(trace, cluster, options, log, {&quantity, 1}, policies, registry, threads, progress);
+  if (!scores) return Unexpected{scores.error()};
+  return std::move(scores->front());
+}
+
+Result<std::vector<std::vector<LogScores>>> run_log_of(const JobTable& trace, const Cluster& cluster,
+                                                       const EvaluationOptions& options, const LogOptions& log,
+                                                       std::span<const JobQuantity> quantities,
+                                                       std::span<const PolicySpec> policies,
+                                                       const PolicyRegistry& registry, std::uint64_t threads,
+                                                       EvaluationProgress& progress) {
   const std::optional<JobEnds> ends = options.history ? std::optional<JobEnds>(trace) : std::nullopt;
   const std::size_t starts = 1 + log.starts.size();
   std::vector<std::optional<Result<StretchRun>>> runs(starts * policies.size());  // [start][policy]
@@ -136,14 +147,17 @@ Result<std::vector<LogScores>> run_log(const JobTable& trace, const Cluster& clu
   for (const auto& run : runs) {
     if (run && !*run) return Unexpected{run->error()};
   }
-  std::vector<LogScores> result;
+  std::vector<std::vector<LogScores>> result(quantities.size());
   for (std::size_t policy = 0; policy < policies.size(); ++policy) {
-    std::vector<StretchRun*> own;
+    std::vector<const StretchRun*> own;
     for (std::size_t start = 0; start < starts; ++start) own.push_back(&**runs[start * policies.size() + policy]);
-    result.push_back(scores_of(own, log, quantity));
-    result.back().policy = policies[policy].text;
-    result.back().run_times = known_run_times(registry, contestant_spec(registry, policies[policy], options), trace,
-                                              result.back().clairvoyant);
+    for (std::size_t q = 0; q < quantities.size(); ++q) {
+      LogScores scores = scores_of(own, log, quantities[q]);
+      scores.policy = policies[policy].text;
+      scores.run_times =
+          known_run_times(registry, contestant_spec(registry, policies[policy], options), trace, scores.clairvoyant);
+      result[q].push_back(std::move(scores));
+    }
   }
   return result;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,9 @@ std::string job_figure_names();
 struct LogRun {
   Metrics metrics;  ///< of all of its jobs
   Saturation saturation;
-  std::vector<double> values;  ///< of the quantity, by job that no user cancels
-  std::vector<double> wait_s;  ///< of the same jobs
+  std::vector<std::uint32_t> job = {};  ///< jobs of the log that no user cancels, by number; what follows is by these
+  std::vector<double> values;           ///< of the quantity
+  std::vector<double> wait_s;
   std::vector<double> found;   ///< jobs that waited when it was submitted
   std::vector<bool> censored;  ///< as JobLog::censored
   /// By further start: how many jobs after it the total of the values that follow is within forgotten_within of that of
@@ -67,6 +69,14 @@ Result<std::vector<LogScores>> run_log(const JobTable& trace, const Cluster& clu
                                        const LogOptions& log, JobQuantity quantity,
                                        std::span<const PolicySpec> policies, const PolicyRegistry& registry,
                                        std::uint64_t threads, EvaluationProgress& progress);
+
+/// The same of several quantities from one run of each: [quantity][policy]. Precondition: at least one quantity.
+Result<std::vector<std::vector<LogScores>>> run_log_of(const JobTable& trace, const Cluster& cluster,
+                                                       const EvaluationOptions& options, const LogOptions& log,
+                                                       std::span<const JobQuantity> quantities,
+                                                       std::span<const PolicySpec> policies,
+                                                       const PolicyRegistry& registry, std::uint64_t threads,
+                                                       EvaluationProgress& progress);
 
 /// A row of the comparison.
 struct LogContestant {

@@ -20,6 +20,7 @@
 #include "src/sim/estimate_log.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/stoppable_policy.hpp"
+#include "src/world/cluster_reader.hpp"
 
 namespace gpusched {
 namespace {
@@ -80,7 +81,7 @@ Result<std::vector<PolicySpec>> specs_of(const Scenario& scenario, const PolicyR
 std::vector<std::string> files_of(const Scenario& scenario, const std::vector<PolicySpec>& specs,
                                   const PolicyRegistry& registry) {
   std::vector<std::string> names = files_of(scenario.conditions);
-  names.push_back(scenario.cluster);
+  names.push_back(cluster_without_added(scenario.cluster));
   const std::vector<std::string> of_policies = files_of_policies(specs, registry);
   names.insert(names.end(), of_policies.begin(), of_policies.end());
   return existing_files(names);

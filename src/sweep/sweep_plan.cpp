@@ -126,7 +126,7 @@ class Planner {
     const auto checked = check_policy(run);
     if (!checked) return Unexpected{checked.error()};
     std::vector<std::string> names = files_of(run.conditions);
-    names.push_back(run.cluster);
+    names.push_back(cluster_without_added(run.cluster));
     names.insert(names.end(), checked->begin(), checked->end());
     for (const std::string& file : existing_files(names)) {
       if (auto done = add_file(file, contents); !done) return done;

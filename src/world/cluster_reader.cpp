@@ -7,6 +7,7 @@
 
 #include "src/base/name_text.hpp"
 #include "src/base/nearest_name.hpp"
+#include "src/world/added_nodes.hpp"
 #include "src/world/cluster_builder.hpp"
 #include "src/world/kubernetes_nodes.hpp"
 #include "src/world/slurm_nodes.hpp"
@@ -231,7 +232,33 @@ std::vector<BuiltinCluster> builtin_clusters() {
           {"philly-vc", "the same, each node owned by one of 11 virtual clusters", "HeliosArtifact (SC'21)"}};
 }
 
+namespace {
+
+// Place of the plus in front of what is added; npos where nothing is.
+std::size_t place_of_added(const std::string& spec) {
+  std::error_code ignored;
+  return std::filesystem::exists(spec, ignored) ? std::string::npos : spec.rfind('+');
+}
+
+}  // namespace
+
+std::string cluster_without_added(const std::string& spec) {
+  const std::size_t plus = place_of_added(spec);
+  return plus == std::string::npos ? spec : cluster_without_added(spec.substr(0, plus));
+}
+
 Result<Cluster> parse_cluster(const std::string& spec) {
+  if (const std::size_t plus = place_of_added(spec); plus != std::string::npos) {
+    const std::string text = spec.substr(plus + 1);
+    const auto added = parse_added_nodes(text);
+    if (!added) {
+      return unexpected("cluster '" + spec +
+                        "': expected NODESxGPUS[:TYPE] behind the plus, as 8x8 or 8x8:H100, not '" + text + "'");
+    }
+    auto cluster = parse_cluster(spec.substr(0, plus));
+    if (!cluster) return cluster;
+    return with_added_nodes(*std::move(cluster), *added, text);
+  }
   if (spec == "philly") return philly();
   if (spec == "philly-vc") return philly_vc();
   if (const auto parts = parts_of_size(spec); !parts.empty()) {
@@ -250,7 +277,7 @@ Result<Cluster> parse_cluster(const std::string& spec) {
   return unexpected(
       "cluster '" + spec + "' is no known name" + suggest_nearest(spec, known) +
       ", size or file; expected philly, philly-vc, NODESxGPUS (75x8), RACKSxNODESxGPUS (10x8x8), GPUS (600) or a "
-      "path");
+      "path, each with +NODESxGPUS[:TYPE] behind it for more nodes");
 }
 
 Result<Cluster> read_cluster(const std::string& path) {

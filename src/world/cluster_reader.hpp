@@ -15,8 +15,12 @@ class InputFile;
 
 /// What `--cluster` takes: a built-in name, "NODESxGPUS" ("75x8": 75 nodes of 8 GPUs), "RACKSxNODESxGPUS" ("10x8x8":
 /// 10 racks of 8 such nodes), "GPUS" ("600": one pool that only counts), or the path of a file that read_cluster()
-/// reads. The error names what is known.
+/// reads; behind each may stand "+NODESxGPUS[:TYPE]", once or several times: "lab.json+8x8:H100" (added_nodes.hpp). A
+/// file whose name has a plus is that file. The error names what is known.
 Result<Cluster> parse_cluster(const std::string& spec);
+
+/// The same text without what is added behind it: the name, size or file.
+std::string cluster_without_added(const std::string& spec);
 
 /// Reads a cluster from a file, plain or compressed: the node list of openb (sn,cpu_milli,memory_mib,gpu,model), of
 /// PAI-2020 (pai_machine_spec, with or without a header line) or of the 2026 spot trace

@@ -10,10 +10,13 @@
 namespace gpusched {
 namespace {
 
+// "+8x8" is added to what the trace states.
 std::string cluster_text(const InputRequest& request, const TraceReport& report) {
-  if (!request.cluster.empty()) return request.cluster;
-  if (!report.cluster.empty()) return report.cluster;
-  return report.machine_gpus > 0 ? std::to_string(report.machine_gpus) : "";
+  const bool only_added = request.cluster.starts_with('+');
+  if (!request.cluster.empty() && !only_added) return request.cluster;
+  std::string stated = report.cluster;
+  if (stated.empty() && report.machine_gpus > 0) stated = std::to_string(report.machine_gpus);
+  return stated.empty() ? "" : stated + request.cluster;
 }
 
 std::uint32_t count_outside_vcs(const JobTable& jobs, const Cluster& cluster) {

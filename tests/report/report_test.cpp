@@ -114,6 +114,11 @@ ReplayRun run_of_jobs(const std::string& folder, double factor) {
   return run;
 }
 
+ReplayRun others_of(const std::string& folder, ReplayRun run) {
+  run.folder = folder;
+  return run;
+}
+
 TEST(Comparison, IntervalHoldsTheDifferenceOfRunsOfTheSameJobsOnly) {
   const ReplayRun one = run_of_jobs("a", 1), longer = run_of_jobs("a", 1.5);
   const RunDifference found = completion_difference(longer, one);
@@ -129,7 +134,9 @@ TEST(Comparison, IntervalHoldsTheDifferenceOfRunsOfTheSameJobsOnly) {
   const Differences all = differences_of({one, longer, run_of_jobs("b", 1), run_of_jobs("b", 2)});
   EXPECT_FALSE(all[0]);
   EXPECT_TRUE(all[1]);
-  EXPECT_FALSE(all[2]) << "the first of another folder";
+  ASSERT_TRUE(all[2]) << "of the same jobs as the first folder";
+  EXPECT_EQ(all[2]->relative, 0);
+  EXPECT_FALSE(differences_of({one, others_of("b", others)})[1]) << "of other jobs";
   EXPECT_NEAR(all[3]->relative, 1, 0.02);
 }
 

@@ -757,6 +757,62 @@ TEST(ReadCluster, RealOpenbNodes) {
   EXPECT_EQ(read_cluster(real_trace("alibaba/openb2023/openb_node_list_all_node.csv"))->nodes.size(), 1523u);
 }
 
+// ---- nodes added behind a plus ----
+
+TEST(AddedNodes, AreNodesOfTheSameClusterAndNamedOnlyWhereOthersAre) {
+  const Cluster both = *parse_cluster("8x8+4x8");
+  const Cluster whole = *parse_cluster("12x8");
+  ASSERT_EQ(both.nodes.size(), whole.nodes.size());
+  for (std::size_t i = 0; i < both.nodes.size(); ++i) {
+    EXPECT_EQ(both.nodes[i].gpus, whole.nodes[i].gpus);
+    EXPECT_EQ(both.nodes[i].rack, whole.nodes[i].rack) << "no wider span than before";
+    EXPECT_EQ(both.nodes[i].name, "");
+  }
+  EXPECT_EQ(both.name, "8x8+4x8");
+  EXPECT_EQ(parse_cluster("600+64")->total_gpus(), 664);
+  EXPECT_EQ(parse_cluster("600+64")->nodes.size(), 1u);
+
+  const Cluster racks = *parse_cluster("2x3x8+1x8");
+  EXPECT_EQ(racks.nodes.back().rack, 2u) << "a new rack";
+
+  const TempFolder folder;
+  const std::string file = folder.write(
+      "lab+old.json", R"({"vcs": [{"name": "a"}], "nodes": [{"gpus": 8, "gpu_type": "V100", "cpus": 96, "vc": "a",
+                          "name": "added1", "memory_gib": 512, "island_gpus": 4},
+                         {"gpus": 4, "gpu_type": "T4", "cpus": 32, "name": "t"}]})");
+  EXPECT_EQ(parse_cluster(file)->nodes.size(), 2u) << "a file whose name has a plus";
+  const Cluster more = *parse_cluster(file + "+2x8:V100+1x6:V100+1x8:H100");
+  ASSERT_EQ(more.nodes.size(), 6u);
+  const Node& like = more.nodes[2];
+  EXPECT_EQ(like.cpu_milli, 96'000);
+  EXPECT_EQ(like.memory_mib, 512 * 1024);
+  EXPECT_EQ(like.island_gpus, 4u);
+  EXPECT_EQ(like.vc, no_index) << "anyone's";
+  EXPECT_EQ(like.name, "added2") << "added1 is taken";
+  EXPECT_EQ(more.nodes[4].island_gpus, 0u) << "6 GPUs are no islands of 4";
+  EXPECT_EQ(more.nodes[5].cpu_milli, unlimited) << "of a type that it did not have";
+  EXPECT_EQ(gpus_by_type(more), (std::map<std::string, std::int64_t>{{"V100", 30}, {"T4", 4}, {"H100", 8}}));
+  EXPECT_EQ(cluster_without_added(file + "+2x8:V100+1x8:H100"), file);
+}
+
+TEST(AddedNodes, OtherTextsAreRefusedByOneLine) {
+  const TempFolder folder;
+  const std::string file =
+      folder.write("two.json", R"({"nodes": [{"gpus": 8, "gpu_type": "V100"}, {"gpus": 4, "gpu_type": "T4"}]})");
+  const auto refused = [](const std::string& spec, const std::string& reason) {
+    const auto cluster = parse_cluster(spec);
+    ASSERT_FALSE(cluster) << spec;
+    EXPECT_NE(cluster.error().to_string().find(reason), std::string::npos) << cluster.error().to_string();
+  };
+  for (const char* const added : {"", "8", "0x8", "8x0", "8x8:", "x", "-1x8", "8x8x8", "99999999x8", "8x9999999"}) {
+    refused("8x8+" + std::string(added), "expected NODESxGPUS[:TYPE] behind the plus");
+  }
+  refused("600+8x8", "a pool that only counts GPUs");
+  refused("8x8+9999999x1", "at most 10,000,000 nodes");
+  refused(file + "+1x8", "name one, as +1x8:V100");
+  refused("nowhere+1x8", "'nowhere' is no known name");
+}
+
 TEST(ReadCluster, RealPaiSpotAndPhillyLists) {
   const std::string machines = real_trace("alibaba/pai2020/pai_machine_spec.tar.gz");
   GPUSCHED_NEEDS_TRACE(machines, "pai_machine_spec.tar.gz");

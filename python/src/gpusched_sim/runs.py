@@ -175,7 +175,8 @@ def trace_from_columns(submit_s: Any, duration_s: Any, gpus: Any, *, estimate_s:
 
 
 def parse_cluster(cluster: str | int | os.PathLike | _core.Cluster) -> _core.Cluster:
-    """Makes a cluster of a built-in name, `"NODESxGPUS"`, `"RACKSxNODESxGPUS"`, a number of GPUs or a file.
+    """Makes a cluster of a built-in name, `"NODESxGPUS"`, `"RACKSxNODESxGPUS"`, a number of GPUs or a file, each
+    with `"+NODESxGPUS[:TYPE]"` behind it for more nodes.
 
     Parameters
     ----------

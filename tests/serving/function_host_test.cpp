@@ -140,7 +140,7 @@ TEST(HistogramKeepAlive, ItsConditionsAreThoseOfTheTwoPapers) {
 }
 
 /// A host of fixed keep-alive that looks at everything at every event. Ends of services, expiries and arrivals by time.
-void compare_with_slow(std::uint64_t seed) {
+void compare_with_slow_host(std::uint64_t seed) {
   Rng rng = Rng(2026).split("functions").split(seed);
   struct Box {
     std::uint32_t function;
@@ -212,7 +212,7 @@ void compare_with_slow(std::uint64_t seed) {
 }
 
 TEST(FunctionHost, IsASlowHostOnRandomWorlds) {
-  for (std::uint64_t seed = 0; seed < random_runs(500) && !HasFatalFailure(); ++seed) compare_with_slow(seed);
+  for (std::uint64_t seed = 0; seed < random_runs(500) && !HasFatalFailure(); ++seed) compare_with_slow_host(seed);
 }
 
 }  // namespace

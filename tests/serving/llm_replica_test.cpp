@@ -239,7 +239,7 @@ TEST(Splitwise, ThreeRequestsOfItsTest) {
   }
 }
 
-void compare_with_slow(std::uint64_t seed) {
+void compare_with_slow_engine(std::uint64_t seed) {
   Rng rng = Rng(2026).split("llm").split(seed);
   const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(rng.below(n)); };
   LlmLimits limits{.kv_blocks = 3 + below(20),
@@ -298,7 +298,7 @@ void compare_with_slow(std::uint64_t seed) {
 }
 
 TEST(LlmReplica, IsASlowEngineOnRandomWorlds) {
-  for (std::uint64_t seed = 0; seed < random_runs(500) && !HasFatalFailure(); ++seed) compare_with_slow(seed);
+  for (std::uint64_t seed = 0; seed < random_runs(500) && !HasFatalFailure(); ++seed) compare_with_slow_engine(seed);
 }
 
 }  // namespace

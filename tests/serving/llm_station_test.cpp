@@ -13,17 +13,17 @@ namespace gpusched::test {
 namespace {
 
 /// Any prompt step takes 100 us, any step of decodes 10.
-LlmStepTimes constant_times() { return LlmStepTimes(BatchStepTimes({{1, 100, 10}, {2, 100, 10}})); }
+LlmStepTimes plain_times() { return LlmStepTimes(BatchStepTimes({{1, 100, 10}, {2, 100, 10}})); }
 
-LlmRequest request(std::uint64_t id, std::int32_t prompt, std::int32_t output, std::uint64_t session = 0) {
+LlmRequest llm_request(std::uint64_t id, std::int32_t prompt, std::int32_t output, std::uint64_t session = 0) {
   return {.id = id, .prompt_tokens = prompt, .output_tokens = output, .session = session};
 }
 
 TEST(LlmStation, RequestsOfAnInstantShareAStep) {
-  const LlmStepTimes times = constant_times();
+  const LlmStepTimes times = plain_times();
   LlmStation station;
   station.add_replica({}, {}, times);
-  for (std::uint64_t id = 0; id < 3; ++id) EXPECT_TRUE(station.submit(request(id, 10, 2), {50}));
+  for (std::uint64_t id = 0; id < 3; ++id) EXPECT_TRUE(station.submit(llm_request(id, 10, 2), {50}));
   station.advance({50});
   EXPECT_EQ(station.running(), 3);
   station.advance({1000});
@@ -34,13 +34,13 @@ TEST(LlmStation, RequestsOfAnInstantShareAStep) {
 }
 
 TEST(LlmStation, ReplicasThatDrainAndFailHandTheirRequestsOn) {
-  const LlmStepTimes times = constant_times();
+  const LlmStepTimes times = plain_times();
   LlmStation station({.routing = RoutingRule::round_robin});
-  station.submit(request(0, 10, 5), {0});  // waits for a replica
+  station.submit(llm_request(0, 10, 5), {0});  // waits for a replica
   EXPECT_EQ(station.waiting(), 1);
   station.add_replica({10}, {.sequences = 1}, times);
   station.add_replica({10}, {.sequences = 1}, times);
-  for (std::uint64_t id = 1; id < 6; ++id) station.submit(request(id, 10, 5), {10});
+  for (std::uint64_t id = 1; id < 6; ++id) station.submit(llm_request(id, 10, 5), {10});
   station.advance({20});
   EXPECT_EQ(station.replica(0).waiting(), 2);  // 0 runs, 2 and 4 wait; 1 runs, 3 and 5 wait
   station.drain(0, {30});
@@ -50,7 +50,7 @@ TEST(LlmStation, ReplicasThatDrainAndFailHandTheirRequestsOn) {
   ASSERT_EQ(left.size(), 5U);
   EXPECT_EQ(left[0].id, 1U);
   EXPECT_EQ(left[4].id, 4U);
-  EXPECT_TRUE(station.submit(request(9, 10, 5), {40}));  // nobody takes it now: it waits
+  EXPECT_TRUE(station.submit(llm_request(9, 10, 5), {40}));  // nobody takes it now: it waits
   EXPECT_EQ(station.waiting(), 1);
   station.advance({1000});
   EXPECT_EQ(station.counts().completed, 1);
@@ -59,24 +59,25 @@ TEST(LlmStation, ReplicasThatDrainAndFailHandTheirRequestsOn) {
 }
 
 TEST(LlmStation, DropsWhatNoCacheHoldsAndWhatFindsAFullQueue) {
-  const LlmStepTimes times = constant_times();
+  const LlmStepTimes times = plain_times();
   LlmStation station({.queue_limit = 2});
   station.add_replica({}, {.kv_blocks = 2, .block_tokens = 4, .sequences = 1}, times);
-  EXPECT_FALSE(station.submit(request(0, 8, 2), {}));
-  EXPECT_TRUE(station.submit(request(1, 4, 2), {}));
+  EXPECT_FALSE(station.submit(llm_request(0, 8, 2), {}));
+  EXPECT_TRUE(station.submit(llm_request(1, 4, 2), {}));
   station.advance({});
-  EXPECT_TRUE(station.submit(request(2, 4, 2), {1}));
-  EXPECT_TRUE(station.submit(request(3, 4, 2), {1}));
-  EXPECT_FALSE(station.submit(request(4, 4, 2), {1}));
+  EXPECT_TRUE(station.submit(llm_request(2, 4, 2), {1}));
+  EXPECT_TRUE(station.submit(llm_request(3, 4, 2), {1}));
+  EXPECT_FALSE(station.submit(llm_request(4, 4, 2), {1}));
   EXPECT_EQ(station.counts().dropped, 2);
 }
 
 TEST(LlmStation, ASharedQueueServesInOrder) {
-  const LlmStepTimes times = constant_times();
+  const LlmStepTimes times = plain_times();
   LlmStation station({.routing = RoutingRule::shared_queue});
   station.add_replica({}, {.sequences = 2}, times);
   station.add_replica({}, {.sequences = 2}, times);
-  for (std::uint64_t id = 0; id < 9; ++id) station.submit(request(id, 10, 1 + static_cast<std::int32_t>(id % 3)), {0});
+  for (std::uint64_t id = 0; id < 9; ++id)
+    station.submit(llm_request(id, 10, 1 + static_cast<std::int32_t>(id % 3)), {0});
   station.advance({0});
   EXPECT_EQ(station.running(), 4);
   EXPECT_EQ(station.waiting(), 5);
@@ -92,7 +93,7 @@ TEST(LlmStation, ASharedQueueServesInOrder) {
 void live(std::uint64_t seed) {
   Rng rng = Rng(2026).split("llm station").split(seed);
   const auto below = [&](std::uint64_t n) { return static_cast<std::int32_t>(rng.below(n)); };
-  const LlmStepTimes times = constant_times();
+  const LlmStepTimes times = plain_times();
   const LlmLimits limits{.kv_blocks = 20, .block_tokens = 4, .step_tokens = 1 + below(40), .sequences = 1 + below(6)};
   LlmStation station({.routing = static_cast<RoutingRule>(below(4)), .queue_limit = below(2) == 0 ? 1000 : below(5)});
   LlmStation lone;
@@ -117,7 +118,7 @@ void live(std::uint64_t seed) {
         if (station.submit(r, now)) in.insert(r.id);
       }
     } else {
-      LlmRequest r = request(i, 1 + below(30), 1 + below(20), rng.below(3));
+      LlmRequest r = llm_request(i, 1 + below(30), 1 + below(20), rng.below(3));
       r.arrival = now;
       if (station.submit(r, now)) in.insert(r.id);
       lone.submit(r, now), replica.submit(r, now);

@@ -257,7 +257,7 @@ std::string line(const StationOutcome& o) {
 }
 
 /// Times are small, so that many things happen at one instant.
-void compare_with_slow(std::uint64_t seed) {
+void compare_with_slow_station(std::uint64_t seed) {
   Rng rng = Rng(2026).split("stations").split(seed);
   const StationOptions options = drawn_options(rng);
   RequestStation station(options);
@@ -308,7 +308,7 @@ void compare_with_slow(std::uint64_t seed) {
 }
 
 TEST(RequestStation, IsASlowStationOnRandomWorlds) {
-  for (std::uint64_t seed = 0; seed < random_runs(500) && !HasFatalFailure(); ++seed) compare_with_slow(seed);
+  for (std::uint64_t seed = 0; seed < random_runs(500) && !HasFatalFailure(); ++seed) compare_with_slow_station(seed);
 }
 
 }  // namespace

@@ -24,11 +24,11 @@ TrialUnits TrialRungs::units(std::uint32_t rung) const {
 namespace {
 
 // A result at a rung; the better is the lesser.
-struct Result {
+struct TrialResult {
   double loss = 0;
   std::uint32_t trial = 0;
   bool is_promoted = false;
-  friend bool operator<(const Result& a, const Result& b) {
+  friend bool operator<(const TrialResult& a, const TrialResult& b) {
     return a.loss != b.loss ? a.loss < b.loss : a.trial < b.trial;
   }
 };
@@ -44,9 +44,10 @@ class AshaByPromotion final : public TrialSearch {
 
   std::optional<TrialTask> next() override {
     for (std::uint32_t rung = rungs_.count() - 1; rung-- > 0;) {
-      std::vector<Result>& results = results_[rung];
+      std::vector<TrialResult>& results = results_[rung];
       const auto top = results.begin() + static_cast<std::ptrdiff_t>(results.size() / rungs_.eta);
-      const auto best = std::find_if(results.begin(), top, [](const Result& result) { return !result.is_promoted; });
+      const auto best =
+          std::find_if(results.begin(), top, [](const TrialResult& result) { return !result.is_promoted; });
       if (best == top) continue;
       best->is_promoted = true;
       return task_at(rungs_, best->trial, rung + 1);
@@ -56,8 +57,8 @@ class AshaByPromotion final : public TrialSearch {
   }
 
   bool tell(const TrialTask& done, double loss, TrialTask&) override {
-    std::vector<Result>& results = results_[done.rung];
-    const Result result{.loss = loss, .trial = done.trial};
+    std::vector<TrialResult>& results = results_[done.rung];
+    const TrialResult result{.loss = loss, .trial = done.trial};
     results.insert(std::upper_bound(results.begin(), results.end(), result), result);
     return false;
   }
@@ -65,7 +66,7 @@ class AshaByPromotion final : public TrialSearch {
  private:
   TrialRungs rungs_;
   std::uint32_t trials_, begun_ = 0;
-  std::vector<std::vector<Result>> results_;  // by rung, best first
+  std::vector<std::vector<TrialResult>> results_;  // by rung, best first
 };
 
 class AshaByStopping final : public TrialSearch {
@@ -159,7 +160,7 @@ class HyperbandSearch final : public TrialSearch {
   std::uint32_t bracket_, rung_ = 0, first_rung_ = 0, begun_ = 0;
   std::vector<std::uint32_t> waiting_;  // trials of this rung
   std::size_t next_ = 0;                // of them, the next to begin
-  std::vector<Result> results_;         // of this rung
+  std::vector<TrialResult> results_;    // of this rung
 };
 
 }  // namespace

@@ -16,9 +16,9 @@
 namespace gpusched {
 namespace {
 
-constexpr std::array<MeasuredColumn, 5> columns{
+constexpr std::array<MeasuredColumn, 5> place_columns{
     {{"job_id"}, {"site", ""}, {"data_gb", ""}, {"output_gb", ""}, {"data_set", ""}}};
-constexpr double most_gb = 1e9;
+constexpr double most_job_gb = 1e9;
 
 std::string_view name_of_column(const JobTable& jobs, HomeColumn column, JobId job) {
   switch (column) {
@@ -80,8 +80,8 @@ class PlaceReader {
   static std::int64_t bytes(MeasuredCells& cells, std::size_t column) {
     if (cells.text(column).empty()) return 0;
     const double gb = cells.number(column, 0);
-    if (gb > most_gb) cells.fail(column, "at most 1e9 GB");
-    return std::llround(std::min(gb, most_gb) * bytes_per_gb);
+    if (gb > most_job_gb) cells.fail(column, "at most 1e9 GB");
+    return std::llround(std::min(gb, most_job_gb) * bytes_per_gb);
   }
 
   std::vector<std::string> sites_, sets_;
@@ -111,7 +111,7 @@ Result<std::vector<JobPlace>> places_of_jobs(const SiteJobs& told, const std::st
   const std::string file = !told.file.empty() ? told.file : has_site_columns(trace) ? trace : "";
   if (!file.empty()) {
     PlaceReader reader(jobs, world, places);
-    const auto read = for_each_measured_cells(file, columns, [&](MeasuredCells& cells) { reader.read(cells); });
+    const auto read = for_each_measured_cells(file, place_columns, [&](MeasuredCells& cells) { reader.read(cells); });
     if (!read) return Unexpected{read.error()};
     if (file != trace) files.push_back(file);
     if (reader.told() < jobs.size())

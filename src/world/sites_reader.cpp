@@ -22,7 +22,8 @@
 namespace gpusched {
 namespace {
 
-constexpr double most_mbps = 1e9, most_ms = 1e6, most_usd = 1e6, most_gb = 1e9, most_seconds = 1e9;
+constexpr double most_link_mbps = 1e9, most_rtt_ms = 1e6, most_site_usd = 1e6, most_data_gb = 1e9,
+                 most_interval_s = 1e9;
 
 constexpr std::array<NamedValue<HomeColumn>, 3> home_columns{
     {{"vc", HomeColumn::vc}, {"user", HomeColumn::user}, {"group", HomeColumn::group}}};
@@ -75,7 +76,7 @@ class SitesBuilder {
     own.read("name", name);
     site.name = name_text(name);
     own.read("unlimited", site.is_unlimited);
-    own.read("usd_per_gpu_h", site.usd_per_gpu_h, 0, most_usd);
+    own.read("usd_per_gpu_h", site.usd_per_gpu_h, 0, most_site_usd);
     read_width(own, "uplink_mbps", site.uplink);
     read_width(own, "downlink_mbps", site.downlink);
     read_signal(own, {"carbon", SignalKind::carbon, 0, 1e6}, site.carbon_g_per_kwh);
@@ -109,7 +110,7 @@ class SitesBuilder {
       return;
     }
     double mbps = 0;
-    own.read_above_zero(key, mbps, most_mbps);
+    own.read_above_zero(key, mbps, most_link_mbps);
     bytes_per_s = mbps * bytes_per_s_per_mbps;
   }
 
@@ -220,9 +221,9 @@ class SitesBuilder {
       SiteLink link;
       double mbps = 0, rtt_ms = 0, usd = 0;
       own.require("mbps");
-      own.read_above_zero("mbps", mbps, most_mbps);
-      own.read("rtt_ms", rtt_ms, 0, most_ms);
-      own.read("usd_per_gb", usd, 0, most_usd);
+      own.read_above_zero("mbps", mbps, most_link_mbps);
+      own.read("rtt_ms", rtt_ms, 0, most_rtt_ms);
+      own.read("usd_per_gb", usd, 0, most_site_usd);
       link = {.bytes_per_s = mbps * bytes_per_s_per_mbps,
               .round_trip = from_seconds(rtt_ms / 1000),
               .micro_usd_per_gb = Signal::to_micro(usd)};
@@ -255,7 +256,7 @@ class SitesBuilder {
       own.read("name", set.name);
       set.name = name_text(set.name);
       own.require("gb");
-      own.read("gb", gb, 0, most_gb);
+      own.read("gb", gb, 0, most_data_gb);
       set.bytes = std::llround(gb * bytes_per_gb);
       own.require("at");
       const Json* const at = own.read_array("at");
@@ -311,7 +312,7 @@ class SitesBuilder {
     fields.read("network_kwh_per_gb", kwh, 0, 1e3);
     world().network_nj_per_byte = std::llround(kwh * 3.6e6);
     fields.read_object("migration", [&](JsonFields& own) {
-      own.read("every_s", every, 0, most_seconds);
+      own.read("every_s", every, 0, most_interval_s);
       own.read("most_moves", found_.options.most_moves, 1, 60'000);
       if (fields.has("migration") && every <= 0) own.fail("every_s", "expected a number above 0");
     });

@@ -227,6 +227,9 @@ std::string federate_json(const FederateOptions& options, const FederateInput& i
 
 std::vector<std::string> federate_notes(const FederateInput& input, const std::vector<RouterRun>& runs) {
   std::vector<std::string> lines = left_out_lines(input.trace.report);
+  if (input.sites.reads_trace) {  // which the reader of the trace says nobody does
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with("columns not used: "); });
+  }
   lines.insert(lines.end(), input.sites.notes.begin(), input.sites.notes.end());
   if (!runs.empty() && runs.front().clairvoyant)
     lines.push_back("policy " + input.policy.text + " knows true run times, which no real scheduler does");

@@ -5,7 +5,7 @@
 usage: make_world.py FOLDER DAYS [NAME=CARBON_FILE:COLUMN ...]
 
 Without files: two zones twelve hours apart, 300 + 200 sin g/kWh. With files: a site each, whose first hour is that of the first
-job. Each site has 64 GPUs and a thousand jobs in two weeks, about half of what it could run, with 10 to 100 GB of data each. Jobs are
+job. Each site has 64 GPUs and a thousand jobs in two weeks, about half of what it could run, with 1 to 10 GB of data each. Jobs are
 drawn with one multiplicative generator (Park and Miller, 1988); they resemble nobody's workload.
 """
 import json
@@ -30,7 +30,7 @@ def write_jobs(path, sites, days):
             submit = next(random) % (days * 86400)
             gpus = (1, 1, 2, 4, 8, 8)[next(random) % 6]
             work = 1800 + next(random) % (10 * 3600 if gpus < 8 else 4 * 3600)
-            rows.append((submit, gpus, work, site, 10 + next(random) % 91))
+            rows.append((submit, gpus, work, site, 1 + next(random) % 10))
     rows.sort()
     lines = ["job_id,submit_s,work_s,tasks,gpu_milli_per_task,estimate_s,site,data_gb"]
     for number, (submit, gpus, work, site, data) in enumerate(rows):

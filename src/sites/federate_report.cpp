@@ -19,7 +19,7 @@ namespace gpusched {
 namespace {
 
 // What is told of a site, and of all.
-struct Figure {
+struct SiteFigure {
   const char* name;
   double (*of)(const SiteAccount&);
 };
@@ -28,7 +28,7 @@ double mean_s(SiteSum us, std::uint32_t jobs) {
   return jobs == 0 ? 0 : static_cast<double>(us) / (jobs * static_cast<double>(microseconds_per_second));
 }
 
-constexpr std::array<Figure, 16> figures{
+constexpr std::array<SiteFigure, 16> site_figures{
     {{"jobs", [](const SiteAccount& a) { return static_cast<double>(a.jobs); }},
      {"gpu_hours", [](const SiteAccount& a) { return a.gpu_hours(); }},
      {"avg_wait_s", [](const SiteAccount& a) { return mean_s(a.wait_us, a.jobs); }},
@@ -54,11 +54,11 @@ SiteAccount total_of(const RouterRun& run) {
 
 std::string sites_csv(const FederateInput& input, const RouterRun& run) {
   std::string text = "site";
-  for (const Figure& figure : figures) text += "," + std::string(figure.name);
+  for (const SiteFigure& figure : site_figures) text += "," + std::string(figure.name);
   text += '\n';
   const auto add = [&](const std::string& name, const SiteAccount& account) {
     append_csv_field(text, name);
-    for (const Figure& figure : figures) text += "," + exact_number(figure.of(account));
+    for (const SiteFigure& figure : site_figures) text += "," + exact_number(figure.of(account));
     text += '\n';
   };
   for (SiteId site = 0; site < run.accounts.size(); ++site) add(input.sites.world.sites[site].name, run.accounts[site]);
@@ -142,7 +142,7 @@ std::string folder_of(const std::string& text, std::size_t number) {
 
 Json account_json(const SiteAccount& account) {
   Json json = Json::object();
-  for (const Figure& figure : figures) json[figure.name] = figure.of(account);
+  for (const SiteFigure& figure : site_figures) json[figure.name] = figure.of(account);
   json["jobs"] = account.jobs;
   return json;
 }
@@ -227,6 +227,9 @@ std::string federate_json(const FederateOptions& options, const FederateInput& i
 
 std::vector<std::string> federate_notes(const FederateInput& input, const std::vector<RouterRun>& runs) {
   std::vector<std::string> lines = left_out_lines(input.trace.report);
+  if (input.sites.reads_trace) {  // which the reader of the trace says nobody does
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with("columns not used: "); });
+  }
   lines.insert(lines.end(), input.sites.notes.begin(), input.sites.notes.end());
   if (!runs.empty() && runs.front().clairvoyant)
     lines.push_back("policy " + input.policy.text + " knows true run times, which no real scheduler does");

@@ -30,17 +30,6 @@ std::string_view name_of_column(const JobTable& jobs, HomeColumn column, JobId j
   return {};
 }
 
-// Its first line names job_id and something of sites.
-bool has_site_columns(const std::string& path) {
-  if (!path.ends_with(".csv")) return false;
-  std::ifstream file(path);
-  std::string header;
-  if (!std::getline(file, header) || header.size() > 100'000) return false;
-  const std::string cells = "," + header.substr(0, header.find_last_not_of("\r ") + 1) + ",";
-  const auto has = [&](const char* name) { return cells.find("," + std::string(name) + ",") != std::string::npos; };
-  return has("job_id") && (has("site") || has("data_gb") || has("output_gb") || has("data_set"));
-}
-
 // Reads the rows of one csv into the places of the jobs that are run.
 class PlaceReader {
  public:
@@ -91,6 +80,16 @@ class PlaceReader {
 };
 
 }  // namespace
+
+bool has_site_columns(const std::string& path) {
+  if (!path.ends_with(".csv")) return false;
+  std::ifstream file(path);
+  std::string header;
+  if (!std::getline(file, header) || header.size() > 100'000) return false;
+  const std::string cells = "," + header.substr(0, header.find_last_not_of("\r ") + 1) + ",";
+  const auto has = [&](const char* name) { return cells.find("," + std::string(name) + ",") != std::string::npos; };
+  return has("job_id") && (has("site") || has("data_gb") || has("output_gb") || has("data_set"));
+}
 
 std::vector<std::string> site_names(const SiteWorld& world) {
   std::vector<std::string> names;

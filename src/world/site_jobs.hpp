@@ -27,6 +27,9 @@ struct SiteJobs {
 /// The names of all sites, by SiteId.
 std::vector<std::string> site_names(const SiteWorld& world);
 
+/// True where the file is a csv whose first line names job_id and any of the other columns.
+bool has_site_columns(const std::string& path);
+
 /// By JobId; empty where all are at the first site, without data. Of the csv that `told` names, or of `trace` where
 /// that is a csv with such columns; that file is added to `files`. Errors: file, line and column, and what was
 /// expected.

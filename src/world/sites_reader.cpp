@@ -51,6 +51,7 @@ class SitesBuilder {
     auto places = places_of_jobs(homes, trace, jobs_, world(), found_.files, found_.notes);
     if (!places) return Unexpected{places.error()};
     world().jobs = *std::move(places);
+    found_.reads_trace = homes.file.empty() && has_site_columns(trace);
     return std::move(found_);
   }
 

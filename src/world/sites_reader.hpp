@@ -23,6 +23,7 @@ struct SitesOfRun {
   std::vector<NodeFailures> failures = {};  ///< by SiteId
   FederationOptions options = {};
   std::vector<std::string> files = {};  ///< that were read, the file itself first
+  bool reads_trace = false;             ///< the trace itself says where jobs and data are
   std::vector<std::string> notes = {};  ///< what a user should know, one line each
 };
 

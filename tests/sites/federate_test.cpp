@@ -58,7 +58,11 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
   folder.write("jobs.csv", jobs_csv);
   folder.write("homes.csv", "job_id,data_gb\n0,10\n");
   for (const std::string policy : {"fifo", "fifo-skip", "sjf", "tiresias", "drf"}) {
-    Scenario scenario{.trace = folder.path() + "/jobs.csv", .cluster = "2x4", .policies = {policy}, .seed = 3};
+    Scenario scenario;
+    scenario.trace = folder.path() + "/jobs.csv";
+    scenario.cluster = "2x4";
+    scenario.policies = {policy};
+    scenario.seed = 3;
     scenario.conditions.power = folder.write("power.json", power);
     const PolicyRegistry registry = PolicyRegistry::standard();
     const auto input = load_replay(scenario, registry);
@@ -69,7 +73,11 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
     auto out = OutputFolder::open(folder.path() + "/replay", manifest_name);
     ASSERT_TRUE(write_policy_files(*out, *input, runs->front()));
 
-    const RouterRun run = federate(folder, {.routers = {"least-loaded"}, .policy = policy, .seed = 3},
+    FederateOptions options;
+    options.routers = {"least-loaded"};
+    options.policy = policy;
+    options.seed = 3;
+    const RouterRun run = federate(folder, options,
                                    R"({"sites": [{"name": "eu", "cluster": "2x4", "power": "power.json"}],
                                        "home": {"by": "user"}, "jobs": "homes.csv"})");
     EXPECT_EQ(run.histories[0].value(), runs->front().history_hash) << policy;
@@ -83,7 +91,9 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
 TEST(Federate, FilesTellSitesAndTransfers) {
   const TempFolder folder;
   folder.write("jobs.csv", jobs_csv);
-  federate(folder, {.routers = {"least-loaded"}},
+  FederateOptions options;
+  options.routers = {"least-loaded"};
+  federate(folder, options,
            R"({"sites": [{"name": "eu", "cluster": "1x8", "usd_per_gpu_h": 2}, {"name": "us", "cluster": "1x8"}],
                "links": [{"between": ["eu", "us"], "mbps": 8000, "rtt_ms": 100, "usd_per_gb": 0.5}]})");
   const std::string transfers = text_of(folder.path() + "/out/1-least-loaded/transfers.csv");

@@ -65,6 +65,7 @@ class Federation {
     for (std::uint32_t i = 0; i < jobs.size() && !jobs.dependencies().is_empty(); ++i) {
       state_.tracks[i].open = static_cast<std::uint32_t>(jobs.dependencies().of(JobId{i}).size());
     }
+    state_.engines.reserve(sites.size());
     for (const SiteSetup& site : sites) {
       GPUSCHED_ASSERT(site.inputs.changes == nullptr && !site.options.one_event_a_step, "sites do not take that");
       RunInputs inputs = site.inputs;
@@ -396,7 +397,7 @@ class Federation {
       Engine& engine = state_.engines[site];
       const OracleView view = engine.view();
       if (!engine.events().empty()) {
-        watch(site, view, engine.events());
+            watch(site, view, engine.events());
         Decision decision = engine.decision();
         policies_[site].decide(view, decision);
         engine.apply();

@@ -71,6 +71,27 @@ TEST(LlmStation, DropsWhatNoCacheHoldsAndWhatFindsAFullQueue) {
   EXPECT_EQ(station.counts().dropped, 2);
 }
 
+TEST(LlmStation, GivesUpWhatNoStepTookInTime) {
+  const LlmStepTimes times = plain_times();
+  for (const RoutingRule rule : {RoutingRule::shared_queue, RoutingRule::least_loaded}) {
+    LlmStation station({.routing = rule, .timeout = {105}});
+    station.add_replica({}, {.sequences = 1}, times);
+    station.submit(llm_request(0, 10, 1), {0});   // runs until 100
+    station.submit(llm_request(1, 10, 50), {0});  // from 100 on, and longer than the timeout
+    station.submit(llm_request(2, 10, 1), {0});
+    station.advance({104});
+    EXPECT_EQ(station.gave_up().size(), 0U);
+    station.advance({105});
+    ASSERT_EQ(station.gave_up().size(), 1U);
+    EXPECT_EQ(station.gave_up()[0].id, 2U);
+    station.advance({5'000});
+    EXPECT_EQ(station.counts().completed, 2);
+    EXPECT_EQ(station.counts().timed_out, 1);
+    EXPECT_TRUE(station.consistent());
+    EXPECT_EQ(station.next_time(), Time::max());
+  }
+}
+
 TEST(LlmStation, ASharedQueueServesInOrder) {
   const LlmStepTimes times = plain_times();
   LlmStation station({.routing = RoutingRule::shared_queue});
@@ -95,7 +116,9 @@ void live(std::uint64_t seed) {
   const auto below = [&](std::uint64_t n) { return static_cast<std::int32_t>(rng.below(n)); };
   const LlmStepTimes times = plain_times();
   const LlmLimits limits{.kv_blocks = 20, .block_tokens = 4, .step_tokens = 1 + below(40), .sequences = 1 + below(6)};
-  LlmStation station({.routing = static_cast<RoutingRule>(below(4)), .queue_limit = below(2) == 0 ? 1000 : below(5)});
+  LlmStation station({.routing = static_cast<RoutingRule>(below(4)),
+                      .queue_limit = below(2) == 0 ? 1000 : below(5),
+                      .timeout = below(2) == 0 ? Time::max() : Time{below(900)}});
   LlmStation lone;
   lone.add_replica({}, limits, times);
   LlmReplica replica(limits, times);
@@ -137,6 +160,10 @@ void live(std::uint64_t seed) {
                 o.first_token <= o.last_token);
     ASSERT_EQ(in.count(o.request.id), 1U);
     in.erase(in.find(o.request.id));
+  }
+  for (const LlmRequest& r : station.gave_up()) {
+    ASSERT_EQ(in.count(r.id), 1U);
+    in.erase(in.find(r.id));
   }
   ASSERT_EQ(lone.done().size(), replica.done().size());
   for (std::size_t i = 0; i < lone.done().size(); ++i) {

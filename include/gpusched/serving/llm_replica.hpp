@@ -54,7 +54,7 @@ struct LlmOutcome {
 struct LlmCounts {
   std::int64_t submitted = 0;    ///< requests taken
   std::int64_t completed = 0;    ///< answered
-  std::int64_t returned = 0;     ///< given back by stop() and take_waiting()
+  std::int64_t returned = 0;     ///< given back by stop(), take_waiting() and withdraw()
   std::int64_t preemptions = 0;  ///< of running sequences
   std::int64_t steps = 0;        ///< begun
   std::int64_t tokens = 0;       ///< computed, recomputed ones included
@@ -138,6 +138,17 @@ class LlmReplica {
     }
     waiting_ = std::move(kept);
     return left;
+  }
+
+  /// Gives back the first request of that id of which nothing was computed yet; false: there is none. O(waiting).
+  bool withdraw(std::uint64_t id) {
+    const auto at = std::find_if(waiting_.begin(), waiting_.end(), [&](std::uint32_t slot) {
+      return sequences_[slot].request.id == id && !sequences_[slot].was_scheduled;
+    });
+    if (at == waiting_.end()) return false;
+    give_up(*at);
+    waiting_.erase(at);
+    return true;
   }
 
   [[nodiscard]] bool has_work() const { return !running_.empty() || !waiting_.empty(); }  ///< requests are here

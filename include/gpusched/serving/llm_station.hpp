@@ -23,13 +23,15 @@ struct LlmStationOptions {
   RoutingRule routing = RoutingRule::least_loaded;
   std::int64_t queue_limit = std::numeric_limits<std::int64_t>::max();  ///< most that wait in one queue, those included
                                                                         ///< that the next step takes; more are dropped
+  Time timeout = Time::max();  ///< longest wait from arrival to the begin of the first step
 };
 
-/// Sums of a station's life: submitted = completed + dropped + returned + waiting + running.
+/// Sums of a station's life: submitted = completed + dropped + timed_out + returned + waiting + running.
 struct LlmStationCounts {
   std::int64_t submitted = 0;   ///< requests that came
   std::int64_t completed = 0;   ///< answered
   std::int64_t dropped = 0;     ///< the queue was full, or no cache holds it
+  std::int64_t timed_out = 0;   ///< gave up
   std::int64_t returned = 0;    ///< given back by remove()
   std::int64_t service_us = 0;  ///< of the completed ones: from the first step to the last token, summed
   std::int64_t held_us = 0;     ///< integral of the requests here
@@ -81,7 +83,7 @@ class LlmStation {
   [[nodiscard]] Time next_time() const {
     Time next = Time::max();
     for (const LlmReplica& replica : replicas_) next = std::min(next, replica.next_time());
-    return next;
+    return timeouts_.empty() ? next : std::min(next, timeouts_.front().time);
   }
   /// Everything until `now`, that of `now` included. Precondition: `now` does not fall.
   void advance(Time now) {
@@ -93,13 +95,20 @@ class LlmStation {
         collect(number);
       }
       pull(next);
+      while (!timeouts_.empty() && timeouts_.front().time <= next) give_up_first();
+      pull(next);  // where one gave up
     }
     tick(now);
   }
   /// Those answered since clear_done(), by time, then by replica.
   [[nodiscard]] std::span<const LlmOutcome> done() const { return done_; }
-  /// Forgets them.
-  void clear_done() { done_.clear(); }
+  /// Those that gave up since then, by time.
+  [[nodiscard]] std::span<const LlmRequest> gave_up() const { return gave_up_; }
+  /// Forgets both.
+  void clear_done() {
+    done_.clear();
+    gave_up_.clear();
+  }
 
   [[nodiscard]] const LlmStationCounts& counts() const { return counts_; }                          ///< sums
   [[nodiscard]] const LlmReplica& replica(std::int32_t number) const { return replicas_[number]; }  ///< of that number
@@ -138,10 +147,20 @@ class LlmStation {
       if (!pending_.empty() && takes_head(replicas_[number])) return false;
     }
     return held_ == running() + waiting() &&
-           counts_.submitted == counts_.completed + counts_.dropped + counts_.returned + held_;
+           counts_.submitted == counts_.completed + counts_.dropped + counts_.timed_out + counts_.returned + held_;
   }
 
  private:
+  struct Timeout {
+    Time time;
+    std::uint64_t number;
+    LlmRequest request;
+  };
+  // Of a heap: the earliest first.
+  static bool later(const Timeout& a, const Timeout& b) {
+    return a.time != b.time ? a.time > b.time : a.number > b.number;
+  }
+
   void tick(Time now) {
     counts_.held_us += held_ * (now - now_).us;
     now_ = now;
@@ -173,7 +192,27 @@ class LlmStation {
     const bool kept = place(request, now);
     counts_.dropped += kept ? 0 : 1;
     recount();
+    const Time last = later_by(request.arrival, options_.timeout);
+    if (kept && last != Time::max()) {
+      timeouts_.push_back({std::max(last, now), ++timeouts_planned_, request});
+      std::push_heap(timeouts_.begin(), timeouts_.end(), later);
+    }
     return kept;
+  }
+  // The request whose time is over first, if it still waits.
+  void give_up_first() {
+    std::pop_heap(timeouts_.begin(), timeouts_.end(), later);
+    const LlmRequest request = timeouts_.back().request;
+    timeouts_.pop_back();
+    const auto waits =
+        std::find_if(pending_.begin(), pending_.end(), [&](const LlmRequest& r) { return r.id == request.id; });
+    bool found = waits != pending_.end();
+    if (found) pending_.erase(waits);
+    for (std::size_t i = 0; i < replicas_.size() && !found; ++i) found = replicas_[i].withdraw(request.id);
+    if (!found) return;
+    ++counts_.timed_out;
+    --held_;
+    gave_up_.push_back(request);
   }
   void recount() { held_ = running() + waiting(); }
   bool place(const LlmRequest& request, Time now) {
@@ -217,7 +256,10 @@ class LlmStation {
   std::int64_t held_ = 0;
   Time now_{};
   LlmStationCounts counts_;
+  std::vector<Timeout> timeouts_;  // a heap; those of requests that run are passed over
+  std::uint64_t timeouts_planned_ = 0;
   std::vector<LlmOutcome> done_;
+  std::vector<LlmRequest> gave_up_;
 };
 
 }  // namespace gpusched

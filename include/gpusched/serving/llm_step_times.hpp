@@ -130,8 +130,6 @@ class KernelStepTimes {
     if (!mixed_.empty()) return mixed_.at({chunk, before, decodes, kv});
     return prefill_.at({chunk, before}) + decode_.at({decodes, kv});
   }
-  /// What a step of one more host millisecond takes; for a constant of the server.
-  void set_host_us(double host_us) { host_us_ = host_us; }
 
  private:
   using Curve = std::vector<double>;  // by count, from 0

@@ -26,6 +26,18 @@ MilliGpu asked_for(const View& view) {
   return sum;
 }
 
+// Some job waits since an earlier instant, or those that wait ask for more than is free.
+bool is_crowded(const View& view) {
+  MilliGpu asked = 0;
+  for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
+    for (const JobId job : view.queue(queue)) {
+      if (view.submit(job) < view.now()) return true;
+      asked += view.shape(job).gpu_milli();
+    }
+  }
+  return asked > view.cluster().free_gpu_milli();
+}
+
 std::vector<JobId> present_jobs(const View& view) {
   std::vector<JobId> jobs(view.running().begin(), view.running().end());
   for (std::uint32_t queue = 0; queue < view.queue_count(); ++queue) {
@@ -58,7 +70,7 @@ void Portfolio::decide(const OracleView& view, Decision& decision) {
 }
 
 bool Portfolio::is_due(const View& view) const {
-  if (members_.size() == 1 || view.pending_count() == 0) return false;
+  if (members_.size() == 1 || !is_crowded(view)) return false;
   if (evaluations_.empty() || view.now() - evaluations_.back().time >= options_.every) return true;
   if (options_.load_change == 0 || view.now() == evaluations_.back().time) return false;
   const auto before = static_cast<double>(asked_), now = static_cast<double>(asked_for(view));

@@ -27,12 +27,12 @@ struct PortfolioOptions {
   bool ties_stay = false;               ///< equal values leave the run to who has it; else to the member named last
 };
 
-/// At the first instant with waiting jobs, and then at the first one `every` after each evaluation, the state is copied
-/// once for each member. On the copy no job comes, no node fails or comes back, and no user changes a job; jobs run for
-/// as long as is predicted (or truly, exact). Who has the run goes on as it is, the others join as they would in the
-/// run. Each plays until all jobs are done or the horizon is reached; jobs that are not done then count with their age.
-/// The member with the least figure over the jobs that wait or run now has the run from then on. With one member
-/// nothing is evaluated.
+/// At the first instant at which jobs wait since before, or ask for more than is free, and then at the first one
+/// `every` after each evaluation, the state is copied once for each member. On the copy no job comes, no node fails or
+/// comes back, and no user changes a job; jobs run for as long as is predicted (or truly, exact). Who has the run goes
+/// on as it is, the others join as they would in the run. Each plays until all jobs are done or the horizon is reached;
+/// jobs that are not done then count with their age. The member with the least figure over the jobs that wait or run
+/// now has the run from then on. With one member nothing is evaluated.
 class Portfolio {
  public:
   Portfolio(Members members, Figure figure, AnyDurationEstimator estimator, PortfolioOptions options, Rng rng,

@@ -146,6 +146,7 @@ Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
                    {"reconfiguration_gpu_hours", run.reconfiguration_gpu_hours}};
   }
   if (run.power) json["power"] = power_account_json(*run.power);
+  if (run.waits) json["waits"] = waits_json(*run.waits);
   return json;
 }
 
@@ -344,6 +345,12 @@ std::string cancelled_line(const ReplayInput& input, const std::vector<PolicyRun
   return text + " of the " + counted(jobs, "job") + " that users cancel, which no average counts\n";
 }
 
+std::vector<NamedWaits> waits_of(const std::vector<PolicyRun>& runs) {
+  std::vector<NamedWaits> waits;
+  for (const PolicyRun& run : runs) waits.push_back({run.policy, &*run.waits});
+  return waits;
+}
+
 // By the wall clock: it differs from run to run.
 std::string decision_times_table(const std::vector<PolicyRun>& runs) {
   TextTable table({"policy", "decisions", "mean us", "median", "p99", "p99.9", "longest", "of the run"});
@@ -530,6 +537,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (!input.conditions.stages.is_empty()) text += starts_table(runs);
   if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs);
   text += cancelled_line(input, runs);
+  if (scenario.waits) text += waits_tables(waits_of(runs));
   if (scenario.decision_times) text += decision_times_table(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {

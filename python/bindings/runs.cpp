@@ -121,6 +121,7 @@ nb::dict replay(const std::string& keywords, const PyTrace* trace, const nb::dic
                    {"json", "replay() returns what it holds"},
                    {"trace_events", "of files alone: use the program's --out"},
                    {"timeline", "of files alone: use the program's --out"},
+                   {"waits", "of the program's output alone"},
                    {"decision_times", "Run.decision_us tells it of callables; the program tells it of others"},
                    {"split", "of the program's output alone: group Run.jobs"},
                    {"recorded", "of the program's output alone"}});

@@ -92,7 +92,8 @@ Result<std::vector<PolicyRun>> run_policies(const Scenario& scenario, const Repl
                      .job_files = to_files,
                      .gpu_log = scenario.trace_events,
                      .timeline = scenario.timeline,
-                     .decision_times = scenario.decision_times},
+                     .decision_times = scenario.decision_times,
+                     .waits = scenario.waits},
                     progress);
 }
 

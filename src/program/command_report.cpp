@@ -46,7 +46,9 @@ int write_report(const ReportArguments& arguments) {
 void add_report_command(CLI::App& program, int& exit_code) {
   auto* command = program.add_subcommand("report", "Draw runs as one HTML page that opens offline");
   const auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("folders", arguments->folders, "what replay, evaluate, compare, sweep, search or train wrote by --out")
+  command
+      ->add_option("folders", arguments->folders,
+                   "what replay, evaluate, compare, sweep, search or train wrote by --out")
       ->required();
   command->add_option("--out", arguments->out, "the page");
   command->add_option("--csv", arguments->csv, "folder for the data of each figure; by default the page alone has it");

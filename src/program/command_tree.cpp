@@ -53,6 +53,8 @@ constexpr KnownKind known_kinds[] = {
     {"evaluate", "--out", value_kind::folder},
     {"compare", "--out", value_kind::folder},
     {"train", "--out", value_kind::folder},
+    {"explain", "folder", value_kind::folder},
+    {"explain", "--policy", value_kind::policies},
     {"report", "folders", value_kind::folder},
     {"report", "--csv", value_kind::folder},
     {"sweep", "--out", value_kind::folder},

@@ -59,6 +59,7 @@ void add_trace_generate_command(CLI::App& trace, int& exit_code);  ///< below `t
 void add_policies_command(CLI::App& program, int& exit_code);
 void add_evaluate_command(CLI::App& program, int& exit_code);
 void add_compare_command(CLI::App& program, int& exit_code);
+void add_explain_command(CLI::App& program, int& exit_code);
 void add_federate_command(CLI::App& program, int& exit_code);
 void add_report_command(CLI::App& program, int& exit_code);
 void add_sweep_command(CLI::App& program, int& exit_code);

@@ -69,6 +69,7 @@ int run(int argc, char** argv) {
   gpusched::add_policies_command(program, exit_code);
   gpusched::add_evaluate_command(program, exit_code);
   gpusched::add_compare_command(program, exit_code);
+  gpusched::add_explain_command(program, exit_code);
   gpusched::add_federate_command(program, exit_code);
   gpusched::add_report_command(program, exit_code);
   gpusched::add_sweep_command(program, exit_code);

@@ -18,6 +18,7 @@
 #include "src/policies/seam/policy_log.hpp"
 #include "src/policies/seam/unfinished.hpp"
 #include "src/sim/estimate_log.hpp"
+#include "src/sim/idle_log.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/sim/stoppable_policy.hpp"
 #include "src/world/cluster_reader.hpp"
@@ -135,7 +136,7 @@ template <class Log>
 class OptionalWatcher {
  public:
   explicit OptionalWatcher(std::optional<Log>& log) : log_(&log) {}
-  void observe(const View& view, std::span<const Event> events) {
+  void observe(const OracleView& view, std::span<const Event> events) {
     if (*log_) (*log_)->observe(view, events);
   }
 
@@ -201,11 +202,18 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   OptionalWatcher gpu_log(run.gpu_log);
   if (detail.timeline) run.timeline.emplace();
   OptionalWatcher timeline(run.timeline);
+  std::optional<IdleLog> idle_log;
+  if (detail.waits) idle_log.emplace(input.cluster, input.window);
+  OptionalWatcher idle(idle_log);
+  std::optional<WaitLog> wait_log;
+  if (detail.explained != no_job) wait_log.emplace(detail.explained, input.cluster);
+  OptionalWatcher waits(wait_log);
   const auto begin = std::chrono::steady_clock::now();
   bool finished = false;
   try {
     finished = detail.job_files ? simulate(*engine, policy, log, fragmentation, watcher, intervals, history, own_log,
-                                           estimates, gpu_log, timeline)
+                                           estimates, gpu_log, timeline, idle, waits)
+               : detail.waits   ? simulate(*engine, policy, log, fragmentation, watcher, idle)
                                 : simulate(*engine, policy, log, fragmentation, watcher);
   } catch (const PolicyFailure& failure) {
     run.why_unfinished = failure.what();
@@ -228,6 +236,8 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   run.services = service_figures(*engine);
   if (input.conditions.power.is_of_nodes()) run.power = power_account(*engine);
   run.metrics.gpu_fragmentation = fragmentation.share();
+  if (idle_log) run.waits = wait_figures(*engine, *idle_log, window);
+  if (wait_log) run.explained = std::move(*wait_log).take();
   run.reconfigurations = engine->reconfigurations();
   run.reconfiguration_gpu_hours = to_seconds(engine->reconfiguration_gpu_time()) / 3600;
   if (input.has_jobs()) run.saturation = find_saturation(*engine, log, input.window);

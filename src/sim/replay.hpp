@@ -24,6 +24,8 @@
 #include "src/sim/recorded.hpp"
 #include "src/sim/running_work.hpp"
 #include "src/sim/scenario.hpp"
+#include "src/sim/wait_figures.hpp"
+#include "src/sim/wait_log.hpp"
 #include "src/world/run_input.hpp"
 #include "traces/core/trace.hpp"
 
@@ -103,6 +105,8 @@ struct PolicyRun {
   std::optional<GpuLog> gpu_log = {};                ///< when asked for
   std::optional<ClusterLevelLog> timeline = {};      ///< when asked for
   std::optional<DecisionTimes> decision_times = {};  ///< when asked for
+  std::optional<WaitFigures> waits = {};             ///< when asked for
+  std::vector<WaitSpan> explained = {};              ///< of the job that was asked for
   LogFile log_file;                ///< what the policy itself has to tell (PolicyLog), if it has; when asked for
   std::unique_ptr<Engine> engine;  ///< the finished engine, kept when asked for
 };
@@ -123,6 +127,8 @@ struct ReplayDetail {
   bool gpu_log = false;         ///< with job_files: for trace_events.json too
   bool timeline = false;        ///< with job_files: for timeline.csv too, and power.csv
   bool decision_times = false;  ///< how long decisions took
+  bool waits = false;           ///< PolicyRun::waits
+  JobId explained = no_job;     ///< with job_files: PolicyRun::explained of this job
 };
 
 /// Runs every policy of `input`, up to `threads` at a time (0: one for each processor); the results do not depend on

@@ -150,6 +150,7 @@ Json run_json(const ReplayInput& input, const PolicyRun& run, Json metrics) {
   }
   if (run.power) json["power"] = power_account_json(*run.power);
   if (!run.services.empty()) json["services"] = services_json(run.services);
+  if (run.waits) json["waits"] = waits_json(*run.waits);
   return json;
 }
 
@@ -285,6 +286,12 @@ std::string cancelled_line(const ReplayInput& input, const std::vector<PolicyRun
     text += (&run == runs.data() ? " " : ", ") + run.policy + " " + human_count(cancelled);
   }
   return text + " of the " + counted(jobs, "job") + " that users cancel, which no average counts\n";
+}
+
+std::vector<NamedWaits> waits_of(const std::vector<PolicyRun>& runs) {
+  std::vector<NamedWaits> waits;
+  for (const PolicyRun& run : runs) waits.push_back({run.policy, &*run.waits});
+  return waits;
 }
 
 // By the wall clock: it differs from run to run.
@@ -488,6 +495,7 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
   if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs);
   text += cancelled_line(input, runs);
   if (!runs.front().services.empty()) text += services_table(runs);
+  if (scenario.waits) text += waits_tables(waits_of(runs));
   if (scenario.decision_times) text += decision_times_table(runs);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {

@@ -87,6 +87,13 @@ FieldTable scenario_fields(Scenario& s) {
        &s.timeline,
        {},
        false},
+      {"output.waits",
+       "--waits",
+       "also tell how much GPU time was free while jobs waited and why, and by virtual cluster the share of jobs that "
+       "waited less than an hour",
+       &s.waits,
+       {},
+       false},
       {"output.decision_times",
        "--decision-times",
        "also tell how long the decisions of each policy took, by this machine's clock",

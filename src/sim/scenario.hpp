@@ -43,6 +43,7 @@ struct Scenario {
   std::string out;                ///< folder for files; empty: none
   bool trace_events = false;      ///< trace_events.json among the files
   bool timeline = false;          ///< timeline.csv among the files
+  bool waits = false;             ///< also tell why GPUs were free while jobs waited, and how long queues wait
   bool decision_times = false;    ///< also tell how long the policies took to decide
   bool json = false;              ///< one JSON object instead of tables
   std::uint64_t threads = 1;      ///< policies that run at the same time; 0: one for each processor

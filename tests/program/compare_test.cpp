@@ -52,5 +52,55 @@ TEST_F(Program, RefusesVariationsThatAreNone) {
   expect_refused(never, "unknown policy 'none'");
 }
 
+// ---- explain, and the waits of operators ----
+
+TEST_F(Program, ExplainsWhyAJobOfAFolderWaited) {
+  const std::string trace = folder_.write("queue.csv",
+                                          "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user\n"
+                                          "a,0,10,6,1000,ann\n"
+                                          "wide,1,5,8,1000,bob\n"
+                                          "4711,2,3,1,1000,cid\n");
+  const std::string now = folder_.path() + "/now";
+  ASSERT_EQ(run("replay " + trace + " --cluster 1x8 --policy fifo,fifo-skip --out " + now).code, 0);
+  const Outcome words = run("explain " + now + " --job 4711 --policy fifo");
+  EXPECT_EQ(words.code, 0) << words.err;
+  EXPECT_THAT(words.out, StartsWith("job 4711 under fifo: 1 GPU, user cid\n"
+                                    "submitted at 2 s; started at 15 s, after 13.0 s; ended at 18 s\n"
+                                    "why it waited: its turn 61.5 %, no free GPUs 38.5 %\n"));
+  EXPECT_THAT(words.out, HasSubstr("its turn: 2 GPUs free where it fits, which"));
+  EXPECT_THAT(words.out, HasSubstr("behind 1 job of 8 GPUs, the first job"));
+  const json both = json::parse(run("explain " + now + " --job 4711 --json").out);
+  ASSERT_EQ(both["runs"].size(), 2u);
+  EXPECT_EQ(both["runs"][0]["spans"][0]["cause"], "policy");
+  EXPECT_EQ(both["runs"][0]["spans"][0]["ahead_at_begin"]["first"], "wide");
+  EXPECT_EQ(both["runs"][1]["wait_s"], 0.0) << "it passes the wide one";
+
+  expect_refused("explain " + now + " --job 4712", "--job: no job '4712' is among the 3 jobs");
+  expect_refused("explain " + now + " --job 4711 --policy fifo-ski", "(did you mean 'fifo-skip'?)");
+  expect_refused("explain " + folder_.path() + "/none --job 1", "no run is here");
+  expect_refused("explain " + now, "--job is required");
+  folder_.write("queue.csv",
+                "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user\n"
+                "4711,2,4,1,1000,cid\n");
+  expect_refused("explain " + now + " --job 4711", "its SHA-256 differs");
+}
+
+TEST_F(Program, TellsWhyGpusWereFreeWhileJobsWaited) {
+  const std::string trace = folder_.write("queue.csv",
+                                          "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc\n"
+                                          "a,0,3600,6,1000,x\n"
+                                          "wide,0,3600,8,1000,x\n"
+                                          "late,1800,7200,1,1000,y\n");
+  const std::string command = "replay " + trace + " --cluster 1x8 --policy fifo --waits";
+  const Outcome table = run(command);
+  EXPECT_THAT(table.out, HasSubstr("policy  free GPU-h    kept  fragments   type  queue  nodes  too few"));
+  EXPECT_THAT(table.out, HasSubstr("fifo             2  50.0 %      0.0 %"));
+  EXPECT_THAT(table.out, HasSubstr("x        fifo     2     50.0 %        1h 00m"));
+  const json waits = json::parse(run(command + " --json").out)["runs"][0]["waits"];
+  EXPECT_EQ(waits["idle_gpu_hours_while_jobs_waited"], 2.0);
+  EXPECT_EQ(waits["idle_gpu_hours_by_cause"]["policy"], 1.0);
+  EXPECT_EQ(waits["queues"][0]["under_an_hour"], 0.5);
+}
+
 }  // namespace
 }  // namespace gpusched::test

@@ -49,6 +49,7 @@ class ReplayOptions(TypedDict, total=False):
     out: str | os.PathLike
     trace_events: bool
     timeline: bool
+    waits: bool
     decision_times: bool
     json: bool
     threads: int

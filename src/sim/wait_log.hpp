@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// WaitLog: the life of one job in intervals, with what kept it waiting in each. What `gpusched explain` tells.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpusched/core/types.hpp"
+#include "gpusched/engine/view.hpp"
+#include "src/sim/wait_cause.hpp"
+
+namespace gpusched {
+
+/// Jobs that wait in the same queue and arrived earlier (View::queue_place).
+struct JobsAhead {
+  std::uint32_t count = 0;
+  MilliGpu gpu_milli = 0;  ///< that they ask for together
+  JobId first = no_job;    ///< the earliest of them
+};
+
+/// What a job does from an instant on.
+struct WaitSpan {
+  enum class Kind : std::uint8_t {
+    dependencies,  ///< it waits for the end of other jobs
+    waiting,       ///< it waits in its queue
+    running,
+    done,
+  };
+  Kind kind = Kind::waiting;
+  Time since{};
+  WaitCause cause = WaitCause::no_gpus;              ///< of waiting
+  MilliGpu least_free = 0, most_free = 0;            ///< of waiting: WaitState::free_milli in the course of it
+  JobsAhead ahead_at_begin = {}, ahead_at_end = {};  ///< of waiting
+  JobId waits_for = no_job;                          ///< of dependencies: the first that has not ended
+  std::uint32_t started = 0, overtook = 0;           ///< other jobs that started in it; of these, later arrivals
+  std::vector<NodeId> nodes = {};                    ///< of running
+};
+
+/// An Observer. While the job waits, an event costs O(nodes + jobs in its queue).
+class WaitLog {
+ public:
+  /// Watches `job` on `cluster`, which must outlive this.
+  WaitLog(JobId job, const Cluster& cluster) : job_(job), cluster_(&cluster) {}
+
+  void observe(const OracleView& view, std::span<const Event> events);
+
+  [[nodiscard]] JobId job() const { return job_; }
+  /// In order of time, from the submission to `done`, each unlike the one before. Call once, when the run has ended.
+  [[nodiscard]] std::vector<WaitSpan> take() &&;
+
+ private:
+  [[nodiscard]] WaitSpan state_now(const OracleView& view) const;
+  void begin_waiting_for_others(const OracleView& view, std::span<const Event> events);
+  void keep();
+
+  JobId job_;
+  const Cluster* cluster_;
+  std::vector<WaitSpan> spans_;
+  WaitSpan now_;           // of the last instant seen, which may be seen again
+  bool is_begun_ = false;  // now_ holds one
+};
+
+}  // namespace gpusched

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why jobs wait, in small worlds worked out by hand.
+#include "src/sim/explain.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "src/sim/report.hpp"
+#include "tests/support/files.hpp"
+
+namespace gpusched {
+namespace {
+
+using testing::HasSubstr;
+using Kind = WaitSpan::Kind;
+
+struct World {
+  std::string jobs;     ///< rows below the header
+  std::string cluster;  ///< JSON, or what --cluster takes
+  std::string policy = "fifo";
+  std::string placement = "consolidate";
+};
+
+class Explain : public testing::Test {
+ protected:
+  Scenario scenario_of(const World& world) const {
+    Scenario scenario;
+    scenario.trace = folder_.write("jobs.csv",
+                                   "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc,gpu_spec,"
+                                   "cpu_milli_per_task,after\n" +
+                                       world.jobs);
+    scenario.cluster = world.cluster.starts_with('{') ? folder_.write("cluster.json", world.cluster) : world.cluster;
+    scenario.policies = {world.policy};
+    scenario.conditions.placement = world.placement;
+    return scenario;
+  }
+
+  PolicyRun run(const World& world, const std::string& job, bool waits = false) const {
+    const PolicyRegistry registry = PolicyRegistry::standard();
+    const auto input = load_replay(scenario_of(world), registry);
+    EXPECT_TRUE(input) << input.error().to_string();
+    JobId explained = no_job;
+    for (std::uint32_t i = 0; i < input->trace.jobs.size(); ++i) {
+      if (input->trace.jobs.external_id(JobId{i}) == job) explained = JobId{i};
+    }
+    ReplayProgress progress;
+    auto runs = run_replay(*input, registry, 1, {.job_files = true, .waits = waits, .explained = explained}, progress);
+    EXPECT_TRUE(runs) << runs.error().to_string();
+    EXPECT_EQ(runs->front().why_unfinished, "");
+    return std::move(runs->front());
+  }
+
+  // "0 no_gpus 10 fragmentation 20 running ...".
+  std::string life(const World& world, const std::string& job) const {
+    std::string text;
+    for (const WaitSpan& span : run(world, job).explained) {
+      const std::string what = span.kind == Kind::waiting        ? std::string(name_of(wait_cause_names, span.cause))
+                               : span.kind == Kind::dependencies ? "dependencies"
+                               : span.kind == Kind::running      ? "running"
+                                                                 : "done";
+      text += std::to_string(span.since.us / microseconds_per_second) + " " + what + " ";
+    }
+    return text;
+  }
+
+  test::TempFolder folder_;
+};
+
+// a: 8 GPUs until 10; b: 4 until 30; c: 4 on one node until 20; d wants a whole node of 8.
+TEST_F(Explain, FreeGpusThenFragmentsOfNodes) {
+  const World world{.jobs =
+                        "a,0,10,1,8000,,,,\n"
+                        "b,0,30,1,4000,,,,\n"
+                        "d,1,5,1,8000,,,,\n"
+                        "c,2,20,1,4000,,,,\n",
+                    .cluster = "2x8",
+                    .policy = "fifo-skip"};
+  // Node 1 has 4 free until c takes them at 2; a's node is free at 10.
+  EXPECT_EQ(life(world, "d"), "1 no_gpus 10 running 15 done ");
+  const World spread{.jobs =
+                         "a,0,10,1,4000,,,,\n"
+                         "b,0,30,1,4000,,,,\n"
+                         "d,1,5,1,8000,,,,\n",
+                     .cluster = "2x8",
+                     .policy = "fifo",
+                     .placement = "worst-fit"};
+  EXPECT_EQ(life(spread, "d"), "1 fragmentation 10 running 15 done ") << "4 free on each node";
+}
+
+TEST_F(Explain, ItsTurnBehindAJobThatDoesNotFit) {
+  const World world{.jobs =
+                        "a,0,10,1,6000,,,,\n"
+                        "wide,1,5,1,8000,,,,\n"
+                        "late,2,3,1,1000,,,,\n"
+                        "later,3,3,1,1000,,,,\n",
+                    .cluster = "1x8"};
+  EXPECT_EQ(life(world, "late"), "2 policy 10 no_gpus 15 running 18 done ");
+  const PolicyRun fifo = run(world, "later");
+  ASSERT_EQ(fifo.explained.size(), 4u);
+  const WaitSpan& first = fifo.explained[0];
+  EXPECT_EQ(first.least_free, 2 * whole_gpu);
+  EXPECT_EQ(first.ahead_at_begin.count, 2u);
+  EXPECT_EQ(first.ahead_at_begin.gpu_milli, 9 * whole_gpu);
+  EXPECT_EQ(first.ahead_at_begin.first, JobId{1});
+  EXPECT_EQ(first.started, 1u) << "wide, at 10";
+  EXPECT_EQ(first.overtook, 0u);
+  World skip = world;
+  skip.policy = "fifo-skip";
+  const PolicyRun passed = run(skip, "wide");
+  EXPECT_EQ(passed.explained[0].started, 2u);
+  EXPECT_EQ(passed.explained[0].overtook, 2u);
+}
+
+TEST_F(Explain, TypesQueuesQuotasAndCpus) {
+  const std::string types = R"({"nodes": [{"gpus": 8, "gpu_type": "V100"}, {"gpus": 8, "gpu_type": "T4"}]})";
+  EXPECT_EQ(life({.jobs = "a,0,10,1,8000,,V100,,\nb,1,5,1,1000,,V100,,\n", .cluster = types}, "b"),
+            "1 gpu_type 10 running 15 done ");
+  const std::string queues = R"({"vcs": [{"name": "x"}, {"name": "y"}],
+                                "nodes": [{"gpus": 4, "vc": "x"}, {"gpus": 4, "vc": "y"}]})";
+  EXPECT_EQ(life({.jobs = "a,0,10,1,4000,x,,,\nb,1,5,1,1000,x,,,\n", .cluster = queues}, "b"),
+            "1 queue_nodes 10 running 15 done ");
+  const std::string quota = R"({"vcs": [{"name": "x", "quota_gpus": 4}], "nodes": [{"gpus": 8}]})";
+  EXPECT_EQ(life({.jobs = "a,0,10,1,4000,x,,,\nb,1,5,1,1000,x,,,\n", .cluster = quota}, "b"),
+            "1 quota 10 running 15 done ");
+  const std::string cpus = R"({"nodes": [{"gpus": 8, "cpus": 10}]})";
+  EXPECT_EQ(life({.jobs = "a,0,10,1,1000,,,8000,\nb,1,5,1,1000,,,4000,\n", .cluster = cpus}, "b"),
+            "1 cpu_memory 10 running 15 done ");
+}
+
+TEST_F(Explain, JobsThatItWaitsForAndPlacementRules) {
+  EXPECT_EQ(life({.jobs = "a,0,10,1,1000,,,,\nb,1,5,1,1000,,,,a\n", .cluster = "1x8"}, "b"),
+            "1 dependencies 10 running 15 done ");
+  EXPECT_EQ(life({.jobs = "a,0,10,1,1000,,,,\nb,1,5,1,1000,,,,a;c\nc,3,15,1,1000,,,,\n", .cluster = "1x8"}, "b"),
+            "1 dependencies 10 dependencies 18 running 23 done ");
+  // Two tasks of 4 on one node each would do; yarn wants one node that holds both.
+  const World yarn{.jobs = "a,0,10,1,4000,,,,\nb,0,10,1,5000,,,,\nd,1,5,7,1000,,,,\n",
+                   .cluster = "2x8",
+                   .policy = "fifo",
+                   .placement = "yarn"};
+  EXPECT_EQ(life(yarn, "d"), "1 placement 10 running 15 done ");
+}
+
+// 2 free GPUs for 9 s while `late` fits (policy), then 0.
+TEST_F(Explain, FreeGpuTimeWhileJobsWaitHasACause) {
+  const World world{.jobs =
+                        "a,0,3600,1,6000,x,,,\n"
+                        "wide,0,3600,1,8000,x,,,\n"
+                        "late,1800,7200,1,1000,y,,,\n",
+                    .cluster = "1x8"};
+  const PolicyRun run_of = run(world, "late", true);
+  const WaitFigures& waits = *run_of.waits;
+  const auto hours = [&](WaitCause cause) { return waits.idle_gpu_hours[static_cast<std::size_t>(cause)]; };
+  EXPECT_DOUBLE_EQ(hours(WaitCause::no_gpus), 2 * 0.5) << "only `wide` waits, for 8";
+  EXPECT_DOUBLE_EQ(hours(WaitCause::policy), 2 * 0.5) << "`late` fits";
+  EXPECT_DOUBLE_EQ(waits.all_idle_gpu_hours(), 2.0);
+  ASSERT_EQ(waits.queues.size(), 2u);
+  EXPECT_EQ(waits.queues[0].name, "x");
+  EXPECT_EQ(waits.queues[0].jobs, 2u);
+  EXPECT_EQ(waits.queues[0].under_an_hour, 1u) << "wide waits an hour";
+  EXPECT_EQ(waits.queues[1].under_an_hour, 0u) << "late waits an hour and a half";
+  EXPECT_DOUBLE_EQ(waits.queues[1].longest_wait_s, 5400);
+}
+
+}  // namespace
+}  // namespace gpusched

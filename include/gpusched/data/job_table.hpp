@@ -170,8 +170,7 @@ class JobTable {
     return part;
   }
 
-  /// The number of `shape`, whose gpu_spec is one of gpu_specs(), in shapes(): it is added if no job has it. The others
-  /// keep theirs. For jobs that are to ask for it later (JobChange).
+  /// Number in shapes() of a shape whose gpu_spec is in gpu_specs(), added if absent: for changes of jobs (JobChange).
   std::uint32_t number_of_shape(const Shape& shape) {
     const auto known = std::find(shapes_.begin(), shapes_.end(), shape);
     if (known == shapes_.end()) return shapes_.push_back(shape), static_cast<std::uint32_t>(shapes_.size() - 1);

@@ -125,7 +125,7 @@ class SpecParser {
 
   Result<ParameterValue> policies() {
     std::vector<std::string> texts;
-    ++depth_;
+    if (++depth_ > most_depth) return fail("no list of policies so far inside others");
     do {
       auto member = policy();
       if (!member) return Unexpected{member.error()};
@@ -160,6 +160,7 @@ class SpecParser {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  static constexpr int most_depth = 4;
   int depth_ = 0;  // of lists of policies
 };
 

@@ -21,7 +21,7 @@
 namespace gpusched::test {
 namespace {
 
-constexpr std::uint64_t usual = 4;  // 2,000 in scripts/deep_test.sh
+constexpr std::uint64_t usual_takeovers = 4;  // 2,000 in scripts/deep_test.sh
 
 enum class Happens : std::uint8_t { nothing, failures, changes, elastic, dependencies };
 
@@ -33,7 +33,8 @@ struct Handover {
 };
 
 // A fault of a run that another policy took over; nothing when all is well or a policy does not take this world.
-std::optional<std::string> fault_of(const Contestant& second, std::uint64_t seed, Happens happens, Handover& handover) {
+std::optional<std::string> fault_of_takeover(const Contestant& second, std::uint64_t seed, Happens happens,
+                                             Handover& handover) {
   WorldKind kind = kind_for(second.policy);
   if (kind == WorldKind::any) kind = kind_for(handover.first);
   RandomWorld world = random_world(seed, kind, happens == Happens::dependencies);
@@ -78,14 +79,14 @@ std::optional<std::string> fault_of(const Contestant& second, std::uint64_t seed
 
 class Adopted : public testing::TestWithParam<Contestant> {};
 
-std::vector<Contestant> all_policies() {
+std::vector<Contestant> policies_that_take_over() {
   std::vector<Contestant> all = contestants();
   std::erase_if(all, [](const Contestant& contestant) {
     return contestant.policy.starts_with("gavel") && !contestant.policy.starts_with("gavel@") && !has_lp_solver();
   });
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Policies, Adopted, testing::ValuesIn(all_policies()),
+INSTANTIATE_TEST_SUITE_P(Policies, Adopted, testing::ValuesIn(policies_that_take_over()),
                          [](const auto& instance) { return name_of(instance.param); });
 
 TEST_P(Adopted, CompletesAllJobsOfARunThatAnotherPolicyBegan) {
@@ -93,12 +94,12 @@ TEST_P(Adopted, CompletesAllJobsOfARunThatAnotherPolicyBegan) {
   constexpr std::array<const char*, 4> others = {"fifo-skip", "las", "max-min", "srtf"};
   std::uint64_t took_over = 0;
   // Some policies take few worlds.
-  for (std::uint64_t seed = 0; seed < random_runs(usual) || (took_over < 3 && seed < 100); ++seed) {
+  for (std::uint64_t seed = 0; seed < random_runs(usual_takeovers) || (took_over < 3 && seed < 100); ++seed) {
     for (const Happens happens :
          {Happens::nothing, Happens::failures, Happens::changes, Happens::elastic, Happens::dependencies}) {
       Handover handover{.first = is_published ? "fifo-skip" : others[seed % others.size()],
                         .at = static_cast<std::uint32_t>(seed % 23)};
-      const auto fault = fault_of(GetParam(), seed, happens, handover);
+      const auto fault = fault_of_takeover(GetParam(), seed, happens, handover);
       took_over += handover.took_over ? 1 : 0;
       ASSERT_FALSE(fault) << "seed " << seed << ", effect " << static_cast<int>(happens) << ": it took over from "
                           << handover.first << " and " << *fault;
@@ -111,8 +112,8 @@ TEST_P(Adopted, CompletesAllJobsOfARunThatAnotherPolicyBegan) {
 
 // The history of a run, wakes left out, in which the policy hands over to a fresh one of its kind; `at`: after so many
 // instants; none: never.
-std::optional<std::uint64_t> history_of(const RandomWorld& world, const AnyPolicy& fresh,
-                                        std::optional<std::uint32_t> at) {
+std::optional<std::uint64_t> history_with_takeover(const RandomWorld& world, const AnyPolicy& fresh,
+                                                   std::optional<std::uint32_t> at) {
   Engine engine(world.jobs, world.cluster, world.options);
   AdoptedPolicy policy(fresh);
   Decision decision = engine.decision();
@@ -158,8 +159,8 @@ TEST_P(Present, DecidesWhatATakeoverDoes) {
     const auto policy = make(Contestant{GetParam()}, world.jobs, world.cluster);
     if (!policy) continue;
     ++compared;
-    EXPECT_EQ(history_of(world, *policy, static_cast<std::uint32_t>(seed % 17)),
-              history_of(world, *policy, std::nullopt))
+    EXPECT_EQ(history_with_takeover(world, *policy, static_cast<std::uint32_t>(seed % 17)),
+              history_with_takeover(world, *policy, std::nullopt))
         << seed;
   }
   EXPECT_GT(compared, 5);

@@ -18,7 +18,7 @@
 namespace gpusched::test {
 namespace {
 
-struct Outcome {
+struct PortfolioRun {
   bool finished = false;
   std::uint64_t history = 0;
   double jct_s = 0;
@@ -26,15 +26,15 @@ struct Outcome {
   Time end{};
 };
 
-Outcome outcome_of(const std::string& text, const JobTable& jobs, const Cluster& cluster,
-                   const EngineOptions& options = {}) {
+PortfolioRun portfolio_run(const std::string& text, const JobTable& jobs, const Cluster& cluster,
+                           const EngineOptions& options = {}) {
   const auto specs = parse_policies(registry(), text);
   EXPECT_TRUE(specs) << specs.error().to_string();
   auto policy = make_policy(registry(), specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1});
   EXPECT_TRUE(policy) << policy.error().to_string();
   Engine engine(jobs, cluster, options);
   HistoryHash history;
-  Outcome outcome;
+  PortfolioRun outcome;
   outcome.finished = simulate(engine, *policy, history);
   outcome.history = history.value();
   outcome.notes = policy->notes();
@@ -45,7 +45,7 @@ Outcome outcome_of(const std::string& text, const JobTable& jobs, const Cluster&
   return outcome;
 }
 
-std::string error_of(const std::string& text) {
+std::string portfolio_error(const std::string& text) {
   JobTableBuilder builder;
   builder.add({.submit = {}, .work = whole_seconds(1)});
   const JobTable jobs = *std::move(builder).build();
@@ -53,7 +53,7 @@ std::string error_of(const std::string& text) {
   return policy ? "" : policy.error().to_string();
 }
 
-std::vector<std::map<std::string, std::string>> rows_of(const std::string& csv) {
+std::vector<std::map<std::string, std::string>> rows_of_notes(const std::string& csv) {
   std::vector<std::map<std::string, std::string>> rows;
   std::vector<std::string> names;
   std::istringstream lines(csv);
@@ -77,13 +77,13 @@ std::vector<std::map<std::string, std::string>> rows_of(const std::string& csv) 
   return rows;
 }
 
-JobTable table(const std::vector<JobRecord>& rows) {
+JobTable table_of_asked(const std::vector<JobRecord>& rows) {
   JobTableBuilder builder;
   for (const JobRecord& row : rows) builder.add(row);
   return *std::move(builder).build();
 }
 
-JobRecord job(std::int64_t submit_s, std::int64_t work_s, std::uint32_t gpus, std::int64_t estimate_s = -1) {
+JobRecord asked(std::int64_t submit_s, std::int64_t work_s, std::uint32_t gpus, std::int64_t estimate_s = -1) {
   return {.submit = whole_seconds(submit_s),
           .work = whole_seconds(work_s),
           .estimate = estimate_s < 0 ? Time::max() : whole_seconds(estimate_s),
@@ -104,10 +104,10 @@ TEST_P(AloneInAPortfolio, HasTheHistoryOfThePolicy) {
   for (std::uint64_t seed = 0; seed < 2; ++seed) {
     const RandomWorld world = random_world(seed, kind_for(policy));
     if (world.jobs.size() == 0 || !make(GetParam(), world.jobs, world.cluster)) continue;
-    const Outcome alone = outcome_of(text, world.jobs, world.cluster, world.options);
+    const PortfolioRun alone = portfolio_run(text, world.jobs, world.cluster, world.options);
     for (const char* holder :
          {"portfolio{every_s=1,policies=[", "bandit{every_s=1,policies=[", "switch{at=[],policies=["}) {
-      EXPECT_EQ(outcome_of(holder + text + "]}", world.jobs, world.cluster, world.options).history, alone.history)
+      EXPECT_EQ(portfolio_run(holder + text + "]}", world.jobs, world.cluster, world.options).history, alone.history)
           << holder << text << " seed " << seed;
     }
   }
@@ -125,18 +125,18 @@ TEST(Portfolio, IsNeverWorseThanItsBestMemberOnASnapshot) {
     std::vector<JobRecord> rows;
     for (int i = 0; i < 20; ++i) {
       rows.push_back(
-          job(0, 1 + static_cast<std::int64_t>(draw.below(5000)), 1 + static_cast<std::uint32_t>(draw.below(8))));
+          asked(0, 1 + static_cast<std::int64_t>(draw.below(5000)), 1 + static_cast<std::uint32_t>(draw.below(8))));
     }
-    const JobTable jobs = table(rows);
+    const JobTable jobs = table_of_asked(rows);
     const Cluster cluster = Cluster::homogeneous(2, 4);
     double best = 1e18;
     std::string list;
     for (const std::string& member : members) {
-      best = std::min(best, outcome_of(member, jobs, cluster).jct_s);
+      best = std::min(best, portfolio_run(member, jobs, cluster).jct_s);
       list += (list.empty() ? "" : ",") + member;
     }
     for (const char* every : {"1e9", "300"}) {
-      const Outcome mine = outcome_of(
+      const PortfolioRun mine = portfolio_run(
           "portfolio{runtimes=exact,horizon_s=1e8,every_s=" + std::string(every) + ",policies=[" + list + "]}", jobs,
           cluster);
       EXPECT_TRUE(mine.finished);
@@ -159,24 +159,24 @@ TEST(Portfolio, DoesNotKnowTheFuture) {
       const bool is_long = draw.chance(4);
       const auto work = static_cast<std::int64_t>(is_long ? 5000 + draw.below(5000) : 1 + draw.below(1500));
       const auto gpus = static_cast<std::uint32_t>(1 + draw.below(6));
-      rows.push_back(job(submit, work, gpus));
+      rows.push_back(asked(submit, work, gpus));
       // Those that come later, too.
       const bool is_free = is_long || submit > 4000;
       other.push_back(
-          job(submit, is_free ? (is_long ? 5000 : 1) + static_cast<std::int64_t>(draw.below(20'000)) : work, gpus));
+          asked(submit, is_free ? (is_long ? 5000 : 1) + static_cast<std::int64_t>(draw.below(20'000)) : work, gpus));
     }
     const Cluster cluster = Cluster::homogeneous(2, 4);
     const std::string policy =
         "portfolio{every_s=200,horizon_s=20000,policies=[fifo,sjf{estimate=requested},saf,las,fifo+easy,gandiva]}";
     const auto early = [&](const std::string& notes) {
-      std::vector<std::map<std::string, std::string>> rows_then = rows_of(notes);
+      std::vector<std::map<std::string, std::string>> rows_then = rows_of_notes(notes);
       std::erase_if(rows_then, [&](auto& row) { return std::stod(row.at("from_s")) > to_seconds(until); });
       for (auto& row : rows_then) row.erase("until_s");
       return rows_then;
     };
-    const JobTable jobs = table(rows), others = table(other);
-    const auto notes = early(outcome_of(policy, jobs, cluster).notes),
-               notes_other = early(outcome_of(policy, others, cluster).notes);
+    const JobTable jobs = table_of_asked(rows), others = table_of_asked(other);
+    const auto notes = early(portfolio_run(policy, jobs, cluster).notes),
+               notes_other = early(portfolio_run(policy, others, cluster).notes);
     EXPECT_EQ(notes, notes_other) << seed;
     ASSERT_GT(notes.size(), 30u);
     for (std::size_t i = 6; i < notes.size(); ++i)
@@ -188,10 +188,10 @@ TEST(Portfolio, DoesNotKnowTheFuture) {
 // Two jobs of 2 GPUs, 1,000 s and 10 s by their users' words, want 2 GPUs. sjf: (10 + 1010) / 2, fifo: (1000 + 1010)
 // / 2.
 TEST(Portfolio, GivesTheRunToTheLeastFigure) {
-  const JobTable jobs = table({job(0, 1000, 2, 1000), job(0, 10, 2, 10)});
-  const Outcome run = outcome_of("portfolio{policies=[fifo,sjf]}", jobs, Cluster::pool(2));
+  const JobTable jobs = table_of_asked({asked(0, 1000, 2, 1000), asked(0, 10, 2, 10)});
+  const PortfolioRun run = portfolio_run("portfolio{policies=[fifo,sjf]}", jobs, Cluster::pool(2));
   EXPECT_EQ(run.jct_s, 510);
-  const auto rows = rows_of(run.notes);
+  const auto rows = rows_of_notes(run.notes);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].at("policy"), "fifo");
   EXPECT_EQ(rows[0].at("estimate"), "1005");
@@ -202,29 +202,31 @@ TEST(Portfolio, GivesTheRunToTheLeastFigure) {
 
 // What is not done at the horizon counts with its age: after 100 s, (100 + 100) / 2 and (10 + 100) / 2.
 TEST(Portfolio, CountsUnfinishedJobsWithTheirAge) {
-  const JobTable jobs = table({job(0, 1000, 2, 1000), job(0, 10, 2, 10)});
-  const auto rows = rows_of(outcome_of("portfolio{policies=[fifo,sjf],horizon_s=100}", jobs, Cluster::pool(2)).notes);
+  const JobTable jobs = table_of_asked({asked(0, 1000, 2, 1000), asked(0, 10, 2, 10)});
+  const auto rows =
+      rows_of_notes(portfolio_run("portfolio{policies=[fifo,sjf],horizon_s=100}", jobs, Cluster::pool(2)).notes);
   EXPECT_EQ(rows[0].at("estimate"), "100");
   EXPECT_EQ(rows[1].at("estimate"), "55");
 }
 
 // Waits 500 and 5 s on average, slowdowns (1 + 101) / 2 and (1 + 1.01) / 2: 2 x wait + 100 x slowdown.
 TEST(Portfolio, WeighsFigures) {
-  const JobTable jobs = table({job(0, 1000, 2, 1000), job(0, 10, 2, 10)});
-  const auto rows = rows_of(
-      outcome_of("portfolio{policies=[fifo,sjf],figure=2:avg_wait_s+100:avg_bounded_slowdown}", jobs, Cluster::pool(2))
-          .notes);
+  const JobTable jobs = table_of_asked({asked(0, 1000, 2, 1000), asked(0, 10, 2, 10)});
+  const auto rows =
+      rows_of_notes(portfolio_run("portfolio{policies=[fifo,sjf],figure=2:avg_wait_s+100:avg_bounded_slowdown}", jobs,
+                                  Cluster::pool(2))
+                        .notes);
   EXPECT_EQ(std::stod(rows[0].at("estimate")), 2 * 500 + 100 * (1 + 101) / 2.0);
   EXPECT_NEAR(std::stod(rows[1].at("estimate")), 2 * 5 + 100 * (1 + 1.01) / 2.0, 1e-9);
 }
 
 // Equal jobs: all members do the same.
 TEST(Portfolio, GivesTiesToTheLastUnlessTheyStay) {
-  const JobTable jobs = table({job(0, 100, 2, 100), job(0, 100, 2, 100), job(50, 100, 2, 100)});
+  const JobTable jobs = table_of_asked({asked(0, 100, 2, 100), asked(0, 100, 2, 100), asked(50, 100, 2, 100)});
   const auto active = [&](const std::string& more) {
     std::vector<std::string> names;
-    for (auto& row : rows_of(
-             outcome_of("portfolio{every_s=1,policies=[fifo,sjf,saf]" + more + "}", jobs, Cluster::pool(2)).notes)) {
+    for (auto& row : rows_of_notes(
+             portfolio_run("portfolio{every_s=1,policies=[fifo,sjf,saf]" + more + "}", jobs, Cluster::pool(2)).notes)) {
       if (row.at("active") == "1") names.push_back(row.at("policy"));
     }
     return names;
@@ -237,12 +239,12 @@ TEST(Portfolio, GivesTiesToTheLastUnlessTheyStay) {
 
 // At 2 s, ends at 120 and 130 s under fifo, 130 and 110 s under sjf: 10 / 3 s less on average, worth 3 s but not 4.
 TEST(Portfolio, ChargesSwitches) {
-  const JobTable jobs = table({job(0, 100, 2, 100), job(1, 20, 2, 20), job(2, 10, 2, 10)});
+  const JobTable jobs = table_of_asked({asked(0, 100, 2, 100), asked(1, 20, 2, 20), asked(2, 10, 2, 10)});
   for (const auto& [cost, last] : {std::pair("3", "sjf"), std::pair("4", "fifo")}) {
-    const auto rows =
-        rows_of(outcome_of("portfolio{every_s=1,ties=stay,policies=[fifo,sjf],switch_cost=" + std::string(cost) + "}",
-                           jobs, Cluster::pool(2))
-                    .notes);
+    const auto rows = rows_of_notes(
+        portfolio_run("portfolio{every_s=1,ties=stay,policies=[fifo,sjf],switch_cost=" + std::string(cost) + "}", jobs,
+                      Cluster::pool(2))
+            .notes);
     ASSERT_GE(rows.size(), 4u);
     EXPECT_EQ(rows[2].at("from_s"), "2");
     EXPECT_EQ(rows[2].at("active") == "1" ? "fifo" : "sjf", std::string(last))
@@ -253,8 +255,8 @@ TEST(Portfolio, ChargesSwitches) {
 TEST(Portfolio, NotesStretchesThatSumToItsSpan) {
   const RandomWorld world = random_world(5, WorldKind::one_gpu_tasks);
   for (const char* text : {"portfolio{every_s=20}", "bandit{every_s=20}", "switch{at=[2],hold_s=5}"}) {
-    const Outcome run = outcome_of(text, world.jobs, world.cluster);
-    const auto rows = rows_of(run.notes);
+    const PortfolioRun run = portfolio_run(text, world.jobs, world.cluster);
+    const auto rows = rows_of_notes(run.notes);
     ASSERT_GE(rows.size(), 2u) << text;
     double sum = 0, until = std::stod(rows.front().at("from_s"));
     const double first = until;
@@ -272,9 +274,10 @@ TEST(Portfolio, NotesStretchesThatSumToItsSpan) {
 TEST(Portfolio, TriesFewerWithinABudget) {
   const RandomWorld world = random_world(5, WorldKind::one_gpu_tasks);
   const std::string members = "policies=[fifo,sjf,saf,ljf,las]";
-  const auto all = rows_of(outcome_of("portfolio{every_s=5," + members + "}", world.jobs, world.cluster).notes);
-  const auto some =
-      rows_of(outcome_of("portfolio{every_s=5,budget_events=1," + members + "}", world.jobs, world.cluster).notes);
+  const auto all =
+      rows_of_notes(portfolio_run("portfolio{every_s=5," + members + "}", world.jobs, world.cluster).notes);
+  const auto some = rows_of_notes(
+      portfolio_run("portfolio{every_s=5,budget_events=1," + members + "}", world.jobs, world.cluster).notes);
   const auto tried = [](const auto& rows) {
     return std::count_if(rows.begin(), rows.end(), [](auto& row) { return !row.at("estimate").empty(); });
   };
@@ -329,15 +332,15 @@ TEST(Portfolio, SaysInALineWhatIsWrong) {
            {"switch{policies=[fifo,sjf,saf],at=[3]}", "policy switch, parameter at: expected 2 ascending numbers"},
            {"switch{policies=[fifo,sjf,saf],at=[3,2]}", "policy switch, parameter at: expected 2 ascending numbers"},
            {"portfolio{policies=fifo}", "policy portfolio, parameter policies: expected a list of policies"}}) {
-    EXPECT_NE(error_of(text).find(line), std::string::npos) << text << ": " << error_of(text);
-    EXPECT_EQ(error_of(text).find('\n'), std::string::npos) << text;
+    EXPECT_NE(portfolio_error(text).find(line), std::string::npos) << text << ": " << portfolio_error(text);
+    EXPECT_EQ(portfolio_error(text).find('\n'), std::string::npos) << text;
   }
   EXPECT_FALSE(parse_policy_list("portfolio{policies=[fifo,sjf"));
   EXPECT_FALSE(parse_policy_list("portfolio{policies=[fifo}"));
 }
 
 TEST(Portfolio, IsClairvoyantWhereItOrAMemberIs) {
-  const JobTable jobs = table({job(0, 10, 1)});
+  const JobTable jobs = table_of_asked({asked(0, 10, 1)});
   const Cluster cluster = Cluster::pool(2);
   const auto knows = [&](const std::string& text) { return make(text, jobs, cluster)->clairvoyant(); };
   EXPECT_FALSE(knows("portfolio"));
@@ -352,9 +355,10 @@ TEST(Portfolio, IsClairvoyantWhereItOrAMemberIs) {
 
 // From the third waiting job on the shortest goes first: at 3 s three wait.
 TEST(Switch, GoesByTheQueue) {
-  const JobTable jobs = table({job(0, 100, 2, 100), job(1, 50, 2, 50), job(2, 40, 2, 40), job(3, 10, 2, 10)});
-  const auto rows =
-      rows_of(outcome_of("switch{policies=[fifo,sjf],by=queue,at=[3],hold_s=0}", jobs, Cluster::pool(2)).notes);
+  const JobTable jobs =
+      table_of_asked({asked(0, 100, 2, 100), asked(1, 50, 2, 50), asked(2, 40, 2, 40), asked(3, 10, 2, 10)});
+  const auto rows = rows_of_notes(
+      portfolio_run("switch{policies=[fifo,sjf],by=queue,at=[3],hold_s=0}", jobs, Cluster::pool(2)).notes);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[1].at("from_s"), "3");
   EXPECT_EQ(rows[1].at("policy"), "sjf");
@@ -364,10 +368,11 @@ TEST(Switch, GoesByTheQueue) {
 }
 
 TEST(Switch, GoesByTheHourOfTheDay) {
-  const JobTable jobs =
-      table({job(7 * 3600, 10, 1), job(9 * 3600, 10, 1), job(33 * 3600 - 7200, 10, 1), job(33 * 3600, 10, 1)});
+  const JobTable jobs = table_of_asked(
+      {asked(7 * 3600, 10, 1), asked(9 * 3600, 10, 1), asked(33 * 3600 - 7200, 10, 1), asked(33 * 3600, 10, 1)});
   std::vector<std::string> policies;
-  for (auto& row : rows_of(outcome_of("switch{policies=[fifo,sjf],by=hour,at=[8]}", jobs, Cluster::pool(2)).notes)) {
+  for (auto& row :
+       rows_of_notes(portfolio_run("switch{policies=[fifo,sjf],by=hour,at=[8]}", jobs, Cluster::pool(2)).notes)) {
     policies.push_back(row.at("policy"));
   }
   EXPECT_EQ(policies, (std::vector<std::string>{"fifo", "sjf", "fifo", "sjf"}));

@@ -232,7 +232,6 @@ std::string jobs_csv(const ReplayInput& input, const PolicyRun& run) {
   return text;
 }
 
-// Of jobs, or of the replicas of services.
 std::string intervals_csv(const Cluster& cluster, const PolicyRun& run, bool of_replicas) {
   const JobTable& jobs = run.engine->jobs();
   std::string text = of_replicas ? "replica,node,gpus,start_s,end_s\n" : "job_id,node,gpus,start_s,end_s\n";
@@ -433,14 +432,12 @@ Result<void> write_gpu_log(OutputFolder& folder, const ReplayInput& input, const
 Result<void> write_services(OutputFolder& folder, const std::string& place, const ReplayInput& input,
                             const PolicyRun& run) {
   const std::string table = place + "services.csv", list = place + "requests.csv", where = place + "replicas.csv";
-  if (run.services.empty()) folder.leave_out(table);
-  if (run.services.empty()) folder.leave_out(where);
-  if (!input.conditions.services.lists_requests) folder.leave_out(list);
-  if (run.services.empty()) return {};
+  const bool lists = input.conditions.services.lists_requests;
+  if (!lists) folder.leave_out(list);
+  if (run.services.empty()) return folder.leave_out(table), folder.leave_out(where), Result<void>{};
   if (auto done = folder.write(table, services_csv(run.services)); !done) return done;
   if (auto done = folder.write(where, intervals_csv(input.cluster, run, true)); !done) return done;
-  if (!input.conditions.services.lists_requests) return {};
-  return folder.write(list, requests_csv(*run.engine));
+  return lists ? folder.write(list, requests_csv(*run.engine)) : Result<void>{};
 }
 
 Result<void> write_timeline(OutputFolder& folder, const PolicyRun& run) {

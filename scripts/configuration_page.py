@@ -54,7 +54,7 @@ REFUSED = (
     ("shuffled windows of `train`",
      "`--throughputs`, `--profile`, `--communication`, `--stages`, `--elastic`, `--changes`, `--power`"),
     ("several `cluster_scales` of `train`", "`--failures`, `--changes`, `--power`"),
-    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`"),
+    ("`evaluate --protocol sc20`", "`--profile`, `--throughputs`, `--services`"),
 )
 FILES = (  # schema, title, what takes it, keys whose own keys another section has, what stands before the keys of a replay
     ("docs/scenario.schema.json", "Replay", "`gpusched replay --config FILE` ([replay.md](replay.md)); `--set KEY=VALUE` sets one key.", (), None),

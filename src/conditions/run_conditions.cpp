@@ -109,6 +109,11 @@ Result<void> load_elastic(const ConditionOptions& options, const JobTable& jobs,
   if (options.elastic.empty()) return {};
   auto elastic = read_elastic(options.elastic, jobs);
   if (!elastic) return Unexpected{elastic.error()};
+  for (std::uint32_t row = 0; row < jobs.replicas(); ++row) {
+    if (elastic->model.curve(jobs, JobId{row}) == nullptr) continue;
+    return bad_option("services", "'" + jobs.external_id(JobId{row}) + "' would be elastic by " + options.elastic +
+                                      "; expected a family of replicas that has no curve there");
+  }
   for (const JobChange& change : conditions.changes.all()) {
     if (change.kind != JobChange::Kind::size || elastic->model.curve(jobs, change.job) == nullptr) continue;
     return bad_option("changes", "job '" + jobs.external_id(change.job) + "' is elastic by " + options.elastic +

@@ -106,7 +106,9 @@ Result<EvaluationInput> input_of(const EvaluateScenario& scenario, std::size_t i
   input.options.engine = {
       .placement = input.run.placement, .preemption = conditions->preemption, .seed = scenario.seed};
   input.options.conditions = *std::move(conditions);
-  if (auto known = check_known_figures(scenario, input.options.conditions.power.model, input.options.conditions.services); !known) {
+  if (auto known =
+          check_known_figures(scenario, input.options.conditions.power.model, input.options.conditions.services);
+      !known) {
     return Unexpected{known.error()};
   }
   const std::uint32_t replicas = jobs.replicas();  // in front of the jobs, in every window

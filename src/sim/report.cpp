@@ -173,11 +173,12 @@ std::string jobs_csv_of(const ReplayInput& input, const PolicyRun& run) {
   return jobs_csv(file);
 }
 
-std::string intervals_csv(const Cluster& cluster, const PolicyRun& run) {
+std::string intervals_csv(const Cluster& cluster, const PolicyRun& run, bool of_replicas) {
   const JobTable& jobs = run.engine->jobs();
-  std::string text = "job_id,node,gpus,start_s,end_s\n";
+  std::string text = of_replicas ? "replica,node,gpus,start_s,end_s\n" : "job_id,node,gpus,start_s,end_s\n";
   text.reserve(run.intervals.size() * 48);
   for (const Interval& interval : run.intervals) {
+    if ((index(interval.job) < jobs.replicas()) != of_replicas) continue;
     append_csv_field(text, jobs.external_id(interval.job));
     text += ',';
     const std::string& name = cluster.nodes[index(interval.node)].name;
@@ -377,13 +378,13 @@ Result<void> write_gpu_log(OutputFolder& folder, const ReplayInput& input, const
 // Without services, those of an earlier run in this folder go.
 Result<void> write_services(OutputFolder& folder, const std::string& place, const ReplayInput& input,
                             const PolicyRun& run) {
-  const std::string table = place + "services.csv", list = place + "requests.csv";
-  if (run.services.empty()) folder.leave_out(table);
-  if (!input.conditions.services.lists_requests) folder.leave_out(list);
-  if (run.services.empty()) return {};
+  const std::string table = place + "services.csv", list = place + "requests.csv", where = place + "replicas.csv";
+  const bool lists = input.conditions.services.lists_requests;
+  if (!lists) folder.leave_out(list);
+  if (run.services.empty()) return folder.leave_out(table), folder.leave_out(where), Result<void>{};
   if (auto done = folder.write(table, services_csv(run.services)); !done) return done;
-  if (!input.conditions.services.lists_requests) return {};
-  return folder.write(list, requests_csv(*run.engine));
+  if (auto done = folder.write(where, intervals_csv(input.cluster, run, true)); !done) return done;
+  return lists ? folder.write(list, requests_csv(*run.engine)) : Result<void>{};
 }
 
 Result<void> write_timeline(OutputFolder& folder, const PolicyRun& run) {
@@ -528,7 +529,7 @@ Result<void> write_policy_files(OutputFolder& folder, const ReplayInput& input, 
   summary["splits"] = splits_json(run);
   if (auto done = folder.write(place + "summary.json", json_text(summary)); !done) return done;
   if (auto done = folder.write(place + "jobs.csv", jobs_csv_of(input, run)); !done) return done;
-  if (auto done = folder.write(place + "intervals.csv", intervals_csv(input.cluster, run)); !done) return done;
+  if (auto done = folder.write(place + "intervals.csv", intervals_csv(input.cluster, run, false)); !done) return done;
   if (!run.log_file.name.empty()) {
     if (auto done = folder.write(place + run.log_file.name, run.log_file.text); !done) return done;
   }

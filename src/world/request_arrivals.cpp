@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "src/base/number_text.hpp"
 #include "src/world/signal_reader.hpp"
 
 namespace gpusched {
@@ -33,8 +32,6 @@ std::string path_from(const std::string& file, const std::string& named) {
   const std::filesystem::path path(named);
   return path.is_absolute() ? named : (std::filesystem::path(file).parent_path() / path).string();
 }
-
-std::string number_text(double value) { return formatted("%.4g", value); }
 
 std::vector<Time> arrivals_at(const Signal& per_s, Time end, ArrivalProcess process, Rng rng) {
   std::vector<Time> arrivals;

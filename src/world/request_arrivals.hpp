@@ -30,7 +30,4 @@ Result<void> read_request_source(JsonFields& fields, const std::string& file, co
 /// `named` as `file` names it: from its folder.
 std::string path_from(const std::string& file, const std::string& named);
 
-/// A number for messages.
-std::string number_text(double value);
-
 }  // namespace gpusched

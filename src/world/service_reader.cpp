@@ -11,6 +11,7 @@
 #include "gpusched/core/rng.hpp"
 #include "gpusched/engine/cluster_state.hpp"
 #include "src/base/json_fields.hpp"
+#include "src/base/number_text.hpp"
 #include "src/world/request_arrivals.hpp"
 #include "src/world/service_rules.hpp"
 #include "traces/core/job_records.hpp"
@@ -216,7 +217,7 @@ class ServiceReader {
     }
     if (served_.kind == ServedBy::Kind::tokens || served_.kind == ServedBy::Kind::logged) needed_s = quantile_s();
     if (needed_s <= to_seconds(spec.promise->within)) return;
-    fields_.fail("promise/within_s", "expected at least the " + number_text(needed_s) +
+    fields_.fail("promise/within_s", "expected at least the " + formatted("%.4g", needed_s) +
                                          " s in which a replica serves that part of the requests when nobody waits");
   }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/program/run_support.hpp"
+#include "tests/support/files.hpp"
 
 namespace gpusched {
 namespace {
@@ -128,7 +129,7 @@ TEST(ServiceReader, RefusesWhatNoReplicaCanKeepOrHold) {
       "when nobody waits");
   EXPECT_EQ(error_of_services(one(even + ", " + fixed + R"(, "replica": {"gpus": 8})")),
             "f: /services/0/replica: a replica of 'chat' fits nowhere on the cluster 2x4, even when it is empty");
-  EXPECT_EQ(error_of_services(one(even + ", " + fixed + R"(, "replica": {"gpus": 1, "gpu_type": "T4@900GiB"})")),
+  EXPECT_EQ(error_of_services(one(even + ", " + fixed + R"(, "replica": {"gpus": 1, "gpu_type": "kind:fpga"})")),
             "f: /services/0/replica: a replica of 'chat' fits nowhere on the cluster 2x4, even when it is empty");
 }
 

@@ -20,22 +20,33 @@
 namespace gpusched {
 
 /// Where a request is, or how it ended.
-enum class RequestPhase : std::uint8_t { coming, waiting, served, completed, dropped, timed_out };
+enum class RequestPhase : std::uint8_t {
+  coming,     ///< it was not sent yet
+  waiting,    ///< in the queue
+  served,     ///< a replica works on it
+  completed,  ///< it was answered
+  dropped,    ///< its replica was lost
+  timed_out,  ///< it waited for too long and left
+};
 
 /// One request's life.
 struct RequestRecord {
-  Time start = Time::max();          ///< when it was served last; max(): never
-  Time end = Time::max();            ///< when it was answered, or left
-  std::uint32_t replica = no_index;  ///< that served it last, from 0 on in its service
-  std::uint32_t next = no_index;     ///< the next of its batch
-  std::uint16_t retries = 0;         ///< how often its replica was lost
-  RequestPhase phase = RequestPhase::coming;
+  Time start = Time::max();                   ///< when it was served last; max(): never
+  Time end = Time::max();                     ///< when it was answered, or left
+  std::uint32_t replica = no_index;           ///< that served it last, from 0 on in its service
+  std::uint32_t next = no_index;              ///< the next of its batch
+  std::uint16_t retries = 0;                  ///< how often its replica was lost
+  RequestPhase phase = RequestPhase::coming;  ///< now
 };
 
 /// How many requests there were so far.
 struct RequestCounts {
-  std::uint64_t injected = 0, completed = 0, dropped = 0, timed_out = 0;
-  std::uint64_t waiting = 0, served = 0;  ///< now
+  std::uint64_t injected = 0;   ///< that came
+  std::uint64_t completed = 0;  ///< that were answered
+  std::uint64_t dropped = 0;    ///< that were lost with a replica
+  std::uint64_t timed_out = 0;  ///< that left unserved
+  std::uint64_t waiting = 0;    ///< in the queue now
+  std::uint64_t served = 0;     ///< being served now
 
   /// Every request that came is somewhere.
   [[nodiscard]] bool add_up() const { return injected == completed + dropped + timed_out + waiting + served; }

@@ -27,6 +27,7 @@ class ReplayOptions(TypedDict, total=False):
     elastic: str | os.PathLike
     changes: str | os.PathLike
     power: str | os.PathLike
+    services: str | os.PathLike
     kill_at_limit: bool
     profile: str | os.PathLike
     reference_profile: str | os.PathLike
@@ -79,6 +80,7 @@ class EvaluateOptions(TypedDict, total=False):
     elastic: str | os.PathLike
     changes: str | os.PathLike
     power: str | os.PathLike
+    services: str | os.PathLike
     kill_at_limit: bool
     profile: str | os.PathLike
     reference_profile: str | os.PathLike

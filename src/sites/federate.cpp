@@ -53,6 +53,22 @@ Result<PolicySpec> policy_of(const FederateOptions& options, const PolicyRegistr
   return specs->front();
 }
 
+// Placement "count": nodes become numbers.
+Result<void> pool(SitesOfRun& sites) {
+  for (SiteId site = 0; site < sites.clusters.size(); ++site) {
+    Cluster& cluster = sites.clusters[site];
+    const bool by_device = std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const Node& node) {
+      return node.mig != no_index || node.sharing == SharingMode::time_slicing;
+    });
+    if (by_device || !sites.powers[site].is_empty() || !sites.failures[site].is_empty()) {
+      return bad_option("placement", "count leaves site '" + sites.world.sites[site].name +
+                                         "' no nodes, which its power, failures, mig or sharing are about");
+    }
+    cluster = cluster.pooled();
+  }
+  return {};
+}
+
 // Watches one run, site by site.
 class SiteWatch {
  public:
@@ -162,7 +178,7 @@ Result<FederateInput> load_federate(const FederateOptions& options, const Policy
   const bool counts = options.conditions.placement == count_placement;
   if (!counts) input.options.placement = *placement_from_name(options.conditions.placement);
   if (counts) {
-    for (Cluster& cluster : input.sites.clusters) cluster = cluster.pooled();
+    if (auto done = pool(input.sites); !done) return Unexpected{done.error()};
   }
   input.options.preemption = options.conditions.preemption;
   input.options.seed = options.seed;

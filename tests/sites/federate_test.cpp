@@ -17,12 +17,12 @@
 namespace gpusched::test {
 namespace {
 
-constexpr const char* jobs_csv =
+constexpr const char* job_rows =
     "job_id,submit_s,work_s,tasks,gpu_milli_per_task,user,after,deadline_s,site,data_gb\n"
     "0,0,100,4,1000,ann,,400,eu,10\n1,0,50,8,1000,bob,,,eu,0\n2,10,200,3,1000,ann,0,,us,2\n3,20,30,1,500,cid,,300,us,"
     "0\n"
     "4,25,80,2,1000,bob,,,eu,5\n5,60,10,8,1000,ann,4,,us,0\n";
-constexpr const char* power =
+constexpr const char* power_file =
     R"({"gpus": {"GPU": {"idle_w": 10, "full_w": 100}}, "nodes": {"base_w": 5}, "carbon": 300})";
 
 std::string text_of(const std::string& path) {
@@ -55,7 +55,7 @@ RouterRun federate(const TempFolder& folder, FederateOptions options, const std:
 
 TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
   const TempFolder folder;
-  folder.write("jobs.csv", jobs_csv);
+  folder.write("jobs.csv", job_rows);
   folder.write("homes.csv", "job_id,data_gb\n0,10\n");
   for (const std::string policy : {"fifo", "fifo-skip", "sjf", "tiresias", "drf"}) {
     Scenario scenario;
@@ -63,7 +63,7 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
     scenario.cluster = "2x4";
     scenario.policies = {policy};
     scenario.seed = 3;
-    scenario.conditions.power = folder.write("power.json", power);
+    scenario.conditions.power = folder.write("power.json", power_file);
     const PolicyRegistry registry = PolicyRegistry::standard();
     const auto input = load_replay(scenario, registry);
     ASSERT_TRUE(input) << input.error().to_string();
@@ -90,7 +90,7 @@ TEST(Federate, OneSiteWritesTheReplaysJobsAndHistory) {
 
 TEST(Federate, FilesTellSitesAndTransfers) {
   const TempFolder folder;
-  folder.write("jobs.csv", jobs_csv);
+  folder.write("jobs.csv", job_rows);
   FederateOptions options;
   options.routers = {"least-loaded"};
   federate(folder, options,

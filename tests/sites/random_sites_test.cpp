@@ -24,7 +24,7 @@ struct World {
 
 constexpr std::int64_t mb = 1'000'000;
 
-JobTable drawn_jobs(Rng& rng) {
+JobTable jobs_of_world(Rng& rng) {
   JobTableBuilder builder;
   std::int64_t submit = 0;
   const std::uint64_t count = 2 + rng.below(40);
@@ -50,7 +50,7 @@ JobTable drawn_jobs(Rng& rng) {
 World drawn_world(Rng& rng) {
   World drawn;
   const SiteId sites = 2 + static_cast<SiteId>(rng.below(4));
-  drawn.jobs = drawn_jobs(rng);
+  drawn.jobs = jobs_of_world(rng);
   drawn.world = linked_sites(sites, link_of(100));
   for (auto& link : drawn.world.links) {
     if (!link) continue;

@@ -292,8 +292,8 @@ class SlowSites {
   }
   // Jobs at a site or on their way to it, without one.
   template <class Of>
-  [[nodiscard]] __int128 sum_at(SiteId site, std::uint32_t without, Of of) const {
-    __int128 sum = 0;
+  [[nodiscard]] SiteSum sum_at(SiteId site, std::uint32_t without, Of of) const {
+    SiteSum sum = 0;
     for (std::uint32_t i = 0; i < count(); ++i) {
       const bool is_there = all[i].site == site && all[i].stage != Stage::future && all[i].stage != Stage::done;
       if (is_there && i != without) sum += of(i);
@@ -327,8 +327,8 @@ class SlowSites {
   }
   [[nodiscard]] std::int64_t wait_us(std::uint32_t job, SiteId site) const {
     if (world_.sites[site].is_unlimited || asked(site, job) + gpus_of(job) <= gpus_[site]) return 0;
-    const __int128 work =
-        sum_at(site, job, [&](std::uint32_t i) { return __int128{gpus_of(i)} * jobs_.estimate(JobId{i}).us; });
+    const SiteSum work =
+        sum_at(site, job, [&](std::uint32_t i) { return SiteSum{gpus_of(i)} * jobs_.estimate(JobId{i}).us; });
     return static_cast<std::int64_t>(work / gpus_[site]);
   }
 

@@ -150,10 +150,11 @@ int compare_worlds(const Asked<Scenario>& asked, const CompareArguments& argumen
 }  // namespace
 
 void add_compare_command(CLI::App& program, int& exit_code) {
-  auto* command = program.add_subcommand("compare", "Compare settings: what if nodes, policy or limits were others");
+  auto* command = program.add_subcommand("compare", "Compare settings: other nodes, policies, limits");
   const auto arguments = std::make_shared<CompareArguments>();
   Scenario defaults;
   add_field_options(*command, compare_fields(defaults), arguments->fields, "trace.path");
+  add_quiet_option(*command);
   command
       ->add_option("--vary", arguments->variations,
                    "a world beside the base: KEY=VALUE[;KEY=VALUE...]; KEY+=VALUE adds nodes or a number. Keys are "

@@ -109,6 +109,7 @@ void add_evaluate_command(CLI::App& program, int& exit_code) {
   const auto arguments = std::make_shared<FieldArguments>();
   EvaluateScenario defaults;
   add_field_options(*command, evaluate_fields(defaults), *arguments, "traces");
+  add_quiet_option(*command);
   command->footer(
       "TRACE and --policy or --group are needed, here or in the file of --config.\n"
       "\nExamples:\n"

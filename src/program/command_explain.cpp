@@ -37,7 +37,7 @@ void add_explain_command(CLI::App& program, int& exit_code) {
   const auto arguments = std::make_shared<ExplainArguments>();
   command->add_option("folder", arguments->folder, "what replay wrote by --out; its scenario is run again")->required();
   command->add_option("--job", arguments->job, "the job's id, as in jobs.csv")->required()->check(not_empty());
-  command->add_option("--policy", arguments->policy, "one of the run's policies; by default all");
+  command->add_option("-p,--policy", arguments->policy, "one of the run's policies; by default all");
   command->add_flag("--json", arguments->json, "print one JSON object instead of words");
   command->footer(
       "Examples:\n"

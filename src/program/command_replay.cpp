@@ -165,6 +165,7 @@ void add_replay_command(CLI::App& program, int& exit_code) {
   const auto arguments = std::make_shared<FieldArguments>();
   Scenario defaults;
   add_field_options(*command, scenario_fields(defaults), *arguments, "trace.path");
+  add_quiet_option(*command);
   const auto renamed = [arguments](const std::string& text) { arguments->flags["threads"] = {text}; };
   auto* jobs = command->add_option_function<std::string>("--jobs", renamed);
   jobs->group("");  // hidden

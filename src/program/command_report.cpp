@@ -50,7 +50,7 @@ void add_report_command(CLI::App& program, int& exit_code) {
       ->add_option("folders", arguments->folders,
                    "what replay, evaluate, compare, sweep, search or train wrote by --out")
       ->required();
-  command->add_option("--out", arguments->out, "the page");
+  command->add_option("-o,--out", arguments->out, "the page");
   command->add_option("--csv", arguments->csv, "folder for the data of each figure; by default the page alone has it");
   command->footer(
       "Examples:\n"

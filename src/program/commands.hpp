@@ -33,8 +33,21 @@ inline int complain(const std::string& message, int code = exit_bad_input) {
 }
 inline int complain(const Error& error, int code = exit_bad_input) { return complain(error.to_string(), code); }
 
+/// Whether --quiet was given: neither notes nor progress.
+inline bool& is_quiet() {
+  static bool quiet = false;
+  return quiet;
+}
+/// Adds -q to a command.
+inline void add_quiet_option(CLI::App& command) {
+  command.add_flag("-q,--quiet", is_quiet(), "no notes and no progress: results and errors alone");
+}
+
 /// What a careful reader should know before using a result.
-inline void note(const std::string& message) { std::fprintf(stderr, "note: %s\n", one_line(message).c_str()); }
+inline void note(const std::string& message) {
+  if (is_quiet()) return;
+  std::fprintf(stderr, "note: %s\n", one_line(message).c_str());
+}
 
 /// The body of a main(): says what the machine refused (memory, threads) instead of aborting, and that a result did not
 /// get to where standard output goes.

@@ -20,16 +20,46 @@ std::string value_word(const Field& field) {
   return std::holds_alternative<Time*>(field.target) ? "SECONDS" : "";
 }
 
+// A list in several parts, "--policy fifo,sjf --policy las": one list.
+Result<void> set_list(const Field& field, const std::vector<std::string>& given) {
+  std::vector<std::string> all;
+  for (const std::string& text : given) {
+    auto part = field.split(text);
+    if (!part) return Unexpected{part.error()};
+    all.insert(all.end(), part->begin(), part->end());
+  }
+  *std::get<std::vector<std::string>*>(field.target) = std::move(all);
+  return {};
+}
+
 Result<void> set_from_flag(const Field& field, const std::vector<std::string>& given) {
   if (field.repeats()) {
     *std::get<std::vector<std::string>*>(field.target) = given;
     return {};
   }
-  auto done = set_field(field, given.back());
+  auto done = field.split ? set_list(field, given) : set_field(field, given.back());
   if (done) return done;
   Error error = done.error();
   if (!error.field.empty()) error.field = field.flag;
   return Unexpected{error};
+}
+
+// "-p,--policy": the options that are written most have a letter.
+std::string with_letter(const std::string& flag) {
+  for (const char* const known : {"--policy", "--cluster", "--out"}) {
+    if (flag == known) return std::string("-") + known[2] + "," + flag;
+  }
+  return flag;
+}
+
+// The options that matter most stand first in --help, in a group of their own.
+void show_first(CLI::App& command) {
+  constexpr const char* group = "Most used";
+  if (command.get_help_ptr() != nullptr)
+    command.get_help_ptr()->group(group);  // groups stand as their first options do
+  for (const char* const name : {"--policy", "--cluster", "--backfill", "--config", "--out"}) {
+    if (CLI::Option* const option = command.get_option_no_throw(name)) option->group(group);
+  }
 }
 
 }  // namespace
@@ -48,10 +78,17 @@ void add_row_options(CLI::App& command, const FieldTable& defaults, FieldArgumen
     std::vector<std::string>& given = arguments.flags[field.path];
     CLI::Option* option = nullptr;
     if (field.repeats()) {
-      option = command.add_option(field.flag, given, meaning)->allow_extra_args(false);
+      option = command.add_option(with_letter(field.flag), given, meaning)->allow_extra_args(false);
+    } else if (field.split) {
+      option =
+          command
+              .add_option_function<std::vector<std::string>>(
+                  with_letter(field.flag), [&given](const std::vector<std::string>& texts) { given = texts; }, meaning)
+              ->allow_extra_args(false);
+      if (show_defaults) option->default_str(field_text(field));
     } else {
       option = command.add_option_function<std::string>(
-          field.flag, [&given](const std::string& text) { given = {text}; }, meaning);
+          with_letter(field.flag), [&given](const std::string& text) { given = {text}; }, meaning);
       if (show_defaults) option->default_str(field_text(field));
     }
     if (const std::string kind = value_word(field); !kind.empty()) option->type_name(kind);
@@ -71,6 +108,7 @@ void add_field_options(CLI::App& command, const FieldTable& defaults, FieldArgum
   add_row_options(command, defaults, arguments, show_defaults);
   command.add_option("--set", arguments.settings, "path.to.key=value, as in the JSON file; may be repeated")
       ->allow_extra_args(false);
+  show_first(command);
   command.add_flag("--print-config", arguments.print_config, "print the configuration in effect and stop");
   command.add_flag("--print-schema", arguments.print_schema, "print the JSON Schema of --config files and stop");
 }

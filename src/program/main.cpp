@@ -15,12 +15,14 @@
 namespace {
 
 constexpr const char* short_help =
-    "gpusched simulates schedulers of GPU clusters on real job traces.\n"
+    "gpusched simulates schedulers of GPU clusters on real job traces. At once, on\n"
+    "jobs that it draws itself:\n"
     "\n"
-    "  gpusched replay jobs.csv --cluster 352x8 --policy fifo,sjf,srtf\n"
-    "  gpusched trace info jobs.csv          what is in a trace\n"
-    "  gpusched policies                     every policy there is\n"
+    "  gpusched replay synthetic:philly -c 40x8 -p fifo,fifo+easy,srtf -o now\n"
+    "  gpusched compare now -p fifo --vary cluster+=4x8\n"
+    "  gpusched report now                   # report.html: open it in a browser\n"
     "\n"
+    "The same with your own: jobs.csv in place of synthetic:philly.\n"
     "`gpusched --help` lists all commands, `gpusched help COMMAND` their options.\n";
 
 std::string version_text() {
@@ -60,7 +62,7 @@ int run(int argc, char** argv) {
   }
   CLI::App program("Simulates schedulers of GPU clusters on real job traces.", "gpusched");
   program.formatter(std::make_shared<gpusched::HelpFormatter>());
-  program.set_version_flag("--version", version_text());
+  program.set_version_flag("-V,--version", version_text());
   program.require_subcommand(1);
   program.option_defaults()->always_capture_default();  // for --help
   int exit_code = gpusched::exit_done;

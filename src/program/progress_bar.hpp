@@ -35,7 +35,7 @@ inline std::string progress_line(double share, const std::string& name, std::opt
 }
 
 /// Draws from construction to destruction on a thread of its own; nothing during the first second, and nothing at all
-/// when standard error is not a terminal.
+/// when standard error is not a terminal or --quiet was given.
 class ProgressBar {
  public:
   /// `done` counts up to `total`; it must outlive the bar. `at` names what is being done now and is called from the
@@ -44,7 +44,7 @@ class ProgressBar {
   ProgressBar(const std::atomic<std::uint64_t>& done, std::uint64_t total, std::uint64_t stretch,
               std::function<std::string()> at)
       : done_(done), total_(total), stretch_(stretch), at_(std::move(at)) {
-    if (isatty(STDERR_FILENO) != 0) painter_ = std::thread([this] { paint(); });
+    if (isatty(STDERR_FILENO) != 0 && !is_quiet()) painter_ = std::thread([this] { paint(); });
   }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -50,6 +51,29 @@ TEST_F(Program, RefusesVariationsThatAreNone) {
   expect_refused("compare " + folder_.path() + "/none.json --vary seed=1", "none.json: no such file");
   const std::string never = base + "--vary policy=none";
   expect_refused(never, "unknown policy 'none'");
+}
+
+// ---- letters, lists in parts, quiet ----
+
+TEST_F(Program, TakesLettersListsInPartsAndQuiet) {
+  const std::string trace = small_trace();
+  const std::string whole = run("replay " + trace + " --cluster 1x2 --policy fifo,sjf,srtf").out;
+  EXPECT_EQ(run("replay " + trace + " -c 1x2 -p fifo,sjf -p srtf").out, whole);
+  EXPECT_EQ(run("replay " + trace + " -c 1x2 --policy=fifo --policy=sjf -p srtf -o " + folder_.path() + "/o").out,
+            whole);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/o/srtf/jobs.csv"));
+  const std::string short_queue = folder_.write("grows.csv",
+                                                "job_id,submit_s,work_s,tasks,gpu_milli_per_task,unknown\n"
+                                                "a,0,10,2,1000,1\n");
+  const Outcome loud = run("replay " + short_queue + " -c 1x2 -p fifo"),
+                quiet = run("replay " + short_queue + " -c 1x2 -p fifo -q");
+  EXPECT_THAT(loud.err, HasSubstr("note: "));
+  EXPECT_EQ(quiet.err, "");
+  EXPECT_EQ(quiet.out, loud.out);
+  const std::string help = run("replay --help").out;
+  EXPECT_LT(help.find("\n  -p,--policy "), help.find("\n  --format ")) << "what matters first";
+  EXPECT_LT(help.find("\nMost used:\n"), help.find("\nOptions:\n"));
+  EXPECT_EQ(run("evaluate " + trace + " -c 1x2 -p fifo -p fifo -q").code, 2) << "given twice";
 }
 
 // ---- explain, and the waits of operators ----

@@ -29,10 +29,11 @@ std::string rounded(const json& value) {
 TEST_F(Program, HelpsWithoutArguments) {
   const Outcome outcome = run("");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("gpusched replay jobs.csv"));
+  EXPECT_THAT(outcome.out, HasSubstr("gpusched replay synthetic:philly -c 40x8 -p fifo,fifo+easy,srtf -o now\n"));
   EXPECT_THAT(run("--help").out, HasSubstr("replay"));
   EXPECT_THAT(run("replay --help").out, HasSubstr("--policy"));
   EXPECT_THAT(run("--version").out, StartsWith("gpusched "));
+  EXPECT_EQ(run("-V").out, run("--version").out);
 }
 
 TEST_F(Program, WithoutACudaDeviceCalibrationSaysSoInOneLine) {
@@ -365,7 +366,8 @@ TEST_F(Program, SaysWhichOptionIsWrongAndWhatItTakes) {
   const std::string replay = "replay --cluster 4 --trace " + small_trace() + " ";
   expect_refused(replay + "--polcy fifo", "unknown option '--polcy' (did you mean '--policy'?)");
   expect_refused(replay + "--policy fifo extra", "--trace: given twice, as '");
-  expect_refused(replay + "--policy fifo --policy sjf", "--policy: given more than once");
+  expect_refused(replay + "--policy fifo --policy fifo", "--policy: fifo is given twice");
+  expect_refused(replay + "--cluster 4 --cluster 8 --policy fifo", "--cluster: given more than once");
   expect_refused(replay + "--policy", "--policy: expected a value behind it");
   expect_refused(replay + "--policy srft", "did you mean 'srtf'?");
   expect_refused(replay + "--policy FIFO", "did you mean 'fifo'?");

@@ -315,7 +315,7 @@ TEST_F(ReportProgram, WhatIsNoRunIsOneLine) {
   folder_.write("run/manifest.json", "{\"policies\": [{\"policy\": \"fifo\", \"folder\": \"..\"}]}");
   refused(at, "expected the folder of each policy");
   folder_.write("run/manifest.json", "{}");
-  refused(at, "no manifest of replay, evaluate, sweep or search");
+  refused(at, "no manifest of replay, evaluate, compare, sweep or search");
 }
 
 // Three objectives, of which more is better in the last; counted by hand which points of two stand on a front.

@@ -16,9 +16,9 @@ namespace gpusched {
 namespace {
 
 using testing::HasSubstr;
-using Kind = WaitSpan::Kind;
+using SpanKind = WaitSpan::Kind;
 
-struct World {
+struct SmallWorld {
   std::string jobs;     ///< rows below the header
   std::string cluster;  ///< JSON, or what --cluster takes
   std::string policy = "fifo";
@@ -27,7 +27,7 @@ struct World {
 
 class Explain : public testing::Test {
  protected:
-  Scenario scenario_of(const World& world) const {
+  Scenario scenario_of(const SmallWorld& world) const {
     Scenario scenario;
     scenario.trace = folder_.write("jobs.csv",
                                    "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc,gpu_spec,"
@@ -39,7 +39,7 @@ class Explain : public testing::Test {
     return scenario;
   }
 
-  PolicyRun run(const World& world, const std::string& job, bool waits = false) const {
+  PolicyRun run(const SmallWorld& world, const std::string& job, bool waits = false) const {
     const PolicyRegistry registry = PolicyRegistry::standard();
     const auto input = load_replay(scenario_of(world), registry);
     EXPECT_TRUE(input) << input.error().to_string();
@@ -55,13 +55,13 @@ class Explain : public testing::Test {
   }
 
   // "0 no_gpus 10 fragmentation 20 running ...".
-  std::string life(const World& world, const std::string& job) const {
+  std::string life(const SmallWorld& world, const std::string& job) const {
     std::string text;
     for (const WaitSpan& span : run(world, job).explained) {
-      const std::string what = span.kind == Kind::waiting        ? std::string(name_of(wait_cause_names, span.cause))
-                               : span.kind == Kind::dependencies ? "dependencies"
-                               : span.kind == Kind::running      ? "running"
-                                                                 : "done";
+      const std::string what = span.kind == SpanKind::waiting ? std::string(name_of(wait_cause_names, span.cause))
+                               : span.kind == SpanKind::dependencies ? "dependencies"
+                               : span.kind == SpanKind::running      ? "running"
+                                                                     : "done";
       text += std::to_string(span.since.us / microseconds_per_second) + " " + what + " ";
     }
     return text;
@@ -72,32 +72,32 @@ class Explain : public testing::Test {
 
 // a: 8 GPUs until 10; b: 4 until 30; c: 4 on one node until 20; d wants a whole node of 8.
 TEST_F(Explain, FreeGpusThenFragmentsOfNodes) {
-  const World world{.jobs =
-                        "a,0,10,1,8000,,,,\n"
-                        "b,0,30,1,4000,,,,\n"
-                        "d,1,5,1,8000,,,,\n"
-                        "c,2,20,1,4000,,,,\n",
-                    .cluster = "2x8",
-                    .policy = "fifo-skip"};
+  const SmallWorld world{.jobs =
+                             "a,0,10,1,8000,,,,\n"
+                             "b,0,30,1,4000,,,,\n"
+                             "d,1,5,1,8000,,,,\n"
+                             "c,2,20,1,4000,,,,\n",
+                         .cluster = "2x8",
+                         .policy = "fifo-skip"};
   // Node 1 has 4 free until c takes them at 2; a's node is free at 10.
   EXPECT_EQ(life(world, "d"), "1 no_gpus 10 running 15 done ");
-  const World spread{.jobs =
-                         "a,0,10,1,4000,,,,\n"
-                         "b,0,30,1,4000,,,,\n"
-                         "d,1,5,1,8000,,,,\n",
-                     .cluster = "2x8",
-                     .policy = "fifo",
-                     .placement = "worst-fit"};
+  const SmallWorld spread{.jobs =
+                              "a,0,10,1,4000,,,,\n"
+                              "b,0,30,1,4000,,,,\n"
+                              "d,1,5,1,8000,,,,\n",
+                          .cluster = "2x8",
+                          .policy = "fifo",
+                          .placement = "worst-fit"};
   EXPECT_EQ(life(spread, "d"), "1 fragmentation 10 running 15 done ") << "4 free on each node";
 }
 
 TEST_F(Explain, ItsTurnBehindAJobThatDoesNotFit) {
-  const World world{.jobs =
-                        "a,0,10,1,6000,,,,\n"
-                        "wide,1,5,1,8000,,,,\n"
-                        "late,2,3,1,1000,,,,\n"
-                        "later,3,3,1,1000,,,,\n",
-                    .cluster = "1x8"};
+  const SmallWorld world{.jobs =
+                             "a,0,10,1,6000,,,,\n"
+                             "wide,1,5,1,8000,,,,\n"
+                             "late,2,3,1,1000,,,,\n"
+                             "later,3,3,1,1000,,,,\n",
+                         .cluster = "1x8"};
   EXPECT_EQ(life(world, "late"), "2 policy 10 no_gpus 15 running 18 done ");
   const PolicyRun fifo = run(world, "later");
   ASSERT_EQ(fifo.explained.size(), 4u);
@@ -108,7 +108,7 @@ TEST_F(Explain, ItsTurnBehindAJobThatDoesNotFit) {
   EXPECT_EQ(first.ahead_at_begin.first, JobId{1});
   EXPECT_EQ(first.started, 1u) << "wide, at 10";
   EXPECT_EQ(first.overtook, 0u);
-  World skip = world;
+  SmallWorld skip = world;
   skip.policy = "fifo-skip";
   const PolicyRun passed = run(skip, "wide");
   EXPECT_EQ(passed.explained[0].started, 2u);
@@ -137,20 +137,20 @@ TEST_F(Explain, JobsThatItWaitsForAndPlacementRules) {
   EXPECT_EQ(life({.jobs = "a,0,10,1,1000,,,,\nb,1,5,1,1000,,,,a;c\nc,3,15,1,1000,,,,\n", .cluster = "1x8"}, "b"),
             "1 dependencies 10 dependencies 18 running 23 done ");
   // Two tasks of 4 on one node each would do; yarn wants one node that holds both.
-  const World yarn{.jobs = "a,0,10,1,4000,,,,\nb,0,10,1,5000,,,,\nd,1,5,7,1000,,,,\n",
-                   .cluster = "2x8",
-                   .policy = "fifo",
-                   .placement = "yarn"};
+  const SmallWorld yarn{.jobs = "a,0,10,1,4000,,,,\nb,0,10,1,5000,,,,\nd,1,5,7,1000,,,,\n",
+                        .cluster = "2x8",
+                        .policy = "fifo",
+                        .placement = "yarn"};
   EXPECT_EQ(life(yarn, "d"), "1 placement 10 running 15 done ");
 }
 
 // 2 free GPUs for 9 s while `late` fits (policy), then 0.
 TEST_F(Explain, FreeGpuTimeWhileJobsWaitHasACause) {
-  const World world{.jobs =
-                        "a,0,3600,1,6000,x,,,\n"
-                        "wide,0,3600,1,8000,x,,,\n"
-                        "late,1800,7200,1,1000,y,,,\n",
-                    .cluster = "1x8"};
+  const SmallWorld world{.jobs =
+                             "a,0,3600,1,6000,x,,,\n"
+                             "wide,0,3600,1,8000,x,,,\n"
+                             "late,1800,7200,1,1000,y,,,\n",
+                         .cluster = "1x8"};
   const PolicyRun run_of = run(world, "late", true);
   const WaitFigures& waits = *run_of.waits;
   const auto hours = [&](WaitCause cause) { return waits.idle_gpu_hours[static_cast<std::size_t>(cause)]; };

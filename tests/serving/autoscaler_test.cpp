@@ -118,6 +118,9 @@ TEST(Hpa, ReplicasThatStartSpeakAgainstGoingUp) {
   Hpa rule({.target = .5});
   ServiceLoad load{.ready = 2, .starting = 2, .in_flight = 2};
   EXPECT_EQ(rule.wanted(load), 4);  // ratio 2 of two, 1 of four
+  Hpa other({.target = .5, .at_once = 10});
+  load.in_flight = 21;
+  EXPECT_EQ(other.wanted(load), 4);  // ratio 1.05 of four; of two it would be ceil(2 x 2.1)
 }
 
 TEST(Kpa, FollowsTheMeanOfAMinute) {
@@ -180,6 +183,18 @@ TEST(RequestRate, GoesUpAfterFiveMinutesAndDownAfterTwenty) {
   while (world.load.ready == 3 && ++looks < 100) world.ask(rule, second += 20, 0, 1);
   EXPECT_EQ(world.load.ready, 1);
   EXPECT_EQ(second - from, 60 * 20);  // from the first look on: the minute holds 11 thirds a second, that is 2
+}
+
+TEST(RequestRate, ABreakBeginsAnew) {
+  RequestRate rule({.window = whole_seconds(20)});
+  World world;
+  world.load.ready = 1;
+  world.ask(rule, 0, 0, 0);
+  int second = 0;
+  for (int look = 0; look < 14; ++look) EXPECT_EQ(world.ask(rule, second += 20, 0, 3), 1);
+  EXPECT_EQ(world.ask(rule, second += 20, 0, 1), 1);
+  for (int look = 0; look < 14; ++look) EXPECT_EQ(world.ask(rule, second += 20, 0, 3), 1);
+  EXPECT_EQ(world.ask(rule, second += 20, 0, 3), 3);
 }
 
 TEST(RequestRate, LeavesZeroAtOnce) {

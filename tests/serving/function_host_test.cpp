@@ -85,6 +85,33 @@ TEST(FunctionHost, GreedyDualKeepsWhatIsDearToStart) {
   EXPECT_TRUE(host.consistent());
 }
 
+TEST(FunctionHost, GreedyDualForgetsByItsClock) {
+  // Memory for two. An invocation of A is worth 5, of B 1, of C 2; B and C come in turns.
+  FunctionHost host(
+      {.functions = {{1, 1, 6}, {1, 1, 2}, {1, 1, 3}}, .keep_alive = GreedyDualKeepAlive(), .memory_mb = 2});
+  const std::uint32_t order[] = {0, 1, 2, 1, 2, 1};  // clock 1, 3, 4; then B takes the place of A (5), not of C (4 + 2)
+  Time now{};
+  for (const std::uint32_t function : order) host.submit({.function = function}, now += whole_seconds(10));
+  host.submit({.function = 2}, now += whole_seconds(10));
+  EXPECT_EQ(host.counts().cold, 6);
+  host.submit({.function = 0}, now += whole_seconds(10));
+  EXPECT_EQ(host.counts().cold, 7);
+}
+
+TEST(FunctionHost, AHistogramCountsNoIdleTimeOfAFunctionThatRuns) {
+  FunctionHost host(
+      {.functions = {{.warm_s = 1, .cold_s = 1}}, .keep_alive = HistogramKeepAlive({.least_samples = 4})});
+  for (int i = 0; i < 6; ++i) {
+    host.submit({.service = whole_seconds(100)}, whole_seconds(600 * i));
+    host.submit({.service = whole_seconds(10)}, whole_seconds(600 * i + 50));
+  }
+  const Time ended = whole_seconds(600 * 5 + 100);  // idle 500 s each time: bin 8
+  host.advance(ended + from_seconds(1.1 * 540) - Time{1});
+  EXPECT_GT(host.alive(), 0);
+  host.advance(ended + from_seconds(1.1 * 540));
+  EXPECT_EQ(host.alive(), 0);
+}
+
 TEST(FunctionHost, AHistogramEndsAndLoadsAhead) {
   HistogramOptions histogram{.least_samples = 4};
   FunctionHost host({.functions = {{.warm_s = 1, .cold_s = 2}}, .keep_alive = HistogramKeepAlive(histogram)});

@@ -43,6 +43,13 @@ TEST(KernelGrid, IsExactForWhatIsLinearThoughPointsAreMissing) {
   EXPECT_EQ(KernelGrid<1>(std::vector<KernelGrid<1>::Point>{{{5}, 1}, {{10}, 20}}).at({0}), 0);  // not below
 }
 
+TEST(KernelGrid, TakesValuesWhosePointsEnclose) {
+  const KernelGrid<2> grid(
+      {{{1, 10}, 100}, {{1, 20}, 400}, {{2, 100}, 10'000}, {{2, 200}, 40'000}, {{3, 10}, 100}, {{3, 20}, 400}});
+  EXPECT_DOUBLE_EQ(grid.at({2, 10}), 100);  // from 1 and 3: 2 was measured from 100 on
+  EXPECT_DOUBLE_EQ(grid.at({2, 100}), 10'000);
+}
+
 /// Dense times 10 + tokens, an attention of 1 us a pair and of decodes * kv / 10, all by hand.
 KernelTables small_tables() {
   KernelTables tables;

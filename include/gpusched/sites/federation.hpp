@@ -397,7 +397,7 @@ class Federation {
       Engine& engine = state_.engines[site];
       const OracleView view = engine.view();
       if (!engine.events().empty()) {
-            watch(site, view, engine.events());
+        watch(site, view, engine.events());
         Decision decision = engine.decision();
         policies_[site].decide(view, decision);
         engine.apply();

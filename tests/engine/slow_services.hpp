@@ -163,10 +163,10 @@ struct SlowServices {
     Service& own = services[i];
     const auto& batches = spec(i).batches;
     while (!own.waiting.empty()) {
-      const std::uint32_t places = batches.empty() ? spec(i).at_once : 1;
+      const std::uint32_t at_once = batches.empty() ? spec(i).at_once : 1;
       std::uint32_t best = no_index;
       for (std::uint32_t row = 0; row < spec(i).most; ++row) {
-        if (replica(i, row).serving != Serving::yes || busy(i, row) >= places) continue;
+        if (replica(i, row).serving != Serving::yes || busy(i, row) >= at_once) continue;
         if (best == no_index || busy(i, row) < busy(i, best)) best = row;
       }
       if (best == no_index) return;

@@ -16,13 +16,14 @@ namespace gpusched {
 
 /// A site's part, of the jobs that ended there and the data that moved.
 struct SiteAccount {
-  std::uint32_t jobs = 0;    ///< that ended there
-  SiteSum wait_us = 0;       ///< of them: from eligible to the end, less the time that they ran
-  SiteSum data_wait_us = 0;  ///< the part of it before they joined the queue where they ended
-  SiteSum jct_us = 0;        ///< from eligible to the end
-  SiteSum held = 0;          ///< GPUs: thousandths times microseconds
-  SiteSum rent = 0;          ///< those times millionths of USD a GPU hour (Site::usd_per_gpu_h)
-  SiteSum bytes_in = 0, bytes_out = 0;
+  std::uint32_t jobs = 0;      ///< that ended there
+  SiteSum wait_us = 0;         ///< of them: from eligible to the end, less the time that they ran
+  SiteSum data_wait_us = 0;    ///< the part of it before they joined the queue where they ended
+  SiteSum jct_us = 0;          ///< from eligible to the end
+  SiteSum held = 0;            ///< GPUs: thousandths times microseconds
+  SiteSum rent = 0;            ///< those times millionths of USD a GPU hour (Site::usd_per_gpu_h)
+  SiteSum bytes_in = 0;        ///< that arrived
+  SiteSum bytes_out = 0;       ///< that left
   SiteSum egress = 0;          ///< of what left: bytes times millionths of USD a GB
   SiteSum network_nj = 0;      ///< to move that
   SiteSum network_carbon = 0;  ///< that times millionths of g/kWh, the origin's mean while the bytes move

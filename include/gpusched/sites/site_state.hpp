@@ -27,7 +27,8 @@ enum class SiteItem : std::uint8_t {
 struct SiteTransfer {
   SiteItem what = SiteItem::job_data;  ///< what moved
   std::uint32_t number = 0;            ///< of the job or of the data set
-  SiteId from = 0, to = 0;             ///< sites
+  SiteId from = 0;                     ///< site that it left
+  SiteId to = 0;                       ///< site where it goes
   std::int64_t bytes = 0;              ///< of it
   Time begin{};                        ///< it begins to move
   Time end = Time::max();              ///< it is there: the last byte and a round trip later; max(): on its way

@@ -25,7 +25,8 @@ inline constexpr SiteId no_site = no_index;
 __extension__ using SiteSum = __int128;
 
 /// Of transfers and prices: 1 GB is 10^9 bytes, 1 Mbps 10^6 bits a second.
-inline constexpr double bytes_per_gb = 1e9, bytes_per_s_per_mbps = 125'000;
+inline constexpr double bytes_per_gb = 1e9;
+inline constexpr double bytes_per_s_per_mbps = 125'000;  ///< bytes a second of 1 Mbps
 
 /// A way from one site to another, in that direction.
 struct SiteLink {

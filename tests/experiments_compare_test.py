@@ -4,6 +4,7 @@
 import csv
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -130,7 +131,7 @@ class RunAll(unittest.TestCase):
         self.assertEqual(self.run_all("--smoke", "one"), (0, "== one\n\none          same\n", ""))
 
     def test_where_each_input_can_be_had(self):
-        names = {file.parent.name for file in EXPERIMENTS.glob("*/run.sh")}
+        names = {file.parent.name for file in EXPERIMENTS.glob("*/run.sh") if re.search(r"\bneed ", file.read_text())}
         command = [EXPERIMENTS / "run_all.sh", "--build", self.folder / "build", "--traces", "/nowhere", *sorted(names)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 77, done.stderr)

@@ -27,9 +27,11 @@ PY
   cat "$out/$name.csv"
 }
 
+if ! $smoke; then
+  need "$traces/carbon/em_2023_DE-LU.csv" "$traces/carbon/em_2023_US-CAL-CISO.csv" "$traces/carbon/em_2023_US-TEX-ERCO.csv"
+fi
 table sine
 if ! $smoke; then
-  for zone in DE-LU US-CAL-CISO US-TEX-ERCO; do need "$traces/carbon/em_2023_$zone.csv"; done
   table measured "de=$traces/carbon/em_2023_DE-LU.csv:gco2_direct" "california=$traces/carbon/em_2023_US-CAL-CISO.csv:gco2_direct" \
     "texas=$traces/carbon/em_2023_US-TEX-ERCO.csv:gco2_direct"
 fi

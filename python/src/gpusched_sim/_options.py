@@ -102,7 +102,7 @@ class EvaluateOptions(TypedDict, total=False):
     history: bool
     from: float
     to: float
-    figure: Literal["avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions", "energy_kwh", "gpu_fragmentation", "jain_fairness", "max_finish_time_ratio", "gpu_overhead", "gpu_lost", "goodput", "kills", "cold_starts", "fetched_gib", "deadline_miss_rate", "avg_tardiness_s", "carbon_kg", "cost_usd", "peak_kw"]
+    figure: Literal["avg_jct_s", "median_jct_s", "p95_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s", "avg_bounded_slowdown", "worst_decile_slowdown", "makespan_s", "last_end_s", "gpu_utilization", "gpu_allocation", "preemptions", "energy_kwh", "gpu_fragmentation", "jain_fairness", "max_finish_time_ratio", "gpu_overhead", "gpu_lost", "goodput", "kills", "cold_starts", "fetched_gib", "deadline_miss_rate", "avg_tardiness_s", "carbon_kg", "cost_usd", "peak_kw", "slo_attainment", "p99_latency_s"]
     beside: Sequence[str]
     mean: Literal["arithmetic", "geometric"]
     against: str | os.PathLike

@@ -135,9 +135,9 @@ class KernelStepTimes {
   using Curve = std::vector<double>;  // by count, from 0
 
   static bool is_once(const std::string& layer) { return layer == "embedding" || layer == "final_layernorm"; }
-  static void keep_once(std::vector<std::string>& names) {
-    std::sort(names.begin(), names.end());
-    names.erase(std::unique(names.begin(), names.end()), names.end());
+  static void keep_once(std::vector<std::string>& layers) {
+    std::sort(layers.begin(), layers.end());
+    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
   }
   static void add_curve(Curve& sum, const std::vector<KernelTables::Row>& rows, const std::string& name, double times) {
     std::vector<KernelGrid<1>::Point> points;

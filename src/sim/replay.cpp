@@ -236,7 +236,7 @@ PolicyRun run_policy(const ReplayInput& input, PreparedRun prepared, ReplayDetai
   run.services = service_figures(*engine);
   if (input.conditions.power.is_of_nodes()) run.power = power_account(*engine);
   run.metrics.gpu_fragmentation = fragmentation.share();
-  if (idle_log) run.waits = wait_figures(*engine, *idle_log, window);
+  if (idle_log) run.waits = wait_figures(*engine, *idle_log, input.window);
   if (wait_log) run.explained = std::move(*wait_log).take();
   run.reconfigurations = engine->reconfigurations();
   run.reconfiguration_gpu_hours = to_seconds(engine->reconfiguration_gpu_time()) / 3600;

@@ -265,19 +265,17 @@ JobTable drawn_jobs(Rng& rng) {
   return *std::move(table);
 }
 
-// Sleeping nodes and perhaps a cap that is low for a minute.
-PowerModel drawn_power(const Cluster& cluster, bool with_cap) {
+// Sleeping nodes and a cap that is low for a minute.
+PowerModel drawn_power(const Cluster& cluster) {
   PowerModel model;
   model.gpus = {{.load = {.idle_w = 30, .full_w = 300}}};
   model.kinds = {{.base_w = 100, .sleep = {.after = whole_seconds(20), .asleep_w = 5, .wake = whole_seconds(3)}}};
   model.kind_of.assign(cluster.nodes.size(), 0);
   model.places = {{.carbon_g_per_kwh = Signal(std::vector<Signal::Step>{{Time{}, 1000}, {whole_seconds(40), 2000}})}};
-  if (with_cap) {
-    const auto low = Signal::to_micro(900), high = Signal::to_micro(9000);
-    model.caps = {{.watts = Signal(std::vector<Signal::Step>{
-                       {Time{}, high}, {whole_seconds(30), low}, {whole_seconds(90), high}})}};
-    model.rule = CapRule::admit;
-  }
+  const auto low = Signal::to_micro(900), high = Signal::to_micro(9000);
+  model.caps = {{.watts = Signal(
+                     std::vector<Signal::Step>{{Time{}, high}, {whole_seconds(30), low}, {whole_seconds(90), high}})}};
+  model.rule = CapRule::admit;
   return model;
 }
 
@@ -300,7 +298,7 @@ TEST(Sites, AFederationOfOneSiteIsItsReplayUnderEveryPolicy) {
                                             {.time = whole_seconds(70), .node = NodeId{1}, .up = true},
                                             {.time = whole_seconds(100'000), .node = NodeId{2}, .up = false}};
       failures.add_changes(changes);
-      const PowerModel power = drawn_power(cluster, info.name == "fifo" || info.name == "srtf");
+      const PowerModel power = drawn_power(cluster);
       const RunInputs inputs{.failures = seed == 1 ? &failures : nullptr, .power = seed == 2 ? &power : nullptr};
 
       Engine engine(jobs, cluster, options, inputs);

@@ -47,8 +47,8 @@ struct EngineState {
   EngineOptions options;
 
   Time now{};
-  std::uint32_t arrived = 0;        ///< jobs submitted so far = id of the next arrival
-  std::uint32_t coming = no_index;  ///< no job from this id on is ever submitted (Kernel::imagine)
+  std::uint32_t arrived = 0;  ///< jobs submitted so far = id of the next arrival
+  std::uint32_t coming = 0;   ///< no job from this id on is ever submitted (Kernel::imagine)
   std::uint32_t finished = 0;
   std::uint32_t expected = 0;  ///< jobs that finish here in all
   bool others_go_on = false;   ///< jobs are elsewhere that have not ended
@@ -74,9 +74,6 @@ struct EngineState {
   std::vector<Event> events;         ///< of this instant
   std::vector<Command> commands;     ///< of the open decision
   std::vector<Resized> resized;      ///< jobs that ran until their users changed their size at this instant
-
-  /// Jobs that are ever submitted: those of lower ids.
-  [[nodiscard]] std::uint32_t last_arrival() const { return std::min(coming, jobs->size()); }
 
   JobState& operator[](JobId job) { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }
   const JobState& operator[](JobId job) const { return states[GPUSCHED_CHECKED(index(job), states, "no such job")]; }

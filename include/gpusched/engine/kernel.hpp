@@ -24,7 +24,7 @@ class Kernel : public SavedStates {
     if (state.runtime != nullptr && !state.runtime->spans().is_empty()) state.cluster.keep_gangs_near();
     state.demands = DemandTable(jobs, cluster);
     state.states.resize(jobs.size());
-    state.expected = jobs.size();
+    state.coming = state.expected = jobs.size();
     state.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state.now = jobs.submit(JobId{0});
@@ -197,7 +197,7 @@ class Kernel : public SavedStates {
     // What replicas would have come to that were told to end.
     if (state.effects.get<Services>().active() && all_finished()) return Time::max();
     const Time planned = state.planned.empty() ? Time::max() : state.planned.top().time;
-    const Time submit = state.arrived < state.last_arrival() ? state.jobs->submit(JobId{state.arrived}) : Time::max();
+    const Time submit = state.arrived < state.coming ? state.jobs->submit(JobId{state.arrived}) : Time::max();
     const Time own = std::min(planned, submit);
     return state.effects.any() && !all_finished() ? state.effects.next_time(own, state.others_go_on) : own;
   }
@@ -391,7 +391,7 @@ class Kernel : public SavedStates {
   [[nodiscard]] bool planned_due() const { return !state.planned.empty() && state.planned.top().time == state.now; }
   [[nodiscard]] bool submission_due() const {
     const auto submits = state.jobs->submits();
-    return state.arrived < state.last_arrival() && submits[state.arrived] == state.now;
+    return state.arrived < state.coming && submits[state.arrived] == state.now;
   }
 
   // Precondition: submission_due().

@@ -13,6 +13,7 @@
 
 #include "gpusched/core/rng.hpp"
 #include "gpusched/core/types.hpp"
+#include "gpusched/serving/event_heap.hpp"
 #include "gpusched/serving/keep_alive.hpp"
 
 namespace gpusched {
@@ -96,23 +97,14 @@ class FunctionHost {
     serve(at, invocation, cold, now);
   }
   /// When something happens next; Time::max(): nothing by itself.
-  [[nodiscard]] Time next_time() const {
-    std::int64_t next = Time::max().us;
-    for (const std::vector<Event>& heap : heaps_) {
-      if (!heap.empty()) next = std::min(next, heap.front().us);
-    }
-    return {next};
-  }
+  [[nodiscard]] Time next_time() const { return first_time(planned_); }
   /// Everything until `now`, that of `now` included. Precondition: `now` does not fall.
   void advance(Time now) {
     for (Time next = next_time(); next <= now; next = next_time()) {
-      std::size_t kind = 0;
-      while (heaps_[kind].empty() || heaps_[kind].front().us != next.us) ++kind;
-      std::pop_heap(heaps_[kind].begin(), heaps_[kind].end(), later);
-      const Event event = heaps_[kind].back();
-      heaps_[kind].pop_back();
+      const std::size_t kind = first_due(planned_, next);
+      const Event event = planned_[kind].take();
       if (kind == loads) {
-        if (functions_[event.at].loads == event.generation) load_ahead(event.at, {event.until}, next);
+        if (functions_[event.at].loads == event.generation) load_ahead(event.at, event.until, next);
         continue;
       }
       if (containers_[event.at].generation != event.generation) continue;
@@ -151,12 +143,9 @@ class FunctionHost {
  private:
   enum Kind : std::uint8_t { ends, expires, loads };
   struct Event {
-    std::int64_t us;
-    std::uint64_t number;
     std::uint32_t at, generation;
-    std::int64_t until;  // of a container that is loaded
+    Time until;  // of a container that is loaded
   };
-  static bool later(const Event& a, const Event& b) { return a.us != b.us ? a.us > b.us : a.number > b.number; }
   struct Container {
     std::uint32_t function = 0, generation = 0;
     std::uint64_t born = 0;  // ascending
@@ -181,8 +170,7 @@ class FunctionHost {
   }
   void plan(Kind kind, Time at, std::uint32_t which, std::uint32_t generation, Time until = {}) {
     if (at == Time::max()) return;
-    heaps_[kind].push_back({at.us, ++events_, which, generation, until.us});
-    std::push_heap(heaps_[kind].begin(), heaps_[kind].end(), later);
+    planned_[kind].push(at, {which, generation, until});
   }
   std::uint32_t begin_container(std::uint32_t function) {
     std::uint32_t at = 0;
@@ -299,7 +287,7 @@ class FunctionHost {
   Rng rng_;
   std::vector<Container> containers_;
   std::vector<std::uint32_t> free_;
-  std::array<std::vector<Event>, 3> heaps_;  // by kind
+  std::array<EventHeap<Event>, 3> planned_;  // by kind
   std::uint64_t events_ = 0, born_ = 0;
   std::int64_t alive_ = 0, busy_ = 0;
   double used_mb_ = 0;

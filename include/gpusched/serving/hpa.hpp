@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <deque>
 
 #include "gpusched/serving/service_load.hpp"
 
@@ -41,31 +40,19 @@ class Hpa {
 
   /// The number of replicas wanted.
   [[nodiscard]] std::int32_t wanted(const ServiceLoad& load) {
-    if (asked_ && load.now < next_) return answer_;
-    const std::int32_t current = asked_ ? answer_ : load.replicas();
-    if (!asked_) wishes_.push_back({load.now, current});
+    if (last_.stands(load.now)) return last_.answer;
+    const std::int32_t current = last_.asked ? last_.answer : load.replicas();
+    if (!last_.asked) wishes_.add(load.now, current, options_.down_window);
     const std::int32_t wish = wished(load, current);
-    const Time from = load.now - options_.down_window;
-    while (!wishes_.empty() && wishes_.front().time <= from) wishes_.pop_front();
-    wishes_.push_back({load.now, wish});
-    std::int32_t largest = wish;
-    for (const Wish& earlier : wishes_) largest = std::max(largest, earlier.replicas);
-    const std::int32_t steady = std::clamp(current, wish, largest);
+    wishes_.add(load.now, wish, options_.down_window);
+    const std::int32_t steady = std::clamp(current, wish, wishes_.largest());
     const std::int64_t most_up = std::max<std::int64_t>(2LL * current, current + 4LL);
-    answer_ = options_.limits.clamp(std::min<std::int64_t>(steady, most_up));
-    asked_ = true;
-    next_ = load.now + options_.period;
-    return answer_;
+    return last_.give(options_.limits.clamp(std::min<std::int64_t>(steady, most_up)), load.now, options_.period);
   }
   /// How often it is to be asked.
   [[nodiscard]] Time period() const { return options_.period; }
 
  private:
-  struct Wish {
-    Time time;
-    std::int32_t replicas;
-  };
-
   [[nodiscard]] std::int32_t wished(const ServiceLoad& load, std::int32_t current) const {
     if (load.ready <= 0) return options_.limits.clamp(current);  // nothing is measured
     const double sum = options_.metric == HpaOptions::Metric::busy
@@ -84,10 +71,8 @@ class Hpa {
   [[nodiscard]] bool is_near(double ratio) const { return std::abs(ratio - 1) <= options_.tolerance; }
 
   HpaOptions options_;
-  bool asked_ = false;
-  Time next_{};
-  std::int32_t answer_ = 0;
-  std::deque<Wish> wishes_;
+  AnswerPeriod last_;
+  LatestWishes wishes_;
 };
 
 }  // namespace gpusched

@@ -35,8 +35,8 @@ class Kpa {
 
   /// The number of replicas wanted.
   [[nodiscard]] std::int32_t wanted(const ServiceLoad& load) {
-    const bool wakes = answer_ == 0 && load.held() > 0;
-    if (asked_ && load.now < next_ && !wakes) return answer_;
+    const bool wakes = last_.answer == 0 && load.held() > 0;
+    if (last_.stands(load.now) && !wakes) return last_.answer;
     history_.add(load);
     const std::int64_t ready = std::max<std::int64_t>(load.ready, 1);
     const std::int64_t most = ceiling(options_.most_up * static_cast<double>(ready));
@@ -55,10 +55,7 @@ class Kpa {
     std::int64_t count = stable;
     if (panics_) count = most_in_panic_ = std::max({most_in_panic_, stable, sudden, std::int64_t{load.ready}});
     if (wakes) count = std::max<std::int64_t>(count, 1);
-    answer_ = options_.limits.clamp(kept_from_zero(count, load));
-    asked_ = true;
-    next_ = load.now + options_.period;
-    return answer_;
+    return last_.give(options_.limits.clamp(kept_from_zero(count, load)), load.now, options_.period);
   }
   /// How often it is to be asked.
   [[nodiscard]] Time period() const { return options_.period; }
@@ -83,10 +80,10 @@ class Kpa {
 
   KpaOptions options_;
   LoadHistory history_;
-  bool asked_ = false, panics_ = false;
-  Time next_{}, panic_until_{}, none_wanted_since_ = Time::max();
+  AnswerPeriod last_;
+  bool panics_ = false;
+  Time panic_until_{}, none_wanted_since_ = Time::max();
   std::int64_t most_in_panic_ = 0;
-  std::int32_t answer_ = 0;
 };
 
 }  // namespace gpusched

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpusched/core/types.hpp"
+#include "gpusched/serving/event_heap.hpp"
 #include "gpusched/serving/llm_replica.hpp"
 #include "gpusched/serving/request_router.hpp"
 #include "gpusched/serving/service_load.hpp"
@@ -83,7 +84,7 @@ class LlmStation {
   [[nodiscard]] Time next_time() const {
     Time next = Time::max();
     for (const LlmReplica& replica : replicas_) next = std::min(next, replica.next_time());
-    return timeouts_.empty() ? next : std::min(next, timeouts_.front().time);
+    return std::min(next, timeouts_.time());
   }
   /// Everything until `now`, that of `now` included. Precondition: `now` does not fall.
   void advance(Time now) {
@@ -95,7 +96,7 @@ class LlmStation {
         collect(number);
       }
       pull(next);
-      while (!timeouts_.empty() && timeouts_.front().time <= next) give_up_first();
+      while (timeouts_.time() <= next) give_up_first();
       pull(next);  // where one gave up
     }
     tick(now);
@@ -151,16 +152,6 @@ class LlmStation {
   }
 
  private:
-  struct Timeout {
-    Time time;
-    std::uint64_t number;
-    LlmRequest request;
-  };
-  // Of a heap: the earliest first.
-  static bool later(const Timeout& a, const Timeout& b) {
-    return a.time != b.time ? a.time > b.time : a.number > b.number;
-  }
-
   void tick(Time now) {
     counts_.held_us += held_ * (now - now_).us;
     now_ = now;
@@ -193,17 +184,12 @@ class LlmStation {
     counts_.dropped += kept ? 0 : 1;
     recount();
     const Time last = later_by(request.arrival, options_.timeout);
-    if (kept && last != Time::max()) {
-      timeouts_.push_back({std::max(last, now), ++timeouts_planned_, request});
-      std::push_heap(timeouts_.begin(), timeouts_.end(), later);
-    }
+    if (kept && last != Time::max()) timeouts_.push(std::max(last, now), request);
     return kept;
   }
   // The request whose time is over first, if it still waits.
   void give_up_first() {
-    std::pop_heap(timeouts_.begin(), timeouts_.end(), later);
-    const LlmRequest request = timeouts_.back().request;
-    timeouts_.pop_back();
+    const LlmRequest request = timeouts_.take();
     const auto waits =
         std::find_if(pending_.begin(), pending_.end(), [&](const LlmRequest& r) { return r.id == request.id; });
     bool found = waits != pending_.end();
@@ -256,8 +242,7 @@ class LlmStation {
   std::int64_t held_ = 0;
   Time now_{};
   LlmStationCounts counts_;
-  std::vector<Timeout> timeouts_;  // a heap; those of requests that run are passed over
-  std::uint64_t timeouts_planned_ = 0;
+  EventHeap<LlmRequest> timeouts_;  // those of requests that run are passed over
   std::vector<LlmOutcome> done_;
   std::vector<LlmRequest> gave_up_;
 };

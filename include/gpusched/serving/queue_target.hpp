@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 
 #include "gpusched/serving/erlang.hpp"
 #include "gpusched/serving/service_load.hpp"
@@ -31,26 +30,15 @@ class QueueTarget {
 
   /// The number of replicas wanted. O(servers).
   [[nodiscard]] std::int32_t wanted(const ServiceLoad& load) {
-    if (asked_ && load.now < next_) return answer_;
+    if (last_.stands(load.now)) return last_.answer;
     history_.add(load);
-    const Time from = load.now - options_.down_window;
-    while (!wishes_.empty() && wishes_.front().time <= from) wishes_.pop_front();
-    wishes_.push_back({load.now, wished(load)});
-    answer_ = 0;
-    for (const Wish& wish : wishes_) answer_ = std::max(answer_, wish.replicas);
-    asked_ = true;
-    next_ = load.now + options_.period;
-    return answer_;
+    wishes_.add(load.now, wished(load), options_.down_window);
+    return last_.give(wishes_.largest(), load.now, options_.period);
   }
   /// How often it is to be asked.
   [[nodiscard]] Time period() const { return options_.period; }
 
  private:
-  struct Wish {
-    Time time;
-    std::int32_t replicas;
-  };
-
   [[nodiscard]] std::int32_t wished(const ServiceLoad& load) const {
     const double service_s = options_.service_s > 0 ? options_.service_s : load.mean_service_s;
     if (!(service_s > 0)) return options_.limits.clamp(std::max(load.replicas(), load.held() > 0 ? 1 : 0));
@@ -63,10 +51,8 @@ class QueueTarget {
 
   QueueTargetOptions options_;
   LoadHistory history_;
-  bool asked_ = false;
-  Time next_{};
-  std::int32_t answer_ = 0;
-  std::deque<Wish> wishes_;
+  AnswerPeriod last_;
+  LatestWishes wishes_;
 };
 
 }  // namespace gpusched

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <set>
 #include <span>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include "gpusched/core/types.hpp"
 #include "gpusched/data/rate.hpp"
+#include "gpusched/serving/event_heap.hpp"
 #include "gpusched/serving/service_load.hpp"
 #include "gpusched/serving/service_model.hpp"
 
@@ -66,7 +66,7 @@ class RequestQueue {
 
   /// When something happens next by itself; Time::max(): never.
   [[nodiscard]] Time next_time() const {
-    Time next = ends_.empty() ? Time::max() : ends_.front().time;
+    Time next = ends_.time();
     if (coming_ < records_.size()) next = std::min(next, arrival(coming_));
     if (waiting_.empty()) return next;
     next = std::min(next, std::max(now_, leaves(waiting_.front())));
@@ -179,12 +179,7 @@ class RequestQueue {
     std::vector<Piece> places = {};
   };
   struct End {
-    Time time;
-    std::uint64_t number;
     std::uint32_t server, place, generation;
-    friend bool operator>(const End& a, const End& b) {
-      return a.time != b.time ? a.time > b.time : a.number > b.number;
-    }
   };
 
   [[nodiscard]] bool batches() const { return !service_->batches.empty(); }
@@ -205,10 +200,8 @@ class RequestQueue {
 
   void happen() {
     bool freed = false;
-    while (!ends_.empty() && ends_.front().time == now_) {
-      std::pop_heap(ends_.begin(), ends_.end(), std::greater<>());
-      const End end = ends_.back();
-      ends_.pop_back();
+    while (ends_.time() == now_) {
+      const End end = ends_.take();
       if (servers_[end.server].places[end.place].generation != end.generation) continue;
       complete(end.server, end.place);
       freed = true;
@@ -272,8 +265,7 @@ class RequestQueue {
     ++piece.generation;
     const Time end = later_by(piece.since, time_needed(rate, piece.left));
     if (end > end_of_time) return;
-    ends_.push_back({end, number_++, replica, place, piece.generation});
-    std::push_heap(ends_.begin(), ends_.end(), std::greater<>());
+    ends_.push(end, {replica, place, piece.generation});
   }
 
   void complete(std::uint32_t replica, std::uint32_t place) {
@@ -332,8 +324,7 @@ class RequestQueue {
   std::deque<std::uint32_t> waiting_;   // ascending
   std::vector<Server> servers_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> free_;  // (busy, replica) of those that can take more
-  std::vector<End> ends_;                                   // a heap, the earliest first
-  std::uint64_t number_ = 0;
+  EventHeap<End> ends_;
   std::uint32_t open_ = 0;
   RequestCounts counts_;
   std::int64_t held_us_ = 0, open_us_ = 0, served_us_ = 0, served_ = 0;

@@ -29,22 +29,20 @@ class RequestRate {
 
   /// The number of replicas wanted.
   [[nodiscard]] std::int32_t wanted(const ServiceLoad& load) {
-    if (!asked_) answer_ = options_.limits.clamp(load.replicas());
-    if (asked_ && load.now < next_) return answer_;
+    if (last_.stands(load.now)) return last_.answer;
+    std::int32_t answer = last_.asked ? last_.answer : options_.limits.clamp(load.replicas());
     history_.add(load);
     const double rate = static_cast<double>(history_.arrivals(options_.window)) / to_seconds(options_.window);
     const std::int32_t wish =
         options_.limits.clamp(static_cast<std::int64_t>(std::ceil(rate / options_.rate_per_replica)));
-    ups_ = wish > answer_ ? ups_ + 1 : 0;
-    downs_ = wish < answer_ ? downs_ + 1 : 0;
-    if ((answer_ == 0 && wish > 0) || (ups_ > 0 && ups_ >= looks(options_.up_after)) ||
+    ups_ = wish > answer ? ups_ + 1 : 0;
+    downs_ = wish < answer ? downs_ + 1 : 0;
+    if ((answer == 0 && wish > 0) || (ups_ > 0 && ups_ >= looks(options_.up_after)) ||
         (downs_ > 0 && downs_ >= looks(options_.down_after))) {
-      answer_ = wish;
+      answer = wish;
       ups_ = downs_ = 0;
     }
-    asked_ = true;
-    next_ = load.now + options_.period;
-    return answer_;
+    return last_.give(answer, load.now, options_.period);
   }
   /// How often it is to be asked.
   [[nodiscard]] Time period() const { return options_.period; }
@@ -54,10 +52,8 @@ class RequestRate {
 
   RequestRateOptions options_;
   LoadHistory history_;
-  bool asked_ = false;
-  Time next_{};
+  AnswerPeriod last_;
   std::int64_t ups_ = 0, downs_ = 0;
-  std::int32_t answer_ = 0;
 };
 
 }  // namespace gpusched

@@ -13,6 +13,7 @@
 #include "gpusched/core/id_set.hpp"
 #include "gpusched/core/rng.hpp"
 #include "gpusched/core/types.hpp"
+#include "gpusched/serving/event_heap.hpp"
 #include "gpusched/serving/request_router.hpp"
 #include "gpusched/serving/service_load.hpp"
 #include "gpusched/serving/service_times.hpp"
@@ -149,19 +150,12 @@ class RequestStation {
   }
 
   /// When something happens next; Time::max(): nothing by itself.
-  [[nodiscard]] Time next_time() const {
-    std::int64_t next = Time::max().us;
-    for (const std::vector<Event>& heap : heaps_) {
-      if (!heap.empty()) next = std::min(next, heap.front().us);
-    }
-    return {next};
-  }
+  [[nodiscard]] Time next_time() const { return first_time(planned_); }
   /// Everything until `now`, that of `now` included. Precondition: `now` does not fall.
   void advance(Time now) {
     for (Time next = next_time(); next <= now; next = next_time()) {
-      std::size_t kind = 0;
-      while (heaps_[kind].empty() || heaps_[kind].front().us != next.us) ++kind;
-      const Event event = take(heaps_[kind]);
+      const std::size_t kind = first_due(planned_, next);
+      const Event event = planned_[kind].take();
       if (records_[event.slot].generation != event.generation) continue;
       tick(next);
       if (kind == service_ends) end_service(event.slot, next);
@@ -238,12 +232,8 @@ class RequestStation {
   // Of events, in their order at an instant.
   enum Kind : std::uint8_t { service_ends, gives_up, batch_due };
   struct Event {
-    std::int64_t us;
-    std::uint64_t number;
     std::uint32_t slot, generation;
   };
-  // Of heaps: the earliest first.
-  static bool later(const Event& a, const Event& b) { return a.us != b.us ? a.us > b.us : a.number > b.number; }
 
   void tick(Time now) {
     const std::int64_t span = (now - now_).us;
@@ -251,21 +241,11 @@ class RequestStation {
     counts_.held_us += (in_service_ + waiting_) * span;
     now_ = now;
   }
-  void plan(Kind kind, Time at, std::uint32_t slot) {
-    std::vector<Event>& heap = heaps_[kind];
-    heap.push_back({at.us, ++events_, slot, records_[slot].generation});
-    std::push_heap(heap.begin(), heap.end(), later);
-  }
-  static Event take(std::vector<Event>& heap) {
-    std::pop_heap(heap.begin(), heap.end(), later);
-    const Event event = heap.back();
-    heap.pop_back();
-    return event;
-  }
+  void plan(Kind kind, Time at, std::uint32_t slot) { planned_[kind].push(at, {slot, records_[slot].generation}); }
   // Events of records that went are no events: next_time() must not tell them.
   void drop_stale() {
-    for (std::vector<Event>& heap : heaps_) {
-      while (!heap.empty() && records_[heap.front().slot].generation != heap.front().generation) take(heap);
+    for (EventHeap<Event>& heap : planned_) {
+      while (!heap.empty() && records_[heap.front().slot].generation != heap.front().generation) heap.take();
     }
   }
   std::uint32_t take_slot() {
@@ -441,7 +421,7 @@ class RequestStation {
   IdSet free_;  // of those: with room for a service
   std::size_t free_size_ = 0;
   Queue shared_;
-  std::array<std::vector<Event>, 3> heaps_;  // by kind
+  std::array<EventHeap<Event>, 3> planned_;  // by kind
   std::uint64_t events_ = 0;
   std::int64_t waiting_ = 0, in_service_ = 0;
   Time now_{};

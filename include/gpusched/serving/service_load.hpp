@@ -39,6 +39,44 @@ struct ReplicaLimits {
   }
 };
 
+/// When a rule was asked, and what it answered: until its period is over it answers as before.
+struct AnswerPeriod {
+  bool asked = false;       ///< it was asked at least once
+  Time next{};              ///< from when on it looks again
+  std::int32_t answer = 0;  ///< its last one
+
+  /// True when the last answer stands at `now`.
+  [[nodiscard]] bool stands(Time now) const { return asked && now < next; }
+  /// Answers `replicas` at `now`, for `period`.
+  std::int32_t give(std::int32_t replicas, Time now, Time period) {
+    asked = true;
+    next = now + period;
+    return answer = replicas;
+  }
+};
+
+/// The numbers of replicas that a rule wished for lately.
+class LatestWishes {
+ public:
+  /// Adds one of `now`, which does not fall; those of `window` before and earlier are forgotten.
+  void add(Time now, std::int32_t replicas, Time window) {
+    while (!wishes_.empty() && wishes_.front().time <= now - window) wishes_.pop_front();
+    wishes_.push_back({now, replicas});
+  }
+  /// The largest. Precondition: one was added.
+  [[nodiscard]] std::int32_t largest() const {
+    const auto fewer = [](const Wish& a, const Wish& b) { return a.replicas < b.replicas; };
+    return std::max_element(wishes_.begin(), wishes_.end(), fewer)->replicas;
+  }
+
+ private:
+  struct Wish {
+    Time time;
+    std::int32_t replicas;
+  };
+  std::deque<Wish> wishes_;
+};
+
 /// The counters of a service at the instants at which a rule was asked.
 class LoadHistory {
  public:

@@ -127,8 +127,11 @@ bool Gandiva::gather_on_one_node(const View& view, Decision& decision, JobId job
     if (moves.empty()) continue;
     for (const Move& move : moves) decision.vacate(move.job);
     for (const Move& move : moves) {
-      decision.move_on(move.job, std::span(&move.to, 1));
-      decision.adjust_work(move.job, options_.migration);
+      if (decision.move_on(move.job, std::span(&move.to, 1)) == Verdict::ok) {
+        decision.adjust_work(move.job, options_.migration);
+      } else {
+        decision.preempt(move.job);  // a power cap refuses its new node
+      }
     }
     return decision.start(job) == Verdict::ok;
   }

@@ -130,11 +130,17 @@ inline MuriShortest::Found MuriShortest::find_nodes(Run& run) {
 
 // All jobs that move leave their nodes before any takes new ones.
 void MuriShortest::move_and_start(Decision& decision) {
+  refused_.clear();
   for (const std::uint32_t i : moved_) decision.vacate(running_[i].job);
   for (const std::uint32_t i : moved_) {
-    on_nodes(running_[i], [&](std::span<const NodeTasks> nodes) { decision.move_on(running_[i].job, nodes); });
+    // A power cap, CPU or memory may refuse the new nodes.
+    const JobId job = running_[i].job;
+    on_nodes(running_[i], [&](std::span<const NodeTasks> nodes) {
+      if (decision.move_on(job, nodes) == Verdict::ok) return;
+      decision.preempt(job);
+      refused_.push_back(job);
+    });
   }
-  refused_.clear();
   const auto before = [this](const Run& a, const Run& b) { return place_of(a) < place_of(b); };
   for (const Run& run : started_) {
     // The artifact does not count CPU and memory; the engine does, and may refuse.

@@ -53,8 +53,7 @@ struct EffectWorld {
 ///   bool audit_nodes(cluster) const         the same of nodes; puts withheld ones back
 ///   void marked(kernel, begins)             the measured span (AccountWindow) begins, or ends
 ///   void forget_future()                    from now on the engine is what somebody imagines: what nobody knows yet
-///   will
-///                                           not happen
+///                                           will not happen
 ///   void believed(kernel, job)              likewise: the job's work is another, and that left is about to be set
 ///   bool counts_costs() const               it lets runs lose work or spend time on overhead
 ///   std::uint32_t out_of_queues() const     jobs that were submitted and are in no queue because of the effect

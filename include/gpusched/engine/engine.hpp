@@ -122,6 +122,12 @@ class Engine : public RunResults {
 
   // ---- jobs of a host (RunInputs::hosted) ----
 
+  /// The first `jobs` of the table have been submitted by now; that is no event here. Between advance_to() and the
+  /// decision. Precondition: `jobs` does not fall.
+  void tell_submitted(std::uint32_t jobs) {
+    GPUSCHED_ASSERT(jobs >= kernel_.state.arrived, "submitted jobs became fewer");
+    kernel_.tell_submitted(jobs);
+  }
   /// A submitted job joins its queue now: an event of this instant. It is submitted now as far as policies see. Between
   /// advance_to() and the decision. Precondition: it is in no queue and never ran here.
   void join(JobId job) {

@@ -48,7 +48,8 @@ struct EngineState {
 
   Time now{};
   std::uint32_t arrived = 0;  ///< jobs submitted so far = id of the next arrival
-  std::uint32_t coming = 0;   ///< no job from this id on is ever submitted (Kernel::imagine)
+  std::uint32_t coming =
+      0;  ///< jobs from this id on are not submitted by themselves: never (forget_future), or by a host
   std::uint32_t finished = 0;
   std::uint32_t expected = 0;  ///< jobs that finish here in all
   bool others_go_on = false;   ///< jobs are elsewhere that have not ended

@@ -24,7 +24,8 @@ class Kernel : public SavedStates {
     if (state.runtime != nullptr && !state.runtime->spans().is_empty()) state.cluster.keep_gangs_near();
     state.demands = DemandTable(jobs, cluster);
     state.states.resize(jobs.size());
-    state.coming = state.expected = jobs.size();
+    state.coming = inputs.hosted ? 0 : jobs.size();
+    state.expected = jobs.size();
     state.queues.resize(cluster.vcs.size() + 1);
     if (!cluster.vcs.empty()) match_virtual_clusters(jobs, cluster);
     if (jobs.size() > 0) state.now = jobs.submit(JobId{0});
@@ -113,6 +114,11 @@ class Kernel : public SavedStates {
     state[job].phase = JobPhase::future;
     state.effects.get<Dependencies>().let_out(job);
     emit({EventKind::withdraw, job});
+  }
+  /// So many jobs were submitted, wherever; those that this engine did not know of wait for their host.
+  GPUSCHED_RARE void tell_submitted(std::uint32_t jobs) {
+    state.effects.get<Dependencies>().hold_back(jobs - state.arrived);
+    state.arrived = jobs;
   }
   /// So many jobs finish here in all. What is booked when the last of them has ended is booked now if it has.
   GPUSCHED_RARE void expect(std::uint32_t jobs, bool others_go_on) {

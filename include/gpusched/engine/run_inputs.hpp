@@ -67,8 +67,8 @@ struct RunInputs {
   const ServiceModel* services = nullptr;  ///< which rows of the table are replicas, and what they serve
   bool keeps_power_levels = false;         ///< what was drawn over time (Power::levels)
   bool kill_at_limit = false;              ///< jobs end when they have run for as long as they asked for (TimeLimits)
-  bool hosted = false;                     ///< submitted jobs join their queues when a host says so: Engine::join()
-  MeasureWindow measured = {};             ///< the jobs for which the account of GPU time is kept; all by default
+  bool hosted = false;          ///< a host says which jobs were submitted, and which join: Engine::tell_submitted()
+  MeasureWindow measured = {};  ///< the jobs for which the account of GPU time is kept; all by default
 };
 
 }  // namespace gpusched

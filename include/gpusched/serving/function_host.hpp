@@ -288,7 +288,7 @@ class FunctionHost {
   std::vector<Container> containers_;
   std::vector<std::uint32_t> free_;
   std::array<EventHeap<Event>, 3> planned_;  // by kind
-  std::uint64_t events_ = 0, born_ = 0;
+  std::uint64_t born_ = 0;
   std::int64_t alive_ = 0, busy_ = 0;
   double used_mb_ = 0;
   Time now_{};

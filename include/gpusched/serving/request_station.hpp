@@ -422,7 +422,6 @@ class RequestStation {
   std::size_t free_size_ = 0;
   Queue shared_;
   std::array<EventHeap<Event>, 3> planned_;  // by kind
-  std::uint64_t events_ = 0;
   std::int64_t waiting_ = 0, in_service_ = 0;
   Time now_{};
   StationCounts counts_;

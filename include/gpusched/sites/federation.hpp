@@ -74,7 +74,10 @@ class Federation {
       state_.engines.emplace_back(jobs, *site.cluster, site.options, inputs);
       policies_.push_back(site.policy);
       progress_.emplace_back(state_.engines.back().view());
-      next_.push_back(state_.engines.back().next_event_time());
+    }
+    for (SiteId site = 0; site < state_.site_count(); ++site) {
+      expect(site);
+      next_.push_back(state_.engines[site].next_event_time());
     }
     touched_.resize(sites.size());
     if (options_.every > Time{}) next_round_ = state_.now + options_.every;
@@ -90,6 +93,7 @@ class Federation {
       const Time next = next_time();
       if (next == Time::max()) break;
       state_.now = next;
+      submit(next);
       move_sites(next);
       end_transfers();
       hand_over();
@@ -171,7 +175,9 @@ class Federation {
   using DueQueue = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 
   [[nodiscard]] Time next_time() const {
-    Time next = std::min(state_.network.next_time(), due(arriving_));
+    const auto submits = state_.jobs->submits();
+    Time next = submitted_ < submits.size() ? submits[submitted_] : Time::max();
+    next = std::min({next, state_.network.next_time(), due(arriving_)});
     next = std::min(next, due(leaving_));
     for (const Time of_site : next_) next = std::min(next, of_site);
     // Routing anew alone keeps no run going.
@@ -180,6 +186,11 @@ class Federation {
   static Time due(const DueQueue& queue) { return queue.empty() ? Time::max() : Time{queue.top().first}; }
 
   // ---- the parts of an instant ----
+
+  void submit(Time now) {
+    const auto submits = state_.jobs->submits();
+    while (submitted_ < submits.size() && submits[submitted_] <= now) ++submitted_;
+  }
 
   void move_sites(Time now) {
     for (SiteId site = 0; site < state_.site_count(); ++site) {
@@ -193,6 +204,7 @@ class Federation {
     if (state_.done < state_.jobs->size() || is_over_)
       expect(site);  // else end_all() does, when the instant is applied
     const bool moved = engine.advance_to(state_.now);
+    engine.tell_submitted(submitted_);
     progress_[site].observe(engine.view(), engine.events());
     touched_[site] = true;
     if (!moved) return;
@@ -225,7 +237,7 @@ class Federation {
     if (state_.jobs->dependencies().is_empty()) return;
     for (const JobId after : state_.jobs->successors().of(job)) {
       detail::JobTrack& waiting = state_.tracks[index(after)];
-      if (--waiting.open == 0 && index(after) < submitted_) ready_.push_back(after);
+      if (--waiting.open == 0 && index(after) < routed_) ready_.push_back(after);
     }
   }
 
@@ -290,9 +302,8 @@ class Federation {
   void route_new() {
     std::sort(ready_.begin(), ready_.end());
     for (const JobId job : std::exchange(ready_, {})) route(job);
-    const auto submits = state_.jobs->submits();
-    while (submitted_ < submits.size() && submits[submitted_] <= state_.now) {
-      const JobId job{submitted_++};
+    while (routed_ < submitted_) {
+      const JobId job{routed_++};
       if (state_.tracks[index(job)].open == 0) route(job);
     }
   }
@@ -428,12 +439,13 @@ class Federation {
   AnyRouter router_;
   FederationOptions options_;
   std::vector<detail::ProgressWatch> progress_;
-  std::vector<Time> next_;     // event, by site
-  std::vector<char> touched_;  // by site: this instant is applied there, and it is yet to decide
-  std::uint32_t submitted_ = 0;
-  std::vector<JobId> ready_;  // the last job that they wait for has ended
-  DueQueue leaving_;          // jobs by Route::until
-  DueQueue arriving_;         // 2 * transfer, or 2 * job + 1: when it is there
+  std::vector<Time> next_;       // event, by site
+  std::vector<char> touched_;    // by site: this instant is applied there, and it is yet to decide
+  std::uint32_t submitted_ = 0;  // jobs, by now
+  std::uint32_t routed_ = 0;     // those of lower ids were routed, or wait for others
+  std::vector<JobId> ready_;     // the last job that they wait for has ended
+  DueQueue leaving_;             // jobs by Route::until
+  DueQueue arriving_;            // 2 * transfer, or 2 * job + 1: when it is there
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> flows_;  // transfers by link and number
   Time next_round_ = Time::max();
   bool is_over_ = false;

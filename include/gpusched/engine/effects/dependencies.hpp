@@ -65,6 +65,8 @@ class Dependencies {
     for (const JobId job : std::exchange(ready_, {})) kernel.enter_queue(job);
   }
 
+  /// So many more jobs were submitted, and wait for their host.
+  void hold_back(std::uint32_t jobs) { held_back_ += jobs; }
   /// A submitted job need not wait for its host any more, or has to again.
   /// \{
   void let_in(JobId job, Time now) {

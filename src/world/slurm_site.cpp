@@ -111,7 +111,12 @@ Result<void> set_slurm_quotas(SlurmSite& site, Cluster& cluster) {
   if (!enforces) return {};
   for (VirtualCluster& vc : cluster.vcs) {
     const auto quota = quotas.find(vc.name);
-    if (quota != quotas.end()) vc.quota = quota->second;
+    if (quota == quotas.end()) continue;
+    vc.quota = quota->second;
+    quotas.erase(quota);
+  }
+  for (const auto& [partition, quota] : quotas) {
+    site.notes.push_back("the cluster has no virtual cluster '" + partition + "' for the limit of its QOS");
   }
   return {};
 }

@@ -29,7 +29,6 @@ FieldTable scenario_fields(Scenario& s) {
       {"trace.format", "--format", "format of the trace; auto looks at its first lines", &s.format},
       {"trace.columns", "--columns", "columns of a csv: submit=NAME[:UNIT],gpus=NAME,duration=NAME,...", &s.columns},
   };
-  append_fields(fields, reading_fields(s));
   append_fields(
       fields,
       {{"trace.slurm_conf", "--slurm-conf",
@@ -39,6 +38,7 @@ FieldTable scenario_fields(Scenario& s) {
        {"trace.slurm_qos", "--slurm-qos",
         "its QOS as `sacctmgr show qos -P` prints them: priorities, in place of --qos, and limits of partitions",
         &s.slurm_qos}});
+  append_fields(fields, reading_fields(s));
   append_fields(
       fields,
       {

@@ -107,6 +107,10 @@ nb::dict costs_of(const std::vector<std::unique_ptr<Callable>>& callables) {
 // Fits a trace that was read already, or reads the scenario's.
 Result<ReplayInput> load(const Scenario& scenario, const PolicyRegistry& registry, const PyTrace* trace) {
   if (trace == nullptr) return load_replay(scenario, registry);
+  if (!scenario.slurm_qos.empty()) {
+    return Unexpected{Error{.message = "expected the path of a trace, whose jobs are read with these priorities",
+                            .field = "trace.slurm_qos"}};
+  }
   auto fitted = fit_input(input_request(scenario), *trace->trace);
   if (!fitted) return Unexpected{fitted.error()};
   return prepare_replay(scenario, registry, *std::move(fitted));

@@ -20,6 +20,7 @@
 #include "src/sim/estimate_log.hpp"
 #include "src/sim/idle_log.hpp"
 #include "src/sim/manifest.hpp"
+#include "src/sim/slurm_parameters.hpp"
 #include "src/sim/stoppable_policy.hpp"
 #include "src/world/cluster_reader.hpp"
 
@@ -301,6 +302,8 @@ InputRequest input_request(const Scenario& scenario) {
                       .drop_bad_rows = scenario.drop_bad_rows,
                       .backlog = scenario.backlog},
           .cluster = scenario.cluster,
+          .slurm_conf = scenario.slurm_conf,
+          .slurm_qos = scenario.slurm_qos,
           .placement = scenario.conditions.placement,
           .oversize = oversize_from_word(scenario.oversize),
           .has_services = !scenario.conditions.services.empty()};
@@ -318,6 +321,7 @@ Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistr
   input.trace = std::move(loaded.trace);
   input.cluster = std::move(loaded.cluster);
   input.jobs_outside_vcs = loaded.jobs_outside_vcs;
+  input.slurm = std::move(loaded.slurm);
   input.options.placement = loaded.placement;
   TraceReport& report = input.trace.report;
   if (!scenario.manifest_sha256.empty() && scenario.manifest_sha256 != report.sha256) {
@@ -333,6 +337,7 @@ Result<ReplayInput> prepare_replay(const Scenario& scenario, const PolicyRegistr
   auto loaded_speeds = load_speeds_and_power(scenario.conditions, input.trace.jobs, input.cluster, input.conditions);
   if (!loaded_speeds) return Unexpected{loaded_speeds.error()};
   input.files = files_of(scenario, input.specs, registry);
+  for (std::string& file : input.slurm.files()) input.files.push_back(std::move(file));
   return input;
 }
 
@@ -340,6 +345,7 @@ Result<void> change_runs(ReplayInput& input, const Scenario& scenario, const Pol
   auto specs = specs_of(scenario, registry);
   if (!specs) return Unexpected{specs.error()};
   input.specs = *std::move(specs);
+  set_slurm_parameters(input.slurm, input.trace.jobs, scenario.backfill == "none", registry, input.specs);
   const auto window = window_for(scenario, input.trace.jobs);
   if (!window) return Unexpected{window.error()};
   auto conditions = load_conditions_without_speeds(scenario.conditions, input.trace.jobs, input.cluster, scenario.seed);

@@ -51,6 +51,7 @@ struct ReplayInput {
   std::vector<PolicySpec> specs;               ///< each with its backfilling
   std::vector<std::string> files = {};         ///< read besides the trace: cluster, device profiles, trained policies
   std::optional<RecordedWaits> recorded = {};  ///< of the trace's own log, where it has them and the scenario asks
+  SlurmSite slurm = {};                        ///< what the files of its Slurm cluster say
   std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere
 
   /// The trace's table has jobs, besides the replicas of services in front of them.

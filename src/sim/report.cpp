@@ -92,6 +92,15 @@ Json recorded_json(const RecordedWaits& recorded) {
           {"avg_bounded_slowdown", recorded.avg_bounded_slowdown}};
 }
 
+// The settings of Slurm's files that changed nothing.
+Json unused_json(const SlurmSite& site) {
+  Json list = Json::array();
+  for (const UnusedSetting& setting : site.unused) {
+    list.push_back({{"file", setting.file}, {"line", setting.line}, {"key", setting.key}, {"value", setting.value}});
+  }
+  return list;
+}
+
 Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
                    const Execution& execution) {
   Json policies = Json::array();
@@ -126,6 +135,7 @@ Json manifest_json(const Scenario& scenario, const ReplayInput& input, const std
                    {"policies", policies},
                    {"warnings", report_warnings(input, runs)},
                    {"execution", execution_json(execution, scenario.threads, scenario.out)}});
+  if (!input.slurm.files().empty()) manifest["slurm"] = {{"unused", unused_json(input.slurm)}};
   if (input.recorded) manifest["recorded"] = recorded_json(*input.recorded);
   for (const MissingPolicy& missing : execution.missing) {
     manifest["missing"].push_back({{"policy", missing.policy}, {"why", missing.why}});
@@ -441,6 +451,9 @@ Result<void> write_files(OutputFolder& folder, const std::vector<std::pair<std::
 std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs) {
   std::vector<std::string> lines = left_out_lines(input.trace.report);
   for (std::string& line : input.conditions.all_notes()) lines.push_back(std::move(line));
+  for (const auto& more : {input.slurm.unused_lines(), input.slurm.notes}) {
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
   for (std::string& line : outside_vcs_lines(input.cluster, input.jobs_outside_vcs)) lines.push_back(std::move(line));
   for (const PolicyRun& run : runs) {
     if (!run.power) continue;

@@ -27,6 +27,8 @@ struct Scenario {
   bool drop_bad_rows = false;
   bool backlog = false;               ///< keep jobs that had not ended when the log was written
   std::string qos;                    ///< priorities by quality of service, as QosWeights takes them
+  std::string slurm_conf;             ///< slurm.conf of the cluster, as read_slurm_conf() takes it; empty: none
+  std::string slurm_qos;              ///< the table of its QOS, as read_slurm_qos() takes it; empty: none
   std::string cluster;                ///< NAME, FILE, NODESxGPUS or GPUS; empty: what the trace states
   std::vector<std::string> policies;  ///< each as parse_policies() takes it
   std::string backfill = "none";      ///< for policies that name none: as parse_backfill() takes it, or "none"

@@ -15,6 +15,7 @@
 #include "src/policies/backfill/backfill.hpp"
 #include "src/sim/manifest.hpp"
 #include "src/world/cluster_reader.hpp"
+#include "src/world/slurm_site.hpp"
 #include "traces/core/input_file.hpp"
 #include "traces/core/trace_reader.hpp"
 
@@ -127,6 +128,9 @@ class Planner {
     if (!checked) return Unexpected{checked.error()};
     std::vector<std::string> names = files_of(run.conditions);
     names.push_back(cluster_without_added(run.cluster));
+    const auto site = read_slurm_site(run.slurm_conf, run.slurm_qos);
+    if (!site) return Unexpected{site.error()};
+    for (std::string& file : site->files()) names.push_back(std::move(file));
     names.insert(names.end(), checked->begin(), checked->end());
     for (const std::string& file : existing_files(names)) {
       if (auto done = add_file(file, contents); !done) return done;

@@ -194,7 +194,7 @@ class WorkerPool {
     const auto point = plan_->sweep.point(group.points.back());
     if (!point) return Unexpected{point.error()};
     const InputRequest request = input_request(point->run);
-    auto trace = read_trace(request.trace, request.reading);
+    auto trace = read_requested_trace(request);
     if (trace) {
       traces_.emplace(group.trace, *std::move(trace));
       return true;

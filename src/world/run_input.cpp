@@ -31,6 +31,31 @@ std::uint32_t count_outside_vcs(const JobTable& jobs, const Cluster& cluster) {
   return outside;
 }
 
+// What --cluster or the trace names, "+8x8" behind it, or the nodes of slurm.conf.
+Result<Cluster> cluster_of(const InputRequest& request, const TraceReport& report, SlurmSite& site,
+                           const InputFieldNames& names) {
+  if (request.cluster.empty() && site.conf && site.conf->cluster) {
+    const SlurmCluster& described = *site.conf->cluster;
+    for (const std::string& note : described.notes) site.notes.push_back(request.slurm_conf + ": " + note);
+    return described.cluster;
+  }
+  const std::string text = cluster_text(request, report);
+  if (text.empty()) {
+    const bool by_slurm = !request.slurm_conf.empty();
+    return Unexpected{Error{.message = "not given, and " +
+                                       (request.trace.empty() ? "there is no trace that states it"
+                                                              : request.trace + " does not state its machine") +
+                                       (by_slurm ? ", nor has " + request.slurm_conf + " lines NodeName" : "") +
+                                       "; expected NAME, FILE, NODESxGPUS (352x8) or GPUS",
+                            .field = names.cluster}};
+  }
+  auto cluster = parse_cluster(text);
+  if (cluster) return cluster;
+  Error error = cluster.error();
+  if (error.file.empty()) error.field = names.cluster;
+  return Unexpected{std::move(error)};
+}
+
 Unexpected unknown_placement(const std::string& given, const std::string& field) {
   const std::vector<std::string> known = placement_words();
   return Unexpected{Error{
@@ -46,6 +71,15 @@ std::vector<std::string> placement_words() {
   return words;
 }
 
+Result<Trace> read_requested_trace(const InputRequest& request) {
+  if (request.slurm_qos.empty()) return read_trace(request.trace, request.reading);
+  const auto site = read_slurm_site("", request.slurm_qos);
+  if (!site) return Unexpected{site.error()};
+  ReadOptions reading = request.reading;
+  reading.qos = site->qos_weights();
+  return read_trace(request.trace, reading);
+}
+
 Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& names) {
   if (request.placement != count_placement && !placement_from_name(request.placement)) {
     return unknown_placement(request.placement, names.placement);
@@ -56,7 +90,7 @@ Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& 
     none.jobs = *JobTableBuilder().build();
     return fit_input(request, std::move(none), names);
   }
-  auto trace = read_trace(request.trace, request.reading);
+  auto trace = read_requested_trace(request);
   if (!trace) return Unexpected{trace.error()};
   return fit_input(request, *std::move(trace), names);
 }
@@ -80,20 +114,12 @@ Result<RunInput> fit_input(const InputRequest& request, Trace trace, const Input
     if (!rule) return unknown_placement(request.placement, names.placement);
     input.placement = *rule;
   }
-  const std::string text = cluster_text(request, trace.report);
-  if (text.empty()) {
-    return Unexpected{Error{.message = "not given, and " +
-                                       (request.trace.empty() ? "there is no trace that states it"
-                                                              : request.trace + " does not state its machine") +
-                                       "; expected NAME, FILE, NODESxGPUS (352x8) or GPUS",
-                            .field = names.cluster}};
-  }
-  auto cluster = parse_cluster(text);
-  if (!cluster) {
-    Error error = cluster.error();
-    if (error.file.empty()) error.field = names.cluster;
-    return Unexpected{std::move(error)};
-  }
+  auto site = read_slurm_site(request.slurm_conf, request.slurm_qos);
+  if (!site) return Unexpected{site.error()};
+  auto cluster = cluster_of(request, trace.report, *site, names);
+  if (!cluster) return Unexpected{cluster.error()};
+  if (auto done = set_slurm_quotas(*site, *cluster); !done) return Unexpected{done.error()};
+  input.slurm = *std::move(site);
   if (count_only && shares_by_device(*cluster)) {
     return Unexpected{Error{.message = "count makes a number of the GPUs, which cannot be cut or take turns as mig or "
                                        "sharing of the cluster say",

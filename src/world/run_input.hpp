@@ -12,6 +12,7 @@
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/placement.hpp"
 #include "src/world/fit_to_cluster.hpp"
+#include "src/world/slurm_site.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -26,7 +27,9 @@ std::vector<std::string> placement_words();
 struct InputRequest {
   std::string trace;  ///< a file, or "synthetic:NAME"
   ReadOptions reading = {};
-  std::string cluster = {};               ///< as parse_cluster() takes it; empty: what the trace states
+  std::string cluster = {};     ///< as parse_cluster() takes it; empty: that of slurm_conf, or what the trace states
+  std::string slurm_conf = {};  ///< slurm.conf of the cluster; empty: none
+  std::string slurm_qos = {};   ///< the table of its QOS; empty: none
   std::string placement = "consolidate";  ///< one of placement_words()
   Oversize oversize = Oversize::refuse;
   bool has_services = false;  ///< without a trace there are services alone
@@ -44,14 +47,18 @@ struct RunInput {
   Cluster cluster;  ///< pooled already when the placement is "count"
   Placement placement = Placement::consolidate;
   std::uint32_t jobs_outside_vcs = 0;  ///< whose virtual cluster the machines do not have: they may run anywhere
+  SlurmSite slurm = {};                ///< what its files say
 };
+
+/// Reads the trace that is asked for, with the priorities of `slurm_qos`.
+Result<Trace> read_requested_trace(const InputRequest& request);
 
 /// Reads the trace, then the cluster, and makes every job fit. Errors are the user's: a bad trace or cluster, a trace
 /// that does not state its machine when no cluster is given, an unknown placement, a job larger than the cluster, no
 /// jobs left.
 Result<RunInput> load_input(const InputRequest& request, const InputFieldNames& names = {});
 
-/// The same of a trace that was read already, as request.reading says.
+/// The same of a trace that was read already, as read_requested_trace() does.
 Result<RunInput> fit_input(const InputRequest& request, Trace trace, const InputFieldNames& names = {});
 
 }  // namespace gpusched

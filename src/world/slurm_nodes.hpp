@@ -3,24 +3,16 @@
 /// "%N|%P|%c|%m|%G|%T"`.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "gpusched/core/result.hpp"
-#include "gpusched/data/cluster.hpp"
+#include "src/world/slurm_machines.hpp"
 #include "traces/core/input_file.hpp"
 
 namespace gpusched {
 
 /// True when the text begins like the output of one of the two.
 bool looks_like_slurm_nodes(std::string_view head);
-
-/// A cluster, and what its file leaves open or does not fit our model of one.
-struct SlurmCluster {
-  Cluster cluster;
-  std::vector<std::string> notes;
-};
 
 /// Reads either output. Partitions are virtual clusters (scheduling queues); a node of several serves them all. GPUs
 /// and their types are those of Gres; MIG instances become cards that are cut so (mig_layout.hpp), beside whole ones of

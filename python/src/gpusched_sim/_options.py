@@ -9,6 +9,8 @@ from typing import Literal, Mapping, Sequence, TypedDict
 class ReplayOptions(TypedDict, total=False):
     format: str | os.PathLike
     columns: str | os.PathLike
+    slurm_conf: str | os.PathLike
+    slurm_qos: str | os.PathLike
     where: str | os.PathLike
     drop_bad_rows: bool
     backlog: bool

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/world/slurm_conf.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "src/base/field_parser.hpp"
+#include "src/base/letter_case.hpp"
+#include "src/base/name_text.hpp"
+#include "src/base/number_text.hpp"
+#include "src/base/visible_text.hpp"
+#include "src/world/slurm_conf_lines.hpp"
+
+namespace gpusched {
+namespace {
+
+// A key with a value that says what every run does anyway, both in lower case.
+struct Agreement {
+  std::string_view key, value;
+};
+constexpr Agreement agreed_parameters[] = {
+    {"preempttype", "preempt/none"},
+    {"preemptmode", "off"},
+    {"priorityfavorsmall", "no"},
+    {"priorityusageresetperiod", "none"},
+    {"priorityweightassoc", "0"},
+    {"selecttype", "select/cons_tres"},
+    {"grestypes", "gpu"},
+};
+constexpr Agreement agreed_of_partitions[] = {
+    {"state", "up"},           {"maxtime", "infinite"},  {"maxtime", "unlimited"}, {"maxnodes", "infinite"},
+    {"maxnodes", "unlimited"}, {"oversubscribe", "no"},  {"defaulttime", "none"},  {"default", "no"},
+    {"allowgroups", "all"},    {"allowaccounts", "all"}, {"allowqos", "all"},      {"exclusiveuser", "no"},
+    {"hidden", "no"},          {"preemptmode", "off"},   {"rootonly", "no"},       {"gracetime", "0"},
+};
+
+bool agrees(std::span<const Agreement> list, const SlurmPair& pair) {
+  return std::any_of(list.begin(), list.end(), [&](const Agreement& row) {
+    return same_slurm_word(row.key, pair.key) && same_slurm_word(row.value, pair.value);
+  });
+}
+
+Unexpected not_as_expected(const SlurmConfLine& line, const std::string& key, const std::string& what,
+                           const std::string& found) {
+  return Unexpected{Error{.message = "expected " + what + ", found '" + excerpt(found) + "'",
+                          .file = line.file,
+                          .line = line.line,
+                          .field = key}};
+}
+
+Result<void> take_number(const SlurmConfLine& line, const SlurmPair& pair, std::int64_t least, std::int64_t most,
+                         double& into) {
+  const auto number = parse_integer(pair.value);
+  if (!number || *number < least || *number > most) {
+    return not_as_expected(line, pair.key,
+                           "a whole number from " + std::to_string(least) + " to " + std::to_string(most), pair.value);
+  }
+  into = static_cast<double>(*number);
+  return {};
+}
+
+Result<void> take_time(const SlurmConfLine& line, const SlurmPair& pair, Time& into) {
+  const auto time = parse_slurm_span(pair.value);
+  if (!time) {
+    return not_as_expected(
+        line, pair.key, "a time: minutes, hours:minutes:seconds, days-hours or days-hours:minutes:seconds", pair.value);
+  }
+  into = *time;
+  return {};
+}
+
+class ConfInterpreter {
+ public:
+  Result<SlurmConf> interpret(SlurmConfLines found) {
+    conf_.files = std::move(found.files);
+    for (const SlurmConfLine& line : found.lines) {
+      if (auto done = take(line); !done) return Unexpected{done.error()};
+    }
+    if (auto done = describe_partitions(); !done) return Unexpected{done.error()};
+    if (auto done = build_cluster(); !done) return Unexpected{done.error()};
+    return std::move(conf_);
+  }
+
+ private:
+  Result<void> take(const SlurmConfLine& line) {
+    const std::string first = lower_case(line.pairs.front().key);
+    if (first == "nodename") return keep(line, nodes_, node_defaults_);
+    if (first == "partitionname") return keep(line, partitions_, partition_defaults_);
+    if (first == "nodeset") return keep_set(line);
+    const SlurmPair& pair = line.pairs.front();
+    const auto used = take_parameter(line, pair);
+    if (!used) return Unexpected{used.error()};
+    if (!*used) unused(line, pair.key, pair.value);
+    return {};
+  }
+
+  void unused(const SlurmConfLine& line, std::string key, std::string value) {
+    conf_.unused.push_back({line.file, line.line, std::move(key), std::move(value)});
+  }
+
+  // Error, or whether the run uses it.
+  Result<bool> take_parameter(const SlurmConfLine& line, const SlurmPair& pair) {
+    const auto used = [](const Result<void>& done) -> Result<bool> {
+      if (!done) return Unexpected{done.error()};
+      return true;
+    };
+    struct Weight {
+      std::string_view key;
+      double SlurmConf::*member;
+    };
+    constexpr Weight weights[] = {{"priorityweightage", &SlurmConf::weight_age},
+                                  {"priorityweightfairshare", &SlurmConf::weight_fair_share},
+                                  {"priorityweightjobsize", &SlurmConf::weight_size},
+                                  {"priorityweightpartition", &SlurmConf::weight_partition},
+                                  {"priorityweightqos", &SlurmConf::weight_qos}};
+    const std::string key = lower_case(pair.key);
+    constexpr std::int64_t most_weight = 1'000'000'000;  // of the policy slurm
+    for (const Weight& weight : weights) {
+      if (key == weight.key) return used(take_number(line, pair, 0, most_weight, conf_.*weight.member));
+    }
+    if (key == "prioritymaxage") return used(take_time(line, pair, conf_.max_age));
+    if (key == "prioritydecayhalflife") return used(take_time(line, pair, conf_.half_life));
+    if (key == "prioritytype") {
+      return used(take_word(line, pair, "priority/multifactor", "priority/basic", conf_.multifactor));
+    }
+    if (key == "schedulertype") return used(take_word(line, pair, "sched/backfill", "sched/builtin", scheduler_));
+    if (key == "schedulerparameters") return used(take_scheduler_parameters(line, pair));
+    if (key == "priorityflags") return used(take_flags(line, pair));
+    if (key == "accountingstorageenforce") {
+      for (const std::string_view word : split_at(pair.value, ',')) {
+        const std::string rule = lower_case(word);
+        conf_.enforces_limits = conf_.enforces_limits || rule == "limits" || rule == "safe" || rule == "all";
+      }
+      return true;
+    }
+    if (key == "clustername") {
+      name_ = name_text(pair.value);
+      return true;
+    }
+    return agrees(agreed_parameters, pair);
+  }
+
+  static Result<void> take_word(const SlurmConfLine& line, const SlurmPair& pair, std::string_view yes,
+                                std::string_view no, bool& into) {
+    const bool is_yes = same_slurm_word(pair.value, yes);
+    if (!is_yes && !same_slurm_word(pair.value, no)) {
+      return not_as_expected(line, pair.key, std::string(yes) + " or " + std::string(no), pair.value);
+    }
+    into = is_yes;
+    return {};
+  }
+
+  Result<void> take_flags(const SlurmConfLine& line, const SlurmPair& pair) {
+    for (const std::string_view flag : split_at(pair.value, ',')) {
+      if (same_slurm_word(flag, "NO_FAIR_TREE")) {
+        conf_.fair_tree = false;
+      } else if (!flag.empty()) {
+        unused(line, pair.key, std::string(flag));
+      }
+    }
+    return {};
+  }
+
+  Result<void> take_scheduler_parameters(const SlurmConfLine& line, const SlurmPair& pair) {
+    for (const std::string_view word : split_at(pair.value, ',')) {
+      if (word.empty()) continue;
+      const std::size_t equals = std::min(word.find('='), word.size());
+      const std::string name = lower_case(word.substr(0, equals));
+      const SlurmPair one{pair.key + ":" + name,
+                          std::string(equals == word.size() ? std::string_view() : word.substr(equals + 1))};
+      double number = 0;
+      if (name == "bf_window") {
+        if (auto done = take_number(line, one, 1, 43'200, number); !done) return done;
+        conf_.bf_window = from_seconds(60 * number);
+      } else if (name == "bf_max_job_test") {
+        if (auto done = take_number(line, one, 1, 1'000'000, conf_.bf_max_job_test); !done) return done;
+      } else if (name == "bf_interval") {
+        if (auto done = take_number(line, one, -1, 10'800, number); !done) return done;
+        loops_ = number >= 0;
+        if (loops_) conf_.bf_interval = from_seconds(number);
+      } else {
+        unused(line, one.key, one.value);
+      }
+    }
+    return {};
+  }
+
+  // A description with the defaults so far in front, or more defaults.
+  static Result<void> keep(const SlurmConfLine& line, std::vector<SlurmConfLine>& into,
+                           std::vector<SlurmPair>& defaults) {
+    if (same_slurm_word(line.pairs.front().value, "DEFAULT")) {
+      defaults.insert(defaults.end(), line.pairs.begin() + 1, line.pairs.end());
+      return {};
+    }
+    SlurmConfLine whole = line;
+    whole.pairs.insert(whole.pairs.begin() + 1, defaults.begin(), defaults.end());
+    into.push_back(std::move(whole));
+    return {};
+  }
+
+  Result<void> keep_set(const SlurmConfLine& line) {
+    const std::string* const nodes = line.find("Nodes");
+    for (const SlurmPair& pair : line.pairs) {
+      if (!same_slurm_word(pair.key, "NodeSet") && !same_slurm_word(pair.key, "Nodes")) {
+        unused(line, "NodeSet:" + pair.key, pair.value);
+      }
+    }
+    if (nodes != nullptr) sets_[line.pairs.front().value] = *nodes;
+    return {};
+  }
+
+  Result<void> describe_partitions() {
+    conf_.backfills = scheduler_ && loops_;
+    std::set<double> tiers;
+    for (const SlurmConfLine& line : partitions_) {
+      SlurmPartition partition{
+          .name = name_text(line.pairs.front().value), .qos = {}, .file = line.file, .line = line.line};
+      for (const SlurmPair& pair : line.pairs) {
+        const std::string key = lower_case(pair.key);
+        Result<void> done;
+        if (key == "priorityjobfactor") done = take_number(line, pair, 0, 65'533, partition.job_factor);
+        if (key == "prioritytier") done = take_number(line, pair, 0, 65'533, partition.tier);
+        if (!done) return done;
+        if (key == "qos") partition.qos = pair.value;
+        const bool used = key == "priorityjobfactor" || key == "prioritytier" || key == "qos" || key == "nodes" ||
+                          key == "partitionname";
+        if (!used && !agrees(agreed_of_partitions, pair)) unused(line, "PartitionName:" + pair.key, pair.value);
+      }
+      tiers.insert(partition.tier);
+      conf_.partitions.push_back(std::move(partition));
+    }
+    if (tiers.size() < 2) return {};
+    for (const SlurmConfLine& line : partitions_) {
+      if (const std::string* tier = line.find("PriorityTier")) unused(line, "PartitionName:PriorityTier", *tier);
+    }
+    return {};
+  }
+
+  // The partitions of each node, by its name.
+  Result<std::map<std::string, std::vector<std::string>>> partitions_of_nodes(
+      const std::vector<std::string>& known) const {
+    std::map<std::string, std::vector<std::string>> partitions;
+    for (const std::string& name : known) partitions[name];
+    for (const SlurmConfLine& line : partitions_) {
+      const std::string* const nodes = line.find("Nodes");
+      if (nodes == nullptr || nodes->empty()) continue;
+      const bool has_all = same_slurm_word(*nodes, "ALL");
+      auto listed = has_all ? Result<std::vector<std::string>>(known) : hosts_of(*nodes);
+      if (!listed) return not_as_expected(line, "Nodes", "ALL or a list like node[01-16]", *nodes);
+      for (const std::string& host : *listed) {
+        const auto place = partitions.find(host);
+        if (place == partitions.end()) return not_as_expected(line, "Nodes", "nodes of the NodeName lines", host);
+        place->second.push_back(line.pairs.front().value);
+      }
+    }
+    return partitions;
+  }
+
+  // The names of a list, in which sets of nodes may stand.
+  [[nodiscard]] Result<std::vector<std::string>> hosts_of(const std::string& list) const {
+    auto names = slurm_host_names(list);
+    if (!names) return names;
+    std::vector<std::string> hosts;
+    for (std::string& name : *names) {
+      const auto set = sets_.find(name);
+      if (set == sets_.end()) {
+        hosts.push_back(std::move(name));
+        continue;
+      }
+      const auto of_set = slurm_host_names(set->second);
+      if (!of_set) return of_set;
+      hosts.insert(hosts.end(), of_set->begin(), of_set->end());
+    }
+    return hosts;
+  }
+
+  Result<void> build_cluster() {
+    if (nodes_.empty()) return {};
+    std::vector<std::string> names;
+    std::vector<std::vector<std::string>> names_of_line;
+    for (const SlurmConfLine& line : nodes_) {
+      const std::string& list = line.pairs.front().value;
+      auto hosts = slurm_host_names(list);
+      if (!hosts) return not_as_expected(line, "NodeName", "names like node[01-16]", list);
+      names.insert(names.end(), hosts->begin(), hosts->end());
+      names_of_line.push_back(*std::move(hosts));
+    }
+    const auto partitions = partitions_of_nodes(names);
+    if (!partitions) return Unexpected{partitions.error()};
+    SlurmClusterBuilder builder(false);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      SlurmMachine machine;
+      if (auto done = describe_machine(nodes_[i], machine); !done) return done;
+      for (const std::string& name : names_of_line[i]) {
+        machine.name = name_text(name);
+        machine.partitions.clear();
+        for (const std::string& partition : partitions->at(name)) machine.partitions.push_back(name_text(partition));
+        if (auto wrong = builder.add(machine)) {
+          wrong->file = nodes_[i].file;
+          wrong->line = nodes_[i].line;
+          return Unexpected{*std::move(wrong)};
+        }
+      }
+    }
+    conf_.cluster = builder.finish();
+    conf_.cluster->cluster.name = name_;
+    if (!conf_.cluster->cluster.nodes.empty()) return {};
+    return not_as_expected(nodes_.front(), "NodeName", "some node in service that a PartitionName line has", "none");
+  }
+
+  Result<void> describe_machine(const SlurmConfLine& line, SlurmMachine& machine) {
+    std::map<std::string, double> counts;
+    constexpr std::string_view counted_keys[] = {"cpus",           "boards",         "sockets",    "socketsperboard",
+                                                 "corespersocket", "threadspercore", "realmemory", "memspeclimit"};
+    for (const SlurmPair& pair : line.pairs) {
+      const std::string key = lower_case(pair.key);
+      if (std::find(std::begin(counted_keys), std::end(counted_keys), key) != std::end(counted_keys)) {
+        if (auto done = take_number(line, pair, 0, most_of_a_machine, counts[key]); !done) return done;
+      } else if (key == "gres") {
+        machine.gres = pair.value;
+      } else if (key == "state") {
+        if (!same_slurm_word(pair.value, "UNKNOWN")) machine.state = pair.value;  // slurmctld finds out
+      } else if (key != "nodename") {
+        unused(line, "NodeName:" + pair.key, pair.value);
+      }
+    }
+    const auto count = [&](const char* key, double otherwise) {
+      const auto place = counts.find(key);
+      return place == counts.end() ? otherwise : place->second;
+    };
+    const double sockets = count("sockets", count("boards", 1) * count("socketsperboard", 1));
+    const double product = sockets * count("corespersocket", 1) * count("threadspercore", 1);
+    const bool says_cores = counts.contains("sockets") || counts.contains("socketsperboard") ||
+                            counts.contains("corespersocket") || counts.contains("threadspercore");
+    const double cores = count("cpus", says_cores ? product : -1);
+    if (cores > static_cast<double>(most_of_a_machine)) {
+      return not_as_expected(line, "NodeName", "a machine of at most a thousand million CPUs",
+                             line.pairs.front().value);
+    }
+    machine.cores = static_cast<std::int64_t>(cores);
+    const double memory = count("realmemory", -1);
+    machine.memory_mib = static_cast<std::int64_t>(memory < 0 ? -1 : std::max(memory - count("memspeclimit", 0), 0.0));
+    return {};
+  }
+
+  SlurmConf conf_;
+  std::string name_ = "slurm.conf";
+  bool scheduler_ = true, loops_ = true;  // of SchedulerType and bf_interval
+  std::vector<SlurmConfLine> nodes_, partitions_;
+  std::vector<SlurmPair> node_defaults_, partition_defaults_;
+  std::map<std::string, std::string> sets_;
+};
+
+}  // namespace
+
+Result<SlurmConf> read_slurm_conf(const std::string& path) {
+  auto lines = read_slurm_conf_lines(path);
+  if (!lines) return Unexpected{lines.error()};
+  return ConfInterpreter().interpret(*std::move(lines));
+}
+
+}  // namespace gpusched

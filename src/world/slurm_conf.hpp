@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// SlurmConf: what of a slurm.conf a run uses, and which of its settings it does not. Meanings and defaults are those
+/// of slurm.conf(5).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/core/types.hpp"
+#include "src/world/slurm_machines.hpp"
+
+namespace gpusched {
+
+/// A setting of a file of Slurm that changes nothing in a run.
+struct UnusedSetting {
+  std::string file;
+  std::uint64_t line = 0;
+  std::string key;    ///< "SlurmUser", "PartitionName:MaxTime", "SchedulerParameters:defer", "normal:MaxWall"
+  std::string value;  ///< as written
+};
+
+/// A PartitionName line: a virtual cluster.
+struct SlurmPartition {
+  std::string name;
+  double job_factor = 1;  ///< PriorityJobFactor
+  double tier = 1;        ///< PriorityTier
+  std::string qos;        ///< the partition's own QOS, whose limits are those of the partition; empty: none
+  std::string file;       ///< where it is described
+  std::uint64_t line = 0;
+};
+
+/// The settings of one cluster.
+struct SlurmConf {
+  bool multifactor = false;      ///< PriorityType is priority/multifactor, not priority/basic: first in, first out
+  double weight_age = 0;         ///< PriorityWeightAge
+  double weight_fair_share = 0;  ///< PriorityWeightFairshare
+  double weight_size = 0;        ///< PriorityWeightJobSize
+  double weight_partition = 0;   ///< PriorityWeightPartition
+  double weight_qos = 0;         ///< PriorityWeightQOS
+  Time max_age = whole_seconds(7 * 86'400);    ///< PriorityMaxAge
+  Time half_life = whole_seconds(7 * 86'400);  ///< PriorityDecayHalfLife; 0: usage does not decay
+  bool fair_tree = true;                       ///< PriorityFlags lacks NO_FAIR_TREE
+  bool backfills = true;                       ///< SchedulerType is sched/backfill and bf_interval is not -1
+  Time bf_window = whole_seconds(86'400);      ///< SchedulerParameters bf_window
+  double bf_max_job_test = 500;                ///< SchedulerParameters bf_max_job_test
+  Time bf_interval = whole_seconds(30);        ///< SchedulerParameters bf_interval
+  bool enforces_limits = false;                ///< AccountingStorageEnforce has limits, safe or all
+  std::vector<SlurmPartition> partitions;
+  std::optional<SlurmCluster> cluster;  ///< of the NodeName lines; none without such lines
+  std::vector<UnusedSetting> unused;
+  std::vector<std::string> files;  ///< that were read
+};
+
+/// Reads the file and those that it includes. A node's cores and memory are unlimited where it does not say them; nodes
+/// that no partition has, or whose State is down, drained, failing or future, are left out. Errors carry file, line and
+/// key.
+Result<SlurmConf> read_slurm_conf(const std::string& path);
+
+}  // namespace gpusched

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// SlurmSite: how a Slurm cluster is configured, from slurm.conf and the table of its QOS, and what a run takes of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpusched/core/result.hpp"
+#include "gpusched/data/cluster.hpp"
+#include "src/world/slurm_conf.hpp"
+#include "src/world/slurm_qos.hpp"
+
+namespace gpusched {
+
+/// Either file may be missing.
+struct SlurmSite {
+  std::optional<SlurmConf> conf = {};
+  std::optional<SlurmQosTable> qos = {};
+  std::vector<UnusedSetting> unused = {};  ///< of both files, in their order
+  std::vector<std::string> notes = {};     ///< what a user should know besides
+
+  /// The priorities of QOS as QosWeights takes them; empty without their table.
+  [[nodiscard]] std::string qos_weights() const;
+  /// The files that were read.
+  [[nodiscard]] std::vector<std::string> files() const;
+  /// A line a file that has settings which are not used, by key: "slurm.conf: 2 settings not used: ...".
+  [[nodiscard]] std::vector<std::string> unused_lines() const;
+};
+
+/// Reads the two; a name that is empty is not read.
+Result<SlurmSite> read_slurm_site(const std::string& conf, const std::string& qos);
+
+/// Sets the limits that hold for every policy: where limits are enforced (AccountingStorageEnforce), the GPUs that the
+/// QOS of a partition gives all its jobs together (GrpTRES=gres/gpu) become the quota of its virtual cluster
+/// (slurm.schedmd.com/qos.html, "Partition QOS"; resource_limits.html). Other limits of that kind are added to those
+/// that are not used. Error: a partition names a QOS that the table does not have.
+Result<void> set_slurm_quotas(SlurmSite& site, Cluster& cluster);
+
+}  // namespace gpusched

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays of a cluster as its slurm.conf describes it.
+#include "src/sim/slurm_parameters.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "src/sim/replay.hpp"
+#include "src/sim/report.hpp"
+#include "src/sim/scenario.hpp"
+#include "tests/support/files.hpp"
+
+namespace gpusched {
+namespace {
+
+using test::TempFolder;
+
+const std::string header = "job_id,submit_s,work_s,tasks,gpu_milli_per_task,vc\n";
+const std::string cluster_lines =
+    "ClusterName=lab\nNodeName=n1 Gres=gpu:8\n"
+    "PartitionName=low Nodes=n1 PriorityJobFactor=1\n"
+    "PartitionName=top Nodes=n1 PriorityJobFactor=4 QOS=few\n";
+
+class SlurmReplay : public testing::Test {
+ protected:
+  Scenario scenario(const std::string& jobs, const std::string& conf, const std::string& policy) {
+    Scenario scenario;
+    scenario.trace = folder_.write("jobs.csv", header + jobs);
+    scenario.slurm_conf = folder_.write("slurm.conf", cluster_lines + conf);
+    scenario.policies = {policy};
+    return scenario;
+  }
+  ReplayInput load(const Scenario& scenario) {
+    auto input = load_replay(scenario, registry_);
+    EXPECT_TRUE(input) << input.error().to_string();
+    return *std::move(input);
+  }
+  // Starts of the jobs, in seconds.
+  std::vector<double> starts(const ReplayInput& input) {
+    ReplayProgress progress;
+    auto runs = run_replay(input, registry_, 1, {.job_files = true}, progress);
+    EXPECT_TRUE(runs) << runs.error().to_string();
+    std::vector<double> starts;
+    for (std::uint32_t i = 0; i < input.trace.jobs.size(); ++i) {
+      starts.push_back(to_seconds(runs->front().engine->view().first_start(JobId{i})));
+    }
+    return starts;
+  }
+
+  TempFolder folder_;
+  PolicyRegistry registry_ = PolicyRegistry::standard();
+};
+
+// All jobs need all 8 GPUs. At 1000 s job b, which waits for 990 s of a greatest age of 3600 s, has
+// 1000 x 990 / 3600 + 500 x 1/4 = 275 + 125 = 400, and c 1000 x 630 / 3600 + 500 = 175 + 500 = 675: c is first. With a
+// weight of partitions of 100, b has 275 + 25 = 300 and c 175 + 100 = 275: b is first. (priority_multifactor.html)
+TEST_F(SlurmReplay, TakesThePrioritiesOfTheFile) {
+  const std::string jobs = "a,0,1000,8,1000,low\nb,10,1000,8,1000,low\nc,370,1000,8,1000,top\n";
+  const std::string common = "PriorityWeightAge=1000\nPriorityMaxAge=1:00:00\nPriorityType=priority/";
+  using Starts = std::vector<double>;
+  const auto with = [&](const std::string& rest) { return starts(load(scenario(jobs, common + rest, "slurm"))); };
+  EXPECT_EQ(with("multifactor\nPriorityWeightPartition=500\n"), (Starts{0, 2000, 1000}));
+  EXPECT_EQ(with("multifactor\nPriorityWeightPartition=100\n"), (Starts{0, 1000, 2000}));
+  EXPECT_EQ(with("basic\nPriorityWeightPartition=500\n"), (Starts{0, 1000, 2000})) << "first in, first out";
+}
+
+// c, of 2 GPUs and 100 s, ends before a does and delays nobody: sched/backfill starts it at once.
+TEST_F(SlurmReplay, BackfillsAsTheSchedulerType) {
+  const std::string jobs = "a,0,1000,6,1000,low\nb,10,1000,8,1000,low\nc,20,100,2,1000,low\n";
+  const ReplayInput backfilled = load(scenario(jobs, "SchedulerParameters=bf_interval=1\n", "slurm"));
+  EXPECT_EQ(backfilled.specs.front().text.substr(0, 10), "slurm+easy");
+  EXPECT_EQ(starts(backfilled), (std::vector<double>{0, 1000, 20}));
+  EXPECT_EQ(starts(load(scenario(jobs, "SchedulerType=sched/builtin\n", "slurm"))),
+            (std::vector<double>{0, 1000, 2000}));
+  EXPECT_EQ(starts(load(scenario(jobs, "", "slurm+none"))), (std::vector<double>{0, 1000, 2000}));
+}
+
+TEST_F(SlurmReplay, WhatIsWrittenWithThePolicyStays) {
+  const ReplayInput input = load(scenario(
+      "a,0,1,1,1000,low\n", "PriorityType=priority/multifactor\nPriorityWeightAge=7\n", "slurm{weight_age=3}"));
+  const auto& given = input.specs.front().given;
+  EXPECT_EQ(std::get<double>(given.at("weight_age")), 3);
+  EXPECT_EQ(std::get<double>(given.at("weight_size")), 0);
+}
+
+// top may hold 3 GPUs at once: of its jobs of 2 GPUs one runs at a time, under any policy.
+TEST_F(SlurmReplay, LimitsPartitionsUnderAnyPolicy) {
+  const std::string jobs = "a,0,100,2,1000,top\nb,0,100,2,1000,top\nc,0,100,2,1000,low\n";
+  for (const std::string policy : {"fifo", "sjf", "slurm", "fifo+easy"}) {
+    Scenario limited = scenario(jobs, "AccountingStorageEnforce=limits\n", policy);
+    limited.slurm_qos = folder_.write("qos.txt", "Name|Priority|GrpTRES\nfew|1|gres/gpu=3\n");
+    EXPECT_EQ(starts(load(limited)), (std::vector<double>{0, 100, 0})) << policy;
+  }
+}
+
+TEST_F(SlurmReplay, TellsWhatIsNotUsed) {
+  Scenario asked = scenario("a,0,1,1,1000,low\n", "SlurmUser=slurm\nPreemptMode=REQUEUE\n", "fifo");
+  const ReplayInput input = load(asked);
+  const auto lines = report_warnings(input, {});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines.front().ends_with("slurm.conf: 3 settings not used: SlurmUser, PreemptMode, PartitionName:QOS"))
+      << lines.front();
+  ASSERT_EQ(input.files.size(), 1u);
+  const std::string json = json_report(asked, input, {}, {});
+  EXPECT_NE(json.find("\"value\": \"REQUEUE\""), std::string::npos);
+}
+
+TEST_F(SlurmReplay, PrioritiesOfQosAreGivenOnce) {
+  Scenario asked = scenario("a,0,1,1,1000,low\n", "", "fifo");
+  asked.qos = "a=1";
+  asked.slurm_qos = "qos.txt";
+  const auto checked = check_scenario(asked);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().field, "trace.slurm_qos");
+}
+
+// The greatest QOS of the table, 40, has no job: that of 10 is a quarter of it.
+TEST(SlurmParameters, ScaleQosByTheirTable) {
+  JobTableBuilder builder;
+  JobRecord record;
+  record.priority = 10;
+  builder.add(record);
+  const auto jobs = builder.build();
+  SlurmSite site;
+  site.conf = SlurmConf{.multifactor = true, .weight_qos = 200};
+  site.qos = SlurmQosTable{.rows = {{.name = "normal", .priority = 10}, {.name = "urgent", .priority = 40}}};
+  std::vector<PolicySpec> specs = *parse_policy_list("slurm");
+  set_slurm_parameters(site, *jobs, false, PolicyRegistry::standard(), specs);
+  EXPECT_EQ(std::get<double>(specs.front().given.at("weight_qos")), 50);
+  EXPECT_EQ(specs.front().text, "slurm");
+}
+
+}  // namespace
+}  // namespace gpusched

@@ -23,8 +23,8 @@ ReferenceCarbon rule_by_length(const std::string& name) {
 
 std::vector<Counterpart> pairs() {
   std::vector<Counterpart> all;
-  for (const std::string name : {"no-wait", "all-wait", "lowest-slot", "lowest-window", "carbon-time", "ecovisor",
-                                 "wait-awhile"}) {
+  for (const std::string name :
+       {"no-wait", "all-wait", "lowest-slot", "lowest-window", "carbon-time", "ecovisor", "wait-awhile"}) {
     all.push_back({.policy = "carbon{rule=" + name + foreseen + one_wait + "}", .rule = rule(name)});
     all.push_back({.policy = "carbon{rule=" + name + foreseen + two_waits + "}", .rule = rule_by_length(name)});
   }
@@ -41,8 +41,7 @@ std::vector<Counterpart> pairs() {
   for (const std::string name : {"all-wait", "carbon-time"}) {
     ReferenceCarbon reserved = rule(name);
     reserved.reserved = 5;
-    all.push_back(
-        {.policy = "carbon{rule=" + name + ",reserved_gpus=5" + foreseen + one_wait + "}", .rule = reserved});
+    all.push_back({.policy = "carbon{rule=" + name + ",reserved_gpus=5" + foreseen + one_wait + "}", .rule = reserved});
   }
   return all;
 }

@@ -127,8 +127,8 @@ struct ReferenceCarbon {
   // The slots in which it runs.
   [[nodiscard]] std::vector<Stretch> stretches(std::int64_t now, std::int64_t length, std::int64_t wait) const {
     const std::int64_t wanted = (length + slot - 1) / slot;
-    std::vector<std::int64_t> slots = rule == "ecovisor" ? below_threshold(now, wanted, wait / slot)
-                                                         : lowest(now, wanted, wanted + wait / slot);
+    std::vector<std::int64_t> slots =
+        rule == "ecovisor" ? below_threshold(now, wanted, wait / slot) : lowest(now, wanted, wanted + wait / slot);
     std::vector<Stretch> plan;
     for (const std::int64_t begin : slots) {
       if (!plan.empty() && plan.back().second == begin) {

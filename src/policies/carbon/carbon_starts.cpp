@@ -81,10 +81,10 @@ void CarbonStarts::plan(const OracleView& view, JobId job) {
 }
 
 Time CarbonStarts::latest_end(const OracleView& view, JobId job, Time length) const {
-  const Time end = view.submit(job) + length;  // if it did not wait
+  const Time end = later_by(view.submit(job), length);  // if it did not wait
   if (options_.deadline == SlackRule::next_workday) return next_workday_deadline(end);
   if (options_.deadline == SlackRule::of_trace && view.deadline(job) != Time::max()) return view.deadline(job);
-  return end + (length < options_.short_below ? options_.short_wait : options_.long_wait);
+  return later_by(end, length < options_.short_below ? options_.short_wait : options_.long_wait);
 }
 
 void CarbonStarts::set_turn(JobId job, Time time) {
@@ -189,7 +189,7 @@ Result<const Signal*> signal_of(const std::string& figure, const PolicyContext& 
   constexpr std::int64_t most = 1'000'000'000'000;  // planned_runs() reckons exactly below
   for (const Signal::Step& step : signal->steps()) {
     if (std::abs(step.micro) < most) continue;
-    return unexpected("policy carbon: expected values of the " + figure + " below 1000000 in --power");
+    return unexpected("policy carbon: expected a " + figure + " below 1000000 in --power");
   }
   return signal;
 }
@@ -201,8 +201,7 @@ Result<AnyPolicy> make_carbon(const PolicyParameters& parameters, const PolicyCo
   const std::string rule = "policy carbon: rule " + parameters.word("rule");
   if (reads_signal(options.rule) && (*signal)->is_empty()) {
     const std::string key = parameters.word("figure") == "price" ? "usd_per_mwh" : "carbon";
-    return unexpected(rule + " reads the " + parameters.word("figure") + "; expected --power FILE with \"" + key +
-                      "\"");
+    return unexpected(rule + " reads a signal; expected --power FILE with \"" + key + "\"");
   }
   if (options.deadline == SlackRule::of_trace && !context.jobs->has_deadlines()) {
     return unexpected("policy carbon: the trace has no deadlines (column deadline)");

@@ -67,9 +67,12 @@ Result<BoundedFigures> reference_figures(const TrainConfig& config, const Cluste
   const auto specs = parse_policies(registry, reference);
   if (!specs) return bad_reference(specs.error().to_string());
   if (specs->size() != 1) return bad_reference("expected one policy, not " + reference);
-  auto policy = make_policy(
-      registry, specs->front(),
-      {.jobs = &window.jobs, .cluster = &cluster, .seed = config.seed, .runtime = config.env.inputs.runtime});
+  auto policy = make_policy(registry, specs->front(),
+                            {.jobs = &window.jobs,
+                             .cluster = &cluster,
+                             .seed = config.seed,
+                             .runtime = config.env.inputs.runtime,
+                             .power = config.env.inputs.power});
   if (!policy) return bad_reference(policy.error().to_string());
   Engine engine(window.jobs, cluster, engine_options(config.env, window), run_inputs(config.env, window));
   if (!run_until_end(engine, *policy, window.end)) {

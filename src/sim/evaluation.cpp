@@ -32,8 +32,11 @@ Result<std::vector<std::uint32_t>> window_starts(const EvaluationWindows& window
 
 Result<void> check_policies(const JobTable& trace, const Cluster& cluster, const EvaluationOptions& options,
                             std::span<const PolicySpec> policies, const PolicyRegistry& registry) {
-  const PolicyContext context{
-      .jobs = &trace, .cluster = &cluster, .seed = options.engine.seed, .runtime = &options.conditions.runtime.model};
+  const PolicyContext context{.jobs = &trace,
+                              .cluster = &cluster,
+                              .seed = options.engine.seed,
+                              .runtime = &options.conditions.runtime.model,
+                              .power = &options.conditions.power.model};
   for (const PolicySpec& spec : policies) {
     auto made = make_policy(registry, contestant_spec(registry, spec, options), context);
     if (!made) return Unexpected{made.error()};

@@ -96,8 +96,10 @@ JobTable complete_trace() {
 Json clairvoyant_json(const PolicyRegistry& registry, const PolicyInfo& policy) {
   const JobTable jobs = complete_trace();
   const Cluster cluster = Cluster::homogeneous(1, 8);
-  const auto made =
-      registry.make({.text = policy.name, .name = policy.name, .given = {}}, {.jobs = &jobs, .cluster = &cluster});
+  PowerModel power;
+  power.places = {{.carbon_g_per_kwh = Signal(1), .usd_per_mwh = Signal(1)}};
+  const auto made = registry.make({.text = policy.name, .name = policy.name, .given = {}},
+                                  {.jobs = &jobs, .cluster = &cluster, .power = &power});
   return made ? Json(made->clairvoyant()) : Json();
 }
 

@@ -117,7 +117,8 @@ PolicyContext context_of(const ReplayInput& input) {
           .cluster = &input.cluster,
           .seed = input.options.seed,
           .past = input.history.past(),
-          .runtime = &input.conditions.runtime.model};
+          .runtime = &input.conditions.runtime.model,
+          .power = &input.conditions.power.model};
 }
 
 // Passes on to the policy's own log, if it keeps one.

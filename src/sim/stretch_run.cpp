@@ -82,7 +82,8 @@ Result<StretchRun> run_stretch(const JobTable& trace, const Cluster& cluster, co
                               .cluster = &cluster,
                               .seed = how.seed,
                               .past = how.past,
-                              .runtime = &options.conditions.runtime.model};
+                              .runtime = &options.conditions.runtime.model,
+                              .power = &options.conditions.power.model};
   auto made = make_policy(registry, contestant_spec(registry, policy, options), context);
   if (!made) return Unexpected{made.error()};
   EngineOptions engine_options = options.engine;

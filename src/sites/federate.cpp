@@ -196,7 +196,8 @@ Result<RouterRun> run_router(const FederateInput& input, const PolicySpec& route
   run.router = router.text;
   for (SiteId site = 0; site < input.sites.clusters.size(); ++site) {
     const Cluster& cluster = input.sites.clusters[site];
-    const PolicyContext context{.jobs = &jobs, .cluster = &cluster, .seed = input.options.seed};
+    const PolicyContext context{
+        .jobs = &jobs, .cluster = &cluster, .seed = input.options.seed, .power = &input.sites.powers[site]};
     auto policy = make_policy(registry, input.policy, context);
     if (!policy) return Unexpected{in_option("policy", policy.error())};
     run.clairvoyant = policy->clairvoyant();

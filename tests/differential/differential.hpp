@@ -16,6 +16,7 @@
 #include "tests/differential/random_cases.hpp"
 #include "tests/differential/reference_simulator.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/changing_signals.hpp"
 
 namespace gpusched::test {
 
@@ -42,7 +43,7 @@ inline std::vector<ReferenceJob> reference_jobs(const std::vector<Row>& rows) {
 inline AnyPolicy make_policy(const std::string& text, const std::string& backfill, const JobTable& jobs,
                              const Cluster& cluster) {
   const PolicyRegistry registry = PolicyRegistry::standard();
-  const PolicyContext context{.jobs = &jobs, .cluster = &cluster};
+  const PolicyContext context{.jobs = &jobs, .cluster = &cluster, .power = &signals_of_tests()};
   const auto specs = parse_policy_list(text);
   RC_ASSERT(specs.has_value());
   if (backfill.empty()) {

@@ -19,6 +19,7 @@ namespace {
 // What no differential test sets, and what checks it instead.
 const std::map<std::string, std::string> other_tests_of{
     {"noise_sigma", "duration_estimator_test.cpp: its errors are draws"},
+    {"forecast_sigma", "carbon_starts_test.cpp: its errors are draws"},
     {"seed", "evaluation_test.cpp: it chooses draws"},
     {"quantile", "duration_estimator_test.cpp: a regression"},
     {"percentage_of_nodes_to_score", "k8s_test.cpp: the reference looks at every node"},

@@ -6,6 +6,7 @@
 
 #include "gpusched/engine/engine.hpp"
 #include "tests/fuzz/fuzz_targets.hpp"
+#include "tests/support/changing_signals.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -51,7 +52,7 @@ Cluster small_cluster() {
 void run(const JobTable& jobs, const Cluster& cluster, const EngineOptions& options, const PolicyMaker& make,
          const RunInputs& inputs = {}) {
   constexpr int most_instants = 100;  // jobs may take turns for ever
-  auto policy = make({.jobs = &jobs, .cluster = &cluster, .seed = 1});
+  auto policy = make({.jobs = &jobs, .cluster = &cluster, .seed = 1, .power = &signals_of_tests()});
   if (!policy) return;
   Engine engine(jobs, cluster, options, inputs);
   Decision decision = engine.decision();

@@ -11,6 +11,7 @@
 #include "tests/differential/check_many.hpp"
 #include "tests/policies/policy_support.hpp"
 #include "tests/policies/random_world.hpp"
+#include "tests/support/changing_signals.hpp"
 
 namespace gpusched::test {
 
@@ -51,6 +52,10 @@ inline std::vector<Contestant> contestants() {
                            "gavel{objective=fifo,round_s=7,reset_s=0}",
                            "allox{window_jobs=2}",
                            "sjf{best_speed=true}",
+                           "carbon{rule=lowest-slot,forecast=perfect,wait_h=0.01,short_h=0}",
+                           "carbon{rule=wait-awhile,forecast=noisy,wait_h=0.01,short_h=0}",
+                           "carbon{rule=ecovisor,figure=price,wait_h=0.01,short_h=0,skip=false}",
+                           "carbon{rule=all-wait,wait_h=0.01,short_h=0,reserved_gpus=3}",
                            "tiresias{promote_knob=2,queue_limits_gpu_s=[50,200]}",
                            "agenda{mode=preempt,heuristic=las}"}) {
     all.push_back({form});
@@ -73,7 +78,7 @@ inline WorldKind kind_for(const std::string& policy) {
 inline Result<AnyPolicy> make(const Contestant& contestant, const JobTable& jobs, const Cluster& cluster) {
   const auto specs = parse_policy_list(contestant.policy);
   if (!specs) return Unexpected{specs.error()};
-  const PolicyContext context{.jobs = &jobs, .cluster = &cluster, .seed = 1};
+  const PolicyContext context{.jobs = &jobs, .cluster = &cluster, .seed = 1, .power = &signals_of_tests()};
   if (contestant.backfill.empty()) return registry().make(specs->front(), context);
   const auto backfill = parse_backfill(contestant.backfill);
   if (!backfill) return Unexpected{backfill.error()};

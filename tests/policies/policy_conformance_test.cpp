@@ -15,6 +15,7 @@
 #include "tests/differential/random_cases.hpp"
 #include "tests/policies/policy_support.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/changing_signals.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -28,7 +29,7 @@ struct Trial {
 
   static AnyPolicy make(const PolicyInfo& info, const JobTable& jobs, const Cluster& cluster) {
     const PolicySpec spec{.text = info.name, .name = info.name, .given = {}};
-    auto policy = registry().make(spec, {.jobs = &jobs, .cluster = &cluster, .seed = 1});
+    auto policy = registry().make(spec, {.jobs = &jobs, .cluster = &cluster, .seed = 1, .power = &signals_of_tests()});
     if (!policy) RC_DISCARD(policy.error().to_string());  // a trace that lacks what it needs, such as one of no jobs
     return *std::move(policy);
   }

@@ -10,6 +10,7 @@
 
 #include "src/policies/seam/registry.hpp"
 #include "tests/program/run_support.hpp"
+#include "tests/support/changing_signals.hpp"
 
 namespace gpusched::test {
 
@@ -27,7 +28,7 @@ inline const PolicyRegistry& registry() {
 inline Result<AnyPolicy> make(const std::string& text, const JobTable& jobs, const Cluster& cluster) {
   const auto specs = parse_policy_list(text);
   if (!specs) return Unexpected{specs.error()};
-  return registry().make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1});
+  return registry().make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1, .power = &signals_of_tests()});
 }
 
 inline Spans run_policy(const std::string& text, const JobTable& jobs, const Cluster& cluster) {

@@ -237,6 +237,7 @@ std::uint64_t pairs_served(const Contestant& contestant, const JobTable& jobs, c
 // Why a job may overtake its like; nothing: it may not.
 std::string_view why_places_do_not_decide(const std::string& policy, const std::string& backfill) {
   if (policy == "as-recorded") return "jobs start when the record says";
+  if (policy.starts_with("carbon")) return "each job has a plan of its own";
   if (policy.starts_with("allox") || policy.starts_with("gavel")) return "a job may wait for faster machines";
   if (policy.starts_with("agenda") || policy.starts_with("rl:")) return "equals go by when they began to wait";
   if (backfill == "conservative") return "a reservation that still holds is kept";

@@ -26,6 +26,7 @@
 #include "tests/policies/contestants.hpp"
 #include "tests/policies/policy_support.hpp"
 #include "tests/policies/random_world.hpp"
+#include "tests/support/changing_signals.hpp"
 #include "tests/support/random_runs.hpp"
 
 namespace gpusched::test {
@@ -43,6 +44,7 @@ struct World {
   StageModel stages = {};
   /// By family, the speed on each GPU type by name; none: all run at the reference rate.
   std::map<std::string, std::map<std::string, RatePpm>> speeds = {};
+  PowerModel power = changing_signals();  ///< what policies read of it
 };
 
 /// Another guise of a world.
@@ -132,7 +134,8 @@ World in_guise(const Guise& guise, const World& world) {
               .jobs = table_in(guise, world.jobs),
               .options = world.options,
               .stages = world.stages,
-              .speeds = world.speeds};
+              .speeds = world.speeds,
+              .power = changing_signals(guise.shift)};
   PreemptionCost& cost = other.options.preemption;
   cost = {.checkpoint = guise.length(cost.checkpoint),
           .restart = guise.length(cost.restart),
@@ -204,7 +207,8 @@ Result<AnyPolicy> make_for(const Contestant& contestant, const World& world, con
   const auto specs = parse_policy_list(contestant.policy);
   if (!specs) return Unexpected{specs.error()};
   const PolicySpec spec = scaled(specs->front(), (*registry().find(specs->front().name))->parameters, scale);
-  const PolicyContext context{.jobs = &world.jobs, .cluster = &world.cluster, .seed = 1, .runtime = &runtime};
+  const PolicyContext context{
+      .jobs = &world.jobs, .cluster = &world.cluster, .seed = 1, .runtime = &runtime, .power = &world.power};
   if (contestant.backfill.empty()) return registry().make(spec, context);
   auto backfill = parse_backfill(contestant.backfill);
   if (!backfill) return Unexpected{backfill.error()};

@@ -15,6 +15,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "gpusched/data/power_model.hpp"
 #include "gpusched/data/runtime_model.hpp"
 #include "gpusched/policy/past_jobs.hpp"
 #include "gpusched/policy/policy.hpp"
@@ -65,6 +66,9 @@ struct PolicyContext {
   std::string spec_name = {};  ///< the policy as written, which holds the folder of `rl:DIR`; set by the registry
   PastJobs past = {};          ///< what predictions know before the run; borrowed for the call
   const RuntimeModel* runtime = nullptr;  ///< borrowed for the policy's life; null: all jobs run at the reference rate
+  /// Signals and draws of the run, borrowed for the policy's life; null: unknown. Of a signal's future a policy may
+  /// know what a Forecast tells.
+  const PowerModel* power = nullptr;
   /// Where policies that hold others find them, borrowed for the policy's life; set by the registry.
   const PolicyRegistry* registry = nullptr;
 };

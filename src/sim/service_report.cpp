@@ -45,6 +45,9 @@ Json services_json(const std::vector<ServiceFigures>& services) {
   Json all = Json::object();
   for (const ServiceFigures& service : services) {
     const RequestCounts& requests = service.requests;
+    const auto token = [&](double TokenFigures::*figure) {
+      return service.tokens ? Json((*service.tokens).*figure) : Json(nullptr);
+    };
     Json one = {{"injected", requests.injected},
                 {"completed", requests.completed},
                 {"dropped", requests.dropped},
@@ -56,6 +59,10 @@ Json services_json(const std::vector<ServiceFigures>& services) {
                 {"p95_latency_s", service.p95_latency_s},
                 {"p99_latency_s", service.p99_latency_s},
                 {"mean_wait_s", service.mean_wait_s},
+                {"mean_first_token_s", token(&TokenFigures::mean_first_token_s)},
+                {"p99_first_token_s", token(&TokenFigures::p99_first_token_s)},
+                {"mean_per_token_s", token(&TokenFigures::mean_per_token_s)},
+                {"p99_per_token_s", token(&TokenFigures::p99_per_token_s)},
                 {"slo_attainment", service.slo_attainment ? Json(*service.slo_attainment) : Json(nullptr)},
                 {"slo_kept", service.kept ? Json(*service.kept) : Json(nullptr)},
                 {"cold_starts", service.starts.cold},
@@ -94,10 +101,10 @@ std::string services_csv(const std::vector<ServiceFigures>& services) {
 }
 
 std::string requests_csv(const Engine& engine) {
-  std::string text = "service,request,arrival_s,start_s,end_s,outcome,replica,retries\n";
+  std::string text = "service,request,arrival_s,start_s,first_token_s,end_s,outcome,replica,retries\n";
   const ServiceModel& model = engine.services().model();
   for (std::uint32_t i = 0; i < model.services.size(); ++i) {
-    const detail::RequestQueue& queue = engine.services().requests(i);
+    const RequestLedger& queue = engine.services().requests(i);
     text.reserve(text.size() + queue.records().size() * 64);
     for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
       const RequestRecord& record = queue.records()[request];
@@ -106,6 +113,8 @@ std::string requests_csv(const Engine& engine) {
       append_seconds(text += ',', queue.arrival(request));
       text += ',';
       if (record.start != Time::max()) append_seconds(text, record.start);
+      text += ',';
+      if (record.first_token != Time::max()) append_seconds(text, record.first_token);
       text += ',';
       if (record.end != Time::max()) append_seconds(text, record.end);
       text += ',';

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -18,12 +19,13 @@ Unexpected bad_cell(std::string_view field, std::string message) {
 }
 
 // The columns, each by the names that it may have.
-enum LogColumn : std::size_t { date, seconds, prompt, output, service, column_count };
+enum LogColumn : std::size_t { date, seconds, prompt, output, service, session, column_count };
 constexpr std::array<std::array<std::string_view, 2>, column_count> log_columns{{{"TIMESTAMP", "TIMESTAMP"},
                                                                                  {"arrival_s", "arrival_s"},
                                                                                  {"prompt_tokens", "ContextTokens"},
                                                                                  {"output_tokens", "GeneratedTokens"},
-                                                                                 {"service_s", "service_s"}}};
+                                                                                 {"service_s", "service_s"},
+                                                                                 {"session", "session"}}};
 
 class LogRows {
  public:
@@ -37,6 +39,9 @@ class LogRows {
     if (auto done = read_tokens(cells, prompt, request.prompt_tokens); !done) return done;
     if (auto done = read_tokens(cells, output, request.output_tokens); !done) return done;
     if (auto done = read_service(cells, request); !done) return done;
+    if (has(session))
+      request.session =
+          sessions_.try_emplace(std::string(trim(cells[places_[session]])), sessions_.size()).first->second;
     log_.requests.push_back(request);
     return {};
   }
@@ -44,6 +49,7 @@ class LogRows {
   RequestLog take() && {
     log_.has_service_times = has(service);
     log_.has_tokens = has(prompt) && has(output);
+    log_.has_sessions = has(session);
     return std::move(log_);
   }
 
@@ -112,6 +118,7 @@ class LogRows {
   std::array<std::size_t, column_count> places_{};
   std::array<std::string_view, column_count> names_{};
   Time first_ = Time::max();
+  std::map<std::string, std::uint64_t> sessions_;  // numbered as they come
   RequestLog log_;
 };
 

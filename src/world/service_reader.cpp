@@ -12,6 +12,7 @@
 #include "gpusched/engine/cluster_state.hpp"
 #include "src/base/json_fields.hpp"
 #include "src/base/number_text.hpp"
+#include "src/world/llm_engine_reader.hpp"
 #include "src/world/request_arrivals.hpp"
 #include "src/world/service_rules.hpp"
 #include "traces/core/job_records.hpp"
@@ -39,6 +40,12 @@ struct ServedBy {
 constexpr std::array<NamedValue<LostRequests>, 2> lost_names{
     {{"retry", LostRequests::retry}, {"drop", LostRequests::drop}}};
 
+constexpr std::array<NamedValue<bool>, 2> queue_names{{{"service", false}, {"replica", true}}};
+constexpr std::array<NamedValue<RoutingRule>, 4> router_names{{{"least-loaded", RoutingRule::least_loaded},
+                                                               {"round-robin", RoutingRule::round_robin},
+                                                               {"random", RoutingRule::random},
+                                                               {"session", RoutingRule::session}}};
+
 class ServiceReader {
  public:
   ServiceReader(JsonFields& fields, const std::string& file, const Rng& rng)
@@ -51,15 +58,17 @@ class ServiceReader {
     if (fields_.good() && row.name.empty()) fields_.refuse("name", "a name");
     spec.name = row.name;
     read_seconds(fields_, "begin_s", spec.begin);
+    if (auto done = read_replica(); !done || !fields_.good()) return done;
     read_served();
     fields_.read("at_once", spec.at_once, 1, 1'000'000);
+    if (spec.llm) take_engine();
     if (!spec.batches.empty() && spec.at_once > 1) fields_.fail("at_once", "expected none beside batch_s");
     double timeout_s = 0;
     fields_.read_above_zero("timeout_s", timeout_s, longest_service_s);
     if (fields_.has("timeout_s")) spec.timeout = from_seconds(timeout_s);
     fields_.read_word("lost", spec.lost, lost_names);
     read_promise();
-    read_replica();
+    read_router();
     fields_.read_object("start", [&](JsonFields& start) {
       read_seconds(start, "cold_s", spec.cold_start);
       spec.warm_start = spec.cold_start;
@@ -86,6 +95,7 @@ class ServiceReader {
   }
 
   void read_served() {
+    if (spec.llm) return;
     fields_.require("serves");
     fields_.read_object("serves", [&](JsonFields& own) {
       int ways = 0;
@@ -128,17 +138,43 @@ class ServiceReader {
     if (!fields_.has("promise")) return;
     fields_.read_object("promise", [&](JsonFields& own) {
       LatencyPromise promise;
-      double within_s = 0;
-      own.require("within_s");
-      own.read_above_zero("within_s", within_s, longest_service_s);
+      if (!spec.llm || !(own.has("first_token_s") || own.has("per_token_s"))) own.require("within_s");
+      const auto read = [&](const char* key, Time& within) {
+        double within_s = 0;
+        own.read_above_zero(key, within_s, longest_service_s);
+        if (own.has(key)) within = from_seconds(within_s);
+      };
+      read("within_s", promise.within);
+      for (const char* key : {"first_token_s", "per_token_s"}) {
+        if (own.has(key) && !spec.llm) own.fail(key, "expected none, as replicas have no llm");
+      }
+      read("first_token_s", promise.first_token);
+      read("per_token_s", promise.per_token);
       own.read("part", promise.part, 1e-6, 1 - 1e-9);
-      promise.within = from_seconds(within_s);
       spec.promise = promise;
     });
   }
 
-  void read_replica() {
+  void read_router() {
+    bool own_queues = false;
+    fields_.read_word("queue", own_queues, queue_names);
+    if (own_queues) spec.routing = RoutingRule::least_loaded;
+    if (fields_.has("router") && !own_queues) fields_.fail("router", "expected none, as \"queue\" is not \"replica\"");
+    fields_.read_word("router", spec.routing, router_names);
+    spec.router_seed = rng_.split("router").next();
+  }
+
+  // The engine says how requests are served.
+  void take_engine() {
+    for (const char* key : {"serves", "at_once"}) {
+      if (fields_.has(key)) fields_.fail(key, "expected none beside replica/llm");
+    }
+    spec.at_once = static_cast<std::uint32_t>(spec.llm->limits.sequences);
+  }
+
+  Result<void> read_replica() {
     fields_.require("replica");
+    Result<void> done;
     fields_.read_object("replica", [&](JsonFields& own) {
       double gpus = 1, cpus = 0, memory_gib = 0;
       own.read("tasks", row.shape.tasks, 1, 1'000'000);
@@ -153,11 +189,15 @@ class ServiceReader {
       row.shape.gpu_milli_per_task = static_cast<MilliGpu>(milli);
       row.shape.cpu_milli_per_task = std::llround(cpus * 1000);
       row.shape.memory_mib_per_task = std::llround(memory_gib * 1024);
+      if (!own.has("llm")) return;
+      own.read_object("llm",
+                      [&](JsonFields& llm) { done = read_llm_engine(llm, file_, row.shape.tasks * gpus, spec.llm); });
     });
     fields_.read("user", row.user);
     fields_.read("vc", row.vc);
     fields_.read("family", row.family);
     fields_.read("priority", row.priority, -2'147'483'648.0, 2'147'483'647.0);
+    return done;
   }
 
   Result<void> read_requests() {
@@ -174,8 +214,25 @@ class ServiceReader {
     if (served_.kind == Kind::tokens && !log_.has_tokens) {
       fields_.fail("serves/output_token_s", "expected a log with prompt_tokens and output_tokens");
     }
-    draw_service();
+    if (spec.routing == RoutingRule::session && !log_.has_sessions) {
+      fields_.fail("router", "expected a log with a column session");
+    }
+    if (spec.llm) {
+      read_alone_times();
+    } else {
+      draw_service();
+    }
     return {};
+  }
+
+  void read_alone_times() {
+    std::string why =
+        log_.has_tokens ? refuse_llm_requests(spec) : "expected a log with prompt_tokens and output_tokens";
+    if (why.empty()) {
+      alone_ = llm_alone_times(spec);
+    } else {
+      fields_.fail("replica/llm", std::move(why));
+    }
   }
 
   void draw_service() {
@@ -196,6 +253,7 @@ class ServiceReader {
     if (served_.kind == Kind::fixed || served_.kind == Kind::exponential) return served_.base_s;
     if (served_.kind == Kind::batches) return to_seconds(spec.batches.front());
     double sum = 0;
+    for (const LlmAloneTimes& alone : alone_) sum += alone.all_s;
     for (const ServiceRequest& request : spec.requests) sum += to_seconds(request.work);
     return sum / static_cast<double>(spec.requests.size());
   }
@@ -210,24 +268,43 @@ class ServiceReader {
   // The time of service that the promised part of the requests needs if nobody waits.
   void check_promise() {
     if (!spec.promise || !fields_.good() || !row.family.empty()) return;  // a family may be faster than the reference
+    if (spec.llm) return check_engine();
     double needed_s = served_.base_s;
     if (served_.kind == ServedBy::Kind::exponential) needed_s = -served_.base_s * std::log1p(-spec.promise->part);
     if (served_.kind == ServedBy::Kind::batches) {
       needed_s = to_seconds(*std::min_element(spec.batches.begin(), spec.batches.end()));
     }
-    if (served_.kind == ServedBy::Kind::tokens || served_.kind == ServedBy::Kind::logged) needed_s = quantile_s();
-    if (needed_s <= to_seconds(spec.promise->within)) return;
-    fields_.fail("promise/within_s", "expected at least the " + formatted("%.4g", needed_s) +
-                                         " s in which a replica serves that part of the requests when nobody waits");
+    if (served_.kind == ServedBy::Kind::tokens || served_.kind == ServedBy::Kind::logged)
+      needed_s = quantile_s(works_s());
+    check_time("within_s", needed_s, spec.promise->within);
+  }
+  void check_engine() {
+    const auto check = [&](const char* key, double LlmAloneTimes::*time, Time promised) {
+      std::vector<double> times_s;
+      for (const LlmAloneTimes& alone : alone_) times_s.push_back(alone.*time);
+      // A step is rounded to a microsecond.
+      if (promised != Time::max()) check_time(key, quantile_s(std::move(times_s)), promised + Time{1});
+    };
+    check("within_s", &LlmAloneTimes::all_s, spec.promise->within);
+    check("first_token_s", &LlmAloneTimes::first_token_s, spec.promise->first_token);
+    check("per_token_s", &LlmAloneTimes::per_token_s, spec.promise->per_token);
+  }
+  void check_time(const std::string& key, double needed_s, Time promised) {
+    if (needed_s <= to_seconds(promised)) return;
+    fields_.fail("promise/" + key, "expected at least the " + formatted("%.4g", needed_s) +
+                                       " s in which a replica serves that part of the requests when nobody waits");
   }
 
-  [[nodiscard]] double quantile_s() const {
-    std::vector<Time> works;
-    for (const ServiceRequest& request : spec.requests) works.push_back(request.work);
-    const auto count = static_cast<double>(works.size());
+  [[nodiscard]] double quantile_s(std::vector<double> times_s) const {
+    const auto count = static_cast<double>(times_s.size());
     const auto at = static_cast<std::size_t>(std::max(std::ceil(spec.promise->part * count) - 1, 0.0));
-    std::nth_element(works.begin(), works.begin() + static_cast<std::ptrdiff_t>(at), works.end());
-    return to_seconds(works[at]);
+    std::nth_element(times_s.begin(), times_s.begin() + static_cast<std::ptrdiff_t>(at), times_s.end());
+    return times_s[at];
+  }
+  [[nodiscard]] std::vector<double> works_s() const {
+    std::vector<double> works_s;
+    for (const ServiceRequest& request : spec.requests) works_s.push_back(to_seconds(request.work));
+    return works_s;
   }
 
   JsonFields& fields_;
@@ -235,6 +312,7 @@ class ServiceReader {
   Rng rng_;
   ServedBy served_;
   RequestLog log_;
+  std::vector<LlmAloneTimes> alone_;  // by request, of an LLM engine
 };
 
 struct ServicesOfFile {
@@ -351,6 +429,10 @@ std::vector<std::string> files_of_services(const std::string& path) {
         files.push_back(path_from(path, requests[key].get<std::string>()));
       }
     }
+    if (!service.contains("replica") || !service["replica"].is_object()) continue;
+    const Json& replica = service["replica"];
+    if (!replica.contains("llm")) continue;
+    for (std::string& name : files_of_llm_engine(replica["llm"], path)) files.push_back(std::move(name));
   }
   return files;
 }

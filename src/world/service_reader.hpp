@@ -21,13 +21,15 @@ namespace gpusched {
 ///    "serves": {"seconds": 0.2} or {"mean_s": 0.2} or {"batch_s": [0.1, 0.15], "delay_s": 0.01} or
 ///              {"base_s": 0.1, "prompt_token_s": 0.0001, "output_token_s": 0.02} or {"logged": true},
 ///    "at_once": 1, "timeout_s": 30, "lost": "retry", "promise": {"part": 0.99, "within_s": 1},
+///    "queue": "service" or "replica", "router": "least-loaded", "round-robin", "random" or "session",
 ///    "replica": {"tasks": 1, "gpus": 1, "cpus": 4, "memory_gib": 16, "gpu_type": "A100@24GiB"},
 ///    "least": 1, "most": 4, "autoscaler": {"rule": "hpa", "target": 0.7},
 ///    "start": {"cold_s": 60, "warm_s": 5, "keep_warm_s": 600},
 ///    "user": "web", "vc": "", "priority": 10, "family": ""}
 /// A log is csv: TIMESTAMP (a date), ContextTokens, GeneratedTokens as Azure's; or arrival_s and, if one likes,
-/// prompt_tokens, output_tokens, service_s. Its first request comes when the service begins. A path is taken from the
-/// folder of the file that names it.
+/// prompt_tokens, output_tokens, service_s, session. With "llm" in the replica (read_llm_engine()) there is no "serves"
+/// and no "at_once", and a promise may hold "first_token_s" and "per_token_s". A log's first request comes when the
+/// service begins. A path is taken from the folder of the file that names it.
 ///
 /// Where `jobs` has no replicas yet, they are added as its first rows, "NAME:0" on. `seed` draws arrivals and service
 /// times. Errors: file, line, field or JSON path and what was expected; a promise that the time of service alone
@@ -45,6 +47,7 @@ struct RequestLog {
   std::vector<ServiceRequest> requests;
   bool has_service_times = false;  ///< ServiceRequest::work is that of the log
   bool has_tokens = false;         ///< it tells both numbers of tokens
+  bool has_sessions = false;       ///< it tells whose session a request belongs to
 };
 /// From csv, as above. Errors: a column is missing, a time is before the one above it, a number is negative.
 Result<RequestLog> request_log_from_csv(std::string_view text, const std::string& file);

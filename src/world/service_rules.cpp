@@ -65,12 +65,13 @@ Autoscaler request_rate_of(JsonFields& fields, const ReplicaLimits& limits, cons
 
 Autoscaler erlang_of(JsonFields& fields, const ReplicaLimits& limits, const ServiceSpec& service) {
   QueueTargetOptions options{.limits = limits, .service_s = service.mean_service_s};
-  if (!service.promise) {
+  if (!service.promise || service.promise->within == Time::max()) {
     fields.fail("rule", "expected a promise of the service with erlang");
   } else {
     options.target = {.within_s = to_seconds(service.promise->within), .quantile = service.promise->part};
   }
   if (!service.batches.empty()) fields.fail("rule", "expected another rule than erlang with batch_s");
+  if (service.llm) fields.fail("rule", "expected another rule than erlang with replica/llm");
   options.at_once = static_cast<std::int32_t>(service.at_once);
   read_span(fields, "window_s", options.window);
   read_span(fields, "down_window_s", options.down_window);

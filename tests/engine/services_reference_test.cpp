@@ -113,7 +113,7 @@ TEST(ServicesReference, RequestsReplicasAndJobsAreThoseOfTheSlowSimulation) {
       ASSERT_EQ(engine.end(JobId{jobs.replicas() + j}), whole_seconds(slow.job_ends[j])) << seed << " job " << j;
     }
     for (std::uint32_t i = 0; i < services; ++i) {
-      const detail::RequestQueue& queue = engine.services().requests(i);
+      const RequestLedger& queue = engine.services().requests(i);
       ASSERT_EQ(engine.services().closed(i), whole_seconds(slow.closed[i])) << seed;
       for (std::uint32_t k = 0; k < queue.records().size(); ++k) {
         const RequestRecord& own = queue.records()[k];

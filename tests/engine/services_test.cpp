@@ -68,7 +68,7 @@ struct ServedRun {
   }
   [[nodiscard]] bool log_is_empty() const { return events.empty(); }
 
-  [[nodiscard]] const detail::RequestQueue& queue(std::uint32_t service = 0) const {
+  [[nodiscard]] const RequestLedger& queue(std::uint32_t service = 0) const {
     return engine.services().requests(service);
   }
   [[nodiscard]] std::vector<double> ends() const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gpusched/core/types.hpp"
+#include "gpusched/data/rate.hpp"
 #include "gpusched/serving/llm_step_times.hpp"
 
 namespace gpusched {
@@ -48,6 +49,12 @@ struct LlmOutcome {
   Time last_token{};             ///< likewise
   std::int32_t preemptions = 0;  ///< times that its cache was given up
   std::int32_t replica = -1;     ///< the caller's number of the replica
+};
+
+/// The begin of a request's first step.
+struct LlmBegin {
+  std::uint64_t id = 0;  ///< the caller's, of the request
+  Time at{};             ///< when
 };
 
 /// Sums of a replica's life: submitted = completed + returned + running + waiting.
@@ -94,7 +101,7 @@ class LlmReplica {
   /// When it wants to be advanced next; Time::max(): it has nothing to do.
   [[nodiscard]] Time next_time() const {
     if (stepping_) return step_end();
-    return has_work() ? wake_ : Time::max();
+    return has_work() && rate_ > 0 ? wake_ : Time::max();
   }
   /// Ends and begins steps until `now`, that of `now` included.
   void advance(Time now) {
@@ -105,13 +112,24 @@ class LlmReplica {
         clock_ = wake_;
         clock_ps_ = 0;
       }
-      if (has_work()) begin_step();
+      if (has_work() && rate_ > 0) begin_step();
     }
+  }
+  /// Its speed from the next step on: a step takes its time divided by that; 0: it begins none. Precondition: it was
+  /// advanced to `now`.
+  void set_rate(RatePpm rate, Time now) {
+    if (rate_ == 0) wake_ = now;
+    rate_ = rate;
   }
   /// Those answered since clear_done(), by time.
   [[nodiscard]] std::span<const LlmOutcome> done() const { return done_; }
-  /// Forgets them.
-  void clear_done() { done_.clear(); }
+  /// Those of which a first step began since then, by time.
+  [[nodiscard]] std::span<const LlmBegin> begun() const { return begun_ids_; }
+  /// Forgets both.
+  void clear_done() {
+    done_.clear();
+    begun_ids_.clear();
+  }
 
   /// Ends at once (the replica ends or fails): all its requests, those that run first, each in order; their cache is
   /// gone.
@@ -154,9 +172,15 @@ class LlmReplica {
   [[nodiscard]] bool has_work() const { return !running_.empty() || !waiting_.empty(); }  ///< requests are here
   [[nodiscard]] std::int64_t running() const { return static_cast<std::int64_t>(running_.size()); }  ///< sequences
   [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(waiting_.size()); }  ///< preempted, too
-  [[nodiscard]] std::int64_t free_blocks() const { return free_blocks_; }                            ///< of the cache
-  [[nodiscard]] const LlmCounts& counts() const { return counts_; }                                  ///< sums
-  [[nodiscard]] const LlmLimits& limits() const { return limits_; }                                  ///< as given
+  /// Sequences of which something was computed: those that run, and those preempted, which wait first. O(preempted).
+  [[nodiscard]] std::int64_t in_work() const {
+    const auto fresh =
+        std::find_if(waiting_.begin(), waiting_.end(), [&](auto at) { return !sequences_[at].was_scheduled; });
+    return running() + (fresh - waiting_.begin());
+  }
+  [[nodiscard]] std::int64_t free_blocks() const { return free_blocks_; }  ///< of the cache
+  [[nodiscard]] const LlmCounts& counts() const { return counts_; }        ///< sums
+  [[nodiscard]] const LlmLimits& limits() const { return limits_; }        ///< as given
 
   /// Whether blocks are conserved, requests are, none is idle with work, and no limit is exceeded. O(requests).
   [[nodiscard]] bool consistent() const {
@@ -171,7 +195,7 @@ class LlmReplica {
     }
     return blocks + free_blocks_ == limits_.kv_blocks && free_blocks_ >= 0 && running() <= limits_.sequences &&
            counts_.submitted == counts_.completed + counts_.returned + running() + waiting() &&
-           (stepping_ || has_work() == (next_time() != Time::max()));
+           (stepping_ || rate_ == 0 || has_work() == (next_time() != Time::max()));
   }
 
  private:
@@ -233,7 +257,8 @@ class LlmReplica {
     if (counts_.preemptions == preempted_before) admit(left);
     counts_.tokens += step_.tokens();
     ++counts_.steps;
-    const std::int64_t ps = std::llround(times_->step_us(step_) * ps_a_us) + clock_ps_;
+    const double slower = static_cast<double>(reference_rate) / rate_;
+    const std::int64_t ps = std::llround(times_->step_us(step_) * ps_a_us * slower) + clock_ps_;
     clock_ = clock_ + Time{ps / ps_a_us};
     clock_ps_ = ps % ps_a_us;
     stepping_ = true;
@@ -264,8 +289,11 @@ class LlmReplica {
       if (!reserve(sequence, count)) break;
       waiting_.pop_front();
       running_.push_back(at);
-      if (!sequence.was_scheduled) sequence.scheduled = begun_;
-      sequence.was_scheduled = true;
+      if (!sequence.was_scheduled) {
+        sequence.scheduled = begun_;
+        sequence.was_scheduled = true;
+        begun_ids_.push_back({sequence.request.id, begun_});
+      }
       compute(sequence, count);
       left -= count;
     }
@@ -325,9 +353,11 @@ class LlmReplica {
   bool stepping_ = false;
   Time clock_{}, begun_{}, wake_{};  // the end of the present step or of the last one; its begin; the begin of the next
   std::int64_t clock_ps_ = 0;
+  RatePpm rate_ = reference_rate;
   LlmStep step_;
   LlmCounts counts_;
   std::vector<LlmOutcome> done_;
+  std::vector<LlmBegin> begun_ids_;
 };
 
 }  // namespace gpusched

@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "gpusched/core/rng.hpp"
 #include "gpusched/core/types.hpp"
 
 namespace gpusched {
@@ -19,13 +20,15 @@ enum class RoutingRule : std::uint8_t {
   round_robin,   ///< a queue a replica; to the next one by number
   session,       ///< a queue a replica; to where the session's last request went while that one takes requests, else as
                  ///< least_loaded
+  random,        ///< a queue a replica; to any, each as likely
 };
 
 /// The memory of a rule. A value.
 class RequestRouter {
  public:
-  /// By `rule`; shared_queue chooses as least_loaded where a choice is needed at all.
-  explicit RequestRouter(RoutingRule rule = RoutingRule::shared_queue) : rule_(rule) {}
+  /// By `rule`; shared_queue chooses as least_loaded where a choice is needed at all. `seed`: of random.
+  explicit RequestRouter(RoutingRule rule = RoutingRule::shared_queue, std::uint64_t seed = 0)
+      : rule_(rule), rng_(seed) {}
   /// As given.
   [[nodiscard]] RoutingRule rule() const { return rule_; }
 
@@ -38,6 +41,7 @@ class RequestRouter {
       const auto next = std::upper_bound(replicas.begin(), replicas.end(), last_);
       return last_ = next == replicas.end() ? replicas.front() : *next;
     }
+    if (rule_ == RoutingRule::random) return replicas[rng_.below(replicas.size())];
     if (rule_ == RoutingRule::session) {
       const auto known = sessions_.find(session);
       if (known != sessions_.end() && std::binary_search(replicas.begin(), replicas.end(), known->second)) {
@@ -58,6 +62,7 @@ class RequestRouter {
 
  private:
   RoutingRule rule_;
+  Rng rng_;
   std::int32_t last_ = -1;
   std::unordered_map<std::uint64_t, std::int32_t> sessions_;  // looked up alone, never in its own order
 };

@@ -11,6 +11,9 @@
 
 #include "gpusched/core/types.hpp"
 #include "gpusched/serving/autoscaler.hpp"
+#include "gpusched/serving/llm_replica.hpp"
+#include "gpusched/serving/llm_step_times.hpp"
+#include "gpusched/serving/request_router.hpp"
 
 namespace gpusched {
 
@@ -24,6 +27,7 @@ struct ServiceRequest {
   Time work{};     ///< how long it is served at the reference rate; not used where requests are batched
   std::uint32_t prompt_tokens = 0;  ///< of a log that tells them
   std::uint32_t output_tokens = 0;  ///< likewise; no scheduler sees them
+  std::uint64_t session = 0;        ///< likewise, for a router
 };
 
 /// What becomes of the requests in service on a replica that a node takes with it, or that a policy preempts.
@@ -32,10 +36,18 @@ enum class LostRequests : std::uint8_t {
   drop,   ///< they are gone
 };
 
-/// A promise of latency: that part of the requests is answered within a time of their arrival.
+/// A promise of latency: that part of the requests is answered within each of these times; Time::max(): any.
 struct LatencyPromise {
-  double part = 0.99;  ///< in (0, 1)
-  Time within{};       ///< above 0
+  double part = 0.99;              ///< in (0, 1)
+  Time within = Time::max();       ///< of arrival, above 0
+  Time first_token = Time::max();  ///< from arrival to the first token
+  Time per_token = Time::max();    ///< mean from the first token to the last for each after the first
+};
+
+/// A replica that is an LLM engine, at the reference rate.
+struct LlmEngine {
+  LlmLimits limits;    ///< of its steps and its cache
+  LlmStepTimes times;  ///< how long a step takes
 };
 
 /// One service. Its rows in the job table are `most` in sequence, from `first_row` on.
@@ -55,9 +67,24 @@ struct ServiceSpec {
   Time keep_warm{};                         ///< for so long
   Time timeout = Time::max();               ///< a request that waited so long leaves unserved
   LostRequests lost = LostRequests::retry;  ///< what becomes of requests whose replica is gone
-  std::optional<LatencyPromise> promise = {};  ///< if one is given
-  double mean_service_s = 0;                   ///< of a request alone, at the reference rate
+  std::optional<LatencyPromise> promise = {};       ///< if one is given
+  double mean_service_s = 0;                        ///< of a request alone, at the reference rate
+  RoutingRule routing = RoutingRule::shared_queue;  ///< where requests wait, and how they find replicas
+  std::uint64_t router_seed = 0;                    ///< of a router that draws
+  /// Replicas are such engines: at_once is the most sequences, and `work` of requests and batches are not used.
+  std::optional<LlmEngine> llm = {};
 };
+
+/// A request as its engine gets it. Logged tokens of 0 count as 1.
+[[nodiscard]] inline LlmRequest llm_request(const ServiceSpec& service, Time begin, std::uint32_t request) {
+  const ServiceRequest& own = service.requests[request];
+  const auto tokens = [](std::uint32_t logged) { return static_cast<std::int32_t>(std::max(logged, 1u)); };
+  return {.id = request,
+          .arrival = begin + own.arrival,
+          .prompt_tokens = tokens(own.prompt_tokens),
+          .output_tokens = tokens(own.output_tokens),
+          .session = own.session};
+}
 
 /// All of them.
 struct ServiceModel {

@@ -15,18 +15,28 @@
 
 namespace gpusched {
 
+/// Of the answered requests of LLM engines, with the tokens of the serving that answered. Percentiles as those of
+/// Metrics.
+struct TokenFigures {
+  double mean_first_token_s = 0;  ///< from arrival to the first token
+  double p99_first_token_s = 0;   ///< likewise
+  double mean_per_token_s = 0;    ///< of the requests' means from the first token to the last for each after the first
+  double p99_per_token_s = 0;     ///< likewise; answers of one token are left out
+};
+
 /// Of one service, from its begin until its last request was answered or left. A latency is the time from a request's
 /// arrival to its answer, whatever happened to it meanwhile; percentiles are of the answered ones, as those of Metrics.
 struct ServiceFigures {
-  std::string name;             ///< of the service
-  RequestCounts requests;       ///< what became of them
-  std::uint64_t retries = 0;    ///< how often a request lost its replica and was served again
-  double mean_latency_s = 0;    ///< 0 where none was answered, as the next three
-  double median_latency_s = 0;  ///< 50th percentile
-  double p95_latency_s = 0;     ///< 95th percentile
-  double p99_latency_s = 0;     ///< 99th percentile
-  double mean_wait_s = 0;       ///< from arrival to the begin of the service that answered
-  /// Share of all requests that were answered within the promised time: those that left count as late. Nothing without
+  std::string name;                         ///< of the service
+  RequestCounts requests;                   ///< what became of them
+  std::uint64_t retries = 0;                ///< how often a request lost its replica and was served again
+  double mean_latency_s = 0;                ///< 0 where none was answered, as the next three
+  double median_latency_s = 0;              ///< 50th percentile
+  double p95_latency_s = 0;                 ///< 95th percentile
+  double p99_latency_s = 0;                 ///< 99th percentile
+  double mean_wait_s = 0;                   ///< from arrival to the begin of the service that answered
+  std::optional<TokenFigures> tokens = {};  ///< of LLM engines
+  /// Share of all requests that were answered within the promised times: those that left count as late. Nothing without
   /// a promise.
   std::optional<double> slo_attainment = {};
   std::optional<bool> kept = {};  ///< that share is no less than the promise says
@@ -46,7 +56,7 @@ inline double percentile_s(std::span<std::int64_t> values, double p) {
 }
 
 // Latencies of the answered requests of one service, in microseconds, in order of arrival.
-inline std::vector<std::int64_t> latencies_us(const RequestQueue& queue) {
+inline std::vector<std::int64_t> latencies_us(const RequestLedger& queue) {
   std::vector<std::int64_t> values;
   values.reserve(queue.counts().completed);
   for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
@@ -54,6 +64,49 @@ inline std::vector<std::int64_t> latencies_us(const RequestQueue& queue) {
     if (record.phase == RequestPhase::completed) values.push_back((record.end - queue.arrival(i)).us);
   }
   return values;
+}
+
+// Tokens after the first.
+inline std::int64_t later_tokens(const ServiceSpec& service, std::uint32_t request) {
+  return llm_request(service, {}, request).output_tokens - 1;
+}
+
+// Precondition: the service has a promise.
+inline bool in_time(const RequestLedger& ledger, const ServiceSpec& service, std::uint32_t request) {
+  const RequestRecord& record = ledger.records()[request];
+  const LatencyPromise& promise = *service.promise;
+  if (record.phase != RequestPhase::completed || record.end - ledger.arrival(request) > promise.within) return false;
+  if (!service.llm) return true;
+  if (record.first_token - ledger.arrival(request) > promise.first_token) return false;
+  const WideInt most = WideInt{promise.per_token.us} * later_tokens(service, request);
+  return (record.end - record.first_token).us <= most;
+}
+
+inline double requests_in_time(const RequestLedger& ledger, const ServiceSpec& service) {
+  std::int64_t sum = 0;
+  for (std::uint32_t i = 0; i < ledger.records().size(); ++i) sum += in_time(ledger, service, i) ? 1 : 0;
+  return static_cast<double>(sum);
+}
+
+inline TokenFigures token_figures(const RequestLedger& ledger, const ServiceSpec& service) {
+  std::vector<std::int64_t> firsts, each_ns;
+  double sum_first = 0, sum_each = 0;
+  for (std::uint32_t i = 0; i < ledger.records().size(); ++i) {
+    const RequestRecord& record = ledger.records()[i];
+    if (record.phase != RequestPhase::completed) continue;
+    firsts.push_back((record.first_token - ledger.arrival(i)).us);
+    sum_first += to_seconds({firsts.back()});
+    if (const std::int64_t later = later_tokens(service, i); later > 0) {
+      each_ns.push_back((record.end - record.first_token).us * 1000 / later);
+      sum_each += to_seconds(record.end - record.first_token) / static_cast<double>(later);
+    }
+  }
+  TokenFigures figures;
+  if (!firsts.empty()) figures.mean_first_token_s = sum_first / static_cast<double>(firsts.size());
+  if (!each_ns.empty()) figures.mean_per_token_s = sum_each / static_cast<double>(each_ns.size());
+  figures.p99_first_token_s = percentile_s(firsts, 0.99);
+  figures.p99_per_token_s = percentile_s(each_ns, 0.99) / 1000;
+  return figures;
 }
 
 inline double lower_bound_replica_s(const ServiceSpec& service) {
@@ -73,14 +126,10 @@ inline double lower_bound_replica_s(const ServiceSpec& service) {
   return sum_s;
 }
 
-inline void add_latencies(const RequestQueue& queue, const ServiceSpec& service, ServiceFigures& figures) {
+inline void add_latencies(const RequestLedger& queue, const ServiceSpec& service, ServiceFigures& figures) {
   std::vector<std::int64_t> values = latencies_us(queue);
-  std::int64_t within = 0;
   WideInt sum = 0, waits = 0;
-  for (const std::int64_t value : values) {
-    sum += value;
-    if (service.promise && value <= service.promise->within.us) ++within;
-  }
+  for (const std::int64_t value : values) sum += value;
   for (std::uint32_t i = 0; i < queue.records().size(); ++i) {
     const RequestRecord& record = queue.records()[i];
     figures.retries += record.retries;
@@ -94,8 +143,9 @@ inline void add_latencies(const RequestQueue& queue, const ServiceSpec& service,
   figures.median_latency_s = percentile_s(values, 0.50);
   figures.p95_latency_s = percentile_s(values, 0.95);
   figures.p99_latency_s = percentile_s(values, 0.99);
+  if (service.llm) figures.tokens = token_figures(queue, service);
   if (!service.promise || figures.requests.injected == 0) return;
-  figures.slo_attainment = static_cast<double>(within) / static_cast<double>(figures.requests.injected);
+  figures.slo_attainment = requests_in_time(queue, service) / static_cast<double>(figures.requests.injected);
   figures.kept = *figures.slo_attainment >= service.promise->part;
 }
 
@@ -108,7 +158,7 @@ inline std::vector<ServiceFigures> service_figures(const Engine& engine) {
   const ServiceModel& model = engine.services().model();
   for (std::uint32_t i = 0; i < model.services.size(); ++i) {
     const ServiceSpec& service = model.services[i];
-    const detail::RequestQueue& queue = engine.services().requests(i);
+    const RequestLedger& queue = engine.services().requests(i);
     ServiceFigures figures{.name = service.name, .requests = queue.counts(), .starts = engine.services().starts(i)};
     detail::add_latencies(queue, service, figures);
     detail::WideInt held = 0;
@@ -132,7 +182,7 @@ namespace detail {
 inline double longest_stay_s(const Engine& engine) {
   Time longest{};
   for (std::uint32_t i = 0; i < engine.services().model().services.size(); ++i) {
-    const RequestQueue& queue = engine.services().requests(i);
+    const RequestLedger& queue = engine.services().requests(i);
     for (std::uint32_t request = 0; request < queue.records().size(); ++request) {
       const Time end = queue.records()[request].end;
       if (end != Time::max()) longest = std::max(longest, end - queue.arrival(request));
@@ -160,8 +210,7 @@ inline AllRequests figures_of_all_requests(const Engine& engine) {
     values.insert(values.end(), own.begin(), own.end());
     if (!model.services[i].promise) continue;
     promised += static_cast<double>(engine.services().requests(i).counts().injected);
-    within += static_cast<double>(std::count_if(
-        own.begin(), own.end(), [&](std::int64_t value) { return value <= model.services[i].promise->within.us; }));
+    within += detail::requests_in_time(engine.services().requests(i), model.services[i]);
   }
   if (promised > 0) all.slo_attainment = within / promised;
   all.p99_latency_s = values.empty() ? detail::longest_stay_s(engine) : detail::percentile_s(values, 0.99);

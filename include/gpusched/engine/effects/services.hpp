@@ -11,8 +11,8 @@
 #include "gpusched/data/job_table.hpp"
 #include "gpusched/engine/effects/effect_list.hpp"
 #include "gpusched/engine/job_state.hpp"
-#include "gpusched/serving/request_queue.hpp"
 #include "gpusched/serving/service_model.hpp"
+#include "gpusched/serving/service_requests.hpp"
 
 namespace gpusched {
 
@@ -49,7 +49,7 @@ class Services {
     for (std::uint32_t i = 0; i < model_->services.size(); ++i) {
       const ServiceSpec& spec = model_->services[i];
       const Time begin = origin + spec.begin;
-      runs_.push_back({.queue = RequestQueue(spec, begin),
+      runs_.push_back({.queue = ServiceRequests(spec, begin),
                        .autoscaler = spec.autoscaler,
                        .last_arrival = begin + spec.requests.back().arrival,
                        .ask_at = begin});
@@ -67,7 +67,7 @@ class Services {
   [[nodiscard]] Time asked(JobId job) const { return asked_[index(job)]; }
   [[nodiscard]] const ServiceModel& model() const { return *model_; }
   /// The requests of a service, as far as it was moved.
-  [[nodiscard]] const RequestQueue& requests(std::uint32_t service) const { return runs_[service].queue; }
+  [[nodiscard]] const RequestLedger& requests(std::uint32_t service) const { return runs_[service].queue.ledger(); }
   [[nodiscard]] const ReplicaStarts& starts(std::uint32_t service) const { return runs_[service].starts; }
   /// When the last request of a service was answered or left; Time::max(): not yet.
   [[nodiscard]] Time closed(std::uint32_t service) const { return runs_[service].closed; }
@@ -177,7 +177,7 @@ class Services {
   void react(Kernel& kernel) {
     for (const std::uint32_t row : serving_) {
       Run& run = runs_[replicas_[row].service];
-      RequestQueue& queue = run.queue;
+      ServiceRequests& queue = run.queue;
       const RatePpm rate = kernel.state[JobId{row}].rate;
       if (queue.rate(row_of(JobId{row})) == rate) continue;
       catch_up(kernel, run);
@@ -189,8 +189,8 @@ class Services {
   [[nodiscard]] bool audit(const State& state, JobId job) const {
     if (!is_replica(job)) return true;
     const Replica& replica = replicas_[index(job)];
-    const RequestQueue& queue = runs_[replica.service].queue;
-    if (!queue.counts().add_up()) return false;
+    const ServiceRequests& queue = runs_[replica.service].queue;
+    if (!queue.ledger().counts().add_up()) return false;
     const std::uint32_t row = row_of(job);
     if (!serves(replica)) return replica.phase == Phase::starting && !queue.is_open(row);
     return queue.is_open(row) && queue.rate(row) == state[job].rate;
@@ -211,7 +211,7 @@ class Services {
     Time loaded_left{};  // work left of its run when it serves
   };
   struct Run {
-    RequestQueue queue;
+    ServiceRequests queue;
     Autoscaler autoscaler;
     Time last_arrival{};         // after which the autoscaler is asked no more
     Time ask_at{};               // when it is asked next
@@ -235,12 +235,12 @@ class Services {
   // first replica, or where none is to come.
   [[nodiscard]] static Time next_of(const Run& run) {
     if (run.closed != Time::max()) return Time::max();
-    if (run.queue.over()) return run.queue.now();
+    if (run.queue.ledger().over()) return run.queue.ledger().now();
     const Time next = watches(run) ? run.queue.next_time() : run.last_arrival;
     return std::min({next, run.ask_at, run.look_at});
   }
   [[nodiscard]] static bool watches(const Run& run) {
-    return run.draining > 0 || run.wanted == 0 || run.queue.all_came();
+    return run.draining > 0 || run.wanted == 0 || run.queue.ledger().all_came();
   }
 
   // Its requests up to now, when something of a replica happens; what they bring to replicas is looked at besides.
@@ -265,8 +265,8 @@ class Services {
     for (std::uint32_t row = spec.first_row; run.draining > 0 && row < spec.first_row + spec.most; ++row) {
       if (replicas_[row].phase == Phase::draining && run.queue.busy(row_of(JobId{row})) == 0) stop(kernel, JobId{row});
     }
-    if (run.queue.over()) return close(kernel, service);
-    const bool none = run.wanted == 0 && run.queue.counts().waiting > 0;
+    if (run.queue.ledger().over()) return close(kernel, service);
+    const bool none = run.wanted == 0 && run.queue.ledger().counts().waiting > 0;
     if (run.ask_at <= kernel.state.now || none) ask(kernel, service);
     while (active(spec) < run.wanted && add(kernel, service)) continue;
     while (active(spec) > run.wanted) remove(kernel, service);
@@ -283,11 +283,11 @@ class Services {
     Run& run = runs_[service];
     const ServiceSpec& spec = model_->services[service];
     const std::int32_t ready = count(spec, [](const Replica& replica) { return replica.phase == Phase::ready; });
-    const std::int32_t wanted = run.autoscaler.wanted(run.queue.load(ready, active(spec) - ready));
-    const std::int32_t least = run.queue.counts().waiting + run.queue.counts().served > 0 ? 1 : 0;
+    const std::int32_t wanted = run.autoscaler.wanted(run.queue.ledger().load(ready, active(spec) - ready));
+    const std::int32_t least = run.queue.ledger().counts().waiting + run.queue.ledger().counts().served > 0 ? 1 : 0;
     run.wanted = std::clamp(wanted, least, static_cast<std::int32_t>(spec.most));
     if (run.ask_at > kernel.state.now) return;
-    run.ask_at = run.queue.all_came() ? Time::max() : later_by(run.ask_at, run.autoscaler.period());
+    run.ask_at = run.queue.ledger().all_came() ? Time::max() : later_by(run.ask_at, run.autoscaler.period());
   }
 
   // One replica more, if there may be: one that drains, else the first that is held back.

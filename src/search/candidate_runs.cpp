@@ -111,24 +111,19 @@ Result<CandidateRuns> CandidateRuns::load(const Search& search, const PolicyRegi
   return runs;
 }
 
-PolicyContext CandidateRuns::policy_context() const {
-  return {.jobs = &input_->trace.jobs,
-          .cluster = &input_->cluster,
-          .seed = scenario_.seed,
-          .power = &input_->conditions.power.model};
-}
-
 Result<void> CandidateRuns::check(const std::string& policy) const {
   const auto specs = parse_policies(*registry_, policy);
   if (!specs) return Unexpected{specs.error()};
-  const auto made = make_policy(*registry_, specs->front(), policy_context());
+  const auto made = make_policy(*registry_, specs->front(),
+                                {.jobs = &input_->trace.jobs, .cluster = &input_->cluster, .seed = scenario_.seed});
   if (!made) return Unexpected{made.error()};
   return {};
 }
 
 bool CandidateRuns::clairvoyant(const std::string& policy) const {
   const auto specs = parse_policies(*registry_, policy);
-  const auto made = make_policy(*registry_, specs->front(), policy_context());
+  const auto made = make_policy(*registry_, specs->front(),
+                                {.jobs = &input_->trace.jobs, .cluster = &input_->cluster, .seed = scenario_.seed});
   return made->clairvoyant();
 }
 

@@ -76,7 +76,6 @@ class CandidateRuns {
   Result<void> run_missing(const SweepPlan& plan, const std::atomic<bool>* stop);
   Result<PolicyFigures> figures_of(const SweepPlan& plan, std::size_t policy, std::size_t policies,
                                    std::size_t windows) const;
-  [[nodiscard]] PolicyContext policy_context() const;
 
   const Search* search_;
   const PolicyRegistry* registry_;

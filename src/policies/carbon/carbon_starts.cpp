@@ -11,14 +11,14 @@ namespace gpusched {
 namespace {
 
 // planned_runs() reckons exactly below 100 days.
-constexpr Time longest = whole_seconds(99 * 86'400);
+constexpr Time longest_planned = whole_seconds(99 * 86'400);
 
-bool reads_signal(StartRule rule) { return rule != StartRule::no_wait && rule != StartRule::all_wait; }
+bool reads_a_signal(StartRule rule) { return rule != StartRule::no_wait && rule != StartRule::all_wait; }
 
 }  // namespace
 
 bool CarbonStarts::clairvoyant() const {
-  const bool foresees = reads_signal(options_.rule) && options_.forecast.kind != Forecast::Kind::persistence;
+  const bool foresees = reads_a_signal(options_.rule) && options_.forecast.kind != Forecast::Kind::persistence;
   return foresees || estimator_.clairvoyant();
 }
 
@@ -65,9 +65,9 @@ void CarbonStarts::withdraw(const View& view, JobId job) {
 void CarbonStarts::plan(const OracleView& view, JobId job) {
   Plan& plan = plan_of(job);
   const bool is_replica = index(job) < replicas_;
-  const Time length = std::clamp(estimator_.estimate(view, job), Time{1}, longest);
+  const Time length = std::clamp(estimator_.estimate(view, job), Time{1}, longest_planned);
   if (plan.latest_end == Time::max()) plan.latest_end = latest_end(view, job, length);
-  const Time wait = std::clamp(plan.latest_end - view.now() - length, Time{}, longest);
+  const Time wait = std::clamp(plan.latest_end - view.now() - length, Time{}, longest_planned);
   plan.left = planned_runs(is_replica ? StartRule::no_wait : options_.rule, *signal_, options_.forecast,
                            {.now = view.now(),
                             .wait = wait,
@@ -157,9 +157,9 @@ void CarbonStarts::note_start(const View& view, JobId job) {
 
 namespace {
 
-Time hours(double h) { return from_seconds(3600 * h); }
+Time from_hours(double h) { return from_seconds(3600 * h); }
 
-CarbonStartOptions options_of(const PolicyParameters& parameters, const PolicyContext& context) {
+CarbonStartOptions carbon_options(const PolicyParameters& parameters, const PolicyContext& context) {
   constexpr std::array<NamedValue<Forecast::Kind>, 3> forecasts{{{"persistence", Forecast::Kind::persistence},
                                                                  {"perfect", Forecast::Kind::perfect},
                                                                  {"noisy", Forecast::Kind::noisy}}};
@@ -168,9 +168,9 @@ CarbonStartOptions options_of(const PolicyParameters& parameters, const PolicyCo
                        .sigma = parameters.number("forecast_sigma"),
                        .seed = drawing_seed(parameters.number("seed"), context)},
           .deadline = *value_from_name(slack_rule_names, parameters.word("deadline")),
-          .long_wait = hours(parameters.number("wait_h")),
-          .short_wait = hours(parameters.number("short_wait_h")),
-          .short_below = hours(parameters.number("short_h")),
+          .long_wait = from_hours(parameters.number("wait_h")),
+          .short_wait = from_hours(parameters.number("short_wait_h")),
+          .short_below = from_hours(parameters.number("short_h")),
           .step = from_seconds(parameters.number("step_s")),
           .slot = from_seconds(parameters.number("slot_s")),
           .skip = parameters.flag("skip"),
@@ -178,7 +178,7 @@ CarbonStartOptions options_of(const PolicyParameters& parameters, const PolicyCo
 }
 
 // What the run tells of the figure: of several places, of that of the file's own keys.
-Result<const Signal*> signal_of(const std::string& figure, const PolicyContext& context) {
+Result<const Signal*> carbon_signal(const std::string& figure, const PolicyContext& context) {
   static const Signal none;
   const bool is_price = figure == "price";
   const auto* const places = context.power == nullptr ? nullptr : &context.power->places;
@@ -195,11 +195,11 @@ Result<const Signal*> signal_of(const std::string& figure, const PolicyContext& 
 }
 
 Result<AnyPolicy> make_carbon(const PolicyParameters& parameters, const PolicyContext& context) {
-  const CarbonStartOptions options = options_of(parameters, context);
-  const auto signal = signal_of(parameters.word("figure"), context);
+  const CarbonStartOptions options = carbon_options(parameters, context);
+  const auto signal = carbon_signal(parameters.word("figure"), context);
   if (!signal) return Unexpected{signal.error()};
   const std::string rule = "policy carbon: rule " + parameters.word("rule");
-  if (reads_signal(options.rule) && (*signal)->is_empty()) {
+  if (reads_a_signal(options.rule) && (*signal)->is_empty()) {
     const std::string key = parameters.word("figure") == "price" ? "usd_per_mwh" : "carbon";
     return unexpected(rule + " reads a signal; expected --power FILE with \"" + key + "\"");
   }
@@ -215,7 +215,7 @@ Result<AnyPolicy> make_carbon(const PolicyParameters& parameters, const PolicyCo
 }
 
 template <class T, std::size_t N>
-std::vector<std::string> words_of(const std::array<NamedValue<T>, N>& names) {
+std::vector<std::string> names_in(const std::array<NamedValue<T>, N>& names) {
   std::vector<std::string> words;
   for (const NamedValue<T>& entry : names) words.emplace_back(entry.name);
   return words;
@@ -227,7 +227,7 @@ std::vector<ParameterInfo> carbon_parameters() {
       {.name = "rule",
        .fallback = std::string("carbon-time"),
        .meaning = "when a job that may wait starts",
-       .words = words_of(start_rule_names)},
+       .words = names_in(start_rule_names)},
       {.name = "figure",
        .fallback = std::string("carbon"),
        .meaning = "what the rule reads: carbon intensity or price of electricity",
@@ -243,7 +243,7 @@ std::vector<ParameterInfo> carbon_parameters() {
       {.name = "deadline",
        .fallback = std::string("none"),
        .meaning = "by when a job should end: its wait, the trace's deadline, or 9:00 of the next workday",
-       .words = words_of(slack_rule_names)},
+       .words = names_in(slack_rule_names)},
       {.name = "wait_h", .fallback = 24.0, .meaning = "a job may wait for so long", .most = most_wait_h},
       {.name = "short_wait_h", .fallback = 6.0, .meaning = "the same for short jobs", .most = most_wait_h},
       {.name = "short_h", .fallback = 2.0, .meaning = "jobs estimated to run for less are short", .most = most_wait_h},

@@ -11,6 +11,7 @@
 #include "src/sim/protocols/lwa_protocol.hpp"
 #include "src/sim/protocols/starburst_protocol.hpp"
 #include "src/sim/protocols/zeus_protocol.hpp"
+#include "tests/policies/policy_support.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched {
@@ -47,6 +48,53 @@ TEST(GaiaProtocol, CountsCarbonMoneyAndWaitsByHand) {
   EXPECT_NEAR(later.mean_wait_h, 0.75, 1e-12);
   const GaiaResult spot = run_gaia(two_jobs(), signal, GaiaPolicy::spot_res, 0, {});
   EXPECT_NEAR(spot.cost_usd, 3 * 0.01248, 1e-12);
+}
+
+// The policy `carbon` on a cluster with room for all, of GPUs that draw a watt for each cpu: the same carbon and waits.
+// Jobs of a queue are alike, so that each is as long as their mean, in whole slots, with which GAIA reckons.
+TEST(GaiaProtocol, IsWhatThePolicyDoesWhereThereIsRoom) {
+  std::vector<Signal::Step> steps;
+  for (std::int64_t h = 0; h < 200; ++h) {
+    steps.push_back({whole_seconds(3600 * h), (100 + h * 37 % 91 + h % 24 * 5) * 1'000'000});
+  }
+  const Signal signal(std::move(steps));
+  std::string csv = "arrival_time,length,cpus\n";
+  std::vector<test::Row> rows;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    const std::int64_t length = i % 3 == 0 ? 5400 : 4 * 3600 + 900, arrival = 1235 * i;
+    csv += std::to_string(arrival) + "," + std::to_string(length) + ",1\n";
+    rows.push_back({.submit = arrival, .work = length});
+  }
+  const test::TempFolder folder;
+  const GaiaTrace trace = *read_gaia_jobs(folder.write("jobs.csv", csv));
+  const JobTable jobs = test::table_of(rows);
+  const Cluster cluster = Cluster::pool(64);
+  PowerModel power;
+  power.gpus = {{.load = {.full_w = 1}}};
+  power.kinds = {{}};
+  power.kind_of.assign(cluster.nodes.size(), 0);
+  power.places = {{.carbon_g_per_kwh = signal}};
+  for (const auto& [rule, policy] : {std::pair{"no-wait", GaiaPolicy::no_wait},
+                                     {"lowest-slot", GaiaPolicy::lowest_slot},
+                                     {"lowest-window", GaiaPolicy::lowest_window},
+                                     {"carbon-time", GaiaPolicy::carbon_time},
+                                     {"ecovisor", GaiaPolicy::ecovisor},
+                                     {"wait-awhile", GaiaPolicy::wait_awhile}}) {
+    const auto specs = parse_policy_list("carbon{forecast=perfect,estimate=exact,rule=" + std::string(rule) + "}");
+    auto made = test::registry().make(specs->front(), {.jobs = &jobs, .cluster = &cluster, .power = &power});
+    ASSERT_TRUE(made) << made.error().to_string();
+    Engine engine(jobs, cluster, {}, {.power = &power});
+    ASSERT_TRUE(simulate(engine, *made));
+    const GaiaResult gaia = run_gaia(trace, signal, policy, 0, {});
+    double carbon_g = 0, wait_h = 0;
+    for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+      const JobId job{i};
+      carbon_g += 1000 * engine.power().bill(job).carbon_kg();
+      wait_h += to_seconds(engine.end(job) - jobs.submit(job) - jobs.work(job)) / 3600 / jobs.size();
+    }
+    EXPECT_NEAR(carbon_g, gaia.carbon_g, 1e-6 * gaia.carbon_g) << rule;
+    EXPECT_NEAR(wait_h, gaia.mean_wait_h, 1e-9) << rule;
+  }
 }
 
 TEST(GaiaProtocol, PaysReservedCpusUntilTheLastStart) {

@@ -14,7 +14,7 @@ namespace gpusched {
 namespace {
 
 constexpr std::int64_t most_tokens = 4'000'000;  // of a request: as many sums of steps are kept
-constexpr double most_blocks = 1e12, most_us = 1e9, most_gib = 1e7;
+constexpr double most_blocks = 1e12, longest_us = 1e9, most_memory_gib = 1e7;
 
 class EngineReader {
  public:
@@ -53,12 +53,12 @@ class EngineReader {
   }
   std::int64_t blocks_of_memory(std::int32_t block_tokens, double gpus) {
     double gpu_gib = 0, used = 0.9, weights_gib = 0, token_kib = 0;
-    fields_.read_above_zero("gpu_memory_gib", gpu_gib, most_gib);
+    fields_.read_above_zero("gpu_memory_gib", gpu_gib, most_memory_gib);
     fields_.read_above_zero("memory_used", used, 1);
     fields_.require("weights_gib");
-    fields_.read("weights_gib", weights_gib, 0, most_gib);
+    fields_.read("weights_gib", weights_gib, 0, most_memory_gib);
     fields_.require("kv_kib_per_token");
-    fields_.read_above_zero("kv_kib_per_token", token_kib, most_gib);
+    fields_.read_above_zero("kv_kib_per_token", token_kib, most_memory_gib);
     if (!fields_.good()) return 1;
     const double cache_kib = (gpu_gib * gpus * used - weights_gib) * 1024 * 1024;
     const double blocks = std::floor(cache_kib / (token_kib * block_tokens));
@@ -74,7 +74,7 @@ class EngineReader {
     fields_.read("kernels", folder);
     fields_.require("layers");
     fields_.read("layers", layers, 1, 1e6);
-    fields_.read("host_us", host_us, -most_us, most_us);
+    fields_.read("host_us", host_us, -longest_us, longest_us);
     fields_.read("ranks", parallel.ranks, 1, 1e6);
     if (parallel.ranks > 1) {
       fields_.require("hidden");
@@ -82,7 +82,7 @@ class EngineReader {
     }
     fields_.read("hidden", parallel.hidden, 1, 1e9);
     fields_.read_above_zero("link_gb_s", parallel.link_gb_s, 1e9);
-    fields_.read("link_us", parallel.link_us, 0, most_us);
+    fields_.read("link_us", parallel.link_us, 0, longest_us);
     fields_.read("bytes_per_value", parallel.bytes_per_value, 1, 16);
     if (!fields_.good()) return std::optional<LlmStepTimes>{};
     const auto tables = read_kernel_tables(path_from(file_, folder));
@@ -110,8 +110,8 @@ class EngineReader {
       double prompt_ms = 0, token_ms = 0;
       for (const char* key : {"tokens", "prompt_ms", "token_ms"}) own.require(key);
       own.read("tokens", run.batch_tokens, 1, 1e9);
-      own.read_above_zero("prompt_ms", prompt_ms, most_us);
-      own.read_above_zero("token_ms", token_ms, most_us);
+      own.read_above_zero("prompt_ms", prompt_ms, longest_us);
+      own.read_above_zero("token_ms", token_ms, longest_us);
       run.prompt_us = 1e3 * prompt_ms;
       run.token_us = 1e3 * token_ms;
       runs.push_back(run);
@@ -166,14 +166,14 @@ std::vector<LlmAloneTimes> llm_alone_times(const ServiceSpec& service) {
   all.reserve(service.requests.size());
   for (std::uint32_t i = 0; i < service.requests.size(); ++i) {
     const LlmRequest request = llm_request(service, {}, i);
-    const auto [prompt, is_new] = prompts_s.try_emplace(request.prompt_tokens, 0);
-    if (is_new) prompt->second = prompt_s(engine, request.prompt_tokens);
+    const auto [known, is_new] = prompts_s.try_emplace(request.prompt_tokens, 0);
+    if (is_new) known->second = prompt_s(engine, request.prompt_tokens);
     const auto first = static_cast<std::size_t>(request.prompt_tokens);
     const auto later = static_cast<std::size_t>(request.output_tokens - 1);
     const double later_s = decodes_s[first + later] - decodes_s[first];
-    all.push_back({.first_token_s = prompt->second,
+    all.push_back({.first_token_s = known->second,
                    .per_token_s = later > 0 ? later_s / static_cast<double>(later) : 0,
-                   .all_s = prompt->second + later_s});
+                   .all_s = known->second + later_s});
   }
   return all;
 }

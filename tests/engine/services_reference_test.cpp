@@ -2,6 +2,7 @@
 // Random worlds of services, jobs and failing nodes against the slow reference of slow_services.hpp.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 #include "gpusched/core/rng.hpp"
@@ -65,6 +66,8 @@ ServiceSpec drawn_service(Rng& rng, int number) {
   } else {
     service.at_once = 1 + static_cast<std::uint32_t>(rng.below(2));
   }
+  const std::array rules{RoutingRule::shared_queue, RoutingRule::least_loaded, RoutingRule::round_robin};
+  service.routing = rules[rng.below(3)];
   if (rng.below(2) == 0) service.timeout = drawn_s(rng, 2, 20);
   service.lost = rng.below(2) == 0 ? LostRequests::retry : LostRequests::drop;
   service.cold_start = drawn_s(rng, 0, 6);
@@ -77,7 +80,7 @@ ServiceSpec drawn_service(Rng& rng, int number) {
 
 TEST(ServicesReference, RequestsReplicasAndJobsAreThoseOfTheSlowSimulation) {
   std::uint64_t completed = 0, dropped = 0, timed_out = 0, retried = 0, warm = 0, killed = 0;
-  for (std::uint64_t seed = 1; seed <= random_runs(40); ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_runs(80); ++seed) {
     Rng rng(seed);
     SlowServices slow;
     ServiceModel model;

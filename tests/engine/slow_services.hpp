@@ -58,6 +58,8 @@ struct SlowServices {
     std::int32_t wanted = 0;
     std::map<std::uint32_t, std::int64_t> warm;  // by node
     bool over = false;
+    std::map<std::uint32_t, std::uint32_t> holder;  // of requests that wait at a replica: its row
+    std::uint32_t last_row = no_index;
   };
   std::vector<Entity> replicas, all_jobs;
   std::vector<Service> services;
@@ -141,8 +143,78 @@ struct SlowServices {
     while (own.came < records[i].size() && arrival(i, own.came) == now) {
       records[i][own.came].phase = RequestPhase::waiting;
       own.waiting.push_back(own.came++);
+      route(i, own.waiting.back());
     }
     serve(i);
+  }
+
+  // ---- queues of replicas ----
+  bool is_routed(std::size_t i) const { return spec(i).routing != RoutingRule::shared_queue; }
+  std::size_t load(std::size_t i, std::uint32_t row) const {
+    std::size_t sum = 0;
+    for (const Piece& piece : services[i].pieces) sum += piece.row == row ? piece.requests.size() : 0;
+    for (const auto& [request, at] : services[i].holder) sum += at == row ? 1 : 0;
+    return sum;
+  }
+  void route(std::size_t i, std::uint32_t request) {
+    Service& own = services[i];
+    own.holder.erase(request);
+    if (!is_routed(i)) return;
+    std::vector<std::uint32_t> taking;
+    for (std::uint32_t row = 0; row < spec(i).most; ++row) {
+      if (replica(i, row).serving == Serving::yes) taking.push_back(row);
+    }
+    if (taking.empty()) return;
+    std::uint32_t chosen = taking.front();
+    if (spec(i).routing == RoutingRule::round_robin) {
+      const auto next = std::find_if(taking.begin(), taking.end(),
+                                     [&](std::uint32_t row) { return own.last_row != no_index && row > own.last_row; });
+      if (next != taking.end()) chosen = *next;
+      own.last_row = chosen;
+    } else {
+      for (const std::uint32_t row : taking) {
+        if (load(i, row) < load(i, chosen)) chosen = row;
+      }
+    }
+    own.holder[request] = chosen;
+  }
+  void route_those_at_none(std::size_t i) {
+    for (const std::uint32_t request : services[i].waiting) {
+      if (!services[i].holder.contains(request)) route(i, request);
+    }
+  }
+  // The replica takes no more.
+  void route_again(std::size_t i, std::uint32_t row) {
+    std::erase_if(services[i].holder, [&](const auto& entry) { return entry.second == row; });
+    route_those_at_none(i);
+  }
+  void serve_routed(std::size_t i) {
+    for (std::uint32_t row = 0; row < spec(i).most; ++row) {
+      while (begin_routed(i, row)) continue;
+    }
+  }
+  bool begin_routed(std::size_t i, std::uint32_t row) {
+    Service& own = services[i];
+    const auto& batches = spec(i).batches;
+    Piece piece{row, now, {}};
+    for (const std::uint32_t request : own.waiting) {
+      if (!own.holder.contains(request) || own.holder[request] != row) continue;
+      if (piece.requests.size() < std::max<std::size_t>(batches.size(), 1)) piece.requests.push_back(request);
+    }
+    if (piece.requests.empty() || busy(i, row) >= (batches.empty() ? spec(i).at_once : 1)) return false;
+    const std::size_t size = piece.requests.size();
+    const std::int64_t waited = now - arrival(i, piece.requests.front());
+    if (!batches.empty() && size < batches.size() && waited < s(spec(i).batch_delay)) return false;
+    piece.end += s(batches.empty() ? spec(i).requests[piece.requests.front()].work : batches[size - 1]);
+    for (const std::uint32_t request : piece.requests) {
+      std::erase(own.waiting, request);
+      own.holder.erase(request);
+      records[i][request].phase = RequestPhase::served;
+      records[i][request].start = whole_seconds(now);
+      records[i][request].replica = row;
+    }
+    own.pieces.push_back(piece);
+    return true;
   }
 
   void give_up(std::size_t i) {
@@ -155,11 +227,13 @@ struct SlowServices {
       }
       records[i][waiting[k]].phase = RequestPhase::timed_out;
       records[i][waiting[k]].end = whole_seconds(now);
+      services[i].holder.erase(waiting[k]);
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(k));
     }
   }
 
   void serve(std::size_t i) {
+    if (is_routed(i)) return serve_routed(i);
     Service& own = services[i];
     const auto& batches = spec(i).batches;
     while (!own.waiting.empty()) {
@@ -224,6 +298,7 @@ struct SlowServices {
     }
     own.pieces = std::move(left);
     std::sort(own.waiting.begin(), own.waiting.end());
+    route_again(i, row);
     serve(i);
     give_up(i);
   }
@@ -244,6 +319,7 @@ struct SlowServices {
     Entity& entity = replica(i, row);
     if (entity.serving != Serving::loading || entity.until != now) return;
     entity.serving = Serving::yes;
+    route_those_at_none(i);
     serve(i);
   }
 
@@ -334,6 +410,7 @@ struct SlowServices {
     for (std::uint32_t row = 0; row < spec(i).most; ++row) {
       if (replica(i, row).serving != Serving::draining) continue;
       replica(i, row).serving = Serving::yes;
+      route_those_at_none(i);
       serve(i);
       return true;
     }
@@ -363,6 +440,8 @@ struct SlowServices {
       stop(i, chosen);
     } else {
       replica(i, chosen).serving = Serving::draining;
+      route_again(i, chosen);
+      serve(i);
     }
   }
 

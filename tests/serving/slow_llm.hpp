@@ -61,6 +61,24 @@ class SlowLlm {
     return ids;
   }
 
+  bool withdraw(std::uint64_t id) {
+    const auto at = std::find_if(queue_.begin(), queue_.end(),
+                                 [&](const Item& item) { return item.request.id == id && item.scheduled < 0; });
+    if (at == queue_.end()) return false;
+    queue_.erase(at);
+    return true;
+  }
+  std::size_t load() const { return batch_.size() + queue_.size(); }
+  /// When the first step of a request that is here began; below 0: it did not.
+  std::int64_t begun(std::uint64_t id) const {
+    for (const auto* list : {&batch_, &queue_}) {
+      for (const Item& item : *list) {
+        if (item.request.id == id) return item.scheduled;
+      }
+    }
+    return -1;
+  }
+
   std::vector<std::string> log;
   std::int64_t preemptions = 0;
 

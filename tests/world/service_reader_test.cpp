@@ -133,6 +133,81 @@ TEST(ServiceReader, RefusesWhatNoReplicaCanKeepOrHold) {
             "f: /services/0/replica: a replica of 'chat' fits nowhere on the cluster 2x4, even when it is empty");
 }
 
+// Steps of a prompt take 10 ms, of tokens 5 ms; a request of 20 and 5 tokens is alone answered in 10 + 4 x 5 = 30 ms.
+const std::string steps = R"("steps": [{"tokens": 1, "prompt_ms": 10, "token_ms": 5},
+  {"tokens": 99, "prompt_ms": 10, "token_ms": 5}])";
+std::string engine(const std::string& members) { return R"("replica": {"llm": {)" + steps + members + "}}"; }
+
+class LlmServiceReader : public testing::Test {
+ protected:
+  LlmServiceReader() {
+    folder.write("log.csv", "arrival_s,prompt_tokens,output_tokens,session\n0,20,5,a\n1,20,5,b\n2,20,5,a\n");
+    folder.write("none.csv", "arrival_s\n0\n");
+  }
+  [[nodiscard]] std::string error(const std::string& members, const std::string& log = "log.csv") const {
+    const std::string file = folder.path() + "/f.json";
+    const std::string text = error_of_services(one(R"("requests": {"log": ")" + log + "\"}, " + members), file);
+    return text.starts_with(file) ? "f" + text.substr(file.size()) : text;
+  }
+  test::TempFolder folder;
+};
+
+TEST_F(LlmServiceReader, ReadsTheEngineItsCacheAndTheRouter) {
+  JobTable jobs = test::table_of({{.work = 1}});
+  // (2 x 10 GiB x 0.9 - 10 GiB) / (16 x 512 KiB) = 1024 blocks.
+  const auto model = model_of(
+      one(R"("requests": {"log": "log.csv"}, "queue": "replica", "router": "session", "replica": {"gpus": 2, "llm": {)" +
+          steps + R"(, "gpu_memory_gib": 10, "weights_gib": 10, "kv_kib_per_token": 512, "sequences": 8}},
+          "promise": {"part": 0.5, "first_token_s": 0.01, "per_token_s": 0.005})"),
+      jobs, folder.path() + "/f.json");
+  ASSERT_TRUE(model) << model.error().to_string();
+  const ServiceSpec& service = model->services.front();
+  ASSERT_TRUE(service.llm);
+  EXPECT_EQ(service.llm->limits.kv_blocks, 1024);
+  EXPECT_EQ(service.at_once, 8u);
+  EXPECT_EQ(service.routing, RoutingRule::session);
+  EXPECT_EQ(service.requests[0].session, service.requests[2].session);
+  EXPECT_NE(service.requests[0].session, service.requests[1].session);
+  EXPECT_NEAR(service.mean_service_s, 0.030, 1e-12);
+  EXPECT_EQ(service.promise->first_token, from_seconds(0.01));
+  EXPECT_EQ(service.promise->within, Time::max());
+}
+
+TEST_F(LlmServiceReader, RefusesWhatNoEngineCanServe) {
+  const std::string full = engine(R"(, "kv_blocks": 9)");
+  EXPECT_EQ(error(full), "none");
+  const std::string replica = "f: /services/0/replica/llm";
+  EXPECT_EQ(error(engine(R"(, "kv_blocks": 1)")),
+            replica +
+                ": expected a cache that holds each request: request 0 with its 25 tokens needs 2 blocks of 16, "
+                "and there are 1");
+  EXPECT_EQ(error(full, "none.csv"), replica + ": expected a log with prompt_tokens and output_tokens");
+  EXPECT_EQ(error(engine("")), replica + "/kv_blocks: expected one of kv_blocks and gpu_memory_gib");
+  EXPECT_EQ(error(engine(R"(, "gpu_memory_gib": 10, "weights_gib": 9.5, "kv_kib_per_token": 1)")),
+            replica + "/weights_gib: expected less, so that memory is left for a block of the cache, not 9.5");
+  EXPECT_EQ(error(R"("replica": {"llm": {"kv_blocks": 9}})"),
+            replica + "/kernels: expected one of kernels, batch_times and steps");
+  EXPECT_EQ(error(full + R"(, "serves": {"seconds": 1})"), "f: /services/0/serves: expected none beside replica/llm");
+  const auto slow = [&](const std::string& key, const std::string& promised) {
+    return error(full + R"(, "promise": {")" + key + "\": " + promised + "}");
+  };
+  const std::string alone = " s in which a replica serves that part of the requests when nobody waits";
+  EXPECT_EQ(slow("within_s", "0.029"), "f: /services/0/promise/within_s: expected at least the 0.03" + alone);
+  EXPECT_EQ(slow("first_token_s", "0.009"), "f: /services/0/promise/first_token_s: expected at least the 0.01" + alone);
+  EXPECT_EQ(slow("per_token_s", "0.004"), "f: /services/0/promise/per_token_s: expected at least the 0.005" + alone);
+  EXPECT_EQ(slow("within_s", "0.03"), "none");
+}
+
+TEST_F(LlmServiceReader, RefusesRoutersThatHaveNothingToRoute) {
+  const std::string plain = fixed + ", " + gpu;
+  EXPECT_EQ(error(plain + R"(, "router": "random")"),
+            "f: /services/0/router: expected none, as \"queue\" is not \"replica\"");
+  EXPECT_EQ(error(plain + R"(, "queue": "replica", "router": "session")", "none.csv"),
+            "f: /services/0/router: expected a log with a column session");
+  EXPECT_EQ(error(plain + R"(, "promise": {"within_s": 1, "first_token_s": 1})"),
+            "f: /services/0/promise/first_token_s: expected none, as replicas have no llm");
+}
+
 TEST(ServiceReader, RefusesMistakesByPath) {
   EXPECT_EQ(error_of_services(one(even + ", " + gpu)), "f: /services/0/serves: is missing");
   EXPECT_EQ(error_of_services(one(even + R"(, "serves": {"seconds": 1, "mean_s": 1}, )" + gpu)).substr(0, 78),

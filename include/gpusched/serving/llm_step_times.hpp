@@ -160,6 +160,7 @@ class KernelStepTimes {
   // Beyond the table as a line.
   static double at(const Curve& curve, std::int64_t count) {
     const auto size = static_cast<std::int64_t>(curve.size());
+    if (size == 0) return 0;  // the table has no such layers
     if (count < size) return curve[static_cast<std::size_t>(count)];
     const double last = curve[size - 1], slope = size > 16 ? (last - curve[size - 16]) / 15 : 0;
     return last + slope * static_cast<double>(count - size + 1);

@@ -21,8 +21,9 @@ namespace gpusched::detail {
 /// A request that comes is sent to a replica by the service's rule (ServiceSpec::routing). While none takes requests,
 /// it waits before all, and the first that does takes all of those. shared_queue: requests wait there, and a replica
 /// with room takes the first, that with the fewest requests first. Replicas that drain, end, or are lost send what they
-/// have not begun through the router again. At one instant: ends of service with the begins that follow, timeouts, then
-/// arrivals; with LLM engines arrivals, ends, begins, then timeouts. Moved from outside, as RequestQueue.
+/// have not begun through the router again, by arrival. At one instant: ends of service with the begins that follow,
+/// timeouts, then arrivals; with LLM engines arrivals, ends, begins, then timeouts. Moved from outside, as
+/// RequestQueue.
 template <class Server>
 class RoutedRequests : public RequestLedger {
  public:
@@ -65,7 +66,11 @@ class RoutedRequests : public RequestLedger {
     Replica& own = replicas_[replica];
     own.accepts = accepts;
     offer(replica);
-    if (!accepts) send(own.server.take_waiting());
+    if (!accepts) {
+      std::vector<std::uint32_t> left = own.server.take_waiting();
+      std::sort(left.begin(), left.end());
+      send(left);
+    }
     replan(replica);
     happen();
   }

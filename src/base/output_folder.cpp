@@ -162,6 +162,7 @@ Result<void> OutputFolder::publish() {
     if (::unlink(place.c_str()) != 0 && errno != ENOENT && errno != EISDIR && errno != ENOTDIR) {
       return cannot("take the old one away", place, errno);
     }
+    if (name.find('/') != std::string::npos) ::rmdir(fs::path(place).parent_path().c_str());  // stays where it is full
   }
   std::stable_partition(names_.begin(), names_.end(), [&](const std::string& name) { return name != seal_; });
   std::vector<std::string> made;

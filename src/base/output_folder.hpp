@@ -35,7 +35,8 @@ class OutputFolder {
   /// Stages for `name` what `source` gives, piece by piece. Error: the operating system's reason.
   Result<void> write(const std::string& name, const PieceSource& source);
 
-  /// Says that `name` is not among these results: publish() removes an older file there, and no folder.
+  /// Says that `name` is not among these results: publish() removes an older file there, and the folder above it where
+  /// nothing else is in it. What was staged before publish() under this name takes its place.
   void leave_out(const std::string& name) { left_out_.push_back(name); }
 
   /// Moves what was staged to its places, the seal last where it is among it. Errors: a folder or a link is in the way,

@@ -86,7 +86,7 @@ int show_cluster(const ClusterArguments& arguments) {
   const auto found = find_cluster(arguments.cluster);
   if (!found) return complain(found.error());
   for (const std::string& line : found->notes) note(line);
-  show(cluster_text(found->cluster));
+  show(cluster_text(found->cluster, result_style()));
   return exit_done;
 }
 

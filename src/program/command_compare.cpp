@@ -97,7 +97,7 @@ int deliver(const ComparePlan& plan, const CompareOutcome& outcome, const Execut
     if (!written) return complain(written.error(), exit_failed);
   }
   const bool json = plan.worlds.front().world.scenario.json;
-  json ? print(compare_json(plan, outcome, execution)) : show(compare_table(plan, outcome));
+  json ? print(compare_json(plan, outcome, execution)) : show(compare_table(plan, outcome, result_style()));
   std::fflush(stdout);
   std::string missing;
   for (std::size_t w = 0; w < outcome.failures.size(); ++w) {

@@ -67,7 +67,8 @@ int evaluate_windows(const Asked<EvaluateScenario>& asked, Execution execution) 
   execution = finished(std::move(execution), begin);
   const int code =
       deliver(scenario, folder, scenario.out.empty() ? Files{} : evaluation_files(scenario, *plan, *outcome, execution),
-              scenario.json ? evaluation_json(scenario, *plan, *outcome, execution) : evaluation_text(*plan, *outcome));
+              scenario.json ? evaluation_json(scenario, *plan, *outcome, execution)
+                            : evaluation_text(*plan, *outcome, result_style()));
   if (!interrupted || code != exit_done) return code;
   return complain(Interruption::name() + ": interrupted after " + std::to_string(progress.done) + " of " +
                       std::to_string(plan->runs()) + " runs; the results are of the windows that every policy finished",

@@ -45,7 +45,7 @@ int federate(const Asked<FederateOptions>& asked) {
     if (auto done = write_federate_manifest(*folder, options, *input, runs); !done)
       return complain(done.error(), exit_failed);
   }
-  options.json ? print(federate_json(options, *input, runs)) : show(federate_table(*input, runs));
+  options.json ? print(federate_json(options, *input, runs)) : show(federate_table(*input, runs, result_style()));
   std::fflush(stdout);  // before the notes
   for (const std::string& line : federate_notes(*input, runs)) note(line);
   return exit_done;

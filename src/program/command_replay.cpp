@@ -105,8 +105,8 @@ int report(const Scenario& scenario, const ReplayInput& input, const std::vector
       return complain(written.error().to_string(), exit_failed);
     }
   }
-  const std::string text =
-      scenario.json ? json_report(scenario, input, runs, execution) : comparison_table(scenario, input, runs);
+  const std::string text = scenario.json ? json_report(scenario, input, runs, execution)
+                                         : comparison_table(scenario, input, runs, result_style());
   scenario.json ? print(text) : show(text);
   std::fflush(stdout);  // before the notes
   for (const std::string& line : report_warnings(input, runs)) note(line);

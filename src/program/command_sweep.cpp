@@ -79,7 +79,7 @@ int list_runs(const SweepPlan& plan, bool retry) {
     }
   }
   if (!is_on_slurm(plan.sweep)) {
-    show(sweep_list(plan, states));
+    show(sweep_list(plan, states, {}, result_style()));
     return exit_done;
   }
   auto slurm = SlurmSweep::open(plan);
@@ -88,7 +88,7 @@ int list_runs(const SweepPlan& plan, bool retry) {
   queued = slurm->queued();
   const auto submission = submission_text(plan, runs_to_do(plan, states, retry, queued));
   if (!submission) return complain(submission.error());
-  show(sweep_list(plan, states, queued) + *submission);
+  show(sweep_list(plan, states, queued, result_style()) + *submission);
   return exit_done;
 }
 

@@ -38,7 +38,7 @@ int info(const TraceArguments& arguments) {
   if (!trace) return complain(trace.error());
   if (trace->jobs.size() == 0) return complain(arguments.path + ": has no jobs");
   const TraceSummary summary = summarize(*trace, arguments.cluster.empty() ? nullptr : &cluster);
-  arguments.json ? print(summary_json(summary)) : show(summary_text(summary));
+  arguments.json ? print(summary_json(summary)) : show(summary_text(summary, result_style()));
   return exit_done;
 }
 
@@ -72,7 +72,7 @@ int waste(const TraceArguments& arguments) {
   const auto found = trace_waste(trace->jobs, *table, arguments.gpu_type, arguments.efficiency);
   if (!found) return complain(found.error());
   for (const std::string& line : left_out_lines(trace->report)) note(line);
-  arguments.json ? print(waste_json(*found)) : show(waste_text(*found));
+  arguments.json ? print(waste_json(*found)) : show(waste_text(*found, result_style()));
   return exit_done;
 }
 

@@ -11,6 +11,7 @@
 
 #include "gpusched/core/result.hpp"
 #include "src/base/visible_text.hpp"
+#include "src/program/terminal.hpp"
 
 namespace gpusched {
 
@@ -24,7 +25,7 @@ inline std::string one_line(const std::string& text) { return visible_line(excer
 /// Prints a result for programs as it is.
 inline void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 /// Prints a result for people: names and ids from files cannot move a terminal's cursor.
-inline void show(const std::string& text) { print(visible(text)); }
+inline void show(const std::string& text) { print(shown(text, result_style())); }
 
 /// Says what is wrong on standard error and gives the exit code to return.
 inline int complain(const std::string& message, int code = exit_bad_input) {

@@ -88,7 +88,7 @@ int run_search(const Search& search, CandidateRuns& runs) {
   for (const auto& [name, text] : search_files(search, runs, *outcome, execution)) {
     if (auto done = replace_file(search.out + "/" + name, text); !done) return complain(done.error(), exit_failed);
   }
-  show(search_text(search, *outcome) + search.out + "/front.csv\n");
+  show(search_text(search, *outcome, result_style()) + search.out + "/front.csv\n");
   return exit_done;
 }
 

@@ -239,7 +239,7 @@ int run_one(const Training& training) {
                 bound.figure.c_str(), bound.ratio, config.constraints.reference.c_str(), bound.most,
                 bound.ratio > bound.most ? ": NOT reached" : "");
   }
-  if (summary->held_out) show("\n" + held_out_text(*summary->held_out));
+  if (summary->held_out) show("\n" + held_out_text(*summary->held_out, result_style()));
   return exit_done;
 }
 
@@ -271,7 +271,7 @@ int deliver(const SeedRuns& runs) {
   auto written = replace_file(runs.folder + "/aggregate.csv", seeds_csv(runs));
   if (written) written = replace_file(runs.folder + "/aggregate.json", seeds_json(runs));
   if (!written) return complain(written.error(), exit_failed);
-  show(seed_table(runs));
+  show(seed_table(runs, result_style()));
   if (runs.held_out && !*runs.held_out) return complain(runs.held_out->error(), exit_failed);
   if (ended == runs.runs.size()) return exit_done;
   return complain(std::to_string(runs.runs.size() - ended) + " of " + counted(runs.runs.size(), "seed") +

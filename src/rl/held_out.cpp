@@ -297,7 +297,7 @@ Result<HeldOut> test_models(const TrainConfig& config, const JobTable& jobs, con
   return result;
 }
 
-std::string held_out_text(const HeldOut& result) {
+std::string held_out_text(const HeldOut& result, const TextStyle& style) {
   TextTable table({"policy", "avg JCT s", "p99 wait", "slowd.", "agent against it", "95% interval", "the agent is"});
   const auto add = [&](const HeldOutRow& row, std::vector<std::string> against) {
     std::vector<std::string> cells = cells_of(row);
@@ -309,7 +309,7 @@ std::string held_out_text(const HeldOut& result) {
     const Comparison& pair = result.rows[i].agent;
     add(result.rows[i], {difference_of(pair), interval_of(pair), pair.verdict});
   }
-  std::string text = table.text();
+  std::string text = table.text(style);
   if (result.rows.size() > most_rows) {
     text += "and " + std::to_string(result.rows.size() - most_rows) + " more, worse in " + result.figure + "\n";
   }

@@ -13,6 +13,7 @@
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/cluster.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "src/base/text_style.hpp"
 #include "src/policies/seam/registry.hpp"
 #include "src/rl/train_config.hpp"
 #include "src/sim/evaluation.hpp"
@@ -71,6 +72,6 @@ Result<HeldOut> test_models(const TrainConfig& config, const JobTable& jobs, con
                             const std::string& name, std::span<const std::string> folders);
 
 /// A table of the agent and the best plain policies, the verdict in one sentence, and a line on the whole test part.
-std::string held_out_text(const HeldOut& result);
+std::string held_out_text(const HeldOut& result, const TextStyle& style = {});
 
 }  // namespace gpusched

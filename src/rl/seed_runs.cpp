@@ -133,7 +133,7 @@ SeedRuns train_seeds(const TrainConfig& config, const Seeds& seeds, const JobTab
   return runs;
 }
 
-std::string seed_table(const SeedRuns& runs) {
+std::string seed_table(const SeedRuns& runs, const TextStyle& style) {
   const bool bounded = !best_run(runs).summary->bounds.empty();
   std::vector<std::string> header{"seed", "best iteration", "iterations", "validation loss", "heuristic"};
   if (bounded) header.emplace_back("limits");
@@ -153,13 +153,14 @@ std::string seed_table(const SeedRuns& runs) {
   }
   const std::vector<double> losses = runs.losses();
   const SeedRun& best = best_run(runs);
-  std::string text = table.text() + failures + "validation loss a job of " + counted(losses.size(), "seed") +
+  std::string text = table.text(style) + failures + "validation loss a job of " + counted(losses.size(), "seed") +
                      ": mean " + formatted("%.6g", mean_of(losses)) + ", interquartile mean " +
                      formatted("%.6g", interquartile_mean(losses)) + "; least of seed " + std::to_string(best.seed) +
                      ", rl:" + seed_folder(runs.folder, best.seed) + "\n";
   if (!runs.held_out) return text;
   return text + "\n" +
-         (*runs.held_out ? held_out_text(**runs.held_out) : "no verdict: " + runs.held_out->error().to_string() + "\n");
+         (*runs.held_out ? held_out_text(**runs.held_out, style)
+                         : "no verdict: " + runs.held_out->error().to_string() + "\n");
 }
 
 std::string seeds_csv(const SeedRuns& runs) {

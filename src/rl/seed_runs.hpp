@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpusched/core/result.hpp"
+#include "src/base/text_style.hpp"
 #include "src/policies/learned/seed_folders.hpp"
 #include "src/rl/trainer.hpp"
 
@@ -40,7 +41,7 @@ SeedRuns train_seeds(const TrainConfig& config, const Seeds& seeds, const JobTab
                      const std::function<void(std::uint64_t seed, const TrainProgress&)>& watch, TrainingMethod* ppo);
 
 /// A row a seed, their mean and interquartile mean, and the verdict. Precondition: a run ended.
-std::string seed_table(const SeedRuns& runs);
+std::string seed_table(const SeedRuns& runs, const TextStyle& style = {});
 /// The figures of seed_table() in full precision: a row a seed.
 std::string seeds_csv(const SeedRuns& runs);
 /// The seeds' figures with means, and the verdict's every comparison.

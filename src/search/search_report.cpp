@@ -127,7 +127,7 @@ std::string generation_text(const GenerationReport& report) {
          (report.failed > 0 ? ", " + human_count(report.failed) + " failed" : "");
 }
 
-std::string search_text(const Search& search, const SearchOutcome& outcome) {
+std::string search_text(const Search& search, const SearchOutcome& outcome, const TextStyle& style) {
   std::vector<std::string> header{"held-out windows"};
   header.insert(header.end(), search.objective_names.begin(), search.objective_names.end());
   header.emplace_back("on the front");
@@ -143,7 +143,7 @@ std::string search_text(const Search& search, const SearchOutcome& outcome) {
     if (!row.dominated_by.empty()) ++(row.found ? found_dominated : compared_dominated);
   }
   const std::uint64_t compared = outcome.rows.size() - found;
-  std::string text = table.text() + "* knows true run times\n";
+  std::string text = table.text(style) + "* knows true run times\n";
   text += "Of " + counted(found, "found policy", "found policies") + " " + human_count(found_on_front) +
           " are on the common front of the held-out windows, of " + human_count(compared) + " compared ones " +
           human_count(compared_on_front) + ". A found policy dominates " + human_count(compared_dominated) +

@@ -17,7 +17,7 @@ std::vector<std::pair<std::string, std::string>> search_files(const Search& sear
                                                               const SearchOutcome& outcome, const Execution& execution);
 
 /// The front and the heuristics on the held-out windows, and what it comes to, in sentences.
-std::string search_text(const Search& search, const SearchOutcome& outcome);
+std::string search_text(const Search& search, const SearchOutcome& outcome, const TextStyle& style = {});
 
 /// "generation 3: 96 policies, 12 on the front, hypervolume 0.4132".
 std::string generation_text(const GenerationReport& report);

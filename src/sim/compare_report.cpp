@@ -230,7 +230,7 @@ Json result_json(const ComparePlan& plan, const CompareOutcome& outcome) {
 
 }  // namespace
 
-std::string compare_table(const ComparePlan& plan, const CompareOutcome& outcome) {
+std::string compare_table(const ComparePlan& plan, const CompareOutcome& outcome, const TextStyle& style) {
   const RowNames names(plan);
   LongVerdicts verdicts(!outcome.note.empty());
   std::string text = headline(plan, outcome) + "\n" + names.legend();
@@ -248,7 +248,8 @@ std::string compare_table(const ComparePlan& plan, const CompareOutcome& outcome
       clairvoyant = clairvoyant || outcome.clairvoyant[row.world];
     }
   }
-  text += table.text();
+  table.set_important({1, 2, 4});
+  text += table.text(style);
   text += verdicts.text();
   if (one_run) text += "one run: a figure of the run as a whole; --mode windows gives it an interval\n";
   if (clairvoyant || outcome.clairvoyant.front()) text += "* knows true run times, which no real scheduler does\n";

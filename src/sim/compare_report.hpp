@@ -12,7 +12,7 @@
 namespace gpusched {
 
 /// A block for each figure, a row for each world, at most 80 columns; then what a reader should know.
-std::string compare_table(const ComparePlan& plan, const CompareOutcome& outcome);
+std::string compare_table(const ComparePlan& plan, const CompareOutcome& outcome, const TextStyle& style = {});
 
 /// One JSON object: the manifest, every metric of every world, every figure compared.
 std::string compare_json(const ComparePlan& plan, const CompareOutcome& outcome, const Execution& execution);

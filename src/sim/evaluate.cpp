@@ -415,15 +415,15 @@ LogReportOptions log_report_options(const EvaluationPlan& plan) {
 
 }  // namespace
 
-std::string evaluation_text(const EvaluationPlan& plan, const EvaluationOutcome& outcome) {
+std::string evaluation_text(const EvaluationPlan& plan, const EvaluationOutcome& outcome, const TextStyle& style) {
   std::string text = outcome.note.empty() ? "" : outcome.note + "\n";
   for (std::size_t i = 0; i < outcome.logs.size(); ++i) {
-    text += (i == 0 ? "" : "\n") + log_table(outcome.logs[i], log_report_options(plan));
+    text += (i == 0 ? "" : "\n") + log_table(outcome.logs[i], log_report_options(plan), style);
   }
   if (!outcome.logs.empty()) return text;
   const std::vector<TraceEvaluation>& windows = outcome.windows;
-  return text +
-         (windows.size() == 1 ? evaluation_table(windows.front(), plan.report) : transfer_table(windows, plan.report));
+  return text + (windows.size() == 1 ? evaluation_table(windows.front(), plan.report, style)
+                                     : transfer_table(windows, plan.report, style));
 }
 
 Json evaluate_manifest(const EvaluateScenario& scenario, const Json& windows, const std::vector<std::string>& files,

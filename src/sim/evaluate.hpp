@@ -83,7 +83,7 @@ Result<EvaluationOutcome> run_evaluation(const EvaluationPlan& plan, const Polic
 std::vector<std::string> evaluation_notes(const EvaluationPlan& plan);
 
 /// The table, or for several traces the matrix; of logs one table after the other.
-std::string evaluation_text(const EvaluationPlan& plan, const EvaluationOutcome& outcome);
+std::string evaluation_text(const EvaluationPlan& plan, const EvaluationOutcome& outcome, const TextStyle& style = {});
 
 /// What the manifest of any evaluation says. `windows`: one entry a trace.
 nlohmann::ordered_json evaluate_manifest(const EvaluateScenario& scenario, const nlohmann::ordered_json& windows,

@@ -13,6 +13,7 @@
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
 #include "src/sim/optional_text.hpp"
+#include "src/sim/rated_run.hpp"
 
 namespace gpusched {
 namespace {
@@ -82,7 +83,8 @@ std::string side_text(const Contestant& contestant, const Contestant& reference,
 
 // One figure on every trace.
 std::string side_matrix(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options,
-                        const SideFigure& figure, const std::vector<std::string>& names_of_traces) {
+                        const SideFigure& figure, const std::vector<std::string>& names_of_traces,
+                        const TextStyle& style) {
   std::vector<std::string> header{"policy"};
   header.insert(header.end(), names_of_traces.begin(), names_of_traces.end());
   TextTable table(header);
@@ -94,7 +96,7 @@ std::string side_matrix(const std::vector<TraceEvaluation>& evaluations, const R
     }
     table.add(std::move(cells));
   }
-  return "\n" + figure.name + "\n" + table.text();
+  return "\n" + figure.name + "\n" + table.text(style);
 }
 
 Json side_json(const Contestant& contestant, const Contestant& reference, const ReportOptions& options) {
@@ -312,7 +314,7 @@ std::string improvement_line(const Contestant& contestant, const std::string& re
   return line + "\n";
 }
 
-std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options) {
+std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options, const TextStyle& style) {
   const EvaluationWindows& windows = evaluation.windows;
   const Contestant& reference = evaluation.contestants[options.reference];
   std::vector<std::string> header{"policy",   "run times", options.figure->name, "difference", "95% interval",
@@ -347,10 +349,30 @@ std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOpti
       below += seeds_line(contestant, *options.figure, options.with_overlap(windows.overlap()));
     if (!self) below += improvement_line(contestant, reference.name, one.pair);
   }
+  const std::size_t verdict = has_log(evaluation) ? 10 : 9, first_beside = verdict + 1;
+  std::vector<std::size_t> important{2, 3, verdict};
+  for (std::size_t i = 0; i < options.beside.size(); ++i) important.push_back(first_beside + i);
+  important.insert(important.end(), {4, 5});
+  table.set_important(std::move(important));
+  const auto is_clairvoyant = [](const Contestant& one) { return one.clairvoyant(); };
+  std::vector<std::optional<double>> means;
+  for (const WindowComparison& one : all.front()) {
+    means.push_back(one.pair.windows == 0 ? std::nullopt : one.pair.mean);
+  }
+  const auto mean_of_windows = [&](const Contestant& one) {
+    return means[static_cast<std::size_t>(&one - evaluation.contestants.data())];
+  };
+  rate_by(table, 2, *options.figure, evaluation.contestants, mean_of_windows, is_clairvoyant);
+  for (std::size_t i = 0; i < options.beside.size(); ++i) {
+    const SideFigure& figure = options.beside[i];
+    rate_by(
+        table, first_beside + i, *figure.metric, evaluation.contestants,
+        [&](const Contestant& one) { return side_values(one, reference, figure, options.mean).own; }, is_clairvoyant);
+  }
   return counted(evaluation.starts.size(), "window") + " of " + counted(windows.jobs, "job") + ", every " +
          human_count(windows.stride) + ", on " + evaluation.cluster + backfill_text(options.backfill) +
          "\ncompared with " + reference.name + " (studentised block bootstrap)" + mean_note(options.mean) + "\n\n" +
-         table.text() + run_times_legend + (reasons.empty() ? "" : test_legend_of(all)) +
+         table.text(style) + run_times_legend + (reasons.empty() ? "" : test_legend_of(all)) +
          (has_log(evaluation) ? log_legend : "") + advice_lines(reasons) + below + legend(evaluation.contestants);
 }
 
@@ -367,7 +389,8 @@ std::string transfer_cell(const WindowComparison& one) {
 
 }  // namespace
 
-std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options) {
+std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options,
+                           const TextStyle& style) {
   const std::vector<Contestant>& rows = evaluations.front().contestants;
   std::vector<std::string> header{"policy", "run times"};
   std::vector<std::string> names_of_traces, verdicts;
@@ -403,8 +426,9 @@ std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, cons
     }
   }
   std::string sides;
-  for (const SideFigure& figure : options.beside) sides += side_matrix(evaluations, options, figure, names_of_traces);
-  return text + "\n" + table.text() + sides + run_times_legend + advice_lines(verdicts) + below + legend(rows);
+  for (const SideFigure& figure : options.beside)
+    sides += side_matrix(evaluations, options, figure, names_of_traces, style);
+  return text + "\n" + table.text(style) + sides + run_times_legend + advice_lines(verdicts) + below + legend(rows);
 }
 
 namespace {

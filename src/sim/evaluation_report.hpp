@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/text_style.hpp"
 #include "src/sim/evaluation.hpp"
 #include "src/sim/window_comparison.hpp"
 
@@ -20,10 +21,12 @@ std::string seeds_line(const Contestant& contestant, const MetricInfo& figure, c
 std::string improvement_line(const Contestant& contestant, const std::string& reference, const Comparison& pair);
 
 /// One trace: a row a contestant, with interval, wins and verdict, and a line for each group of training seeds.
-std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options);
+std::string evaluation_table(const TraceEvaluation& evaluation, const ReportOptions& options,
+                             const TextStyle& style = {});
 
 /// Several traces: a row a contestant, a column a trace. Precondition: the same contestants on each.
-std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options);
+std::string transfer_table(const std::vector<TraceEvaluation>& evaluations, const ReportOptions& options,
+                           const TextStyle& style = {});
 
 /// Everything, one entry a contestant and trace. P values are corrected for the tests of all traces.
 nlohmann::ordered_json evaluation_runs_json(const std::vector<TraceEvaluation>& evaluations,

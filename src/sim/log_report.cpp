@@ -15,6 +15,7 @@
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
 #include "src/sim/optional_text.hpp"
+#include "src/sim/rated_run.hpp"
 
 namespace gpusched {
 namespace {
@@ -103,7 +104,7 @@ std::string effects_with(const LogComparison& pair, std::string_view verdict, do
   return text;
 }
 
-std::string effect_table(const TraceLog& log, std::size_t row, const std::string& reference) {
+std::string effect_table(const TraceLog& log, std::size_t row, const std::string& reference, const TextStyle& style) {
   const LogComparison& pair = *log.findings.comparisons[row];
   const std::string& name = log.evaluation.contestants[row].name;
   TextTable table({"of all jobs", reference, name, "difference", "95% interval", "p (Holm)", "verdict"});
@@ -114,7 +115,8 @@ std::string effect_table(const TraceLog& log, std::size_t row, const std::string
     cells.push_back(pair.verdicts[place]);
     table.add(std::move(cells));
   }
-  return "\n" + table.text() + effects_line(pair, log.findings.measured_s) + "\n";
+  table.set_important({3, 6, 4, 1, 2});
+  return "\n" + table.text(style) + effects_line(pair, log.findings.measured_s) + "\n";
 }
 
 // What a contestant's run says of itself that a reader should know.
@@ -179,7 +181,7 @@ std::string effects_line(const LogComparison& pair, double measured_s) {
   return text;
 }
 
-std::string log_table(const TraceLog& log, const LogReportOptions& options) {
+std::string log_table(const TraceLog& log, const LogReportOptions& options, const TextStyle& style) {
   const std::size_t reference = options.compare.reference;
   const std::string& reference_name = log.evaluation.contestants[reference].name;
   const JobEffect effect = options.compare.figure.effect;
@@ -209,9 +211,27 @@ std::string log_table(const TraceLog& log, const LogReportOptions& options) {
     }
     table.add(std::move(cells));
     below += standing_lines(log, row, reference);
-    if (pair) details += effect_table(log, row, reference_name);
+    if (pair) details += effect_table(log, row, reference_name, style);
   }
-  std::string text = headline(log, options, reference_name) + table.text() + below + details;
+  const std::vector<LogContestant>& rows = log.evaluation.contestants;
+  const auto is_clairvoyant = [](const LogContestant& one) { return one.clairvoyant(); };
+  constexpr std::size_t figure_column = 2, verdict_column = 8;
+  std::vector<std::size_t> important{figure_column, 3, verdict_column};
+  rate_by(
+      table, figure_column, *options.figure, rows,
+      [&](const LogContestant& one) {
+        return log.findings.standings[static_cast<std::size_t>(&one - rows.data())].value;
+      },
+      is_clairvoyant);
+  for (std::size_t i = 0; i < options.beside.size(); ++i) {
+    important.push_back(verdict_column + 1 + i);
+    rate_by(
+        table, verdict_column + 1 + i, *options.beside[i].metric, rows,
+        [&](const LogContestant& one) { return side_value(one, *options.beside[i].metric); }, is_clairvoyant);
+  }
+  important.insert(important.end(), {4, 5});
+  table.set_important(std::move(important));
+  std::string text = headline(log, options, reference_name) + table.text(style) + below + details;
   if (!details.empty()) text += std::string("\n") + effects_legend;
   text += "run times: what the policy knew of them\n";
   if (clairvoyant) text += "* knows true run times, which no real scheduler does\n";

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/text_style.hpp"
 #include "src/sim/log_evaluation.hpp"
 
 namespace gpusched {
@@ -33,7 +34,7 @@ std::string effects_line(const LogComparison& pair, double measured_s);
 std::string more_log(std::optional<double> needed, double measured_s);
 
 /// A row a contestant, then of each but the reference a row an effect.
-std::string log_table(const TraceLog& log, const LogReportOptions& options);
+std::string log_table(const TraceLog& log, const LogReportOptions& options, const TextStyle& style = {});
 
 /// One entry a contestant and trace.
 nlohmann::ordered_json log_runs_json(const std::vector<TraceLog>& logs, const LogReportOptions& options);

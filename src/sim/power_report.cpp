@@ -8,6 +8,7 @@
 #include "src/base/rounded_parts.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
+#include "src/sim/rated_run.hpp"
 #include "src/sim/replay.hpp"
 
 namespace gpusched {
@@ -94,11 +95,12 @@ std::vector<std::string> cap_warnings(const std::string& policy, const PowerAcco
   return lines;
 }
 
-std::string power_table(const std::vector<PolicyRun>& runs) {
+std::string power_table(const std::vector<PolicyRun>& runs, const TextStyle& style) {
   const PowerAccount& first = *runs.front().power;
   std::vector<std::string> header{"policy", "energy kWh", "of jobs", "idle", "losses", "peak kW"};
   if (first.has_carbon) header.emplace_back("carbon kg");
   if (first.has_money) header.emplace_back("cost $");
+  const std::size_t columns = header.size();
   TextTable table(std::move(header));
   const auto other = [](const PowerAccount& account, BillOf whose) {
     return account.others[static_cast<std::size_t>(whose)].kwh();
@@ -116,7 +118,18 @@ std::string power_table(const std::vector<PolicyRun>& runs) {
     if (account.has_money) cells.push_back(formatted("%.2f", account.meter.usd()));
     table.add(std::move(cells));
   }
-  return "\n" + table.text() +
+  const auto rate = [&](std::size_t column, auto figure) {
+    table.rate(column, Best::least, runs, [&](const PolicyRun& run) { return rated(run, figure(run)); });
+  };
+  rate(1, [](const PolicyRun& run) { return std::optional(run.power->meter.kwh()); });
+  rate(5, [](const PolicyRun& run) { return run.metrics.peak_kw; });
+  if (first.has_carbon) rate(6, [](const PolicyRun& run) { return std::optional(run.power->meter.carbon_kg()); });
+  if (first.has_money)
+    rate(first.has_carbon ? 7 : 6, [](const PolicyRun& run) { return std::optional(run.power->meter.usd()); });
+  std::vector<std::size_t> important{1};
+  for (std::size_t column = 6; column < columns; ++column) important.push_back(column);
+  table.set_important(std::move(important));
+  return "\n" + table.text(style) +
          "energy at the meter; idle: of nodes that no job uses, asleep and waking; losses: before the nodes, and "
          "cooling\n";
 }

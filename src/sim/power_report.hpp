@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gpusched/engine/engine.hpp"
+#include "src/base/text_style.hpp"
 
 namespace gpusched {
 
@@ -35,7 +36,7 @@ nlohmann::ordered_json power_account_json(const PowerAccount& account);
 std::vector<std::string> cap_warnings(const std::string& policy, const PowerAccount& account);
 
 /// For people. Precondition: every run has an account.
-std::string power_table(const std::vector<PolicyRun>& runs);
+std::string power_table(const std::vector<PolicyRun>& runs, const TextStyle& style = {});
 
 /// The columns that bills have: their names, and a text of each bill's cells, that begin with a comma.
 struct BillColumns {

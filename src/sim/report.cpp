@@ -18,6 +18,7 @@
 #include "src/sim/manifest.hpp"
 #include "src/sim/metric_table.hpp"
 #include "src/sim/power_report.hpp"
+#include "src/sim/rated_run.hpp"
 #include "src/sim/service_report.hpp"
 #include "src/sim/trace_events.hpp"
 
@@ -248,7 +249,7 @@ std::string mig_line(const std::vector<PolicyRun>& runs) {
 }
 
 // Where the GPU time of the cluster went.
-std::string gpu_time_table(const std::vector<PolicyRun>& runs) {
+std::string gpu_time_table(const std::vector<PolicyRun>& runs, const TextStyle& style) {
   TextTable table({"policy", "useful", "overhead", "lost", "withheld", "idle", "goodput", "kills"});
   for (const PolicyRun& run : runs) {
     const Metrics& m = run.metrics;
@@ -257,13 +258,15 @@ std::string gpu_time_table(const std::vector<PolicyRun>& runs) {
                percent(m.gpu_lost.value_or(0)), percent(withheld), percent(1 - m.gpu_allocation - withheld),
                percent(m.goodput.value_or(1)), human_count(static_cast<std::uint64_t>(m.kills.value_or(0)))});
   }
-  return "\n" + table.text() +
+  table.rate(1, Best::most, runs, [](const PolicyRun& run) { return rated(run, run.metrics.gpu_utilization); });
+  table.rate(6, Best::most, runs, [](const PolicyRun& run) { return rated(run, run.metrics.goodput); });
+  return "\n" + table.text(style) +
          "GPU time of the cluster: useful work, loading and saving (overhead), work done again (lost), nodes out of "
          "service (withheld); goodput: useful of what jobs held; kills: by nodes that went down\n";
 }
 
 // What starts found on their nodes.
-std::string starts_table(const std::vector<PolicyRun>& runs) {
+std::string starts_table(const std::vector<PolicyRun>& runs, const TextStyle& style) {
   TextTable table({"policy", "cold starts", "warm", "fetched GiB"});
   for (const PolicyRun& run : runs) {
     const Metrics& m = run.metrics;
@@ -271,17 +274,19 @@ std::string starts_table(const std::vector<PolicyRun>& runs) {
                human_count(static_cast<std::uint64_t>(m.warm_starts.value_or(0))),
                human_count(static_cast<std::uint64_t>(std::llround(m.fetched_gib.value_or(0))))});
   }
-  return "\n" + table.text() +
+  return "\n" + table.text(style) +
          "cold: a node of the job had to fetch something first, or to make a container where they are kept\n";
 }
 
-std::string deadlines_table(const std::vector<PolicyRun>& runs) {
+std::string deadlines_table(const std::vector<PolicyRun>& runs, const TextStyle& style) {
   TextTable table({"policy", "deadlines missed", "avg tardiness"});
   for (const PolicyRun& run : runs) {
     const Metrics& m = run.metrics;
     table.add({run.policy, percent(m.deadline_miss_rate.value_or(0)), human_duration(m.avg_tardiness_s.value_or(0))});
   }
-  return "\n" + table.text() + "of the jobs with a deadline; tardiness: how late they end, 0 for those in time\n";
+  table.rate(1, Best::least, runs, [](const PolicyRun& run) { return rated(run, run.metrics.deadline_miss_rate); });
+  table.rate(2, Best::least, runs, [](const PolicyRun& run) { return rated(run, run.metrics.avg_tardiness_s); });
+  return "\n" + table.text(style) + "of the jobs with a deadline; tardiness: how late they end, 0 for those in time\n";
 }
 
 // Of the measured jobs that users cancel, those that had not ended by then.
@@ -306,7 +311,7 @@ std::vector<NamedWaits> waits_of(const std::vector<PolicyRun>& runs) {
 }
 
 // By the wall clock: it differs from run to run.
-std::string decision_times_table(const std::vector<PolicyRun>& runs) {
+std::string decision_times_table(const std::vector<PolicyRun>& runs, const TextStyle& style) {
   TextTable table({"policy", "decisions", "mean us", "median", "p99", "p99.9", "longest", "of the run"});
   for (const PolicyRun& run : runs) {
     const DecisionTimes& times = *run.decision_times;
@@ -318,7 +323,7 @@ std::string decision_times_table(const std::vector<PolicyRun>& runs) {
     cells.push_back(percent(run.sim_seconds > 0 ? seconds / run.sim_seconds : 0));
     table.add(std::move(cells));
   }
-  return "\n" + table.text() +
+  return "\n" + table.text(style) +
          "microseconds of this machine's clock in each decision of a policy, which comes at every instant at which "
          "something happens; of the run: share of the simulation's time\n";
 }
@@ -355,7 +360,7 @@ std::string recorded_line(const RecordedWaits& recorded) {
          " measured jobs, those whose start the log tells\n";
 }
 
-std::string split_table(const Scenario& scenario, const PolicyRun& run) {
+std::string split_table(const Scenario& scenario, const PolicyRun& run, const TextStyle& style) {
   std::vector<std::string> header{scenario.split, "jobs", "avg JCT", "median", "avg wait", "slowdown", "GPU-hours"};
   if (run.power) header.emplace_back("kWh");
   TextTable table(std::move(header));
@@ -370,7 +375,7 @@ std::string split_table(const Scenario& scenario, const PolicyRun& run) {
     if (run.power) cells.push_back(formatted("%.1f", row.bill.kwh()));
     table.add(std::move(cells));
   }
-  return "\n" + run.policy + " by " + scenario.split + "\n" + table.text();
+  return "\n" + run.policy + " by " + scenario.split + "\n" + table.text(style);
 }
 
 // Without a log, that of an earlier run in this folder goes.
@@ -469,7 +474,8 @@ std::vector<std::string> report_warnings(const ReplayInput& input, const std::ve
   return lines;
 }
 
-std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs) {
+std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
+                             const TextStyle& style) {
   const Metrics& first = runs.front().metrics;
   std::string text = counted(first.jobs, "job");
   if (!input.measures_all()) {
@@ -494,26 +500,37 @@ std::string comparison_table(const Scenario& scenario, const ReplayInput& input,
     table.add(std::move(cells));
   }
   if (input.recorded) table.add(recorded_row(*input.recorded));
-  text += table.text() +
+  table.set_important({2, 3, 6, 7, 8, 4});
+  const auto rate = [&](std::size_t column, Best best, double Metrics::*figure) {
+    table.rate(column, best, runs, [&](const PolicyRun& run) { return rated(run, run.metrics.*figure); });
+  };
+  rate(2, Best::least, &Metrics::avg_jct_s);
+  rate(3, Best::least, &Metrics::avg_jct_s);
+  rate(4, Best::least, &Metrics::median_jct_s);
+  rate(5, Best::least, &Metrics::p99_jct_s);
+  rate(6, Best::least, &Metrics::avg_wait_s);
+  rate(7, Best::least, &Metrics::avg_bounded_slowdown);
+  rate(8, Best::most, &Metrics::gpu_utilization);
+  text += table.text(style) +
           "run times: what the policy knew of them; JCT: completion time; wait and slowd. (bounded slowdown) are "
           "means; used: GPU time\n";
   if (input.recorded) text += recorded_line(*input.recorded);
   if (runs.front().power) {
-    text += power_table(runs);
+    text += power_table(runs, style);
   } else if (!input.conditions.power.model.is_empty()) {
     text += energy_line(runs);
   }
   if (has_dynamic_mig(input.cluster)) text += mig_line(runs);
-  if (!input.conditions.failures.is_empty() || !input.conditions.stages.is_empty()) text += gpu_time_table(runs);
-  if (!input.conditions.stages.is_empty()) text += starts_table(runs);
-  if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs);
+  if (!input.conditions.failures.is_empty() || !input.conditions.stages.is_empty()) text += gpu_time_table(runs, style);
+  if (!input.conditions.stages.is_empty()) text += starts_table(runs, style);
+  if (input.trace.jobs.has_deadlines()) text += deadlines_table(runs, style);
   text += cancelled_line(input, runs);
-  if (!runs.front().services.empty()) text += services_table(runs);
-  if (scenario.waits) text += waits_tables(waits_of(runs));
-  if (scenario.decision_times) text += decision_times_table(runs);
+  if (!runs.front().services.empty()) text += services_table(runs, style);
+  if (scenario.waits) text += waits_tables(waits_of(runs), style);
+  if (scenario.decision_times) text += decision_times_table(runs, style);
   if (any_clairvoyant) text += "* knows true run times, which no real scheduler does\n";
   if (scenario.split != "none") {
-    for (const PolicyRun& run : runs) text += split_table(scenario, run);
+    for (const PolicyRun& run : runs) text += split_table(scenario, run, style);
   }
   return text;
 }

@@ -12,6 +12,7 @@
 
 #include "gpusched/core/result.hpp"
 #include "src/base/output_folder.hpp"
+#include "src/base/text_style.hpp"
 #include "src/sim/replay.hpp"
 #include "src/sim/scenario.hpp"
 
@@ -54,8 +55,9 @@ Result<void> write_files(OutputFolder& folder, const std::vector<std::pair<std::
 /// saturation, clairvoyance.
 std::vector<std::string> report_warnings(const ReplayInput& input, const std::vector<PolicyRun>& runs);
 
-/// The comparison, one line a policy, at most 80 columns where names allow, and the splits asked for.
-std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs);
+/// The comparison, one line a policy, and the splits asked for.
+std::string comparison_table(const Scenario& scenario, const ReplayInput& input, const std::vector<PolicyRun>& runs,
+                             const TextStyle& style = {});
 
 /// {"manifest": {...}, "runs": [{"policy", "trace", "cluster", "metrics"}]}, and in each run "splits" and
 /// "decision_times" where the scenario asks for them.

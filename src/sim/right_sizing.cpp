@@ -116,7 +116,7 @@ Result<TraceWaste> trace_waste(const JobTable& jobs, const ThroughputTable& tabl
   return waste;
 }
 
-std::string waste_text(const TraceWaste& waste, std::size_t most) {
+std::string waste_text(const TraceWaste& waste, const TextStyle& style, std::size_t most) {
   TextTable table({"family", "GPUs", "jobs", "GPU-hours", "used", "wasted", "advised", "GPU-hours", "run time"});
   for (std::size_t i = 0; i < std::min(most, waste.gangs.size()); ++i) {
     const GangWaste& gang = waste.gangs[i];
@@ -126,7 +126,7 @@ std::string waste_text(const TraceWaste& waste, std::size_t most) {
                stays ? "as it is" : std::to_string(gang.advised_gpus), formatted("%.1f", gang.advised_gpu_hours),
                formatted("x %.2f", gang.advised_time)});
   }
-  std::string text = table.text();
+  std::string text = table.text(style);
   if (waste.gangs.size() > most) {
     text += "... and " + counted(waste.gangs.size() - most, "size") + " that waste less\n";
   }

@@ -10,6 +10,7 @@
 
 #include "gpusched/core/result.hpp"
 #include "gpusched/data/job_table.hpp"
+#include "src/base/text_style.hpp"
 #include "src/calibration/profile/throughput_table.hpp"
 
 namespace gpusched {
@@ -52,7 +53,7 @@ Result<TraceWaste> trace_waste(const JobTable& jobs, const ThroughputTable& tabl
                                double least_efficiency);
 
 /// For people: the first `most` gangs, the sums, and what was not measured.
-std::string waste_text(const TraceWaste& waste, std::size_t most = 20);
+std::string waste_text(const TraceWaste& waste, const TextStyle& style = {}, std::size_t most = 20);
 
 /// {"gpu_type", "least_efficiency", "gpu_hours", "wasted_gpu_hours", "advised_gpu_hours", "unmeasured_jobs",
 /// "unmeasured_gpu_hours", "gangs": [{"family", "gpus", "jobs", "gpu_hours", "efficiency", "wasted_gpu_hours",

@@ -8,6 +8,7 @@
 #include "src/base/number_text.hpp"
 #include "src/base/strict_json.hpp"
 #include "src/base/text_table.hpp"
+#include "src/sim/rated_run.hpp"
 #include "src/sim/replay.hpp"
 
 namespace gpusched {
@@ -23,9 +24,10 @@ std::string latency(double seconds) { return formatted(seconds < 10 ? "%.3f" : "
 
 }  // namespace
 
-std::string services_table(const std::vector<PolicyRun>& runs) {
+std::string services_table(const std::vector<PolicyRun>& runs, const TextStyle& style) {
   TextTable table({"policy", "service", "requests", "lost", "mean s", "p95 s", "p99 s", "in time", "repl.", "cold",
-                   "GPU-h", "bound"});
+                   "GPU-h", "bound"},
+                  2);
   for (const PolicyRun& run : runs) {
     for (const ServiceFigures& service : run.services) {
       table.add({run.policy, service.name, human_count(service.requests.injected),
@@ -36,7 +38,21 @@ std::string services_table(const std::vector<PolicyRun>& runs) {
                  formatted("%.1f", service.gpu_hours), formatted("%.1f", service.lower_bound_gpu_hours)});
     }
   }
-  return "\n" + table.text() +
+  table.set_important({2, 3, 7, 4, 5, 6});
+  if (runs.front().services.size() == 1) {  // of several services, the figures are of different things
+    const auto rate = [&](std::size_t column, Best best, auto figure) {
+      table.rate(column, best, runs, [&](const PolicyRun& run) { return rated(run, figure(run.services.front())); });
+    };
+    rate(3, Best::least, [](const ServiceFigures& of) {
+      return std::optional(static_cast<double>(of.requests.dropped + of.requests.timed_out));
+    });
+    rate(4, Best::least, [](const ServiceFigures& of) { return std::optional(of.mean_latency_s); });
+    rate(5, Best::least, [](const ServiceFigures& of) { return std::optional(of.p95_latency_s); });
+    rate(6, Best::least, [](const ServiceFigures& of) { return std::optional(of.p99_latency_s); });
+    rate(7, Best::most, [](const ServiceFigures& of) { return of.slo_attainment; });
+    rate(10, Best::least, [](const ServiceFigures& of) { return std::optional(of.gpu_hours); });
+  }
+  return "\n" + table.text(style) +
          "requests of services; lost: dropped and timed out; seconds from arrival to answer; in time: answered as "
          "promised (!: fewer than promised); bound: GPU-hours that any number of replicas needs\n";
 }

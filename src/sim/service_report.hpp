@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "gpusched/watch/service_figures.hpp"
+#include "src/base/text_style.hpp"
 
 namespace gpusched {
 
 struct PolicyRun;
 
 /// A line for each policy and service. Precondition: runs with services.
-std::string services_table(const std::vector<PolicyRun>& runs);
+std::string services_table(const std::vector<PolicyRun>& runs, const TextStyle& style = {});
 
 /// The services of a run, by name.
 nlohmann::ordered_json services_json(const std::vector<ServiceFigures>& services);

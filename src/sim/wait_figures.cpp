@@ -66,9 +66,9 @@ Json waits_json(const WaitFigures& waits) {
           {"queues", std::move(queues)}};
 }
 
-std::string waits_tables(const std::vector<NamedWaits>& runs) {
+std::string waits_tables(const std::vector<NamedWaits>& runs, const TextStyle& style) {
   TextTable idle({"policy", "free GPU-h", "kept", "fragments", "type", "queue", "nodes", "too few"});
-  TextTable queues({"queue", "policy", "jobs", "under 1 h", "longest wait"});
+  TextTable queues({"queue", "policy", "jobs", "under 1 h", "longest wait"}, 2);
   for (const NamedWaits& run : runs) {
     const auto share = [&](std::initializer_list<WaitCause> causes) {
       double hours = 0;
@@ -86,14 +86,14 @@ std::string waits_tables(const std::vector<NamedWaits>& runs) {
                   human_duration(queue.longest_wait_s)});
     }
   }
-  return "\n" + idle.text() +
+  return "\n" + idle.text(style) +
          wrapped(
              "GPU time free while jobs waited, by why. kept: a job that waits fits, and the policy keeps the GPUs "
              "(order, reservations), or a power cap does; else why the smallest job that waits does not fit: "
              "fragments of nodes, GPU type, nodes or quota of its queue, CPU, memory or placement on nodes, too few "
              "GPUs",
              terminal_columns) +
-         "\n\n" + queues.text();
+         "\n\n" + queues.text(style);
 }
 
 }  // namespace gpusched

@@ -10,6 +10,7 @@
 
 #include "gpusched/data/measure_window.hpp"
 #include "gpusched/engine/engine.hpp"
+#include "src/base/text_style.hpp"
 #include "src/sim/idle_log.hpp"
 #include "src/sim/wait_cause.hpp"
 
@@ -40,6 +41,6 @@ struct NamedWaits {
   const WaitFigures* waits = nullptr;
 };
 /// Two tables: why GPUs were free while jobs waited, and how long queues wait.
-std::string waits_tables(const std::vector<NamedWaits>& runs);
+std::string waits_tables(const std::vector<NamedWaits>& runs, const TextStyle& style = {});
 
 }  // namespace gpusched

@@ -190,18 +190,28 @@ std::vector<std::string> cells_of(const std::string& name, const SiteAccount& a)
 
 }  // namespace
 
-std::string federate_table(const FederateInput& input, const std::vector<RouterRun>& runs) {
+std::string federate_table(const FederateInput& input, const std::vector<RouterRun>& runs, const TextStyle& style) {
   const auto header = [](const char* first) {
     return std::vector<std::string>{first, "jobs", "GPU h", "wait h", "JCT h", "GB in", "egress $", "all $", "kg CO2"};
   };
   TextTable routers(header("router"));
   for (const RouterRun& run : runs) routers.add(cells_of(run.router, total_of(run)));
-  std::string text = routers.text();
+  const auto rate = [&](std::size_t column, auto figure) {
+    routers.rate(column, Best::least, runs, [&](const RouterRun& run) {
+      return Rated{.value = figure(total_of(run)), .may_be_best = !run.clairvoyant};
+    });
+  };
+  rate(3, [](const auto& total) { return mean_s(total.wait_us, total.jobs); });
+  rate(4, [](const auto& total) { return mean_s(total.jct_us, total.jobs); });
+  rate(6, [](const auto& total) { return total.egress_usd(); });
+  rate(7, [](const auto& total) { return total.egress_usd() + total.rent_usd() + total.bill.usd(); });
+  rate(8, [](const auto& total) { return total.bill.carbon_kg() + total.network_carbon_kg(); });
+  std::string text = routers.text(style);
   for (const RouterRun& run : runs) {
     TextTable sites(header("site"));
     for (SiteId site = 0; site < run.accounts.size(); ++site)
       sites.add(cells_of(input.sites.world.sites[site].name, run.accounts[site]));
-    text += "\n" + run.router + "\n" + sites.text();
+    text += "\n" + run.router + "\n" + sites.text(style);
   }
   return text + "wait and JCT (from submission to the end) are means; all $: egress, GPUs and electricity\n";
 }

@@ -8,12 +8,13 @@
 
 #include "gpusched/core/result.hpp"
 #include "src/base/output_folder.hpp"
+#include "src/base/text_style.hpp"
 #include "src/sites/federate.hpp"
 
 namespace gpusched {
 
 /// The routers side by side, then the sites under each.
-std::string federate_table(const FederateInput& input, const std::vector<RouterRun>& runs);
+std::string federate_table(const FederateInput& input, const std::vector<RouterRun>& runs, const TextStyle& style = {});
 
 /// {"manifest": {...}, "runs": [{"router", "sites": [...], "total": {...}}]}.
 std::string federate_json(const FederateOptions& options, const FederateInput& input,

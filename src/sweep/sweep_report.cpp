@@ -110,7 +110,7 @@ std::string sweep_manifest(const SweepPlan& plan, const SweepOutcome& outcome, c
 }
 
 std::string sweep_list(const SweepPlan& plan, const std::unordered_map<std::string, RunStatus>& states,
-                       const std::unordered_set<std::string>& queued) {
+                       const std::unordered_set<std::string>& queued, const TextStyle& style) {
   std::vector<std::string> header{"run"};
   header.insert(header.end(), plan.sweep.columns.begin(), plan.sweep.columns.end());
   header.emplace_back("state");
@@ -130,7 +130,7 @@ std::string sweep_list(const SweepPlan& plan, const std::unordered_map<std::stri
                                                : run_status_names[static_cast<std::size_t>(state->second)]);
     table.add(std::move(cells));
   }
-  return table.text() + counted(plan.runs.size(), "run") + ", " + human_count(stored) + " stored, " +
+  return table.text(style) + counted(plan.runs.size(), "run") + ", " + human_count(stored) + " stored, " +
          (waiting > 0 ? human_count(waiting) + " queued, " : "") + human_count(plan.runs.size() - stored - waiting) +
          " to run\n";
 }

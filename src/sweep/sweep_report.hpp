@@ -49,7 +49,7 @@ std::string sweep_manifest(const SweepPlan& plan, const SweepOutcome& outcome, c
 
 /// Every run with what varies and whether it is stored, or waits in a queue (its key).
 std::string sweep_list(const SweepPlan& plan, const std::unordered_map<std::string, RunStatus>& states,
-                       const std::unordered_set<std::string>& queued = {});
+                       const std::unordered_set<std::string>& queued = {}, const TextStyle& style = {});
 
 /// "1,000 runs: 998 done, 1 failed, 1 over its time".
 std::string outcome_line(const SweepOutcome& outcome);

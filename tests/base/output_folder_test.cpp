@@ -61,6 +61,27 @@ TEST(OutputFolder, OtherFilesStayAndOldOnesAreReplaced) {
   EXPECT_EQ(bytes_of(temporary.path() + "/out/seal"), "new");
 }
 
+TEST(OutputFolder, WhatIsLeftOutGoesWithItsFolderWhereNothingElseIsInIt) {
+  const TempFolder temporary;
+  const std::string path = temporary.path() + "/out";
+  ASSERT_TRUE(publish(path, "old"));
+  temporary.write("out/b/notes", "mine");
+  {
+    auto folder = OutputFolder::open(path, "seal");
+    ASSERT_TRUE(folder);
+    for (const char* name : {"a/one", "b/two", "c/none"}) folder->leave_out(name);
+  }
+  EXPECT_EQ(bytes_of(path + "/a/one"), "old");  // nothing was published
+  auto folder = OutputFolder::open(path, "seal");
+  ASSERT_TRUE(folder);
+  for (const char* name : {"a/one", "b/two", "c/none"}) folder->leave_out(name);
+  ASSERT_TRUE(folder->write("b/two", "new"));
+  ASSERT_TRUE(folder->publish());
+  EXPECT_FALSE(fs::exists(path + "/a"));
+  EXPECT_EQ(bytes_of(path + "/b/two"), "new");
+  EXPECT_EQ(bytes_of(path + "/b/notes"), "mine");
+}
+
 TEST(OutputFolder, AFolderOrFileInTheWayLeavesEverythingAsItWas) {
   const TempFolder temporary;
   const std::string path = temporary.path() + "/out";

@@ -139,6 +139,23 @@ TEST_F(Program, WritesTheFilesOfEachPolicy) {
   EXPECT_TRUE(json::parse(bytes_of(out + "/manifest.json"), nullptr, false).is_object());
 }
 
+TEST_F(Program, ANewRunTakesTheFilesOfAnEarlierOneAwayAndNoOthers) {
+  const std::string out = folder_.path() + "/out", common = " --cluster 2x2 --out " + out + " " + small_trace();
+  ASSERT_EQ(run("replay --policy fifo,sjf,srtf" + common).code, 0);
+  folder_.write("out/srtf/notes", "mine");
+  ASSERT_EQ(run("replay --policy sjf" + common).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(out + "/fifo"));
+  EXPECT_FALSE(std::filesystem::exists(out + "/srtf/jobs.csv"));
+  EXPECT_EQ(bytes_of(out + "/srtf/notes"), "mine");
+  EXPECT_TRUE(std::filesystem::exists(out + "/sjf/jobs.csv"));
+  ASSERT_EQ(run("evaluate --policy fifo,sjf --window-jobs 3" + common).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(out + "/sjf"));
+  EXPECT_TRUE(std::filesystem::exists(out + "/windows.csv"));
+  folder_.write("out/manifest.json", R"({"program": "npm"})");
+  expect_refused("replay --policy sjf" + common, "manifest.json: is no manifest of gpusched; expected");
+  EXPECT_TRUE(std::filesystem::exists(out + "/windows.csv"));
+}
+
 TEST_F(Program, WritesTheSameBytesAgainAndOnTwoThreads) {
   const auto files = [&](const std::string& name, const std::string& more) {
     const std::string out = folder_.path() + "/" + name;

@@ -17,7 +17,6 @@
 #include "src/base/nearest_name.hpp"
 #include "src/base/number_text.hpp"
 #include "src/base/output_folder.hpp"
-#include "src/base/text_table.hpp"
 #include "tests/support/files.hpp"
 
 namespace gpusched::test {
@@ -429,17 +428,6 @@ TEST(Report, WritesCountsAndSecondsExactly) {
   EXPECT_EQ(exact_seconds(Time{500'000}), "0.5");
   EXPECT_EQ(exact_seconds(Time{-1'000'001}), "-1.000001");
   EXPECT_EQ(exact_seconds(Time{0}), "0");
-}
-
-TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
-  TextTable table({"name", "n"});
-  table.add({"é", "10"});
-  table.add({"long name", "7"});
-  EXPECT_EQ(table.text(),
-            "name        n\n"
-            "-------------\n"
-            "é          10\n"
-            "long name   7\n");
 }
 
 TEST(ReplaceFile, FollowsALinkAndLeavesNothingElseBehind) {

@@ -63,7 +63,7 @@ std::string sharing_text(const Cluster& cluster) {
 }
 
 // Racks, sites and islands, where there are several, and links, where they are known; a line each.
-std::string topology_text(const Cluster& cluster) {
+std::string topology_text(const Cluster& cluster, const TextStyle& style) {
   std::set<std::uint32_t> racks, sites;
   std::map<std::uint32_t, std::uint64_t> islands;
   for (const Node& node : cluster.nodes) {
@@ -85,7 +85,7 @@ std::string topology_text(const Cluster& cluster) {
     table.add(
         {std::string(span.name), link.name, exact_number(link.latency_us), exact_number(link.bandwidth_gb_per_s)});
   }
-  return text + (text.empty() ? "" : "\n") + table.text();
+  return text + (text.empty() ? "" : "\n") + table.text(style);
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ std::string cluster_line(const Cluster& cluster) {
   return text;
 }
 
-std::string cluster_text(const Cluster& cluster) {
+std::string cluster_text(const Cluster& cluster, const TextStyle& style) {
   using Kind = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>;
   std::map<Kind, std::uint64_t> kinds;
   for (const Node& node : cluster.nodes) {
@@ -132,8 +132,8 @@ std::string cluster_text(const Cluster& cluster) {
     }
     table.add(row);
   }
-  const std::string topology = topology_text(cluster);
-  return (cluster.name.empty() ? "" : cluster.name + ": ") + cluster_line(cluster) + "\n\n" + table.text() +
+  const std::string topology = topology_text(cluster, style);
+  return (cluster.name.empty() ? "" : cluster.name + ": ") + cluster_line(cluster) + "\n\n" + table.text(style) +
          (topology.empty() ? "" : "\n" + topology);
 }
 

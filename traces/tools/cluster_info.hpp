@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gpusched/data/cluster.hpp"
+#include "src/base/text_style.hpp"
 
 namespace gpusched {
 
@@ -12,6 +13,6 @@ namespace gpusched {
 std::string cluster_line(const Cluster& cluster);
 
 /// The same line, then a row for each kind of node: how many, GPUs, type, cores, memory and owners.
-std::string cluster_text(const Cluster& cluster);
+std::string cluster_text(const Cluster& cluster, const TextStyle& style = {});
 
 }  // namespace gpusched

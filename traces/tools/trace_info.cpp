@@ -65,7 +65,7 @@ std::string bar(double part, double largest) {
   return std::string(std::max<std::size_t>(marks, 1), '#');
 }
 
-std::string bucket_table(const char* title, const std::vector<TraceBucket>& buckets) {
+std::string bucket_table(const char* title, const std::vector<TraceBucket>& buckets, const TextStyle& style) {
   double jobs = 0, gpu_hours = 0, most = 0;
   for (const TraceBucket& bucket : buckets) {
     jobs += static_cast<double>(bucket.jobs);
@@ -80,7 +80,7 @@ std::string bucket_table(const char* title, const std::vector<TraceBucket>& buck
     table.add(
         {bucket.name, human_count(bucket.jobs), percent(count_of, jobs), percent(bucket.gpu_hours, gpu_hours), marks});
   }
-  return "\n" + table.text();
+  return "\n" + table.text(style);
 }
 
 nlohmann::ordered_json spread_json(const Spread& spread) {
@@ -159,7 +159,7 @@ TraceSummary summarize(const Trace& trace, const Cluster* cluster) {
   return summary;
 }
 
-std::string summary_text(const TraceSummary& summary) {
+std::string summary_text(const TraceSummary& summary, const TextStyle& style) {
   const TraceReport& report = summary.report;
   std::string text = report.path + " (" + report.format + ")\n";
   const auto line = [&](const std::string& name, const std::string& value) {
@@ -210,10 +210,10 @@ std::string summary_text(const TraceSummary& summary) {
   add_spread("run time", summary.run_s, human_duration);
   add_spread("gap", summary.gap_s, human_duration);
   add_spread("GPUs", summary.gpus, [](double gpus) { return formatted("%.4g", gpus); });
-  text += "\n" + spreads.text();
-  text += bucket_table("GPUs", summary.by_gpus);
-  text += bucket_table("run time", summary.by_run);
-  text += bucket_table("submitted at", summary.by_hour);
+  text += "\n" + spreads.text(style);
+  text += bucket_table("GPUs", summary.by_gpus, style);
+  text += bucket_table("run time", summary.by_run, style);
+  text += bucket_table("submitted at", summary.by_hour, style);
   return text;
 }
 

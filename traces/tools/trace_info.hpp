@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpusched/data/cluster.hpp"
+#include "src/base/text_style.hpp"
 #include "traces/core/trace.hpp"
 
 namespace gpusched {
@@ -48,7 +49,7 @@ struct TraceSummary {
 TraceSummary summarize(const Trace& trace, const Cluster* cluster);
 
 /// For people: the numbers, then a bar for each bucket; at most 80 columns unless the path is longer.
-std::string summary_text(const TraceSummary& summary);
+std::string summary_text(const TraceSummary& summary, const TextStyle& style = {});
 
 /// The same as one JSON object; keys end in their unit.
 std::string summary_json(const TraceSummary& summary);

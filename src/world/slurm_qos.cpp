@@ -97,17 +97,14 @@ class QosReader {
     for (const std::string_view part : split_at(value, ',')) {
       if (part.empty()) continue;
       const std::size_t equals = std::min(part.find('='), part.size());
-      constexpr std::int64_t most = 1'000'000'000;
-      const auto number = equals == part.size() ? std::nullopt : parse_integer(part.substr(equals + 1));
-      const bool is_gpu = same_slurm_word(part.substr(0, equals), "gres/gpu");
-      if (is_gpu && (!number || *number < 0 || *number > most)) {
-        return wrong_qos(file_, column, "limits like gres/gpu=8", value);
-      }
-      if (is_gpu) {
-        qos.most_gpus = *number;
-      } else {
+      if (!same_slurm_word(part.substr(0, equals), "gres/gpu")) {
         unused(qos, column, part);
+        continue;
       }
+      constexpr std::int64_t most = 1'000'000'000;
+      const auto number = parse_integer(part.substr(std::min(equals + 1, part.size())));
+      if (!number || *number < 0 || *number > most) return wrong_qos(file_, column, "limits like gres/gpu=8", value);
+      qos.most_gpus = *number;
     }
     return {};
   }

@@ -33,7 +33,7 @@ SlurmConf conf_of(const std::string& text) {
 }
 
 // Without the folder of the file.
-std::string error_of(const std::string& text) {
+std::string error_of_conf(const std::string& text) {
   const TempFolder folder;
   const auto conf = read_slurm_conf(folder.write("slurm.conf", text));
   if (conf) return "no error";
@@ -180,30 +180,30 @@ TEST(SlurmConf, TiersThatDifferAreNotUsed) {
 }
 
 TEST(SlurmConf, BadLinesAreRefusedWithTheirPlace) {
-  EXPECT_EQ(error_of("SlurmUser=x\nnonsense\n"), "slurm.conf:2: line: expected KEY=VALUE, found 'nonsense'");
-  EXPECT_EQ(error_of("A=\"x\n"), "slurm.conf:1: line: expected KEY=VALUE, found 'A=\"x'");
-  EXPECT_EQ(error_of("PriorityWeightAge=much\n"),
+  EXPECT_EQ(error_of_conf("SlurmUser=x\nnonsense\n"), "slurm.conf:2: line: expected KEY=VALUE, found 'nonsense'");
+  EXPECT_EQ(error_of_conf("A=\"x\n"), "slurm.conf:1: line: expected KEY=VALUE, found 'A=\"x'");
+  EXPECT_EQ(error_of_conf("PriorityWeightAge=much\n"),
             "slurm.conf:1: PriorityWeightAge: expected a whole number from 0 to 1000000000, found 'much'");
-  EXPECT_EQ(error_of("SchedulerParameters=defer,bf_window=0\n"),
+  EXPECT_EQ(error_of_conf("SchedulerParameters=defer,bf_window=0\n"),
             "slurm.conf:1: SchedulerParameters:bf_window: expected a whole number from 1 to 43200, found '0'");
-  EXPECT_EQ(error_of("SchedulerType=sched/wiki\n"),
+  EXPECT_EQ(error_of_conf("SchedulerType=sched/wiki\n"),
             "slurm.conf:1: SchedulerType: expected sched/backfill or sched/builtin, found 'sched/wiki'");
-  EXPECT_EQ(error_of("PriorityMaxAge=soon\n"),
+  EXPECT_EQ(error_of_conf("PriorityMaxAge=soon\n"),
             "slurm.conf:1: PriorityMaxAge: expected a time: minutes, hours:minutes:seconds, days-hours or "
             "days-hours:minutes:seconds, found 'soon'");
-  EXPECT_EQ(error_of("NodeName=n[1- Gres=gpu:1\n"),
+  EXPECT_EQ(error_of_conf("NodeName=n[1- Gres=gpu:1\n"),
             "slurm.conf:1: NodeName: expected names like node[01-16], found 'n[1-'");
-  EXPECT_EQ(error_of("NodeName=n1 Gres=gpu:x:y\nPartitionName=p Nodes=n1\n"),
+  EXPECT_EQ(error_of_conf("NodeName=n1 Gres=gpu:x:y\nPartitionName=p Nodes=n1\n"),
             "slurm.conf:1: Gres: expected generic resources like gpu:a100:8, found 'gpu:x:y'");
-  EXPECT_EQ(error_of("NodeName=n1\nPartitionName=p Nodes=n[1-2]\n"),
+  EXPECT_EQ(error_of_conf("NodeName=n1\nPartitionName=p Nodes=n[1-2]\n"),
             "slurm.conf:2: Nodes: expected nodes of the NodeName lines, found 'n2'");
-  EXPECT_EQ(error_of("NodeName=n1\n"),
+  EXPECT_EQ(error_of_conf("NodeName=n1\n"),
             "slurm.conf:1: NodeName: expected some node in service that a PartitionName line has, found 'none'");
-  EXPECT_EQ(error_of("NodeName=n1\nNodeName=n1\nPartitionName=p Nodes=ALL\n"),
+  EXPECT_EQ(error_of_conf("NodeName=n1\nNodeName=n1\nPartitionName=p Nodes=ALL\n"),
             "slurm.conf:2: NodeName: expected a name that no other node has, found 'n1'");
-  EXPECT_EQ(error_of("Include slurm.conf\n"),
+  EXPECT_EQ(error_of_conf("Include slurm.conf\n"),
             "slurm.conf:1: Include: expected files that do not include each other in a circle");
-  EXPECT_NE(error_of("Include gone.conf\n").find("slurm.conf:1: Include: "), std::string::npos);
+  EXPECT_NE(error_of_conf("Include gone.conf\n").find("slurm.conf:1: Include: "), std::string::npos);
 }
 
 const std::string qos_header = "Name|Priority|GraceTime|PreemptMode|UsageFactor|GrpTRES|MaxTRESPU|MaxJobsPU\n";

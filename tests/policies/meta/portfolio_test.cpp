@@ -14,6 +14,7 @@
 #include "gpusched/watch/metrics.hpp"
 #include "tests/policies/contestants.hpp"
 #include "tests/policies/random_world.hpp"
+#include "tests/support/changing_signals.hpp"
 
 namespace gpusched::test {
 namespace {
@@ -30,7 +31,8 @@ PortfolioRun portfolio_run(const std::string& text, const JobTable& jobs, const 
                            const EngineOptions& options = {}) {
   const auto specs = parse_policies(registry(), text);
   EXPECT_TRUE(specs) << specs.error().to_string();
-  auto policy = make_policy(registry(), specs->front(), {.jobs = &jobs, .cluster = &cluster, .seed = 1});
+  const PolicyContext context{.jobs = &jobs, .cluster = &cluster, .seed = 1, .power = &signals_of_tests()};
+  auto policy = make_policy(registry(), specs->front(), context);
   EXPECT_TRUE(policy) << policy.error().to_string();
   Engine engine(jobs, cluster, options);
   HistoryHash history;
